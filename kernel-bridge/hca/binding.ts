@@ -1,0 +1,264 @@
+/**
+ * What the native addon offers, in TypeScript. Three groups: the door's request slots (user and kernel side),
+ * the HCA's command interface (kernel side only), and the speed path (user side only).
+ *
+ * Numbers: handles, keys, lengths and counters are unsigned 32-bit unless said otherwise; native addresses are
+ * plain numbers (user-space addresses are below 2^47); statuses are NTSTATUS values as unsigned numbers.
+ * GIDs are 16-byte Uint8Arrays; IPv4 is `::ffff:a.b.c.d`.
+ */
+
+// ── Door: one channel per isolate that opens device files, served by one soft kernel ────────────────────────
+
+/** What a request asks of the kernel: open, close, an IOCTL, or cancelling an earlier request. */
+export const ChannelMajor = { create: 0, close: 2, deviceControl: 14, cancel: 0x100 } as const;
+
+/** Slot states, as found in {@link NativeChannel.states}. */
+export const SlotState = { free: 0, pending: 1, done: 2 } as const;
+
+/** The user side of a channel. Slots are small integers; each holds one request until it is released. */
+export interface NativeChannel {
+  /** Names the channel to {@link AddonBinding.serveChannel}; process-wide. */
+  readonly id: number;
+  /** One word per slot, {@link SlotState}; changes without a call, from any thread. */
+  readonly states: Int32Array;
+  /**
+   * Copies the input and hands the request to the kernel. Returns the slot, or -1 when all slots are taken.
+   * With `overlapped` the completion is delivered by `onComplete` on the event loop and keeps the process alive
+   * until then; without it the caller must {@link wait}.
+   */
+  submit(major: number, fileId: number, code: number, input: Uint8Array | null, outputLength: number, overlapped: boolean): number;
+  /**
+   * Blocks this thread until the slot is done; negative timeout: without a bound (a kernel that ends completes all
+   * its slots with DEVICE_REMOVED, so it always returns). False: timed out.
+   */
+  wait(slot: number, timeoutMs: number): boolean;
+  status(slot: number): number;
+  information(slot: number): number;
+  /** The output bytes that the kernel returned (`information` of them, bounded by the buffer's size). */
+  output(slot: number): Uint8Array;
+  /** Asks the kernel to cancel the request in this slot; it may still complete otherwise. */
+  cancel(slot: number): void;
+  /** Gives the slot back. A pending one is given back when it completes, unseen. */
+  release(slot: number): void;
+  /** Fails everything pending with DEVICE_REMOVED and ends the channel. */
+  close(): void;
+}
+
+/** A request as the kernel sees it. `input` is the kernel's own copy. */
+export interface ChannelRequest {
+  slot: number;
+  /** Changes whenever the slot is used again: completing an old request cannot hit a new one. */
+  serial: number;
+  major: number;
+  fileId: number;
+  code: number;
+  input: Uint8Array;
+  outputLength: number;
+}
+
+/** The kernel side of a channel. */
+export interface NativeChannelServer {
+  /** The next request, or undefined; `onRequest` is called after it has answered undefined once. */
+  take(): ChannelRequest | undefined;
+  /**
+   * Completes a request; output is copied, at most `outputLength` bytes. False: it was completed already
+   * (the HCA completed a notification natively).
+   */
+  complete(slot: number, serial: number, status: number, information: number, output: Uint8Array | null): boolean;
+  close(): void;
+}
+
+// ── HCA events for the kernel ────────────────────────────────────────────────────────────────────────────────
+
+/** QP event numbers, see `QpEvent` in engine/types.h. */
+export const QpEventType = {
+  communicationEstablished: 1,
+  sendQueueDrained: 2,
+  fatal: 3,
+  peerLost: 4,
+  lastWqe: 5,
+} as const;
+
+export type HcaEvent =
+  | { type: 'mad'; source: Uint8Array; destination: Uint8Array; scopeId: number; mad: Uint8Array }
+  | { type: 'qp'; qp: number; token: number; event: number; reason: number }
+  | { type: 'cq'; cq: number }
+  /** A request that waited for a CQ event was completed natively: unlink it. */
+  | { type: 'notified'; slot: number; serial: number };
+
+export interface PathParameters {
+  source: Uint8Array;
+  destination: Uint8Array;
+  flowLabel: number;
+  trafficClass: number;
+  hopLimit: number;
+  scopeId: number;
+}
+
+/** `EngineOptions` and `HostOptions` of engine/; the first kernel's win, later ones change faults and capture. */
+export interface HcaOptions {
+  keepAliveMs: number;
+  window: number;
+  capturePath: string;
+  receiveBufferBytes: number;
+  faults: { seed: number; drop: number; duplicate: number; reorder: number; corrupt: number; dropMads: Record<number, number> };
+}
+
+export interface QpCreateParameters {
+  pd: number;
+  sendCq: number;
+  receiveCq: number;
+  srq: number;
+  type: number;
+  signalAll: boolean;
+  ringAddress: number;
+  ringBytes: number;
+  sendEntries: number;
+  sendStride: number;
+  sendSge: number;
+  maxInline: number;
+  receiveEntries: number;
+  receiveStride: number;
+  receiveSge: number;
+  token: number;
+}
+
+/** Bits of {@link QpAttributeValues} that a modify carries; `qpmask` of engine/engine.h. */
+export const QpMask = {
+  state: 1,
+  access: 2,
+  pkeyIndex: 4,
+  port: 8,
+  qkey: 0x10,
+  path: 0x20,
+  pathMtu: 0x40,
+  destinationQpn: 0x80,
+  receivePsn: 0x100,
+  responderResources: 0x200,
+  minRnrTimer: 0x400,
+  ackTimeout: 0x800,
+  retryCount: 0x1000,
+  rnrRetry: 0x2000,
+  sendPsn: 0x4000,
+  initiatorDepth: 0x8000,
+  currentState: 0x10000,
+  drainNotify: 0x20000,
+} as const;
+
+export interface QpAttributeValues {
+  state: number;
+  currentState: number;
+  type: number;
+  qpn: number;
+  access: number;
+  pkeyIndex: number;
+  port: number;
+  qkey: number;
+  path: PathParameters;
+  pathMtu: number;
+  destinationQpn: number;
+  receivePsn: number;
+  sendPsn: number;
+  responderResources: number;
+  initiatorDepth: number;
+  minRnrTimer: number;
+  ackTimeout: number;
+  retryCount: number;
+  rnrRetry: number;
+}
+
+export interface HcaLimits {
+  maxQp: number;
+  maxCq: number;
+  maxPd: number;
+  maxMr: number;
+  maxMw: number;
+  maxQpWr: number;
+  maxSge: number;
+  maxCqEntries: number;
+  maxInline: number;
+  maxReadDepth: number;
+  maxMrSize: number;
+}
+
+/**
+ * The HCA's command interface, as one soft kernel holds it. Every command is short and answers a status; none
+ * blocks. Destroys answer DEVICE_BUSY while the object is in use. Closing destroys what the kernel still owns.
+ */
+export interface NativeHca {
+  readonly kernelId: number;
+  readonly slot: number;
+  readonly wireReady: boolean;
+  /** Why there is no wire (who holds UDP port 4791), or ''. */
+  readonly wireProblem: string;
+  readonly limits: HcaLimits;
+  configure(options: HcaOptions): void;
+  takeEvent(): HcaEvent | undefined;
+
+  allocatePd(): { status: number; pd: number };
+  deallocatePd(pd: number): number;
+  registerMr(pd: number, address: number, length: number, access: number): { status: number; lkey: number; rkey: number };
+  deregisterMr(pd: number, lkey: number): number;
+  allocateMw(pd: number): { status: number; mw: number; rkey: number };
+  deallocateMw(mw: number): number;
+  createCq(ringAddress: number, ringBytes: number, entries: number): { status: number; cq: number };
+  resizeCq(cq: number, ringAddress: number, ringBytes: number, entries: number): number;
+  destroyCq(cq: number): number;
+  createQp(parameters: QpCreateParameters): { status: number; qp: number; qpn: number };
+  modifyQp(qp: number, mask: number, attributes: Partial<QpAttributeValues>): number;
+  queryQp(qp: number): { status: number; attributes: QpAttributeValues };
+  destroyQp(qp: number): number;
+  setWill(qp: number, path: PathParameters, mad: Uint8Array): number;
+
+  /**
+   * Lets the HCA complete a pended request when the CQ's event comes (type 0 errors, 1 any, 2 solicited): SUCCESS,
+   * BUFFER_OVERFLOW on a CQ overrun. A `notified` event follows for the bookkeeping.
+   */
+  addCqWaiter(cq: number, type: number, server: NativeChannelServer, slot: number, serial: number): number;
+  removeCqWaiter(cq: number, slot: number, serial: number): number;
+
+  /** First CM id of this kernel; ids are `commIdBase + 1 … commIdBase + 0x3ffff`. */
+  readonly commIdBase: number;
+  sendMad(path: PathParameters, mad: Uint8Array): number;
+  /** Claims an RDMA port on this host. `address` null: all addresses. `port` 0: a free one is chosen. */
+  claimPort(service: number, address: Uint8Array | null, port: number): { status: number; claim: number; port: number };
+  releasePort(claim: number): void;
+
+  /** Counters of engine and host by name, and the number of live objects by kind. */
+  counters(): Record<string, number>;
+  objectCounts(): Record<'pd' | 'mr' | 'mw' | 'cq' | 'qp' | 'ring' | 'range', number>;
+  close(): void;
+}
+
+/** Zeroed memory that JavaScript and the HCA share, 64-byte aligned. Freed when both sides have let go. */
+export interface NativeRing {
+  buffer: ArrayBuffer;
+  address: number;
+}
+
+export interface AddonBinding {
+  // door
+  createChannel(slots: number, onComplete: (slot: number) => void): NativeChannel;
+  serveChannel(id: number, onRequest: () => void): NativeChannelServer;
+
+  // kernel side
+  openHca(options: HcaOptions, onEvent: () => void): NativeHca;
+
+  // user side
+  allocateRing(bytes: number): NativeRing;
+  releaseRing(address: number): void;
+  /** Pins memory: keeps the buffer alive and lets registrations use its range. Throws nothing. */
+  pin(view: Uint8Array): { status: number; pin: number; address: number };
+  unpin(pin: number): void;
+  /** A function without arguments that tells the HCA of new work requests on this QP. */
+  queuePairDoorbell(qp: number): () => void;
+  /** Moves the engine one step if nobody else does; true if something moved. Marks this thread as polling. */
+  progress(): boolean;
+  /** Asks for an event on the next completion (see Engine::armCq). */
+  armCq(cq: number, solicitedOnly: boolean): number;
+
+  /** The table of engine/abi.h, by the names of abi.ts. */
+  abi(): Record<string, number>;
+  /** ICRC helpers for tests and decoders: checks a packet from its IP header on. */
+  icrcOf(ipPacket: Uint8Array): number;
+}

@@ -1,0 +1,137 @@
+// The HCA: object tables, the command interface the driver uses, and the transport engine.
+//
+// One mutex guards everything (`mutex()`); commands take it themselves, and none blocks on anything else.
+// Whoever posts or polls moves the engine on its own thread (`doorbell`, `progress`); the engine's thread
+// (engine_thread.h) does the same when nobody polls.
+#pragma once
+#include <mutex>
+#include <vector>
+#include "abi.h"
+#include "link.h"
+#include "types.h"
+
+namespace nd {
+
+struct EngineOptions {
+  uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
+  uint32_t window = 128;                     // PSNs in flight per QP
+  uint32_t maxQp = 65000, maxCq = 65536, maxPd = 65536, maxMr = 1u << 20, maxMw = 1u << 20;
+  uint32_t maxQpWr = 16384, maxSge = 32, maxCqEntries = 1u << 20, maxInline = 1024;
+  uint32_t maxReadDepth = 128;               // responder resources and initiator depth per QP
+  uint64_t maxMrSize = 1ull << 40;
+};
+
+struct QpCreate {
+  KernelId kernel = 0;
+  Handle pd = 0, sendCq = 0, receiveCq = 0, srq = 0;
+  uint32_t type = abi::kQptRc;
+  bool signalAll = false;            // WV_QP_SIGNAL_SENDS
+  uint64_t ringAddress = 0;          // must lie in a ring allocation (RingMemory)
+  uint64_t ringBytes = 0;
+  uint32_t sendEntries = 0, sendStride = 0, sendSge = 0, maxInline = 0;      // entries: powers of two
+  uint32_t receiveEntries = 0, receiveStride = 0, receiveSge = 0;
+  uint32_t token = 0;                // comes back in every CQE
+};
+
+// Bits of QpAttributes that a modify carries (IBA 1 §11.2.5.2, roce-wire §3.4).
+namespace qpmask {
+constexpr uint32_t kState = 1, kAccess = 2, kPkeyIndex = 4, kPort = 8, kQkey = 0x10, kPath = 0x20, kPathMtu = 0x40,
+                   kDestinationQpn = 0x80, kReceivePsn = 0x100, kResponderResources = 0x200, kMinRnrTimer = 0x400,
+                   kAckTimeout = 0x800, kRetryCount = 0x1000, kRnrRetry = 0x2000, kSendPsn = 0x4000,
+                   kInitiatorDepth = 0x8000, kCurrentState = 0x10000, kDrainNotify = 0x20000;
+}
+
+struct QpAttributes {
+  uint32_t state = 0, currentState = 0;
+  uint32_t type = 0, qpn = 0;
+  uint32_t access = 0;               // WV_ACCESS_* of remote operations
+  uint32_t pkeyIndex = 0, port = 0, qkey = 0;
+  Path path;
+  uint32_t pathMtu = 0;              // bytes: 256..4096
+  uint32_t destinationQpn = 0, receivePsn = 0, sendPsn = 0;
+  uint32_t responderResources = 0, initiatorDepth = 0;
+  uint32_t minRnrTimer = 0;          // AETH code 0..31 (roce-wire §1.8)
+  uint32_t ackTimeout = 0;           // code: 4.096 µs × 2^n, 0 = none
+  uint32_t retryCount = 0, rnrRetry = 0;
+};
+
+class Engine final : public PacketSink {
+ public:
+  Engine(Link& link, const Clock& clock, const EngineOptions& options);
+  ~Engine() override;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  std::mutex& mutex();
+  const EngineOptions& options() const;
+
+  // The process's slot: the high 8 bits of every QPN. Set once, before the first QP.
+  void setSlot(uint32_t slot);
+
+  // ── Soft kernels. Detaching destroys everything the kernel owns: QPs go to ERROR, their wills are sent.
+  Status attachKernel(KernelPort* port, KernelId* out);
+  void detachKernel(KernelId kernel);
+  KernelPort* kernelPort(KernelId kernel);      // lock held
+  KernelId anyKernel();                         // lock held; 0: none
+
+  // ── Memory the process offers to the HCA. Registration and rings accept no address outside of these.
+  // Ranges may overlap; each is dropped by its id. Dropping a range kills the regions registered in it.
+  Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
+  void unpinRange(uint64_t id);
+  // Rings: zeroed, 64-byte aligned, kept alive by the ids and by the objects that use them.
+  Status allocateRing(uint64_t bytes, uint64_t* address);
+  void releaseRing(uint64_t address);
+
+  // ── Command interface. Every destroy answers kDeviceBusy while others use the object.
+  Status allocatePd(KernelId kernel, Handle* pd);
+  Status deallocatePd(Handle pd);
+  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
+  Status deregisterMr(Handle pd, uint32_t lkey);      // kDeviceBusy: windows are bound
+  Status allocateMw(Handle pd, Handle* mw, uint32_t* rkey);
+  Status deallocateMw(Handle mw);                     // unbinds
+  Status createCq(KernelId kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* cq);
+  Status resizeCq(Handle cq, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries);  // kBufferOverflow: does not fit
+  Status destroyCq(Handle cq);
+  Status createQp(const QpCreate& request, Handle* qp, uint32_t* qpn);
+  Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes);
+  Status queryQp(Handle qp, QpAttributes* attributes);
+  Status destroyQp(Handle qp);
+  // The MAD that tells the peer of this QP's end (a DREQ), sent when the kernel dies without a goodbye.
+  Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
+
+  // ── Completion events (winverbs §1.3 Notify, networkdirect §6.6).
+  // arm() asks for one event on the next matching completion, counting those not yet taken by the consumer
+  // and not yet announced. An event with nobody waiting is kept for the next waiter of a matching type.
+  Status armCq(Handle cq, bool solicitedOnly);
+  Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
+  Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
+
+  // ── Speed path.
+  void doorbell(Handle qp);             // new send WQEs, or receives posted in ERROR
+  bool progress();                      // one step if the lock is free; true if something moved
+  bool progressLocked();                // the same with the lock held
+  uint64_t nextDeadline();              // lock held: when a timer is due (ns), or UINT64_MAX
+  void setPollerMark(uint64_t now);     // records that a user thread is polling
+  uint64_t pollerMark() const;
+  // Called (lock held or not) when the engine's thread must look again: earlier timer, a waiter came.
+  void setWake(void (*wake)(void*), void* argument);
+
+  // ── PacketSink (lock held).
+  void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
+  void onPeerProcessGone(uint32_t slot) override;
+  // QP1 traffic goes here instead of to a QP; set by the GSI (gsi.h).
+  using GsiHandler = void (*)(void*, const PacketMeta&, const uint8_t* bth, uint32_t length);
+  void setGsi(GsiHandler handler, void* argument);
+
+  // ── Counters: parallel arrays, stable order, names as `rdma statistic` where it has them.
+  static const std::vector<const char*>& counterNames();
+  std::vector<uint64_t> counters();
+  // Live objects, for leak tests: pd, mr, mw, cq, qp, ring, range.
+  std::array<uint32_t, 7> objectCounts();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nd

@@ -1,0 +1,76 @@
+// This process's place on the host: its slot, the RoCEv2 sockets it shares with the host's other
+// processes, the connections between their slots, RDMA port claims, and QP1 (GSI) traffic.
+//
+// Slot     one of 0..253, claimed by binding the abstract SEQPACKET listener "networkdirect/slot/<n>";
+//          the kernel releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
+// Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT; a BPF selector steers by the slot
+//          in the destination QPN, and a packet that lands in the wrong process is forwarded over the
+//          SEQPACKET connection between the two slots. Without a wire (port held by another user or driver)
+//          same-host packets take that connection from the start.
+// Port     an RDMA port is claimed by binding the abstract listener
+//          "networkdirect/port/<service hex>/<port>/<gid hex or *>"; a REQ that another process received is
+//          handed to the owner by connecting to that name. Wildcard and single-address claims conflict.
+#pragma once
+#include <string>
+#include "engine.h"
+#include "link.h"
+
+namespace nd {
+
+struct FaultOptions {          // a seeded fault layer under the wire's transmit side; probabilities 0..1
+  uint64_t seed = 1;
+  double drop = 0, duplicate = 0, reorder = 0, corrupt = 0;
+  uint32_t dropMadCount[32] = {};   // by (attribute id − 0x10): drop the first n of that CM message
+};
+
+struct HostOptions {
+  std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
+  FaultOptions faults;
+  uint32_t receiveBufferBytes = 4u << 20;
+};
+
+class Host final : public Link {
+ public:
+  static constexpr uint32_t kMaxSlots = 254;
+
+  explicit Host(const Clock& clock);
+  ~Host() override;
+
+  // Claims a slot and opens the sockets. Succeeds without a wire; wireProblem() then says why.
+  Status start(const HostOptions& options, Engine& engine);
+  void stop();
+  void configure(const HostOptions& options);   // faults and capture may change later (lock held)
+  uint32_t slot() const;
+  bool wireReady() const;
+  std::string wireProblem() const;
+
+  // File descriptor (epoll) that becomes readable when poll() has something to do.
+  int pollFd() const;
+
+  // ── RDMA ports. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null
+  // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free.
+  Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
+  void releasePort(uint32_t claim);
+  void releaseKernel(KernelId kernel);          // all claims of a kernel that ended
+
+  // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
+  static constexpr uint32_t kCommIdMask = 0x3FFFF;
+  uint32_t commIdBase(KernelId kernel) const;   // slot << 24 | kernel << 18
+  Status sendMad(const Path& path, const uint8_t mad[256]);
+
+  // ── Link
+  bool send(const Path& path, const OutPacket& packet) override;
+  void flush() override;
+  bool poll(PacketSink& sink, uint32_t budget) override;
+  bool isLocal(const Gid& address) override;
+  bool watchPeer(uint32_t slot) override;
+
+  static const std::vector<const char*>& counterNames();
+  std::vector<uint64_t> counters();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nd

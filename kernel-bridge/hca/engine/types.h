@@ -1,0 +1,105 @@
+// Names shared by all parts of the software HCA. No part of engine/ knows of N-API or of IRPs.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+namespace nd {
+
+// Handles name HCA objects towards the driver and the user-mode provider: low bits an index, high bits
+// a generation, so that a stale handle is an error and never another object. 0 is no object.
+using Handle = uint32_t;
+// A soft kernel attached to this process's engine: 1..63. 0 is none.
+using KernelId = uint32_t;
+
+// The NTSTATUS values that HCA commands answer.
+enum class Status : uint32_t {
+  kSuccess = 0x00000000,
+  kBufferOverflow = 0x80000005,
+  kDeviceBusy = 0x80000011,
+  kUnsuccessful = 0xC0000001,
+  kAccessViolation = 0xC0000005,
+  kInvalidHandle = 0xC0000008,
+  kInvalidParameter = 0xC000000D,
+  kInvalidDeviceRequest = 0xC0000010,
+  kNoMemory = 0xC0000017,
+  kAccessDenied = 0xC0000022,
+  kInsufficientResources = 0xC000009A,
+  kIoTimeout = 0xC00000B5,
+  kNotSupported = 0xC00000BB,
+  kCancelled = 0xC0000120,
+  kInvalidAddress = 0xC0000141,
+  kInvalidDeviceState = 0xC0000184,
+  kTooManyAddresses = 0xC0000209,
+  kAddressAlreadyExists = 0xC000020A,
+  kHostUnreachable = 0xC000023D,
+  kDeviceRemoved = 0xC00002B6,
+};
+
+// A GID is an IPv6 address; ::ffff:a.b.c.d stands for IPv4 (roce-wire §1.5).
+struct Gid {
+  std::array<uint8_t, 16> raw{};
+  bool isV4() const {
+    static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return std::memcmp(raw.data(), prefix, 12) == 0;
+  }
+  bool operator==(const Gid& o) const { return raw == o.raw; }
+  bool operator!=(const Gid& o) const { return raw != o.raw; }
+};
+
+// Where a queue pair's packets go: an address vector resolved to what the wire needs.
+struct Path {
+  Gid source;
+  Gid destination;
+  uint32_t flowLabel = 0;
+  uint8_t trafficClass = 0;
+  uint8_t hopLimit = 64;
+  uint32_t scopeId = 0;  // interface index for IPv6 link-local destinations, 0 otherwise
+};
+
+// What is known of a received packet besides its bytes.
+struct PacketMeta {
+  Gid source;
+  Gid destination;
+  uint8_t trafficClass = 0;  // TOS byte where the socket tells it; low two bits are ECN
+  uint8_t hopLimit = 0;
+  uint32_t scopeId = 0;
+};
+
+// Monotonic nanoseconds. Tests of the transport replace it by a clock they move by hand.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual uint64_t now() const = 0;
+};
+
+// Somebody waiting for a completion queue's event. Called with the engine's lock held, from any thread:
+// must only store the outcome and wake the waiter. Called at most once.
+class NotifySink {
+ public:
+  virtual ~NotifySink() = default;
+  virtual void notify(Status status) = 0;
+};
+
+enum class QpEvent : uint32_t {
+  kCommunicationEstablished = 1,  // first packet in RTR
+  kSendQueueDrained = 2,          // SQD reached with nothing in flight
+  kFatal = 3,                     // the QP moved itself to ERROR; `reason` is the WV_WC_STATUS
+  kPeerLost = 4,                  // as kFatal: retries or keep-alive spent, or the peer's process died
+  kLastWqe = 5,                   // SRQ: last WQE reached
+};
+
+// What the HCA tells a soft kernel. Called with the engine's lock held, from any thread: must only
+// enqueue and wake.
+class KernelPort {
+ public:
+  virtual ~KernelPort() = default;
+  virtual void onMad(const PacketMeta& meta, const uint8_t mad[256]) = 0;
+  virtual void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) = 0;
+  virtual void onCqError(Handle cq) = 0;
+};
+
+
+}  // namespace nd

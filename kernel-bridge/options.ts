@@ -1,0 +1,58 @@
+import { z } from 'zod';
+
+const probability = z.number().min(0).max(1);
+
+/** Connection manager settings; times in milliseconds unless named a code (4.096 µs × 2^code). */
+export const cmOptionsSchema = z.object({
+  /** How long a sent message waits for its answer before it is sent again (REQ, REP, DREQ). */
+  responseTimeoutCode: z.int().min(0).max(31).default(20),
+  /** Times a message is sent again. */
+  maxRetries: z.int().min(0).max(15).default(15),
+  /** How long an ended connection's ids stay out of use. */
+  timewaitMs: z.int().min(0).max(60_000).default(500),
+  /** Service timeout code announced in an MRA when a request waits for its application. */
+  mraServiceTimeoutCode: z.int().min(0).max(31).default(24),
+});
+
+/** RC settings given to connections that the connection manager sets up. */
+export const rcOptionsSchema = z.object({
+  /** ACK timeout code of the QP, 4.096 µs × 2^code. 17 is 0.54 s, as Linux 6.12. */
+  ackTimeoutCode: z.int().min(1).max(31).default(17),
+  /** RNR NAK timer code announced to the peer (AETH §1.8: 12 is 0.64 ms, 0 is 655 ms). */
+  minRnrTimerCode: z.int().min(0).max(31).default(12),
+});
+
+/** A seeded fault layer under the wire's transmit side, for tests. */
+export const faultOptionsSchema = z.object({
+  seed: z.int().min(0).default(1),
+  drop: probability.default(0),
+  duplicate: probability.default(0),
+  reorder: probability.default(0),
+  corrupt: probability.default(0),
+  /** CM attribute id (0x10 REQ … 0x18 SIDR_REP) → how many of the first such messages to drop. */
+  dropMads: z.record(z.string(), z.int().min(0)).default({}),
+});
+
+/**
+ * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes its options;
+ * `ND_OPTIONS` (JSON of this shape) gives defaults for programs that pass none.
+ */
+export const kernelOptionsSchema = z.object({
+  cm: cmOptionsSchema.prefault({}),
+  rc: rcOptionsSchema.prefault({}),
+  /** Idle wire connections are probed this often (zero-length RDMA WRITE); 0: never. */
+  keepAliveMs: z.int().min(0).max(3_600_000).default(10_000),
+  /** PSNs in flight per QP. */
+  window: z.int().min(1).max(4096).default(128),
+  /** Write what passes the link to this pcapng file; `%p` becomes the process id. */
+  capture: z.string().default(''),
+  receiveBufferBytes: z.int().min(65_536).max(268_435_456).default(4_194_304),
+  faults: faultOptionsSchema.prefault({}),
+  /** How long opening a device file may wait for the soft kernel's thread. */
+  startTimeoutMs: z.int().min(100).max(600_000).default(10_000),
+});
+
+export type KernelOptions = z.output<typeof kernelOptionsSchema>;
+export type KernelOptionsInput = z.input<typeof kernelOptionsSchema>;
+export type CmOptions = z.output<typeof cmOptionsSchema>;
+export type RcOptions = z.output<typeof rcOptionsSchema>;
