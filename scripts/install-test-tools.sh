@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Installs what some tests use besides Node and a C++ compiler: tshark (decodes captures) and iproute2 (network
+# namespaces). Needs root on Debian or Ubuntu; elsewhere those tests say that they were skipped.
+set -euo pipefail
+missing=()
+command -v tshark >/dev/null || missing+=(tshark)
+command -v ip >/dev/null || missing+=(iproute2)
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+  echo "not installed: ${missing[*]} (needs root and apt-get); the tests that use them will be skipped" >&2
+  exit 0
+fi
+apt-get update -q >/dev/null
+DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,116 @@
+// Runs the compiled uvu tests, each file in a process of its own, a few at a time.
+//
+//   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [filter …]
+//
+// A filter is a piece of a path ("unit/ioctl", "integration"). Ends with `N passed, N failed, N skipped`; the exit
+// code is non-zero when a test failed, a file crashed or ran out of time, or nothing was run.
+import { spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    jobs: { type: 'string', default: '2' },
+    timeout: { type: 'string', default: '120' },
+    list: { type: 'boolean', default: false },
+  },
+});
+
+const folders = ['unit', 'integration', 'fuzz', 'conformance'];
+const files = folders
+  .flatMap((folder) => listTests(join(root, 'dist/test', folder)))
+  .filter((file) => positionals.length === 0 || positionals.some((filter) => file.includes(filter)));
+
+if (values.list) {
+  for (const file of files) console.log(relative(root, file));
+  process.exit(0);
+}
+
+const totals = { passed: 0, failed: 0, skipped: 0 };
+const started = Date.now();
+const queue = [...files];
+await Promise.all(Array.from({ length: Number(values.jobs) }, worker));
+
+console.log(`\n${files.length} files in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
+process.exit(totals.failed > 0 || totals.passed === 0 ? 1 : 0);
+
+function listTests(folder) {
+  try {
+    return readdirSync(folder, { recursive: true })
+      .filter((name) => name.endsWith('.test.js'))
+      .map((name) => join(folder, name))
+      .sort();
+  } catch (error) {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+async function worker() {
+  for (let file = queue.shift(); file !== undefined; file = queue.shift()) await run(file);
+}
+
+function run(file) {
+  const name = relative(join(root, 'dist/test'), file).replace(/\.test\.js$/, '');
+  const begun = Date.now();
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, ['--enable-source-maps', '--expose-gc', file], {
+      cwd: root,
+      env: { ...process.env, FORCE_COLOR: '0', NO_COLOR: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true, // a group of its own, so that a test's own processes end with it
+    });
+    let output = '';
+    child.stdout.on('data', (chunk) => (output += chunk));
+    child.stderr.on('data', (chunk) => (output += chunk));
+    let timedOut = false;
+    const timer = setTimeout(() => {
+      timedOut = true;
+      killGroup(child.pid);
+    }, Number(values.timeout) * 1000);
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      killGroup(child.pid);
+      const total = count(output, 'Total');
+      const passed = count(output, 'Passed');
+      const skipped = count(output, 'Skipped');
+      const failed = Math.max(total - passed - skipped, 0);
+      const broken = code !== 0 && failed === 0;
+      totals.passed += passed;
+      totals.skipped += skipped;
+      totals.failed += failed + (broken || total === 0 ? 1 : 0);
+      const seconds = ((Date.now() - begun) / 1000).toFixed(1);
+      if (code === 0 && total > 0) {
+        console.log(`ok    ${name}  ${passed} of ${total}  ${seconds} s`);
+      } else {
+        const why = timedOut
+          ? `not finished after ${values.timeout} s`
+          : total === 0 && code === 0
+            ? 'ran no test'
+            : (signal ?? `exit code ${code}`);
+        console.log(`FAIL  ${name}  ${why}  ${seconds} s\n${output.trimEnd()}\n`);
+      }
+      resolve();
+    });
+  });
+}
+
+/** uvu prints its totals once for every `test.run()` of a file. */
+function count(output, label) {
+  let sum = 0;
+  for (const match of output.matchAll(new RegExp(`^\\s*${label}:\\s+(\\d+)`, 'gm'))) sum += Number(match[1]);
+  return sum;
+}
+
+function killGroup(pid) {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // already gone
+  }
+}
