@@ -248,7 +248,7 @@ export function statusText(status: number): string {
  */
 export class StatusError extends Error {
   static {
-    this.prototype.name = 'StatusError';
+    StatusError.prototype.name = 'StatusError';
   }
 
   /** The NTSTATUS value, unsigned. */

@@ -1,0 +1,175 @@
+/**
+ * Every buffered IOCTL: code, structures, what may follow them, and whether the request may stay pending. The filter
+ * driver's dispatch and size checks, its callers and the tests all read this table. Source: WinVerbs IOCTL interface;
+ * IBAT interface version 6.
+ */
+import type { AnyStruct } from './layout.js';
+import { statusHex } from './status.js';
+import * as s from './structs.js';
+
+/** What may follow the fixed part of an input or output. */
+export type IoctlTail =
+  /** Nothing: bytes behind the structure are ignored. */
+  | 'none'
+  /** Provider data: the bytes between UVP and HCA driver (provider-data.ts). */
+  | 'provider'
+  /** The option's data: 64 bytes of path record for ROUTE. */
+  | 'option'
+  /** Private data for the peer. */
+  | 'privateData'
+  /** As many elements as fit. */
+  | 'list'
+  /** Text that ends in a NUL. */
+  | 'text';
+
+/** What is known of one IOCTL. */
+export interface IoctlRow {
+  readonly code: number;
+  /** Fixed part of the input; a shorter input ends in BUFFER_TOO_SMALL. Null: none is needed. */
+  readonly input: AnyStruct | null;
+  /** Fixed part of the output; a shorter output buffer ends in BUFFER_TOO_SMALL. Null: none. */
+  readonly output: AnyStruct | null;
+  readonly inputTail: IoctlTail;
+  readonly outputTail: IoctlTail;
+  /** Whether the request may stay pending; the others complete before the call returns. */
+  readonly pends: boolean;
+  /** The IOCTL that cancels the pending ones of an object. */
+  readonly cancel: string | null;
+  /** False: the code exists, but neither input nor output were ever defined. */
+  readonly defined: boolean;
+}
+
+/** A row with its name in {@link IoctlCode} or {@link IbatCode}. */
+export interface NamedIoctlRow extends IoctlRow {
+  readonly name: string;
+}
+
+function ioctl<const C extends number>(
+  code: C,
+  input: AnyStruct | null,
+  output: AnyStruct | null,
+  more: Partial<Omit<IoctlRow, 'code' | 'input' | 'output' | 'pends'>> = {},
+): IoctlRow & { readonly code: C } {
+  const cancel = more.cancel ?? null;
+  return {
+    code,
+    input,
+    output,
+    inputTail: 'none',
+    outputTail: 'none',
+    defined: true,
+    ...more,
+    cancel,
+    pends: cancel !== null,
+  };
+}
+
+const both = { inputTail: 'provider', outputTail: 'provider' } as const;
+const undefinedForm = { defined: false } as const;
+
+/** 0x003BE000 + 4 × function: FILE_DEVICE_INFINIBAND, read and write access, METHOD_BUFFERED. */
+const winVerbs = {
+  GUID_QUERY: ioctl(0x003be004, null, s.WvIoGuidList, { outputTail: 'list' }),
+  LIBRARY_QUERY: ioctl(0x003be008, s.WvIoGuid, null, { outputTail: 'text' }),
+  DEVICE_OPEN: ioctl(0x003be00c, s.WvIoDeviceOpen, s.WvIoId, both),
+  DEVICE_CLOSE: ioctl(0x003be010, s.WvIoObject, null),
+  DEVICE_QUERY: ioctl(0x003be014, s.WvIoObject, s.WvIoDeviceAttributes),
+  DEVICE_PORT_QUERY: ioctl(0x003be018, s.WvIoDevicePortQuery, s.WvIoPortAttributes),
+  DEVICE_GID_QUERY: ioctl(0x003be01c, s.WvIoDevicePortQuery, null, { outputTail: 'list' }),
+  DEVICE_PKEY_QUERY: ioctl(0x003be020, s.WvIoDevicePortQuery, null, { outputTail: 'list' }),
+  DEVICE_NOTIFY: ioctl(0x003be024, s.WvIoId, s.WvIoEventFlags, { cancel: 'DEVICE_CANCEL' }),
+  DEVICE_CANCEL: ioctl(0x003be028, s.WvIoObject, null),
+  PD_ALLOCATE: ioctl(0x003be02c, s.WvIoId, s.WvIoId, both),
+  PD_DEALLOCATE: ioctl(0x003be030, s.WvIoObject, null),
+  MEMORY_REGISTER: ioctl(0x003be034, s.WvIoMemoryRegister, s.WvIoMemoryKeys),
+  MEMORY_DEREGISTER: ioctl(0x003be038, s.WvIoId, null),
+  MW_ALLOCATE: ioctl(0x003be03c, s.WvIoId, s.WvIoMwKey, both),
+  MW_DEALLOCATE: ioctl(0x003be040, s.WvIoObject, null),
+  AH_CREATE: ioctl(0x003be044, s.WvIoAhCreate, s.WvIoAhCreate, both),
+  AH_DESTROY: ioctl(0x003be048, s.WvIoObject, null),
+  CQ_CREATE: ioctl(0x003be04c, s.WvIoId, s.WvIoId, both),
+  CQ_DESTROY: ioctl(0x003be050, s.WvIoObject, null),
+  CQ_RESIZE: ioctl(0x003be054, s.WvIoId, s.WvIoId, both),
+  CQ_NOTIFY: ioctl(0x003be058, s.WvIoId, null, { cancel: 'CQ_CANCEL' }),
+  CQ_CANCEL: ioctl(0x003be05c, s.WvIoObject, null),
+  SRQ_CREATE: ioctl(0x003be060, s.WvIoSrqAttributes, s.WvIoSrqAttributes, both),
+  SRQ_DESTROY: ioctl(0x003be064, s.WvIoObject, null),
+  SRQ_QUERY: ioctl(0x003be068, s.WvIoSrqAttributes, s.WvIoSrqAttributes, both),
+  SRQ_MODIFY: ioctl(0x003be06c, s.WvIoSrqAttributes, s.WvIoSrqAttributes, both),
+  SRQ_NOTIFY: ioctl(0x003be070, s.WvIoObject, null, { cancel: 'SRQ_CANCEL' }),
+  SRQ_CANCEL: ioctl(0x003be074, s.WvIoObject, null),
+  QP_CREATE: ioctl(0x003be078, s.WvIoQpCreate, s.WvIoQpCreate, both),
+  QP_DESTROY: ioctl(0x003be07c, s.WvIoObject, null),
+  QP_QUERY: ioctl(0x003be080, s.WvIoObject, s.WvIoQpAttributes),
+  QP_MODIFY: ioctl(0x003be084, s.WvIoQpAttributes, null, { outputTail: 'provider' }),
+  QP_ATTACH: ioctl(0x003be088, s.WvIoQpMulticast, null),
+  QP_DETACH: ioctl(0x003be08c, s.WvIoQpMulticast, null),
+  QP_CANCEL: ioctl(0x003be090, s.WvIoObject, null),
+  EP_CREATE: ioctl(0x003be094, s.WvIoEpCreate, s.WvIoObject),
+  EP_DESTROY: ioctl(0x003be098, s.WvIoObject, null),
+  EP_MODIFY: ioctl(0x003be09c, s.WvIoId, null, { inputTail: 'option' }),
+  EP_BIND: ioctl(0x003be0a0, s.WvIoEpBind, s.WvIoEpBind),
+  EP_REJECT: ioctl(0x003be0a4, s.WvIoId, null, { inputTail: 'privateData' }),
+  EP_CONNECT: ioctl(0x003be0a8, s.WvIoEpConnect, null, { cancel: 'EP_CANCEL' }),
+  EP_ACCEPT: ioctl(0x003be0ac, s.WvIoEpAccept, null, { outputTail: 'provider', cancel: 'EP_CANCEL' }),
+  EP_DISCONNECT: ioctl(0x003be0b0, s.WvIoEpDisconnect, null, { outputTail: 'provider', cancel: 'EP_CANCEL' }),
+  EP_DISCONNECT_NOTIFY: ioctl(0x003be0b4, s.WvIoObject, null, { cancel: 'EP_CANCEL' }),
+  EP_QUERY: ioctl(0x003be0b8, s.WvIoObject, s.WvIoEpAttributes),
+  EP_LOOKUP: ioctl(0x003be0bc, null, null, undefinedForm),
+  EP_MULTICAST_JOIN: ioctl(0x003be0c0, null, null, undefinedForm),
+  EP_MULTICAST_LEAVE: ioctl(0x003be0c4, null, null, undefinedForm),
+  EP_CANCEL: ioctl(0x003be0c8, s.WvIoObject, null),
+  EP_LISTEN: ioctl(0x003be0cc, s.WvIoEpListen, null),
+  EP_GET_REQUEST: ioctl(0x003be0d0, s.WvIoEpGetRequest, null, { cancel: 'EP_CANCEL' }),
+  PD_CANCEL: ioctl(0x003be0d4, s.WvIoObject, null),
+} as const;
+
+/** FILE_DEVICE_UNKNOWN, any access, METHOD_BUFFERED, on `\\.\ibat`. */
+const ibat = {
+  /** An address of this host → its CA, port and P_Key. NOT_FOUND: no device has it. */
+  IP_TO_PORT: ioctl(0x00222010, s.IbatIpToPortIn, s.IbatPortRecord),
+  /** A local and a remote address → the path between them. */
+  PATH: ioctl(0x00222018, s.IbatPathIn, s.IbPathRecord),
+} as const;
+
+type Codes<T extends Readonly<Record<string, IoctlRow>>> = { readonly [K in keyof T]: T[K]['code'] };
+
+function codesOf<T extends Readonly<Record<string, IoctlRow>>>(rows: T): Codes<T> {
+  return Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row.code])) as Codes<T>;
+}
+
+function named(rows: Readonly<Record<string, IoctlRow>>): readonly NamedIoctlRow[] {
+  return Object.entries(rows).map(([name, row]) => ({ name, ...row }));
+}
+
+/** Codes of the IOCTLs of `\\.\WinVerbs`: WV_IOCTL_* without the prefix. */
+export const IoctlCode = codesOf(winVerbs);
+/** Codes of the IOCTLs of `\\.\ibat`. */
+export const IbatCode = codesOf(ibat);
+
+/** The name of a WinVerbs IOCTL in {@link IoctlCode}. */
+export type IoctlName = keyof typeof winVerbs;
+/** The name of an IBAT IOCTL in {@link IbatCode}. */
+export type IbatName = keyof typeof ibat;
+
+/** The rows of `\\.\WinVerbs` by name. */
+export const ioctls: Readonly<Record<IoctlName, IoctlRow>> = winVerbs;
+/** The rows of `\\.\ibat` by name. */
+export const ibatIoctls: Readonly<Record<IbatName, IoctlRow>> = ibat;
+
+/** All rows of `\\.\WinVerbs`, in the order of their codes. */
+export const ioctlTable = named(winVerbs);
+/** All rows of `\\.\ibat`. */
+export const ibatTable = named(ibat);
+
+const byCode = new Map([...ioctlTable, ...ibatTable].map((row) => [row.code, row]));
+
+/** The row of a code, of either device file. */
+export function ioctlRow(code: number): NamedIoctlRow | undefined {
+  return byCode.get(code);
+}
+
+/** The name of a code for people, without prefix: `CQ_CREATE`; `0x…` for codes that have none. */
+export function ioctlName(code: number): string {
+  return byCode.get(code)?.name ?? statusHex(code);
+}

@@ -1,0 +1,377 @@
+/**
+ * The structures of every WinVerbs and IBAT IOCTL: pointer-free, the same for 32- and 64-bit callers. Field names are
+ * those of the WinVerbs and IBAT interfaces. Sources: WinVerbs IOCTL interface; IBAT interface version 6;
+ * IBA 1 Annex A11 (RDMA IP CM service) for IB_CMA_HEADER, IBA 1 §15.2.5.16 (PathRecord) for ib_path_rec_t.
+ *
+ * "Id" fields name objects of the device file; 0 is none. VerbInfo carries `ci_umv_buf_t.command` in and its `status`
+ * out (provider-data.ts).
+ */
+import { bytes, list, reserved, struct, u8, u16, u16be, u32, u32be, u64, u64be, union } from './layout.js';
+
+/** A SOCKADDR, SOCKADDR_IN or SOCKADDR_IN6, whichever its family says: see sockaddr.ts. */
+const sockaddr28 = bytes(28, 4);
+
+// ── Identifiers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The lone `u64 Id` that destroy, cancel and query requests carry, and EP_CREATE's output. */
+export const WvIoObject = struct('u64 Id', { Id: u64 });
+
+/** A CA GUID in network order: LIBRARY_QUERY's input. */
+export const WvIoGuid = struct('u64be Guid', { Guid: u64be });
+
+/** Data is the port (DEVICE_NOTIFY), entries (CQ_*), lkey (MEMORY_DEREGISTER), notify type or option. */
+export const WvIoId = struct('WV_IO_ID', { Id: u64, VerbInfo: u32, Data: u32 });
+
+/** The WV_IO_ID that DEVICE_OPEN takes: its Id is the CA GUID in network order. The answer is a plain WV_IO_ID. */
+export const WvIoDeviceOpen = struct('WV_IO_ID (CA GUID)', { Guid: u64be, VerbInfo: u32, Data: u32 });
+
+/** The WV_IO_ID that MW_ALLOCATE answers: its Data is the rkey in network order. */
+export const WvIoMwKey = struct('WV_IO_ID (rkey)', { Id: u64, VerbInfo: u32, Rkey: u32be });
+
+/** GUID_QUERY: the number of devices there are, then the GUIDs that fit (at least one place): {@link WvGuidEntries}. */
+export const WvIoGuidList = struct('WV_IO_GUID_LIST', { Count: u64, Guid: u64be });
+
+// ── Devices and ports ───────────────────────────────────────────────────────────────────────────────────────
+
+export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
+  FwVersion: u64,
+  NodeGuid: u64be,
+  SystemImageGuid: u64be,
+  VendorId: u32,
+  VendorPartId: u32,
+  HwVersion: u32,
+  CapabilityFlags: u32,
+  AtomicCapability: u32,
+  PageSizeCapabilityFlags: u32,
+  /** Bytes. */
+  MaxMrSize: u64,
+  MaxQp: u32,
+  MaxQpWr: u32,
+  MaxSge: u32,
+  MaxCq: u32,
+  MaxCqEntries: u32,
+  MaxMr: u32,
+  MaxPd: u32,
+  MaxQpResponderResources: u32,
+  MaxResponderResources: u32,
+  MaxQpInitiatorDepth: u32,
+  /** Bytes. */
+  MaxInlineSend: u32,
+  MaxMw: u32,
+  MaxMulticast: u32,
+  MaxQpAttach: u32,
+  MaxMulticastQp: u32,
+  MaxAh: u32,
+  MaxFmr: u32,
+  MaxMapPerFmr: u32,
+  MaxSrq: u32,
+  MaxSrqWr: u32,
+  MaxSrqSge: u32,
+  MaxPkeys: u32,
+  /** {@link DeviceType} */
+  DeviceType: u32,
+  /** 4.096 µs × 2^code. */
+  LocalAckDelay: u8,
+  PhysPortCount: u8,
+  Reserved: reserved(2),
+});
+
+export const WvIoDevicePortQuery = struct('WV_IO_DEVICE_PORT_QUERY', {
+  Id: u64,
+  /** From 1. */
+  PortNumber: u8,
+  Reserved: reserved(7),
+});
+
+export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
+  /** The interface spells it so. */
+  PortCabilityFlags: u32,
+  State: u32,
+  /** Bytes. */
+  MaxMtu: u32,
+  /** Bytes. */
+  ActiveMtu: u32,
+  GidTableLength: u32,
+  /** Bytes. */
+  MaxMessageSize: u32,
+  BadPkeyCounter: u32,
+  QkeyViolationCounter: u32,
+  PkeyTableLength: u16,
+  Lid: u16be,
+  SmLid: u16be,
+  Lmc: u8,
+  MaxVls: u8,
+  SmSl: u8,
+  SubnetTimeout: u8,
+  InitTypeReply: u8,
+  ActiveWidth: u8,
+  ActiveSpeed: u8,
+  PhysicalState: u8,
+  Transport: u8,
+  ExtActiveSpeed: u8,
+  LinkEncoding: u8,
+  Pad: reserved(3),
+});
+
+export const WvIoGid = struct('WV_IO_GID', { Raw: bytes(16) });
+
+/** Declared by the interface, used by no IOCTL. */
+export const WvIoEvent = struct('WV_IO_EVENT', {
+  Status: u32,
+  Type: u32,
+  PortNumber: u8,
+  Reserved: reserved(3),
+});
+
+/** What happened since the last answer, WV_EVENT_*: DEVICE_NOTIFY's output. */
+export const WvIoEventFlags = struct('u32 Flags', { Flags: u32 });
+
+// ── Memory and address handles ──────────────────────────────────────────────────────────────────────────────
+
+export const WvIoMemoryRegister = struct('WV_IO_MEMORY_REGISTER', {
+  /** Protection domain. */
+  Id: u64,
+  Address: u64,
+  /** Bytes. */
+  BufferLength: u64,
+  /** WV_ACCESS_* */
+  AccessFlags: u32,
+  Reserved: reserved(4),
+});
+
+export const WvIoMemoryKeys = struct('WV_IO_MEMORY_KEYS', { Lkey: u32, Rkey: u32be });
+
+export const WvIoAv = struct('WV_IO_AV', {
+  NetworkRouteValid: u8,
+  Reserved1: reserved(1),
+  HopLimit: u8,
+  TrafficClass: u8,
+  FlowLabel: u32be,
+  SGid: bytes(16),
+  DGid: bytes(16),
+  Reserved2: reserved(2),
+  DLid: u16be,
+  ServiceLevel: u8,
+  SourcePathBits: u8,
+  StaticRate: u8,
+  PortNumber: u8,
+});
+
+export const WvIoAhCreate = struct('WV_IO_AH_CREATE', { Id: WvIoId, AddressVector: WvIoAv });
+
+// ── Queues ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+export const WvIoSrqAttributes = struct('WV_IO_SRQ_ATTRIBUTES', {
+  Id: WvIoId,
+  MaxWr: u32,
+  MaxSge: u32,
+  SrqLimit: u32,
+  Reserved: reserved(4),
+});
+
+export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
+  Id: WvIoId,
+  SendCqId: u64,
+  ReceiveCqId: u64,
+  SrqId: u64,
+  SendDepth: u32,
+  SendSge: u32,
+  ReceiveDepth: u32,
+  ReceiveSge: u32,
+  /** Bytes. */
+  MaxInlineSend: u32,
+  InitiatorDepth: u32,
+  ResponderResources: u32,
+  /** {@link QpType} */
+  QpType: u8,
+  /** {@link QpFlag} */
+  QpFlags: u8,
+  Reserved: reserved(2),
+});
+
+export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
+  Id: WvIoId,
+  SendDepth: u32,
+  SendSge: u32,
+  ReceiveDepth: u32,
+  ReceiveSge: u32,
+  /** Bytes. */
+  MaxInlineSend: u32,
+  InitiatorDepth: u32,
+  ResponderResources: u32,
+  /** {@link QpAttr}: which of the attributes count. */
+  Options: u32,
+  QpType: u8,
+  CurrentQpState: u8,
+  QpState: u8,
+  ApmState: u8,
+  Qpn: u32be,
+  DestinationQpn: u32be,
+  Qkey: u32be,
+  SendPsn: u32be,
+  ReceivePsn: u32be,
+  AddressVector: WvIoAv,
+  AlternateAddressVector: WvIoAv,
+  /** Bytes: 256, 512, 1024, 2048 or 4096. */
+  PathMtu: u32,
+  AlternatePathMtu: u32,
+  PkeyIndex: u16,
+  AlternatePkeyIndex: u16,
+  /** 4.096 µs × 2^code; 0 is for ever. */
+  LocalAckTimeout: u8,
+  AlternateLocalAckTimeout: u8,
+  /** RNR NAK timer code (IBA 1 §9.7.5.2.8). */
+  RnrNakTimeout: u8,
+  SequenceErrorRetryCount: u8,
+  RnrRetryCount: u8,
+  /** WV_ACCESS_* below 0x100. */
+  AccessFlags: u8,
+  QpFlags: u8,
+  Reserved: reserved(5),
+});
+
+/** Id.Data carries the multicast LID in its low 16 bits, in network order. */
+export const WvIoQpMulticast = struct('WV_IO_QP_MULTICAST', { Id: WvIoId, Gid: WvIoGid });
+
+// ── Addresses ───────────────────────────────────────────────────────────────────────────────────────────────
+
+export const WvIoSockaddr = struct('WV_IO_SOCKADDR', { SaFamily: u16, SaData: bytes(14) });
+
+export const WvIoSockaddrIn = struct('WV_IO_SOCKADDR_IN', {
+  SinFamily: u16,
+  SinPort: u16be,
+  SinAddr: u32be,
+  SinZero: reserved(8),
+});
+
+export const WvIoSockaddrIn6 = struct('WV_IO_SOCKADDR_IN6', {
+  Sin6Family: u16,
+  Sin6Port: u16be,
+  Sin6FlowInfo: u32be,
+  Sin6Addr: bytes(16),
+  Sin6ScopeId: u32,
+});
+
+/** An address of either family, as `encodeSockaddr` writes and `decodeSockaddr` reads it. */
+export const WvIoSockaddrData = struct('WV_IO_SOCKADDR_DATA', {
+  SockAddr: sockaddr28,
+  Reserved: reserved(4),
+});
+
+export const WvIoDeviceAddress = struct('WV_IO_DEVICE_ADDRESS', {
+  DeviceGuid: u64be,
+  Pkey: u16be,
+  PortNumber: u8,
+  Reserved: reserved(5),
+});
+
+// ── Endpoints ───────────────────────────────────────────────────────────────────────────────────────────────
+
+/** EP_CREATE's input: {@link EpType} in the low 16 bits. */
+export const WvIoEpCreate = struct('u64 EpType', { EpType: u64 });
+
+export const WvIoEpBind = struct('WV_IO_EP_BIND', {
+  Id: u64,
+  Address: WvIoSockaddrData,
+  Device: WvIoDeviceAddress,
+});
+
+export const WvIoEpListen = struct('WV_IO_EP_LISTEN', { Id: u64, Backlog: u64 });
+
+/** Id is the listener, EpId the endpoint that takes the next request. */
+export const WvIoEpGetRequest = struct('WV_IO_EP_GET_REQUEST', { Id: u64, EpId: u64 });
+
+export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
+  ResponderResources: u64,
+  InitiatorDepth: u64,
+  RetryCount: u8,
+  RnrRetryCount: u8,
+  /** Bytes of Data that count, at most 56. */
+  DataLength: u8,
+  Reserved: reserved(5),
+  Data: bytes(56),
+});
+
+export const WvIoEpConnect = struct('WV_IO_EP_CONNECT', {
+  Id: u64,
+  QpId: u64,
+  PeerAddress: WvIoSockaddrData,
+  Param: WvIoConnectParam,
+});
+
+export const WvIoEpAccept = struct('WV_IO_EP_ACCEPT', { Id: u64, QpId: u64, Param: WvIoConnectParam });
+
+/** Param of {@link WvIoEpAttributes}: Backlog for a listener, Connect for every other endpoint. */
+export const WvIoEpParam = union('WV_IO_EP_ATTRIBUTES.Param', { Connect: WvIoConnectParam, Backlog: u64 });
+
+export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
+  LocalAddress: WvIoSockaddrData,
+  PeerAddress: WvIoSockaddrData,
+  Device: WvIoDeviceAddress,
+  Param: WvIoEpParam,
+});
+
+export const WvIoEpDisconnect = struct('WV_IO_EP_DISCONNECT', { Id: u64, QpId: u64 });
+
+// ── IBAT and connection management ──────────────────────────────────────────────────────────────────────────
+
+export const IbatIpToPortIn = struct('IOCTL_IBAT_IP_TO_PORT_IN', { Version: u32, Address: sockaddr28 });
+
+export const IbatPortRecord = struct('IBAT_PORT_RECORD', {
+  CaGuid: u64be,
+  PortGuid: u64be,
+  PKey: u16be,
+  PortNum: u8,
+  Pad: reserved(5),
+});
+
+export const IbatPathIn = struct('IOCTL_IBAT_IP_TO_PATH_IN', {
+  Version: u32,
+  LocalAddress: sockaddr28,
+  RemoteAddress: sockaddr28,
+});
+
+export const IbPathRecord = struct('ib_path_rec_t', {
+  service_id: u64be,
+  dgid: bytes(16),
+  sgid: bytes(16),
+  dlid: u16be,
+  slid: u16be,
+  /** Hop limit in the low 8 bits, the flow label in the 20 above. */
+  hop_flow_raw: u32be,
+  tclass: u8,
+  num_path: u8,
+  pkey: u16be,
+  qos_class_sl: u16be,
+  /** Selector in the high 2 bits, IB MTU code (1…5) in the low 6. */
+  mtu: u8,
+  rate: u8,
+  /** Selector in the high 2 bits, 4.096 µs × 2^code in the low 6. */
+  pkt_life: u8,
+  preference: u8,
+  resv2: reserved(6),
+});
+
+/** EP_MODIFY with option ROUTE. */
+export const WvIoEpRoute = struct('WV_IO_ID + ib_path_rec_t', { Id: WvIoId, Path: IbPathRecord });
+
+/** In front of the consumer's private data in a REQ. Port is the sender's; IPv4 addresses fill the last 4 bytes. */
+export const IbCmaHeader = struct('IB_CMA_HEADER', {
+  CmaVersion: u8,
+  /** 0x40 for IPv4, 0x60 for IPv6. */
+  IpVersion: u8,
+  Port: u16be,
+  SrcAddress: bytes(16),
+  DstAddress: bytes(16),
+});
+
+// ── Lists ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Output of DEVICE_GID_QUERY. */
+export const WvGidList = list(bytes(16));
+
+/** Output of DEVICE_PKEY_QUERY. */
+export const WvPkeyList = list(u16be);
+
+/** The GUIDs of GUID_QUERY's output, from byte 8 on. */
+export const WvGuidEntries = list(u64be);
