@@ -37,19 +37,25 @@ export type FieldKey<S extends string> = S extends `${infer A}_${infer B}`
   ? `${Uncapitalize<A>}${Capitalize<FieldKey<B>>}`
   : Uncapitalize<S>;
 
+/** Spells a computed type out, so that editors show the members and not the computation. */
+type Expand<T> = T extends infer O ? { [K in keyof O]: O[K] } : never;
+
+/** The key of a table's field in the value; none for pads. */
+type VisibleKey<F extends Fields, K extends keyof F & string> = F[K] extends ReservedType
+  ? never
+  : FieldKey<K>;
+
 /** What a table's decoder answers. */
-export type FieldsValue<F extends Fields> = {
-  -readonly [K in keyof F & string as F[K] extends ReservedType
-    ? never
-    : FieldKey<K>]: F[K] extends FieldType<infer V, infer _> ? V : never;
-};
+export type FieldsValue<F extends Fields> = Expand<{
+  -readonly [K in keyof F & string as VisibleKey<F, K>]: F[K] extends FieldType<infer V, infer _> ? V : never;
+}>;
 
 /** What a table's encoder takes: fields left out are zero. */
-export type FieldsInput<F extends Fields> = {
-  readonly [K in keyof F & string as F[K] extends ReservedType ? never : FieldKey<K>]?:
+export type FieldsInput<F extends Fields> = Expand<{
+  readonly [K in keyof F & string as VisibleKey<F, K>]?:
     | (F[K] extends FieldType<infer _, infer I> ? I : never)
     | undefined;
-};
+}>;
 
 /** Where a field lies. */
 export interface FieldInfo {
@@ -65,8 +71,8 @@ export interface FieldInfo {
   readonly reserved: boolean;
 }
 
-/** A binary structure, made by {@link struct}. */
-export interface Struct<V, I> extends FieldType<V, I> {
+/** A binary structure, made by {@link struct} of a table of fields. */
+export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, FieldsInput<F>> {
   readonly fields: readonly FieldInfo[];
   /**
    * Writes a value: into new bytes, or into `out` from `offset` on. Every byte of the structure is written; fields
@@ -74,29 +80,38 @@ export interface Struct<V, I> extends FieldType<V, I> {
    *
    * @throws StatusError INVALID_PARAMETER for a value that its field cannot hold, BUFFER_TOO_SMALL if `out` is short.
    */
-  encode(value: I, out?: Uint8Array, offset?: number): Uint8Array;
+  encode(value: FieldsInput<F>, out?: Uint8Array, offset?: number): Uint8Array;
   /**
    * Reads a value; what follows the structure is left alone. Byte arrays in the value are copies.
    *
    * @throws StatusError BUFFER_TOO_SMALL if fewer than `size` bytes are there.
    */
-  decode(bytes: Uint8Array, offset?: number): V;
+  decode(bytes: Uint8Array, offset?: number): FieldsValue<F>;
 }
 
 /** The value of a structure: `Value<typeof WvIoId>`. */
-export type Value<S> = S extends Struct<infer V, infer _> ? V : never;
+export type Value<S> = S extends FieldType<infer V, infer _> ? V : never;
 
 /** What a structure's encoder takes. */
-export type Input<S> = S extends Struct<infer _, infer I> ? I : never;
+export type Input<S> = S extends FieldType<infer _, infer I> ? I : never;
 
 /** Any structure, where only its size and name count. */
-export type AnyStruct = Struct<unknown, never>;
+export type AnyStruct = Struct<Fields>;
 
 function refuse(path: string, value: unknown, takes: string): never {
   throw new StatusError(Status.INVALID_PARAMETER, `${path} is ${String(value)}; it takes ${takes}`);
 }
 
-function integer(name: string, size: 1 | 2 | 4, littleEndian: boolean): FieldType<number> {
+/** An unsigned integer of at most 32 bits. */
+export interface UintType extends FieldType<number> {}
+
+/** An unsigned integer of 64 bits. */
+export interface Uint64Type extends FieldType<bigint> {}
+
+/** Uninterpreted bytes. */
+export interface BytesType extends FieldType<Uint8Array> {}
+
+function integer(name: string, size: 1 | 2 | 4, littleEndian: boolean): UintType {
   const max = 2 ** (size * 8) - 1;
   const reader = { 1: 'getUint8', 2: 'getUint16', 4: 'getUint32' } as const;
   const writer = { 1: 'setUint8', 2: 'setUint16', 4: 'setUint32' } as const;
@@ -114,7 +129,7 @@ function integer(name: string, size: 1 | 2 | 4, littleEndian: boolean): FieldTyp
   };
 }
 
-function integer64(name: string, littleEndian: boolean): FieldType<bigint> {
+function integer64(name: string, littleEndian: boolean): Uint64Type {
   return {
     name,
     size: 8,
@@ -147,7 +162,7 @@ function part(view: DataView, at: number, size: number): Uint8Array {
 }
 
 /** `size` uninterpreted bytes. `align` is for those that stand for a C structure with larger members. */
-export function bytes(size: number, align = 1): FieldType<Uint8Array> {
+export function bytes(size: number, align = 1): BytesType {
   return {
     name: `bytes[${size}]`,
     size,
@@ -203,7 +218,10 @@ function membersOf(value: unknown, path: string): Readonly<Record<string, never>
   return value as Readonly<Record<string, never>>;
 }
 
-function complete<V, I>(type: FieldType<V, I>, fields: readonly FieldInfo[]): Struct<V, I> {
+function complete<F extends Fields>(
+  type: FieldType<FieldsValue<F>, FieldsInput<F>>,
+  fields: readonly FieldInfo[],
+): Struct<F> {
   return {
     ...type,
     fields,
@@ -226,10 +244,7 @@ function complete<V, I>(type: FieldType<V, I>, fields: readonly FieldInfo[]): St
  * const WvIoId = struct('WV_IO_ID', { Id: u64, VerbInfo: u32, Data: u32 });
  * WvIoId.decode(WvIoId.encode({ id: 7n })); // { id: 7n, verbInfo: 0, data: 0 }
  */
-export function struct<const F extends Fields>(
-  name: string,
-  table: F,
-): Struct<FieldsValue<F>, FieldsInput<F>> {
+export function struct<const F extends Fields>(name: string, table: F): Struct<F> {
   const members: { info: FieldInfo; type: AnyField }[] = [];
   let size = 0;
   let align = 1;
@@ -257,7 +272,7 @@ export function struct<const F extends Fields>(
     // Only the table knows the fields' types: this is the one place that vouches for them.
     Object.fromEntries(visible.map((member) => [member.info.key, get(member)])) as V;
 
-  return complete<V, FieldsInput<F>>(
+  return complete<F>(
     {
       name,
       size,
@@ -281,14 +296,11 @@ export function struct<const F extends Fields>(
   );
 }
 
-/** What a union's decoder answers: the same bytes, read as every member. */
-export type UnionValue<F extends Fields> = FieldsValue<F>;
-
 /**
  * Members that lie over each other. A decoded value has them all; an encoder takes one. Members that are zero count as
  * not given, so that a decoded value can be encoded again; members that contradict each other are refused.
  */
-export function union<const F extends Fields>(name: string, table: F): Struct<UnionValue<F>, FieldsInput<F>> {
+export function union<const F extends Fields>(name: string, table: F): Struct<F> {
   const members = Object.entries(table).map(([field, type]) => ({
     info: { name: field, key: keyOf(field), offset: 0, size: type.size, type: type.name, reserved: false },
     type,
@@ -297,11 +309,11 @@ export function union<const F extends Fields>(name: string, table: F): Struct<Un
   const size = Math.max(...members.map(({ type }) => type.size));
   if (size % align !== 0) throw new Error(`${name} of ${size} bytes lacks a pad to a multiple of ${align}`);
 
-  type V = UnionValue<F>;
+  type V = FieldsValue<F>;
   const collect = (get: (member: (typeof members)[number]) => unknown): V =>
     Object.fromEntries(members.map((member) => [member.info.key, get(member)])) as V;
 
-  return complete<V, FieldsInput<F>>(
+  return complete<F>(
     {
       name,
       size,
