@@ -1,0 +1,63 @@
+// The invariant CRC of RoCEv2 (IBA 1 annex A17 §17.9.3; the CRC-32 of Ethernet over everything that routers do
+// not change), and the IP and UDP headers it covers.
+#pragma once
+#include <cstddef>
+#include "types.h"
+
+namespace nd {
+
+constexpr uint16_t kRocePort = 4791;
+constexpr uint32_t kBthBytes = 12;
+constexpr uint32_t kIcrcBytes = 4;
+constexpr uint32_t kIp4Bytes = 20, kIp6Bytes = 40, kUdpBytes = 8;
+
+// CRC-32 (reflected polynomial 0xEDB88320) of `length` bytes, continued from a register value. No inversion
+// at either end.
+uint32_t crc32Register(uint32_t state, const uint8_t* data, size_t length);
+
+// The register after the eight 0xFF bytes that stand for the missing LRH.
+constexpr uint32_t kIcrcSeed = 0xDEBB20E3;
+
+// What of the IP and UDP headers takes part in the ICRC and varies between packets.
+struct IcrcHeaders {
+  Gid source, destination;          // both IPv4-mapped: an IPv4 packet, otherwise IPv6
+  uint16_t sourcePort = kRocePort, destinationPort = kRocePort;
+  uint16_t ipv4Id = 0;
+  bool dontFragment = true;
+};
+
+// Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked`
+// the fields that routers may change are ones, as the ICRC wants them; without it they hold traffic class, hop
+// limit and a right IPv4 checksum. Returns the number of bytes, at most 48.
+struct IpVariant { uint8_t trafficClass = 0, hopLimit = 64; };
+size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPayload, bool masked,
+                    const IpVariant& variant = {});
+
+// The ICRC of a packet given by its headers and the bytes from the BTH to the last pad byte (`length`, without
+// the ICRC field). The result is stored least significant byte first.
+uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
+
+// The same for a whole packet from its IP header on; `length` includes the ICRC field, which is not read.
+// 0 if the packet is too short to have one or is neither IPv4 without options nor IPv6 without extension headers.
+uint32_t icrcOfPacket(const uint8_t* ip, size_t length);
+
+// A UDP socket does not tell the IPv4 ID and flags of a received packet, yet the ICRC covers them. The CRC is
+// affine, so the difference between the ICRC received and the one computed for ID 0 with DF names the only
+// header word that can explain it. True if that word is an ID with offset 0 and MF clear; then `headers` gets ID
+// and DF. False: the packet is corrupt (a corrupt one passes with probability 2^-15).
+bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers);
+
+inline void storeIcrc(uint8_t* out, uint32_t icrc) {
+  out[0] = static_cast<uint8_t>(icrc);
+  out[1] = static_cast<uint8_t>(icrc >> 8);
+  out[2] = static_cast<uint8_t>(icrc >> 16);
+  out[3] = static_cast<uint8_t>(icrc >> 24);
+}
+inline uint32_t loadIcrc(const uint8_t* in) {
+  return in[0] | in[1] << 8 | in[2] << 16 | static_cast<uint32_t>(in[3]) << 24;
+}
+
+// For tests: the portable implementation, whatever the processor offers.
+uint32_t crc32RegisterPortable(uint32_t state, const uint8_t* data, size_t length);
+
+}  // namespace nd
