@@ -1,0 +1,78 @@
+/**
+ * What the software HCA's user-mode provider (UVP) and its driver tell each other behind the structures of the IOCTLs:
+ * the payload of `ci_umv_buf_t`, which no layer between the two looks at. A real HCA's provider appends its own.
+ */
+import { type Fields, type FieldsValue, type Struct, struct, u32, u64 } from './layout.js';
+import { Status, StatusError } from './status.js';
+
+/** DEVICE_OPEN out: limits that the UVP must know before it lays out rings. Bytes or numbers of entries. */
+export const CaProviderOut = struct('CA provider output', {
+  MaxSge: u32,
+  /** Bytes. */
+  MaxInline: u32,
+  MaxQpWr: u32,
+  MaxCqEntries: u32,
+});
+
+/** PD_ALLOCATE out. */
+export const PdProviderOut = struct('PD provider output', { Handle: u32, Reserved: u32 });
+
+/** MW_ALLOCATE out. */
+export const MwProviderOut = struct('MW provider output', { Handle: u32, Rkey: u32 });
+
+/** CQ_CREATE and CQ_RESIZE in: the ring (hca/engine/abi.h) and how many CQEs it holds. */
+export const CqProviderIn = struct('CQ provider input', { RingAddress: u64, RingBytes: u32, Entries: u32 });
+
+/** CQ_CREATE and CQ_RESIZE out. */
+export const CqProviderOut = struct('CQ provider output', { Handle: u32, Reserved: u32 });
+
+/** QP_CREATE in: the ring with both queues. Strides are bytes per WQE; the token comes back in CQEs. */
+export const QpProviderIn = struct('QP provider input', {
+  RingAddress: u64,
+  RingBytes: u32,
+  SendEntries: u32,
+  SendStride: u32,
+  ReceiveEntries: u32,
+  ReceiveStride: u32,
+  Token: u32,
+});
+
+/** QP_CREATE out. */
+export const QpProviderOut = struct('QP provider output', { Handle: u32, Qpn: u32 });
+
+/** Output of QP_MODIFY, EP_ACCEPT and EP_DISCONNECT: WV_QP_STATE that the queue pair is in now. */
+export const QpStateOut = struct('QP state output', { State: u32 });
+
+/** An input as it travels: the structure with the provider's bytes behind it. */
+export function withProviderData(head: Uint8Array, provider: Uint8Array | null): Uint8Array {
+  if (provider === null || provider.length === 0) return head;
+  const whole = new Uint8Array(head.length + provider.length);
+  whole.set(head);
+  whole.set(provider, head.length);
+  return whole;
+}
+
+/** The provider's bytes behind a structure, a view; empty if there are none. */
+export function providerBytes(
+  whole: Uint8Array,
+  head: { readonly size: number; readonly name: string },
+): Uint8Array {
+  if (whole.length < head.size) {
+    const message = `${head.name} takes ${head.size} bytes; there are ${whole.length}`;
+    throw new StatusError(Status.BUFFER_TOO_SMALL, message);
+  }
+  return whole.subarray(head.size);
+}
+
+/**
+ * Reads the provider data behind a structure.
+ *
+ * @throws StatusError BUFFER_TOO_SMALL if it is not there in full.
+ */
+export function decodeProviderData<F extends Fields>(
+  whole: Uint8Array,
+  head: { readonly size: number; readonly name: string },
+  type: Struct<F>,
+): FieldsValue<F> {
+  return type.decode(providerBytes(whole, head));
+}

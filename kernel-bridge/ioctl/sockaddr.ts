@@ -1,0 +1,202 @@
+/**
+ * Socket addresses in IOCTLs (SOCKADDR_IN and SOCKADDR_IN6, Windows' family numbers) and as GIDs, from and to text.
+ * IPv6 text is RFC 5952's; a link-local address carries its interface as `%index` (RFC 4007 §11) or `%name`.
+ */
+import { isIPv4 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { AddressFamily } from './constants.js';
+import { Status, StatusError } from './status.js';
+import { WvIoSockaddrData, WvIoSockaddrIn, WvIoSockaddrIn6 } from './structs.js';
+
+/** An IP address and port. `address` is text, with `%scope` for IPv6 addresses that need it. */
+export interface SocketAddress {
+  readonly family: 4 | 6;
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Bytes of an address in an IOCTL, of either family. */
+export const SOCKADDR_BYTES = 28;
+
+function invalid(text: string, why: string): never {
+  throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is no usable address: ${why}`);
+}
+
+function bytesOfV4(text: string): Uint8Array {
+  return Uint8Array.from(text.split('.'), Number);
+}
+
+/** The 16-bit groups of a piece of an IPv6 address; undefined if it is malformed. */
+function groupsOf(piece: string): number[] | undefined {
+  if (piece === '') return [];
+  const groups: number[] = [];
+  const words = piece.split(':');
+  for (const [i, word] of words.entries()) {
+    if (/^[0-9a-f]{1,4}$/i.test(word)) {
+      groups.push(Number.parseInt(word, 16));
+    } else if (i === words.length - 1 && isIPv4(word)) {
+      const [a, b, c, d] = bytesOfV4(word);
+      groups.push((a! << 8) | b!, (c! << 8) | d!);
+    } else {
+      return undefined;
+    }
+  }
+  return groups;
+}
+
+/** The 16 bytes of an IPv6 address without scope; undefined if it is none. */
+function bytesOfV6(text: string): Uint8Array | undefined {
+  const halves = text.split('::');
+  if (halves.length > 2) return undefined;
+  const [head, tail] = halves.map(groupsOf);
+  // An embedded IPv4 address may only end the whole.
+  if (!head || (halves.length === 2 && (!tail || halves[0]!.includes('.')))) return undefined;
+  const given = head.length + (tail?.length ?? 0);
+  if (tail ? given > 7 : given !== 8) return undefined;
+  const groups = [...head, ...new Array<number>(8 - given).fill(0), ...(tail ?? [])];
+  return Uint8Array.from(groups.flatMap((group) => [group >> 8, group & 0xff]));
+}
+
+function scopeIdOf(scope: string, text: string): number {
+  if (/^\d{1,10}$/.test(scope)) {
+    const index = Number(scope);
+    return index <= 0xffff_ffff ? index : invalid(text, `interface index ${scope} is above 4294967295`);
+  }
+  for (const entry of networkInterfaces()[scope] ?? []) {
+    if (entry.family === 'IPv6' && entry.scopeid > 0) return entry.scopeid;
+  }
+  return invalid(text, `no interface '${scope}' with an IPv6 link-local address exists here`);
+}
+
+/** Splits off the scope: `fe80::1%2` → the address's bytes and 2. */
+function parseV6(text: string): { raw: Uint8Array; scopeId: number } {
+  const [address, scope, ...rest] = text.split('%');
+  const raw = rest.length === 0 ? bytesOfV6(address!) : undefined;
+  if (!raw) return invalid(text, 'it is neither IPv4 (192.0.2.1) nor IPv6 (2001:db8::1)');
+  return { raw, scopeId: scope === undefined ? 0 : scopeIdOf(scope, text) };
+}
+
+/** RFC 5952: lower case, no leading zeros, the first longest run of two or more zero groups as `::`. */
+function textOfV6(raw: Uint8Array, scopeId: number): string {
+  const scope = scopeId === 0 ? '' : `%${scopeId}`;
+  if (isMapped(raw)) return `::ffff:${raw.subarray(12).join('.')}${scope}`;
+  const groups = Array.from({ length: 8 }, (_, i) => (raw[2 * i]! << 8) | raw[2 * i + 1]!);
+  let best = { start: 0, length: 1 };
+  for (let start = 0; start < 8; start++) {
+    let end = start;
+    while (end < 8 && groups[end] === 0) end++;
+    if (end - start > best.length) best = { start, length: end - start };
+  }
+  const hex = (part: number[]) => part.map((group) => group.toString(16)).join(':');
+  if (best.length === 1) return hex(groups) + scope;
+  return `${hex(groups.slice(0, best.start))}::${hex(groups.slice(best.start + best.length))}${scope}`;
+}
+
+function isMapped(raw: Uint8Array): boolean {
+  return raw.subarray(0, 10).every((byte) => byte === 0) && raw[10] === 0xff && raw[11] === 0xff;
+}
+
+function checkPort(port: number, text: string): void {
+  if (Number.isInteger(port) && port >= 0 && port <= 0xffff) return;
+  throw new StatusError(
+    Status.INVALID_PARAMETER,
+    `port ${port} of '${text}' is not an integer from 0 to 65535`,
+  );
+}
+
+/**
+ * Writes an address as the IOCTLs carry it: 28 bytes, family 2 or 23, port in network order; the rest is zero.
+ *
+ * @throws StatusError INVALID_ADDRESS if the text is no address of its family, INVALID_PARAMETER for the port.
+ */
+export function encodeSockaddr(address: SocketAddress): Uint8Array {
+  const { family, address: text, port } = address;
+  checkPort(port, text);
+  const out = new Uint8Array(SOCKADDR_BYTES);
+  if (family === 4) {
+    if (!isIPv4(text)) invalid(text, 'family 4 takes four numbers, as in 192.0.2.1');
+    const [a, b, c, d] = bytesOfV4(text);
+    const sinAddr = a! * 2 ** 24 + ((b! << 16) | (c! << 8) | d!);
+    return WvIoSockaddrIn.encode({ sinFamily: AddressFamily.IPV4, sinPort: port, sinAddr }, out);
+  }
+  if (family !== 6) invalid(text, `family ${String(family)} is neither 4 nor 6`);
+  const { raw, scopeId } = parseV6(text);
+  return WvIoSockaddrIn6.encode(
+    { sin6Family: AddressFamily.IPV6, sin6Port: port, sin6Addr: raw, sin6ScopeId: scopeId },
+    out,
+  );
+}
+
+/**
+ * Reads an address; the inverse of {@link encodeSockaddr}. Scopes come as `%index`.
+ *
+ * @throws StatusError INVALID_ADDRESS for another family, BUFFER_TOO_SMALL.
+ */
+export function decodeSockaddr(bytes: Uint8Array): SocketAddress {
+  const { sinFamily, sinPort, sinAddr } = WvIoSockaddrIn.decode(bytes);
+  if (sinFamily === AddressFamily.IPV4) {
+    const octets = [sinAddr >>> 24, (sinAddr >>> 16) & 0xff, (sinAddr >>> 8) & 0xff, sinAddr & 0xff];
+    return { family: 4, address: octets.join('.'), port: sinPort };
+  }
+  if (sinFamily !== AddressFamily.IPV6) {
+    const families = `${AddressFamily.IPV4} (IPv4) and ${AddressFamily.IPV6} (IPv6)`;
+    throw new StatusError(
+      Status.INVALID_ADDRESS,
+      `address family ${sinFamily} is unknown; known are ${families}`,
+    );
+  }
+  const { sin6Port, sin6Addr, sin6ScopeId } = WvIoSockaddrIn6.decode(bytes);
+  return { family: 6, address: textOfV6(sin6Addr, sin6ScopeId), port: sin6Port };
+}
+
+/** As {@link decodeSockaddr}; undefined where no address was set (family 0). */
+export function decodeOptionalSockaddr(bytes: Uint8Array): SocketAddress | undefined {
+  return WvIoSockaddrIn.decode(bytes).sinFamily === 0 ? undefined : decodeSockaddr(bytes);
+}
+
+/** The GID of an IP address: IPv4 is `::ffff:a.b.c.d`; an IPv6 scope is not part of it. */
+export function gidOfAddress(address: string): Uint8Array {
+  if (!isIPv4(address)) return parseV6(address).raw;
+  const gid = new Uint8Array(16);
+  gid.fill(0xff, 10, 12);
+  gid.set(bytesOfV4(address), 12);
+  return gid;
+}
+
+/** The IP address of a GID: the inverse of {@link gidOfAddress}. `scopeId` 0: none. */
+export function addressOfGid(gid: Uint8Array, scopeId = 0): string {
+  if (gid.length !== 16) {
+    throw new StatusError(Status.INVALID_PARAMETER, `a GID of ${gid.length} bytes; it takes 16`);
+  }
+  return isMapped(gid) ? gid.subarray(12).join('.') : textOfV6(gid, scopeId);
+}
+
+/** The interface index of an address's `%scope`; 0 for addresses without one. */
+export function scopeIdOfAddress(address: string): number {
+  return isIPv4(address) ? 0 : parseV6(address).scopeId;
+}
+
+/**
+ * Reads `1.2.3.4:5`, `[fe80::1%eth0]:5`, or an address alone, which gets `defaultPort`. Names are not resolved.
+ *
+ * @throws StatusError INVALID_ADDRESS if the text is no address, INVALID_PARAMETER for the port.
+ */
+export function parseSocketAddress(text: string, defaultPort = 0): SocketAddress {
+  const match = /^\[([^\]]*)\](?::(\d{1,6}))?$/.exec(text) ?? /^([\d.]+):(\d{1,6})$/.exec(text);
+  const address = match?.[1] ?? text;
+  const port = match?.[2] === undefined ? defaultPort : Number(match[2]);
+  checkPort(port, text);
+  if (isIPv4(address) && !text.startsWith('[')) return { family: 4, address, port };
+  const { raw, scopeId } = parseV6(address);
+  return { family: 6, address: textOfV6(raw, scopeId), port };
+}
+
+/** The text that {@link parseSocketAddress} reads: `1.2.3.4:5`, `[::1]:5`. */
+export function formatSocketAddress(address: SocketAddress): string {
+  return address.family === 4 ? `${address.address}:${address.port}` : `[${address.address}]:${address.port}`;
+}
+
+/** The value of WV_IO_SOCKADDR_DATA for an address; all zero for none. */
+export function sockaddrData(address: SocketAddress | undefined): { sockAddr: Uint8Array } {
+  return address ? { sockAddr: encodeSockaddr(address) } : WvIoSockaddrData.zero();
+}
