@@ -1,0 +1,141 @@
+import { abi } from '../hca/abi.js';
+import type { AddonBinding, NativeRing } from '../hca/binding.js';
+import type { UvpCompletion } from '../user-verbs.js';
+import type { SoftQueuePair, TokenTable } from './queue-pair.js';
+
+/** The addon's functions that the speed path uses. */
+export type UvpAddon = Pick<
+  AddonBinding,
+  'allocateRing' | 'releaseRing' | 'pin' | 'unpin' | 'queuePairDoorbell' | 'progress' | 'armCq'
+>;
+
+/** A completion with all its fields from the start, so that all that are polled have one shape. */
+class Completion implements UvpCompletion {
+  context: unknown = undefined;
+  qpContext: unknown = undefined;
+  opcode = 0;
+  status = 0;
+  length = 0;
+  flags = 0;
+  immediateData = 0;
+  sourceQpn = 0;
+  vendorCode = 0;
+}
+
+const HEADER_WORDS = abi.cqHeaderBytes / 4;
+const CQE_WORDS = abi.cqeBytes / 4;
+
+export function cqRingBytes(entries: number): number {
+  return abi.cqHeaderBytes + entries * abi.cqeBytes;
+}
+
+/** A queue pair that no longer exists, and how far the queue must be read until nothing of it is left in there. */
+interface Retired {
+  readonly qp: SoftQueuePair;
+  position: number;
+}
+
+/** A completion queue's ring, read where the HCA writes it. */
+export class SoftCompletionQueue {
+  handle = 0;
+  /** The device's limit, for resizing. */
+  maxEntries = 0;
+  ring: NativeRing;
+  entries: number;
+  private words: Uint32Array;
+  private mask: number;
+  /** CQEs taken so far, modulo 2^32. */
+  private consumer = 0;
+  private retired: Retired[] = [];
+
+  constructor(
+    readonly addon: UvpAddon,
+    private readonly tokens: TokenTable,
+    entries: number,
+  ) {
+    this.entries = entries;
+    this.mask = entries - 1;
+    this.ring = addon.allocateRing(cqRingBytes(entries));
+    this.words = new Uint32Array(this.ring.buffer);
+  }
+
+  /** Completions waiting now. */
+  peek(): number {
+    const waiting = (Atomics.load(this.words, abi.cqProducer) - this.consumer) >>> 0;
+    if (waiting > 0) return waiting;
+    this.addon.progress();
+    return (Atomics.load(this.words, abi.cqProducer) - this.consumer) >>> 0;
+  }
+
+  /** Takes at most `n` completions; -1 when the queue has overrun and nothing is left to read. */
+  poll(completions: UvpCompletion[], n: number): number {
+    const words = this.words;
+    let consumer = this.consumer;
+    let producer = Atomics.load(words, abi.cqProducer);
+    if (producer === consumer) {
+      this.addon.progress();
+      producer = Atomics.load(words, abi.cqProducer);
+      if (producer === consumer) return Atomics.load(words, abi.cqState) === 0 ? 0 : -1;
+    }
+    let count = 0;
+    while (count < n && consumer !== producer) {
+      const cqe = HEADER_WORDS + (consumer & this.mask) * CQE_WORDS;
+      consumer = (consumer + 1) >>> 0;
+      const qp = this.tokens.find(words[cqe + abi.cqeToken]!);
+      if (qp === undefined) continue;
+      let completion = completions[count];
+      if (completion === undefined) {
+        completion = new Completion();
+        completions[count] = completion;
+      }
+      qp.complete(words, cqe, completion);
+      count++;
+    }
+    this.consumer = consumer;
+    Atomics.store(words, abi.cqConsumer, consumer);
+    if (this.retired.length > 0) this.letGo();
+    return count;
+  }
+
+  /**
+   * The queue pair is gone and writes no more; its completions that are still in the ring stay readable, and its
+   * token is not given to another before they were read.
+   */
+  retire(qp: SoftQueuePair): void {
+    const position = Atomics.load(this.words, abi.cqProducer);
+    if (position === this.consumer) return;
+    qp.unread++;
+    this.retired.push({ qp, position });
+  }
+
+  /** The HCA has moved to a new ring and has taken along what was not read. */
+  moveTo(ring: NativeRing, entries: number): void {
+    const words = new Uint32Array(ring.buffer);
+    const consumer = Atomics.load(words, abi.cqConsumer);
+    const shift = consumer - this.consumer;
+    for (const entry of this.retired) entry.position = (entry.position + shift) >>> 0;
+    this.ring = ring;
+    this.words = words;
+    this.entries = entries;
+    this.mask = entries - 1;
+    this.consumer = consumer;
+  }
+
+  /** Nobody will read what is left. */
+  close(): void {
+    for (const { qp } of this.retired) this.tokens.read(qp);
+    this.retired = [];
+    this.addon.releaseRing(this.ring.address);
+  }
+
+  private letGo(): void {
+    const consumer = this.consumer;
+    this.retired = this.retired.filter(({ qp, position }) => {
+      // Counters wrap: what lies at most one ring ahead is still to be read.
+      const ahead = (position - consumer) >>> 0;
+      if (ahead !== 0 && ahead <= this.entries) return true;
+      this.tokens.read(qp);
+      return false;
+    });
+  }
+}

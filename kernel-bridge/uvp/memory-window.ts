@@ -1,0 +1,58 @@
+import { randomFillSync } from 'node:crypto';
+
+const random = new Uint8Array(256);
+let taken = random.length;
+
+function randomByte(): number {
+  if (taken === random.length) {
+    randomFillSync(random);
+    taken = 0;
+  }
+  return random[taken++]!;
+}
+
+/**
+ * A memory window's key as the poster knows it. Its index is the HCA's choice; the low byte changes with every bind
+ * (IBA 1 §10.6.7.2.4, type 2), so that nobody who knew the old key can use the new one. The key counts from the moment
+ * the bind is queued; should binds fail, the window has the key of the last that did not.
+ */
+export class SoftMemoryWindow {
+  handle = 0;
+  /** The key of the latest bind, queued or done. */
+  rkey = 0;
+  private confirmed = 0;
+  private readonly queued: number[] = [];
+
+  open(handle: number, rkey: number): void {
+    this.handle = handle;
+    this.rkey = this.confirmed = rkey;
+  }
+
+  /** Another key of the same index. */
+  nextKey(): number {
+    const step = 1 + (randomByte() % 255);
+    return ((this.rkey & 0xffffff00) | ((this.rkey + step) & 0xff)) >>> 0;
+  }
+
+  binding(key: number): void {
+    this.queued.push(key);
+    this.rkey = key;
+  }
+
+  /** The oldest queued bind was done. */
+  bound(): void {
+    const key = this.queued.shift();
+    if (key !== undefined) this.confirmed = key;
+    this.settle();
+  }
+
+  /** The oldest queued bind was not done. */
+  failed(): void {
+    this.queued.shift();
+    this.settle();
+  }
+
+  private settle(): void {
+    if (this.queued.length === 0) this.rkey = this.confirmed;
+  }
+}

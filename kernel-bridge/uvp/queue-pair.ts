@@ -1,0 +1,463 @@
+import { abi } from '../hca/abi.js';
+import type { NativeRing } from '../hca/binding.js';
+import { QpState, WvOpcode, WvSend } from '../ioctl/constants.js';
+import { Status, StatusError } from '../ioctl/status.js';
+import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
+import type { SoftCompletionQueue, UvpAddon } from './completion-queue.js';
+import type { SoftMemoryWindow } from './memory-window.js';
+
+/** The longest message of an RC queue pair (IBA 1 §9.7.7), in bytes. */
+const MAX_MESSAGE = 2 ** 31;
+const TWO_32 = 2 ** 32;
+/** Native addresses and offsets within memory stay below this. */
+const MAX_ADDRESS = 2 ** 48;
+
+const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
+const RECEIVE_HEADER_WORDS = abi.receiveWqeHeaderBytes / 4;
+const SGE_WORDS = abi.sgeBytes / 4;
+/** The bits of a completion's flags that WV_COMPLETION has. */
+const PUBLIC_FLAGS = abi.cqeFlagImmediate | abi.cqeFlagInvalidated | abi.cqeFlagGrh | abi.cqeFlagSolicited;
+const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
+
+/** Flags that each opcode refuses, because they would mean nothing to it. */
+const REFUSED_FLAGS: readonly number[] = [
+  /* send */ 0,
+  /* write */ 0,
+  /* read */ WvSend.IMMEDIATE | WvSend.INLINE,
+  /* compare-exchange */ WvSend.IMMEDIATE | WvSend.INLINE,
+  /* fetch-add */ WvSend.IMMEDIATE | WvSend.INLINE,
+  /* bind */ WvSend.IMMEDIATE | WvSend.INLINE,
+  /* invalidate */ WvSend.IMMEDIATE | WvSend.INLINE,
+];
+
+export function powerOfTwo(n: number): number {
+  let result = 1;
+  while (result < n) result *= 2;
+  return result;
+}
+
+function invalid(message: string): never {
+  throw new StatusError(Status.INVALID_PARAMETER, message);
+}
+
+/** Where the parts of a queue pair's ring lie (engine/abi.h). */
+export interface QpRingLayout {
+  readonly sendEntries: number;
+  readonly sendStride: number;
+  readonly receiveEntries: number;
+  readonly receiveStride: number;
+  readonly bytes: number;
+}
+
+export function qpRingLayout(create: UvpQpCreate): QpRingLayout {
+  const sendEntries = powerOfTwo(create.sendDepth);
+  const receiveEntries = powerOfTwo(create.receiveDepth);
+  const payload = Math.max(create.sendSge * abi.sgeBytes, create.maxInlineSend);
+  const sendStride = Math.ceil((abi.sendWqeHeaderBytes + payload) / 64) * 64;
+  const receiveStride = abi.receiveWqeHeaderBytes + create.receiveSge * abi.sgeBytes;
+  return {
+    sendEntries,
+    sendStride,
+    receiveEntries,
+    receiveStride,
+    bytes: abi.qpHeaderBytes + sendEntries * sendStride + receiveEntries * receiveStride,
+  };
+}
+
+/** Queue pairs by the token that the HCA writes into their completions. A token names one queue pair for ever. */
+export class TokenTable {
+  private readonly slots: (SoftQueuePair | undefined)[] = [];
+  private readonly free: number[] = [];
+  private generation = 0;
+
+  add(qp: SoftQueuePair): number {
+    const index = this.free.pop() ?? this.slots.length;
+    if (index > 0xffff) {
+      throw new StatusError(
+        Status.INSUFFICIENT_RESOURCES,
+        'This device handle has 65536 queue pairs; release some before more are made.',
+      );
+    }
+    this.generation = (this.generation + 1) & 0xffff;
+    this.slots[index] = qp;
+    return ((this.generation << 16) | index) >>> 0;
+  }
+
+  find(token: number): SoftQueuePair | undefined {
+    const qp = this.slots[token & 0xffff];
+    return qp !== undefined && qp.token === token ? qp : undefined;
+  }
+
+  /** Gives the token back once nothing of the queue pair is left in any completion queue. */
+  remove(qp: SoftQueuePair): void {
+    if (qp.unread > 0 || this.find(qp.token) === undefined) return;
+    this.slots[qp.token & 0xffff] = undefined;
+    this.free.push(qp.token & 0xffff);
+  }
+
+  /** One completion queue has been read past the end of a destroyed queue pair. */
+  read(qp: SoftQueuePair): void {
+    qp.unread--;
+    this.remove(qp);
+  }
+}
+
+/** A queue pair's rings, written where the HCA reads them. */
+export class SoftQueuePair {
+  handle = 0;
+  qpn = 0;
+  readonly token: number;
+  readonly ring: NativeRing;
+  /** Completion queues that still hold completions of this queue pair after its end. */
+  unread = 0;
+
+  readonly sendDepth: number;
+  readonly sendSge: number;
+  readonly receiveDepth: number;
+  readonly receiveSge: number;
+  readonly maxInline: number;
+  private readonly qpContext: unknown;
+
+  private readonly words: Uint32Array;
+  private readonly bytes: Uint8Array;
+  private doorbell: () => void = () => {};
+  private batching = false;
+
+  private readonly sendBase: number;
+  private readonly sendStrideWords: number;
+  private readonly sendMask: number;
+  private readonly sendContexts: unknown[];
+  /** Free-running indexes: the next request, and the oldest whose completion has not been polled. */
+  private sendProducer = 0;
+  private sendConsumer = 0;
+  /** Binds by slot, made with the first. */
+  private binds: (SoftMemoryWindow | undefined)[] | undefined;
+
+  private readonly receiveBase: number;
+  private readonly receiveStrideWords: number;
+  private readonly receiveMask: number;
+  private readonly receiveContexts: unknown[];
+  private receiveProducer = 0;
+  private receiveConsumer = 0;
+
+  constructor(
+    private readonly addon: UvpAddon,
+    private readonly tokens: TokenTable,
+    create: UvpQpCreate,
+    readonly layout: QpRingLayout,
+    readonly sendCq: SoftCompletionQueue,
+    readonly receiveCq: SoftCompletionQueue,
+  ) {
+    this.sendDepth = create.sendDepth;
+    this.sendSge = create.sendSge;
+    this.receiveDepth = create.receiveDepth;
+    this.receiveSge = create.receiveSge;
+    this.maxInline = create.maxInlineSend;
+    this.qpContext = create.context;
+    this.sendMask = layout.sendEntries - 1;
+    this.sendStrideWords = layout.sendStride / 4;
+    this.sendBase = abi.qpHeaderBytes / 4;
+    this.receiveMask = layout.receiveEntries - 1;
+    this.receiveStrideWords = layout.receiveStride / 4;
+    this.receiveBase = this.sendBase + layout.sendEntries * this.sendStrideWords;
+    this.sendContexts = new Array<unknown>(layout.sendEntries).fill(undefined);
+    this.receiveContexts = new Array<unknown>(layout.receiveEntries).fill(undefined);
+    this.token = tokens.add(this);
+    this.ring = addon.allocateRing(layout.bytes);
+    this.words = new Uint32Array(this.ring.buffer);
+    this.bytes = new Uint8Array(this.ring.buffer);
+  }
+
+  /** The HCA has made it. */
+  open(handle: number, qpn: number): void {
+    this.handle = handle;
+    this.qpn = qpn;
+    this.doorbell = this.addon.queuePairDoorbell(handle);
+  }
+
+  /** The HCA writes no more completions of it. */
+  close(): void {
+    this.sendCq.retire(this);
+    if (this.receiveCq !== this.sendCq) this.receiveCq.retire(this);
+    this.tokens.remove(this);
+    this.doorbell = () => {};
+    this.addon.releaseRing(this.ring.address);
+  }
+
+  /** WV_QP_STATE as the HCA last published it. */
+  get state(): number {
+    return Atomics.load(this.words, abi.qpState);
+  }
+
+  /** Reset: both queues are empty again, and what was in them never completes (IBA 1 §10.3.1.1). */
+  reset(): void {
+    this.sendProducer = this.sendConsumer = 0;
+    this.receiveProducer = this.receiveConsumer = 0;
+    this.sendContexts.fill(undefined);
+    this.receiveContexts.fill(undefined);
+    if (this.binds !== undefined) for (const mw of this.binds) mw?.failed();
+    this.binds = undefined;
+    Atomics.store(this.words, abi.qpSendProducer, 0);
+    Atomics.store(this.words, abi.qpReceiveProducer, 0);
+  }
+
+  postSend(request: UvpSendRequest): void {
+    const opcode = request.opcode;
+    if (!(opcode >= WvOpcode.SEND && opcode <= WvOpcode.FETCH_ADD))
+      invalid(`Opcode ${opcode} is no send request.`);
+    const words = this.words;
+    const wqe = this.takeSlot(opcode, request.flags);
+    let flags = request.flags;
+    if (request.invalidate) {
+      if (opcode !== WvOpcode.SEND || (flags & WvSend.IMMEDIATE) !== 0) {
+        invalid('Only a send can invalidate the peer’s key, and not together with immediate data.');
+      }
+      flags |= abi.sendFlagInvalidate;
+    }
+    words[wqe + abi.swOpcode] = opcode;
+    words[wqe + abi.swFlags] = flags;
+    words[wqe + abi.swImmediate] = request.immediate;
+    if (opcode !== WvOpcode.SEND) {
+      this.writeRemote(wqe, request);
+      if (opcode >= WvOpcode.COMPARE_EXCHANGE) {
+        const sgl = request.sgl;
+        if (sgl.length !== 1 || sgl[0]!.length !== 8) {
+          invalid('An atomic operation takes one SGE of 8 bytes for the value it returns.');
+        }
+        words[wqe + abi.swCompareLo] = request.compareLow;
+        words[wqe + abi.swCompareHi] = request.compareHigh;
+        words[wqe + abi.swSwapLo] = request.swapLow;
+        words[wqe + abi.swSwapHi] = request.swapHigh;
+      }
+    }
+    words[wqe + abi.swSgeCount] =
+      (flags & WvSend.INLINE) !== 0
+        ? this.writeInline(wqe, request.sgl)
+        : this.writeSgl(wqe + HEADER_WORDS, request.sgl, this.sendSge);
+    this.queueSend(request.context);
+  }
+
+  bind(mw: SoftMemoryWindow, request: UvpBindRequest): number {
+    const { region, offset, length } = request;
+    const words = this.words;
+    const wqe = this.takeSlot(WvOpcode.BIND_WINDOW, request.flags);
+    const start = region.address + offset;
+    if (!(offset >= 0 && start <= MAX_ADDRESS && Number.isSafeInteger(start))) badRange('offset', offset);
+    if (!(length >= 0 && length <= MAX_ADDRESS && Number.isSafeInteger(length))) badRange('length', length);
+    const next = mw.nextKey();
+    words[wqe + abi.swOpcode] = abi.opBindWindow;
+    words[wqe + abi.swFlags] = request.flags;
+    words[wqe + abi.swSgeCount] = 0;
+    words[wqe + abi.swRemoteLo] = start;
+    words[wqe + abi.swRemoteHi] = start / TWO_32;
+    words[wqe + abi.swRkey] = region.lkey;
+    words[wqe + abi.swAccess] = request.access;
+    words[wqe + abi.swCompareLo] = length;
+    words[wqe + abi.swCompareHi] = length / TWO_32;
+    words[wqe + abi.swSwapLo] = mw.rkey;
+    words[wqe + abi.swSwapHi] = next;
+    this.binds ??= new Array<SoftMemoryWindow | undefined>(this.sendMask + 1).fill(undefined);
+    this.binds[this.sendProducer & this.sendMask] = mw;
+    mw.binding(next);
+    this.queueSend(request.context);
+    return next;
+  }
+
+  invalidate(mw: SoftMemoryWindow, context: unknown, flags: number): void {
+    const wqe = this.takeSlot(WvOpcode.INVALIDATE, flags);
+    this.words[wqe + abi.swOpcode] = abi.opLocalInvalidate;
+    this.words[wqe + abi.swFlags] = flags;
+    this.words[wqe + abi.swSgeCount] = 0;
+    this.words[wqe + abi.swRkey] = mw.rkey;
+    this.queueSend(context);
+  }
+
+  postReceive(context: unknown, sgl: readonly UvpSge[]): void {
+    const words = this.words;
+    if (Atomics.load(words, abi.qpState) < QpState.INIT) {
+      throw new StatusError(
+        Status.INVALID_DEVICE_STATE,
+        'The queue pair is in RESET; receives can be posted from INIT on.',
+      );
+    }
+    const index = this.receiveProducer;
+    if ((index - this.receiveConsumer) >>> 0 >= this.receiveDepth) full('receive', this.receiveDepth);
+    const slot = index & this.receiveMask;
+    const wqe = this.receiveBase + slot * this.receiveStrideWords;
+    words[wqe + abi.rwSgeCount] = this.writeSgl(wqe + RECEIVE_HEADER_WORDS, sgl, this.receiveSge);
+    this.receiveContexts[slot] = context;
+    this.receiveProducer = (index + 1) >>> 0;
+    Atomics.store(words, abi.qpReceiveProducer, this.receiveProducer);
+    // In ERROR nothing else makes the HCA look at the queue. It publishes the state before it flushes, so that one
+    // of the two sees the other.
+    if (Atomics.load(words, abi.qpState) === QpState.ERROR) this.doorbell();
+  }
+
+  startBatch(): void {
+    this.batching = true;
+  }
+
+  submitBatch(): void {
+    this.batching = false;
+    if (Atomics.load(this.words, abi.qpSendProducer) === this.sendProducer) return;
+    Atomics.store(this.words, abi.qpSendProducer, this.sendProducer);
+    this.doorbell();
+  }
+
+  /** Turns a CQE of this queue pair into a completion, and frees what it completes. */
+  complete(cq: Uint32Array, cqe: number, completion: UvpCompletion): void {
+    const index = cq[cqe + abi.cqeWqe]!;
+    const flags = cq[cqe + abi.cqeFlags]!;
+    const status = cq[cqe + abi.cqeStatus]!;
+    if ((flags & abi.cqeFlagReceiveQueue) !== 0) {
+      const slot = index & this.receiveMask;
+      completion.context = this.receiveContexts[slot];
+      this.receiveContexts[slot] = undefined;
+      this.receiveConsumer = (index + 1) >>> 0;
+    } else {
+      completion.context = this.sendContexts[index & this.sendMask];
+      this.freeSends(index, status);
+    }
+    completion.qpContext = this.qpContext;
+    completion.opcode = cq[cqe + abi.cqeOpcode]!;
+    completion.status = status;
+    completion.length = cq[cqe + abi.cqeLength]!;
+    completion.flags = flags & PUBLIC_FLAGS;
+    completion.immediateData = cq[cqe + abi.cqeImmediate]!;
+    completion.sourceQpn = cq[cqe + abi.cqeSourceQpn]!;
+    completion.vendorCode = cq[cqe + abi.cqeVendor]!;
+  }
+
+  /** A send completes; so do all unsignaled ones before it (ND SPI: initiator queue depth). */
+  private freeSends(index: number, status: number): void {
+    let consumer = this.sendConsumer;
+    if ((index - consumer) >>> 0 > this.sendMask) return;
+    const end = (index + 1) >>> 0;
+    while (consumer !== end) {
+      const slot = consumer & this.sendMask;
+      this.sendContexts[slot] = undefined;
+      if (this.binds !== undefined) {
+        const mw = this.binds[slot];
+        if (mw !== undefined) {
+          this.binds[slot] = undefined;
+          if (consumer !== index || status === 0) mw.bound();
+          else mw.failed();
+        }
+      }
+      consumer = (consumer + 1) >>> 0;
+    }
+    this.sendConsumer = end;
+  }
+
+  /** Checks that one more request may be posted; answers the first word of its WQE. */
+  private takeSlot(opcode: number, flags: number): number {
+    const state = Atomics.load(this.words, abi.qpState);
+    if (state < QpState.RTS) {
+      throw new StatusError(
+        Status.INVALID_DEVICE_STATE,
+        'The queue pair is not connected yet; send requests can be posted from RTS on.',
+      );
+    }
+    const refused = flags & (REFUSED_FLAGS[opcode]! | ~KNOWN_SEND_FLAGS);
+    if (refused !== 0)
+      invalid(`Flags 0x${(refused >>> 0).toString(16)} mean nothing to a request of opcode ${opcode}.`);
+    const index = this.sendProducer;
+    if ((index - this.sendConsumer) >>> 0 >= this.sendDepth) full('send', this.sendDepth);
+    return this.sendBase + (index & this.sendMask) * this.sendStrideWords;
+  }
+
+  private queueSend(context: unknown): void {
+    const index = this.sendProducer;
+    this.sendContexts[index & this.sendMask] = context;
+    this.sendProducer = (index + 1) >>> 0;
+    if (this.batching) return;
+    Atomics.store(this.words, abi.qpSendProducer, this.sendProducer);
+    this.doorbell();
+  }
+
+  private writeRemote(wqe: number, request: UvpSendRequest): void {
+    const offset = request.remoteOffset;
+    if (!(offset >= 0 && Number.isSafeInteger(offset))) badRange('remote offset', offset);
+    const low = request.remoteLow + (offset >>> 0);
+    const high = request.remoteHigh + Math.floor(offset / TWO_32) + (low >= TWO_32 ? 1 : 0);
+    if (!(high < TWO_32)) invalid(`The remote offset ${offset} leaves the 64-bit address space.`);
+    this.words[wqe + abi.swRemoteLo] = low;
+    this.words[wqe + abi.swRemoteHi] = high;
+    this.words[wqe + abi.swRkey] = request.rkey;
+  }
+
+  private writeSgl(word: number, sgl: readonly UvpSge[], limit: number): number {
+    const count = sgl.length;
+    if (count > limit) {
+      throw new StatusError(
+        Status.DATA_OVERRUN,
+        `The request has ${count} SGEs; this queue was made for at most ${limit}.`,
+      );
+    }
+    const words = this.words;
+    let total = 0;
+    for (let i = 0; i < count; i++) {
+      const sge = sgl[i]!;
+      const length = sge.length;
+      const address = sge.region.address + sge.offset;
+      if (length >>> 0 !== length) badRange('SGE length', length);
+      if (!(sge.offset >= 0 && address <= MAX_ADDRESS && Number.isSafeInteger(address))) {
+        badRange('SGE offset', sge.offset);
+      }
+      total += length;
+      words[word + abi.sgeAddressLo] = address;
+      words[word + abi.sgeAddressHi] = address / TWO_32;
+      words[word + abi.sgeLength] = length;
+      words[word + abi.sgeLkey] = sge.region.lkey;
+      word += SGE_WORDS;
+    }
+    if (total > MAX_MESSAGE) {
+      throw new StatusError(
+        Status.BUFFER_OVERFLOW,
+        `The request has ${total} bytes; a message has at most ${MAX_MESSAGE}.`,
+      );
+    }
+    return count;
+  }
+
+  private writeInline(wqe: number, sgl: readonly UvpSge[]): number {
+    const target = this.bytes;
+    const start = wqe * 4 + abi.sendWqeHeaderBytes;
+    let total = 0;
+    for (let i = 0; i < sgl.length; i++) {
+      const sge = sgl[i]!;
+      const length = sge.length;
+      const offset = sge.offset;
+      if (length >>> 0 !== length) badRange('SGE length', length);
+      if (length === 0) continue;
+      if (total + length > this.maxInline) {
+        throw new StatusError(
+          Status.BUFFER_OVERFLOW,
+          `The request has more than the ${this.maxInline} bytes that this queue pair sends inline.`,
+        );
+      }
+      const bytes = sge.region.bytes;
+      if (bytes === undefined) invalid(`SGE ${i} cannot be sent inline: its region does not give its bytes.`);
+      if (!(offset >= 0 && Number.isSafeInteger(offset) && offset + length <= bytes.length)) {
+        invalid(
+          `SGE ${i} (offset ${offset}, ${length} bytes) lies outside its region of ${bytes.length} bytes.`,
+        );
+      }
+      // A loop, not set(subarray): nothing is to be allocated, and the bytes are few.
+      for (let k = 0; k < length; k++) target[start + total + k] = bytes[offset + k]!;
+      total += length;
+    }
+    return total;
+  }
+}
+
+function full(queue: string, depth: number): never {
+  throw new StatusError(
+    Status.NO_MORE_ENTRIES,
+    `All ${depth} entries of the ${queue} queue are taken; poll completions before you post more.`,
+  );
+}
+
+function badRange(what: string, value: number): never {
+  invalid(`The ${what} is ${value}; it must be a whole number of bytes, not negative, within the memory.`);
+}

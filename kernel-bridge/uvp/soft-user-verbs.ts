@@ -1,0 +1,245 @@
+import { QpState } from '../ioctl/constants.js';
+import type { Value } from '../ioctl/layout.js';
+import {
+  CaProviderOut,
+  CqProviderIn,
+  CqProviderOut,
+  MwProviderOut,
+  PdProviderOut,
+  QpProviderIn,
+  QpProviderOut,
+  QpStateOut,
+} from '../ioctl/provider-data.js';
+import { Status, StatusError } from '../ioctl/status.js';
+import type {
+  UmvBuffer,
+  UserVerbs,
+  UvpBindRequest,
+  UvpCompletion,
+  UvpPin,
+  UvpQpCreate,
+  UvpQpState,
+  UvpSendRequest,
+  UvpSge,
+} from '../user-verbs.js';
+import { cqRingBytes, SoftCompletionQueue, type UvpAddon } from './completion-queue.js';
+import { SoftMemoryWindow } from './memory-window.js';
+import { powerOfTwo, qpRingLayout, SoftQueuePair, TokenTable } from './queue-pair.js';
+
+/** An open device: what its objects have in common. */
+class SoftCa {
+  readonly tokens = new TokenTable();
+  limits: Value<typeof CaProviderOut> = CaProviderOut.zero();
+}
+
+class SoftPd {
+  handle = 0;
+  constructor(readonly ca: SoftCa) {}
+}
+
+/** A completion queue with the ring that a resize is about to give it. */
+class SoftCq extends SoftCompletionQueue {
+  next: { ring: ReturnType<UvpAddon['allocateRing']>; entries: number } | undefined;
+}
+
+function checkLimit(what: string, value: number, least: number, most: number): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return;
+  throw new StatusError(
+    Status.INVALID_PARAMETER,
+    `${what} is ${value}; this device takes whole numbers from ${least} to ${most}.`,
+  );
+}
+
+/** The user-mode verbs provider of the software HCA. */
+export class SoftUserVerbs implements UserVerbs {
+  constructor(private readonly addon: UvpAddon) {}
+
+  // ── Device and protection domain
+  preOpenCa(_guid: bigint, umv: UmvBuffer): SoftCa {
+    umv.outputSize = CaProviderOut.size;
+    return new SoftCa();
+  }
+
+  postOpenCa(_guid: bigint, status: number, ca: SoftCa, umv: UmvBuffer): void {
+    if (status === Status.SUCCESS) ca.limits = CaProviderOut.decode(umv.output);
+  }
+
+  preAllocatePd(ca: SoftCa, umv: UmvBuffer): SoftPd {
+    umv.outputSize = PdProviderOut.size;
+    return new SoftPd(ca);
+  }
+
+  postAllocatePd(_ca: SoftCa, status: number, pd: SoftPd, umv: UmvBuffer): void {
+    if (status === Status.SUCCESS) pd.handle = PdProviderOut.decode(umv.output).handle;
+  }
+
+  // ── Completion queues
+  preCreateCq(ca: SoftCa, size: { entries: number }, umv: UmvBuffer): SoftCq {
+    checkLimit('The number of completion queue entries', size.entries, 1, ca.limits.maxCqEntries);
+    size.entries = powerOfTwo(size.entries);
+    const cq = new SoftCq(this.addon, ca.tokens, size.entries);
+    cq.maxEntries = ca.limits.maxCqEntries;
+    umv.input = cqInput(cq.ring.address, size.entries);
+    umv.outputSize = CqProviderOut.size;
+    return cq;
+  }
+
+  postCreateCq(_ca: SoftCa, status: number, _entries: number, cq: SoftCq, umv: UmvBuffer): void {
+    if (status === Status.SUCCESS) cq.handle = CqProviderOut.decode(umv.output).handle;
+    else cq.close();
+  }
+
+  preResizeCq(cq: SoftCq, size: { entries: number }, umv: UmvBuffer): void {
+    checkLimit('The number of completion queue entries', size.entries, 1, cq.maxEntries);
+    size.entries = powerOfTwo(size.entries);
+    const ring = this.addon.allocateRing(cqRingBytes(size.entries));
+    cq.next = { ring, entries: size.entries };
+    umv.input = cqInput(ring.address, size.entries);
+    umv.outputSize = CqProviderOut.size;
+  }
+
+  postResizeCq(cq: SoftCq, status: number): void {
+    const next = cq.next;
+    cq.next = undefined;
+    if (next === undefined) return;
+    let unused = next.ring;
+    if (status === Status.SUCCESS) {
+      unused = cq.ring;
+      cq.moveTo(next.ring, next.entries);
+    }
+    this.addon.releaseRing(unused.address);
+  }
+
+  postDestroyCq(cq: SoftCq): void {
+    cq.close();
+  }
+
+  pollCq(cq: SoftCq, completions: UvpCompletion[], n: number): number {
+    return cq.poll(completions, n);
+  }
+
+  peekCq(cq: SoftCq): number {
+    return cq.peek();
+  }
+
+  rearmCq(cq: SoftCq, solicitedOnly: boolean): number {
+    return this.addon.armCq(cq.handle, solicitedOnly);
+  }
+
+  // ── Queue pairs
+  preCreateQp(pd: SoftPd, create: UvpQpCreate, umv: UmvBuffer): SoftQueuePair {
+    const { limits, tokens } = pd.ca;
+    checkLimit('sendDepth', create.sendDepth, 0, limits.maxQpWr);
+    checkLimit('receiveDepth', create.receiveDepth, 0, limits.maxQpWr);
+    checkLimit('sendSge', create.sendSge, 0, limits.maxSge);
+    checkLimit('receiveSge', create.receiveSge, 0, limits.maxSge);
+    checkLimit('maxInlineSend', create.maxInlineSend, 0, limits.maxInline);
+    const { sendCq, receiveCq } = create;
+    if (!(sendCq instanceof SoftCq && receiveCq instanceof SoftCq)) {
+      throw new StatusError(
+        Status.INVALID_PARAMETER,
+        'A queue pair needs two completion queues of its device.',
+      );
+    }
+    const layout = qpRingLayout(create);
+    const qp = new SoftQueuePair(this.addon, tokens, create, layout, sendCq, receiveCq);
+    umv.input = QpProviderIn.encode({
+      ringAddress: BigInt(qp.ring.address),
+      ringBytes: layout.bytes,
+      sendEntries: layout.sendEntries,
+      sendStride: layout.sendStride,
+      receiveEntries: layout.receiveEntries,
+      receiveStride: layout.receiveStride,
+      token: qp.token,
+    });
+    umv.outputSize = QpProviderOut.size;
+    return qp;
+  }
+
+  postCreateQp(_pd: SoftPd, status: number, qp: SoftQueuePair, umv: UmvBuffer): void {
+    if (status === Status.SUCCESS) {
+      const { handle, qpn } = QpProviderOut.decode(umv.output);
+      qp.open(handle, qpn);
+    } else qp.close();
+  }
+
+  postDestroyQp(qp: SoftQueuePair): void {
+    qp.close();
+  }
+
+  ndModifyQp(qp: SoftQueuePair): UvpQpState {
+    return {
+      size: QpStateOut.size,
+      moved: (output) => {
+        if (QpStateOut.decode(output).state === QpState.RESET) qp.reset();
+      },
+    };
+  }
+
+  ndGetQpState(qp: SoftQueuePair): number {
+    return qp.state;
+  }
+
+  ndGetQpn(qp: SoftQueuePair): number {
+    return qp.qpn;
+  }
+
+  postSend(qp: SoftQueuePair, request: UvpSendRequest): void {
+    qp.postSend(request);
+  }
+
+  postReceive(qp: SoftQueuePair, context: unknown, sgl: readonly UvpSge[]): void {
+    qp.postReceive(context, sgl);
+  }
+
+  startBatch(qp: SoftQueuePair): void {
+    qp.startBatch();
+  }
+
+  submitBatch(qp: SoftQueuePair): void {
+    qp.submitBatch();
+  }
+
+  // ── Memory
+  preCreateMw(_pd: SoftPd, umv: UmvBuffer): SoftMemoryWindow {
+    umv.outputSize = MwProviderOut.size;
+    return new SoftMemoryWindow();
+  }
+
+  postCreateMw(_pd: SoftPd, status: number, _rkey: number, mw: SoftMemoryWindow, umv: UmvBuffer): void {
+    if (status !== Status.SUCCESS) return;
+    const { handle, rkey } = MwProviderOut.decode(umv.output);
+    mw.open(handle, rkey);
+  }
+
+  bindMw(mw: SoftMemoryWindow, qp: SoftQueuePair, request: UvpBindRequest): number {
+    return qp.bind(mw, request);
+  }
+
+  invalidateMw(mw: SoftMemoryWindow, qp: SoftQueuePair, context: unknown, flags: number): void {
+    qp.invalidate(mw, context, flags);
+  }
+
+  mwRkey(mw: SoftMemoryWindow): number {
+    return mw.rkey;
+  }
+
+  pinMemory(view: Uint8Array): UvpPin {
+    const { status, pin, address } = this.addon.pin(view);
+    if (status !== Status.SUCCESS) {
+      throw new StatusError(
+        status,
+        `The ${view.byteLength} bytes to be registered could not be held in memory.`,
+      );
+    }
+    return { pin, address };
+  }
+
+  unpinMemory({ pin }: UvpPin): void {
+    this.addon.unpin(pin);
+  }
+}
+
+function cqInput(ringAddress: number, entries: number): Uint8Array {
+  return CqProviderIn.encode({ ringAddress: BigInt(ringAddress), ringBytes: cqRingBytes(entries), entries });
+}
