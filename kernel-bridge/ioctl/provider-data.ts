@@ -2,7 +2,7 @@
  * What the software HCA's user-mode provider (UVP) and its driver tell each other behind the structures of the IOCTLs:
  * the payload of `ci_umv_buf_t`, which no layer between the two looks at. A real HCA's provider appends its own.
  */
-import { type Fields, type FieldsValue, type Struct, struct, u32, u64 } from './layout.js';
+import { type Fields, type FieldsValue, reserved, type Struct, struct, u32, u64 } from './layout.js';
 import { Status, StatusError } from './status.js';
 
 /** DEVICE_OPEN out: limits that the UVP must know before it lays out rings. Bytes or numbers of entries. */
@@ -15,7 +15,7 @@ export const CaProviderOut = struct('CA provider output', {
 });
 
 /** PD_ALLOCATE out. */
-export const PdProviderOut = struct('PD provider output', { Handle: u32, Reserved: u32 });
+export const PdProviderOut = struct('PD provider output', { Handle: u32, Reserved: reserved(4) });
 
 /** MW_ALLOCATE out. */
 export const MwProviderOut = struct('MW provider output', { Handle: u32, Rkey: u32 });
@@ -24,7 +24,7 @@ export const MwProviderOut = struct('MW provider output', { Handle: u32, Rkey: u
 export const CqProviderIn = struct('CQ provider input', { RingAddress: u64, RingBytes: u32, Entries: u32 });
 
 /** CQ_CREATE and CQ_RESIZE out. */
-export const CqProviderOut = struct('CQ provider output', { Handle: u32, Reserved: u32 });
+export const CqProviderOut = struct('CQ provider output', { Handle: u32, Reserved: reserved(4) });
 
 /** QP_CREATE in: the ring with both queues. Strides are bytes per WQE; the token comes back in CQEs. */
 export const QpProviderIn = struct('QP provider input', {

@@ -62,7 +62,7 @@ function scopeIdOf(scope: string, text: string): number {
     const index = Number(scope);
     return index <= 0xffff_ffff ? index : invalid(text, `interface index ${scope} is above 4294967295`);
   }
-  for (const entry of networkInterfaces()[scope] ?? []) {
+  for (const entry of Object.entries(networkInterfaces()).find(([name]) => name === scope)?.[1] ?? []) {
     if (entry.family === 'IPv6' && entry.scopeid > 0) return entry.scopeid;
   }
   return invalid(text, `no interface '${scope}' with an IPv6 link-local address exists here`);
@@ -70,6 +70,7 @@ function scopeIdOf(scope: string, text: string): number {
 
 /** Splits off the scope: `fe80::1%2` → the address's bytes and 2. */
 function parseV6(text: string): { raw: Uint8Array; scopeId: number } {
+  if (typeof text !== 'string') return invalid(String(text), 'it is not a text');
   const [address, scope, ...rest] = text.split('%');
   const raw = rest.length === 0 ? bytesOfV6(address!) : undefined;
   if (!raw) return invalid(text, 'it is neither IPv4 (192.0.2.1) nor IPv6 (2001:db8::1)');
@@ -186,7 +187,7 @@ export function parseSocketAddress(text: string, defaultPort = 0): SocketAddress
   const address = match?.[1] ?? text;
   const port = match?.[2] === undefined ? defaultPort : Number(match[2]);
   checkPort(port, text);
-  if (isIPv4(address) && !text.startsWith('[')) return { family: 4, address, port };
+  if (isIPv4(address) && !/^\[/.test(text)) return { family: 4, address, port };
   const { raw, scopeId } = parseV6(address);
   return { family: 6, address: textOfV6(raw, scopeId), port };
 }
