@@ -1,0 +1,252 @@
+import { isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import fc from 'fast-check';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  addressOfGid,
+  decodeOptionalSockaddr,
+  decodeSockaddr,
+  encodeSockaddr,
+  formatSocketAddress,
+  gidOfAddress,
+  parseSocketAddress,
+  Status,
+  StatusError,
+  scopeIdOfAddress,
+  sockaddrData,
+} from '../../kernel-bridge/ioctl/index.js';
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
+
+function refuses(action: () => unknown, status: number, message: RegExp): void {
+  assert.throws(action, (error: unknown) => {
+    assert.instance(error, StatusError);
+    assert.is((error as StatusError).status, status);
+    assert.match((error as StatusError).message, message);
+    return true;
+  });
+}
+
+test('IPv4 is family 2, port and address in network order, the rest zero', () => {
+  assert.is(
+    hex(encodeSockaddr({ family: 4, address: '192.0.2.1', port: 0x1234 })),
+    `02001234c0000201${'00'.repeat(20)}`,
+  );
+  assert.is(
+    hex(encodeSockaddr({ family: 4, address: '255.255.255.255', port: 65535 })).slice(0, 16),
+    '0200ffffffffffff',
+  );
+});
+
+test('IPv6 is family 23 with flow information, address and scope', () => {
+  assert.is(
+    hex(encodeSockaddr({ family: 6, address: 'fe80::1:2%7', port: 4791 })),
+    '170012b700000000fe80000000000000000000000001000207000000',
+  );
+});
+
+test('what is encoded decodes to the same address', () => {
+  const port = fc.integer({ min: 0, max: 65535 });
+  fc.assert(
+    fc.property(fc.ipV4(), port, (address, p) => {
+      const value = { family: 4, address, port: p } as const;
+      assert.equal(decodeSockaddr(encodeSockaddr(value)), value);
+      assert.equal(parseSocketAddress(formatSocketAddress(value)), value);
+      assert.is(addressOfGid(gidOfAddress(address)), address);
+    }),
+  );
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.nat(), port, (gid, scope, p) => {
+      const address = addressOfGid(gid, scope);
+      assert.equal(gidOfAddress(address), gid);
+      if (!address.includes(':')) return;
+      assert.ok(isIPv6(address), address);
+      assert.is(scopeIdOfAddress(address), scope);
+      const value = { family: 6, address, port: p } as const;
+      assert.equal(decodeSockaddr(encodeSockaddr(value)), value);
+      assert.equal(parseSocketAddress(formatSocketAddress(value)), value);
+    }),
+  );
+});
+
+test('IPv6 texts are read as the platform reads them', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV6(), fc.stringMatching(/^[0-9a-f:.]{0,24}$/)), (text) => {
+      const ours = ((): string | undefined => {
+        try {
+          return addressOfGid(gidOfAddress(text));
+        } catch {
+          return undefined;
+        }
+      })();
+      if (!isIPv6(text)) return; // IPv4 and texts that are no address: below
+      const theirs = new URL(`http://[${text}]/`).hostname.slice(1, -1);
+      assert.ok(ours !== undefined, text);
+      assert.equal(gidOfAddress(theirs), gidOfAddress(text), text);
+      if (!ours.includes('.')) assert.is(ours, theirs);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('texts that are no IPv6 address are refused exactly when the platform refuses them', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[0-9a-f:.]{0,16}$/), (text) => {
+      const accepted = ((): boolean => {
+        try {
+          encodeSockaddr({ family: 6, address: text, port: 0 });
+          return true;
+        } catch (error) {
+          assert.is((error as StatusError).status, Status.INVALID_ADDRESS);
+          return false;
+        }
+      })();
+      assert.is(accepted, isIPv6(text), text);
+    }),
+    { numRuns: 5000 },
+  );
+  for (const text of [
+    '::',
+    '1::',
+    '::1',
+    '1:2:3:4:5:6:7::',
+    '::2:3:4:5:6:7:8',
+    '1:2:3:4:5:6:1.2.3.4',
+    '::1.2.3.4',
+  ]) {
+    assert.ok(isIPv6(text));
+    assert.is(gidOfAddress(text).length, 16, text);
+  }
+  const wrong = [
+    '',
+    ':',
+    ':::',
+    '1:2:3:4:5:6:7',
+    '1:2:3:4:5:6:7:8:9',
+    '1::2::3',
+    '1.2.3.4::',
+    '::1.2.3',
+    '1:2:3:4:5:6:7:1.2.3.4',
+    '::12345',
+    '::g',
+    '1:2:3:4::5:6:7:8',
+    ' ::1',
+    '[::1]',
+  ];
+  for (const text of wrong) {
+    assert.not.ok(isIPv6(text), text);
+    refuses(
+      () => encodeSockaddr({ family: 6, address: text, port: 0 }),
+      Status.INVALID_ADDRESS,
+      /no usable address/,
+    );
+  }
+});
+
+test('IPv6 text is canonical', () => {
+  const cases: [string, string][] = [
+    ['2001:DB8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
+    ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
+    ['2001:0:0:1:0:0:0:1', '2001:0:0:1::1'],
+    ['0:0:0:0:0:0:0:0', '::'],
+    ['0:0:0:0:0:0:0:1', '::1'],
+    ['1:0:0:0:0:0:0:0', '1::'],
+    ['::ffff:c000:201', '::ffff:192.0.2.1'],
+  ];
+  for (const [text, canonical] of cases) assert.is(parseSocketAddress(text).address, canonical);
+});
+
+test('IPv4 as a GID is mapped', () => {
+  assert.is(hex(gidOfAddress('192.0.2.33')), '00000000000000000000ffffc0000221');
+  assert.is(addressOfGid(gidOfAddress('::ffff:192.0.2.33')), '192.0.2.33');
+  assert.is(addressOfGid(gidOfAddress('fe80::1%5')), 'fe80::1');
+  refuses(() => addressOfGid(new Uint8Array(15)), Status.INVALID_PARAMETER, /15 bytes; it takes 16/);
+});
+
+test('a scope may be an interface name, if there is such an interface', () => {
+  for (const [name, entries] of Object.entries(networkInterfaces())) {
+    const linkLocal = entries?.find((entry) => entry.family === 'IPv6' && entry.scopeid > 0);
+    if (linkLocal?.family !== 'IPv6') continue;
+    assert.is(scopeIdOfAddress(`fe80::1%${name}`), linkLocal.scopeid);
+  }
+  for (const scope of ['no-such-if', 'constructor', '__proto__', '', '4294967296', '-1']) {
+    refuses(() => gidOfAddress(`fe80::1%${scope}`), Status.INVALID_ADDRESS, /interface/);
+  }
+  refuses(() => gidOfAddress('fe80::1%1%2'), Status.INVALID_ADDRESS, /no usable address/);
+});
+
+test('text with and without port is read', () => {
+  const cases: [string, ReturnType<typeof parseSocketAddress>][] = [
+    ['1.2.3.4:5', { family: 4, address: '1.2.3.4', port: 5 }],
+    ['1.2.3.4', { family: 4, address: '1.2.3.4', port: 77 }],
+    ['[::1]:65535', { family: 6, address: '::1', port: 65535 }],
+    ['[::1]', { family: 6, address: '::1', port: 77 }],
+    ['::1', { family: 6, address: '::1', port: 77 }],
+    ['[fe80::1%3]:9', { family: 6, address: 'fe80::1%3', port: 9 }],
+    ['[::ffff:1.2.3.4]:9', { family: 6, address: '::ffff:1.2.3.4', port: 9 }],
+  ];
+  for (const [text, value] of cases) assert.equal(parseSocketAddress(text, 77), value);
+  assert.is(parseSocketAddress('1.2.3.4').port, 0);
+});
+
+test('text that is no address is refused with a sentence', () => {
+  for (const text of [
+    '',
+    'localhost',
+    'localhost:5',
+    '1.2.3:5',
+    '1.2.3.4:',
+    '1.2.3.4:x',
+    '[1.2.3.4]:5',
+    '[::1',
+    '::1]:5',
+  ]) {
+    refuses(() => parseSocketAddress(text), Status.INVALID_ADDRESS, /no usable address/);
+  }
+  for (const text of ['1.2.3.4:65536', '[::1]:99999']) {
+    refuses(() => parseSocketAddress(text), Status.INVALID_PARAMETER, /not an integer from 0 to 65535/);
+  }
+  refuses(() => parseSocketAddress(undefined as never), Status.INVALID_ADDRESS, /not a text/);
+});
+
+test('addresses that do not fit their family or port are refused', () => {
+  const bad = Status.INVALID_ADDRESS;
+  refuses(() => encodeSockaddr({ family: 4, address: '::1', port: 0 }), bad, /'::1'.*four numbers/);
+  refuses(() => encodeSockaddr({ family: 6, address: '1.2.3.4', port: 0 }), bad, /1\.2\.3\.4/);
+  refuses(() => encodeSockaddr({ family: 4, address: '256.1.1.1', port: 0 }), bad, /256/);
+  refuses(() => encodeSockaddr({ family: 5 as never, address: '1.2.3.4', port: 0 }), bad, /family 5/);
+  refuses(() => encodeSockaddr({ family: 6, address: undefined as never, port: 0 }), bad, /not a text/);
+  for (const port of [-1, 65536, 1.5, Number.NaN, '80' as never]) {
+    refuses(() => encodeSockaddr({ family: 4, address: '1.2.3.4', port }), Status.INVALID_PARAMETER, /port/);
+  }
+});
+
+test('any bytes decode to an address or end in a status', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 40 }), fc.constantFrom(0, 2, 23, 0x217), (bytes, family) => {
+      if (bytes.length > 1) bytes.set([family & 0xff, family >> 8]);
+      try {
+        const address = decodeSockaddr(bytes);
+        assert.ok(address.family === 4 || address.family === 6);
+        assert.equal(decodeSockaddr(encodeSockaddr(address)), address);
+      } catch (error) {
+        assert.instance(error, StatusError);
+        const short = bytes.length < (family === 23 ? 28 : 16);
+        assert.is((error as StatusError).status, short ? Status.BUFFER_TOO_SMALL : Status.INVALID_ADDRESS);
+      }
+    }),
+  );
+});
+
+test('no address is 28 zero bytes', () => {
+  assert.equal(sockaddrData(undefined).sockAddr, new Uint8Array(28));
+  assert.is(decodeOptionalSockaddr(sockaddrData(undefined).sockAddr), undefined);
+  const address = { family: 4, address: '1.2.3.4', port: 5 } as const;
+  assert.equal(decodeOptionalSockaddr(sockaddrData(address).sockAddr), address);
+  refuses(() => decodeSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
+});
+
+test.run();
