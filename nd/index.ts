@@ -1,0 +1,9 @@
+/**
+ * NetworkDirect for Node.js: the SPI's interfaces, statuses, and the provider over WinVerbs.
+ *
+ * @packageDocumentation
+ */
+export { Status, StatusError, statusName, statusText } from '../winverbs/index.js';
+export * from './spi/v1.js';
+export { NdError } from './status.js';
+export { type NetworkDirectOptions, openNetworkDirect } from './v1/provider.js';

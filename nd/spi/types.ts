@@ -1,0 +1,156 @@
+/**
+ * Values that ND SPI clients and providers exchange: flags, scatter/gather entries, results, memory handles and
+ * memory window descriptors. Sources: ND SPI v1 (ndspi.h, nddef.h).
+ */
+
+/** ND_OP_FLAG_*: flags of requests. A request refuses bits that it does not know with INVALID_PARAMETER_n. */
+export const NdOpFlag = {
+  /** No result when the request succeeds; failures and cancellations give one all the same. */
+  SILENT_SUCCESS: 0x1,
+  /** The request starts after all earlier Reads of the endpoint have completed. */
+  READ_FENCE: 0x2,
+  /** Send only: wakes the peer's `notify('solicited')`. */
+  SEND_AND_SOLICIT_EVENT: 0x4,
+  /** Bind only: the peer may Read through the window. */
+  ALLOW_READ: 0x8,
+  /** Bind only: the peer may Write through the window. */
+  ALLOW_WRITE: 0x10,
+} as const;
+
+/** ND_CQ_NOTIFY_*: which event of a completion queue is waited for. */
+export type NdNotifyType = 'errors' | 'any' | 'solicited';
+
+/**
+ * ND_MR_HANDLE: registered memory of one adapter instance. Opaque: only the provider that made it can use it, and
+ * only until it is deregistered.
+ */
+export interface NdMemoryHandle {
+  /** Native address of the first byte. */
+  readonly address: bigint;
+  /** Bytes. */
+  readonly length: number;
+}
+
+/**
+ * ND_SGE: `length` bytes at `offset` bytes into registered memory. The entries are read during the call that takes
+ * them and can be reused after it.
+ *
+ * `memory` may be plain bytes where the request goes inline (a Send or Write of at most `endpoint.maxInline` bytes in
+ * all); elsewhere that is INVALID_HANDLE.
+ */
+export interface NdSge {
+  memory: NdMemoryHandle | Uint8Array;
+  offset: number;
+  length: number;
+}
+
+/**
+ * ND_RESULT: the outcome of a request. It belongs to the client, who passes it with the request; its identity is the
+ * request's context. `getResults` fills it in and hands it back. It may be used again once it has come back, or be
+ * shared by requests whose outcomes need not be told apart.
+ */
+export interface NdResult {
+  /** SUCCESS, or why the request failed; CANCELED for a request that was flushed. */
+  status: number;
+  /** Bytes that were received, or the length of the Send, Read or Write; 0 for Bind, Invalidate and failures. */
+  bytesTransferred: number;
+  /** Anything of the client's; the provider does not look at it. */
+  context?: unknown;
+}
+
+/** ND_ADAPTER_INFO: limits of an adapter. Sizes in bytes; a value equal to a limit works. */
+export interface NdAdapterInfo {
+  readonly vendorId: number;
+  readonly deviceId: number;
+  /** Scatter/gather entries of a Receive. */
+  readonly maxInboundSge: number;
+  /** Receives outstanding per endpoint. */
+  readonly maxInboundRequests: number;
+  readonly maxInboundLength: number;
+  /** Scatter/gather entries of a Send, Read or Write. */
+  readonly maxOutboundSge: number;
+  /** Sends, Reads, Writes, Binds and Invalidates outstanding per endpoint. */
+  readonly maxOutboundRequests: number;
+  readonly maxOutboundLength: number;
+  readonly maxInlineData: number;
+  /** Reads that peers may have in flight against an endpoint. */
+  readonly maxInboundReadLimit: number;
+  /** Reads that an endpoint may have in flight. */
+  readonly maxOutboundReadLimit: number;
+  readonly maxCqEntries: number;
+  readonly maxRegistrationSize: number;
+  readonly maxWindowSize: number;
+  /** From this length on, a Read or Write pays against copying through Sends. */
+  readonly largeRequestThreshold: number;
+  /** Private data of Connect. */
+  readonly maxCallerData: number;
+  /** Private data of Accept and Reject. */
+  readonly maxCalleeData: number;
+}
+
+/**
+ * ND_MW_DESCRIPTOR: what a peer needs to Read or Write through a bound memory window. The owner sends its 20 bytes
+ * (any way it likes), the peer decodes them once and passes the object to its requests.
+ */
+export class NdMwDescriptor {
+  /** Bytes of the wire form: base (8), length (8), token (4), each in network byte order. */
+  static readonly size = 20;
+
+  /** Address of the window's first byte at its owner. */
+  readonly base: bigint;
+  /** Bytes. */
+  readonly length: bigint;
+  /** The window's key, as the number that is on the wire; it changes with every Bind. */
+  readonly token: number;
+
+  // Requests add a number offset to the base and use no BigInt: its words, and the token, under the names by which
+  // the verbs below take remote memory.
+  /** Low 32 bits of the base. */
+  readonly addressLow: number;
+  /** High 32 bits of the base. */
+  readonly addressHigh: number;
+  /** The token, by its name in verbs. */
+  readonly rkey: number;
+
+  /**
+   * @throws RangeError if base or length do not fit 64 bits, or token 32 bits.
+   */
+  constructor(base: bigint, length: bigint, token: number) {
+    if (BigInt.asUintN(64, base) !== base || BigInt.asUintN(64, length) !== length) {
+      throw new RangeError(`Base ${base} and length ${length} of a window must be unsigned 64-bit numbers.`);
+    }
+    if (token >>> 0 !== token) {
+      throw new RangeError(`The token of a window must be an unsigned 32-bit number, not ${token}.`);
+    }
+    this.base = base;
+    this.length = length;
+    this.token = token;
+    this.addressLow = Number(base & 0xffff_ffffn);
+    this.addressHigh = Number(base >> 32n);
+    this.rkey = token;
+  }
+
+  /** Writes the 20 bytes of the wire form into `out` at `offset` and returns them. */
+  encode(out: Uint8Array = new Uint8Array(NdMwDescriptor.size), offset = 0): Uint8Array {
+    const view = viewOf(out, offset);
+    view.setBigUint64(0, this.base);
+    view.setBigUint64(8, this.length);
+    view.setUint32(16, this.token);
+    return out.subarray(offset, offset + NdMwDescriptor.size);
+  }
+
+  /** Reads the wire form from `bytes` at `offset`. */
+  static decode(bytes: Uint8Array, offset = 0): NdMwDescriptor {
+    const view = viewOf(bytes, offset);
+    return new NdMwDescriptor(view.getBigUint64(0), view.getBigUint64(8), view.getUint32(16));
+  }
+}
+
+function viewOf(bytes: Uint8Array, offset: number): DataView {
+  if (!Number.isInteger(offset) || offset < 0 || offset + NdMwDescriptor.size > bytes.length) {
+    throw new RangeError(
+      `A window descriptor is ${NdMwDescriptor.size} bytes long; at offset ${offset} of ${bytes.length} bytes there is no room for it.`,
+    );
+  }
+  return new DataView(bytes.buffer, bytes.byteOffset + offset, NdMwDescriptor.size);
+}

@@ -1,0 +1,423 @@
+/**
+ * The NetworkDirect SPI, version 1, as TypeScript contracts: what clients rely on and what any provider implements.
+ *
+ * How the C SPI maps to these interfaces:
+ * - Every call, and every {@link Overlapped}, that ends in anything but SUCCESS throws or rejects with an `NdError`,
+ *   whatever the severity bits of its status (TIMEOUT 0x102 and the 0x8… warnings included). PENDING is the
+ *   `Overlapped` that is not done. Requests on endpoints report their outcome in their {@link NdResult}; they throw
+ *   only when nothing was queued.
+ * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW has no place
+ *   there. Values that are negotiated are properties of the object made: `endpoint.maxInline`, `listen.port`,
+ *   `completionQueue.entries`.
+ * - Ports are in host order; the C SPI passes them in network order.
+ * - GetOverlappedResult is `overlapped.getResult()`. GetFileHandle has no counterpart: there is no file to bind to a
+ *   completion port.
+ * - Objects are reference counted. Children keep their parents: everything may be released in any order, and
+ *   `release` never fails. Releasing the last reference cancels what the object still waits for.
+ * - Each object belongs to one adapter instance; objects of different instances must not be mixed.
+ */
+import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
+import type {
+  NdAdapterInfo,
+  NdMemoryHandle,
+  NdMwDescriptor,
+  NdNotifyType,
+  NdResult,
+  NdSge,
+} from './types.js';
+
+export * from './types.js';
+export type { Overlapped, SocketAddress };
+
+/** ND_VERSION_1. */
+export const ND_VERSION_1 = 1;
+
+/** What every object offers: IUnknown without QueryInterface. */
+export interface NdUnknown {
+  /** Adds a reference and returns their number. */
+  addRef(): number;
+  /** Drops a reference and returns how many are left. The last one ends the object; it never fails. */
+  release(): number;
+  /** {@link release}, for `using`. */
+  [Symbol.dispose](): void;
+}
+
+/** INDOverlapped {C859E15E-75E2-4FE3-8D6D-0DFF36F02442}: an object that overlapped requests are made on. */
+export interface INDOverlapped extends NdUnknown {
+  /**
+   * Cancels every overlapped request of this object that is outstanding; when it returns, all of them have completed,
+   * with CANCELED unless they were faster. With nothing outstanding it does nothing.
+   *
+   * @throws UNSUCCESSFUL if it could not.
+   */
+  cancelOverlappedRequests(): void;
+}
+
+/** INDProvider {0C5DD316-5FDF-47E6-B2D0-2A6EDA8D39DD}: the entry to a provider's adapters. */
+export interface INDProvider extends NdUnknown {
+  /**
+   * The local addresses that adapters can be opened by (port 0). It changes as addresses come and go.
+   *
+   * @throws DEVICE_NOT_READY, NO_MEMORY
+   */
+  queryAddressList(): SocketAddress[];
+
+  /**
+   * Opens a new, independent instance of the adapter that owns a local address, given as text (`'192.0.2.1'`,
+   * `'fe80::1%2'`) or as a socket address whose port does not matter.
+   *
+   * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), NO_MEMORY
+   */
+  openAdapter(address: string | SocketAddress): INDAdapter;
+}
+
+/** How {@link INDAdapter.listen} listens. */
+export interface NdListenOptions {
+  /** Host order; 0, the default, asks for a free one. */
+  port?: number;
+  /** Requests kept while no getConnectionRequest waits; more are refused. 0, the default: no limit. */
+  backlog?: number;
+  /** IP protocol number the port belongs to, 0..255, UDP (17) excepted; default 6 (TCP). */
+  protocol?: number;
+}
+
+/** INDAdapter {A023C5A0-5B73-43BC-8D20-33AA07E9510F}: one instance of an adapter, opened by an address. */
+export interface INDAdapter extends INDOverlapped {
+  /** The address it was opened by, port 0. */
+  readonly address: SocketAddress;
+
+  /**
+   * The adapter's limits.
+   *
+   * @param version - {@link ND_VERSION_1}, the only one there is.
+   * @throws NOT_SUPPORTED for another version, DEVICE_REMOVED
+   */
+  query(version?: number): NdAdapterInfo;
+
+  /**
+   * A vendor specific request.
+   *
+   * @throws NOT_SUPPORTED where the provider has none.
+   */
+  control(code: number, input: Uint8Array | null, outputLength: number): Overlapped<Uint8Array>;
+
+  /**
+   * Makes a completion queue with at least so many entries.
+   *
+   * @throws INVALID_PARAMETER below 1 or above maxCqEntries, NO_MEMORY, INSUFFICIENT_RESOURCES
+   */
+  createCompletionQueue(entries: number): INDCompletionQueue;
+
+  /**
+   * Registers memory for local use; peers get at it only through memory windows. Any fixed-length ArrayBuffer,
+   * SharedArrayBuffer or view can be registered, any number of times, and is pinned while registered.
+   *
+   * Ends in INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE (no bytes),
+   * INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
+   */
+  registerMemory(buffer: ArrayBufferLike | ArrayBufferView): Overlapped<NdMemoryHandle>;
+
+  /**
+   * Ends a registration. Requests that still use the memory fail with ACCESS_VIOLATION. On failure the memory stays
+   * registered.
+   *
+   * Ends in DEVICE_BUSY while a window is bound to it, INVALID_HANDLE if this instance does not hold it.
+   */
+  deregisterMemory(memory: NdMemoryHandle): Overlapped<void>;
+
+  /**
+   * Makes an unbound memory window.
+   *
+   * @param invalidateResult - comes back from `getResults` on the inbound completion queue when the peer invalidates
+   * the window (`sendAndInvalidate`).
+   * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
+   */
+  createMemoryWindow(invalidateResult?: NdResult): INDMemoryWindow;
+
+  /** Makes an idle connector. It serves one connection, as its active or its passive side. */
+  createConnector(): INDConnector;
+
+  /**
+   * Listens for connection requests on the adapter's address.
+   *
+   * @throws ADDRESS_ALREADY_EXISTS if the port is taken, TOO_MANY_ADDRESSES if none is free, INVALID_PARAMETER_1
+   * (backlog), INVALID_PARAMETER_3 (protocol), INVALID_PARAMETER (port), NOT_SUPPORTED for UDP
+   */
+  listen(options?: NdListenOptions): INDListen;
+}
+
+/** INDCompletionQueue {1245A633-2A32-473A-830C-E05D1F869D02}. */
+export interface INDCompletionQueue extends INDOverlapped {
+  /** Entries there is room for, at least as many as asked for. */
+  readonly entries: number;
+
+  /**
+   * Changes the number of entries; no completion is lost, traffic need not stop.
+   *
+   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW if more are waiting than would fit; nothing changed then.
+   */
+  resize(entries: number): void;
+
+  /**
+   * Waits for the next event: any completion; a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
+   * request); or an error of the queue itself. A completion that came after `getResults` last answered fewer than
+   * asked satisfies it at once. Poll again after issuing it and after it has ended: it may end without need.
+   *
+   * Ends in BUFFER_OVERFLOW (the queue overran and is dead), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   *
+   * @throws INVALID_PARAMETER for another type
+   */
+  notify(type: NdNotifyType): Overlapped<void>;
+
+  /**
+   * Takes completed requests: fills `results` from the start with the clients' own {@link NdResult} objects, filled
+   * in, at most `max` of them, and returns how many. Fewer than `max` means that the queue is drained. It never
+   * fails and allocates nothing.
+   *
+   * @param max - default: as many as `results` has places, at least 1.
+   */
+  getResults(results: NdResult[], max?: number): number;
+}
+
+/**
+ * INDMemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}: a right of a peer's that can be given (Bind) and taken back
+ * (Invalidate). It dies with the connection it was bound on, and with its last reference.
+ */
+export interface INDMemoryWindow extends NdUnknown {}
+
+/** INDListen {BB902588-BA3F-4441-9FE1-3B6795E4E668}. Releasing it refuses the requests that nobody has taken. */
+export interface INDListen extends INDOverlapped {
+  /** The port that was granted, host order. */
+  readonly port: number;
+  /** The address and port that peers connect to. */
+  readonly address: SocketAddress;
+
+  /**
+   * Waits for a connection request and gives it to an idle connector, which then can look at its data, Accept or
+   * Reject it. Many may be outstanding; they complete in order. CANCELED returns the connector to idle.
+   *
+   * @throws CONNECTION_ACTIVE if the connector is not idle
+   */
+  getConnectionRequest(connector: INDConnector): Overlapped<void>;
+}
+
+/** Queue sizes and limits of a new endpoint. */
+export interface NdEndpointOptions {
+  /** Gets the results of Receives, and of windows that the peer invalidates. */
+  inboundCompletionQueue: INDCompletionQueue;
+  /** Gets the results of all other requests; may be the same. */
+  outboundCompletionQueue: INDCompletionQueue;
+  /** Receives that may be outstanding. */
+  inboundEntries: number;
+  /** Other requests that may be outstanding. */
+  outboundEntries: number;
+  /** Scatter/gather entries of a Receive; default 1. */
+  inboundSge?: number;
+  /** Scatter/gather entries of other requests; default 1. */
+  outboundSge?: number;
+  /** Reads the peer may have in flight against us; reduced to the adapter's limit, which is the default. */
+  inboundReadLimit?: number;
+  /** Reads we may have in flight; reduced to the adapter's limit, which is the default. */
+  outboundReadLimit?: number;
+}
+
+/** What Connect may add. */
+export interface NdConnectOptions {
+  /** At most maxCallerData bytes. */
+  privateData?: Uint8Array;
+  /** Local port, host order; 0, the default, asks for a free one. */
+  localPort?: number;
+  /** As in {@link NdListenOptions}. */
+  protocol?: number;
+}
+
+/** What the peer sent with its request or reply. */
+export interface NdConnectionData {
+  /** Reads that the peer wants to have in flight against us, within our limits. */
+  readonly inboundReadLimit: number;
+  /** Reads that the peer lets us have in flight, within our limits. */
+  readonly outboundReadLimit: number;
+  /** May be padded with zeros to the length that the transport carries. */
+  readonly privateData: Uint8Array;
+}
+
+/**
+ * INDConnector {1BCAF2D1-E274-4AEB-AC57-CD5D4376E0B7}: makes and ends one connection.
+ *
+ * Active: createEndpoint, connect, look at getConnectionData, then completeConnect (or reject). Passive: an idle
+ * connector is given to {@link INDListen.getConnectionRequest}; getConnectionData, createEndpoint, then accept (or
+ * reject). A connect that failed (refused, timed out, unreachable) leaves the connector and the endpoint, with its
+ * posted Receives, ready for another; a failed completeConnect or accept ends both.
+ */
+export interface INDConnector extends INDOverlapped {
+  /**
+   * Makes an endpoint. Receives can be posted at once, other requests when it is connected.
+   *
+   * @throws INVALID_PARAMETER_1 … _8 for the n-th option in the order of {@link NdEndpointOptions},
+   * INSUFFICIENT_RESOURCES, NO_MEMORY
+   */
+  createEndpoint(options: NdEndpointOptions): INDEndpoint;
+
+  /**
+   * Asks a listener for a connection; succeeds when it accepts. `address` is a socket address or text such as
+   * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
+   *
+   * Ends in CONNECTION_REFUSED (rejected: see getConnectionData; nobody listens; backlog full), TIMEOUT,
+   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address) — after these connect may be
+   * called again —, CANCELED, DEVICE_REMOVED.
+   *
+   * @throws CONNECTION_ACTIVE (connector or endpoint in use), INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private
+   * data), INVALID_ADDRESS, INVALID_PARAMETER_1 (endpoint), ADDRESS_ALREADY_EXISTS; nothing changed then.
+   */
+  connect(
+    endpoint: INDEndpoint,
+    address: string | SocketAddress,
+    options?: NdConnectOptions,
+  ): Overlapped<void>;
+
+  /**
+   * Tells the peer that we are ready; the endpoint can then send.
+   *
+   * Ends in CONNECTION_ABORTED (the peer gave up), TIMEOUT, CANCELED. Throws CONNECTION_INVALID if there is nothing to
+   * complete.
+   */
+  completeConnect(): Overlapped<void>;
+
+  /**
+   * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
+   * endpoint may receive before that is seen.
+   *
+   * Ends in CONNECTION_REFUSED (the peer turned the reply down), CONNECTION_ABORTED (it gave up before), TIMEOUT,
+   * CANCELED.
+   *
+   * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
+   * data), INVALID_PARAMETER_1 (endpoint); nothing changed then.
+   */
+  accept(endpoint: INDEndpoint, privateData?: Uint8Array): Overlapped<void>;
+
+  /**
+   * Turns a connection request down, or, after connect, the reply.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, INVALID_BUFFER_SIZE
+   */
+  reject(privateData?: Uint8Array): void;
+
+  /**
+   * What came with the peer's request or reply, or after CONNECTION_REFUSED, with its reject.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   */
+  getConnectionData(): NdConnectionData;
+
+  /** @throws ADDRESS_NOT_ASSOCIATED before there is one. */
+  getLocalAddress(): SocketAddress;
+
+  /** @throws CONNECTION_INVALID while there is no peer. */
+  getPeerAddress(): SocketAddress;
+
+  /**
+   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has; CANCELED
+   * when {@link disconnect} is called here. Accepted from completeConnect on.
+   *
+   * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
+   */
+  notifyDisconnect(): Overlapped<void>;
+
+  /**
+   * Ends the connection. Every request outstanding on the endpoint comes back from its completion queue CANCELED.
+   * What had completed before is delivered at the peer. Both sides may call it at once, and both succeed.
+   *
+   * Ends in TIMEOUT if the peer does not answer; the connection is over all the same.
+   *
+   * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
+   */
+  disconnect(): Overlapped<void>;
+}
+
+/**
+ * INDEndpoint {DBD00EAB-B679-44A9-BD65-E82F3DE12D1A}: the queue pair of a connection.
+ *
+ * A request that throws was not queued and did no harm. All of them throw NO_MORE_ENTRIES (as many are outstanding
+ * as the endpoint has entries: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW
+ * (more bytes than the adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), and, except
+ * for Receive, CONNECTION_INVALID before the connection is there. After its end they are accepted and come back
+ * CANCELED.
+ *
+ * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory, or a Bind that is not allowed); DATA_OVERRUN (a message
+ * longer than its Receive); REMOTE_ERROR (refused by the peer: token, range, rights, or its Receive was too short);
+ * TIMEOUT (the peer is gone or posts no Receive); INVALID_DEVICE_REQUEST (Invalidate of an unbound window);
+ * INTERNAL_ERROR. Any result but SUCCESS ends the connection.
+ */
+export interface INDEndpoint extends NdUnknown {
+  /** A Send or Write of at most this many bytes is copied during the call; its memory need not be registered. */
+  readonly maxInline: number;
+
+  /** Cancels all outstanding requests, each with a CANCELED result, in any state. The endpoint is finished then. */
+  flush(): void;
+
+  /** Requests may be held back until {@link submitRequestBatch}. */
+  startRequestBatch(): void;
+  /** Hands over what {@link startRequestBatch} held back. */
+  submitRequestBatch(): void;
+
+  /**
+   * Sends one message to one Receive of the peer.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT; others INVALID_PARAMETER_4
+   */
+  send(result: NdResult, sgl: readonly NdSge[], flags?: number): void;
+
+  /**
+   * Sends a message that also invalidates a window of the peer's, whose invalidate result then appears there.
+   *
+   * @param flags - as {@link send}; others INVALID_PARAMETER_5
+   */
+  sendAndInvalidate(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, flags?: number): void;
+
+  /** Posts memory for one message; messages take Receives in order. Allowed in every state. */
+  receive(result: NdResult, sgl: readonly NdSge[]): void;
+
+  /**
+   * Opens a range of registered memory to the peer. The descriptor is valid at once: it may go with the next Send.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; others INVALID_PARAMETER_6
+   * @throws INVALID_DEVICE_STATE if the window is bound, INVALID_PARAMETER if the range leaves the memory or is
+   * empty, INVALID_PARAMETER_3 (window)
+   */
+  bind(
+    result: NdResult,
+    memory: NdMemoryHandle,
+    window: INDMemoryWindow,
+    offset: number,
+    length: number,
+    flags: number,
+  ): NdMwDescriptor;
+
+  /**
+   * Takes the peer's access back; the window can then be bound again.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_3
+   * @throws INVALID_PARAMETER_2 (window)
+   */
+  invalidate(result: NdResult, window: INDMemoryWindow, flags?: number): void;
+
+  /**
+   * Reads from `offset` bytes into the peer's window, as many bytes as the scatter/gather entries hold.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_6
+   */
+  read(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, offset: number, flags?: number): void;
+
+  /**
+   * Writes at `offset` bytes into the peer's window; the peer gets no completion.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_6
+   */
+  write(
+    result: NdResult,
+    sgl: readonly NdSge[],
+    remote: NdMwDescriptor,
+    offset: number,
+    flags?: number,
+  ): void;
+}

@@ -1,0 +1,96 @@
+/**
+ * The connector's state machine as data: which method is allowed in which state, and where events lead. Source: ND SPI
+ * §INDConnector, with the statuses that NetworkDirect drivers report.
+ */
+import { Status } from '../../winverbs/index.js';
+
+/** States in the order of the columns below. */
+export const connectorStates = [
+  'Idle',
+  /** A Connect has failed: the local port is kept, and the peer's reject data if there was one. */
+  'Bound',
+  /** Waits in a listener for a connection request. */
+  'Queued',
+  /** Holds a connection request. */
+  'Requested',
+  /** Accept has sent the reply. */
+  'Accepting',
+  'Connecting',
+  /** The peer has accepted; completeConnect or reject is up to the application. */
+  'Replied',
+  /** completeConnect is on its way. */
+  'Completing',
+  'Connected',
+  /** disconnect was called here. */
+  'ActiveDisconnect',
+  /** The peer has disconnected, or was lost. */
+  'PassiveDisconnect',
+  'Disconnected',
+] as const;
+
+export type ConnectorState = (typeof connectorStates)[number];
+
+const OK = Status.SUCCESS;
+const INV = Status.CONNECTION_INVALID;
+const ACT = Status.CONNECTION_ACTIVE;
+const ABT = Status.CONNECTION_ABORTED;
+const STATE = Status.INVALID_DEVICE_STATE;
+const NASSOC = Status.ADDRESS_NOT_ASSOCIATED;
+const DISC = Status.CONNECTION_DISCONNECTED;
+
+// biome-ignore format: a table
+/** Status that a method is refused with, by state; SUCCESS: it is allowed. */
+const legality = {
+  //                       Idle    Bound   Queued  Request Accept. Connec. Replied Compl.  Conn'd  ActDisc PasDisc Disconnected
+  getConnectionRequest: [  OK,     ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT ],
+  connect:              [  OK,     OK,     STATE,  ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    STATE ],
+  completeConnect:      [  INV,    INV,    INV,    INV,    INV,    INV,    OK,     INV,    INV,    INV,    INV,    ABT ],
+  accept:               [  INV,    INV,    INV,    OK,     ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ABT ],
+  reject:               [  STATE,  STATE,  STATE,  OK,     STATE,  STATE,  OK,     STATE,  STATE,  STATE,  STATE,  INV ],
+  // In Bound and Disconnected it is allowed for the sake of reject data; without any it is CONNECTION_INVALID too.
+  getConnectionData:    [  INV,    OK,     STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  OK ],
+  getLocalAddress:      [  NASSOC, OK,     NASSOC, OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
+  getPeerAddress:       [  INV,    INV,    INV,    OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
+  notifyDisconnect:     [  INV,    INV,    INV,    INV,    INV,    INV,    INV,    OK,     OK,     DISC,   OK,     DISC ],
+  disconnect:           [  INV,    INV,    INV,    INV,    INV,    INV,    INV,    INV,    OK,     STATE,  OK,     INV ],
+} as const satisfies Record<string, readonly number[]>;
+
+export type ConnectorMethod = keyof typeof legality;
+export const connectorMethods = Object.keys(legality) as ConnectorMethod[];
+
+/** The status that `method` is refused with in `state`; SUCCESS: it is allowed. */
+export function legalityOf(method: ConnectorMethod, state: ConnectorState): number {
+  return legality[method][connectorStates.indexOf(state)]!;
+}
+
+/** Event → (state → next state). An event leaves every state alone that its row does not name. */
+const transitions = {
+  requestAwaited: { Idle: 'Queued' },
+  requestArrived: { Queued: 'Requested' },
+  requestFailed: { Queued: 'Idle' },
+  connectStarted: { Idle: 'Connecting', Bound: 'Connecting' },
+  connectFailed: { Connecting: 'Bound' },
+  connectCanceled: { Connecting: 'Disconnected' },
+  replied: { Connecting: 'Replied' },
+  completeStarted: { Replied: 'Completing' },
+  completed: { Completing: 'Connected' },
+  // A completeConnect that fails takes the endpoint with it.
+  completeFailed: { Completing: 'Disconnected', PassiveDisconnect: 'Disconnected' },
+  acceptStarted: { Requested: 'Accepting' },
+  accepted: { Accepting: 'Connected' },
+  acceptFailed: { Accepting: 'Disconnected' },
+  rejected: { Requested: 'Disconnected', Replied: 'Disconnected' },
+  // The peer's disconnect may be observed before the completion of our completeConnect is.
+  peerDisconnected: { Completing: 'PassiveDisconnect', Connected: 'PassiveDisconnect' },
+  disconnectStarted: { Connected: 'ActiveDisconnect', PassiveDisconnect: 'ActiveDisconnect' },
+  disconnected: { ActiveDisconnect: 'Disconnected' },
+} as const satisfies Record<string, Partial<Record<ConnectorState, ConnectorState>>>;
+
+export type ConnectorEvent = keyof typeof transitions;
+export const connectorEvents = Object.keys(transitions) as ConnectorEvent[];
+
+/** The state that `event` leads to. */
+export function nextState(state: ConnectorState, event: ConnectorEvent): ConnectorState {
+  const row: Partial<Record<ConnectorState, ConnectorState>> = transitions[event];
+  return row[state] ?? state;
+}

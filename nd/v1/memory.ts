@@ -1,0 +1,125 @@
+import type { IWVProtectionDomain, Overlapped, WvMemoryRegion } from '../../winverbs/index.js';
+import { Status, WvAccess } from '../../winverbs/index.js';
+import type { NdMemoryHandle } from '../spi/v1.js';
+import { refuse, v1Call, v1Error } from '../status.js';
+import { RequestTracker } from './tracker.js';
+
+/**
+ * Local use, and the right to bind windows: peers get their rights from windows alone, so that the registration itself
+ * has no key for them.
+ */
+const ACCESS = WvAccess.LOCAL_WRITE | WvAccess.MW_BIND;
+
+/** A registration as its adapter instance tracks it. */
+export class MemoryHandle implements NdMemoryHandle {
+  state: 'registered' | 'deregistering' | 'gone' = 'registered';
+  readonly address: bigint;
+  readonly length: number;
+
+  constructor(
+    readonly table: MemoryTable,
+    readonly region: WvMemoryRegion,
+  ) {
+    this.address = BigInt(region.address);
+    this.length = region.length;
+  }
+}
+
+/**
+ * The registrations of an adapter instance. A record exists from the success of its registration to the success of its
+ * deregistration, whatever the overlapped requests' owners do with them.
+ */
+export class MemoryTable {
+  readonly #pd: IWVProtectionDomain;
+  readonly #maxLength: number;
+  readonly #live = new Set<MemoryHandle>();
+  readonly #tracker = new RequestTracker();
+
+  constructor(pd: IWVProtectionDomain, maxLength: number) {
+    this.#pd = pd;
+    this.#maxLength = maxLength;
+  }
+
+  /** Registrations that exist, as far as their outcome has been observed. */
+  get size(): number {
+    this.#tracker.settle();
+    return this.#live.size;
+  }
+
+  register(buffer: ArrayBufferLike | ArrayBufferView): Overlapped<NdMemoryHandle> {
+    const what = 'RegisterMemory';
+    const length = byteLengthOf(buffer, what);
+    if (length === 0) {
+      throw refuse(Status.INVALID_BUFFER_SIZE, what, 'There are no bytes to register: the buffer is empty.');
+    }
+    if (length > this.#maxLength) {
+      throw refuse(
+        Status.INVALID_PARAMETER,
+        what,
+        `${length} bytes are more than the adapter registers at once (${this.#maxLength}).`,
+      );
+    }
+    const request = v1Call(what, () => this.#pd.registerMemoryOverlapped(buffer, ACCESS));
+    return this.#tracker.track(
+      request,
+      (region): NdMemoryHandle => {
+        const handle = new MemoryHandle(this, region);
+        this.#live.add(handle);
+        return handle;
+      },
+      (error) => v1Error(error, what),
+    );
+  }
+
+  deregister(memory: NdMemoryHandle): Overlapped<void> {
+    const what = 'DeregisterMemory';
+    this.#tracker.settle();
+    const handle = this.live(memory, what);
+    const request = v1Call(what, () => this.#pd.deregisterMemoryOverlapped(handle.region));
+    // From here on no request may start on it; a failure brings it back.
+    handle.state = 'deregistering';
+    return this.#tracker.track(
+      request,
+      () => {
+        handle.state = 'gone';
+        this.#live.delete(handle);
+      },
+      (error) => {
+        handle.state = 'registered';
+        return v1Error(error, what);
+      },
+    );
+  }
+
+  /** The record behind a handle; INVALID_HANDLE unless it is registered here. */
+  live(memory: unknown, what: string): MemoryHandle {
+    if (!(memory instanceof MemoryHandle) || memory.table !== this) {
+      throw refuse(
+        Status.INVALID_HANDLE,
+        what,
+        'The memory is no handle that registerMemory of this adapter instance returned.',
+      );
+    }
+    // A deregistration that has failed by now gives the memory back.
+    if (memory.state !== 'registered') this.#tracker.settle();
+    const { state } = memory;
+    if (state !== 'registered') {
+      throw refuse(Status.INVALID_HANDLE, what, `The memory is ${state}; register it again.`);
+    }
+    return memory;
+  }
+
+  settle(): void {
+    this.#tracker.settle();
+  }
+}
+
+function byteLengthOf(buffer: unknown, what: string): number {
+  if (ArrayBuffer.isView(buffer)) return buffer.byteLength;
+  if (buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer) return buffer.byteLength;
+  throw refuse(
+    Status.INVALID_PARAMETER,
+    what,
+    'Only an ArrayBuffer, a SharedArrayBuffer or a view of one can be registered.',
+  );
+}

@@ -1,0 +1,105 @@
+import type { WvSge } from '../../winverbs/index.js';
+import { Status } from '../../winverbs/index.js';
+import type { NdSge } from '../spi/v1.js';
+import { refuse } from '../status.js';
+import { MemoryHandle, type MemoryTable } from './memory.js';
+
+/** Bytes of one request at most. */
+export const MAX_TRANSFER = 2 ** 31;
+
+/** No list is longer, whatever limit an endpoint has: inline requests are not bound by the endpoint's. */
+const MAX_ENTRIES = 256;
+
+/** Stands for memory that is not registered; WinVerbs takes the bytes of an inline request from it. */
+class PlainBytes {
+  readonly lkey = 0;
+  readonly address = 0;
+  bytes: Uint8Array = new Uint8Array(0);
+}
+
+interface Entry extends WvSge {
+  readonly plain: PlainBytes;
+}
+
+/**
+ * Turns scatter/gather lists into WinVerbs' form, in lists that are made once per length: WinVerbs reads them during
+ * the call.
+ */
+export class ScatterGather {
+  readonly #memory: MemoryTable;
+  readonly #lists: Entry[][] = [];
+  /** The last translated list. */
+  list: readonly WvSge[] = [];
+  /** Its bytes in all. */
+  total = 0;
+  /** Whether it holds memory that is not registered. */
+  plain = false;
+
+  constructor(memory: MemoryTable) {
+    this.#memory = memory;
+  }
+
+  translate(sgl: readonly NdSge[], what: string): void {
+    const n = sgl.length;
+    const list = this.#lists[n] ?? this.#make(n, what);
+    let total = 0;
+    this.plain = false;
+    for (let i = 0; i < n; i += 1) {
+      const sge = sgl[i]!;
+      const entry = list[i]!;
+      const { memory, offset, length } = sge;
+      if (!Number.isSafeInteger(offset) || offset < 0 || length >>> 0 !== length) {
+        throw refuse(
+          Status.INVALID_PARAMETER,
+          what,
+          `Entry ${i} has offset ${offset} and length ${length}; both must be whole numbers of bytes, the length below 2^32.`,
+        );
+      }
+      if (memory instanceof MemoryHandle && memory.state === 'registered' && memory.table === this.#memory) {
+        entry.region = memory.region;
+      } else if (memory instanceof Uint8Array) {
+        if (offset + length > memory.length) {
+          throw refuse(
+            Status.ACCESS_VIOLATION,
+            what,
+            `Entry ${i} ends at byte ${offset + length} of ${memory.length} bytes.`,
+          );
+        }
+        entry.plain.bytes = memory;
+        entry.region = entry.plain;
+        this.plain = true;
+      } else {
+        entry.region = this.#memory.live(memory, what).region;
+      }
+      entry.offset = offset;
+      entry.length = length;
+      total += length;
+    }
+    if (total > MAX_TRANSFER) {
+      throw refuse(
+        Status.BUFFER_OVERFLOW,
+        what,
+        `${total} bytes are more than one request carries (${MAX_TRANSFER}).`,
+      );
+    }
+    this.list = list;
+    this.total = total;
+  }
+
+  #make(n: number, what: string): Entry[] {
+    if (n > MAX_ENTRIES) {
+      throw refuse(
+        Status.DATA_OVERRUN,
+        what,
+        `The list has ${n} scatter/gather entries; no endpoint takes that many.`,
+      );
+    }
+    const list: Entry[] = [];
+    for (let i = 0; i < n; i += 1) {
+      const plain = new PlainBytes();
+      list.push({ plain, region: plain, offset: 0, length: 0 });
+    }
+    this.#lists[n] = list;
+    return list;
+  }
+}
