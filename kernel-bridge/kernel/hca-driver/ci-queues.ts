@@ -1,0 +1,253 @@
+/**
+ * IRP-based verbs of the HCA: completion queues and queue pairs. The rules are those of ci.ts.
+ */
+import type { PathParameters, QpAttributeValues } from '../../hca/binding.js';
+import { QpFlag, QpState } from '../../ioctl/constants.js';
+import type { Value } from '../../ioctl/layout.js';
+import { CqProviderIn, CqProviderOut, QpProviderIn, QpProviderOut } from '../../ioctl/provider-data.js';
+import { Status } from '../../ioctl/status.js';
+import type { WvIoQpCreate } from '../../ioctl/structs.js';
+import type { Irp } from '../io-manager/irp.js';
+import {
+  type CiUdata,
+  finish,
+  type IbCa,
+  IbCq,
+  type IbPd,
+  IbQp,
+  type IbQpDispatch,
+  outputFits,
+  putOutput,
+} from './objects.js';
+
+/** Provider input, or undefined when it is shorter than its structure. */
+function providerInput<V>(
+  udata: CiUdata,
+  layout: { readonly size: number; decode(bytes: Uint8Array): V },
+): V | undefined {
+  return udata.input.length >= layout.size ? layout.decode(udata.input) : undefined;
+}
+
+/** A ring address that a number can hold exactly; anything else is no ring. */
+function ringAddress(address: bigint): number {
+  return address < 2n ** 47n ? Number(address) : 0;
+}
+
+/**
+ * Creates a completion queue of at least `entries` entries over the ring that the provider names.
+ *
+ * @returns SUCCESS (Information: the {@link IbCq}), INVALID_PARAMETER for 0 entries or a ring that does not fit,
+ * INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
+ */
+export function ciCreateCq(ca: IbCa, entries: number, udata: CiUdata, irp: Irp<IbCq>): number {
+  const { native, limits, removed, registry } = ca.hca;
+  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const ring = providerInput(udata, CqProviderIn);
+  if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
+  const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
+  if (refused !== Status.SUCCESS) return finish(irp, refused);
+  const { status, cq: handle } = native.createCq(ringAddress(ring.ringAddress), ring.ringBytes, ring.entries);
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  ca.resources.acquire();
+  const cq = new IbCq(ca, handle, ring.entries);
+  registry.cqs.set(handle, cq);
+  putOutput(udata, CqProviderOut.encode({ handle }));
+  return finish(irp, Status.SUCCESS, cq);
+}
+
+function cqSize(asked: number, ring: number, limit: number): number {
+  if (asked === 0) return Status.INVALID_PARAMETER;
+  if (asked > limit || ring > limit) return Status.INSUFFICIENT_RESOURCES;
+  return ring < asked ? Status.INVALID_PARAMETER : Status.SUCCESS;
+}
+
+/**
+ * Moves a completion queue to a new ring; the entries in it are kept.
+ *
+ * @returns SUCCESS, BUFFER_OVERFLOW when the entries do not fit, else as {@link ciCreateCq}.
+ */
+export function ciResizeCq(cq: IbCq, entries: number, udata: CiUdata, irp: Irp): number {
+  const { native, limits, removed } = cq.ca.hca;
+  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const ring = providerInput(udata, CqProviderIn);
+  if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
+  const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
+  if (refused !== Status.SUCCESS) return finish(irp, refused);
+  const status = native.resizeCq(cq.handle, ringAddress(ring.ringAddress), ring.ringBytes, ring.entries);
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  cq.numCqes = ring.entries;
+  putOutput(udata, CqProviderOut.encode({ handle: cq.handle }));
+  return finish(irp, Status.SUCCESS, 0);
+}
+
+/** Destroys a completion queue. Its event requests end in CANCELLED. @returns SUCCESS, DEVICE_BUSY while QPs use it. */
+export function ciDestroyCq(cq: IbCq, irp: Irp): number {
+  if (cq.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);
+  ciCancelCqEvents(cq);
+  const status = cq.ca.hca.native.destroyCq(cq.handle);
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  cq.ca.hca.registry.cqs.delete(cq.handle);
+  cq.ca.resources.release();
+  return finish(irp, Status.SUCCESS, 0);
+}
+
+/**
+ * Waits for an event of a completion queue. The IRP's slot is handed to the HCA, which completes it itself; the
+ * driver learns of it afterwards ({@link ciCqEventDelivered}).
+ *
+ * @param type - CQ_NOTIFY's: 0 errors, 1 the next completion, 2 the next solicited one.
+ * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue overran), CANCELLED. INVALID_PARAMETER for other
+ * types; INVALID_DEVICE_REQUEST for an IRP that comes from no channel.
+ */
+export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
+  const { native, server, removed } = cq.ca.hca;
+  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (type > 2) return finish(irp, Status.INVALID_PARAMETER);
+  if (!irp.native) return finish(irp, Status.INVALID_DEVICE_REQUEST);
+  const { slot, serial } = irp.native;
+  irp.markPending();
+  cq.waiters.add(irp);
+  irp.setCancelRoutine((cancelled) => {
+    cq.waiters.delete(cancelled);
+    // If the HCA was faster, its outcome is the one the caller has; ours is ignored by the channel.
+    native.removeCqWaiter(cq.handle, slot, serial);
+    cancelled.complete(Status.CANCELLED);
+  });
+  irp.driverContext = cq;
+  const status = native.addCqWaiter(cq.handle, type, server, slot, serial);
+  if (status !== Status.SUCCESS) {
+    cq.waiters.delete(irp);
+    irp.setCancelRoutine(undefined);
+    irp.complete(status);
+  }
+  return Status.PENDING;
+}
+
+/** The HCA has completed this event request: takes it off the books. */
+export function ciCqEventDelivered(irp: Irp): void {
+  if (!(irp.driverContext instanceof IbCq) || !irp.driverContext.waiters.delete(irp)) return;
+  irp.setCancelRoutine(undefined);
+  irp.complete(Status.SUCCESS, 0);
+}
+
+/** Ends all event requests of a completion queue in CANCELLED. */
+export function ciCancelCqEvents(cq: IbCq): void {
+  for (const irp of [...cq.waiters]) irp.cancel();
+}
+
+/** What QP_CREATE asks for. */
+export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | 'receiveCqId' | 'srqId'>;
+
+/**
+ * Creates a queue pair over the ring that the provider names, in state RESET.
+ *
+ * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for CQs of another HCA or a ring that does not
+ * fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags and types the HCA does not have,
+ * BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
+ */
+export function ciCreateQp(
+  pd: IbPd,
+  sendCq: IbCq,
+  receiveCq: IbCq,
+  request: IbQpRequest,
+  dispatch: IbQpDispatch,
+  udata: CiUdata,
+  irp: Irp<IbQp>,
+): number {
+  const { native, limits, removed, registry } = pd.ca.hca;
+  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const ring = providerInput(udata, QpProviderIn);
+  if (!ring || !outputFits(udata, QpProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
+  if (sendCq.ca.hca !== pd.ca.hca || receiveCq.ca.hca !== pd.ca.hca)
+    return finish(irp, Status.INVALID_PARAMETER);
+  if ((request.qpFlags & ~QpFlag.SIGNAL_SENDS) !== 0) return finish(irp, Status.NOT_SUPPORTED);
+  if (
+    request.sendDepth > limits.maxQpWr ||
+    request.receiveDepth > limits.maxQpWr ||
+    request.sendSge > limits.maxSge ||
+    request.receiveSge > limits.maxSge ||
+    request.maxInlineSend > limits.maxInline ||
+    request.initiatorDepth > limits.maxReadDepth ||
+    request.responderResources > limits.maxReadDepth
+  ) {
+    return finish(irp, Status.INSUFFICIENT_RESOURCES);
+  }
+  if (ring.sendEntries < request.sendDepth || ring.receiveEntries < request.receiveDepth) {
+    return finish(irp, Status.INVALID_PARAMETER);
+  }
+  const create = {
+    type: request.qpType,
+    signalAll: (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0,
+    sendSge: request.sendSge,
+    maxInline: request.maxInlineSend,
+    receiveSge: request.receiveSge,
+  };
+  const {
+    status,
+    qp: handle,
+    qpn,
+  } = native.createQp({
+    ...create,
+    pd: pd.handle,
+    sendCq: sendCq.handle,
+    receiveCq: receiveCq.handle,
+    srq: 0,
+    ringAddress: ringAddress(ring.ringAddress),
+    ringBytes: ring.ringBytes,
+    sendEntries: ring.sendEntries,
+    sendStride: ring.sendStride,
+    receiveEntries: ring.receiveEntries,
+    receiveStride: ring.receiveStride,
+    token: ring.token,
+  });
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  pd.resources.acquire();
+  sendCq.resources.acquire();
+  receiveCq.resources.acquire();
+  const { sendDepth, receiveDepth, initiatorDepth, responderResources } = request;
+  const depths = { sendDepth, receiveDepth, initiatorDepth, responderResources };
+  const qp = new IbQp(pd, sendCq, receiveCq, handle, qpn, { ...create, ...depths }, dispatch);
+  registry.qps.set(handle, qp);
+  putOutput(udata, QpProviderOut.encode({ handle, qpn }));
+  return finish(irp, Status.SUCCESS, qp);
+}
+
+/**
+ * Changes attributes or the state of a queue pair.
+ *
+ * @param mask - QpMask bits of the attributes given.
+ * @returns SUCCESS (Information: the QP's state), INVALID_DEVICE_STATE for transitions that do not exist, INVALID_PARAMETER
+ * for missing or impossible attributes, FILE_FORCED_CLOSED (but RESET and ERROR always work).
+ */
+export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
+  const { native, removed } = qp.pd.ca.hca;
+  const ends = attributes.state === QpState.ERROR || attributes.state === QpState.RESET;
+  if (removed && !ends) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const status = native.modifyQp(qp.handle, mask, attributes);
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  const query = native.queryQp(qp.handle);
+  return finish(irp, query.status, query.attributes?.state ?? 0);
+}
+
+/** Attributes of a queue pair. @returns SUCCESS (Information: the attributes) or the HCA's status. */
+export function ciQueryQp(qp: IbQp, irp: Irp<QpAttributeValues>): number {
+  const { status, attributes } = qp.pd.ca.hca.native.queryQp(qp.handle);
+  return finish(irp, status, attributes);
+}
+
+/** Destroys a queue pair in whatever state it is. @returns SUCCESS or the HCA's status. */
+export function ciDestroyQp(qp: IbQp, irp: Irp): number {
+  const status = qp.pd.ca.hca.native.destroyQp(qp.handle);
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  qp.pd.ca.hca.registry.qps.delete(qp.handle);
+  qp.dispatch = {};
+  qp.pd.resources.release();
+  qp.sendCq.resources.release();
+  qp.receiveCq.resources.release();
+  return finish(irp, Status.SUCCESS, 0);
+}
+
+/** Leaves a MAD with the HCA that it sends to `path` should this kernel die while the queue pair is connected. */
+export function ciSetQpWill(qp: IbQp, path: PathParameters, mad: Uint8Array, irp: Irp): number {
+  return finish(irp, qp.pd.ca.hca.native.setWill(qp.handle, path, mad), 0);
+}

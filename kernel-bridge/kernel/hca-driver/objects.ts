@@ -1,0 +1,191 @@
+/**
+ * The HCA driver's objects: what verbs take and make. In the form of the IRP-based verbs RFC (2005) they are public
+ * structures, not opaque handles, and each may carry a dispatch table for events.
+ */
+import type { HcaLimits, NativeChannelServer, NativeHca, QpCreateParameters } from '../../hca/binding.js';
+import { Status } from '../../ioctl/status.js';
+import { type DeviceObject, References } from '../io-manager/device.js';
+import type { Irp } from '../io-manager/irp.js';
+import type { HcaPort, PortTable } from './ports.js';
+
+/**
+ * Data between the user-mode provider and this driver (CI_UDATA). The driver checks it like any other input, and sets
+ * `outputSize` to the bytes it has written to `output`.
+ */
+export interface CiUdata {
+  readonly input: Uint8Array;
+  readonly output: Uint8Array;
+  outputSize: number;
+}
+
+/** One HCA: the extension of its device object. */
+export class Hca {
+  /** Set when the interface is gone: verbs answer FILE_FORCED_CLOSED, destroys still work. */
+  removed = false;
+  readonly instances = new Set<IbCa>();
+  /** The last that was known of the port. */
+  private lastPort: HcaPort;
+
+  constructor(
+    readonly native: NativeHca,
+    readonly ports: PortTable,
+    /** Whose requests' slots completion queue events complete. */
+    readonly server: NativeChannelServer,
+    port: HcaPort,
+    /** Live queues of all HCAs of this kernel by handle, for the HCA's events. */
+    readonly registry: HcaRegistry,
+  ) {
+    this.lastPort = port;
+  }
+
+  get guid(): bigint {
+    return this.lastPort.guid;
+  }
+
+  /** The port as it is now; after removal as it was, down and without addresses. */
+  get port(): HcaPort {
+    const current = this.removed ? undefined : this.ports.get(this.guid);
+    if (current) this.lastPort = current;
+    return this.lastPort;
+  }
+
+  /** The interface is gone. */
+  remove(): void {
+    this.lastPort = { ...this.lastPort, state: 1, gids: [], addresses: [] };
+    this.removed = true;
+  }
+
+  get limits(): HcaLimits {
+    return this.native.limits;
+  }
+}
+
+/** Live queues by the HCA's handles. */
+export interface HcaRegistry {
+  readonly qps: Map<number, IbQp>;
+  readonly cqs: Map<number, IbCq>;
+}
+
+/** Called for events of an HCA instance (IB_CA_DISPATCH); members may be missing. */
+export interface IbCaDispatch {
+  /** `flags` WV_EVENT_*. */
+  portEvent?(ca: IbCa, port: number, flags: number): void;
+}
+
+/** Called for a queue pair's events; `event` as in QpEventType. */
+export interface IbQpDispatch {
+  asyncEvent?(qp: IbQp, event: number, reason: number): void;
+}
+
+/** An open instance of an HCA (IB_CA). */
+export class IbCa {
+  /** Objects made from this instance that still live. */
+  readonly resources = new References();
+  closed = false;
+
+  constructor(
+    readonly device: DeviceObject<Hca>,
+    readonly dispatch: IbCaDispatch,
+  ) {}
+
+  get hca(): Hca {
+    return this.device.extension;
+  }
+}
+
+/** A protection domain. */
+export class IbPd {
+  readonly resources = new References();
+
+  constructor(
+    readonly ca: IbCa,
+    readonly handle: number,
+  ) {}
+}
+
+/** A memory region. Its keys name it. */
+export class IbMr {
+  constructor(
+    readonly pd: IbPd,
+    readonly lkey: number,
+    readonly rkey: number,
+  ) {}
+}
+
+/** A memory window. */
+export class IbMw {
+  constructor(
+    readonly pd: IbPd,
+    readonly handle: number,
+    readonly rkey: number,
+  ) {}
+}
+
+/** A completion queue (IB_CQ). */
+export class IbCq {
+  /** Queue pairs that complete here. */
+  readonly resources = new References();
+  /** Event requests that the HCA may complete. */
+  readonly waiters = new Set<Irp>();
+
+  constructor(
+    readonly ca: IbCa,
+    readonly handle: number,
+    /** The actual number of entries. */
+    public numCqes: number,
+  ) {}
+}
+
+/** What a queue pair was made with, as far as it can be asked later. */
+export type IbQpCreate = Omit<
+  QpCreateParameters,
+  | 'pd'
+  | 'sendCq'
+  | 'receiveCq'
+  | 'srq'
+  | 'token'
+  | 'ringAddress'
+  | 'ringBytes'
+  | 'sendEntries'
+  | 'sendStride'
+  | 'receiveEntries'
+  | 'receiveStride'
+> & {
+  sendDepth: number;
+  receiveDepth: number;
+  /** 0: up to the HCA's limit. */
+  initiatorDepth: number;
+  /** 0: up to the HCA's limit. */
+  responderResources: number;
+};
+
+/** A queue pair. */
+export class IbQp {
+  constructor(
+    readonly pd: IbPd,
+    readonly sendCq: IbCq,
+    readonly receiveCq: IbCq,
+    readonly handle: number,
+    readonly qpn: number,
+    readonly create: IbQpCreate,
+    /** Its owner may exchange it. */
+    public dispatch: IbQpDispatch,
+  ) {}
+}
+
+/** Completes a verb's IRP; answers the status for the verb to return. */
+export function finish<T>(irp: Irp<T>, status: number, information?: T): number {
+  return status === Status.SUCCESS ? irp.complete(status, information) : irp.complete(status);
+}
+
+/** Whether provider output of `size` bytes has room: none at all is allowed (a provider without that hook). */
+export function outputFits(udata: CiUdata, size: number): boolean {
+  return udata.output.length === 0 || udata.output.length >= size;
+}
+
+/** Gives provider output back, if the provider asked for any. */
+export function putOutput(udata: CiUdata, bytes: Uint8Array): void {
+  if (udata.output.length < bytes.length) return;
+  udata.output.set(bytes);
+  udata.outputSize = bytes.length;
+}

@@ -1,0 +1,161 @@
+/** Drivers, devices, open files, and the names under which devices are found. */
+import { Status } from '../../ioctl/status.js';
+import { DriverFault, type Irp } from './irp.js';
+
+/** A create that answers this has put the name to open into `irp.reparseName`. */
+export const STATUS_REPARSE = 0x0000_0104;
+
+/** A count of users; the last release runs what waits for it, once. */
+export class References {
+  private count = 0;
+  private waiting: (() => void) | undefined;
+
+  get users(): number {
+    return this.count;
+  }
+
+  acquire(): void {
+    if (this.waiting) throw new DriverFault('referenced after its end was asked for');
+    this.count++;
+  }
+
+  release(): void {
+    if (this.count === 0) throw new DriverFault('released more often than referenced');
+    this.count--;
+    if (this.count === 0 && this.waiting) this.waiting();
+  }
+
+  /** Runs `ended` as soon as nobody uses the object; new users are refused from now on. */
+  end(ended: () => void): void {
+    if (this.waiting) throw new DriverFault('ended twice');
+    this.waiting = ended;
+    if (this.count === 0) ended();
+  }
+
+  get ending(): boolean {
+    return this.waiting !== undefined;
+  }
+}
+
+/** A driver's dispatch table. Each routine completes the IRP or returns PENDING, and never blocks. */
+export interface DriverDispatch {
+  create(file: FileObject, irp: Irp): number;
+  deviceControl(file: FileObject, irp: Irp): number;
+  /** The last handle is gone: everything that pends must be completed before it returns. */
+  cleanup(file: FileObject): void;
+  close(file: FileObject): void;
+}
+
+/** A driver; unloading waits for its devices. */
+export class DriverObject {
+  readonly references = new References();
+
+  constructor(
+    readonly name: string,
+    readonly dispatch: DriverDispatch,
+  ) {}
+
+  /** Runs `unloaded` when the last device is gone. */
+  unload(unloaded: () => void): void {
+    this.references.end(unloaded);
+  }
+}
+
+/** A device of a driver. Files and clients hold references; removal waits for them. */
+export class DeviceObject<E = unknown> {
+  readonly references = new References();
+
+  constructor(
+    readonly driver: DriverObject,
+    readonly name: string,
+    /** The driver's own data. */
+    readonly extension: E,
+  ) {
+    driver.references.acquire();
+  }
+
+  /** Runs `removed` when no file and no client uses the device any more, and lets the driver go. */
+  remove(removed: () => void = () => {}): void {
+    this.references.end(() => {
+      this.driver.references.release();
+      removed();
+    });
+  }
+}
+
+/** An open file. */
+export class FileObject {
+  /** The driver's own data of this file. */
+  context: unknown;
+  closing = false;
+  /** Requests of this file that have not completed. */
+  readonly outstanding = new Set<Irp>();
+
+  constructor(
+    readonly id: number,
+    readonly device: DeviceObject,
+    /** What followed the device's name, without the separator. */
+    readonly relativeName: string,
+  ) {}
+}
+
+/** How a name ended: the device and what is left of the name. */
+export interface ResolvedName {
+  device: DeviceObject;
+  relativeName: string;
+}
+
+const maxReparse = 8;
+
+/**
+ * Names of devices and links between names. Comparison ignores case, as Windows does. `\\.\X` is `\DosDevices\X`,
+ * which a driver links to its device.
+ */
+export class DeviceNamespace {
+  private readonly devices = new Map<string, DeviceObject>();
+  private readonly links = new Map<string, string>();
+
+  add(device: DeviceObject): void {
+    const key = device.name.toLowerCase();
+    if (this.devices.has(key)) throw new DriverFault(`device name ${device.name} is taken`);
+    this.devices.set(key, device);
+  }
+
+  delete(device: DeviceObject): void {
+    const key = device.name.toLowerCase();
+    if (this.devices.get(key) === device) this.devices.delete(key);
+  }
+
+  /** Makes `name` stand for `target`. */
+  link(name: string, target: string): void {
+    this.links.set(name.toLowerCase(), target);
+  }
+
+  unlink(name: string): void {
+    this.links.delete(name.toLowerCase());
+  }
+
+  /** The device with the longest name that begins `name`, links followed; or a status. */
+  resolve(name: string): ResolvedName | number {
+    let current = name.startsWith('\\\\.\\') ? `\\DosDevices\\${name.slice(4)}` : name;
+    for (let step = 0; step < maxReparse; step++) {
+      if (!current.startsWith('\\') || current.length > 1024) return Status.OBJECT_NAME_INVALID;
+      const parts = current.split('\\');
+      let linked: string | undefined;
+      for (let n = parts.length; n > 1; n--) {
+        const prefix = parts.slice(0, n).join('\\').toLowerCase();
+        const rest = parts.slice(n).join('\\');
+        const device = this.devices.get(prefix);
+        if (device) return { device, relativeName: rest };
+        const target = this.links.get(prefix);
+        if (target !== undefined) {
+          linked = rest === '' ? target : `${target}\\${rest}`;
+          break;
+        }
+      }
+      if (linked === undefined) return Status.OBJECT_NAME_NOT_FOUND;
+      current = linked;
+    }
+    return Status.OBJECT_NAME_INVALID;
+  }
+}

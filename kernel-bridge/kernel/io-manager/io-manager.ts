@@ -1,0 +1,240 @@
+/**
+ * The I/O manager: requests of a door's channel become IRPs, IRPs' completions become answers.
+ */
+import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/binding.js';
+import { Status, statusHex } from '../../ioctl/status.js';
+import { DeviceNamespace, type DeviceObject, FileObject, STATUS_REPARSE } from './device.js';
+import { DriverFault, Irp, IrpMajor } from './irp.js';
+
+/** Requests answered per turn of the event loop, so that timers and HCA events get theirs. */
+const requestsPerTurn = 256;
+const maxReparse = 8;
+
+/** A key for (slot, serial) that fits a double exactly: slots are few, serials 32 bits. */
+function slotKey(slot: number, serial: number): number {
+  return slot * 0x1_0000_0000 + (serial >>> 0);
+}
+
+/** What the I/O manager counts. */
+export interface IoCounters {
+  requests: number;
+  /** Rules broken by drivers; 0 in a correct kernel. */
+  driverFaults: number;
+  /** IRPs that a driver left behind when their file closed; 0 in a correct kernel. */
+  abandonedIrps: number;
+}
+
+export class IoManager {
+  readonly namespace = new DeviceNamespace();
+  readonly counters: IoCounters = { requests: 0, driverFaults: 0, abandonedIrps: 0 };
+  private readonly files = new Map<number, FileObject>();
+  private readonly inFlight = new Map<number, Irp>();
+  private nextFileId = 1;
+  /** Told of driver faults, for diagnosis. */
+  onFault: (fault: DriverFault) => void = () => {};
+
+  constructor(readonly server: NativeChannelServer) {}
+
+  get openFiles(): number {
+    return this.files.size;
+  }
+
+  get pendingRequests(): number {
+    return this.inFlight.size;
+  }
+
+  /** Serves what has come. True: more is waiting and the caller should come again after other work. */
+  serve(): boolean {
+    for (let n = 0; n < requestsPerTurn; n++) {
+      const request = this.server.take();
+      if (!request) return false;
+      this.handle(request);
+    }
+    return true;
+  }
+
+  /** Serves one request. Public for tests. */
+  handle(request: ChannelRequest): void {
+    this.counters.requests++;
+    switch (request.major) {
+      case ChannelMajor.create:
+        this.create(request);
+        break;
+      case ChannelMajor.close:
+        if (request.fileId === 0) this.closeAll();
+        else this.close(request);
+        break;
+      case ChannelMajor.deviceControl:
+        this.deviceControl(request);
+        break;
+      case ChannelMajor.cancel:
+        this.cancel(request.slot, request.serial);
+        break;
+      default:
+        this.answer(request, Status.INVALID_DEVICE_REQUEST);
+    }
+  }
+
+  private answer(
+    request: { slot: number; serial: number },
+    status: number,
+    information = 0,
+    output: Uint8Array | null = null,
+  ): void {
+    this.server.complete(request.slot, request.serial, status, information, output);
+  }
+
+  // ── create ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  private create(request: ChannelRequest): void {
+    const name = new TextDecoder().decode(request.input);
+    const fail = (status: number): void => {
+      const sentence = new TextEncoder().encode(
+        `cannot open "${name.slice(0, 200)}": ${
+          status === Status.OBJECT_NAME_NOT_FOUND
+            ? 'there is no such device; the devices are \\\\.\\WinVerbs and \\\\.\\ibat'
+            : status === Status.OBJECT_NAME_INVALID
+              ? 'this is not a device name; the devices are \\\\.\\WinVerbs and \\\\.\\ibat'
+              : `the driver refused with status ${statusHex(status)}`
+        }`,
+      );
+      this.answer(request, status, sentence.length, sentence);
+    };
+    this.open(name, maxReparse, fail, (file) => this.answer(request, Status.SUCCESS, file.id));
+  }
+
+  private open(
+    name: string,
+    budget: number,
+    fail: (status: number) => void,
+    done: (file: FileObject) => void,
+  ): void {
+    const resolved = this.namespace.resolve(name);
+    if (typeof resolved === 'number') return fail(resolved);
+    const { device, relativeName } = resolved;
+    if (device.references.ending) return fail(Status.DEVICE_REMOVED);
+    device.references.acquire();
+    const file = new FileObject(this.nextFileId++, device, relativeName);
+    const irp = new Irp({
+      major: IrpMajor.create,
+      requestorMode: 'user',
+      fileObject: file,
+      onComplete: ({ ioStatus, reparseName }) => {
+        if (ioStatus.status === Status.SUCCESS) {
+          this.files.set(file.id, file);
+          return done(file);
+        }
+        device.references.release();
+        if (ioStatus.status !== STATUS_REPARSE) return fail(ioStatus.status);
+        if (reparseName === undefined || budget === 0) return fail(Status.OBJECT_NAME_INVALID);
+        this.open(reparseName, budget - 1, fail, done);
+      },
+    });
+    this.call(irp, () => device.driver.dispatch.create(file, irp));
+  }
+
+  // ── close ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  private close(request: ChannelRequest): void {
+    const file = this.files.get(request.fileId);
+    if (!file) return this.answer(request, this.missing(request.fileId));
+    this.closeFile(file);
+    this.answer(request, Status.SUCCESS);
+  }
+
+  private closeFile(file: FileObject): void {
+    file.closing = true;
+    this.files.delete(file.id);
+    const dispatch = file.device.driver.dispatch;
+    this.guard(() => dispatch.cleanup(file));
+    // Cleanup completes what pends; what is left can only be cancelled, and at worst is answered for the driver.
+    for (const irp of [...file.outstanding]) {
+      this.guard(() => irp.cancel());
+      if (!irp.completed) {
+        this.counters.abandonedIrps++;
+        irp.setCancelRoutine(undefined);
+        this.guard(() => irp.complete(Status.CANCELLED));
+      }
+    }
+    this.guard(() => dispatch.close(file));
+    file.device.references.release();
+  }
+
+  /** Closes every file: the user's side is gone. */
+  closeAll(): void {
+    for (const file of [...this.files.values()]) this.closeFile(file);
+  }
+
+  /** Ids are given once: a known old one is a closed file, anything else was never a file. */
+  private missing(fileId: number): number {
+    return fileId > 0 && fileId < this.nextFileId ? Status.FILE_CLOSED : Status.INVALID_HANDLE;
+  }
+
+  // ── device control ──────────────────────────────────────────────────────────────────────────────────────
+
+  private deviceControl(request: ChannelRequest): void {
+    const file = this.files.get(request.fileId);
+    if (!file) return this.answer(request, this.missing(request.fileId));
+    const { slot, serial } = request;
+    const key = slotKey(slot, serial);
+    const irp = new Irp({
+      major: IrpMajor.deviceControl,
+      requestorMode: 'user',
+      fileObject: file,
+      controlCode: request.code,
+      input: request.input,
+      outputLength: request.outputLength,
+      native: { slot, serial },
+      onComplete: (completed) => {
+        this.inFlight.delete(key);
+        file.outstanding.delete(completed);
+        const { status, information = 0 } = completed.ioStatus;
+        // An error answers no bytes; a warning (BUFFER_OVERFLOW) does (NTSTATUS severity, bits 31:30).
+        const bytes = status >>> 30 === 3 ? 0 : Math.min(information, completed.outputCapacity);
+        this.answer(request, status, bytes, bytes > 0 ? completed.output.subarray(0, bytes) : null);
+      },
+    });
+    this.inFlight.set(key, irp);
+    file.outstanding.add(irp);
+    this.call(irp, () => file.device.driver.dispatch.deviceControl(file, irp));
+  }
+
+  /** The IRP of a channel request that has not completed. */
+  find(slot: number, serial: number): Irp | undefined {
+    return this.inFlight.get(slotKey(slot, serial));
+  }
+
+  private cancel(slot: number, serial: number): void {
+    const irp = this.find(slot, serial);
+    if (irp) this.guard(() => irp.cancel());
+  }
+
+  // ── rules ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Calls a driver with an IRP. Whatever the driver does, the IRP is pending or completed afterwards. */
+  private call(irp: Irp, routine: () => number): void {
+    this.guard(() => irp.dispatch(routine));
+    if (irp.state === 'dispatched' || irp.state === 'marked') {
+      irp.setCancelRoutine(undefined);
+      this.guard(() => irp.complete(Status.INTERNAL_ERROR));
+    }
+  }
+
+  private guard(action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      this.counters.driverFaults++;
+      this.onFault(error instanceof DriverFault ? error : new DriverFault(String(error), { cause: error }));
+    }
+  }
+
+  /** Opens a device for a kernel client by name; takes a reference that the client releases. */
+  reference(name: string): DeviceObject | number {
+    const resolved = this.namespace.resolve(name);
+    if (typeof resolved === 'number') return resolved;
+    if (resolved.device.references.ending) return Status.DEVICE_REMOVED;
+    resolved.device.references.acquire();
+    return resolved.device;
+  }
+}

@@ -1,0 +1,329 @@
+/**
+ * I/O request packets: one request on its way through a driver, with the rules that Windows drivers live by.
+ * The rules are a table; breaking one is a {@link DriverFault}, which the I/O manager counts and answers with
+ * INTERNAL_ERROR, so that a driver's mistake never leaves a caller waiting.
+ */
+import { Status, statusName } from '../../ioctl/status.js';
+import type { FileObject } from './device.js';
+
+/** What a request asks of a device (IRP_MJ_*). */
+export const IrpMajor = { create: 0, close: 2, deviceControl: 14, cleanup: 18, internal: 15 } as const;
+
+/**
+ * Where an IRP is in its life.
+ * - `allocated`: not yet with a driver.
+ * - `dispatched`: the dispatch routine runs and has neither pended nor completed it.
+ * - `marked`: marked pending; the dispatch routine has not returned yet.
+ * - `completedInline`: completed without being marked; the routine still has to return that status.
+ * - `completedMarked`: completed after being marked; the routine still has to return PENDING.
+ * - `pending`: the routine has returned PENDING; the driver owns the IRP.
+ * - `completed`: done.
+ */
+export type IrpState =
+  | 'allocated'
+  | 'dispatched'
+  | 'marked'
+  | 'completedInline'
+  | 'completedMarked'
+  | 'pending'
+  | 'completed';
+
+/** What happens to an IRP: the dispatch routine's return is one of the last two. */
+export type IrpEvent = 'dispatch' | 'mark' | 'complete' | 'returnPending' | 'returnStatus';
+
+/** A sentence is the rule that was broken; a state is the next one. */
+type Cell = { next: IrpState } | { fault: string };
+
+const twice: Cell = { fault: 'completed twice' };
+const late: Cell = { fault: 'marked pending after it was completed' };
+const busy: Cell = { fault: 'dispatched while a driver has it' };
+const noDriver: Cell = { fault: 'no driver has it' };
+
+/** The IRP state machine; every cell is defined. */
+export const irpTransitions: Record<IrpState, Record<IrpEvent, Cell>> = {
+  allocated: {
+    dispatch: { next: 'dispatched' },
+    mark: noDriver,
+    complete: noDriver,
+    returnPending: noDriver,
+    returnStatus: noDriver,
+  },
+  dispatched: {
+    dispatch: busy,
+    mark: { next: 'marked' },
+    complete: { next: 'completedInline' },
+    returnPending: { fault: 'returned PENDING without being marked pending' },
+    returnStatus: { fault: 'forgotten: neither completed nor marked pending' },
+  },
+  marked: {
+    dispatch: busy,
+    mark: { fault: 'marked pending twice' },
+    complete: { next: 'completedMarked' },
+    returnPending: { next: 'pending' },
+    returnStatus: { fault: 'marked pending, but the routine returned another status than PENDING' },
+  },
+  completedInline: {
+    dispatch: busy,
+    mark: late,
+    complete: twice,
+    returnPending: { fault: 'returned PENDING without being marked pending' },
+    returnStatus: { next: 'completed' },
+  },
+  completedMarked: {
+    dispatch: busy,
+    mark: late,
+    complete: twice,
+    returnPending: { next: 'completed' },
+    returnStatus: { fault: 'marked pending, but the routine returned another status than PENDING' },
+  },
+  pending: {
+    dispatch: busy,
+    mark: { fault: 'marked pending after the routine returned' },
+    complete: { next: 'completed' },
+    returnPending: busy,
+    returnStatus: busy,
+  },
+  completed: { dispatch: busy, mark: late, complete: twice, returnPending: twice, returnStatus: twice },
+};
+
+/** A driver broke a rule of the I/O manager. Never caused by what a caller sends. */
+export class DriverFault extends Error {
+  override readonly name = 'DriverFault';
+}
+
+export type RequestorMode = 'user' | 'kernel';
+
+/** The driver's part of an IRP: what is asked. */
+export interface IrpStackLocation {
+  readonly major: number;
+  readonly fileObject: FileObject | undefined;
+  readonly controlCode: number;
+  readonly inputLength: number;
+  readonly outputLength: number;
+}
+
+/** How a request ended. `information` is a byte count, or for verbs the object that was made. */
+export interface IoStatus<T> {
+  status: number;
+  information: T | undefined;
+}
+
+/** Where a user's request sits in the door's channel, for drivers that let the HCA complete it natively. */
+export interface NativeSlot {
+  readonly slot: number;
+  readonly serial: number;
+}
+
+/** Called when an IRP is to be cancelled; must complete it (it has been unset already). */
+export type CancelRoutine<T> = (irp: Irp<T>) => void;
+
+/** No IOCTL of this system answers more; longer output buffers are allowed and not filled. */
+const maxSystemBuffer = 65_536;
+
+export interface IrpInit<T> {
+  major: number;
+  requestorMode: RequestorMode;
+  fileObject?: FileObject | undefined;
+  controlCode?: number;
+  /** METHOD_BUFFERED: the system buffer starts with these bytes. */
+  input?: Uint8Array;
+  outputLength?: number;
+  native?: NativeSlot;
+  /** Runs once, when the IRP is completed. */
+  onComplete(irp: Irp<T>): void;
+}
+
+/**
+ * One request. `T` is what IoStatus.Information holds: a byte count for IOCTLs, an object for verbs that make
+ * one (IRP-based verbs RFC, 2005).
+ */
+export class Irp<T = number> {
+  readonly stack: IrpStackLocation;
+  readonly requestorMode: RequestorMode;
+  readonly native: NativeSlot | undefined;
+  readonly ioStatus: IoStatus<T> = { status: Status.PENDING, information: undefined };
+  /** Set by a create that answers REPARSE: the name to open instead. */
+  reparseName: string | undefined;
+  /** What a driver wants to remember with the request while it pends. */
+  driverContext: unknown;
+  private current: IrpState = 'allocated';
+  private cancelRoutine: CancelRoutine<T> | undefined;
+  private cancelFlag = false;
+  private readonly buffer: Uint8Array;
+  private readonly onComplete: (irp: Irp<T>) => void;
+
+  constructor(init: IrpInit<T>) {
+    const input = init.input ?? new Uint8Array(0);
+    const outputLength = init.outputLength ?? 0;
+    this.stack = {
+      major: init.major,
+      fileObject: init.fileObject,
+      controlCode: init.controlCode ?? 0,
+      inputLength: input.length,
+      outputLength,
+    };
+    this.requestorMode = init.requestorMode;
+    this.native = init.native;
+    this.onComplete = init.onComplete;
+    // One buffer for both directions, as METHOD_BUFFERED has it; what the input does not fill is zero.
+    this.buffer = new Uint8Array(Math.max(input.length, Math.min(outputLength, maxSystemBuffer)));
+    this.buffer.set(input);
+  }
+
+  get state(): IrpState {
+    return this.current;
+  }
+
+  get completed(): boolean {
+    return (
+      this.current === 'completed' || this.current === 'completedInline' || this.current === 'completedMarked'
+    );
+  }
+
+  get cancelRequested(): boolean {
+    return this.cancelFlag;
+  }
+
+  /** Bytes that an answer may have. */
+  get outputCapacity(): number {
+    return Math.min(this.stack.outputLength, maxSystemBuffer);
+  }
+
+  /**
+   * The handler's own copy of the input. Zeroes the system buffer, so that no answer can carry the input or
+   * the bytes of an earlier request back, and none overwrites input that is still needed.
+   */
+  takeInput(): Uint8Array {
+    const copy = this.buffer.slice(0, this.stack.inputLength);
+    this.buffer.fill(0);
+    return copy;
+  }
+
+  /** The system buffer as output, {@link outputCapacity} bytes. */
+  get output(): Uint8Array {
+    return this.buffer.subarray(0, this.outputCapacity);
+  }
+
+  private step(event: IrpEvent): void {
+    const cell = irpTransitions[this.current][event];
+    if ('fault' in cell) {
+      throw new DriverFault(
+        `IRP (major ${this.stack.major}, code 0x${this.stack.controlCode.toString(16)}): ${cell.fault}`,
+      );
+    }
+    this.current = cell.next;
+  }
+
+  /** Runs a dispatch routine on this IRP and checks what it did. Answers the routine's status. */
+  dispatch(routine: (irp: Irp<T>) => number): number {
+    this.step('dispatch');
+    const status = routine(this);
+    this.step(status === Status.PENDING ? 'returnPending' : 'returnStatus');
+    if (status !== Status.PENDING && status !== this.ioStatus.status) {
+      throw new DriverFault(
+        `IRP completed with ${statusName(this.ioStatus.status)}, but its routine returned ${statusName(status)}`,
+      );
+    }
+    return status;
+  }
+
+  /** The dispatch routine will return PENDING (IoMarkIrpPending). Answers PENDING. */
+  markPending(): number {
+    this.step('mark');
+    return Status.PENDING;
+  }
+
+  /** Sets or (undefined) clears the cancel routine. Answers the previous one: undefined means cancel runs. */
+  setCancelRoutine(routine: CancelRoutine<T> | undefined): CancelRoutine<T> | undefined {
+    const previous = this.cancelRoutine;
+    this.cancelRoutine = routine;
+    return previous;
+  }
+
+  /**
+   * Asks the driver to give the request up. True if a cancel routine took it; a driver that has none keeps the
+   * IRP and may look at {@link cancelRequested}.
+   */
+  cancel(): boolean {
+    if (this.completed) return false;
+    this.cancelFlag = true;
+    const routine = this.setCancelRoutine(undefined);
+    if (!routine) return false;
+    routine(this);
+    return true;
+  }
+
+  /** Completes the request. Answers the status, so that a dispatch routine can return it. */
+  complete(status: number, information?: T): number {
+    if (status === Status.PENDING) throw new DriverFault('an IRP cannot be completed with PENDING');
+    this.step('complete');
+    if (this.cancelRoutine) {
+      this.cancelRoutine = undefined;
+      throw new DriverFault('completed while its cancel routine was still set');
+    }
+    this.ioStatus.status = status;
+    this.ioStatus.information = information;
+    this.onComplete(this);
+    return status;
+  }
+}
+
+/**
+ * A cancel-safe queue of pended IRPs (as IoCsq): inserting sets the cancel routine, removing clears it.
+ */
+export class IrpQueue<C = undefined> {
+  private readonly entries = new Map<Irp, C>();
+
+  /** `onCancelled` runs before a cancelled IRP is completed with CANCELLED. */
+  constructor(private readonly onCancelled?: (irp: Irp, context: C) => void) {}
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  /** Pends the IRP here. Answers what the dispatch routine returns. */
+  insert(irp: Irp, context: C): number {
+    irp.markPending();
+    this.entries.set(irp, context);
+    irp.setCancelRoutine((cancelled) => {
+      this.entries.delete(cancelled);
+      this.onCancelled?.(cancelled, context);
+      cancelled.complete(Status.CANCELLED);
+    });
+    return Status.PENDING;
+  }
+
+  /** The oldest entry, taken out, or undefined. */
+  removeFirst(): { irp: Irp; context: C } | undefined {
+    for (const [irp, context] of this.entries) {
+      this.remove(irp);
+      return { irp, context };
+    }
+    return undefined;
+  }
+
+  /** The oldest entry, left in the queue. */
+  first(): { irp: Irp; context: C } | undefined {
+    for (const [irp, context] of this.entries) return { irp, context };
+    return undefined;
+  }
+
+  /** Takes one IRP out; the caller completes it. False: it was not here (any more). */
+  remove(irp: Irp): boolean {
+    if (!this.entries.delete(irp)) return false;
+    irp.setCancelRoutine(undefined);
+    return true;
+  }
+
+  /** Completes all entries that are here now. */
+  completeAll(status: number, information?: number): void {
+    for (const irp of [...this.entries.keys()]) {
+      if (this.remove(irp)) irp.complete(status, information);
+    }
+  }
+
+  /** Cancels all entries that are here now. */
+  cancelAll(): void {
+    for (const irp of [...this.entries.keys()]) irp.cancel();
+  }
+}
