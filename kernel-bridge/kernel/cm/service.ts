@@ -20,13 +20,15 @@ export interface CmPath {
 export interface CmPlatform {
   sendMad(path: CmPath, mad: Uint8Array): void;
   setTimer(milliseconds: number, expired: () => void): CmTimer;
-  /** An unused local communication id of this kernel; never 0. */
+  /** An unused local communication id of this kernel; 0 when all are taken. */
   allocateCommId(): number;
   releaseCommId(id: number): void;
   /** 24 random bits. */
   randomPsn(): number;
   /** The CA GUID that messages from this source address carry. */
   caGuid(source: Gid): bigint;
+  /** The largest path MTU (enum 1–5) that the link of this local address carries; left out: 5 (4096 bytes). */
+  maxPathMtu?(local: Gid): number;
 }
 
 export interface CmTimer {
@@ -104,8 +106,16 @@ export interface CmEvents {
 }
 
 export type CmState =
-  | 'idle' | 'reqSent' | 'repReceived' | 'mraReqReceived' | 'reqReceived' | 'repSent' | 'mraRepReceived'
-  | 'established' | 'dreqSent' | 'timewait';
+  | 'idle'
+  | 'reqSent'
+  | 'repReceived'
+  | 'mraReqReceived'
+  | 'reqReceived'
+  | 'repSent'
+  | 'mraRepReceived'
+  | 'established'
+  | 'dreqSent'
+  | 'timewait';
 
 export interface CmConnection {
   readonly state: CmState;

@@ -1,0 +1,40 @@
+/** Addresses as CM messages carry them: GIDs, and the IP addresses of the RDMA IP CM header. */
+import type { Gid } from './service.js';
+
+const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
+
+/** Whether both GIDs are the same 16 bytes. */
+export function gidEquals(a: Gid, b: Gid): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}
+
+/** Whether the GID is an IPv4 address (`::ffff:a.b.c.d`). */
+export function isIpv4Gid(gid: Gid): boolean {
+  return MAPPED_PREFIX.every((byte, index) => gid[index] === byte);
+}
+
+/** The 16 address bytes of an RDMA IP CM header: IPv4 stands behind 12 zero bytes. */
+export function headerAddressOf(gid: Gid): Uint8Array {
+  const address = Uint8Array.from(gid);
+  if (isIpv4Gid(gid)) address.fill(0, 0, 12);
+  return address;
+}
+
+/** Whether a peer can have this address: not unspecified, not multicast, not broadcast. */
+export function isUnicastGid(gid: Gid): boolean {
+  if (isIpv4Gid(gid)) {
+    const first = gid[12] ?? 0;
+    return first !== 0 && first < 224;
+  }
+  return gid[0] !== 0xff && gid.some((byte) => byte !== 0);
+}
+
+/** A GID as a map key. */
+export function gidKey(gid: Gid): string {
+  return Buffer.from(gid.buffer, gid.byteOffset, gid.length).toString('hex');
+}
+
+/** The flow label that rdma_cm derives from a connection's ports (20 bits); it sets the UDP source port. */
+export function rdmaCmFlowLabel(sourcePort: number, destinationPort: number): number {
+  return (sourcePort * 31 + destinationPort) & 0xfffff;
+}

@@ -1,0 +1,386 @@
+/**
+ * The connection manager: takes MADs from QP1, finds out whom they concern, and lets the connection's state
+ * machine act (IBA 1 §12; RDMA IP CM Service, annex A11). Whatever a peer sends, the worst that happens is a
+ * counted drop.
+ */
+import type { CmOptions } from '../../options.js';
+import { gidEquals } from './address.js';
+import { Connection, type ConnectionHost, type ReceivedReq } from './connection.js';
+import { type Listener, ListenerTable } from './listener.js';
+import { answerPath, isConnectableQpn, readReq, replyOf } from './messages.js';
+import { Registry } from './registry.js';
+import type {
+  CmConnection,
+  CmConnectParameters,
+  CmCounters,
+  CmEvents,
+  CmListenerControl,
+  CmListenParameters,
+  CmPlatform,
+  CmRequest,
+  CmState,
+  ConnectionManager,
+  Gid,
+} from './service.js';
+import {
+  AnsweredMessage,
+  type CmBody,
+  type CmMessage,
+  type CmMessageName,
+  emitMad,
+  parseMad,
+  RejReason,
+} from './wire.js';
+
+const NOTHING = new Uint8Array(0);
+const LARGEST_PATH_MTU = 5;
+
+/** Where a MAD came from and where it arrived. */
+interface Origin {
+  readonly source: Gid;
+  readonly destination: Gid;
+  readonly scopeId: number;
+}
+
+type Received<N extends CmMessageName> = Extract<CmMessage, { name: N }>;
+type Handlers = { [N in CmMessageName]: (message: Received<N>, origin: Origin) => void };
+
+/** Makes a connection manager on a platform, with validated options. */
+export function createConnectionManager(platform: CmPlatform, options: CmOptions): ConnectionManager {
+  return new Manager(platform, options);
+}
+
+class Manager implements ConnectionManager, ConnectionHost {
+  readonly platform: CmPlatform;
+  readonly options: CmOptions;
+  readonly #connections = new Registry();
+  readonly #listeners = new ListenerTable();
+  /** Where a connection's request waits, or waited until it was taken. */
+  readonly #requestedAt = new Map<Connection, Listener>();
+  readonly #counters = new Map<string, number>();
+  /** Opens this manager's transaction ids; their low half is the connection's id. */
+  readonly #clientId: number;
+  #closed = false;
+
+  constructor(platform: CmPlatform, options: CmOptions) {
+    this.platform = platform;
+    this.options = options;
+    this.#clientId = platform.randomPsn() & 0xff_ffff;
+  }
+
+  // ── The owner's side ───────────────────────────────────────────────────────────────────────────────────────
+
+  listen(parameters: CmListenParameters): CmListenerControl {
+    return this.#listeners.add(parameters);
+  }
+
+  connect(parameters: CmConnectParameters, events: CmEvents): CmConnection {
+    const id = this.#closed ? 0 : this.platform.allocateCommId() >>> 0;
+    const connection = new Connection(this, id, this.#transactionId(id), { connect: parameters });
+    connection.events = events;
+    if (id === 0) {
+      this.count('noCommId');
+      connection.refuseLater();
+      return connection;
+    }
+    try {
+      connection.dispatch('connect', { request: parameters });
+    } catch (error) {
+      connection.silence();
+      this.#connections.remove(connection);
+      this.platform.releaseCommId(id);
+      throw error;
+    }
+    return connection;
+  }
+
+  counters(): CmCounters {
+    return {
+      ...Object.fromEntries(this.#counters),
+      connections: this.#connections.size - this.#connections.inTimewait,
+      timewait: this.#connections.inTimewait,
+      waitingRequests: this.#listeners.waiting,
+    };
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const listener of this.#listeners.all) listener.close();
+    for (const connection of this.#connections.all) {
+      if (connection.state === 'idle') continue;
+      connection.abandon();
+      connection.silence();
+      this.platform.releaseCommId(connection.localCommId);
+    }
+    this.#connections.clear();
+    this.#requestedAt.clear();
+  }
+
+  // ── What connections tell (ConnectionHost) ─────────────────────────────────────────────────────────────────
+
+  count(counter: string): void {
+    this.#counters.set(counter, (this.#counters.get(counter) ?? 0) + 1);
+  }
+
+  changed(connection: Connection, before: CmState): void {
+    if (before === 'reqReceived') {
+      this.#requestedAt.get(connection)?.forget(connection);
+      this.#requestedAt.delete(connection);
+    }
+    this.#connections.changed(connection);
+    if (connection.state === 'idle') this.platform.releaseCommId(connection.localCommId);
+  }
+
+  // ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array): void {
+    if (this.#closed) return;
+    const message = parseMad(mad);
+    if (typeof message === 'string') {
+      this.count(`dropped.${message}`);
+      return;
+    }
+    if (source.length !== 16 || destination.length !== 16) {
+      this.count('dropped.badAddress');
+      return;
+    }
+    this.count(`received.${message.name}`);
+    const origin = { source: Uint8Array.from(source), destination: Uint8Array.from(destination), scopeId };
+    const handle = this.#handlers[message.name] as (message: CmMessage, origin: Origin) => void;
+    handle(message, origin);
+  }
+
+  readonly #handlers: Handlers = {
+    REQ: (message, origin) => this.#onReq(message, origin),
+    REP: (message, origin) => this.#onRep(message, origin),
+    REJ: (message, origin) => this.#onRej(message, origin),
+    MRA: ({ body }, origin) => {
+      const forReq = body.message === AnsweredMessage.REQ;
+      if (!forReq && body.message !== AnsweredMessage.REP) {
+        this.count('ignored.mraLap');
+        return;
+      }
+      // The REQ's MRA is the first message of the peer that carries its id.
+      const connection = this.#find(body.remoteCommId, forReq ? undefined : body.localCommId, origin);
+      if (connection) {
+        connection.dispatch(forReq ? 'mraReq' : 'mraRep', { serviceTimeout: body.serviceTimeout });
+      } else this.count('unknown.MRA');
+    },
+    RTU: ({ header, body }, origin) => {
+      const connection = this.#find(body.remoteCommId, body.localCommId, origin);
+      if (connection) connection.dispatch('rtu');
+      else if (this.#isStranger(body.remoteCommId, origin)) {
+        // The peer takes itself for connected.
+        this.count('unknown.RTU');
+        this.#rejectStranger(AnsweredMessage.other, header.transactionId, body, origin);
+      }
+    },
+    DREQ: ({ header, body }, origin) => {
+      const { transactionId } = header;
+      const connection = this.#find(body.remoteCommId, body.localCommId, origin);
+      if (connection && body.remoteQpn === connection.localQpn)
+        connection.dispatch('dreq', { transactionId });
+      else if (connection) this.count('ignored.dreqWrongQpn');
+      else if (this.#isStranger(body.remoteCommId, origin)) {
+        // What does not exist is disconnected: the peer shall not have to try again.
+        this.count('unknown.DREQ');
+        const ids = { localCommId: body.remoteCommId, remoteCommId: body.localCommId };
+        this.#answer(origin, 'DREP', emitMad('DREP', transactionId, ids));
+      }
+    },
+    DREP: ({ body }, origin) => {
+      const connection = this.#find(body.remoteCommId, body.localCommId, origin);
+      if (connection) connection.dispatch('drep');
+      else this.count('unknown.DREP');
+    },
+    // Datagram services and alternate paths are not offered; RoCE has no path migration.
+    SIDR_REQ: () => this.count('dropped.SIDR_REQ'),
+    SIDR_REP: () => this.count('dropped.SIDR_REP'),
+    LAP: () => this.count('dropped.LAP'),
+    APR: () => this.count('dropped.APR'),
+  };
+
+  #onReq({ header, body }: Received<'REQ'>, origin: Origin): void {
+    const known = this.#connections.byRemoteId(body.localCaGuid, body.localCommId, origin.source);
+    if (known && isSameReq(known.received, header.transactionId, body)) {
+      known.dispatch('req');
+      return;
+    }
+    if (known?.state === 'timewait') this.#connections.forgetRemoteId(known);
+    // The peer has started anew, with the id or the QP of a connection that is alive here.
+    const stale = [known, this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, origin.source)].find(
+      (connection) => connection && connection.state !== 'timewait',
+    );
+    if (stale) {
+      this.#rejectReq(RejReason.staleConnection, NOTHING, header.transactionId, body, origin);
+      stale.dispatch('stale');
+      return;
+    }
+    this.#admit({ header, body, name: 'REQ' }, origin);
+  }
+
+  #admit({ header, body }: Received<'REQ'>, origin: Origin): void {
+    const { transactionId } = header;
+    const verdict = this.#judge(body, origin);
+    const id = 'reason' in verdict ? 0 : this.platform.allocateCommId() >>> 0;
+    if ('reason' in verdict || id === 0) {
+      if (!('reason' in verdict)) this.count('noCommId');
+      const { reason, ari } = 'reason' in verdict ? verdict : { reason: RejReason.noResources, ari: NOTHING };
+      this.#rejectReq(reason, ari, transactionId, body, origin);
+      return;
+    }
+    const { listener, request } = verdict;
+    const received = { body, transactionId, request };
+    const connection = new Connection(this, id, this.#transactionId(id), { received });
+    this.#requestedAt.set(connection, listener);
+    connection.dispatch('admit');
+    listener.add(connection);
+  }
+
+  /** Whose request this is, or why it is nobody's. */
+  #judge(
+    body: CmBody<'REQ'>,
+    origin: Origin,
+  ): { listener: Listener; request: CmRequest } | { reason: number; ari: Uint8Array } {
+    if (!this.#listeners.has(body.serviceId)) return { reason: RejReason.invalidServiceId, ari: NOTHING };
+    const maxPathMtu = this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU;
+    const request = readReq(body, origin.source, origin.destination, origin.scopeId, maxPathMtu);
+    if ('reason' in request) return request;
+    const listener = this.#listeners.find(body.serviceId, request.localAddress);
+    if (!listener) return { reason: RejReason.consumerReject, ari: NOTHING };
+    if (!listener.hasRoom) return { reason: RejReason.noResources, ari: NOTHING };
+    return { listener, request };
+  }
+
+  #onRep({ header, body }: Received<'REP'>, origin: Origin): void {
+    const connection = this.#connections.byLocalId(body.remoteCommId);
+    if (connection && !this.#comesFromPeer(connection, origin)) return;
+    if (connection?.active && (connection.state === 'reqSent' || connection.state === 'mraReqReceived')) {
+      this.#onAnswer(connection, body, origin);
+    } else if (connection && (connection.remote?.commId ?? body.localCommId) === body.localCommId) {
+      connection.dispatch('rep');
+    } else {
+      // The peer would wait for an RTU that never comes.
+      this.count('unknown.REP');
+      this.#rejectStranger(AnsweredMessage.REP, header.transactionId, body, origin);
+    }
+  }
+
+  /** The REP that answers our REQ. */
+  #onAnswer(connection: Connection, body: CmBody<'REP'>, origin: Origin): void {
+    if (!connection.offered || !isConnectableQpn(body.localQpn)) {
+      this.count('dropped.badQpn');
+      return;
+    }
+    const other = this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, origin.source);
+    connection.learnRemote(body);
+    if (other) {
+      connection.dispatch('staleReply', { reason: RejReason.staleConnection });
+      other.dispatch('stale');
+    } else {
+      connection.dispatch('rep', { reply: replyOf(body, connection.offered.qp) });
+    }
+  }
+
+  #onRej({ body }: Received<'REJ'>, origin: Origin): void {
+    const connection = this.#findRejected(body, origin);
+    if (!connection) {
+      this.count('unknown.REJ');
+      return;
+    }
+    const ari = body.ari.slice(0, Math.min(body.ariLength, body.ari.length));
+    connection.dispatch('rej', { reject: { reason: body.reason, ari, privateData: body.privateData } });
+  }
+
+  /**
+   * A peer that gave up without ever having our id names itself by CA GUID and its own id (IBA 1 §12.9.8.6);
+   * every other REJ names our id, and its own once we know it.
+   */
+  #findRejected(body: CmBody<'REJ'>, origin: Origin): Connection | undefined {
+    if (body.reason === RejReason.timeout && body.ariLength >= 8) {
+      const caGuid = new DataView(body.ari.buffer, body.ari.byteOffset).getBigUint64(0);
+      const connection = this.#connections.byRemoteId(caGuid, body.localCommId, origin.source);
+      if (connection) return connection;
+    }
+    const connection = this.#connections.byLocalId(body.remoteCommId);
+    if (!connection || !this.#comesFromPeer(connection, origin)) return undefined;
+    const expected = connection.remote?.commId;
+    return expected === undefined || expected === body.localCommId ? connection : undefined;
+  }
+
+  /** The connection with these ids, if the message comes from its peer. */
+  #find(localId: number, remoteId: number | undefined, origin: Origin): Connection | undefined {
+    const connection = this.#connections.byLocalId(localId);
+    if (!connection) return undefined;
+    if (remoteId !== undefined && connection.remote?.commId !== remoteId) return undefined;
+    return this.#comesFromPeer(connection, origin) ? connection : undefined;
+  }
+
+  #comesFromPeer(connection: Connection, origin: Origin): boolean {
+    if (gidEquals(connection.path.destination, origin.source)) return true;
+    this.count('dropped.wrongSource');
+    return false;
+  }
+
+  /** Whether no connection with this peer has the id: one with somebody else is not its business. */
+  #isStranger(localId: number, origin: Origin): boolean {
+    const connection = this.#connections.byLocalId(localId);
+    return !connection || gidEquals(connection.path.destination, origin.source);
+  }
+
+  // ── Answers without a connection ───────────────────────────────────────────────────────────────────────────
+
+  #rejectReq(
+    reason: number,
+    ari: Uint8Array,
+    transactionId: bigint,
+    body: CmBody<'REQ'>,
+    origin: Origin,
+  ): void {
+    this.count(`refused.${reason}`);
+    const mad = emitMad('REJ', transactionId, {
+      remoteCommId: body.localCommId,
+      message: AnsweredMessage.REQ,
+      ariLength: ari.length,
+      reason,
+      ari,
+    });
+    this.#answer(origin, 'REJ', mad);
+  }
+
+  /** To a peer that takes an id for a connection which is none: invalid communication id. */
+  #rejectStranger(
+    message: number,
+    transactionId: bigint,
+    ids: { localCommId: number; remoteCommId: number },
+    origin: Origin,
+  ): void {
+    const mad = emitMad('REJ', transactionId, {
+      localCommId: ids.remoteCommId,
+      remoteCommId: ids.localCommId,
+      message,
+      reason: RejReason.invalidCommId,
+    });
+    this.#answer(origin, 'REJ', mad);
+  }
+
+  #answer({ source, destination, scopeId }: Origin, name: CmMessageName, mad: Uint8Array): void {
+    this.count(`sent.${name}`);
+    this.platform.sendMad(answerPath(source, destination, scopeId), mad);
+  }
+
+  #transactionId(localCommId: number): bigint {
+    return (BigInt(this.#clientId) << 32n) | BigInt(localCommId);
+  }
+}
+
+/** Whether a REQ repeats the one that a connection was made from; ids alone come back when a peer restarts. */
+function isSameReq(received: ReceivedReq | undefined, transactionId: bigint, body: CmBody<'REQ'>): boolean {
+  return (
+    received !== undefined &&
+    received.transactionId === transactionId &&
+    received.body.localQpn === body.localQpn &&
+    received.body.startingPsn === body.startingPsn
+  );
+}

@@ -1,0 +1,404 @@
+/** One connection: the actions of the state machine in `states.ts`, its messages and its one timer. */
+import type { CmOptions } from '../../options.js';
+import { checkPrivateData, makeRep, makeReq, type RequestIdentity } from './messages.js';
+import type {
+  CmConnection,
+  CmConnectParameters,
+  CmEvents,
+  CmPath,
+  CmPlatform,
+  CmQpParameters,
+  CmReject,
+  CmReply,
+  CmRequest,
+  CmState,
+  CmTimer,
+} from './service.js';
+import { type CmAction, type CmEvent, transitions } from './states.js';
+import { AnsweredMessage, type CmBody, emitMad, RejReason, timeoutCodeToMs } from './wire.js';
+
+const NOTHING = new Uint8Array(0);
+
+/** What a connection needs of its manager. */
+export interface ConnectionHost {
+  readonly platform: CmPlatform;
+  readonly options: CmOptions;
+  count(counter: string): void;
+  /** The state has just changed; the host keeps its tables. */
+  changed(connection: Connection, before: CmState): void;
+}
+
+/** What an event brings along. */
+export interface EventInput {
+  request?: CmConnectParameters;
+  reply?: CmReply;
+  reject?: CmReject;
+  answer?: { parameters: CmQpParameters; privateData: Uint8Array };
+  /** Of the REJ or RTU to send. */
+  privateData?: Uint8Array;
+  reason?: number;
+  serviceTimeout?: number;
+  /** Of the DREQ to answer. */
+  transactionId?: bigint;
+}
+
+/** What a passive connection keeps of the REQ that made it. */
+export interface ReceivedReq {
+  readonly body: CmBody<'REQ'>;
+  readonly transactionId: bigint;
+  readonly request: CmRequest;
+}
+
+export class Connection implements CmConnection {
+  events: CmEvents = {};
+  readonly active: boolean;
+  readonly path: CmPath;
+  readonly localCommId: number;
+  readonly receivePsn: number;
+  /** The REQ, on the passive side. */
+  readonly received: ReceivedReq | undefined;
+  /** What connect() offered, on the active side. */
+  readonly offered: CmConnectParameters | undefined;
+  localQpn = 0;
+
+  readonly #host: ConnectionHost;
+  readonly #caGuid: bigint;
+  readonly #transactionId: bigint;
+  #state: CmState = 'idle';
+  #remote: { commId: number; qpn: number; caGuid: bigint } | undefined;
+  #detached = false;
+  #timer: CmTimer | undefined;
+  #later: { tell: () => void; timer: CmTimer } | undefined;
+  /** The message whose answer is awaited. */
+  #awaited: { name: 'REQ' | 'REP' | 'DREQ'; mad: Uint8Array } | undefined;
+  #retriesLeft = 0;
+  #intervalMs = 1;
+  #rtu: Uint8Array | undefined;
+  #reject: Uint8Array | undefined;
+
+  constructor(
+    host: ConnectionHost,
+    localCommId: number,
+    transactionId: bigint,
+    origin: { connect: CmConnectParameters } | { received: ReceivedReq },
+  ) {
+    this.#host = host;
+    this.localCommId = localCommId;
+    this.active = 'connect' in origin;
+    this.offered = 'connect' in origin ? origin.connect : undefined;
+    this.received = 'connect' in origin ? undefined : origin.received;
+    const path = 'connect' in origin ? origin.connect.path : origin.received.request.path;
+    this.path = {
+      ...path,
+      source: Uint8Array.from(path.source),
+      destination: Uint8Array.from(path.destination),
+    };
+    this.#transactionId = transactionId;
+    this.#caGuid = host.platform.caGuid(this.path.source);
+    this.receivePsn = host.platform.randomPsn() & 0xff_ffff;
+    if (this.offered) this.localQpn = this.offered.qp.qpn;
+    if (this.received) {
+      const { localCommId: commId, localQpn: qpn, localCaGuid: caGuid } = this.received.body;
+      this.#remote = { commId, qpn, caGuid };
+    }
+  }
+
+  get state(): CmState {
+    return this.#state;
+  }
+
+  /** The peer's communication id; 0 while it is not known. */
+  get remoteCommId(): number {
+    return this.#remote?.commId ?? 0;
+  }
+
+  /** Who the peer said it is; undefined until its REQ or REP has come. */
+  get remote(): { readonly commId: number; readonly qpn: number; readonly caGuid: bigint } | undefined {
+    return this.#remote;
+  }
+
+  /** Active side: the REP's sender. Before the `rep` event. */
+  learnRemote(body: CmBody<'REP'>): void {
+    this.#remote = { commId: body.localCommId, qpn: body.localQpn, caGuid: body.localCaGuid };
+  }
+
+  // ── The owner's side (CmConnection) ────────────────────────────────────────────────────────────────────────
+
+  ready(privateData: Uint8Array = NOTHING): void {
+    checkPrivateData('RTU', privateData);
+    this.dispatch('ready', { privateData });
+  }
+
+  accept(parameters: CmQpParameters, privateData: Uint8Array): void {
+    checkPrivateData('REP', privateData);
+    this.dispatch('accept', { answer: { parameters, privateData } });
+  }
+
+  reject(privateData: Uint8Array, reason: number = RejReason.consumerReject): void {
+    checkPrivateData('REJ', privateData);
+    this.dispatch('reject', { privateData, reason });
+  }
+
+  disconnect(): void {
+    this.dispatch('disconnect');
+  }
+
+  communicationEstablished(): void {
+    this.dispatch('packetSeen');
+  }
+
+  abandon(): void {
+    this.dispatch('abandon');
+  }
+
+  will(): { path: CmPath; mad: Uint8Array } {
+    const mad = emitMad('DREQ', this.#transactionId, {
+      localCommId: this.localCommId,
+      remoteCommId: this.remoteCommId,
+      remoteQpn: this.#remote?.qpn ?? 0,
+    });
+    return { path: this.path, mad };
+  }
+
+  // ── The machine ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Does what the table says for this event in the present state. */
+  dispatch(event: CmEvent, input: EventInput = {}): void {
+    const transition = transitions[this.#state][event];
+    if (transition.kind !== 'go') {
+      this.#host.count(`${transition.kind}.${event}`);
+      return;
+    }
+    const before = this.#state;
+    if (transition.next !== before) {
+      this.#stopTimer();
+      this.#state = transition.next;
+      this.#host.changed(this, before);
+      if (transition.next === 'timewait') this.#startTimer(this.#host.options.timewaitMs, 'expired');
+    }
+    for (const action of transition.actions) Connection.#actions[action](this, input);
+  }
+
+  /** Ends every timer: the manager closes, nothing will be sent or told any more. */
+  silence(): void {
+    this.#stopTimer();
+    this.#forgetLater();
+    this.#detached = true;
+  }
+
+  static readonly #actions: Readonly<Record<CmAction, (self: Connection, input: EventInput) => void>> = {
+    sendReq: (self, { request }) => {
+      if (!request) return;
+      const { responseTimeoutCode, maxRetries } = self.#host.options;
+      self.#await('REQ', makeReq(request, self.#identity()), responseTimeoutCode, maxRetries);
+    },
+    sendRep: (self, { answer }) => {
+      const { received } = self;
+      if (!answer || !received) return;
+      const identity = { ...self.#identity(), remoteCommId: self.remoteCommId };
+      const mad = makeRep(answer.parameters, answer.privateData, received.request, identity);
+      self.localQpn = answer.parameters.qpn;
+      self.#await('REP', mad, received.body.localResponseTimeout, received.body.maxCmRetries);
+    },
+    sendRtu: (self, { privateData }) => {
+      self.#rtu = emitMad('RTU', self.#exchangeId(), {
+        localCommId: self.localCommId,
+        remoteCommId: self.remoteCommId,
+        privateData: privateData ?? NOTHING,
+      });
+      self.#send('RTU', self.#rtu);
+    },
+    sendDreq: (self) => {
+      const { responseTimeoutCode, maxRetries } = self.#host.options;
+      self.#await('DREQ', self.will().mad, responseTimeoutCode, maxRetries);
+    },
+    sendDrep: (self, { transactionId }) => {
+      const ids = { localCommId: self.localCommId, remoteCommId: self.remoteCommId };
+      self.#send('DREP', emitMad('DREP', transactionId ?? self.#transactionId, ids));
+    },
+    sendMraReq: (self) => self.#sendMra(AnsweredMessage.REQ),
+    sendMraRep: (self) => self.#sendMra(AnsweredMessage.REP),
+    sendReject: (self, { reason = RejReason.consumerReject, privateData = NOTHING }) => {
+      self.#reject = emitMad('REJ', self.#exchangeId(), {
+        localCommId: self.localCommId,
+        remoteCommId: self.remoteCommId,
+        message: self.#rejectedMessage(),
+        reason,
+        privateData,
+      });
+      self.#send('REJ', self.#reject);
+    },
+    sendTimeoutReject: (self, { privateData = NOTHING }) => {
+      const ari = new Uint8Array(8);
+      new DataView(ari.buffer).setBigUint64(0, self.#caGuid);
+      self.#reject = emitMad('REJ', self.#exchangeId(), {
+        localCommId: self.localCommId,
+        remoteCommId: self.remoteCommId,
+        message: AnsweredMessage.other,
+        reason: RejReason.timeout,
+        ariLength: ari.length,
+        ari,
+        privateData,
+      });
+      self.#send('REJ', self.#reject);
+    },
+    resend: (self) => {
+      self.#retriesLeft -= 1;
+      self.#repeat();
+      self.#awaitAnswer();
+    },
+    repeat: (self) => self.#repeat(),
+    repeatRtu: (self) => {
+      if (self.#rtu) self.#send('RTU', self.#rtu, true);
+      else self.#host.count('ignored.rep');
+    },
+    repeatReject: (self) => {
+      if (self.#reject) self.#send('REJ', self.#reject, true);
+    },
+    extendWait: (self, { serviceTimeout = 0 }) => {
+      self.#intervalMs += timeoutCodeToMs(serviceTimeout);
+      self.#awaitAnswer();
+    },
+    awaitOwner: (self) => self.#awaitOwner(),
+    tellReplied: (self, { reply }) => {
+      if (reply) self.#tell(() => self.events.replied?.(reply));
+    },
+    tellEstablished: (self) => self.#tell(() => self.events.established?.()),
+    tellEstablishedLater: (self) => self.#tellLater(() => self.events.established?.()),
+    tellRejected: (self, { reject }) => {
+      const told = reject ?? { reason: RejReason.staleConnection, ari: NOTHING, privateData: NOTHING };
+      self.#tell(() => self.events.rejected?.(told));
+    },
+    tellTimedOut: (self) => self.#tell(() => self.events.timedOut?.()),
+    tellDisconnected: (self) => self.#tell(() => self.events.disconnected?.()),
+    tellAnswered: (self) => self.#tell(() => self.events.disconnectCompleted?.(true)),
+    tellUnanswered: (self) => self.#tell(() => self.events.disconnectCompleted?.(false)),
+    tellAnsweredLater: (self) => self.#tellLater(() => self.events.disconnectCompleted?.(true)),
+    detach: (self) => {
+      self.#detached = true;
+      self.#forgetLater();
+    },
+    /** The host has taken it out of its tables when the state became idle. */
+    release: () => {},
+  };
+
+  // ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  #identity(): RequestIdentity {
+    return {
+      localCommId: this.localCommId,
+      caGuid: this.#caGuid,
+      startingPsn: this.receivePsn,
+      transactionId: this.#exchangeId(),
+      responseTimeoutCode: this.#host.options.responseTimeoutCode,
+      maxRetries: this.#host.options.maxRetries,
+    };
+  }
+
+  /** Everything up to the RTU or REJ carries the REQ's transaction id. */
+  #exchangeId(): bigint {
+    return this.received?.transactionId ?? this.#transactionId;
+  }
+
+  /** A REJ answers the REQ until a REP was sent, and the REP once one was received. */
+  #rejectedMessage(): number {
+    if (this.active) return AnsweredMessage.REP;
+    return this.#awaited ? AnsweredMessage.other : AnsweredMessage.REQ;
+  }
+
+  #sendMra(message: number): void {
+    const mad = emitMad('MRA', this.#exchangeId(), {
+      localCommId: this.localCommId,
+      remoteCommId: this.remoteCommId,
+      message,
+      serviceTimeout: this.#host.options.mraServiceTimeoutCode,
+    });
+    this.#send('MRA', mad);
+  }
+
+  #send(name: string, mad: Uint8Array, again = false): void {
+    this.#host.count(again ? `retransmitted.${name}` : `sent.${name}`);
+    this.#host.platform.sendMad(this.path, mad);
+  }
+
+  #await(name: 'REQ' | 'REP' | 'DREQ', mad: Uint8Array, timeoutCode: number, retries: number): void {
+    this.#awaited = { name, mad };
+    this.#retriesLeft = retries;
+    this.#intervalMs = timeoutCodeToMs(timeoutCode);
+    this.#awaitAnswer();
+    this.#send(name, mad);
+  }
+
+  #repeat(): void {
+    if (this.#awaited) this.#send(this.#awaited.name, this.#awaited.mad, true);
+  }
+
+  // ── Time ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Waits for the answer to REQ, REP or DREQ. */
+  #awaitAnswer(): void {
+    this.#startTimer(this.#intervalMs, this.#retriesLeft > 0 ? 'timeout' : 'exhausted');
+  }
+
+  /** Waits for the owner as long as the peer may: all its retries, each as long as an MRA from us can make it. */
+  #awaitOwner(): void {
+    if (!this.received) return;
+    const { body } = this.received;
+    const perTry =
+      timeoutCodeToMs(body.remoteResponseTimeout) +
+      timeoutCodeToMs(body.primaryAckTimeout) +
+      timeoutCodeToMs(this.#host.options.mraServiceTimeoutCode);
+    this.#startTimer(perTry * (body.maxCmRetries + 2), 'expired');
+  }
+
+  #startTimer(milliseconds: number, event: CmEvent): void {
+    this.#stopTimer();
+    this.#timer = this.#host.platform.setTimer(milliseconds, () => {
+      this.#timer = undefined;
+      this.dispatch(event);
+    });
+  }
+
+  #stopTimer(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  // ── What the owner is told ─────────────────────────────────────────────────────────────────────────────────
+
+  /** Not from inside a call: what was put off until now comes first. */
+  #tell(tell: () => void): void {
+    const put = this.#later?.tell;
+    this.#forgetLater();
+    if (this.#detached) return;
+    put?.();
+    if (!this.#detached) tell();
+  }
+
+  /** Inside one of the owner's calls: the owner hears of it after it has returned. */
+  #tellLater(tell: () => void): void {
+    if (this.#detached) return;
+    const put = this.#later?.tell;
+    this.#forgetLater();
+    const both = () => {
+      put?.();
+      tell();
+    };
+    const timer = this.#host.platform.setTimer(0, () => {
+      this.#later = undefined;
+      if (!this.#detached) both();
+    });
+    this.#later = { tell: both, timer };
+  }
+
+  #forgetLater(): void {
+    this.#later?.timer.cancel();
+    this.#later = undefined;
+  }
+
+  /** Active side: there was no communication id left; the owner hears of a rejection for want of resources. */
+  refuseLater(): void {
+    const reject = { reason: RejReason.noResources, ari: NOTHING, privateData: NOTHING };
+    this.#tellLater(() => this.events.rejected?.(reject));
+  }
+}

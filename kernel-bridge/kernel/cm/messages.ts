@@ -1,0 +1,228 @@
+/** The messages this side sends, made from what their owners say; the values of IBA 1 §12.6 and annex A11. */
+import { gidEquals, headerAddressOf, isIpv4Gid, isUnicastGid, rdmaCmFlowLabel } from './address.js';
+import type { CmConnectParameters, CmPath, CmQpParameters, CmReply, CmRequest, Gid } from './service.js';
+import {
+  type CmBody,
+  emitMad,
+  IP_CM_HEADER_SIZE,
+  ipCmHeader,
+  PrivateDataSize,
+  RejReason,
+  TransportType,
+} from './wire.js';
+
+const DEFAULT_PKEY = 0xffff;
+/** RoCE has no LIDs; this value says so where the hop limit is above one. */
+const PERMISSIVE_LID = 0xffff;
+const HOP_LIMIT = 64;
+/** Code 15, 0.13 s: generous for a software HCA. */
+const TARGET_ACK_DELAY = 15;
+const MAX_PATH_MTU = 5;
+
+const most = (value: number, limit: number) => Math.min(Math.max(0, Math.trunc(value)), limit);
+
+/** Throws RangeError for private data that the message cannot carry. */
+export function checkPrivateData(name: keyof typeof PrivateDataSize, data: Uint8Array): void {
+  const room = PrivateDataSize[name];
+  if (data.length > room) {
+    throw new RangeError(`A ${name} carries at most ${room} bytes of private data, not ${data.length}.`);
+  }
+}
+
+/** Whether a service id belongs to the RDMA IP CM service, whose REQs open with the address header (annex A11). */
+export function hasIpCmHeader(serviceId: bigint): boolean {
+  const portSpace = serviceId >> 16n;
+  return portSpace === 0x106n || portSpace === 0x111n || portSpace === 0x13fn || portSpace === 0x2n;
+}
+
+export interface RequestIdentity {
+  localCommId: number;
+  caGuid: bigint;
+  startingPsn: number;
+  transactionId: bigint;
+  responseTimeoutCode: number;
+  maxRetries: number;
+}
+
+/** The REQ of an active connection. Throws RangeError when the private data is too long. */
+export function makeReq(parameters: CmConnectParameters, identity: RequestIdentity): Uint8Array {
+  const { path, qp } = parameters;
+  const withHeader = hasIpCmHeader(parameters.serviceId);
+  checkPrivateData('REQ', parameters.privateData);
+  const privateData = new Uint8Array(92);
+  if (withHeader) {
+    ipCmHeader.emit(
+      {
+        ipVersion: isIpv4Gid(path.source) ? 4 : 6,
+        sourcePort: parameters.localPort & 0xffff,
+        sourceAddress: headerAddressOf(path.source),
+        destinationAddress: headerAddressOf(path.destination),
+      },
+      privateData,
+    );
+  }
+  privateData.set(parameters.privateData, withHeader ? IP_CM_HEADER_SIZE : 0);
+  return emitMad('REQ', identity.transactionId, {
+    localCommId: identity.localCommId,
+    serviceId: parameters.serviceId,
+    localCaGuid: identity.caGuid,
+    localQpn: qp.qpn,
+    responderResources: most(qp.responderResources, 255),
+    initiatorDepth: most(qp.initiatorDepth, 255),
+    remoteResponseTimeout: identity.responseTimeoutCode,
+    transportType: TransportType.RC,
+    startingPsn: identity.startingPsn,
+    localResponseTimeout: identity.responseTimeoutCode,
+    retryCount: most(qp.retryCount, 7),
+    pkey: DEFAULT_PKEY,
+    pathMtu: most(parameters.pathMtu, MAX_PATH_MTU),
+    rnrRetryCount: most(qp.rnrRetryCount, 7),
+    maxCmRetries: identity.maxRetries,
+    srq: qp.srq ? 1 : 0,
+    primaryLocalLid: PERMISSIVE_LID,
+    primaryRemoteLid: PERMISSIVE_LID,
+    primaryLocalGid: path.source,
+    primaryRemoteGid: path.destination,
+    primaryFlowLabel: path.flowLabel || rdmaCmFlowLabel(parameters.localPort, parameters.peerPort),
+    primaryTrafficClass: path.trafficClass,
+    primaryHopLimit: path.hopLimit > 1 ? path.hopLimit : HOP_LIMIT,
+    primaryAckTimeout: most(parameters.ackTimeoutCode, 31),
+    privateData,
+  });
+}
+
+/** The REP of a passive connection. Depths are never above what the REQ offered (IBA 1 §12.7.29–30). */
+export function makeRep(
+  parameters: CmQpParameters,
+  privateData: Uint8Array,
+  request: CmRequest,
+  identity: Omit<RequestIdentity, 'responseTimeoutCode' | 'maxRetries'> & { remoteCommId: number },
+): Uint8Array {
+  return emitMad('REP', identity.transactionId, {
+    localCommId: identity.localCommId,
+    remoteCommId: identity.remoteCommId,
+    localQpn: parameters.qpn,
+    startingPsn: identity.startingPsn,
+    responderResources: most(parameters.responderResources, request.responderResources),
+    initiatorDepth: most(parameters.initiatorDepth, request.initiatorDepth),
+    targetAckDelay: TARGET_ACK_DELAY,
+    rnrRetryCount: most(parameters.rnrRetryCount, 7),
+    srq: parameters.srq ? 1 : 0,
+    localCaGuid: identity.caGuid,
+    privateData,
+  });
+}
+
+/** What a REP says to the active side, which never gets more depth than it asked for. */
+export function replyOf(body: CmBody<'REP'>, own: CmQpParameters): CmReply {
+  return {
+    peerQpn: body.localQpn,
+    sendPsn: body.startingPsn,
+    responderResources: Math.min(body.initiatorDepth, own.responderResources),
+    initiatorDepth: Math.min(body.responderResources, own.initiatorDepth),
+    rnrRetryCount: body.rnrRetryCount,
+    targetAckDelay: body.targetAckDelay,
+    peerUsesSrq: body.srq === 1,
+    privateData: body.privateData,
+  };
+}
+
+/** The address handle of answers to a MAD: back where it came from. */
+export function answerPath(source: Gid, destination: Gid, scopeId: number): CmPath {
+  return {
+    source: destination,
+    destination: source,
+    flowLabel: 0,
+    trafficClass: 0,
+    hopLimit: HOP_LIMIT,
+    scopeId,
+  };
+}
+
+/** Whether a connected QP can have this number: 0 and 1 are the management QPs, all ones is multicast. */
+export function isConnectableQpn(qpn: number): boolean {
+  return qpn > 1 && qpn < 0xff_ffff;
+}
+
+/** A REQ as its listener sees it, or the reason and additional information with which it is rejected. */
+export type RequestVerdict = CmRequest | { reason: number; ari: Uint8Array };
+
+const refuse = (reason: number, ari: Uint8Array = new Uint8Array(0)): RequestVerdict => ({ reason, ari });
+
+/**
+ * Checks a REQ that came from `source` to `destination`. The GIDs that data will use have to be the ones the
+ * message used: otherwise a peer could direct our traffic, or its name, at somebody else.
+ */
+export function readReq(
+  body: CmBody<'REQ'>,
+  source: Gid,
+  destination: Gid,
+  scopeId: number,
+  maxPathMtu: number,
+): RequestVerdict {
+  if (body.transportType !== TransportType.RC || body.extendedTransport !== 0 || body.rdcExists !== 0) {
+    return refuse(RejReason.invalidTransportType);
+  }
+  if (!isConnectableQpn(body.localQpn)) return refuse(RejReason.unsupportedRequest);
+  if (!gidEquals(body.primaryRemoteGid, destination)) {
+    return refuse(RejReason.invalidGid, Uint8Array.from(destination));
+  }
+  if (!gidEquals(body.primaryLocalGid, source) || !isUnicastGid(source)) {
+    return refuse(RejReason.invalidGid, Uint8Array.from(source));
+  }
+  const ports = { local: Number(body.serviceId & 0xffffn), peer: 0 };
+  let { privateData } = body;
+  if (hasIpCmHeader(body.serviceId)) {
+    const header = ipCmHeader.parse(body.privateData);
+    if (
+      header.majorVersion !== 0 ||
+      header.minorVersion !== 0 ||
+      header.ipVersion !== (isIpv4Gid(source) ? 4 : 6) ||
+      !sameAddress(header.sourceAddress, source) ||
+      !sameAddress(header.destinationAddress, destination)
+    ) {
+      return refuse(RejReason.consumerReject);
+    }
+    ports.peer = header.sourcePort;
+    privateData = privateData.slice(IP_CM_HEADER_SIZE);
+  } else {
+    ports.local = 0;
+  }
+  const usableMtu = most(maxPathMtu, MAX_PATH_MTU);
+  if (body.pathMtu < 1 || body.pathMtu > usableMtu) {
+    return refuse(RejReason.invalidPathMtu, Uint8Array.of(usableMtu));
+  }
+  return {
+    serviceId: body.serviceId,
+    localAddress: destination,
+    localPort: ports.local,
+    peerAddress: source,
+    peerPort: ports.peer,
+    path: {
+      source: destination,
+      destination: source,
+      flowLabel: body.primaryFlowLabel,
+      trafficClass: body.primaryTrafficClass,
+      hopLimit: HOP_LIMIT,
+      scopeId,
+    },
+    peerQpn: body.localQpn,
+    sendPsn: body.startingPsn,
+    responderResources: body.initiatorDepth,
+    initiatorDepth: body.responderResources,
+    retryCount: body.retryCount,
+    rnrRetryCount: body.rnrRetryCount,
+    pathMtu: body.pathMtu,
+    localAckTimeout: body.primaryAckTimeout,
+    pkey: body.pkey,
+    peerUsesSrq: body.srq === 1,
+    privateData,
+  };
+}
+
+/** IPv4 fills the last four bytes of a header's address; what stands before them is not looked at. */
+function sameAddress(headerAddress: Uint8Array, gid: Gid): boolean {
+  return isIpv4Gid(gid)
+    ? gidEquals(headerAddress.subarray(12), gid.subarray(12))
+    : gidEquals(headerAddress, gid);
+}

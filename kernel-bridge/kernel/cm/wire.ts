@@ -1,0 +1,345 @@
+/**
+ * Communication management messages on the wire (IBA 1 §12.6, §13.4.3; RDMA IP CM Service, IBA 1 annex A11):
+ * 256-byte MADs, a 24-byte header and a 232-byte message. Offsets in the comments are within the message.
+ */
+import { bits, bytes, Layout, type LayoutValue, u8, u16, u24, u32, u64 } from './bit-layout.js';
+
+/** Bytes of a MAD. */
+export const MAD_SIZE = 256;
+/** Bytes of a MAD's header; the CM message follows. */
+export const MAD_HEADER_SIZE = 24;
+/** Bytes of the RDMA IP CM header that opens a REQ's private data. */
+export const IP_CM_HEADER_SIZE = 36;
+
+/** Values of the MAD header of every CM message. */
+export const CmMad = { baseVersion: 1, managementClass: 0x07, classVersion: 2, methodSend: 0x03 } as const;
+
+/** Private data left to the consumer, in bytes (REQ: behind the RDMA IP CM header). */
+export const PrivateDataSize = { REQ: 56, REP: 196, RTU: 224, REJ: 148, DREQ: 220, DREP: 224 } as const;
+
+/** REJ reasons, IBA 1 §12.6.7.2. */
+export const RejReason = {
+  noQp: 1,
+  noEec: 2,
+  noResources: 3,
+  timeout: 4,
+  unsupportedRequest: 5,
+  invalidCommId: 6,
+  invalidCommInstance: 7,
+  invalidServiceId: 8,
+  invalidTransportType: 9,
+  staleConnection: 10,
+  rdcNotExistent: 11,
+  invalidGid: 12,
+  invalidLid: 13,
+  invalidSl: 14,
+  invalidTrafficClass: 15,
+  invalidHopLimit: 16,
+  invalidPacketRate: 17,
+  invalidAlternateGid: 18,
+  invalidAlternateLid: 19,
+  invalidAlternateSl: 20,
+  invalidAlternateTrafficClass: 21,
+  invalidAlternateHopLimit: 22,
+  invalidAlternatePacketRate: 23,
+  portCmRedirection: 24,
+  portRedirection: 25,
+  invalidPathMtu: 26,
+  insufficientResponderResources: 27,
+  consumerReject: 28,
+  rnrRetryCountReject: 29,
+  duplicateLocalCommId: 30,
+  invalidClassVersion: 31,
+  invalidFlowLabel: 32,
+  invalidAlternateFlowLabel: 33,
+  vendorOptionNotSupported: 35,
+} as const;
+
+/** Which message a REJ or an MRA answers; `other` exists in a REJ only (there 2 says: none), LAP in an MRA only. */
+export const AnsweredMessage = { REQ: 0, REP: 1, other: 2, LAP: 2 } as const;
+
+/** REQ's transport service types. */
+export const TransportType = { RC: 0, UC: 1, RD: 2, XRC: 3 } as const;
+
+/** SIDR_REP statuses. */
+export const SidrStatus = {
+  ok: 0,
+  unsupportedServiceId: 1,
+  rejected: 2,
+  noQp: 3,
+  redirect: 4,
+  unsupportedVersion: 5,
+} as const;
+
+const madHeaderFields = {
+  baseVersion: u8,
+  managementClass: u8,
+  classVersion: u8,
+  method: u8,
+  status: u16,
+  classSpecific: u16,
+  transactionId: u64,
+  attributeId: u16,
+  reserved: u16,
+  attributeModifier: u32,
+} as const;
+/** The common MAD header, 24 bytes. */
+export const madHeader = new Layout('MAD header', madHeaderFields);
+export type MadHeader = LayoutValue<typeof madHeaderFields>;
+
+const ipCmHeaderFields = {
+  majorVersion: bits(4),
+  minorVersion: bits(4),
+  ipVersion: bits(4),
+  reserved: bits(4),
+  sourcePort: u16,
+  /** IPv4: in the last four bytes. */
+  sourceAddress: bytes(16),
+  destinationAddress: bytes(16),
+} as const;
+/** The RDMA IP CM header, 36 bytes. */
+export const ipCmHeader = new Layout('RDMA IP CM header', ipCmHeaderFields);
+
+/** The message layouts by name. Each is 232 bytes and names every bit. */
+export const cmLayouts = {
+  REQ: new Layout('REQ', {
+    localCommId: u32, // 0
+    reserved4: u8,
+    vendorId: u24,
+    serviceId: u64, // 8
+    localCaGuid: u64, // 16
+    reserved24: u32,
+    localQkey: u32, // 28
+    localQpn: u24, // 32
+    responderResources: u8,
+    localEecn: u24, // 36
+    initiatorDepth: u8,
+    remoteEecn: u24, // 40
+    remoteResponseTimeout: bits(5),
+    transportType: bits(2),
+    flowControl: bits(1),
+    startingPsn: u24, // 44
+    localResponseTimeout: bits(5),
+    retryCount: bits(3),
+    pkey: u16, // 48
+    pathMtu: bits(4), // 50
+    rdcExists: bits(1),
+    rnrRetryCount: bits(3),
+    maxCmRetries: bits(4), // 51
+    srq: bits(1),
+    extendedTransport: bits(3),
+    primaryLocalLid: u16, // 52
+    primaryRemoteLid: u16,
+    primaryLocalGid: bytes(16), // 56
+    primaryRemoteGid: bytes(16), // 72
+    primaryFlowLabel: bits(20), // 88
+    reserved90: bits(6),
+    primaryPacketRate: bits(6),
+    primaryTrafficClass: u8, // 92
+    primaryHopLimit: u8,
+    primarySl: bits(4), // 94
+    primarySubnetLocal: bits(1),
+    reserved94: bits(3),
+    primaryAckTimeout: bits(5), // 95
+    reserved95: bits(3),
+    alternateLocalLid: u16, // 96
+    alternateRemoteLid: u16,
+    alternateLocalGid: bytes(16), // 100
+    alternateRemoteGid: bytes(16), // 116
+    alternateFlowLabel: bits(20), // 132
+    reserved134: bits(6),
+    alternatePacketRate: bits(6),
+    alternateTrafficClass: u8, // 136
+    alternateHopLimit: u8,
+    alternateSl: bits(4), // 138
+    alternateSubnetLocal: bits(1),
+    reserved138: bits(3),
+    alternateAckTimeout: bits(5), // 139
+    reserved139: bits(3),
+    privateData: bytes(92), // 140
+  } as const),
+  MRA: new Layout('MRA', {
+    localCommId: u32,
+    remoteCommId: u32,
+    message: bits(2), // 8
+    reserved8: bits(6),
+    serviceTimeout: bits(5), // 9
+    reserved9: bits(3),
+    privateData: bytes(222), // 10
+  } as const),
+  REJ: new Layout('REJ', {
+    localCommId: u32,
+    remoteCommId: u32,
+    message: bits(2), // 8
+    reserved8: bits(6),
+    ariLength: bits(7), // 9
+    reserved9: bits(1),
+    reason: u16, // 10
+    ari: bytes(72), // 12
+    privateData: bytes(148), // 84
+  } as const),
+  REP: new Layout('REP', {
+    localCommId: u32,
+    remoteCommId: u32,
+    localQkey: u32, // 8
+    localQpn: u24, // 12
+    vendorIdHigh: u8,
+    localEecn: u24, // 16
+    vendorIdMiddle: u8,
+    startingPsn: u24, // 20
+    vendorIdLow: u8,
+    responderResources: u8, // 24
+    initiatorDepth: u8,
+    targetAckDelay: bits(5), // 26
+    failoverAccepted: bits(2),
+    flowControl: bits(1),
+    rnrRetryCount: bits(3), // 27
+    srq: bits(1),
+    reserved27: bits(4),
+    localCaGuid: u64, // 28
+    privateData: bytes(196), // 36
+  } as const),
+  RTU: new Layout('RTU', { localCommId: u32, remoteCommId: u32, privateData: bytes(224) } as const),
+  DREQ: new Layout('DREQ', {
+    localCommId: u32,
+    remoteCommId: u32,
+    remoteQpn: u24, // 8
+    reserved11: u8,
+    privateData: bytes(220), // 12
+  } as const),
+  DREP: new Layout('DREP', { localCommId: u32, remoteCommId: u32, privateData: bytes(224) } as const),
+  SIDR_REQ: new Layout('SIDR_REQ', {
+    requestId: u32,
+    pkey: u16, // 4
+    reserved6: u16,
+    serviceId: u64, // 8
+    privateData: bytes(216), // 16
+  } as const),
+  SIDR_REP: new Layout('SIDR_REP', {
+    requestId: u32,
+    status: u8, // 4
+    infoLength: u8,
+    vendorIdHigh: u16, // 6
+    qpn: u24, // 8
+    vendorIdLow: u8,
+    serviceId: u64, // 12
+    qkey: u32, // 20
+    info: bytes(72), // 24
+    privateData: bytes(136), // 96
+  } as const),
+  LAP: new Layout('LAP', {
+    localCommId: u32,
+    remoteCommId: u32,
+    reserved8: u32,
+    remoteQpn: u24, // 12
+    remoteResponseTimeout: bits(5),
+    reserved15: bits(3),
+    reserved16: u32,
+    alternateLocalLid: u16, // 20
+    alternateRemoteLid: u16,
+    alternateLocalGid: bytes(16), // 24
+    alternateRemoteGid: bytes(16), // 40
+    alternateFlowLabel: bits(20), // 56
+    reserved58: bits(4),
+    alternateTrafficClass: u8, // 59
+    alternateHopLimit: u8,
+    reserved61: bits(2),
+    alternatePacketRate: bits(6),
+    alternateSl: bits(4), // 62
+    alternateSubnetLocal: bits(1),
+    reserved62: bits(3),
+    alternateAckTimeout: bits(5), // 63
+    reserved63: bits(3),
+    privateData: bytes(168), // 64
+  } as const),
+  APR: new Layout('APR', {
+    localCommId: u32,
+    remoteCommId: u32,
+    infoLength: u8, // 8
+    status: u8,
+    reserved10: u16,
+    info: bytes(72), // 12
+    privateData: bytes(148), // 84
+  } as const),
+} as const;
+
+export type CmMessageName = keyof typeof cmLayouts;
+/** The value form of a message. */
+export type CmBody<N extends CmMessageName> = ReturnType<(typeof cmLayouts)[N]['parse']>;
+
+/** Attribute ids of the messages, IBA 1 §16.7.3. */
+export const CmAttribute = {
+  REQ: 0x10,
+  MRA: 0x11,
+  REJ: 0x12,
+  REP: 0x13,
+  RTU: 0x14,
+  DREQ: 0x15,
+  DREP: 0x16,
+  SIDR_REQ: 0x17,
+  SIDR_REP: 0x18,
+  LAP: 0x19,
+  APR: 0x1a,
+} as const satisfies Record<CmMessageName, number>;
+
+const nameOfAttribute = new Map<number, CmMessageName>(
+  Object.entries(CmAttribute).map(([name, id]) => [id, name as CmMessageName]),
+);
+
+/** A parsed CM MAD, told apart by `name`. */
+export type CmMessage = {
+  [N in CmMessageName]: { readonly name: N; readonly header: MadHeader; readonly body: CmBody<N> };
+}[CmMessageName];
+
+/** Why bytes are no CM message; also the name of the counter of such drops. */
+export type MadProblem =
+  | 'badLength'
+  | 'badBaseVersion'
+  | 'badClass'
+  | 'badClassVersion'
+  | 'badMethod'
+  | 'badAttribute';
+
+/** Parses a MAD; answers the problem where it is no CM message. Never throws, reads 256 bytes at most. */
+export function parseMad(mad: Uint8Array): CmMessage | MadProblem {
+  if (mad.length !== MAD_SIZE) return 'badLength';
+  const header = madHeader.parse(mad);
+  if (header.baseVersion !== CmMad.baseVersion) return 'badBaseVersion';
+  if (header.managementClass !== CmMad.managementClass) return 'badClass';
+  if (header.classVersion !== CmMad.classVersion) return 'badClassVersion';
+  if (header.method !== CmMad.methodSend) return 'badMethod';
+  const name = nameOfAttribute.get(header.attributeId);
+  if (name === undefined) return 'badAttribute';
+  return { name, header, body: cmLayouts[name].parse(mad, MAD_HEADER_SIZE) } as CmMessage;
+}
+
+/** The 256 bytes of a parsed message: the exact inverse of {@link parseMad}. */
+export function encodeMessage(message: CmMessage): Uint8Array {
+  const mad = madHeader.emit(message.header, new Uint8Array(MAD_SIZE));
+  const layout = cmLayouts[message.name] as { emit(value: object, to: Uint8Array, at: number): Uint8Array };
+  return layout.emit(message.body, mad, MAD_HEADER_SIZE);
+}
+
+/** A new 256-byte MAD; fields left out are zero. Throws RangeError for a value its field cannot hold. */
+export function emitMad<N extends CmMessageName>(
+  name: N,
+  transactionId: bigint,
+  body: Partial<CmBody<N>>,
+): Uint8Array {
+  const header: Partial<MadHeader> = {
+    baseVersion: CmMad.baseVersion,
+    managementClass: CmMad.managementClass,
+    classVersion: CmMad.classVersion,
+    method: CmMad.methodSend,
+    transactionId,
+    attributeId: CmAttribute[name],
+  };
+  const mad = madHeader.emit(header, new Uint8Array(MAD_SIZE));
+  const layout = cmLayouts[name] as { emit(value: object, to: Uint8Array, at: number): Uint8Array };
+  return layout.emit(body, mad, MAD_HEADER_SIZE);
+}
+
+/** Milliseconds of a CM or ACK timeout code: 4.096 µs × 2^code, at least 1. */
+export function timeoutCodeToMs(code: number): number {
+  return Math.max(1, Math.ceil(0.004096 * 2 ** code));
+}
