@@ -27,11 +27,13 @@ export interface WvMemoryRegion {
   readonly address: number;
   /** Bytes. */
   readonly length: number;
+  /** The memory itself; INLINE requests are copied from it. */
+  readonly bytes?: Uint8Array;
 }
 
 /** A piece of registered memory: `length` bytes at `offset` bytes into the region. */
 export interface WvSge {
-  region: Pick<WvMemoryRegion, 'lkey' | 'address'>;
+  region: Pick<WvMemoryRegion, 'lkey' | 'address' | 'bytes'>;
   offset: number;
   length: number;
 }
@@ -186,7 +188,10 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
    * Registers memory. `access` is an OR of WV_ACCESS_*. The buffer is pinned while registered.
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion;
-  registerMemoryOverlapped(buffer: ArrayBufferLike | ArrayBufferView, access: number): Overlapped<WvMemoryRegion>;
+  registerMemoryOverlapped(
+    buffer: ArrayBufferLike | ArrayBufferView,
+    access: number,
+  ): Overlapped<WvMemoryRegion>;
   deregisterMemory(region: WvMemoryRegion): void;
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
   allocateMemoryWindow(): IWVMemoryWindow;
@@ -250,11 +255,41 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
   read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
-  write(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number, immediate?: number): void;
-  compareExchange(context: unknown, sge: WvSge, flags: number, compare: bigint, exchange: bigint, remote: RemoteMemoryRef, offset: number): void;
-  fetchAdd(context: unknown, sge: WvSge, flags: number, value: bigint, remote: RemoteMemoryRef, offset: number): void;
+  write(
+    context: unknown,
+    sgl: readonly WvSge[],
+    flags: number,
+    remote: RemoteMemoryRef,
+    offset: number,
+    immediate?: number,
+  ): void;
+  compareExchange(
+    context: unknown,
+    sge: WvSge,
+    flags: number,
+    compare: bigint,
+    exchange: bigint,
+    remote: RemoteMemoryRef,
+    offset: number,
+  ): void;
+  fetchAdd(
+    context: unknown,
+    sge: WvSge,
+    flags: number,
+    value: bigint,
+    remote: RemoteMemoryRef,
+    offset: number,
+  ): void;
   /** Binds `length` bytes at `offset` of the region; the window's new rkey is returned (and valid in order). */
-  bindMemoryWindow(window: IWVMemoryWindow, context: unknown, region: WvMemoryRegion, offset: number, length: number, access: number, flags: number): number;
+  bindMemoryWindow(
+    window: IWVMemoryWindow,
+    context: unknown,
+    region: WvMemoryRegion,
+    offset: number,
+    length: number,
+    access: number,
+    flags: number,
+  ): number;
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
   /** Requests posted between the two are handed to the HCA together. */
   startBatch(): void;

@@ -1,0 +1,371 @@
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { Capacity, EpOption } from '../kernel-bridge/ioctl/constants.js';
+import type { Input } from '../kernel-bridge/ioctl/layout.js';
+import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+import {
+  type WvIoConnectParam,
+  WvIoEpAccept,
+  WvIoEpAttributes,
+  WvIoEpBind,
+  WvIoEpConnect,
+  WvIoEpDisconnect,
+  WvIoEpGetRequest,
+  WvIoEpListen,
+  WvIoId,
+  WvIoObject,
+} from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import type {
+  IWVConnectEndpoint,
+  IWVConnectQueuePair,
+  SocketAddress,
+  WvConnectAttributes,
+  WvConnectParam,
+} from './interfaces.js';
+import { WvOverlapped } from './object.js';
+import type { WVProvider } from './provider.js';
+import { socketAddress } from './provider.js';
+import { WVConnectQueuePair } from './queue-pair.js';
+import { guarded, Status, WvError } from './status.js';
+
+const NO_BYTES = new Uint8Array(0);
+/** Transport retries, and RNR retries of a queue pair without SRQ: finite, so that an unheard send ends. */
+const DEFAULT_RETRY_COUNT = 7;
+const DEFAULT_RNR_RETRY_COUNT = 6;
+const RNR_FOR_EVER = 7;
+
+function checkedData(data: Uint8Array | undefined, most: number): Uint8Array {
+  const bytes = data ?? NO_BYTES;
+  if (bytes.length <= most) return bytes;
+  throw new WvError(
+    Status.INVALID_BUFFER_SIZE,
+    `There are ${bytes.length} bytes of private data; here a peer can be sent at most ${most}.`,
+  );
+}
+
+function checkedSmall(what: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `${what} is ${value}; it takes a whole number from 0 to ${most}.`,
+  );
+}
+
+function isWildcard(address: SocketAddress): boolean {
+  const gid = gidOfAddress(address.address);
+  return gid.subarray(address.family === 4 ? 12 : 0).every((byte) => byte === 0);
+}
+
+/** A queue pair that an outstanding Connect or Accept will give the endpoint, if it succeeds. */
+interface Candidate {
+  readonly qp: WVConnectQueuePair;
+  held: boolean;
+}
+
+/**
+ * IWVConnectEndpoint: establishes and ends connections (IBA 1 §12, RDMA IP CM service). Active side: bindAddress,
+ * resolveRoute, connect, then accept or reject the reply. Passive side: bindAddress, listen, getRequest into another
+ * endpoint, then accept or reject there. A call in the wrong state ends in INVALID_DEVICE_STATE, and a second connect,
+ * accept or disconnect while one waits in DEVICE_BUSY.
+ */
+export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoint {
+  private local: SocketAddress | undefined;
+  private listening = false;
+  /** The connection's queue pair, held until the endpoint ends. */
+  private qp: WVConnectQueuePair | undefined;
+  private readonly candidates = new Set<Candidate>();
+  private outstanding: Overlapped<void> | undefined;
+
+  /** @internal */
+  constructor(
+    private readonly provider: WVProvider,
+    id: bigint,
+  ) {
+    super('connect endpoint', provider.file, IoctlCode.EP_CANCEL, id);
+    provider.hold();
+  }
+
+  /**
+   * Gives the endpoint its address (EP_BIND): an address of a device, or the wildcard for listening on all. Port 0 asks
+   * for a free port; {@link query} tells it.
+   *
+   * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
+   */
+  bindAddress(address: SocketAddress): void {
+    this.check();
+    const given = socketAddress(address);
+    const device = isWildcard(given) ? {} : this.provider.translateAddress(given);
+    const input = WvIoEpBind.encode({
+      id: this.id,
+      address: { sockAddr: encodeSockaddr(given) },
+      device,
+    });
+    const output = this.file.call(IoctlCode.EP_BIND, input, WvIoEpBind.size);
+    this.local = guarded('EP_BIND', () => decodeSockaddr(WvIoEpBind.decode(output).address.sockAddr));
+  }
+
+  /**
+   * Finds the path to a peer (IBAT) and sets it (EP_MODIFY).
+   *
+   * @throws WvError INVALID_DEVICE_STATE: not bound; HOST_UNREACHABLE, NETWORK_UNREACHABLE, NOT_FOUND
+   */
+  resolveRoute(peer: SocketAddress): void {
+    this.check();
+    if (this.local === undefined) {
+      throw new WvError(
+        Status.INVALID_DEVICE_STATE,
+        'The endpoint has no address yet: call bindAddress() before resolveRoute().',
+      );
+    }
+    const path = this.provider.queryPath(this.local, socketAddress(peer));
+    const input = new Uint8Array(WvIoId.size + path.length);
+    WvIoId.encode({ id: this.id, data: EpOption.ROUTE }, input);
+    input.set(path, WvIoId.size);
+    this.file.call(IoctlCode.EP_MODIFY, input);
+  }
+
+  /**
+   * Takes requests for this address from now on (EP_LISTEN). `backlog` requests are kept while no getRequest waits, 0
+   * means as many as come; more are refused.
+   *
+   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
+   */
+  listen(backlog: number): void {
+    this.check();
+    const checked = BigInt(checkedSmall('The backlog', backlog, 0xffff_ffff));
+    this.file.call(IoctlCode.EP_LISTEN, WvIoEpListen.encode({ id: this.id, backlog: checked }));
+    this.listening = true;
+  }
+
+  /** Refuses the peer's request, or its reply, with at most 148 bytes for it (EP_REJECT). */
+  reject(privateData?: Uint8Array): void {
+    this.check();
+    const data = checkedData(privateData, Capacity.REJ_DATA);
+    const input = new Uint8Array(WvIoId.size + data.length);
+    WvIoId.encode({ id: this.id }, input);
+    input.set(data, WvIoId.size);
+    this.file.call(IoctlCode.EP_REJECT, input);
+  }
+
+  /**
+   * Waits for a connection request on this listener and puts it into `endpoint`, a fresh one of the same provider
+   * (EP_GET_REQUEST); its query() tells who asks and with which data.
+   *
+   * Ends in SUCCESS; CANCELLED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh.
+   */
+  getRequest(endpoint: IWVConnectEndpoint): Overlapped<void> {
+    this.check();
+    if (!(endpoint instanceof WVConnectEndpoint) || endpoint.provider !== this.provider) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'getRequest() takes an endpoint of the provider that the listener is of.',
+      );
+    }
+    endpoint.check();
+    const input = WvIoEpGetRequest.encode({ id: this.id, epId: endpoint.id });
+    return this.file.overlapped<void>(IoctlCode.EP_GET_REQUEST, input, 0, () => undefined);
+  }
+
+  /**
+   * Asks a peer for a connection (EP_CONNECT). When it ends, the peer has replied: look at query().privateData, then
+   * accept() or reject().
+   *
+   * Ends in SUCCESS; CONNECTION_REFUSED: the peer's private data can be queried; TIMEOUT: no answer, connect() may be
+   * called again; HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELLED.
+   *
+   * @throws WvError INVALID_BUFFER_SIZE: more than 56 bytes of private data; INVALID_PARAMETER
+   */
+  connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void> {
+    this.check();
+    const mine = this.checkedQp(qp);
+    const input = WvIoEpConnect.encode({
+      id: this.id,
+      qpId: mine.id,
+      peerAddress: { sockAddr: encodeSockaddr(socketAddress(peer)) },
+      param: this.parameters(mine, param),
+    });
+    return this.withQp(mine, (succeeded, failed) =>
+      this.file.overlapped<void>(IoctlCode.EP_CONNECT, input, 0, succeeded, failed),
+    );
+  }
+
+  /**
+   * Accepts (EP_ACCEPT): passive, the request, and ends when the peer is ready; active, the reply to connect(), and
+   * `qp` may be null then. The queue pair is in RTS when it ends.
+   *
+   * Ends in SUCCESS; CONNECTION_REFUSED: the active side has rejected; IO_TIMEOUT: it does not answer; CONNECTION_ABORTED;
+   * CANCELLED.
+   *
+   * @throws WvError INVALID_BUFFER_SIZE: more than 56 bytes of private data; INVALID_PARAMETER: there is no queue pair
+   */
+  accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void> {
+    this.check();
+    this.outstanding?.settle();
+    const mine = qp === null ? this.qp : this.checkedQp(qp);
+    if (mine === undefined) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'accept() needs a queue pair: only after connect() does the endpoint have one already.',
+      );
+    }
+    const sink = mine.pd.verbs.ndModifyQp(mine.handle);
+    const input = WvIoEpAccept.encode({
+      id: this.id,
+      qpId: mine.id,
+      param: this.parameters(mine, param),
+    });
+    return this.withQp(mine, (succeeded, failed) =>
+      this.file.overlapped<void>(
+        IoctlCode.EP_ACCEPT,
+        input,
+        sink.size,
+        (output) => {
+          sink.moved(output);
+          succeeded();
+        },
+        failed,
+      ),
+    );
+  }
+
+  /**
+   * Ends the connection (EP_DISCONNECT): the queue pair is in ERROR and everything on it flushed as soon as the call
+   * returns; the request ends when the peer has confirmed.
+   *
+   * Ends in SUCCESS, also when the peer disconnects at the same time; TIMEOUT: the peer did not confirm, and the
+   * connection has ended all the same.
+   *
+   * @throws WvError INVALID_DEVICE_STATE: there was no connection
+   */
+  disconnect(): Overlapped<void> {
+    this.check();
+    this.outstanding?.settle();
+    // The kernel remembers the queue pair too, and what a Connect or Accept that is not through yet has named.
+    const mine = this.qp ?? [...this.candidates][0]?.qp;
+    if (mine === undefined) {
+      throw new WvError(
+        Status.INVALID_DEVICE_STATE,
+        'The endpoint never had a connection, so there is none to end.',
+      );
+    }
+    const sink = mine.pd.verbs.ndModifyQp(mine.handle);
+    const input = WvIoEpDisconnect.encode({ id: this.id, qpId: mine.id });
+    return this.file.overlapped<void>(IoctlCode.EP_DISCONNECT, input, sink.size, (output) =>
+      sink.moved(output),
+    );
+  }
+
+  /**
+   * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). Never ends in SUCCESS: CONNECTION_DISCONNECTED when
+   * either side has disconnected, TIMEOUT when the own disconnect() was not confirmed, CONNECTION_ABORTED when the
+   * connection was lost, CANCELLED.
+   */
+  notifyDisconnect(): Overlapped<void> {
+    this.check();
+    const input = WvIoObject.encode({ id: this.id });
+    return this.file.overlapped<void>(IoctlCode.EP_DISCONNECT_NOTIFY, input, 0, () => undefined);
+  }
+
+  /** Addresses, device, what the peer sent last, and the read depths in this side's view (EP_QUERY). */
+  query(): WvConnectAttributes {
+    this.check();
+    const output = this.file.callId(IoctlCode.EP_QUERY, this.id, WvIoEpAttributes.size);
+    return guarded('EP_QUERY', () => {
+      const { localAddress, peerAddress, device, param } = WvIoEpAttributes.decode(output);
+      const { connect, backlog } = param;
+      const listener = this.listening;
+      return {
+        localAddress: addressOrAny(localAddress.sockAddr),
+        peerAddress: familyOf(peerAddress.sockAddr) === 0 ? undefined : decodeSockaddr(peerAddress.sockAddr),
+        device,
+        privateData: listener ? NO_BYTES : connect.data.slice(0, connect.dataLength),
+        responderResources: listener ? 0 : Number(connect.responderResources),
+        initiatorDepth: listener ? 0 : Number(connect.initiatorDepth),
+        retryCount: connect.retryCount,
+        rnrRetryCount: connect.rnrRetryCount,
+        backlog: listener ? Number(backlog) : 0,
+      };
+    });
+  }
+
+  protected override destroy(): void {
+    this.file.destroy(IoctlCode.EP_DESTROY, this.id);
+    for (const candidate of [...this.candidates]) this.drop(candidate);
+    this.qp?.letGo();
+    this.qp = undefined;
+    this.provider.letGo();
+  }
+
+  /** Sends a Connect or Accept that names a queue pair: it becomes the endpoint's own only if that succeeds. */
+  private withQp(
+    qp: WVConnectQueuePair,
+    start: (succeeded: () => void, failed: () => void) => Overlapped<void>,
+  ): Overlapped<void> {
+    const candidate: Candidate = { qp, held: true };
+    qp.hold();
+    this.candidates.add(candidate);
+    try {
+      const request = start(
+        () => this.adopt(candidate),
+        () => this.drop(candidate),
+      );
+      this.outstanding = request;
+      return request;
+    } catch (error) {
+      this.drop(candidate);
+      throw error;
+    }
+  }
+
+  private adopt(candidate: Candidate): void {
+    if (!candidate.held) return;
+    candidate.held = false;
+    this.candidates.delete(candidate);
+    const before = this.qp;
+    this.qp = candidate.qp;
+    before?.letGo();
+  }
+
+  private drop(candidate: Candidate): void {
+    if (!candidate.held) return;
+    candidate.held = false;
+    this.candidates.delete(candidate);
+    candidate.qp.letGo();
+  }
+
+  private checkedQp(qp: IWVConnectQueuePair): WVConnectQueuePair {
+    if (!(qp instanceof WVConnectQueuePair) || qp.file !== this.file) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'The endpoint takes a queue pair of the provider that it is of.',
+      );
+    }
+    qp.check();
+    return qp;
+  }
+
+  private parameters(qp: WVConnectQueuePair, param: WvConnectParam): Input<typeof WvIoConnectParam> {
+    const data = checkedData(param.privateData, Capacity.CONNECT_DATA);
+    const depth = (what: string, value: number) => BigInt(checkedSmall(what, value, 0xffff_ffff));
+    return {
+      responderResources: depth('responderResources', param.responderResources ?? qp.responderResources),
+      initiatorDepth: depth('initiatorDepth', param.initiatorDepth ?? qp.initiatorDepth),
+      retryCount: checkedSmall('retryCount', param.retryCount ?? DEFAULT_RETRY_COUNT, 7),
+      rnrRetryCount: checkedSmall(
+        'rnrRetryCount',
+        param.rnrRetryCount ?? DEFAULT_RNR_RETRY_COUNT,
+        RNR_FOR_EVER,
+      ),
+      dataLength: data.length,
+      data,
+    };
+  }
+}
+
+function familyOf(sockaddr: Uint8Array): number {
+  return sockaddr[0]! | (sockaddr[1]! << 8);
+}
+
+function addressOrAny(sockaddr: Uint8Array): SocketAddress {
+  return familyOf(sockaddr) === 0 ? { family: 4, address: '0.0.0.0', port: 0 } : decodeSockaddr(sockaddr);
+}

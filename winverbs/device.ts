@@ -1,0 +1,172 @@
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import {
+  WvGidList,
+  WvIoDeviceAttributes,
+  WvIoDeviceOpen,
+  WvIoDevicePortQuery,
+  WvIoId,
+  WvIoPortAttributes,
+  WvPkeyList,
+} from '../kernel-bridge/ioctl/structs.js';
+import type { UserVerbs, UvpHandle } from '../kernel-bridge/user-verbs.js';
+import { WVCompletionQueue } from './completion-queue.js';
+import type {
+  IWVCompletionQueue,
+  IWVDevice,
+  IWVProtectionDomain,
+  WvDeviceAttributes,
+  WvPortAttributes,
+} from './interfaces.js';
+import { WvOverlapped } from './object.js';
+import { WVProtectionDomain } from './protection-domain.js';
+import type { WVProvider } from './provider.js';
+import { Status, WvError } from './status.js';
+
+/** The bit of a P_Key that tells full from limited membership (IBA 1 §10.9.1.1). */
+const PKEY_BASE = 0x7fff;
+
+/** IWVDevice: an open HCA. */
+export class WVDevice extends WvOverlapped implements IWVDevice {
+  private constructor(
+    private readonly provider: WVProvider,
+    id: bigint,
+    readonly guid: bigint,
+    /** @internal */
+    readonly verbs: UserVerbs,
+    /** @internal */
+    readonly ca: UvpHandle,
+  ) {
+    super('device', provider.file, IoctlCode.DEVICE_CANCEL, id);
+    provider.hold();
+  }
+
+  /** @internal */
+  static open(provider: WVProvider, guid: bigint, verbs: UserVerbs): WVDevice {
+    const { file } = provider;
+    let ca: UvpHandle = null;
+    const { id } = file.verb(IoctlCode.DEVICE_OPEN, WvIoDeviceOpen, WvIoId, {
+      pre: (umv) => {
+        ca = verbs.preOpenCa?.(guid, umv) ?? null;
+        return { guid };
+      },
+      post: (status, umv) => verbs.postOpenCa?.(guid, status, ca, umv),
+      undo: (reply) => WVDevice.close(provider, verbs, reply.id, ca),
+    });
+    return new WVDevice(provider, id, guid, verbs, ca);
+  }
+
+  private static close(provider: WVProvider, verbs: UserVerbs, id: bigint, ca: UvpHandle): void {
+    verbs.preCloseCa?.(ca);
+    provider.file.destroy(IoctlCode.DEVICE_CLOSE, id, (status) => verbs.postCloseCa?.(ca, status));
+  }
+
+  /** Attributes and limits (DEVICE_QUERY). */
+  query(): WvDeviceAttributes {
+    this.check();
+    const output = this.file.callId(IoctlCode.DEVICE_QUERY, this.id, WvIoDeviceAttributes.size);
+    return WvIoDeviceAttributes.decode(output);
+  }
+
+  /**
+   * Attributes of a port (DEVICE_PORT_QUERY).
+   *
+   * @param port - from 1
+   * @throws WvError INVALID_PARAMETER, INVALID_PORT_HANDLE: there is no such port.
+   */
+  queryPort(port: number): WvPortAttributes {
+    const input = this.portQuery(port);
+    const output = this.file.call(IoctlCode.DEVICE_PORT_QUERY, input, WvIoPortAttributes.size);
+    const { portCabilityFlags, ...attributes } = WvIoPortAttributes.decode(output);
+    return { portCapabilityFlags: portCabilityFlags, ...attributes };
+  }
+
+  /** One entry of the port's GID table. @throws WvError INVALID_PARAMETER_2: there is no such entry. */
+  queryGid(port: number, index: number): Uint8Array {
+    return this.entry('GID', port, this.gids(port), index);
+  }
+
+  /** Where the GID stands in the port's table. @throws WvError INVALID_ADDRESS: nowhere. */
+  findGid(port: number, gid: Uint8Array): number {
+    const index = this.gids(port).findIndex((entry) => Buffer.compare(entry, gid) === 0);
+    if (index < 0) this.absent(`the GID ${Buffer.from(gid).toString('hex')}`, port);
+    return index;
+  }
+
+  /** One entry of the port's P_Key table. @throws WvError INVALID_PARAMETER_2: there is no such entry. */
+  queryPkey(port: number, index: number): number {
+    return this.entry('P_Key', port, this.pkeys(port), index);
+  }
+
+  /**
+   * Where a P_Key of the same partition stands in the port's table; one with the same membership is preferred.
+   *
+   * @throws WvError INVALID_ADDRESS: nowhere.
+   */
+  findPkey(port: number, pkey: number): number {
+    const table = this.pkeys(port);
+    const exact = table.indexOf(pkey);
+    if (exact >= 0) return exact;
+    const index = table.findIndex((entry) => (entry & PKEY_BASE) === (pkey & PKEY_BASE));
+    if (index < 0) this.absent(`the P_Key 0x${pkey.toString(16)}`, port);
+    return index;
+  }
+
+  /** A completion queue of at least `entries` entries (CQ_CREATE). @throws WvError INVALID_PARAMETER */
+  createCompletionQueue(entries: number): IWVCompletionQueue {
+    this.check();
+    return WVCompletionQueue.create(this, entries);
+  }
+
+  /** A protection domain (PD_ALLOCATE). */
+  allocateProtectionDomain(): IWVProtectionDomain {
+    this.check();
+    return WVProtectionDomain.allocate(this);
+  }
+
+  protected override destroy(): void {
+    WVDevice.close(this.provider, this.verbs, this.id, this.ca);
+    this.provider.letGo();
+  }
+
+  private gids(port: number): Uint8Array[] {
+    const { gidTableLength } = this.queryPort(port);
+    return WvGidList.decode(this.table(IoctlCode.DEVICE_GID_QUERY, port, gidTableLength, 16));
+  }
+
+  private pkeys(port: number): number[] {
+    const { pkeyTableLength } = this.queryPort(port);
+    return WvPkeyList.decode(this.table(IoctlCode.DEVICE_PKEY_QUERY, port, pkeyTableLength, 2));
+  }
+
+  /** The whole table, also when it grows between the questions. */
+  private table(code: number, port: number, length: number, size: number): Uint8Array {
+    for (let room = length + 4; ; room *= 2) {
+      try {
+        return this.file.call(code, this.portQuery(port), room * size);
+      } catch (error) {
+        if (!(error instanceof WvError && error.status === Status.MORE_ENTRIES && room < 0xffff)) throw error;
+      }
+    }
+  }
+
+  private portQuery(port: number): Uint8Array {
+    this.check();
+    if (!(Number.isInteger(port) && port >= 1 && port <= 255)) {
+      throw new WvError(Status.INVALID_PARAMETER, `The port number is ${port}; ports count from 1.`);
+    }
+    return WvIoDevicePortQuery.encode({ id: this.id, portNumber: port });
+  }
+
+  private entry<T>(what: string, port: number, table: readonly T[], index: number): T {
+    const found = table[index];
+    if (found !== undefined) return found;
+    throw new WvError(
+      Status.INVALID_PARAMETER_2,
+      `Port ${port} has ${table.length} ${what} entries; there is none of index ${index}.`,
+    );
+  }
+
+  private absent(what: string, port: number): never {
+    throw new WvError(Status.INVALID_ADDRESS, `Port ${port} does not have ${what}.`);
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * WinVerbs: the verbs interface below NetworkDirect. Start with {@link openProvider}.
+ *
+ * @packageDocumentation
+ */
+export * from '../kernel-bridge/ioctl/constants.js';
+export { parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+export type { KernelOptionsInput } from '../kernel-bridge/options.js';
+export { Overlapped } from '../kernel-bridge/overlapped.js';
+export { WVCompletionQueue } from './completion-queue.js';
+export { WVConnectEndpoint } from './connect-endpoint.js';
+export { WVDevice } from './device.js';
+export * from './interfaces.js';
+export { MemoryRegion } from './memory-region.js';
+export { WVMemoryWindow } from './memory-window.js';
+export { WvObject, WvOverlapped } from './object.js';
+export { WVProtectionDomain } from './protection-domain.js';
+export { openProvider, type ProviderDoors, WVProvider } from './provider.js';
+export { WVConnectQueuePair } from './queue-pair.js';
+export { RemoteMemory } from './remote-memory.js';
+export {
+  Status,
+  StatusError,
+  type StatusName,
+  statusHex,
+  statusName,
+  statusText,
+  WvError,
+} from './status.js';

@@ -1,0 +1,139 @@
+import type { DeviceFile } from '../kernel-bridge/device-file.js';
+import { ioctlName } from '../kernel-bridge/ioctl/codes.js';
+import type { Fields, FieldsInput, FieldsValue, Struct } from '../kernel-bridge/ioctl/layout.js';
+import { WvIoObject } from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { UmvBuffer } from '../kernel-bridge/user-verbs.js';
+import { Status, StatusError, toWvError } from './status.js';
+
+/** Where VerbInfo lies in a WV_IO_ID, with which every structure that takes provider data begins. */
+const VERB_INFO = 8;
+
+/** The UVP's part in an IOCTL that carries provider data. */
+export interface VerbHooks<I extends Fields, O extends Fields> {
+  /** Step 1: the pre hook; answers the IOCTL's values. What it throws ends the verb: no IOCTL, no post hook. */
+  pre(umv: UmvBuffer): FieldsInput<I>;
+  /** Step 5: the post hook, with the IOCTL's status. `reply` is undefined when the IOCTL failed. */
+  post(status: number, umv: UmvBuffer, reply: FieldsValue<O> | undefined): void;
+  /** Takes the verb back: the IOCTL succeeded, and then the post hook threw. */
+  undo?(reply: FieldsValue<O>): void;
+}
+
+function statusOf(error: unknown): number {
+  return error instanceof StatusError ? error.status : Status.UNSUCCESSFUL;
+}
+
+/** A device file as the objects of one provider use it: IOCTLs in, WvErrors out. */
+export class KernelFile {
+  /** Objects whose destruction the kernel put off (DEVICE_BUSY); asked for again with every later one. */
+  private leftover: { code: number; id: bigint }[] = [];
+
+  constructor(private readonly file: DeviceFile) {}
+
+  /** A blocking IOCTL. Nothing is held while it waits: others, and cancelling, get through. */
+  call(code: number, input: Uint8Array | null, outputLength = 0): Uint8Array {
+    try {
+      return this.file.ioctl(code, input, outputLength);
+    } catch (error) {
+      throw toWvError(error, ioctlName(code));
+    }
+  }
+
+  /** A blocking IOCTL with nothing but the object's id. */
+  callId(code: number, id: bigint, outputLength = 0): Uint8Array {
+    return this.call(code, WvIoObject.encode({ id }), outputLength);
+  }
+
+  overlapped<T>(
+    code: number,
+    input: Uint8Array | null,
+    outputLength: number,
+    decode: (output: Uint8Array) => T,
+    onFailure?: (error: StatusError) => void,
+  ): Overlapped<T> {
+    const name = ioctlName(code);
+    try {
+      return this.file.ioctlOverlapped(code, input, outputLength, decode).map(
+        (value) => value,
+        (error) => {
+          onFailure?.(error);
+          return toWvError(error, name);
+        },
+      );
+    } catch (error) {
+      throw toWvError(error, name);
+    }
+  }
+
+  /**
+   * A verb with provider data, in WinVerbs' five steps: pre hook, structure with the provider's bytes behind it, one
+   * IOCTL, status and provider's answer, post hook. Whether the IOCTL failed and what the driver said in VerbInfo are
+   * two things: a failed IOCTL copies nothing back, so the post hook then sees no answer at all.
+   */
+  verb<I extends Fields, O extends Fields>(
+    code: number,
+    input: Struct<I>,
+    output: Struct<O>,
+    hooks: VerbHooks<I, O>,
+  ): FieldsValue<O> {
+    const name = ioctlName(code);
+    const umv = new UmvBuffer();
+    let values: FieldsInput<I>;
+    try {
+      values = hooks.pre(umv);
+    } catch (error) {
+      throw toWvError(error, name);
+    }
+    let reply: FieldsValue<O>;
+    try {
+      const request = new Uint8Array(input.size + umv.input.length);
+      input.encode(values, request);
+      new DataView(request.buffer).setUint32(VERB_INFO, umv.command, true);
+      request.set(umv.input, input.size);
+      const answer = this.file.ioctl(code, request, output.size + umv.outputSize);
+      reply = output.decode(answer);
+      umv.status = new DataView(answer.buffer, answer.byteOffset).getUint32(VERB_INFO, true);
+      umv.output = answer.subarray(output.size);
+    } catch (error) {
+      try {
+        hooks.post(statusOf(error), umv, undefined);
+      } catch {
+        // What went wrong first is what the caller needs to know.
+      }
+      throw toWvError(error, name);
+    }
+    try {
+      hooks.post(Status.SUCCESS, umv, reply);
+    } catch (error) {
+      hooks.undo?.(reply);
+      throw toWvError(error, `${name}, the provider's part`);
+    }
+    return reply;
+  }
+
+  /** Destroys a kernel object; never fails. The post hook hears the status. */
+  destroy(code: number, id: bigint, post?: (status: number) => void): void {
+    const status = this.tryDestroy(code, id);
+    if (status === Status.DEVICE_BUSY) this.leftover.push({ code, id });
+    else if (this.leftover.length > 0) {
+      this.leftover = this.leftover.filter(
+        (object) => this.tryDestroy(object.code, object.id) === Status.DEVICE_BUSY,
+      );
+    }
+    post?.(status);
+  }
+
+  /** Closes the file; the kernel frees what is left. */
+  close(): void {
+    this.file.close();
+  }
+
+  private tryDestroy(code: number, id: bigint): number {
+    try {
+      this.file.ioctl(code, WvIoObject.encode({ id }), 0);
+      return Status.SUCCESS;
+    } catch (error) {
+      return statusOf(error);
+    }
+  }
+}

@@ -1,0 +1,238 @@
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
+import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import type { UserVerbs, UvpHandle, UvpPin } from '../kernel-bridge/user-verbs.js';
+import type { WVDevice } from './device.js';
+import type {
+  IWVConnectQueuePair,
+  IWVMemoryWindow,
+  IWVProtectionDomain,
+  WvMemoryRegion,
+  WvQpCreate,
+} from './interfaces.js';
+import { MemoryRegion, registrableBytes } from './memory-region.js';
+import { WVMemoryWindow } from './memory-window.js';
+import { WvOverlapped } from './object.js';
+import { WVConnectQueuePair } from './queue-pair.js';
+import { guarded, Status, WvError } from './status.js';
+
+/** REMOTE_WRITE contains LOCAL_WRITE; this is its own bit. */
+const REMOTE_WRITE_BIT = WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE;
+const REMOTE_RIGHTS = WvAccess.REMOTE_READ | REMOTE_WRITE_BIT | WvAccess.REMOTE_ATOMIC;
+const ALL_RIGHTS = REMOTE_RIGHTS | WvAccess.LOCAL_WRITE | WvAccess.MW_BIND | WvAccess.NON_CACHABLE;
+
+interface Registration {
+  readonly bytes: Uint8Array;
+  readonly pin: UvpPin;
+  readonly access: number;
+  readonly input: Uint8Array;
+}
+
+/** IWVProtectionDomain: memory and queue pairs that may be used together. */
+export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDomain {
+  /** @internal */
+  readonly verbs: UserVerbs;
+  private readonly regions = new Set<MemoryRegion>();
+  /** Overlapped requests whose outcome has not come through yet; their pins and regions depend on it. */
+  private readonly pending = new Set<Overlapped<unknown>>();
+
+  private constructor(
+    /** @internal */
+    readonly device: WVDevice,
+    id: bigint,
+    /** @internal */
+    readonly handle: UvpHandle,
+  ) {
+    super('protection domain', device.file, IoctlCode.PD_CANCEL, id);
+    this.verbs = device.verbs;
+    device.hold();
+  }
+
+  /** @internal */
+  static allocate(device: WVDevice): WVProtectionDomain {
+    const { file, verbs } = device;
+    let handle: UvpHandle = null;
+    const reply = file.verb(IoctlCode.PD_ALLOCATE, WvIoId, WvIoId, {
+      pre: (umv) => {
+        handle = verbs.preAllocatePd?.(device.ca, umv) ?? null;
+        return { id: device.id };
+      },
+      post: (status, umv) => verbs.postAllocatePd?.(device.ca, status, handle, umv),
+      undo: (answer) => WVProtectionDomain.end(device, answer.id, handle),
+    });
+    return new WVProtectionDomain(device, reply.id, handle);
+  }
+
+  private static end(device: WVDevice, id: bigint, handle: UvpHandle): void {
+    const { file, verbs } = device;
+    verbs.preDeallocatePd?.(handle);
+    file.destroy(IoctlCode.PD_DEALLOCATE, id, (status) => verbs.postDeallocatePd?.(handle, status));
+  }
+
+  /**
+   * Registers memory (MEMORY_REGISTER): the device may use it until it is deregistered, and it stays in place and alive
+   * until then. `access` is an OR of WV_ACCESS_*; 0 lets only this side read it.
+   *
+   * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown;
+   * INSUFFICIENT_RESOURCES
+   */
+  registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion {
+    const registration = this.prepare(buffer, access);
+    try {
+      const output = this.file.call(IoctlCode.MEMORY_REGISTER, registration.input, WvIoMemoryKeys.size);
+      return this.registered(registration, output);
+    } catch (error) {
+      this.verbs.unpinMemory(registration.pin);
+      throw error;
+    }
+  }
+
+  /** As {@link registerMemory}, overlapped; bad arguments throw at once. */
+  registerMemoryOverlapped(
+    buffer: ArrayBufferLike | ArrayBufferView,
+    access: number,
+  ): Overlapped<WvMemoryRegion> {
+    const registration = this.prepare(buffer, access);
+    let unpinned = false;
+    const unpin = () => {
+      if (!unpinned) this.verbs.unpinMemory(registration.pin);
+      unpinned = true;
+    };
+    try {
+      return this.track(
+        this.file.overlapped<WvMemoryRegion>(
+          IoctlCode.MEMORY_REGISTER,
+          registration.input,
+          WvIoMemoryKeys.size,
+          (output) => this.registered(registration, output),
+          unpin,
+        ),
+      );
+    } catch (error) {
+      unpin();
+      throw error;
+    }
+  }
+
+  /**
+   * Ends a registration (MEMORY_DEREGISTER). Requests that still use it fail.
+   *
+   * @throws WvError DEVICE_BUSY: memory windows are bound to it, and it stays registered; INVALID_PARAMETER: it is not
+   * registered here.
+   */
+  deregisterMemory(region: WvMemoryRegion): void {
+    const mine = this.mine(region);
+    this.file.call(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(mine));
+    this.deregistered(mine);
+  }
+
+  /** As {@link deregisterMemory}, overlapped. */
+  deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void> {
+    const mine = this.mine(region);
+    return this.track(
+      this.file.overlapped<void>(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(mine), 0, () =>
+        this.deregistered(mine),
+      ),
+    );
+  }
+
+  /** A memory window (MW_ALLOCATE), not bound yet. */
+  allocateMemoryWindow(): IWVMemoryWindow {
+    this.check();
+    return WVMemoryWindow.allocate(this);
+  }
+
+  /**
+   * A reliable connected queue pair in RESET (QP_CREATE).
+   *
+   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this device.
+   */
+  createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair {
+    this.check();
+    return WVConnectQueuePair.create(this, create);
+  }
+
+  protected override destroy(): void {
+    for (const request of [...this.pending]) {
+      try {
+        request.getResult({ wait: true });
+      } catch {
+        // It failed, and has let go of what it held.
+      }
+    }
+    for (const region of [...this.regions]) {
+      try {
+        this.file.call(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(region));
+      } catch {
+        // The kernel does it when the file closes; without the pin the HCA does not use the memory from now on.
+      }
+      this.deregistered(region);
+    }
+    WVProtectionDomain.end(this.device, this.id, this.handle);
+    this.device.letGo();
+  }
+
+  private prepare(buffer: ArrayBufferLike | ArrayBufferView, access: number): Registration {
+    this.check();
+    if (!Number.isInteger(access) || (access & ~ALL_RIGHTS) !== 0) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `The access rights are ${access}; they take an OR of WvAccess values.`,
+      );
+    }
+    const bytes = registrableBytes(buffer);
+    const pin = guarded('RegisterMemory', () => this.verbs.pinMemory(bytes));
+    try {
+      const input = WvIoMemoryRegister.encode({
+        id: this.id,
+        address: BigInt(pin.address),
+        bufferLength: BigInt(bytes.byteLength),
+        accessFlags: access >>> 0,
+      });
+      return { bytes, pin, access, input };
+    } catch (error) {
+      this.verbs.unpinMemory(pin);
+      throw error;
+    }
+  }
+
+  private registered({ bytes, pin, access }: Registration, output: Uint8Array): MemoryRegion {
+    const { lkey, rkey } = guarded('RegisterMemory', () => WvIoMemoryKeys.decode(output));
+    const region = new MemoryRegion(lkey, (access & REMOTE_RIGHTS) !== 0 ? rkey : 0, bytes, pin);
+    this.regions.add(region);
+    return region;
+  }
+
+  private deregistered(region: MemoryRegion): void {
+    if (this.regions.delete(region)) this.verbs.unpinMemory(region.pin);
+  }
+
+  private mine(region: WvMemoryRegion): MemoryRegion {
+    this.check();
+    if (region instanceof MemoryRegion && this.regions.has(region)) return region;
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      'The region is not registered in this protection domain, or not any more.',
+    );
+  }
+
+  private deregisterInput(region: MemoryRegion): Uint8Array {
+    return WvIoId.encode({ id: this.id, data: region.lkey });
+  }
+
+  private track<T>(request: Overlapped<T>): Overlapped<T> {
+    const tracked = request.map(
+      (value) => {
+        this.pending.delete(tracked);
+        return value;
+      },
+      (error) => {
+        this.pending.delete(tracked);
+        return error;
+      },
+    );
+    this.pending.add(tracked);
+    return tracked;
+  }
+}

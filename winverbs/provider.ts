@@ -1,0 +1,171 @@
+import type { DeviceFile } from '../kernel-bridge/device-file.js';
+import { IbatCode, IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { EpType, IBAT_VERSION } from '../kernel-bridge/ioctl/constants.js';
+import { encodeSockaddr, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+import {
+  IbatIpToPortIn,
+  IbatPathIn,
+  IbatPortRecord,
+  IbPathRecord,
+  WvGuidEntries,
+  WvIoEpCreate,
+  WvIoGuid,
+  WvIoGuidList,
+  WvIoObject,
+} from '../kernel-bridge/ioctl/structs.js';
+import type { KernelOptionsInput } from '../kernel-bridge/options.js';
+import { openDeviceFile } from '../kernel-bridge/index.js';
+import type { UserVerbs } from '../kernel-bridge/user-verbs.js';
+import { loadUserVerbs } from '../kernel-bridge/uvp/index.js';
+import { WVConnectEndpoint } from './connect-endpoint.js';
+import { WVDevice } from './device.js';
+import type {
+  IWVConnectEndpoint,
+  IWVDevice,
+  IWVProvider,
+  SocketAddress,
+  WvDeviceAddress,
+  WvDeviceAttributes,
+} from './interfaces.js';
+import { KernelFile } from './kernel-file.js';
+import { WvObject } from './object.js';
+import { guarded, Status, WvError } from './status.js';
+
+/** The two doors that a provider goes through. */
+export interface ProviderDoors {
+  openFile(name: string): DeviceFile;
+  loadUserVerbs(library: string): UserVerbs;
+}
+
+const WINVERBS = '\\\\.\\WinVerbs';
+const IBAT = '\\\\.\\ibat';
+
+/** Reads an address as people write it. */
+export function socketAddress(address: string | SocketAddress): SocketAddress {
+  try {
+    if (typeof address === 'string') return parseSocketAddress(address);
+    encodeSockaddr(address);
+    return address;
+  } catch (error) {
+    throw new WvError(
+      Status.INVALID_ADDRESS,
+      `${typeof address === 'string' ? `'${address}'` : JSON.stringify(address)} is no IP address; ` +
+        `'192.0.2.1', '2001:db8::1', or with a port '192.0.2.1:4000', '[2001:db8::1]:4000' would be.`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * IWVProvider: the entry to the devices of this host. Each has a file of its own on `\\.\WinVerbs`; what it and its
+ * objects leave behind goes with the file.
+ */
+export class WVProvider extends WvObject implements IWVProvider {
+  /** @internal */
+  readonly file: KernelFile;
+  private ibat: KernelFile | undefined;
+
+  constructor(private readonly doors: ProviderDoors) {
+    super('provider');
+    this.file = guarded(WINVERBS, () => new KernelFile(doors.openFile(WINVERBS)));
+  }
+
+  /** CA GUIDs of all devices (GUID_QUERY). */
+  queryDeviceList(): bigint[] {
+    this.check();
+    for (let room = 32; ; ) {
+      const output = this.file.call(IoctlCode.GUID_QUERY, null, WvIoGuidList.size + (room - 1) * 8);
+      const count = Number(WvIoObject.decode(output).id);
+      const guids = WvGuidEntries.decode(output.subarray(8)).slice(0, count);
+      if (guids.length >= count || room > 0xffff) return guids;
+      room = count + 8;
+    }
+  }
+
+  /**
+   * Attributes of a device; opens it for the time of the question.
+   *
+   * @throws WvError NO_SUCH_DEVICE
+   */
+  queryDevice(guid: bigint): WvDeviceAttributes {
+    const device = this.openDevice(guid);
+    try {
+      return device.query();
+    } finally {
+      device.release();
+    }
+  }
+
+  /**
+   * Which device and port a local address belongs to (IBAT).
+   *
+   * @throws WvError INVALID_ADDRESS: no IP address; NOT_FOUND: not an address of a device of this host.
+   */
+  translateAddress(address: string | SocketAddress): WvDeviceAddress {
+    this.check();
+    const input = IbatIpToPortIn.encode({
+      version: IBAT_VERSION,
+      address: encodeSockaddr(socketAddress(address)),
+    });
+    const output = this.openIbat().call(IbatCode.IP_TO_PORT, input, IbatPortRecord.size);
+    const record = IbatPortRecord.decode(output);
+    return { deviceGuid: record.caGuid, pkey: record.pKey, portNumber: record.portNum };
+  }
+
+  /**
+   * Opens a device and finds its user-mode verbs provider.
+   *
+   * @throws WvError NO_SUCH_DEVICE; NOT_SUPPORTED: no provider for it, or an incomplete one.
+   */
+  openDevice(guid: bigint): IWVDevice {
+    this.check();
+    const name = this.file.call(IoctlCode.LIBRARY_QUERY, WvIoGuid.encode({ guid }), 32);
+    const end = name.indexOf(0);
+    const library = Buffer.from(end < 0 ? name : name.subarray(0, end)).toString('latin1');
+    const verbs = guarded('OpenDevice', () => this.doors.loadUserVerbs(library));
+    return WVDevice.open(this, guid, verbs);
+  }
+
+  /** A new connect endpoint in the state Idle (EP_CREATE). */
+  createConnectEndpoint(): IWVConnectEndpoint {
+    this.check();
+    const input = WvIoEpCreate.encode({ epType: BigInt(EpType.CONNECT) });
+    const { id } = WvIoObject.decode(this.file.call(IoctlCode.EP_CREATE, input, WvIoObject.size));
+    return new WVConnectEndpoint(this, id);
+  }
+
+  /**
+   * The path between two addresses, as the 64 bytes of `ib_path_rec_t`.
+   *
+   * @internal
+   */
+  queryPath(local: SocketAddress, remote: SocketAddress): Uint8Array {
+    const input = IbatPathIn.encode({
+      version: IBAT_VERSION,
+      localAddress: encodeSockaddr(local),
+      remoteAddress: encodeSockaddr(remote),
+    });
+    return this.openIbat().call(IbatCode.PATH, input, IbPathRecord.size);
+  }
+
+  protected override destroy(): void {
+    this.ibat?.close();
+    this.file.close();
+  }
+
+  private openIbat(): KernelFile {
+    this.ibat ??= guarded(IBAT, () => new KernelFile(this.doors.openFile(IBAT)));
+    return this.ibat;
+  }
+}
+
+/**
+ * Opens WinVerbs. The first open of an isolate starts its kernel; `options` count then.
+ *
+ * @example
+ * using provider = openProvider();
+ * const device = provider.openDevice(provider.translateAddress('127.0.0.1').deviceGuid);
+ */
+export function openProvider(options?: KernelOptionsInput): IWVProvider {
+  return new WVProvider({ openFile: (name) => openDeviceFile(name, options), loadUserVerbs });
+}

@@ -1,0 +1,35 @@
+import type { RemoteMemoryRef } from './interfaces.js';
+import { Status, WvError } from './status.js';
+
+/**
+ * The far side's memory: made once from what the peer sent; read, write and atomic requests add an offset in bytes.
+ *
+ * @example
+ * const remote = new RemoteMemory({ address: message.readBigUInt64BE(0), rkey: message.readUInt32BE(8) });
+ * qp.write(context, [{ region, offset: 0, length: 4096 }], WvSend.SIGNALED, remote, 0);
+ */
+export class RemoteMemory implements RemoteMemoryRef {
+  readonly address: bigint;
+  /** The number on the wire. */
+  readonly rkey: number;
+  /** Low and high 32 bits of the address. */
+  readonly addressLow: number;
+  readonly addressHigh: number;
+
+  /** @throws WvError INVALID_PARAMETER: the address has more than 64 bits, or the key more than 32. */
+  constructor({ address, rkey }: { readonly address: bigint; readonly rkey: number }) {
+    if (typeof address !== 'bigint' || address < 0n || address >> 64n !== 0n) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `The remote address is ${String(address)}; it takes a bigint from 0 to 2^64 - 1.`,
+      );
+    }
+    if (rkey >>> 0 !== rkey) {
+      throw new WvError(Status.INVALID_PARAMETER, `The rkey is ${rkey}; it takes an unsigned 32-bit number.`);
+    }
+    this.address = address;
+    this.rkey = rkey;
+    this.addressLow = Number(address & 0xffff_ffffn);
+    this.addressHigh = Number(address >> 32n);
+  }
+}

@@ -1,0 +1,32 @@
+import { StatusError } from '../kernel-bridge/ioctl/status.js';
+
+export { Status, type StatusName, statusHex, statusName, statusText } from '../kernel-bridge/ioctl/status.js';
+export { StatusError };
+
+/**
+ * What every WinVerbs call throws, and every overlapped one rejects with, when it ends in anything but SUCCESS. The
+ * blocking and the overlapped form of a call report the same status.
+ */
+export class WvError extends StatusError {
+  static {
+    this.prototype.name = 'WvError';
+  }
+}
+
+/** The same failure as WinVerbs tells it; `what` names the call. Other errors stay what they are. */
+export function toWvError(error: StatusError, what?: string): WvError;
+export function toWvError(error: unknown, what?: string): unknown;
+export function toWvError(error: unknown, what?: string): unknown {
+  if (!(error instanceof StatusError) || error instanceof WvError) return error;
+  const message = what === undefined ? error.message : `${what}: ${error.message}`;
+  return new WvError(error.status, message, { cause: error });
+}
+
+/** Runs `body`; its StatusErrors come out as WvErrors. */
+export function guarded<T>(what: string, body: () => T): T {
+  try {
+    return body();
+  } catch (error) {
+    throw toWvError(error, what);
+  }
+}
