@@ -132,7 +132,8 @@ const ibat = {
   PATH: ioctl(0x00222018, s.IbatPathIn, s.IbPathRecord),
 } as const;
 
-type Codes<T extends Readonly<Record<string, IoctlRow>>> = { readonly [K in keyof T]: T[K]['code'] };
+/** The codes of a table of rows, by name. */
+export type Codes<T extends Readonly<Record<string, IoctlRow>>> = { readonly [K in keyof T]: T[K]['code'] };
 
 function codesOf<T extends Readonly<Record<string, IoctlRow>>>(rows: T): Codes<T> {
   return Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row.code])) as Codes<T>;
@@ -148,9 +149,9 @@ export const IoctlCode = codesOf(winVerbs);
 export const IbatCode = codesOf(ibat);
 
 /** The name of a WinVerbs IOCTL in {@link IoctlCode}. */
-export type IoctlName = keyof typeof winVerbs;
+export type IoctlName = keyof typeof IoctlCode;
 /** The name of an IBAT IOCTL in {@link IbatCode}. */
-export type IbatName = keyof typeof ibat;
+export type IbatName = keyof typeof IbatCode;
 
 /** The rows of `\\.\WinVerbs` by name. */
 export const ioctls: Readonly<Record<IoctlName, IoctlRow>> = winVerbs;

@@ -18,6 +18,7 @@ export interface FieldType<V, I = V> {
   read(view: DataView, at: number): V;
   /** Writes all bytes of the field. `path` names it in errors. */
   write(view: DataView, at: number, value: I, path: string): void;
+  /** The value of bytes that are all zero. */
   zero(): V;
 }
 
@@ -145,12 +146,19 @@ function integer64(name: string, littleEndian: boolean): Uint64Type {
   };
 }
 
+/** Unsigned, 8 bits. */
 export const u8 = integer('u8', 1, true);
+/** Unsigned, 16 bits, little-endian. */
 export const u16 = integer('u16', 2, true);
+/** Unsigned, 32 bits, little-endian. */
 export const u32 = integer('u32', 4, true);
+/** Unsigned, 64 bits, little-endian; a bigint. */
 export const u64 = integer64('u64', true);
+/** Unsigned, 16 bits, network order. */
 export const u16be = integer('u16be', 2, false);
+/** Unsigned, 32 bits, network order. */
 export const u32be = integer('u32be', 4, false);
+/** Unsigned, 64 bits, network order; a bigint. */
 export const u64be = integer64('u64be', false);
 
 function viewOf(bytes: Uint8Array): DataView {

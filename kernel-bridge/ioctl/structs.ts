@@ -33,6 +33,7 @@ export const WvIoGuidList = struct('WV_IO_GUID_LIST', { Count: u64, Guid: u64be 
 
 // ── Devices and ports ───────────────────────────────────────────────────────────────────────────────────────
 
+/** DEVICE_QUERY's output: the limits of a device. Counts unless said otherwise. */
 export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   FwVersion: u64,
   NodeGuid: u64be,
@@ -76,6 +77,7 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   Reserved: reserved(2),
 });
 
+/** DEVICE_PORT_QUERY, DEVICE_GID_QUERY and DEVICE_PKEY_QUERY ask about one port of a device. */
 export const WvIoDevicePortQuery = struct('WV_IO_DEVICE_PORT_QUERY', {
   Id: u64,
   /** From 1. */
@@ -83,6 +85,7 @@ export const WvIoDevicePortQuery = struct('WV_IO_DEVICE_PORT_QUERY', {
   Reserved: reserved(7),
 });
 
+/** DEVICE_PORT_QUERY's output: the state and limits of a port (IBA 1 §11.2.2.3). */
 export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
   /** The interface spells it so. */
   PortCabilityFlags: u32,
@@ -113,6 +116,7 @@ export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
   Pad: reserved(3),
 });
 
+/** A GID, 16 bytes in network order. */
 export const WvIoGid = struct('WV_IO_GID', { Raw: bytes(16) });
 
 /** Declared by the interface, used by no IOCTL. */
@@ -128,6 +132,7 @@ export const WvIoEventFlags = struct('u32 Flags', { Flags: u32 });
 
 // ── Memory and address handles ──────────────────────────────────────────────────────────────────────────────
 
+/** MEMORY_REGISTER's input: an address range of the calling process and the access it shall allow. */
 export const WvIoMemoryRegister = struct('WV_IO_MEMORY_REGISTER', {
   /** Protection domain. */
   Id: u64,
@@ -139,8 +144,10 @@ export const WvIoMemoryRegister = struct('WV_IO_MEMORY_REGISTER', {
   Reserved: reserved(4),
 });
 
+/** MEMORY_REGISTER's output. The rkey travels in network order; its value is the number on the wire. */
 export const WvIoMemoryKeys = struct('WV_IO_MEMORY_KEYS', { Lkey: u32, Rkey: u32be });
 
+/** An address vector: where a queue pair's or address handle's packets go (IBA 1 §11.2.3.1). RoCE has no LIDs. */
 export const WvIoAv = struct('WV_IO_AV', {
   NetworkRouteValid: u8,
   Reserved1: reserved(1),
@@ -157,10 +164,12 @@ export const WvIoAv = struct('WV_IO_AV', {
   PortNumber: u8,
 });
 
+/** AH_CREATE: Id is the protection domain in, the address handle out. */
 export const WvIoAhCreate = struct('WV_IO_AH_CREATE', { Id: WvIoId, AddressVector: WvIoAv });
 
 // ── Queues ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** SRQ_CREATE, SRQ_QUERY and SRQ_MODIFY: Id is the protection domain or the shared receive queue. */
 export const WvIoSrqAttributes = struct('WV_IO_SRQ_ATTRIBUTES', {
   Id: WvIoId,
   MaxWr: u32,
@@ -169,6 +178,7 @@ export const WvIoSrqAttributes = struct('WV_IO_SRQ_ATTRIBUTES', {
   Reserved: reserved(4),
 });
 
+/** QP_CREATE: Id is the protection domain in, the queue pair out; depths and limits are asked for in, granted out. */
 export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
   Id: WvIoId,
   SendCqId: u64,
@@ -189,6 +199,7 @@ export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
   Reserved: reserved(2),
 });
 
+/** QP_QUERY's output and QP_MODIFY's input (IBA 1 §11.2.5.2). */
 export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   Id: WvIoId,
   SendDepth: u32,
@@ -235,8 +246,10 @@ export const WvIoQpMulticast = struct('WV_IO_QP_MULTICAST', { Id: WvIoId, Gid: W
 
 // ── Addresses ───────────────────────────────────────────────────────────────────────────────────────────────
 
+/** SOCKADDR: the family tells what the data is. */
 export const WvIoSockaddr = struct('WV_IO_SOCKADDR', { SaFamily: u16, SaData: bytes(14) });
 
+/** SOCKADDR_IN: family 2. */
 export const WvIoSockaddrIn = struct('WV_IO_SOCKADDR_IN', {
   SinFamily: u16,
   SinPort: u16be,
@@ -244,6 +257,7 @@ export const WvIoSockaddrIn = struct('WV_IO_SOCKADDR_IN', {
   SinZero: reserved(8),
 });
 
+/** SOCKADDR_IN6: family 23. */
 export const WvIoSockaddrIn6 = struct('WV_IO_SOCKADDR_IN6', {
   Sin6Family: u16,
   Sin6Port: u16be,
@@ -258,6 +272,7 @@ export const WvIoSockaddrData = struct('WV_IO_SOCKADDR_DATA', {
   Reserved: reserved(4),
 });
 
+/** The device, port and partition that an address belongs to. */
 export const WvIoDeviceAddress = struct('WV_IO_DEVICE_ADDRESS', {
   DeviceGuid: u64be,
   Pkey: u16be,
@@ -270,17 +285,20 @@ export const WvIoDeviceAddress = struct('WV_IO_DEVICE_ADDRESS', {
 /** EP_CREATE's input: {@link EpType} in the low 16 bits. */
 export const WvIoEpCreate = struct('u64 EpType', { EpType: u64 });
 
+/** EP_BIND: the address wanted and its device in, the address granted out. */
 export const WvIoEpBind = struct('WV_IO_EP_BIND', {
   Id: u64,
   Address: WvIoSockaddrData,
   Device: WvIoDeviceAddress,
 });
 
+/** EP_LISTEN: backlog is the number of requests kept while nobody takes them; 0 is no limit. */
 export const WvIoEpListen = struct('WV_IO_EP_LISTEN', { Id: u64, Backlog: u64 });
 
 /** Id is the listener, EpId the endpoint that takes the next request. */
 export const WvIoEpGetRequest = struct('WV_IO_EP_GET_REQUEST', { Id: u64, EpId: u64 });
 
+/** What both sides of a connection tell each other. Depths and resources are numbers of outstanding reads. */
 export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
   ResponderResources: u64,
   InitiatorDepth: u64,
@@ -292,6 +310,7 @@ export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
   Data: bytes(56),
 });
 
+/** EP_CONNECT: the endpoint, its queue pair and the peer. */
 export const WvIoEpConnect = struct('WV_IO_EP_CONNECT', {
   Id: u64,
   QpId: u64,
@@ -299,11 +318,13 @@ export const WvIoEpConnect = struct('WV_IO_EP_CONNECT', {
   Param: WvIoConnectParam,
 });
 
+/** EP_ACCEPT: the endpoint and its queue pair. */
 export const WvIoEpAccept = struct('WV_IO_EP_ACCEPT', { Id: u64, QpId: u64, Param: WvIoConnectParam });
 
 /** Param of {@link WvIoEpAttributes}: Backlog for a listener, Connect for every other endpoint. */
 export const WvIoEpParam = union('WV_IO_EP_ATTRIBUTES.Param', { Connect: WvIoConnectParam, Backlog: u64 });
 
+/** EP_QUERY's output. Addresses that are not set are all zero. */
 export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
   LocalAddress: WvIoSockaddrData,
   PeerAddress: WvIoSockaddrData,
@@ -311,12 +332,15 @@ export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
   Param: WvIoEpParam,
 });
 
+/** EP_DISCONNECT: the endpoint and its queue pair. */
 export const WvIoEpDisconnect = struct('WV_IO_EP_DISCONNECT', { Id: u64, QpId: u64 });
 
 // ── IBAT and connection management ──────────────────────────────────────────────────────────────────────────
 
+/** IP_TO_PORT's input: an address of this host. Version is {@link IBAT_VERSION}. */
 export const IbatIpToPortIn = struct('IOCTL_IBAT_IP_TO_PORT_IN', { Version: u32, Address: sockaddr28 });
 
+/** IP_TO_PORT's output: where the address lives. */
 export const IbatPortRecord = struct('IBAT_PORT_RECORD', {
   CaGuid: u64be,
   PortGuid: u64be,
@@ -325,12 +349,14 @@ export const IbatPortRecord = struct('IBAT_PORT_RECORD', {
   Pad: reserved(5),
 });
 
+/** PATH's input: an address of this host and the peer's. Version is {@link IBAT_VERSION}. */
 export const IbatPathIn = struct('IOCTL_IBAT_IP_TO_PATH_IN', {
   Version: u32,
   LocalAddress: sockaddr28,
   RemoteAddress: sockaddr28,
 });
 
+/** PATH's output and the data of EP_MODIFY's ROUTE option: a PathRecord (IBA 1 §15.2.5.16). */
 export const IbPathRecord = struct('ib_path_rec_t', {
   service_id: u64be,
   dgid: bytes(16),
