@@ -1,4 +1,5 @@
 import type { DeviceFile } from '../kernel-bridge/device-file.js';
+import { openDeviceFile } from '../kernel-bridge/index.js';
 import { IbatCode, IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { EpType, IBAT_VERSION } from '../kernel-bridge/ioctl/constants.js';
 import { encodeSockaddr, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
@@ -14,7 +15,6 @@ import {
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
 import type { KernelOptionsInput } from '../kernel-bridge/options.js';
-import { openDeviceFile } from '../kernel-bridge/index.js';
 import type { UserVerbs } from '../kernel-bridge/user-verbs.js';
 import { loadUserVerbs } from '../kernel-bridge/uvp/index.js';
 import { WVConnectEndpoint } from './connect-endpoint.js';

@@ -1,0 +1,158 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { abi } from '../../kernel-bridge/hca/abi.js';
+import type { UvpCompletion } from '../../kernel-bridge/user-verbs.js';
+import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
+import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
+import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
+
+function setUp() {
+  const hca = new FakeHca();
+  const tokens = new TokenTable();
+  const cq = new SoftCompletionQueue(hca, tokens, 4);
+  const ring = hca.rings.get(cq.ring.address)!;
+  const makeQp = (context: unknown = 'qp', other = cq) => {
+    const create = {
+      sendCq: cq,
+      receiveCq: other,
+      context,
+      sendDepth: 4,
+      sendSge: 1,
+      receiveDepth: 4,
+      receiveSge: 1,
+      maxInlineSend: 0,
+    };
+    return new SoftQueuePair(hca, tokens, create, qpRingLayout(create), cq, other);
+  };
+  return { hca, tokens, cq, ring, makeQp };
+}
+
+test('poll fills the same objects again, makes missing ones, and publishes what was taken', () => {
+  const { cq, ring, makeQp } = setUp();
+  const qp = makeQp();
+  const completions: UvpCompletion[] = [];
+  for (let i = 0; i < 3; i++) writeCqe(ring, { token: qp.token, wqe: i, length: 10 + i });
+  assert.is(cq.peek(), 3);
+  assert.is(cq.poll(completions, 2), 2);
+  assert.equal(
+    completions.map(({ length }) => length),
+    [10, 11],
+  );
+  assert.is(ring.words[abi.cqConsumer], 2);
+  const [first] = completions;
+  assert.is(cq.poll(completions, 2), 1);
+  assert.is(completions[0], first);
+  assert.is(first!.length, 12);
+  assert.is(cq.poll(completions, 2), 0);
+});
+
+test('an empty ring lets the engine move once and looks again', () => {
+  const { cq, ring, makeQp, hca } = setUp();
+  const qp = makeQp();
+  let calls = 0;
+  hca.onProgress = () => {
+    calls++;
+    writeCqe(ring, { token: qp.token, wqe: 0 });
+  };
+  assert.is(cq.poll([], 1), 1);
+  assert.is(calls, 1);
+  hca.onProgress = () => {
+    calls++;
+  };
+  assert.is(cq.poll([], 1), 0);
+  assert.is(cq.peek(), 0);
+  assert.is(calls, 3);
+});
+
+test('the ring wraps', () => {
+  const { cq, ring, makeQp } = setUp();
+  const qp = makeQp();
+  const completions: UvpCompletion[] = [];
+  for (let i = 0; i < 11; i++) {
+    writeCqe(ring, { token: qp.token, wqe: i, length: i });
+    assert.is(cq.poll(completions, 4), 1);
+    assert.is(completions[0]!.length, i);
+  }
+});
+
+test('U8: an overrun queue tells what is in it, and then that it is dead', () => {
+  const { cq, ring, makeQp } = setUp();
+  const qp = makeQp();
+  writeCqe(ring, { token: qp.token, wqe: 0 });
+  ring.words[abi.cqState] = 1;
+  assert.is(cq.poll([], 4), 1);
+  assert.is(cq.poll([], 4), -1);
+});
+
+test('completions of two queue pairs find their own', () => {
+  const { cq, ring, makeQp } = setUp();
+  const a = makeQp('a');
+  const b = makeQp('b');
+  writeCqe(ring, { token: b.token, wqe: 0 });
+  writeCqe(ring, { token: a.token, wqe: 0 });
+  const completions: UvpCompletion[] = [];
+  cq.poll(completions, 4);
+  assert.equal(
+    completions.map(({ qpContext }) => qpContext),
+    ['b', 'a'],
+  );
+});
+
+test('completions of a destroyed queue pair stay readable, and its token is not reused before', () => {
+  const { cq, ring, makeQp, tokens, hca } = setUp();
+  const qp = makeQp('old');
+  const { token } = qp;
+  writeCqe(ring, { token, wqe: 0 });
+  writeCqe(ring, { token, wqe: 1 });
+  qp.close();
+  assert.is(hca.rings.size, 1, 'its ring is released');
+  assert.is.not(makeQp('new').token & 0xffff, token & 0xffff);
+  const completions: UvpCompletion[] = [];
+  cq.poll(completions, 1);
+  assert.is(completions[0]!.qpContext, 'old');
+  assert.is(tokens.find(token), qp);
+  cq.poll(completions, 1);
+  assert.is(completions[0]!.qpContext, 'old');
+  assert.is(tokens.find(token), undefined);
+  const next = makeQp('next');
+  assert.is(next.token & 0xffff, token & 0xffff);
+  assert.is.not(next.token, token);
+});
+
+test('a token is free when both queues were read, or are gone', () => {
+  const { hca, cq, ring, makeQp, tokens } = setUp();
+  const other = new SoftCompletionQueue(hca, tokens, 4);
+  const qp = makeQp('qp', other);
+  writeCqe(ring, { token: qp.token, wqe: 0 });
+  writeCqe(hca.rings.get(other.ring.address)!, { token: qp.token, wqe: 0, flags: abi.cqeFlagReceiveQueue });
+  qp.close();
+  cq.poll([], 4);
+  assert.is(tokens.find(qp.token), qp);
+  other.close();
+  assert.is(tokens.find(qp.token), undefined);
+});
+
+test('resize takes along what was not read, whether the HCA keeps its counters or starts anew', () => {
+  for (const keep of [true, false]) {
+    const { hca, cq, ring, makeQp, tokens } = setUp();
+    const qp = makeQp();
+    for (let i = 0; i < 3; i++) writeCqe(ring, { token: qp.token, wqe: i, length: i });
+    cq.poll([], 1);
+    qp.close();
+    const native = hca.allocateRing(cqRingBytes(8));
+    const next = hca.rings.get(native.address)!;
+    const start = keep ? 1 : 0;
+    next.words[abi.cqProducer] = next.words[abi.cqConsumer] = start;
+    for (let i = 1; i < 3; i++) writeCqe(next, { token: qp.token, wqe: i, length: i });
+    cq.moveTo(native, 8);
+    const completions: UvpCompletion[] = [];
+    assert.is(cq.poll(completions, 1), 1);
+    assert.is(completions[0]!.length, 1);
+    assert.is(tokens.find(qp.token), qp);
+    assert.is(cq.poll(completions, 8), 1);
+    assert.is(completions[0]!.length, 2);
+    assert.is(tokens.find(qp.token), undefined);
+  }
+});
+
+test.run();

@@ -1,0 +1,399 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { abi } from '../../kernel-bridge/hca/abi.js';
+import { QpState, WvAccess, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
+import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { UvpBindRequest, type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
+import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
+import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-window.js';
+import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
+import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
+
+const HIGH_ADDRESS = 0x7fee_dead_b000;
+
+function setUp(change: Partial<Record<'sendDepth' | 'sendSge' | 'maxInlineSend', number>> = {}) {
+  const hca = new FakeHca();
+  const tokens = new TokenTable();
+  const cq = new SoftCompletionQueue(hca, tokens, 16);
+  const create = {
+    sendCq: cq,
+    receiveCq: cq,
+    context: 'qp context',
+    sendDepth: 3,
+    sendSge: 2,
+    receiveDepth: 3,
+    receiveSge: 2,
+    maxInlineSend: 40,
+    ...change,
+  };
+  const layout = qpRingLayout(create);
+  const qp = new SoftQueuePair(hca, tokens, create, layout, cq, cq);
+  qp.open(5, 77);
+  const { words } = hca.rings.get(qp.ring.address)!;
+  const bytes = new Uint8Array(words.buffer);
+  const cqRing = hca.rings.get(cq.ring.address)!;
+  const sendWqe = (index: number) =>
+    words.subarray((abi.qpHeaderBytes + (index % layout.sendEntries) * layout.sendStride) / 4);
+  const receiveWqe = (index: number) =>
+    words.subarray(
+      (abi.qpHeaderBytes +
+        layout.sendEntries * layout.sendStride +
+        (index % layout.receiveEntries) * layout.receiveStride) /
+        4,
+    );
+  const setState = (state: number) => {
+    words[abi.qpState] = state;
+  };
+  const poll = () => {
+    const completions: UvpCompletion[] = [];
+    cq.poll(completions, 64);
+    return completions;
+  };
+  setState(QpState.RTS);
+  return { hca, tokens, cq, cqRing, qp, layout, words, bytes, sendWqe, receiveWqe, setState, poll };
+}
+
+const region = {
+  lkey: 0xabcd_ef01,
+  address: HIGH_ADDRESS,
+  bytes: Uint8Array.from({ length: 256 }, (_, i) => i),
+};
+const sge = (offset: number, length: number) => ({ region, offset, length });
+
+function sendRequest(fields: Partial<UvpSendRequest>): UvpSendRequest {
+  return Object.assign(new UvpSendRequest(), fields);
+}
+
+function throwsStatus(body: () => unknown, status: number, text?: RegExp) {
+  try {
+    body();
+  } catch (error) {
+    assert.instance(error, StatusError);
+    assert.is((error as StatusError).status, status, (error as Error).message);
+    if (text !== undefined) assert.match((error as Error).message, text);
+    return;
+  }
+  assert.unreachable('nothing was thrown');
+}
+
+test('rings have power-of-two entries, and strides that hold SGEs or inline bytes', () => {
+  const { layout, hca, qp } = setUp();
+  assert.equal(layout, {
+    sendEntries: 4,
+    sendStride: 128,
+    receiveEntries: 4,
+    receiveStride: 16 + 32,
+    bytes: 128 + 4 * 128 + 4 * 48,
+  });
+  assert.is(hca.rings.get(qp.ring.address)!.bytes, layout.bytes);
+  assert.is(
+    qpRingLayout({
+      ...qp,
+      receiveDepth: 0,
+      sendDepth: 0,
+      maxInlineSend: 65,
+      sendCq: null,
+      receiveCq: null,
+      context: 0,
+    }).sendStride,
+    192,
+  );
+});
+
+test('a send lies in the ring as the HCA reads it, and rings the doorbell', () => {
+  const { qp, words, sendWqe, hca } = setUp();
+  qp.postSend(
+    sendRequest({
+      opcode: WvOpcode.SEND,
+      flags: WvSend.SIGNALED | WvSend.SOLICITED | WvSend.IMMEDIATE,
+      immediate: 0xdead_beef,
+      sgl: [sge(16, 100), sge(0, 7)],
+    }),
+  );
+  const wqe = sendWqe(0);
+  assert.is(wqe[abi.swOpcode], abi.opSend);
+  assert.is(wqe[abi.swFlags], abi.sendFlagSignaled | abi.sendFlagSolicited | abi.sendFlagImmediate);
+  assert.is(wqe[abi.swSgeCount], 2);
+  assert.is(wqe[abi.swImmediate], 0xdead_beef);
+  assert.equal(
+    [...wqe.subarray(16, 24)],
+    [0xdeadb010, 0x7fee, 100, region.lkey, 0xdeadb000, 0x7fee, 7, region.lkey],
+  );
+  assert.is(words[abi.qpSendProducer], 1);
+  assert.equal(hca.log, ['doorbell 5']);
+});
+
+test('remote address and offset are added with carry', () => {
+  const { qp, sendWqe } = setUp();
+  const write = (low: number, high: number, offset: number) =>
+    qp.postSend(
+      sendRequest({
+        opcode: WvOpcode.RDMA_WRITE,
+        remoteLow: low,
+        remoteHigh: high,
+        remoteOffset: offset,
+        rkey: 9,
+      }),
+    );
+  write(0xffff_fff0, 0x12, 0x20);
+  assert.equal([sendWqe(0)[abi.swRemoteLo], sendWqe(0)[abi.swRemoteHi]], [0x10, 0x13]);
+  assert.is(sendWqe(0)[abi.swRkey], 9);
+  write(8, 0xffff_ffff, 2 ** 32 - 9);
+  assert.equal([sendWqe(1)[abi.swRemoteLo], sendWqe(1)[abi.swRemoteHi]], [0xffff_ffff, 0xffff_ffff]);
+  throwsStatus(() => write(8, 0xffff_ffff, 2 ** 32 - 8), Status.INVALID_PARAMETER, /address space/);
+  throwsStatus(() => write(0, 0, -1), Status.INVALID_PARAMETER);
+  throwsStatus(() => write(0, 0, 0.5), Status.INVALID_PARAMETER);
+});
+
+test('atomics carry their operands and take exactly 8 local bytes', () => {
+  const { qp, sendWqe } = setUp();
+  const request = sendRequest({
+    opcode: WvOpcode.COMPARE_EXCHANGE,
+    compareLow: 1,
+    compareHigh: 2,
+    swapLow: 3,
+    swapHigh: 4,
+    sgl: [sge(0, 8)],
+  });
+  qp.postSend(request);
+  assert.equal([...sendWqe(0).subarray(abi.swCompareLo, abi.swSwapHi + 1)], [1, 2, 3, 4]);
+  request.sgl = [sge(0, 4)];
+  throwsStatus(() => qp.postSend(request), Status.INVALID_PARAMETER, /8 bytes/);
+});
+
+test('inline bytes are copied during the call, with as many SGEs as one likes', () => {
+  const { qp, bytes, sendWqe } = setUp();
+  const own = { lkey: 0, address: 0, bytes: Uint8Array.of(1, 2, 3) };
+  const sgl = [
+    { region: own, offset: 1, length: 2 },
+    sge(200, 3),
+    sge(0, 0),
+    { region: own, offset: 0, length: 1 },
+  ];
+  qp.postSend(sendRequest({ flags: WvSend.INLINE, sgl }));
+  own.bytes.fill(0);
+  assert.is(sendWqe(0)[abi.swSgeCount], 6);
+  assert.equal([...bytes.subarray(128 + 64, 128 + 64 + 6)], [2, 3, 200, 201, 202, 1]);
+});
+
+test('inline: too many bytes, bytes outside the region and regions without bytes are refused', () => {
+  const { qp, words } = setUp();
+  const inline = (sgl: UvpSendRequest['sgl'], opcode: number = WvOpcode.SEND) =>
+    qp.postSend(sendRequest({ opcode, flags: WvSend.INLINE, sgl }));
+  throwsStatus(() => inline([sge(0, 40), sge(0, 1)]), Status.BUFFER_OVERFLOW, /40/);
+  throwsStatus(() => inline([sge(250, 7)]), Status.INVALID_PARAMETER, /outside/);
+  throwsStatus(
+    () => inline([{ region: { lkey: 1, address: 4096 }, offset: 0, length: 1 }]),
+    Status.INVALID_PARAMETER,
+    /inline/,
+  );
+  throwsStatus(() => inline([sge(0, 8)], WvOpcode.RDMA_READ), Status.INVALID_PARAMETER, /0x10/);
+  assert.is(words[abi.qpSendProducer], 0);
+  inline([]);
+  assert.is(words[abi.qpSendProducer], 1);
+});
+
+test('bad requests are refused and leave the queue as it was', () => {
+  const { qp, words, hca } = setUp();
+  const post = (fields: Partial<UvpSendRequest>) => () => qp.postSend(sendRequest(fields));
+  throwsStatus(post({ sgl: [sge(0, 1), sge(0, 1), sge(0, 1)] }), Status.DATA_OVERRUN, /3 SGEs/);
+  throwsStatus(post({ sgl: [sge(0, 2 ** 31), sge(0, 1)] }), Status.BUFFER_OVERFLOW, /2147483649/);
+  throwsStatus(post({ sgl: [sge(0, 2 ** 32)] }), Status.INVALID_PARAMETER, /4294967296/);
+  throwsStatus(post({ sgl: [sge(0, -1)] }), Status.INVALID_PARAMETER);
+  throwsStatus(post({ sgl: [sge(0, 1.5)] }), Status.INVALID_PARAMETER);
+  throwsStatus(post({ sgl: [sge(Number.NaN, 1)] }), Status.INVALID_PARAMETER);
+  throwsStatus(post({ sgl: [sge(-1, 1)] }), Status.INVALID_PARAMETER);
+  throwsStatus(post({ flags: 0x100 }), Status.INVALID_PARAMETER, /0x100/);
+  throwsStatus(post({ flags: 0x8000_0000 }), Status.INVALID_PARAMETER, /0x80000000/);
+  throwsStatus(post({ invalidate: true, flags: WvSend.IMMEDIATE }), Status.INVALID_PARAMETER);
+  throwsStatus(() => qp.postReceive(0, [sge(0, 1), sge(0, 1), sge(0, 1)]), Status.DATA_OVERRUN);
+  assert.equal([words[abi.qpSendProducer], words[abi.qpReceiveProducer]], [0, 0]);
+  assert.equal(hca.log, []);
+});
+
+test('U18: opcodes that are no send requests never reach the HCA', () => {
+  const { qp, words } = setUp();
+  for (const opcode of [WvOpcode.BIND_WINDOW, WvOpcode.INVALIDATE, WvOpcode.RECEIVE, -1, Number.NaN]) {
+    throwsStatus(() => qp.postSend(sendRequest({ opcode })), Status.INVALID_PARAMETER, /Opcode/);
+  }
+  assert.is(words[abi.qpSendProducer], 0);
+});
+
+test('U18: a posted request is not changed', () => {
+  const { qp } = setUp();
+  const request = Object.freeze(
+    sendRequest({
+      opcode: WvOpcode.RDMA_READ,
+      remoteLow: 5,
+      remoteOffset: 7,
+      sgl: Object.freeze([Object.freeze(sge(3, 4))]),
+    }),
+  );
+  qp.postSend(request);
+  assert.is(request.remoteLow, 5);
+});
+
+test('state: receives from INIT on, sends from RTS on, everything in ERROR with a doorbell', () => {
+  const { qp, setState, hca } = setUp();
+  setState(QpState.RESET);
+  throwsStatus(() => qp.postReceive(0, []), Status.INVALID_DEVICE_STATE, /RESET/);
+  for (const state of [QpState.RESET, QpState.INIT, QpState.RTR]) {
+    setState(state);
+    throwsStatus(() => qp.postSend(sendRequest({})), Status.INVALID_DEVICE_STATE);
+  }
+  setState(QpState.INIT);
+  qp.postReceive(0, []);
+  assert.equal(hca.log, [], 'a receive needs no doorbell');
+  setState(QpState.ERROR);
+  qp.postReceive(0, []);
+  qp.postSend(sendRequest({}));
+  assert.equal(hca.log, ['doorbell 5', 'doorbell 5']);
+});
+
+test('depth: exactly as many as asked for; a slot is free when its completion has been polled', () => {
+  const { qp, cqRing, poll } = setUp();
+  for (let i = 0; i < 3; i++) qp.postSend(sendRequest({ context: i, flags: WvSend.SIGNALED }));
+  throwsStatus(() => qp.postSend(sendRequest({})), Status.NO_MORE_ENTRIES, /3/);
+  writeCqe(cqRing, { token: qp.token, wqe: 0 });
+  throwsStatus(() => qp.postSend(sendRequest({})), Status.NO_MORE_ENTRIES);
+  assert.equal(
+    poll().map(({ context, qpContext }) => [context, qpContext]),
+    [[0, 'qp context']],
+  );
+  qp.postSend(sendRequest({ context: 3 }));
+  throwsStatus(() => qp.postSend(sendRequest({})), Status.NO_MORE_ENTRIES);
+});
+
+test('depth: a signaled completion frees the unsignaled requests before it', () => {
+  const { qp, cqRing, poll } = setUp();
+  qp.postSend(sendRequest({ context: 'a' }));
+  qp.postSend(sendRequest({ context: 'b' }));
+  qp.postSend(sendRequest({ context: 'c', flags: WvSend.SIGNALED }));
+  writeCqe(cqRing, { token: qp.token, wqe: 2 });
+  assert.equal(
+    poll().map(({ context }) => context),
+    ['c'],
+  );
+  for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
+});
+
+test('receives: depth, contexts and the words of the WQE', () => {
+  const { qp, cqRing, receiveWqe, words, poll } = setUp();
+  for (const context of ['r0', 'r1', 'r2']) qp.postReceive(context, [sge(8, 64)]);
+  throwsStatus(() => qp.postReceive('r3', []), Status.NO_MORE_ENTRIES, /receive/);
+  assert.is(words[abi.qpReceiveProducer], 3);
+  assert.equal([...receiveWqe(2).subarray(0, 8)], [1, 0, 0, 0, 0xdeadb008, 0x7fee, 64, region.lkey]);
+  writeCqe(cqRing, {
+    token: qp.token,
+    wqe: 0,
+    opcode: WvOpcode.RECEIVE,
+    length: 33,
+    flags: abi.cqeFlagReceiveQueue | abi.cqeFlagImmediate | abi.cqeFlagSolicited,
+    immediate: 0xffff_fffe,
+    sourceQpn: 0x123,
+    vendor: 7,
+  });
+  assert.equal(
+    { ...poll()[0]! },
+    {
+      context: 'r0',
+      qpContext: 'qp context',
+      opcode: WvOpcode.RECEIVE,
+      status: 0,
+      length: 33,
+      flags: 9,
+      immediateData: 0xffff_fffe,
+      sourceQpn: 0x123,
+      vendorCode: 7,
+    },
+  );
+  qp.postReceive('r3', []);
+});
+
+test('contexts are let go with their completion', () => {
+  const { qp, cqRing, poll } = setUp();
+  qp.postSend(sendRequest({ context: 'first', flags: WvSend.SIGNALED }));
+  writeCqe(cqRing, { token: qp.token, wqe: 0 });
+  poll();
+  writeCqe(cqRing, { token: qp.token, wqe: 0 });
+  assert.is(poll()[0]!.context, undefined);
+});
+
+test('indexes run freely past 2^32', () => {
+  const { qp, cqRing, poll } = setUp();
+  for (let i = 0; i < 100; i++) {
+    qp.postSend(sendRequest({ context: i, flags: WvSend.SIGNALED }));
+    writeCqe(cqRing, { token: qp.token, wqe: i });
+    assert.is(poll()[0]!.context, i);
+  }
+  const inner = qp as unknown as { sendProducer: number; sendConsumer: number };
+  inner.sendProducer = inner.sendConsumer = 0xffff_ffff;
+  qp.postSend(sendRequest({ context: 'x' }));
+  qp.postSend(sendRequest({ context: 'y' }));
+  writeCqe(cqRing, { token: qp.token, wqe: 0 });
+  assert.is(poll()[0]!.context, 'y');
+  for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
+});
+
+test('a batch is published with one doorbell', () => {
+  const { qp, words, hca } = setUp();
+  qp.startBatch();
+  qp.postSend(sendRequest({}));
+  qp.postSend(sendRequest({}));
+  assert.is(words[abi.qpSendProducer], 0);
+  qp.submitBatch();
+  assert.is(words[abi.qpSendProducer], 2);
+  qp.startBatch();
+  qp.submitBatch();
+  assert.equal(hca.log, ['doorbell 5']);
+});
+
+test('reset empties both queues', () => {
+  const { qp, words } = setUp();
+  for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
+  qp.postReceive(0, []);
+  qp.reset();
+  assert.equal([words[abi.qpSendProducer], words[abi.qpReceiveProducer]], [0, 0]);
+  for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
+});
+
+test('bind: another key of the same index at once; the WQE says from which to which', () => {
+  const { qp, sendWqe } = setUp();
+  const mw = new SoftMemoryWindow();
+  mw.open(1, 0xabcdef42);
+  const request = Object.assign(new UvpBindRequest(), {
+    region,
+    offset: 2 ** 33,
+    length: 2 ** 32 + 5,
+    access: WvAccess.REMOTE_READ,
+    flags: WvSend.SIGNALED,
+  });
+  const key = qp.bind(mw, request);
+  assert.is(key >>> 8, 0xabcdef);
+  assert.is.not(key, 0xabcdef42);
+  assert.is(mw.rkey, key);
+  const wqe = sendWqe(0);
+  assert.equal([wqe[abi.swRemoteLo], wqe[abi.swRemoteHi]], [0xdeadb000, 0x7ff0]);
+  assert.equal([wqe[abi.swCompareLo], wqe[abi.swCompareHi]], [5, 1]);
+  assert.equal([wqe[abi.swRkey], wqe[abi.swAccess]], [region.lkey, WvAccess.REMOTE_READ]);
+  assert.equal([wqe[abi.swSwapLo], wqe[abi.swSwapHi]], [0xabcdef42, key]);
+  qp.invalidate(mw, 'context', 0);
+  assert.equal([sendWqe(1)[abi.swOpcode], sendWqe(1)[abi.swRkey]], [abi.opLocalInvalidate, key]);
+});
+
+test('bind: keys never repeat at once, and a failed bind gives the key before it back', () => {
+  const { qp, cqRing, poll } = setUp();
+  const mw = new SoftMemoryWindow();
+  mw.open(1, 0x100);
+  for (let i = 0; i < 1000; i++) assert.is.not(mw.nextKey(), mw.rkey);
+  const request = new UvpBindRequest();
+  const first = qp.bind(mw, request);
+  qp.bind(mw, request);
+  writeCqe(cqRing, { token: qp.token, wqe: 1, status: 5 });
+  poll();
+  assert.is(mw.rkey, first);
+  throwsStatus(() => qp.bind(mw, Object.assign(request, { offset: -5 })), Status.INVALID_PARAMETER);
+  assert.is(mw.rkey, first);
+});
+
+test.run();
