@@ -29,6 +29,8 @@ struct HostOptions {
   uint32_t receiveBufferBytes = 4u << 20;
 };
 
+// Locking: the Link functions, configure(), nextDeadline() and lookEverywhere() want the engine's lock held;
+// start(), stop() and sendMad() take it themselves; all others are callable from any thread in any case.
 class Host final : public Link {
  public:
   static constexpr uint32_t kMaxSlots = 254;
@@ -46,8 +48,13 @@ class Host final : public Link {
 
   // File descriptor (epoll) that becomes readable when poll() has something to do.
   int pollFd() const;
+  // When poll() has something to do without that (ns), UINT64_MAX if never.
+  uint64_t nextDeadline() const;
+  // Polling threads look mostly at the socket that was busy last; the next poll() looks at all of them.
+  void lookEverywhere();
 
-  // ── RDMA ports. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null
+  // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for
+  // RC, 0x0111 for UD. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null
   // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free.
   Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
   void releasePort(uint32_t claim);
@@ -56,6 +63,8 @@ class Host final : public Link {
   // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
   static constexpr uint32_t kCommIdMask = 0x3FFFF;
   uint32_t commIdBase(KernelId kernel) const;   // slot << 24 | kernel << 18
+  // Sends at once. kInvalidAddress: the path's source is not an address of this host; kNetworkUnreachable,
+  // kHostUnreachable: no way to the destination. A packet lost on the way is a success.
   Status sendMad(const Path& path, const uint8_t mad[256]);
 
   // ── Link

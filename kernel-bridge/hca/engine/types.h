@@ -34,6 +34,7 @@ enum class Status : uint32_t {
   kInvalidDeviceState = 0xC0000184,
   kTooManyAddresses = 0xC0000209,
   kAddressAlreadyExists = 0xC000020A,
+  kNetworkUnreachable = 0xC000023C,
   kHostUnreachable = 0xC000023D,
   kDeviceRemoved = 0xC00002B6,
 };

@@ -1,0 +1,105 @@
+#include "engine_thread.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace nd {
+
+bool EngineThread::start() {
+  wakeFd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wakeFd_.valid()) return false;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  running_ = pthread_create(&thread_, nullptr, &EngineThread::main, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (running_) engine_.setWake(&EngineThread::wake, this);
+  return running_;
+}
+
+bool EngineThread::stop(uint32_t timeoutMs) {
+  if (!running_) return true;
+  engine_.setWake(nullptr, nullptr);
+  stopping_ = true;
+  signalWake();
+  if (timeoutMs != 0) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!ended_.wait_for(lock, std::chrono::milliseconds(timeoutMs), [this] { return hasEnded_; })) return false;
+  }
+  pthread_join(thread_, nullptr);
+  running_ = false;
+  return true;
+}
+
+void EngineThread::signalWake() {
+  const uint64_t one = 1;
+  if (::write(wakeFd_.get(), &one, sizeof one) < 0) {
+    // Only a full counter refuses, and then the thread has a wake to see already.
+  }
+}
+
+void EngineThread::wake(void* self) {
+  auto* thread = static_cast<EngineThread*>(self);
+  if (!thread->attention_.exchange(true)) thread->signalWake();
+}
+
+void* EngineThread::main(void* self) {
+  auto* thread = static_cast<EngineThread*>(self);
+  pthread_setname_np(pthread_self(), "rdma-engine");
+  thread->run();
+  std::lock_guard<std::mutex> guard(thread->mutex_);
+  thread->hasEnded_ = true;
+  thread->ended_.notify_all();
+  return nullptr;
+}
+
+void EngineThread::sleep(bool sockets, uint64_t deadline) {
+  pollfd fds[2] = {{wakeFd_.get(), POLLIN, 0}, {host_.pollFd(), POLLIN, 0}};
+  timespec wait{};
+  timespec* timeout = nullptr;
+  if (deadline != UINT64_MAX) {
+    const uint64_t now = clock_.now();
+    const uint64_t ns = deadline > now ? deadline - now : 0;
+    wait.tv_sec = static_cast<time_t>(ns / 1'000'000'000u);
+    wait.tv_nsec = static_cast<long>(ns % 1'000'000'000u);
+    timeout = &wait;
+  }
+  if (ppoll(fds, sockets ? 2 : 1, timeout, nullptr) > 0 && fds[0].revents != 0) {
+    uint64_t count;
+    if (::read(wakeFd_.get(), &count, sizeof count) < 0) count = 0;
+  }
+}
+
+void EngineThread::run() {
+  // The poller's mark at which a wake came. Somebody who waits no longer polls, however young the mark is; only
+  // a newer mark says that polling goes on.
+  uint64_t ignoredMark = 0;
+  while (!stopping_) {
+    if (attention_.exchange(false)) ignoredMark = engine_.pollerMark();
+    const uint64_t mark = engine_.pollerMark(), now = clock_.now();
+    if (mark != ignoredMark && now - mark < kPollingNs) {
+      sleep(false, now + kPollingNs);
+      continue;
+    }
+    bool more = true;
+    uint64_t deadline = UINT64_MAX;
+    {
+      std::lock_guard<std::mutex> guard(engine_.mutex());
+      host_.lookEverywhere();
+      for (uint32_t step = 0; step < kStepsPerTurn && more; step++) more = engine_.progressLocked();
+      deadline = std::min(engine_.nextDeadline(), host_.nextDeadline());
+    }
+    if (more)
+      sched_yield();  // others may want the lock
+    else
+      sleep(true, deadline);
+  }
+}
+
+}  // namespace nd

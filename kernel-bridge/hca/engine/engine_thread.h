@@ -1,0 +1,56 @@
+// The engine's own thread: takes over sockets and timers when no thread of the application polls.
+//
+// It sleeps in the operating system until a descriptor, a deadline or a wake needs it; an idle process wakes for
+// nothing. While some thread polls, it leaves the sockets to that thread and looks every millisecond whether the
+// polling goes on.
+#pragma once
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "engine.h"
+#include "host.h"
+#include "unique_fd.h"
+
+namespace nd {
+
+class EngineThread {
+ public:
+  EngineThread(Engine& engine, Host& host, const Clock& clock) : engine_(engine), host_(host), clock_(clock) {}
+  ~EngineThread() { stop(0); }
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+
+  // Starts the thread, all signals blocked in it. False: the system has no room for it.
+  bool start();
+  // Asks it to end and waits for that: at most `timeoutMs`, 0 without a bound. False: it goes on.
+  bool stop(uint32_t timeoutMs);
+
+  // Engine::setWake: something is due earlier than the thread knows, or somebody waits.
+  static void wake(void* self);
+
+ private:
+  static constexpr uint64_t kPollingNs = 1'000'000;   // a poller's mark is good for this long
+  static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is given up for others
+  static void* main(void* self);
+  void run();
+  void signalWake();
+  // Waits for the wake descriptor and, with `sockets`, the host's. Until `deadline`.
+  void sleep(bool sockets, uint64_t deadline);
+
+  Engine& engine_;
+  Host& host_;
+  const Clock& clock_;
+  UniqueFd wakeFd_;
+  pthread_t thread_{};
+  bool running_ = false;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> attention_{false};   // a wake that the thread has not seen
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool hasEnded_ = false;
+};
+
+}  // namespace nd

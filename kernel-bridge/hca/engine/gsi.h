@@ -1,0 +1,44 @@
+// QP1: finds the soft kernel, of this process or another, that a CM message is for.
+//
+// A connection request names a service id, which a port claim answers for; every other message names the CM id of
+// the side it goes to, and an id names its process and kernel. A message for nobody goes to any kernel of this
+// process, whose CM gives the standard's answer (REJ 8 to a REQ, DREP to a DREQ).
+#pragma once
+#include "engine.h"
+#include "frame.h"
+#include "host_counters.h"
+#include "ports.h"
+#include "slots.h"
+
+namespace nd {
+
+class Gsi {
+ public:
+  Gsi(const Clock& clock, HostCounters& counters, Ports& ports, Slots& slots)
+      : clock_(clock), counters_(counters), ports_(ports), slots_(slots) {}
+  void setEngine(Engine* engine) { engine_ = engine; }
+
+  // A packet for QP1: from BTH to the end, without ICRC. The engine's lock is held.
+  void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  // The same, handed over by another process: this one is the last stop.
+  void onHandedOver(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+
+ private:
+  void route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
+  void routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
+  void routeById(const PacketMeta& meta, const uint8_t* bth, uint32_t id, bool mayHandOver);
+  void toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
+  void toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth);
+  bool wellFormed(const uint8_t* bth, uint32_t length) const;
+
+  static constexpr uint64_t kLiveSlotsNs = 1'000'000'000;  // how long the list of slots is believed
+  const Clock& clock_;
+  HostCounters& counters_;
+  Ports& ports_;
+  Slots& slots_;
+  Engine* engine_ = nullptr;
+  std::vector<uint32_t> liveSlots_;
+  uint64_t liveSlotsUntil_ = 0;
+};
+
+}  // namespace nd

@@ -1,0 +1,77 @@
+// What the host side counts. One table; the enumeration, the names and the array come from it.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace nd {
+
+#define ND_HOST_COUNTERS(X)                                                                       \
+  X(kWireRxPackets, "wire_rx_packets")            /* datagrams received on port 4791 */          \
+  X(kWireTxPackets, "wire_tx_packets")            /* packets given to a UDP socket */            \
+  X(kWireRxShort, "wire_rx_bad_length")           /* too short, too long or not in words */      \
+  X(kIcrcErrors, "rx_icrc_errors")                                                                \
+  X(kRxNotLocal, "rx_not_local")                  /* broadcast or an address of nobody here */   \
+  X(kIpv4IdSolved, "rx_ipv4_id_solved")           /* ICRC right with an ID other than 0/DF */    \
+  X(kTxUnroutable, "tx_unroutable")               /* no socket and no process for it */          \
+  X(kTxErrors, "tx_errors")                       /* the socket refused the packet */            \
+  X(kTxBufferFull, "tx_buffer_full")              /* lost: the socket's buffer was full */       \
+  X(kTxTooLong, "tx_too_long")                                                                    \
+  X(kRxMisdirected, "rx_misdirected")             /* for another slot of this host */            \
+  X(kForwardedOut, "slot_tx_forwarded")                                                           \
+  X(kForwardedIn, "slot_rx_forwarded")                                                            \
+  X(kUnknownSlot, "slot_unknown")                 /* no process owns the slot addressed */       \
+  X(kSlotQueueFull, "slot_queue_full")            /* lost: the peer process does not read */     \
+  X(kSlotBadFrames, "slot_bad_frames")                                                            \
+  X(kSlotRefused, "slot_refused_connections")     /* another user's process */                   \
+  X(kSlotPeersGone, "slot_peers_gone")                                                            \
+  X(kLocalPackets, "local_packets")               /* to this process, without a wire */          \
+  X(kLocalQueueFull, "local_queue_full")                                                          \
+  X(kSteeringProbes, "steering_probes")                                                           \
+  X(kSteeringUpdates, "steering_updates")                                                         \
+  X(kMadsSent, "mad_tx")                                                                          \
+  X(kMadsReceived, "mad_rx")                                                                      \
+  X(kMadsMalformed, "mad_rx_malformed")                                                           \
+  X(kMadsHandedOver, "mad_handed_over")           /* to another process of this host */          \
+  X(kMadsUnroutable, "mad_unroutable")            /* no kernel to take it */                     \
+  X(kFaultDropped, "fault_dropped")                                                               \
+  X(kFaultDuplicated, "fault_duplicated")                                                         \
+  X(kFaultReordered, "fault_reordered")                                                           \
+  X(kFaultCorrupted, "fault_corrupted")                                                           \
+  X(kFaultMadsDropped, "fault_mads_dropped")                                                      \
+  X(kCaptureErrors, "capture_errors")
+
+enum class HostCounter : uint32_t {
+#define X(name, text) name,
+  ND_HOST_COUNTERS(X)
+#undef X
+      kCount
+};
+
+class HostCounters {
+ public:
+  void add(HostCounter counter, uint64_t n = 1) {
+    values_[static_cast<uint32_t>(counter)].fetch_add(n, std::memory_order_relaxed);
+  }
+  uint64_t get(HostCounter counter) const {
+    return values_[static_cast<uint32_t>(counter)].load(std::memory_order_relaxed);
+  }
+  static const std::vector<const char*>& names() {
+    static const auto* list = new std::vector<const char*>{
+#define X(name, text) text,
+        ND_HOST_COUNTERS(X)
+#undef X
+    };
+    return *list;
+  }
+  std::vector<uint64_t> values() const {
+    std::vector<uint64_t> out;
+    for (const auto& v : values_) out.push_back(v.load(std::memory_order_relaxed));
+    return out;
+  }
+
+ private:
+  std::atomic<uint64_t> values_[static_cast<uint32_t>(HostCounter::kCount)]{};
+};
+
+}  // namespace nd

@@ -1,0 +1,22 @@
+// How the host's epoll set names its descriptors: what kind, and which of them.
+#pragma once
+#include <sys/epoll.h>
+
+#include <cstdint>
+
+namespace nd {
+
+enum class EventKind : uint32_t { kWire, kSlotListener, kInbound, kOutbound, kClaim, kLocalQueue };
+
+inline uint64_t eventTag(EventKind kind, uint32_t id) { return static_cast<uint64_t>(kind) << 32 | id; }
+inline EventKind eventKind(uint64_t tag) { return static_cast<EventKind>(tag >> 32); }
+inline uint32_t eventId(uint64_t tag) { return static_cast<uint32_t>(tag); }
+
+inline bool watchFd(int epoll, int fd, uint32_t events, EventKind kind, uint32_t id, int operation = EPOLL_CTL_ADD) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = eventTag(kind, id);
+  return epoll_ctl(epoll, operation, fd, &event) == 0;
+}
+
+}  // namespace nd

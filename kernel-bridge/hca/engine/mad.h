@@ -1,0 +1,46 @@
+// CM messages on QP1 as far as the host side reads them: enough to find the kernel a MAD is for
+// (IBA 1 §13.4.2 MAD header, §12.6 CM messages; the RDMA IP CM service of annex A11 for service ids).
+#pragma once
+#include <cstdint>
+
+namespace nd::mad {
+
+constexpr uint32_t kMadBytes = 256;
+constexpr uint32_t kBthDethBytes = 20;
+constexpr uint32_t kPacketMadOffset = kBthDethBytes;      // of the MAD in a packet, from the BTH on
+constexpr uint32_t kPacketBytes = kBthDethBytes + kMadBytes;
+
+constexpr uint8_t kOpUdSendOnly = 0x64;
+constexpr uint32_t kGsiQpn = 1;
+constexpr uint32_t kGsiQkey = 0x80010000;
+
+// Offsets in the MAD.
+constexpr uint32_t kBaseVersion = 0, kClass = 1, kClassVersion = 2, kMethod = 3, kAttribute = 16, kMessage = 24;
+constexpr uint8_t kCmClass = 0x07, kCmClassVersion = 2, kMethodSend = 0x03;
+
+// Attribute ids.
+constexpr uint32_t kFirstAttribute = 0x10;
+constexpr uint32_t kReq = 0x10, kMra = 0x11, kRej = 0x12, kRep = 0x13, kRtu = 0x14, kDreq = 0x15, kDrep = 0x16,
+                   kSidrReq = 0x17, kSidrRep = 0x18, kLap = 0x19, kApr = 0x1A;
+constexpr uint32_t kRejReasonTimeout = 4;
+
+// Offsets in the message.
+constexpr uint32_t kServiceId = 8;       // REQ, SIDR_REQ
+constexpr uint32_t kRemoteCommId = 4;    // messages with two ids
+constexpr uint32_t kRequestId = 0;       // SIDR_REP: the id of the request it answers
+constexpr uint32_t kRejReason = 10;
+
+inline uint32_t get16(const uint8_t* p) { return static_cast<uint32_t>(p[0] << 8 | p[1]); }
+inline uint32_t get24(const uint8_t* p) { return static_cast<uint32_t>(p[0] << 16 | p[1] << 8 | p[2]); }
+inline uint32_t get32(const uint8_t* p) { return get16(p) << 16 | get16(p + 2); }
+inline uint64_t get64(const uint8_t* p) { return static_cast<uint64_t>(get32(p)) << 32 | get32(p + 4); }
+
+inline uint32_t attribute(const uint8_t* mad) { return get16(mad + kAttribute); }
+inline uint32_t destinationQpn(const uint8_t* bth) { return get24(bth + 5); }
+
+// A packet of QP1's form; says nothing about the MAD in it.
+inline bool isMadPacket(const uint8_t* bth, uint32_t length) {
+  return length >= kPacketBytes && bth[0] == kOpUdSendOnly && destinationQpn(bth) == kGsiQpn;
+}
+
+}  // namespace nd::mad

@@ -1,0 +1,12 @@
+// Tells people who has the RoCEv2 port when it cannot be bound.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace nd {
+
+// A noun phrase: "process 4711 (qemu)", "a process of user 1000", "a kernel driver such as rdma_rxe"; or
+// "somebody else" where the operating system does not tell.
+std::string describePortHolder(int family, uint16_t port);
+
+}  // namespace nd

@@ -1,0 +1,51 @@
+// RDMA ports: who on this host listens on a service id (architecture: "networkdirect/port/<service>/<port>/<gid>").
+#pragma once
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "frame.h"
+#include "host_counters.h"
+#include "slots.h"
+#include "types.h"
+#include "unique_fd.h"
+
+namespace nd {
+
+class Ports {
+ public:
+  explicit Ports(int epoll) : epoll_(epoll) {}
+
+  // See Host::claimPort. Callable from any thread.
+  Status claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
+  void release(uint32_t claim);
+  void releaseKernel(KernelId kernel);
+  void releaseAll();
+
+  // The kernel of this process that listens there: a claim of the address wins over one of all addresses. 0: none.
+  KernelId find(uint32_t service, uint16_t port, const Gid& address);
+  // Hands a frame to another process's claim. False: there is none, or it does not take it.
+  bool handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame);
+  // Takes what other processes hand over to this claim.
+  void acceptOn(uint32_t claim, Inbound& inbound);
+
+ private:
+  static constexpr uint16_t kFirstEphemeral = 49152;
+  struct Claim {
+    KernelId kernel = 0;
+    uint32_t service = 0;
+    uint16_t port = 0;
+    bool any = false;
+    Gid address;
+    UniqueFd listener;
+  };
+  Status tryClaim(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
+
+  int epoll_;
+  std::mutex mutex_;  // innermost: nothing is called with it held but the operating system
+  uint32_t nextId_ = 1;
+  std::map<uint32_t, Claim> claims_;
+  std::random_device random_;
+};
+
+}  // namespace nd

@@ -1,0 +1,92 @@
+#include "process.h"
+
+#include <dlfcn.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "engine_thread.h"
+
+namespace nd {
+namespace {
+
+class MonotonicClock final : public Clock {
+ public:
+  uint64_t now() const override {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
+  }
+};
+
+// The thread runs this library's code until the process ends; the isolate that loaded the library may end before,
+// and then the library would be unloaded under it.
+void keepLibraryLoaded() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&keepLibraryLoaded), &info) != 0 && info.dli_fname != nullptr)
+    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+}  // namespace
+
+struct Process::Impl {
+  MonotonicClock clock;
+  std::mutex mutex;
+  std::atomic<bool> started{false};
+  std::string problem;
+  std::unique_ptr<Host> host;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<EngineThread> thread;
+
+  // At exit(): ends the thread and lets go of the host, so that peers and captures see a clean end. Bounded: a
+  // process must not hang in its exit because something holds the engine; the system releases all of it anyway.
+  void shutDown() {
+    constexpr uint32_t kPatienceMs = 500;
+    if (started && thread->stop(kPatienceMs)) host->stop();
+  }
+};
+
+Process::Process() : impl_(new Impl()) {}
+Process::~Process() = default;
+
+Process& Process::instance() {
+  static auto* process = new Process();  // never destroyed: other threads may use it until the very end
+  return *process;
+}
+
+Status Process::start(const EngineOptions& engineOptions, const HostOptions& hostOptions, std::string* problem) {
+  Impl& p = *impl_;
+  std::lock_guard<std::mutex> guard(p.mutex);
+  if (p.started) return Status::kSuccess;
+  const auto fail = [&](Status status, const char* why) {
+    p.thread.reset();
+    p.engine.reset();
+    p.host.reset();
+    if (problem != nullptr) *problem = why;
+    return status;
+  };
+  p.host = std::make_unique<Host>(p.clock);
+  p.engine = std::make_unique<Engine>(*p.host, p.clock, engineOptions);
+  const Status status = p.host->start(hostOptions, *p.engine);
+  if (status == Status::kTooManyAddresses)
+    return fail(status, "254 processes of this host use RDMA already; that is the limit");
+  if (status != Status::kSuccess)
+    return fail(status, "the host side of the HCA needs an epoll set and some sockets, and the system refused them "
+                        "(is the limit of open files too low?)");
+  p.thread = std::make_unique<EngineThread>(*p.engine, *p.host, p.clock);
+  keepLibraryLoaded();
+  if (!p.thread->start()) {
+    p.host->stop();
+    return fail(Status::kInsufficientResources, "the system refused a thread for the HCA");
+  }
+  p.started = true;
+  std::atexit([] { Process::instance().impl_->shutDown(); });
+  return Status::kSuccess;
+}
+
+bool Process::started() const { return impl_->started; }
+Engine& Process::engine() { return *impl_->engine; }
+Host& Process::host() { return *impl_->host; }
+
+}  // namespace nd

@@ -1,0 +1,220 @@
+#include "slots.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include "host_events.h"
+#include "local_socket.h"
+
+namespace nd {
+namespace {
+
+const char kSlotPrefix[] = "networkdirect/slot/";
+std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
+
+}  // namespace
+
+// ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+void Inbound::acceptFrom(int listener) {
+  for (int i = 0; i < kAcceptsPerEvent; i++) {
+    UniqueFd fd;
+    const int error = acceptLocal(listener, &fd);
+    if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
+    if (error == EACCES || error == ECONNABORTED || error == EINTR) continue;
+    if (error != 0) return;
+    if (connections_.size() >= kMaxConnections) {
+      counters_.add(HostCounter::kSlotRefused);
+      continue;
+    }
+    const uint32_t id = nextId_++;
+    if (!watchFd(epoll_, fd.get(), EPOLLIN | EPOLLRDHUP, EventKind::kInbound, id)) continue;
+    connections_.emplace(id, std::move(fd));
+  }
+}
+
+uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argument) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return 0;
+  const int fd = found->second.get();
+  uint32_t count = 0;
+  while (count < budget) {
+    // No control buffer: descriptors that a peer attaches are dropped by the system.
+    const ssize_t n = recv(fd, buffer_, sizeof buffer_, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return count;
+    Frame frame;
+    if (n <= 0 || !frame.decode(buffer_, static_cast<uint32_t>(n))) {
+      if (n > 0) counters_.add(HostCounter::kSlotBadFrames);
+      connections_.erase(found);
+      return count;
+    }
+    count++;
+    handler(argument, frame);
+  }
+  return count;
+}
+
+// ── Slots ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+int Slots::claim() {
+  for (uint32_t n = 0; n < kMax; n++) {
+    const int error = listenLocal(slotName(n), &listener_);
+    if (error == EADDRINUSE) continue;
+    if (error != 0) return error;
+    if (!watchFd(epoll_, listener_.get(), EPOLLIN, EventKind::kSlotListener, 0)) return errno;
+    slot_ = n;
+    return 0;
+  }
+  return EADDRINUSE;
+}
+
+void Slots::release() {
+  // The name first: who sees its connection end then finds nobody at the name.
+  listener_.reset();
+  for (auto& p : peers_) p.reset();
+}
+
+std::vector<uint32_t> Slots::live() {
+  std::vector<uint32_t> slots;
+  for (const std::string& name : listLocalListeners(kSlotPrefix)) {
+    char* end = nullptr;
+    const unsigned long n = std::strtoul(name.c_str(), &end, 10);
+    if (!name.empty() && *end == 0 && n < kMax) slots.push_back(static_cast<uint32_t>(n));
+  }
+  std::sort(slots.begin(), slots.end());
+  return slots;
+}
+
+int Slots::connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid) {
+  const int error = connectLocal(slotName(slot), fd, pid);
+  if (error != 0) {
+    if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
+    return error;
+  }
+  // With privileges the buffer may exceed the system's limit; the queue below takes what does not fit.
+  const int bytes = static_cast<int>(kMaxQueuedBytes);
+  if (setsockopt(fd->get(), SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
+    setsockopt(fd->get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  if (!watchFd(epoll_, fd->get(), EPOLLRDHUP, EventKind::kOutbound, slot)) return errno;
+  return 0;
+}
+
+Slots::Peer* Slots::peer(uint32_t slot, int* error) {
+  *error = 0;
+  if (slot >= kMax) {
+    *error = ECONNREFUSED;
+    return nullptr;
+  }
+  if (peers_[slot]) return peers_[slot].get();
+  auto fresh = std::make_unique<Peer>();
+  *error = connectTo(slot, &fresh->fd, &fresh->pid);
+  if (*error != 0) return nullptr;
+  peers_[slot] = std::move(fresh);
+  return peers_[slot].get();
+}
+
+bool Slots::send(uint32_t slot, const Frame& frame) {
+  int error = 0;
+  Peer* p = peer(slot, &error);
+  if (p == nullptr) {
+    counters_.add(error == EAGAIN ? HostCounter::kSlotQueueFull : HostCounter::kUnknownSlot);
+    return false;
+  }
+  uint8_t header[Frame::kHeaderBytes];
+  frame.encodeHeader(header);
+  if (p->queue.empty()) {
+    iovec pieces[2] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
+    msghdr message{};
+    message.msg_iov = pieces;
+    message.msg_iovlen = 2;
+    ssize_t n;
+    do {
+      n = sendmsg(p->fd.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n >= 0) {
+      counters_.add(HostCounter::kForwardedOut);
+      return true;
+    }
+    if (errno != EAGAIN && errno != ENOBUFS) {
+      counters_.add(HostCounter::kUnknownSlot);  // it just died; its event follows
+      return false;
+    }
+  }
+  const size_t bytes = sizeof header + frame.bodyLength;
+  if (p->queue.size() >= kMaxQueuedFrames || p->queuedBytes + bytes > kMaxQueuedBytes) {
+    counters_.add(HostCounter::kSlotQueueFull);
+    return false;
+  }
+  std::vector<uint8_t> copy(bytes);
+  std::memcpy(copy.data(), header, sizeof header);
+  if (frame.bodyLength != 0) std::memcpy(copy.data() + sizeof header, frame.body, frame.bodyLength);
+  p->queue.push_back(std::move(copy));
+  p->queuedBytes += bytes;
+  setWantsOut(slot, *p, true);
+  return true;
+}
+
+void Slots::setWantsOut(uint32_t slot, Peer& p, bool wanted) {
+  if (p.wantsOut == wanted) return;
+  p.wantsOut = wanted;
+  watchFd(epoll_, p.fd.get(), EPOLLRDHUP | (wanted ? EPOLLOUT : 0u), EventKind::kOutbound, slot, EPOLL_CTL_MOD);
+}
+
+void Slots::drain(uint32_t slot, Peer& p) {
+  while (!p.queue.empty()) {
+    const std::vector<uint8_t>& next = p.queue.front();
+    const ssize_t n = ::send(p.fd.get(), next.data(), next.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return;
+    counters_.add(HostCounter::kForwardedOut);
+    p.queuedBytes -= next.size();
+    p.queue.pop_front();
+  }
+  setWantsOut(slot, p, false);
+}
+
+bool Slots::watch(uint32_t slot) {
+  if (slot == slot_) return true;
+  int error = 0;
+  Peer* p = peer(slot, &error);
+  if (p == nullptr) return error == EAGAIN;  // alive but too busy to accept
+  p->watched = true;
+  return true;
+}
+
+bool Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
+  if (slot >= kMax || !peers_[slot]) return false;
+  Peer& p = *peers_[slot];
+  if ((events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) == 0) {
+    if (events & EPOLLOUT) drain(slot, p);
+    return false;
+  }
+  // The connection ended. Only the name tells whether the process did: it may have closed just this connection,
+  // or be half dead, its listener not yet closed (then the next connection ends as well).
+  if (now - p.firstReconnect > kReconnectWindowNs) p.firstReconnect = now, p.reconnects = 0;
+  UniqueFd fd;
+  pid_t pid = 0;
+  const int error = p.reconnects++ < kMaxReconnects ? connectTo(slot, &fd, &pid) : ECONNREFUSED;
+  if (error == 0 && pid == p.pid) {
+    p.fd = std::move(fd);
+    p.wantsOut = false;
+    setWantsOut(slot, p, !p.queue.empty());
+    return false;
+  }
+  const bool gone = p.watched;
+  if (gone) counters_.add(HostCounter::kSlotPeersGone);
+  peers_[slot].reset();
+  if (error == 0) {
+    auto next = std::make_unique<Peer>();  // somebody else has the slot already
+    next->fd = std::move(fd);
+    next->pid = pid;
+    peers_[slot] = std::move(next);
+  }
+  return gone;
+}
+
+}  // namespace nd

@@ -1,0 +1,88 @@
+// The processes of this host that speak RDMA: each owns a slot, and tells others' packets to them.
+//
+// A process sends on connections it made itself and receives on those it accepted, so a pair of processes that
+// talk has one for each direction. The sender's one also tells when the process at its end is gone.
+#pragma once
+#include <array>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "frame.h"
+#include "host_counters.h"
+#include "unique_fd.h"
+
+namespace nd {
+
+// Accepted connections, from the slot's listener and from those of RDMA ports. Everything that comes in is
+// checked; a peer that sends nonsense is disconnected.
+class Inbound {
+ public:
+  using Handler = void (*)(void* argument, const Frame& frame);
+  Inbound(HostCounters& counters, int epoll) : counters_(counters), epoll_(epoll) {}
+  // Accepts what waits at the listener, within bounds.
+  void acceptFrom(int listener);
+  // Reads at most `budget` frames of one connection. Returns their number; forgets the connection at its end.
+  uint32_t read(uint32_t id, uint32_t budget, Handler handler, void* argument);
+  void closeAll() { connections_.clear(); }
+  size_t size() const { return connections_.size(); }
+
+ private:
+  static constexpr size_t kMaxConnections = 1024;
+  static constexpr int kAcceptsPerEvent = 16;
+  HostCounters& counters_;
+  int epoll_;
+  uint32_t nextId_ = 1;
+  std::unordered_map<uint32_t, UniqueFd> connections_;
+  alignas(64) uint8_t buffer_[Frame::kMaxBytes + 1];  // one more, to see what is too long
+};
+
+class Slots {
+ public:
+  static constexpr uint32_t kMax = 254;
+  Slots(HostCounters& counters, int epoll) : counters_(counters), epoll_(epoll) {}
+
+  // Takes the lowest free slot. 0, EMFILE and the like, or EADDRINUSE: all 254 are taken.
+  int claim();
+  void release();
+  // The slot claimed last; kMax before.
+  uint32_t slot() const { return slot_; }
+  int listener() const { return listener_.get(); }
+  // Slots owned by some process now (also of other users), ascending.
+  static std::vector<uint32_t> live();
+
+  // Sends a frame, or keeps it until the peer reads. False: no such process, or it does not read (both counted).
+  bool send(uint32_t slot, const Frame& frame);
+  // Whether a process owns the slot; from now on its end is reported by onOutbound().
+  bool watch(uint32_t slot);
+  // Something happened on the connection to this slot. True: the process watched there is gone.
+  bool onOutbound(uint32_t slot, uint32_t events, uint64_t now);
+
+ private:
+  static constexpr size_t kMaxQueuedFrames = 1024, kMaxQueuedBytes = 4u << 20;
+  static constexpr uint32_t kMaxReconnects = 16;
+  static constexpr uint64_t kReconnectWindowNs = 1'000'000'000;
+  struct Peer {
+    UniqueFd fd;
+    pid_t pid = 0;
+    bool watched = false;
+    bool wantsOut = false;
+    uint32_t reconnects = 0;
+    uint64_t firstReconnect = 0;
+    std::deque<std::vector<uint8_t>> queue;
+    size_t queuedBytes = 0;
+  };
+  int connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid);
+  Peer* peer(uint32_t slot, int* error);
+  void drain(uint32_t slot, Peer& peer);
+  void setWantsOut(uint32_t slot, Peer& peer, bool wanted);
+
+  HostCounters& counters_;
+  int epoll_;
+  uint32_t slot_ = kMax;
+  UniqueFd listener_;
+  std::array<std::unique_ptr<Peer>, kMax> peers_;
+};
+
+}  // namespace nd

@@ -1,0 +1,66 @@
+// One family's socket on UDP port 4791, shared with the other processes of the host by SO_REUSEPORT. Packets are
+// staged, sent and received in batches; nothing here waits.
+//
+// A packet is copied into the batch when it is staged. The ICRC must cover exactly the bytes that leave, and the
+// memory a packet comes from may change meanwhile (a READ of memory its owner is writing): computed over the
+// original, such packets would be dropped by the peer for as long as the writing goes on.
+#pragma once
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+
+#include "host_counters.h"
+#include "icrc.h"
+#include "link.h"
+#include "unique_fd.h"
+
+namespace nd {
+
+// The longest UDP payload there is: BTH and extension headers, 4096 bytes, ICRC; the rest is slack.
+constexpr uint32_t kMaxDatagram = 4352;
+
+class UdpWire {
+ public:
+  static constexpr uint32_t kBatch = 32;
+
+  struct Datagram {
+    PacketMeta meta;
+    const uint8_t* bytes = nullptr;
+    uint32_t length = 0;            // BTH to ICRC
+    uint16_t sourcePort = 0;
+    bool complete = false;          // false: longer than any packet may be, or its addresses are not known
+  };
+
+  explicit UdpWire(HostCounters& counters) : counters_(counters) {}
+
+  // Binds the family's wildcard address. 0 or an errno: EADDRINUSE/EACCES say that somebody else has the port,
+  // EAFNOSUPPORT that the host has no such family.
+  int open(int family, uint32_t receiveBufferBytes);
+  void close();
+  bool isOpen() const { return fd_.valid(); }
+  int fd() const { return fd_.get(); }
+
+  // ── Sending. stage() gives room for kMaxDatagram bytes (sending the batch first if it is full); commit() adds
+  // the packet written there to the batch.
+  uint8_t* stage();
+  void commit(const Path& path, uint32_t length);
+  // Sends the batch. 0, or the errno of the last packet that could not be sent.
+  int flush();
+
+  // ── Receiving: up to kBatch datagrams, valid until the next call. Returns their number.
+  uint32_t receive(uint32_t budget);
+  Datagram datagram(uint32_t index) const;
+
+ private:
+  struct Buffers;
+  struct BuffersDeleter { void operator()(Buffers* buffers) const; };
+  HostCounters& counters_;
+  UniqueFd fd_;
+  int family_ = AF_UNSPEC;
+  uint32_t staged_ = 0;
+  std::unique_ptr<Buffers, BuffersDeleter> buffers_;
+};
+
+}  // namespace nd
