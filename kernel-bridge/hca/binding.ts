@@ -26,7 +26,14 @@ export interface NativeChannel {
    * With `overlapped` the completion is delivered by `onComplete` on the event loop and keeps the process alive
    * until then; without it the caller must {@link wait}.
    */
-  submit(major: number, fileId: number, code: number, input: Uint8Array | null, outputLength: number, overlapped: boolean): number;
+  submit(
+    major: number,
+    fileId: number,
+    code: number,
+    input: Uint8Array | null,
+    outputLength: number,
+    overlapped: boolean,
+  ): number;
   /**
    * Blocks this thread until the slot is done; negative timeout: without a bound (a kernel that ends completes all
    * its slots with DEVICE_REMOVED, so it always returns). False: timed out.
@@ -40,12 +47,20 @@ export interface NativeChannel {
   cancel(slot: number): void;
   /** Gives the slot back. A pending one is given back when it completes, unseen. */
   release(slot: number): void;
-  /** Fails everything pending with DEVICE_REMOVED and ends the channel. */
+  /** Fails everything pending with DEVICE_REMOVED and ends the channel; requests that follow end so at once. */
   close(): void;
+  /** Why the channel has ended, a sentence without a full stop; '' while it lives. */
+  readonly problem: string;
 }
 
-/** A request as the kernel sees it. `input` is the kernel's own copy. */
+/**
+ * A request as the kernel sees it. `input` is the kernel's own copy.
+ *
+ * The last request of a channel is `{ major: close, fileId: 0, slot: -1 }`: the user side is gone (its isolate ended,
+ * or it closed the channel), every file is closed, and nobody waits for an answer.
+ */
 export interface ChannelRequest {
+  /** -1: needs no completion. */
   slot: number;
   /** Changes whenever the slot is used again: completing an old request cannot hit a new one. */
   serial: number;
@@ -61,10 +76,19 @@ export interface NativeChannelServer {
   /** The next request, or undefined; `onRequest` is called after it has answered undefined once. */
   take(): ChannelRequest | undefined;
   /**
-   * Completes a request; output is copied, at most `outputLength` bytes. False: it was completed already
-   * (the HCA completed a notification natively).
+   * Completes a request; output is copied, at most `outputLength` bytes. The user sees `information` bytes of it,
+   * except for `create`, whose information is the file id and whose output is seen whole. False: it was completed
+   * already (the HCA completed a notification natively, or the channel has ended).
+   *
+   * @throws TypeError for the status PENDING and for arguments of the wrong type.
    */
-  complete(slot: number, serial: number, status: number, information: number, output: Uint8Array | null): boolean;
+  complete(
+    slot: number,
+    serial: number,
+    status: number,
+    information: number,
+    output: Uint8Array | null,
+  ): boolean;
   close(): void;
 }
 
@@ -101,7 +125,14 @@ export interface HcaOptions {
   window: number;
   capturePath: string;
   receiveBufferBytes: number;
-  faults: { seed: number; drop: number; duplicate: number; reorder: number; corrupt: number; dropMads: Record<number, number> };
+  faults: {
+    seed: number;
+    drop: number;
+    duplicate: number;
+    reorder: number;
+    corrupt: number;
+    dropMads: Record<number, number>;
+  };
 }
 
 export interface QpCreateParameters {
@@ -193,11 +224,17 @@ export interface NativeHca {
   readonly wireProblem: string;
   readonly limits: HcaLimits;
   configure(options: HcaOptions): void;
+  /** The next event, or undefined; `onEvent` is called after it has answered undefined once. */
   takeEvent(): HcaEvent | undefined;
 
   allocatePd(): { status: number; pd: number };
   deallocatePd(pd: number): number;
-  registerMr(pd: number, address: number, length: number, access: number): { status: number; lkey: number; rkey: number };
+  registerMr(
+    pd: number,
+    address: number,
+    length: number,
+    access: number,
+  ): { status: number; lkey: number; rkey: number };
   deregisterMr(pd: number, lkey: number): number;
   allocateMw(pd: number): { status: number; mw: number; rkey: number };
   deallocateMw(mw: number): number;
@@ -221,7 +258,11 @@ export interface NativeHca {
   readonly commIdBase: number;
   sendMad(path: PathParameters, mad: Uint8Array): number;
   /** Claims an RDMA port on this host. `address` null: all addresses. `port` 0: a free one is chosen. */
-  claimPort(service: number, address: Uint8Array | null, port: number): { status: number; claim: number; port: number };
+  claimPort(
+    service: number,
+    address: Uint8Array | null,
+    port: number,
+  ): { status: number; claim: number; port: number };
   releasePort(claim: number): void;
 
   /** Counters of engine and host by name, and the number of live objects by kind. */
@@ -239,15 +280,29 @@ export interface NativeRing {
 export interface AddonBinding {
   // door
   createChannel(slots: number, onComplete: (slot: number) => void): NativeChannel;
+  /**
+   * Takes the kernel side of a channel. It keeps this thread's event loop alive until it is closed; when this thread
+   * ends, the channel ends.
+   *
+   * @throws Error if there is no such channel, or it is served already.
+   */
   serveChannel(id: number, onRequest: () => void): NativeChannelServer;
+  /** Ends a channel from any thread, served or not: everything pending, and all that follows, is DEVICE_REMOVED. */
+  failChannel(id: number, reason: string): void;
 
   // kernel side
+  /** @throws TypeError naming the option that is wrong; Error if the HCA cannot start. */
   openHca(options: HcaOptions, onEvent: () => void): NativeHca;
 
   // user side
+  /** @throws Error before the HCA is open (no device file was opened yet), RangeError for a size it cannot give. */
   allocateRing(bytes: number): NativeRing;
   releaseRing(address: number): void;
-  /** Pins memory: keeps the buffer alive and lets registrations use its range. Throws nothing. */
+  /**
+   * Pins memory: keeps the buffer alive and lets registrations use its range. Throws nothing: INVALID_PARAMETER for
+   * anything but a Uint8Array of at least one byte over a buffer of fixed length, INVALID_DEVICE_STATE before the
+   * HCA is open. The caller marks the buffer as untransferable, which native code cannot.
+   */
   pin(view: Uint8Array): { status: number; pin: number; address: number };
   unpin(pin: number): void;
   /** A function without arguments that tells the HCA of new work requests on this QP. */

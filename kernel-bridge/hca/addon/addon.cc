@@ -1,0 +1,119 @@
+// The module: one instance per environment (main thread, application Workers, soft kernels).
+#include "abi_table.h"
+#include "convert.h"
+#include "door.h"
+#include "engine/icrc.h"
+#include "engine/process.h"
+#include "env.h"
+#include "hca.h"
+#include "memory.h"
+
+#include <time.h>
+
+namespace nd::js {
+
+namespace {
+
+uint64_t monotonicNow() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000ull + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// The doorbell and progress functions are the speed path: plain N-API, no arguments, no allocation.
+
+napi_value doorbell(napi_env env, napi_callback_info info) {
+  void* handle = nullptr;
+  napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &handle);
+  if (Engine* engine = sharedEngine()) engine->doorbell(static_cast<Handle>(reinterpret_cast<uintptr_t>(handle)));
+  return nullptr;
+}
+
+napi_value progress(napi_env env, napi_callback_info) {
+  bool moved = false;
+  if (Engine* engine = sharedEngine()) {
+    engine->setPollerMark(monotonicNow());
+    moved = engine->progress();
+  }
+  napi_value result;
+  return napi_get_boolean(env, moved, &result) == napi_ok ? result : nullptr;
+}
+
+// The handle travels as the function's data pointer: nothing to free, and a QP that is gone is a stale handle.
+Napi::Value queuePairDoorbell(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Handle qp;
+  napi_value function;
+  if (!toU32(env, info[0], &qp)) {
+    napi_throw_type_error(env, nullptr, "queuePairDoorbell(qp): qp is a queue pair handle");
+    return env.Undefined();
+  }
+  if (napi_create_function(env, "doorbell", NAPI_AUTO_LENGTH, doorbell,
+                           reinterpret_cast<void*>(static_cast<uintptr_t>(qp)), &function) != napi_ok) {
+    return env.Undefined();
+  }
+  return Napi::Value(env, function);
+}
+
+Napi::Value armCq(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Handle cq;
+  bool solicitedOnly;
+  Status status = Status::kInvalidParameter;
+  if (toU32(env, info[0], &cq) && toBool(env, info[1], &solicitedOnly)) {
+    Engine* engine = sharedEngine();
+    status = engine != nullptr ? engine->armCq(cq, solicitedOnly) : Status::kInvalidDeviceState;
+  }
+  return Napi::Number::New(env, static_cast<uint32_t>(status));
+}
+
+Napi::Value abiTable(const Napi::CallbackInfo& info) {
+  Napi::Object out = Napi::Object::New(info.Env());
+  for (const AbiEntry& entry : kAbiTable) out.Set(entry.name, entry.value);
+  return out;
+}
+
+Napi::Value icrcOfJs(const Napi::CallbackInfo& info) {
+  Bytes packet;
+  if (!toBytes(info.Env(), info[0], &packet)) {
+    napi_throw_type_error(info.Env(), nullptr, "icrcOf(ipPacket): a Uint8Array");
+    return info.Env().Undefined();
+  }
+  return Napi::Number::New(info.Env(), icrcOfPacket(packet.data, packet.length));
+}
+
+}  // namespace
+
+Napi::Object init(Napi::Env env, Napi::Object exports) {
+  auto* data = new EnvData(env);
+  env.SetInstanceData(data);  // deleted with the environment
+  data->memory = std::make_unique<Memory>(*data);
+  data->channelClass = Napi::Persistent(NativeChannel::define(env));
+  data->serverClass = Napi::Persistent(NativeChannelServer::define(env));
+  data->hcaClass = Napi::Persistent(NativeHca::define(env));
+
+  const auto add = [&](const char* name, Napi::Value (*function)(const Napi::CallbackInfo&)) {
+    exports.Set(name, Napi::Function::New(env, function, name));
+  };
+  add("createChannel", NativeChannel::createChannel);
+  add("serveChannel", NativeChannelServer::serveChannel);
+  add("failChannel", NativeChannelServer::failChannel);
+  add("openHca", NativeHca::openHca);
+  add("allocateRing", Memory::allocateRing);
+  add("releaseRing", Memory::releaseRing);
+  add("pin", Memory::pin);
+  add("unpin", Memory::unpin);
+  add("queuePairDoorbell", queuePairDoorbell);
+  add("armCq", armCq);
+  add("abi", abiTable);
+  add("icrcOf", icrcOfJs);
+  napi_value progressFunction;
+  if (napi_create_function(env, "progress", NAPI_AUTO_LENGTH, progress, nullptr, &progressFunction) == napi_ok) {
+    exports.Set("progress", Napi::Value(env, progressFunction));
+  }
+  return exports;
+}
+
+NODE_API_MODULE(networkdirect_hca, init)
+
+}  // namespace nd::js

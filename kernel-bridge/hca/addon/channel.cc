@@ -1,0 +1,300 @@
+#include "channel.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+
+namespace nd::door {
+
+namespace {
+
+// Channels by id. Function-local and leaked: Workers may still look a channel up while the process exits.
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<uint32_t, std::weak_ptr<Channel>> channels;
+  uint32_t nextId = 1;
+};
+
+Registry& registry() {
+  static Registry* instance = new Registry;
+  return *instance;
+}
+
+constexpr size_t kKeptCapacity = 4096;  // output buffers larger than this are given back with their slot
+
+}  // namespace
+
+std::shared_ptr<Channel> Channel::create(uint32_t slots, std::shared_ptr<Wake> wake) {
+  auto channel = std::make_shared<Channel>(slots);
+  channel->userWake_ = std::move(wake);
+  Registry& all = registry();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  channel->id_ = all.nextId++;
+  all.channels.emplace(channel->id_, channel);
+  return channel;
+}
+
+std::shared_ptr<Channel> Channel::find(uint32_t id) {
+  Registry& all = registry();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  auto it = all.channels.find(id);
+  return it == all.channels.end() ? nullptr : it->second.lock();
+}
+
+Channel::Channel(uint32_t slots)
+    : slotCount_(slots), states_(new std::atomic<int32_t>[slots]), slots_(new Slot[slots]) {
+  reserve_ = std::min<uint32_t>(64, slots / 8);
+  freeSlots_.reserve(slots);
+  for (uint32_t i = 0; i < slots; ++i) {
+    states_[i].store(kSlotFree, std::memory_order_relaxed);
+    freeSlots_.push_back(slots - 1 - i);
+  }
+}
+
+Channel::~Channel() {
+  Registry& all = registry();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.channels.erase(id_);
+}
+
+// ── User side ───────────────────────────────────────────────────────────────────────────────────────────────
+
+int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input,
+                        size_t inputLength, uint32_t outputLength, bool overlapped) {
+  Request request;
+  request.major = major;
+  request.fileId = fileId;
+  request.code = code;
+  request.outputLength = outputLength;
+  const bool tooLarge = inputLength > kMaxInput;
+  if (inputLength > 0 && !tooLarge) request.input.assign(input, input + inputLength);
+
+  uint32_t slot, serial;
+  bool refused;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (freeSlots_.size() <= (overlapped ? reserve_ : 0)) return -1;
+    slot = freeSlots_.back();
+    freeSlots_.pop_back();
+    Slot& s = slots_[slot];
+    s.major = major;
+    s.outputLength = outputLength;
+    s.overlapped = overlapped;
+    s.abandoned = false;
+    s.cancelRequested = false;
+    s.counted = overlapped;
+    if (overlapped) ++undelivered_;
+    serial = serialOf(s.ticket.load(std::memory_order_relaxed)) + 1;
+    states_[slot].store(kSlotPending, std::memory_order_release);
+    s.ticket.store(pack(serial, kPending), std::memory_order_release);
+    refused = ended_ || tooLarge;
+    if (!refused) {
+      request.slot = slot;
+      request.serial = serial;
+      push(std::move(request));
+    }
+  }
+  if (refused) {
+    complete(slot, serial, tooLarge ? kStatusInsufficientResources : kStatusDeviceRemoved, 0, nullptr, 0);
+  }
+  return static_cast<int32_t>(slot);
+}
+
+bool Channel::wait(uint32_t slot, int64_t timeoutMs) {
+  const auto settled = [this, slot] {
+    const Phase p = phase(slot);
+    return p == kDone || p == kFree;
+  };
+  if (settled()) return true;
+  std::unique_lock<std::mutex> lock(mutex_);
+  waiting_ = true;
+  bool result = true;
+  if (timeoutMs < 0) {
+    done_.wait(lock, settled);
+  } else {
+    result = done_.wait_until(lock, std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs), settled);
+  }
+  waiting_ = false;
+  return result;
+}
+
+uint32_t Channel::status(uint32_t slot) const {
+  switch (phase(slot)) {
+    case kDone: return slots_[slot].status;
+    case kFree: return kStatusInvalidHandle;
+    default: return kStatusPending;
+  }
+}
+
+uint64_t Channel::information(uint32_t slot) const {
+  return phase(slot) == kDone ? slots_[slot].information : 0;
+}
+
+const uint8_t* Channel::output(uint32_t slot, size_t* length) const {
+  *length = 0;
+  if (phase(slot) != kDone) return nullptr;
+  const Slot& s = slots_[slot];
+  *length = s.major == kMajorCreate
+                ? s.output.size()
+                : static_cast<size_t>(std::min<uint64_t>(s.information, s.output.size()));
+  return s.output.data();
+}
+
+void Channel::cancel(uint32_t slot) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Slot& s = slots_[slot];
+  const uint64_t ticket = s.ticket.load(std::memory_order_acquire);
+  if (phaseOf(ticket) != kPending || s.cancelRequested || ended_) return;
+  s.cancelRequested = true;
+  Request request;
+  request.major = kMajorCancel;
+  request.slot = slot;
+  request.serial = serialOf(ticket);
+  push(std::move(request));
+}
+
+void Channel::release(uint32_t slot) {
+  Slot& s = slots_[slot];
+  if (s.counted) {
+    s.counted = false;
+    --undelivered_;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  switch (phase(slot)) {
+    case kDone: free(slot); break;
+    case kPending:
+    case kCompleting: s.abandoned = true; break;
+    case kFree: break;
+  }
+}
+
+bool Channel::popReady(uint32_t* slot) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (ready_.empty()) return false;
+  *slot = ready_.front();
+  ready_.pop_front();
+  slots_[*slot].queued = false;
+  return true;
+}
+
+void Channel::closeUser() {
+  end("the user side of the channel was closed");
+  std::lock_guard<std::mutex> lock(mutex_);
+  userWake_ = nullptr;
+}
+
+// ── Server side ─────────────────────────────────────────────────────────────────────────────────────────────
+
+bool Channel::serve(std::shared_ptr<Wake> wake) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (served_ || ended_) return false;
+  served_ = true;
+  serverWake_ = std::move(wake);
+  armed_ = inbox_.empty();
+  if (!armed_) serverWake_->wake();
+  return true;
+}
+
+bool Channel::take(Request* out) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (inbox_.empty()) {
+    armed_ = true;
+    return false;
+  }
+  *out = std::move(inbox_.front());
+  inbox_.pop_front();
+  return true;
+}
+
+void Channel::push(Request&& request) {
+  inbox_.push_back(std::move(request));
+  if (armed_ && serverWake_) {
+    armed_ = false;
+    serverWake_->wake();
+  }
+}
+
+// ── Any thread ──────────────────────────────────────────────────────────────────────────────────────────────
+
+bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t information,
+                       const uint8_t* output, size_t outputLength) {
+  if (slot >= slotCount_) return false;
+  Slot& s = slots_[slot];
+  uint64_t expected = pack(serial, kPending);
+  if (!s.ticket.compare_exchange_strong(expected, pack(serial, kCompleting), std::memory_order_acq_rel)) {
+    return false;
+  }
+  s.status = status;
+  s.information = information;
+  const size_t kept = std::min<size_t>(outputLength, s.outputLength);
+  if (kept > 0) {
+    s.output.assign(output, output + kept);
+  } else {
+    s.output.clear();
+  }
+
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (s.abandoned) {
+    free(slot);
+    return true;
+  }
+  s.ticket.store(pack(serial, kDone), std::memory_order_release);
+  states_[slot].store(kSlotDone, std::memory_order_release);
+  if (s.overlapped && !s.queued) {
+    s.queued = true;
+    ready_.push_back(slot);
+    if (userArmed_ && userWake_) {
+      userArmed_ = false;
+      userWake_->wake();
+    }
+  }
+  if (waiting_) done_.notify_all();
+  return true;
+}
+
+void Channel::free(uint32_t slot) {
+  Slot& s = slots_[slot];
+  if (s.output.capacity() > kKeptCapacity) {
+    std::vector<uint8_t>().swap(s.output);
+  } else {
+    s.output.clear();
+  }
+  states_[slot].store(kSlotFree, std::memory_order_release);
+  s.ticket.store(pack(serialOf(s.ticket.load(std::memory_order_relaxed)), kFree), std::memory_order_release);
+  freeSlots_.push_back(slot);
+}
+
+void Channel::end(const std::string& reason) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_) return;
+    ended_ = true;
+    reason_ = reason;
+    inbox_.clear();
+    if (serverWake_) {
+      // A server that still lives learns that all files are closed, whoever ended the channel.
+      Request request;
+      request.major = kMajorClose;
+      push(std::move(request));
+    }
+  }
+  // Nothing becomes pending any more without being completed by submit() itself.
+  for (uint32_t slot = 0; slot < slotCount_; ++slot) {
+    const uint64_t ticket = slots_[slot].ticket.load(std::memory_order_acquire);
+    if (phaseOf(ticket) == kPending) {
+      complete(slot, serialOf(ticket), kStatusDeviceRemoved, 0, nullptr, 0);
+    }
+  }
+}
+
+bool Channel::ended() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ended_;
+}
+
+std::string Channel::reason() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
+}  // namespace nd::door

@@ -1,0 +1,182 @@
+// The door between a user isolate and its soft kernel: a table of request slots, without N-API.
+//
+// One thread submits, waits and releases (the user side), one thread takes (the server side), and any thread
+// completes: the kernel's JavaScript, or the HCA when a completion queue's event comes. The first completer of a
+// (slot, serial) wins; the others learn that they lost. All bytes are copied in both directions.
+//
+// A slot's ticket is its serial and its phase in one word, so that a completion that arrives late can never hit
+// the slot's next request. `state(slot)` repeats the phase as one word that JavaScript reads without a call.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace nd::door {
+
+// Statuses that the door itself gives (NTSTATUS).
+constexpr uint32_t kStatusPending = 0x00000103;
+constexpr uint32_t kStatusInvalidHandle = 0xC0000008;
+constexpr uint32_t kStatusInsufficientResources = 0xC000009A;
+constexpr uint32_t kStatusDeviceRemoved = 0xC00002B6;
+
+// Request kinds, `ChannelMajor` of binding.ts.
+constexpr uint32_t kMajorCreate = 0, kMajorClose = 2, kMajorDeviceControl = 14, kMajorCancel = 0x100;
+
+// What JavaScript sees in the state words, `SlotState` of binding.ts.
+constexpr int32_t kSlotFree = 0, kSlotPending = 1, kSlotDone = 2;
+
+// The slot of a request that needs no answer (everything closed, kMajorClose with file 0).
+constexpr uint32_t kNoSlot = 0xFFFFFFFF;
+
+// Input of one request; a buffered IOCTL copies it, and a larger one ends in kStatusInsufficientResources.
+constexpr size_t kMaxInput = 16u << 20;
+
+// Something that makes a thread's event loop look again. Called with the channel's lock held.
+class Wake {
+ public:
+  virtual ~Wake() = default;
+  virtual void wake() = 0;
+};
+
+struct Request {
+  uint32_t slot = kNoSlot;
+  uint32_t serial = 0;
+  uint32_t major = 0;
+  uint32_t fileId = 0;
+  uint32_t code = 0;
+  uint32_t outputLength = 0;
+  std::vector<uint8_t> input;
+};
+
+class Channel final : public std::enable_shared_from_this<Channel> {
+ public:
+  // Makes a channel of `slots` slots, named by id() in the whole process while it lives. `wake` (may be null)
+  // is called when overlapped requests have completed.
+  static std::shared_ptr<Channel> create(uint32_t slots, std::shared_ptr<Wake> wake);
+  static std::shared_ptr<Channel> find(uint32_t id);  // null: no such channel
+  explicit Channel(uint32_t slots);
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  uint32_t id() const { return id_; }
+  uint32_t slotCount() const { return slotCount_; }
+  std::atomic<int32_t>* states() { return states_.get(); }
+
+  // ── User side, one thread ──────────────────────────────────────────────────────────────────────────────
+  // Answers the slot, or -1 when none is free. The last few slots are kept for blocking requests, so that a
+  // program whose overlapped requests fill the table can still cancel and close. On a channel that has ended
+  // the slot is done at once, with kStatusDeviceRemoved.
+  int32_t submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input, size_t inputLength,
+                 uint32_t outputLength, bool overlapped);
+  // Blocks until the slot is done or free; negative: without a bound. False: timed out.
+  bool wait(uint32_t slot, int64_t timeoutMs);
+  uint32_t status(uint32_t slot) const;       // kStatusPending until done, kStatusInvalidHandle if free
+  uint64_t information(uint32_t slot) const;  // 0 until done
+  // The bytes written by the completer, bounded by what the request asked for and by the information it gave
+  // (for kMajorCreate information is no length). Valid until release().
+  const uint8_t* output(uint32_t slot, size_t* length) const;
+  void cancel(uint32_t slot);   // at most one cancel request per use of the slot
+  void release(uint32_t slot);
+  // Overlapped completions not yet delivered: calls `deliver(slot)` for each slot that is still done and not
+  // yet released when its turn comes.
+  template <typename Deliver>
+  void drainCompletions(Deliver deliver);
+  // Overlapped requests submitted and neither delivered nor released.
+  uint32_t undelivered() const { return undelivered_; }
+  // The user side is gone: nobody will look at a slot again. The server is told by a close of file 0.
+  void closeUser();
+
+  // ── Server side, one thread ────────────────────────────────────────────────────────────────────────────
+  // False: somebody serves it already, or it has ended. `wake` is called when a request arrives after take()
+  // has found none.
+  bool serve(std::shared_ptr<Wake> wake);
+  bool take(Request* out);
+
+  // ── Any thread ─────────────────────────────────────────────────────────────────────────────────────────
+  // True: this call completed the request. At most the asked-for number of output bytes is kept.
+  bool complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t information, const uint8_t* output,
+                size_t outputLength);
+  // Ends the channel: everything pending, and all that comes later, ends in kStatusDeviceRemoved. The first
+  // reason stays.
+  void end(const std::string& reason);
+  bool ended() const;
+  std::string reason() const;
+
+ private:
+  enum Phase : uint32_t { kFree = 0, kPending = 1, kCompleting = 2, kDone = 3 };
+
+  struct Slot {
+    std::atomic<uint64_t> ticket{0};  // serial << 32 | phase
+    // Written by the user before kPending, read by who completes.
+    uint32_t major = 0;
+    uint32_t outputLength = 0;
+    bool overlapped = false;
+    // Written by who completes before kDone, read by the user.
+    uint32_t status = 0;
+    uint64_t information = 0;
+    std::vector<uint8_t> output;
+    // Under mutex_.
+    bool abandoned = false;        // released while pending
+    bool queued = false;           // is in ready_
+    bool cancelRequested = false;
+    // The user's thread only.
+    bool counted = false;          // is in undelivered_
+  };
+
+  static uint64_t pack(uint32_t serial, Phase phase) { return static_cast<uint64_t>(serial) << 32 | phase; }
+  static uint32_t serialOf(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
+  static Phase phaseOf(uint64_t ticket) { return static_cast<Phase>(ticket & 0xFFFFFFFF); }
+  Phase phase(uint32_t slot) const { return phaseOf(slots_[slot].ticket.load(std::memory_order_acquire)); }
+
+  void push(Request&& request);  // lock held
+  void free(uint32_t slot);      // lock held
+  bool popReady(uint32_t* slot);
+
+  const uint32_t slotCount_;
+  uint32_t id_ = 0;
+  uint32_t reserve_ = 0;  // slots that overlapped requests leave free
+  std::unique_ptr<std::atomic<int32_t>[]> states_;
+  std::unique_ptr<Slot[]> slots_;
+  uint32_t undelivered_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable done_;
+  std::vector<uint32_t> freeSlots_;
+  std::deque<uint32_t> ready_;
+  std::deque<Request> inbox_;
+  std::shared_ptr<Wake> userWake_;
+  std::shared_ptr<Wake> serverWake_;
+  bool waiting_ = false;    // the user thread is in wait()
+  bool userArmed_ = true;   // the user's loop must be woken for the next completion
+  bool armed_ = false;      // the server's loop must be woken for the next request
+  bool served_ = false;
+  bool ended_ = false;
+  std::string reason_;
+};
+
+template <typename Deliver>
+void Channel::drainCompletions(Deliver deliver) {
+  // Bounded by what is there now: completions that deliver() itself causes wake the loop again.
+  size_t budget;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    userArmed_ = true;
+    budget = ready_.size();
+  }
+  uint32_t slot;
+  while (budget-- > 0 && popReady(&slot)) {
+    Slot& s = slots_[slot];
+    if (!s.counted || phase(slot) != kDone) continue;
+    s.counted = false;
+    --undelivered_;
+    deliver(slot);
+  }
+}
+
+}  // namespace nd::door

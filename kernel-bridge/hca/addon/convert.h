@@ -1,0 +1,167 @@
+// JavaScript values to C++ with checks. Every reader answers false for what is not exactly of the kind wanted,
+// and leaves no exception pending (a getter that throws is a wrong value).
+#pragma once
+#include "napi_header.h"
+
+#include <cmath>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace nd::js {
+
+constexpr double kMaxSafe = 9007199254740991.0;
+
+inline bool clearException(napi_env env) {
+  bool pending = false;
+  napi_value ignored;
+  if (napi_is_exception_pending(env, &pending) == napi_ok && pending) {
+    napi_get_and_clear_last_exception(env, &ignored);
+    return true;
+  }
+  return false;
+}
+
+inline bool toDouble(napi_env env, napi_value value, double* out) {
+  return value != nullptr && napi_get_value_double(env, value, out) == napi_ok && !std::isnan(*out);
+}
+
+// A whole number in 0..max.
+template <typename T>
+bool toUint(napi_env env, napi_value value, T* out, double max = kMaxSafe) {
+  double number;
+  if (!toDouble(env, value, &number) || number < 0 || number > max || number != std::floor(number)) return false;
+  *out = static_cast<T>(number);
+  return true;
+}
+
+inline bool toU32(napi_env env, napi_value value, uint32_t* out) { return toUint(env, value, out, 4294967295.0); }
+
+inline bool toBool(napi_env env, napi_value value, bool* out) {
+  return value != nullptr && napi_get_value_bool(env, value, out) == napi_ok;
+}
+
+struct Bytes {
+  const uint8_t* data = nullptr;
+  size_t length = 0;
+};
+
+// A Uint8Array (over an ArrayBuffer or SharedArrayBuffer), or with `optional` null or undefined.
+inline bool toBytes(napi_env env, napi_value value, Bytes* out, bool optional = false) {
+  *out = Bytes{};
+  if (value == nullptr) return optional;
+  napi_valuetype type;
+  if (napi_typeof(env, value, &type) != napi_ok) return false;
+  if (type == napi_undefined || type == napi_null) return optional;
+  bool isTyped = false;
+  napi_typedarray_type kind;
+  void* data = nullptr;
+  if (napi_is_typedarray(env, value, &isTyped) != napi_ok || !isTyped) return false;
+  if (napi_get_typedarray_info(env, value, &kind, &out->length, &data, nullptr, nullptr) != napi_ok) return false;
+  if (kind != napi_uint8_array) return false;
+  out->data = static_cast<const uint8_t*>(data);
+  if (out->data == nullptr) out->length = 0;
+  return true;
+}
+
+inline bool toString(napi_env env, napi_value value, std::string* out) {
+  size_t length = 0;
+  if (value == nullptr || napi_get_value_string_utf8(env, value, nullptr, 0, &length) != napi_ok) return false;
+  out->resize(length + 1);
+  if (napi_get_value_string_utf8(env, value, &(*out)[0], length + 1, &length) != napi_ok) return false;
+  out->resize(length);
+  return true;
+}
+
+// Properties of one object. After any read that failed, ok() is false.
+class Reader {
+ public:
+  Reader(napi_env env, napi_value object) : env_(env), object_(object) {
+    napi_valuetype type;
+    ok_ = object != nullptr && napi_typeof(env, object, &type) == napi_ok && type == napi_object;
+  }
+  bool ok() const { return ok_; }
+  // The first property that was wrong, for messages.
+  const std::string& wrong() const { return wrong_; }
+
+  napi_value get(const char* name) {
+    napi_value value = nullptr;
+    if (!ok_) return nullptr;
+    if (napi_get_named_property(env_, object_, name, &value) != napi_ok) {
+      clearException(env_);
+      return nullptr;
+    }
+    return value;
+  }
+  bool has(const char* name) {
+    bool result = false;
+    return ok_ && napi_has_named_property(env_, object_, name, &result) == napi_ok && result;
+  }
+  template <typename T>
+  Reader& uint(const char* name, T* out, double max = 4294967295.0) {
+    return note(toUint(env_, get(name), out, max), name);
+  }
+  Reader& number(const char* name, double* out, double min, double max) {
+    double value;
+    const bool good = toDouble(env_, get(name), &value) && value >= min && value <= max;
+    if (good) *out = value;
+    return note(good, name);
+  }
+  Reader& boolean(const char* name, bool* out) { return note(toBool(env_, get(name), out), name); }
+  Reader& string(const char* name, std::string* out) { return note(toString(env_, get(name), out), name); }
+  Reader& gid(const char* name, Gid* out) {
+    Bytes bytes;
+    const bool good = toBytes(env_, get(name), &bytes) && bytes.length == out->raw.size();
+    if (good) std::memcpy(out->raw.data(), bytes.data, bytes.length);
+    return note(good, name);
+  }
+  Reader& path(const char* name, Path* out) { return note(readPath(env_, get(name), out), name); }
+  Reader& note(bool good, const char* name) {
+    if (ok_ && !good) {
+      ok_ = false;
+      wrong_ = name;
+    }
+    return *this;
+  }
+
+  static bool readPath(napi_env env, napi_value value, Path* out) {
+    Reader reader(env, value);
+    reader.gid("source", &out->source)
+        .gid("destination", &out->destination)
+        .uint("flowLabel", &out->flowLabel, 0xFFFFF)
+        .uint("trafficClass", &out->trafficClass, 0xFF)
+        .uint("hopLimit", &out->hopLimit, 0xFF)
+        .uint("scopeId", &out->scopeId);
+    return reader.ok();
+  }
+
+ private:
+  napi_env env_;
+  napi_value object_;
+  bool ok_ = false;
+  std::string wrong_;
+};
+
+inline Napi::Value pathToJs(Napi::Env env, const Path& path) {
+  const auto gid = [&env](const Gid& g) {
+    Napi::Uint8Array bytes = Napi::Uint8Array::New(env, g.raw.size());
+    std::memcpy(bytes.Data(), g.raw.data(), g.raw.size());
+    return bytes;
+  };
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("source", gid(path.source));
+  out.Set("destination", gid(path.destination));
+  out.Set("flowLabel", path.flowLabel);
+  out.Set("trafficClass", path.trafficClass);
+  out.Set("hopLimit", path.hopLimit);
+  out.Set("scopeId", path.scopeId);
+  return out;
+}
+
+inline Napi::Value copyToJs(Napi::Env env, const uint8_t* data, size_t length) {
+  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, length);
+  if (length > 0) std::memcpy(bytes.Data(), data, length);
+  return bytes;
+}
+
+}  // namespace nd::js

@@ -1,0 +1,272 @@
+#include "door.h"
+
+#include "convert.h"
+
+namespace nd::js {
+
+namespace {
+
+constexpr double kMaxSlots = 1u << 20;
+const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
+
+void throwType(Napi::Env env, const char* text) { napi_throw_type_error(env, nullptr, text); }
+
+}  // namespace
+
+// ── User side ───────────────────────────────────────────────────────────────────────────────────────────────
+
+Napi::Function NativeChannel::define(Napi::Env env) {
+  return DefineClass(env, "NativeChannel",
+                     {InstanceAccessor<&NativeChannel::getId>("id"),
+                      InstanceAccessor<&NativeChannel::getStates>("states"),
+                      InstanceAccessor<&NativeChannel::getProblem>("problem"),
+                      InstanceMethod<&NativeChannel::submit>("submit"), InstanceMethod<&NativeChannel::wait>("wait"),
+                      InstanceMethod<&NativeChannel::status>("status"),
+                      InstanceMethod<&NativeChannel::information>("information"),
+                      InstanceMethod<&NativeChannel::output>("output"),
+                      InstanceMethod<&NativeChannel::cancel>("cancel"),
+                      InstanceMethod<&NativeChannel::release>("release"),
+                      InstanceMethod<&NativeChannel::close>("close")});
+}
+
+Napi::Value NativeChannel::createChannel(const Napi::CallbackInfo& info) {
+  return EnvData::of(info.Env()).channelClass.New({info[0], info[1]});
+}
+
+NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeChannel>(info) {
+  Napi::Env env = info.Env();
+  uint32_t slots;
+  if (!toUint(env, info[0], &slots, kMaxSlots) || slots == 0 || !info[1].IsFunction()) {
+    throwType(env, "createChannel(slots, onComplete): slots is a whole number from 1 to 1048576, onComplete a function");
+    return;
+  }
+  EnvData& data = EnvData::of(env);
+  onComplete_ = std::make_unique<LoopCallback>(env, info[1].As<Napi::Function>(), "networkdirect:completion");
+  signal_ = LoopSignal::open(data, [this] { deliver(); }, false);
+  if (signal_ == nullptr) {
+    napi_throw_error(env, nullptr, "the event loop of this thread is ending: no channel can be opened");
+    return;
+  }
+  channel_ = door::Channel::create(slots, signal_);
+  teardown_ = data.teardown();
+  teardown_->items.insert(this);
+
+  // The state words belong to the channel; the ArrayBuffer keeps it alive.
+  static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t), "state words are plain 32-bit words");
+  auto* keep = new std::shared_ptr<door::Channel>(channel_);
+  Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
+      env, channel_->states(), slots * sizeof(int32_t),
+      [](Napi::Env, void*, std::shared_ptr<door::Channel>* hint) { delete hint; }, keep);
+  states_ = Napi::Persistent(Napi::Int32Array::New(env, slots, buffer, 0));
+}
+
+NativeChannel::~NativeChannel() {
+  if (channel_ == nullptr) return;
+  closeNow();
+  teardown_->items.erase(this);
+}
+
+void NativeChannel::closeNow() {
+  channel_->closeUser();
+  signal_->close();
+}
+
+bool NativeChannel::slotOf(const Napi::CallbackInfo& info, uint32_t* slot) {
+  if (toUint(info.Env(), info[0], slot, channel_->slotCount() - 1.0)) return true;
+  napi_throw_range_error(info.Env(), nullptr, "no such slot in this channel");
+  return false;
+}
+
+void NativeChannel::updateKeepAlive() { signal_->setKeepAlive(channel_->undelivered() > 0); }
+
+void NativeChannel::deliver() {
+  napi_env env = Env();
+  LoopCallback::Scope scope(*onComplete_);
+  channel_->drainCompletions([&](uint32_t slot) {
+    napi_value argument;
+    if (napi_create_uint32(env, slot, &argument) == napi_ok) scope.call(1, &argument);
+  });
+  updateKeepAlive();
+}
+
+Napi::Value NativeChannel::getId(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), channel_->id()); }
+
+Napi::Value NativeChannel::getStates(const Napi::CallbackInfo&) { return states_.Value(); }
+
+Napi::Value NativeChannel::getProblem(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), channel_->reason());
+}
+
+Napi::Value NativeChannel::submit(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  uint32_t major, fileId, code, outputLength;
+  Bytes input;
+  bool overlapped;
+  if (!toU32(env, info[0], &major) || !toU32(env, info[1], &fileId) || !toU32(env, info[2], &code) ||
+      !toBytes(env, info[3], &input, true) || !toU32(env, info[4], &outputLength) ||
+      !toBool(env, info[5], &overlapped)) {
+    throwType(env, "submit(major, fileId, code, input, outputLength, overlapped): unsigned 32-bit numbers, "
+                   "a Uint8Array or null, and a boolean");
+    return env.Undefined();
+  }
+  const int32_t slot = channel_->submit(major, fileId, code, input.data, input.length, outputLength, overlapped);
+  if (overlapped) updateKeepAlive();
+  return Napi::Number::New(env, slot);
+}
+
+Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  double timeout;
+  if (!slotOf(info, &slot)) return info.Env().Undefined();
+  if (!toDouble(info.Env(), info[1], &timeout)) {
+    throwType(info.Env(), "wait(slot, timeoutMs): timeoutMs is a number");
+    return info.Env().Undefined();
+  }
+  const int64_t ms = timeout < 0 || timeout > 1e12 ? -1 : static_cast<int64_t>(timeout);
+  return Napi::Boolean::New(info.Env(), channel_->wait(slot, ms));
+}
+
+Napi::Value NativeChannel::status(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  if (!slotOf(info, &slot)) return info.Env().Undefined();
+  return Napi::Number::New(info.Env(), channel_->status(slot));
+}
+
+Napi::Value NativeChannel::information(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  if (!slotOf(info, &slot)) return info.Env().Undefined();
+  return Napi::Number::New(info.Env(), static_cast<double>(channel_->information(slot)));
+}
+
+Napi::Value NativeChannel::output(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  if (!slotOf(info, &slot)) return info.Env().Undefined();
+  size_t length;
+  const uint8_t* bytes = channel_->output(slot, &length);
+  return copyToJs(info.Env(), bytes, length);
+}
+
+void NativeChannel::cancel(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  if (slotOf(info, &slot)) channel_->cancel(slot);
+}
+
+void NativeChannel::release(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  if (!slotOf(info, &slot)) return;
+  channel_->release(slot);
+  updateKeepAlive();
+}
+
+void NativeChannel::close(const Napi::CallbackInfo&) { channel_->end("the channel was closed by its user"); }
+
+// ── Kernel side ─────────────────────────────────────────────────────────────────────────────────────────────
+
+Napi::Function NativeChannelServer::define(Napi::Env env) {
+  return DefineClass(env, "NativeChannelServer",
+                     {InstanceMethod<&NativeChannelServer::take>("take"),
+                      InstanceMethod<&NativeChannelServer::complete>("complete"),
+                      InstanceMethod<&NativeChannelServer::close>("close")});
+}
+
+Napi::Value NativeChannelServer::serveChannel(const Napi::CallbackInfo& info) {
+  return EnvData::of(info.Env()).serverClass.New({info[0], info[1]});
+}
+
+Napi::Value NativeChannelServer::failChannel(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  uint32_t id;
+  std::string reason;
+  if (!toU32(env, info[0], &id) || !toString(env, info[1], &reason)) {
+    throwType(env, "failChannel(id, reason): a channel id and a sentence");
+    return env.Undefined();
+  }
+  if (std::shared_ptr<door::Channel> channel = door::Channel::find(id)) channel->end(reason);
+  return env.Undefined();
+}
+
+NativeChannelServer* NativeChannelServer::from(Napi::Value value) {
+  bool matches = false;
+  if (!value.IsObject() || napi_check_object_type_tag(value.Env(), value, &kServerTag, &matches) != napi_ok || !matches) {
+    return nullptr;
+  }
+  return Unwrap(value.As<Napi::Object>());
+}
+
+NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<NativeChannelServer>(info) {
+  Napi::Env env = info.Env();
+  uint32_t id;
+  if (!toU32(env, info[0], &id) || !info[1].IsFunction()) {
+    throwType(env, "serveChannel(id, onRequest): a channel id and a function");
+    return;
+  }
+  std::shared_ptr<door::Channel> channel = door::Channel::find(id);
+  if (channel == nullptr) {
+    napi_throw_error(env, nullptr, "serveChannel: there is no channel with this id (its isolate may have ended)");
+    return;
+  }
+  EnvData& data = EnvData::of(env);
+  onRequest_ = std::make_unique<LoopCallback>(env, info[1].As<Napi::Function>(), "networkdirect:request");
+  signal_ = LoopSignal::open(data, [this] { LoopCallback::Scope(*onRequest_).call(0, nullptr); }, true);
+  if (signal_ == nullptr || !channel->serve(signal_)) {
+    if (signal_ != nullptr) signal_->close();
+    napi_throw_error(env, nullptr, "serveChannel: the channel is served already, or has ended");
+    return;
+  }
+  channel_ = std::move(channel);
+  teardown_ = data.teardown();
+  teardown_->items.insert(this);
+  napi_type_tag_object(env, Value(), &kServerTag);
+  Ref();  // requests arrive whether or not the kernel's JavaScript holds this object; until closeNow()
+}
+
+NativeChannelServer::~NativeChannelServer() {
+  if (channel_ == nullptr) return;
+  closeNow();
+  teardown_->items.erase(this);
+}
+
+void NativeChannelServer::closeNow() {
+  if (closed_) return;
+  closed_ = true;
+  channel_->end("the soft kernel has ended");
+  signal_->close();
+  Unref();
+}
+
+Napi::Value NativeChannelServer::take(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  door::Request request;
+  if (!channel_->take(&request)) return env.Undefined();
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("slot", request.slot == door::kNoSlot ? -1.0 : static_cast<double>(request.slot));
+  out.Set("serial", request.serial);
+  out.Set("major", request.major);
+  out.Set("fileId", request.fileId);
+  out.Set("code", request.code);
+  out.Set("input", copyToJs(env, request.input.data(), request.input.size()));
+  out.Set("outputLength", request.outputLength);
+  return out;
+}
+
+Napi::Value NativeChannelServer::complete(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  double slot;
+  uint32_t serial, status;
+  uint64_t information;
+  Bytes output;
+  if (!toDouble(env, info[0], &slot) || !toU32(env, info[1], &serial) || !toU32(env, info[2], &status) ||
+      !toUint(env, info[3], &information) || !toBytes(env, info[4], &output, true) || status == door::kStatusPending) {
+    throwType(env, "complete(slot, serial, status, information, output): unsigned numbers, a final status, "
+                   "and a Uint8Array or null");
+    return env.Undefined();
+  }
+  const bool won = slot >= 0 && slot < channel_->slotCount() &&
+                   channel_->complete(static_cast<uint32_t>(slot), serial, status, information, output.data, output.length);
+  return Napi::Boolean::New(env, won);
+}
+
+void NativeChannelServer::close(const Napi::CallbackInfo&) { closeNow(); }
+
+}  // namespace nd::js

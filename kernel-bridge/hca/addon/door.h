@@ -1,0 +1,66 @@
+// The channel's two faces in JavaScript: NativeChannel (user side) and NativeChannelServer (kernel side).
+#pragma once
+#include "channel.h"
+#include "env.h"
+
+namespace nd::js {
+
+class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closable {
+ public:
+  static Napi::Function define(Napi::Env env);
+  static Napi::Value createChannel(const Napi::CallbackInfo& info);
+  explicit NativeChannel(const Napi::CallbackInfo& info);
+  ~NativeChannel() override;
+  Rank rank() const override { return Rank::kChannel; }
+  void closeNow() override;
+
+ private:
+  bool slotOf(const Napi::CallbackInfo& info, uint32_t* slot);
+  void updateKeepAlive();
+  void deliver();
+
+  Napi::Value getId(const Napi::CallbackInfo& info);
+  Napi::Value getStates(const Napi::CallbackInfo& info);
+  Napi::Value getProblem(const Napi::CallbackInfo& info);
+  Napi::Value submit(const Napi::CallbackInfo& info);
+  Napi::Value wait(const Napi::CallbackInfo& info);
+  Napi::Value status(const Napi::CallbackInfo& info);
+  Napi::Value information(const Napi::CallbackInfo& info);
+  Napi::Value output(const Napi::CallbackInfo& info);
+  void cancel(const Napi::CallbackInfo& info);
+  void release(const Napi::CallbackInfo& info);
+  void close(const Napi::CallbackInfo& info);
+
+  std::shared_ptr<door::Channel> channel_;
+  std::shared_ptr<LoopSignal> signal_;
+  std::shared_ptr<Teardown> teardown_;
+  std::unique_ptr<LoopCallback> onComplete_;
+  Napi::Reference<Napi::Int32Array> states_;
+};
+
+class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, public Closable {
+ public:
+  static Napi::Function define(Napi::Env env);
+  static Napi::Value serveChannel(const Napi::CallbackInfo& info);
+  static Napi::Value failChannel(const Napi::CallbackInfo& info);
+  // Null: the value is no NativeChannelServer.
+  static NativeChannelServer* from(Napi::Value value);
+  explicit NativeChannelServer(const Napi::CallbackInfo& info);
+  ~NativeChannelServer() override;
+  Rank rank() const override { return Rank::kServer; }
+  void closeNow() override;
+  const std::shared_ptr<door::Channel>& channel() const { return channel_; }
+
+ private:
+  Napi::Value take(const Napi::CallbackInfo& info);
+  Napi::Value complete(const Napi::CallbackInfo& info);
+  void close(const Napi::CallbackInfo& info);
+
+  std::shared_ptr<door::Channel> channel_;
+  std::shared_ptr<LoopSignal> signal_;
+  std::shared_ptr<Teardown> teardown_;
+  std::unique_ptr<LoopCallback> onRequest_;
+  bool closed_ = false;
+};
+
+}  // namespace nd::js

@@ -1,0 +1,101 @@
+// What one environment (isolate) of the addon owns, and how it ends.
+//
+// An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable
+// and is closed by one asynchronous clean-up hook, before V8 frees any memory; the environment then waits until
+// libuv has closed our handles.
+#pragma once
+#include "napi_header.h"
+#include <uv.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+
+#include "channel.h"
+
+namespace nd::js {
+
+// The order in which an ending environment closes what it owns: first nobody new may ask, then the HCA lets go,
+// then memory is unpinned.
+enum class Rank { kServer, kHca, kChannel, kMemory };
+
+class Closable {
+ public:
+  virtual ~Closable() = default;
+  virtual Rank rank() const = 0;
+  virtual void closeNow() = 0;  // idempotent, on the environment's thread
+};
+
+// The Closables and open libuv handles of an environment; the last handle's close ends the clean-up hook. Shared
+// by all of them, because finalizers and close callbacks may run after the instance data is gone.
+struct Teardown {
+  std::unordered_set<Closable*> items;
+  uint32_t openHandles = 0;
+  bool ending = false;
+  napi_async_cleanup_hook_handle hook = nullptr;
+  void finishIfIdle();
+};
+
+class EnvData {
+ public:
+  explicit EnvData(Napi::Env env);
+  ~EnvData();
+  static EnvData& of(Napi::Env env);
+
+  Napi::Env env() const { return env_; }
+  const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
+
+  Napi::FunctionReference channelClass;
+  Napi::FunctionReference serverClass;
+  Napi::FunctionReference hcaClass;
+  std::unique_ptr<Closable> memory;  // the Memory of this environment (memory.h)
+
+ private:
+  static void onEnvironmentEnd(napi_async_cleanup_hook_handle hook, void* data);
+
+  Napi::Env env_;
+  std::shared_ptr<Teardown> teardown_;
+};
+
+// Runs a function on this environment's loop when any thread calls wake(); several calls may become one run.
+class LoopSignal final : public door::Wake, public std::enable_shared_from_this<LoopSignal> {
+ public:
+  // With `keepAlive` the loop stays alive while the signal is open; setKeepAlive() changes it.
+  static std::shared_ptr<LoopSignal> open(EnvData& data, std::function<void()> run, bool keepAlive);
+  void wake() override;                // any thread
+  void setKeepAlive(bool keepAlive);   // the loop's thread
+  void close();                        // the loop's thread; wake() does nothing from now on
+
+ private:
+  struct Holder;
+  std::mutex mutex_;
+  Holder* holder_ = nullptr;
+  bool keepAlive_ = true;
+};
+
+// A JavaScript function that native code calls from the loop. An exception it throws is an uncaughtException of
+// the environment, as for any event handler.
+class LoopCallback {
+ public:
+  LoopCallback(Napi::Env env, Napi::Function function, const char* name);
+  // Calls in one callback scope: microtasks run when the scope is left.
+  class Scope {
+   public:
+    explicit Scope(LoopCallback& callback);
+    void call(size_t count, const napi_value* arguments);
+
+   private:
+    Napi::HandleScope handles_;
+    Napi::CallbackScope scope_;
+    LoopCallback& callback_;
+  };
+
+ private:
+  Napi::FunctionReference function_;
+  Napi::AsyncContext context_;
+};
+
+}  // namespace nd::js

@@ -1,0 +1,132 @@
+#include "memory.h"
+
+#include <atomic>
+
+#include "convert.h"
+
+namespace nd::js {
+
+namespace {
+
+std::atomic<Engine*> engineOfProcess{nullptr};
+
+constexpr double kMaxRing = 1u << 30;
+
+// Freed with its ArrayBuffer. releaseRing() may come first; then the finalizer has nothing to give back.
+struct RingRecord {
+  uint64_t address;
+};
+
+Napi::Value pinResult(Napi::Env env, Status status, uint32_t pin, uint64_t address) {
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("status", static_cast<uint32_t>(status));
+  out.Set("pin", pin);
+  out.Set("address", static_cast<double>(address));
+  return out;
+}
+
+// A buffer whose length may change later can lose the memory under a registration.
+bool changesLength(Napi::Env env, napi_value buffer) {
+  for (const char* name : {"resizable", "growable"}) {
+    napi_value value;
+    bool flag = false;
+    if (napi_get_named_property(env, buffer, name, &value) != napi_ok) {
+      clearException(env);
+      return true;
+    }
+    if (toBool(env, value, &flag) && flag) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Engine* sharedEngine() { return engineOfProcess.load(std::memory_order_acquire); }
+void setSharedEngine(Engine* engine) { engineOfProcess.store(engine, std::memory_order_release); }
+
+Memory& Memory::of(Napi::Env env) { return static_cast<Memory&>(*EnvData::of(env).memory); }
+
+Memory::Memory(EnvData& data) : teardown_(data.teardown()) { teardown_->items.insert(this); }
+
+Memory::~Memory() { teardown_->items.erase(this); }
+
+void Memory::closeNow() {
+  Engine* engine = sharedEngine();
+  for (auto& [id, pin] : pins_) {
+    if (engine != nullptr) engine->unpinRange(pin.range);
+  }
+  pins_.clear();
+}
+
+Napi::Value Memory::pin(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Engine* engine = sharedEngine();
+  if (engine == nullptr) return pinResult(env, Status::kInvalidDeviceState, 0, 0);
+  bool isTyped = false;
+  napi_typedarray_type kind;
+  size_t length = 0;
+  void* data = nullptr;
+  napi_value buffer = nullptr;
+  if (napi_is_typedarray(env, info[0], &isTyped) != napi_ok || !isTyped ||
+      napi_get_typedarray_info(env, info[0], &kind, &length, &data, &buffer, nullptr) != napi_ok ||
+      kind != napi_uint8_array || length == 0 || data == nullptr || changesLength(env, buffer)) {
+    return pinResult(env, Status::kInvalidParameter, 0, 0);
+  }
+  const uint64_t address = reinterpret_cast<uintptr_t>(data);
+  Pin pin;
+  const Status status = engine->pinRange(address, length, &pin.range);
+  if (status != Status::kSuccess) return pinResult(env, status, 0, 0);
+  pin.view = Napi::Persistent(info[0].As<Napi::Object>());
+  Memory& self = of(env);
+  while (self.nextPin_ == 0 || self.pins_.count(self.nextPin_) > 0) ++self.nextPin_;
+  const uint32_t id = self.nextPin_++;
+  self.pins_.emplace(id, std::move(pin));
+  return pinResult(env, Status::kSuccess, id, address);
+}
+
+Napi::Value Memory::unpin(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  uint32_t id;
+  Memory& self = of(env);
+  if (!toU32(env, info[0], &id)) return env.Undefined();
+  auto it = self.pins_.find(id);
+  if (it == self.pins_.end()) return env.Undefined();
+  if (Engine* engine = sharedEngine()) engine->unpinRange(it->second.range);
+  self.pins_.erase(it);
+  return env.Undefined();
+}
+
+Napi::Value Memory::allocateRing(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  uint64_t bytes, address = 0;
+  if (!toUint(env, info[0], &bytes, kMaxRing) || bytes == 0) {
+    napi_throw_range_error(env, nullptr, "allocateRing(bytes): bytes is a whole number from 1 to 2^30");
+    return env.Undefined();
+  }
+  Engine* engine = sharedEngine();
+  if (engine == nullptr) {
+    napi_throw_error(env, nullptr, "allocateRing: the HCA is not open; open a device file first");
+    return env.Undefined();
+  }
+  const Status status = engine->allocateRing(bytes, &address);
+  if (status != Status::kSuccess) {
+    napi_throw_range_error(env, nullptr, "allocateRing: there is no memory for a ring of this size");
+    return env.Undefined();
+  }
+  auto* record = new RingRecord{address};
+  Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
+      env, reinterpret_cast<void*>(address), bytes,
+      [](Napi::Env, void*, RingRecord* ring) {
+        if (Engine* owner = sharedEngine()) owner->releaseRing(ring->address);
+        delete ring;
+      },
+      record);
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("buffer", buffer);
+  out.Set("address", static_cast<double>(address));
+  return out;
+}
+
+Napi::Value Memory::releaseRing(const Napi::CallbackInfo& info) { return info.Env().Undefined(); }
+
+}  // namespace nd::js

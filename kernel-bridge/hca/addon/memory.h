@@ -1,0 +1,39 @@
+// The user side's memory that the HCA may touch: pinned buffers, and the rings shared with it.
+#pragma once
+#include "env.h"
+
+namespace nd {
+class Engine;
+}
+
+namespace nd::js {
+
+// The engine of this process, null until the first soft kernel has opened the HCA. Any thread.
+Engine* sharedEngine();
+void setSharedEngine(Engine* engine);
+
+class Memory final : public Closable {
+ public:
+  static Memory& of(Napi::Env env);
+  explicit Memory(EnvData& data);
+  ~Memory() override;
+  Rank rank() const override { return Rank::kMemory; }
+  void closeNow() override;
+
+  static Napi::Value pin(const Napi::CallbackInfo& info);
+  static Napi::Value unpin(const Napi::CallbackInfo& info);
+  static Napi::Value allocateRing(const Napi::CallbackInfo& info);
+  static Napi::Value releaseRing(const Napi::CallbackInfo& info);
+
+ private:
+  struct Pin {
+    uint64_t range = 0;
+    Napi::ObjectReference view;  // keeps the buffer alive and in place
+  };
+
+  std::shared_ptr<Teardown> teardown_;
+  std::unordered_map<uint32_t, Pin> pins_;
+  uint32_t nextPin_ = 1;
+};
+
+}  // namespace nd::js

@@ -1,0 +1,39 @@
+/**
+ * Door 1: device files of the kernel, and the IOCTL interface that goes through them as bytes.
+ *
+ * @module kernel-bridge
+ */
+import type { DeviceFile } from './device-file.js';
+import { Status, StatusError } from './ioctl/status.js';
+import type { KernelOptionsInput } from './options.js';
+import { openDeviceFile as openSoftDeviceFile } from './soft/index.js';
+
+export type { DeviceFile } from './device-file.js';
+export * from './ioctl/index.js';
+export {
+  type CmOptions,
+  cmOptionsSchema,
+  type KernelOptions,
+  type KernelOptionsInput,
+  kernelOptionsSchema,
+  type RcOptions,
+  rcOptionsSchema,
+} from './options.js';
+export { type GetResultOptions, Overlapped, type OverlappedSource } from './overlapped.js';
+
+/**
+ * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. Here the device is that of the soft kernel, a thread that is
+ * started by the first open; its options are those of that open, or of the environment variable `ND_OPTIONS` (JSON).
+ *
+ * @throws StatusError INVALID_PARAMETER for an option, naming it and its limit; NOT_SUPPORTED on Windows; otherwise
+ * the status of the kernel with a sentence that says why.
+ */
+export function openDeviceFile(name: string, options?: KernelOptionsInput): DeviceFile {
+  if (process.platform === 'win32') {
+    throw new StatusError(
+      Status.NOT_SUPPORTED,
+      `Opening ${name}: this version has no door to the Windows WinVerbs driver; it runs on Linux, on its own soft kernel.`,
+    );
+  }
+  return openSoftDeviceFile(name, options);
+}

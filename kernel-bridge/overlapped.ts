@@ -1,0 +1,226 @@
+import { Status, StatusError } from './ioctl/status.js';
+
+/** Where an {@link Overlapped} gets its outcome from: a slot of the door, a Windows OVERLAPPED, another layer. */
+export interface OverlappedSource<T> {
+  /** Whether the request has completed; reads memory, makes no call. */
+  completed(): boolean;
+  /** The result; called once, after completion. Throws the StatusError of a request that ended otherwise. */
+  take(): T;
+  /** Blocks this thread until the request has completed. */
+  wait(): void;
+  /** Asks for the request to end early; it may still complete otherwise. */
+  cancel(): void;
+}
+
+type Outcome<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: StatusError };
+
+/** Options of {@link Overlapped.getResult}. */
+export interface GetResultOptions {
+  /** Block the thread until the request has completed, as GetOverlappedResult(bWait = TRUE) does. */
+  readonly wait?: boolean;
+}
+
+/**
+ * One asynchronous request: an OVERLAPPED structure and a promise in one.
+ *
+ * It can be awaited, asked without a call (`completed`), waited for without an event loop
+ * (`getResult({ wait: true })`) and cancelled. A request that ends in anything but SUCCESS, whatever its severity
+ * bits say, rejects or throws a {@link StatusError} with that status. A pending one keeps the process alive. An
+ * Overlapped that fails and is never awaited causes no unhandledRejection.
+ *
+ * @example
+ * ```ts
+ * const disconnect = endpoint.disconnect();
+ * while (!disconnect.completed) poll();
+ * disconnect.getResult(); // throws StatusError TIMEOUT if the peer never answered
+ * ```
+ */
+export class Overlapped<T> implements PromiseLike<T> {
+  #source: OverlappedSource<T> | undefined;
+  #outcome: Outcome<T> | undefined;
+  #observers: (() => void)[] = [];
+  #promise: Promise<T> | undefined;
+  #settling = false;
+
+  /** Who makes one calls {@link settle} on the event loop once the source has completed. */
+  constructor(source: OverlappedSource<T>) {
+    this.#source = source;
+  }
+
+  /** One that has succeeded already. */
+  static succeeded<T>(value: T): Overlapped<T> {
+    return new Overlapped(settledSource<T>({ ok: true, value }));
+  }
+
+  /** One that has failed already: a request that was refused reports it here and not by throwing. */
+  static failed<T = never>(error: StatusError): Overlapped<T> {
+    return new Overlapped(settledSource<T>({ ok: false, error }));
+  }
+
+  /** Whether the request has completed; reads a word of memory, like HasOverlappedIoCompleted. */
+  get completed(): boolean {
+    return this.#outcome !== undefined || (!this.#settling && this.#source?.completed() === true);
+  }
+
+  /** The request's NTSTATUS, {@link Status.PENDING} while it is outstanding. */
+  get status(): number {
+    this.settle();
+    if (this.#outcome === undefined) return Status.PENDING;
+    return this.#outcome.ok ? Status.SUCCESS : this.#outcome.error.status;
+  }
+
+  /**
+   * The result of a completed request.
+   *
+   * @throws StatusError with the request's status; with {@link Status.PENDING} if it has not completed and `wait` is
+   * not set.
+   */
+  getResult(options: GetResultOptions = {}): T {
+    if (!this.settle() && options.wait === true && !this.#settling) {
+      this.#source?.wait();
+      this.settle();
+    }
+    if (this.#outcome === undefined) {
+      throw new StatusError(
+        Status.PENDING,
+        'The request has not completed: await it, or call getResult({ wait: true }) to block until it has.',
+      );
+    }
+    if (!this.#outcome.ok) throw this.#outcome.error;
+    return this.#outcome.value;
+  }
+
+  /** Asks the kernel to end the request: it then completes with CANCELLED, or otherwise if that was faster. */
+  cancel(): void {
+    if (this.#outcome === undefined) this.#source?.cancel();
+  }
+
+  /** Cancels the request when the signal aborts (also if it has done so already). The outcome is still a status. */
+  abortOn(signal: AbortSignal): this {
+    if (this.completed) return this;
+    if (signal.aborted) {
+      this.cancel();
+      return this;
+    }
+    const onAbort = (): void => this.cancel();
+    signal.addEventListener('abort', onAbort, { once: true });
+    this.#observers.push(() => signal.removeEventListener('abort', onAbort));
+    return this;
+  }
+
+  /**
+   * The same request in another layer's terms. The functions run once: when the outcome is first observed, at the
+   * latest when the event loop delivers it. What they throw becomes the new outcome.
+   */
+  map<U>(onSuccess: (value: T) => U, onFailure?: (error: StatusError) => StatusError): Overlapped<U> {
+    const mapped = new Overlapped<U>({
+      completed: () => this.completed,
+      take: () => {
+        const outcome = this.#observe();
+        if (outcome.ok) return onSuccess(outcome.value);
+        throw onFailure === undefined ? outcome.error : onFailure(outcome.error);
+      },
+      wait: () => {
+        if (!this.settle()) this.#source?.wait();
+      },
+      cancel: () => this.cancel(),
+    });
+    this.#whenSettled(() => mapped.settle());
+    return mapped;
+  }
+
+  /**
+   * If the request has completed, takes its outcome and runs what map() attached now, so that a layer's state follows
+   * without the event loop. Answers whether it has completed.
+   */
+  settle(): boolean {
+    if (this.#outcome !== undefined) return true;
+    const source = this.#source;
+    if (source === undefined || this.#settling || !source.completed()) return false;
+    this.#settling = true;
+    this.#outcome = outcomeOf(source);
+    this.#settling = false;
+    this.#source = undefined;
+    const observers = this.#observers;
+    this.#observers = [];
+    for (const observer of observers) observer();
+    return true;
+  }
+
+  /** As of a promise; the promise is made by the first call. */
+  // biome-ignore lint/suspicious/noThenProperty: being awaitable is what this class is for
+  then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.#toPromise().then(onFulfilled, onRejected);
+  }
+
+  /** As of a promise. */
+  catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
+    return this.#toPromise().catch(onRejected);
+  }
+
+  /** As of a promise. */
+  finally(onFinally?: (() => void) | null): Promise<T> {
+    return this.#toPromise().finally(onFinally);
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Overlapped';
+  }
+
+  #toPromise(): Promise<T> {
+    this.#promise ??= new Promise<T>((resolve, reject) => {
+      this.#whenSettled(() => {
+        const outcome = this.#observe();
+        if (outcome.ok) resolve(outcome.value);
+        else reject(outcome.error);
+      });
+    });
+    return this.#promise;
+  }
+
+  /** Runs the function when the outcome is there: in the next microtask if it is there now. */
+  #whenSettled(observer: () => void): void {
+    if (this.#outcome !== undefined || this.completed) {
+      queueMicrotask(() => {
+        this.settle();
+        observer();
+      });
+    } else {
+      this.#observers.push(observer);
+    }
+  }
+
+  #observe(): Outcome<T> {
+    this.settle();
+    if (this.#outcome === undefined) throw new StatusError(Status.PENDING);
+    return this.#outcome;
+  }
+}
+
+function outcomeOf<T>(source: OverlappedSource<T>): Outcome<T> {
+  try {
+    return { ok: true, value: source.take() };
+  } catch (error) {
+    if (error instanceof StatusError) return { ok: false, error };
+    // A defect of a layer's own code, not of the request: kept as the cause.
+    const text = `The request completed, but its result could not be used: ${error instanceof Error ? error.message : String(error)}`;
+    return { ok: false, error: new StatusError(Status.INTERNAL_ERROR, text, { cause: error }) };
+  }
+}
+
+function settledSource<T>(outcome: Outcome<T>): OverlappedSource<T> {
+  return {
+    completed: () => true,
+    take: () => {
+      if (outcome.ok) return outcome.value;
+      throw outcome.error;
+    },
+    wait: () => {},
+    cancel: () => {},
+  };
+}

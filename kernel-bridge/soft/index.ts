@@ -1,0 +1,1 @@
+export { openDeviceFile } from './soft-kernel.js';

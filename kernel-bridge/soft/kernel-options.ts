@@ -1,0 +1,58 @@
+import type { z } from 'zod';
+import { Status, StatusError } from '../ioctl/status.js';
+import { type KernelOptions, type KernelOptionsInput, kernelOptionsSchema } from '../options.js';
+
+/** The environment variable that gives options to programs that pass none: JSON of {@link KernelOptionsInput}. */
+export const optionsVariable = 'ND_OPTIONS';
+
+/**
+ * Checks options and fills in the defaults. Without options, those of `ND_OPTIONS` are taken.
+ *
+ * @throws StatusError INVALID_PARAMETER naming the field, its limit and the value given.
+ */
+export function resolveKernelOptions(
+  options: KernelOptionsInput | undefined,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): KernelOptions {
+  if (options !== undefined) return parse(options, 'Option');
+  const json = environment[optionsVariable];
+  if (json === undefined || json.trim() === '') return parse({}, 'Option');
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `${optionsVariable} is not JSON (${error instanceof Error ? error.message : String(error)}); ` +
+        `give an object such as {"keepAliveMs":1000}.`,
+      { cause: error },
+    );
+  }
+  return parse(value, `${optionsVariable}: option`);
+}
+
+function parse(value: unknown, prefix: string): KernelOptions {
+  const result = kernelOptionsSchema.safeParse(value);
+  if (result.success) return result.data;
+  const text = result.error.issues.map((issue) => `${prefix} ${describe(issue, value)}`).join('; ');
+  throw new StatusError(Status.INVALID_PARAMETER, `${text}.`, { cause: result.error });
+}
+
+function describe(issue: z.core.$ZodIssue, value: unknown): string {
+  let given: unknown = value;
+  for (const key of issue.path) {
+    given =
+      typeof given === 'object' && given !== null ? (given as Record<PropertyKey, unknown>)[key] : undefined;
+  }
+  const field = issue.path.length === 0 ? 'object' : `'${issue.path.join('.')}'`;
+  return `${field} cannot be ${shown(given)}: ${issue.message}`;
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return typeof value;
+  }
+}

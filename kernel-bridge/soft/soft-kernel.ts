@@ -1,0 +1,263 @@
+import { Worker } from 'node:worker_threads';
+import type { DeviceFile } from '../device-file.js';
+import { addon, ChannelMajor, type NativeChannel } from '../hca/index.js';
+import { ioctlName } from '../ioctl/codes.js';
+import { Status, StatusError, statusText } from '../ioctl/status.js';
+import type { KernelOptions, KernelOptionsInput } from '../options.js';
+import { Overlapped } from '../overlapped.js';
+import { resolveKernelOptions } from './kernel-options.js';
+import { SlotRequest } from './slot-request.js';
+import { SoftDeviceFile } from './soft-device-file.js';
+
+/** Requests that one isolate can have outstanding; the memory of an idle slot is about 100 bytes. */
+const defaultSlots = 16_384;
+/** Longest sentence that a refused open carries. */
+const maxReason = 1024;
+/** How long the files of an ending process may take to close, all together. */
+const exitBudgetMs = 2_000;
+
+/** What tests of the door replace. */
+export interface SoftKernelSetup {
+  /** The module that serves the channel; default: the soft kernel. */
+  readonly entry?: URL;
+  readonly slots?: number;
+}
+
+/** A finished blocking request. */
+interface Answer {
+  readonly status: number;
+  readonly information: number;
+  readonly output: Uint8Array;
+}
+
+/**
+ * The soft kernel of this isolate, as its users see it: a Worker and the channel to it. The Worker keeps no process
+ * alive; pending overlapped requests do.
+ */
+export class SoftKernel {
+  readonly channel: NativeChannel;
+  readonly #worker: Worker;
+  readonly #requests = new Map<number, { request: SlotRequest<unknown>; overlapped: Overlapped<unknown> }>();
+  readonly #files = new Set<SoftDeviceFile>();
+  readonly #onExit = (): void => this.closeFiles(exitBudgetMs);
+  #workerError: unknown;
+  #answered = false;
+  #discarded = false;
+
+  constructor(
+    readonly options: KernelOptions,
+    setup: SoftKernelSetup = {},
+  ) {
+    this.channel = addon.createChannel(setup.slots ?? defaultSlots, (slot) => {
+      this.#requests.get(slot)?.overlapped.settle();
+    });
+    const entry = setup.entry ?? new URL('../kernel/main.js', import.meta.url);
+    this.#worker = new Worker(new URL('./kernel-thread.js', import.meta.url), {
+      name: 'networkdirect-kernel',
+      workerData: { channel: this.channel.id, options, entry: entry.href },
+      // The program's own flags (--input-type, loaders, inspectors) are not meant for this thread.
+      execArgv: [],
+    });
+    this.#worker.unref();
+    this.#worker.on('error', (error) => {
+      this.#workerError = error;
+      addon.failChannel(this.channel.id, `the soft kernel failed with ${String(error)}`);
+    });
+    this.#worker.on('exit', (code) => {
+      addon.failChannel(this.channel.id, `the soft kernel's thread ended with code ${code}`);
+      process.off('exit', this.#onExit);
+    });
+    process.on('exit', this.#onExit);
+  }
+
+  /** Whether a new kernel may take this one's place: it never answered anything, and was given up. */
+  get discarded(): boolean {
+    return this.#discarded;
+  }
+
+  /** Files that are open. */
+  get openFiles(): number {
+    return this.#files.size;
+  }
+
+  /** Overlapped requests whose outcome nobody has taken yet. */
+  get outstanding(): number {
+    return this.#requests.size;
+  }
+
+  /**
+   * Opens a device file; waits at most `startTimeoutMs` for the kernel.
+   *
+   * @throws StatusError: the kernel's status and sentence; DEVICE_REMOVED if the kernel has ended, with the reason;
+   * IO_TIMEOUT if it does not answer.
+   */
+  open(name: string): DeviceFile {
+    const timeout = this.options.startTimeoutMs;
+    const answer = this.call(ChannelMajor.create, 0, 0, new TextEncoder().encode(name), maxReason, timeout);
+    if (answer === undefined) {
+      if (!this.#answered) this.#discard();
+      throw new StatusError(
+        Status.IO_TIMEOUT,
+        `Opening ${name}: the soft kernel did not answer within ${timeout} ms (option startTimeoutMs).`,
+      );
+    }
+    if (answer.status !== Status.SUCCESS) {
+      const reason = new TextDecoder().decode(answer.output);
+      throw reason === ''
+        ? this.failure(answer.status, `Opening ${name}`)
+        : new StatusError(answer.status, `Opening ${name}: ${reason}`);
+    }
+    this.#answered = true;
+    const file = new SoftDeviceFile(this, name, answer.information);
+    this.#files.add(file);
+    return file;
+  }
+
+  /** A file was closed. */
+  forgetFile(file: SoftDeviceFile): void {
+    this.#files.delete(file);
+  }
+
+  /** A request's slot was given back. */
+  forget(slot: number): void {
+    this.#requests.delete(slot);
+  }
+
+  /** A blocking request; a negative timeout waits until the kernel answers or ends. Undefined: timed out. */
+  call(
+    major: number,
+    fileId: number,
+    code: number,
+    input: Uint8Array | null,
+    outputLength: number,
+    timeoutMs: number,
+  ): Answer | undefined {
+    const { channel } = this;
+    const slot = this.#submit(major, fileId, code, input, outputLength, false);
+    if (slot < 0) return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: new Uint8Array(0) };
+    try {
+      if (!channel.wait(slot, timeoutMs)) {
+        channel.cancel(slot);
+        return undefined;
+      }
+      const status = channel.status(slot);
+      return { status, information: channel.information(slot), output: channel.output(slot) };
+    } finally {
+      channel.release(slot);
+    }
+  }
+
+  /** An overlapped IOCTL. */
+  start<T>(
+    fileId: number,
+    code: number,
+    input: Uint8Array | null,
+    outputLength: number,
+    decode: (output: Uint8Array) => T,
+  ): Overlapped<T> {
+    const slot = this.#submit(ChannelMajor.deviceControl, fileId, code, input, outputLength, true);
+    if (slot < 0) return Overlapped.failed<T>(this.failure(Status.INSUFFICIENT_RESOURCES, ioctlName(code)));
+    const request = new SlotRequest<T>(this, slot, decode, (status) => this.failure(status, ioctlName(code)));
+    const overlapped = new Overlapped<T>(request);
+    this.#requests.set(slot, { request, overlapped });
+    return overlapped;
+  }
+
+  /** The error of a request that ended in this status. */
+  failure(status: number, what: string): StatusError {
+    if (status === Status.DEVICE_REMOVED && this.channel.problem !== '') {
+      const options = this.#workerError === undefined ? undefined : { cause: this.#workerError };
+      return new StatusError(
+        status,
+        `${what}: there is no device any more, ${this.channel.problem}.`,
+        options,
+      );
+    }
+    if (status === Status.INSUFFICIENT_RESOURCES && this.#requests.size > 0) {
+      const text = `${what}: ${statusText(status)} (${this.#requests.size} requests are outstanding in this thread)`;
+      return new StatusError(status, text);
+    }
+    return new StatusError(status, `${what}: ${statusText(status)}`);
+  }
+
+  /** Closes all files: asks for all first, then waits for each, all together no longer than the budget. */
+  closeFiles(budgetMs: number): void {
+    const { channel } = this;
+    const end = performance.now() + budgetMs;
+    const closing: number[] = [];
+    for (const file of this.#files) {
+      const slot = file.submitClose();
+      if (slot >= 0) closing.push(slot);
+    }
+    for (const slot of closing) {
+      channel.wait(slot, Math.max(0, end - performance.now()));
+      channel.release(slot);
+    }
+  }
+
+  /** Ends the kernel's thread and all its files at once; for tests and for a kernel that was given up. */
+  async terminate(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  /** Puts a close into a slot, or answers -1. */
+  submitClose(fileId: number): number {
+    return this.#submit(ChannelMajor.close, fileId, 0, null, 0, false);
+  }
+
+  #submit(
+    major: number,
+    fileId: number,
+    code: number,
+    input: Uint8Array | null,
+    outputLength: number,
+    overlapped: boolean,
+  ): number {
+    const slot = this.channel.submit(major, fileId, code, input, outputLength, overlapped);
+    if (slot >= 0 || !this.#sweep()) return slot;
+    return this.channel.submit(major, fileId, code, input, outputLength, overlapped);
+  }
+
+  /**
+   * Gives back the slots of requests that have completed unobserved: a thread that never returns to its event loop
+   * must not run out of slots because of them. What their users attached runs later, on the event loop.
+   */
+  #sweep(): boolean {
+    let swept = false;
+    for (const { request, overlapped } of [...this.#requests.values()]) {
+      if (!request.completed()) continue;
+      request.capture();
+      setImmediate(() => overlapped.settle());
+      swept = true;
+    }
+    return swept;
+  }
+
+  #discard(): void {
+    this.#discarded = true;
+    this.channel.close();
+    void this.#worker.terminate();
+  }
+}
+
+let current: SoftKernel | undefined;
+
+/**
+ * Opens a device file of this isolate's soft kernel, `\\.\WinVerbs` or `\\.\ibat`, and starts the kernel on first
+ * use. Options are checked at every call; those of the first open count.
+ *
+ * @throws StatusError INVALID_PARAMETER for options (naming the field), otherwise as {@link SoftKernel.open}.
+ */
+export function openDeviceFile(name: string, options?: KernelOptionsInput): DeviceFile {
+  if (typeof name !== 'string' || name === '') {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `A device file's name is a string such as \\\\.\\WinVerbs, not ${name === '' ? 'an empty one' : typeof name}.`,
+    );
+  }
+  if (current === undefined || current.discarded || options !== undefined) {
+    const resolved = resolveKernelOptions(options);
+    if (current === undefined || current.discarded) current = new SoftKernel(resolved);
+  }
+  return current.open(name);
+}
