@@ -1,0 +1,361 @@
+/** Hosts with a connection manager each, joined by a simulated network, all in virtual time. */
+import { gidEquals } from '../../kernel-bridge/kernel/cm/address.js';
+import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
+import type {
+  CmConnection,
+  CmConnectParameters,
+  CmEvents,
+  CmListenerControl,
+  CmPath,
+  CmPlatform,
+  CmQpParameters,
+  CmReject,
+  CmReply,
+  CmRequest,
+  CmTimer,
+  ConnectionManager,
+  Gid,
+} from '../../kernel-bridge/kernel/cm/service.js';
+import { type CmMessage, type CmMessageName, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
+import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options.js';
+
+/** Timers in the order of their time, and of their setting where that is equal. */
+export class VirtualClock {
+  now = 0;
+  #entries: { at: number; order: number; run: () => void }[] = [];
+  #order = 0;
+
+  get pending(): number {
+    return this.#entries.length;
+  }
+
+  schedule(milliseconds: number, run: () => void): CmTimer {
+    const entry = { at: this.now + milliseconds, order: this.#order++, run };
+    this.#entries.push(entry);
+    return {
+      cancel: () => {
+        this.#entries = this.#entries.filter((other) => other !== entry);
+      },
+    };
+  }
+
+  /** Runs everything up to and including this much time from now. */
+  advance(milliseconds: number): void {
+    const end = this.now + milliseconds;
+    for (let next = this.#first(); next && next.at <= end; next = this.#first()) this.#run(next);
+    this.now = end;
+  }
+
+  /** Runs until nothing is left to happen; throws when that takes longer than the bound. */
+  runToEnd(boundMs = 100_000_000): void {
+    const end = this.now + boundMs;
+    for (let next = this.#first(); next; next = this.#first()) {
+      if (next.at > end) throw new Error(`Something is still to happen ${boundMs} ms from the start.`);
+      this.#run(next);
+    }
+  }
+
+  #first() {
+    let first = this.#entries[0];
+    for (const entry of this.#entries) {
+      if (first && (entry.at < first.at || (entry.at === first.at && entry.order < first.order)))
+        first = entry;
+    }
+    return first;
+  }
+
+  #run(entry: { at: number; run: () => void }): void {
+    this.#entries = this.#entries.filter((other) => other !== entry);
+    this.now = entry.at;
+    entry.run();
+  }
+}
+
+/** A message on its way. */
+export interface Passing {
+  readonly from: string;
+  readonly to: string;
+  readonly mad: Uint8Array;
+  readonly message: CmMessage;
+}
+
+export class Network {
+  readonly clock = new VirtualClock();
+  readonly hosts: Host[] = [];
+  /** Everything that was sent, `client REQ`, lost ones too. */
+  readonly log: string[] = [];
+  readonly sent: Passing[] = [];
+  /** After which times a message arrives: none loses it, two duplicate it. */
+  route: (passing: Passing) => number[] = () => [1];
+
+  add(name: string, gid: Gid, options: Partial<CmOptions> = {}, firstId = 0x0100_0000): Host {
+    const host = new Host(this, name, gid, options, firstId);
+    this.hosts.push(host);
+    return host;
+  }
+
+  send(from: Host, path: CmPath, mad: Uint8Array): void {
+    const message = parseMad(mad);
+    if (typeof message === 'string') throw new Error(`${from.name} sent what is no CM message: ${message}`);
+    if (!gidEquals(path.source, from.gid)) throw new Error(`${from.name} sent from an address not its own.`);
+    const to = this.hosts.find((host) => gidEquals(host.gid, path.destination));
+    const passing = { from: from.name, to: to?.name ?? 'nobody', mad: Uint8Array.from(mad), message };
+    this.sent.push(passing);
+    this.log.push(`${from.name} ${describe(message)}`);
+    if (!to) return;
+    for (const delay of this.route(passing)) {
+      this.clock.schedule(delay, () => to.cm.receive(path.source, path.destination, path.scopeId, mad));
+    }
+  }
+
+  /** Lets the first `count` messages of a name from a host disappear. */
+  lose(from: string, name: CmMessageName, count = 1): void {
+    let left = count;
+    const { route } = this;
+    this.route = (passing) => {
+      if (passing.from === from && passing.message.name === name && left > 0) {
+        left -= 1;
+        return [];
+      }
+      return route(passing);
+    };
+  }
+
+  last(from: string, name: CmMessageName): Passing {
+    const found = this.sent.findLast((passing) => passing.from === from && passing.message.name === name);
+    if (!found) throw new Error(`${from} has sent no ${name}.`);
+    return found;
+  }
+}
+
+function describe({ name, body }: CmMessage): string {
+  if (name === 'REJ') return `REJ${body.reason}`;
+  if (name === 'MRA') return `MRA${body.message}`;
+  return name;
+}
+
+export class Host {
+  readonly name: string;
+  readonly gid: Gid;
+  readonly cm: ConnectionManager;
+  readonly ids = new Set<number>();
+  /** Ids that will be handed out; lowered by tests of exhaustion. */
+  idsLeft = Number.POSITIVE_INFINITY;
+  caGuid: bigint;
+  maxPathMtu = 5;
+  timers = 0;
+  nextPsn: number | undefined;
+  #nextId: number;
+  #random: number;
+
+  constructor(network: Network, name: string, gid: Gid, options: Partial<CmOptions>, firstId: number) {
+    this.name = name;
+    this.gid = gid;
+    this.#nextId = firstId;
+    this.#random = firstId ^ (gid[15] ?? 0);
+    this.caGuid = 0x0200_00ff_fe00_0000n + BigInt(gid[15] ?? 0);
+    const platform: CmPlatform = {
+      sendMad: (path, mad) => network.send(this, path, mad),
+      setTimer: (milliseconds, expired) => {
+        this.timers += 1;
+        let live = true;
+        const end = () => {
+          if (live) this.timers -= 1;
+          live = false;
+        };
+        const timer = network.clock.schedule(milliseconds, () => {
+          end();
+          expired();
+        });
+        return {
+          cancel: () => {
+            end();
+            timer.cancel();
+          },
+        };
+      },
+      allocateCommId: () => {
+        if (this.idsLeft <= 0) return 0;
+        this.idsLeft -= 1;
+        this.#nextId += 1;
+        this.ids.add(this.#nextId);
+        return this.#nextId;
+      },
+      releaseCommId: (id) => {
+        if (!this.ids.delete(id)) throw new Error(`${name} released id ${id}, which it does not have.`);
+      },
+      randomPsn: () => {
+        this.#random = (Math.imul(this.#random, 1_103_515_245) + 12_345) >>> 0;
+        return this.nextPsn ?? this.#random >>> 8;
+      },
+      caGuid: () => this.caGuid,
+      maxPathMtu: () => this.maxPathMtu,
+    };
+    this.cm = createConnectionManager(platform, { ...cmOptionsSchema.parse({}), ...options });
+  }
+}
+
+export const SERVICE = 0x0106_1c06n;
+export const PORT = 0x1c06;
+
+export function ipv4(last: number): Gid {
+  return Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, last);
+}
+
+export function qp(qpn: number, more: Partial<CmQpParameters> = {}): CmQpParameters {
+  return {
+    qpn,
+    responderResources: 4,
+    initiatorDepth: 4,
+    retryCount: 7,
+    rnrRetryCount: 6,
+    srq: false,
+    ...more,
+  };
+}
+
+export function connectParameters(
+  from: Host,
+  to: Host,
+  more: Partial<CmConnectParameters> = {},
+): CmConnectParameters {
+  return {
+    serviceId: SERVICE,
+    path: {
+      source: from.gid,
+      destination: to.gid,
+      flowLabel: 0,
+      trafficClass: 0,
+      hopLimit: 64,
+      scopeId: 0,
+    },
+    localPort: 40_000,
+    peerPort: PORT,
+    qp: qp(0x17),
+    pathMtu: 3,
+    ackTimeoutCode: 17,
+    privateData: new Uint8Array(0),
+    ...more,
+  };
+}
+
+/** One side of a connection: its events by name, and what they brought. */
+export class Side {
+  readonly events: string[] = [];
+  connection!: CmConnection;
+  reply: CmReply | undefined;
+  rejection: CmReject | undefined;
+  request: CmRequest | undefined;
+  /** Called inside the events. */
+  on: Partial<Record<keyof CmEvents, () => void>> = {};
+
+  readonly listenTo: CmEvents = {
+    replied: (reply) => {
+      this.reply = reply;
+      this.#note('replied');
+    },
+    established: () => this.#note('established'),
+    rejected: (reject) => {
+      this.rejection = reject;
+      this.#note('rejected', String(reject.reason));
+    },
+    timedOut: () => this.#note('timedOut'),
+    disconnected: () => this.#note('disconnected'),
+    disconnectCompleted: (answered) => this.#note('disconnectCompleted', String(answered)),
+  };
+
+  get state(): string {
+    return this.connection.state;
+  }
+
+  #note(event: keyof CmEvents, detail?: string): void {
+    this.events.push(detail === undefined ? event : `${event} ${detail}`);
+    this.on[event]?.();
+  }
+}
+
+/** A client and a server on a network, the server listening, with a queue of sides for its requests. */
+export class Pair {
+  readonly network = new Network();
+  readonly client: Host;
+  readonly server: Host;
+  readonly listener: CmListenerControl;
+  /** Requests that were taken, oldest first. */
+  readonly taken: Side[] = [];
+  /** What the server does with a request it has taken; unset: leaves it. */
+  onTaken: ((side: Side) => void) | undefined = (side) => side.connection.accept(qp(0x11), new Uint8Array(0));
+  /** Whether requests are taken when they come. */
+  taking = true;
+
+  constructor(options: Partial<CmOptions> = {}, backlog = 0) {
+    this.client = this.network.add('client', ipv4(3), options);
+    this.server = this.network.add('server', ipv4(2), options);
+    this.listener = this.server.cm.listen({
+      serviceId: SERVICE,
+      address: undefined,
+      backlog,
+      onRequest: () => {
+        if (this.taking) this.take();
+      },
+    });
+  }
+
+  take(): Side | undefined {
+    const found = this.listener.takeRequest();
+    if (!found) return undefined;
+    const side = new Side();
+    side.connection = found.connection;
+    side.request = found.request;
+    found.connection.events = side.listenTo;
+    this.taken.push(side);
+    this.onTaken?.(side);
+    return side;
+  }
+
+  /** Starts connecting; the active side confirms replies by itself unless told otherwise. */
+  connect(more: Partial<CmConnectParameters> = {}, confirm = true): Side {
+    const side = new Side();
+    if (confirm) side.on.replied = () => side.connection.ready();
+    side.connection = this.client.cm.connect(
+      connectParameters(this.client, this.server, more),
+      side.listenTo,
+    );
+    return side;
+  }
+
+  /** A connection that both sides hold for established. */
+  established(): { active: Side; passive: Side } {
+    const active = this.connect();
+    this.network.clock.advance(20);
+    const passive = this.taken.at(-1);
+    if (!passive || active.state !== 'established' || passive.state !== 'established') {
+      throw new Error(`not established: ${active.state}, ${passive?.state}`);
+    }
+    active.events.length = 0;
+    passive.events.length = 0;
+    this.network.log.length = 0;
+    return { active, passive };
+  }
+
+  /** What is left behind, in words; empty when nothing is. */
+  leftovers(): string[] {
+    return this.network.hosts.flatMap((host) => {
+      const counters = host.cm.counters();
+      return [
+        [host.timers, 'timers'],
+        [host.ids.size, 'ids'],
+        [counters.connections ?? 0, 'connections'],
+        [counters.timewait ?? 0, 'in timewait'],
+        [counters.waitingRequests ?? 0, 'waiting requests'],
+      ]
+        .filter(([count]) => count !== 0)
+        .map(([count, what]) => `${host.name}: ${count} ${what}`);
+    });
+  }
+
+  /** Lets everything happen that will, and says what is left behind. */
+  end(): string[] {
+    this.network.clock.runToEnd();
+    return this.leftovers();
+  }
+}

@@ -1,0 +1,108 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { cmEvents, cmStates, transitions } from '../../kernel-bridge/kernel/cm/states.js';
+
+/**
+ * The whole machine once more, written by hand: the state that follows, `.` ignored, `?` misused by the owner,
+ * `!` impossible. Columns in the order of the head line.
+ */
+const expected = `
+                connect admit accept ready reject disconnect packetSeen abandon req mraReq mraRep rej rep rtu dreq drep stale staleReply timeout exhausted expired
+idle            RQS     RQR   ?      ?     ?      IDL        ?          IDL     !   !      !      !   !   !   !    !    !     !          !       !         !
+reqSent         ?       ?     ?      ?     TMW    TMW        ?          TMW     .   MRQ    .      TMW RPR .   .    .    !     TMW        RQS     TMW       !
+mraReqReceived  ?       ?     ?      ?     TMW    TMW        ?          TMW     .   .      .      TMW RPR .   .    .    !     TMW        MRQ     TMW       !
+repReceived     ?       ?     ?      EST   TMW    TMW        ?          TMW     .   .      .      TMW RPR .   TMW  .    TMW   !          !       !         !
+reqReceived     ?       ?     RPS    ?     TMW    TMW        ?          TMW     RQR .      .      TMW .   .   .    .    TMW   !          !       !         TMW
+repSent         ?       ?     ?      ?     TMW    TMW        EST        TMW     RPS .      MRP    TMW .   EST TMW  .    TMW   !          RPS     TMW       !
+mraRepReceived  ?       ?     ?      ?     TMW    TMW        EST        TMW     MRP .      .      TMW .   EST TMW  .    TMW   !          MRP     TMW       !
+established     ?       ?     ?      ?     ?      DRS        EST        DRS     .   .      .      TMW EST .   TMW  .    DRS   !          !       !         !
+dreqSent        ?       ?     ?      ?     ?      ?          DRS        DRS     .   .      .      TMW .   .   TMW  TMW  .     !          DRS     TMW       !
+timewait        ?       ?     ?      ?     ?      TMW        TMW        TMW     TMW .      .      .   TMW TMW TMW  .    !     !          !       !         IDL
+`;
+
+const shorthand = {
+  idle: 'IDL',
+  reqSent: 'RQS',
+  mraReqReceived: 'MRQ',
+  repReceived: 'RPR',
+  reqReceived: 'RQR',
+  repSent: 'RPS',
+  mraRepReceived: 'MRP',
+  established: 'EST',
+  dreqSent: 'DRS',
+  timewait: 'TMW',
+} as const;
+const signs = { ignored: '.', misused: '?', impossible: '!' } as const;
+
+test('every cell of the table is the expected one', () => {
+  const [head, ...rows] = expected
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
+  assert.equal(head, [...cmEvents]);
+  assert.equal(
+    rows.map(([state]) => state),
+    [...cmStates],
+  );
+  for (const [index, state] of cmStates.entries()) {
+    for (const [column, event] of cmEvents.entries()) {
+      const cell = transitions[state][event];
+      const found = cell.kind === 'go' ? shorthand[cell.next] : signs[cell.kind];
+      assert.is(found, rows[index]?.[column + 1], `${state} × ${event}`);
+    }
+  }
+});
+
+const told = /^tell/;
+
+test('the owner of an active connection hears of every end that it did not ask for', () => {
+  for (const state of cmStates) {
+    for (const event of cmEvents) {
+      const cell = transitions[state][event];
+      if (cell.kind !== 'go' || cell.next !== 'timewait' || state === 'timewait') continue;
+      const asked = event === 'reject' || event === 'abandon';
+      assert.is(
+        cell.actions.some((action) => told.test(action)),
+        !asked,
+        `${state} × ${event}`,
+      );
+    }
+  }
+});
+
+test('what an owner calls never tells it anything from inside the call', () => {
+  const calls = ['connect', 'accept', 'ready', 'reject', 'disconnect', 'packetSeen', 'abandon'] as const;
+  for (const state of cmStates) {
+    for (const call of calls) {
+      const cell = transitions[state][call];
+      if (cell.kind !== 'go') continue;
+      for (const action of cell.actions) {
+        if (told.test(action)) assert.match(action, /Later$/, `${state} × ${call}`);
+      }
+    }
+  }
+});
+
+test('nothing is sent after the owner was told: it may act from inside what it is told', () => {
+  for (const state of cmStates) {
+    for (const event of cmEvents) {
+      const cell = transitions[state][event];
+      if (cell.kind !== 'go') continue;
+      const tells = cell.actions.findIndex((action) => told.test(action));
+      const later = tells < 0 ? [] : cell.actions.slice(tells + 1);
+      assert.not.ok(
+        later.some((action) => /^(send|re|extend|await)/.test(action)),
+        `${state} × ${event}`,
+      );
+    }
+  }
+});
+
+test('abandoning detaches the owner before anything else', () => {
+  for (const state of cmStates) {
+    const cell = transitions[state].abandon;
+    assert.is(cell.kind === 'go' && cell.actions[0], 'detach', state);
+  }
+});
+
+test.run();

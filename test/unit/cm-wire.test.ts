@@ -1,0 +1,240 @@
+import fc from 'fast-check';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { bits, type Fields, Layout, u8, u32, u64 } from '../../kernel-bridge/kernel/cm/bit-layout.js';
+import {
+  CmAttribute,
+  type CmBody,
+  type CmMessageName,
+  cmLayouts,
+  emitMad,
+  encodeMessage,
+  ipCmHeader,
+  MAD_HEADER_SIZE,
+  MAD_SIZE,
+  madHeader,
+  parseMad,
+  timeoutCodeToMs,
+} from '../../kernel-bridge/kernel/cm/wire.js';
+import { expectedIcrc, fromHex, icrcField } from '../helpers/pcap.js';
+
+/** Whole packets of a Linux 6.1 pair, from the IP header to the ICRC (test/fixtures/captures). */
+const vectors = {
+  REQ: `450001 34a72b400040117def0a4d00030a4d0002 d87212b701200000 6400ffff000000018000000f
+    800100000000000101070203 00*7 02b6c649d30010000000000000d349c6b6 00*8 01061c06505400fffe770003 00*10
+    170100000001000000a0bcda61a7ffff37f0ffffffff 00*10 ffff0a4d0003 00*10 ffff0a4d0002c666600000400098 00*45
+    40e9a0 00*12 0a4d0003 00*12 0a4d0002 00*56 296a1380`,
+  REP: `450001349ea040004011867a0a4d00020a4d0003 d87212b701200000 6400ffff0000000180000000
+    800100000000000101070203 00*7 02b6c649d30013000000000000ec0da06ad349c6b6000000000000110000000000e2f83800010178
+    e0505400fffe770002 00*196 a788c414`,
+  RTU: `45000134a733400040117de70a4d00030a4d0002 d87212b701200000 6400ffff0000000180000010
+    800100000000000101070203 00*7 02b6c649d30014000000000000d349c6b6ec0da06a 00*224 0a38ec95`,
+  DREQ: `45000134a741400040117dd90a4d00030a4d0002 d87212b701200000 6400ffff0000000180000011
+    800100000000000101070203 00*7 02b6c649d30015000000000000d349c6b6ec0da06a000011 00*221 8609fc54`,
+  DREP: `450001349eb040004011866a0a4d00020a4d0003 d87212b701200000 6400ffff0000000180000001
+    800100000000000101070203 00*7 02b6c649d30016000000000000ec0da06ad349c6b6 00*224 e5b08c6c`,
+  REJ: `45000134a28e40004011828c0a4d00020a4d0003 d87212b701200000 6400ffff0000000180000006
+    800100000000000101070203 00*7 02b6c649d60012 00*10 d649c6b600000008 00*220 2ecfb2ce`,
+  SIDR_REQ: `45000134aac5400040117a550a4d00030a4d0002 d87212b701200000 6400ffff000000018000001c
+    800100000000000101070203 00*7 02b6c649d40017000000000000d449c6b6ffff00000000000001111c060040a290 00*12
+    0a4d0003 00*12 0a4d0002 00*180 32602bce`,
+  SIDR_REP: `45000134a61d400040117efd0a4d00020a4d0003 d87212b701200000 6400ffff0000000180000009
+    800100000000000101070203 00*7 02b6c649d40018000000000000d449c6b600000000000015000000000001111c0601234567 00*208
+    97acce76`,
+} as const satisfies Partial<Record<CmMessageName, string>>;
+
+const GSI_TID = { REQ: 0x2b6c649d3n, REJ: 0x2b6c649d6n, SIDR_REQ: 0x2b6c649d4n } as const;
+const clientIp = fromHex('00*12 0a4d0003');
+const serverIp = fromHex('00*12 0a4d0002');
+const clientGid = fromHex('00*10 ffff0a4d0003');
+const serverGid = fromHex('00*10 ffff0a4d0002');
+
+function headerOf(sourcePort: number): Uint8Array {
+  return ipCmHeader.emit({
+    ipVersion: 4,
+    sourcePort,
+    sourceAddress: clientIp,
+    destinationAddress: serverIp,
+  });
+}
+
+/** What the packets say, field by field; what is not named is zero. */
+const meanings: { [N in keyof typeof vectors]: { tid: bigint; body: Partial<CmBody<N>> } } = {
+  REQ: {
+    tid: GSI_TID.REQ,
+    body: {
+      localCommId: 0xd349c6b6,
+      serviceId: 0x01061c06n,
+      localCaGuid: 0x505400fffe770003n,
+      localQpn: 0x17,
+      responderResources: 1,
+      initiatorDepth: 1,
+      remoteResponseTimeout: 20,
+      startingPsn: 0xbcda61,
+      localResponseTimeout: 20,
+      retryCount: 7,
+      pkey: 0xffff,
+      pathMtu: 3,
+      rnrRetryCount: 7,
+      maxCmRetries: 15,
+      primaryLocalLid: 0xffff,
+      primaryRemoteLid: 0xffff,
+      primaryLocalGid: clientGid,
+      primaryRemoteGid: serverGid,
+      primaryFlowLabel: 0xc6666,
+      primaryHopLimit: 64,
+      primaryAckTimeout: 19,
+      privateData: headerOf(59808),
+    },
+  },
+  REP: {
+    tid: GSI_TID.REQ,
+    body: {
+      localCommId: 0xec0da06a,
+      remoteCommId: 0xd349c6b6,
+      localQpn: 0x11,
+      startingPsn: 0xe2f838,
+      responderResources: 1,
+      initiatorDepth: 1,
+      targetAckDelay: 15,
+      rnrRetryCount: 7,
+      localCaGuid: 0x505400fffe770002n,
+    },
+  },
+  RTU: { tid: GSI_TID.REQ, body: { localCommId: 0xd349c6b6, remoteCommId: 0xec0da06a } },
+  DREQ: { tid: GSI_TID.REQ, body: { localCommId: 0xd349c6b6, remoteCommId: 0xec0da06a, remoteQpn: 0x11 } },
+  DREP: { tid: GSI_TID.REQ, body: { localCommId: 0xec0da06a, remoteCommId: 0xd349c6b6 } },
+  REJ: { tid: GSI_TID.REJ, body: { remoteCommId: 0xd649c6b6, reason: 8 } },
+  SIDR_REQ: {
+    tid: GSI_TID.SIDR_REQ,
+    body: { requestId: 0xd449c6b6, pkey: 0xffff, serviceId: 0x01111c06n, privateData: headerOf(0xa290) },
+  },
+  SIDR_REP: {
+    tid: GSI_TID.SIDR_REQ,
+    body: { requestId: 0xd449c6b6, qpn: 0x15, serviceId: 0x01111c06n, qkey: 0x01234567 },
+  },
+};
+
+for (const name of Object.keys(vectors) as (keyof typeof vectors)[]) {
+  test(`${name} of a Linux peer parses to its meaning and back to its bytes`, () => {
+    const packet = fromHex(vectors[name]);
+    assert.is(packet.length, 308);
+    assert.is(icrcField(packet), expectedIcrc(packet));
+    const mad = packet.slice(48, 48 + MAD_SIZE);
+    const message = parseMad(mad);
+    if (typeof message === 'string') throw new Error(`did not parse: ${message}`);
+    assert.is(message.name, name);
+    assert.equal(encodeMessage(message), mad);
+    assert.equal(emitMad<CmMessageName>(name, meanings[name].tid, meanings[name].body), mad);
+  });
+}
+
+/** First byte of fields whose place a mistaken width would shift, from IBA 1 §12.6. */
+const offsets: Partial<Record<CmMessageName, Record<string, number>>> = {
+  REQ: { serviceId: 8, localCaGuid: 16, localQpn: 32, startingPsn: 44, pkey: 48, primaryLocalLid: 52 },
+  REP: { localQpn: 12, startingPsn: 20, localCaGuid: 28, privateData: 36 },
+  REJ: { reason: 10, ari: 12, privateData: 84 },
+  MRA: { serviceTimeout: 9, privateData: 10 },
+  DREQ: { remoteQpn: 8, privateData: 12 },
+  SIDR_REQ: { pkey: 4, serviceId: 8, privateData: 16 },
+  SIDR_REP: { status: 4, qpn: 8, serviceId: 12, qkey: 20, info: 24, privateData: 96 },
+  LAP: {
+    remoteQpn: 12,
+    alternateLocalLid: 20,
+    alternateFlowLabel: 56,
+    alternateAckTimeout: 63,
+    privateData: 64,
+  },
+  APR: { infoLength: 8, status: 9, info: 12, privateData: 84 },
+};
+
+test('every layout covers every bit of its message once', () => {
+  assert.is(madHeader.size, MAD_HEADER_SIZE);
+  assert.is(ipCmHeader.size, 36);
+  for (const [name, layout] of Object.entries(cmLayouts)) {
+    assert.is(layout.size, MAD_SIZE - MAD_HEADER_SIZE, name);
+    let next = 0;
+    for (const field of layout.fields) {
+      assert.is(field.bit, next, `${name}.${field.name}`);
+      next += field.width;
+    }
+    for (const [field, offset] of Object.entries(offsets[name as CmMessageName] ?? {})) {
+      assert.is(layout.fields.find((place) => place.name === field)?.bit, offset * 8, `${name}.${field}`);
+    }
+  }
+});
+
+test('any bytes of any message come back unchanged, reserved bits included', () => {
+  const names = Object.keys(CmAttribute) as CmMessageName[];
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...names),
+      fc.uint8Array({ minLength: MAD_SIZE, maxLength: MAD_SIZE }),
+      (name, noise) => {
+        const mad = Uint8Array.from(noise);
+        mad.set([1, 7, 2, 3]);
+        mad.set([0, CmAttribute[name]], 16);
+        const message = parseMad(mad);
+        if (typeof message === 'string') throw new Error(message);
+        assert.is(message.name, name);
+        assert.equal(encodeMessage(message), mad);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('every field of every layout reads back what was written, and only that', () => {
+  for (const layout of Object.values(cmLayouts)) {
+    for (const { name, kind, width } of layout.fields) {
+      const value =
+        kind === 'bits'
+          ? 2 ** width - 1
+          : kind === 'long'
+            ? (1n << 64n) - 1n
+            : new Uint8Array(width / 8).fill(255);
+      const emitted = (layout as unknown as Layout<Fields>).emit({ [name]: value });
+      const ones = [...emitted].reduce((sum, byte) => sum + byte.toString(2).replaceAll('0', '').length, 0);
+      assert.is(ones, width, `${layout.name}.${name}`);
+      assert.equal((layout.parse(emitted) as Record<string, unknown>)[name], value, `${layout.name}.${name}`);
+    }
+  }
+});
+
+test('what is no CM message is named, not thrown', () => {
+  const mad = emitMad('RTU', 1n, {});
+  assert.is(parseMad(mad.subarray(0, 255)), 'badLength');
+  assert.is(parseMad(new Uint8Array(257)), 'badLength');
+  const broken = (at: number, value: number) => {
+    const copy = Uint8Array.from(mad);
+    copy[at] = value;
+    return parseMad(copy);
+  };
+  assert.is(broken(0, 2), 'badBaseVersion');
+  assert.is(broken(1, 3), 'badClass');
+  assert.is(broken(2, 1), 'badClassVersion');
+  assert.is(broken(3, 0x81), 'badMethod');
+  assert.is(broken(17, 0x1b), 'badAttribute');
+  assert.is(broken(17, 0x0f), 'badAttribute');
+});
+
+test('a value that its field cannot hold is refused before a byte is written', () => {
+  const layout = new Layout('sample', { a: bits(4), b: bits(4), c: u8, d: u32, e: u64 } as const);
+  const target = new Uint8Array(14).fill(0xee);
+  assert.throws(() => layout.emit({ a: 1, b: 16 }, target), /sample\.b holds 4 bits; 16 does not fit/);
+  assert.throws(() => layout.emit({ c: -1 }, target), /-1 does not fit/);
+  assert.throws(() => layout.emit({ c: 1.5 }, target), /1\.5 does not fit/);
+  assert.throws(() => layout.emit({ e: 1n << 64n }, target), /does not fit/);
+  assert.throws(() => layout.emit({}, target, 1), /takes 14 bytes, only 13/);
+  assert.ok(target.every((byte) => byte === 0xee));
+  assert.throws(() => layout.parse(target, 1), /takes 14 bytes, only 13/);
+  assert.throws(() => emitMad('REJ', 1n, { privateData: new Uint8Array(149) }), /148 bytes, not 149/);
+});
+
+test('timeout codes are multiples of 4.096 µs', () => {
+  assert.is(timeoutCodeToMs(0), 1);
+  assert.is(timeoutCodeToMs(20), 4295);
+  assert.is(timeoutCodeToMs(24), 68720);
+});
+
+test.run();
