@@ -1,10 +1,19 @@
 import type { SocketAddress } from '../../winverbs/index.js';
-import { socketAddress } from '../../winverbs/index.js';
-import { v1Call } from '../status.js';
+import { parseSocketAddress, Status } from '../../winverbs/index.js';
+import { refuse, v1Call } from '../status.js';
 
 /** An address as text or object, as a socket address; INVALID_ADDRESS for what is none. */
 export function parseAddress(address: string | SocketAddress, what: string): SocketAddress {
-  return v1Call(what, () => socketAddress(address));
+  if (typeof address === 'string') return v1Call(what, () => parseSocketAddress(address));
+  const { family, address: text, port } = address;
+  if ((family !== 4 && family !== 6) || typeof text !== 'string') {
+    throw refuse(
+      Status.INVALID_ADDRESS,
+      what,
+      `A socket address has a family (4 or 6), an address text and a port; this one has ${String(family)} and ${String(text)}.`,
+    );
+  }
+  return { family, address: text, port };
 }
 
 /** Whether an address only leads to the host it is used on. */

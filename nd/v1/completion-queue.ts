@@ -1,5 +1,5 @@
-import type { IWVCompletionQueue, Overlapped, WvCompletion } from '../../winverbs/index.js';
-import { Status, WcStatus, WvWc } from '../../winverbs/index.js';
+import type { IWVCompletionQueue, WvCompletion } from '../../winverbs/index.js';
+import { Overlapped, Status, WcStatus, WvWc } from '../../winverbs/index.js';
 import type { INDCompletionQueue, NdNotifyType, NdResult } from '../spi/v1.js';
 import { refuse, v1Call, v1Error } from '../status.js';
 import type { Adapter } from './adapter.js';
@@ -61,6 +61,8 @@ export class CompletionQueue extends NdObject implements INDCompletionQueue {
         `'${String(type)}' is no event of a completion queue; 'any', 'solicited' and 'errors' are.`,
       );
     }
+    // A result that found no room is an event that nobody has seen.
+    if (this.#leftOver.length > 0 && type === 'any') return Overlapped.succeeded(undefined);
     return v1Call(what, () => this.wv.notify(wvType)).map(
       (value) => value,
       (error) => v1Error(error, what),
@@ -81,7 +83,13 @@ export class CompletionQueue extends NdObject implements INDCompletionQueue {
     if (this.ended) return count;
     while (count < max) {
       const asked = Math.min(max - count, BATCH);
-      const taken = this.wv.poll(this.#batch, asked);
+      let taken: number;
+      try {
+        taken = this.wv.poll(this.#batch, asked);
+      } catch {
+        // The queue overran or its device is gone. Notify tells; what was there has been taken.
+        break;
+      }
       for (let i = 0; i < taken; i += 1) {
         const completion = this.#batch[i]!;
         const record = completion.context;

@@ -1,11 +1,10 @@
 import type {
   IWVConnectEndpoint,
-  Overlapped,
   SocketAddress,
   WvConnectAttributes,
   WvConnectParam,
 } from '../../winverbs/index.js';
-import { Status } from '../../winverbs/index.js';
+import { Overlapped, Status, StatusError } from '../../winverbs/index.js';
 import type {
   INDConnector,
   INDEndpoint,
@@ -129,7 +128,9 @@ export class Connector extends NdObject implements INDConnector {
       this.#peer = peer;
       this.#apply('connectStarted');
       this.#apply('connectFailed');
-      throw v1Error(error, what, connectStatuses);
+      // Nothing on the way to the peer is the caller's fault: that is an outcome of the request.
+      if (error instanceof StatusError) return Overlapped.failed(v1Error(error, what, connectStatuses));
+      throw error;
     }
     this.#peer = peer;
     this.#attach(attached);

@@ -1,4 +1,4 @@
-import type { Overlapped, StatusError } from '../../winverbs/index.js';
+import { Overlapped, StatusError } from '../../winverbs/index.js';
 
 /** The overlapped requests that an object's state depends on, in the order they were issued. */
 export class RequestTracker {
@@ -13,17 +13,36 @@ export class RequestTracker {
     onSuccess: (value: T) => U,
     onFailure: (error: StatusError) => StatusError | U,
   ): Overlapped<U> {
-    const tracked: Overlapped<U> = request.map<U>(
-      (value) => {
+    // Not map(): a failure of the layer below can be a success here.
+    const tracked = new Overlapped<U>({
+      completed: () => request.completed,
+      take: () => {
         this.#outstanding.delete(tracked);
+        let value: T;
+        try {
+          value = request.getResult();
+        } catch (error) {
+          if (!(error instanceof StatusError)) throw error;
+          const outcome = onFailure(error);
+          if (outcome instanceof StatusError) throw outcome;
+          return outcome;
+        }
         return onSuccess(value);
       },
-      (error) => {
-        this.#outstanding.delete(tracked);
-        return onFailure(error);
+      wait: () => {
+        try {
+          request.getResult({ wait: true });
+        } catch {
+          // take() tells.
+        }
       },
-    );
+      cancel: () => request.cancel(),
+    });
     this.#outstanding.add(tracked);
+    const observe = (): void => {
+      tracked.settle();
+    };
+    request.then(observe, observe);
     return tracked;
   }
 

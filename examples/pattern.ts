@@ -1,0 +1,23 @@
+/** Test data that both sides can make from a seed, so that the receiver can compare every byte. */
+
+/** Fills whole 32-bit words, and what is left over, with numbers that only this seed gives (xorshift32). */
+export function fillPattern(bytes: Uint8Array, seed: number): void {
+  // A seed of 0 would stay 0 for ever.
+  let state = (seed ^ 0x9e37_79b9) >>> 0 || 1;
+  const words = new Uint32Array(Math.ceil(bytes.length / 4));
+  for (let i = 0; i < words.length; i += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    words[i] = state;
+  }
+  bytes.set(new Uint8Array(words.buffer, 0, bytes.length));
+}
+
+/** Compares all bytes; answers the offset of the first that differs, or -1. */
+export function firstDifference(actual: Uint8Array, expected: Uint8Array): number {
+  if (actual.length === expected.length && Buffer.compare(actual, expected) === 0) return -1;
+  const length = Math.min(actual.length, expected.length);
+  for (let i = 0; i < length; i += 1) if (actual[i] !== expected[i]) return i;
+  return length;
+}

@@ -1,0 +1,175 @@
+import {
+  type INDAdapter,
+  type INDCompletionQueue,
+  type INDConnector,
+  type INDEndpoint,
+  type NdMemoryHandle,
+  type NdResult,
+  type NdSge,
+  Status,
+  statusName,
+  statusText,
+} from '../nd/index.js';
+
+/** Bytes of the longest message, and of each place for one. */
+export const MESSAGE = 65_536;
+/** Receives that each side keeps posted. */
+export const RECEIVES = 8;
+/** Bytes that RDMA Writes and Reads work on. */
+export const WINDOW = 8 << 20;
+/** Sends, Reads and Writes that may be outstanding. */
+export const DEPTH = 64;
+
+/** Nothing takes this long, unless a request was lost. */
+const PATIENCE_MS = 20_000;
+
+const SEND_AT = RECEIVES * MESSAGE;
+const WINDOW_AT = SEND_AT + MESSAGE;
+
+/** A message that has arrived, in the place it was received into. */
+export interface Message {
+  readonly slot: number;
+  readonly bytes: Uint8Array;
+}
+
+/** One side of a connection: its endpoint, its queues, and one registered buffer with everything in it. */
+export class Side {
+  readonly inbound: INDCompletionQueue;
+  readonly outbound: INDCompletionQueue;
+  readonly endpoint: INDEndpoint;
+  readonly #bytes = new Uint8Array(WINDOW_AT + WINDOW);
+  readonly #results: NdResult[] = [];
+  memory!: NdMemoryHandle;
+
+  private constructor(
+    readonly adapter: INDAdapter,
+    connector: INDConnector,
+  ) {
+    this.inbound = adapter.createCompletionQueue(2 * RECEIVES);
+    this.outbound = adapter.createCompletionQueue(DEPTH);
+    this.endpoint = connector.createEndpoint({
+      inboundCompletionQueue: this.inbound,
+      outboundCompletionQueue: this.outbound,
+      inboundEntries: RECEIVES,
+      outboundEntries: DEPTH,
+    });
+  }
+
+  /** Registers the memory and posts all Receives, before there is a connection. */
+  static async create(adapter: INDAdapter, connector: INDConnector): Promise<Side> {
+    const side = new Side(adapter, connector);
+    side.memory = await adapter.registerMemory(side.#bytes);
+    for (let slot = 0; slot < RECEIVES; slot += 1) side.receiveInto(slot);
+    return side;
+  }
+
+  /** Where messages to be sent are written. */
+  get sendBuffer(): Uint8Array {
+    return this.#bytes.subarray(SEND_AT, SEND_AT + MESSAGE);
+  }
+
+  /** The memory of RDMA Writes and Reads. */
+  get window(): Uint8Array {
+    return this.#bytes.subarray(WINDOW_AT, WINDOW_AT + WINDOW);
+  }
+
+  /** A piece of {@link window}, for requests. */
+  windowPiece(offset: number, length: number): NdSge {
+    return { memory: this.memory, offset: WINDOW_AT + offset, length };
+  }
+
+  /** The first bytes of {@link sendBuffer}, for requests. */
+  sendPiece(length: number): NdSge {
+    return { memory: this.memory, offset: SEND_AT, length };
+  }
+
+  /** What a message was received into, for requests: so it can be sent back. */
+  slotPiece(slot: number, length: number): NdSge {
+    return { memory: this.memory, offset: slot * MESSAGE, length };
+  }
+
+  receiveInto(slot: number): void {
+    this.endpoint.receive(newResult(slot), [this.slotPiece(slot, MESSAGE)]);
+  }
+
+  /** The next message, by polling: the fastest way. */
+  poll(): Message {
+    return this.#message(succeeded(poll(this.inbound, this.#results)));
+  }
+
+  /** The next message; the thread is free until it comes. */
+  async hear(): Promise<Message> {
+    return this.#message(succeeded(await next(this.inbound)));
+  }
+
+  /** Waits, by polling, until `count` Sends, Reads or Writes have succeeded. */
+  finish(count = 1): void {
+    for (let i = 0; i < count; i += 1) succeeded(poll(this.outbound, this.#results));
+  }
+
+  /** Sends a small object. */
+  say(value: unknown): void {
+    const { written } = new TextEncoder().encodeInto(JSON.stringify(value), this.sendBuffer);
+    this.endpoint.send(newResult('say'), [this.sendPiece(written)]);
+    this.finish();
+  }
+
+  /** Hears a small object; its Receive is posted again. */
+  async hearObject(): Promise<unknown> {
+    const { slot, bytes } = await this.hear();
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes.slice()));
+    this.receiveInto(slot);
+    return value;
+  }
+
+  release(): void {
+    this.endpoint.release();
+    this.inbound.release();
+    this.outbound.release();
+  }
+
+  #message(result: NdResult): Message {
+    const slot = result.context as number;
+    const start = slot * MESSAGE;
+    return { slot, bytes: this.#bytes.subarray(start, start + result.bytesTransferred) };
+  }
+}
+
+export function newResult(context?: unknown): NdResult {
+  return { status: Status.PENDING, bytesTransferred: 0, context };
+}
+
+/** The next result of a queue, by polling. */
+function poll(queue: INDCompletionQueue, results: NdResult[]): NdResult {
+  if (queue.getResults(results, 1) === 1) return results[0]!;
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    // Looking at the clock costs more than looking at the queue.
+    for (let i = 0; i < 1000; i += 1) if (queue.getResults(results, 1) === 1) return results[0]!;
+    if (performance.now() > deadline) throw lost();
+  }
+}
+
+/** The next result of a queue, by notification. */
+export async function next(queue: INDCompletionQueue): Promise<NdResult> {
+  const results: NdResult[] = [];
+  while (queue.getResults(results, 1) === 0) {
+    try {
+      await queue.notify('any').abortOn(AbortSignal.timeout(PATIENCE_MS));
+    } catch (error) {
+      throw queue.getResults(results, 1) === 0 ? lost(error) : error;
+    }
+  }
+  return results[0]!;
+}
+
+function lost(cause?: unknown): Error {
+  return new Error(`No result came for ${PATIENCE_MS / 1000} s: a request or its result was lost.`, {
+    cause,
+  });
+}
+
+function succeeded(result: NdResult): NdResult {
+  if (result.status === Status.SUCCESS) return result;
+  throw new Error(`A request failed with ${statusName(result.status)}. ${statusText(result.status)}`);
+}
