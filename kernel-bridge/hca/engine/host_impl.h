@@ -1,0 +1,92 @@
+// The host side's state; host.cc starts and ends it, host_send.cc and host_receive.cc carry packets.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <vector>
+
+#include "capture.h"
+#include "faults.h"
+#include "gsi.h"
+#include "host.h"
+#include "host_counters.h"
+#include "local_addresses.h"
+#include "ports.h"
+#include "slots.h"
+#include "steering.h"
+#include "udp_wire.h"
+
+namespace nd {
+
+struct Host::Impl {
+  struct Wire {
+    Wire(HostCounters& c, int f) : family(f), udp(c), steering(c, &Impl::sendProbe, this) {}
+    int family;
+    UdpWire udp;
+    Steering steering;
+  };
+  // A packet that others overtake (fault layer).
+  struct Held {
+    uint32_t packetsToGo = 0;      // 0: none is held
+    uint64_t due = UINT64_MAX;
+    Wire* wire = nullptr;          // null: a packet without a wire
+    Path path;
+    std::vector<uint8_t> bytes;
+  };
+
+  explicit Impl(const Clock& c);
+
+  const Clock& clock;
+  HostCounters counters;
+  UniqueFd epoll;
+  UniqueFd localWake;
+  Inbound inbound{counters, epoll.get()};
+  Slots slots{counters, epoll.get()};
+  Ports ports{epoll.get()};
+  Gsi gsi{clock, counters, ports, slots};
+  Faults faults;
+  Capture capture;
+  LocalAddresses addresses;
+  Wire wire4{counters, AF_INET}, wire6{counters, AF_INET6};
+  Wire* hot = nullptr;             // the socket that received last
+  Engine* engine = nullptr;
+  PacketSink* sink = nullptr;      // during poll()
+  std::deque<std::vector<uint8_t>> localQueue;  // frames
+  Held held;
+  std::string problem;
+  uint32_t quietPolls = 0;
+  uint32_t madPsn = 0;
+  bool fullLook = true;
+  std::atomic<bool> started{false};
+  bool wired = false;              // at start; read by any thread
+
+  Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
+
+  // ── Out
+  void transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t length);
+  void commit(Wire& wire, const Path& path, const uint8_t* bytes, uint32_t length);
+  void transmitLocal(const Path& path, uint8_t* bytes, uint32_t length);
+  void carryLocal(const Path& path, const uint8_t* bytes, uint32_t length);
+  bool hold(Wire* wire, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets);
+  void overtakeHeld();
+  void releaseHeld();
+  bool isDropped(const Faults::Fate& fate);
+  void captureOut(const Path& path, const uint8_t* bytes, uint32_t length);
+  void queueLocal(const Frame& frame);
+  static void sendProbe(void* wire, const SteeringProbe& probe);
+
+  // ── In
+  uint32_t receiveFrom(Wire& wire, uint32_t budget);
+  void onDatagram(Wire& wire, const UdpWire::Datagram& datagram);
+  void onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  void onFrame(const Frame& frame);
+  void deliver(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
+               const uint8_t* icrc);
+  uint32_t drainLocalQueue(uint32_t budget);
+  uint32_t lookAtAll(uint32_t budget);
+  uint64_t nextDeadline() const;
+  void runTimers();
+
+  void openWire(Wire& wire, uint32_t receiveBufferBytes);
+};
+
+}  // namespace nd

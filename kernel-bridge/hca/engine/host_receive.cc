@@ -1,0 +1,215 @@
+// What comes in: from the sockets, from other processes of this host, from this process itself.
+#include <algorithm>
+
+#include "host_events.h"
+#include "host_impl.h"
+#include "mad.h"
+
+namespace nd {
+namespace {
+
+constexpr uint32_t kFramesPerConnection = 64;    // of one peer process per poll
+constexpr uint32_t kPollsPerFullLook = 8;        // while polling: how often the quiet descriptors are looked at
+constexpr uint32_t kEventsPerLook = 32;
+
+}  // namespace
+
+uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
+  if (!wire.udp.isOpen()) return 0;
+  const uint32_t n = wire.udp.receive(budget);
+  for (uint32_t i = 0; i < n; i++) onDatagram(wire, wire.udp.datagram(i));
+  if (n != 0) hot = &wire;
+  return n;
+}
+
+void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram) {
+  if (!datagram.complete || datagram.length < kBthBytes + kIcrcBytes || datagram.length % 4 != 0)
+    return counters.add(HostCounter::kWireRxShort);
+  const uint8_t* bth = datagram.bytes;
+  const uint32_t length = datagram.length - kIcrcBytes;
+  IcrcHeaders headers;
+  headers.source = datagram.meta.source;
+  headers.destination = datagram.meta.destination;
+  headers.sourcePort = datagram.sourcePort;
+  const uint32_t computed = icrcOf(headers, bth, length), received = loadIcrc(bth + length);
+  if (computed != received) {
+    if (wire.family != AF_INET || !solveIpv4Id(computed, received, length, &headers))
+      return counters.add(HostCounter::kIcrcErrors);
+    counters.add(HostCounter::kIpv4IdSolved);
+  }
+  if (!isUnicast(datagram.meta.source) || !addresses.contains(datagram.meta.destination, clock.now()))
+    return counters.add(HostCounter::kRxNotLocal);
+
+  const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
+  if (qpn <= mad::kGsiQpn || slot == slots.slot())
+    return deliver(datagram.meta, headers, bth, length, bth + length);
+  if (slot == SteeringProbe::kQpnMark >> 16 && bth[0] == SteeringProbe::kOpcode)
+    return onProbe(wire, datagram.meta, bth, length);
+  counters.add(HostCounter::kRxMisdirected);
+  if (slot >= Slots::kMax) return counters.add(HostCounter::kUnknownSlot);
+  Frame frame;
+  frame.meta = datagram.meta;
+  frame.body = bth;
+  frame.bodyLength = length;
+  // Only a packet that had somebody to go to says that the steering is wrong.
+  if (slots.send(slot, frame)) wire.steering.onMisdirected(clock.now());
+}
+
+void Host::Impl::onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  SteeringProbe probe;
+  if (!isLoopback(meta.source) || length != kBthBytes + sizeof probe) return;
+  std::memcpy(&probe, bth + kBthBytes, sizeof probe);
+  if (probe.magic != SteeringProbe::kMagic) return;
+  const ProbeReply reply{probe.nonce, probe.index, slots.slot()};
+  if (probe.slot == slots.slot()) return wire.steering.onReply(reply);
+  Frame frame;
+  frame.kind = FrameKind::kProbeReply;
+  frame.body = reinterpret_cast<const uint8_t*>(&reply);
+  frame.bodyLength = sizeof reply;
+  if (probe.slot < Slots::kMax) slots.send(probe.slot, frame);
+}
+
+void Host::Impl::onFrame(const Frame& frame) {
+  counters.add(HostCounter::kForwardedIn);
+  if (frame.kind == FrameKind::kProbeReply) {
+    ProbeReply reply;
+    if (frame.bodyLength != sizeof reply) return counters.add(HostCounter::kSlotBadFrames);
+    std::memcpy(&reply, frame.body, sizeof reply);
+    wire4.steering.onReply(reply);
+    wire6.steering.onReply(reply);
+    return;
+  }
+  const bool packet = frame.bodyLength >= kBthBytes && frame.bodyLength % 4 == 0 &&
+                      frame.bodyLength + kIcrcBytes <= kMaxDatagram;
+  if (!packet || !isUnicast(frame.meta.source) || !addresses.contains(frame.meta.destination, clock.now()))
+    return counters.add(HostCounter::kSlotBadFrames);
+  const uint32_t qpn = mad::destinationQpn(frame.body);
+  IcrcHeaders headers;
+  headers.source = frame.meta.source;
+  headers.destination = frame.meta.destination;
+  if (frame.kind == FrameKind::kMad) {
+    if (qpn != mad::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
+    gsi.onHandedOver(frame.meta, frame.body, frame.bodyLength);
+    return;
+  }
+  // Never forwarded again: a frame for another slot is its sender's mistake.
+  if (qpn >> 16 != slots.slot() && qpn != mad::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
+  deliver(frame.meta, headers, frame.body, frame.bodyLength, nullptr);
+}
+
+// `icrc`: the bytes that came with the packet, null if it came without.
+void Host::Impl::deliver(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
+                         const uint8_t* icrc) {
+  if (capture.active()) {
+    uint8_t whole[kMaxDatagram];
+    std::memcpy(whole, bth, length);
+    if (icrc != nullptr)
+      std::memcpy(whole + length, icrc, kIcrcBytes);
+    else
+      storeIcrc(whole + length, icrcOf(headers, bth, length));
+    capture.write(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit}, whole,
+                  length + kIcrcBytes);
+    capture.scheduleFlush(clock.now());
+  }
+  sink->onPacket(meta, bth, length);
+}
+
+uint32_t Host::Impl::drainLocalQueue(uint32_t budget) {
+  uint32_t n = 0;
+  while (n < budget && !localQueue.empty()) {
+    // Taken out first: delivering may queue an answer.
+    const std::vector<uint8_t> bytes = std::move(localQueue.front());
+    localQueue.pop_front();
+    if (localQueue.empty()) {
+      uint64_t ignored;
+      if (::read(localWake.get(), &ignored, sizeof ignored) < 0) ignored = 0;
+    }
+    Frame frame;
+    if (frame.decode(bytes.data(), static_cast<uint32_t>(bytes.size()))) {
+      IcrcHeaders headers;
+      headers.source = frame.meta.source;
+      headers.destination = frame.meta.destination;
+      deliver(frame.meta, headers, frame.body, frame.bodyLength, nullptr);
+    }
+    n++;
+  }
+  return n;
+}
+
+uint32_t Host::Impl::lookAtAll(uint32_t budget) {
+  epoll_event events[kEventsPerLook];
+  const int count = epoll_wait(epoll.get(), events, kEventsPerLook, 0);
+  uint32_t n = 0;
+  for (int i = 0; i < count; i++) {
+    const uint32_t left = n < budget ? budget - n : 0, id = eventId(events[i].data.u64);
+    switch (eventKind(events[i].data.u64)) {
+      case EventKind::kWire:
+        if (left != 0) n += receiveFrom(id == AF_INET ? wire4 : wire6, left);
+        break;
+      case EventKind::kSlotListener:
+        inbound.acceptFrom(slots.listener());
+        break;
+      case EventKind::kInbound:
+        if (left == 0) break;
+        n += inbound.read(
+            id, std::min(left, kFramesPerConnection),
+            [](void* self, const Frame& frame) { static_cast<Impl*>(self)->onFrame(frame); }, this);
+        break;
+      case EventKind::kOutbound:
+        if (slots.onOutbound(id, events[i].events, clock.now())) sink->onPeerProcessGone(id);
+        break;
+      case EventKind::kClaim:
+        ports.acceptOn(id, inbound);
+        break;
+      case EventKind::kLocalQueue:
+        break;  // drained in every poll
+    }
+  }
+  return n;
+}
+
+uint64_t Host::Impl::nextDeadline() const {
+  return std::min(std::min(held.due, capture.flushDue()),
+                  std::min(wire4.steering.deadline(), wire6.steering.deadline()));
+}
+
+void Host::Impl::runTimers() {
+  const uint64_t now = clock.now();
+  if (held.due <= now) releaseHeld();
+  if (capture.flushDue() <= now) {
+    capture.flush();
+    if (!capture.active()) counters.add(HostCounter::kCaptureErrors);
+  }
+  for (Wire* wire : {&wire4, &wire6})
+    if (wire->steering.deadline() <= now) wire->steering.onTime(now);
+}
+
+bool Host::poll(PacketSink& sink, uint32_t budget) {
+  Impl& h = *impl_;
+  if (!h.started || budget == 0) return false;
+  h.sink = &sink;
+  uint32_t n = h.localQueue.empty() ? 0 : h.drainLocalQueue(budget);
+  if (h.hot != nullptr && n < budget) n += h.receiveFrom(*h.hot, budget - n);
+  // One system call tells of all descriptors; a polling thread makes it only now and then.
+  const bool look = h.fullLook || h.hot == nullptr || ++h.quietPolls >= kPollsPerFullLook;
+  if (look && n < budget) {
+    h.quietPolls = 0;
+    h.fullLook = false;
+    n += h.lookAtAll(budget - n);
+  }
+  if (h.nextDeadline() != UINT64_MAX) {
+    h.runTimers();
+    flush();
+  }
+  h.sink = nullptr;
+  return n >= std::min(budget, UdpWire::kBatch) || !h.localQueue.empty();
+}
+
+void Host::lookEverywhere() { impl_->fullLook = true; }
+uint64_t Host::nextDeadline() const { return impl_->nextDeadline(); }
+
+bool Host::isLocal(const Gid& address) { return impl_->addresses.contains(address, impl_->clock.now()); }
+
+bool Host::watchPeer(uint32_t slot) { return impl_->started && impl_->slots.watch(slot); }
+
+}  // namespace nd
