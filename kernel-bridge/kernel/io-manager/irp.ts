@@ -180,6 +180,12 @@ export class Irp<T = number> {
     );
   }
 
+  /** What the dispatch routine has to return now: PENDING once it was marked, else the status it ended in. */
+  get returnStatus(): number {
+    const marked = this.current === 'marked' || this.current === 'completedMarked';
+    return marked ? Status.PENDING : this.ioStatus.status;
+  }
+
   get cancelRequested(): boolean {
     return this.cancelFlag;
   }

@@ -1,0 +1,307 @@
+/** IOCTLs of devices, protection domains, memory and completion queues. Source: WinVerbs IOCTL interface. */
+import type { IoctlName } from '../../ioctl/codes.js';
+import { Capacity } from '../../ioctl/constants.js';
+import { Status } from '../../ioctl/status.js';
+import * as s from '../../ioctl/structs.js';
+import {
+  ciAllocateMw,
+  ciAllocatePd,
+  ciCloseCa,
+  ciDeallocateMw,
+  ciDeallocatePd,
+  ciDeregisterMr,
+  ciOpenCa,
+  ciQueryCa,
+  ciQueryGids,
+  ciQueryPkeys,
+  ciQueryPort,
+  ciRegisterMr,
+  type IbCaAttributes,
+  type IbPortAttributes,
+} from '../hca-driver/ci.js';
+import {
+  ciCancelCqEvents,
+  ciCreateCq,
+  ciDestroyCq,
+  ciGetCqEvent,
+  ciResizeCq,
+} from '../hca-driver/ci-queues.js';
+import { guidText } from '../hca-driver/driver.js';
+import { Hca, type IbCa, type IbCq, type IbMr, type IbMw, type IbPd } from '../hca-driver/objects.js';
+import type { DeviceObject } from '../io-manager/device.js';
+import type { Call, Handler } from './call.js';
+import { idOf } from './object-table.js';
+import { WvDevice, WvPd } from './objects.js';
+
+/** LIBRARY_QUERY's answer: the user-mode provider that fits this HCA driver. */
+export const userLibrary = 'networkdirect_uvp';
+
+/** What the device requests need besides the file. */
+export interface DeviceServices {
+  guids(): bigint[];
+  /** Resolves a device name and takes a reference on the device; or a status. */
+  reference(name: string): DeviceObject | number;
+}
+
+function instance(call: Call, id: bigint, missing: number = Status.NO_SUCH_DEVICE): IbCa {
+  return call.find(call.file.devices, id, missing).ca!;
+}
+
+/** Answers the elements that fit; MORE_ENTRIES if not all did. */
+function listAnswer<V>(
+  call: Call,
+  layout: { readonly elementSize: number; encode(values: readonly V[], maxBytes: number): Uint8Array },
+  values: readonly V[],
+): number {
+  const bytes = layout.encode(values, call.irp.outputCapacity);
+  const whole = bytes.length === values.length * layout.elementSize;
+  return call.bytes(bytes, whole ? Status.SUCCESS : Status.MORE_ENTRIES);
+}
+
+/** Completes one waiting DEVICE_NOTIFY with what has happened since the last answer. */
+function deliverPortEvents(device: WvDevice): void {
+  if (device.flags === 0) return;
+  const waiting = device.portWaits.removeFirst();
+  if (!waiting) return;
+  s.WvIoEventFlags.encode({ flags: device.flags }, waiting.irp.output);
+  device.flags = 0;
+  waiting.irp.complete(Status.SUCCESS, s.WvIoEventFlags.size);
+}
+
+/** The handlers of device, PD, memory and CQ requests. */
+export function deviceRequests(services: DeviceServices) {
+  const openDevice: Handler = (call) => {
+    const { guid } = s.WvIoDeviceOpen.decode(call.input);
+    call.room(call.file.devices);
+    const found = services.reference(`\\Device\\ibal\\${guidText(guid)}`);
+    if (typeof found === 'number') return call.fail(Status.NO_SUCH_DEVICE);
+    if (!(found.extension instanceof Hca)) {
+      found.references.release();
+      return call.fail(Status.NO_SUCH_DEVICE);
+    }
+    const device = new WvDevice();
+    const dispatch = {
+      portEvent: (_ca: IbCa, _port: number, flags: number) => {
+        device.flags |= flags;
+        deliverPortEvents(device);
+      },
+    };
+    const udata = call.udata();
+    const status = call.verb<IbCa>(
+      (irp) => ciOpenCa(found as DeviceObject<Hca>, dispatch, udata, irp),
+      (ca) => {
+        device.ca = ca;
+        const id = call.file.devices.add(device);
+        return call.struct(s.WvIoId, { id: BigInt(id) }, udata);
+      },
+    );
+    // The instance has a reference of its own.
+    found.references.release();
+    return status;
+  };
+
+  return {
+    GUID_QUERY: (call) => {
+      const guids = services.guids();
+      const entries = s.WvGuidEntries.encode(guids, call.irp.outputCapacity - 8);
+      const bytes = new Uint8Array(8 + entries.length);
+      new DataView(bytes.buffer).setBigUint64(0, BigInt(guids.length), true);
+      bytes.set(entries, 8);
+      return call.bytes(bytes);
+    },
+
+    LIBRARY_QUERY: (call) => {
+      const { guid } = s.WvIoGuid.decode(call.input);
+      if (!services.guids().includes(guid)) return call.fail(Status.NO_SUCH_DEVICE);
+      const name = new TextEncoder().encode(`${userLibrary}\0`);
+      if (name.length > Capacity.LIBRARY_NAME || name.length > call.irp.outputCapacity) {
+        return call.fail(Status.BUFFER_TOO_SMALL);
+      }
+      return call.bytes(name);
+    },
+
+    DEVICE_OPEN: openDevice,
+
+    DEVICE_CLOSE: (call) => {
+      const { id } = s.WvIoObject.decode(call.input);
+      const device = call.find(call.file.devices, id, Status.NO_SUCH_DEVICE);
+      return call.verb<number>(
+        (irp) => ciCloseCa(device.ca!, irp),
+        () => {
+          call.file.devices.delete(idOf(id));
+          device.portWaits.cancelAll();
+          return call.done();
+        },
+      );
+    },
+
+    DEVICE_QUERY: (call) => {
+      const ca = instance(call, s.WvIoObject.decode(call.input).id);
+      return call.verb<IbCaAttributes>(
+        (irp) => ciQueryCa(ca, irp),
+        (attributes) => call.struct(s.WvIoDeviceAttributes, attributes),
+      );
+    },
+
+    DEVICE_PORT_QUERY: (call) => {
+      const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
+      const ca = instance(call, id);
+      return call.verb<IbPortAttributes>(
+        (irp) => ciQueryPort(ca, portNumber, irp),
+        (attributes) => call.struct(s.WvIoPortAttributes, attributes),
+      );
+    },
+
+    DEVICE_GID_QUERY: (call) => {
+      const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
+      const ca = instance(call, id);
+      return call.verb<readonly Uint8Array[]>(
+        (irp) => ciQueryGids(ca, portNumber, irp),
+        (gids) => listAnswer(call, s.WvGidList, gids),
+      );
+    },
+
+    DEVICE_PKEY_QUERY: (call) => {
+      const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
+      const ca = instance(call, id);
+      return call.verb<readonly number[]>(
+        (irp) => ciQueryPkeys(ca, portNumber, irp),
+        (pkeys) => listAnswer(call, s.WvPkeyList, pkeys),
+      );
+    },
+
+    DEVICE_NOTIFY: (call) => {
+      const { id, data } = s.WvIoId.decode(call.input);
+      const device = call.find(call.file.devices, id);
+      if (data !== 1) return call.fail(Status.INVALID_PORT_HANDLE);
+      const status = device.portWaits.insert(call.irp, undefined);
+      deliverPortEvents(device);
+      return status;
+    },
+
+    DEVICE_CANCEL: (call) => {
+      call.find(call.file.devices, s.WvIoObject.decode(call.input).id).portWaits.cancelAll();
+      return call.done();
+    },
+
+    PD_ALLOCATE: (call) => {
+      const ca = instance(call, s.WvIoId.decode(call.input).id);
+      call.room(call.file.pds);
+      const udata = call.udata();
+      return call.verb<IbPd>(
+        (irp) => ciAllocatePd(ca, udata, irp),
+        (pd) => call.struct(s.WvIoId, { id: BigInt(call.file.pds.add(new WvPd(pd))) }, udata),
+      );
+    },
+
+    PD_DEALLOCATE: (call) => {
+      const { id } = s.WvIoObject.decode(call.input);
+      const { pd } = call.find(call.file.pds, id);
+      return call.verb<number>(
+        (irp) => ciDeallocatePd(pd, irp),
+        () => {
+          call.file.pds.delete(idOf(id));
+          return call.done();
+        },
+      );
+    },
+
+    PD_CANCEL: (call) => {
+      // Registrations complete inline: there is never one to cancel.
+      call.find(call.file.pds, s.WvIoObject.decode(call.input).id);
+      return call.done();
+    },
+
+    MEMORY_REGISTER: (call) => {
+      const { id, address, bufferLength, accessFlags } = s.WvIoMemoryRegister.decode(call.input);
+      const pd = call.find(call.file.pds, id);
+      return call.verb<IbMr>(
+        (irp) => ciRegisterMr(pd.pd, address, bufferLength, accessFlags, irp),
+        (mr) => {
+          pd.regions.set(mr.lkey, mr);
+          return call.struct(s.WvIoMemoryKeys, { lkey: mr.lkey, rkey: mr.rkey });
+        },
+      );
+    },
+
+    MEMORY_DEREGISTER: (call) => {
+      const { id, data: lkey } = s.WvIoId.decode(call.input);
+      const pd = call.find(call.file.pds, id);
+      const mr = pd.regions.get(lkey);
+      if (!mr) return call.fail(Status.NOT_FOUND);
+      return call.verb<number>(
+        (irp) => ciDeregisterMr(mr, irp),
+        () => {
+          pd.regions.delete(lkey);
+          return call.done();
+        },
+      );
+    },
+
+    MW_ALLOCATE: (call) => {
+      const { pd } = call.find(call.file.pds, s.WvIoId.decode(call.input).id);
+      call.room(call.file.mws);
+      const udata = call.udata();
+      return call.verb<IbMw>(
+        (irp) => ciAllocateMw(pd, udata, irp),
+        (mw) => call.struct(s.WvIoMwKey, { id: BigInt(call.file.mws.add(mw)), rkey: mw.rkey }, udata),
+      );
+    },
+
+    MW_DEALLOCATE: (call) => {
+      const { id } = s.WvIoObject.decode(call.input);
+      const mw = call.find(call.file.mws, id);
+      return call.verb<number>(
+        (irp) => ciDeallocateMw(mw, irp),
+        () => {
+          call.file.mws.delete(idOf(id));
+          return call.done();
+        },
+      );
+    },
+
+    CQ_CREATE: (call) => {
+      const { id, data: entries } = s.WvIoId.decode(call.input);
+      const ca = instance(call, id);
+      call.room(call.file.cqs);
+      const udata = call.udata();
+      return call.verb<IbCq>(
+        (irp) => ciCreateCq(ca, entries, udata, irp),
+        (cq) => call.struct(s.WvIoId, { id: BigInt(call.file.cqs.add(cq)), data: cq.numCqes }, udata),
+      );
+    },
+
+    CQ_DESTROY: (call) => {
+      const { id } = s.WvIoObject.decode(call.input);
+      const cq = call.find(call.file.cqs, id);
+      return call.verb<number>(
+        (irp) => ciDestroyCq(cq, irp),
+        () => {
+          call.file.cqs.delete(idOf(id));
+          return call.done();
+        },
+      );
+    },
+
+    CQ_RESIZE: (call) => {
+      const { id, data: entries } = s.WvIoId.decode(call.input);
+      const cq = call.find(call.file.cqs, id);
+      const udata = call.udata();
+      return call.verb<number>(
+        (irp) => ciResizeCq(cq, entries, udata, irp),
+        () => call.struct(s.WvIoId, { id, data: cq.numCqes }, udata),
+      );
+    },
+
+    // The caller's own IRP goes down, because the HCA completes its slot natively.
+    CQ_NOTIFY: (call) => {
+      const { id, data: type } = s.WvIoId.decode(call.input);
+      return ciGetCqEvent(call.find(call.file.cqs, id), type, call.irp);
+    },
+
+    CQ_CANCEL: (call) => {
+      ciCancelCqEvents(call.find(call.file.cqs, s.WvIoObject.decode(call.input).id));
+      return call.done();
+    },
+  } satisfies Partial<Record<IoctlName, Handler>>;
+}

@@ -1,0 +1,108 @@
+/**
+ * What connection management does to a queue pair: INIT → RTR → RTS with the negotiated attributes (IBA 1 §12.9.7,
+ * RDMA IP CM service), and ERROR at the end.
+ */
+import { type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
+import { QpState, WvAccess } from '../../ioctl/constants.js';
+import { Status } from '../../ioctl/status.js';
+import { ciModifyQp, ciQueryQp, ciSetQpWill } from '../hca-driver/ci-queues.js';
+import type { IbQp } from '../hca-driver/objects.js';
+import { callVerbNow } from './call.js';
+
+/** RNR retries to a receiver without SRQ at most: a send that nobody receives must end (7 is for ever). */
+const finiteRnrRetry = 6;
+
+/** The attributes of a connection, all in this side's view. */
+export interface ConnectionAttributes {
+  path: PathParameters;
+  /** Bytes. */
+  pathMtu: number;
+  peerQpn: number;
+  receivePsn: number;
+  sendPsn: number;
+  responderResources: number;
+  initiatorDepth: number;
+  /** AETH code of the RNR NAKs this side sends. */
+  minRnrTimer: number;
+  /** Code, 4.096 µs × 2^n. */
+  ackTimeout: number;
+  retryCount: number;
+  /** As the peer asked. */
+  rnrRetry: number;
+  peerUsesSrq: boolean;
+}
+
+/** One transition. Answers its status. */
+function move(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>): number {
+  return callVerbNow<number>((irp) => ciModifyQp(qp, QpMask.state | mask, attributes, irp)).status;
+}
+
+/** The queue pair's WV_QP_STATE; ERROR for one that cannot be asked. */
+export function stateOfQp(qp: IbQp): number {
+  return callVerbNow<QpAttributeValues>((irp) => ciQueryQp(qp, irp)).information?.state ?? QpState.ERROR;
+}
+
+/** Remote reads and atomics are allowed only where there are resources to answer them. */
+export function accessFor(responderResources: number): number {
+  const write = WvAccess.LOCAL_WRITE | WvAccess.REMOTE_WRITE;
+  return responderResources === 0 ? write : write | WvAccess.REMOTE_READ | WvAccess.REMOTE_ATOMIC;
+}
+
+/**
+ * Makes a queue pair in RESET or INIT ready to receive and to send. On failure it is left in ERROR: whatever was
+ * posted to it is flushed, nothing hangs.
+ */
+export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
+  const init = move(qp, QpMask.access | QpMask.pkeyIndex | QpMask.port, {
+    state: QpState.INIT,
+    access: accessFor(a.responderResources),
+    pkeyIndex: 0,
+    port: 1,
+  });
+  const rtr =
+    init ||
+    move(
+      qp,
+      QpMask.path |
+        QpMask.pathMtu |
+        QpMask.destinationQpn |
+        QpMask.receivePsn |
+        QpMask.responderResources |
+        QpMask.minRnrTimer,
+      {
+        state: QpState.RTR,
+        path: a.path,
+        pathMtu: a.pathMtu,
+        destinationQpn: a.peerQpn,
+        receivePsn: a.receivePsn,
+        responderResources: a.responderResources,
+        minRnrTimer: a.minRnrTimer,
+      },
+    );
+  const rts =
+    rtr ||
+    move(
+      qp,
+      QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
+      {
+        state: QpState.RTS,
+        ackTimeout: a.ackTimeout,
+        retryCount: a.retryCount,
+        rnrRetry: a.peerUsesSrq ? a.rnrRetry : Math.min(a.rnrRetry, finiteRnrRetry),
+        sendPsn: a.sendPsn,
+        initiatorDepth: a.initiatorDepth,
+      },
+    );
+  if (rts !== Status.SUCCESS) failQp(qp);
+  return rts;
+}
+
+/** Moves a queue pair to ERROR: everything posted is flushed before this returns. */
+export function failQp(qp: IbQp): number {
+  return move(qp, 0, { state: QpState.ERROR });
+}
+
+/** Leaves the connection's DREQ with the HCA, should this kernel die. */
+export function setWill(qp: IbQp, will: { path: PathParameters; mad: Uint8Array }): void {
+  callVerbNow<number>((irp) => ciSetQpWill(qp, will.path, will.mad, irp));
+}

@@ -1,0 +1,209 @@
+/** IOCTLs of endpoints: input checked and decoded, then handed to the state machine. Source: WinVerbs IOCTL interface. */
+import type { IoctlName } from '../../ioctl/codes.js';
+import { Capacity, EpOption, EpType } from '../../ioctl/constants.js';
+import type { Value } from '../../ioctl/layout.js';
+import { decodeSockaddr, sockaddrData } from '../../ioctl/sockaddr.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import * as s from '../../ioctl/structs.js';
+import { isLinkLocal, isUnspecified, isV4, mtuBytes, pkeyTable } from '../hca-driver/ports.js';
+import type { Call, Handler } from './call.js';
+import {
+  Endpoint,
+  type EndpointParam,
+  type EndpointRoute,
+  endpointAddress,
+  socketAddress,
+} from './endpoint.js';
+import type { EndpointServices } from './endpoint-services.js';
+import { idOf } from './object-table.js';
+import type { WvQp } from './objects.js';
+import { checkStateOutput } from './queue-pair-requests.js';
+
+/** Multicast, or for IPv4 also broadcast. */
+function isMulticast(gid: Uint8Array): boolean {
+  return isV4(gid) ? (gid[12] ?? 0) >= 224 : gid[0] === 0xff;
+}
+
+function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): EndpointParam {
+  const { responderResources, initiatorDepth, retryCount, rnrRetryCount, dataLength, data } = param;
+  if (dataLength > Capacity.CONNECT_DATA) {
+    throw new StatusError(
+      Status.INVALID_BUFFER_SIZE,
+      `${call.row.name}: ${dataLength} bytes of private data; at most ${Capacity.CONNECT_DATA} fit`,
+    );
+  }
+  if (retryCount > 7 || rnrRetryCount > 7) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `${call.row.name}: retry counts ${retryCount} and ${rnrRetryCount}; they go from 0 to 7`,
+    );
+  }
+  // Depths above the device's limits are reduced later; here they only have to be numbers of a byte's size or more.
+  const depth = (value: bigint): number => Number(value > 255n ? 255n : value);
+  return {
+    responderResources: depth(responderResources),
+    initiatorDepth: depth(initiatorDepth),
+    retryCount,
+    rnrRetryCount,
+    privateData: data.slice(0, dataLength),
+  };
+}
+
+/** The queue pair of an id; 0 is none. */
+function queuePair(call: Call, id: bigint): WvQp | undefined {
+  return id === 0n ? undefined : call.find(call.file.qps, id);
+}
+
+/** Checks a path record and makes a route of it. */
+export function routeOf(record: Value<typeof s.IbPathRecord>, services: EndpointServices): EndpointRoute {
+  const { sgid, dgid, hopFlowRaw, tclass, mtu } = record;
+  const port = services.portOf(sgid);
+  if (!port)
+    throw new StatusError(Status.INVALID_ADDRESS, 'the path starts at an address that no device here has');
+  if (isUnspecified(dgid) || isMulticast(dgid)) {
+    throw new StatusError(
+      Status.INVALID_ADDRESS,
+      'the path leads to no host: its destination is not a unicast address',
+    );
+  }
+  if (isV4(sgid) !== isV4(dgid)) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      'the path begins in one address family and ends in another',
+    );
+  }
+  const wanted = mtuBytes(mtu & 0x3f);
+  return {
+    path: {
+      source: sgid,
+      destination: dgid,
+      flowLabel: (hopFlowRaw >>> 8) & 0xfffff,
+      trafficClass: tclass,
+      hopLimit: hopFlowRaw & 0xff || 64,
+      scopeId: isLinkLocal(dgid) ? port.interfaceIndex : 0,
+    },
+    pathMtu: wanted === 0 ? port.activeMtu : Math.min(wanted, port.activeMtu),
+  };
+}
+
+/** The handlers of endpoint requests. */
+export function endpointRequests(services: EndpointServices) {
+  const find = (call: Call, id: bigint): Endpoint => call.find(call.file.endpoints, id);
+
+  const deviceOf = (endpoint: Endpoint) => {
+    const { local } = endpoint;
+    const port = local && !isUnspecified(local.gid) ? services.portOf(local.gid, local.scopeId) : undefined;
+    return port ? { deviceGuid: port.guid, pkey: pkeyTable[0] ?? 0xffff, portNumber: 1 } : {};
+  };
+
+  return {
+    EP_CREATE: (call) => {
+      const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
+      if (type === EpType.DATAGRAM) return call.fail(Status.NOT_SUPPORTED);
+      if (type !== EpType.CONNECT) return call.fail(Status.INVALID_PARAMETER);
+      call.room(call.file.endpoints);
+      const id = call.file.endpoints.add(new Endpoint(type, services));
+      return call.struct(s.WvIoObject, { id: BigInt(id) });
+    },
+
+    EP_DESTROY: (call) => {
+      const { id } = s.WvIoObject.decode(call.input);
+      const endpoint = find(call, id);
+      call.file.endpoints.delete(idOf(id));
+      return endpoint.handle('destroy', call.irp);
+    },
+
+    EP_MODIFY: (call) => {
+      const { id, data: option } = s.WvIoId.decode(call.input);
+      const endpoint = find(call, id);
+      if (option !== EpOption.ROUTE) return call.fail(Status.INVALID_PARAMETER);
+      const route = routeOf(s.IbPathRecord.decode(call.tail), services);
+      return endpoint.handle('modify', call.irp, { route });
+    },
+
+    EP_BIND: (call) => {
+      const input = s.WvIoEpBind.decode(call.input);
+      const endpoint = find(call, input.id);
+      const address = endpointAddress(decodeSockaddr(input.address.sockAddr));
+      if (!isUnspecified(address.gid) && !services.portOf(address.gid, address.scopeId)) {
+        return call.fail(Status.INVALID_ADDRESS);
+      }
+      const answer = () => {
+        const granted = sockaddrData(socketAddress(endpoint.local!));
+        return call.struct(s.WvIoEpBind, { id: input.id, address: granted, device: deviceOf(endpoint) });
+      };
+      return endpoint.handle('bind', call.irp, { address, answer });
+    },
+
+    EP_LISTEN: (call) => {
+      const { id, backlog } = s.WvIoEpListen.decode(call.input);
+      const endpoint = find(call, id);
+      return endpoint.handle('listen', call.irp, { backlog: Number(backlog > 0xffffn ? 0xffffn : backlog) });
+    },
+
+    EP_GET_REQUEST: (call) => {
+      const { id, epId } = s.WvIoEpGetRequest.decode(call.input);
+      return find(call, id).handle('getRequest', call.irp, { endpoint: find(call, epId) });
+    },
+
+    EP_CONNECT: (call) => {
+      const input = s.WvIoEpConnect.decode(call.input);
+      const endpoint = find(call, input.id);
+      const param = checkParam(call, input.param);
+      const qp = queuePair(call, input.qpId);
+      const address = endpointAddress(decodeSockaddr(input.peerAddress.sockAddr));
+      return endpoint.handle('connect', call.irp, { qp, address, param });
+    },
+
+    EP_ACCEPT: (call) => {
+      const input = s.WvIoEpAccept.decode(call.input);
+      const endpoint = find(call, input.id);
+      const param = checkParam(call, input.param);
+      checkStateOutput(call);
+      return endpoint.handle('accept', call.irp, { qp: queuePair(call, input.qpId), param });
+    },
+
+    EP_REJECT: (call) => {
+      const { id } = s.WvIoId.decode(call.input);
+      const endpoint = find(call, id);
+      if (call.tail.length > Capacity.REJ_DATA) return call.fail(Status.INVALID_BUFFER_SIZE);
+      return endpoint.handle('reject', call.irp, { privateData: call.tail });
+    },
+
+    EP_DISCONNECT: (call) => {
+      const { id, qpId } = s.WvIoEpDisconnect.decode(call.input);
+      const endpoint = find(call, id);
+      checkStateOutput(call);
+      return endpoint.handle('disconnect', call.irp, { qp: queuePair(call, qpId) });
+    },
+
+    EP_DISCONNECT_NOTIFY: (call) => {
+      return find(call, s.WvIoObject.decode(call.input).id).handle('notifyDisconnect', call.irp);
+    },
+
+    EP_QUERY: (call) => {
+      const endpoint = find(call, s.WvIoObject.decode(call.input).id);
+      const answer = () => {
+        const { local, peer, param, backlog, state } = endpoint;
+        const data = param.privateData.subarray(0, Capacity.CONNECT_DATA);
+        const connect = {
+          responderResources: BigInt(param.responderResources),
+          initiatorDepth: BigInt(param.initiatorDepth),
+          retryCount: param.retryCount,
+          rnrRetryCount: param.rnrRetryCount,
+          dataLength: data.length,
+          data,
+        };
+        return call.struct(s.WvIoEpAttributes, {
+          localAddress: sockaddrData(local && socketAddress(local)),
+          peerAddress: sockaddrData(peer && socketAddress(peer)),
+          device: deviceOf(endpoint),
+          param: state === 'listening' ? { backlog: BigInt(backlog) } : { connect },
+        });
+      };
+      return endpoint.handle('query', call.irp, { answer });
+    },
+
+    EP_CANCEL: (call) => find(call, s.WvIoObject.decode(call.input).id).handle('cancel', call.irp),
+  } satisfies Partial<Record<IoctlName, Handler>>;
+}

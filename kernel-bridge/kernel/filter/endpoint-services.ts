@@ -1,0 +1,21 @@
+/** What endpoints need of the rest of the kernel. */
+import type { RcOptions } from '../../options.js';
+import type { CmConnection, CmConnectParameters, CmEvents, ConnectionManager } from '../cm/service.js';
+import type { HcaPort } from '../hca-driver/ports.js';
+
+export interface EndpointServices {
+  readonly cm: ConnectionManager;
+  readonly rc: RcOptions;
+  /** Starts a connection. `status` tells at once of a REQ that cannot be sent at all. */
+  connect(parameters: CmConnectParameters, events: CmEvents): { connection: CmConnection; status: number };
+  /** Claims an RDMA port on this host; `gid` null: on all addresses, `port` 0: a free one. */
+  claimPort(
+    service: number,
+    gid: Uint8Array | null,
+    port: number,
+  ): { status: number; claim: number; port: number };
+  releasePort(claim: number): void;
+  /** The port that has this address. */
+  portOf(gid: Uint8Array, scopeId?: number): HcaPort | undefined;
+  isOwn(gid: Uint8Array): boolean;
+}

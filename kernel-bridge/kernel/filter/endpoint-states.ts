@@ -1,0 +1,243 @@
+/**
+ * The endpoint state machine as data: what each request and each happening does in each state. Source: WinVerbs
+ * connect endpoints, with IBA 1 §12 below; the actions are methods of {@link Endpoint}.
+ */
+import { Status } from '../../ioctl/status.js';
+
+/**
+ * - `queued`: named by a GetRequest that waits for a REQ.
+ * - `activeConnect`: REQ sent. `activeReplied`: REP received, the application decides.
+ * - `passiveConnect`: REQ received, the application decides. `passiveAccepting`: REP sent.
+ * - `activeDisconnect`: own DREQ sent. `passiveDisconnect`: the peer ended it, or it was lost.
+ */
+export const endpointStates = [
+  'idle',
+  'addressBound',
+  'listening',
+  'queued',
+  'routeResolved',
+  'activeConnect',
+  'activeReplied',
+  'passiveConnect',
+  'passiveAccepting',
+  'connected',
+  'activeDisconnect',
+  'passiveDisconnect',
+  'disconnected',
+  'destroying',
+] as const;
+export type EndpointState = (typeof endpointStates)[number];
+
+/** Requests: each is answered with a status in every state. */
+export const endpointRequests = [
+  'bind',
+  'modify',
+  'listen',
+  'getRequest',
+  'assign',
+  'connect',
+  'accept',
+  'reject',
+  'disconnect',
+  'notifyDisconnect',
+  'query',
+  'cancel',
+  'destroy',
+] as const;
+export type EndpointRequest = (typeof endpointRequests)[number];
+
+/** Happenings: from connection management, the queue pair, and requests of this endpoint that were cancelled. */
+export const endpointSignals = [
+  'delivered',
+  'unassigned',
+  'replied',
+  'established',
+  'rejected',
+  'timedOut',
+  'peerDisconnected',
+  'disconnectAnswered',
+  'disconnectTimedOut',
+  'lost',
+  'firstPacket',
+  'connectCancelled',
+  'acceptCancelled',
+  'disconnectCancelled',
+] as const;
+export type EndpointSignal = (typeof endpointSignals)[number];
+
+/** Names of the endpoint's methods that carry a request out. */
+export type RequestAction =
+  | 'bind'
+  | 'setRoute'
+  | 'listen'
+  | 'awaitRequest'
+  | 'assign'
+  | 'connect'
+  | 'completeConnect'
+  | 'accept'
+  | 'reject'
+  | 'giveUpConnect'
+  | 'disconnect'
+  | 'finishDisconnect'
+  | 'awaitDisconnect'
+  | 'tellDisconnect'
+  | 'query'
+  | 'cancelRequests'
+  | 'destroy';
+
+/** Names of the endpoint's methods that follow a happening. */
+export type SignalAction =
+  | 'stay'
+  | 'adopt'
+  | 'onReplied'
+  | 'onRefused'
+  | 'onConnectTimedOut'
+  | 'onConnectCancelled'
+  | 'onPeerGaveUp'
+  | 'onEstablished'
+  | 'onAcceptRefused'
+  | 'onAcceptTimedOut'
+  | 'onAcceptLost'
+  | 'onAcceptCancelled'
+  | 'onFirstPacket'
+  | 'onEstablishedAndGone'
+  | 'onPeerDisconnected'
+  | 'onLost'
+  | 'onStaleRejected'
+  | 'onDisconnectAnswered'
+  | 'onDisconnectTimedOut'
+  | 'onDisconnectCancelled';
+
+/** An action and the state after it; `failed`: the state if the action fails after it has begun (default: unchanged). */
+export interface Transition<A> {
+  readonly action: A;
+  readonly next: EndpointState;
+  readonly failed?: EndpointState;
+}
+
+/** A request's cell: what to do, or the status that refuses it. */
+export type RequestCell = Transition<RequestAction> | { readonly status: number };
+/** A happening's cell: what to do, or nothing: it cannot come in this state, or changes nothing. */
+export type SignalCell = Transition<SignalAction> | 'ignored';
+
+type Row = Partial<Record<EndpointRequest, RequestCell>>;
+type Signals = Partial<Record<EndpointSignal, Transition<SignalAction>>>;
+
+const to = <A extends string>(action: A, next: EndpointState, failed?: EndpointState): Transition<A> =>
+  failed === undefined ? { action, next } : { action, next, failed };
+const busy = { status: Status.DEVICE_BUSY };
+const wrong = { status: Status.INVALID_DEVICE_STATE };
+
+/** Requests that differ from "wrong state"; `query`, `cancel` and `destroy` are added below. */
+const requestRows: Record<Exclude<EndpointState, 'destroying'>, Row> = {
+  idle: { bind: to('bind', 'addressBound'), assign: to('assign', 'queued') },
+  addressBound: { modify: to('setRoute', 'routeResolved'), listen: to('listen', 'listening') },
+  listening: { getRequest: to('awaitRequest', 'listening') },
+  queued: {},
+  routeResolved: { modify: to('setRoute', 'routeResolved'), connect: to('connect', 'activeConnect') },
+  activeConnect: {
+    connect: busy,
+    reject: to('giveUpConnect', 'disconnected'),
+    notifyDisconnect: to('awaitDisconnect', 'activeConnect'),
+  },
+  activeReplied: {
+    accept: to('completeConnect', 'connected', 'disconnected'),
+    reject: to('reject', 'disconnected'),
+    notifyDisconnect: to('awaitDisconnect', 'activeReplied'),
+  },
+  passiveConnect: {
+    accept: to('accept', 'passiveAccepting', 'disconnected'),
+    reject: to('reject', 'disconnected'),
+    notifyDisconnect: to('awaitDisconnect', 'passiveConnect'),
+  },
+  passiveAccepting: { accept: busy, notifyDisconnect: to('awaitDisconnect', 'passiveAccepting') },
+  connected: {
+    disconnect: to('disconnect', 'activeDisconnect'),
+    notifyDisconnect: to('awaitDisconnect', 'connected'),
+  },
+  activeDisconnect: { disconnect: busy, notifyDisconnect: to('awaitDisconnect', 'activeDisconnect') },
+  passiveDisconnect: {
+    disconnect: to('finishDisconnect', 'disconnected'),
+    notifyDisconnect: to('tellDisconnect', 'passiveDisconnect'),
+  },
+  disconnected: {
+    // The peer gave up while the application made up its mind (ND SPI: CONNECTION_ABORTED).
+    accept: { status: Status.CONNECTION_ABORTED },
+    notifyDisconnect: to('tellDisconnect', 'disconnected'),
+  },
+};
+
+const signalRows: Record<EndpointState, Signals> = {
+  idle: {},
+  addressBound: {},
+  listening: {},
+  queued: { delivered: to('adopt', 'passiveConnect'), unassigned: to('stay', 'idle') },
+  routeResolved: {},
+  activeConnect: {
+    replied: to('onReplied', 'activeReplied'),
+    rejected: to('onRefused', 'routeResolved'),
+    timedOut: to('onConnectTimedOut', 'routeResolved'),
+    connectCancelled: to('onConnectCancelled', 'routeResolved'),
+  },
+  activeReplied: {
+    rejected: to('onPeerGaveUp', 'disconnected'),
+    timedOut: to('onPeerGaveUp', 'disconnected'),
+    peerDisconnected: to('onPeerGaveUp', 'disconnected'),
+  },
+  passiveConnect: {
+    rejected: to('onPeerGaveUp', 'disconnected'),
+    timedOut: to('onPeerGaveUp', 'disconnected'),
+    peerDisconnected: to('onPeerGaveUp', 'disconnected'),
+  },
+  passiveAccepting: {
+    established: to('onEstablished', 'connected'),
+    firstPacket: to('onFirstPacket', 'passiveAccepting'),
+    rejected: to('onAcceptRefused', 'disconnected'),
+    timedOut: to('onAcceptTimedOut', 'disconnected'),
+    peerDisconnected: to('onEstablishedAndGone', 'passiveDisconnect'),
+    lost: to('onAcceptLost', 'disconnected'),
+    acceptCancelled: to('onAcceptCancelled', 'disconnected'),
+  },
+  connected: {
+    rejected: to('onStaleRejected', 'passiveDisconnect'),
+    peerDisconnected: to('onPeerDisconnected', 'passiveDisconnect'),
+    lost: to('onLost', 'passiveDisconnect'),
+  },
+  activeDisconnect: {
+    // Crossing DREQs: both sides succeed.
+    peerDisconnected: to('onDisconnectAnswered', 'disconnected'),
+    disconnectAnswered: to('onDisconnectAnswered', 'disconnected'),
+    // The peer knows the connection no more: as good as a DREP.
+    rejected: to('onDisconnectAnswered', 'disconnected'),
+    disconnectTimedOut: to('onDisconnectTimedOut', 'disconnected'),
+    disconnectCancelled: to('onDisconnectCancelled', 'disconnected'),
+  },
+  passiveDisconnect: {},
+  disconnected: {},
+  destroying: {},
+};
+
+function fill<K extends string, V>(keys: readonly K[], value: (key: K) => V): Record<K, V> {
+  return Object.fromEntries(keys.map((key) => [key, value(key)])) as Record<K, V>;
+}
+
+function requestCell(state: EndpointState, request: EndpointRequest): RequestCell {
+  if (state === 'destroying') return { status: Status.NOT_FOUND };
+  if (request === 'query') return to('query', state);
+  if (request === 'cancel') return to('cancelRequests', state);
+  if (request === 'destroy') return to('destroy', 'destroying');
+  const otherwise = request === 'assign' ? { status: Status.CONNECTION_IN_USE } : wrong;
+  return requestRows[state][request] ?? otherwise;
+}
+
+/** Every (state, request). */
+export const requestTable: Record<EndpointState, Record<EndpointRequest, RequestCell>> = fill(
+  endpointStates,
+  (state) => fill(endpointRequests, (request) => requestCell(state, request)),
+);
+
+/** Every (state, happening). */
+export const signalTable: Record<EndpointState, Record<EndpointSignal, SignalCell>> = fill(
+  endpointStates,
+  (state) => fill(endpointSignals, (signal): SignalCell => signalRows[state][signal] ?? 'ignored'),
+);

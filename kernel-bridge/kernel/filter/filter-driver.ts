@@ -1,0 +1,129 @@
+/**
+ * The WinVerbs filter driver: `\\.\WinVerbs`, every buffered IOCTL of the WinVerbs interface translated into verbs of the
+ * HCA driver and steps of connection management. Handlers are found by the IOCTL table, which also gives the sizes
+ * that are checked before any of them runs.
+ */
+import { type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/codes.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci.js';
+import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
+import { DeviceObject, DriverObject, type FileObject } from '../io-manager/device.js';
+import type { Irp } from '../io-manager/irp.js';
+import { Call, callVerbNow, type Handler } from './call.js';
+import { type DeviceServices, deviceRequests } from './device-requests.js';
+import { endpointRequests } from './endpoint-requests.js';
+import type { EndpointServices } from './endpoint-services.js';
+import { WvFile } from './objects.js';
+import { queuePairRequests } from './queue-pair-requests.js';
+
+const rows = new Map<number, NamedIoctlRow>(ioctlTable.map((row) => [row.code, row]));
+
+/** Requests that exist, whose sizes are checked, and that this HCA does not have. */
+const notSupported: Handler = (call) => call.fail(Status.NOT_SUPPORTED);
+
+function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlName, Handler> {
+  return {
+    ...deviceRequests(services),
+    ...queuePairRequests(),
+    ...endpointRequests(services),
+    AH_CREATE: notSupported,
+    AH_DESTROY: notSupported,
+    SRQ_CREATE: notSupported,
+    SRQ_DESTROY: notSupported,
+    SRQ_QUERY: notSupported,
+    SRQ_MODIFY: notSupported,
+    SRQ_NOTIFY: notSupported,
+    SRQ_CANCEL: notSupported,
+    QP_ATTACH: notSupported,
+    QP_DETACH: notSupported,
+    EP_LOOKUP: notSupported,
+    EP_MULTICAST_JOIN: notSupported,
+    EP_MULTICAST_LEAVE: notSupported,
+  };
+}
+
+/** What the filter driver counts. */
+export interface FilterCounters {
+  /** Verbs that failed while a closing file's objects were freed; 0 in a correct kernel. */
+  cleanupFailures: number;
+}
+
+export class FilterDriver {
+  readonly driver: DriverObject;
+  readonly device: DeviceObject;
+  readonly counters: FilterCounters = { cleanupFailures: 0 };
+  private readonly handlers: Record<IoctlName, Handler>;
+
+  constructor(services: DeviceServices & EndpointServices) {
+    this.handlers = handlersOf(services);
+    this.driver = new DriverObject('\\Driver\\winverbs', {
+      create: (file, irp) => {
+        if (file.relativeName !== '') return irp.complete(Status.OBJECT_NAME_NOT_FOUND);
+        file.context = new WvFile();
+        return irp.complete(Status.SUCCESS, 0);
+      },
+      deviceControl: (file, irp) => this.deviceControl(file, irp),
+      cleanup: (file) => {
+        if (file.context instanceof WvFile) this.cleanup(file.context);
+      },
+      close: (file) => {
+        file.context = undefined;
+      },
+    });
+    this.device = new DeviceObject(this.driver, '\\Device\\WinVerbs', undefined);
+  }
+
+  private deviceControl(file: FileObject, irp: Irp): number {
+    const wvFile = file.context;
+    if (!(wvFile instanceof WvFile) || wvFile.closing) return irp.complete(Status.FILE_CLOSED);
+    const row = rows.get(irp.stack.controlCode);
+    if (!row) return irp.complete(Status.PROCEDURE_NOT_FOUND);
+    if (irp.stack.inputLength < (row.input?.size ?? 0) || irp.stack.outputLength < (row.output?.size ?? 0)) {
+      return irp.complete(Status.BUFFER_TOO_SMALL);
+    }
+    const call = new Call(wvFile, irp, row, irp.takeInput());
+    try {
+      return this.handlers[row.name as IoctlName](call);
+    } catch (error) {
+      // Handlers say by StatusError what is wrong with a request, before they have done anything.
+      if (error instanceof StatusError && irp.state === 'dispatched') return irp.complete(error.status);
+      throw error;
+    }
+  }
+
+  /** Frees all that a file owned, users before what they use. Nothing waits for anything. */
+  private cleanup(file: WvFile): void {
+    file.closing = true;
+    const free = (verb: (irp: Irp) => number): void => {
+      if (callVerbNow<number>(verb).status !== Status.SUCCESS) this.counters.cleanupFailures++;
+    };
+    for (const [id, endpoint] of file.endpoints.entries()) {
+      file.endpoints.delete(id);
+      endpoint.destroy();
+    }
+    // Queue pairs before windows and regions: nothing touches memory any more when those go.
+    for (const [id, { qp }] of file.qps.entries()) {
+      file.qps.delete(id);
+      free((irp) => ciDestroyQp(qp, irp));
+    }
+    for (const [id, mw] of file.mws.entries()) {
+      file.mws.delete(id);
+      free((irp) => ciDeallocateMw(mw, irp));
+    }
+    for (const [id, { pd, regions }] of file.pds.entries()) {
+      file.pds.delete(id);
+      for (const mr of regions.values()) free((irp) => ciDeregisterMr(mr, irp));
+      free((irp) => ciDeallocatePd(pd, irp));
+    }
+    for (const [id, cq] of file.cqs.entries()) {
+      file.cqs.delete(id);
+      free((irp) => ciDestroyCq(cq, irp));
+    }
+    for (const [id, device] of file.devices.entries()) {
+      file.devices.delete(id);
+      device.portWaits.cancelAll();
+      const { ca } = device;
+      if (ca) free((irp) => ciCloseCa(ca, irp));
+    }
+  }
+}

@@ -1,0 +1,111 @@
+/** `\\.\ibat`: from IP addresses to devices and paths (IBAT interface version 6). */
+import { type IbatName, ibatTable, type NamedIoctlRow } from '../../ioctl/codes.js';
+import { IBAT_VERSION } from '../../ioctl/constants.js';
+import { decodeOptionalSockaddr, decodeSockaddr } from '../../ioctl/sockaddr.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import { IbatIpToPortIn, IbatPathIn, IbatPortRecord, IbPathRecord } from '../../ioctl/structs.js';
+import { isLoopback, isUnspecified, isV4, mtuCode, type PortTable, pkeyTable } from '../hca-driver/ports.js';
+import { DeviceObject, DriverObject } from '../io-manager/device.js';
+import type { Irp } from '../io-manager/irp.js';
+import { endpointAddress } from './endpoint.js';
+
+const rows = new Map<number, NamedIoctlRow>(ibatTable.map((row) => [row.code, row]));
+
+/** Selector "exactly" in the high two bits of MTU and packet life time (IBA 1 §15.2.5.16). */
+const exactly = 0x80;
+/** 4.096 µs × 2^16, as Linux assumes for RoCE. */
+const packetLife = 16;
+/** Hops of a routed packet. */
+const hopLimit = 64;
+
+export class IbatDriver {
+  readonly driver: DriverObject;
+  readonly device: DeviceObject;
+
+  constructor(private readonly ports: PortTable) {
+    this.driver = new DriverObject('\\Driver\\ibat', {
+      create: (file, irp) =>
+        file.relativeName === ''
+          ? irp.complete(Status.SUCCESS, 0)
+          : irp.complete(Status.OBJECT_NAME_NOT_FOUND),
+      deviceControl: (_file, irp) => this.deviceControl(irp),
+      cleanup: () => {},
+      close: () => {},
+    });
+    this.device = new DeviceObject(this.driver, '\\Device\\ibat', undefined);
+  }
+
+  private readonly handlers: Record<IbatName, (irp: Irp, input: Uint8Array) => number> = {
+    IP_TO_PORT: (irp, input) => {
+      const { version, address } = IbatIpToPortIn.decode(input);
+      if (version !== IBAT_VERSION) return irp.complete(Status.INVALID_PARAMETER);
+      const { gid, scopeId } = endpointAddress(decodeSockaddr(address));
+      const port = isUnspecified(gid) ? undefined : this.ports.ofGid(gid, scopeId);
+      if (!port) return irp.complete(Status.NOT_FOUND);
+      const { guid } = port;
+      IbatPortRecord.encode(
+        { caGuid: guid, portGuid: guid, pKey: pkeyTable[0] ?? 0xffff, portNum: 1 },
+        irp.output,
+      );
+      return irp.complete(Status.SUCCESS, IbatPortRecord.size);
+    },
+
+    PATH: (irp, input) => {
+      const { version, localAddress, remoteAddress } = IbatPathIn.decode(input);
+      if (version !== IBAT_VERSION) return irp.complete(Status.INVALID_PARAMETER);
+      const localGiven = decodeOptionalSockaddr(localAddress);
+      const local = localGiven && endpointAddress(localGiven);
+      const remote = endpointAddress(decodeSockaddr(remoteAddress));
+      const record = this.path(local?.gid, remote.gid, local?.scopeId || remote.scopeId);
+      IbPathRecord.encode(record, irp.output);
+      return irp.complete(Status.SUCCESS, IbPathRecord.size);
+    },
+  };
+
+  /**
+   * The path between two addresses; without a local one (or with the unspecified one) that is chosen by route.
+   *
+   * @throws StatusError BAD_NETWORK_NAME for a destination that is no host, INVALID_ADDRESS for a local address that
+   * is not ours, INVALID_PARAMETER for two families, NETWORK_UNREACHABLE without a route.
+   */
+  path(local: Uint8Array | undefined, remote: Uint8Array, scopeId: number) {
+    const multicast = isV4(remote) ? (remote[12] ?? 0) >= 224 : remote[0] === 0xff;
+    if (isUnspecified(remote) || multicast) throw new StatusError(Status.BAD_NETWORK_NAME);
+    if (local && isV4(local) !== isV4(remote)) {
+      throw new StatusError(Status.INVALID_PARAMETER, 'local and remote address are of different families');
+    }
+    const given = local && !isUnspecified(local) ? local : undefined;
+    // A connection to the loopback address ends at the address it starts from.
+    const destination = given && isLoopback(remote) && !isLoopback(given) ? given : remote;
+    const source = given ?? this.ports.sourceFor(destination, scopeId);
+    if (!source) throw new StatusError(Status.NETWORK_UNREACHABLE);
+    const port = this.ports.ofGid(source, scopeId);
+    if (!port) throw new StatusError(Status.INVALID_ADDRESS);
+    if (isLoopback(source) && !isLoopback(destination) && !this.ports.ofGid(destination)) {
+      throw new StatusError(Status.NETWORK_UNREACHABLE);
+    }
+    return {
+      sgid: source,
+      dgid: destination,
+      hopFlowRaw: hopLimit,
+      numPath: 1,
+      pkey: pkeyTable[0] ?? 0xffff,
+      mtu: exactly | mtuCode(port.activeMtu),
+      pktLife: exactly | packetLife,
+    };
+  }
+
+  private deviceControl(irp: Irp): number {
+    const row = rows.get(irp.stack.controlCode);
+    if (!row) return irp.complete(Status.PROCEDURE_NOT_FOUND);
+    if (irp.stack.inputLength < (row.input?.size ?? 0) || irp.stack.outputLength < (row.output?.size ?? 0)) {
+      return irp.complete(Status.BUFFER_TOO_SMALL);
+    }
+    try {
+      return this.handlers[row.name as IbatName](irp, irp.takeInput());
+    } catch (error) {
+      if (error instanceof StatusError && irp.state === 'dispatched') return irp.complete(error.status);
+      throw error;
+    }
+  }
+}

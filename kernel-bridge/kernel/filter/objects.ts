@@ -1,0 +1,58 @@
+/** What one open file of `\\.\WinVerbs` owns. */
+import type { IbCa, IbCq, IbMr, IbMw, IbPd, IbQp } from '../hca-driver/objects.js';
+import { IrpQueue } from '../io-manager/irp.js';
+import type { Endpoint } from './endpoint.js';
+import { ObjectTable } from './object-table.js';
+
+/** An opened HCA. Port events accumulate in `flags` until somebody asks (WV_EVENT_*). */
+export class WvDevice {
+  ca: IbCa | undefined;
+  flags = 0;
+  readonly portWaits = new IrpQueue();
+}
+
+/** A protection domain and its regions by lkey: regions have no ids of their own. */
+export class WvPd {
+  readonly regions = new Map<number, IbMr>();
+
+  constructor(readonly pd: IbPd) {}
+}
+
+/** A queue pair, and the endpoint that has it in a connection. */
+export class WvQp {
+  endpoint: Endpoint | undefined;
+
+  constructor(
+    readonly qp: IbQp,
+    readonly ids: { pd: number; sendCq: number; receiveCq: number },
+  ) {}
+}
+
+/** The tables of one file. Ids of one table mean nothing in another. */
+export class WvFile {
+  closing = false;
+  readonly devices = new ObjectTable<WvDevice>();
+  readonly cqs = new ObjectTable<IbCq>();
+  readonly pds = new ObjectTable<WvPd>();
+  /** Shared receive queues and address handles come with a later issue; nothing is in these tables yet. */
+  readonly srqs = new ObjectTable<never>();
+  readonly qps = new ObjectTable<WvQp>();
+  readonly mws = new ObjectTable<IbMw>();
+  readonly ahs = new ObjectTable<never>();
+  readonly endpoints = new ObjectTable<Endpoint>();
+
+  /** Objects of all kinds. */
+  get objectCount(): number {
+    const tables = [
+      this.devices,
+      this.cqs,
+      this.pds,
+      this.srqs,
+      this.qps,
+      this.mws,
+      this.ahs,
+      this.endpoints,
+    ];
+    return tables.reduce((sum, table) => sum + table.size, 0);
+  }
+}

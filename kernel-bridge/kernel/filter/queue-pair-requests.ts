@@ -1,0 +1,243 @@
+/** IOCTLs of queue pairs. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
+import { type QpAttributeValues, QpMask } from '../../hca/binding.js';
+import type { IoctlName } from '../../ioctl/codes.js';
+import { QpAttr, QpState } from '../../ioctl/constants.js';
+import type { Input, Value } from '../../ioctl/layout.js';
+import { QpStateOut } from '../../ioctl/provider-data.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import * as s from '../../ioctl/structs.js';
+import { ciCreateQp, ciDestroyQp, ciModifyQp, ciQueryQp } from '../hca-driver/ci-queues.js';
+import type { IbQp } from '../hca-driver/objects.js';
+import { isLinkLocal, sameGid } from '../hca-driver/ports.js';
+import type { Call, Handler } from './call.js';
+import { idOf } from './object-table.js';
+import { WvQp } from './objects.js';
+
+type QpAttributesIn = Value<typeof s.WvIoQpAttributes>;
+
+/** WV_QP_ATTR_* → the HCA's attribute. */
+const optionMask: readonly (readonly [option: number, mask: number])[] = [
+  [QpAttr.STATE, QpMask.state],
+  [QpAttr.CURRENT_STATE, QpMask.currentState],
+  [QpAttr.INITIATOR_DEPTH, QpMask.initiatorDepth],
+  [QpAttr.RESPONDER_RESOURCES, QpMask.responderResources],
+  [QpAttr.DESTINATION_QPN, QpMask.destinationQpn],
+  [QpAttr.QKEY, QpMask.qkey],
+  [QpAttr.SEND_PSN, QpMask.sendPsn],
+  [QpAttr.RECEIVE_PSN, QpMask.receivePsn],
+  [QpAttr.ACCESS_FLAGS, QpMask.access],
+  [QpAttr.AV, QpMask.path | QpMask.pathMtu],
+  [QpAttr.PORT_NUMBER, QpMask.port],
+  [QpAttr.PKEY_INDEX, QpMask.pkeyIndex],
+  [QpAttr.ACK_TIMEOUT, QpMask.ackTimeout],
+  [QpAttr.RNR_NAK_TIMEOUT, QpMask.minRnrTimer],
+  [QpAttr.ERROR_RETRY_COUNT, QpMask.retryCount],
+  [QpAttr.RNR_RETRY_COUNT, QpMask.rnrRetry],
+];
+
+/** Attributes that a transition to this state always carries, whatever the options say (WinVerbs driver). */
+const stateMask: Partial<Record<number, number>> = {
+  [QpState.INIT]: QpMask.access | QpMask.pkeyIndex | QpMask.port,
+  [QpState.RTR]:
+    QpMask.path |
+    QpMask.pathMtu |
+    QpMask.destinationQpn |
+    QpMask.receivePsn |
+    QpMask.responderResources |
+    QpMask.minRnrTimer,
+  [QpState.RTS]:
+    QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
+  [QpState.SQD]: QpMask.drainNotify,
+};
+
+const knownOptions = optionMask.reduce((all, [option]) => all | option, 0);
+/** Options that exist, but not on this HCA: depths cannot change, there is no alternate path. */
+const refusedOptions = QpAttr.CAPABILITIES | QpAttr.PATH_MIG_STATE | QpAttr.FLAGS | QpAttr.ALTERNATE_AV;
+
+/** The bits of a modify, or a status for options that cannot be. */
+export function modifyMask(options: number, targetState: number): { mask: number } | { status: number } {
+  if ((options & refusedOptions) !== 0) return { status: Status.NOT_SUPPORTED };
+  if ((options & ~knownOptions) !== 0) return { status: Status.INVALID_PARAMETER };
+  let mask = 0;
+  for (const [option, bits] of optionMask) if ((options & option) !== 0) mask |= bits;
+  // Without WV_QP_ATTR_STATE the state stays: a 0 in QpState is no reset.
+  if ((options & QpAttr.STATE) !== 0) mask |= stateMask[targetState] ?? 0;
+  return { mask };
+}
+
+function attributesOf(qp: IbQp, input: QpAttributesIn, mask: number): Partial<QpAttributeValues> {
+  const av = input.addressVector;
+  const { port } = qp.pd.ca.hca;
+  const attributes: Partial<QpAttributeValues> = {
+    state: input.qpState,
+    currentState: input.currentQpState,
+    access: input.accessFlags,
+    pkeyIndex: input.pkeyIndex,
+    // An HCA has one port; a caller who does not name it (no PORT_NUMBER option) means that one.
+    port: (input.options & QpAttr.PORT_NUMBER) !== 0 ? av.portNumber : av.portNumber || 1,
+    qkey: input.qkey,
+    pathMtu: input.pathMtu,
+    destinationQpn: input.destinationQpn,
+    receivePsn: input.receivePsn,
+    sendPsn: input.sendPsn,
+    responderResources: input.responderResources,
+    initiatorDepth: input.initiatorDepth,
+    minRnrTimer: input.rnrNakTimeout,
+    ackTimeout: input.localAckTimeout,
+    retryCount: input.sequenceErrorRetryCount,
+    rnrRetry: input.rnrRetryCount,
+  };
+  if ((mask & QpMask.path) !== 0) {
+    // RoCE routes every packet by GIDs.
+    if (av.networkRouteValid === 0) {
+      throw new StatusError(
+        Status.INVALID_PARAMETER,
+        'an address vector without network route; RoCE needs one',
+      );
+    }
+    if (!port.gids.some((gid) => sameGid(gid, av.sGid))) {
+      throw new StatusError(
+        Status.INVALID_ADDRESS,
+        'the address vector names a source GID that the port does not have',
+      );
+    }
+    attributes.path = {
+      source: av.sGid,
+      destination: av.dGid,
+      flowLabel: av.flowLabel & 0xfffff,
+      trafficClass: av.trafficClass,
+      hopLimit: av.hopLimit || 64,
+      scopeId: isLinkLocal(av.dGid) ? port.interfaceIndex : 0,
+    };
+  }
+  return attributes;
+}
+
+/** The IOCTL's view of a queue pair's attributes. */
+export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.WvIoQpAttributes> {
+  const { create, qpn } = wvQp.qp;
+  const connected = a.path.destination.some((byte) => byte !== 0);
+  return {
+    sendDepth: create.sendDepth,
+    sendSge: create.sendSge,
+    receiveDepth: create.receiveDepth,
+    receiveSge: create.receiveSge,
+    maxInlineSend: create.maxInline,
+    initiatorDepth: a.initiatorDepth || create.initiatorDepth,
+    responderResources: a.responderResources || create.responderResources,
+    qpType: create.type,
+    currentQpState: a.state,
+    qpState: a.state,
+    qpn,
+    destinationQpn: a.destinationQpn,
+    qkey: a.qkey,
+    sendPsn: a.sendPsn,
+    receivePsn: a.receivePsn,
+    addressVector: {
+      networkRouteValid: connected ? 1 : 0,
+      hopLimit: a.path.hopLimit,
+      trafficClass: a.path.trafficClass,
+      flowLabel: a.path.flowLabel,
+      sGid: a.path.source,
+      dGid: a.path.destination,
+      portNumber: a.port,
+    },
+    pathMtu: a.pathMtu,
+    pkeyIndex: a.pkeyIndex,
+    localAckTimeout: a.ackTimeout,
+    rnrNakTimeout: a.minRnrTimer,
+    sequenceErrorRetryCount: a.retryCount,
+    rnrRetryCount: a.rnrRetry,
+    accessFlags: a.access & 0xff,
+    qpFlags: create.signalAll ? 1 : 0,
+  };
+}
+
+/** Answers a queue pair's state, if the provider asked for it: no output at all is fine, less than it takes is not. */
+export function checkStateOutput(call: Call): void {
+  const { outputLength } = call.irp.stack;
+  if (outputLength !== 0 && outputLength < QpStateOut.size) {
+    throw new StatusError(
+      Status.BUFFER_TOO_SMALL,
+      `${call.row.name}: ${outputLength} bytes of output; a QP state takes ${QpStateOut.size}`,
+    );
+  }
+}
+
+/** The handlers of queue pair requests. `deviceEvent` gets what the HCA says about connected queue pairs. */
+export function queuePairRequests() {
+  return {
+    QP_CREATE: (call) => {
+      const input = s.WvIoQpCreate.decode(call.input);
+      const { file } = call;
+      const { pd } = call.find(file.pds, input.id.id);
+      const sendCq = call.find(file.cqs, input.sendCqId);
+      const receiveCq = call.find(file.cqs, input.receiveCqId);
+      if (input.srqId !== 0n) call.find(file.srqs, input.srqId);
+      call.room(file.qps);
+      const udata = call.udata();
+      let made: WvQp | undefined;
+      const dispatch = {
+        asyncEvent: (_qp: IbQp, event: number, reason: number) =>
+          made?.endpoint?.queuePairEvent(event, reason),
+      };
+      return call.verb<IbQp>(
+        (irp) => ciCreateQp(pd, sendCq, receiveCq, input, dispatch, udata, irp),
+        (qp) => {
+          made = new WvQp(qp, {
+            pd: idOf(input.id.id),
+            sendCq: idOf(input.sendCqId),
+            receiveCq: idOf(input.receiveCqId),
+          });
+          const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
+          return call.struct(s.WvIoQpCreate, { ...input, id }, udata);
+        },
+      );
+    },
+
+    QP_DESTROY: (call) => {
+      const { id } = s.WvIoObject.decode(call.input);
+      const { qp, endpoint } = call.find(call.file.qps, id);
+      if (endpoint) return call.fail(Status.DEVICE_BUSY);
+      return call.verb<number>(
+        (irp) => ciDestroyQp(qp, irp),
+        () => {
+          call.file.qps.delete(idOf(id));
+          return call.done();
+        },
+      );
+    },
+
+    QP_QUERY: (call) => {
+      const { id } = s.WvIoObject.decode(call.input);
+      const wvQp = call.find(call.file.qps, id);
+      return call.verb<QpAttributeValues>(
+        (irp) => ciQueryQp(wvQp.qp, irp),
+        (attributes) =>
+          call.struct(s.WvIoQpAttributes, {
+            ...queryAnswer(wvQp, attributes),
+            id: { id, verbInfo: 0, data: 0 },
+          }),
+      );
+    },
+
+    QP_MODIFY: (call) => {
+      const input = s.WvIoQpAttributes.decode(call.input);
+      const { qp } = call.find(call.file.qps, input.id.id);
+      checkStateOutput(call);
+      const wanted = modifyMask(input.options, input.qpState);
+      if ('status' in wanted) return call.fail(wanted.status);
+      const attributes = attributesOf(qp, input, wanted.mask);
+      return call.verb<number>(
+        (irp) => ciModifyQp(qp, wanted.mask, attributes, irp),
+        (state) => (call.irp.outputCapacity === 0 ? call.done() : call.struct(QpStateOut, { state })),
+      );
+    },
+
+    QP_CANCEL: (call) => {
+      // Modify completes inline: there is never one to cancel.
+      call.find(call.file.qps, s.WvIoObject.decode(call.input).id);
+      return call.done();
+    },
+  } satisfies Partial<Record<IoctlName, Handler>>;
+}

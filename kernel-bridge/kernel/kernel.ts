@@ -1,0 +1,147 @@
+/**
+ * The soft kernel: I/O manager, HCA driver, filter driver, IBAT and connection management, put together over one
+ * HCA and one channel.
+ */
+import { randomInt } from 'node:crypto';
+import type { HcaEvent, NativeChannelServer, NativeHca } from '../hca/binding.js';
+import { Status } from '../ioctl/status.js';
+import type { KernelOptions } from '../options.js';
+import type { CmPath, CmPlatform, ConnectionManager } from './cm/service.js';
+import type { EndpointServices } from './filter/endpoint-services.js';
+import { FilterDriver } from './filter/filter-driver.js';
+import { IbatDriver } from './filter/ibat-driver.js';
+import { HcaDriver } from './hca-driver/driver.js';
+import type { HostNetwork } from './hca-driver/host-interfaces.js';
+import { PortTable } from './hca-driver/ports.js';
+import { IoManager } from './io-manager/io-manager.js';
+
+/** CM ids of one kernel: base + 1 … base + 0x3FFFF. */
+const commIdCount = 0x3_ffff;
+
+/** HCA events passed on per turn of the event loop. */
+const eventsPerTurn = 256;
+
+/** Statuses of a MAD that say it can never leave; others may pass with the next retry. */
+const unsendable: readonly number[] = [
+  Status.HOST_UNREACHABLE,
+  Status.NETWORK_UNREACHABLE,
+  Status.INVALID_ADDRESS,
+];
+
+/** What a kernel is made of; tests bring their own. */
+export interface KernelParts {
+  server: NativeChannelServer;
+  hca: NativeHca;
+  network: HostNetwork;
+  options: KernelOptions;
+  createConnectionManager(platform: CmPlatform, options: KernelOptions['cm']): ConnectionManager;
+}
+
+export class Kernel {
+  readonly io: IoManager;
+  readonly ports: PortTable;
+  readonly hcaDriver: HcaDriver;
+  readonly filter: FilterDriver;
+  readonly cm: ConnectionManager;
+  private readonly hca: NativeHca;
+  private readonly commIds = new Set<number>();
+  private nextCommId = randomInt(commIdCount);
+  /** How the latest MAD left. */
+  private sendStatus: number = Status.SUCCESS;
+
+  constructor(parts: KernelParts) {
+    const { server, hca, network, options } = parts;
+    this.hca = hca;
+    this.io = new IoManager(server);
+    this.ports = new PortTable(network);
+    const { namespace } = this.io;
+    this.hcaDriver = new HcaDriver({
+      native: hca,
+      ports: this.ports,
+      namespace,
+      server,
+      findIrp: (slot, serial) => this.io.find(slot, serial),
+    });
+    this.cm = parts.createConnectionManager(this.cmPlatform(), options.cm);
+    this.hcaDriver.onMad = ({ source, destination, scopeId, mad }) =>
+      this.cm.receive(source, destination, scopeId, mad);
+
+    const endpoints: EndpointServices = {
+      cm: this.cm,
+      rc: options.rc,
+      connect: (parameters, events) => {
+        this.sendStatus = Status.SUCCESS;
+        const connection = this.cm.connect(parameters, events);
+        return {
+          connection,
+          status: unsendable.includes(this.sendStatus) ? this.sendStatus : Status.SUCCESS,
+        };
+      },
+      claimPort: (service, gid, port) => hca.claimPort(service, gid, port),
+      releasePort: (claim) => hca.releasePort(claim),
+      portOf: (gid, scopeId) => this.ports.ofGid(gid, scopeId),
+      isOwn: (gid) => this.ports.ofGid(gid) !== undefined,
+    };
+    this.filter = new FilterDriver({
+      ...endpoints,
+      guids: () => this.hcaDriver.guids(),
+      reference: (name) => this.io.reference(name),
+    });
+    const ibat = new IbatDriver(this.ports);
+    for (const { device } of [this.filter, ibat]) namespace.add(device);
+    namespace.link('\\DosDevices\\WinVerbs', this.filter.device.name);
+    namespace.link('\\DosDevices\\ibat', ibat.device.name);
+    namespace.link('\\DosDevices\\ibal', '\\Device\\ibal');
+  }
+
+  private cmPlatform(): CmPlatform {
+    return {
+      sendMad: (path: CmPath, mad: Uint8Array) => {
+        this.sendStatus = this.hca.sendMad(path, mad);
+      },
+      setTimer: (milliseconds, expired) => {
+        const timer = setTimeout(expired, milliseconds);
+        return { cancel: () => clearTimeout(timer) };
+      },
+      allocateCommId: () => this.allocateCommId(),
+      releaseCommId: (id) => {
+        this.commIds.delete(id);
+      },
+      randomPsn: () => randomInt(0x100_0000),
+      caGuid: (source) => this.ports.ofGid(source)?.guid ?? 0n,
+    };
+  }
+
+  private allocateCommId(): number {
+    for (let tries = 0; tries < commIdCount; tries++) {
+      this.nextCommId = (this.nextCommId % commIdCount) + 1;
+      const id = (this.hca.commIdBase + this.nextCommId) >>> 0;
+      if (this.commIds.has(id)) continue;
+      this.commIds.add(id);
+      return id;
+    }
+    throw new RangeError(`all ${commIdCount} communication ids are in use; close connections`);
+  }
+
+  /** Serves requests that have come. True: there are more. */
+  serveRequests(): boolean {
+    return this.io.serve();
+  }
+
+  /** Passes on events of the HCA that have come. True: there are more. */
+  serveEvents(): boolean {
+    for (let n = 0; n < eventsPerTurn; n++) {
+      const event: HcaEvent | undefined = this.hca.takeEvent();
+      if (!event) return false;
+      this.hcaDriver.handle(event);
+    }
+    return true;
+  }
+
+  /** Closes every file, tells every peer, and lets the HCA go. */
+  close(): void {
+    this.io.closeAll();
+    this.cm.close();
+    this.hca.close();
+  }
+}
