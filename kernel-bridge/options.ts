@@ -52,7 +52,11 @@ export const kernelOptionsSchema = z.object({
   startTimeoutMs: z.int().min(100).max(600_000).default(10_000),
 });
 
+/** Options of the soft kernel and its HCA, complete. */
 export type KernelOptions = z.output<typeof kernelOptionsSchema>;
+/** Options of the soft kernel and its HCA as callers give them: what is left out has its default. */
 export type KernelOptionsInput = z.input<typeof kernelOptionsSchema>;
+/** Connection manager settings, complete. */
 export type CmOptions = z.output<typeof cmOptionsSchema>;
+/** RC settings, complete. */
 export type RcOptions = z.output<typeof rcOptionsSchema>;

@@ -11,6 +11,7 @@ export interface SocketAddress {
   readonly port: number;
 }
 
+/** The device, port and partition that an IP address belongs to (IBAT). */
 export interface WvDeviceAddress {
   /** CA GUID. */
   readonly deviceGuid: bigint;
@@ -50,6 +51,7 @@ export interface WvConnectParam {
   rnrRetryCount?: number;
 }
 
+/** What is known of an endpoint's connection: addresses, device, and what the peer sent last. */
 export interface WvConnectAttributes {
   readonly localAddress: SocketAddress;
   readonly peerAddress: SocketAddress | undefined;
@@ -82,17 +84,23 @@ export interface WvCompletion {
   vendorCode: number;
 }
 
+/** Reference counts, as in COM. Releasing never fails and may come in any order. */
 export interface WvUnknown {
+  /** One more reference; answers how many there are. */
   addRef(): number;
+  /** One reference less; answers how many are left. The last one ends the object. */
   release(): number;
+  /** The same as {@link release}, for `using`. */
   [Symbol.dispose](): void;
 }
 
+/** An object with requests that wait. */
 export interface WvOverlappedObject extends WvUnknown {
   /** Completes every request of this object that still waits with CANCELLED before it returns. */
   cancelOverlappedRequests(): void;
 }
 
+/** What a queue pair is to be. Depths are requests, SGEs entries per request, `maxInlineSend` bytes. */
 export interface WvQpCreate {
   sendCq: IWVCompletionQueue;
   receiveCq: IWVCompletionQueue;
@@ -108,14 +116,21 @@ export interface WvQpCreate {
   signalSends?: boolean;
 }
 
+/** The root of WinVerbs: the devices of this host, and endpoints. */
 export interface IWVProvider extends WvUnknown {
+  /** CA GUIDs of all devices. */
   queryDeviceList(): bigint[];
+  /** Attributes and limits of a device without opening it. Throws NO_SUCH_DEVICE. */
   queryDevice(guid: bigint): WvDeviceAttributes;
+  /** The device that has an IP address of this host. Throws NOT_FOUND. */
   translateAddress(address: string | SocketAddress): WvDeviceAddress;
+  /** Opens a device. Throws NO_SUCH_DEVICE. */
   openDevice(guid: bigint): IWVDevice;
+  /** An endpoint for one connection, or for a listener. */
   createConnectEndpoint(): IWVConnectEndpoint;
 }
 
+/** Limits of a device (IBA 1 §11.2.1.2). Sizes are bytes, `localAckDelay` is 4.096 µs × 2^code. */
 export interface WvDeviceAttributes {
   readonly fwVersion: bigint;
   readonly nodeGuid: bigint;
@@ -145,6 +160,7 @@ export interface WvDeviceAttributes {
   readonly physPortCount: number;
 }
 
+/** State and limits of a port (IBA 1 §11.2.1.2). MTUs and message sizes are bytes. */
 export interface WvPortAttributes {
   readonly portCapabilityFlags: number;
   readonly state: number;
@@ -159,21 +175,32 @@ export interface WvPortAttributes {
   readonly qkeyViolationCounter: number;
 }
 
+/** An opened device: an RDMA NIC, or the software HCA on a network interface. */
 export interface IWVDevice extends WvOverlappedObject {
   readonly guid: bigint;
+  /** Attributes and limits. */
   query(): WvDeviceAttributes;
+  /** Attributes of a port; ports count from 1. Throws INVALID_PORT_HANDLE. */
   queryPort(port: number): WvPortAttributes;
+  /** An entry of the port's GID table, 16 bytes. Throws INVALID_PARAMETER_2. */
   queryGid(port: number, index: number): Uint8Array;
+  /** The index of a GID in the port's table. Throws INVALID_ADDRESS. */
   findGid(port: number, gid: Uint8Array): number;
+  /** An entry of the port's P_Key table. Throws INVALID_PARAMETER_2. */
   queryPkey(port: number, index: number): number;
+  /** The index of a P_Key in the port's table. Throws INVALID_ADDRESS. */
   findPkey(port: number, pkey: number): number;
+  /** A completion queue of at least `entries` entries. Throws INVALID_PARAMETER. */
   createCompletionQueue(entries: number): IWVCompletionQueue;
+  /** A protection domain: what memory, windows and queue pairs of it may use together. */
   allocateProtectionDomain(): IWVProtectionDomain;
 }
 
+/** Where queue pairs report how their requests ended. Polling makes no system call. */
 export interface IWVCompletionQueue extends WvOverlappedObject {
   /** Entries, at least as many as asked for. */
   readonly entries: number;
+  /** Changes the number of entries; what waits stays. Throws BUFFER_OVERFLOW if it would not fit. */
   resize(entries: number): void;
   /** Completions waiting now. */
   peek(): number;
@@ -183,26 +210,34 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   notify(type: 'any' | 'solicited' | 'error'): Overlapped<void>;
 }
 
+/** Memory regions, windows and queue pairs that may be used together (IBA 1 §10.2.3). */
 export interface IWVProtectionDomain extends WvOverlappedObject {
   /**
    * Registers memory. `access` is an OR of WV_ACCESS_*. The buffer is pinned while registered.
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion;
+  /** As {@link registerMemory}, overlapped; bad arguments throw at once. */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
   ): Overlapped<WvMemoryRegion>;
+  /** Ends a registration. Throws DEVICE_BUSY while memory windows are bound to it. */
   deregisterMemory(region: WvMemoryRegion): void;
+  /** As {@link deregisterMemory}, overlapped. */
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
+  /** A memory window, not bound yet. */
   allocateMemoryWindow(): IWVMemoryWindow;
+  /** A reliable connected (RC) queue pair in RESET. Throws INVALID_PARAMETER. */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair;
 }
 
+/** A key for a part of a region, granted and withdrawn by requests (IBA 1 §10.6.7). */
 export interface IWVMemoryWindow extends WvUnknown {
   /** The key of the latest bind. */
   readonly rkey: number;
 }
 
+/** Attributes of a queue pair (IBA 1 §11.2.5.2). PSNs and QPNs have 24 bits, MTUs are bytes, timeouts codes. */
 export interface WvQpAttributes {
   readonly qpState: number;
   readonly qpn: number;
@@ -235,14 +270,17 @@ export interface WvRemoteMemory {
   readonly rkey: number;
 }
 
+/** What queue pairs of all types can do. */
 export interface IWVQueuePair extends WvOverlappedObject {
   readonly qpn: number;
   /** WV_QP_STATE as the HCA last published it; no IOCTL. */
   readonly state: number;
   readonly maxInlineSend: number;
+  /** All attributes. */
   query(): WvQpAttributes;
   /** `options` WV_QP_ATTR_* names which attributes count. */
   modify(attributes: Partial<WvQpAttributes>, options: number): void;
+  /** Posts the buffers of a message to come; throws only if nothing was queued. */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
 }
 
@@ -252,9 +290,13 @@ export interface IWVQueuePair extends WvOverlappedObject {
  * `flags` is an OR of WV_SEND_*: IMMEDIATE 1, FENCE 2, SIGNALED 4, SOLICITED 8, INLINE 0x10.
  */
 export interface IWVConnectQueuePair extends IWVQueuePair {
+  /** Posts a message; `immediate` goes along with the flag IMMEDIATE. */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
+  /** Posts a message whose arrival makes the peer's key `rkey` unusable. */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
+  /** Posts a read of remote memory; `offset` is bytes from where `remote` starts. */
   read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
+  /** Posts a write to remote memory; with the flag IMMEDIATE it takes one of the peer's receives. */
   write(
     context: unknown,
     sgl: readonly WvSge[],
@@ -263,6 +305,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     offset: number,
     immediate?: number,
   ): void;
+  /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` gets what was there. */
   compareExchange(
     context: unknown,
     sge: WvSge,
@@ -272,6 +315,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     remote: RemoteMemoryRef,
     offset: number,
   ): void;
+  /** Posts an atomic addition to 8 remote bytes; `sge` gets what was there. */
   fetchAdd(
     context: unknown,
     sge: WvSge,
@@ -290,9 +334,11 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     access: number,
     flags: number,
   ): number;
+  /** Posts the end of a window's binding. */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
-  /** Requests posted between the two are handed to the HCA together. */
+  /** Requests posted from here on are handed to the HCA together, by {@link submitBatch}. */
   startBatch(): void;
+  /** Hands over what was posted since {@link startBatch}. */
   submitBatch(): void;
 }
 
@@ -303,17 +349,26 @@ export interface RemoteMemoryRef {
   readonly rkey: number;
 }
 
+/** Establishes and ends one connection, or listens for requests (IBA 1 §12). Its class tells all statuses. */
 export interface IWVConnectEndpoint extends WvOverlappedObject {
   /** Resolves the route to a peer (IBAT) and sets it: AddressBound → RouteResolved. */
   resolveRoute(peer: SocketAddress): void;
   /** Port 0 asks for a free one; query() tells it. */
   bindAddress(address: SocketAddress): void;
+  /** Takes requests from now on; `backlog` are kept while nobody takes them, 0 is no limit. */
   listen(backlog: number): void;
+  /** Refuses the request, or the reply, with at most 148 bytes for the peer. */
   reject(privateData?: Uint8Array): void;
+  /** Waits for a request and puts it into a fresh endpoint. */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void>;
+  /** Asks a peer for a connection. Ends when it has replied: accept or reject the reply then. */
   connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void>;
+  /** Accepts the request, or the reply; the queue pair is in RTS when it ends. Active: `qp` may be null. */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void>;
+  /** Ends the connection and flushes the queue pair at once; ends when the peer has confirmed. */
   disconnect(): Overlapped<void>;
+  /** Waits for the end of the connection; never ends in SUCCESS. */
   notifyDisconnect(): Overlapped<void>;
+  /** Addresses, private data and read depths, in the view of this side. */
   query(): WvConnectAttributes;
 }

@@ -33,7 +33,9 @@ import { guarded, Status, WvError } from './status.js';
 
 /** The two doors that a provider goes through. */
 export interface ProviderDoors {
+  /** Door 1: opens a device file. */
   openFile(name: string): DeviceFile;
+  /** Door 2: the UVP of LIBRARY_QUERY's name. */
   loadUserVerbs(library: string): UserVerbs;
 }
 

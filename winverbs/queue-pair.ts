@@ -352,6 +352,7 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
     this.verbs.startBatch?.(this.handle);
   }
 
+  /** Hands over what was posted since {@link startBatch}. */
   submitBatch(): void {
     this.check();
     this.verbs.submitBatch?.(this.handle);
