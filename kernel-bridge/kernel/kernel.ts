@@ -12,7 +12,7 @@ import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
 import { HcaDriver } from './hca-driver/driver.js';
 import type { HostNetwork } from './hca-driver/host-interfaces.js';
-import { PortTable } from './hca-driver/ports.js';
+import { mtuCode, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
 
 /** CM ids of one kernel: base + 1 … base + 0x3FFFF. */
@@ -109,10 +109,12 @@ export class Kernel {
       },
       randomPsn: () => randomInt(0x100_0000),
       caGuid: (source) => this.ports.ofGid(source)?.guid ?? 0n,
+      maxPathMtu: (local) => mtuCode(this.ports.ofGid(local)?.activeMtu ?? 4096),
     };
   }
 
   private allocateCommId(): number {
+    if (this.commIds.size >= commIdCount) return 0;
     for (let tries = 0; tries < commIdCount; tries++) {
       this.nextCommId = (this.nextCommId % commIdCount) + 1;
       const id = (this.hca.commIdBase + this.nextCommId) >>> 0;
@@ -120,7 +122,7 @@ export class Kernel {
       this.commIds.add(id);
       return id;
     }
-    throw new RangeError(`all ${commIdCount} communication ids are in use; close connections`);
+    return 0;
   }
 
   /** Serves requests that have come. True: there are more. */

@@ -23,6 +23,8 @@ export class Hca {
   /** Set when the interface is gone: verbs answer FILE_FORCED_CLOSED, destroys still work. */
   removed = false;
   readonly instances = new Set<IbCa>();
+  /** Fixed for the life of the HCA. */
+  readonly limits: HcaLimits;
   /** The last that was known of the port. */
   private lastPort: HcaPort;
 
@@ -36,6 +38,7 @@ export class Hca {
     readonly registry: HcaRegistry,
   ) {
     this.lastPort = port;
+    this.limits = native.limits;
   }
 
   get guid(): bigint {
@@ -53,10 +56,6 @@ export class Hca {
   remove(): void {
     this.lastPort = { ...this.lastPort, state: 1, gids: [], addresses: [] };
     this.removed = true;
-  }
-
-  get limits(): HcaLimits {
-    return this.native.limits;
   }
 }
 

@@ -32,6 +32,8 @@ export class IoManager {
   private nextFileId = 1;
   /** Told of driver faults, for diagnosis. */
   onFault: (fault: DriverFault) => void = () => {};
+  /** The channel's user side is gone, and all its files are closed. */
+  onChannelClosed: () => void = () => {};
 
   constructor(readonly server: NativeChannelServer) {}
 
@@ -61,8 +63,13 @@ export class IoManager {
         this.create(request);
         break;
       case ChannelMajor.close:
-        if (request.fileId === 0) this.closeAll();
-        else this.close(request);
+        if (request.fileId !== 0) {
+          this.close(request);
+          break;
+        }
+        this.closeAll();
+        if (request.slot >= 0) this.answer(request, Status.SUCCESS);
+        else this.onChannelClosed();
         break;
       case ChannelMajor.deviceControl:
         this.deviceControl(request);
@@ -110,9 +117,15 @@ export class IoManager {
     done: (file: FileObject) => void,
   ): void {
     const resolved = this.namespace.resolve(name);
-    if (typeof resolved === 'number') return fail(resolved);
+    if (typeof resolved === 'number') {
+      fail(resolved);
+      return;
+    }
     const { device, relativeName } = resolved;
-    if (device.references.ending) return fail(Status.DEVICE_REMOVED);
+    if (device.references.ending) {
+      fail(Status.DEVICE_REMOVED);
+      return;
+    }
     device.references.acquire();
     const file = new FileObject(this.nextFileId++, device, relativeName);
     const irp = new Irp({
@@ -137,9 +150,8 @@ export class IoManager {
 
   private close(request: ChannelRequest): void {
     const file = this.files.get(request.fileId);
-    if (!file) return this.answer(request, this.missing(request.fileId));
-    this.closeFile(file);
-    this.answer(request, Status.SUCCESS);
+    if (file) this.closeFile(file);
+    this.answer(request, file ? Status.SUCCESS : this.missing(request.fileId));
   }
 
   private closeFile(file: FileObject): void {
@@ -174,7 +186,10 @@ export class IoManager {
 
   private deviceControl(request: ChannelRequest): void {
     const file = this.files.get(request.fileId);
-    if (!file) return this.answer(request, this.missing(request.fileId));
+    if (!file) {
+      this.answer(request, this.missing(request.fileId));
+      return;
+    }
     const { slot, serial } = request;
     const key = slotKey(slot, serial);
     const irp = new Irp({

@@ -1,0 +1,92 @@
+/**
+ * Entry of the soft kernel's Worker: opens the HCA, builds the kernel, and serves the channel that `workerData` names.
+ * If it cannot start, every open of a device file is answered with the reason.
+ */
+import { workerData } from 'node:worker_threads';
+import { ChannelMajor, type HcaOptions, type NativeChannelServer } from '../hca/binding.js';
+import { addon } from '../hca/index.js';
+import { Status } from '../ioctl/status.js';
+import { type KernelOptions, kernelOptionsSchema } from '../options.js';
+import { createConnectionManager } from './cm/connection-manager.js';
+import { SystemNetwork } from './hca-driver/host-interfaces.js';
+import { Kernel } from './kernel.js';
+
+/** Driver faults told on stderr; what follows is only counted. */
+const faultsTold = 10;
+
+/** The HCA's part of the options. */
+function hcaOptions({ keepAliveMs, window, capture, receiveBufferBytes, faults }: KernelOptions): HcaOptions {
+  const dropMads = Object.fromEntries(
+    Object.entries(faults.dropMads).map(([attribute, count]) => [Number(attribute), count]),
+  );
+  return { keepAliveMs, window, capturePath: capture, receiveBufferBytes, faults: { ...faults, dropMads } };
+}
+
+/** Runs `serve` whenever woken, and again on a later turn of the event loop as long as it says there is more. */
+function pump(serve: () => boolean): () => void {
+  let scheduled = false;
+  const run = (): void => {
+    scheduled = false;
+    if (!serve() || scheduled) return;
+    scheduled = true;
+    setImmediate(run);
+  };
+  return run;
+}
+
+function serveKernel(kernel: Kernel, server: NativeChannelServer, events: () => void): () => boolean {
+  kernel.io.onFault = (fault) => {
+    if (kernel.io.counters.driverFaults <= faultsTold) process.emitWarning(fault);
+  };
+  kernel.io.onChannelClosed = () => {
+    kernel.close();
+    server.close();
+  };
+  events();
+  return () => kernel.serveRequests();
+}
+
+/** Answers every request with the reason why there is no kernel. */
+function refuseAll(server: NativeChannelServer, reason: string): () => boolean {
+  const sentence = new TextEncoder().encode(reason);
+  return () => {
+    for (let request = server.take(); request; request = server.take()) {
+      const { major, slot, serial } = request;
+      if (slot < 0) {
+        server.close();
+        return false;
+      }
+      if (major === ChannelMajor.create) {
+        server.complete(slot, serial, Status.DEVICE_NOT_READY, sentence.length, sentence);
+      } else if (major !== ChannelMajor.cancel) {
+        server.complete(slot, serial, Status.DEVICE_NOT_READY, 0, null);
+      }
+    }
+    return false;
+  };
+}
+
+function start(): void {
+  const { channel, options } = workerData as { channel: number; options: unknown };
+  let requests = (): boolean => false;
+  const wakeRequests = pump(() => requests());
+  const server = addon.serveChannel(channel, wakeRequests);
+  try {
+    const checked = kernelOptionsSchema.parse(options ?? {});
+    let events = (): boolean => false;
+    const wakeEvents = pump(() => events());
+    const hca = addon.openHca(hcaOptions(checked), wakeEvents);
+    const parts = { server, hca, network: new SystemNetwork(), options: checked, createConnectionManager };
+    const kernel = new Kernel(parts);
+    events = () => kernel.serveEvents();
+    requests = serveKernel(kernel, server, wakeEvents);
+  } catch (error) {
+    requests = refuseAll(
+      server,
+      `the soft kernel did not start: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+  wakeRequests();
+}
+
+start();
