@@ -1,0 +1,259 @@
+// The completer: takes responses, completes send WQEs, decides on repetition (IBA 1 §9.7.5–9.7.6;
+// roce-wire §2.4–2.6).
+#include "core.h"
+
+namespace nd {
+
+using namespace abi;
+
+void Core::completeHead(Qp& qp) {
+  Requester& rq = qp.rq;
+  const SendEntry& e = qp.entry(rq.head);
+  if (qp.signalAll || (e.flags & kSendFlagSignaled)) {
+    Completion c;
+    c.token = qp.token;
+    c.wqe = rq.head;
+    c.opcode = e.opcode;
+    c.length = e.isReadOrAtomic() ? e.length : 0;
+    write(*qp.sendCq, c);
+  }
+  rq.head++;
+  rq.scatter = {};
+}
+
+void Core::retireLocal(Qp& qp) {
+  Requester& rq = qp.rq;
+  while (rq.head != rq.begun) {
+    const SendEntry& e = qp.entry(rq.head);
+    if (!e.local || !e.done) return;
+    completeHead(qp);
+  }
+}
+
+bool Core::advance(Qp& qp, uint32_t limit) {
+  Requester& rq = qp.rq;
+  const uint32_t before = rq.una;
+  bool free = true;
+  while (rq.una != limit) {
+    if (rq.keepAlive && rq.una == rq.keepAlivePsn) {
+      rq.keepAlive = false;
+      rq.una = wire::psnAdd(rq.una, 1);
+      continue;
+    }
+    const SendEntry& e = qp.entry(rq.head);
+    if (e.isReadOrAtomic()) {
+      free = false;
+      break;
+    }
+    const uint32_t end = wire::psnAdd(e.firstPsn, e.packets);
+    if (wire::psnDiff(limit, end) < 0) {
+      rq.una = limit;
+      break;
+    }
+    rq.una = end;
+    completeHead(qp);
+    retireLocal(qp);
+  }
+  if (rq.una != before) progressed(qp);
+  return free;
+}
+
+void Core::progressed(Qp& qp) {
+  Requester& rq = qp.rq;
+  rq.retries = rq.rnrRetries = 0;
+  rq.fastRetried = false;
+  rq.ackStart = now;
+  if (rq.rnrUntil) {
+    // The peer has moved on: what it refused has been taken in the meantime.
+    rq.rnrUntil = 0;
+    goBack(qp);
+  }
+  // While going back, the answer to the first transmission may overtake us.
+  const bool behind = wire::psnDiff(rq.psn, rq.una) < 0;
+  if (behind) rq.psn = rq.una;
+  if (behind || int32_t(rq.head - rq.next) > 0) {
+    rq.next = rq.head;
+    rq.packet = 0;
+    rq.gather.offset = UINT32_MAX;
+    if (rq.head != rq.begun && !(rq.keepAlive && rq.una == rq.keepAlivePsn)) {
+      const SendEntry& e = qp.entry(rq.head);
+      if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+    }
+  }
+  schedule(qp);
+}
+
+// A loss was shown by the peer's answers. Once for each oldest PSN: what is still under way from before would
+// show the same loss again and again. The timer catches what this misses.
+void Core::retryNow(Qp& qp) {
+  Requester& rq = qp.rq;
+  if (rq.fastRetried || rq.rnrUntil) return;
+  if (rq.retries >= qp.attributes.retryCount) {
+    counters.retriesExceeded++;
+    failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
+    return;
+  }
+  rq.retries++;
+  rq.fastRetried = true;
+  goBack(qp);
+}
+
+void Core::failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event) {
+  Failure failure;
+  failure.sendStatus = status;
+  failure.vendor = vendor;
+  failure.event = event;
+  failure.reason = status;
+  if (status == kWcLocalProtection) counters.localProtectionErrors++;
+  fail(qp, failure);
+}
+
+void Core::onResponse(Qp& qp, const Packet& p) {
+  Requester& rq = qp.rq;
+  const uint32_t psn = p.bth.psn;
+  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0) {
+    counters.staleResponses++;
+    return;
+  }
+  if (p.flags & (wire::kRead | wire::kAtomic)) {
+    if ((p.flags & wire::kAeth) && (p.extension[0] & wire::kSyndromeClass) != wire::kClassAck) {
+      counters.malformed++;
+      return;
+    }
+    if (!advance(qp, psn)) {
+      counters.responseGaps++;
+      retryNow(qp);
+      return;
+    }
+    if (qp.doomed) return;
+    if (p.flags & wire::kRead) {
+      onReadResponse(qp, p);
+    } else {
+      onAtomicAcknowledge(qp, p);
+    }
+    return;
+  }
+
+  const uint8_t syndrome = p.extension[0];
+  if (p.length != 0) {
+    counters.malformed++;
+    return;
+  }
+  if ((syndrome & wire::kSyndromeClass) == wire::kClassAck) {
+    if (!advance(qp, wire::psnAdd(psn, 1))) {
+      counters.responseGaps++;
+      retryNow(qp);
+    }
+    return;
+  }
+  const uint8_t kind = syndrome & wire::kSyndromeClass;
+  if (kind != wire::kClassRnr && kind != wire::kClassNak) {
+    counters.malformed++;
+    return;
+  }
+  if (!advance(qp, psn)) {
+    counters.responseGaps++;
+    retryNow(qp);
+    return;
+  }
+  if (!qp.doomed) onNak(qp, syndrome);
+}
+
+void Core::onNak(Qp& qp, uint8_t syndrome) {
+  Requester& rq = qp.rq;
+  if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
+    if (rq.rnrUntil) return;  // a copy
+    counters.receivedRnrNaks++;
+    if (qp.attributes.rnrRetry != 7 && rq.rnrRetries >= qp.attributes.rnrRetry) {
+      counters.rnrExceeded++;
+      failSend(qp, kWcRnrRetry, syndrome, QpEvent::kFatal);
+      return;
+    }
+    rq.rnrRetries++;
+    // From now, not from the step's start: the wait may only be longer than asked.
+    rq.rnrUntil = clock.now() + wire::rnrNanoseconds(syndrome);
+    setTimer(qp, rq.rnrUntil);
+    return;
+  }
+  if (syndrome == wire::kNakSequence) {
+    counters.receivedSequenceNaks++;
+    retryNow(qp);
+    return;
+  }
+  counters.receivedFatalNaks++;
+  uint32_t status = kWcRemoteOp;
+  if (syndrome == wire::kNakInvalidRequest) status = kWcRemoteInvalidRequest;
+  if (syndrome == wire::kNakRemoteAccess) status = kWcRemoteAccess;
+  if (status == kWcRemoteAccess) counters.remoteAccessErrors++;
+  if (status == kWcRemoteInvalidRequest) counters.remoteInvalidRequests++;
+  failSend(qp, status, syndrome, QpEvent::kFatal);
+}
+
+bool Core::scatterToHead(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t length) {
+  if (length == 0) return true;
+  Requester& rq = qp.rq;
+  const SendEntry& e = qp.entry(rq.head);
+  iovec places[OutPacket::kMaxPieces];
+  uint32_t count = 0;
+  const uint32_t status = pieces(qp, qp.scatterCache, qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4, e.count,
+                                 rq.scatter, offset, length, true, places, &count);
+  if (status) {
+    failSend(qp, status, 0, QpEvent::kFatal);
+    return false;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    std::memcpy(places[i].iov_base, data, places[i].iov_len);
+    data += places[i].iov_len;
+  }
+  return true;
+}
+
+void Core::onReadResponse(Qp& qp, const Packet& p) {
+  Requester& rq = qp.rq;
+  // una == psn now, and it is in flight: the head WQE or a keep-alive has it.
+  const bool keepAlive = rq.keepAlive && rq.una == rq.keepAlivePsn;
+  SendEntry& e = qp.entry(rq.head);
+  if (keepAlive || e.opcode != kOpRead) {
+    failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
+    return;
+  }
+  const uint32_t packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+  const uint32_t offset = packet << qp.mtuShift;
+  const uint32_t expected = std::min(qp.mtu, e.length - offset);
+  const bool endsRequest = packet + 1 == e.packets || ((packet + 1) & (e.chunk - 1)) == 0;
+  // A repeated request may be answered from Middle on, so only the end tells (roce-wire §2.5).
+  if (p.length != expected || ((p.flags & wire::kLast) != 0) != endsRequest) {
+    failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
+    return;
+  }
+  if (!scatterToHead(qp, offset, p.payload, p.length)) return;
+  if (endsRequest && rq.reads > 0 && wire::psnDiff(rq.psn, rq.una) > 0) rq.reads--;
+  rq.una = wire::psnAdd(rq.una, 1);
+  if (packet + 1 == e.packets) {
+    completeHead(qp);
+    retireLocal(qp);
+  }
+  progressed(qp);
+}
+
+void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {
+  Requester& rq = qp.rq;
+  const bool keepAlive = rq.keepAlive && rq.una == rq.keepAlivePsn;
+  SendEntry& e = qp.entry(rq.head);
+  if (keepAlive || !e.isReadOrAtomic() || e.opcode == kOpRead || p.length != 0) {
+    failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
+    return;
+  }
+  // Big-endian on the wire, a plain 64-bit number in memory.
+  const uint64_t original = wire::load64(p.extension + wire::kAethBytes);
+  uint8_t bytes[8];
+  std::memcpy(bytes, &original, 8);
+  if (!scatterToHead(qp, 0, bytes, 8)) return;
+  if (rq.reads > 0 && wire::psnDiff(rq.psn, rq.una) > 0) rq.reads--;
+  rq.una = wire::psnAdd(rq.una, 1);
+  completeHead(qp);
+  retireLocal(qp);
+  progressed(qp);
+}
+
+}  // namespace nd

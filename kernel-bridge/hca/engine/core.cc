@@ -1,0 +1,520 @@
+#include "core.h"
+
+namespace nd {
+
+using namespace abi;
+
+Core::Core(Link& l, const Clock& c, const EngineOptions& o)
+    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), qps(std::min(o.maxQp, kQpIndexes)), memory(options) {
+  // QPNs begin anywhere, so that a process's late packets do not meet its successor's QPs.
+  fillRandom(&qpBase, sizeof qpBase);
+  qpBase %= kQpIndexes;
+}
+
+Core::~Core() {
+  for (KernelId k = 1; k < kKernels; k++)
+    if (kernels[k]) detach(k);
+}
+
+// ── Scheduling ──────────────────────────────────────────────────────────────────────────────────
+
+void Core::schedule(Qp& qp) {
+  if (qp.scheduled) return;
+  qp.scheduled = true;
+  qp.nextScheduled = nullptr;
+  (lastScheduled ? lastScheduled->nextScheduled : firstScheduled) = &qp;
+  lastScheduled = &qp;
+}
+
+void Core::unschedule(Qp& qp) {
+  if (!qp.scheduled) return;
+  qp.scheduled = false;
+  Qp* previous = nullptr;
+  for (Qp* q = firstScheduled; q != &qp; q = q->nextScheduled) previous = q;
+  (previous ? previous->nextScheduled : firstScheduled) = qp.nextScheduled;
+  if (lastScheduled == &qp) lastScheduled = previous;
+}
+
+bool Core::run(Qp& qp, uint32_t share) {
+  // Answers first: the peer's window waits for them. Half of the share is left for our own requests.
+  uint32_t answers = share / 2 + 1, requests = share / 2 + 1;
+  bool more = respond(qp, answers);
+  more |= request(qp, requests);
+  checkDrained(qp);
+  return more;
+}
+
+bool Core::step() {
+  now = clock.now();
+  received = 0;
+  bool moved = false;
+  const bool mayHaveMore = link.poll(*this, kReceiveBudget);
+  moved |= received > 0 || mayHaveMore;
+
+  // An answer that lies unread in the socket is no reason to repeat; but timers may not wait for ever either.
+  if (!mayHaveMore || ++stepsWithoutTimers >= 8) {
+    stepsWithoutTimers = 0;
+    for (uint32_t i = 0; i < kTimersPerStep && timers.earliest() <= now; i++) {
+      Qp& qp = *timers.top();
+      timers.clear(qp);
+      onTimer(qp);
+      settle();
+      moved = true;
+    }
+  }
+
+  // One round: QPs that come back in line while it lasts are for the next step.
+  uint32_t sentBefore = uint32_t(counters.sentPackets);
+  Qp* const end = lastScheduled;
+  while (Qp* qp = firstScheduled) {
+    moved = true;
+    firstScheduled = qp->nextScheduled;
+    if (!firstScheduled) lastScheduled = nullptr;
+    qp->scheduled = false;
+    const bool isEnd = qp == end;
+    if (run(*qp, kShare)) schedule(*qp);
+    if (isEnd || uint32_t(counters.sentPackets) - sentBefore >= kStepShare) break;
+  }
+  settle();
+  link.flush();
+  return moved;
+}
+
+void Core::rouse(uint64_t due) {
+  if (due >= announced) return;
+  announced = due;
+  if (wake) wake(wakeArgument);
+}
+
+void Core::setTimer(Qp& qp, uint64_t due) {
+  timers.set(qp, due);
+  rouse(due);
+}
+
+void Core::onTimer(Qp& qp) {
+  if (!stateRules(qp.state()).continuesWork) return;
+  Requester& rq = qp.rq;
+  uint64_t next = UINT64_MAX;
+  const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
+  if (rq.rnrUntil) {
+    if (now >= rq.rnrUntil) {
+      rq.rnrUntil = 0;
+      goBack(qp);
+    } else {
+      next = rq.rnrUntil;
+    }
+  }
+  if (!rq.rnrUntil && rq.outstanding()) {
+    if (timeout) {
+      // A quarter late: what the clock missed between reading it and sending must not make the timer early.
+      uint64_t due = rq.ackStart + timeout + timeout / 4;
+      if (now >= due) {
+        onAckTimeout(qp);
+        if (qp.state() == kQpsError) return;
+        due = rq.ackStart + timeout + timeout / 4;
+      }
+      next = std::min(next, due);
+    } else if (options.keepAliveNs) {
+      next = std::min(next, now + options.keepAliveNs);
+    }
+  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts) {
+    uint64_t due = qp.lastActivity + options.keepAliveNs;
+    if (now >= due) {
+      if (rq.head == rq.begun && !rq.keepAlive) {
+        rq.keepAlive = true;
+        rq.keepAlivePsn = rq.psn;
+        schedule(qp);  // request() sets the ACK timer
+      }
+      due = now + options.keepAliveNs;
+    }
+    next = std::min(next, due);
+  }
+  if (next != UINT64_MAX) setTimer(qp, next);
+}
+
+void Core::settle() {
+  if (settling) return;
+  settling = true;
+  while (Qp* qp = firstDoomed) {
+    firstDoomed = qp->nextDoomed;
+    qp->doomed = false;
+    Failure failure;
+    failure.reason = kWcError;
+    fail(*qp, failure);
+  }
+  settling = false;
+}
+
+// ── Life of a QP ────────────────────────────────────────────────────────────────────────────────
+
+Qp* Core::byQpn(uint32_t qpn) const {
+  if (qpn >> 16 != slot) return nullptr;
+  const uint32_t index = qpn & 0xFFFF;
+  if (index < kFirstQpIndex) return nullptr;
+  const uint32_t place = index - kFirstQpIndex;
+  return qps.at(place >= qpBase ? place - qpBase : place + kQpIndexes - qpBase);
+}
+
+void Core::report(Qp& qp, QpEvent event, uint32_t reason) {
+  if (KernelPort* port = kernels[qp.kernel]) port->onQpEvent(qp.handle, qp.token, event, reason);
+}
+
+void Core::write(Cq& cq, const Completion& completion) {
+  if (!cq.dead && !cq.write(completion)) overrun(cq);
+}
+
+// The CQ is dead; its QPs follow as soon as what is going on now is finished.
+void Core::overrun(Cq& cq) {
+  counters.cqOverruns++;
+  if (KernelPort* port = kernels[cq.kernel]) port->onCqError(cq.handle);
+  qps.forEach([&](Qp& qp) {
+    if ((qp.sendCq != &cq && qp.receiveCq != &cq) || qp.doomed || qp.state() == kQpsError) return;
+    qp.doomed = true;
+    qp.nextDoomed = firstDoomed;
+    firstDoomed = &qp;
+  });
+}
+
+bool Core::refreshSend(Qp& qp) {
+  Requester& rq = qp.rq;
+  if (rq.ringFault) return false;
+  const uint32_t producer = loadWord(qp.header + kQpSendProducer);
+  const uint32_t filled = producer - rq.head;
+  // More than a ring ahead, or backwards.
+  if (filled > qp.sendEntries || filled < rq.producer - rq.head) {
+    rq.ringFault = true;
+    counters.ringFaults++;
+    return false;
+  }
+  rq.producer = producer;
+  return true;
+}
+
+bool Core::refreshReceive(Qp& qp) {
+  Responder& rs = qp.rs;
+  if (rs.ringFault) return false;
+  const uint32_t producer = loadWord(qp.header + kQpReceiveProducer);
+  const uint32_t filled = producer - rs.head;
+  if (filled > qp.receiveEntries || filled < rs.producer - rs.head) {
+    rs.ringFault = true;
+    counters.ringFaults++;
+    return false;
+  }
+  rs.producer = producer;
+  return true;
+}
+
+void Core::flushQueues(Qp& qp, uint32_t sendStatus, uint32_t receiveStatus, uint32_t vendor) {
+  refreshSend(qp);
+  refreshReceive(qp);
+  Requester& rq = qp.rq;
+  for (; rq.head != rq.producer; rq.head++) {
+    Completion c;
+    c.token = qp.token;
+    c.wqe = rq.head;
+    c.opcode = int32_t(rq.parsed - rq.head) > 0 ? qp.entry(rq.head).opcode : peekWord(qp.sendWqe(rq.head) + kSwOpcode);
+    c.status = sendStatus ? sendStatus : kWcFlushed;
+    if (sendStatus) c.vendor = vendor;
+    if (!sendStatus) counters.flushed++;
+    sendStatus = 0;
+    write(*qp.sendCq, c);
+  }
+  rq.next = rq.begun = rq.parsed = rq.head;
+  Responder& rs = qp.rs;
+  for (; rs.head != rs.producer; rs.head++) {
+    Completion c;
+    c.token = qp.token;
+    c.wqe = rs.head;
+    c.opcode = kOpReceive;
+    c.flags = kCqeFlagReceiveQueue;
+    c.status = receiveStatus ? receiveStatus : kWcFlushed;
+    if (receiveStatus) c.vendor = vendor;
+    if (!receiveStatus) counters.flushed++;
+    receiveStatus = 0;
+    write(*qp.receiveCq, c);
+  }
+}
+
+void Core::fail(Qp& qp, const Failure& failure) {
+  if (qp.state() != kQpsError) {
+    const bool wasConnected = qp.state() != kQpsReset && qp.state() != kQpsInit;
+    qp.setState(kQpsError);
+    timers.clear(qp);
+    memory.unbindAll(qp);
+    while (qp.rs.jobs.size()) qp.rs.jobs.pop();
+    qp.rs.ackPending = qp.rs.nakPending = false;
+    qp.rq.keepAlive = false;
+    qp.rq.rnrUntil = 0;
+    qp.rq.reads = 0;
+    flushQueues(qp, failure.sendStatus, failure.receiveStatus, failure.vendor);
+    if (failure.report && wasConnected) {
+      (failure.event == QpEvent::kPeerLost ? counters.peersLost : counters.qpErrors)++;
+      report(qp, failure.event, failure.reason);
+    }
+  }
+}
+
+void Core::peerGone(Qp& qp) {
+  Failure failure;
+  if (qp.rq.head != qp.rq.begun) failure.sendStatus = kWcTimeoutRetry;
+  failure.event = QpEvent::kPeerLost;
+  failure.reason = kWcTimeoutRetry;
+  fail(qp, failure);
+}
+
+void Core::toReset(Qp& qp) {
+  timers.clear(qp);
+  unschedule(qp);
+  memory.unbindAll(qp);
+  // Counters run on; what is posted is forgotten without completions.
+  const uint32_t send = loadWord(qp.header + kQpSendProducer), receive = loadWord(qp.header + kQpReceiveProducer);
+  std::vector<SendEntry> entries = std::move(qp.rq.entries);
+  qp.rq = Requester{};
+  qp.rq.entries = std::move(entries);
+  qp.rq.head = qp.rq.next = qp.rq.begun = qp.rq.parsed = qp.rq.producer = send;
+  qp.rs = Responder{};
+  qp.rs.head = qp.rs.producer = receive;
+  qp.established = qp.drainNotify = qp.drained = qp.peerLocal = false;
+  qp.will.reset();
+  const uint32_t type = qp.attributes.type, qpn = qp.attributes.qpn;
+  qp.attributes = QpAttributes{};
+  qp.attributes.type = type;
+  qp.attributes.qpn = qpn;
+  qp.setState(kQpsReset);
+}
+
+Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
+  const uint32_t from = qp.state();
+  uint32_t to;
+  const Status status = checkModify(options, qp.attributes.type, from, mask, a, &to);
+  if (status != Status::kSuccess) return status;
+  now = clock.now();
+  if (to == kQpsReset) {
+    toReset(qp);
+    return Status::kSuccess;
+  }
+  if (to == kQpsError) {
+    qp.will.reset();  // who disconnects has said goodbye itself
+    Failure quiet;
+    quiet.report = false;
+    fail(qp, quiet);
+    return Status::kSuccess;
+  }
+  // What is in flight was sent under the old attributes.
+  if (from == kQpsSqd && to == kQpsSqd && (mask & ~(qpmask::kState | qpmask::kCurrentState)) && !qp.drained)
+    return Status::kInvalidDeviceState;
+  applyAttributes(qp.attributes, mask, a);
+  qp.setState(to);
+  qp.lastActivity = now;
+  if (mask & (qpmask::kPath | qpmask::kPathMtu)) {
+    qp.mtu = qp.attributes.pathMtu;
+    qp.mtuShift = qp.mtu ? 31 - uint32_t(__builtin_clz(qp.mtu)) : 0;
+  }
+  if (mask & qpmask::kResponderResources) resizeResources(qp);
+  if (to == kQpsRtr && from == kQpsInit) qp.rs.expected = a.receivePsn;
+  if (to == kQpsRts && from == kQpsRtr) qp.rq.una = qp.rq.psn = qp.rq.maxPsn = a.sendPsn;
+  if (to == kQpsSqd && from == kQpsRts) {
+    qp.drained = false;
+    qp.drainNotify = (mask & qpmask::kDrainNotify) != 0;
+    checkDrained(qp);
+  }
+  if (to == kQpsRts) {
+    if (options.keepAliveNs) setTimer(qp, now + options.keepAliveNs);
+    schedule(qp);
+  }
+  if (mask & qpmask::kPath) {
+    qp.peerLocal = link.isLocal(qp.attributes.path.destination);
+    const uint32_t peer = qp.attributes.destinationQpn >> 16;
+    if (qp.peerLocal && peer != slot && !link.watchPeer(peer)) peerGone(qp);
+  }
+  return Status::kSuccess;
+}
+
+void Core::checkDrained(Qp& qp) {
+  if (qp.state() != kQpsSqd || qp.drained || qp.rq.head != qp.rq.begun || qp.rq.keepAlive) return;
+  qp.drained = true;
+  if (qp.drainNotify) report(qp, QpEvent::kSendQueueDrained, 0);
+}
+
+void Core::sendWill(Qp& qp) {
+  if (!qp.will || qp.state() == kQpsReset || qp.state() == kQpsInit) return;
+  wire::Bth bth;
+  bth.opcode = wire::kOpUdSendOnly;
+  bth.destinationQpn = wire::kGsiQpn;
+  bth.psn = gsiPsn;
+  gsiPsn = wire::psnAdd(gsiPsn, 1);
+  wire::emitBth(out.header, bth);
+  wire::store32(out.header + wire::kBthBytes, wire::kGsiQkey);
+  wire::store32(out.header + wire::kBthBytes + 4, wire::kGsiQpn);
+  out.headerLength = wire::kBthBytes + wire::kDethBytes;
+  out.pieces[0] = {qp.will->mad, wire::kMadBytes};
+  out.pieceCount = 1;
+  out.payloadLength = wire::kMadBytes;
+  out.padLength = 0;
+  counters.willsSent++;
+  if (!link.send(qp.will->path, out)) counters.sendFailures++;
+}
+
+void Core::destroy(Qp& qp) {
+  timers.clear(qp);
+  unschedule(qp);
+  memory.unbindAll(qp);
+  qp.setState(kQpsReset);
+  qp.sendCq->users--;
+  qp.receiveCq->users--;
+  qp.pd->users--;
+  qps.remove(qp.handle);
+}
+
+void Core::detach(KernelId kernel) {
+  settle();
+  kernels[kernel] = nullptr;
+  std::vector<Qp*> mine;
+  qps.forEach([&](Qp& qp) {
+    if (qp.kernel == kernel) mine.push_back(&qp);
+  });
+  for (Qp* qp : mine) sendWill(*qp);
+  link.flush();  // the wills' bytes go away with their QPs
+  for (Qp* qp : mine) {
+    Failure quiet;
+    quiet.report = false;
+    fail(*qp, quiet);
+  }
+  settle();
+  for (Qp* qp : mine) destroy(*qp);
+  memory.dropKernel(kernel);
+  cqs.forEach([&](Cq& cq) {
+    if (cq.kernel != kernel) return;
+    cq.notifyAll(Status::kCancelled);
+    cqs.remove(cq.handle);
+  });
+  pds.forEach([&](Pd& pd) {
+    if (pd.kernel == kernel) pds.remove(pd.handle);
+  });
+}
+
+// ── Memory of requests ──────────────────────────────────────────────────────────────────────────
+
+uint32_t Core::pieces(Qp& qp, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
+                      uint32_t offset, uint32_t length, bool write, iovec* list, uint32_t* outCount) {
+  const auto lengthOf = [&](uint32_t i) { return peekWord(sges + i * (kSgeBytes / 4) + kSgeLength); };
+  if (cursor.offset != offset) {
+    cursor = {};
+    uint32_t skip = offset;
+    while (cursor.index < count && skip >= lengthOf(cursor.index)) skip -= lengthOf(cursor.index++);
+    cursor.offset = offset;
+    cursor.within = skip;
+  }
+  uint32_t n = *outCount;
+  while (length > 0) {
+    if (cursor.index >= count || n >= OutPacket::kMaxPieces) return kWcLocalOp;  // the list changed under us
+    const uint32_t* sge = sges + cursor.index * (kSgeBytes / 4);
+    const uint32_t all = lengthOf(cursor.index);
+    const uint32_t left = all > cursor.within ? all - cursor.within : 0;
+    if (left == 0) {
+      cursor.index++;
+      cursor.within = 0;
+      continue;
+    }
+    const uint32_t take = std::min(left, length);
+    const uint64_t address = (uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo)) +
+                             cursor.within;
+    uint8_t* data = memory.local(cache, qp.pd, peekWord(sge + kSgeLkey), address, take, write);
+    if (!data) return kWcLocalProtection;
+    list[n++] = {data, take};
+    length -= take;
+    cursor.offset += take;
+    cursor.within += take;
+  }
+  *outCount = n;
+  return 0;
+}
+
+void Core::transmit(Qp& qp) {
+  counters.sentPackets++;
+  counters.sentBytes += out.headerLength + out.payloadLength;
+  if (!link.send(qp.attributes.path, out)) counters.sendFailures++;
+}
+
+// ── Packets ─────────────────────────────────────────────────────────────────────────────────────
+
+void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  received++;
+  counters.receivedPackets++;
+  counters.receivedBytes += length;
+  if (length < wire::kBthBytes) {
+    counters.malformed++;
+    return;
+  }
+  Packet p;
+  p.bth = wire::parseBth(bth);
+  if (p.bth.destinationQpn == wire::kGsiQpn) {
+    if (gsi) gsi(gsiArgument, meta, bth, length);
+    return;
+  }
+  if (p.bth.version != 0) {
+    counters.malformed++;
+    return;
+  }
+  if ((p.bth.pkey & 0x7FFF) != 0x7FFF) {
+    counters.wrongPkey++;
+    return;
+  }
+  if (p.bth.opcode == wire::kOpCnp) {
+    counters.congestionNotifications++;
+    return;
+  }
+  const wire::OpInfo& op = wire::kOpcodes[p.bth.opcode];
+  if (!op.flags || (op.flags & (wire::kUnreliable | wire::kDatagram))) {
+    counters.unknownOpcode++;
+    return;
+  }
+  if (length < uint32_t(op.headerBytes) + p.bth.pad) {
+    counters.malformed++;
+    return;
+  }
+  p.flags = op.flags;
+  p.extension = bth + wire::kBthBytes;
+  p.payload = bth + op.headerBytes;
+  p.length = length - op.headerBytes - p.bth.pad;
+  Qp* qp = byQpn(p.bth.destinationQpn);
+  if (!qp) {
+    counters.unknownQp++;
+    return;
+  }
+  const StateRules& rules = stateRules(qp->state());
+  const bool isRequest = (p.flags & wire::kRequest) != 0;
+  if (qp->doomed || !(isRequest ? rules.receivesRequests : rules.receivesResponses)) {
+    counters.wrongState++;
+    return;
+  }
+  if (meta.source != qp->attributes.path.destination || meta.destination != qp->attributes.path.source) {
+    counters.wrongAddress++;
+    return;
+  }
+  if ((meta.trafficClass & 3) == 3) counters.congestionMarked++;
+  qp->lastActivity = now;
+  if (!qp->established) {
+    qp->established = true;
+    if (qp->state() == kQpsRtr) report(*qp, QpEvent::kCommunicationEstablished, 0);
+  }
+  if (isRequest) {
+    onRequest(*qp, p);
+  } else {
+    onResponse(*qp, p);
+  }
+  settle();
+}
+
+void Core::onPeerProcessGone(uint32_t peer) {
+  received++;
+  std::vector<Qp*> lost;
+  qps.forEach([&](Qp& qp) {
+    if (qp.peerLocal && qp.attributes.destinationQpn >> 16 == peer && stateRules(qp.state()).receivesRequests)
+      lost.push_back(&qp);
+  });
+  for (Qp* qp : lost) peerGone(*qp);
+  settle();
+}
+
+}  // namespace nd

@@ -1,0 +1,157 @@
+// The HCA behind Engine's lock: object tables, scheduling, and the transport's three roles. One role per file:
+// requester.cc, responder.cc, completer.cc; core.cc has what they share.
+//
+// Work is done in rounds. A QP with something to send stands in a queue; a step gives each a share of packets and
+// puts it back if it has more, so that no QP, and no peer's huge READ, keeps the lock or starves others.
+#pragma once
+#include <atomic>
+#include "counters.h"
+#include "cq.h"
+#include "memory.h"
+#include "qp.h"
+#include "timers.h"
+
+namespace nd {
+
+struct Core final : public PacketSink {
+  static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
+  static constexpr uint32_t kShare = 32;          // packets a QP may send per round
+  static constexpr uint32_t kStepShare = 128;     // packets per step, all QPs
+  static constexpr uint32_t kTimersPerStep = 64;
+  static constexpr uint32_t kFirstQpIndex = 2;    // QPNs 0 and 1 are special
+  static constexpr uint32_t kQpIndexes = 0x10000 - kFirstQpIndex;
+  static constexpr uint32_t kKernels = 64;
+
+  Core(Link& link, const Clock& clock, const EngineOptions& options);
+  ~Core() override;
+
+  // How a QP fails: statuses of the oldest WQE of each queue (0: flushed like the rest), and the event.
+  struct Failure {
+    uint32_t sendStatus = 0, receiveStatus = 0, vendor = 0;
+    bool report = true;
+    QpEvent event = QpEvent::kFatal;
+    uint32_t reason = 0;
+  };
+
+  // A received packet after the checks that need no QP.
+  struct Packet {
+    wire::Bth bth;
+    uint32_t flags = 0;
+    const uint8_t* extension = nullptr;
+    const uint8_t* payload = nullptr;
+    uint32_t length = 0;  // of the payload
+  };
+
+  // ── core.cc: scheduling ───────────────────────────────────────────────────────────────────────
+  bool step();
+  void schedule(Qp& qp);
+  void unschedule(Qp& qp);
+  bool run(Qp& qp, uint32_t share);  // true: there is more
+  void setTimer(Qp& qp, uint64_t due);
+  void onTimer(Qp& qp);
+  uint64_t deadline() const { return firstScheduled ? 0 : timers.earliest(); }
+  void rouse(uint64_t due);
+  // Ends what a failing CQ began: its QPs go to ERROR. Called at the end of every command and packet.
+  void settle();
+
+  // ── core.cc: life of a QP ─────────────────────────────────────────────────────────────────────
+  Qp* byQpn(uint32_t qpn) const;
+  Status modify(Qp& qp, uint32_t mask, const QpAttributes& attributes);
+  void toReset(Qp& qp);
+  void fail(Qp& qp, const Failure& failure);
+  void flushQueues(Qp& qp, uint32_t sendStatus, uint32_t receiveStatus, uint32_t vendor);
+  void peerGone(Qp& qp);
+  void sendWill(Qp& qp);
+  void report(Qp& qp, QpEvent event, uint32_t reason);
+  void write(Cq& cq, const Completion& completion);
+  void overrun(Cq& cq);
+  void checkDrained(Qp& qp);
+  void destroy(Qp& qp);
+  void detach(KernelId kernel);
+  // Reads a producer counter. False: the ring is garbage.
+  bool refreshSend(Qp& qp);
+  bool refreshReceive(Qp& qp);
+  // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
+  uint32_t pieces(Qp& qp, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor, uint32_t offset,
+                  uint32_t length, bool write, iovec* out, uint32_t* outCount);
+  void transmit(Qp& qp);  // sends `out`
+
+  // ── core.cc: packets ──────────────────────────────────────────────────────────────────────────
+  void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
+  void onPeerProcessGone(uint32_t slot) override;
+
+  // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
+  bool request(Qp& qp, uint32_t& budget);
+  void parse(Qp& qp, uint32_t wqe);
+  void executeLocal(Qp& qp, SendEntry& e);
+  void sendData(Qp& qp, SendEntry& e);
+  void sendRead(Qp& qp, SendEntry& e, uint32_t span);
+  void sendAtomic(Qp& qp, SendEntry& e);
+  void sendKeepAlive(Qp& qp);
+  void sent(Qp& qp, uint32_t span);
+  void goBack(Qp& qp);
+  void onAckTimeout(Qp& qp);
+
+  // ── completer.cc ──────────────────────────────────────────────────────────────────────────────
+  void onResponse(Qp& qp, const Packet& p);
+  void onReadResponse(Qp& qp, const Packet& p);
+  void onAtomicAcknowledge(Qp& qp, const Packet& p);
+  void onNak(Qp& qp, uint8_t syndrome);
+  bool advance(Qp& qp, uint32_t limit);  // false: an unanswered READ or ATOMIC is in the way
+  void completeHead(Qp& qp);
+  void retireLocal(Qp& qp);
+  void progressed(Qp& qp);
+  void retryNow(Qp& qp);
+  void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
+  bool scatterToHead(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t length);
+
+  // ── responder.cc ──────────────────────────────────────────────────────────────────────────────
+  void onRequest(Qp& qp, const Packet& p);
+  void onDuplicate(Qp& qp, const Packet& p);
+  void onSend(Qp& qp, const Packet& p);
+  void onWrite(Qp& qp, const Packet& p);
+  void onReadRequest(Qp& qp, const Packet& p);
+  void onAtomic(Qp& qp, const Packet& p);
+  bool takeReceive(Qp& qp, const Packet& p);
+  void completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length);
+  void accepted(Qp& qp, const Packet& p);
+  void remember(Qp& qp, const Resource& resource);
+  void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
+  bool respond(Qp& qp, uint32_t& budget);
+  bool sendReadResponse(Qp& qp, ResponseJob& job);
+  void sendAtomicResponse(Qp& qp, const ResponseJob& job);
+  void sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn);
+  void resizeResources(Qp& qp);
+
+  Link& link;
+  const Clock& clock;
+  const EngineOptions options;
+  std::mutex mutex;
+  std::atomic<uint64_t> pollerMark{0};
+
+  uint32_t slot = 0, qpBase = 0;
+  std::array<KernelPort*, kKernels> kernels{};
+  HandleTable<Pd> pds;
+  HandleTable<Cq> cqs;
+  HandleTable<Qp> qps;
+  Memory memory;
+  TimerHeap timers;
+  Counters counters;
+
+  uint64_t now = 0;  // at the start of the present step
+  Qp *firstScheduled = nullptr, *lastScheduled = nullptr;
+  Qp* firstDoomed = nullptr;
+  bool settling = false;
+  uint32_t received = 0;
+  uint32_t stepsWithoutTimers = 0;
+  uint32_t gsiPsn = 0;
+  OutPacket out;
+
+  void (*wake)(void*) = nullptr;
+  void* wakeArgument = nullptr;
+  uint64_t announced = UINT64_MAX;  // what the engine's thread was told last
+  void (*gsi)(void*, const PacketMeta&, const uint8_t*, uint32_t) = nullptr;
+  void* gsiArgument = nullptr;
+};
+
+}  // namespace nd

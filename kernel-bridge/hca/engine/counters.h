@@ -1,0 +1,54 @@
+// Everything the transport counts, in one table: name as `rdma statistic` has it where it exists.
+#pragma once
+#include <array>
+#include <cstdint>
+
+namespace nd {
+
+#define ND_ENGINE_COUNTERS(X)                                                     \
+  X(sentPackets, "sent_pkts")                                                     \
+  X(receivedPackets, "rcvd_pkts")                                                 \
+  X(sentBytes, "sent_bytes")                                                      \
+  X(receivedBytes, "rcvd_bytes")                                                  \
+  X(sendFailures, "send_err")                  /* the link could not carry it */  \
+  X(duplicateRequests, "duplicate_request")                                       \
+  X(outOfSequence, "out_of_seq_request")                                          \
+  X(sentRnrNaks, "send_rnr_err")                                                  \
+  X(receivedRnrNaks, "rcvd_rnr_err")                                              \
+  X(receivedSequenceNaks, "rcvd_seq_err")                                         \
+  X(sentFatalNaks, "send_fatal_nak")                                              \
+  X(receivedFatalNaks, "rcvd_fatal_nak")                                          \
+  X(responseGaps, "completer_retry_err")       /* READ or ATOMIC response lost */ \
+  X(timeouts, "ack_timeout")                                                      \
+  X(retriesExceeded, "retry_exceeded_err")                                        \
+  X(rnrExceeded, "retry_rnr_exceeded_err")                                        \
+  X(acksCoalesced, "ack_deferred")                                                \
+  X(retransmitted, "retransmitted_pkts")                                          \
+  X(keepAlives, "keep_alive")                                                     \
+  X(malformed, "malformed_pkts")                                                  \
+  X(unknownQp, "unknown_qp")                                                      \
+  X(wrongPkey, "bad_pkey")                                                        \
+  X(wrongAddress, "wrong_address")                                                \
+  X(wrongState, "wrong_qp_state")                                                 \
+  X(unknownOpcode, "unknown_opcode")                                              \
+  X(staleResponses, "stale_response")                                             \
+  X(congestionNotifications, "rcvd_cnp")                                          \
+  X(congestionMarked, "rcvd_ecn_marked")                                          \
+  X(remoteAccessErrors, "req_remote_access_errors")                               \
+  X(remoteInvalidRequests, "req_remote_invalid_request")                          \
+  X(localProtectionErrors, "local_protection_err")                                \
+  X(ringFaults, "ring_fault")                                                     \
+  X(cqOverruns, "cq_overrun")                                                     \
+  X(flushed, "flushed_wqe")                                                       \
+  X(qpErrors, "qp_fatal")                                                         \
+  X(peersLost, "peer_lost")                                                       \
+  X(willsSent, "will_sent")                                                       \
+  X(cqEvents, "cq_event")
+
+struct Counters {
+#define X(field, name) uint64_t field = 0;
+  ND_ENGINE_COUNTERS(X)
+#undef X
+};
+
+}  // namespace nd

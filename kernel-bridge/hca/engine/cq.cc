@@ -1,0 +1,138 @@
+#include "cq.h"
+#include <algorithm>
+
+namespace nd {
+
+using namespace abi;
+
+void Cq::attach(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount, uint32_t producerNow,
+                uint32_t consumerNow) {
+  ring_ = std::move(memory);
+  words_ = reinterpret_cast<uint32_t*>(address);
+  entries_ = entryCount;
+  producer_ = producerNow;
+  storeWord(words_ + kCqState, dead ? 1 : 0);
+  storeWord(words_ + kCqConsumer, consumerNow);
+  storeWord(words_ + kCqProducer, producerNow);
+}
+
+uint32_t Cq::untaken() const {
+  // A consumer counter that is ahead of the producer is nonsense; it reads as a full queue.
+  const uint32_t n = producer_ - loadWord(words_ + kCqConsumer);
+  return n <= entries_ ? n : entries_;
+}
+
+bool Cq::write(const Completion& c) {
+  if (dead) return false;
+  if (untaken() >= entries_) {
+    die();
+    return false;
+  }
+  uint32_t* cqe = words_ + kCqHeaderBytes / 4 + size_t(producer_ & (entries_ - 1)) * (kCqeBytes / 4);
+  cqe[kCqeToken] = c.token;
+  cqe[kCqeWqe] = c.wqe;
+  cqe[kCqeOpcode] = c.opcode;
+  cqe[kCqeStatus] = c.status;
+  cqe[kCqeLength] = c.length;
+  cqe[kCqeFlags] = c.flags;
+  cqe[kCqeImmediate] = c.immediate;
+  cqe[kCqeSourceQpn] = c.sourceQpn;
+  cqe[kCqeVendor] = c.vendor;
+  cqe[kCqePkeyIndex] = 0;
+  storeWord(words_ + kCqProducer, ++producer_);
+
+  const bool solicited = (c.flags & kCqeFlagSolicited) != 0 || c.status != kWcSuccess;
+  saturatingIncrement(unannounced_);
+  saturatingIncrement(sinceKept_);
+  if (solicited) {
+    sinceSolicited_ = 0;
+  } else {
+    saturatingIncrement(sinceSolicited_);
+  }
+  if (armed_ == Arm::kAny || (armed_ == Arm::kSolicited && solicited)) fire(solicited);
+  return true;
+}
+
+Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount) {
+  if (dead) return Status::kInvalidDeviceState;
+  const uint32_t n = untaken();
+  if (n > entryCount) return Status::kBufferOverflow;
+  uint32_t* to = reinterpret_cast<uint32_t*>(address);
+  for (uint32_t i = producer_ - n; i != producer_; i++) {
+    std::memcpy(to + kCqHeaderBytes / 4 + size_t(i & (entryCount - 1)) * (kCqeBytes / 4),
+                words_ + kCqHeaderBytes / 4 + size_t(i & (entries_ - 1)) * (kCqeBytes / 4), kCqeBytes);
+  }
+  attach(std::move(memory), address, entryCount, producer_, producer_ - n);
+  return Status::kSuccess;
+}
+
+void Cq::arm(bool solicitedOnly) {
+  // Entries that are there, that the consumer has not taken and that no event has announced, count at once.
+  const uint32_t pending = std::min(unannounced_, untaken());
+  const bool solicitedPending = sinceSolicited_ < pending;
+  if (solicitedOnly ? solicitedPending : pending > 0) {
+    fire(solicitedPending);
+  } else if (!solicitedOnly) {
+    armed_ = Arm::kAny;
+  } else if (armed_ == Arm::kNone) {
+    armed_ = Arm::kSolicited;
+  }
+}
+
+void Cq::fire(bool solicited) {
+  armed_ = Arm::kNone;
+  unannounced_ = 0;
+  if (events) ++*events;
+  bool served = false;
+  // ANY and SOLICITED complete together; ERRORS wait for the queue's own end.
+  auto rest = std::stable_partition(waiters_.begin(), waiters_.end(),
+                                    [](const Waiter& w) { return w.type == kCqNotifyErrors; });
+  for (auto it = rest; it != waiters_.end(); ++it) {
+    it->sink->notify(Status::kSuccess);
+    served = true;
+  }
+  waiters_.erase(rest, waiters_.end());
+  if (!served) {
+    keptSolicited_ = (kept_ && keptSolicited_) || solicited;
+    kept_ = true;
+    sinceKept_ = 0;
+  }
+}
+
+void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
+  if (dead) {
+    sink->notify(Status::kBufferOverflow);
+    return;
+  }
+  // What the consumer has taken meanwhile is no news.
+  if (kept_ && untaken() <= sinceKept_) kept_ = false;
+  if (kept_ && (type == kCqNotifyAny || (type == kCqNotifySolicited && keptSolicited_))) {
+    kept_ = false;
+    sink->notify(Status::kSuccess);
+    return;
+  }
+  waiters_.push_back({type, std::move(sink)});
+}
+
+bool Cq::removeWaiter(const NotifySink* sink) {
+  auto it = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter& w) { return w.sink.get() == sink; });
+  if (it == waiters_.end()) return false;
+  waiters_.erase(it);
+  return true;
+}
+
+void Cq::notifyAll(Status status) {
+  std::vector<Waiter> all;
+  all.swap(waiters_);
+  for (Waiter& w : all) w.sink->notify(status);
+}
+
+void Cq::die() {
+  dead = true;
+  armed_ = Arm::kNone;
+  kept_ = false;
+  storeWord(words_ + kCqState, 1);
+  notifyAll(Status::kBufferOverflow);
+}
+
+}  // namespace nd

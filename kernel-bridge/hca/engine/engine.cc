@@ -1,0 +1,437 @@
+// The face of the HCA: takes the lock, checks handles, and leaves the work to the core.
+#include "engine.h"
+#include "core.h"
+
+namespace nd {
+
+using namespace abi;
+
+struct Engine::Impl {
+  Impl(Link& link, const Clock& clock, const EngineOptions& options) : core(link, clock, options) {}
+  Core core;
+};
+
+namespace {
+
+bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// The lock for a command. What a command set off is finished before others see it.
+class Command {
+ public:
+  explicit Command(Core& core) : core_(core), lock_(core.mutex) {}
+  ~Command() {
+    core_.settle();
+    if (core_.firstScheduled) core_.rouse(0);
+  }
+
+ private:
+  Core& core_;
+  std::lock_guard<std::mutex> lock_;
+};
+
+Status checkRing(Core& core, uint64_t address, uint64_t bytes, uint64_t needed, std::shared_ptr<Ring>* ring) {
+  if (bytes < needed || (address & 63) != 0) return Status::kInvalidParameter;
+  *ring = core.memory.ringAt(address, bytes);
+  return *ring ? Status::kSuccess : Status::kAccessViolation;
+}
+
+Status checkCqRing(Core& core, uint64_t address, uint64_t bytes, uint32_t entries, std::shared_ptr<Ring>* ring) {
+  if (!powerOfTwo(entries) || entries > core.options.maxCqEntries) return Status::kInvalidParameter;
+  return checkRing(core, address, bytes, kCqHeaderBytes + uint64_t(entries) * kCqeBytes, ring);
+}
+
+// WQE sizes and counts; 0 entries is a queue that is never used.
+bool queueFits(const EngineOptions& o, uint32_t entries, uint32_t stride, uint32_t sge, uint32_t header,
+               uint32_t inlineBytes, uint32_t alignment) {
+  if (entries == 0) return true;
+  if (!powerOfTwo(entries) || entries > o.maxQpWr || sge > o.maxSge || inlineBytes > o.maxInline) return false;
+  const uint32_t body = std::max(sge * kSgeBytes, inlineBytes);
+  return stride % alignment == 0 && stride >= header + body && stride <= 65536;
+}
+
+}  // namespace
+
+Engine::Engine(Link& link, const Clock& clock, const EngineOptions& options)
+    : impl_(std::make_unique<Impl>(link, clock, options)) {}
+Engine::~Engine() = default;
+
+std::mutex& Engine::mutex() { return impl_->core.mutex; }
+const EngineOptions& Engine::options() const { return impl_->core.options; }
+
+void Engine::setSlot(uint32_t slot) {
+  Command command(impl_->core);
+  impl_->core.slot = slot & 0xFF;
+}
+
+// ── Kernels ─────────────────────────────────────────────────────────────────────────────────────
+
+Status Engine::attachKernel(KernelPort* port, KernelId* kernelOut) {
+  Core& core = impl_->core;
+  Command command(core);
+  if (!port) return Status::kInvalidParameter;
+  for (KernelId k = 1; k < Core::kKernels; k++) {
+    if (core.kernels[k]) continue;
+    core.kernels[k] = port;
+    *kernelOut = k;
+    return Status::kSuccess;
+  }
+  return Status::kInsufficientResources;
+}
+
+void Engine::detachKernel(KernelId kernel) {
+  Command command(impl_->core);
+  if (kernelPort(kernel)) impl_->core.detach(kernel);
+}
+
+KernelPort* Engine::kernelPort(KernelId kernel) {
+  return kernel < Core::kKernels ? impl_->core.kernels[kernel] : nullptr;
+}
+
+KernelId Engine::anyKernel() {
+  for (KernelId k = 1; k < Core::kKernels; k++)
+    if (impl_->core.kernels[k]) return k;
+  return 0;
+}
+
+// ── Memory ──────────────────────────────────────────────────────────────────────────────────────
+
+Status Engine::pinRange(uint64_t address, uint64_t length, uint64_t* id) {
+  Command command(impl_->core);
+  return impl_->core.memory.pinRange(address, length, id);
+}
+
+void Engine::unpinRange(uint64_t id) {
+  Command command(impl_->core);
+  impl_->core.memory.unpinRange(id);
+}
+
+Status Engine::allocateRing(uint64_t bytes, uint64_t* address) {
+  Core& core = impl_->core;
+  constexpr uint64_t kLargest = uint64_t(1) << 31;
+  if (bytes == 0 || bytes > kLargest) return Status::kInvalidParameter;
+  std::shared_ptr<Ring> ring = core.memory.makeRing(bytes);  // zeroing takes its time: not under the lock
+  if (!ring) return Status::kNoMemory;
+  Command command(core);
+  core.memory.addRing(ring);
+  *address = reinterpret_cast<uint64_t>(ring->base);
+  return Status::kSuccess;
+}
+
+void Engine::releaseRing(uint64_t address) {
+  Command command(impl_->core);
+  impl_->core.memory.releaseRing(address);
+}
+
+Status Engine::allocatePd(KernelId kernel, Handle* pdOut) {
+  Core& core = impl_->core;
+  Command command(core);
+  if (!kernelPort(kernel)) return Status::kInvalidHandle;
+  auto pd = std::make_unique<Pd>();
+  Pd* raw = pd.get();
+  raw->kernel = kernel;
+  const Handle handle = core.pds.add(std::move(pd));
+  if (!handle) return Status::kInsufficientResources;
+  *pdOut = raw->handle = handle;
+  return Status::kSuccess;
+}
+
+Status Engine::deallocatePd(Handle handle) {
+  Core& core = impl_->core;
+  Command command(core);
+  Pd* pd = core.pds.find(handle);
+  if (!pd) return Status::kInvalidHandle;
+  if (pd->users) return Status::kDeviceBusy;
+  core.pds.remove(handle);
+  return Status::kSuccess;
+}
+
+Status Engine::registerMr(Handle handle, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey,
+                          uint32_t* rkey) {
+  Core& core = impl_->core;
+  Command command(core);
+  Pd* pd = core.pds.find(handle);
+  if (!pd) return Status::kInvalidHandle;
+  return core.memory.registerRegion(*pd, address, length, access, lkey, rkey);
+}
+
+Status Engine::deregisterMr(Handle handle, uint32_t lkey) {
+  Core& core = impl_->core;
+  Command command(core);
+  Pd* pd = core.pds.find(handle);
+  if (!pd) return Status::kInvalidHandle;
+  return core.memory.deregisterRegion(*pd, lkey);
+}
+
+Status Engine::allocateMw(Handle handle, Handle* mw, uint32_t* rkey) {
+  Core& core = impl_->core;
+  Command command(core);
+  Pd* pd = core.pds.find(handle);
+  if (!pd) return Status::kInvalidHandle;
+  return core.memory.allocateWindow(*pd, mw, rkey);
+}
+
+Status Engine::deallocateMw(Handle mw) {
+  Command command(impl_->core);
+  return impl_->core.memory.deallocateWindow(mw);
+}
+
+// ── Completion queues ───────────────────────────────────────────────────────────────────────────
+
+Status Engine::createCq(KernelId kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* out) {
+  Core& core = impl_->core;
+  Command command(core);
+  if (!kernelPort(kernel)) return Status::kInvalidHandle;
+  std::shared_ptr<Ring> ring;
+  const Status status = checkCqRing(core, ringAddress, ringBytes, entries, &ring);
+  if (status != Status::kSuccess) return status;
+  auto cq = std::make_unique<Cq>();
+  Cq* raw = cq.get();
+  raw->kernel = kernel;
+  raw->events = &core.counters.cqEvents;
+  const Handle handle = core.cqs.add(std::move(cq));
+  if (!handle) return Status::kInsufficientResources;
+  raw->attach(std::move(ring), ringAddress, entries, 0, 0);
+  *out = raw->handle = handle;
+  return Status::kSuccess;
+}
+
+Status Engine::resizeCq(Handle handle, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  std::shared_ptr<Ring> ring;
+  const Status status = checkCqRing(core, ringAddress, ringBytes, entries, &ring);
+  if (status != Status::kSuccess) return status;
+  return cq->resize(std::move(ring), ringAddress, entries);
+}
+
+Status Engine::destroyCq(Handle handle) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (cq->users) return Status::kDeviceBusy;
+  cq->notifyAll(Status::kCancelled);
+  core.cqs.remove(handle);
+  return Status::kSuccess;
+}
+
+Status Engine::armCq(Handle handle, bool solicitedOnly) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (cq->dead) return Status::kBufferOverflow;
+  cq->arm(solicitedOnly);
+  return Status::kSuccess;
+}
+
+Status Engine::addCqWaiter(Handle handle, uint32_t type, std::shared_ptr<NotifySink> sink) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (type > kCqNotifySolicited || !sink) return Status::kInvalidParameter;
+  cq->addWaiter(type, std::move(sink));
+  // The poller may be about to sleep: the engine's thread takes over.
+  if (core.wake) core.wake(core.wakeArgument);
+  return Status::kSuccess;
+}
+
+Status Engine::removeCqWaiter(Handle handle, const NotifySink* sink) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  return cq && cq->removeWaiter(sink) ? Status::kSuccess : Status::kInvalidHandle;
+}
+
+// ── Queue pairs ─────────────────────────────────────────────────────────────────────────────────
+
+Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) {
+  Core& core = impl_->core;
+  Command command(core);
+  if (r.type == kQptUc || r.type == kQptUd || r.srq != 0) return Status::kNotSupported;
+  if (r.type != kQptRc) return Status::kInvalidParameter;
+  Pd* pd = core.pds.find(r.pd);
+  Cq* sendCq = core.cqs.find(r.sendCq);
+  Cq* receiveCq = core.cqs.find(r.receiveCq);
+  if (!kernelPort(r.kernel) || !pd || !sendCq || !receiveCq) return Status::kInvalidHandle;
+  if (pd->kernel != r.kernel || sendCq->kernel != r.kernel || receiveCq->kernel != r.kernel)
+    return Status::kInvalidHandle;
+  if (sendCq->dead || receiveCq->dead) return Status::kInvalidDeviceState;
+  if (!queueFits(core.options, r.sendEntries, r.sendStride, r.sendSge, kSendWqeHeaderBytes, r.maxInline, 64) ||
+      !queueFits(core.options, r.receiveEntries, r.receiveStride, r.receiveSge, kReceiveWqeHeaderBytes, 0, 16))
+    return Status::kInvalidParameter;
+  const uint64_t sendBytes = uint64_t(r.sendEntries) * r.sendStride;
+  const uint64_t receiveBytes = uint64_t(r.receiveEntries) * r.receiveStride;
+  std::shared_ptr<Ring> ring;
+  const Status status =
+      checkRing(core, r.ringAddress, r.ringBytes, kQpHeaderBytes + sendBytes + receiveBytes, &ring);
+  if (status != Status::kSuccess) return status;
+
+  auto owned = std::make_unique<Qp>();
+  Qp* qp = owned.get();
+  const Handle handle = core.qps.add(std::move(owned));
+  if (!handle) return Status::kInsufficientResources;
+  qp->handle = handle;
+  const uint32_t place = HandleTable<Qp>::indexOf(qp->handle) + core.qpBase;
+  qp->qpn = core.slot << 16 |
+            (Core::kFirstQpIndex + (place >= Core::kQpIndexes ? place - Core::kQpIndexes : place));
+  qp->kernel = r.kernel;
+  qp->token = r.token;
+  qp->pd = pd;
+  qp->sendCq = sendCq;
+  qp->receiveCq = receiveCq;
+  pd->users++;
+  sendCq->users++;
+  receiveCq->users++;
+  qp->signalAll = r.signalAll;
+  qp->ring = std::move(ring);
+  qp->header = reinterpret_cast<uint32_t*>(r.ringAddress);
+  qp->sendRing = reinterpret_cast<uint8_t*>(r.ringAddress) + kQpHeaderBytes;
+  qp->receiveRing = qp->sendRing + sendBytes;
+  qp->sendEntries = r.sendEntries;
+  qp->sendStride = r.sendStride;
+  qp->sendSge = r.sendSge;
+  qp->maxInline = r.maxInline;
+  qp->receiveEntries = r.receiveEntries;
+  qp->receiveStride = r.receiveStride;
+  qp->receiveSge = r.receiveSge;
+  qp->rq.entries.resize(r.sendEntries);
+  qp->attributes.type = r.type;
+  qp->attributes.qpn = qp->qpn;
+  storeWord(qp->header + kQpSendProducer, 0);
+  storeWord(qp->header + kQpReceiveProducer, 0);
+  qp->setState(kQpsReset);
+  core.timers.reserve(core.qps.size());
+  *handleOut = qp->handle;
+  *qpnOut = qp->qpn;
+  return Status::kSuccess;
+}
+
+Status Engine::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attributes) {
+  Core& core = impl_->core;
+  Command command(core);
+  Qp* qp = core.qps.find(handle);
+  return qp ? core.modify(*qp, mask, attributes) : Status::kInvalidHandle;
+}
+
+Status Engine::queryQp(Handle handle, QpAttributes* attributes) {
+  Core& core = impl_->core;
+  Command command(core);
+  Qp* qp = core.qps.find(handle);
+  if (!qp) return Status::kInvalidHandle;
+  *attributes = qp->attributes;
+  attributes->currentState = qp->state();
+  if (stateRules(qp->state()).receivesRequests) attributes->receivePsn = qp->rs.expected;
+  if (stateRules(qp->state()).continuesWork) attributes->sendPsn = qp->rq.maxPsn;
+  return Status::kSuccess;
+}
+
+Status Engine::destroyQp(Handle handle) {
+  Core& core = impl_->core;
+  Command command(core);
+  Qp* qp = core.qps.find(handle);
+  if (!qp) return Status::kInvalidHandle;
+  core.destroy(*qp);
+  return Status::kSuccess;
+}
+
+Status Engine::setWill(Handle handle, const Path& path, const uint8_t mad[256]) {
+  Core& core = impl_->core;
+  Command command(core);
+  Qp* qp = core.qps.find(handle);
+  if (!qp) return Status::kInvalidHandle;
+  if (!mad) return Status::kInvalidParameter;
+  qp->will = std::make_unique<Will>();
+  qp->will->path = path;
+  std::memcpy(qp->will->mad, mad, wire::kMadBytes);
+  return Status::kSuccess;
+}
+
+// ── Speed path ──────────────────────────────────────────────────────────────────────────────────
+
+void Engine::doorbell(Handle handle) {
+  Core& core = impl_->core;
+  Command command(core);
+  Qp* qp = core.qps.find(handle);
+  if (!qp) return;
+  if (qp->state() == kQpsError) {
+    core.flushQueues(*qp, 0, 0, 0);
+    return;
+  }
+  if (!stateRules(qp->state()).continuesWork) return;  // →RTS looks at the ring
+  core.now = core.clock.now();
+  // In line already: its turn comes in order, and with it this work.
+  if (!qp->scheduled && core.run(*qp, Core::kShare)) core.schedule(*qp);
+  core.settle();
+  core.link.flush();
+}
+
+bool Engine::progress() {
+  Core& core = impl_->core;
+  std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  const bool moved = core.step();
+  if (core.firstScheduled) {
+    core.rouse(0);
+    return true;
+  }
+  return moved;
+}
+
+bool Engine::progressLocked() { return impl_->core.step() || impl_->core.firstScheduled; }
+
+uint64_t Engine::nextDeadline() { return impl_->core.announced = impl_->core.deadline(); }
+
+void Engine::setPollerMark(uint64_t now) { impl_->core.pollerMark.store(now, std::memory_order_relaxed); }
+uint64_t Engine::pollerMark() const { return impl_->core.pollerMark.load(std::memory_order_relaxed); }
+
+void Engine::setWake(void (*wake)(void*), void* argument) {
+  Command command(impl_->core);
+  impl_->core.wake = wake;
+  impl_->core.wakeArgument = argument;
+}
+
+void Engine::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  impl_->core.onPacket(meta, bth, length);
+}
+
+void Engine::onPeerProcessGone(uint32_t slot) { impl_->core.onPeerProcessGone(slot); }
+
+void Engine::setGsi(GsiHandler handler, void* argument) {
+  Command command(impl_->core);
+  impl_->core.gsi = handler;
+  impl_->core.gsiArgument = argument;
+}
+
+// ── Counters ────────────────────────────────────────────────────────────────────────────────────
+
+const std::vector<const char*>& Engine::counterNames() {
+  static const std::vector<const char*> names = {
+#define X(field, name) name,
+      ND_ENGINE_COUNTERS(X)
+#undef X
+  };
+  return names;
+}
+
+std::vector<uint64_t> Engine::counters() {
+  Command command(impl_->core);
+  const Counters& c = impl_->core.counters;
+  return {
+#define X(field, name) c.field,
+      ND_ENGINE_COUNTERS(X)
+#undef X
+  };
+}
+
+std::array<uint32_t, 7> Engine::objectCounts() {
+  Core& core = impl_->core;
+  Command command(core);
+  return {core.pds.size(), core.memory.regionCount(), core.memory.windowCount(), core.cqs.size(),
+          core.qps.size(), core.memory.ringCount(),   core.memory.rangeCount()};
+}
+
+}  // namespace nd

@@ -1,0 +1,202 @@
+// A queue pair: attributes, state table, and the state of its requester and responder.
+#pragma once
+#include <vector>
+#include "cq.h"
+#include "wire.h"
+
+namespace nd {
+
+// ── State transitions as data (IBA 1 §10.3.1; roce-wire §3.4) ────────────────────────────────────
+struct Transition {
+  uint32_t from, to;
+  // By QP type (RC, UC, UD), in that order: bits that must be there, bits that may be.
+  struct Masks {
+    bool possible;
+    uint32_t required, optional;
+  } masks[3];
+};
+// Null: there is no such transition for this type. Any state may go to RESET and ERROR.
+const Transition::Masks* findTransition(uint32_t type, uint32_t from, uint32_t to);
+// kSuccess, kInvalidDeviceState (no such transition, wrong current state) or kInvalidParameter (masks, values).
+Status checkModify(const EngineOptions& options, uint32_t type, uint32_t state, uint32_t mask,
+                   const QpAttributes& attributes, uint32_t* target);
+// Takes over the values the mask names; state is the caller's business.
+void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from);
+
+// What a state allows.
+struct StateRules {
+  bool receivesRequests, receivesResponses, beginsWork, continuesWork;
+};
+const StateRules& stateRules(uint32_t state);
+
+// ── Requester ───────────────────────────────────────────────────────────────────────────────────
+// A send WQE as the HCA read it once: the ring's bytes may change under us.
+struct SendEntry {
+  uint32_t opcode, flags;
+  uint32_t count;          // SGEs, or inline bytes
+  uint32_t immediate;
+  uint64_t remote, compare, swap;
+  uint32_t rkey, access;
+  uint32_t length;         // message bytes
+  uint32_t packets, firstPsn;
+  uint32_t chunk;          // PSNs per READ request
+  uint32_t status;         // not 0: the WQE cannot be executed; it fails when all before it are done
+  bool local;              // takes no PSN
+  bool done;               // local, and executed
+  bool isReadOrAtomic() const { return opcode >= abi::kOpRead && opcode <= abi::kOpFetchAdd; }
+};
+
+// A place in a scatter/gather list: message offset `offset` is byte `within` of SGE `index`.
+struct SgeCursor {
+  uint32_t offset = 0, index = 0, within = 0;
+};
+
+struct Requester {
+  std::vector<SendEntry> entries;
+  // Free-running WQE counters: head ≤ next ≤ begun ≤ parsed ≤ producer.
+  uint32_t head = 0;      // oldest WQE without completion
+  uint32_t next = 0;      // WQE to send from; behind `begun` while retransmitting
+  uint32_t begun = 0;     // WQEs that have PSNs (or were executed locally)
+  uint32_t parsed = 0;    // WQEs read from the ring
+  uint32_t producer = 0;  // as last seen
+  bool ringFault = false;
+  uint32_t packet = 0;    // of `next`, to be sent next
+  uint32_t una = 0, psn = 0, maxPsn = 0;  // oldest unacknowledged, next to send, one past the newest ever sent
+  uint32_t reads = 0;     // READ and ATOMIC requests awaiting their answer
+  uint32_t sinceAck = 0;  // packets since one with A
+  SgeCursor gather, scatter;
+  bool keepAlive = false;  // a keep-alive occupies keepAlivePsn
+  uint32_t keepAlivePsn = 0;
+  uint64_t ackStart = 0;   // when the ACK timer started
+  uint64_t rnrUntil = 0;   // not 0: the peer asked for silence until then
+  uint32_t retries = 0, rnrRetries = 0;
+  bool fastRetried = false;  // already went back for this `una`
+  bool outstanding() const { return una != maxPsn; }
+};
+
+// ── Responder ───────────────────────────────────────────────────────────────────────────────────
+// A READ or ATOMIC that was executed, kept for its repetition.
+struct Resource {
+  bool atomic = false;
+  uint32_t psn = 0, packets = 0;
+  uint64_t address = 0;
+  uint32_t rkey = 0, length = 0;
+  uint64_t result = 0;
+};
+// Responses still to be sent.
+struct ResponseJob {
+  bool atomic = false, started = false;
+  uint32_t psn = 0;
+  uint64_t address = 0;
+  uint32_t rkey = 0, length = 0, msn = 0;
+  uint64_t result = 0;
+};
+
+template <typename T>
+class Fifo {  // fixed capacity, set when the QP's depth is
+ public:
+  void reset(uint32_t capacity) {
+    items_.assign(capacity, T{});
+    first_ = count_ = 0;
+  }
+  uint32_t capacity() const { return uint32_t(items_.size()); }
+  uint32_t size() const { return count_; }
+  bool full() const { return count_ == items_.size(); }
+  T& operator[](uint32_t i) { return items_[wrap(first_ + i)]; }
+  void push(const T& item) { items_[wrap(first_ + count_++)] = item; }
+  void pop() {
+    first_ = wrap(first_ + 1);
+    count_--;
+  }
+  void popBack() { count_--; }
+
+ private:
+  uint32_t wrap(uint32_t i) const { return i >= items_.size() ? i - uint32_t(items_.size()) : i; }
+  std::vector<T> items_;
+  uint32_t first_ = 0, count_ = 0;
+};
+
+struct Responder {
+  uint32_t head = 0;      // oldest receive WQE without completion
+  uint32_t producer = 0;  // as last seen
+  bool ringFault = false;
+  uint32_t expected = 0, msn = 0;
+  uint32_t open = 0;      // kSend or kWrite while a message is incomplete
+  uint64_t received = 0;  // bytes of the open message
+  // Open SEND
+  uint32_t sgeCount = 0;
+  uint64_t room = 0;      // bytes the receive WQE takes
+  SgeCursor scatter;
+  // Open WRITE
+  uint64_t writeAddress = 0;
+  uint32_t writeRkey = 0, writeLength = 0;
+  // Answers
+  Fifo<Resource> resources;
+  Fifo<ResponseJob> jobs;
+  bool ackPending = false;
+  bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
+  uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
+  bool nakSent = false;     // for this expected PSN
+  bool nakPending = false, nakFatal = false;
+  uint8_t nakSyndrome = 0;
+  uint32_t nakPsn = 0;
+  uint32_t failStatus = 0;  // with nakFatal: of the receive WQE, 0 when none is concerned
+  uint32_t failReason = 0;
+};
+
+struct Will {
+  Path path;
+  uint8_t mad[wire::kMadBytes];
+};
+
+struct Qp {
+  KernelId kernel = 0;
+  Handle handle = 0;
+  uint32_t qpn = 0, token = 0;
+  Pd* pd = nullptr;
+  Cq *sendCq = nullptr, *receiveCq = nullptr;
+  bool signalAll = false;
+  QpAttributes attributes;
+  uint32_t state() const { return attributes.state; }
+
+  // Ring
+  std::shared_ptr<Ring> ring;
+  uint32_t* header = nullptr;
+  uint8_t *sendRing = nullptr, *receiveRing = nullptr;
+  uint32_t sendEntries = 0, sendStride = 0, sendSge = 0, maxInline = 0;
+  uint32_t receiveEntries = 0, receiveStride = 0, receiveSge = 0;
+
+  // Connection
+  uint32_t mtu = 0, mtuShift = 0;
+  bool peerLocal = false;
+  bool established = false;  // the event was raised
+  bool drainNotify = false, drained = false;
+  uint64_t lastActivity = 0;
+  std::unique_ptr<Will> will;
+
+  Requester rq;
+  Responder rs;
+  KeyCache gatherCache, scatterCache, remoteCache;
+  MemoryKey* windows = nullptr;
+
+  // Scheduling
+  bool scheduled = false, doomed = false;
+  Qp *nextScheduled = nullptr, *nextDoomed = nullptr;
+  uint64_t timerDue = 0;
+  uint32_t timerPlace = UINT32_MAX;
+
+  SendEntry& entry(uint32_t wqe) { return rq.entries[wqe & (sendEntries - 1)]; }
+  const uint32_t* sendWqe(uint32_t wqe) const {
+    return reinterpret_cast<uint32_t*>(sendRing + size_t(wqe & (sendEntries - 1)) * sendStride);
+  }
+  const uint32_t* receiveWqe(uint32_t wqe) const {
+    return reinterpret_cast<uint32_t*>(receiveRing + size_t(wqe & (receiveEntries - 1)) * receiveStride);
+  }
+  uint32_t packetsFor(uint32_t length) const { return length ? ((length - 1) >> mtuShift) + 1 : 1; }
+  void setState(uint32_t state) {
+    attributes.state = state;
+    storeWord(header + abi::kQpState, state);
+  }
+};
+
+}  // namespace nd

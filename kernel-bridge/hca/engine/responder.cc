@@ -1,0 +1,407 @@
+// The responder: executes request packets and answers them (IBA 1 §9.7.4–9.7.5; roce-wire §3).
+//
+// Answers leave in request order. READ and ATOMIC answers stand in a queue; acknowledgements and NAKs wait until it
+// is empty. Acknowledgements are coalesced: one for all packets of a poll.
+#include "core.h"
+
+namespace nd {
+
+using namespace abi;
+
+namespace {
+
+// Lower addresses land first and the last byte last: pollers of memory wait for it (ND_ADAPTER_FLAG_IN_ORDER_DMA).
+void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
+  if (length == 0) return;
+  std::memcpy(to, from, length - 1);
+  __atomic_store_n(to + length - 1, from[length - 1], __ATOMIC_RELEASE);
+}
+
+bool sizeFits(uint32_t flags, uint32_t length, uint32_t pad, uint32_t mtu) {
+  if (((length + pad) & 3) != 0) return false;
+  if (!(flags & wire::kCarriesData)) return length == 0 && pad == 0;
+  if (!(flags & wire::kLast)) return length == mtu && pad == 0;
+  return length <= mtu && (length > 0 || (flags & wire::kFirst) != 0);
+}
+
+uint32_t qpRight(uint32_t flags) {
+  if (flags & wire::kWrite) return kAccessRemoteWriteBit;
+  if (flags & wire::kRead) return kAccessRemoteRead;
+  if (flags & wire::kAtomic) return kAccessRemoteAtomic;
+  return 0;
+}
+
+}  // namespace
+
+void Core::onRequest(Qp& qp, const Packet& p) {
+  Responder& rs = qp.rs;
+  if (rs.nakFatal) return;  // refused already; only the answer is still under way
+  const int32_t distance = wire::psnDiff(p.bth.psn, rs.expected);
+  if (distance < 0) {
+    counters.duplicateRequests++;
+    onDuplicate(qp, p);
+    return;
+  }
+  if (distance > 0) {
+    counters.outOfSequence++;
+    if (!rs.nakSent) {
+      rs.nakSent = rs.nakPending = true;
+      rs.nakSyndrome = wire::kNakSequence;
+      rs.nakPsn = rs.expected;
+      schedule(qp);
+    }
+    return;
+  }
+  rs.nakSent = rs.nakPending = false;
+
+  const uint32_t kind = p.flags & (wire::kSend | wire::kWrite);
+  if (p.flags & wire::kFirst ? rs.open != 0 : rs.open != kind) {
+    return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  }
+  const uint32_t right = qpRight(p.flags);
+  if (right && !(qp.attributes.access & right))
+    return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  if (p.flags & (wire::kRead | wire::kAtomic)) {
+    // None allowed, or more at a time than agreed.
+    if (rs.jobs.full()) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  }
+  const bool takes = (p.flags & wire::kSend) ? (p.flags & wire::kFirst) != 0 : (p.flags & wire::kConsumes) != 0;
+  if (takes && !takeReceive(qp, p)) return;
+  if (!sizeFits(p.flags, p.length, p.bth.pad, qp.mtu))
+    return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  if (p.flags & wire::kSend) {
+    onSend(qp, p);
+  } else if (p.flags & wire::kWrite) {
+    onWrite(qp, p);
+  } else if (p.flags & wire::kRead) {
+    onReadRequest(qp, p);
+  } else {
+    onAtomic(qp, p);
+  }
+}
+
+// A receive WQE for this packet, or an RNR NAK. False: the packet is done with.
+bool Core::takeReceive(Qp& qp, const Packet& p) {
+  Responder& rs = qp.rs;
+  if (!refreshReceive(qp)) {
+    refuse(qp, wire::kNakRemoteOperation, p.bth.psn, 0, kWcLocalOp);
+    return false;
+  }
+  if (rs.producer != rs.head) return true;
+  counters.sentRnrNaks++;
+  // What follows in flight is refused silently until this PSN comes again.
+  rs.nakSent = rs.nakPending = true;
+  rs.nakSyndrome = uint8_t(wire::kClassRnr | qp.attributes.minRnrTimer);
+  rs.nakPsn = rs.expected;
+  schedule(qp);
+  return false;
+}
+
+void Core::accepted(Qp& qp, const Packet& p) {
+  Responder& rs = qp.rs;
+  rs.expected = wire::psnAdd(rs.expected, 1);
+  rs.ackPsn = p.bth.psn;
+  rs.ackable = true;
+  rs.open = p.flags & wire::kLast ? 0 : p.flags & (wire::kSend | wire::kWrite);
+  if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
+  if (p.bth.ackRequest) {
+    if (rs.ackPending) counters.acksCoalesced++;
+    rs.ackPending = true;
+    schedule(qp);
+  }
+}
+
+void Core::completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length) {
+  Completion c;
+  c.token = qp.token;
+  c.wqe = qp.rs.head++;
+  c.opcode = opcode;
+  c.length = length;
+  c.flags = kCqeFlagReceiveQueue;
+  c.sourceQpn = qp.attributes.destinationQpn;
+  if (p.bth.solicited) c.flags |= kCqeFlagSolicited;
+  if (p.flags & wire::kImmediate) c.flags |= kCqeFlagImmediate;
+  if (p.flags & wire::kInvalidate) c.flags |= kCqeFlagInvalidated;
+  if (p.flags & (wire::kImmediate | wire::kInvalidate))
+    c.immediate = wire::load32(p.extension + (p.flags & wire::kReth ? wire::kRethBytes : 0));
+  write(*qp.receiveCq, c);
+}
+
+void Core::onSend(Qp& qp, const Packet& p) {
+  Responder& rs = qp.rs;
+  if (p.flags & wire::kFirst) {
+    const uint32_t* w = qp.receiveWqe(rs.head);
+    rs.sgeCount = peekWord(w + kRwSgeCount);
+    rs.received = rs.room = 0;
+    rs.scatter = {};
+    if (rs.sgeCount > qp.receiveSge)
+      return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, kWcLocalOp, kWcLocalOp);
+    const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
+    for (uint32_t i = 0; i < rs.sgeCount; i++) rs.room += peekWord(sge + i * (kSgeBytes / 4) + kSgeLength);
+  }
+  if (rs.received + p.length > rs.room || rs.received + p.length > wire::kMaxMessage)
+    return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, kWcLocalLength, kWcLocalLength);
+  if (p.length) {
+    iovec places[OutPacket::kMaxPieces];
+    uint32_t count = 0;
+    const uint32_t status = pieces(qp, qp.scatterCache, qp.receiveWqe(rs.head) + kReceiveWqeHeaderBytes / 4,
+                                   rs.sgeCount, rs.scatter, uint32_t(rs.received), p.length, true, places, &count);
+    if (status) return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, status, status);
+    const uint8_t* data = p.payload;
+    for (uint32_t i = 0; i < count; i++) {
+      std::memcpy(places[i].iov_base, data, places[i].iov_len);
+      data += places[i].iov_len;
+    }
+    rs.received += p.length;
+  }
+  // The key is made useless before anybody learns that the message came.
+  if ((p.flags & wire::kInvalidate) && !memory.invalidate(qp, wire::load32(p.extension)))
+    return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, kWcLocalAccess, kWcLocalAccess);
+  accepted(qp, p);
+  if (p.flags & wire::kLast) completeReceive(qp, p, kOpReceive, uint32_t(rs.received));
+}
+
+void Core::onWrite(Qp& qp, const Packet& p) {
+  Responder& rs = qp.rs;
+  uint64_t address;
+  uint64_t length;  // to be checked: the whole message at its start, the packet afterwards
+  if (p.flags & wire::kFirst) {
+    const wire::Reth reth = wire::parseReth(p.extension);
+    if (reth.length > wire::kMaxMessage)
+      return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+    rs.writeAddress = address = reth.address;
+    rs.writeRkey = reth.rkey;
+    rs.writeLength = reth.length;
+    rs.received = 0;
+    length = reth.length;
+  } else {
+    address = rs.writeAddress + rs.received;
+    length = p.length;
+  }
+  uint8_t* target = nullptr;
+  if (length) {
+    target = memory.remote(qp.remoteCache, qp, rs.writeRkey, address, length, kAccessRemoteWriteBit);
+    if (!target) return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
+  }
+  const uint64_t total = rs.received + p.length;
+  if (p.flags & wire::kLast ? total != rs.writeLength : total >= rs.writeLength)
+    return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  copyInOrder(target, p.payload, p.length);
+  rs.received = total;
+  accepted(qp, p);
+  if (p.flags & wire::kConsumes) completeReceive(qp, p, kOpReceiveRdmaWrite, rs.writeLength);
+}
+
+void Core::remember(Qp& qp, const Resource& resource) {
+  Responder& rs = qp.rs;
+  if (rs.resources.full()) rs.resources.pop();
+  rs.resources.push(resource);
+  rs.expected = wire::psnAdd(rs.expected, resource.packets);
+  rs.msn = (rs.msn + 1) & wire::kPsnMask;
+  rs.ackPending = false;  // the response acknowledges what came before it
+  rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
+                resource.result});
+  schedule(qp);
+}
+
+void Core::onReadRequest(Qp& qp, const Packet& p) {
+  const wire::Reth reth = wire::parseReth(p.extension);
+  if (reth.length > wire::kMaxMessage)
+    return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  if (reth.length && !memory.remote(qp.remoteCache, qp, reth.rkey, reth.address, reth.length, kAccessRemoteRead))
+    return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
+  Resource r;
+  r.psn = p.bth.psn;
+  r.packets = qp.packetsFor(reth.length);
+  r.address = reth.address;
+  r.rkey = reth.rkey;
+  r.length = reth.length;
+  remember(qp, r);
+}
+
+void Core::onAtomic(Qp& qp, const Packet& p) {
+  const wire::AtomicEth a = wire::parseAtomicEth(p.extension);
+  uint8_t* target = memory.remote(qp.remoteCache, qp, a.rkey, a.address, 8, kAccessRemoteAtomic);
+  if (!target) return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
+  if (a.address & 7) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  // Atomic towards the program's own threads as well.
+  uint64_t* word = reinterpret_cast<uint64_t*>(target);
+  Resource r;
+  r.atomic = true;
+  r.psn = p.bth.psn;
+  r.packets = 1;
+  if (p.bth.opcode == wire::kOpFetchAdd) {
+    r.result = __atomic_fetch_add(word, a.swapOrAdd, __ATOMIC_SEQ_CST);
+  } else {
+    r.result = a.compare;
+    __atomic_compare_exchange_n(word, &r.result, a.swapOrAdd, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  }
+  remember(qp, r);
+}
+
+// The requester went back, and will repeat everything after this as well.
+void Core::onDuplicate(Qp& qp, const Packet& p) {
+  Responder& rs = qp.rs;
+  if (!(p.flags & (wire::kRead | wire::kAtomic))) {
+    if (!rs.ackable || wire::psnDiff(p.bth.psn, rs.ackPsn) > 0) return;
+    rs.ackPending = true;
+    schedule(qp);
+    return;
+  }
+  if (p.length || p.bth.pad) {
+    counters.malformed++;
+    return;
+  }
+  ResponseJob job;
+  bool found = false;
+  for (uint32_t i = 0; i < rs.resources.size() && !found; i++) {
+    const Resource& r = rs.resources[i];
+    const uint32_t offset = (p.bth.psn - r.psn) & wire::kPsnMask;
+    if (r.atomic != ((p.flags & wire::kAtomic) != 0) || offset >= r.packets) continue;
+    if (r.atomic) {
+      job = {true, false, r.psn, 0, 0, 0, rs.msn, r.result};
+      found = true;
+      break;
+    }
+    const wire::Reth reth = wire::parseReth(p.extension);
+    const uint64_t skipped = uint64_t(offset) << qp.mtuShift;
+    found = reth.rkey == r.rkey && reth.address == r.address + skipped && reth.length + skipped <= r.length;
+    job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0};
+  }
+  if (!found) return;
+  while (rs.jobs.size() && wire::psnDiff(rs.jobs[rs.jobs.size() - 1].psn, job.psn) >= 0) rs.jobs.popBack();
+  // One that is half answered may begin before this PSN and reach beyond it.
+  if (rs.jobs.full()) return;
+  if (rs.jobs.size()) {
+    ResponseJob& before = rs.jobs[rs.jobs.size() - 1];
+    const uint64_t gap = uint64_t((job.psn - before.psn) & wire::kPsnMask) << qp.mtuShift;
+    if (!before.atomic && before.length > gap) before.length = uint32_t(gap);
+  }
+  rs.jobs.push(job);
+  rs.ackPending = false;
+  schedule(qp);
+}
+
+void Core::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason) {
+  Responder& rs = qp.rs;
+  counters.sentFatalNaks++;
+  if (reason == kWcLocalProtection) counters.localProtectionErrors++;
+  rs.nakPending = rs.nakFatal = true;
+  rs.nakSyndrome = syndrome;
+  rs.nakPsn = psn;
+  rs.failStatus = receiveStatus;
+  rs.failReason = reason;
+  schedule(qp);
+}
+
+// ── Answers ─────────────────────────────────────────────────────────────────────────────────────
+
+bool Core::respond(Qp& qp, uint32_t& budget) {
+  Responder& rs = qp.rs;
+  if (!stateRules(qp.state()).receivesRequests || qp.doomed) return false;
+  while (rs.jobs.size()) {
+    if (budget == 0) return true;
+    budget--;
+    ResponseJob& job = rs.jobs[0];
+    if (job.atomic) {
+      sendAtomicResponse(qp, job);
+      rs.jobs.pop();
+    } else if (!sendReadResponse(qp, job)) {
+      // The region went away under the READ.
+      refuse(qp, wire::kNakRemoteAccess, job.psn, 0, kWcLocalAccess);
+      while (rs.jobs.size()) rs.jobs.pop();
+    } else if (job.length == 0) {
+      rs.jobs.pop();
+    }
+  }
+  if (rs.nakPending) {
+    rs.nakPending = rs.ackPending = false;  // a NAK acknowledges what came before it
+    sendAcknowledge(qp, rs.nakSyndrome, rs.nakPsn);
+    if (rs.nakFatal) {
+      Failure failure;
+      failure.receiveStatus = rs.failStatus;
+      failure.vendor = rs.nakSyndrome;
+      failure.reason = rs.failReason;
+      fail(qp, failure);
+      return false;
+    }
+  } else if (rs.ackPending) {
+    rs.ackPending = false;
+    sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
+  }
+  return false;
+}
+
+bool Core::sendReadResponse(Qp& qp, ResponseJob& job) {
+  const uint32_t length = std::min(job.length, qp.mtu);
+  out.pieceCount = 0;
+  if (length) {
+    uint8_t* data = memory.remote(qp.remoteCache, qp, job.rkey, job.address, length, kAccessRemoteRead);
+    if (!data) return false;
+    out.pieces[out.pieceCount++] = {data, length};
+  }
+  const bool last = job.length == length;
+  wire::Bth bth;
+  bth.opcode = job.started ? (last ? wire::kOpReadLast : wire::kOpReadMiddle)
+                           : (last ? wire::kOpReadOnly : wire::kOpReadFirst);
+  bth.pad = uint8_t(-length & 3);
+  bth.destinationQpn = qp.attributes.destinationQpn;
+  bth.psn = job.psn;
+  wire::emitBth(out.header, bth);
+  out.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
+  if (out.headerLength > wire::kBthBytes)
+    wire::store32(out.header + wire::kBthBytes, uint32_t(wire::kSyndromeAck) << 24 | job.msn);
+  out.payloadLength = length;
+  out.padLength = bth.pad;
+  job.started = true;
+  job.psn = wire::psnAdd(job.psn, 1);
+  job.address += length;
+  job.length -= length;
+  transmit(qp);
+  return true;
+}
+
+void Core::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
+  wire::Bth bth;
+  bth.opcode = wire::kOpAtomicAcknowledge;
+  bth.destinationQpn = qp.attributes.destinationQpn;
+  bth.psn = job.psn;
+  wire::emitBth(out.header, bth);
+  wire::store32(out.header + wire::kBthBytes, uint32_t(wire::kSyndromeAck) << 24 | job.msn);
+  wire::store64(out.header + wire::kBthBytes + wire::kAethBytes, job.result);
+  out.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
+  out.pieceCount = out.payloadLength = out.padLength = 0;
+  transmit(qp);
+}
+
+void Core::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
+  wire::Bth bth;
+  bth.opcode = wire::kOpAcknowledge;
+  bth.destinationQpn = qp.attributes.destinationQpn;
+  bth.psn = psn;
+  wire::emitBth(out.header, bth);
+  wire::store32(out.header + wire::kBthBytes, uint32_t(syndrome) << 24 | qp.rs.msn);
+  out.headerLength = wire::kBthBytes + wire::kAethBytes;
+  out.pieceCount = out.payloadLength = out.padLength = 0;
+  transmit(qp);
+}
+
+void Core::resizeResources(Qp& qp) {
+  Responder& rs = qp.rs;
+  const uint32_t capacity = qp.attributes.responderResources;
+  if (capacity == rs.resources.capacity()) return;
+  Fifo<Resource> kept;
+  kept.reset(capacity);
+  const uint32_t n = std::min(capacity, rs.resources.size());
+  for (uint32_t i = rs.resources.size() - n; i < rs.resources.size(); i++) kept.push(rs.resources[i]);
+  rs.resources = std::move(kept);
+  Fifo<ResponseJob> jobs;
+  jobs.reset(capacity);
+  while (rs.jobs.size()) {
+    if (!jobs.full()) jobs.push(rs.jobs[0]);
+    rs.jobs.pop();
+  }
+  rs.jobs = std::move(jobs);
+}
+
+}  // namespace nd
