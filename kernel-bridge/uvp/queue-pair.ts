@@ -92,6 +92,7 @@ export class TokenTable {
   remove(qp: SoftQueuePair): void {
     if (qp.unread > 0 || this.find(qp.token) === undefined) return;
     this.slots[qp.token & 0xffff] = undefined;
+    qp.forget();
     this.free.push(qp.token & 0xffff);
   }
 
@@ -182,6 +183,14 @@ export class SoftQueuePair {
     this.tokens.remove(this);
     this.doorbell = () => {};
     this.addon.releaseRing(this.ring.address);
+  }
+
+  /** No completion of it will come any more: requests that were done silently have been done. */
+  forget(): void {
+    if (this.binds !== undefined) for (const mw of this.binds) mw?.bound();
+    this.binds = undefined;
+    this.sendContexts.fill(undefined);
+    this.receiveContexts.fill(undefined);
   }
 
   /** WV_QP_STATE as the HCA last published it. */

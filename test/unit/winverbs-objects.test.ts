@@ -1,0 +1,388 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
+import { CqProviderIn, CqProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
+import { WvIoId, WvIoQpAttributes, WvPkeyList } from '../../kernel-bridge/ioctl/structs.js';
+import { mandatoryUserVerbs, requireUserVerbs, type UserVerbs } from '../../kernel-bridge/user-verbs.js';
+import { loadUserVerbs } from '../../kernel-bridge/uvp/index.js';
+import { QpAttr, WVProvider, WvAccess, WvError, WvOverlapped } from '../../winverbs/index.js';
+import { FakeDoor, failWith } from '../helpers/fake-door.js';
+import { openPair, throwsWv } from '../helpers/fake-pair.js';
+
+test('objects are destroyed from the bottom up, in whatever order they are released', () => {
+  const forwards = openPair();
+  for (const object of [...forwards.all]) object.release();
+  const backwards = openPair();
+  for (const object of [...backwards.all].reverse()) object.release();
+  for (const { door } of [forwards, backwards]) {
+    assert.is(door.objects.size, 0);
+    assert.is(door.hca.rings.size, 0);
+    assert.ok(door.files.every(({ closed }) => closed));
+    const order = door.log.filter((name) => /DESTROY|DEALLOC|CLOSE|close/.test(name));
+    assert.is(order.at(-1), 'close \\\\.\\WinVerbs');
+    assert.ok(order.indexOf('QP_DESTROY') < order.indexOf('CQ_DESTROY'));
+    assert.ok(order.indexOf('QP_DESTROY') < order.indexOf('PD_DEALLOCATE'));
+    assert.ok(order.indexOf('PD_DEALLOCATE') < order.indexOf('DEVICE_CLOSE'));
+    assert.is(order.filter((name) => name === 'QP_DESTROY').length, 1);
+  }
+});
+
+test('references count; releasing too often takes nothing from the children; use after release says so', () => {
+  const { provider, device, pd, cq, qp, mw, door } = openPair();
+  mw.release();
+  assert.is(pd.addRef(), 2);
+  assert.is(pd.release(), 1);
+  assert.is(pd.release(), 0);
+  assert.is(pd.release(), 0);
+  assert.ok(!door.log.includes('PD_DEALLOCATE'), 'the queue pair keeps it');
+  throwsWv(() => pd.allocateMemoryWindow(), Status.INVALID_HANDLE, /protection domain was released/);
+  throwsWv(() => pd.addRef(), Status.INVALID_HANDLE);
+  qp[Symbol.dispose]();
+  assert.ok(door.log.includes('PD_DEALLOCATE'));
+  throwsWv(() => qp.send(0, [], 0), Status.INVALID_HANDLE, /queue pair was released/);
+  throwsWv(() => qp.postReceive(0, []), Status.INVALID_HANDLE);
+  cq.release();
+  throwsWv(() => cq.poll([]), Status.INVALID_HANDLE);
+  throwsWv(() => cq.notify('any'), Status.INVALID_HANDLE);
+  device.release();
+  provider.release();
+  throwsWv(() => provider.queryDeviceList(), Status.INVALID_HANDLE);
+});
+
+test('the five steps: pre hook, structure with provider bytes, one IOCTL, answer, post hook', () => {
+  const { device, door } = openPair();
+  const before = door.log.length;
+  const cq = device.createCompletionQueue(5);
+  assert.equal(door.log.slice(before), ['CQ_CREATE']);
+  const input = door.input('CQ_CREATE');
+  assert.is(input.length, WvIoId.size + CqProviderIn.size);
+  assert.is(WvIoId.decode(input).data, 8);
+  const { ringAddress, ringBytes, entries } = CqProviderIn.decode(input, WvIoId.size);
+  assert.is(door.hca.rings.get(Number(ringAddress))!.bytes, ringBytes);
+  assert.is(entries, 8);
+  assert.is(cq.entries, 8);
+});
+
+test('hooks that a UVP leaves out do nothing', () => {
+  const door = new FakeDoor();
+  const { verbs } = door;
+  const bare = Object.fromEntries(
+    mandatoryUserVerbs.map((name) => [name, verbs[name].bind(verbs)]),
+  ) as unknown as UserVerbs;
+  door.loadUserVerbs = () => requireUserVerbs('bare', bare);
+  door.handlers.set(IoctlCode.CQ_CREATE, (input) =>
+    WvIoId.encode({ id: door.add('cq', WvIoId.decode(input).id), data: 3 }),
+  );
+  const provider = new WVProvider(door);
+  const device = provider.openDevice(1n);
+  const pd = device.allocateProtectionDomain();
+  const cq = device.createCompletionQueue(3);
+  assert.is(door.input('CQ_CREATE').length, WvIoId.size);
+  throwsWv(() => cq.peek(), Status.NOT_SUPPORTED, /poll/);
+  for (const object of [provider, device, pd, cq]) object.release();
+  assert.is(door.objects.size, 0);
+});
+
+test('U1, U2: blocking and overlapped forms report one status, TIMEOUT included', async () => {
+  const { pd, door, ep, qp, hca } = openPair();
+  const pins = hca.pins.size;
+  for (const status of [Status.INSUFFICIENT_RESOURCES, Status.TIMEOUT, Status.BUFFER_OVERFLOW]) {
+    door.handlers.set(IoctlCode.MEMORY_REGISTER, () => failWith(status));
+    throwsWv(() => pd.registerMemory(new Uint8Array(8), 0), status);
+    const overlapped = pd.registerMemoryOverlapped(new Uint8Array(8), 0);
+    throwsWv(() => overlapped.getResult({ wait: true }), status);
+    await overlapped.then(
+      () => assert.unreachable(),
+      (error: unknown) => assert.instance(error, WvError),
+    );
+  }
+  assert.is(hca.pins.size, pins, 'failed registrations are unpinned');
+  const connect = ep.connect(qp, { family: 4, address: '127.0.0.1', port: 5 }, {});
+  assert.is(connect.status, Status.PENDING);
+  door.request('EP_CONNECT').complete(Status.TIMEOUT);
+  throwsWv(() => connect.getResult({ wait: true }), Status.TIMEOUT);
+});
+
+test('U3: while one request waits, others and cancelling get through', async () => {
+  const { cq } = openPair();
+  const waiting = cq.notify('any');
+  cq.resize(16);
+  assert.not(waiting.completed);
+  cq.cancelOverlappedRequests();
+  assert.ok(waiting.completed);
+  throwsWv(() => waiting.getResult(), Status.CANCELLED);
+});
+
+test('U4: notify queues the request, arms, and only then is there something to wait for', () => {
+  const { cq, door } = openPair();
+  const before = door.log.length;
+  cq.notify('any');
+  cq.notify('solicited');
+  cq.notify('error');
+  const { id } = WvIoId.decode(door.input('CQ_NOTIFY'));
+  assert.equal(door.log.slice(before), [
+    'CQ_NOTIFY',
+    `arm ${id} any`,
+    'CQ_NOTIFY',
+    `arm ${id} solicited`,
+    'CQ_NOTIFY',
+  ]);
+  assert.equal(
+    door.inputs.slice(-3).map(({ input }) => WvIoId.decode(input).data),
+    [1, 2, 0],
+  );
+  throwsWv(() => cq.notify('all' as 'any'), Status.INVALID_PARAMETER, /'all'/);
+  door.hca.armStatus = Status.INVALID_HANDLE;
+  throwsWv(() => cq.notify('any'), Status.INVALID_HANDLE);
+  assert.is(door.pending.filter(({ done }) => !done).length, 3, 'the unarmed request does not linger');
+});
+
+test('U6, U7: an incomplete or absent UVP is NOT_SUPPORTED, by name', () => {
+  const door = new FakeDoor();
+  for (const missing of mandatoryUserVerbs) {
+    const table: Partial<UserVerbs> = new FakeDoor().verbs;
+    Object.defineProperty(table, missing, { value: undefined });
+    door.loadUserVerbs = (library) => requireUserVerbs(library, table);
+    throwsWv(
+      () => new WVProvider(door).openDevice(1n),
+      Status.NOT_SUPPORTED,
+      new RegExp(`'fake' lacks ${missing};`),
+    );
+  }
+  door.loadUserVerbs = loadUserVerbs;
+  throwsWv(() => new WVProvider(door).openDevice(1n), Status.NOT_SUPPORTED, /'fake'/);
+  assert.ok(!door.log.includes('DEVICE_OPEN'));
+});
+
+test('U8: a dead completion queue is an error, not a count', () => {
+  const { cq, cqRing } = openPair();
+  cqRing.words[1] = 1;
+  throwsWv(() => cq.poll([], 4), Status.BUFFER_OVERFLOW, /entries/);
+});
+
+test('U9: every object with overlapped requests is known as one', () => {
+  const { device, pd, cq, qp, ep } = openPair();
+  for (const object of [device, pd, cq, qp, ep]) assert.instance(object, WvOverlapped);
+});
+
+test('U10: ports are checked, tables are whole, membership is no other partition', () => {
+  const { device, door } = openPair();
+  for (const port of [0, -1, 256, 1.5, Number.NaN]) {
+    throwsWv(() => device.queryPort(port), Status.INVALID_PARAMETER, /port number/);
+    throwsWv(() => device.queryPkey(port, 0), Status.INVALID_PARAMETER);
+    throwsWv(() => device.findGid(port, new Uint8Array(16)), Status.INVALID_PARAMETER);
+  }
+  assert.is(device.queryPkey(1, 19), 0x8013);
+  throwsWv(() => device.queryPkey(1, 20), Status.INVALID_PARAMETER_2);
+  throwsWv(() => device.queryPkey(1, -1), Status.INVALID_PARAMETER_2);
+  assert.is(device.findPkey(1, 0x8003), 3);
+  assert.is(device.findPkey(1, 0x0003), 3);
+  throwsWv(() => device.findPkey(1, 0x7000), Status.INVALID_ADDRESS);
+  assert.is(device.findGid(1, new Uint8Array(16).fill(9)), 0);
+  throwsWv(() => device.findGid(1, new Uint8Array(16)), Status.INVALID_ADDRESS);
+  const grown = Array.from({ length: 60 }, (_, i) => i);
+  door.handlers.set(IoctlCode.DEVICE_PKEY_QUERY, (_input, room) =>
+    room < 120 ? failWith(Status.MORE_ENTRIES) : WvPkeyList.encode(grown),
+  );
+  assert.is(device.queryPkey(1, 59), 59);
+});
+
+test('U14: the post hook of a failed IOCTL sees the failure, and neither its own input nor command', () => {
+  const door = new FakeDoor();
+  const seen: unknown[] = [];
+  const { verbs } = door;
+  door.loadUserVerbs = () =>
+    ({
+      ...Object.fromEntries(mandatoryUserVerbs.map((name) => [name, verbs[name]])),
+      preOpenCa: (_guid: bigint, umv: { command: number; input: Uint8Array; outputSize: number }) => {
+        umv.command = 0x55;
+        umv.input = Uint8Array.of(1, 2, 3, 4);
+        umv.outputSize = 4;
+        return {};
+      },
+      postOpenCa: (
+        _guid: bigint,
+        status: number,
+        _ca: unknown,
+        umv: { status: number; output: Uint8Array },
+      ) => seen.push([status, umv.status, umv.output.length]),
+    }) as unknown as UserVerbs;
+  door.handlers.set(IoctlCode.DEVICE_OPEN, (input) => {
+    assert.is(WvIoId.decode(input).verbInfo, 0x55);
+    assert.equal([...input.subarray(16)], [1, 2, 3, 4]);
+    return failWith(Status.NO_SUCH_DEVICE);
+  });
+  throwsWv(() => new WVProvider(door).openDevice(1n), Status.NO_SUCH_DEVICE);
+  assert.equal(seen, [[Status.NO_SUCH_DEVICE, 0, 0]]);
+  door.handlers.set(IoctlCode.DEVICE_OPEN, () => {
+    const answer = new Uint8Array(20);
+    WvIoId.encode({ id: door.add('device'), verbInfo: 7 }, answer);
+    return answer;
+  });
+  const provider = new WVProvider(door);
+  provider.openDevice(1n).release();
+  assert.equal(seen[1], [0, 7, 4]);
+});
+
+test('a post hook that cannot use the answer undoes the object', () => {
+  const { device, door, hca } = openPair();
+  const { size } = door.objects;
+  const rings = hca.rings.size;
+  door.handlers.set(IoctlCode.CQ_CREATE, (input) => {
+    const answer = new Uint8Array(WvIoId.size + CqProviderOut.size - 1);
+    WvIoId.encode({ id: door.add('cq', WvIoId.decode(input).id), data: 8 }, answer);
+    return answer;
+  });
+  throwsWv(() => device.createCompletionQueue(8), Status.BUFFER_TOO_SMALL, /CQ_CREATE/);
+  door.handlers.set(IoctlCode.CQ_CREATE, () => new Uint8Array(3));
+  throwsWv(() => device.createCompletionQueue(8), Status.BUFFER_TOO_SMALL);
+  door.handlers.set(IoctlCode.CQ_CREATE, () => failWith(Status.INSUFFICIENT_RESOURCES));
+  throwsWv(() => device.createCompletionQueue(8), Status.INSUFFICIENT_RESOURCES);
+  assert.is(door.objects.size, size);
+  assert.is(hca.rings.size, rings);
+});
+
+test('U17: modify without STATE leaves the state; only whole access flags are taken', () => {
+  const { qp, door, setState } = openPair();
+  setState(3);
+  qp.modify({ rnrNakTimeout: 5, qpState: 0 }, QpAttr.RNR_NAK_TIMEOUT);
+  const sent = WvIoQpAttributes.decode(door.input('QP_MODIFY'));
+  assert.is(sent.qpState, 3);
+  assert.is(sent.options, QpAttr.RNR_NAK_TIMEOUT);
+  qp.modify({ qpState: 6 }, QpAttr.STATE);
+  assert.is(WvIoQpAttributes.decode(door.input('QP_MODIFY')).qpState, 6);
+  throwsWv(
+    () => qp.modify({ accessFlags: WvAccess.NON_CACHABLE }, QpAttr.ACCESS_FLAGS),
+    Status.INVALID_PARAMETER,
+    /0x80000000/,
+  );
+  throwsWv(() => qp.modify({ qpState: 300 }, QpAttr.STATE), Status.INVALID_PARAMETER);
+});
+
+test('U19: closing a device does not depend on what its UVP made of it', () => {
+  const door = new FakeDoor();
+  const { verbs } = door;
+  door.loadUserVerbs = () =>
+    Object.fromEntries(mandatoryUserVerbs.map((name) => [name, verbs[name]])) as unknown as UserVerbs;
+  const provider = new WVProvider(door);
+  provider.openDevice(1n).release();
+  assert.ok(door.log.includes('DEVICE_CLOSE'));
+  assert.is(door.objects.size, 0);
+});
+
+test('U20: an object that is busy when it is destroyed is destroyed later', () => {
+  const { provider, device, cq, door } = openPair();
+  const other = device.createCompletionQueue(1);
+  const { id } = WvIoId.decode(door.input('CQ_CREATE'));
+  assert.ok(id > 0n);
+  const destroy = door.handlers.get(IoctlCode.CQ_DESTROY)!;
+  let busy = true;
+  const left = () => [...door.objects.values()].filter(({ kind }) => kind === 'cq').length;
+  door.handlers.set(IoctlCode.CQ_DESTROY, (input, room, file) =>
+    busy ? failWith(Status.DEVICE_BUSY) : destroy(input, room, file),
+  );
+  other.release();
+  assert.is(left(), 2);
+  busy = false;
+  device.createCompletionQueue(1).release();
+  assert.is(left(), 1);
+  void provider;
+  void cq;
+});
+
+test('memory: what cannot be registered is refused with the reason', () => {
+  const { pd, hca, door } = openPair();
+  const pins = hca.pins.size;
+  throwsWv(() => pd.registerMemory(new Uint8Array(0), 0), Status.INVALID_PARAMETER, /no bytes/);
+  throwsWv(() => pd.registerMemory([] as unknown as ArrayBuffer, 0), Status.INVALID_PARAMETER, /ArrayBuffer/);
+  const growing = Reflect.construct(ArrayBuffer, [8, { maxByteLength: 16 }]) as ArrayBuffer;
+  throwsWv(() => pd.registerMemory(growing, 0), Status.INVALID_PARAMETER, /resizable/);
+  throwsWv(() => pd.registerMemory(new Uint8Array(growing), 0), Status.INVALID_PARAMETER, /resizable/);
+  const shared = Reflect.construct(SharedArrayBuffer, [8, { maxByteLength: 16 }]) as SharedArrayBuffer;
+  throwsWv(() => pd.registerMemory(shared, 0), Status.INVALID_PARAMETER, /resizable/);
+  const gone = new ArrayBuffer(8);
+  structuredClone(gone, { transfer: [gone] });
+  throwsWv(() => pd.registerMemory(gone, 0), Status.INVALID_PARAMETER, /detached/);
+  throwsWv(() => pd.registerMemory(new Uint8Array(8), 0x20), Status.INVALID_PARAMETER, /access/);
+  throwsWv(() => pd.registerMemory(new Uint8Array(8), -1), Status.INVALID_PARAMETER);
+  hca.pinStatus = Status.NO_MEMORY;
+  throwsWv(() => pd.registerMemory(new Uint8Array(8), 0), Status.NO_MEMORY, /8 bytes/);
+  assert.is(hca.pins.size, pins);
+  assert.ok(!door.log.includes('MEMORY_REGISTER'));
+});
+
+test('memory: pinned while registered, with an rkey only for remote rights, and never transferred', () => {
+  const { pd, hca, door } = openPair();
+  const memory = new Uint8Array(64).subarray(8, 40);
+  const local = pd.registerMemory(memory, WvAccess.LOCAL_WRITE | WvAccess.MW_BIND);
+  assert.equal([local.rkey, local.length], [0, 32]);
+  assert.is(local.bytes!.byteOffset, 8);
+  const remote = pd.registerMemory(new SharedArrayBuffer(16), WvAccess.REMOTE_READ);
+  assert.is(remote.rkey, 0xbeef);
+  assert.is(hca.pins.size, 2);
+  try {
+    structuredClone(memory.buffer, { transfer: [memory.buffer] });
+  } catch {
+    // Node says so, or copies; the memory stays either way.
+  }
+  assert.is(memory.length, 32);
+  door.handlers.set(IoctlCode.MEMORY_DEREGISTER, () => failWith(Status.DEVICE_BUSY));
+  throwsWv(() => pd.deregisterMemory(local), Status.DEVICE_BUSY);
+  assert.is(hca.pins.size, 2, 'a region that stays registered stays pinned');
+  door.handlers.set(IoctlCode.MEMORY_DEREGISTER, () => new Uint8Array(0));
+  pd.deregisterMemory(local);
+  throwsWv(() => pd.deregisterMemory(local), Status.INVALID_PARAMETER, /not any more/);
+  assert.is(hca.pins.size, 1);
+});
+
+test('memory: the last release of the protection domain takes along what is registered', async () => {
+  const { all, pd, hca, door } = openPair();
+  pd.registerMemory(new Uint8Array(8), 0);
+  const pending = pd.registerMemoryOverlapped(new Uint8Array(8), 0);
+  const region = await pd.registerMemoryOverlapped(new Uint8Array(8), 0);
+  await pd.deregisterMemoryOverlapped(region);
+  assert.is(hca.pins.size, 2);
+  for (const object of all) object.release();
+  assert.is(hca.pins.size, 0);
+  assert.is(door.regions.size, 0);
+  assert.is(door.objects.size, 0);
+  assert.is((await pending).length, 8);
+});
+
+test('completion queues: sizes are checked, and a resize that fails changes nothing', () => {
+  const { device, cq, door, hca } = openPair();
+  for (const entries of [0, -1, 1.5, 257, Number.NaN]) {
+    throwsWv(() => device.createCompletionQueue(entries), Status.INVALID_PARAMETER, /entries/);
+    throwsWv(() => cq.resize(entries), Status.INVALID_PARAMETER, /entries/);
+  }
+  const rings = [...hca.rings.keys()];
+  door.handlers.set(IoctlCode.CQ_RESIZE, () => failWith(Status.BUFFER_OVERFLOW));
+  throwsWv(() => cq.resize(2), Status.BUFFER_OVERFLOW);
+  assert.equal([...hca.rings.keys()], rings);
+  door.handlers.set(IoctlCode.CQ_RESIZE, (input) => WvIoId.encode({ data: WvIoId.decode(input).data }));
+  cq.resize(33);
+  assert.is(cq.entries, 64);
+  assert.is(hca.rings.size, rings.length);
+});
+
+test('queue pairs: sizes beyond the device and foreign completion queues are refused', () => {
+  const { pd, cq, hca } = openPair();
+  const other = openPair();
+  const rings = hca.rings.size;
+  const base = { sendCq: cq, receiveCq: cq, sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 };
+  for (const change of [
+    { sendDepth: 65 },
+    { receiveDepth: 65 },
+    { sendSge: 9 },
+    { receiveSge: -1 },
+    { maxInlineSend: 257 },
+    { sendCq: other.cq },
+  ]) {
+    throwsWv(() => pd.createConnectQueuePair({ ...base, ...change }), Status.INVALID_PARAMETER);
+  }
+  assert.is(hca.rings.size, rings);
+  pd.createConnectQueuePair({ ...base, maxInlineSend: 100 });
+});
+
+test.run();
