@@ -1,5 +1,9 @@
 // node-addon-api, whose inline code does not pass -Wshadow.
+//
+// An isolate may be terminated inside any of our functions (worker.terminate); JavaScript then cannot take an
+// exception, and without the macro the library would abort the process for it.
 #pragma once
+#define NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #include <napi.h>

@@ -1,0 +1,404 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ChannelMajor } from '../../kernel-bridge/hca/index.js';
+import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import type { KernelOptionsInput } from '../../kernel-bridge/options.js';
+import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
+import { SoftKernel } from '../../kernel-bridge/soft/soft-kernel.js';
+import { EchoCode } from '../fixtures/echo-codes.js';
+
+const entry = new URL('../fixtures/echo-kernel.js', import.meta.url);
+const device = '\\\\.\\Echo';
+const same = (bytes: Uint8Array): Uint8Array => bytes;
+
+const kernels: SoftKernel[] = [];
+function start(options: KernelOptionsInput = {}, slots?: number): SoftKernel {
+  const kernel = new SoftKernel(
+    resolveKernelOptions(options),
+    slots === undefined ? { entry } : { entry, slots },
+  );
+  kernels.push(kernel);
+  return kernel;
+}
+
+const u32 = (...values: number[]): Uint8Array => new Uint8Array(new Uint32Array(values).buffer);
+function words(bytes: Uint8Array): number[] {
+  return [...new Uint32Array(bytes.slice().buffer)];
+}
+function statusOf(run: () => unknown): number {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof StatusError) return error.status;
+    throw error;
+  }
+  return Status.SUCCESS;
+}
+async function rejection(promise: PromiseLike<unknown>): Promise<StatusError> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof StatusError) return error;
+    throw error;
+  }
+  throw new Error('it should have been rejected');
+}
+
+const door = suite('door 1 on the soft kernel');
+door.after.each(async () => {
+  for (const kernel of kernels.splice(0)) await kernel.terminate();
+});
+
+door('a thread that never returns to its event loop opens, asks and closes', () => {
+  const kernel = start();
+  const file = kernel.open(device);
+  for (let i = 0; i < 100; i++) assert.equal(file.ioctl(EchoCode.echo, u32(i, i * 2), 8), u32(i, i * 2));
+  file.close();
+  assert.ok(file.closed);
+  file.close();
+  assert.is(kernel.openFiles, 0);
+});
+
+door('bytes are copied: later changes to the input do not reach the kernel', () => {
+  const file = start().open(device);
+  const input = u32(1);
+  const pending = file.ioctlOverlapped(EchoCode.pend, input, 4, same);
+  input.fill(9);
+  file.ioctl(EchoCode.releaseAll, null, 4);
+  assert.equal(pending.getResult({ wait: true }), u32(1));
+});
+
+door('the output is never longer than asked, nor than what was written', () => {
+  const file = start().open(device);
+  assert.is(file.ioctl(EchoCode.flood, null, 10).length, 10);
+  const all = file.ioctl(EchoCode.flood, null, 4096);
+  assert.is(all.length, 64, 'the kernel wrote 64 bytes, whatever it said');
+  assert.ok(all.every((byte) => byte === 0xaa));
+  assert.is(file.ioctl(EchoCode.flood, null, 0).length, 0);
+  assert.equal(file.ioctl(EchoCode.echo, u32(5), 0xffffffff), u32(5), 'a huge output length costs nothing');
+});
+
+door('an input that no kernel would copy is refused and not a crash', () => {
+  const file = start().open(device);
+  const huge = new Uint8Array(16 * 1024 * 1024 + 1);
+  assert.is(
+    statusOf(() => file.ioctl(EchoCode.echo, huge, 4)),
+    Status.INSUFFICIENT_RESOURCES,
+  );
+  assert.is(file.ioctl(EchoCode.echo, huge.subarray(1), 8).length, 8);
+});
+
+door('a failing request reports its status the same way, blocking and overlapped', async () => {
+  const file = start().open(device);
+  for (const status of [Status.TIMEOUT, Status.BUFFER_OVERFLOW, Status.CONNECTION_REFUSED, 0xc0380009]) {
+    assert.is(
+      statusOf(() => file.ioctl(EchoCode.fail, u32(status), 0)),
+      status,
+    );
+    const overlapped = file.ioctlOverlapped(EchoCode.fail, u32(status), 0, same);
+    assert.is((await rejection(overlapped)).status, status);
+    assert.is(overlapped.status, status);
+  }
+});
+
+door('a refused open carries the sentence of the kernel', () => {
+  const kernel = start();
+  try {
+    kernel.open('nonsense');
+    assert.unreachable();
+  } catch (error) {
+    assert.instance(error, StatusError);
+    assert.is((error as StatusError).status, Status.NO_SUCH_DEVICE);
+    assert.match((error as Error).message, 'there is no device nonsense');
+  }
+});
+
+door('an overlapped request is delivered by the event loop', async () => {
+  const file = start().open(device);
+  assert.is(await file.ioctlOverlapped(EchoCode.echo, u32(7), 4, (out) => words(out)[0]), 7);
+  const many = Array.from({ length: 500 }, (_, i) =>
+    file.ioctlOverlapped(EchoCode.echo, u32(i), 4, (out) => words(out)[0]),
+  );
+  assert.equal(
+    await Promise.all(many),
+    many.map((_, i) => i),
+  );
+});
+
+door('completed can be polled without a call and without the event loop', () => {
+  const file = start().open(device);
+  const overlapped = file.ioctlOverlapped(EchoCode.echo, u32(3), 4, same);
+  while (!overlapped.completed);
+  assert.equal(overlapped.getResult(), u32(3));
+});
+
+door('cancel ends a pending request in CANCELLED; cancelling again or later changes nothing', async () => {
+  const file = start().open(device);
+  const overlapped = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
+  assert.is(
+    statusOf(() => overlapped.getResult()),
+    Status.PENDING,
+  );
+  for (let i = 0; i < 1000; i++) overlapped.cancel();
+  assert.is((await rejection(overlapped)).status, Status.CANCELLED);
+  overlapped.cancel();
+  assert.equal(words(file.ioctl(EchoCode.counts, null, 64)).slice(0, 1), [0]);
+});
+
+door('an AbortSignal cancels', async () => {
+  const file = start().open(device);
+  const abort = new AbortController();
+  const overlapped = file.ioctlOverlapped(EchoCode.pend, null, 0, same).abortOn(abort.signal);
+  abort.abort();
+  assert.is((await rejection(overlapped)).status, Status.CANCELLED);
+  const late = file.ioctlOverlapped(EchoCode.pend, null, 0, same).abortOn(abort.signal);
+  assert.is((await rejection(late)).status, Status.CANCELLED);
+});
+
+door('closing a file ends its pending requests in CANCELLED, and only its own', async () => {
+  const kernel = start();
+  const file = kernel.open(device);
+  const other = kernel.open(device);
+  const mine = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
+  const others = other.ioctlOverlapped(EchoCode.pend, u32(1), 4, same);
+  file.close();
+  assert.is(
+    statusOf(() => mine.getResult({ wait: true })),
+    Status.CANCELLED,
+  );
+  assert.is(others.completed, false);
+  assert.is(
+    statusOf(() => file.ioctl(EchoCode.echo, null, 0)),
+    Status.INVALID_HANDLE,
+  );
+  assert.is(
+    (await rejection(file.ioctlOverlapped(EchoCode.echo, null, 0, same))).status,
+    Status.INVALID_HANDLE,
+  );
+  other.ioctl(EchoCode.releaseAll, null, 4);
+  assert.equal(await others, u32(1));
+});
+
+door('a blocking wait and the later delivery of the same request do not disturb each other', async () => {
+  const kernel = start();
+  const file = kernel.open(device);
+  const results: number[] = [];
+  for (let i = 0; i < 200; i++) {
+    const overlapped = file.ioctlOverlapped(EchoCode.echo, u32(i), 4, (out) => words(out)[0] ?? -1);
+    results.push(overlapped.getResult({ wait: true }));
+  }
+  assert.equal(
+    results,
+    Array.from({ length: 200 }, (_, i) => i),
+  );
+  assert.is(kernel.outstanding, 0);
+  assert.equal(await file.ioctlOverlapped(EchoCode.echo, u32(1), 4, same), u32(1));
+});
+
+door('10 000 requests, dropped unobserved by a thread that never yields, leak no slot', async () => {
+  const kernel = start({}, 128);
+  const file = kernel.open(device);
+  let refused = 0;
+  for (let i = 0; i < 10_000; i++) {
+    const overlapped = file.ioctlOverlapped(EchoCode.echo, u32(i), 4, same);
+    if (overlapped.completed && overlapped.status === Status.INSUFFICIENT_RESOURCES) {
+      refused++;
+      file.ioctl(EchoCode.echo, null, 0); // until the kernel has caught up
+    }
+  }
+  assert.ok(refused < 10_000 / 8, `${refused} requests found no slot`);
+  await new Promise((resolve) => setImmediate(resolve));
+  file.ioctl(EchoCode.echo, null, 0);
+  await file.ioctlOverlapped(EchoCode.echo, null, 0, same);
+  assert.is(kernel.outstanding, 0);
+  assert.ok(
+    [...kernel.channel.states].every((state) => state === 0),
+    'every slot is free',
+  );
+});
+
+door('a table full of pending requests still lets a program cancel and close', async () => {
+  const kernel = start({}, 64);
+  const file = kernel.open(device);
+  const pending = Array.from({ length: 80 }, () => file.ioctlOverlapped(EchoCode.pend, null, 0, same));
+  const refused = pending.filter((p) => p.completed);
+  assert.is(refused.length, 80 - 56);
+  for (const p of refused) assert.is(p.status, Status.INSUFFICIENT_RESOURCES);
+  assert.equal(file.ioctl(EchoCode.echo, u32(1), 4), u32(1));
+  file.close();
+  for (const p of pending)
+    assert.ok(
+      [Status.CANCELLED, Status.INSUFFICIENT_RESOURCES].includes((await rejection(p)).status as never),
+    );
+});
+
+door(
+  'a kernel that ends completes everything pending with DEVICE_REMOVED, and later requests too',
+  async () => {
+    const kernel = start();
+    const file = kernel.open(device);
+    const pending = Array.from({ length: 20 }, () => file.ioctlOverlapped(EchoCode.pend, null, 0, same));
+    await kernel.terminate();
+    for (const p of pending) assert.is((await rejection(p)).status, Status.DEVICE_REMOVED);
+    assert.is(
+      statusOf(() => file.ioctl(EchoCode.echo, null, 0)),
+      Status.DEVICE_REMOVED,
+    );
+    assert.is(
+      statusOf(() => kernel.open(device)),
+      Status.DEVICE_REMOVED,
+    );
+    file.close();
+  },
+);
+
+door('a kernel that crashes wakes a blocked thread and says why', () => {
+  const kernel = start();
+  const file = kernel.open(device);
+  try {
+    file.ioctl(EchoCode.crash, null, 0);
+    assert.unreachable();
+  } catch (error) {
+    assert.is((error as StatusError).status, Status.DEVICE_REMOVED);
+    assert.match((error as Error).message, 'the test asked for a crash');
+  }
+  try {
+    kernel.open(device);
+    assert.unreachable();
+  } catch (error) {
+    assert.match((error as Error).message, 'the test asked for a crash');
+  }
+});
+
+door('a kernel that does not load is reported at once to a blocked open', () => {
+  const begun = performance.now();
+  const kernel = start({ capture: 'fail-to-load' });
+  try {
+    kernel.open(device);
+    assert.unreachable();
+  } catch (error) {
+    assert.is((error as StatusError).status, Status.DEVICE_REMOVED);
+    assert.match((error as Error).message, 'this kernel does not want to load');
+  }
+  assert.ok(performance.now() - begun < 10_000);
+});
+
+door('a kernel that hangs is given up after startTimeoutMs', () => {
+  const kernel = start({ startTimeoutMs: 500 });
+  const file = kernel.open(device);
+  const hung = file.ioctlOverlapped(EchoCode.hang, null, 0, same);
+  assert.is(
+    statusOf(() => kernel.open(device)),
+    Status.IO_TIMEOUT,
+  );
+  file.close();
+  assert.is(hung.completed, false);
+});
+
+door('many Workers with kernels of their own, at once', async () => {
+  const source = `
+    import { parentPort, workerData } from 'node:worker_threads';
+    const { SoftKernel } = await import(workerData.kernel);
+    const { resolveKernelOptions } = await import(workerData.options);
+    const kernel = new SoftKernel(resolveKernelOptions({}), { entry: new URL(workerData.entry) });
+    const file = kernel.open(workerData.device);
+    let sum = 0;
+    for (let i = 0; i < 300; i++) sum += file.ioctl(1, new Uint8Array([i & 255]), 1)[0];
+    const more = await Promise.all(Array.from({ length: 300 }, (_, i) =>
+      file.ioctlOverlapped(1, new Uint8Array([i & 255]), 1, (out) => out[0])));
+    for (const value of more) sum += value;
+    parentPort.postMessage(sum);
+    if (workerData.leave === 'pending') file.ioctlOverlapped(2, null, 0, (out) => out);
+    else file.close();
+  `;
+  const base = '../../kernel-bridge/soft/';
+  const expected = 2 * Array.from({ length: 300 }, (_, i) => i & 255).reduce((a, b) => a + b, 0);
+  const workers = Array.from({ length: 6 }, (_, i) => {
+    const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(source)}`), {
+      workerData: {
+        kernel: new URL(`${base}soft-kernel.js`, import.meta.url).href,
+        options: new URL(`${base}kernel-options.js`, import.meta.url).href,
+        entry: entry.href,
+        device,
+        leave: i % 2 === 0 ? 'pending' : 'closed',
+      },
+    });
+    return { worker, ended: once(worker, 'exit'), sum: once(worker, 'message') };
+  });
+  for (const [i, { worker, ended, sum }] of workers.entries()) {
+    assert.is((await sum)[0], expected);
+    if (i % 2 === 0) await worker.terminate();
+    await ended;
+  }
+});
+
+door('a channel closed by its user tells the kernel, and everything ends', async () => {
+  const kernel = start();
+  const file = kernel.open(device);
+  const pending = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
+  kernel.channel.close();
+  assert.is((await rejection(pending)).status, Status.DEVICE_REMOVED);
+  assert.is(kernel.channel.submit(ChannelMajor.create, 0, 0, null, 0, false) >= 0, true);
+});
+
+function runProgram(body: string): { status: number | null; stdout: string; stderr: string } {
+  const base = new URL('../../kernel-bridge/soft/', import.meta.url).href;
+  const program = `
+    import { SoftKernel } from '${base}soft-kernel.js';
+    import { resolveKernelOptions } from '${base}kernel-options.js';
+    const kernel = new SoftKernel(resolveKernelOptions({}), { entry: new URL('${entry.href}') });
+    const file = kernel.open(${JSON.stringify(device)});
+    const same = (out) => out;
+    ${body}
+  `;
+  const run = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    timeout: 20_000,
+    encoding: 'utf8',
+    cwd: fileURLToPath(new URL('.', import.meta.url)),
+  });
+  return { status: run.status, stdout: run.stdout, stderr: run.stderr };
+}
+
+door('a process ends by itself when nothing is pending, and waits for what is', () => {
+  const idle = runProgram(`console.log('idle');`);
+  assert.equal(idle, { status: 0, stdout: 'idle\n', stderr: '' });
+  const observed = runProgram(`
+    const p = file.ioctlOverlapped(${EchoCode.pend}, new Uint8Array([5]), 1, same);
+    setTimeout(() => file.ioctl(${EchoCode.releaseAll}, null, 4), 50).unref();
+    setTimeout(() => {}, 60);
+    console.log('value', (await p)[0]);
+  `);
+  assert.equal(observed, { status: 0, stdout: 'value 5\n', stderr: '' });
+});
+
+door('a failed Overlapped that nobody awaits is no unhandledRejection', () => {
+  const run = runProgram(`
+    const p = file.ioctlOverlapped(${EchoCode.fail}, new Uint8Array([2, 1, 0, 0]), 0, same);
+    const mapped = p.map((value) => value);
+    process.on('exit', () => console.log(p.status.toString(16), mapped.status.toString(16)));
+  `);
+  assert.equal(run, { status: 0, stdout: '102 102\n', stderr: '' });
+});
+
+door('process.exit with requests pending and files open ends cleanly', () => {
+  const run = runProgram(`
+    file.ioctlOverlapped(${EchoCode.pend}, null, 0, same);
+    kernel.open(${JSON.stringify(device)});
+    process.exit(7);
+  `);
+  assert.equal(run, { status: 7, stdout: '', stderr: '' });
+});
+
+door('an exception in a completion is an uncaughtException', () => {
+  const run = runProgram(`
+    process.on('uncaughtException', (error) => console.log('caught', error.message));
+    file.ioctlOverlapped(${EchoCode.echo}, null, 0, same).then(() => { throw new Error('mine'); });
+  `);
+  assert.equal(run, { status: 0, stdout: 'caught mine\n', stderr: '' });
+});
+
+door.run();
