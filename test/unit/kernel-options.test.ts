@@ -1,0 +1,61 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import type { KernelOptionsInput } from '../../kernel-bridge/options.js';
+import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
+
+function message(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    assert.instance(error, StatusError);
+    assert.is((error as StatusError).status, Status.INVALID_PARAMETER);
+    return (error as Error).message;
+  }
+  throw new Error('the options should have been refused');
+}
+
+test('no options give the defaults', () => {
+  const options = resolveKernelOptions(undefined, {});
+  assert.is(options.keepAliveMs, 10_000);
+  assert.is(options.cm.maxRetries, 15);
+  assert.is(options.rc.ackTimeoutCode, 17);
+  assert.equal(resolveKernelOptions({}, {}), options);
+  assert.equal(resolveKernelOptions(undefined, { ND_OPTIONS: ' ' }), options);
+});
+
+test('ND_OPTIONS serves programs that pass none, and only those', () => {
+  const environment = { ND_OPTIONS: '{"keepAliveMs":5,"cm":{"maxRetries":2}}' };
+  assert.is(resolveKernelOptions(undefined, environment).keepAliveMs, 5);
+  assert.is(resolveKernelOptions(undefined, environment).cm.maxRetries, 2);
+  assert.is(resolveKernelOptions({ window: 3 }, environment).keepAliveMs, 10_000);
+});
+
+test('a wrong option is named with its value and its limit', () => {
+  const nested = message(() => resolveKernelOptions({ cm: { maxRetries: 99 } }, {}));
+  assert.match(nested, 'cm.maxRetries');
+  assert.match(nested, '99');
+  assert.match(nested, '15');
+  const kind = message(() =>
+    resolveKernelOptions({ keepAliveMs: 'soon' } as unknown as KernelOptionsInput, {}),
+  );
+  assert.match(kind, 'keepAliveMs');
+  assert.match(kind, '"soon"');
+  assert.match(
+    message(() => resolveKernelOptions(7 as unknown as KernelOptionsInput, {})),
+    'object',
+  );
+});
+
+test('ND_OPTIONS that cannot be used says so by name', () => {
+  assert.match(
+    message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{' })),
+    'ND_OPTIONS is not JSON',
+  );
+  assert.match(
+    message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{"window":0}' })),
+    "ND_OPTIONS: option 'window'",
+  );
+});
+
+test.run();

@@ -1,0 +1,218 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { Overlapped, type OverlappedSource } from '../../kernel-bridge/overlapped.js';
+
+/** A request completed by hand. */
+class Manual<T> implements OverlappedSource<T> {
+  #result: (() => T) | undefined;
+  #next: (() => T) | undefined;
+  taken = 0;
+  cancelled = 0;
+  completed(): boolean {
+    return this.#result !== undefined;
+  }
+  complete(result: () => T): void {
+    this.#result = result;
+  }
+  /** What a blocking wait will find. */
+  completeOnWait(result: () => T): void {
+    this.#next = result;
+  }
+  take(): T {
+    this.taken++;
+    if (this.#result === undefined) throw new Error('taken before completion');
+    return this.#result();
+  }
+  wait(): void {
+    this.#result ??= this.#next;
+  }
+  cancel(): void {
+    this.cancelled++;
+  }
+}
+
+const fail = (status: number) => (): never => {
+  throw new StatusError(status);
+};
+function statusOf(run: () => unknown): number {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof StatusError) return error.status;
+    throw error;
+  }
+  return Status.SUCCESS;
+}
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('pending: no result, status PENDING; completed: the result, taken once', () => {
+  const source = new Manual<number>();
+  const o = new Overlapped(source);
+  assert.is(o.completed, false);
+  assert.is(o.status, Status.PENDING);
+  assert.is(
+    statusOf(() => o.getResult()),
+    Status.PENDING,
+  );
+  source.complete(() => 5);
+  assert.is(o.completed, true);
+  assert.is(source.taken, 0, 'looking takes nothing');
+  assert.is(o.getResult(), 5);
+  assert.is(o.getResult(), 5);
+  assert.is(o.status, Status.SUCCESS);
+  assert.is(source.taken, 1);
+});
+
+test('getResult({ wait: true }) blocks in the source, through layers too', () => {
+  const source = new Manual<number>();
+  source.completeOnWait(() => 5);
+  assert.is(
+    new Overlapped(source)
+      .map((n) => n + 1)
+      .map((n) => n * 2)
+      .getResult({ wait: true }),
+    12,
+  );
+});
+
+test('it can be awaited before and after completion', async () => {
+  const source = new Manual<number>();
+  const o = new Overlapped(source);
+  const early = o.then((n) => n + 1);
+  source.complete(() => 5);
+  o.settle();
+  assert.is(await early, 6);
+  assert.is(await o, 5);
+  assert.is(await Promise.race([o, new Promise(() => {})]), 5);
+  let finals = 0;
+  await o.finally(() => finals++);
+  assert.is(finals, 1);
+});
+
+test('a status other than SUCCESS rejects, TIMEOUT and warnings included', async () => {
+  for (const status of [Status.TIMEOUT, Status.BUFFER_OVERFLOW, Status.CANCELLED]) {
+    const source = new Manual<number>();
+    const o = new Overlapped(source);
+    const caught = o.catch((error: unknown) => (error as StatusError).status);
+    source.complete(fail(status));
+    o.settle();
+    assert.is(await caught, status);
+    assert.is(o.status, status);
+    assert.is(
+      statusOf(() => o.getResult()),
+      status,
+    );
+  }
+});
+
+test('map() runs once, whoever looks first: parent, child, blocking wait or event loop', async () => {
+  for (const look of ['parent', 'child', 'wait', 'loop', 'await'] as const) {
+    const source = new Manual<number>();
+    const o = new Overlapped(source);
+    let runs = 0;
+    const child = o.map((n) => {
+      runs++;
+      return `${n}`;
+    });
+    const grandchild = child.map((s) => `${s}!`);
+    source.complete(() => 5);
+    assert.is(runs, 0);
+    if (look === 'parent') o.settle();
+    if (look === 'child') grandchild.settle();
+    if (look === 'wait') grandchild.getResult({ wait: true });
+    if (look === 'loop') {
+      o.settle(); // the door's delivery
+      await nextTurn();
+    }
+    if (look === 'await') await grandchild;
+    assert.is(runs, 1, look);
+    assert.is(grandchild.getResult(), '5!');
+    assert.is(child.getResult(), '5');
+    assert.is(runs, 1, look);
+  }
+});
+
+test('map() attached after completion runs at the latest on the event loop', async () => {
+  let runs = 0;
+  Overlapped.succeeded(1).map(() => runs++);
+  assert.is(runs, 0);
+  await nextTurn();
+  assert.is(runs, 1);
+});
+
+test('map() translates failures, and its own failures become the outcome', async () => {
+  const source = new Manual<number>();
+  const o = new Overlapped(source);
+  const translated = o.map(
+    () => 1,
+    () => new StatusError(Status.CANCELLED, 'mine'),
+  );
+  const passed = o.map(() => 1);
+  source.complete(fail(Status.CONNECTION_DISCONNECTED));
+  assert.is(translated.status, Status.CANCELLED);
+  assert.is(passed.status, Status.CONNECTION_DISCONNECTED);
+  const broken = Overlapped.succeeded(1).map(() => {
+    throw new TypeError('a defect');
+  });
+  assert.is(broken.status, Status.INTERNAL_ERROR);
+  const refused = Overlapped.succeeded(1).map(fail(Status.DATA_OVERRUN));
+  assert.is(refused.status, Status.DATA_OVERRUN);
+});
+
+test('a map function that looks at its own Overlapped sees it pending and does not recurse', () => {
+  const source = new Manual<number>();
+  const o = new Overlapped(source);
+  let seen = -1;
+  const child: Overlapped<number> = o.map((n) => {
+    seen = child.status;
+    return n;
+  });
+  source.complete(() => 5);
+  assert.is(child.getResult(), 5);
+  assert.is(seen, Status.PENDING);
+});
+
+test('cancel() reaches the source from every layer while pending, and not afterwards', () => {
+  const source = new Manual<number>();
+  const o = new Overlapped(source);
+  const child = o.map((n) => n);
+  child.cancel();
+  assert.is(source.cancelled, 1);
+  source.complete(() => 5);
+  child.settle();
+  child.cancel();
+  o.cancel();
+  assert.is(source.cancelled, 1);
+});
+
+test('abortOn() lets go of the signal when the request has completed', () => {
+  const source = new Manual<number>();
+  const o = new Overlapped(source);
+  const abort = new AbortController();
+  assert.is(o.abortOn(abort.signal), o);
+  source.complete(() => 5);
+  o.settle();
+  abort.abort();
+  assert.is(source.cancelled, 0);
+  const aborted = new Manual<number>();
+  new Overlapped(aborted).abortOn(abort.signal);
+  assert.is(aborted.cancelled, 1);
+});
+
+test('a failure that nobody observes is no unhandledRejection', async () => {
+  let unhandled = 0;
+  const count = (): void => {
+    unhandled++;
+  };
+  process.on('unhandledRejection', count);
+  const o = Overlapped.failed(new StatusError(Status.CANCELLED));
+  o.map(() => 1);
+  assert.is(o.completed, true);
+  await nextTurn();
+  await nextTurn();
+  assert.is(unhandled, 0);
+  process.off('unhandledRejection', count);
+});
+
+test.run();
