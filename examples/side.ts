@@ -73,6 +73,11 @@ export class Side {
     return this.#bytes.subarray(WINDOW_AT, WINDOW_AT + WINDOW);
   }
 
+  /** All of {@link window}, for binding. */
+  get windowMemory(): { memory: NdMemoryHandle; offset: number; length: number } {
+    return { memory: this.memory, offset: WINDOW_AT, length: WINDOW };
+  }
+
   /** A piece of {@link window}, for requests. */
   windowPiece(offset: number, length: number): NdSge {
     return { memory: this.memory, offset: WINDOW_AT + offset, length };
@@ -122,7 +127,7 @@ export class Side {
     return value;
   }
 
-  release(): void {
+  [Symbol.dispose](): void {
     this.endpoint.release();
     this.inbound.release();
     this.outbound.release();

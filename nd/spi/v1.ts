@@ -332,6 +332,9 @@ export interface INDConnector extends INDOverlapped {
    * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
    */
   disconnect(): Overlapped<void>;
+
+  /** Disconnects if connected, waits for that, and releases; for `await using`. It does not fail. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**

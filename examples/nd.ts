@@ -1,0 +1,175 @@
+#!/usr/bin/env node
+/** The `nd` command. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { isIP } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { z } from 'zod';
+import { NdError } from '../nd/index.js';
+import { type ClientOptions, format, runClient, runServer } from './demo.js';
+import { formatReport, type Report } from './report.js';
+
+const demoOptions = z
+  .object({
+    server: z.boolean().default(false),
+    client: z.boolean().default(false),
+    address: z
+      .string()
+      .refine(
+        (text) => isIP(text.replace(/%.*$/, '')) !== 0,
+        'must be an IP address of an adapter, as in 192.0.2.1',
+      )
+      .default('127.0.0.1'),
+    port: z.coerce.number('must be a number').int().min(0).max(65_535).default(0),
+    iterations: z.coerce.number('must be a number').int().min(1).max(1_000_000).default(2000),
+    rounds: z.coerce.number('must be a number').int().min(1).max(10_000).default(16),
+    seed: z.coerce.number('must be a number').int().min(0).max(0x7fff_ffff).default(1),
+    json: z.boolean().default(false),
+  })
+  .refine((options) => !(options.server && options.client), '--server and --client exclude each other')
+  .refine((options) => !options.client || options.port !== 0, {
+    path: ['port'],
+    message: "is needed: the server's port",
+  });
+
+type DemoOptions = z.output<typeof demoOptions>;
+
+/** What a child process of the demo tells the one that started it. */
+type Message = { readonly listening: number } | { readonly report: Report };
+
+/** One role in this process. */
+async function runRole(role: 'server' | 'client', options: DemoOptions): Promise<void> {
+  const report =
+    role === 'server'
+      ? await runServer(options, (address) => {
+          if (process.send !== undefined) process.send({ listening: address.port } satisfies Message);
+          else process.stderr.write(`Listening on ${format(address)}\n`);
+        })
+      : await runClient(options, progress);
+  if (process.send !== undefined) {
+    process.send({ report } satisfies Message, undefined, {}, () => process.disconnect());
+  } else {
+    print(report, options.json);
+  }
+}
+
+/** Both roles, each in a process of its own. */
+async function runBoth(options: DemoOptions): Promise<void> {
+  const server = startRole('server', options);
+  try {
+    const serverReport = server.report;
+    const port = await server.listening;
+    const client = startRole('client', { ...options, port });
+    try {
+      const report = await Promise.race([client.report, serverReport.then(() => client.report)]);
+      const { disconnect } = await serverReport;
+      // Both must end by themselves: nothing of a closed connection may keep a process alive.
+      await Promise.all([client.ended, server.ended]);
+      print({ ...report, disconnect: [...report.disconnect, ...disconnect] }, options.json);
+    } finally {
+      client.process.kill();
+    }
+  } finally {
+    server.process.kill();
+  }
+}
+
+interface Role {
+  readonly process: ChildProcess;
+  readonly listening: Promise<number>;
+  readonly report: Promise<Report>;
+  /** The process has ended, with exit code 0. */
+  readonly ended: Promise<void>;
+}
+
+function startRole(role: 'server' | 'client', options: DemoOptions): Role {
+  const { address, port, iterations, rounds, seed } = options;
+  const values = Object.entries({ address, port, iterations, rounds, seed } satisfies ClientOptions);
+  const child = fork(fileURLToPath(import.meta.url), [
+    'demo',
+    `--${role}`,
+    ...values.flatMap(([name, value]) => [`--${name}`, String(value)]),
+  ]);
+  const exited = new Promise<string>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+  });
+  const disconnected = new Promise<void>((resolve) => child.once('disconnect', resolve));
+  const heard = <T>(pick: (message: Message) => T | undefined): Promise<T> => {
+    const promise = new Promise<T>((resolve, reject) => {
+      child.on('message', (message) => {
+        const value = pick(message as Message);
+        if (value !== undefined) resolve(value);
+      });
+      // What it still had to say comes before the channel closes, but perhaps after its exit.
+      Promise.all([exited, disconnected]).then(
+        ([how]) => reject(new Error(`The ${role} ended early (${how}).`)),
+        reject,
+      );
+    });
+    // Whoever waits is told; who does not wait must not be disturbed.
+    promise.catch(() => {});
+    return promise;
+  };
+  const ended = exited.then((how) => {
+    if (how !== 'exit code 0') throw new Error(`The ${role} did not end well (${how}).`);
+  });
+  ended.catch(() => {});
+  return {
+    process: child,
+    listening: heard((message) => ('listening' in message ? message.listening : undefined)),
+    report: heard((message) => ('report' in message ? message.report : undefined)),
+    ended,
+  };
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+function print(report: Report, json: boolean): void {
+  process.stdout.write(`${json ? JSON.stringify(report) : formatReport(report)}\n`);
+}
+
+/** Prints what went wrong, for people, and sets the exit code. */
+function fail(error: unknown): void {
+  progress('');
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof NdError ? ` [${error.code}]` : '';
+  process.stderr.write(`nd: ${message}${code}\n`);
+  if (process.env.ND_DEBUG !== undefined && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  process.exitCode = 1;
+}
+
+const program = new Command('nd').description('NetworkDirect for Node.js');
+program
+  .command('demo')
+  .description('RDMA between two processes: messages, Writes and Reads, every byte compared')
+  .option('--server', 'be the server only')
+  .option('--client', 'be the client only')
+  .option('--address <ip>', "the server's address (default: 127.0.0.1)")
+  .option('--port <n>', "the server's port (default: a free one)")
+  .option('--iterations <n>', 'round trips per message size (default: 2000)')
+  .option('--rounds <n>', 'windows of 8 MiB per stream (default: 16)')
+  .option('--seed <n>', 'of the test data (default: 1)')
+  .option('--json', 'print the report as JSON')
+  .action(async (values: unknown) => {
+    const parsed = demoOptions.safeParse(values);
+    if (!parsed.success) {
+      for (const { path, message } of parsed.error.issues) {
+        process.stderr.write(`nd demo: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}\n`);
+      }
+      process.exitCode = 2;
+      return;
+    }
+    const options = parsed.data;
+    try {
+      if (options.server) await runRole('server', options);
+      else if (options.client) await runRole('client', options);
+      else await runBoth(options);
+    } catch (error) {
+      fail(error);
+    }
+  });
+
+await program.parseAsync();
