@@ -1,0 +1,238 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { TIMEWAIT_LIMIT } from '../../kernel-bridge/kernel/cm/registry.js';
+import { type CmBody, emitMad, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
+import { ipv4, Pair, qp, type Side } from '../helpers/cm-network.js';
+
+const INTERVAL = 4295;
+
+function dreqOf(side: Side): CmBody<'DREQ'> {
+  const message = parseMad(side.connection.will().mad);
+  if (typeof message === 'string' || message.name !== 'DREQ') throw new Error('no DREQ');
+  return message.body;
+}
+
+test('DREQ and DREP end both sides; the DREP needs no application', () => {
+  for (const who of ['active', 'passive'] as const) {
+    const pair = new Pair();
+    const sides = pair.established();
+    const other = who === 'active' ? sides.passive : sides.active;
+    sides[who].connection.disconnect();
+    pair.network.clock.advance(10);
+    const names = who === 'active' ? ['client DREQ', 'server DREP'] : ['server DREQ', 'client DREP'];
+    assert.equal(pair.network.log, names);
+    assert.equal(sides[who].events, ['disconnectCompleted true']);
+    assert.equal(other.events, ['disconnected']);
+    assert.equal([sides[who].state, other.state], ['timewait', 'timewait']);
+    assert.equal(pair.end(), []);
+  }
+});
+
+test('a DREQ repeats no transaction of the other side, and the DREP repeats the DREQ', () => {
+  const pair = new Pair();
+  const { passive } = pair.established();
+  passive.connection.disconnect();
+  pair.network.clock.advance(10);
+  const dreq = pair.network.last('server', 'DREQ').message;
+  const drep = pair.network.last('client', 'DREP').message;
+  assert.is(dreq.header.transactionId & 0xffff_ffffn, BigInt(passive.connection.localCommId));
+  assert.is(drep.header.transactionId, dreq.header.transactionId);
+});
+
+test('both sides disconnect at once, and both succeed', () => {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  active.connection.disconnect();
+  passive.connection.disconnect();
+  pair.network.clock.advance(10);
+  assert.equal(active.events, ['disconnectCompleted true']);
+  assert.equal(passive.events, ['disconnectCompleted true']);
+  assert.equal(pair.end(), []);
+});
+
+test('crossing DREQs of which one is lost succeed too', () => {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  pair.network.lose('client', 'DREQ', 1);
+  active.connection.disconnect();
+  passive.connection.disconnect();
+  pair.network.clock.advance(10);
+  assert.equal(active.events, ['disconnectCompleted true']);
+  assert.equal(passive.events, ['disconnectCompleted true']);
+});
+
+test('a lost DREP is sent again for the repeated DREQ, in timewait and after it', () => {
+  for (const timewaitMs of [60_000, 0]) {
+    const pair = new Pair({ timewaitMs });
+    const { active, passive } = pair.established();
+    pair.network.lose('server', 'DREP', 2);
+    active.connection.disconnect();
+    pair.network.clock.advance(INTERVAL * 2 + 10);
+    assert.equal(active.events, ['disconnectCompleted true']);
+    assert.equal(passive.events, ['disconnected']);
+    assert.equal(pair.end(), []);
+  }
+});
+
+test('a DREQ that nobody answers ends in false when its retries are spent', () => {
+  const pair = new Pair({ maxRetries: 3 });
+  const { active } = pair.established();
+  pair.network.lose('client', 'DREQ', 100);
+  active.connection.disconnect();
+  pair.network.clock.advance(INTERVAL * 4 - 1);
+  assert.equal(active.events, []);
+  pair.network.clock.advance(1);
+  assert.equal(active.events, ['disconnectCompleted false']);
+  assert.equal(pair.network.log, Array(4).fill('client DREQ'));
+});
+
+test('disconnecting before the connection is established, or after its end, is answered after the call', () => {
+  for (const reached of ['reqSent', 'repReceived', 'timewait', 'idle']) {
+    const pair = new Pair();
+    const active = pair.connect({}, false);
+    if (reached !== 'reqSent') pair.network.clock.advance(10);
+    if (reached === 'timewait' || reached === 'idle') {
+      active.connection.ready();
+      pair.network.clock.advance(10);
+      pair.taken[0]?.connection.disconnect();
+      pair.network.clock.advance(10);
+    }
+    if (reached === 'idle') pair.network.clock.advance(1000);
+    assert.is(active.state, reached);
+    active.events.length = 0;
+    active.connection.disconnect();
+    assert.equal(active.events, []);
+    pair.network.clock.advance(0);
+    assert.equal(active.events, ['disconnectCompleted true'], reached);
+    assert.equal(pair.end(), [], reached);
+  }
+});
+
+test('disconnecting twice sends and tells once', () => {
+  const pair = new Pair();
+  const { active } = pair.established();
+  active.connection.disconnect();
+  active.connection.disconnect();
+  pair.network.clock.runToEnd();
+  assert.equal(active.events, ['disconnectCompleted true']);
+  assert.equal(pair.network.log, ['client DREQ', 'server DREP']);
+});
+
+test('a DREQ for another QP is ignored', () => {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  const wrong = emitMad('DREQ', 1n, { ...dreqOf(active), remoteQpn: 0x12 });
+  pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, wrong);
+  assert.equal(pair.network.log, []);
+  assert.equal([passive.state, passive.events.length], ['established', 0]);
+  assert.is(pair.server.cm.counters()['ignored.dreqWrongQpn'], 1);
+});
+
+test('a DREQ for ids that are unknown gets a DREP with the ids swapped', () => {
+  const pair = new Pair();
+  const mad = emitMad('DREQ', 77n, { localCommId: 5, remoteCommId: 6, remoteQpn: 0x11 });
+  pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, mad);
+  const { message } = pair.network.last('server', 'DREP');
+  if (message.name !== 'DREP') throw new Error(message.name);
+  assert.equal([message.body.localCommId, message.body.remoteCommId], [6, 5]);
+  assert.is(message.header.transactionId, 77n);
+});
+
+test('no message of a third host moves a connection', () => {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  const ids = {
+    localCommId: active.connection.localCommId,
+    remoteCommId: passive.connection.localCommId,
+  };
+  const mads = [
+    emitMad('DREQ', 1n, { ...ids, remoteQpn: 0x11 }),
+    emitMad('REJ', 1n, { ...ids, message: 2, reason: 28 }),
+    emitMad('RTU', 1n, ids),
+    emitMad('DREP', 1n, ids),
+    emitMad('REP', 1n, { ...ids, localQpn: 0x17 }),
+    emitMad('MRA', 1n, { ...ids, message: 1, serviceTimeout: 20 }),
+  ];
+  for (const mad of mads) pair.server.cm.receive(ipv4(66), pair.server.gid, 0, mad);
+  assert.equal(pair.network.log, []);
+  assert.equal([passive.state, passive.events.length], ['established', 0]);
+  assert.is(pair.server.cm.counters()['dropped.wrongSource'], mads.length);
+});
+
+test('the will is the DREQ that ends the connection', () => {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  const will = active.connection.will();
+  assert.equal(dreqOf(active), {
+    ...dreqOf(active),
+    localCommId: active.connection.localCommId,
+    remoteCommId: passive.connection.localCommId,
+    remoteQpn: 0x11,
+  });
+  assert.equal([will.path.source, will.path.destination], [pair.client.gid, pair.server.gid]);
+  // The kernel died: its HCA sends this.
+  pair.server.cm.receive(will.path.source, will.path.destination, 0, will.mad);
+  assert.equal(passive.events, ['disconnected']);
+});
+
+test('a REJ ends an established connection as a disconnect does', () => {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  const ids = { localCommId: passive.connection.localCommId, remoteCommId: active.connection.localCommId };
+  pair.client.cm.receive(
+    pair.server.gid,
+    pair.client.gid,
+    0,
+    emitMad('REJ', 1n, { ...ids, message: 2, reason: 10 }),
+  );
+  assert.equal(active.events, ['disconnected']);
+});
+
+test('a REJ with one wrong id is ignored', () => {
+  const pair = new Pair();
+  const { active } = pair.established();
+  const ids = { localCommId: 0, remoteCommId: active.connection.localCommId };
+  const mad = emitMad('REJ', 1n, { ...ids, message: 0, reason: 10 });
+  pair.client.cm.receive(pair.server.gid, pair.client.gid, 0, mad);
+  assert.is(active.state, 'established');
+});
+
+test('timewait keeps the ids out of use, for its time and for so many connections', () => {
+  const pair = new Pair({ timewaitMs: 500 });
+  const { active } = pair.established();
+  active.connection.disconnect();
+  pair.network.clock.advance(400);
+  assert.equal([pair.client.ids.size, pair.server.ids.size], [1, 1]);
+  pair.network.clock.advance(200);
+  assert.equal([pair.client.ids.size, pair.server.ids.size], [0, 0]);
+
+  for (let i = 0; i < TIMEWAIT_LIMIT + 5; i++) pair.connect({ qp: qp(0x20) }).connection.abandon();
+  assert.is(pair.client.ids.size, TIMEWAIT_LIMIT);
+  assert.is(pair.client.cm.counters().timewait, TIMEWAIT_LIMIT);
+});
+
+test('the same QP may connect again at once', () => {
+  const pair = new Pair();
+  for (let round = 0; round < 5; round++) {
+    const { active } = pair.established();
+    active.connection.disconnect();
+    pair.network.clock.advance(5);
+  }
+  assert.equal(pair.end(), []);
+});
+
+test('an owner may act from inside every event', () => {
+  const pair = new Pair();
+  pair.onTaken = (side) => {
+    side.on.established = () => side.connection.disconnect();
+    side.connection.accept(qp(0x11), new Uint8Array(0));
+  };
+  const active = pair.connect();
+  active.on.disconnected = () => active.connection.abandon();
+  pair.network.clock.runToEnd();
+  assert.equal(active.events, ['replied', 'disconnected']);
+  assert.equal(pair.taken[0]?.events, ['established', 'disconnectCompleted true']);
+  assert.equal(pair.leftovers(), []);
+});
+
+test.run();

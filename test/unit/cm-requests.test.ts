@@ -1,0 +1,348 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener.js';
+import { type CmBody, emitMad, ipCmHeader, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
+import { connectParameters, ipv4, Pair, qp, SERVICE, Side } from '../helpers/cm-network.js';
+import { captureFiles, madOf, readCapture } from '../helpers/pcap.js';
+
+const NOTHING = new Uint8Array(0);
+
+/** A request that the server would take, changed; returns the server's answer and the requests it has taken. */
+function requestWith(change: (body: CmBody<'REQ'>) => void, prepare?: (pair: Pair) => void) {
+  const pair = new Pair();
+  prepare?.(pair);
+  pair.network.lose('client', 'REQ', 1);
+  pair.connect();
+  const { message } = pair.network.last('client', 'REQ');
+  if (message.name !== 'REQ') throw new Error(message.name);
+  const { body } = message;
+  change(body);
+  const mad = emitMad('REQ', message.header.transactionId, body);
+  pair.network.log.length = 0;
+  pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, mad);
+  const answer = pair.network.sent.at(-1)?.message;
+  return { pair, log: pair.network.log, answer: answer?.name === 'REJ' ? answer.body : undefined };
+}
+
+function withHeader(body: CmBody<'REQ'>, change: (header: ReturnType<typeof ipCmHeader.parse>) => void) {
+  const header = ipCmHeader.parse(body.privateData);
+  change(header);
+  ipCmHeader.emit(header, body.privateData);
+}
+
+const refusals: [string, number, (body: CmBody<'REQ'>) => void][] = [
+  ['nobody listens for the service', 8, (body) => (body.serviceId = SERVICE + 1n)],
+  ['the transport is UC', 9, (body) => (body.transportType = 1)],
+  ['the transport is XRC', 9, (body) => (body.transportType = 3)],
+  ['an extended transport is asked for', 9, (body) => (body.extendedTransport = 1)],
+  ['the QP is a management QP', 5, (body) => (body.localQpn = 1)],
+  ['the QP is the multicast number', 5, (body) => (body.localQpn = 0xff_ffff)],
+  ['the remote GID is not the address that was reached', 12, (body) => (body.primaryRemoteGid[15] = 99)],
+  ['data would go to a third party', 12, (body) => (body.primaryLocalGid[15] = 99)],
+  ['the address header has another version', 28, (body) => withHeader(body, (h) => (h.majorVersion = 1))],
+  ['the address header has a minor version', 28, (body) => withHeader(body, (h) => (h.minorVersion = 1))],
+  ['the address header is of no IP version', 28, (body) => withHeader(body, (h) => (h.ipVersion = 5))],
+  ['the address header says IPv6 of IPv4 GIDs', 28, (body) => withHeader(body, (h) => (h.ipVersion = 6))],
+  ['the source address is another', 28, (body) => withHeader(body, (h) => (h.sourceAddress[15] = 9))],
+  ['the source address is zero', 28, (body) => withHeader(body, (h) => h.sourceAddress.fill(0))],
+  [
+    'the destination address is another',
+    28,
+    (body) => withHeader(body, (h) => (h.destinationAddress[15] = 9)),
+  ],
+  ['the path MTU is none', 26, (body) => (body.pathMtu = 0)],
+  ['the path MTU is not defined', 26, (body) => (body.pathMtu = 6)],
+];
+for (const [why, reason, change] of refusals) {
+  test(`a REQ is answered by REJ ${reason} when ${why}`, () => {
+    const { pair, answer, log } = requestWith(change);
+    assert.equal(log, [`server REJ${reason}`]);
+    assert.equal([answer?.message, answer?.localCommId], [0, 0]);
+    assert.is(pair.taken.length, 0);
+    assert.is(pair.server.cm.counters()[`refused.${reason}`], 1);
+    assert.equal([pair.server.timers, pair.server.ids.size], [0, 0]);
+  });
+}
+
+test('the same REQ unchanged is taken: the refusals above come from the change', () => {
+  const { pair, log } = requestWith(() => {});
+  assert.equal(log, ['server REP']);
+  assert.is(pair.taken.length, 1);
+});
+
+test('REJ 12 names the address that would do, REJ 26 the largest MTU', () => {
+  assert.equal(
+    requestWith((body) => (body.primaryRemoteGid[15] = 99)).answer?.ari.slice(0, 16),
+    Uint8Array.from(ipv4(2)),
+  );
+  const tooLarge = requestWith(
+    (body) => (body.pathMtu = 4),
+    (pair) => (pair.server.maxPathMtu = 3),
+  );
+  assert.is(tooLarge.answer?.reason, 26);
+  assert.equal([tooLarge.answer?.ariLength, tooLarge.answer?.ari[0]], [1, 3]);
+});
+
+test('a source that no peer can have is refused', () => {
+  for (const source of [ipv4(3).fill(0, 12), ipv4(3).fill(224, 12, 13), ipv4(3).fill(255, 12)]) {
+    const pair = new Pair();
+    const mad = emitMad('REQ', 1n, {
+      localCommId: 7,
+      serviceId: SERVICE,
+      localQpn: 0x17,
+      pathMtu: 3,
+      primaryLocalGid: source,
+      primaryRemoteGid: pair.server.gid,
+      privateData: ipCmHeader.emit({
+        ipVersion: 4,
+        sourceAddress: Uint8Array.from([...new Uint8Array(12), ...source.slice(12)]),
+        destinationAddress: Uint8Array.from([...new Uint8Array(12), ...pair.server.gid.slice(12)]),
+      }),
+    });
+    pair.server.cm.receive(source, pair.server.gid, 0, mad);
+    assert.equal(pair.network.log, ['server REJ12']);
+  }
+});
+
+test('captured REQs of Linux peers are taken, and their meaning arrives', () => {
+  let taken = 0;
+  for (const packet of captureFiles().flatMap(readCapture)) {
+    const mad = madOf(packet);
+    const message = mad && parseMad(mad);
+    if (!mad || !message || typeof message === 'string' || message.name !== 'REQ') continue;
+    const pair = new Pair();
+    pair.listener.close();
+    const listener = pair.server.cm.listen({
+      serviceId: message.body.serviceId,
+      address: undefined,
+      backlog: 0,
+      onRequest: () => {},
+    });
+    pair.server.cm.receive(packet.source, packet.destination, 0, mad);
+    const request = listener.takeRequest()?.request;
+    const where = `${packet.file}#${packet.number}`;
+    assert.is(request?.peerQpn, message.body.localQpn, where);
+    assert.is(request?.sendPsn, message.body.startingPsn, where);
+    assert.equal(request?.peerAddress, packet.source, where);
+    assert.is(request?.localPort, Number(message.body.serviceId & 0xffffn), where);
+    taken += 1;
+  }
+  assert.is(taken, 14);
+});
+
+test('a REP as Linux sent it completes a connect with the same ids', () => {
+  const packets = readCapture('rping.pcap');
+  const rep = packets.map(madOf).find((mad) => mad?.[17] === 0x13);
+  const message = rep && parseMad(rep);
+  if (!rep || !message || typeof message === 'string' || message.name !== 'REP') throw new Error('no REP');
+  const pair = new Pair();
+  const host = pair.network.add('again', ipv4(77), {}, message.body.remoteCommId - 1);
+  pair.network.lose('again', 'REQ', 1);
+  const active = new Side();
+  active.connection = host.cm.connect(connectParameters(host, pair.server), active.listenTo);
+  host.cm.receive(pair.server.gid, host.gid, 0, rep);
+  assert.equal(active.events, ['replied']);
+  assert.equal([active.reply?.peerQpn, active.reply?.sendPsn], [0x11, 0xe2f838]);
+  assert.equal([active.reply?.responderResources, active.reply?.initiatorDepth], [1, 1]);
+  assert.equal([active.reply?.rnrRetryCount, active.reply?.targetAckDelay], [7, 15]);
+});
+
+// ── Listeners ────────────────────────────────────────────────────────────────────────────────────────────────
+
+test('requests beyond the backlog are refused with REJ 3 until one is taken', () => {
+  const pair = new Pair({}, 2);
+  pair.taking = false;
+  const sides = [0x20, 0x21, 0x22].map((qpn) => pair.connect({ qp: qp(qpn) }));
+  pair.network.clock.advance(10);
+  assert.is(pair.listener.waiting, 2);
+  assert.equal(
+    sides.map((side) => side.events),
+    [[], [], ['rejected 3']],
+  );
+  pair.take();
+  assert.is(pair.listener.waiting, 1);
+  const later = pair.connect({ qp: qp(0x23) });
+  pair.network.clock.advance(10);
+  assert.equal(later.events, []);
+  assert.is(pair.listener.waiting, 2);
+});
+
+test('requests are taken in the order in which they came', () => {
+  const pair = new Pair();
+  pair.taking = false;
+  for (const qpn of [0x20, 0x21, 0x22]) pair.connect({ qp: qp(qpn) });
+  pair.network.clock.advance(10);
+  assert.equal(
+    [pair.take(), pair.take(), pair.take()].map((side) => side?.request?.peerQpn),
+    [0x20, 0x21, 0x22],
+  );
+  assert.is(pair.take(), undefined);
+});
+
+test('without a limit of the owner, a flood of requests is still bounded', () => {
+  const pair = new Pair();
+  pair.taking = false;
+  for (let i = 0; i < ListenerLimits.perListener + 10; i++) pair.connect({ qp: qp(0x100 + i) });
+  pair.network.clock.advance(10);
+  assert.is(pair.listener.waiting, ListenerLimits.perListener);
+  assert.is(pair.server.ids.size, ListenerLimits.perListener);
+  assert.is(pair.server.cm.counters()['refused.3'], 10);
+});
+
+test('a request whose peer gave up is no longer there to be taken', () => {
+  const pair = new Pair();
+  pair.taking = false;
+  const active = pair.connect();
+  pair.network.clock.advance(10);
+  assert.is(pair.listener.waiting, 1);
+  active.connection.abandon();
+  pair.network.clock.advance(10);
+  assert.is(pair.listener.waiting, 0);
+  assert.is(pair.listener.takeRequest(), undefined);
+  assert.equal(pair.end(), []);
+});
+
+test('a listener that closes refuses what waits and what comes', () => {
+  const pair = new Pair();
+  pair.taking = false;
+  const first = pair.connect();
+  pair.network.clock.advance(10);
+  pair.listener.close();
+  const second = pair.connect({ qp: qp(0x18) });
+  pair.network.clock.advance(10);
+  assert.equal([first.events, second.events], [['rejected 28'], ['rejected 8']]);
+  assert.equal(pair.end(), []);
+});
+
+test('the listener on the address comes before the one on all, and others are not asked', () => {
+  const pair = new Pair();
+  const asked: string[] = [];
+  const listen = (name: string, address: Uint8Array | undefined, serviceId = SERVICE + 1n) =>
+    pair.server.cm.listen({ serviceId, address, backlog: 0, onRequest: () => asked.push(name) });
+  const any = listen('any', undefined);
+  const mine = listen('mine', ipv4(2));
+  listen('other', ipv4(50));
+  listen('elsewhere', ipv4(50), SERVICE + 2n);
+  const connect = (serviceId: bigint, qpn: number) => {
+    const side = pair.connect({ serviceId, qp: qp(qpn) });
+    pair.network.clock.advance(5);
+    return side;
+  };
+  connect(SERVICE + 1n, 0x20);
+  mine.close();
+  connect(SERVICE + 1n, 0x21);
+  any.close();
+  const refused = connect(SERVICE + 1n, 0x22);
+  assert.equal(asked, ['mine', 'any']);
+  assert.equal(refused.events, ['rejected 28']);
+  assert.equal(connect(SERVICE + 2n, 0x23).events, ['rejected 28']);
+});
+
+test('a service id without the address header leaves all 92 bytes to the consumer', () => {
+  const pair = new Pair();
+  const listener = pair.server.cm.listen({
+    serviceId: 0x77n << 48n,
+    address: undefined,
+    backlog: 0,
+    onRequest() {},
+  });
+  pair.connect({ serviceId: 0x77n << 48n, privateData: Uint8Array.of(1, 2, 3) });
+  pair.network.clock.advance(5);
+  const request = listener.takeRequest()?.request;
+  assert.is(request?.privateData.length, 92);
+  assert.equal(request?.privateData.slice(0, 4), Uint8Array.of(1, 2, 3, 0));
+  assert.equal([request?.localPort, request?.peerPort], [0, 0]);
+});
+
+// ── Stale connections ────────────────────────────────────────────────────────────────────────────────────────
+
+/** The client forgets everything, as a process that was killed and started again. */
+function restart(pair: Pair, firstId: number, sameIds: boolean) {
+  const reborn = pair.network.add('reborn', pair.client.gid, {}, sameIds ? firstId : firstId + 0x40);
+  reborn.caGuid = pair.client.caGuid;
+  // Ids may come again after a restart, random numbers do not.
+  reborn.nextPsn = 0x123456;
+  pair.network.hosts.splice(pair.network.hosts.indexOf(pair.client), 1);
+  return reborn;
+}
+
+for (const sameIds of [false, true]) {
+  test(`a peer that restarted with ${sameIds ? 'the same ids' : 'other ids'} and the same QP: REJ 10, the old one ends`, () => {
+    const pair = new Pair();
+    const { passive } = pair.established();
+    const reborn = restart(pair, 0x0100_0000, sameIds);
+    const connect = () => {
+      const side = new Side();
+      side.on.replied = () => side.connection.ready();
+      side.connection = reborn.cm.connect(connectParameters(reborn, pair.server), side.listenTo);
+      pair.network.clock.advance(20);
+      return side;
+    };
+    const first = connect();
+    assert.equal(first.events, ['rejected 10']);
+    assert.equal(passive.events, ['disconnected']);
+    // The DREQ that the old one got found nobody, and was answered all the same.
+    assert.ok(pair.network.log.includes('server DREQ'));
+    assert.is(passive.state, 'timewait');
+    const second = connect();
+    assert.is(second.state, 'established');
+    second.connection.disconnect();
+    assert.equal(pair.end(), []);
+  });
+}
+
+test('a peer that restarted while its request waited: the old request ends, the next attempt is heard', () => {
+  const pair = new Pair();
+  pair.taking = false;
+  pair.connect();
+  pair.network.clock.advance(5);
+  const reborn = restart(pair, 0x0100_0000, false);
+  const side = new Side();
+  side.connection = reborn.cm.connect(connectParameters(reborn, pair.server), side.listenTo);
+  pair.network.clock.advance(5);
+  assert.equal(side.events, ['rejected 10']);
+  assert.is(pair.listener.waiting, 0);
+  reborn.cm.connect(connectParameters(reborn, pair.server), {});
+  pair.network.clock.advance(5);
+  assert.is(pair.listener.waiting, 1);
+});
+
+test('a REP from a QP that an old connection still has as its peer is rejected as stale', () => {
+  const pair = new Pair();
+  const { active } = pair.established();
+  // The server restarts: its next QP has the number of the one before.
+  const reborn = pair.network.add('reborn', pair.server.gid, {}, 0x0200_0000);
+  reborn.caGuid = pair.server.caGuid;
+  pair.network.hosts.splice(pair.network.hosts.indexOf(pair.server), 1);
+  const passive = new Side();
+  const listener = reborn.cm.listen({
+    serviceId: SERVICE,
+    address: undefined,
+    backlog: 0,
+    onRequest: () => {
+      const found = listener.takeRequest();
+      if (!found) return;
+      passive.connection = found.connection;
+      found.connection.events = passive.listenTo;
+      found.connection.accept(qp(0x11), NOTHING);
+    },
+  });
+  const next = pair.connect({ qp: qp(0x18) });
+  pair.network.clock.advance(20);
+  assert.equal(next.events, ['rejected 10']);
+  assert.equal(passive.events, ['rejected 10']);
+  assert.equal(active.events, ['disconnected']);
+  assert.equal(pair.end(), []);
+});
+
+test("another host's request with the same adapter and QP numbers harms nothing", () => {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  const twin = pair.network.add('twin', ipv4(66));
+  twin.caGuid = pair.client.caGuid;
+  twin.cm.connect(connectParameters(twin, pair.server), {});
+  pair.network.clock.advance(20);
+  assert.equal([active.state, passive.state], ['established', 'established']);
+});
+
+test.run();
