@@ -12,9 +12,12 @@ std::atomic<Engine*> engineOfProcess{nullptr};
 
 constexpr double kMaxRing = 1u << 30;
 
-// Freed with its ArrayBuffer. releaseRing() may come first; then the finalizer has nothing to give back.
-struct RingRecord {
+// What a ring's ArrayBuffer holds: the memory, which therefore outlives releaseRing() as long as JavaScript can still
+// look at it. The finalizer releases the ring if nobody did: as
+// the memory is held until then, no other ring can have its address.
+struct RingHold {
   uint64_t address;
+  std::shared_ptr<void> memory;
 };
 
 Napi::Value pinResult(Napi::Env env, Status status, uint32_t pin, uint64_t address) {
@@ -113,20 +116,25 @@ Napi::Value Memory::allocateRing(const Napi::CallbackInfo& info) {
     napi_throw_range_error(env, nullptr, "allocateRing: there is no memory for a ring of this size");
     return env.Undefined();
   }
-  auto* record = new RingRecord{address};
+  auto* hold = new RingHold{address, engine->ringMemory(address)};
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
       env, reinterpret_cast<void*>(address), bytes,
-      [](Napi::Env, void*, RingRecord* ring) {
+      [](Napi::Env, void*, RingHold* ring) {
         if (Engine* owner = sharedEngine()) owner->releaseRing(ring->address);
         delete ring;
       },
-      record);
+      hold);
   Napi::Object out = Napi::Object::New(env);
   out.Set("buffer", buffer);
   out.Set("address", static_cast<double>(address));
   return out;
 }
 
-Napi::Value Memory::releaseRing(const Napi::CallbackInfo& info) { return info.Env().Undefined(); }
+Napi::Value Memory::releaseRing(const Napi::CallbackInfo& info) {
+  uint64_t address;
+  Engine* engine = sharedEngine();
+  if (engine != nullptr && toUint(info.Env(), info[0], &address)) engine->releaseRing(address);
+  return info.Env().Undefined();
+}
 
 }  // namespace nd::js

@@ -122,6 +122,11 @@ void Engine::releaseRing(uint64_t address) {
   impl_->core.memory.releaseRing(address);
 }
 
+std::shared_ptr<void> Engine::ringMemory(uint64_t address) {
+  Command command(impl_->core);
+  return impl_->core.memory.ringAt(address, 1);
+}
+
 Status Engine::allocatePd(KernelId kernel, Handle* pdOut) {
   Core& core = impl_->core;
   Command command(core);

@@ -81,6 +81,8 @@ class Engine final : public PacketSink {
   // Rings: zeroed, 64-byte aligned, kept alive by the ids and by the objects that use them.
   Status allocateRing(uint64_t bytes, uint64_t* address);
   void releaseRing(uint64_t address);
+  // Keeps the memory of the ring at this address alive beyond releaseRing(); null: there is none.
+  std::shared_ptr<void> ringMemory(uint64_t address);
 
   // ── Command interface. Every destroy answers kDeviceBusy while others use the object.
   Status allocatePd(KernelId kernel, Handle* pd);
