@@ -1,0 +1,216 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { IbatCode } from '../../kernel-bridge/ioctl/codes.js';
+import {
+  addressOfGid,
+  encodeSockaddr,
+  gidOfAddress,
+  parseSocketAddress,
+} from '../../kernel-bridge/ioctl/sockaddr.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
+import * as s from '../../kernel-bridge/ioctl/structs.js';
+import {
+  defaultRoutes4,
+  defaultRoutes6,
+  parseMac,
+  SystemNetwork,
+} from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
+import {
+  activeMtuOf,
+  guidOfMac,
+  localGuid,
+  mtuBytes,
+  mtuCode,
+  PortTable,
+} from '../../kernel-bridge/kernel/hca-driver/ports.js';
+import { ethGuid, FakeNetwork, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
+
+test('the active MTU is the largest that a netdev MTU carries with 80 bytes of headers', () => {
+  const expected = [
+    [65_536, 4096],
+    [4176, 4096],
+    [4175, 2048],
+    [2128, 2048],
+    [1500, 1024],
+    [1103, 512],
+    [591, 256],
+    [68, 256],
+  ];
+  for (const [mtu, active] of expected) assert.is(activeMtuOf(mtu!), active, `${mtu}`);
+  for (const bytes of [256, 512, 1024, 2048, 4096]) assert.is(mtuBytes(mtuCode(bytes)), bytes);
+  assert.is(mtuBytes(0), 0);
+  assert.is(mtuBytes(6), 0);
+});
+
+test('a CA GUID is the EUI-64 of the MAC with the universal bit flipped', () => {
+  assert.is(guidOfMac(parseMac('02:fc:00:00:00:01')!), 0x00fc_00ff_fe00_0001n);
+  assert.is(guidOfMac(parseMac('e4:1d:2d:07:08:09')!), 0xe61d_2dff_fe07_0809n);
+  assert.is(parseMac('00:00:00:00:00:00'), undefined);
+  assert.is(parseMac('80:00:02:08:fe:80:00:00:00:00:00:00'), undefined);
+});
+
+test('an interface without MAC has a GUID that is stable, local, and differs by name and host', () => {
+  const guid = localGuid('boot 1', 'lo');
+  assert.is(localGuid('boot 1', 'lo'), guid);
+  assert.is.not(localGuid('boot 1', 'wg0'), guid);
+  assert.is.not(localGuid('boot 2', 'lo'), guid);
+  assert.is(Number(guid >> 56n) & 3, 0);
+});
+
+test('every interface is a device, link-local addresses come first, twins of a MAC get GUIDs of their own', () => {
+  const network = new FakeNetwork();
+  network.list.push(hostInterface('eth0.7', 9, ['10.7.0.1/24'], { mac: network.list[2]!.mac }));
+  const ports = new PortTable(network);
+  const all = ports.all();
+  assert.equal(
+    all.map((port) => port.interfaceName),
+    ['lo', 'ifb0', 'eth0', 'eth0.7'],
+  );
+  assert.is(new Set(all.map(({ guid }) => guid)).size, 4);
+  assert.is(all[2]!.guid, ethGuid);
+  assert.equal(all[1]!.gids, []);
+  assert.equal(
+    all[2]!.gids.map((gid) => addressOfGid(gid)),
+    ['fe80::fc:ff:fe00:1', '192.0.2.2', 'fd00::2'],
+  );
+  assert.is(all[0]!.activeMtu, 4096);
+  assert.is(all[2]!.activeMtu, 1024);
+});
+
+test('K14: queries read the interfaces once, a miss and the next second read them again', () => {
+  const network = new FakeNetwork();
+  let now = 0;
+  const ports = new PortTable(network, () => now);
+  for (let n = 0; n < 100; n++) ports.get(ethGuid);
+  assert.is(network.reads, 1);
+  assert.is(ports.ofGid(gidOfAddress('192.0.2.77')), undefined);
+  assert.is(network.reads, 2);
+  network.list[2] = hostInterface('eth0', 4, ['192.0.2.77/24']);
+  assert.ok(ports.ofGid(gidOfAddress('192.0.2.77')));
+  now += 1001;
+  ports.all();
+  assert.is(network.reads, 4);
+});
+
+const source = (ports: PortTable, remote: string, scopeId = 0): string | undefined => {
+  const gid = ports.sourceFor(gidOfAddress(remote), scopeId);
+  return gid && addressOfGid(gid);
+};
+
+test('the source for a destination: own address, longest subnet, default route, or none', () => {
+  const network = new FakeNetwork();
+  network.list.push(hostInterface('eth1', 5, ['192.0.2.130/25', 'fe80::5/64']));
+  const ports = new PortTable(network);
+  assert.is(source(ports, '192.0.2.2'), '192.0.2.2');
+  assert.is(source(ports, '127.0.0.1'), '127.0.0.1');
+  assert.is(source(ports, '192.0.2.9'), '192.0.2.2');
+  assert.is(source(ports, '192.0.2.200'), '192.0.2.130');
+  assert.is(source(ports, '8.8.8.8'), '192.0.2.2');
+  assert.is(source(ports, '2001:db8::1'), 'fd00::2');
+  assert.is(source(ports, 'fe80::99', 5), 'fe80::5');
+  assert.is(source(ports, 'fe80::99', 4), 'fe80::fc:ff:fe00:1');
+  network.routes = [];
+  assert.is(source(ports, '8.8.8.8'), undefined);
+});
+
+test('default routes are found in what Linux prints', () => {
+  const v4 = `Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT
+eth0 00000000 010200C0 0003 0 0 100 00000000 0 0 0
+eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0
+eth1 00000000 00000000 0002 0 0 0 00000000 0 0 0`;
+  assert.equal(defaultRoutes4(v4), [{ family: 4, interfaceName: 'eth0', metric: 100 }]);
+  const zero = '0'.repeat(32);
+  const v6 = `${zero} 00 ${zero} 00 fd000000000000000000000000000001 00000400 2 0 00000003     eth0
+${zero} 00 ${zero} 00 ${zero} ffffffff 1 0 00200200       lo
+fe800000000000000000000000000000 40 ${zero} 00 ${zero} 00000100 2 0 00000001 eth0`;
+  assert.equal(defaultRoutes6(v6), [{ family: 6, interfaceName: 'eth0', metric: 0x400 }]);
+  assert.equal(defaultRoutes4(''), []);
+  assert.equal(defaultRoutes6(''), []);
+});
+
+test('the real host has a loopback device with its address', () => {
+  const ports = new PortTable(new SystemNetwork());
+  assert.is(ports.ofGid(gidOfAddress('127.0.0.1'))?.interfaceName, 'lo');
+});
+
+// ── IBAT ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function ibat() {
+  const rig = new KernelRig();
+  const file = rig.open('\\\\.\\ibat').answer!.information;
+  const sockaddr = (text: string | undefined) =>
+    text === undefined ? new Uint8Array(28) : encodeSockaddr(parseSocketAddress(text));
+  return {
+    rig,
+    port: (address: string, version = 6) =>
+      rig.control(
+        IbatCode.IP_TO_PORT,
+        s.IbatIpToPortIn.encode({ version, address: sockaddr(address) }),
+        24,
+        file,
+      ),
+    path: (local: string | undefined, remote: string, version = 6) =>
+      rig.control(
+        IbatCode.PATH,
+        s.IbatPathIn.encode({ version, localAddress: sockaddr(local), remoteAddress: sockaddr(remote) }),
+        64,
+        file,
+      ),
+    raw: (code: number, input: Uint8Array, outputLength: number) =>
+      rig.control(code, input, outputLength, file),
+  };
+}
+
+test('IBAT tells device, P_Key and port of own addresses, and NOT_FOUND of all others', () => {
+  const { port } = ibat();
+  const record = s.IbatPortRecord.decode(port('192.0.2.2').output);
+  assert.equal(record, { caGuid: ethGuid, portGuid: ethGuid, pKey: 0xffff, portNum: 1 });
+  assert.is(s.IbatPortRecord.decode(port('fe80::fc:ff:fe00:1%4').output).caGuid, ethGuid);
+  for (const other of ['192.0.2.9', '0.0.0.0', '::', '2001:db8::5', '127.0.0.2']) {
+    assert.is(port(other).status, Status.NOT_FOUND, other);
+  }
+  assert.is(port('192.0.2.2', 5).status, Status.INVALID_PARAMETER);
+});
+
+test('IBAT path records: GIDs, MTU of the local port, hop limit, packet life', () => {
+  const { path } = ibat();
+  const record = s.IbPathRecord.decode(path('192.0.2.2', '192.0.2.9').output);
+  assert.equal(record.sgid, gidOfAddress('192.0.2.2'));
+  assert.equal(record.dgid, gidOfAddress('192.0.2.9'));
+  assert.is(record.hopFlowRaw & 0xff, 64);
+  assert.is(record.mtu & 0x3f, 3);
+  assert.is(record.pktLife & 0x3f, 16);
+  assert.is(record.pkey, 0xffff);
+  assert.is(path('192.0.2.2', '192.0.2.9').output.length, 64);
+});
+
+test('IBAT chooses the local address, keeps loopback on the host, and says what is no destination', () => {
+  const { path } = ibat();
+  const ends = (local: string | undefined, remote: string) => {
+    const { sgid, dgid } = s.IbPathRecord.decode(path(local, remote).output);
+    return `${addressOfGid(sgid)} ${addressOfGid(dgid)}`;
+  };
+  assert.is(ends(undefined, '192.0.2.9'), '192.0.2.2 192.0.2.9');
+  assert.is(ends('0.0.0.0', '127.0.0.1'), '127.0.0.1 127.0.0.1');
+  assert.is(ends('192.0.2.2', '127.0.0.1'), '192.0.2.2 192.0.2.2');
+  assert.is(ends('::', 'fd00::9'), 'fd00::2 fd00::9');
+  assert.is(path(undefined, '0.0.0.0').status, Status.BAD_NETWORK_NAME);
+  assert.is(path(undefined, '224.0.0.1').status, Status.BAD_NETWORK_NAME);
+  assert.is(path(undefined, 'ff02::1').status, Status.BAD_NETWORK_NAME);
+  assert.is(path('192.0.2.77', '192.0.2.9').status, Status.INVALID_ADDRESS);
+  assert.is(path('192.0.2.2', 'fd00::9').status, Status.INVALID_PARAMETER);
+  assert.is(path('127.0.0.1', '192.0.2.9').status, Status.NETWORK_UNREACHABLE);
+  assert.is(path('192.0.2.2', '192.0.2.9', 7).status, Status.INVALID_PARAMETER);
+});
+
+test('IBAT refuses short buffers, unknown families, unknown codes, and what belongs to WinVerbs', () => {
+  const { raw, rig } = ibat();
+  assert.is(raw(IbatCode.IP_TO_PORT, new Uint8Array(31), 24).status, Status.BUFFER_TOO_SMALL);
+  assert.is(raw(IbatCode.IP_TO_PORT, new Uint8Array(32), 23).status, Status.BUFFER_TOO_SMALL);
+  assert.is(raw(IbatCode.PATH, new Uint8Array(59), 64).status, Status.BUFFER_TOO_SMALL);
+  assert.is(raw(IbatCode.PATH, s.IbatPathIn.encode({ version: 6 }), 64).status, Status.INVALID_ADDRESS);
+  assert.is(raw(0x003b_e004, new Uint8Array(0), 64).status, Status.PROCEDURE_NOT_FOUND);
+  assert.equal(rig.faults, []);
+});
+
+test.run();
