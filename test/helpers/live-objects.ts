@@ -1,0 +1,276 @@
+/**
+ * One live kernel object of every kind, made by IOCTLs alone, and for every IOCTL an input that is right for them: what
+ * fuzzing starts from.
+ */
+import type { DeviceFile } from '../../kernel-bridge/device-file.js';
+import { abi } from '../../kernel-bridge/hca/abi.js';
+import type { AddonBinding } from '../../kernel-bridge/hca/binding.js';
+import * as ioctl from '../../kernel-bridge/ioctl/index.js';
+import { IbatCode, type IbatName, IoctlCode, type IoctlName } from '../../kernel-bridge/ioctl/index.js';
+
+/** The parts of the addon that a UVP uses to make memory known. */
+export type MemoryAddon = Pick<AddonBinding, 'allocateRing' | 'releaseRing' | 'pin' | 'unpin'>;
+
+/** Endpoints by the state they are in. */
+interface LiveEndpoints {
+  idle: bigint;
+  fresh: bigint;
+  bound: bigint;
+  listening: bigint;
+  routed: bigint;
+}
+
+/** Ids of live objects. */
+export interface Live {
+  guid: bigint;
+  device: bigint;
+  pd: bigint;
+  mw: bigint;
+  cq: bigint;
+  qp: bigint;
+  endpoints: LiveEndpoints;
+  /** Every id. */
+  ids: bigint[];
+  /** Memory that may be registered; nothing else may. */
+  pinned: { address: bigint; length: number };
+  lkey: number;
+  listenAddress: ioctl.SocketAddress;
+  /** A path record to it. */
+  path: Uint8Array;
+  ring: (bytes: number) => bigint;
+  /** Lets memory go; call it when the file is closed. */
+  release(): void;
+}
+
+const cqEntries = 16;
+const qpSizes = { sendEntries: 8, sendStride: 128, receiveEntries: 8, receiveStride: 64 };
+const qpRingBytes =
+  abi.qpHeaderBytes +
+  qpSizes.sendEntries * qpSizes.sendStride +
+  qpSizes.receiveEntries * qpSizes.receiveStride;
+const cqRingBytes = abi.cqHeaderBytes + cqEntries * abi.cqeBytes;
+
+/** Loopback: every host has it. */
+export const loopback: ioctl.SocketAddress = { family: 4, address: '127.0.0.1', port: 0 };
+
+const idOf = (output: Uint8Array): bigint => ioctl.WvIoObject.decode(output).id;
+
+function connectParam() {
+  return { responderResources: 1n, initiatorDepth: 1n, retryCount: 7, rnrRetryCount: 6, dataLength: 4 };
+}
+
+/** CQ_CREATE's and CQ_RESIZE's input. */
+function cqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
+  const ringAddress = live.ring(cqRingBytes);
+  return ioctl.withProviderData(
+    ioctl.WvIoId.encode({ id, data: cqEntries }),
+    ioctl.CqProviderIn.encode({ ringAddress, ringBytes: cqRingBytes, entries: cqEntries }),
+  );
+}
+
+function qpInput(live: Pick<Live, 'ring' | 'pd' | 'cq'>): Uint8Array {
+  const create = {
+    id: { id: live.pd },
+    sendCqId: live.cq,
+    receiveCqId: live.cq,
+    sendDepth: qpSizes.sendEntries,
+    sendSge: 4,
+    receiveDepth: qpSizes.receiveEntries,
+    receiveSge: 3,
+    maxInlineSend: 64,
+    initiatorDepth: 1,
+    responderResources: 1,
+    qpType: ioctl.QpType.RC,
+  };
+  const ringAddress = live.ring(qpRingBytes);
+  return ioctl.withProviderData(
+    ioctl.WvIoQpCreate.encode(create),
+    ioctl.QpProviderIn.encode({ ringAddress, ringBytes: qpRingBytes, ...qpSizes, token: 1 }),
+  );
+}
+
+function bindInput(id: bigint, guid: bigint): Uint8Array {
+  return ioctl.WvIoEpBind.encode({
+    id,
+    address: ioctl.sockaddrData(loopback),
+    device: { deviceGuid: guid, pkey: 0xffff, portNumber: 1 },
+  });
+}
+
+function pathInput(remote: ioctl.SocketAddress): Uint8Array {
+  return ioctl.IbatPathIn.encode({
+    version: ioctl.IBAT_VERSION,
+    localAddress: ioctl.encodeSockaddr(loopback),
+    remoteAddress: ioctl.encodeSockaddr(remote),
+  });
+}
+
+function portInput(): Uint8Array {
+  return ioctl.IbatIpToPortIn.encode({
+    version: ioctl.IBAT_VERSION,
+    address: ioctl.encodeSockaddr(loopback),
+  });
+}
+
+function routeInput(id: bigint, path: Uint8Array): Uint8Array {
+  return ioctl.withProviderData(ioctl.WvIoId.encode({ id, data: ioctl.EpOption.ROUTE }), path);
+}
+
+/** Makes the objects on two open files. Everything of them must succeed. */
+export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: MemoryAddon): Live {
+  const rings: number[] = [];
+  const ring = (bytes: number): bigint => {
+    const { address } = addon.allocateRing(bytes);
+    rings.push(address);
+    return BigInt(address);
+  };
+  const { caGuid: guid } = ioctl.IbatPortRecord.decode(ibat.ioctl(IbatCode.IP_TO_PORT, portInput(), 24));
+  const verb = (code: number, input: Uint8Array) => idOf(file.ioctl(code, input, 256));
+  const device = verb(IoctlCode.DEVICE_OPEN, ioctl.WvIoDeviceOpen.encode({ guid }));
+  const pd = verb(IoctlCode.PD_ALLOCATE, ioctl.WvIoId.encode({ id: device }));
+  const mw = verb(IoctlCode.MW_ALLOCATE, ioctl.WvIoId.encode({ id: pd }));
+  const cq = verb(IoctlCode.CQ_CREATE, cqInput({ ring }, device));
+  const qp = verb(IoctlCode.QP_CREATE, qpInput({ ring, pd, cq }));
+
+  const memory = addon.pin(new Uint8Array(8192));
+  const pinned = { address: BigInt(memory.address), length: 8192 };
+  const register = ioctl.WvIoMemoryRegister.encode({
+    id: pd,
+    address: pinned.address,
+    bufferLength: BigInt(pinned.length),
+    accessFlags: ioctl.WvAccess.LOCAL_WRITE | ioctl.WvAccess.MW_BIND,
+  });
+  const keys = file.ioctl(IoctlCode.MEMORY_REGISTER, register, ioctl.WvIoMemoryKeys.size);
+  const { lkey } = ioctl.WvIoMemoryKeys.decode(keys);
+
+  const endpoint = () => {
+    const input = ioctl.WvIoEpCreate.encode({ epType: BigInt(ioctl.EpType.CONNECT) });
+    return idOf(file.ioctl(IoctlCode.EP_CREATE, input, 8));
+  };
+  const bind = (id: bigint) => {
+    const output = file.ioctl(IoctlCode.EP_BIND, bindInput(id, guid), ioctl.WvIoEpBind.size);
+    return ioctl.decodeSockaddr(ioctl.WvIoEpBind.decode(output).address.sockAddr);
+  };
+  const endpoints: LiveEndpoints = {
+    idle: endpoint(),
+    fresh: endpoint(),
+    bound: endpoint(),
+    listening: endpoint(),
+    routed: endpoint(),
+  };
+  bind(endpoints.bound);
+  bind(endpoints.routed);
+  const listenAddress = bind(endpoints.listening);
+  file.ioctl(IoctlCode.EP_LISTEN, ioctl.WvIoEpListen.encode({ id: endpoints.listening, backlog: 4n }), 0);
+  const path = ibat.ioctl(IbatCode.PATH, pathInput(listenAddress), ioctl.IbPathRecord.size);
+  file.ioctl(IoctlCode.EP_MODIFY, routeInput(endpoints.routed, path), 0);
+
+  return {
+    guid,
+    device,
+    pd,
+    mw,
+    cq,
+    qp,
+    endpoints,
+    ids: [device, pd, mw, cq, qp, ...Object.values(endpoints)],
+    pinned,
+    lkey,
+    listenAddress,
+    path,
+    ring,
+    release: () => {
+      for (const address of rings) addon.releaseRing(address);
+      addon.unpin(memory.pin);
+    },
+  };
+}
+
+/** For every IOCTL an input that is right for the live objects, or as right as it can be. */
+export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Array | null> {
+  const { endpoints: ep, guid, path } = live;
+  const object = (id: bigint) => () => ioctl.WvIoObject.encode({ id });
+  const id = (of: bigint, data = 0) => ioctl.WvIoId.encode({ id: of, data });
+  const port = () => ioctl.WvIoDevicePortQuery.encode({ id: live.device, portNumber: 1 });
+  const srq = (of: bigint) => () =>
+    ioctl.WvIoSrqAttributes.encode({ id: { id: of }, maxWr: 8, maxSge: 1, srqLimit: 1 });
+  const multicast = () => ioctl.WvIoQpMulticast.encode({ id: { id: live.qp } });
+  return {
+    GUID_QUERY: () => null,
+    LIBRARY_QUERY: () => ioctl.WvIoGuid.encode({ guid }),
+    DEVICE_OPEN: () => ioctl.WvIoDeviceOpen.encode({ guid }),
+    DEVICE_CLOSE: object(live.device),
+    DEVICE_QUERY: object(live.device),
+    DEVICE_PORT_QUERY: port,
+    DEVICE_GID_QUERY: port,
+    DEVICE_PKEY_QUERY: port,
+    DEVICE_NOTIFY: () => id(live.device, 1),
+    DEVICE_CANCEL: object(live.device),
+    PD_ALLOCATE: () => id(live.device),
+    PD_DEALLOCATE: object(live.pd),
+    MEMORY_REGISTER: () =>
+      ioctl.WvIoMemoryRegister.encode({
+        id: live.pd,
+        address: live.pinned.address + 64n,
+        bufferLength: 4096n,
+        accessFlags: ioctl.WvAccess.REMOTE_WRITE,
+      }),
+    MEMORY_DEREGISTER: () => id(live.pd, live.lkey),
+    MW_ALLOCATE: () => id(live.pd),
+    MW_DEALLOCATE: object(live.mw),
+    AH_CREATE: () =>
+      ioctl.WvIoAhCreate.encode({ id: { id: live.pd }, addressVector: { portNumber: 1, hopLimit: 64 } }),
+    AH_DESTROY: object(live.pd),
+    CQ_CREATE: () => cqInput(live, live.device),
+    CQ_DESTROY: object(live.cq),
+    CQ_RESIZE: () => cqInput(live, live.cq),
+    CQ_NOTIFY: () => id(live.cq, ioctl.CqNotifyType.NEXT_COMPLETION),
+    CQ_CANCEL: object(live.cq),
+    SRQ_CREATE: srq(live.pd),
+    SRQ_DESTROY: object(live.pd),
+    SRQ_QUERY: srq(live.pd),
+    SRQ_MODIFY: srq(live.pd),
+    SRQ_NOTIFY: object(live.pd),
+    SRQ_CANCEL: object(live.pd),
+    QP_CREATE: () => qpInput(live),
+    QP_DESTROY: object(live.qp),
+    QP_QUERY: object(live.qp),
+    QP_MODIFY: () =>
+      ioctl.WvIoQpAttributes.encode({
+        id: { id: live.qp },
+        options: ioctl.QpAttr.STATE | ioctl.QpAttr.ACCESS_FLAGS,
+        qpState: ioctl.QpState.INIT,
+        accessFlags: ioctl.WvAccess.LOCAL_WRITE,
+        addressVector: { portNumber: 1, hopLimit: 64 },
+        pathMtu: 1024,
+      }),
+    QP_ATTACH: multicast,
+    QP_DETACH: multicast,
+    QP_CANCEL: object(live.qp),
+    EP_CREATE: () => ioctl.WvIoEpCreate.encode({ epType: BigInt(ioctl.EpType.CONNECT) }),
+    EP_DESTROY: object(ep.fresh),
+    EP_MODIFY: () => routeInput(ep.bound, path),
+    EP_BIND: () => bindInput(ep.idle, guid),
+    EP_REJECT: () => id(ep.routed),
+    EP_CONNECT: () =>
+      ioctl.WvIoEpConnect.encode({
+        id: ep.routed,
+        qpId: live.qp,
+        peerAddress: ioctl.sockaddrData(live.listenAddress),
+        param: connectParam(),
+      }),
+    EP_ACCEPT: () => ioctl.WvIoEpAccept.encode({ id: ep.routed, qpId: live.qp, param: connectParam() }),
+    EP_DISCONNECT: () => ioctl.WvIoEpDisconnect.encode({ id: ep.routed, qpId: live.qp }),
+    EP_DISCONNECT_NOTIFY: object(ep.routed),
+    EP_QUERY: object(ep.listening),
+    EP_LOOKUP: () => null,
+    EP_MULTICAST_JOIN: () => null,
+    EP_MULTICAST_LEAVE: () => null,
+    EP_CANCEL: object(ep.listening),
+    EP_LISTEN: () => ioctl.WvIoEpListen.encode({ id: ep.bound, backlog: 1n }),
+    EP_GET_REQUEST: () => ioctl.WvIoEpGetRequest.encode({ id: ep.listening, epId: ep.fresh }),
+    PD_CANCEL: object(live.pd),
+    IP_TO_PORT: portInput,
+    PATH: () => pathInput(live.listenAddress),
+  };
+}
