@@ -368,8 +368,7 @@ void Engine::doorbell(Handle handle) {
   }
   if (!stateRules(qp->state()).continuesWork) return;  // →RTS looks at the ring
   core.now = core.clock.now();
-  // In line already: its turn comes in order, and with it this work.
-  if (!qp->scheduled && core.run(*qp, Core::kShare)) core.schedule(*qp);
+  if (core.run(*qp, Core::kShare)) core.schedule(*qp);
   core.settle();
   core.link.flush();
 }

@@ -1,0 +1,67 @@
+// Tests in plain C++: TEST(name) { … } registers itself; CHECK and CHECK_EQ count and go on.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace check {
+
+struct Test {
+  const char* name;
+  void (*run)();
+};
+inline std::vector<Test>& tests() {
+  static std::vector<Test> all;
+  return all;
+}
+inline int failures = 0;
+inline long checks = 0;
+inline const char* note = "";  // what a loop is at, for messages
+inline uint64_t noteNumber = 0;
+
+struct Registration {
+  Registration(const char* name, void (*run)()) { tests().push_back({name, run}); }
+};
+
+inline bool report(bool ok, const char* what, const char* file, int line, long long a = 0, long long b = 0,
+                   bool values = false) {
+  checks++;
+  if (ok) return true;
+  if (++failures <= 50) {
+    std::fprintf(stderr, "%s:%d: FAILED: %s", file, line, what);
+    if (values) std::fprintf(stderr, " (%lld, %lld)", a, b);
+    if (*note) std::fprintf(stderr, " [%s %llu]", note, static_cast<unsigned long long>(noteNumber));
+    std::fprintf(stderr, "\n");
+  }
+  return false;
+}
+
+// Runs the tests whose name contains the first argument.
+inline int runAll(int argc, char** argv) {
+  int ran = 0;
+  for (const Test& t : tests()) {
+    if (argc > 1 && !std::strstr(t.name, argv[1])) continue;
+    const int before = failures;
+    note = "";
+    t.run();
+    ran++;
+    if (failures != before) std::fprintf(stderr, "FAILED: %s\n", t.name);
+  }
+  std::printf("%d tests, %ld checks, %d failed\n", ran, checks, failures);
+  return failures == 0 && ran > 0 ? 0 : 1;
+}
+
+}  // namespace check
+
+#define TEST(name)                                            \
+  static void test_##name();                                  \
+  static check::Registration register_##name(#name, test_##name); \
+  static void test_##name()
+#define CHECK(condition) check::report(!!(condition), #condition, __FILE__, __LINE__)
+#define CHECK_EQ(a, b)                                                                                         \
+  [&](auto check_a, auto check_b) {                                                                            \
+    return check::report(static_cast<long long>(check_a) == static_cast<long long>(check_b), #a " == " #b,     \
+                         __FILE__, __LINE__, static_cast<long long>(check_a), static_cast<long long>(check_b), \
+                         true);                                                                                \
+  }((a), (b))
