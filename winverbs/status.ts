@@ -9,7 +9,7 @@ export { StatusError };
  */
 export class WvError extends StatusError {
   static {
-    this.prototype.name = 'WvError';
+    WvError.prototype.name = 'WvError';
   }
 }
 
@@ -18,7 +18,9 @@ export function toWvError(error: StatusError, what?: string): WvError;
 export function toWvError(error: unknown, what?: string): unknown;
 export function toWvError(error: unknown, what?: string): unknown {
   if (!(error instanceof StatusError) || error instanceof WvError) return error;
-  const message = what === undefined ? error.message : `${what}: ${error.message}`;
+  // The door names the IOCTL already.
+  const named = what === undefined || error.message.startsWith(`${what}:`);
+  const message = named ? error.message : `${what}: ${error.message}`;
   return new WvError(error.status, message, { cause: error });
 }
 
