@@ -1,0 +1,168 @@
+// The ICRC against packets of real and self-made traffic, and the recovery of IPv4 IDs.
+// With arguments: pcap files (Ethernet) whose RoCEv2 packets are all checked.
+#include "engine/icrc.h"
+
+#include <random>
+
+#include "host_test.h"
+
+using namespace nd;
+
+namespace {
+
+struct Vector {
+  const char* name;
+  const char* packet;  // from the IP header on
+};
+
+// Packets of Linux rdma_rxe (ACK, READ request, NAK, IPv6 SEND, ATOMIC ACK) and three made by hand with IPv4 ID 0.
+const Vector kVectors[] = {
+    {"ACK", "450000309ea240004011877c0a4d00020a4d0003e65712b7001c00001100ffff0000001700e2f8381f000001a4109b0c"},
+    {"READ request",
+     "4500003c9ea340004011876f0a4d00020a4d0003e65712b7002800000c00ffff0000001780bcda61000055d8f1c9237000001abe"
+     "00000040c466df05"},
+    {"NAK sequence error",
+     "45000030c1df40004011643f0a4d00020a4d0003c6ae12b7001c00001100ffff0000002d00191ce960000003d557eb60"},
+    {"ATOMIC ACK",
+     "45000038b7f8400040116e1e0a4d00020a4d0003c5be12b7002400001200ffff0000002a0012341d1f0000130000000000000005"
+     "faefe556"},
+    {"IPv6 SEND Only",
+     "6000000000381140fd770000000000000000000000000003fd770000000000000000000000000002c60c12b7003800000400ffff"
+     "0000002480123400737a81888f969da4abb2b9c0c7ced5dce3eaf1f8ff060d141b222930373e454cf091ae24"},
+    {"CNP, TOS C0",
+     "45c0003c00004000401125530a4d00020a4d0003e65712b7002800008100ffff400000170000000000000000000000000000000000"
+     "000000b3ff51a3"},
+    {"WRITE Only with a pad byte",
+     "45000040000040004011260f0a4d00020a4d0003e65712b7002c00000a10ffff0000001780ffffff000000000000100012345678"
+     "00000003616263000e55782b"},
+    {"zero-length SEND",
+     "4500002c00004000401126230a4d00020a4d0003e65712b7001800000400ffff0000001780000000a1277657"},
+};
+
+IcrcHeaders headersOf(const std::vector<uint8_t>& p, size_t* udpAt) {
+  IcrcHeaders h;
+  const bool v4 = p[0] >> 4 == 4;
+  *udpAt = v4 ? 20 : 40;
+  if (v4) {
+    for (Gid* g : {&h.source, &h.destination}) g->raw[10] = g->raw[11] = 0xff;
+    std::memcpy(h.source.raw.data() + 12, p.data() + 12, 4);
+    std::memcpy(h.destination.raw.data() + 12, p.data() + 16, 4);
+  } else {
+    std::memcpy(h.source.raw.data(), p.data() + 8, 16);
+    std::memcpy(h.destination.raw.data(), p.data() + 24, 16);
+  }
+  h.sourcePort = static_cast<uint16_t>(p[*udpAt] << 8 | p[*udpAt + 1]);
+  return h;
+}
+
+// As a receiver does it: headers without the ID; then with the ID found, exactly.
+bool receiverAccepts(const std::vector<uint8_t>& p, IcrcHeaders* found) {
+  size_t udp = 0;
+  *found = headersOf(p, &udp);
+  const uint8_t* bth = p.data() + udp + 8;
+  const auto length = static_cast<uint32_t>(p.size() - udp - 8 - 4);
+  const uint32_t received = loadIcrc(bth + length), computed = icrcOf(*found, bth, length);
+  if (computed == received) return true;
+  if (!found->source.isV4() || !solveIpv4Id(computed, received, length, found)) return false;
+  return icrcOf(*found, bth, length) == received;
+}
+
+void vectors() {
+  for (const Vector& v : kVectors) {
+    const std::vector<uint8_t> p = hosttest::fromHex(v.packet);
+    HOST_CHECK(icrcOfPacket(p.data(), p.size()) == loadIcrc(p.data() + p.size() - 4));
+    IcrcHeaders h;
+    HOST_CHECK(receiverAccepts(p, &h));
+    if (p[0] == 0x45) HOST_CHECK(h.ipv4Id == (p[4] << 8 | p[5]));
+    // The headers we would write are those of the packet.
+    uint8_t out[48];
+    const size_t n = buildHeaders(out, h, static_cast<uint32_t>(p.size() - (p[0] == 0x45 ? 28 : 48)), false,
+                                  {p[0] == 0x45 ? p[1] : uint8_t{0}, 64});
+    HOST_CHECK(std::memcmp(out, p.data(), n) == 0);
+    // One bit changed anywhere that counts is found.
+    for (size_t byte : {size_t{0}, size_t{9}, n, n + 6, n + 8, n + 11, p.size() - 5, p.size() - 1}) {
+      std::vector<uint8_t> bad = p;
+      bad[byte] ^= 0x10;
+      HOST_CHECK(icrcOfPacket(bad.data(), bad.size()) != loadIcrc(bad.data() + bad.size() - 4));
+    }
+  }
+  HOST_CHECK(icrcOfPacket(nullptr, 0) == 0);
+  const std::vector<uint8_t> p = hosttest::fromHex(kVectors[0].packet);
+  for (size_t n = 1; n < 44; n++) HOST_CHECK(icrcOfPacket(p.data(), n) == 0);
+}
+
+void implementationsAgree() {
+  std::mt19937 random(7);
+  std::vector<uint8_t> bytes(6000);
+  for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
+  bool same = true;
+  for (size_t n = 0; n < 4500; n += n < 600 ? 1 : 37)
+    for (size_t at : {0u, 1u, 5u, 64u})
+      same = same && crc32Register(0x12345678, &bytes[at], n) == crc32RegisterPortable(0x12345678, &bytes[at], n);
+  HOST_CHECK(same);
+  const uint8_t check[] = "123456789";
+  HOST_CHECK(~crc32Register(0xffffffff, check, 9) == 0xCBF43926);  // the CRC-32 check value
+}
+
+void idsAreSolved() {
+  std::mt19937 random(11);
+  std::vector<uint8_t> bth(4200);
+  for (uint8_t& b : bth) b = static_cast<uint8_t>(random());
+  IcrcHeaders h;
+  for (Gid* g : {&h.source, &h.destination}) g->raw[10] = g->raw[11] = 0xff, g->raw[12] = 10;
+  int wrong = 0, accepted = 0;
+  for (int i = 0; i < 3000; i++) {
+    const uint32_t length = 12 + 4 * (random() % 1040);
+    IcrcHeaders sent = h;
+    sent.ipv4Id = static_cast<uint16_t>(random());
+    sent.dontFragment = i % 3 != 0;
+    const uint32_t received = icrcOf(sent, bth.data(), length), computed = icrcOf(h, bth.data(), length);
+    IcrcHeaders solved = h;
+    if (!solveIpv4Id(computed, received, length, &solved) || solved.ipv4Id != sent.ipv4Id ||
+        solved.dontFragment != sent.dontFragment)
+      wrong++;
+    IcrcHeaders ignored = h;
+    if (solveIpv4Id(computed, received ^ (1u << (i % 32)), length, &ignored)) accepted++;
+  }
+  HOST_CHECK(wrong == 0);
+  HOST_CHECK(accepted <= 2);  // 3000 corrupt packets, each passing with probability 2^-15
+  HOST_CHECK(!solveIpv4Id(1, 2, 13, &h));
+  HOST_CHECK(!solveIpv4Id(1, 2, 1u << 20, &h));
+}
+
+void pcapFile(const char* path) {
+  FILE* f = std::fopen(path, "rb");
+  HOST_CHECK(f != nullptr);
+  if (f == nullptr) return;
+  uint8_t header[24], record[16];
+  HOST_CHECK(std::fread(header, 1, 24, f) == 24);
+  int packets = 0, bad = 0;
+  while (std::fread(record, 1, 16, f) == 16) {
+    uint32_t length;
+    std::memcpy(&length, record + 8, 4);
+    std::vector<uint8_t> frame(length);
+    if (std::fread(frame.data(), 1, length, f) != length) break;
+    const bool v4 = frame[12] == 8 && frame[13] == 0, v6 = frame[12] == 0x86 && frame[13] == 0xdd;
+    if (!v4 && !v6) continue;
+    std::vector<uint8_t> ip(frame.begin() + 14, frame.end());
+    const size_t udp = v4 ? 20 : 40;
+    ip.resize(v4 ? static_cast<size_t>(ip[2] << 8 | ip[3]) : static_cast<size_t>(40 + (ip[4] << 8 | ip[5])));
+    if (ip[v4 ? 9 : 6] != 17 || ip[udp + 2] != 0x12 || ip[udp + 3] != 0xb7) continue;
+    packets++;
+    IcrcHeaders h;
+    if (icrcOfPacket(ip.data(), ip.size()) != loadIcrc(ip.data() + ip.size() - 4) || !receiverAccepts(ip, &h)) bad++;
+  }
+  std::fclose(f);
+  std::printf("%s: %d RoCEv2 packets, %d bad\n", path, packets, bad);
+  HOST_CHECK(bad == 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  vectors();
+  implementationsAgree();
+  idsAreSolved();
+  for (int i = 1; i < argc; i++) pcapFile(argv[i]);
+  return hosttest::finish("host_icrc");
+}
