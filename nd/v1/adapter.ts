@@ -21,7 +21,7 @@ import type {
   NdResult,
 } from '../spi/v1.js';
 import { ND_VERSION_1 } from '../spi/v1.js';
-import { refuse, v1Call } from '../status.js';
+import { refuse, v1Call, v1Error } from '../status.js';
 import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';
 import { Endpoint } from './endpoint.js';
@@ -237,7 +237,7 @@ export class Adapter extends NdObject implements INDAdapter {
       });
     } catch (error) {
       qp.release();
-      throw error;
+      throw v1Error(error, what);
     }
   }
 

@@ -28,7 +28,7 @@ export class CompletionQueue extends NdObject implements INDCompletionQueue {
     super();
     this.adapter = adapter;
     this.wv = wv;
-    adapter.addRef();
+    adapter.hold();
   }
 
   get entries(): number {
@@ -130,8 +130,17 @@ export class CompletionQueue extends NdObject implements INDCompletionQueue {
     return result;
   }
 
+  protected override released(): void {
+    // Endpoints keep the queue, but nobody is left to be notified.
+    try {
+      this.wv.cancelOverlappedRequests();
+    } catch {
+      // The device is gone, and the notifications with it.
+    }
+  }
+
   protected end(): void {
     this.wv.release();
-    this.adapter.release();
+    this.adapter.letGo();
   }
 }

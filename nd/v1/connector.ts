@@ -83,7 +83,7 @@ export class Connector extends NdObject implements INDConnector {
   constructor(adapter: Adapter) {
     super();
     this.adapter = adapter;
-    adapter.addRef();
+    adapter.hold();
   }
 
   /** The state, after what has completed by now. */
@@ -376,7 +376,7 @@ export class Connector extends NdObject implements INDConnector {
     if (this.#state === 'Queued') this.#requests.cancel();
     this.#wv?.release();
     this.#portHolder?.release();
-    this.adapter.release();
+    this.adapter.letGo();
   }
 }
 

@@ -70,8 +70,8 @@ export class Endpoint extends NdObject implements INDEndpoint {
     this.#outbound = new RequestQueue(parts.outboundEntries);
     this.#completionQueues = [parts.inbound, parts.outbound];
     this.#sg = new ScatterGather(parts.adapter.memory);
-    for (const queue of this.#completionQueues) queue.addRef();
-    parts.adapter.addRef();
+    for (const queue of this.#completionQueues) queue.hold();
+    parts.adapter.hold();
   }
 
   flush(): void {
@@ -249,14 +249,14 @@ export class Endpoint extends NdObject implements INDEndpoint {
     // An endpoint that goes while connected ends its connection, and its requests come back.
     if (this.qp.state !== QpState.ERROR) {
       try {
-        this.flush();
+        this.qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
       } catch {
         // The device is gone; so are the requests.
       }
     }
     this.qp.release();
-    for (const queue of this.#completionQueues) queue.release();
-    this.adapter.release();
+    for (const queue of this.#completionQueues) queue.letGo();
+    this.adapter.letGo();
   }
 }
 

@@ -64,7 +64,7 @@ export class Listen extends NdObject implements INDListen {
     }
     this.#wv = wv;
     this.#adapter = adapter;
-    adapter.addRef();
+    adapter.hold();
   }
 
   get port(): number {
@@ -92,6 +92,6 @@ export class Listen extends NdObject implements INDListen {
 
   protected end(): void {
     this.#wv.release();
-    this.#adapter.release();
+    this.#adapter.letGo();
   }
 }

@@ -21,7 +21,7 @@ export class MemoryWindow extends NdObject implements INDMemoryWindow {
     this.adapter = adapter;
     this.wv = wv;
     this.invalidateResult = invalidateResult;
-    adapter.addRef();
+    adapter.hold();
   }
 
   /**
@@ -61,6 +61,6 @@ export class MemoryWindow extends NdObject implements INDMemoryWindow {
     this.adapter.windows.delete(this.#key);
     this.#boundOn = undefined;
     this.wv.release();
-    this.adapter.release();
+    this.adapter.letGo();
   }
 }

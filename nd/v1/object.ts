@@ -2,39 +2,60 @@ import { Status } from '../../winverbs/index.js';
 import type { NdUnknown } from '../spi/v1.js';
 import { refuse } from '../status.js';
 
-/** Reference counting of ND objects. The last release calls {@link end}, which must not fail. */
+/**
+ * Reference counting of ND objects. The client's references and those of other objects are counted apart: children
+ * keep their parents, but releasing too often takes nothing from them, and a released object is not for use.
+ */
 export abstract class NdObject implements NdUnknown {
-  #references = 1;
+  #clients = 1;
+  #holders = 0;
 
   addRef(): number {
-    this.alive('addRef');
-    this.#references += 1;
-    return this.#references;
+    this.alive('AddRef');
+    this.#clients += 1;
+    return this.#clients;
   }
 
   release(): number {
-    if (this.#references === 0) return 0;
-    this.#references -= 1;
-    if (this.#references === 0) this.end();
-    return this.#references;
+    if (this.#clients === 0) return 0;
+    this.#clients -= 1;
+    if (this.#clients === 0) {
+      this.released();
+      if (this.#holders === 0) this.end();
+    }
+    return this.#clients;
   }
 
   [Symbol.dispose](): void {
     this.release();
   }
 
-  /** Whether the last reference is gone. */
+  /** Whether the client has released it. */
   get ended(): boolean {
-    return this.#references === 0;
+    return this.#clients === 0;
   }
 
-  /** Throws INVALID_HANDLE if the last reference is gone. */
+  /** A reference of another object. */
+  hold(): void {
+    this.#holders += 1;
+  }
+
+  /** Gives up {@link hold}. */
+  letGo(): void {
+    this.#holders -= 1;
+    if (this.#holders === 0 && this.#clients === 0) this.end();
+  }
+
+  /** Throws INVALID_HANDLE if the client has released it. */
   protected alive(what: string): void {
-    if (this.#references === 0) {
+    if (this.#clients === 0) {
       throw refuse(Status.INVALID_HANDLE, what, `This ${this.constructor.name} was released before.`);
     }
   }
 
-  /** Lets go of what the object holds. */
+  /** The client has released it; others may still need it. Must not throw. */
+  protected released(): void {}
+
+  /** Nobody needs it: lets go of what it holds. Must not throw. */
   protected abstract end(): void;
 }

@@ -115,7 +115,7 @@ const attributes = {
   capabilityFlags: 0,
   atomicCapability: 2,
   pageSizeCapabilityFlags: 4096,
-  maxMrSize: 1n << 30n,
+  maxMrSize: 1n << 20n,
   maxQp: 100,
   maxQpWr: 1000,
   maxSge: 4,

@@ -1,0 +1,174 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Status } from '../../nd/index.js';
+import { openFake, statusOf } from '../helpers/nd-fixture.js';
+
+test('the address list has the addresses that belong to RDMA devices', () => {
+  const { nd, wv } = openFake();
+  assert.equal(
+    nd.queryAddressList().map(({ address }) => address),
+    ['10.0.0.1', 'fd00::1'],
+  );
+  wv.translateAddress = () => {
+    throw new TypeError('broken');
+  };
+  assert.throws(() => nd.queryAddressList(), TypeError);
+});
+
+test('an adapter opens by each of its addresses, as text or object', () => {
+  const { nd } = openFake();
+  assert.equal(nd.openAdapter('fd00::1').address, { family: 6, address: 'fd00::1', port: 0 });
+  const byObject = nd.openAdapter({ family: 4, address: '10.0.0.1', port: 999 });
+  assert.equal(byObject.address, { family: 4, address: '10.0.0.1', port: 0 });
+});
+
+test('addresses of others, wildcards and nonsense are INVALID_ADDRESS, and nothing stays open', () => {
+  const { nd, wv } = openFake();
+  const before = wv.references;
+  for (const address of ['192.168.7.7', '0.0.0.0', '::', 'here', '', { family: 5, address: 'x', port: 0 }]) {
+    assert.is(
+      statusOf(() => nd.openAdapter(address as string)),
+      Status.INVALID_ADDRESS,
+      String(address),
+    );
+  }
+  assert.is(wv.references, before);
+});
+
+test('an adapter that fails half-way leaves nothing open', () => {
+  const { nd, wv } = openFake();
+  const before = wv.references;
+  wv.failures.set('allocateProtectionDomain', Status.NO_MEMORY);
+  assert.is(
+    statusOf(() => nd.openAdapter('10.0.0.1')),
+    Status.NO_MEMORY,
+  );
+  assert.is(wv.references, before);
+  assert.is(wv.devices.at(-1)!.references, 0);
+});
+
+test('N4: limits are whole numbers of the right size', () => {
+  const { adapter } = openFake();
+  assert.equal(adapter.query(), {
+    vendorId: 0x1234,
+    deviceId: 0x56,
+    maxInboundSge: 4,
+    maxInboundRequests: 1000,
+    maxInboundLength: 2147483648,
+    maxOutboundSge: 4,
+    maxOutboundRequests: 1000,
+    maxOutboundLength: 2147483648,
+    maxInlineData: 512,
+    maxInboundReadLimit: 16,
+    maxOutboundReadLimit: 8,
+    maxCqEntries: 5000,
+    maxRegistrationSize: 2 ** 20,
+    maxWindowSize: 2 ** 20,
+    largeRequestThreshold: 65536,
+    maxCallerData: 56,
+    maxCalleeData: 56,
+  });
+  assert.is(
+    statusOf(() => adapter.query(0x20000)),
+    Status.NOT_SUPPORTED,
+  );
+});
+
+test('control is not supported', () => {
+  const { adapter } = openFake();
+  assert.is(
+    statusOf(() => adapter.control(1, null, 0)),
+    Status.NOT_SUPPORTED,
+  );
+});
+
+test('listen binds the adapter address and tells the port', () => {
+  const { adapter, wv } = openFake();
+  const listen = adapter.listen({ port: 0, backlog: 5 });
+  const [endpoint] = wv.endpoints;
+  assert.equal(endpoint!.argsOf('bindAddress'), [{ family: 4, address: '10.0.0.1', port: 0 }]);
+  assert.equal(endpoint!.argsOf('listen'), [5]);
+  assert.is(listen.port, 50_001);
+  assert.equal(listen.address, { family: 4, address: '10.0.0.1', port: 50_001 });
+  assert.is(adapter.listen({ port: 7, protocol: 123 }).port, 7);
+});
+
+test('listen refuses bad arguments', () => {
+  const { adapter, wv } = openFake();
+  assert.is(
+    statusOf(() => adapter.listen({ protocol: 17 })),
+    Status.NOT_SUPPORTED,
+  );
+  for (const protocol of [-1, 256, 1.5]) {
+    assert.is(
+      statusOf(() => adapter.listen({ protocol })),
+      Status.INVALID_PARAMETER_3,
+    );
+  }
+  for (const port of [-1, 65_536, Number.NaN]) {
+    assert.is(
+      statusOf(() => adapter.listen({ port })),
+      Status.INVALID_PARAMETER,
+    );
+  }
+  for (const backlog of [-1, 0.5]) {
+    assert.is(
+      statusOf(() => adapter.listen({ backlog })),
+      Status.INVALID_PARAMETER_1,
+    );
+  }
+  assert.is(wv.endpoints.length, 0);
+});
+
+test('N9: a listen that fails lets its endpoint go, once', () => {
+  const { adapter, wv } = openFake();
+  wv.failures.set('listen', Status.ADDRESS_ALREADY_EXISTS);
+  assert.is(
+    statusOf(() => adapter.listen({ port: 7 })),
+    Status.ADDRESS_ALREADY_EXISTS,
+  );
+  assert.is(wv.endpoints[0]!.references, 0);
+});
+
+test('getConnectionRequest takes connectors of its own adapter instance', () => {
+  const { adapter, nd, wv } = openFake();
+  const listen = adapter.listen();
+  const foreign = nd.openAdapter('10.0.0.1').createConnector();
+  assert.is(
+    statusOf(() => listen.getConnectionRequest(foreign)),
+    Status.INVALID_PARAMETER_1,
+  );
+  assert.is(
+    statusOf(() => listen.getConnectionRequest({} as never)),
+    Status.INVALID_PARAMETER_1,
+  );
+  const connector = adapter.createConnector();
+  listen.getConnectionRequest(connector);
+  assert.is(wv.endpoints[0]!.argsOf('getRequest')[0], wv.endpoints[1]);
+});
+
+test('everything can be released in any order', () => {
+  const { adapter, nd, wv, device, pd } = openFake();
+  const queue = adapter.createCompletionQueue(1);
+  const window = adapter.createMemoryWindow();
+  const listen = adapter.listen();
+  const connector = adapter.createConnector();
+  nd.release();
+  adapter.release();
+  assert.is(adapter.release(), 0);
+  assert.is(
+    statusOf(() => adapter.query()),
+    Status.INVALID_HANDLE,
+  );
+  queue.release();
+  connector.release();
+  window.release();
+  assert.is(pd.references, 1);
+  listen.release();
+  assert.equal(
+    [pd, device, wv, device.queues[0]!, pd.windows[0]!, wv.endpoints[0]!].map(({ references }) => references),
+    [0, 0, 0, 0, 0, 0],
+  );
+});
+
+test.run();

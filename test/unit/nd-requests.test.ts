@@ -1,0 +1,586 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { NdError, NdMwDescriptor, NdOpFlag, type NdResult, Status } from '../../nd/index.js';
+import { QpAttr, QpState, WcStatus } from '../../winverbs/index.js';
+import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
+
+const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
+const remote = new NdMwDescriptor(0x8000n, 4096n, 0x55);
+
+function rig(options?: Parameters<typeof endpointOf>[2]) {
+  const fake = openFake();
+  const memory = registered(fake.adapter, fake.pd);
+  const parts = endpointOf(fake.adapter, fake.pd, options);
+  /** Larger than what goes inline. */
+  const sgl = [{ memory, offset: 10, length: 1000 }];
+  const results: NdResult[] = [];
+  return { ...fake, ...parts, memory, sgl, results };
+}
+
+test('N7: a new endpoint is in INIT, with every attribute given', () => {
+  const { qp } = rig();
+  assert.equal(qp.modified, [
+    {
+      attributes: { qpState: QpState.INIT, portNumber: 1, pkeyIndex: 3, accessFlags: 8 },
+      options: QpAttr.STATE | QpAttr.PORT_NUMBER | QpAttr.PKEY_INDEX | QpAttr.ACCESS_FLAGS,
+    },
+  ]);
+});
+
+test('N6: inline goes by what the queue pair grants', () => {
+  const { endpoint, qp, memory } = rig();
+  assert.is(qp.create.maxInlineSend, 256);
+  assert.is(endpoint.maxInline, 64);
+  const flagsOf = (length: number): number => {
+    endpoint.write(result(), [{ memory, offset: 0, length }], remote, 0);
+    return qp.posted.at(-1)!.flags;
+  };
+  assert.is(flagsOf(64), 4 | 0x10);
+  assert.is(flagsOf(65), 4);
+  assert.is(flagsOf(0), 4 | 0x10);
+});
+
+test('small Sends take memory that is not registered; others do not', () => {
+  const { endpoint, qp, outbound } = rig();
+  const bytes = new Uint8Array(100).fill(7);
+  endpoint.send(result(), [{ memory: bytes, offset: 1, length: 64 }]);
+  const region = qp.posted[0]!.sgl[0]!.region as { bytes?: Uint8Array };
+  assert.is(region.bytes, bytes);
+  const large = [{ memory: bytes, offset: 0, length: 65 }];
+  assert.is(
+    statusOf(() => endpoint.send(result(), large)),
+    Status.INVALID_HANDLE,
+  );
+  const small = [{ memory: bytes, offset: 0, length: 8 }];
+  assert.is(
+    statusOf(() => endpoint.receive(result(), small)),
+    Status.INVALID_HANDLE,
+  );
+  assert.is(
+    statusOf(() => endpoint.read(result(), small, remote, 0)),
+    Status.INVALID_HANDLE,
+  );
+  const outside = [{ memory: bytes, offset: 99, length: 2 }];
+  assert.is(
+    statusOf(() => endpoint.send(result(), outside)),
+    Status.ACCESS_VIOLATION,
+  );
+  assert.is(outbound.getResults([]), 0);
+});
+
+test('requests name memory, offsets, keys and flags as WinVerbs takes them', () => {
+  const { endpoint, qp, sgl } = rig({ outbound: 8 });
+  endpoint.send(result(), sgl, READ_FENCE | SEND_AND_SOLICIT_EVENT);
+  endpoint.sendAndInvalidate(result(), sgl, remote, SILENT_SUCCESS);
+  endpoint.read(result(), sgl, remote, 96, READ_FENCE);
+  endpoint.write(result(), sgl, remote, 32, SILENT_SUCCESS | READ_FENCE);
+  endpoint.receive(result(), sgl);
+  assert.equal(
+    qp.posted.map(({ name, flags, detail }) => [name, flags, detail]),
+    [
+      ['send', 2 | 4 | 8, {}],
+      ['sendAndInvalidate', 0, { rkey: 0x55 }],
+      ['read', 2 | 4, { remote, offset: 96 }],
+      ['write', 2, { remote, offset: 32 }],
+      ['receive', 0, {}],
+    ],
+  );
+  for (const { sgl: posted } of qp.posted) {
+    assert.is(posted.length, 1);
+    assert.is(posted[0]!.region.lkey, 0x77);
+    assert.is(posted[0]!.offset, 10);
+    assert.is(posted[0]!.length, 1000);
+  }
+});
+
+test('unknown flags are refused by the number of their argument', () => {
+  const { endpoint, adapter, memory, sgl, qp } = rig();
+  const window = adapter.createMemoryWindow();
+  assert.is(
+    statusOf(() => endpoint.send(result(), sgl, 0x20)),
+    Status.INVALID_PARAMETER_4,
+  );
+  assert.is(
+    statusOf(() => endpoint.send(result(), sgl, ALLOW_READ)),
+    Status.INVALID_PARAMETER_4,
+  );
+  assert.is(
+    statusOf(() => endpoint.sendAndInvalidate(result(), sgl, remote, -1)),
+    Status.INVALID_PARAMETER_5,
+  );
+  assert.is(
+    statusOf(() => endpoint.read(result(), sgl, remote, 0, 4)),
+    Status.INVALID_PARAMETER_6,
+  );
+  assert.is(
+    statusOf(() => endpoint.write(result(), sgl, remote, 0, 4)),
+    Status.INVALID_PARAMETER_6,
+  );
+  assert.is(
+    statusOf(() => endpoint.bind(result(), memory, window, 0, 8, 4)),
+    Status.INVALID_PARAMETER_6,
+  );
+  assert.is(
+    statusOf(() => endpoint.invalidate(result(), window, 8)),
+    Status.INVALID_PARAMETER_3,
+  );
+  assert.is(qp.posted.length, 0);
+});
+
+test('offsets and lengths that are no numbers of bytes are refused', () => {
+  const { endpoint, memory, qp } = rig();
+  for (const [offset, length] of [
+    [-1, 4],
+    [0.5, 4],
+    [Number.NaN, 4],
+    [0, -4],
+    [0, 1.5],
+    [0, 2 ** 32],
+    [0, '4' as never],
+  ] as const) {
+    assert.is(
+      statusOf(() => endpoint.send(result(), [{ memory, offset, length }])),
+      Status.INVALID_PARAMETER,
+    );
+  }
+  assert.is(
+    statusOf(() => endpoint.read(result(), [], remote, -1)),
+    Status.INVALID_PARAMETER_5,
+  );
+  const big = { memory, offset: 0, length: 2 ** 31 };
+  assert.is(
+    statusOf(() => endpoint.send(result(), [big, { memory, offset: 0, length: 1 }])),
+    Status.BUFFER_OVERFLOW,
+  );
+  assert.is(
+    statusOf(() => endpoint.send(result(), Array(300).fill(big))),
+    Status.DATA_OVERRUN,
+  );
+  assert.is(qp.posted.length, 0);
+});
+
+test('bytesTransferred: sums for what we send, the message for what we receive, 0 for the rest', () => {
+  const { endpoint, qp, memory, sgl, adapter, inbound, outbound, results } = rig({ outbound: 8 });
+  const two = [...sgl, { memory, offset: 0, length: 500 }];
+  const sent = result();
+  const read = result();
+  const written = result();
+  const bound = result();
+  const received = result();
+  endpoint.send(sent, two);
+  endpoint.read(read, sgl, remote, 0);
+  endpoint.write(written, two, remote, 0);
+  endpoint.bind(bound, memory, adapter.createMemoryWindow(), 0, 10, ALLOW_READ);
+  endpoint.receive(received, two);
+  // What the HCA reports as length of sends does not count.
+  for (const posted of qp.posted) qp.complete(posted, { length: 33 });
+  assert.is(outbound.getResults(results, 10), 4);
+  assert.is(inbound.getResults(results, 1), 1);
+  const bytes = [sent, read, written, bound, received].map((r) => r.bytesTransferred);
+  assert.equal(bytes, [1500, 1000, 1500, 0, 33]);
+  for (const r of [sent, read, written, bound, received]) assert.is(r.status, Status.SUCCESS);
+});
+
+test('failures report their v1 status and 0 bytes', () => {
+  const { endpoint, qp, sgl, outbound, results } = rig();
+  endpoint.send(result('a'), sgl);
+  endpoint.send(result('b'), sgl);
+  qp.complete(qp.posted[0]!, { status: WcStatus.RNR_RETRY_ERROR, length: 99 });
+  qp.complete(qp.posted[1]!, { status: WcStatus.FLUSHED });
+  assert.is(outbound.getResults(results, 8), 2);
+  assert.equal(results, [
+    { status: Status.TIMEOUT, bytesTransferred: 0, context: 'a' },
+    { status: Status.CANCELED, bytesTransferred: 0, context: 'b' },
+  ]);
+});
+
+test('one result may serve several outstanding requests: each comes back with its own outcome', () => {
+  const { endpoint, qp, memory, outbound, results } = rig();
+  const shared = result();
+  for (const length of [100, 200, 300]) endpoint.send(shared, [{ memory, offset: 0, length }]);
+  for (const [i, length] of [100, 200, 300].entries()) {
+    qp.complete(qp.posted[i]!);
+    assert.is(outbound.getResults(results, 1), 1);
+    assert.is(results[0], shared);
+    assert.is(shared.bytesTransferred, length);
+  }
+});
+
+test('silent requests free their places when a later request comes back', () => {
+  const { endpoint, qp, sgl, outbound, results } = rig({ outbound: 3 });
+  const last = result();
+  endpoint.send(result(), sgl, SILENT_SUCCESS);
+  endpoint.send(result(), sgl, SILENT_SUCCESS);
+  endpoint.send(last, sgl);
+  assert.is(
+    statusOf(() => endpoint.send(result(), sgl)),
+    Status.NO_MORE_ENTRIES,
+  );
+  qp.complete(qp.posted[2]!);
+  assert.is(outbound.getResults(results, 5), 1);
+  assert.is(results[0], last);
+  for (let i = 0; i < 3; i += 1) endpoint.send(result(), sgl);
+  assert.is(
+    statusOf(() => endpoint.send(result(), sgl)),
+    Status.NO_MORE_ENTRIES,
+  );
+});
+
+test('silent requests that fail come back', () => {
+  const { endpoint, qp, sgl, outbound, results } = rig();
+  const silent = result();
+  endpoint.send(silent, sgl, SILENT_SUCCESS);
+  qp.complete(qp.posted[0]!, { status: WcStatus.FLUSHED });
+  assert.is(outbound.getResults(results, 5), 1);
+  assert.is(results[0], silent);
+  assert.is(silent.status, Status.CANCELED);
+});
+
+test('a post that WinVerbs refuses takes no place, and tells v1 statuses', () => {
+  const { endpoint, qp, sgl, wv, inbound, outbound, results } = rig({ outbound: 1, inbound: 1 });
+  for (const [below, above] of [
+    [Status.INVALID_DEVICE_STATE, Status.CONNECTION_INVALID],
+    [Status.DATA_OVERRUN, Status.DATA_OVERRUN],
+    [Status.NO_MORE_ENTRIES, Status.NO_MORE_ENTRIES],
+  ] as const) {
+    wv.failures.set('post', below);
+    assert.is(
+      statusOf(() => endpoint.send(result(), sgl)),
+      above,
+    );
+    wv.failures.set('post', below);
+    assert.is(
+      statusOf(() => endpoint.receive(result(), sgl)),
+      above,
+    );
+  }
+  endpoint.send(result(), sgl);
+  endpoint.receive(result(), sgl);
+  for (const posted of qp.posted) qp.complete(posted);
+  assert.is(outbound.getResults(results, 2) + inbound.getResults(results, 2), 2);
+});
+
+test('before the connection, only Receives are taken', () => {
+  const { endpoint, adapter, memory, sgl } = rig({ connected: false });
+  endpoint.receive(result(), sgl);
+  const window = adapter.createMemoryWindow();
+  assert.is(
+    statusOf(() => endpoint.send(result(), sgl)),
+    Status.CONNECTION_INVALID,
+  );
+  assert.is(
+    statusOf(() => endpoint.read(result(), sgl, remote, 0)),
+    Status.CONNECTION_INVALID,
+  );
+  assert.is(
+    statusOf(() => endpoint.write(result(), sgl, remote, 0)),
+    Status.CONNECTION_INVALID,
+  );
+  assert.is(
+    statusOf(() => endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ)),
+    Status.CONNECTION_INVALID,
+  );
+  assert.is(
+    statusOf(() => endpoint.invalidate(result(), window)),
+    Status.CONNECTION_INVALID,
+  );
+});
+
+test('flush moves the queue pair to ERROR', () => {
+  const { endpoint, qp } = rig();
+  endpoint.flush();
+  assert.equal(qp.modified.at(-1), { attributes: { qpState: QpState.ERROR }, options: QpAttr.STATE });
+});
+
+test('batches are handed down', () => {
+  const { endpoint, qp } = rig();
+  endpoint.startRequestBatch();
+  endpoint.submitRequestBatch();
+  assert.equal(qp.batches, ['start', 'submit']);
+});
+
+test('N10: bind gives a window of its own: range, rights and key, before its completion', () => {
+  const { endpoint, qp, adapter, memory, pd } = rig();
+  const window = adapter.createMemoryWindow();
+  const descriptor = endpoint.bind(result(), memory, window, 100, 50, ALLOW_READ);
+  const { detail, flags } = qp.posted[0]!;
+  assert.is(detail.window, pd.windows[0]);
+  assert.equal([detail.offset, detail.length, detail.access, flags], [100, 50, 0x1, 4]);
+  assert.is(descriptor.base, 0x10000n + 100n);
+  assert.is(descriptor.length, 50n);
+  assert.is(descriptor.token, pd.windows[0]!.rkey);
+  endpoint.bind(result(), memory, adapter.createMemoryWindow(), 0, 8, ALLOW_WRITE);
+  assert.is(qp.posted[1]!.detail.access, 0xa);
+  endpoint.bind(result(), memory, adapter.createMemoryWindow(), 0, 8, 0);
+  assert.is(qp.posted[2]!.detail.access, 0, 'a window without rights is allowed');
+});
+
+test('bind refuses what leaves the memory, foreign windows, and windows that are bound', () => {
+  const { endpoint, adapter, memory, nd } = rig();
+  const window = adapter.createMemoryWindow();
+  for (const [offset, length] of [
+    [0, 4097],
+    [4096, 1],
+    [-1, 2],
+    [0, 0],
+    [0, -1],
+    [0.5, 1],
+  ] as const) {
+    assert.is(
+      statusOf(() => endpoint.bind(result(), memory, window, offset, length, ALLOW_READ)),
+      Status.INVALID_PARAMETER,
+    );
+  }
+  const foreign = nd.openAdapter('10.0.0.1').createMemoryWindow();
+  assert.is(
+    statusOf(() => endpoint.bind(result(), memory, foreign, 0, 1, ALLOW_READ)),
+    Status.INVALID_PARAMETER_3,
+  );
+  assert.is(
+    statusOf(() => endpoint.invalidate(result(), foreign)),
+    Status.INVALID_PARAMETER_2,
+  );
+  endpoint.bind(result(), memory, window, 0, 4096, ALLOW_READ);
+  assert.is(
+    statusOf(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ)),
+    Status.INVALID_DEVICE_STATE,
+  );
+  window.release();
+  assert.is(
+    statusOf(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ)),
+    Status.INVALID_PARAMETER_3,
+  );
+});
+
+test('a window can be bound again after an Invalidate, at once on the same endpoint, later on another', () => {
+  const first = rig({ outbound: 8 });
+  const { adapter, memory, pd, outbound, results } = first;
+  const second = endpointOf(adapter, pd, { outbound: 8 });
+  const window = adapter.createMemoryWindow();
+  first.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  first.endpoint.invalidate(result(), window);
+  assert.is(
+    statusOf(() => second.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ)),
+    Status.INVALID_DEVICE_STATE,
+    'the two endpoints have no order between them',
+  );
+  first.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  first.endpoint.invalidate(result(), window, SILENT_SUCCESS);
+  first.endpoint.send(result(), []);
+  // Completions of the first Bind and Invalidate must not unbind the second Bind.
+  first.qp.complete(first.qp.posted[0]!);
+  first.qp.complete(first.qp.posted[1]!);
+  first.qp.complete(first.qp.posted[2]!);
+  assert.is(outbound.getResults(results, 8), 3);
+  const onSecond = (): unknown => second.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  assert.is(statusOf(onSecond), Status.INVALID_DEVICE_STATE);
+  // The silent Invalidate is known to be done when a later request comes back.
+  first.qp.complete(first.qp.posted[4]!);
+  assert.is(outbound.getResults(results, 8), 1);
+  assert.is(statusOf(onSecond), Status.SUCCESS);
+});
+
+test('a window dies with the connection that it was bound on', () => {
+  const { endpoint, adapter, memory, pd } = rig();
+  const window = adapter.createMemoryWindow();
+  endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  endpoint.flush();
+  const next = endpointOf(adapter, pd).endpoint;
+  next.bind(result(), memory, window, 0, 8, ALLOW_READ);
+});
+
+test('Invalidate of an unbound window is told by its result', () => {
+  const { endpoint, adapter, qp, outbound, results } = rig();
+  endpoint.invalidate(result(), adapter.createMemoryWindow());
+  qp.complete(qp.posted[0]!, { status: WcStatus.MW_BIND_ERROR });
+  outbound.getResults(results, 1);
+  assert.is(results[0]!.status, Status.INVALID_DEVICE_REQUEST);
+});
+
+test("the peer's invalidation brings the window's own result, also where the array is full", () => {
+  const { endpoint, adapter, memory, qp, inbound, pd, sgl } = rig();
+  const invalidated = result('window');
+  const window = adapter.createMemoryWindow(invalidated);
+  endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  const received = result('receive');
+  endpoint.receive(received, sgl);
+  endpoint.receive(result('next'), sgl);
+  qp.complete(qp.posted[1]!, { flags: 2, immediateData: pd.windows[0]!.rkey, length: 5 });
+  qp.complete(qp.posted[2]!, { length: 6 });
+  const results: NdResult[] = [];
+  const contexts: unknown[] = [];
+  let notified = 0;
+  while (inbound.getResults(results, 1) === 1) {
+    contexts.push(results[0]!.context);
+    if (contexts.length === 1) {
+      // A result that waits for room is an event that was not seen.
+      inbound.notify('any').getResult();
+      notified += 1;
+    }
+  }
+  assert.is(notified, 1);
+  assert.equal(contexts, ['receive', 'window', 'next']);
+  assert.is(invalidated.status, Status.SUCCESS);
+  assert.is(invalidated.bytesTransferred, 0);
+  // The window is free again.
+  endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+});
+
+test('a batch in which every message invalidates a window loses nothing', () => {
+  const { endpoint, adapter, memory, qp, inbound, pd, sgl } = rig({ outbound: 8, inbound: 8 });
+  for (let i = 0; i < 8; i += 1) {
+    const window = adapter.createMemoryWindow(result(`window ${i}`));
+    pd.windows[i]!.rkey = 0x1000 * (i + 1);
+    endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  }
+  for (let i = 0; i < 8; i += 1) {
+    endpoint.receive(result(`receive ${i}`), sgl);
+    qp.complete(qp.posted.at(-1)!, { flags: 2, immediateData: pd.windows[i]!.rkey });
+  }
+  const seen = new Set<unknown>();
+  const results: NdResult[] = [];
+  for (let n = inbound.getResults(results, 5); n > 0; n = inbound.getResults(results, 5)) {
+    for (let i = 0; i < n; i += 1) seen.add(results[i]!.context);
+  }
+  assert.is(seen.size, 16);
+});
+
+test('getResults: how many at most, and which array places', () => {
+  const { endpoint, qp, sgl, outbound } = rig({ outbound: 100 });
+  for (let i = 0; i < 90; i += 1) {
+    endpoint.send(result(i), sgl);
+    qp.complete(qp.posted.at(-1)!);
+  }
+  const results: NdResult[] = [];
+  assert.is(outbound.getResults(results), 1, 'an empty array asks for one');
+  results.length = 4;
+  assert.is(outbound.getResults(results), 4);
+  assert.equal(
+    results.map(({ context }) => context),
+    [1, 2, 3, 4],
+  );
+  assert.is(outbound.getResults(results, 0), 0);
+  assert.is(outbound.getResults(results, 1000), 85);
+  assert.is(results[84]!.context, 89);
+  assert.is(outbound.getResults(results), 0);
+});
+
+test('getResults of a queue that has overrun gives what there is and does not fail', () => {
+  const { endpoint, qp, sgl, outCq, outbound, results } = rig();
+  endpoint.send(result(), sgl);
+  qp.complete(qp.posted[0]!);
+  outCq.overrun = true;
+  assert.is(outbound.getResults(results, 4), 1);
+  assert.is(outbound.getResults(results, 4), 0);
+});
+
+test('N9: a completion queue tells its real size, and resize is checked', () => {
+  const { outbound, outCq, endpoint, qp, sgl, adapter } = rig();
+  outCq.entries = 128;
+  assert.is(outbound.entries, 128);
+  for (let i = 0; i < 3; i += 1) {
+    endpoint.send(result(), sgl);
+    qp.complete(qp.posted.at(-1)!);
+  }
+  assert.is(
+    statusOf(() => outbound.resize(2)),
+    Status.BUFFER_OVERFLOW,
+  );
+  for (const entries of [0, -1, 1.5, 5001, Number.NaN]) {
+    assert.is(
+      statusOf(() => outbound.resize(entries)),
+      Status.INVALID_PARAMETER,
+    );
+    assert.is(
+      statusOf(() => adapter.createCompletionQueue(entries)),
+      Status.INVALID_PARAMETER,
+    );
+  }
+  assert.is(outbound.entries, 128);
+  outbound.resize(3);
+  assert.is(outbound.entries, 3);
+});
+
+test('notify: types, statuses, cancel', async () => {
+  const { outbound, outCq } = rig();
+  for (const [type, below] of [
+    ['any', 'notify any'],
+    ['solicited', 'notify solicited'],
+    ['errors', 'notify error'],
+  ] as const) {
+    const request = outbound.notify(type);
+    outCq.request(below).fail(type === 'errors' ? Status.UNEXPECTED_IO_ERROR : Status.BUFFER_OVERFLOW);
+    outCq.request(below).deliver();
+    const error = await request.then(undefined, (reason: unknown) => reason);
+    assert.instance(error, NdError);
+    assert.is((error as NdError).status, type === 'errors' ? Status.INTERNAL_ERROR : Status.BUFFER_OVERFLOW);
+  }
+  for (const type of ['error', 'constructor', 1, undefined]) {
+    assert.is(
+      statusOf(() => outbound.notify(type as never)),
+      Status.INVALID_PARAMETER,
+    );
+  }
+  const pending = outbound.notify('any');
+  outbound.cancelOverlappedRequests();
+  assert.is(pending.status, Status.CANCELED);
+});
+
+test('an endpoint that goes takes its outstanding requests to ERROR first, and its queues live on', () => {
+  const { endpoint, qp, sgl, outbound, outCq, results } = rig();
+  endpoint.send(result('late'), sgl);
+  outbound.addRef();
+  outbound.release();
+  endpoint.release();
+  assert.is(qp.state, QpState.ERROR);
+  assert.is(qp.references, 0);
+  qp.complete(qp.posted[0]!, { status: WcStatus.FLUSHED });
+  assert.is(outbound.getResults(results, 1), 1);
+  assert.is(results[0]!.context, 'late');
+  assert.is(outCq.references, 1);
+  outbound.release();
+  assert.is(outCq.references, 0);
+});
+
+test('argument errors of createEndpoint name the argument', () => {
+  const { adapter, inbound, outbound, nd, wv, pd } = rig();
+  const connector = adapter.createConnector();
+  const good = {
+    inboundCompletionQueue: inbound,
+    outboundCompletionQueue: outbound,
+    inboundEntries: 1000,
+    outboundEntries: 1000,
+    inboundSge: 4,
+    outboundSge: 4,
+    inboundReadLimit: 1000,
+    outboundReadLimit: 3,
+  };
+  const foreign = nd.openAdapter('10.0.0.1').createCompletionQueue(1);
+  const cases: [object, number][] = [
+    [{ inboundCompletionQueue: foreign }, Status.INVALID_PARAMETER_1],
+    [{ outboundCompletionQueue: {} }, Status.INVALID_PARAMETER_2],
+    [{ inboundEntries: 1001 }, Status.INVALID_PARAMETER_3],
+    [{ outboundEntries: 0 }, Status.INVALID_PARAMETER_4],
+    [{ inboundSge: 5 }, Status.INVALID_PARAMETER_5],
+    [{ outboundSge: 1.5 }, Status.INVALID_PARAMETER_6],
+    [{ inboundReadLimit: -1 }, Status.INVALID_PARAMETER_7],
+    [{ outboundReadLimit: Number.NaN }, Status.INVALID_PARAMETER_8],
+  ];
+  for (const [change, status] of cases) {
+    assert.is(
+      statusOf(() => connector.createEndpoint({ ...good, ...change })),
+      status,
+    );
+  }
+  connector.createEndpoint(good);
+  const { responderResources, initiatorDepth } = pd.qps.at(-1)!.create;
+  assert.equal([responderResources, initiatorDepth], [16, 3], 'read limits are reduced, not refused');
+  wv.failures.set('modify', Status.INSUFFICIENT_RESOURCES);
+  assert.is(
+    statusOf(() => connector.createEndpoint(good)),
+    Status.INSUFFICIENT_RESOURCES,
+  );
+  assert.is(pd.qps.at(-1)!.references, 0);
+});
+
+test.run();

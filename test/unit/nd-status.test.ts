@@ -1,0 +1,74 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { NdError } from '../../nd/index.js';
+import { v1Call, v1CompletionStatus, v1Error, v1Status } from '../../nd/status.js';
+import { Status, StatusError } from '../../winverbs/index.js';
+
+test('every WV_WC_STATUS has the v1 status that applications know', () => {
+  const expected = [
+    0x00000000, // success
+    0xc000003c, // local length: ND_LOCAL_LENGTH is DATA_OVERRUN
+    0xc0000005, // local operation
+    0xc0000005, // local protection
+    0xc0000120, // flushed
+    0xc0000005, // bind
+    0xc000013d, // remote access
+    0xc000013d, // remote operation
+    0x00000102, // RNR retries: the v1 time-out is a success code
+    0x00000102, // transport retries
+    0xc000013d, // remote invalid request
+    0xc000013d, // bad response
+    0xc0000005, // local access
+    0xc00000e5, // other
+  ];
+  assert.equal(
+    expected.map((_, wc) => v1CompletionStatus(wc)),
+    expected,
+  );
+  for (const unknown of [14, 17, 255, -1]) assert.is(v1CompletionStatus(unknown), 0xc00000e5);
+});
+
+test('time-outs are TIMEOUT in v1, whatever they are called below', () => {
+  assert.is(v1Status(Status.IO_TIMEOUT), 0x102);
+  assert.is(v1Status(Status.TIMEOUT), 0x102);
+});
+
+test('a status that both layers share passes unchanged', () => {
+  for (const status of [
+    Status.CONNECTION_REFUSED,
+    Status.CANCELLED,
+    Status.DEVICE_BUSY,
+    Status.NO_MORE_ENTRIES,
+  ]) {
+    assert.is(v1Status(status), status);
+  }
+});
+
+test("a call's own map goes before the general one", () => {
+  const map = { [Status.IO_TIMEOUT]: Status.CONNECTION_ABORTED };
+  assert.is(v1Status(Status.IO_TIMEOUT, map), Status.CONNECTION_ABORTED);
+});
+
+test('errors become NdErrors that name the call and keep the reason', () => {
+  const below = new StatusError(Status.UNEXPECTED_IO_ERROR, 'The wire caught fire.');
+  const error = v1Error(below, 'Notify');
+  assert.instance(error, NdError);
+  assert.is(error.name, 'NdError');
+  assert.is(error.status, Status.INTERNAL_ERROR);
+  assert.match(error.message, 'Notify: ');
+  assert.match(error.message, 'The wire caught fire.');
+  assert.is(error.cause, below);
+});
+
+test('errors without a status, which are mistakes in a program, stay as they are', () => {
+  const mistake = new TypeError('no');
+  assert.throws(
+    () =>
+      v1Call('Send', () => {
+        throw mistake;
+      }),
+    (error: unknown) => error === mistake,
+  );
+});
+
+test.run();
