@@ -73,9 +73,10 @@ function run(file) {
       timedOut = true;
       killGroup(child.pid);
     }, Number(values.timeout) * 1000);
+    // What a test leaves behind would hold the pipes open, and `close` would wait for it.
+    child.on('exit', () => killGroup(child.pid));
     child.on('close', (code, signal) => {
       clearTimeout(timer);
-      killGroup(child.pid);
       const total = count(output, 'Total');
       const passed = count(output, 'Passed');
       const skipped = count(output, 'Skipped');
