@@ -244,12 +244,20 @@ export class IoManager {
     }
   }
 
-  /** Opens a device for a kernel client by name; takes a reference that the client releases. */
+  /**
+   * The device that a name leads to, for a kernel client, with a reference that the client releases: opens a file, as
+   * the name may be reparsed, and closes it (IoGetDeviceObjectPointer).
+   */
   reference(name: string): DeviceObject | number {
-    const resolved = this.namespace.resolve(name);
-    if (typeof resolved === 'number') return resolved;
-    if (resolved.device.references.ending) return Status.DEVICE_REMOVED;
-    resolved.device.references.acquire();
-    return resolved.device;
+    let found: DeviceObject | number = Status.DEVICE_NOT_READY;
+    const failed = (status: number): void => {
+      found = status;
+    };
+    this.open(name, maxReparse, failed, (file) => {
+      file.device.references.acquire();
+      this.closeFile(file);
+      found = file.device;
+    });
+    return found;
   }
 }

@@ -1,0 +1,680 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ChannelMajor } from '../../kernel-bridge/hca/binding.js';
+import { IoctlCode, type IoctlName, ioctlTable } from '../../kernel-bridge/ioctl/codes.js';
+import { QpAttr, QpState, WvAccess, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
+import {
+  CaProviderOut,
+  CqProviderOut,
+  MwProviderOut,
+  QpProviderOut,
+  QpStateOut,
+} from '../../kernel-bridge/ioctl/provider-data.js';
+import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
+import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
+import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { idOf, ObjectTable } from '../../kernel-bridge/kernel/filter/object-table.js';
+import { guidText } from '../../kernel-bridge/kernel/hca-driver/driver.js';
+import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+
+const nothing = new Uint8Array(0);
+
+function expect(request: Submitted, status: number, what = ''): void {
+  assert.is(statusName(request.status), statusName(status), what);
+}
+
+/** Ends a test: no rule of the I/O manager was broken. */
+function sound(rig: KernelRig): void {
+  assert.equal(rig.faults, []);
+  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
+  assert.is(rig.kernel.io.counters.abandonedIrps, 0);
+}
+
+// ── Files and names ─────────────────────────────────────────────────────────────────────────────────────────
+
+test('device files open by name, in any case; others are refused with a sentence', () => {
+  const rig = new KernelRig();
+  for (const name of ['\\\\.\\winverbs', '\\DosDevices\\WinVerbs', '\\Device\\WinVerbs', '\\\\.\\IBAT']) {
+    expect(rig.open(name), Status.SUCCESS, name);
+  }
+  const missing = rig.open('\\\\.\\NoSuch');
+  expect(missing, Status.OBJECT_NAME_NOT_FOUND);
+  assert.match(new TextDecoder().decode(missing.output), /"\\\\\.\\NoSuch".*WinVerbs/);
+  expect(rig.open('WinVerbs'), Status.OBJECT_NAME_INVALID);
+  expect(rig.open('\\\\.\\WinVerbs\\x'), Status.OBJECT_NAME_NOT_FOUND);
+  sound(rig);
+});
+
+test('\\Device\\ibal\\<GUID> is reparsed to the HCA, and only to one that exists', () => {
+  const rig = new KernelRig();
+  const file = rig.open(`\\Device\\ibal\\${guidText(ethGuid)}`);
+  expect(file, Status.SUCCESS);
+  expect(rig.ioctl('GUID_QUERY', nothing, 64, file.answer!.information), Status.INVALID_DEVICE_REQUEST);
+  expect(rig.open(`\\Device\\ibal\\${guidText(1n)}`), Status.NO_SUCH_DEVICE);
+  expect(rig.open('\\Device\\ibal\\zz'), Status.NO_SUCH_DEVICE);
+  expect(rig.open('\\Device\\ibal'), Status.NO_SUCH_DEVICE);
+  sound(rig);
+});
+
+test('requests to closed files end in FILE_CLOSED, to files that never were in INVALID_HANDLE', () => {
+  const rig = new KernelRig();
+  expect(rig.close(), Status.SUCCESS);
+  expect(rig.ioctl('GUID_QUERY', nothing, 64), Status.FILE_CLOSED);
+  expect(rig.close(), Status.FILE_CLOSED);
+  expect(rig.ioctl('GUID_QUERY', nothing, 64, 4711), Status.INVALID_HANDLE);
+  expect(rig.submit({ major: 77 }), Status.INVALID_DEVICE_REQUEST);
+  sound(rig);
+});
+
+// ── The table's promises ────────────────────────────────────────────────────────────────────────────────────
+
+test('every IOCTL refuses an input or output one byte short, and takes them at full size', () => {
+  const rig = new KernelRig();
+  for (const { name, input, output } of ioctlTable) {
+    const size = input?.size ?? 0;
+    if (size > 0)
+      expect(rig.ioctl(name as IoctlName, new Uint8Array(size - 1)), Status.BUFFER_TOO_SMALL, name);
+    if (output) {
+      expect(
+        rig.ioctl(name as IoctlName, new Uint8Array(size), output.size - 1),
+        Status.BUFFER_TOO_SMALL,
+        name,
+      );
+    }
+    const whole = rig.ioctl(name as IoctlName, new Uint8Array(size), output?.size ?? 0);
+    assert.is.not(whole.status, Status.PENDING, name);
+    assert.is.not(whole.status, Status.INTERNAL_ERROR, name);
+  }
+  sound(rig);
+});
+
+test('unknown codes end in PROCEDURE_NOT_FOUND, those of ibat too', () => {
+  const rig = new KernelRig();
+  for (const code of [0, 0x003b_e000, 0x003b_e0d8, 0x003b_e005, 0xffff_ffff, 0x0022_2010]) {
+    expect(rig.control(code, new Uint8Array(256), 256), Status.PROCEDURE_NOT_FOUND);
+  }
+  sound(rig);
+});
+
+test('IOCTLs of what this HCA does not have answer NOT_SUPPORTED', () => {
+  const rig = new KernelRig();
+  const names = [
+    'SRQ_CREATE',
+    'SRQ_DESTROY',
+    'SRQ_QUERY',
+    'SRQ_MODIFY',
+    'SRQ_NOTIFY',
+    'SRQ_CANCEL',
+    'AH_CREATE',
+    'AH_DESTROY',
+    'QP_ATTACH',
+    'QP_DETACH',
+    'EP_LOOKUP',
+    'EP_MULTICAST_JOIN',
+    'EP_MULTICAST_LEAVE',
+  ] as const;
+  for (const name of names) expect(rig.ioctl(name, new Uint8Array(256)), Status.NOT_SUPPORTED, name);
+});
+
+test('every request with an id of nothing says NOT_FOUND, device requests NO_SUCH_DEVICE', () => {
+  const rig = new KernelRig();
+  const device = new Set([
+    'DEVICE_OPEN',
+    'DEVICE_CLOSE',
+    'DEVICE_QUERY',
+    'DEVICE_PORT_QUERY',
+    'DEVICE_GID_QUERY',
+    'DEVICE_PKEY_QUERY',
+    'PD_ALLOCATE',
+    'CQ_CREATE',
+    'LIBRARY_QUERY',
+  ]);
+  for (const id of [0n, 1n, 0xffff_ffff_ffff_ffffn, 1n << 60n]) {
+    for (const { name, input } of ioctlTable) {
+      if (!input || name === 'EP_CREATE' || /^(SRQ|AH)_|ATTACH|DETACH/.test(name)) continue;
+      const bytes = new Uint8Array(input.size + 64);
+      new DataView(bytes.buffer).setBigUint64(0, id, true);
+      const status = rig.ioctl(name as IoctlName, bytes).status;
+      assert.is(statusName(status), device.has(name) ? 'NO_SUCH_DEVICE' : 'NOT_FOUND', `${name} ${id}`);
+    }
+  }
+  sound(rig);
+});
+
+test('whatever bytes come, each IOCTL ends in a status and no rule is broken', () => {
+  const rig = new KernelRig();
+  rig.queuePair();
+  rig.listener();
+  let seed = 12345;
+  const random = (below: number): number => {
+    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+    return (seed >>> 8) % below;
+  };
+  const pending = new Set<string>();
+  for (let round = 0; round < 4000; round++) {
+    const { name, input } = ioctlTable[random(ioctlTable.length)]!;
+    const bytes = Uint8Array.from({ length: (input?.size ?? 0) + random(48) }, () =>
+      random(4) === 0 ? random(256) : 0,
+    );
+    // Often the id of something that lives.
+    if (bytes.length >= 8 && random(2) === 0)
+      new DataView(bytes.buffer).setBigUint64(0, BigInt(2 ** 20 + random(2)), true);
+    const request = rig.ioctl(name as IoctlName, bytes, random(300));
+    assert.ok(request.output.length <= 300);
+    if (request.status === Status.PENDING) pending.add(name);
+  }
+  for (const name of pending) assert.ok(ioctlTable.find((row) => row.name === name)!.pends, name);
+  expect(rig.close(), Status.SUCCESS);
+  assert.is(rig.kernel.io.pendingRequests, 0);
+  sound(rig);
+});
+
+// ── Devices ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+test('GUID_QUERY counts all devices and lists as many as fit', () => {
+  const rig = new KernelRig();
+  const whole = rig.ioctl('GUID_QUERY', nothing, 8 + 24).output;
+  assert.is(s.WvIoGuidList.decode(whole).count, 3n);
+  assert.is(s.WvGuidEntries.decode(whole.subarray(8))[2], ethGuid);
+  const one = rig.ioctl('GUID_QUERY', nothing, 16).output;
+  assert.is(one.length, 16);
+  assert.is(s.WvIoGuidList.decode(one).count, 3n);
+});
+
+test('K12: LIBRARY_QUERY names the provider, with its NUL, or says that the buffer is short', () => {
+  const rig = new KernelRig();
+  const guid = s.WvIoGuid.encode({ guid: ethGuid });
+  const { output } = rig.ioctl('LIBRARY_QUERY', guid, 32);
+  assert.is(new TextDecoder().decode(output), 'networkdirect_uvp\0');
+  expect(rig.ioctl('LIBRARY_QUERY', guid, output.length - 1), Status.BUFFER_TOO_SMALL);
+  expect(rig.ioctl('LIBRARY_QUERY', s.WvIoGuid.encode({ guid: 5n }), 32), Status.NO_SUCH_DEVICE);
+});
+
+test('a device opens by GUID with the provider’s limits, and its attributes are the HCA’s', () => {
+  const rig = new KernelRig();
+  const opened = rig.ioctl(
+    'DEVICE_OPEN',
+    s.WvIoDeviceOpen.encode({ guid: ethGuid }),
+    s.WvIoId.size + CaProviderOut.size,
+  );
+  const limits = CaProviderOut.decode(opened.output, s.WvIoId.size);
+  assert.equal(limits, { maxSge: 8, maxInline: 512, maxQpWr: 256, maxCqEntries: 1024 });
+  const { id } = s.WvIoId.decode(opened.output);
+  const attributes = s.WvIoDeviceAttributes.decode(rig.ioctl('DEVICE_QUERY', rig.id(id)).output);
+  assert.is(attributes.nodeGuid, ethGuid);
+  assert.is(attributes.maxQpInitiatorDepth, 16);
+  assert.is(attributes.physPortCount, 1);
+  assert.is(attributes.maxInlineSend, 512, 'K9: MaxInlineSend is filled');
+  sound(rig);
+});
+
+test('a provider output that is too short is refused before anything is made', () => {
+  const rig = new KernelRig();
+  const { pd, cq, device } = rig.queuePair();
+  const short = [
+    ['DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid }), s.WvIoId.size + 1],
+    ['PD_ALLOCATE', s.WvIoId.encode({ id: device }), s.WvIoId.size + 1],
+    ['MW_ALLOCATE', s.WvIoId.encode({ id: pd }), s.WvIoId.size + 1],
+    ['CQ_CREATE', rig.cqInput(device), s.WvIoId.size + 1],
+    ['QP_CREATE', rig.qpInput(pd, cq), s.WvIoQpCreate.size + 1],
+  ] as const;
+  const before = rig.hca.objectCounts();
+  for (const [name, input, size] of short)
+    expect(rig.ioctl(name, input, size), Status.BUFFER_TOO_SMALL, name);
+  assert.equal(rig.hca.objectCounts(), before);
+  sound(rig);
+});
+
+test('port attributes, GID and P_Key tables; MORE_ENTRIES when truncated; no second port', () => {
+  const rig = new KernelRig();
+  const id = rig.device();
+  const port = (portNumber: number) => s.WvIoDevicePortQuery.encode({ id, portNumber });
+  const attributes = s.WvIoPortAttributes.decode(rig.ioctl('DEVICE_PORT_QUERY', port(1)).output);
+  assert.is(attributes.activeMtu, 1024);
+  assert.is(attributes.maxMtu, 4096);
+  assert.is(attributes.gidTableLength, 3);
+  assert.is(attributes.state, 4);
+  const gids = s.WvGidList.decode(rig.ioctl('DEVICE_GID_QUERY', port(1)).output);
+  assert.equal(gids[1], gidOfAddress('192.0.2.2'));
+  const truncated = rig.ioctl('DEVICE_GID_QUERY', port(1), 40);
+  expect(truncated, Status.MORE_ENTRIES);
+  assert.is(truncated.output.length, 32);
+  assert.equal(s.WvPkeyList.decode(rig.ioctl('DEVICE_PKEY_QUERY', port(1)).output), [0xffff]);
+  for (const name of ['DEVICE_PORT_QUERY', 'DEVICE_GID_QUERY', 'DEVICE_PKEY_QUERY'] as const) {
+    for (const number of [0, 2, 255]) expect(rig.ioctl(name, port(number)), Status.INVALID_PORT_HANDLE, name);
+  }
+});
+
+test('K5, K6: an interface that goes answers FILE_FORCED_CLOSED, its objects can still be freed, and others work', () => {
+  const rig = new KernelRig();
+  const { device, pd, cq, qp } = rig.queuePair();
+  const lo = rig.kernel.hcaDriver.guids()[0]!;
+  const wait = rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: device, data: 1 }), 4);
+  const eth = rig.network.list.pop()!;
+  rig.kernel.ports.refresh(true);
+  expect(wait, Status.SUCCESS);
+  assert.is(s.WvIoEventFlags.decode(wait.output).flags, WvEvent.ERROR);
+  expect(rig.ioctl('DEVICE_QUERY', rig.id(device)), Status.FILE_FORCED_CLOSED);
+  expect(rig.ioctl('PD_ALLOCATE', s.WvIoId.encode({ id: device })), Status.FILE_FORCED_CLOSED);
+  expect(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid })), Status.NO_SUCH_DEVICE);
+  assert.ok(rig.device(lo));
+  // It comes back: a new device of the same GUID, while the old instance is still open.
+  rig.network.list.push(eth);
+  rig.kernel.ports.refresh(true);
+  assert.ok(rig.device());
+  for (const [name, id] of [
+    ['QP_DESTROY', qp],
+    ['CQ_DESTROY', cq],
+    ['PD_DEALLOCATE', pd],
+    ['DEVICE_CLOSE', device],
+  ] as const) {
+    expect(rig.ioctl(name, rig.id(id)), Status.SUCCESS, name);
+  }
+  sound(rig);
+});
+
+test('DEVICE_NOTIFY waits, is answered one per event, accumulates meanwhile, and can be cancelled', () => {
+  const rig = new KernelRig();
+  const id = rig.device();
+  const notify = (data = 1) => rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id, data }), 4);
+  expect(notify(2), Status.INVALID_PORT_HANDLE);
+  const [first, second] = [notify(), notify()];
+  expect(first, Status.PENDING);
+  rig.network.list[2] = hostInterface('eth0', 4, ['192.0.2.3/24']);
+  rig.kernel.ports.refresh(true);
+  assert.is(s.WvIoEventFlags.decode(first.output).flags, WvEvent.ADDRESS);
+  expect(second, Status.PENDING);
+  expect(rig.ioctl('DEVICE_CANCEL', rig.id(id)), Status.SUCCESS);
+  expect(second, Status.CANCELLED);
+  rig.network.list[2] = hostInterface('eth0', 4, ['192.0.2.3/24'], { up: false });
+  rig.kernel.ports.refresh(true);
+  rig.network.list[2] = hostInterface('eth0', 4, ['192.0.2.4/24'], { up: false });
+  rig.kernel.ports.refresh(true);
+  assert.is(s.WvIoEventFlags.decode(notify().output).flags, WvEvent.STATE | WvEvent.ADDRESS);
+  const third = notify();
+  third.cancel();
+  expect(third, Status.CANCELLED);
+  sound(rig);
+});
+
+// ── Memory ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+test('memory is registered and deregistered by keys; bad ranges, lengths and flags are told apart', () => {
+  const rig = new KernelRig();
+  const pd = rig.pd(rig.device());
+  const access = WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ;
+  const register = (more: Partial<{ address: bigint; bufferLength: bigint; accessFlags: number }>) =>
+    rig.ioctl(
+      'MEMORY_REGISTER',
+      s.WvIoMemoryRegister.encode({
+        id: pd,
+        address: 4096n,
+        bufferLength: 100n,
+        accessFlags: access,
+        ...more,
+      }),
+      8,
+    );
+  const keys = s.WvIoMemoryKeys.decode(register({}).output);
+  assert.is(keys.rkey, 0x1234_0000 + keys.lkey);
+  expect(register({ bufferLength: 0n }), Status.INVALID_BUFFER_SIZE);
+  expect(register({ bufferLength: 1n << 63n }), Status.INVALID_PARAMETER);
+  expect(register({ address: 0xffff_ffff_ffff_fff0n }), Status.ACCESS_VIOLATION);
+  expect(register({ address: (1n << 47n) - 50n }), Status.ACCESS_VIOLATION);
+  expect(register({ accessFlags: 0x20 }), Status.INVALID_PARAMETER);
+  expect(register({ accessFlags: (WvAccess.NON_CACHABLE | WvAccess.LOCAL_WRITE) >>> 0 }), Status.SUCCESS);
+  const deregister = (data: number) => rig.ioctl('MEMORY_DEREGISTER', s.WvIoId.encode({ id: pd, data }), 0);
+  expect(deregister(9), Status.NOT_FOUND);
+  rig.hca.refuse.set('deregisterMr', Status.DEVICE_BUSY);
+  expect(deregister(keys.lkey), Status.DEVICE_BUSY);
+  rig.hca.refuse.clear();
+  expect(deregister(keys.lkey), Status.SUCCESS);
+  expect(deregister(keys.lkey), Status.NOT_FOUND);
+  sound(rig);
+});
+
+test('a region of another protection domain cannot be deregistered', () => {
+  const rig = new KernelRig();
+  const device = rig.device();
+  const [mine, other] = [rig.pd(device), rig.pd(device)];
+  const input = s.WvIoMemoryRegister.encode({ id: mine, address: 4096n, bufferLength: 1n, accessFlags: 8 });
+  const { lkey } = s.WvIoMemoryKeys.decode(rig.ioctl('MEMORY_REGISTER', input, 8).output);
+  expect(rig.ioctl('MEMORY_DEREGISTER', s.WvIoId.encode({ id: other, data: lkey }), 0), Status.NOT_FOUND);
+});
+
+test('memory windows: id, rkey in network order, handle for the provider', () => {
+  const rig = new KernelRig();
+  const pd = rig.pd(rig.device());
+  const { output } = rig.ioctl('MW_ALLOCATE', s.WvIoId.encode({ id: pd }));
+  assert.equal(output.subarray(12, 16), Uint8Array.of(0x0a, 0x0b, 0x0c, 0x0d));
+  assert.is(MwProviderOut.decode(output, s.WvIoId.size).rkey, 0x0a0b_0c0d);
+  const { id } = s.WvIoId.decode(output);
+  expect(rig.ioctl('PD_DEALLOCATE', rig.id(pd)), Status.DEVICE_BUSY);
+  expect(rig.ioctl('MW_DEALLOCATE', rig.id(id)), Status.SUCCESS);
+  expect(rig.ioctl('MW_DEALLOCATE', rig.id(id)), Status.NOT_FOUND);
+  expect(rig.ioctl('PD_DEALLOCATE', rig.id(pd)), Status.SUCCESS);
+});
+
+test('K3: a window that cannot be made leaves nothing to destroy', () => {
+  const rig = new KernelRig();
+  const pd = rig.pd(rig.device());
+  rig.hca.refuse.set('allocateMw', Status.NOT_SUPPORTED);
+  expect(rig.ioctl('MW_ALLOCATE', s.WvIoId.encode({ id: pd })), Status.NOT_SUPPORTED);
+  expect(rig.ioctl('PD_DEALLOCATE', rig.id(pd)), Status.SUCCESS);
+  expect(rig.close(), Status.SUCCESS);
+  sound(rig);
+});
+
+// ── Queues ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+test('a CQ has the entries of its ring; sizes that cannot be are refused', () => {
+  const rig = new KernelRig();
+  const device = rig.device();
+  const made = rig.ioctl('CQ_CREATE', rig.cqInput(device, 10, { entries: 16 }));
+  assert.is(s.WvIoId.decode(made.output).data, 16);
+  assert.ok(CqProviderOut.decode(made.output, s.WvIoId.size).handle > 0);
+  const refused = (input: Uint8Array, status: number) => expect(rig.ioctl('CQ_CREATE', input), status);
+  refused(rig.cqInput(device, 0), Status.INVALID_PARAMETER);
+  refused(rig.cqInput(device, 2000, { entries: 2048 }), Status.INSUFFICIENT_RESOURCES);
+  refused(rig.cqInput(device, 20, { entries: 16 }), Status.INVALID_PARAMETER);
+  refused(rig.cqInput(device, 16, { ringAddress: 1n << 63n }), Status.INVALID_PARAMETER);
+  refused(s.WvIoId.encode({ id: device, data: 16 }), Status.BUFFER_TOO_SMALL);
+  sound(rig);
+});
+
+test('K4, K12: a CQ that cannot be made gives the HCA’s own status and takes no reference', () => {
+  const rig = new KernelRig();
+  const device = rig.device();
+  rig.hca.refuse.set('createCq', Status.NO_MEMORY);
+  expect(rig.ioctl('CQ_CREATE', rig.cqInput(device)), Status.NO_MEMORY);
+  expect(rig.ioctl('DEVICE_CLOSE', rig.id(device)), Status.SUCCESS);
+  sound(rig);
+});
+
+test('a CQ is resized to a new ring', () => {
+  const rig = new KernelRig();
+  const cq = rig.cq(rig.device());
+  const resized = rig.ioctl('CQ_RESIZE', rig.cqInput(cq, 60, { entries: 64 }));
+  assert.is(s.WvIoId.decode(resized.output).data, 64);
+  rig.hca.refuse.set('resizeCq', Status.BUFFER_OVERFLOW);
+  const overflow = rig.ioctl('CQ_RESIZE', rig.cqInput(cq, 2, { entries: 2 }));
+  expect(overflow, Status.BUFFER_OVERFLOW);
+  assert.is(overflow.output.length, 0);
+});
+
+test('CQ_NOTIFY is completed natively by the HCA; the books follow with the event', () => {
+  const rig = new KernelRig();
+  const cq = rig.cq(rig.device());
+  const handle = [...rig.hca.cqs][0]!;
+  const notify = (data: number) => rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data }), 0);
+  const waits = [notify(1), notify(2), notify(0)];
+  assert.equal(
+    rig.hca.waiters.get(handle)!.map(({ type }) => type),
+    [1, 2, 0],
+  );
+  assert.is(rig.kernel.io.pendingRequests, 3);
+  rig.hca.fireCq(handle);
+  for (const wait of waits) expect(wait, Status.SUCCESS);
+  assert.is(rig.kernel.io.pendingRequests, 3);
+  rig.events();
+  assert.is(rig.kernel.io.pendingRequests, 0);
+  expect(notify(3), Status.INVALID_PARAMETER);
+  sound(rig);
+});
+
+test('CQ_NOTIFY: one is cancelled alone, CQ_CANCEL cancels the rest, a late notification changes nothing', () => {
+  const rig = new KernelRig();
+  const cq = rig.cq(rig.device());
+  const handle = [...rig.hca.cqs][0]!;
+  const waits = [0, 1, 2].map(() => rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0));
+  waits[1]!.cancel();
+  assert.equal(
+    waits.map(({ status }) => statusName(status)),
+    ['PENDING', 'CANCELLED', 'PENDING'],
+  );
+  assert.is(rig.hca.waiters.get(handle)!.length, 2);
+  expect(rig.ioctl('CQ_CANCEL', rig.id(cq), 0), Status.SUCCESS);
+  for (const wait of waits) expect(wait, Status.CANCELLED);
+  rig.hca.events.push({ type: 'notified', slot: waits[0]!.slot, serial: waits[0]!.serial });
+  rig.events();
+  sound(rig);
+});
+
+test('the HCA and a cancel race: the HCA’s outcome is kept', () => {
+  const rig = new KernelRig();
+  const cq = rig.cq(rig.device());
+  const wait = rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0);
+  rig.hca.fireCq([...rig.hca.cqs][0]!, Status.BUFFER_OVERFLOW);
+  wait.cancel();
+  rig.events();
+  expect(wait, Status.BUFFER_OVERFLOW);
+  assert.is(rig.kernel.io.pendingRequests, 0);
+  sound(rig);
+});
+
+test('K13: a waiter that the HCA refuses ends in the HCA’s status', () => {
+  const rig = new KernelRig();
+  const cq = rig.cq(rig.device());
+  rig.hca.refuse.set('addCqWaiter', Status.INSUFFICIENT_RESOURCES);
+  expect(rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0), Status.INSUFFICIENT_RESOURCES);
+  assert.is(rig.kernel.io.pendingRequests, 0);
+  sound(rig);
+});
+
+test('destroying a CQ cancels who waits, but not while a QP uses it', () => {
+  const rig = new KernelRig();
+  const { cq, qp } = rig.queuePair();
+  const wait = rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0);
+  expect(rig.ioctl('CQ_DESTROY', rig.id(cq)), Status.DEVICE_BUSY);
+  expect(wait, Status.PENDING);
+  rig.ioctl('QP_DESTROY', rig.id(qp));
+  expect(rig.ioctl('CQ_DESTROY', rig.id(cq)), Status.SUCCESS);
+  expect(wait, Status.CANCELLED);
+  sound(rig);
+});
+
+test('a QP is made over its ring, with what was asked for told back and the handle for the provider', () => {
+  const rig = new KernelRig();
+  const device = rig.device();
+  const pd = rig.pd(device);
+  const cq = rig.cq(device);
+  const { output } = rig.ioctl('QP_CREATE', rig.qpInput(pd, cq, { maxInlineSend: 64, qpFlags: 1 }));
+  const [handle, made] = [...rig.hca.qps][0]!;
+  assert.equal(QpProviderOut.decode(output, s.WvIoQpCreate.size), { handle, qpn: made.qpn });
+  assert.is(s.WvIoQpCreate.decode(output).sendDepth, 10);
+  assert.is(made.parameters.token, 77);
+  assert.is(made.parameters.signalAll, true);
+  assert.is(made.parameters.maxInline, 64);
+});
+
+test('K15: QP creation refuses what it cannot do: flags, depths, types, SRQs, CQs of another HCA', () => {
+  const rig = new KernelRig();
+  const { device, pd, cq } = rig.queuePair();
+  const refused = (more: object, status: number) =>
+    expect(rig.ioctl('QP_CREATE', rig.qpInput(pd, cq, more)), status, JSON.stringify(Object.keys(more)));
+  refused({ qpFlags: 2 }, Status.NOT_SUPPORTED);
+  refused({ qpType: 3 }, Status.NOT_SUPPORTED);
+  refused({ sendDepth: 257 }, Status.INSUFFICIENT_RESOURCES);
+  refused({ sendDepth: 17 }, Status.INVALID_PARAMETER);
+  refused({ receiveSge: 9 }, Status.INSUFFICIENT_RESOURCES);
+  refused({ maxInlineSend: 513 }, Status.INSUFFICIENT_RESOURCES);
+  refused({ initiatorDepth: 17 }, Status.INSUFFICIENT_RESOURCES);
+  refused({ responderResources: 17 }, Status.INSUFFICIENT_RESOURCES);
+  refused({ srqId: 1n }, Status.NOT_FOUND);
+  refused({ sendCqId: 0n }, Status.NOT_FOUND);
+  const loCq = rig.cq(rig.device(rig.kernel.hcaDriver.guids()[0]!));
+  refused({ receiveCqId: loCq }, Status.INVALID_PARAMETER);
+  assert.is(rig.hca.qps.size, 1);
+  expect(rig.ioctl('DEVICE_CLOSE', rig.id(device)), Status.DEVICE_BUSY);
+  sound(rig);
+});
+
+test('QP_MODIFY: INIT takes its attributes, the answer is the state, options are honoured', () => {
+  const rig = new KernelRig();
+  const { qp, handle } = rig.queuePair();
+  const modify = (more: object, outputLength = 4) =>
+    rig.ioctl('QP_MODIFY', s.WvIoQpAttributes.encode({ id: { id: qp }, ...more }), outputLength);
+  const init = modify({ qpState: QpState.INIT, options: QpAttr.STATE, accessFlags: 0xa });
+  assert.is(QpStateOut.decode(init.output).state, QpState.INIT);
+  assert.is(rig.hca.qps.get(handle)!.attributes.access, 0xa);
+  assert.is(rig.hca.qps.get(handle)!.attributes.port, 1);
+  // U17: without WV_QP_ATTR_STATE a zero QpState is no reset.
+  expect(modify({ options: QpAttr.ACCESS_FLAGS, accessFlags: 8 }), Status.SUCCESS);
+  assert.is(rig.qpState(handle), QpState.INIT);
+  expect(modify({ qpState: QpState.RTS, options: QpAttr.STATE }), Status.INVALID_DEVICE_STATE);
+  expect(modify({ options: QpAttr.ALTERNATE_AV }), Status.NOT_SUPPORTED);
+  expect(modify({ options: 0x8000_0000 }), Status.INVALID_PARAMETER);
+  const sGid = gidOfAddress('192.0.2.2');
+  const rtr = (addressVector: object) =>
+    modify({ qpState: QpState.RTR, options: QpAttr.STATE, pathMtu: 1024, addressVector });
+  expect(rtr({ sGid }), Status.INVALID_PARAMETER);
+  expect(rtr({ networkRouteValid: 1, sGid: gidOfAddress('192.0.2.7') }), Status.INVALID_ADDRESS);
+  expect(rtr({ networkRouteValid: 1, sGid, dGid: gidOfAddress('192.0.2.9') }), Status.SUCCESS);
+  sound(rig);
+});
+
+test('K11: QP_MODIFY without output does its work; an output too short for a state is refused before', () => {
+  const rig = new KernelRig();
+  const { qp, handle } = rig.queuePair();
+  const input = s.WvIoQpAttributes.encode({ id: { id: qp }, qpState: QpState.ERROR, options: QpAttr.STATE });
+  expect(rig.ioctl('QP_MODIFY', input, 3), Status.BUFFER_TOO_SMALL);
+  assert.is(rig.qpState(handle), QpState.RESET);
+  expect(rig.ioctl('QP_MODIFY', input, 0), Status.SUCCESS);
+  assert.is(rig.qpState(handle), QpState.ERROR);
+});
+
+test('QP_QUERY tells what it was made with and what it is', () => {
+  const rig = new KernelRig();
+  const { qp } = rig.queuePair();
+  const attributes = s.WvIoQpAttributes.decode(rig.ioctl('QP_QUERY', rig.id(qp)).output);
+  assert.is(attributes.sendDepth, 10);
+  assert.is(attributes.receiveSge, 2);
+  assert.is(attributes.qpState, QpState.RESET);
+  assert.is(attributes.qpn, [...rig.hca.qps.values()][0]!.qpn);
+  for (const name of ['QP_CANCEL'] as const) expect(rig.ioctl(name, rig.id(qp)), Status.SUCCESS);
+  expect(rig.ioctl('PD_CANCEL', rig.id(rig.pd(rig.device()))), Status.SUCCESS);
+});
+
+// ── Ids, references, cleanup ────────────────────────────────────────────────────────────────────────────────
+
+test('K8: a stale id is never another object', () => {
+  const rig = new KernelRig();
+  const device = rig.device();
+  const first = rig.pd(device);
+  rig.ioctl('PD_DEALLOCATE', rig.id(first));
+  const second = rig.pd(device);
+  assert.is.not(first, second);
+  expect(rig.ioctl('PD_DEALLOCATE', rig.id(first)), Status.NOT_FOUND);
+  expect(rig.ioctl('PD_DEALLOCATE', rig.id(second)), Status.SUCCESS);
+});
+
+test('an object table: generations, reuse of places, limit, ids that cannot be', () => {
+  const table = new ObjectTable<string>(2);
+  const a = table.add('a');
+  table.add('b');
+  assert.ok(table.full);
+  assert.is(table.delete(a), 'a');
+  const c = table.add('c');
+  assert.is(c % 2 ** 20, a % 2 ** 20, 'the place is used again');
+  assert.is(table.get(a), undefined);
+  assert.is(table.delete(a), undefined);
+  assert.equal(
+    table.entries().map(([, value]) => value),
+    ['c', 'b'],
+  );
+  for (const id of [0n, -1n, 1n << 63n, 0xffff_ffff_ffff_ffffn]) assert.is(table.get(idOf(id)), undefined);
+});
+
+test('ids of one file mean nothing in another', () => {
+  const rig = new KernelRig();
+  const device = rig.device();
+  const other = rig.open('\\\\.\\WinVerbs').answer!.information;
+  expect(rig.ioctl('DEVICE_QUERY', rig.id(device), 1024, other), Status.NO_SUCH_DEVICE);
+});
+
+test('nothing is destroyed while it is used, and nothing cascades', () => {
+  const rig = new KernelRig();
+  const { device, pd, cq, qp } = rig.queuePair();
+  const order = [
+    ['QP_DESTROY', qp],
+    ['CQ_DESTROY', cq],
+    ['PD_DEALLOCATE', pd],
+    ['DEVICE_CLOSE', device],
+  ] as const;
+  for (const [name, id] of order.slice(1)) expect(rig.ioctl(name, rig.id(id)), Status.DEVICE_BUSY, name);
+  assert.equal(rig.hca.objectCounts(), { pd: 1, mr: 0, mw: 0, cq: 1, qp: 1, ring: 0, range: 0 });
+  for (const [name, id] of order) expect(rig.ioctl(name, rig.id(id)), Status.SUCCESS, name);
+  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 });
+  sound(rig);
+});
+
+test('closing a file frees everything it owned, in order, and answers all that waited', () => {
+  const rig = new KernelRig();
+  const { device, pd, cq, qp } = rig.queuePair();
+  rig.ioctl('MW_ALLOCATE', s.WvIoId.encode({ id: pd }));
+  rig.ioctl(
+    'MEMORY_REGISTER',
+    s.WvIoMemoryRegister.encode({ id: pd, address: 4096n, bufferLength: 9n, accessFlags: 8 }),
+    8,
+  );
+  const waits = [
+    rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0),
+    rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: device, data: 1 }), 4),
+  ];
+  const listener = rig.listener();
+  const queued = rig.endpoint();
+  waits.push(rig.getRequest(listener.id, queued));
+  const active = rig.endpoint();
+  rig.bind(active);
+  rig.route(active);
+  waits.push(rig.connect(active, qp), rig.notify(active));
+  for (const wait of waits) expect(wait, Status.PENDING);
+  expect(rig.close(), Status.SUCCESS);
+  for (const wait of waits) expect(wait, Status.CANCELLED);
+  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 });
+  assert.is(rig.hca.claims.size, 0);
+  assert.ok(listener.control.closed);
+  assert.equal(rig.cm.connections[0]!.calls, ['abandon']);
+  assert.is(rig.kernel.io.pendingRequests, 0);
+  sound(rig);
+});
+
+test('the end of the channel closes every file, and tells once', () => {
+  const rig = new KernelRig();
+  rig.queuePair();
+  rig.file = rig.open('\\\\.\\WinVerbs').answer!.information;
+  rig.queuePair();
+  let ends = 0;
+  rig.kernel.io.onChannelClosed = () => {
+    ends++;
+    rig.kernel.close();
+  };
+  rig.request({ major: ChannelMajor.close, fileId: 0, slot: -1 });
+  assert.is(ends, 1);
+  assert.is(rig.kernel.io.openFiles, 0);
+  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 });
+  assert.ok(rig.cm.closed && rig.hca.closed);
+  sound(rig);
+});
+
+test('cancelling what is done, or never was, does nothing', () => {
+  const rig = new KernelRig();
+  const done = rig.ioctl('GUID_QUERY', nothing, 64);
+  done.cancel();
+  rig.request({ major: ChannelMajor.cancel, slot: 99, serial: 1 });
+  expect(done, Status.SUCCESS);
+  sound(rig);
+});
+
+test('a driver that throws is counted, and its caller gets INTERNAL_ERROR', () => {
+  const rig = new KernelRig();
+  const device = rig.device();
+  rig.hca.allocatePd = () => {
+    throw new Error('broken');
+  };
+  expect(rig.ioctl('PD_ALLOCATE', s.WvIoId.encode({ id: device })), Status.INTERNAL_ERROR);
+  assert.is(rig.faults.length, 1);
+  assert.is(IoctlCode.PD_ALLOCATE, 0x003b_e02c);
+});
+
+test.run();
