@@ -41,6 +41,11 @@ export class IoManager {
     return this.files.size;
   }
 
+  /** The files that are open now, for diagnosis. */
+  get fileObjects(): FileObject[] {
+    return [...this.files.values()];
+  }
+
   get pendingRequests(): number {
     return this.inFlight.size;
   }
