@@ -46,6 +46,7 @@ void EngineThread::signalWake() {
 
 void EngineThread::wake(void* self) {
   auto* thread = static_cast<EngineThread*>(self);
+  thread->wakeMark_ = thread->engine_.pollerMark();
   if (!thread->attention_.exchange(true)) thread->signalWake();
 }
 
@@ -77,11 +78,11 @@ void EngineThread::sleep(bool sockets, uint64_t deadline) {
 }
 
 void EngineThread::run() {
-  // The poller's mark at which a wake came. Somebody who waits no longer polls, however young the mark is; only
-  // a newer mark says that polling goes on.
+  // The poller's mark at which the last wake came. Somebody who waits no longer polls, however young the mark is;
+  // a newer mark says that polling goes on, and that the poller sees to what the wake was for.
   uint64_t ignoredMark = 0;
   while (!stopping_) {
-    if (attention_.exchange(false)) ignoredMark = engine_.pollerMark();
+    if (attention_.exchange(false)) ignoredMark = wakeMark_;
     const uint64_t mark = engine_.pollerMark(), now = clock_.now();
     if (mark != ignoredMark && now - mark < kPollingNs) {
       sleep(false, now + kPollingNs);

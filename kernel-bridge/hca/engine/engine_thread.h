@@ -48,6 +48,7 @@ class EngineThread {
   bool running_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> attention_{false};   // a wake that the thread has not seen
+  std::atomic<uint64_t> wakeMark_{0};    // the poller's mark at the last wake
   std::mutex mutex_;
   std::condition_variable ended_;
   bool hasEnded_ = false;

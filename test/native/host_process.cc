@@ -1,0 +1,402 @@
+// The whole HCA of two processes: RC over real sockets, the engine's thread, a peer's death, an idle process.
+// With the argument "bench": latency and bandwidth between the two.
+#include "engine/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <atomic>
+
+#include "host_test.h"
+
+using namespace nd;
+using namespace nd::abi;
+
+namespace {
+
+constexpr uint32_t kBytes = 4u << 20, kEntries = 256, kStride = 128, kReceiveStride = 64;
+
+uint64_t clockNow() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+Gid loopback() {
+  Gid gid;
+  gid.raw[10] = gid.raw[11] = 0xff;
+  gid.raw[12] = 127;
+  gid.raw[15] = 1;
+  return gid;
+}
+
+struct Kernel final : KernelPort {
+  int wake = eventfd(0, EFD_CLOEXEC);
+  std::atomic<uint32_t> event{0};
+  void onMad(const PacketMeta&, const uint8_t*) override {}
+  void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override {
+    if (e == QpEvent::kCommunicationEstablished) return;
+    event = static_cast<uint32_t>(e);
+    const uint64_t one = 1;
+    if (write(wake, &one, sizeof one) < 0) std::abort();
+  }
+  void onCqError(Handle) override {}
+};
+
+struct Waiter final : NotifySink {
+  int wake = eventfd(0, EFD_CLOEXEC);
+  void notify(Status status) override {
+    const uint64_t one = 1 + static_cast<uint64_t>(status != Status::kSuccess);
+    if (write(wake, &one, sizeof one) < 0) std::abort();
+  }
+};
+
+bool readable(int fd, int ms) {
+  pollfd p = {fd, POLLIN, 0};
+  uint64_t count;
+  return ::poll(&p, 1, ms) == 1 && read(fd, &count, sizeof count) == sizeof count;
+}
+
+// What the two sides tell each other before they connect.
+struct Hello {
+  uint32_t qpn, rkey;
+  uint64_t address;
+};
+
+uint32_t load(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+void store(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+
+struct Side {
+  Engine& engine = Process::instance().engine();
+  Kernel kernel;
+  KernelId id = 0;
+  Handle pd = 0, cq = 0, qp = 0;
+  uint32_t qpn = 0, lkey = 0, rkey = 0, sent = 0, received = 0, taken = 0;
+  uint64_t cqRing = 0, qpRing = 0, range = 0;
+  std::vector<uint8_t> memory = std::vector<uint8_t>(kBytes);
+
+  Side() {
+    HOST_CHECK(engine.attachKernel(&kernel, &id) == Status::kSuccess);
+    HOST_CHECK(engine.allocatePd(id, &pd) == Status::kSuccess);
+    const auto address = reinterpret_cast<uint64_t>(memory.data());
+    HOST_CHECK(engine.pinRange(address, kBytes, &range) == Status::kSuccess);
+    const uint32_t access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    HOST_CHECK(engine.registerMr(pd, address, kBytes, access, &lkey, &rkey) == Status::kSuccess);
+    const uint64_t cqBytes = kCqHeaderBytes + 1024 * kCqeBytes;
+    HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
+    HOST_CHECK(engine.createCq(id, cqRing, cqBytes, 1024, &cq) == Status::kSuccess);
+    const uint64_t qpBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
+    HOST_CHECK(engine.allocateRing(qpBytes, &qpRing) == Status::kSuccess);
+    QpCreate request;
+    request.kernel = id;
+    request.pd = pd;
+    request.sendCq = request.receiveCq = cq;
+    request.signalAll = true;
+    request.ringAddress = qpRing;
+    request.ringBytes = qpBytes;
+    request.sendEntries = request.receiveEntries = kEntries;
+    request.sendStride = kStride;
+    request.receiveStride = kReceiveStride;
+    request.sendSge = request.receiveSge = 2;
+    HOST_CHECK(engine.createQp(request, &qp, &qpn) == Status::kSuccess);
+  }
+  ~Side() {
+    engine.detachKernel(id);
+    engine.unpinRange(range);
+    engine.releaseRing(cqRing);
+    engine.releaseRing(qpRing);
+  }
+
+  Hello hello() { return {qpn, rkey, reinterpret_cast<uint64_t>(memory.data())}; }
+
+  void connect(const Hello& peer, uint32_t pathMtu) {
+    QpAttributes a;
+    a.state = kQpsInit;
+    a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    a.port = 1;
+    HOST_CHECK(engine.modifyQp(qp, qpmask::kState | qpmask::kAccess | qpmask::kPkeyIndex | qpmask::kPort, a) ==
+               Status::kSuccess);
+    a.state = kQpsRtr;
+    a.path.source = a.path.destination = loopback();
+    a.pathMtu = pathMtu;
+    a.destinationQpn = peer.qpn;
+    a.responderResources = a.initiatorDepth = 16;
+    a.minRnrTimer = 12;
+    HOST_CHECK(engine.modifyQp(qp,
+                               qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
+                                   qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer,
+                               a) == Status::kSuccess);
+    a.state = kQpsRts;
+    a.ackTimeout = 14;
+    a.retryCount = 7;
+    a.rnrRetry = 7;
+    HOST_CHECK(engine.modifyQp(qp,
+                               qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
+                                   qpmask::kSendPsn | qpmask::kInitiatorDepth,
+                               a) == Status::kSuccess);
+  }
+
+  void sge(uint32_t* at, uint32_t offset, uint32_t length) {
+    const uint64_t address = reinterpret_cast<uint64_t>(memory.data()) + offset;
+    at[kSgeAddressLo] = static_cast<uint32_t>(address);
+    at[kSgeAddressHi] = static_cast<uint32_t>(address >> 32);
+    at[kSgeLength] = length;
+    at[kSgeLkey] = lkey;
+  }
+  void post(uint32_t opcode, uint32_t offset, uint32_t length, uint64_t remote = 0, uint32_t remoteKey = 0) {
+    auto* wqe = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + (sent % kEntries) * kStride);
+    std::memset(wqe, 0, kStride);
+    wqe[kSwOpcode] = opcode;
+    wqe[kSwFlags] = kSendFlagSignaled;
+    wqe[kSwSgeCount] = 1;
+    wqe[kSwRemoteLo] = static_cast<uint32_t>(remote);
+    wqe[kSwRemoteHi] = static_cast<uint32_t>(remote >> 32);
+    wqe[kSwRkey] = remoteKey;
+    sge(wqe + kSendWqeHeaderBytes / 4, offset, length);
+    store(reinterpret_cast<uint32_t*>(qpRing) + kQpSendProducer, ++sent);
+    engine.doorbell(qp);
+  }
+  void postReceive(uint32_t offset, uint32_t length) {
+    auto* wqe = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + kEntries * kStride +
+                                            (received % kEntries) * kReceiveStride);
+    wqe[kRwSgeCount] = 1;
+    sge(wqe + kReceiveWqeHeaderBytes / 4, offset, length);
+    store(reinterpret_cast<uint32_t*>(qpRing) + kQpReceiveProducer, ++received);
+  }
+  bool completion(uint32_t out[16]) {
+    auto* words = reinterpret_cast<uint32_t*>(cqRing);
+    if (load(words + kCqProducer) == taken) return false;
+    std::memcpy(out, reinterpret_cast<uint8_t*>(cqRing) + kCqHeaderBytes + (taken % 1024) * kCqeBytes, kCqeBytes);
+    store(words + kCqConsumer, ++taken);
+    return true;
+  }
+  // Polls for one: moves the engine itself. Status, 99 after ten seconds.
+  uint32_t polled() {
+    uint32_t cqe[16];
+    const uint64_t end = clockNow() + 10'000'000'000ull;
+    for (;;) {
+      if (completion(cqe)) return cqe[kCqeStatus];
+      const uint64_t now = clockNow();
+      if (now > end) return 99;
+      engine.setPollerMark(now);
+      engine.progress();
+    }
+  }
+  // Waits for one: the engine's thread does the work.
+  uint32_t waited() {
+    uint32_t cqe[16];
+    for (;;) {
+      if (completion(cqe)) return cqe[kCqeStatus];
+      auto waiter = std::make_shared<Waiter>();
+      HOST_CHECK(engine.armCq(cq, false) == Status::kSuccess);
+      if (completion(cqe)) return cqe[kCqeStatus];
+      HOST_CHECK(engine.addCqWaiter(cq, kCqNotifyAny, waiter) == Status::kSuccess);
+      const bool came = readable(waiter->wake, 10000);
+      engine.removeCqWaiter(cq, waiter.get());
+      close(waiter->wake);
+      if (!came) return 99;
+    }
+  }
+};
+
+void startProcess(HostOptions options = {}) {
+  std::string problem;
+  HOST_CHECK(!Process::instance().started());
+  HOST_CHECK(Process::instance().start({}, options, &problem) == Status::kSuccess);
+  HOST_CHECK(Process::instance().start({}, options, &problem) == Status::kSuccess);  // only checks
+  HOST_CHECK(problem.empty());
+}
+
+// The other process: connects, echoes messages until it is told to end (or killed). Its first word says how it
+// waits: 'p' polls, 'w' waits for notifications, 'n' does nothing at all after connecting (one-sided work).
+int peerMain() {
+  startProcess();
+  char how = 0;
+  Hello other{};
+  uint32_t messageBytes = 0;
+  if (read(0, &how, 1) != 1 || read(0, &messageBytes, 4) != 4 || read(0, &other, sizeof other) != sizeof other) return 2;
+  Side side;
+  for (uint32_t i = 0; i < 16; i++) side.postReceive(i * (kBytes / 16), messageBytes);
+  side.connect(other, 4096);
+  const Hello own = side.hello();
+  if (write(1, &own, sizeof own) != sizeof own) return 2;
+  if (how == 'n') {
+    char end;
+    return read(0, &end, 1) >= 0 ? hosttest::failures : 1;
+  }
+  uint32_t echoed = 0;
+  for (;;) {
+    uint32_t cqe[16];
+    while (!side.completion(cqe)) {
+      if (how == 'p') {
+        side.engine.setPollerMark(clockNow());
+        side.engine.progress();
+        continue;
+      }
+      pollfd input = {0, POLLIN, 0};
+      if (::poll(&input, 1, 0) == 1) return hosttest::failures;
+      auto waiter = std::make_shared<Waiter>();
+      side.engine.armCq(side.cq, false);
+      if (side.completion(cqe)) break;
+      side.engine.addCqWaiter(side.cq, kCqNotifyAny, waiter);
+      pollfd fds[2] = {{0, POLLIN, 0}, {waiter->wake, POLLIN, 0}};
+      ::poll(fds, 2, -1);
+      side.engine.removeCqWaiter(side.cq, waiter.get());
+      close(waiter->wake);
+      if (fds[0].revents != 0) return hosttest::failures;
+    }
+    if (cqe[kCqeStatus] != kWcSuccess) return hosttest::failures;
+    if ((cqe[kCqeFlags] & kCqeFlagReceiveQueue) == 0) continue;
+    const uint32_t offset = echoed++ % 16 * (kBytes / 16);
+    side.post(kOpSend, offset, cqe[kCqeLength]);
+    side.postReceive(offset, messageBytes);  // the echo is in order: it left before this receive is used again
+  }
+}
+
+struct Peer {
+  pid_t pid;
+  int in, out;
+  Hello hello{};
+  Peer(char how, uint32_t messageBytes, Side& side) {
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) std::abort();
+    pid = fork();
+    if (pid == 0) {
+      dup2(to[0], 0);
+      dup2(from[1], 1);
+      execl("/proc/self/exe", "peer", "peer", nullptr);
+      _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    in = to[1];
+    out = from[0];
+    const Hello own = side.hello();
+    HOST_CHECK(write(in, &how, 1) == 1 && write(in, &messageBytes, 4) == 4);
+    HOST_CHECK(write(in, &own, sizeof own) == sizeof own);
+    HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello);
+    side.connect(hello, 4096);
+  }
+  void kill() {
+    ::kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  void end() {
+    close(in);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    HOST_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+};
+
+void echo(char how, bool poll) {
+  Side side;
+  Peer peer(how, 65536, side);
+  for (uint32_t i = 0; i < side.memory.size(); i++) side.memory[i] = static_cast<uint8_t>(i * 13 + (i >> 12));
+  for (uint32_t n = 0; n < 200; n++) {
+    const uint32_t length = n * 331 % 65537;
+    side.postReceive(1u << 20, 65536);
+    side.post(kOpSend, n * 100, length);
+    HOST_CHECK((poll ? side.polled() : side.waited()) == kWcSuccess);
+    HOST_CHECK((poll ? side.polled() : side.waited()) == kWcSuccess);
+    HOST_CHECK(std::memcmp(&side.memory[n * 100], &side.memory[1u << 20], length) == 0);
+  }
+  if (how == 'p') peer.kill(); else peer.end();
+}
+
+// One-sided operations need nobody at the peer but its engine's thread.
+void oneSided() {
+  Side side;
+  Peer peer('n', 64, side);
+  for (uint32_t i = 0; i < 1u << 20; i++) side.memory[i] = static_cast<uint8_t>(i * 7 + (i >> 11));
+  side.post(kOpWrite, 0, 1u << 20, peer.hello.address + 5, peer.hello.rkey);
+  HOST_CHECK(side.waited() == kWcSuccess);
+  side.post(kOpRead, 2u << 20, 1u << 20, peer.hello.address + 5, peer.hello.rkey);
+  HOST_CHECK(side.waited() == kWcSuccess);
+  HOST_CHECK(std::memcmp(&side.memory[0], &side.memory[2u << 20], 1u << 20) == 0);
+  peer.end();
+}
+
+// A peer that is killed: the event comes by itself, and what was outstanding ends.
+void death() {
+  Side side;
+  Peer peer('n', 64, side);
+  side.postReceive(0, 64);
+  peer.kill();
+  HOST_CHECK(readable(side.kernel.wake, 10000));
+  HOST_CHECK(side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost));
+  HOST_CHECK(side.waited() == kWcFlushed);
+}
+
+// An idle process costs nothing. (This one has to look at a stretch of time.)
+void idle() {
+  Side side;
+  Peer peer('n', 64, side);
+  side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+  HOST_CHECK(side.waited() == kWcSuccess);
+  rusage before{}, after{};
+  usleep(50'000);  // the ACK timer of the last message may still come
+  getrusage(RUSAGE_SELF, &before);
+  usleep(300'000);
+  getrusage(RUSAGE_SELF, &after);
+  HOST_CHECK(after.ru_nvcsw - before.ru_nvcsw <= 3);  // our own sleep, and at most a timer
+  peer.end();
+}
+
+void bench() {
+  for (const uint32_t bytes : {8u, 4096u}) {
+    Side side;
+    Peer peer('p', 65536, side);
+    constexpr uint32_t kRounds = 20000;
+    uint64_t start = 0;
+    for (uint32_t i = 0; i < kRounds + 1000; i++) {
+      if (i == 1000) start = clockNow();
+      side.postReceive(1u << 20, 65536);
+      side.post(kOpSend, 0, bytes);
+      if (side.polled() + side.polled() != 0) std::abort();
+    }
+    std::printf("ping-pong of %u bytes: %.2f us round trip\n", bytes, static_cast<double>(clockNow() - start) / kRounds / 1000);
+    peer.kill();
+  }
+  for (const uint32_t op : {kOpWrite, kOpRead}) {
+    Side side;
+    Peer peer('n', 64, side);
+    constexpr uint32_t kMessages = 400, kDepth = 4;
+    const uint64_t start = clockNow();
+    for (uint32_t i = 0; i < kMessages; i++) {
+      if (i >= kDepth && side.polled() != 0) std::abort();
+      side.post(op, 0, 1u << 20, peer.hello.address, peer.hello.rkey);
+    }
+    for (uint32_t i = 0; i < kDepth; i++)
+      if (side.polled() != 0) std::abort();
+    const double seconds = static_cast<double>(clockNow() - start) / 1e9;
+    std::printf("%s of 1 MiB: %.2f GB/s\n", op == kOpWrite ? "WRITE" : "READ", kMessages * 1.048576e6 / seconds / 1e9);
+    peer.end();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "peer") == 0) return peerMain();
+  signal(SIGPIPE, SIG_IGN);
+  hosttest::privateNetwork();
+  startProcess();
+  if (argc > 1 && std::strcmp(argv[1], "bench") == 0) {
+    bench();
+    return 0;
+  }
+  echo('w', false);
+  echo('w', true);
+  echo('p', true);
+  echo('p', false);
+  oneSided();
+  death();
+  idle();
+  return hosttest::finish("host_process");
+}
