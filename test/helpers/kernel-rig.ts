@@ -422,7 +422,7 @@ export function cmRequest(more: Partial<CmRequest> = {}): CmRequest {
     initiatorDepth: 8,
     retryCount: 5,
     rnrRetryCount: 7,
-    pathMtu: 1024,
+    pathMtu: 2,
     localAckTimeout: 18,
     pkey: 0xffff,
     peerUsesSrq: false,

@@ -373,7 +373,7 @@ test('routes: from an own and the bound address, to a host, in one family, with 
   expect(rig.route(id, { mtu: 0x85, hopFlowRaw: (0x12345 << 8) | 9 }), Status.SUCCESS);
   rig.connect(id, rig.qp(rig.pd(rig.device()), rig.cq(rig.device())));
   const { parameters } = rig.cm.connections[0]!;
-  assert.is(parameters!.pathMtu, 1024);
+  assert.is(parameters!.pathMtu, 3, 'the code of 1024');
   assert.is(parameters!.path.flowLabel, 0x12345);
   assert.is(parameters!.path.hopLimit, 9);
 });
@@ -629,6 +629,7 @@ test('the passive QP gets the attributes of REQ and REP before the REP goes out'
   assert.is(attributes.receivePsn, it.connection!.receivePsn);
   assert.is(attributes.sendPsn, 0x11_1111);
   assert.is(attributes.destinationQpn, 0x0a_0001);
+  assert.is(attributes.pathMtu, 512, 'as the REQ says');
   assert.is(attributes.responderResources, 4, 'not above what the peer will use');
   assert.is(attributes.initiatorDepth, 2);
   assert.is(attributes.retryCount, 5);

@@ -61,6 +61,7 @@ export interface CmRequest {
   initiatorDepth: number;
   retryCount: number;
   rnrRetryCount: number;
+  /** IB's code: 1 is 256 bytes … 5 is 4096. */
   pathMtu: number;
   localAckTimeout: number;
   pkey: number;
@@ -149,6 +150,7 @@ export interface CmConnectParameters {
   localPort: number;
   peerPort: number;
   qp: CmQpParameters;
+  /** IB's code: 1 is 256 bytes … 5 is 4096. */
   pathMtu: number;
   /** ACK timeout code for the peer's QP. */
   ackTimeoutCode: number;

@@ -10,7 +10,7 @@ import type { SocketAddress } from '../../ioctl/sockaddr.js';
 import { addressOfGid, gidOfAddress, scopeIdOfAddress } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { CmConnection, CmListenerControl, CmReject, CmReply, CmRequest } from '../cm/service.js';
-import { isLoopback, isUnspecified, isV4, sameGid } from '../hca-driver/ports.js';
+import { isLoopback, isUnspecified, isV4, mtuBytes, mtuCode, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import { connectQp, failQp, setWill, stateOfQp } from './endpoint-qp.js';
 import type { EndpointServices } from './endpoint-services.js';
@@ -260,7 +260,7 @@ export class Endpoint {
           localPort: this.local!.port,
           peerPort: peer.port,
           qp: { ...this.cmQp(qp, param), retryCount: param.retryCount },
-          pathMtu,
+          pathMtu: mtuCode(pathMtu),
           ackTimeoutCode: this.services.rc.ackTimeoutCode,
           privateData: param.privateData,
         },
@@ -334,7 +334,7 @@ export class Endpoint {
       this.qpMoved = true;
       const status = connectQp(qp.qp, {
         path: request.path,
-        pathMtu: request.pathMtu,
+        pathMtu: mtuBytes(request.pathMtu),
         peerQpn: request.peerQpn,
         receivePsn: this.connection!.receivePsn,
         sendPsn: request.sendPsn,
