@@ -88,8 +88,7 @@ export class SoftCompletionQueue {
         completion = new Completion();
         completions[count] = completion;
       }
-      qp.complete(words, cqe, completion);
-      count++;
+      if (qp.complete(words, cqe, completion)) count++;
     }
     this.consumer = consumer;
     Atomics.store(words, abi.cqConsumer, consumer);

@@ -198,16 +198,17 @@ export class SoftQueuePair {
     return Atomics.load(this.words, abi.qpState);
   }
 
-  /** Reset: both queues are empty again, and what was in them never completes (IBA 1 §10.3.1.1). */
+  /**
+   * Reset: both queues are empty again, and what was in them never completes (IBA 1 §10.3.1.1). The HCA's counters run
+   * on from what was published, so that completions from before, which nobody wants any more, are told from new ones.
+   */
   reset(): void {
-    this.sendProducer = this.sendConsumer = 0;
-    this.receiveProducer = this.receiveConsumer = 0;
+    this.sendProducer = this.sendConsumer = Atomics.load(this.words, abi.qpSendProducer);
+    this.receiveProducer = this.receiveConsumer = Atomics.load(this.words, abi.qpReceiveProducer);
     this.sendContexts.fill(undefined);
     this.receiveContexts.fill(undefined);
     if (this.binds !== undefined) for (const mw of this.binds) mw?.failed();
     this.binds = undefined;
-    Atomics.store(this.words, abi.qpSendProducer, 0);
-    Atomics.store(this.words, abi.qpReceiveProducer, 0);
   }
 
   postSend(request: UvpSendRequest): void {
@@ -313,17 +314,21 @@ export class SoftQueuePair {
     this.doorbell();
   }
 
-  /** Turns a CQE of this queue pair into a completion, and frees what it completes. */
-  complete(cq: Uint32Array, cqe: number, completion: UvpCompletion): void {
+  /** Turns a CQE of this queue pair into a completion, and frees what it completes. False: it is from before a reset. */
+  complete(cq: Uint32Array, cqe: number, completion: UvpCompletion): boolean {
     const index = cq[cqe + abi.cqeWqe]!;
     const flags = cq[cqe + abi.cqeFlags]!;
     const status = cq[cqe + abi.cqeStatus]!;
     if ((flags & abi.cqeFlagReceiveQueue) !== 0) {
+      const consumer = this.receiveConsumer;
+      if ((index - consumer) >>> 0 >= (this.receiveProducer - consumer) >>> 0) return false;
       const slot = index & this.receiveMask;
       completion.context = this.receiveContexts[slot];
       this.receiveContexts[slot] = undefined;
       this.receiveConsumer = (index + 1) >>> 0;
     } else {
+      const consumer = this.sendConsumer;
+      if ((index - consumer) >>> 0 >= (this.sendProducer - consumer) >>> 0) return false;
       completion.context = this.sendContexts[index & this.sendMask];
       this.freeSends(index, status);
     }
@@ -335,12 +340,12 @@ export class SoftQueuePair {
     completion.immediateData = cq[cqe + abi.cqeImmediate]!;
     completion.sourceQpn = cq[cqe + abi.cqeSourceQpn]!;
     completion.vendorCode = cq[cqe + abi.cqeVendor]!;
+    return true;
   }
 
   /** A send completes; so do all unsignaled ones before it (ND SPI: initiator queue depth). */
   private freeSends(index: number, status: number): void {
     let consumer = this.sendConsumer;
-    if ((index - consumer) >>> 0 > this.sendMask) return;
     const end = (index + 1) >>> 0;
     while (consumer !== end) {
       const slot = consumer & this.sendMask;

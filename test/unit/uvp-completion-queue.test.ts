@@ -1,7 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { abi } from '../../kernel-bridge/hca/abi.js';
-import type { UvpCompletion } from '../../kernel-bridge/user-verbs.js';
+import { QpState } from '../../kernel-bridge/ioctl/constants.js';
+import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
@@ -22,7 +23,13 @@ function setUp() {
       receiveSge: 1,
       maxInlineSend: 0,
     };
-    return new SoftQueuePair(hca, tokens, create, qpRingLayout(create), cq, other);
+    const qp = new SoftQueuePair(hca, tokens, create, qpRingLayout(create), cq, other);
+    hca.rings.get(qp.ring.address)!.words[abi.qpState] = QpState.RTS;
+    for (let i = 0; i < 4; i++) {
+      qp.postSend(new UvpSendRequest());
+      qp.postReceive(undefined, []);
+    }
+    return qp;
   };
   return { hca, tokens, cq, ring, makeQp };
 }
@@ -72,6 +79,7 @@ test('the ring wraps', () => {
     writeCqe(ring, { token: qp.token, wqe: i, length: i });
     assert.is(cq.poll(completions, 4), 1);
     assert.is(completions[0]!.length, i);
+    qp.postSend(new UvpSendRequest());
   }
 });
 

@@ -46,8 +46,7 @@ function setUp(change: Partial<Record<'sendDepth' | 'sendSge' | 'maxInlineSend',
   };
   const poll = () => {
     const completions: UvpCompletion[] = [];
-    cq.poll(completions, 64);
-    return completions;
+    return completions.slice(0, cq.poll(completions, 64));
   };
   setState(QpState.RTS);
   return { hca, tokens, cq, cqRing, qp, layout, words, bytes, sendWqe, receiveWqe, setState, poll };
@@ -313,21 +312,23 @@ test('receives: depth, contexts and the words of the WQE', () => {
 test('contexts are let go with their completion', () => {
   const { qp, cqRing, poll } = setUp();
   qp.postSend(sendRequest({ context: 'first', flags: WvSend.SIGNALED }));
+  qp.postReceive('second', []);
   writeCqe(cqRing, { token: qp.token, wqe: 0 });
+  writeCqe(cqRing, { token: qp.token, wqe: 0, flags: abi.cqeFlagReceiveQueue });
   poll();
-  writeCqe(cqRing, { token: qp.token, wqe: 0 });
-  assert.is(poll()[0]!.context, undefined);
+  const { sendContexts, receiveContexts } = qp as unknown as Record<string, unknown[]>;
+  assert.equal([...sendContexts!, ...receiveContexts!], new Array(8).fill(undefined));
 });
 
 test('indexes run freely past 2^32', () => {
-  const { qp, cqRing, poll } = setUp();
+  const { qp, cqRing, poll, words } = setUp();
   for (let i = 0; i < 100; i++) {
     qp.postSend(sendRequest({ context: i, flags: WvSend.SIGNALED }));
     writeCqe(cqRing, { token: qp.token, wqe: i });
     assert.is(poll()[0]!.context, i);
   }
-  const inner = qp as unknown as { sendProducer: number; sendConsumer: number };
-  inner.sendProducer = inner.sendConsumer = 0xffff_ffff;
+  words[abi.qpSendProducer] = 0xffff_ffff;
+  qp.reset();
   qp.postSend(sendRequest({ context: 'x' }));
   qp.postSend(sendRequest({ context: 'y' }));
   writeCqe(cqRing, { token: qp.token, wqe: 0 });
@@ -348,13 +349,26 @@ test('a batch is published with one doorbell', () => {
   assert.equal(hca.log, ['doorbell 5']);
 });
 
-test('reset empties both queues', () => {
-  const { qp, words } = setUp();
+test('reset empties both queues; completions from before it are dropped', () => {
+  const { qp, cqRing, poll, words } = setUp();
   for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
-  qp.postReceive(0, []);
+  qp.postReceive('old', []);
+  writeCqe(cqRing, { token: qp.token, wqe: 0 });
+  writeCqe(cqRing, { token: qp.token, wqe: 0, flags: abi.cqeFlagReceiveQueue });
+  qp.startBatch();
   qp.reset();
-  assert.equal([words[abi.qpSendProducer], words[abi.qpReceiveProducer]], [0, 0]);
-  for (let i = 0; i < 3; i++) qp.postSend(sendRequest({}));
+  qp.submitBatch();
+  assert.equal([words[abi.qpSendProducer], words[abi.qpReceiveProducer]], [3, 1]);
+  for (let i = 0; i < 3; i++) qp.postSend(sendRequest({ context: `s${i}` }));
+  for (let i = 0; i < 3; i++) qp.postReceive(`r${i}`, []);
+  assert.equal(poll(), []);
+  throwsStatus(() => qp.postSend(sendRequest({})), Status.NO_MORE_ENTRIES);
+  writeCqe(cqRing, { token: qp.token, wqe: 5 });
+  writeCqe(cqRing, { token: qp.token, wqe: 1, flags: abi.cqeFlagReceiveQueue });
+  assert.equal(
+    poll().map(({ context }) => context),
+    ['s2', 'r0'],
+  );
 });
 
 test('bind: another key of the same index at once; the WQE says from which to which', () => {
