@@ -60,7 +60,7 @@ inline int runAll(int argc, char** argv) {
   static void test_##name()
 #define CHECK(condition) check::report(!!(condition), #condition, __FILE__, __LINE__)
 #define CHECK_EQ(a, b)                                                                                         \
-  [&](auto check_a, auto check_b) {                                                                            \
+  [&](const auto& check_a, const auto& check_b) {                                                                            \
     return check::report(static_cast<long long>(check_a) == static_cast<long long>(check_b), #a " == " #b,     \
                          __FILE__, __LINE__, static_cast<long long>(check_a), static_cast<long long>(check_b), \
                          true);                                                                                \

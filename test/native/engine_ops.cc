@@ -235,7 +235,7 @@ TEST(rounds_are_bounded_and_fair) {
   p.a->step();
   CHECK(p.net.log.size() <= 160);
   qa2.post({kOpWrite, kSendFlagSignaled, {{big.at(), 8, big.lkey}}, 0, to.at(), to.rkey});
-  Cqe c;
+  Cqe c{};
   int steps = 0;
   for (; steps < 20 && !qa2.sendCq.poll(&c); steps++) {
     p.a->step();

@@ -1,0 +1,251 @@
+// Completion queues: overrun, resizing with entries, and the rules of arming and notification.
+#include "world.h"
+
+using namespace world;
+
+struct Notified : Pair {
+  Buffer a, bb;
+  Notified() : a(*Pair::a, 64), bb(*b, 64) {}
+  // One receive completion at B.
+  void message(bool solicited = false) {
+    qb.receive({{bb.at(), 8, bb.lkey}});
+    qa.post({kOpSend, solicited ? kSendFlagSolicited : 0, {{a.at(), 8, a.lkey}}});
+    pump();
+  }
+  std::shared_ptr<Sink> wait(uint32_t type = kCqNotifyAny) {
+    auto sink = std::make_shared<Sink>();
+    CHECK(b->engine.addCqWaiter(qb.receiveCq.handle, type, sink) == Status::kSuccess);
+    return sink;
+  }
+  void arm(bool solicited = false) { CHECK(b->engine.armCq(qb.receiveCq.handle, solicited) == Status::kSuccess); }
+};
+
+TEST(unarmed_is_silent) {
+  Notified n;
+  auto s = n.wait();
+  n.message();
+  CHECK_EQ(s->calls, 0);
+}
+
+TEST(arm_then_entry) {
+  Notified n;
+  auto s = n.wait();
+  n.arm();
+  CHECK_EQ(s->calls, 0);
+  n.message();
+  CHECK_EQ(s->calls, 1);
+  CHECK_EQ(s->status, 0u);
+  // One event per arm, and what it announced is not announced again.
+  auto t = n.wait();
+  n.message();
+  CHECK_EQ(t->calls, 0);
+  n.arm();
+  CHECK_EQ(t->calls, 1);  // the second entry was neither taken nor announced
+  auto u = n.wait();
+  n.arm();
+  CHECK_EQ(u->calls, 0);  // both announced, though not taken
+  n.qb.receiveCq.drain();
+  n.message();
+  CHECK_EQ(u->calls, 1);
+}
+
+TEST(entry_then_arm) {
+  Notified n;
+  n.message();
+  auto s = n.wait();
+  n.arm();
+  CHECK_EQ(s->calls, 1);
+}
+
+TEST(taken_entries_are_no_news) {
+  Notified n;
+  n.message();
+  n.qb.receiveCq.drain();
+  auto s = n.wait();
+  n.arm();
+  CHECK_EQ(s->calls, 0);
+  n.message();
+  CHECK_EQ(s->calls, 1);
+}
+
+TEST(event_without_waiter_is_kept_until_taken) {
+  Notified n;
+  n.arm();
+  n.message();
+  auto errors = n.wait(kCqNotifyErrors), solicited = n.wait(kCqNotifySolicited);
+  CHECK_EQ(errors->calls + solicited->calls, 0);  // not what they wait for
+  auto s = n.wait();
+  CHECK_EQ(s->calls, 1);
+  auto t = n.wait();
+  CHECK_EQ(t->calls, 0);
+  // Kept, but taken by the consumer meanwhile.
+  Notified m;
+  m.arm();
+  m.message();
+  m.qb.receiveCq.drain();
+  auto u = m.wait();
+  CHECK_EQ(u->calls, 0);
+}
+
+TEST(solicited_only) {
+  Notified n;
+  auto s = n.wait(kCqNotifySolicited);
+  n.arm(true);
+  n.message(false);
+  CHECK_EQ(s->calls, 0);
+  n.message(true);
+  CHECK_EQ(s->calls, 1);
+  // One that is there already.
+  n.message(true);
+  n.message(false);
+  auto t = n.wait(kCqNotifySolicited);
+  n.arm(true);
+  CHECK_EQ(t->calls, 1);
+  n.qb.receiveCq.drain();
+  n.message(false);
+  auto u = n.wait(kCqNotifySolicited);
+  n.arm(true);
+  CHECK_EQ(u->calls, 0);
+}
+
+TEST(any_upgrades_solicited_and_all_complete_together) {
+  Notified n;
+  auto s = n.wait(kCqNotifySolicited);
+  n.arm(true);
+  auto t = n.wait(kCqNotifyAny), e = n.wait(kCqNotifyErrors);
+  n.arm(false);
+  n.arm(true);  // does not weaken it
+  n.message(false);
+  CHECK_EQ(s->calls, 1);
+  CHECK_EQ(t->calls, 1);
+  CHECK_EQ(e->calls, 0);
+}
+
+TEST(error_completions_are_solicited) {
+  Notified n;
+  n.qb.receive({});
+  auto s = n.wait(kCqNotifySolicited), e = n.wait(kCqNotifyErrors);
+  n.arm(true);
+  CHECK(n.qb.toState(kQpsError) == Status::kSuccess);
+  CHECK_EQ(s->calls, 1);
+  CHECK_EQ(e->calls, 0);  // a failed request is no failed queue
+}
+
+TEST(waiters_can_leave) {
+  Notified n;
+  auto s = n.wait();
+  CHECK(n.b->engine.removeCqWaiter(n.qb.receiveCq.handle, s.get()) == Status::kSuccess);
+  CHECK(n.b->engine.removeCqWaiter(n.qb.receiveCq.handle, s.get()) == Status::kInvalidHandle);
+  n.arm();
+  n.message();
+  CHECK_EQ(s->calls, 0);
+  auto t = n.wait();  // the event was kept
+  CHECK_EQ(t->calls, 1);
+  CHECK(n.b->engine.addCqWaiter(n.qb.receiveCq.handle, 3, t) == Status::kInvalidParameter);
+  CHECK(n.b->engine.addCqWaiter(12345, 1, t) == Status::kInvalidHandle);
+  CHECK(n.b->engine.armCq(12345, false) == Status::kInvalidHandle);
+}
+
+TEST(destroying_a_cq_cancels_its_waiters) {
+  World w;
+  auto cq = std::make_unique<TestCq>(*w.a, 8);
+  auto s = std::make_shared<Sink>();
+  CHECK(w.a->engine.addCqWaiter(cq->handle, kCqNotifyAny, s) == Status::kSuccess);
+  cq.reset();
+  CHECK_EQ(s->calls, 1);
+  CHECK_EQ(s->status, uint32_t(Status::kCancelled));
+}
+
+TEST(overrun_kills_the_cq_and_its_qps_only) {
+  QpShape small;
+  small.cqEntries = 4;
+  World w;
+  TestQp qa(*w.a), qb(*w.b, small), other(*w.b), otherPeer(*w.a);
+  w.connect(qa, qb);
+  w.connect(otherPeer, other);
+  Buffer a(*w.a, 8), b(*w.b, 8);
+  auto any = std::make_shared<Sink>(), errors = std::make_shared<Sink>();
+  CHECK(w.b->engine.addCqWaiter(qb.receiveCq.handle, kCqNotifyAny, any) == Status::kSuccess);
+  CHECK(w.b->engine.addCqWaiter(qb.receiveCq.handle, kCqNotifyErrors, errors) == Status::kSuccess);
+  for (int i = 0; i < 6; i++) qb.receive({});
+  qb.write({kOpRead, 0});
+  w.net.filter = [](Frame& f) { return f.bth().opcode != wire::kOpReadRequest; };  // it stays open
+  for (int i = 0; i < 4; i++) qa.post({});
+  w.pump();
+  CHECK(!qb.receiveCq.dead());
+  CHECK_EQ(qb.receiveCq.written(), 4u);
+  qa.post({});
+  w.pump();
+  CHECK(qb.receiveCq.dead());
+  CHECK_EQ(qb.receiveCq.written(), 4u);
+  CHECK_EQ(qb.stateWord(), kQpsError);
+  CHECK_EQ(any->status, uint32_t(Status::kBufferOverflow));
+  CHECK_EQ(errors->status, uint32_t(Status::kBufferOverflow));
+  CHECK(w.b->port.cqErrors == std::vector<Handle>{qb.receiveCq.handle});
+  CHECK(w.b->engine.armCq(qb.receiveCq.handle, false) == Status::kBufferOverflow);
+  only(qb.sendCq, 0, kOpRead, kWcFlushed);  // its other queue tells the end
+  CHECK_EQ(other.stateWord(), kQpsRts);
+  auto late = std::make_shared<Sink>();
+  CHECK(w.b->engine.addCqWaiter(qb.receiveCq.handle, kCqNotifyAny, late) == Status::kSuccess);
+  CHECK_EQ(late->status, uint32_t(Status::kBufferOverflow));
+  Handle qp;
+  uint32_t qpn;
+  CHECK(w.b->engine.createQp(qb.request(), &qp, &qpn) == Status::kInvalidDeviceState);
+}
+
+TEST(overrun_while_flushing) {
+  QpShape small;
+  small.cqEntries = 4;
+  Pair p({}, small);
+  for (int i = 0; i < 10; i++) p.qa.receive({});
+  CHECK(p.qa.toState(kQpsError) == Status::kSuccess);
+  CHECK(p.qa.receiveCq.dead());
+  CHECK_EQ(p.qa.receiveCq.drain().size(), 4u);
+}
+
+TEST(consumer_counter_garbage_hurts_only_itself) {
+  Pair p;
+  Buffer a(*p.a, 8);
+  __atomic_store_n(p.qb.receiveCq.words() + kCqConsumer, 0x12345678u, __ATOMIC_RELEASE);
+  p.qb.receive({});
+  p.qa.post({});
+  p.pump();
+  CHECK(p.qb.receiveCq.dead());
+  CHECK_EQ(p.qb.stateWord(), kQpsError);
+}
+
+TEST(resize_keeps_the_entries) {
+  QpShape shape;
+  shape.cqEntries = 8;
+  Pair p({}, shape);
+  Buffer a(*p.a, 64), b(*p.b, 64);
+  uint32_t expected = 0, posted = 0;
+  const auto post = [&](uint32_t n) {
+    for (uint32_t i = 0; i < n; i++, posted++) {
+      p.qb.receive({});
+      p.qa.post({kOpSend, 0});
+    }
+    p.pump();
+  };
+  const auto take = [&](uint32_t n) {
+    Cqe c{};
+    for (uint32_t i = 0; i < n; i++) {
+      CHECK(p.qb.receiveCq.poll(&c));
+      CHECK_EQ(c.wqe, expected++);
+    }
+  };
+  post(7);
+  take(5);
+  post(5);  // 7 entries, across the ring's end
+  p.qb.receiveCq.resize(4, Status::kBufferOverflow);
+  p.qb.receiveCq.resize(32);
+  take(3);
+  post(20);
+  take(20);
+  p.qb.receiveCq.resize(4);
+  take(4);
+  post(3);
+  take(3);
+  CHECK_EQ(expected, posted);
+  CHECK(!p.qb.receiveCq.dead());
+}

@@ -1,0 +1,266 @@
+// The state table walked for every cell, SQD, RESET, flushing, object life, and what creation refuses.
+#include "world.h"
+
+using namespace world;
+
+static const uint32_t kAllBits = 0x20000 * 2 - 1;
+
+// Brings a fresh QP into a state by legal steps; SQE cannot be reached by RC.
+static void into(TestQp& qp, Node& peer, uint32_t state) {
+  if (state == kQpsReset) return;
+  if (state == kQpsError) {
+    CHECK(qp.toState(kQpsError) == Status::kSuccess);
+    return;
+  }
+  bring(qp, peer.gid, peer.engine.options().maxQp, {}, true, state == kQpsSqd ? kQpsRts : state);
+  if (state == kQpsSqd) CHECK(qp.toState(kQpsSqd) == Status::kSuccess);
+}
+
+// What §3.4 of the wire reference says, written down independently of the engine's table.
+struct Cell {
+  uint32_t from, to, required, optional;
+};
+static const Cell kCells[] = {
+    {kQpsReset, kQpsInit, 4 | 8 | 2, 0},
+    {kQpsInit, kQpsInit, 0, 4 | 8 | 2},
+    {kQpsInit, kQpsRtr, 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400, 2 | 4},
+    {kQpsRtr, kQpsRts, 0x800 | 0x1000 | 0x2000 | 0x4000 | 0x8000, 2 | 0x400},
+    {kQpsRts, kQpsRts, 0, 2 | 0x400},
+    {kQpsRts, kQpsSqd, 0, 0x20000},
+    {kQpsSqd, kQpsSqd, 0, 8 | 0x20 | 0x800 | 0x1000 | 0x2000 | 0x8000 | 0x200 | 2 | 4 | 0x400},
+    {kQpsSqd, kQpsRts, 0, 2 | 0x400},
+};
+
+TEST(every_transition_with_every_mask_bit) {
+  World w;
+  const uint32_t states[] = {kQpsReset, kQpsInit, kQpsRtr, kQpsRts, kQpsSqd, kQpsError};
+  for (const uint32_t from : states) {
+    for (uint32_t to = 0; to <= 8; to++) {
+      check::note = "from*10+to";
+      check::noteNumber = from * 10 + to;
+      const Cell* cell = nullptr;
+      for (const Cell& c : kCells)
+        if (c.from == from && c.to == to) cell = &c;
+      const bool always = to == kQpsReset || to == kQpsError;
+      const auto attempt = [&](uint32_t mask, uint32_t current) {
+        TestQp qp(*w.a);
+        into(qp, *w.b, from);
+        QpAttributes a = attributesFor(*w.a, w.b->gid, 5, {}, true);
+        a.state = to;
+        a.currentState = current;
+        const Status s = qp.modify(mask | qpmask::kState, a);
+        const uint32_t expected = s == Status::kSuccess ? to : from;
+        CHECK_EQ(qp.state(), expected);
+        CHECK_EQ(qp.stateWord(), expected);
+        return s;
+      };
+      if (!cell && !always) {
+        CHECK(attempt(0, 0) == Status::kInvalidDeviceState);
+        CHECK(attempt(kAllBits & ~qpmask::kCurrentState, 0) == Status::kInvalidDeviceState);
+        continue;
+      }
+      const uint32_t required = cell ? cell->required : 0, optional = cell ? cell->optional : 0;
+      CHECK(attempt(required, 0) == Status::kSuccess);
+      CHECK(attempt(required | optional, 0) == Status::kSuccess);
+      CHECK(attempt(required | qpmask::kCurrentState, from) == Status::kSuccess);
+      CHECK(attempt(required | qpmask::kCurrentState, from + 1) == Status::kInvalidDeviceState);
+      for (uint32_t bit = 2; bit <= 0x40000; bit <<= 1) {
+        if (bit == qpmask::kCurrentState) continue;
+        if (required & bit) {
+          CHECK(attempt(required & ~bit, 0) == Status::kInvalidParameter);
+        } else {
+          CHECK(attempt(required | bit, 0) == (optional & bit ? Status::kSuccess : Status::kInvalidParameter));
+        }
+      }
+    }
+  }
+}
+
+TEST(attribute_values_are_checked) {
+  World w;
+  const auto rejects = [&](uint32_t from, uint32_t to, uint32_t mask, const std::function<void(QpAttributes&)>& spoil) {
+    TestQp qp(*w.a);
+    into(qp, *w.b, from);
+    QpAttributes a = attributesFor(*w.a, w.b->gid, 5, {}, true);
+    a.state = to;
+    spoil(a);
+    CHECK(qp.modify(mask, a) == Status::kInvalidParameter);
+    CHECK_EQ(qp.state(), from);
+  };
+  rejects(kQpsReset, kQpsInit, kInitMask, [](QpAttributes& a) { a.port = 2; });
+  rejects(kQpsReset, kQpsInit, kInitMask, [](QpAttributes& a) { a.pkeyIndex = 1; });
+  rejects(kQpsReset, kQpsInit, kInitMask, [](QpAttributes& a) { a.access = 0x100; });
+  for (const uint32_t mtu : {0u, 128u, 255u, 1000u, 8192u})
+    rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.pathMtu = mtu; });
+  rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.destinationQpn = 1u << 24; });
+  rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.receivePsn = 1u << 24; });
+  rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.responderResources = 129; });
+  rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.minRnrTimer = 32; });
+  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.sendPsn = 1u << 24; });
+  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.initiatorDepth = 129; });
+  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.ackTimeout = 32; });
+  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.retryCount = 8; });
+  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.rnrRetry = 8; });
+}
+
+TEST(creation_refuses) {
+  World w;
+  TestQp good(*w.a);
+  Handle qp;
+  uint32_t qpn;
+  const auto answer = [&](const std::function<void(QpCreate&)>& spoil) {
+    QpCreate r = good.request();
+    spoil(r);
+    return w.a->engine.createQp(r, &qp, &qpn);
+  };
+  CHECK(answer([](QpCreate& r) { r.type = kQptUd; }) == Status::kNotSupported);
+  CHECK(answer([](QpCreate& r) { r.type = kQptUc; }) == Status::kNotSupported);
+  CHECK(answer([](QpCreate& r) { r.srq = 5; }) == Status::kNotSupported);
+  CHECK(answer([](QpCreate& r) { r.type = 2; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.pd++; }) == Status::kInvalidHandle);
+  CHECK(answer([](QpCreate& r) { r.sendCq ^= 1u << 20; }) == Status::kInvalidHandle);
+  CHECK(answer([](QpCreate& r) { r.receiveCq = 0; }) == Status::kInvalidHandle);
+  CHECK(answer([](QpCreate& r) { r.kernel = 9; }) == Status::kInvalidHandle);
+  CHECK(answer([](QpCreate& r) { r.sendEntries = 48; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.sendEntries = 1u << 15; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.sendStride = 72; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.sendStride = 64; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.sendSge = 33; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.maxInline = 4096; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.receiveStride = 16; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.ringBytes -= 64; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.ringAddress += 64; }) == Status::kAccessViolation);
+  CHECK(answer([](QpCreate& r) { r.ringAddress += 8; }) == Status::kInvalidParameter);
+  CHECK(answer([](QpCreate& r) { r.ringBytes += 1u << 20; }) == Status::kAccessViolation);
+  Handle cq;
+  CHECK(w.a->engine.createCq(w.a->kernel, good.ring, good.ringBytes, 3, &cq) == Status::kInvalidParameter);
+  CHECK(w.a->engine.createCq(w.a->kernel, good.ring, good.ringBytes, 1u << 20, &cq) == Status::kInvalidParameter);
+  CHECK(w.a->engine.createCq(w.a->kernel, 4096, 1u << 16, 4, &cq) == Status::kAccessViolation);
+  CHECK(w.a->engine.createCq(8, good.ring, good.ringBytes, 4, &cq) == Status::kInvalidHandle);
+  CHECK(w.a->engine.destroyCq(good.sendCq.handle) == Status::kDeviceBusy);
+  CHECK(w.a->engine.deallocatePd(w.a->pd) == Status::kDeviceBusy);
+  CHECK(w.a->engine.destroyQp(good.handle ^ 1u << 20) == Status::kInvalidHandle);
+  w.a->engine.doorbell(0);
+  w.a->engine.doorbell(0xFFFFFFFF);
+}
+
+TEST(limits_and_reuse_of_handles) {
+  EngineOptions options;
+  options.maxQp = 100;
+  World w(options);
+  std::vector<std::unique_ptr<TestQp>> all;
+  std::set<uint32_t> qpns;
+  for (int i = 0; i < 100; i++) {
+    all.push_back(std::make_unique<TestQp>(*w.a));
+    qpns.insert(all.back()->qpn);
+    CHECK_EQ(all.back()->qpn >> 16, 1u);
+    CHECK((all.back()->qpn & 0xFFFF) >= 2);
+  }
+  CHECK_EQ(qpns.size(), 100u);
+  Handle qp;
+  uint32_t qpn;
+  CHECK(w.a->engine.createQp(all[0]->request(), &qp, &qpn) == Status::kInsufficientResources);
+  const Handle old = all[5]->handle;
+  CHECK(w.a->engine.destroyQp(old) == Status::kSuccess);
+  CHECK(w.a->engine.createQp(all[0]->request(), &qp, &qpn) == Status::kSuccess);
+  CHECK(qp != old);
+  QpAttributes a;
+  CHECK(w.a->engine.queryQp(old, &a) == Status::kInvalidHandle);
+  CHECK(w.a->engine.destroyQp(qp) == Status::kSuccess);
+  all.clear();
+  const auto counts = w.a->engine.objectCounts();
+  CHECK_EQ(counts[3] + counts[4] + counts[5], 0u);
+}
+
+TEST(flush_is_complete_when_modify_returns) {
+  Pair p;
+  Buffer a(*p.a, 4096), b(*p.b, 4096);
+  p.net.filter = [](Frame&) { return false; };
+  for (int i = 0; i < 40; i++) p.qa.post({i % 3 ? kOpWrite : kOpRead, 0, {{a.at(), 100, a.lkey}}, 0, b.at(), b.rkey});
+  for (int i = 0; i < 50; i++) p.qa.receive({});
+  CHECK(p.qa.toState(kQpsError) == Status::kSuccess);
+  const auto sends = p.qa.sendCq.drain();
+  const auto receives = p.qa.receiveCq.drain();
+  if (!CHECK_EQ(sends.size(), 40u) || !CHECK_EQ(receives.size(), 50u)) return;
+  for (uint32_t i = 0; i < 40; i++) {
+    CHECK(sends[i].wqe == i && sends[i].status == kWcFlushed && sends[i].token == 0xA);
+    CHECK_EQ(sends[i].opcode, i % 3 ? kOpWrite : kOpRead);
+  }
+  for (uint32_t i = 0; i < 50; i++)
+    CHECK(receives[i].wqe == i && receives[i].status == kWcFlushed && (receives[i].flags & kCqeFlagReceiveQueue));
+  CHECK(p.a->port.events.empty());  // asked for: no news
+  // Later posts are flushed too, both kinds.
+  p.qa.receive({});
+  p.qa.post({kOpSend, 0});
+  only(p.qa.sendCq, 40, kOpSend, kWcFlushed);
+  only(p.qa.receiveCq, 50, kOpReceive, kWcFlushed);
+  p.pump();
+  CHECK(p.a->deadline() == UINT64_MAX);
+}
+
+TEST(reset_forgets_and_the_qp_can_be_used_again) {
+  Pair p;
+  Buffer a(*p.a, 4096, kAllAccess, 3), b(*p.b, 4096);
+  p.net.filter = [](Frame&) { return false; };
+  for (int i = 0; i < 5; i++) p.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 100, a.lkey}}, 0, b.at(), b.rkey});
+  p.qa.receive({});
+  CHECK(p.qa.toState(kQpsReset) == Status::kSuccess);
+  CHECK(p.qb.toState(kQpsReset) == Status::kSuccess);
+  CHECK_EQ(p.qa.sendCq.written() + p.qa.receiveCq.written(), 0u);
+  p.net.filter = nullptr;
+  p.pump();
+  p.connect(p.qa, p.qb);
+  p.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 100, a.lkey}}, 0, b.at(), b.rkey});
+  p.pump();
+  only(p.qa.sendCq, 5, kOpWrite, kWcSuccess);
+  CHECK(std::memcmp(a.data(), b.data(), 100) == 0);
+}
+
+TEST(sqd_drains_holds_and_goes_on) {
+  EngineOptions options;
+  options.window = 4;
+  Pair p({}, {}, options);
+  Buffer a(*p.a, 20'000, kAllAccess, 3), b(*p.b, 20'000);
+  p.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 10'000, a.lkey}}, 0, b.at(), b.rkey});  // begun, not finished
+  p.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 5, a.lkey}}, 0, b.at(15'000), b.rkey});
+  QpAttributes attributes;
+  attributes.state = kQpsSqd;
+  CHECK(p.qa.modify(qpmask::kState | qpmask::kDrainNotify, attributes) == Status::kSuccess);
+  attributes.retryCount = 3;
+  CHECK(p.qa.modify(qpmask::kRetryCount, attributes) == Status::kInvalidDeviceState);
+  CHECK_EQ(p.a->port.count(QpEvent::kSendQueueDrained), 0);
+  p.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 5, a.lkey}}, 0, b.at(15'000), b.rkey});
+  p.pump();
+  CHECK_EQ(p.a->port.count(QpEvent::kSendQueueDrained), 1);
+  only(p.qa.sendCq, 0, kOpWrite, kWcSuccess);
+  CHECK(p.qa.modify(qpmask::kRetryCount, attributes) == Status::kSuccess);
+  // Requests of the peer are served meanwhile.
+  p.qb.post({kOpRead, kSendFlagSignaled, {{b.at(), 8, b.lkey}}, 0, a.at(), a.rkey});
+  p.pump();
+  only(p.qb.sendCq, 0, kOpRead, kWcSuccess, 8);
+  CHECK_EQ(p.qa.sendCq.written(), 1u);
+  CHECK(p.qa.toState(kQpsRts) == Status::kSuccess);
+  p.pump();
+  CHECK_EQ(p.qa.sendCq.drain().size(), 2u);
+  QpAttributes now;
+  CHECK(p.a->engine.queryQp(p.qa.handle, &now) == Status::kSuccess);
+  CHECK_EQ(now.retryCount, 3u);
+  CHECK_EQ(p.a->port.count(QpEvent::kSendQueueDrained), 1);
+}
+
+TEST(established_event_and_receives_posted_in_init) {
+  World w;
+  TestQp qa(*w.a), qb(*w.b);
+  bring(qa, qb.node.gid, qb.qpn, {}, true);
+  bring(qb, qa.node.gid, qa.qpn, {}, false, kQpsInit);
+  Buffer a(*w.a, 8, 0, 3), b(*w.b, 8);
+  qb.receive({{b.at(), 8, b.lkey}});
+  QpAttributes attributes = attributesFor(*w.b, w.a->gid, qa.qpn, {}, false);
+  attributes.state = kQpsRtr;
+  CHECK(qb.modify(kRtrMask, attributes) == Status::kSuccess);
+  qa.post({kOpSend, kSendFlagSignaled, {{a.at(), 8, a.lkey}}});
+  qa.post({kOpWrite, kSendFlagSignaled});
+  w.pump();
+  CHECK_EQ(w.b->port.count(QpEvent::kCommunicationEstablished), 1);
+  only(qb.receiveCq, 0, kOpReceive, kWcSuccess, 8);
+}
