@@ -1,5 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { addon } from '../../kernel-bridge/hca/index.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import {
   openProvider,
   QpAttr,
@@ -423,6 +425,54 @@ test('completions of a queue pair that was released can still be read', async ()
   const [sent] = await take(a.cq, 1);
   assert.equal([sent!.context, sent!.qpContext, sent!.status], ['s', 'a qp', 0]);
   release();
+});
+
+test('a program that never returns to its event loop connects, sends and disconnects', () => {
+  const provider = openProvider();
+  const [a, b] = [openSide(provider), openSide(provider)];
+  const { listener, peer } = openListener(provider);
+  const request = listener.getRequest(b.ep);
+  a.ep.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+  a.ep.resolveRoute(peer);
+  const connecting = a.ep.connect(a.qp, peer, {});
+  request.getResult({ wait: true });
+  const accepting = b.ep.accept(b.qp, {});
+  connecting.getResult({ wait: true });
+  a.ep.accept(null, {}).getResult({ wait: true });
+  accepting.getResult({ wait: true });
+  const told = b.ep.notifyDisconnect();
+  b.qp.postReceive('r', sgl(b, 0, 8));
+  a.qp.send('s', sgl(a, 0, 8), SIGNALED);
+  const completions: WvCompletion[] = [];
+  b.cq.notify('any').getResult({ wait: true });
+  assert.is(b.cq.poll(completions, 4), 1);
+  assert.equal([completions[0]!.context, completions[0]!.status], ['r', 0]);
+  b.qp.postReceive('flushed', []);
+  a.ep.disconnect().getResult({ wait: true });
+  throwsWv(() => told.getResult({ wait: true }), Status.CONNECTION_DISCONNECTED);
+  assert.is(b.cq.poll(completions, 4), 1);
+  assert.equal([completions[0]!.context, completions[0]!.status], ['flushed', WcStatus.FLUSHED]);
+  listener.release();
+  a.release();
+  b.release();
+  provider.release();
+});
+
+test('nothing is left in the HCA when everything was released', async () => {
+  const { a, b, release } = await connectedPair();
+  const mw = a.pd.allocateMemoryWindow();
+  const pending = [a.cq.notify('any'), b.ep.notifyDisconnect()];
+  b.qp.postReceive('r', []);
+  a.pd.registerMemory(new Uint8Array(10), 0);
+  mw.release();
+  release();
+  for (const request of pending) assert.is.not(await statusOf(request), Status.SUCCESS);
+  const { cm: _cm, rc: _rc, startTimeoutMs: _startTimeoutMs, ...options } = kernelOptionsSchema.parse({});
+  const { capture, faults, ...rest } = options;
+  const hca = addon.openHca({ ...rest, capturePath: capture, faults: { ...faults, dropMads: {} } }, () => {});
+  const { pd, mr, mw: windows, cq, qp, range } = hca.objectCounts();
+  assert.equal({ pd, mr, windows, cq, qp, range }, { pd: 0, mr: 0, windows: 0, cq: 0, qp: 0, range: 0 });
+  hca.close();
 });
 
 test('a queue pair can be reset and used again', async () => {
