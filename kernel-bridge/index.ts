@@ -3,11 +3,13 @@
  *
  * @module kernel-bridge
  */
+import { type Counters, queryCounters } from './counters.js';
 import type { DeviceFile } from './device-file.js';
 import { Status, StatusError } from './ioctl/status.js';
 import type { KernelOptionsInput } from './options.js';
 import { openDeviceFile as openSoftDeviceFile } from './soft/index.js';
 
+export { COUNTERS_DEVICE, type Counters, type ObjectKind } from './counters.js';
 export type { DeviceFile } from './device-file.js';
 export * from './ioctl/index.js';
 export {
@@ -36,4 +38,19 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
     );
   }
   return openSoftDeviceFile(name, options);
+}
+
+/**
+ * What the HCA, connection management and the kernel have counted so far, and how many objects are alive. Starts the
+ * soft kernel if nothing has yet.
+ *
+ * @throws StatusError as {@link openDeviceFile}; OBJECT_NAME_NOT_FOUND where the kernel is not the soft one.
+ * @example
+ * ```ts
+ * const { objects, cm } = readCounters();
+ * console.log(objects.qp, cm['retransmitted.DREQ'] ?? 0);
+ * ```
+ */
+export function readCounters(options?: KernelOptionsInput): Counters {
+  return queryCounters((name) => openDeviceFile(name, options));
 }

@@ -132,6 +132,12 @@ const ibat = {
   PATH: ioctl(0x00222018, s.IbatPathIn, s.IbPathRecord),
 } as const;
 
+/** On `\\.\NetworkDirectCounters`, a device of the soft kernel alone: FILE_DEVICE_UNKNOWN, function 0x900, METHOD_BUFFERED. */
+const counters = {
+  /** Every counter and the number of live objects, as JSON text. */
+  QUERY: ioctl(0x00222400, null, null, { outputTail: 'text' }),
+} as const;
+
 /** The codes of a table of rows, by name. */
 export type Codes<T extends Readonly<Record<string, IoctlRow>>> = { readonly [K in keyof T]: T[K]['code'] };
 
@@ -148,6 +154,9 @@ export const IoctlCode = codesOf(winVerbs);
 /** Codes of the IOCTLs of `\\.\ibat`. */
 export const IbatCode = codesOf(ibat);
 
+/** Codes of the IOCTLs of `\\.\NetworkDirectCounters`. */
+export const CountersCode = codesOf(counters);
+
 /** The name of a WinVerbs IOCTL in {@link IoctlCode}. */
 export type IoctlName = keyof typeof IoctlCode;
 /** The name of an IBAT IOCTL in {@link IbatCode}. */
@@ -163,9 +172,12 @@ export const ioctlTable = named(winVerbs);
 /** All rows of `\\.\ibat`. */
 export const ibatTable = named(ibat);
 
-const byCode = new Map([...ioctlTable, ...ibatTable].map((row) => [row.code, row]));
+/** All rows of `\\.\NetworkDirectCounters`. */
+export const countersTable = named(counters);
 
-/** The row of a code, of either device file. */
+const byCode = new Map([...ioctlTable, ...ibatTable, ...countersTable].map((row) => [row.code, row]));
+
+/** The row of a code, of any device file. */
 export function ioctlRow(code: number): NamedIoctlRow | undefined {
   return byCode.get(code);
 }

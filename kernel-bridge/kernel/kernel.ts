@@ -7,6 +7,7 @@ import type { HcaEvent, NativeChannelServer, NativeHca } from '../hca/binding.js
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
 import type { CmPath, CmPlatform, ConnectionManager } from './cm/service.js';
+import { CountersDriver } from './counters-driver.js';
 import type { EndpointServices } from './filter/endpoint-services.js';
 import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
@@ -88,9 +89,17 @@ export class Kernel {
       reference: (name) => this.io.reference(name),
     });
     const ibat = new IbatDriver(this.ports);
-    for (const { device } of [this.filter, ibat]) namespace.add(device);
+    const counters = new CountersDriver(() => ({
+      objects: hca.objectCounts(),
+      hca: hca.counters(),
+      cm: this.cm.counters(),
+      io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
+      filter: { ...this.filter.counters },
+    }));
+    for (const { device } of [this.filter, ibat, counters]) namespace.add(device);
     namespace.link('\\DosDevices\\WinVerbs', this.filter.device.name);
     namespace.link('\\DosDevices\\ibat', ibat.device.name);
+    namespace.link('\\DosDevices\\NetworkDirectCounters', counters.device.name);
     namespace.link('\\DosDevices\\ibal', '\\Device\\ibal');
   }
 
