@@ -21,8 +21,8 @@ const demoOptions = z
       )
       .default('127.0.0.1'),
     port: z.coerce.number('must be a number').int().min(0).max(65_535).default(0),
-    iterations: z.coerce.number('must be a number').int().min(1).max(1_000_000).default(2000),
-    rounds: z.coerce.number('must be a number').int().min(1).max(10_000).default(16),
+    iterations: z.coerce.number('must be a number').int().min(1).max(1_000_000).default(1000),
+    rounds: z.coerce.number('must be a number').int().min(1).max(10_000).default(4),
     seed: z.coerce.number('must be a number').int().min(0).max(0x7fff_ffff).default(1),
     json: z.boolean().default(false),
   })
@@ -149,8 +149,8 @@ program
   .option('--client', 'be the client only')
   .option('--address <ip>', "the server's address (default: 127.0.0.1)")
   .option('--port <n>', "the server's port (default: a free one)")
-  .option('--iterations <n>', 'round trips per message size (default: 2000)')
-  .option('--rounds <n>', 'windows of 8 MiB per stream (default: 16)')
+  .option('--iterations <n>', 'round trips per message size (default: 1000)')
+  .option('--rounds <n>', 'windows of 8 MiB per stream (default: 4)')
   .option('--seed <n>', 'of the test data (default: 1)')
   .option('--json', 'print the report as JSON')
   .action(async (values: unknown) => {

@@ -34,7 +34,7 @@ export interface Report {
   readonly disconnect: readonly DisconnectRow[];
 }
 
-const style = { head: [], border: [] };
+const style = { head: [], border: [], compact: true };
 
 /** The report as tables for people. */
 export function formatReport(report: Report): string {

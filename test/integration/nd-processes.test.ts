@@ -1,0 +1,154 @@
+/** ND SPI v1 between processes, and the `nd` command as people use it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Report } from '../../examples/report.js';
+import { Status } from '../../nd/index.js';
+import { ADDRESS, newResult, outcome, TestHost, TestSide } from '../helpers/nd-pair.js';
+
+const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function nd(...args: string[]): ChildProcess {
+  return spawn(process.execPath, [command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+async function ended(child: ChildProcess): Promise<Ended> {
+  const text = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]!.setEncoding('utf8').on('data', (chunk: string) => {
+      text[name] += chunk;
+    });
+  }
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, ...text };
+}
+
+/** A server process of the demo, and its port. */
+async function startServer(): Promise<{ child: ChildProcess; port: string }> {
+  const child = nd('demo', '--server', '--address', ADDRESS, '--json');
+  const lines = createInterface({ input: child.stderr! });
+  const [line] = (await once(lines, 'line')) as [string];
+  const port = /:(\d+)$/.exec(line)?.[1];
+  assert.ok(port !== undefined, line);
+  return { child, port: port! };
+}
+
+test('nd demo: both roles, every byte equal, nothing lost, exit code 0', async () => {
+  const { code, stdout, stderr } = await ended(
+    nd('demo', '--json', '--iterations', '20', '--rounds', '1', '--seed', '7'),
+  );
+  assert.is(code, 0, stderr);
+  const report = JSON.parse(stdout) as Report;
+  assert.is(report.heard, 'welcome');
+  assert.equal(
+    report.latency.map(({ bytes, messages }) => [bytes, messages]),
+    [8, 64, 1024, 4096, 65_536].map((bytes) => [bytes, 20]),
+  );
+  for (const { median, p99 } of report.latency) assert.ok(median > 0 && p99 >= median);
+  assert.equal(
+    report.bandwidth.map(({ operation, requestBytes }) => [operation, requestBytes]),
+    [
+      ['RDMA Write', 65_536],
+      ['RDMA Write', 1 << 20],
+      ['RDMA Read', 65_536],
+      ['RDMA Read', 1 << 20],
+    ],
+  );
+  assert.is(report.disconnect.length, 3);
+  for (const { outstanding, succeeded, canceled } of report.disconnect) {
+    assert.ok(canceled > 0);
+    assert.is(succeeded + canceled, outstanding);
+  }
+  assert.equal(
+    report.disconnect.filter(({ requests }) => requests === 'Receive').map(({ canceled }) => canceled),
+    [8, 8],
+  );
+});
+
+test('nd demo --server and --client, as on two machines', async () => {
+  const { child, port } = await startServer();
+  const server = ended(child);
+  const options = ['--address', ADDRESS, '--port', port, '--iterations', '5', '--rounds', '1'];
+  const client = await ended(nd('demo', '--client', ...options));
+  assert.is(client.code, 0, client.stderr);
+  assert.match(client.stdout, 'RDMA Write');
+  assert.match(client.stdout, 'welcome');
+  const { code, stdout } = await server;
+  assert.is(code, 0);
+  assert.is((JSON.parse(stdout) as Report).heard, 'hello, seed 1');
+});
+
+test('without a server, the client says so and how to start one', async () => {
+  const host = new TestHost();
+  const { port } = host.listen;
+  host.release();
+  const { code, stdout, stderr } = await ended(nd('demo', '--client', '--port', String(port)));
+  assert.is(code, 1);
+  assert.is(stdout, '');
+  assert.match(stderr, `No demo server answers at ${ADDRESS}, port ${port}`);
+  assert.match(stderr, 'nd demo --server');
+});
+
+test('bad options are named, with exit code 2', async () => {
+  const cases: [string[], RegExp][] = [
+    [['--client'], /--port is needed/],
+    [['--server', '--client', '--port', '5'], /exclude each other/],
+    [['--port', '70000'], /--port /],
+    [['--iterations', 'many'], /--iterations must be a number/],
+    [['--address', 'here'], /--address must be an IP address/],
+  ];
+  for (const [args, text] of cases) {
+    const { code, stderr } = await ended(nd('demo', ...args));
+    assert.is(code, 2, stderr);
+    assert.match(stderr, text);
+  }
+});
+
+test('a server address that is not ours is refused with the reason', async () => {
+  const { code, stderr } = await ended(nd('demo', '--server', '--address', '192.0.2.1'));
+  assert.is(code, 1);
+  assert.match(stderr, 'INVALID_ADDRESS');
+});
+
+test('a peer process that is killed: notified, and everything comes back canceled', async () => {
+  const { child, port } = await startServer();
+  const server = ended(child);
+  const host = new TestHost();
+  const side = await TestSide.create(host.adapter);
+  for (let i = 0; i < 4; i += 1) side.receive(i, 0, 1000);
+  await side.connector.connect(side.endpoint, `${ADDRESS}:${port}`);
+  await side.connector.completeConnect();
+  const gone = side.connector.notifyDisconnect();
+  child.kill('SIGKILL');
+  await server;
+  assert.is(await outcome(gone), Status.SUCCESS);
+  const results = await side.take(side.inbound, 4);
+  assert.ok(results.every(({ status }) => status === Status.CANCELED));
+  // A request on what is left comes back too.
+  side.endpoint.send(newResult(), side.sge(0, 10));
+  assert.is((await side.next(side.outbound)).status, Status.CANCELED);
+  assert.is(await outcome(side.connector.disconnect()), Status.SUCCESS);
+  side.release();
+  host.release();
+});
+
+test('a port that another process listens on is taken', async () => {
+  const { child, port } = await startServer();
+  const { code, stderr } = await ended(nd('demo', '--server', '--port', port));
+  assert.is(code, 1);
+  assert.match(stderr, 'ADDRESS_ALREADY_EXISTS');
+  const server = ended(child);
+  child.kill('SIGKILL');
+  await server;
+});
+
+test.run();
