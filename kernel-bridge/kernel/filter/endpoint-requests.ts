@@ -7,14 +7,9 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { isLinkLocal, isUnspecified, isV4, mtuBytes, pkeyTable } from '../hca-driver/ports.js';
 import type { Call, Handler } from './call.js';
-import {
-  Endpoint,
-  type EndpointParam,
-  type EndpointRoute,
-  endpointAddress,
-  socketAddress,
-} from './endpoint.js';
+import { Endpoint } from './endpoint.js';
 import type { EndpointServices } from './endpoint-services.js';
+import { type EndpointParam, type EndpointRoute, endpointAddress, socketAddress } from './endpoint-types.js';
 import { idOf } from './object-table.js';
 import type { WvQp } from './objects.js';
 import { checkStateOutput } from './queue-pair-requests.js';

@@ -2,17 +2,14 @@
  * A connect endpoint: carries out what endpoint-states.ts says. Each request is bound to its own IRP; nothing is
  * found by position in a queue.
  */
-import type { PathParameters } from '../../hca/binding.js';
 import { QpEventType } from '../../hca/binding.js';
-import { QpState, QpType } from '../../ioctl/constants.js';
-import { QpStateOut } from '../../ioctl/provider-data.js';
-import type { SocketAddress } from '../../ioctl/sockaddr.js';
-import { addressOfGid, gidOfAddress, scopeIdOfAddress } from '../../ioctl/sockaddr.js';
+import { QpState } from '../../ioctl/constants.js';
+import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { CmConnection, CmListenerControl, CmReject, CmReply, CmRequest } from '../cm/service.js';
-import { isLoopback, isUnspecified, isV4, mtuBytes, mtuCode, sameGid } from '../hca-driver/ports.js';
+import type { CmConnection, CmListenerControl, CmReply, CmRequest } from '../cm/service.js';
+import { isLoopback, isUnspecified, mtuCode, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
-import { connectQp, failQp, setWill, stateOfQp } from './endpoint-qp.js';
+import { connectQp, failQp, setWill } from './endpoint-qp.js';
 import type { EndpointServices } from './endpoint-services.js';
 import {
   type EndpointRequest,
@@ -23,58 +20,24 @@ import {
   type SignalAction,
   signalTable,
 } from './endpoint-states.js';
+import {
+  activeAttributes,
+  cmQp,
+  completeWithState,
+  limited,
+  passiveAttributes,
+  signalsOf,
+  usableQp,
+} from './endpoint-steps.js';
+import {
+  type EndpointAddress,
+  type EndpointParam,
+  type EndpointRoute,
+  noParam,
+  type RequestArguments,
+  type SignalData,
+} from './endpoint-types.js';
 import type { WvQp } from './objects.js';
-
-/** An address an endpoint knows: GID form and text form say the same. */
-export interface EndpointAddress {
-  gid: Uint8Array;
-  port: number;
-  scopeId: number;
-}
-
-/** What Connect and Accept give; checked already. */
-export interface EndpointParam {
-  responderResources: number;
-  initiatorDepth: number;
-  retryCount: number;
-  rnrRetryCount: number;
-  privateData: Uint8Array;
-}
-
-/** A route: a path record, checked already. */
-export interface EndpointRoute {
-  path: PathParameters;
-  /** Bytes. */
-  pathMtu: number;
-}
-
-/** The arguments of one request; which are there depends on the request. */
-export interface RequestArguments {
-  address?: EndpointAddress;
-  route?: EndpointRoute;
-  backlog?: number;
-  endpoint?: Endpoint;
-  qp?: WvQp | undefined;
-  param?: EndpointParam;
-  privateData?: Uint8Array;
-  /** Completes EP_QUERY's IRP. */
-  answer?: () => number;
-}
-
-/** What a happening carries. */
-type SignalData =
-  | { reply: CmReply }
-  | { reject: CmReject }
-  | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
-  | undefined;
-
-const noParam: EndpointParam = {
-  responderResources: 0,
-  initiatorDepth: 0,
-  retryCount: 0,
-  rnrRetryCount: 0,
-  privateData: new Uint8Array(0),
-};
 
 export class Endpoint {
   private current: EndpointState = 'idle';
@@ -240,7 +203,7 @@ export class Endpoint {
     assign: () => undefined,
 
     connect: (irp, args) => {
-      const qp = this.usable(args.qp);
+      const qp = usableQp(args.qp, this.route!.path.source);
       const { path, pathMtu } = this.route!;
       const peer = args.address!;
       const loopback = isLoopback(peer.gid) && this.services.isOwn(path.destination);
@@ -252,27 +215,19 @@ export class Endpoint {
       }
       if (peer.port === 0)
         throw new StatusError(Status.INVALID_ADDRESS, 'port 0 of the peer; nobody listens there');
-      const param = this.limited(args.param!, qp);
+      const param = limited(args.param!, qp);
       const { connection, status } = this.services.connect(
         {
           serviceId: this.serviceId(peer.port),
           path,
           localPort: this.local!.port,
           peerPort: peer.port,
-          qp: { ...this.cmQp(qp, param), retryCount: param.retryCount },
+          qp: { ...cmQp(qp, param), retryCount: param.retryCount },
           pathMtu: mtuCode(pathMtu),
           ackTimeoutCode: this.services.rc.ackTimeoutCode,
           privateData: param.privateData,
         },
-        {
-          replied: (reply) => this.signal('replied', { reply }),
-          rejected: (reject) => this.signal('rejected', { reject }),
-          established: () => this.signal('established'),
-          timedOut: () => this.signal('timedOut'),
-          disconnected: () => this.signal('peerDisconnected'),
-          disconnectCompleted: (answered) =>
-            this.signal(answered ? 'disconnectAnswered' : 'disconnectTimedOut'),
-        },
+        signalsOf(this),
       );
       if (status !== Status.SUCCESS) {
         connection.events = {};
@@ -292,23 +247,12 @@ export class Endpoint {
         throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of Connect');
       }
       const { qp } = this.qp!;
-      const { path, pathMtu } = this.route!;
-      const reply = this.reply!;
       this.qpMoved = true;
-      const status = connectQp(qp, {
-        path,
-        pathMtu,
-        peerQpn: reply.peerQpn,
-        receivePsn: this.connection!.receivePsn,
-        sendPsn: reply.sendPsn,
-        responderResources: this.param.responderResources,
-        initiatorDepth: this.param.initiatorDepth,
-        minRnrTimer: this.services.rc.minRnrTimerCode,
-        ackTimeout: this.services.rc.ackTimeoutCode,
-        retryCount: this.param.retryCount,
-        rnrRetry: reply.rnrRetryCount,
-        peerUsesSrq: reply.peerUsesSrq,
-      });
+      const { connection, services } = this;
+      const status = connectQp(
+        qp,
+        activeAttributes(this.route!, connection!, this.reply!, this.param, services.rc),
+      );
       if (status !== Status.SUCCESS) {
         // The peer must not believe that this side is ready.
         this.connection!.reject(new Uint8Array(0));
@@ -317,14 +261,14 @@ export class Endpoint {
       }
       this.connection!.ready(args.param!.privateData);
       setWill(qp, this.connection!.will());
-      this.completeWithState(irp);
+      completeWithState(irp);
       return undefined;
     },
 
     accept: (irp, args) => {
-      const qp = this.usable(args.qp);
+      const qp = usableQp(args.qp, this.request!.localAddress);
       const request = this.request!;
-      const wanted = this.limited(args.param!, qp);
+      const wanted = limited(args.param!, qp);
       const param = {
         ...wanted,
         responderResources: Math.min(wanted.responderResources, request.responderResources),
@@ -332,20 +276,7 @@ export class Endpoint {
       };
       this.attach(qp);
       this.qpMoved = true;
-      const status = connectQp(qp.qp, {
-        path: request.path,
-        pathMtu: mtuBytes(request.pathMtu),
-        peerQpn: request.peerQpn,
-        receivePsn: this.connection!.receivePsn,
-        sendPsn: request.sendPsn,
-        responderResources: param.responderResources,
-        initiatorDepth: param.initiatorDepth,
-        minRnrTimer: this.services.rc.minRnrTimerCode,
-        ackTimeout: request.localAckTimeout || this.services.rc.ackTimeoutCode,
-        retryCount: request.retryCount,
-        rnrRetry: request.rnrRetryCount,
-        peerUsesSrq: request.peerUsesSrq,
-      });
+      const status = connectQp(qp.qp, passiveAttributes(request, this.connection!, param, this.services.rc));
       if (status !== Status.SUCCESS) {
         this.connection!.reject(new Uint8Array(0));
         this.end(Status.CONNECTION_ABORTED);
@@ -354,7 +285,7 @@ export class Endpoint {
       const { responderResources, initiatorDepth } = param;
       this.param = { ...this.param, responderResources, initiatorDepth };
       this.accepting.insert(irp, undefined);
-      this.connection!.accept(this.cmQp(qp, param), param.privateData);
+      this.connection!.accept(cmQp(qp, param), param.privateData);
       return undefined;
     },
 
@@ -386,7 +317,7 @@ export class Endpoint {
     finishDisconnect: (irp, args) => {
       this.checkQp(args.qp);
       this.detach();
-      this.completeWithState(irp, QpState.ERROR);
+      completeWithState(irp, QpState.ERROR);
       return undefined;
     },
 
@@ -523,7 +454,7 @@ export class Endpoint {
     const waiting = this.disconnecting.removeFirst();
     this.end(reason);
     if (!waiting) return;
-    if (status === Status.SUCCESS) this.completeWithState(waiting.irp, QpState.ERROR);
+    if (status === Status.SUCCESS) completeWithState(waiting.irp, QpState.ERROR);
     else waiting.irp.complete(status);
   }
 
@@ -546,7 +477,7 @@ export class Endpoint {
   private established(): void {
     const waiting = this.accepting.removeFirst();
     if (this.qp && this.connection) setWill(this.qp.qp, this.connection.will());
-    if (waiting) this.completeWithState(waiting.irp);
+    if (waiting) completeWithState(waiting.irp);
   }
 
   private abandon(): void {
@@ -616,14 +547,7 @@ export class Endpoint {
       const { irp, context: endpoint } = this.getRequests.removeFirst()!;
       const { connection, request } = taken;
       // The new owner is told of everything from here on; nothing can come in between.
-      connection.events = {
-        established: () => endpoint.signal('established'),
-        rejected: (reject) => endpoint.signal('rejected', { reject }),
-        timedOut: () => endpoint.signal('timedOut'),
-        disconnected: () => endpoint.signal('peerDisconnected'),
-        disconnectCompleted: (answered) =>
-          endpoint.signal(answered ? 'disconnectAnswered' : 'disconnectTimedOut'),
-      };
+      connection.events = signalsOf(endpoint);
       const local = { gid: request.localAddress, port: this.bound!.port, scopeId: request.path.scopeId };
       endpoint.signal('delivered', { connection, request, local });
       irp.complete(Status.SUCCESS, 0);
@@ -632,33 +556,6 @@ export class Endpoint {
 
   // ── Checks ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  private usable(qp: WvQp | undefined): WvQp {
-    if (!qp) throw new StatusError(Status.NOT_FOUND, 'there is no queue pair of this id');
-    if (qp.endpoint)
-      throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is part of a connection already');
-    if (qp.qp.create.type !== QpType.RC) {
-      throw new StatusError(Status.INVALID_PARAMETER, 'connect endpoints take RC queue pairs');
-    }
-    const state = stateOfQp(qp.qp);
-    if (state === QpState.RTR || state === QpState.RTS || state === QpState.SQD) {
-      throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is connected already');
-    }
-    if (state !== QpState.RESET && state !== QpState.INIT) {
-      throw new StatusError(
-        Status.INVALID_DEVICE_STATE,
-        'the queue pair is in the error state; reset it or make a new one',
-      );
-    }
-    const local = this.route?.path.source ?? this.request!.localAddress;
-    if (!qp.qp.pd.ca.hca.port.gids.some((gid) => sameGid(gid, local))) {
-      throw new StatusError(
-        Status.INVALID_ADDRESS,
-        `the queue pair's device does not have the local address ${addressOfGid(local)}`,
-      );
-    }
-    return qp;
-  }
-
   /** Disconnect takes the queue pair of the connection; 0 names it too. */
   private checkQp(qp: WvQp | undefined): void {
     if (qp && qp !== this.qp) {
@@ -666,45 +563,7 @@ export class Endpoint {
     }
   }
 
-  /** Depths are silently limited to what queue pair and HCA can do (ND SPI: read limits). */
-  private limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
-    const most = qp.pd.ca.hca.limits.maxReadDepth;
-    return {
-      ...param,
-      responderResources: Math.min(param.responderResources, qp.create.responderResources || most),
-      initiatorDepth: Math.min(param.initiatorDepth, qp.create.initiatorDepth || most),
-    };
-  }
-
-  private cmQp(qp: WvQp, { responderResources, initiatorDepth, retryCount, rnrRetryCount }: EndpointParam) {
-    return { qpn: qp.qp.qpn, responderResources, initiatorDepth, retryCount, rnrRetryCount, srq: false };
-  }
-
   private serviceId(port: number): bigint {
     return (BigInt(this.type) << 16n) | BigInt(port);
   }
-
-  /** Completes with the queue pair's state for the user-mode provider, if it asked for it. */
-  private completeWithState(irp: Irp, state: number = QpState.RTS): void {
-    if (irp.outputCapacity < QpStateOut.size) {
-      irp.complete(Status.SUCCESS, 0);
-      return;
-    }
-    QpStateOut.encode({ state }, irp.output);
-    irp.complete(Status.SUCCESS, QpStateOut.size);
-  }
-}
-
-/** An address of an IOCTL as endpoints know it. */
-export function endpointAddress(address: SocketAddress): EndpointAddress {
-  return {
-    gid: gidOfAddress(address.address),
-    port: address.port,
-    scopeId: scopeIdOfAddress(address.address),
-  };
-}
-
-/** The inverse of {@link endpointAddress}. */
-export function socketAddress({ gid, port, scopeId }: EndpointAddress): SocketAddress {
-  return { family: isV4(gid) ? 4 : 6, address: addressOfGid(gid, scopeId), port };
 }

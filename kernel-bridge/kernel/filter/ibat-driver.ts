@@ -7,7 +7,7 @@ import { IbatIpToPortIn, IbatPathIn, IbatPortRecord, IbPathRecord } from '../../
 import { isLoopback, isUnspecified, isV4, mtuCode, type PortTable, pkeyTable } from '../hca-driver/ports.js';
 import { DeviceObject, DriverObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
-import { endpointAddress } from './endpoint.js';
+import { endpointAddress } from './endpoint-types.js';
 
 const rows = new Map<number, NamedIoctlRow>(ibatTable.map((row) => [row.code, row]));
 

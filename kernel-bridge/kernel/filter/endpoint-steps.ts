@@ -1,0 +1,134 @@
+/** Checks and small steps of endpoints that need no state of theirs. */
+import { QpState, QpType } from '../../ioctl/constants.js';
+import { QpStateOut } from '../../ioctl/provider-data.js';
+import { addressOfGid } from '../../ioctl/sockaddr.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import type { RcOptions } from '../../options.js';
+import type { CmConnection, CmEvents, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
+import { mtuBytes, sameGid } from '../hca-driver/ports.js';
+import type { Irp } from '../io-manager/irp.js';
+import type { Endpoint } from './endpoint.js';
+import { type ConnectionAttributes, stateOfQp } from './endpoint-qp.js';
+import type { EndpointParam, EndpointRoute } from './endpoint-types.js';
+import type { WvQp } from './objects.js';
+
+/**
+ * The queue pair that Connect or Accept may use for a connection from this local address.
+ *
+ * @throws StatusError NOT_FOUND, CONNECTION_ACTIVE, INVALID_PARAMETER, INVALID_DEVICE_STATE, INVALID_ADDRESS.
+ */
+export function usableQp(qp: WvQp | undefined, local: Uint8Array): WvQp {
+  if (!qp) throw new StatusError(Status.NOT_FOUND, 'there is no queue pair of this id');
+  if (qp.endpoint)
+    throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is part of a connection already');
+  if (qp.qp.create.type !== QpType.RC) {
+    throw new StatusError(Status.INVALID_PARAMETER, 'connect endpoints take RC queue pairs');
+  }
+  const state = stateOfQp(qp.qp);
+  if (state === QpState.RTR || state === QpState.RTS || state === QpState.SQD) {
+    throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is connected already');
+  }
+  if (state !== QpState.RESET && state !== QpState.INIT) {
+    throw new StatusError(
+      Status.INVALID_DEVICE_STATE,
+      'the queue pair is in the error state; reset it or make a new one',
+    );
+  }
+  if (!qp.qp.pd.ca.hca.port.gids.some((gid) => sameGid(gid, local))) {
+    throw new StatusError(
+      Status.INVALID_ADDRESS,
+      `the queue pair's device does not have the local address ${addressOfGid(local)}`,
+    );
+  }
+  return qp;
+}
+
+/** Depths are silently limited to what queue pair and HCA can do (ND SPI: read limits). */
+export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
+  const most = qp.pd.ca.hca.limits.maxReadDepth;
+  return {
+    ...param,
+    responderResources: Math.min(param.responderResources, qp.create.responderResources || most),
+    initiatorDepth: Math.min(param.initiatorDepth, qp.create.initiatorDepth || most),
+  };
+}
+
+/** What CM tells the peer of this queue pair. */
+export function cmQp(
+  qp: WvQp,
+  { responderResources, initiatorDepth, retryCount, rnrRetryCount }: EndpointParam,
+): CmQpParameters {
+  return { qpn: qp.qp.qpn, responderResources, initiatorDepth, retryCount, rnrRetryCount, srq: false };
+}
+
+/** The active side's queue pair: what its REQ said and the REP answered (RDMA IP CM service). */
+export function activeAttributes(
+  { path, pathMtu }: EndpointRoute,
+  { receivePsn }: CmConnection,
+  { peerQpn, sendPsn, rnrRetryCount, peerUsesSrq }: CmReply,
+  { responderResources, initiatorDepth, retryCount }: EndpointParam,
+  rc: RcOptions,
+): ConnectionAttributes {
+  return {
+    path,
+    pathMtu,
+    peerQpn,
+    receivePsn,
+    sendPsn,
+    responderResources,
+    initiatorDepth,
+    minRnrTimer: rc.minRnrTimerCode,
+    ackTimeout: rc.ackTimeoutCode,
+    retryCount,
+    rnrRetry: rnrRetryCount,
+    peerUsesSrq,
+  };
+}
+
+/** The passive side's queue pair: what the REQ said; `param` are the depths that the REP answers. */
+export function passiveAttributes(
+  request: CmRequest,
+  { receivePsn }: CmConnection,
+  { responderResources, initiatorDepth }: EndpointParam,
+  rc: RcOptions,
+): ConnectionAttributes {
+  const { path, peerQpn, sendPsn, retryCount, rnrRetryCount, peerUsesSrq } = request;
+  return {
+    path,
+    pathMtu: mtuBytes(request.pathMtu),
+    peerQpn,
+    receivePsn,
+    sendPsn,
+    responderResources,
+    initiatorDepth,
+    minRnrTimer: rc.minRnrTimerCode,
+    // A peer that asks for none would make a lost packet wait for ever.
+    ackTimeout: request.localAckTimeout || rc.ackTimeoutCode,
+    retryCount,
+    rnrRetry: rnrRetryCount,
+    peerUsesSrq,
+  };
+}
+
+/** Completes with the queue pair's state for the user-mode provider, if it asked for it. */
+export function completeWithState(irp: Irp, state: number = QpState.RTS): void {
+  if (irp.outputCapacity < QpStateOut.size) {
+    irp.complete(Status.SUCCESS, 0);
+    return;
+  }
+  QpStateOut.encode({ state }, irp.output);
+  irp.complete(Status.SUCCESS, QpStateOut.size);
+}
+
+/** A connection's events as happenings of its endpoint. */
+export function signalsOf(endpoint: Endpoint): CmEvents {
+  return {
+    replied: (reply) => endpoint.signal('replied', { reply }),
+    established: () => endpoint.signal('established'),
+    rejected: (reject) => endpoint.signal('rejected', { reject }),
+    timedOut: () => endpoint.signal('timedOut'),
+    disconnected: () => endpoint.signal('peerDisconnected'),
+    disconnectCompleted: (answered) =>
+      endpoint.signal(answered ? 'disconnectAnswered' : 'disconnectTimedOut'),
+  };
+}

@@ -1,0 +1,74 @@
+/** What endpoints pass around: addresses, parameters, arguments of requests, contents of happenings. */
+import type { PathParameters } from '../../hca/binding.js';
+import type { SocketAddress } from '../../ioctl/sockaddr.js';
+import { addressOfGid, gidOfAddress, scopeIdOfAddress } from '../../ioctl/sockaddr.js';
+import type { CmConnection, CmReject, CmReply, CmRequest } from '../cm/service.js';
+import { isV4 } from '../hca-driver/ports.js';
+import type { Endpoint } from './endpoint.js';
+import type { WvQp } from './objects.js';
+
+/** An address an endpoint knows: GID form and text form say the same. */
+export interface EndpointAddress {
+  gid: Uint8Array;
+  port: number;
+  scopeId: number;
+}
+
+/** What Connect and Accept give; checked already. */
+export interface EndpointParam {
+  responderResources: number;
+  initiatorDepth: number;
+  retryCount: number;
+  rnrRetryCount: number;
+  privateData: Uint8Array;
+}
+
+/** A route: a path record, checked already. */
+export interface EndpointRoute {
+  path: PathParameters;
+  /** Bytes. */
+  pathMtu: number;
+}
+
+/** The arguments of one request; which are there depends on the request. */
+export interface RequestArguments {
+  address?: EndpointAddress;
+  route?: EndpointRoute;
+  backlog?: number;
+  endpoint?: Endpoint;
+  qp?: WvQp | undefined;
+  param?: EndpointParam;
+  privateData?: Uint8Array;
+  /** Completes EP_QUERY's IRP. */
+  answer?: () => number;
+}
+
+/** What a happening carries. */
+export type SignalData =
+  | { reply: CmReply }
+  | { reject: CmReject }
+  | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
+  | undefined;
+
+/** Before anybody said anything. */
+export const noParam: EndpointParam = {
+  responderResources: 0,
+  initiatorDepth: 0,
+  retryCount: 0,
+  rnrRetryCount: 0,
+  privateData: new Uint8Array(0),
+};
+
+/** An address of an IOCTL as endpoints know it. */
+export function endpointAddress(address: SocketAddress): EndpointAddress {
+  return {
+    gid: gidOfAddress(address.address),
+    port: address.port,
+    scopeId: scopeIdOfAddress(address.address),
+  };
+}
+
+/** The inverse of {@link endpointAddress}. */
+export function socketAddress({ gid, port, scopeId }: EndpointAddress): SocketAddress {
+  return { family: isV4(gid) ? 4 : 6, address: addressOfGid(gid, scopeId), port };
+}
