@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { addon } from '../../kernel-bridge/hca/index.js';
 import { encodeMessage, ipCmHeader, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
 import { captureFiles, expectedIcrc, icrcField, madOf, readCapture } from '../helpers/pcap.js';
 
@@ -8,6 +9,10 @@ const packets = captureFiles().flatMap(readCapture);
 test('the ICRC of every captured packet is the one that is computed', () => {
   assert.is(packets.length, 1081);
   for (const { file, number, ip } of packets) assert.is(icrcField(ip), expectedIcrc(ip), `${file}#${number}`);
+});
+
+test('the HCA computes the same ICRC for every captured packet', () => {
+  for (const { file, number, ip } of packets) assert.is(addon.icrcOf(ip), icrcField(ip), `${file}#${number}`);
 });
 
 test('every captured CM message parses, and encodes to the same bytes', () => {

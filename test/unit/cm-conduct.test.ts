@@ -289,6 +289,33 @@ test('reqReceived: as long as the peer repeats its REQ, the owner may think; the
   assertOver(scene);
 });
 
+test('reqReceived: a peer that falls silent after its first REQ leaves nothing behind', () => {
+  const scene = reach.reqReceived();
+  scene.pair.network.route = () => [];
+  scene.pair.network.clock.runToEnd();
+  assert.equal(scene.side.events, ['timedOut']);
+  assertOver(scene);
+});
+
+for (const state of ['reqSent', 'mraReqReceived'] as const) {
+  test(`${state}: a reply from a QP that another connection has as its peer ends both`, () => {
+    const scene = reach[state]();
+    const { pair, client } = { pair: scene.pair, client: scene.host };
+    pair.network.route = () => [1];
+    const other = pair.connect({ qp: qp(0x99) });
+    pair.network.clock.advance(5);
+    assert.is(other.state, 'established');
+    pair.network.route = () => [];
+    pair.network.log.length = 0;
+    fire.rep?.(scene);
+    assert.equal(pair.network.log, ['client REJ10', 'client DREQ']);
+    assert.equal(scene.side.events, ['rejected 10']);
+    assert.equal(other.events, ['replied', 'disconnected']);
+    pair.network.clock.runToEnd();
+    assert.equal([client.timers, client.ids.size], [0, 0]);
+  });
+}
+
 test('timewait: a repeated REQ meets the REJ once more', () => {
   const scene = reach.reqReceived();
   scene.side.connection.reject(NOTHING, 3);

@@ -278,8 +278,6 @@ export class Connection implements CmConnection {
       self.#detached = true;
       self.#forgetLater();
     },
-    /** The host has taken it out of its tables when the state became idle. */
-    release: () => {},
   };
 
   // ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────

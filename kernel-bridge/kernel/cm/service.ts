@@ -96,13 +96,19 @@ export interface CmEvents {
   replied?(reply: CmReply): void;
   /** Passive side: RTU, or the QP saw the first packet. */
   established?(): void;
-  /** The peer rejected; the connection is over. */
+  /** The peer rejected, or (reason 3) there was no communication id left for connect(); the connection is over. */
   rejected?(reject: CmReject): void;
-  /** REQ or REP retries are spent; the connection is over. */
+  /** REQ or REP retries are spent, or accept() came in no time a peer waits; the connection is over. */
   timedOut?(): void;
-  /** A DREQ came (already answered with a DREP by the CM): the connection is over. */
+  /**
+   * The connection is over: a DREQ came (already answered with a DREP by the CM), a REJ came after the RTU, or the
+   * peer uses its QP for another connection (stale; a DREQ is on its way).
+   */
   disconnected?(): void;
-  /** disconnect() has ended: true on DREP or a crossing DREQ, false when the DREQ's retries were spent. */
+  /**
+   * disconnect() has ended: true on DREP or a crossing DREQ, or when there was nothing left to disconnect; false
+   * when the DREQ's retries were spent.
+   */
   disconnectCompleted?(answered: boolean): void;
 }
 
@@ -127,7 +133,10 @@ export interface CmConnection {
   events: CmEvents;
   /** Active, after replied(): sends the RTU. The owner has moved its QP to RTS before. */
   ready(privateData?: Uint8Array): void;
-  /** Passive, after the request: sends the REP. The owner has moved its QP to RTS before. */
+  /**
+   * Passive, after the request: sends the REP. The owner has moved its QP to RTS before. Depths above what the
+   * request offered are announced as that. Throws RangeError for more than 196 bytes.
+   */
   accept(parameters: CmQpParameters, privateData: Uint8Array): void;
   /** Passive before accept(), or active after replied(): REJ 28, or the reason given. At most 148 bytes. */
   reject(privateData: Uint8Array, reason?: number): void;

@@ -83,8 +83,7 @@ export type CmAction =
   | 'tellUnanswered'
   | 'tellAnsweredLater'
   /** The owner is told nothing any more. */
-  | 'detach'
-  | 'release';
+  | 'detach';
 
 /** A cell of the table. */
 export type CmTransition =
@@ -218,7 +217,7 @@ export const transitions: CmTransitions = {
     rtu: go('timewait', 'repeatReject'),
     // No longer among the live ones, so it cannot be stale.
     stale: impossible,
-    expired: go('idle', 'release'),
+    expired: go('idle'),
     disconnect: go('timewait', 'tellAnsweredLater'),
     abandon: go('timewait', 'detach'),
     packetSeen: go('timewait'),
