@@ -123,7 +123,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
       );
     }
     const input = WvIoId.encode({ id: this.id, data });
-    const request = this.file.overlapped(IoctlCode.CQ_NOTIFY, input, 0, () => undefined);
+    const request = this.overlapped(IoctlCode.CQ_NOTIFY, input, 0, () => undefined);
     if (type === 'error') return request;
     // Armed only now that the request is queued: an event in between finds its waiter.
     const status = guarded('Notify', () => this.verbs.rearmCq(this.handle, type === 'solicited'));

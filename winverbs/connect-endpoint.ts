@@ -163,7 +163,7 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
     }
     endpoint.check();
     const input = WvIoEpGetRequest.encode({ id: this.id, epId: endpoint.id });
-    return this.file.overlapped<void>(IoctlCode.EP_GET_REQUEST, input, 0, () => undefined);
+    return this.overlapped<void>(IoctlCode.EP_GET_REQUEST, input, 0, () => undefined);
   }
 
   /**
@@ -185,7 +185,7 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
       param: this.parameters(mine, param),
     });
     return this.withQp(mine, (succeeded, failed) =>
-      this.file.overlapped<void>(IoctlCode.EP_CONNECT, input, 0, succeeded, failed),
+      this.overlapped<void>(IoctlCode.EP_CONNECT, input, 0, succeeded, failed),
     );
   }
 
@@ -215,7 +215,7 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
       param: this.parameters(mine, param),
     });
     return this.withQp(mine, (succeeded, failed) =>
-      this.file.overlapped<void>(
+      this.overlapped<void>(
         IoctlCode.EP_ACCEPT,
         input,
         sink.size,
@@ -250,9 +250,7 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
     const input = WvIoEpDisconnect.encode({ id: this.id, qpId: mine.id });
-    return this.file.overlapped<void>(IoctlCode.EP_DISCONNECT, input, sink.size, (output) =>
-      sink.moved(output),
-    );
+    return this.overlapped<void>(IoctlCode.EP_DISCONNECT, input, sink.size, (output) => sink.moved(output));
   }
 
   /**
@@ -263,7 +261,7 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
   notifyDisconnect(): Overlapped<void> {
     this.check();
     const input = WvIoObject.encode({ id: this.id });
-    return this.file.overlapped<void>(IoctlCode.EP_DISCONNECT_NOTIFY, input, 0, () => undefined);
+    return this.overlapped<void>(IoctlCode.EP_DISCONNECT_NOTIFY, input, 0, () => undefined);
   }
 
   /** Addresses, device, what the peer sent last, and the read depths in this side's view (EP_QUERY). */

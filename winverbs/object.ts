@@ -1,3 +1,4 @@
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { WvOverlappedObject, WvUnknown } from './interfaces.js';
 import type { KernelFile } from './kernel-file.js';
 import { Status, WvError } from './status.js';
@@ -84,6 +85,9 @@ export abstract class WvObject implements WvUnknown {
 
 /** Base of the objects that have overlapped requests (IWVOverlapped). */
 export abstract class WvOverlapped extends WvObject implements WvOverlappedObject {
+  /** Whether there can be requests to cancel at the end. */
+  private mayWait = false;
+
   constructor(
     kind: string,
     /** @internal */
@@ -101,7 +105,20 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     this.file.callId(this.cancelCode, this.id);
   }
 
+  /** An overlapped IOCTL on this object. */
+  protected overlapped<T>(
+    code: number,
+    input: Uint8Array,
+    outputLength: number,
+    decode: (output: Uint8Array) => T,
+    onFailure?: () => void,
+  ): Overlapped<T> {
+    this.mayWait = true;
+    return this.file.overlapped(code, input, outputLength, decode, onFailure);
+  }
+
   protected override unused(): void {
+    if (!this.mayWait) return;
     try {
       this.file.callId(this.cancelCode, this.id);
     } catch {

@@ -101,7 +101,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     };
     try {
       return this.track(
-        this.file.overlapped<WvMemoryRegion>(
+        this.overlapped<WvMemoryRegion>(
           IoctlCode.MEMORY_REGISTER,
           registration.input,
           WvIoMemoryKeys.size,
@@ -131,7 +131,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void> {
     const mine = this.mine(region);
     return this.track(
-      this.file.overlapped<void>(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(mine), 0, () =>
+      this.overlapped<void>(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(mine), 0, () =>
         this.deregistered(mine),
       ),
     );

@@ -213,7 +213,7 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
     try {
       this.verbs.postReceive(this.handle, context, sgl);
     } catch (error) {
-      throw toWvError(error, 'PostReceive');
+      throw refusal(error, 'PostReceive');
     }
   }
 
@@ -328,7 +328,7 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
     try {
       return this.verbs.bindMw(mw.handle, this.handle, request);
     } catch (error) {
-      throw toWvError(error, 'BindMemoryWindow');
+      throw refusal(error, 'BindMemoryWindow');
     } finally {
       request.context = undefined;
     }
@@ -342,7 +342,7 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
     try {
       this.verbs.invalidateMw(mw.handle, this.handle, context, flags);
     } catch (error) {
-      throw toWvError(error, 'InvalidateMemoryWindow');
+      throw refusal(error, 'InvalidateMemoryWindow');
     }
   }
 
@@ -382,6 +382,12 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
   }
 
   private setRemote(request: UvpSendRequest, remote: RemoteMemoryRef, offset: number): void {
+    if (typeof remote?.addressLow !== 'number') {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'The remote memory is missing; make one: new RemoteMemory().',
+      );
+    }
     request.remoteLow = remote.addressLow;
     request.remoteHigh = remote.addressHigh;
     request.rkey = remote.rkey;
@@ -392,7 +398,7 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
     try {
       this.verbs.postSend(this.handle, request);
     } catch (error) {
-      throw toWvError(error, 'PostSend');
+      throw refusal(error, 'PostSend');
     } finally {
       request.context = undefined;
       request.sgl = NO_SGES;
@@ -409,6 +415,13 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
     window.check();
     return window;
   }
+}
+
+/** What a post throws. Callers without types may hand in anything in place of SGEs. */
+function refusal(error: unknown, what: string): unknown {
+  if (!(error instanceof TypeError)) return toWvError(error, what);
+  const message = `${what}: SGEs are an array of { region, offset, length }, and numbers are numbers (${error.message}).`;
+  return new WvError(Status.INVALID_PARAMETER, message, { cause: error });
 }
 
 function noWindows(): never {
