@@ -374,6 +374,8 @@ export class Connector extends NdObject implements INDConnector {
   protected end(): void {
     // A request for a connection that waits in a listener would find nobody here.
     if (this.#state === 'Queued') this.#requests.cancel();
+    // An attempt that comes to nothing leaves the endpoint as it was.
+    if (this.#state === 'Connecting') this.#detach();
     this.#wv?.release();
     this.#portHolder?.release();
     this.adapter.letGo();

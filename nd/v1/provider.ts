@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os';
-import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
+import type { IWVProvider, KernelOptionsInput, SocketAddress } from '../../winverbs/index.js';
 import { openProvider, Status, StatusError } from '../../winverbs/index.js';
 import type { INDAdapter, INDProvider } from '../spi/v1.js';
 import { type StatusMap, v1Call } from '../status.js';
@@ -73,7 +73,7 @@ function addressesOfThisHost(): SocketAddress[] {
 }
 
 /** Options of {@link openNetworkDirect}: those of the kernel below, see `openProvider` of WinVerbs. */
-export type NetworkDirectOptions = NonNullable<Parameters<typeof openProvider>[0]>;
+export type NetworkDirectOptions = KernelOptionsInput;
 
 /**
  * Opens the NetworkDirect provider of this host: the entry to ND SPI v1. The first open of a process starts its
