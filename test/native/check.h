@@ -1,5 +1,6 @@
 // Tests in plain C++: TEST(name) { … } registers itself; CHECK and CHECK_EQ count and go on.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -15,8 +16,8 @@ inline std::vector<Test>& tests() {
   static std::vector<Test> all;
   return all;
 }
-inline int failures = 0;
-inline long checks = 0;
+inline std::atomic<int> failures{0};  // checks run on many threads
+inline std::atomic<long> checks{0};
 inline const char* note = "";  // what a loop is at, for messages
 inline uint64_t noteNumber = 0;
 
@@ -48,7 +49,7 @@ inline int runAll(int argc, char** argv) {
     ran++;
     if (failures != before) std::fprintf(stderr, "FAILED: %s\n", t.name);
   }
-  std::printf("%d tests, %ld checks, %d failed\n", ran, checks, failures);
+  std::printf("%d tests, %ld checks, %d failed\n", ran, checks.load(), failures.load());
   return failures == 0 && ran > 0 ? 0 : 1;
 }
 

@@ -82,7 +82,7 @@ static void mixture(uint64_t seed, const Faults& faults, uint32_t window) {
     if (!CHECK_EQ(done[i].status, kWcSuccess)) return;
     CHECK_EQ(done[i].opcode, expected[i].opcode);
     if (expected[i].opcode == kOpRead)
-      CHECK(std::memcmp(got.data() + expected[i].offset, expected[i].data.data(), expected[i].data.size()) == 0);
+      CHECK(std::equal(expected[i].data.begin(), expected[i].data.end(), got.data() + expected[i].offset));
     if (expected[i].opcode == kOpFetchAdd) CHECK_EQ(atomOld.words[expected[i].offset], expected[i].old);
   }
   CHECK_EQ(atom.words[0], counter);
@@ -93,7 +93,7 @@ static void mixture(uint64_t seed, const Faults& faults, uint32_t window) {
     CHECK_EQ(inbound[i].wqe, i);
     CHECK_EQ(inbound[i].status, kWcSuccess);
     CHECK_EQ(inbound[i].length, messages[i].size());
-    CHECK(std::memcmp(inbox.data() + i * 4096, messages[i].data(), messages[i].size()) == 0);
+    CHECK(std::equal(messages[i].begin(), messages[i].end(), inbox.data() + i * 4096));
   }
 }
 

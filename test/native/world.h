@@ -1,5 +1,6 @@
 // Two (or more) HCAs on a network in memory, under a clock moved by hand, with seeded faults.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -380,7 +381,7 @@ struct TestQp {
     w[kSwSwapLo] = uint32_t(r.swap);
     w[kSwSwapHi] = uint32_t(r.swap >> 32);
     if (r.flags & kSendFlagInline) {
-      std::memcpy(w + kSendWqeHeaderBytes / 4, r.inlined.data(), r.inlined.size());
+      std::copy(r.inlined.begin(), r.inlined.end(), reinterpret_cast<uint8_t*>(w + kSendWqeHeaderBytes / 4));
     } else {
       putSges(w + kSendWqeHeaderBytes / 4, r.sges);
     }
