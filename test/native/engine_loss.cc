@@ -308,3 +308,50 @@ TEST(will_is_sent_when_the_kernel_dies) {
   const auto counts = w.a->engine.objectCounts();
   CHECK_EQ(counts[0] + counts[1] + counts[2] + counts[3] + counts[4], 0u);
 }
+
+// What the peer's answers show is repaired at once, not when the timer comes.
+TEST(loss_that_shows_is_repaired_without_the_timer) {
+  for (const uint32_t op : {kOpWrite, kOpRead}) {
+    for (const uint32_t victim : {0u, 2u, 5u}) {
+      Pair p;
+      Buffer a(*p.a, 9000, kAllAccess, 3), b(*p.b, 9000, kAllAccess, 4);
+      uint32_t n = 0;
+      p.net.filter = [&](Frame& f) {
+        const bool data = f.bth().opcode >= 0x06 && f.bth().opcode != wire::kOpReadRequest && f.bth().opcode < 0x11;
+        return !data || n++ != victim;
+      };
+      const uint64_t before = p.clock.time;
+      p.qa.post({op, kSendFlagSignaled, {{a.at(), 9000, a.lkey}}, 0, b.at(), b.rkey});
+      p.pump();
+      only(p.qa.sendCq, 0, op, kWcSuccess, op == kOpRead ? 9000 : 0);
+      CHECK(std::memcmp(a.data(), b.data(), 9000) == 0);
+      CHECK_EQ(p.clock.time - before, 0u);
+      CHECK_EQ(p.a->counter("ack_timeout"), 0u);
+      // Every response behind the gap shows it; one repetition follows.
+      CHECK(p.a->counter(op == kOpRead ? "completer_retry_err" : "rcvd_seq_err") >= 1);
+      CHECK(p.a->counter("retransmitted_pkts") <= 9);
+    }
+  }
+}
+
+// Answers in request order: the acknowledgement of a SEND behind a long READ waits for the READ's last response, and
+// a READ's response stands for the acknowledgement of what came before it.
+TEST(answers_leave_in_request_order) {
+  Pair p;
+  Buffer a(*p.a, 64 * 1024), b(*p.b, 64 * 1024, kAllAccess, 4);
+  p.qb.receive({});
+  p.qb.receive({});
+  p.qa.write({kOpSend, 0});
+  p.qa.write({kOpRead, kSendFlagSignaled, {{a.at(), 30 * 1024, a.lkey}}, 0, b.at(), b.rkey});
+  p.qa.write({kOpSend, kSendFlagSignaled});
+  p.a->engine.doorbell(p.qa.handle);
+  p.net.logging = true;
+  while (p.b->step()) {
+  }
+  if (!CHECK_EQ(p.net.log.size(), 31u)) return;
+  for (uint32_t i = 0; i < 31; i++) CHECK_EQ(p.net.log[i].bth().psn, 101 + i);
+  CHECK_EQ(p.net.log[0].bth().opcode, wire::kOpReadFirst);
+  CHECK_EQ(p.net.log[30].bth().opcode, wire::kOpAcknowledge);
+  p.pump();
+  CHECK_EQ(p.qa.sendCq.drain().size(), 2u);
+}
