@@ -250,7 +250,23 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
     const input = WvIoEpDisconnect.encode({ id: this.id, qpId: mine.id });
-    return this.overlapped<void>(IoctlCode.EP_DISCONNECT, input, sink.size, (output) => sink.moved(output));
+    const request = this.overlapped<void>(IoctlCode.EP_DISCONNECT, input, sink.size, (output) =>
+      sink.moved(output),
+    );
+    this.awaitBegun();
+    return request;
+  }
+
+  /**
+   * Returns when the kernel has begun what was asked before: it takes requests in order, but an overlapped one may
+   * otherwise still be on its way to it when the call returns.
+   */
+  private awaitBegun(): void {
+    try {
+      this.file.callId(IoctlCode.EP_QUERY, this.id, WvIoEpAttributes.size);
+    } catch {
+      // Whatever is wrong, the request itself tells.
+    }
   }
 
   /**

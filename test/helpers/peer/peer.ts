@@ -1,0 +1,282 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { KernelOptionsInput } from '../../../winverbs/index.js';
+import type {
+  Answer,
+  Arguments,
+  Command,
+  Completions,
+  Layer,
+  Operation,
+  Reply,
+  SpinReport,
+} from './protocol.js';
+
+const program = fileURLToPath(new URL('./program.js', import.meta.url));
+
+/** Nothing that a test waits for takes this long, unless it never comes. */
+const PATIENCE_MS = 25_000;
+
+/** A command that the peer could not carry out; `status` is the name of a StatusError's status. */
+export class PeerError extends Error {
+  constructor(
+    message: string,
+    readonly status: string | undefined,
+  ) {
+    super(message);
+  }
+}
+
+export interface PeerOptions {
+  /** Options of the peer's kernel, given by its environment. */
+  readonly kernel?: KernelOptionsInput;
+  /** What the process is started by, as `unshare -n`. */
+  readonly by?: readonly string[];
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+const alive = new Set<Peer>();
+
+/** Another process, told what to do. */
+export class Peer {
+  readonly exited: Promise<Exit>;
+  /** What it wrote to its standard error. */
+  errors = '';
+  readonly #child: ChildProcess;
+  readonly #waiting = new Map<number, (reply: Reply) => void>();
+  #nextId = 1;
+  #nextName = 1;
+  #spinning: (() => void) | undefined;
+
+  private constructor({ kernel = {}, by = [] }: PeerOptions) {
+    const command = [...by, process.execPath, '--enable-source-maps', program];
+    this.#child = spawn(command[0]!, command.slice(1), {
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      env: { ...process.env, ND_OPTIONS: JSON.stringify(kernel) },
+    });
+    this.#child.stderr?.on('data', (chunk) => {
+      this.errors += String(chunk);
+    });
+    this.#child.on('message', (reply: Reply) => {
+      if (reply.id === -1) this.#spinning?.();
+      this.#waiting.get(reply.id)?.(reply);
+    });
+    this.exited = new Promise((resolve) => {
+      this.#child.on('close', (code, signal) => {
+        alive.delete(this);
+        const error = { message: `the process has ended with ${signal ?? `code ${code}`}: ${this.errors}` };
+        for (const [id, answer] of [...this.#waiting]) answer({ id, error });
+        resolve({ code, signal });
+      });
+    });
+    alive.add(this);
+  }
+
+  static async start(options: PeerOptions = {}): Promise<Peer> {
+    const peer = new Peer(options);
+    await peer.#answer('start', 0);
+    return peer;
+  }
+
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
+  /** Gives a command; the peer begins it before any that follows. */
+  call<K extends Operation>(op: K, args: Arguments<K>, worker?: string): Promise<Answer<K>> {
+    const id = this.#nextId++;
+    const command: Command = { id, op, args, ...(worker === undefined ? {} : { worker }) };
+    const answer = this.#answer(op, id);
+    // A test that has failed before it comes to await this answer has told why already.
+    answer.catch(() => {});
+    this.#child.send(command);
+    return answer as Promise<Answer<K>>;
+  }
+
+  async listen(layer: Layer, address: string, options: { port?: number; worker?: string } = {}) {
+    const as = `listener ${this.#nextName++}`;
+    const { worker, ...more } = options;
+    const port = await this.call('listen', { as, layer, address, ...more }, worker);
+    return new PeerListener(this, as, layer, address, port, worker);
+  }
+
+  /** A name for a new link. */
+  newLink(): string {
+    return `link ${this.#nextName++}`;
+  }
+
+  /** Ends the process at once, as by kill -9. */
+  kill(): Promise<Exit> {
+    this.#child.kill('SIGKILL');
+    return this.exited;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Lets the process end in one of its ways and answers how it did; the test fails if it does not end. */
+  async leave(how: Arguments<'leave'>['how']): Promise<Exit> {
+    this.call('leave', { how }).catch(() => {});
+    return await within(this.exited, `The process did not end by '${how}'`);
+  }
+
+  /** As soon as the peer has begun to spin. */
+  spinning(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#spinning = resolve;
+    });
+  }
+
+  counters() {
+    return this.call('counters', {});
+  }
+
+  async #answer(op: string, id: number): Promise<unknown> {
+    const reply = await within(
+      new Promise<Reply>((resolve) => {
+        this.#waiting.set(id, resolve);
+      }),
+      `'${op}' did not end`,
+    ).finally(() => this.#waiting.delete(id));
+    if (reply.error !== undefined) throw new PeerError(`${op}: ${reply.error.message}`, reply.error.status);
+    return reply.value;
+  }
+}
+
+/** A listener of a peer. */
+export class PeerListener {
+  constructor(
+    readonly peer: Peer,
+    readonly name: string,
+    readonly layer: Layer,
+    readonly address: string,
+    readonly port: number,
+    readonly worker: string | undefined,
+  ) {}
+
+  /** Accepts the next connection, with so many Receives posted before. */
+  async accept(receives = 0, data = ''): Promise<PeerLink> {
+    const as = this.peer.newLink();
+    const said = await this.peer.call('accept', { listener: this.name, as, receives, data }, this.worker);
+    return new PeerLink(this.peer, as, said, this.worker);
+  }
+
+  release(): Promise<void> {
+    return this.peer.call('unlisten', { listener: this.name }, this.worker);
+  }
+}
+
+/** A connection of a peer. */
+export class PeerLink {
+  constructor(
+    readonly peer: Peer,
+    readonly name: string,
+    /** Private data that came with the other side's request or reply. */
+    readonly said: string,
+    readonly worker?: string | undefined,
+  ) {}
+
+  receive(count: number): Promise<void> {
+    return this.peer.call('receive', { link: this.name, count }, this.worker);
+  }
+
+  send(...texts: string[]): Promise<void> {
+    return this.peer.call('send', { link: this.name, texts }, this.worker);
+  }
+
+  poll(): Promise<Completions> {
+    return this.peer.call('poll', { link: this.name }, this.worker);
+  }
+
+  results(sends: number, receives: number): Promise<Completions> {
+    return this.peer.call('results', { link: this.name, sends, receives }, this.worker);
+  }
+
+  notifyDisconnect(): Promise<string> {
+    return this.peer.call('notifyDisconnect', { link: this.name }, this.worker);
+  }
+
+  /** Issues Disconnect; answers what was in the queues when the call returned. */
+  startDisconnect(): Promise<Completions> {
+    return this.peer.call('disconnect', { link: this.name }, this.worker);
+  }
+
+  /** How the Disconnect has ended. */
+  disconnected(): Promise<string> {
+    return this.peer.call('disconnected', { link: this.name }, this.worker);
+  }
+
+  async disconnect(): Promise<string> {
+    await this.startDisconnect();
+    return await this.disconnected();
+  }
+
+  spinUntilDisconnected(): Promise<SpinReport> {
+    return this.peer.call('spinUntilDisconnected', { link: this.name }, this.worker);
+  }
+
+  release(): Promise<void> {
+    return this.peer.call('release', { link: this.name }, this.worker);
+  }
+}
+
+/** Options of {@link connectTo}. */
+export interface Joining {
+  /** Receives posted before the connection is there. */
+  readonly accepterReceives?: number;
+  readonly connecterReceives?: number;
+  /** Private data. */
+  readonly request?: string;
+  readonly reply?: string;
+  /** A Worker of the connecting process. */
+  readonly worker?: string;
+  /** The connecting side's own address; default: the listener's. */
+  readonly from?: string;
+}
+
+/** Connects a peer to a listener; answers the active and the passive link. */
+export async function connectTo(
+  listener: PeerListener,
+  client: Peer,
+  options: Joining = {},
+): Promise<[PeerLink, PeerLink]> {
+  const { address, port, layer } = listener;
+  const as = client.newLink();
+  const { worker, from = address } = options;
+  const accepting = listener.accept(options.accepterReceives, options.reply);
+  const args = {
+    as,
+    layer,
+    from,
+    to: address,
+    port,
+    receives: options.connecterReceives ?? 0,
+    data: options.request ?? '',
+  };
+  const connecting = client.call('connect', args, worker);
+  const [passive, said] = await Promise.all([accepting, connecting]);
+  return [new PeerLink(client, as, said, worker), passive];
+}
+
+/** The promise's outcome, or a failure if it does not come. */
+export async function within<T>(promise: Promise<T>, what: string, milliseconds = PATIENCE_MS): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} within ${milliseconds} ms.`)), milliseconds);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Ends every peer that is left; for after each test. */
+export async function endPeers(): Promise<void> {
+  await Promise.all([...alive].map((peer) => peer.kill()));
+}

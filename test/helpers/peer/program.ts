@@ -1,0 +1,251 @@
+/**
+ * A process, or a Worker of one, that does what a test tells it: makes connections, posts requests, ends in all the
+ * ways a process can end. Commands come over the IPC channel or from the thread that started the Worker.
+ */
+import { parentPort, Worker } from 'node:worker_threads';
+import { readCounters } from '../../../kernel-bridge/index.js';
+import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
+import type { Link, LinkListener, LinkStack } from './link.js';
+import { NdStack } from './nd-link.js';
+import type { Answer, Arguments, Command, Completions, Layer, Operation, Reply } from './protocol.js';
+import { WvStack } from './wv-link.js';
+
+const stacks: Record<Layer, LinkStack> = { nd: new NdStack(), wv: new WvStack() };
+const links = new Map<string, Link>();
+const listeners = new Map<string, LinkListener>();
+const disconnects = new Map<string, Overlapped<void>>();
+const workers = new Map<string, Worker>();
+
+function found<T>(map: Map<string, T>, name: string): T {
+  const value = map.get(name);
+  if (value === undefined) throw new Error(`This peer has no '${name}'.`);
+  return value;
+}
+
+async function statusOf(request: PromiseLike<unknown>): Promise<string> {
+  try {
+    await request;
+    return 'SUCCESS';
+  } catch (error) {
+    if (error instanceof StatusError) return statusName(error.status);
+    throw error;
+  }
+}
+
+function blockingStatusOf(request: Overlapped<unknown>): string {
+  try {
+    request.getResult({ wait: true });
+    return 'SUCCESS';
+  } catch (error) {
+    if (error instanceof StatusError) return statusName(error.status);
+    throw error;
+  }
+}
+
+/** Waits for completions of one queue by notification. */
+async function take(link: Link, which: keyof Completions, count: number): Promise<Completions['sends']> {
+  const taken = link.pollOne(which);
+  while (taken.length < count) {
+    await link.notify(which);
+    taken.push(...link.pollOne(which));
+  }
+  return taken;
+}
+
+/** The same without a turn of the event loop. */
+function takeBlocking(link: Link, which: keyof Completions, count: number): Completions['sends'] {
+  const taken = link.pollOne(which);
+  while (taken.length < count) {
+    link.notify(which).getResult({ wait: true });
+    taken.push(...link.pollOne(which));
+  }
+  return taken;
+}
+
+/** Counts the turns that the event loop makes until it is asked. */
+function turnCounter(): () => number {
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+  };
+  setImmediate(count);
+  setTimeout(count, 0);
+  return () => turns;
+}
+
+type Handlers = {
+  [K in Operation]: (args: Arguments<K>) => Answer<K> | Promise<Answer<K>>;
+};
+
+const handlers: Handlers = {
+  listen: ({ as, layer, address, port = 0, backlog = 0 }) => {
+    const listener = stacks[layer].listen(address, port, backlog);
+    listeners.set(as, listener);
+    return listener.port;
+  },
+  unlisten: ({ listener }) => {
+    found(listeners, listener).release();
+    listeners.delete(listener);
+  },
+  accept: ({ listener, as, receives = 0, data = '' }) =>
+    found(listeners, listener).accept(receives, data, (link) => links.set(as, link)),
+  connect: ({ as, layer, from, to, port, receives = 0, data = '' }) => {
+    const link = stacks[layer].link(from);
+    links.set(as, link);
+    link.receive(receives);
+    return link.connect(to, port, data);
+  },
+  receive: ({ link, count }) => found(links, link).receive(count),
+  send: ({ link, texts }) => found(links, link).send(texts),
+  poll: ({ link }) => found(links, link).poll(),
+  results: async ({ link, sends, receives }) => {
+    const of = found(links, link);
+    const [sent, received] = await Promise.all([take(of, 'sends', sends), take(of, 'receives', receives)]);
+    return { sends: sent, receives: received };
+  },
+  notifyDisconnect: ({ link }) => statusOf(found(links, link).notifyDisconnect()),
+  disconnect: ({ link }) => {
+    const of = found(links, link);
+    disconnects.set(link, of.disconnect());
+    return of.poll();
+  },
+  disconnected: ({ link }) => statusOf(found(disconnects, link)),
+  release: ({ link }) => {
+    found(links, link).release();
+    links.delete(link);
+    disconnects.delete(link);
+  },
+  releaseAll: () => {
+    for (const link of links.values()) link.release();
+    for (const listener of listeners.values()) listener.release();
+    for (const stack of Object.values(stacks)) stack.release();
+    for (const map of [links, listeners, disconnects]) map.clear();
+  },
+  counters: () => ({ ...readCounters() }),
+
+  blockingSession: ({ address, port, texts }) => {
+    const turns = turnCounter();
+    const stack = new NdStack();
+    const link = stack.link(address);
+    link.receive(texts.length);
+    const peer = { family: 4, address, port } as const;
+    link.connector.connect(link.endpoint, peer).getResult({ wait: true });
+    link.connector.completeConnect().getResult({ wait: true });
+    link.send(texts);
+    takeBlocking(link, 'sends', texts.length);
+    const replies = takeBlocking(link, 'receives', texts.length).map(({ text = '' }) => text);
+    const disconnect = blockingStatusOf(link.disconnect());
+    link.release();
+    stack.release();
+    return { replies, disconnect, turns: turns() };
+  },
+
+  spinUntilDisconnected: ({ link }) => {
+    const of = found(links, link);
+    const turns = turnCounter();
+    const ended = of.notifyDisconnect();
+    tell({ id: -1 });
+    while (!ended.completed);
+    const status = ended.status === Status.PENDING ? 'PENDING' : statusName(ended.status);
+    return { status, turns: turns(), completions: of.poll() };
+  },
+
+  serveMany: async ({ listener, count }) => {
+    for (let n = 0; n < count; n += 1) {
+      let link: Link | undefined;
+      await found(listeners, listener).accept(1, `reply ${n}`, (made) => {
+        link = made;
+      });
+      if (link === undefined) throw new Error('accept() made no link.');
+      const ended = statusOf(link.notifyDisconnect());
+      const [message] = await take(link, 'receives', 1);
+      if (message?.text !== `message ${n}`)
+        throw new Error(`Connection ${n} got ${JSON.stringify(message)}.`);
+      await ended;
+      link.release();
+    }
+    return count;
+  },
+  connectMany: async ({ layer, address, port, count }) => {
+    for (let n = 0; n < count; n += 1) {
+      const link = stacks[layer].link(address);
+      const reply = await link.connect(address, port, `request ${n}`);
+      if (reply !== `reply ${n}`) throw new Error(`Connection ${n} got the reply '${reply}'.`);
+      link.send([`message ${n}`]);
+      const [sent] = await take(link, 'sends', 1);
+      if (sent?.status !== 'SUCCESS') throw new Error(`Connection ${n} sent ${JSON.stringify(sent)}.`);
+      const ended = await statusOf(link.disconnect());
+      if (ended !== 'SUCCESS') throw new Error(`Connection ${n} disconnected with ${ended}.`);
+      link.release();
+    }
+    return count;
+  },
+
+  startWorker: ({ worker }) =>
+    new Promise((resolve, reject) => {
+      const thread = new Worker(new URL(import.meta.url));
+      workers.set(worker, thread);
+      thread.on('error', reject);
+      thread.on('message', (reply: Reply) => (reply.id === 0 ? resolve() : tell(reply)));
+    }),
+  terminateWorker: async ({ worker }) => {
+    const code = await found(workers, worker).terminate();
+    workers.delete(worker);
+    return code;
+  },
+
+  leave: ({ how }) => {
+    if (how === 'exit') process.exit(0);
+    if (how === 'throw') {
+      setImmediate(() => {
+        throw new Error('thrown because the test said so');
+      });
+      return;
+    }
+    // Without the channel nothing is left to wait for.
+    process.disconnect();
+  },
+};
+
+async function perform(op: Operation, args: unknown): Promise<unknown> {
+  const handler = handlers[op] as (args: unknown) => unknown;
+  return await handler(args);
+}
+
+function tell(reply: Reply): void {
+  if (parentPort !== null) parentPort.postMessage(reply);
+  else if (process.connected) process.send?.(reply);
+}
+
+function onCommand(command: Command): void {
+  const { id, op, args, worker } = command;
+  if (worker !== undefined) {
+    const { worker: _, ...rest } = command;
+    workers.get(worker)?.postMessage(rest);
+    return;
+  }
+  // Started now, so that commands take effect in the order they were given.
+  perform(op, args).then(
+    (value) => tell({ id, value }),
+    (error: unknown) => {
+      const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      const status = error instanceof StatusError ? { status: statusName(error.status) } : {};
+      tell({ id, error: { message, ...status } });
+    },
+  );
+}
+
+if (parentPort !== null) {
+  parentPort.on('message', onCommand);
+} else {
+  process.on('message', onCommand);
+  let leaving = false;
+  process.on('message', (command: Command) => {
+    leaving ||= command.op === 'leave';
+  });
+  // A test that is gone takes its peers along.
+  process.on('disconnect', () => {
+    if (!leaving) process.exit(0);
+  });
+}
+tell({ id: 0 });

@@ -1,0 +1,233 @@
+// Disconnect to error, between two processes: who disconnects, what is flushed and when, and how each layer tells it.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { connectTo, endPeers, type Joining, Peer, type PeerLink } from '../helpers/peer/peer.js';
+import type { Layer, Told } from '../helpers/peer/protocol.js';
+
+const ADDRESS = '127.0.0.1';
+
+/** Codes of the CM messages that the fault layer can drop. */
+const DREQ = 0x15;
+const DREP = 0x16;
+
+/** A Send that finds no Receive is tried again after 0.66 s, six times: so long it is outstanding for sure. */
+const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
+
+/** What each layer calls it. */
+const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', wv: 'FLUSHED' };
+const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
+/** NotifyDisconnect of the side that disconnects, and of its peer. */
+const ownEnd: Record<Layer, string> = { nd: 'CANCELLED', wv: 'CONNECTION_DISCONNECTED' };
+const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
+const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
+
+const LAYERS: readonly Layer[] = ['nd', 'wv'];
+
+const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: number): Told[] =>
+  Array.from({ length: count }, (_, i) => ({ label: `${what} ${from + i}`, status: flushedAs[layer] }));
+
+const messages = (count: number): string[] => Array.from({ length: count }, (_, i) => `message ${i}`);
+
+interface Pair {
+  active: PeerLink;
+  passive: PeerLink;
+}
+
+/** Two processes and a connection between them. */
+async function pair(
+  layer: Layer,
+  options: Joining & { server?: KernelOptionsInput; client?: KernelOptionsInput } = {},
+): Promise<Pair> {
+  const [server, client] = await Promise.all([
+    Peer.start({ kernel: options.server ?? patient }),
+    Peer.start({ kernel: options.client ?? patient }),
+  ]);
+  const listener = await server.listen(layer, ADDRESS);
+  const [active, passive] = await connectTo(listener, client, options);
+  return { active, passive };
+}
+
+test.after.each(endPeers);
+
+for (const layer of LAYERS) {
+  for (const disconnecter of ['active', 'passive'] as const) {
+    const other = disconnecter === 'active' ? 'passive' : 'active';
+
+    test(`${layer}: the ${disconnecter} side disconnects and finds its own requests flushed at once, in order`, async () => {
+      const both = await pair(layer);
+      const here = both[disconnecter];
+      const there = both[other];
+      await here.receive(6);
+      await here.send(...messages(5));
+      const ends = [here.notifyDisconnect(), there.notifyDisconnect()];
+      assert.equal(await here.poll(), { sends: [], receives: [] });
+      assert.equal(await here.startDisconnect(), {
+        sends: flushed(layer, 'send', 0, 5),
+        receives: flushed(layer, 'receive', 0, 6),
+      });
+      assert.is(await here.disconnected(), 'SUCCESS');
+      assert.equal(await Promise.all(ends), [ownEnd[layer], peersEnd[layer]]);
+      // Each came once, and what is posted after the end comes back the same way.
+      await here.send('too late');
+      await here.receive(1);
+      assert.equal(await here.results(1, 1), {
+        sends: flushed(layer, 'send', 5, 1),
+        receives: flushed(layer, 'receive', 6, 1),
+      });
+      assert.equal(await here.poll(), { sends: [], receives: [] });
+    });
+
+    test(`${layer}: the ${disconnecter} side disconnects and the other side's requests are flushed, in order`, async () => {
+      const both = await pair(layer);
+      const here = both[disconnecter];
+      const there = both[other];
+      await there.receive(6);
+      await there.send(...messages(5));
+      const end = there.notifyDisconnect();
+      assert.equal(await there.poll(), { sends: [], receives: [] });
+      assert.is(await here.disconnect(), 'SUCCESS');
+      assert.equal(await there.results(5, 6), {
+        sends: flushed(layer, 'send', 0, 5),
+        receives: flushed(layer, 'receive', 0, 6),
+      });
+      assert.is(await end, peersEnd[layer]);
+      assert.equal(await there.poll(), { sends: [], receives: [] });
+      // Its own Disconnect has nothing left to do but to say so.
+      assert.is(await there.disconnect(), 'SUCCESS');
+    });
+  }
+
+  test(`${layer}: what was sent and completed before Disconnect is delivered, the rest flushed`, async () => {
+    const { active, passive } = await pair(layer, { accepterReceives: 8 });
+    await active.send(...messages(5));
+    const { sends } = await active.results(5, 0);
+    assert.equal([...new Set(sends.map(({ status }) => status))], ['SUCCESS']);
+    assert.is(await active.disconnect(), 'SUCCESS');
+    const { receives } = await passive.results(0, 8);
+    const delivered = messages(5).map((text, i) => ({ label: `receive ${i}`, status: 'SUCCESS', text }));
+    assert.equal(receives, [...delivered, ...flushed(layer, 'receive', 5, 3)]);
+  });
+
+  test(`${layer}: DREQs that cross let both sides succeed`, async () => {
+    // The first DREQ of each is lost: both have disconnected when the second ones arrive, a second later.
+    const crossing: KernelOptionsInput = {
+      cm: { responseTimeoutCode: 18 },
+      faults: { dropMads: { [DREQ]: 1 } },
+    };
+    const { active, passive } = await pair(layer, { server: crossing, client: crossing });
+    await Promise.all([active.receive(3), passive.receive(3)]);
+    const ends = [active.notifyDisconnect(), passive.notifyDisconnect()];
+    const issued = await Promise.all([active.startDisconnect(), passive.startDisconnect()]);
+    for (const { receives } of issued) assert.equal(receives, flushed(layer, 'receive', 0, 3));
+    assert.equal(await Promise.all([active.disconnected(), passive.disconnected()]), ['SUCCESS', 'SUCCESS']);
+    assert.equal(await Promise.all(ends), [ownEnd[layer], ownEnd[layer]]);
+    for (const { peer } of [active, passive]) {
+      const { cm, hca } = await peer.counters();
+      assert.equal([cm!['sent.DREQ'], hca!.fault_mads_dropped], [1, 1]);
+    }
+  });
+
+  test(`${layer}: both sides disconnect at once, again and again`, async () => {
+    const [server, client] = await Promise.all([Peer.start(), Peer.start()]);
+    const listener = await server.listen(layer, ADDRESS);
+    for (let n = 0; n < 20; n += 1) {
+      const [active, passive] = await connectTo(listener, client);
+      const ended = await Promise.all([active.disconnect(), passive.disconnect()]);
+      assert.equal(ended, ['SUCCESS', 'SUCCESS']);
+      await Promise.all([active.release(), passive.release()]);
+    }
+  });
+
+  test(`${layer}: a peer that is killed is noticed at once, by requests that are outstanding`, async () => {
+    // Neither retries nor the keep-alive end within the time that this test has.
+    const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
+    const { active, passive } = await pair(layer, { server: slow, client: slow });
+    const end = active.notifyDisconnect();
+    await active.receive(3);
+    // A stopped process answers nothing, and is there.
+    passive.peer.signal('SIGSTOP');
+    await active.send(...messages(4));
+    assert.equal(await active.poll(), { sends: [], receives: [] });
+    await passive.peer.kill();
+    const { sends, receives } = await active.results(4, 3);
+    assert.equal(sends, [{ label: 'send 0', status: timedOutAs[layer] }, ...flushed(layer, 'send', 1, 3)]);
+    assert.equal(receives, flushed(layer, 'receive', 0, 3));
+    assert.is(await end, lostEnd[layer]);
+    assert.equal(await active.poll(), { sends: [], receives: [] });
+    assert.is(await active.disconnect(), 'SUCCESS');
+  });
+
+  test(`${layer}: a peer that is killed is noticed at once, on an idle connection`, async () => {
+    const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24 }, keepAliveMs: 0 };
+    const { active, passive } = await pair(layer, { server: slow, client: slow });
+    const end = passive.notifyDisconnect();
+    await passive.receive(2);
+    await active.peer.kill();
+    assert.is(await end, lostEnd[layer]);
+    assert.equal((await passive.results(0, 2)).receives, flushed(layer, 'receive', 0, 2));
+    assert.is((await passive.peer.counters()).hca!.peer_lost, 1);
+  });
+
+  for (const how of ['exit', 'end', 'throw'] as const) {
+    test(`${layer}: a peer whose process ends by '${how}' disconnects cleanly`, async () => {
+      const { active, passive } = await pair(layer, { accepterReceives: 2 });
+      const end = passive.notifyDisconnect();
+      await active.send('last words');
+      await active.results(1, 0);
+      const { code, signal } = await active.peer.leave(how);
+      assert.equal([code === 0, signal], [how !== 'throw', null]);
+      if (how === 'throw') assert.match(active.peer.errors, 'thrown because the test said so');
+      else assert.is(active.peer.errors, '');
+      assert.is(await end, peersEnd[layer]);
+      assert.equal((await passive.results(0, 2)).receives, [
+        { label: 'receive 0', status: 'SUCCESS', text: 'last words' },
+        ...flushed(layer, 'receive', 1, 1),
+      ]);
+    });
+  }
+
+  test(`${layer}: a lost DREQ is sent again`, async () => {
+    const client: KernelOptionsInput = {
+      cm: { responseTimeoutCode: 15 },
+      faults: { dropMads: { [DREQ]: 2 } },
+    };
+    const { active, passive } = await pair(layer, { client });
+    const end = passive.notifyDisconnect();
+    assert.is(await active.disconnect(), 'SUCCESS');
+    assert.is(await end, peersEnd[layer]);
+    const { cm, hca } = await active.peer.counters();
+    assert.equal([cm!['sent.DREQ'], cm!['retransmitted.DREQ'], hca!.fault_mads_dropped], [1, 2, 2]);
+  });
+
+  test(`${layer}: when every DREQ is lost Disconnect ends in TIMEOUT, and the connection is over`, async () => {
+    const client: KernelOptionsInput = {
+      cm: { responseTimeoutCode: 14, maxRetries: 2 },
+      faults: { dropMads: { [DREQ]: 1000 } },
+    };
+    const server: KernelOptionsInput = { rc: { ackTimeoutCode: 10 }, keepAliveMs: 100 };
+    const { active, passive } = await pair(layer, { client, server });
+    const ends = [active.notifyDisconnect(), passive.notifyDisconnect()];
+    await active.receive(2);
+    assert.equal((await active.startDisconnect()).receives, flushed(layer, 'receive', 0, 2));
+    assert.is(await active.disconnected(), 'TIMEOUT');
+    assert.is(await ends[0], layer === 'nd' ? 'CANCELLED' : 'TIMEOUT');
+    assert.is((await active.peer.counters()).hca!.fault_mads_dropped, 3);
+    // Nobody has told the other side, but nobody answers it either: its keep-alive finds out.
+    assert.is(await ends[1], lostEnd[layer]);
+  });
+
+  test(`${layer}: a lost DREP is sent again for the DREQ that comes again`, async () => {
+    const client: KernelOptionsInput = { cm: { responseTimeoutCode: 14 } };
+    const server: KernelOptionsInput = { cm: { timewaitMs: 60_000 }, faults: { dropMads: { [DREP]: 2 } } };
+    const { active, passive } = await pair(layer, { client, server });
+    const end = passive.notifyDisconnect();
+    assert.is(await active.disconnect(), 'SUCCESS');
+    assert.is(await end, peersEnd[layer]);
+    const { cm, hca } = await passive.peer.counters();
+    assert.equal([hca!.fault_mads_dropped, cm!.timewait], [2, 1]);
+    assert.is((await active.peer.counters()).cm!['retransmitted.DREQ'], 2);
+  });
+}
+
+test.run();
