@@ -14,6 +14,9 @@ const DREP = 0x16;
 /** A Send that finds no Receive is tried again after 0.66 s, six times: so long it is outstanding for sure. */
 const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
 
+/** Neither retries nor the keep-alive end within the time that a test has. */
+const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
+
 /** What each layer calls it. */
 const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', wv: 'FLUSHED' };
 const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
@@ -34,21 +37,40 @@ interface Pair {
   passive: PeerLink;
 }
 
+/** Processes of most tests; they outlive them. Others have their own, with other options, or to be killed. */
+const shared = new Map<string, Promise<Peer>>();
+
+function sharedPeer(name: string, kernel: KernelOptionsInput = patient): Promise<Peer> {
+  const peer = shared.get(name) ?? Peer.start({ kernel });
+  shared.set(name, peer);
+  return peer;
+}
+
 /** Two processes and a connection between them. */
 async function pair(
   layer: Layer,
-  options: Joining & { server?: KernelOptionsInput; client?: KernelOptionsInput } = {},
+  options: Joining & { server?: KernelOptionsInput | Promise<Peer>; client?: KernelOptionsInput } = {},
 ): Promise<Pair> {
+  const { server: given, client: wanted } = options;
   const [server, client] = await Promise.all([
-    Peer.start({ kernel: options.server ?? patient }),
-    Peer.start({ kernel: options.client ?? patient }),
+    given === undefined
+      ? sharedPeer('server')
+      : given instanceof Promise
+        ? given
+        : Peer.start({ kernel: given }),
+    wanted === undefined ? sharedPeer('client') : Peer.start({ kernel: wanted }),
   ]);
   const listener = await server.listen(layer, ADDRESS);
   const [active, passive] = await connectTo(listener, client, options);
   return { active, passive };
 }
 
-test.after.each(endPeers);
+test.after.each(async () => {
+  const kept = await Promise.all(shared.values());
+  await endPeers(kept);
+  await Promise.all(kept.map((peer) => peer.call('releaseAll', {})));
+});
+test.after(() => endPeers());
 
 for (const layer of LAYERS) {
   for (const disconnecter of ['active', 'passive'] as const) {
@@ -129,7 +151,7 @@ for (const layer of LAYERS) {
   });
 
   test(`${layer}: both sides disconnect at once, again and again`, async () => {
-    const [server, client] = await Promise.all([Peer.start(), Peer.start()]);
+    const [server, client] = await Promise.all([sharedPeer('server'), sharedPeer('client')]);
     const listener = await server.listen(layer, ADDRESS);
     for (let n = 0; n < 20; n += 1) {
       const [active, passive] = await connectTo(listener, client);
@@ -140,38 +162,36 @@ for (const layer of LAYERS) {
   });
 
   test(`${layer}: a peer that is killed is noticed at once, by requests that are outstanding`, async () => {
-    // Neither retries nor the keep-alive end within the time that this test has.
-    const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
-    const { active, passive } = await pair(layer, { server: slow, client: slow });
-    const end = active.notifyDisconnect();
-    await active.receive(3);
+    const { active, passive } = await pair(layer, { server: sharedPeer('slow', slow), client: slow });
+    const end = passive.notifyDisconnect();
+    await passive.receive(3);
     // A stopped process answers nothing, and is there.
-    passive.peer.signal('SIGSTOP');
-    await active.send(...messages(4));
-    assert.equal(await active.poll(), { sends: [], receives: [] });
-    await passive.peer.kill();
-    const { sends, receives } = await active.results(4, 3);
+    active.peer.signal('SIGSTOP');
+    await passive.send(...messages(4));
+    assert.equal(await passive.poll(), { sends: [], receives: [] });
+    await active.peer.kill();
+    const { sends, receives } = await passive.results(4, 3);
     assert.equal(sends, [{ label: 'send 0', status: timedOutAs[layer] }, ...flushed(layer, 'send', 1, 3)]);
     assert.equal(receives, flushed(layer, 'receive', 0, 3));
     assert.is(await end, lostEnd[layer]);
-    assert.equal(await active.poll(), { sends: [], receives: [] });
-    assert.is(await active.disconnect(), 'SUCCESS');
+    assert.equal(await passive.poll(), { sends: [], receives: [] });
+    assert.is(await passive.disconnect(), 'SUCCESS');
   });
 
   test(`${layer}: a peer that is killed is noticed at once, on an idle connection`, async () => {
-    const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24 }, keepAliveMs: 0 };
-    const { active, passive } = await pair(layer, { server: slow, client: slow });
+    const { active, passive } = await pair(layer, { server: sharedPeer('slow', slow), client: slow });
+    const before = (await passive.peer.counters()).hca!.peer_lost!;
     const end = passive.notifyDisconnect();
     await passive.receive(2);
     await active.peer.kill();
     assert.is(await end, lostEnd[layer]);
     assert.equal((await passive.results(0, 2)).receives, flushed(layer, 'receive', 0, 2));
-    assert.is((await passive.peer.counters()).hca!.peer_lost, 1);
+    assert.is((await passive.peer.counters()).hca!.peer_lost, before + 1);
   });
 
   for (const how of ['exit', 'end', 'throw'] as const) {
     test(`${layer}: a peer whose process ends by '${how}' disconnects cleanly`, async () => {
-      const { active, passive } = await pair(layer, { accepterReceives: 2 });
+      const { active, passive } = await pair(layer, { accepterReceives: 2, client: {} });
       const end = passive.notifyDisconnect();
       await active.send('last words');
       await active.results(1, 0);

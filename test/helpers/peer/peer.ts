@@ -53,7 +53,7 @@ export class Peer {
   #spinning: (() => void) | undefined;
 
   private constructor({ kernel = {}, by = [] }: PeerOptions) {
-    const command = [...by, process.execPath, '--enable-source-maps', program];
+    const command = [...by, process.execPath, '--enable-source-maps', '--expose-gc', program];
     this.#child = spawn(command[0]!, command.slice(1), {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
       env: { ...process.env, ND_OPTIONS: JSON.stringify(kernel) },
@@ -235,7 +235,9 @@ export interface Joining {
   readonly reply?: string;
   /** A Worker of the connecting process. */
   readonly worker?: string;
-  /** The connecting side's own address; default: the listener's. */
+  /** The address that is connected to; default: the listener's. */
+  readonly to?: string;
+  /** The connecting side's own address; default: the same. */
   readonly from?: string;
 }
 
@@ -247,13 +249,13 @@ export async function connectTo(
 ): Promise<[PeerLink, PeerLink]> {
   const { address, port, layer } = listener;
   const as = client.newLink();
-  const { worker, from = address } = options;
+  const { worker, to = address, from = to } = options;
   const accepting = listener.accept(options.accepterReceives, options.reply);
   const args = {
     as,
     layer,
     from,
-    to: address,
+    to,
     port,
     receives: options.connecterReceives ?? 0,
     data: options.request ?? '',
@@ -276,7 +278,7 @@ export async function within<T>(promise: Promise<T>, what: string, milliseconds 
   }
 }
 
-/** Ends every peer that is left; for after each test. */
-export async function endPeers(): Promise<void> {
-  await Promise.all([...alive].map((peer) => peer.kill()));
+/** Ends every peer that is left, but for those to be kept; for after each test. */
+export async function endPeers(kept: readonly Peer[] = []): Promise<void> {
+  await Promise.all([...alive].filter((peer) => !kept.includes(peer)).map((peer) => peer.kill()));
 }

@@ -1,0 +1,137 @@
+// Threads of one process: Workers with kernels of their own, and threads that never return to their event loop.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { connectTo, endPeers, Peer, type PeerLink } from '../helpers/peer/peer.js';
+import type { Layer } from '../helpers/peer/protocol.js';
+
+const ADDRESS = '127.0.0.1';
+const LAYERS: readonly Layer[] = ['nd', 'wv'];
+const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
+
+/** One message from a link to another that has a Receive for it. */
+async function tell(from: PeerLink, to: PeerLink, text: string): Promise<void> {
+  await from.send(text);
+  const [{ sends }, { receives }] = await Promise.all([from.results(1, 0), to.results(0, 1)]);
+  assert.equal([sends[0]!.status, receives[0]!.status, receives[0]!.text], ['SUCCESS', 'SUCCESS', text]);
+}
+
+test.after.each(() => endPeers());
+
+for (const layer of LAYERS) {
+  test(`${layer}: of two Workers one is terminated; its peer hears of it and the other goes on`, async () => {
+    const [server, client] = await Promise.all([Peer.start(), Peer.start()]);
+    await client.call('startWorker', { worker: 'one' });
+    await client.call('startWorker', { worker: 'two' });
+    const listener = await server.listen(layer, ADDRESS);
+    const [one, atOne] = await connectTo(listener, client, { worker: 'one', accepterReceives: 4 });
+    const [two, atTwo] = await connectTo(listener, client, { worker: 'two', accepterReceives: 20 });
+    await tell(one, atOne, 'from one');
+    await tell(two, atTwo, 'from two');
+    const [endOne, endTwo] = [atOne.notifyDisconnect(), atTwo.notifyDisconnect()];
+    // In the middle: requests of both are outstanding.
+    await Promise.all([one.receive(3), two.receive(3)]);
+    const terminated = client.call('terminateWorker', { worker: 'one' });
+    for (let n = 0; n < 10; n += 1) await tell(two, atTwo, `meanwhile ${n}`);
+    assert.is(await terminated, 1);
+    assert.is(await endOne, peersEnd[layer]);
+    const { receives } = await atOne.results(0, 3);
+    assert.equal(
+      new Set(receives.map(({ status }) => status)),
+      new Set([layer === 'nd' ? 'CANCELLED' : 'FLUSHED']),
+    );
+
+    await tell(two, atTwo, 'still there');
+    await tell(atTwo, two, 'so am I');
+    assert.is(await two.disconnect(), 'SUCCESS');
+    assert.is(await endTwo, peersEnd[layer]);
+    // The Worker that is left waits for commands; without it nothing keeps the process.
+    assert.is(await client.call('terminateWorker', { worker: 'two' }), 1);
+    assert.equal((await client.counters()).objects, { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 });
+    assert.equal(await client.leave('end'), { code: 0, signal: null });
+    assert.is(client.errors, '');
+  });
+}
+
+test('Workers and their main thread connect to each other within one process', async () => {
+  const peer = await Peer.start();
+  await peer.call('startWorker', { worker: 'one' });
+  const listener = await peer.listen('nd', ADDRESS);
+  const [active, passive] = await connectTo(listener, peer, { worker: 'one', accepterReceives: 1 });
+  await tell(active, passive, 'through the same HCA');
+  const ended = passive.notifyDisconnect();
+  assert.is(await peer.call('terminateWorker', { worker: 'one' }), 1);
+  assert.is(await ended, 'SUCCESS');
+});
+
+test('a program that blocks its only thread does a whole session as a client', async () => {
+  const [server, client] = await Promise.all([Peer.start(), Peer.start()]);
+  const listener = await server.listen('nd', ADDRESS);
+  const texts = ['one', 'two', 'three'];
+  const accepting = listener.accept(texts.length);
+  const session = client.call('blockingSession', { address: ADDRESS, port: listener.port, texts });
+  const link = await accepting;
+  const ended = link.notifyDisconnect();
+  const { receives } = await link.results(0, texts.length);
+  assert.equal(
+    receives.map(({ text }) => text),
+    texts,
+  );
+  await link.send(...texts.map((text) => `${text} heard`));
+  assert.equal(await session, {
+    replies: texts.map((text) => `${text} heard`),
+    disconnect: 'SUCCESS',
+    turns: 0,
+  });
+  assert.is(await ended, 'SUCCESS');
+});
+
+for (const layer of LAYERS) {
+  test(`${layer}: a thread that spins still answers requests, retransmissions and the disconnect of its peers`, async () => {
+    const DREQ = 0x15;
+    const [spinner, lossy, stranger] = await Promise.all([
+      Peer.start(),
+      Peer.start({
+        kernel: {
+          cm: { responseTimeoutCode: 14 },
+          rc: { ackTimeoutCode: 12 },
+          faults: { seed: 7, drop: 0.2, dropMads: { [DREQ]: 1 } },
+        },
+      }),
+      // Asks for a connection that nobody takes, and would give up soon if nobody answered.
+      Peer.start({ kernel: { cm: { responseTimeoutCode: 12, maxRetries: 3 } } }),
+    ]);
+    const listener = await spinner.listen(layer, ADDRESS);
+    const [active, passive] = await connectTo(listener, lossy, { accepterReceives: 25 });
+    const begun = spinner.spinning();
+    const spin = passive.spinUntilDisconnected();
+    await begun;
+
+    const as = stranger.newLink();
+    const args = { as, layer, from: ADDRESS, to: ADDRESS, port: listener.port };
+    const asking = stranger.call('connect', args);
+
+    const texts = Array.from({ length: 20 }, (_, n) => `message ${n}`);
+    await active.send(...texts);
+    const { sends } = await active.results(20, 0);
+    assert.equal(new Set(sends.map(({ status }) => status)), new Set(['SUCCESS']));
+    assert.is(await active.disconnect(), 'SUCCESS');
+
+    const { status, turns, completions } = await spin;
+    assert.equal([status, turns], [peersEnd[layer], 0]);
+    assert.equal(
+      completions.receives.slice(0, 20).map(({ text }) => text),
+      texts,
+    );
+    assert.is(completions.receives.length, 25);
+    const { cm, hca } = await lossy.counters();
+    assert.ok(hca!.fault_dropped! > 0 && hca!.retransmitted_pkts! > 0);
+    assert.ok(cm!['retransmitted.DREQ']! > 0);
+    // The request has waited, unharmed, because the spinner's kernel has asked for patience.
+    assert.ok((await stranger.counters()).cm!['received.MRA']! > 0);
+    const late = await listener.accept();
+    await asking;
+    assert.is(await late.disconnect(), 'SUCCESS');
+  });
+}
+
+test.run();
