@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+
+/** A host of its own: a network namespace that lives as long as this object's process. */
+export interface Host {
+  readonly address: string;
+  readonly interface: string;
+  /** What starts a process on this host. */
+  readonly by: readonly string[];
+}
+
+/** Whether network namespaces can be made here; if not, why. */
+export function hostsProblem(): string | undefined {
+  const probe = spawnSync('unshare', [
+    '-n',
+    'ip',
+    'link',
+    'add',
+    'nd0',
+    'type',
+    'veth',
+    'peer',
+    'name',
+    'nd1',
+  ]);
+  if (probe.error !== undefined) return `unshare cannot be run (${probe.error.message})`;
+  if (probe.status === 0) return undefined;
+  return `network namespaces with a veth pair cannot be made (${String(probe.stderr).trim()})`;
+}
+
+/** Two hosts and a cable between them. */
+export class TwoHosts {
+  readonly hosts: readonly [Host, Host];
+
+  private constructor(private readonly keepers: readonly [ChildProcess, ChildProcess]) {
+    this.hosts = [hostOf(keepers[0], 1), hostOf(keepers[1], 2)];
+  }
+
+  static async start(): Promise<TwoHosts> {
+    const two = new TwoHosts([await keeper(), await keeper()]);
+    const [a, b] = two.hosts;
+    const pidB = String(two.keepers[1].pid);
+    two.run(a, [
+      'ip',
+      'link',
+      'add',
+      a.interface,
+      'type',
+      'veth',
+      'peer',
+      'name',
+      b.interface,
+      'netns',
+      pidB,
+    ]);
+    for (const host of two.hosts) {
+      two.run(host, ['ip', 'address', 'add', `${host.address}/24`, 'dev', host.interface]);
+      two.run(host, ['ip', 'link', 'set', host.interface, 'up']);
+    }
+    return two;
+  }
+
+  /** Runs a command on a host; throws if it fails. */
+  run(host: Host, command: readonly string[]): void {
+    const [file = '', ...args] = [...host.by, ...command];
+    const { status, stderr, error } = spawnSync(file, args);
+    if (error !== undefined) throw error;
+    if (status !== 0) throw new Error(`${command.join(' ')}: ${String(stderr).trim()}`);
+  }
+
+  end(): void {
+    for (const keeper of this.keepers) keeper.stdin?.end();
+  }
+}
+
+/** A process in a new namespace that waits for the end of its input. */
+function keeper(): Promise<ChildProcess> {
+  const child = spawn('unshare', ['-n', 'sh', '-c', 'ip link set lo up && echo ready && exec cat'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`The namespace's process has ended with code ${code}.`)));
+    child.stdout.once('data', () => resolve(child));
+  });
+}
+
+function hostOf(keeper: ChildProcess, number: number): Host {
+  return {
+    address: `10.99.0.${number}`,
+    interface: `nd${number}`,
+    by: ['nsenter', `--net=/proc/${keeper.pid}/ns/net`],
+  };
+}
