@@ -183,6 +183,23 @@ test('a process that has closed everything ends by itself, and so does one that 
   }
 });
 
+test('a process that exits while it waits for everything there is to wait for ends cleanly', async () => {
+  const [server, client] = (await startPeers(2)) as [Peer, Peer];
+  for (const layer of LAYERS) {
+    const listener = await server.listen(layer, LOOPBACK);
+    const [active, passive] = await connectTo(listener, client, { connecterReceives: 2 });
+    const ended = passive.notifyDisconnect();
+    const own = await client.listen(layer, LOOPBACK);
+    const waiting = [own.accept(), active.notifyDisconnect(), active.results(1, 2), active.results(0, 1)];
+    for (const request of waiting) request.catch(() => {});
+    if (layer === 'wv') {
+      assert.equal(await client.leave('exit'), { code: 0, signal: null });
+      assert.is(client.errors, '');
+      assert.is(await ended, 'CONNECTION_DISCONNECTED');
+    }
+  }
+});
+
 /** A message each way, into Receives that are there. */
 async function exchangePosted(active: PeerLink, passive: PeerLink): Promise<void> {
   await Promise.all([active.send('ping'), passive.send('pong')]);

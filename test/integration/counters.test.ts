@@ -1,0 +1,73 @@
+// The counters' device file: what it tells, and what it refuses.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  COUNTERS_DEVICE,
+  CountersCode,
+  IoctlCode,
+  openDeviceFile,
+  readCounters,
+  Status,
+  StatusError,
+} from '../../kernel-bridge/index.js';
+import { connectedPair, take } from '../helpers/loopback.js';
+
+function statusOf(call: () => unknown): number {
+  try {
+    call();
+    return Status.SUCCESS;
+  } catch (error) {
+    if (error instanceof StatusError) return error.status;
+    throw error;
+  }
+}
+
+test('counters follow what happens, objects what is alive', async () => {
+  const before = readCounters();
+  const { a, b, release } = await connectedPair();
+  const { objects } = readCounters();
+  for (const kind of ['qp', 'cq', 'pd', 'mr'] as const) {
+    assert.equal([kind, objects[kind]], [kind, before.objects[kind] + 2]);
+  }
+  b.qp.postReceive('r', []);
+  a.qp.send('s', [], 4);
+  await take(a.cq, 1);
+  const after = readCounters();
+  assert.ok(after.hca.sent_pkts! >= before.hca.sent_pkts! + 2);
+  assert.is(after.cm.connections, 2);
+  assert.is(after.cm['sent.REQ'], 1);
+  await a.ep.disconnect();
+  release();
+  const { objects: left, cm } = readCounters();
+  assert.equal([left.qp, left.cq, left.pd, left.mr], [0, 0, 0, 0]);
+  assert.is(cm.connections, 0);
+});
+
+test('the device answers its one IOCTL, whole, and no other', () => {
+  const file = openDeviceFile(COUNTERS_DEVICE);
+  assert.is(
+    statusOf(() => file.ioctl(CountersCode.QUERY, null, 16)),
+    Status.BUFFER_TOO_SMALL,
+  );
+  assert.is(
+    statusOf(() => file.ioctl(CountersCode.QUERY, new Uint8Array(100), 32_768)),
+    Status.SUCCESS,
+  );
+  assert.is(
+    statusOf(() => file.ioctl(IoctlCode.GUID_QUERY, null, 4096)),
+    Status.PROCEDURE_NOT_FOUND,
+  );
+  file.close();
+  assert.is(
+    statusOf(() => openDeviceFile(`${COUNTERS_DEVICE}\\more`)),
+    Status.OBJECT_NAME_NOT_FOUND,
+  );
+  const verbs = openDeviceFile('\\\\.\\WinVerbs');
+  assert.is.not(
+    statusOf(() => verbs.ioctl(CountersCode.QUERY, null, 32_768)),
+    Status.SUCCESS,
+  );
+  verbs.close();
+});
+
+test.run();
