@@ -52,6 +52,9 @@ struct Host::Impl {
   PacketSink* sink = nullptr;      // during poll()
   std::deque<std::vector<uint8_t>> localQueue;  // frames
   Held held;
+  Gid lastDestination;             // and whether it was one of this host; looked up again now and then
+  bool lastDestinationLocal = false;
+  uint32_t lastDestinationUses = 0;
   std::string problem;
   uint32_t quietPolls = 0;
   uint32_t madPsn = 0;
@@ -64,6 +67,7 @@ struct Host::Impl {
   // ── Out
   void transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t length);
   void commit(Wire& wire, const Path& path, const uint8_t* bytes, uint32_t length);
+  bool staysHere(const Gid& destination);
   void transmitLocal(const Path& path, uint8_t* bytes, uint32_t length);
   void carryLocal(const Path& path, const uint8_t* bytes, uint32_t length);
   bool hold(Wire* wire, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets);
@@ -76,7 +80,7 @@ struct Host::Impl {
 
   // ── In
   uint32_t receiveFrom(Wire& wire, uint32_t budget);
-  void onDatagram(Wire& wire, const UdpWire::Datagram& datagram);
+  void onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t length);
   void onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onFrame(const Frame& frame);
   void deliver(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,

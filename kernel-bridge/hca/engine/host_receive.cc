@@ -17,16 +17,27 @@ constexpr uint32_t kEventsPerLook = 32;
 uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
   if (!wire.udp.isOpen()) return 0;
   const uint32_t n = wire.udp.receive(budget);
-  for (uint32_t i = 0; i < n; i++) onDatagram(wire, wire.udp.datagram(i));
+  uint32_t packets = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const UdpWire::Datagram datagram = wire.udp.datagram(i);
+    uint32_t at = 0;
+    do {
+      const uint32_t length = std::min(datagram.segment, datagram.length - at);
+      onDatagram(wire, datagram, datagram.bytes + at, length);
+      at += length;
+      packets++;
+    } while (at < datagram.length);
+  }
+  counters.add(HostCounter::kWireRxPackets, packets);
   if (n != 0) hot = &wire;
-  return n;
+  return packets;
 }
 
-void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram) {
-  if (!datagram.complete || datagram.length < kBthBytes + kIcrcBytes || datagram.length % 4 != 0)
+// `bth`: one packet of the datagram, with its ICRC.
+void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole) {
+  if (!datagram.complete || whole < kBthBytes + kIcrcBytes || whole > kMaxDatagram || whole % 4 != 0)
     return counters.add(HostCounter::kWireRxShort);
-  const uint8_t* bth = datagram.bytes;
-  const uint32_t length = datagram.length - kIcrcBytes;
+  const uint32_t length = whole - kIcrcBytes;
   IcrcHeaders headers;
   headers.source = datagram.meta.source;
   headers.destination = datagram.meta.destination;
@@ -202,7 +213,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
     flush();
   }
   h.sink = nullptr;
-  return n >= std::min(budget, UdpWire::kBatch) || !h.localQueue.empty();
+  return n >= std::min(budget, UdpWire::kReceiveBatch) || !h.localQueue.empty();
 }
 
 void Host::lookEverywhere() { impl_->fullLook = true; }

@@ -7,12 +7,14 @@
 namespace nd {
 namespace {
 
+constexpr uint32_t kDestinationUses = 4096;      // packets for which a destination is believed to stay local
 constexpr uint32_t kMaxLocalQueue = 4096;        // packets of this process to itself, without a wire
 
 uint32_t gather(uint8_t* out, const OutPacket& packet) {
   std::memcpy(out, packet.header, packet.headerLength);
   uint32_t at = packet.headerLength;
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
+    if (packet.pieces[i].iov_len == 0) continue;  // may have no address
     std::memcpy(out + at, packet.pieces[i].iov_base, packet.pieces[i].iov_len);
     at += static_cast<uint32_t>(packet.pieces[i].iov_len);
   }
@@ -85,7 +87,18 @@ void Host::Impl::releaseHeld() {
 
 void Host::Impl::commit(Wire& wire, const Path& path, const uint8_t* bytes, uint32_t length) {
   captureOut(path, bytes, length);
-  wire.udp.commit(path, length);
+  wire.udp.commit(path, length, !faults.active() && staysHere(path.destination));
+}
+
+bool Host::Impl::staysHere(const Gid& destination) {
+  if (lastDestinationUses != 0 && destination == lastDestination) {
+    lastDestinationUses--;
+    return lastDestinationLocal;
+  }
+  lastDestination = destination;
+  lastDestinationLocal = addresses.contains(destination, clock.now());
+  lastDestinationUses = kDestinationUses;
+  return lastDestinationLocal;
 }
 
 // `bytes` is the wire's staging room, `length` without ICRC, for which there is room.
@@ -186,7 +199,7 @@ void Host::Impl::sendProbe(void* argument, const SteeringProbe& probe) {
   IcrcHeaders headers;
   headers.source = headers.destination = path.source;
   storeIcrc(bytes + length, icrcOf(headers, bytes, length));
-  wire.udp.commit(path, length + kIcrcBytes);
+  wire.udp.commit(path, length + kIcrcBytes, false);
 }
 
 bool Host::send(const Path& path, const OutPacket& packet) {

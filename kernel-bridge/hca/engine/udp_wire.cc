@@ -8,12 +8,15 @@
 
 #include "local_addresses.h"
 
-// Linux ≥ 3.16; absent from some libc headers.
-#ifndef UDP_NO_CHECK6_TX
-#define UDP_NO_CHECK6_TX 101
-#endif
+// Absent from some libc headers: Linux ≥ 3.16, 4.18 and 5.0.
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
 #endif
 
 namespace nd {
@@ -21,6 +24,8 @@ namespace {
 
 constexpr int kDefaultHopLimit = 64;
 constexpr size_t kControlBytes = 160;
+constexpr uint32_t kMaxRunBytes = 65000, kMaxRunPackets = 64;  // what one message may carry
+constexpr uint32_t kReceiveBytes = 65536;
 
 union Address {
   sockaddr any;
@@ -56,24 +61,40 @@ T controlValue(const cmsghdr* header) {
 }  // namespace
 
 struct UdpWire::Buffers {
-  struct Side {
+  // By run: messages, addresses, control, paths. By packet: pieces, bytes.
+  struct Out {
     mmsghdr messages[kBatch];
     iovec pieces[kBatch];
     Address addresses[kBatch];
     Control control[kBatch];
+    Path paths[kBatch];
+    Run runs[kBatch];
     alignas(64) uint8_t bytes[kBatch][kMaxDatagram];
   };
-  Side out{}, in{};
+  struct In {
+    mmsghdr messages[kReceiveBatch];
+    iovec pieces[kReceiveBatch];
+    Address addresses[kReceiveBatch];
+    Control control[kReceiveBatch];
+    alignas(64) uint8_t bytes[kReceiveBatch][kReceiveBytes];
+  };
+  Out out;
+  In in;
   Buffers() {
-    for (Side* side : {&out, &in}) {
-      for (uint32_t i = 0; i < kBatch; i++) {
-        side->pieces[i] = {side->bytes[i], kMaxDatagram};
-        msghdr& m = side->messages[i].msg_hdr;
-        m.msg_name = &side->addresses[i];
-        m.msg_iov = &side->pieces[i];
-        m.msg_iovlen = 1;
-        m.msg_control = side->control[i].bytes;
-      }
+    for (uint32_t i = 0; i < kBatch; i++) {
+      out.messages[i] = {};
+      out.pieces[i] = {out.bytes[i], 0};
+      out.messages[i].msg_hdr.msg_name = &out.addresses[i];
+      out.messages[i].msg_hdr.msg_control = out.control[i].bytes;
+    }
+    for (uint32_t i = 0; i < kReceiveBatch; i++) {
+      in.messages[i] = {};
+      in.pieces[i] = {in.bytes[i], kReceiveBytes};
+      msghdr& m = in.messages[i].msg_hdr;
+      m.msg_name = &in.addresses[i];
+      m.msg_control = in.control[i].bytes;
+      m.msg_iov = &in.pieces[i];
+      m.msg_iovlen = 1;
     }
   }
 };
@@ -90,7 +111,6 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
     ok = ok && setInt(s, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) && setInt(s, IPPROTO_IP, IP_PKTINFO, 1) &&
          setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1) &&
          setInt(s, IPPROTO_IP, IP_TTL, kDefaultHopLimit);
-    setInt(s, SOL_SOCKET, SO_NO_CHECK, 1);  // the ICRC does it; the checksum 0 is what hardware sends
   } else {
     ok = ok && setInt(s, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
          setInt(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) && setInt(s, IPPROTO_IPV6, IPV6_DONTFRAG, 1) &&
@@ -98,9 +118,9 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
          setInt(s, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
          setInt(s, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kDefaultHopLimit) &&
          setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // else packets with checksum 0 never arrive
-    setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_TX, 1);
   }
   if (!ok) return errno;
+  setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // an older system delivers packets one by one
   // Only with privileges may a buffer exceed the system's limit; both are wishes.
   const int wanted = receiveBufferBytes > INT32_MAX / 2 ? INT32_MAX / 2 : static_cast<int>(receiveBufferBytes);
   if (!setInt(s, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) setInt(s, SOL_SOCKET, SO_RCVBUF, wanted);
@@ -120,7 +140,7 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
   if (bind(s, &address.any, addressBytes) != 0) return errno;
   if (!buffers_) buffers_.reset(new Buffers());
   family_ = family;
-  staged_ = 0;
+  staged_ = runs_ = 0;
   fd_ = std::move(fd);
   return 0;
 }
@@ -132,11 +152,37 @@ uint8_t* UdpWire::stage() {
   return buffers_->out.bytes[staged_];
 }
 
-void UdpWire::commit(const Path& path, uint32_t length) {
-  Buffers::Side& out = buffers_->out;
-  const uint32_t i = staged_++;
-  out.pieces[i].iov_len = length;
+bool UdpWire::extendsRun(const Path& path, uint32_t index, uint32_t length) const {
+  if (!runsWork_ || runs_ == 0) return false;
+  const Buffers::Out& out = buffers_->out;
+  const Run& run = out.runs[runs_ - 1];
+  const Path& p = out.paths[runs_ - 1];
+  if (!run.open || run.count == kMaxRunPackets || run.bytes + length > kMaxRunBytes) return false;
+  // A run is steered as one, by its first packet: all must be for the same QP.
+  return length <= out.pieces[run.first].iov_len &&
+         std::memcmp(out.bytes[index] + 5, out.bytes[run.first] + 5, 3) == 0 && p.destination == path.destination &&
+         p.source == path.source && p.trafficClass == path.trafficClass && p.hopLimit == path.hopLimit &&
+         p.scopeId == path.scopeId;
+}
+
+void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
+  Buffers::Out& out = buffers_->out;
+  const uint32_t packet = staged_++;
+  out.pieces[packet].iov_len = length;
+  if (mayRun && extendsRun(path, packet, length)) {
+    Run& run = out.runs[runs_ - 1];
+    run.count++;
+    run.bytes += length;
+    run.open = length == out.pieces[run.first].iov_len;  // a shorter one is the last
+    out.messages[runs_ - 1].msg_hdr.msg_iovlen = run.count;
+    return;
+  }
+  const uint32_t i = runs_++;
+  out.runs[i] = {packet, 1, length, mayRun};
+  out.paths[i] = path;
   msghdr& m = out.messages[i].msg_hdr;
+  m.msg_iov = &out.pieces[packet];
+  m.msg_iovlen = 1;
   m.msg_controllen = 0;
   Address& to = out.addresses[i];
   const int trafficClass = path.trafficClass, hopLimit = path.hopLimit;
@@ -169,14 +215,19 @@ void UdpWire::commit(const Path& path, uint32_t length) {
 }
 
 int UdpWire::flush() {
+  Buffers::Out& out = buffers_->out;
   int lastError = 0;
   uint32_t done = 0;
   bool retried = false;
-  while (done < staged_) {
-    const int n = sendmmsg(fd_.get(), buffers_->out.messages + done, staged_ - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+  for (uint32_t i = 0; i < runs_; i++) {
+    if (out.runs[i].count == 1) continue;
+    const auto segment = static_cast<uint16_t>(out.pieces[out.runs[i].first].iov_len);
+    appendControl(&out.messages[i].msg_hdr, IPPROTO_UDP, UDP_SEGMENT, segment);
+  }
+  while (done < runs_) {
+    const int n = sendmmsg(fd_.get(), out.messages + done, runs_ - done, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) {
-      done += static_cast<uint32_t>(n);
-      counters_.add(HostCounter::kWireTxPackets, static_cast<uint64_t>(n));
+      for (int i = 0; i < n; i++) counters_.add(HostCounter::kWireTxPackets, out.runs[done++].count);
       continue;
     }
     if (errno == EINTR) continue;
@@ -187,19 +238,45 @@ int UdpWire::flush() {
         retried = true;
         continue;
       }
-      counters_.add(HostCounter::kTxBufferFull, staged_ - done);
+      for (; done < runs_; done++) counters_.add(HostCounter::kTxBufferFull, out.runs[done].count);
       break;
     }
-    counters_.add(HostCounter::kTxErrors);  // this packet only: no route, too long for the path, not our address
-    done++;
+    // This message only: no route, too long for the path, not our address; or a system that knows no runs.
+    const Run& run = out.runs[done++];
+    if (run.count == 1) {
+      counters_.add(HostCounter::kTxErrors);
+    } else if (sendSingly(run, &lastError)) {
+      runsWork_ = false;
+    }
   }
-  staged_ = 0;
+  staged_ = runs_ = 0;
   return lastError;
 }
 
+// True if all went out, one by one.
+bool UdpWire::sendSingly(const Run& run, int* lastError) {
+  Buffers::Out& out = buffers_->out;
+  msghdr message = out.messages[&run - out.runs].msg_hdr;
+  bool all = true;
+  message.msg_controllen -= CMSG_SPACE(sizeof(uint16_t));
+  for (uint32_t i = 0; i < run.count; i++) {
+    message.msg_iov = &out.pieces[run.first + i];
+    message.msg_iovlen = 1;
+    if (sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
+      counters_.add(HostCounter::kWireTxPackets);
+      continue;
+    }
+    *lastError = errno;
+    counters_.add(HostCounter::kTxErrors);
+    all = false;
+  }
+  if (all) *lastError = 0;
+  return all;
+}
+
 uint32_t UdpWire::receive(uint32_t budget) {
-  Buffers::Side& in = buffers_->in;
-  const uint32_t count = budget < kBatch ? budget : kBatch;
+  Buffers::In& in = buffers_->in;
+  const uint32_t count = budget < kReceiveBatch ? budget : kReceiveBatch;
   for (uint32_t i = 0; i < count; i++) {
     msghdr& m = in.messages[i].msg_hdr;
     m.msg_namelen = sizeof(Address);
@@ -211,16 +288,15 @@ uint32_t UdpWire::receive(uint32_t budget) {
     n = recvmmsg(fd_.get(), in.messages, count, MSG_DONTWAIT, nullptr);
   } while (n < 0 && errno == EINTR);
   if (n <= 0) return 0;
-  counters_.add(HostCounter::kWireRxPackets, static_cast<uint64_t>(n));
   return static_cast<uint32_t>(n);
 }
 
 UdpWire::Datagram UdpWire::datagram(uint32_t index) const {
-  const Buffers::Side& in = buffers_->in;
+  const Buffers::In& in = buffers_->in;
   msghdr message = in.messages[index].msg_hdr;
   Datagram d;
   d.bytes = in.bytes[index];
-  d.length = in.messages[index].msg_len;
+  d.length = d.segment = in.messages[index].msg_len;
   const Address& from = in.addresses[index];
   bool known = false;
   uint32_t interface = 0;
@@ -241,6 +317,9 @@ UdpWire::Datagram UdpWire::datagram(uint32_t index) const {
       d.meta.trafficClass = static_cast<uint8_t>(controlValue<int>(c));
     } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT) {
       d.meta.hopLimit = static_cast<uint8_t>(controlValue<int>(c));
+    } else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+      const int segment = controlValue<int>(c);
+      if (segment > 0 && static_cast<uint32_t>(segment) < d.length) d.segment = static_cast<uint32_t>(segment);
     }
   }
   if (family_ == AF_INET) {

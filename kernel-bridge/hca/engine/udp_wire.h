@@ -23,14 +23,17 @@ constexpr uint32_t kMaxDatagram = 4352;
 
 class UdpWire {
  public:
-  static constexpr uint32_t kBatch = 32;
+  static constexpr uint32_t kBatch = 32;          // packets staged
+  static constexpr uint32_t kReceiveBatch = 16;   // datagrams, or runs of them, received at once
 
+  // One packet, or several of the same flow that the system delivers in one piece (UDP_GRO).
   struct Datagram {
     PacketMeta meta;
     const uint8_t* bytes = nullptr;
-    uint32_t length = 0;            // BTH to ICRC
+    uint32_t length = 0;            // of all packets; each is BTH to ICRC
+    uint32_t segment = 0;           // of each but the last
     uint16_t sourcePort = 0;
-    bool complete = false;          // false: longer than any packet may be, or its addresses are not known
+    bool complete = false;          // false: cut off, or its addresses are not known
   };
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}
@@ -43,23 +46,32 @@ class UdpWire {
   int fd() const { return fd_.get(); }
 
   // ── Sending. stage() gives room for kMaxDatagram bytes (sending the batch first if it is full); commit() adds
-  // the packet written there to the batch.
+  // the packet written there to the batch. `mayRun`: packets of equal length to one QP may pass the system in one
+  // piece (UDP_SEGMENT). Only for destinations on this host: where the system cuts the piece up again, it numbers
+  // the IPv4 IDs, which the ICRC of the packets does not know.
   uint8_t* stage();
-  void commit(const Path& path, uint32_t length);
+  void commit(const Path& path, uint32_t length, bool mayRun);
   // Sends the batch. 0, or the errno of the last packet that could not be sent.
   int flush();
 
-  // ── Receiving: up to kBatch datagrams, valid until the next call. Returns their number.
+  // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
   Datagram datagram(uint32_t index) const;
 
  private:
   struct Buffers;
   struct BuffersDeleter { void operator()(Buffers* buffers) const; };
+  struct Run {                       // packets first … first + count − 1 of the batch, in one message
+    uint32_t first, count, bytes;
+    bool open;
+  };
+  bool extendsRun(const Path& path, uint32_t index, uint32_t length) const;
+  bool sendSingly(const Run& run, int* lastError);
   HostCounters& counters_;
   UniqueFd fd_;
   int family_ = AF_UNSPEC;
-  uint32_t staged_ = 0;
+  uint32_t staged_ = 0, runs_ = 0;
+  bool runsWork_ = true;
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };
 
