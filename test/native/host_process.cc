@@ -352,7 +352,7 @@ void idle() {
 }
 
 void bench() {
-  for (const uint32_t bytes : {8u, 4096u}) {
+  for (const uint32_t bytes : {8u, 4096u, 8u, 4096u}) {
     Side side;
     Peer peer('p', 65536, side);
     constexpr uint32_t kRounds = 20000;
