@@ -92,6 +92,10 @@ void Core::setTimer(Qp& qp, uint64_t due) {
 }
 
 void Core::onTimer(Qp& qp) {
+  if (qp.goneAt) {
+    if (now >= qp.goneAt) return peerGone(qp);
+    setTimer(qp, qp.goneAt);
+  }
   if (!stateRules(qp.state()).continuesWork) return;
   Requester& rq = qp.rq;
   uint64_t next = UINT64_MAX;
@@ -240,6 +244,7 @@ void Core::fail(Qp& qp, const Failure& failure) {
     const bool wasConnected = qp.state() != kQpsReset && qp.state() != kQpsInit;
     qp.setState(kQpsError);
     timers.clear(qp);
+    qp.goneAt = 0;
     memory.unbindAll(qp);
     while (qp.rs.jobs.size()) qp.rs.jobs.pop();
     qp.rs.ackPending = qp.rs.nakPending = false;
@@ -264,6 +269,7 @@ void Core::peerGone(Qp& qp) {
 
 void Core::toReset(Qp& qp) {
   timers.clear(qp);
+  qp.goneAt = 0;
   unschedule(qp);
   memory.unbindAll(qp);
   // Counters run on; what is posted is forgotten without completions.
@@ -508,13 +514,11 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
 
 void Core::onPeerProcessGone(uint32_t peer) {
   received++;
-  std::vector<Qp*> lost;
   qps.forEach([&](Qp& qp) {
-    if (qp.peerLocal && qp.attributes.destinationQpn >> 16 == peer && stateRules(qp.state()).receivesRequests)
-      lost.push_back(&qp);
+    if (!qp.peerLocal || qp.attributes.destinationQpn >> 16 != peer || !stateRules(qp.state()).receivesRequests) return;
+    if (!qp.goneAt) qp.goneAt = now + kGoodbyeNs;
+    setTimer(qp, qp.goneAt);
   });
-  for (Qp* qp : lost) peerGone(*qp);
-  settle();
 }
 
 }  // namespace nd

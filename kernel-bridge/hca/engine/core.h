@@ -15,6 +15,8 @@ namespace nd {
 
 struct Core final : public PacketSink {
   static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
+  // A process that ends in order sends its DREQs before its slot closes, but another process may hand them over.
+  static constexpr uint64_t kGoodbyeNs = 100'000'000;
   static constexpr uint32_t kShare = 32;          // packets a QP may send per round
   static constexpr uint32_t kStepShare = 128;     // packets per step, all QPs
   static constexpr uint32_t kTimersPerStep = 64;

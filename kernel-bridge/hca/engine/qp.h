@@ -172,6 +172,7 @@ struct Qp {
   bool established = false;  // the event was raised
   bool drainNotify = false, drained = false;
   uint64_t lastActivity = 0;
+  uint64_t goneAt = 0;       // not 0: the peer's process has ended, and until then its goodbye may still come
   std::unique_ptr<Will> will;
 
   Requester rq;
