@@ -1,0 +1,316 @@
+// The channel between a user isolate and its soft kernel, without N-API: threads against each other, for the
+// sanitizers above all.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "addon/channel.h"
+#include "check.h"
+
+using namespace nd::door;
+
+namespace {
+
+// A thread's event loop, as far as the channel sees it.
+class Loop final : public Wake {
+ public:
+  void wake() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    woken_ = true;
+    wakes_++;
+    changed_.notify_one();
+  }
+  void sleep() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return woken_; });
+    woken_ = false;
+  }
+  int wakes() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return wakes_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false;
+  int wakes_ = 0;
+};
+
+constexpr uint32_t kEcho = 1, kPend = 2, kStop = 3;
+constexpr uint32_t kCancelled = 0xC0000120;
+
+uint32_t outputWord(const Channel& channel, uint32_t slot) {
+  size_t length;
+  const uint8_t* bytes = channel.output(slot, &length);
+  uint32_t word = 0;
+  if (length == sizeof word) std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+int32_t submitWord(Channel& channel, uint32_t code, uint32_t word, bool overlapped) {
+  uint8_t bytes[sizeof word];
+  std::memcpy(bytes, &word, sizeof word);
+  return channel.submit(kMajorDeviceControl, 1, code, bytes, sizeof bytes, sizeof bytes, overlapped);
+}
+
+// Echoes, pends, and answers cancels, until kStop; also completes every pended request from `other`, a thread that
+// stands for the HCA, when `race` is set.
+void serve(const std::shared_ptr<Channel>& channel, Loop& loop, bool race, std::atomic<int>* doubles) {
+  struct Pended {
+    uint32_t slot, serial;
+  };
+  std::vector<Pended> pended;
+  std::mutex mutex;
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (race && !stop.load()) {
+      std::vector<Pended> now;
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        now.swap(pended);
+      }
+      for (const Pended& p : now) channel->complete(p.slot, p.serial, 0, 0, nullptr, 0);
+      std::this_thread::yield();
+    }
+  });
+  bool running = true;
+  while (running) {
+    Request request;
+    if (!channel->take(&request)) {
+      loop.sleep();
+      continue;
+    }
+    if (request.major == kMajorCancel) {
+      channel->complete(request.slot, request.serial, kCancelled, 0, nullptr, 0);
+    } else if (request.major == kMajorClose || request.code == kStop) {
+      running = false;
+      channel->complete(request.slot, request.serial, 0, 0, nullptr, 0);
+    } else if (request.code == kPend) {
+      std::lock_guard<std::mutex> lock(mutex);
+      pended.push_back({request.slot, request.serial});
+    } else {
+      const bool first = channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(),
+                                           request.input.size());
+      const bool second = channel->complete(request.slot, request.serial, 1, 0, nullptr, 0);
+      if (first && second) ++*doubles;
+    }
+  }
+  stop = true;
+  other.join();
+}
+
+bool allFree(Channel& channel) {
+  for (uint32_t i = 0; i < channel.slotCount(); ++i) {
+    if (channel.states()[i].load() != kSlotFree) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST(blocking_requests_from_many_channels) {
+  std::vector<std::thread> users;
+  std::atomic<int> wrong{0}, doubles{0};
+  for (uint32_t u = 0; u < 4; ++u) {
+    users.emplace_back([&wrong, &doubles, u] {
+      auto channel = Channel::create(16, nullptr);
+      Loop kernelLoop;
+      std::thread kernel([&] {
+        auto found = Channel::find(channel->id());
+        if (!found || !found->serve(std::shared_ptr<Wake>(&kernelLoop, [](Wake*) {}))) ++wrong;
+        serve(channel, kernelLoop, false, &doubles);
+      });
+      for (uint32_t i = 0; i < 2000; ++i) {
+        const int32_t slot = submitWord(*channel, kEcho, u << 16 | i, false);
+        if (slot < 0 || !channel->wait(slot, -1) || channel->status(slot) != 0 ||
+            outputWord(*channel, slot) != (u << 16 | i)) {
+          ++wrong;
+        }
+        channel->release(slot);
+      }
+      const int32_t slot = submitWord(*channel, kStop, 0, false);
+      channel->wait(slot, -1);
+      channel->release(slot);
+      kernel.join();
+      if (!allFree(*channel)) ++wrong;
+    });
+  }
+  for (std::thread& user : users) user.join();
+  CHECK_EQ(wrong.load(), 0);
+  CHECK_EQ(doubles.load(), 0);
+}
+
+TEST(overlapped_completions_race_with_cancel_release_and_native_completion) {
+  auto loop = std::make_shared<Loop>();
+  auto channel = Channel::create(64, loop);
+  auto kernelLoop = std::make_shared<Loop>();
+  std::atomic<int> doubles{0};
+  CHECK(channel->serve(kernelLoop));
+  CHECK(!channel->serve(kernelLoop));
+  std::thread kernel([&] { serve(channel, *kernelLoop, true, &doubles); });
+  uint32_t delivered = 0, bad = 0, refused = 0;
+  const auto drain = [&] {
+    channel->drainCompletions([&](uint32_t slot) {
+      delivered++;
+      const uint32_t status = channel->status(slot);
+      if (status != 0 && status != kCancelled) bad++;
+      channel->release(slot);
+    });
+  };
+  for (uint32_t i = 0; i < 20000; ++i) {
+    const int32_t slot = submitWord(*channel, i % 3 == 0 ? kPend : kEcho, i, true);
+    if (slot < 0) {
+      refused++;  // the rest may all be abandoned: then no completion will be delivered
+      drain();
+      std::this_thread::yield();
+      continue;
+    }
+    if (i % 6 == 0) channel->cancel(slot);
+    if (i % 7 == 0) channel->release(slot);  // nobody will look
+    if (i % 11 == 0 && i % 7 != 0) {
+      channel->cancel(slot);
+      channel->wait(slot, -1);  // the event loop's delivery follows or not; both are right
+      if (i % 2 == 0) channel->release(slot);
+    }
+  }
+  while (channel->undelivered() > 0) {
+    loop->sleep();
+    drain();
+  }
+  const int32_t stop = submitWord(*channel, kStop, 0, false);
+  CHECK(stop >= 0);
+  channel->wait(stop, -1);
+  channel->release(stop);
+  kernel.join();
+  CHECK_EQ(bad, 0);
+  CHECK_EQ(doubles.load(), 0);
+  CHECK(delivered > 0);
+  CHECK(refused < 20000);
+  // Pended requests that were abandoned and never completed end with the channel.
+  channel->end("test");
+  CHECK(allFree(*channel));
+}
+
+TEST(the_server_ends_while_the_user_waits) {
+  for (int round = 0; round < 200; ++round) {
+    auto channel = Channel::create(32, nullptr);
+    auto kernelLoop = std::make_shared<Loop>();
+    CHECK(channel->serve(kernelLoop));
+    std::thread kernel([&] {
+      Request request;
+      for (int taken = 0; taken < round % 8;) {
+        if (channel->take(&request)) {
+          taken++;
+        } else {
+          kernelLoop->sleep();
+        }
+      }
+      channel->end("the kernel has died");
+    });
+    for (uint32_t i = 0; i < 12; ++i) {
+      const int32_t slot = submitWord(*channel, kPend, i, i % 2 == 0);
+      CHECK(slot >= 0);
+      if (i < 8) continue;
+      CHECK(channel->wait(slot, -1));
+      CHECK_EQ(channel->status(slot), kStatusDeviceRemoved);
+    }
+    kernel.join();
+    CHECK(channel->ended());
+    CHECK(channel->reason() == "the kernel has died");
+    for (uint32_t slot = 0; slot < channel->slotCount(); ++slot) channel->release(slot);
+    CHECK(allFree(*channel));
+    CHECK_EQ(channel->undelivered(), 0);
+  }
+}
+
+TEST(a_late_completion_never_hits_the_next_request) {
+  auto channel = Channel::create(1, nullptr);
+  CHECK(channel->serve(std::make_shared<Loop>()));
+  const int32_t slot = submitWord(*channel, kPend, 1, false);
+  Request first;
+  CHECK(channel->take(&first));
+  CHECK(channel->complete(first.slot, first.serial, 0, 0, nullptr, 0));
+  channel->release(slot);
+  CHECK_EQ(submitWord(*channel, kPend, 2, false), slot);
+  CHECK(!channel->complete(first.slot, first.serial, 5, 0, nullptr, 0));
+  CHECK_EQ(channel->status(slot), kStatusPending);
+  CHECK(!channel->complete(7, 1, 0, 0, nullptr, 0));
+  CHECK(!channel->complete(kNoSlot, 0, 0, 0, nullptr, 0));
+}
+
+TEST(output_is_bounded_and_discloses_nothing) {
+  auto channel = Channel::create(1, nullptr);
+  CHECK(channel->serve(std::make_shared<Loop>()));
+  const uint8_t bytes[64] = {1};
+  struct {
+    uint32_t wanted;
+    uint64_t information;
+    size_t written, seen;
+  } const cases[] = {{16, 64, 64, 16}, {64, 4096, 8, 8}, {64, 3, 8, 3}, {0, 9, 9, 0}, {0xFFFFFFFF, 64, 64, 64}};
+  for (const auto& c : cases) {
+    Request request;
+    const int32_t slot = channel->submit(kMajorDeviceControl, 1, kEcho, nullptr, 0, c.wanted, false);
+    CHECK(channel->take(&request));
+    CHECK(channel->complete(request.slot, request.serial, 0, c.information, bytes, c.written));
+    size_t length;
+    channel->output(slot, &length);
+    CHECK_EQ(length, c.seen);
+    CHECK_EQ(channel->information(slot), c.information);
+    channel->release(slot);
+  }
+  const std::vector<uint8_t> huge(kMaxInput + 1);
+  const int32_t slot = channel->submit(kMajorDeviceControl, 1, kEcho, huge.data(), huge.size(), 0, false);
+  CHECK_EQ(channel->status(slot), kStatusInsufficientResources);
+}
+
+TEST(closing_the_user_side_tells_the_server_once) {
+  auto channel = Channel::create(8, nullptr);
+  auto kernelLoop = std::make_shared<Loop>();
+  CHECK(channel->serve(kernelLoop));
+  submitWord(*channel, kPend, 1, true);
+  const uint32_t id = channel->id();
+  channel->closeUser();
+  channel->closeUser();
+  Request request;
+  CHECK(channel->take(&request));
+  CHECK_EQ(request.major, kMajorClose);
+  CHECK_EQ(request.fileId, 0);
+  CHECK_EQ(request.slot, kNoSlot);
+  CHECK(!channel->take(&request));
+  CHECK(Channel::find(id) == channel);
+  channel.reset();
+  CHECK(Channel::find(id) == nullptr);
+}
+
+TEST(a_wait_can_time_out_and_be_repeated) {
+  auto channel = Channel::create(8, nullptr);
+  const int32_t slot = submitWord(*channel, kPend, 1, false);
+  CHECK(!channel->wait(slot, 0));
+  CHECK(!channel->wait(slot, 20));
+  std::thread kernel([&] {
+    CHECK(channel->serve(std::make_shared<Loop>()));
+    Request request;
+    CHECK(channel->take(&request));
+    channel->complete(request.slot, request.serial, 0, 0, nullptr, 0);
+  });
+  CHECK(channel->wait(slot, -1));
+  kernel.join();
+}
+
+TEST(wakes_are_not_repeated_for_a_loop_that_has_not_drained) {
+  auto loop = std::make_shared<Loop>(), kernelLoop = std::make_shared<Loop>();
+  auto channel = Channel::create(64, loop);
+  CHECK(channel->serve(kernelLoop));
+  Request request;
+  CHECK(!channel->take(&request));
+  for (uint32_t i = 0; i < 40; ++i) submitWord(*channel, kEcho, i, true);
+  CHECK_EQ(kernelLoop->wakes(), 1);
+  while (channel->take(&request)) channel->complete(request.slot, request.serial, 0, 0, nullptr, 0);
+  CHECK_EQ(loop->wakes(), 1);
+  uint32_t delivered = 0;
+  channel->drainCompletions([&](uint32_t) { delivered++; });
+  CHECK_EQ(delivered, 40);
+}
+
+int main(int argc, char** argv) { return check::runAll(argc, argv); }
