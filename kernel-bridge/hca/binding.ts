@@ -297,6 +297,10 @@ export interface AddonBinding {
   // user side
   /** @throws Error before the HCA is open (no device file was opened yet), RangeError for a size it cannot give. */
   allocateRing(bytes: number): NativeRing;
+  /**
+   * The HCA accepts the ring for no new object any more. The memory stays until its users in the HCA and the
+   * ArrayBuffer are gone; the ArrayBuffer's end releases it, too.
+   */
   releaseRing(address: number): void;
   /**
    * Pins memory: keeps the buffer alive and lets registrations use its range. Throws nothing: INVALID_PARAMETER for
