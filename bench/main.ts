@@ -26,9 +26,6 @@ const optionsSchema = z.object({
   json: z.boolean().default(false),
 });
 
-if (process.env.ND_BENCH_SERVER) await serve(process.env.ND_BENCH_SERVER);
-else await main();
-
 async function serve(address: string): Promise<void> {
   const nd = await serveNd(address);
   const tcp = await serveTcp(address);
@@ -112,3 +109,6 @@ function figure(m: Measurement): [value: number, unit: string, better: 'less' | 
   if (m.kind === 'rate') return [(m.rate ?? Number.NaN) / 1e6, 'M/s', 'more'];
   return [(m.bandwidth ?? Number.NaN) / 1e9, 'GB/s', 'more'];
 }
+
+if (process.env.ND_BENCH_SERVER) await serve(process.env.ND_BENCH_SERVER);
+else await main();
