@@ -3,7 +3,7 @@ import { z } from 'zod';
 const probability = z.number().min(0).max(1);
 
 /** Connection manager settings; times in milliseconds unless named a code (4.096 µs × 2^code). */
-export const cmOptionsSchema = z.object({
+export const cmOptionsSchema = z.strictObject({
   /** How long a sent message waits for its answer before it is sent again (REQ, REP, DREQ). */
   responseTimeoutCode: z.int().min(0).max(31).default(20),
   /** Times a message is sent again. */
@@ -15,7 +15,7 @@ export const cmOptionsSchema = z.object({
 });
 
 /** RC settings given to connections that the connection manager sets up. */
-export const rcOptionsSchema = z.object({
+export const rcOptionsSchema = z.strictObject({
   /** ACK timeout code of the QP, 4.096 µs × 2^code. 17 is 0.54 s, as Linux 6.12. */
   ackTimeoutCode: z.int().min(1).max(31).default(17),
   /** RNR NAK timer code announced to the peer (AETH §1.8: 12 is 0.64 ms, 0 is 655 ms). */
@@ -23,21 +23,23 @@ export const rcOptionsSchema = z.object({
 });
 
 /** A seeded fault layer under the wire's transmit side, for tests. */
-export const faultOptionsSchema = z.object({
+export const faultOptionsSchema = z.strictObject({
   seed: z.int().min(0).default(1),
   drop: probability.default(0),
   duplicate: probability.default(0),
   reorder: probability.default(0),
   corrupt: probability.default(0),
   /** CM attribute id (0x10 REQ … 0x18 SIDR_REP) → how many of the first such messages to drop. */
-  dropMads: z.record(z.string(), z.int().min(0)).default({}),
+  dropMads: z
+    .record(z.string().regex(/^\d+$/, 'it takes the number of a CM attribute'), z.int().min(0))
+    .default({}),
 });
 
 /**
  * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes its options;
  * `ND_OPTIONS` (JSON of this shape) gives defaults for programs that pass none.
  */
-export const kernelOptionsSchema = z.object({
+export const kernelOptionsSchema = z.strictObject({
   cm: cmOptionsSchema.prefault({}),
   rc: rcOptionsSchema.prefault({}),
   /** Idle wire connections are probed this often (zero-length RDMA WRITE); 0: never. */

@@ -6,7 +6,7 @@
 export * from '../kernel-bridge/ioctl/constants.js';
 export { parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 export type { KernelOptionsInput } from '../kernel-bridge/options.js';
-export { Overlapped } from '../kernel-bridge/overlapped.js';
+export { type GetResultOptions, Overlapped, type OverlappedSource } from '../kernel-bridge/overlapped.js';
 export { WVCompletionQueue } from './completion-queue.js';
 export { WVConnectEndpoint } from './connect-endpoint.js';
 export { WVDevice } from './device.js';

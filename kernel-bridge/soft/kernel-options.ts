@@ -39,13 +39,24 @@ function parse(value: unknown, prefix: string): KernelOptions {
 }
 
 function describe(issue: z.core.$ZodIssue, value: unknown): string {
-  let given: unknown = value;
-  for (const key of issue.path) {
-    given =
-      typeof given === 'object' && given !== null ? (given as Record<PropertyKey, unknown>)[key] : undefined;
+  const { path } = issue;
+  if (issue.code === 'unrecognized_keys') {
+    const names = issue.keys.map((key) => `'${[...path, key].join('.')}'`).join(', ');
+    const known = Object.keys(at(kernelOptionsSchema.parse({}), path) ?? {}).join(', ');
+    return `${names} is not known; ${path.length === 0 ? 'there are' : `'${path.join('.')}' has`} ${known}`;
   }
-  const field = issue.path.length === 0 ? 'object' : `'${issue.path.join('.')}'`;
-  return `${field} cannot be ${shown(given)}: ${issue.message}`;
+  const field = path.length === 0 ? 'object' : `'${path.join('.')}'`;
+  const reason = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  return `${field} cannot be ${shown(at(value, path))}: ${reason}`;
+}
+
+/** What lies at a path in nested objects. */
+function at(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (outer, key) =>
+      typeof outer === 'object' && outer !== null ? (outer as Record<PropertyKey, unknown>)[key] : undefined,
+    value,
+  );
 }
 
 function shown(value: unknown): string {

@@ -16,7 +16,7 @@
  *   `release` never fails. Releasing the last reference cancels what the object still waits for.
  * - Each object belongs to one adapter instance; objects of different instances must not be mixed.
  */
-import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
+import type { GetResultOptions, Overlapped, SocketAddress } from '../../winverbs/index.js';
 import type {
   NdAdapterInfo,
   NdMemoryHandle,
@@ -27,7 +27,7 @@ import type {
 } from './types.js';
 
 export * from './types.js';
-export type { Overlapped, SocketAddress };
+export type { GetResultOptions, Overlapped, SocketAddress };
 
 /** ND_VERSION_1. */
 export const ND_VERSION_1 = 1;

@@ -47,6 +47,22 @@ test('a wrong option is named with its value and its limit', () => {
   );
 });
 
+test('an option that does not exist is named, with those that do', () => {
+  const misspelt = (value: unknown): string =>
+    message(() => resolveKernelOptions(value as KernelOptionsInput, {}));
+  const top = misspelt({ keepaliveMs: 5 });
+  assert.match(top, "'keepaliveMs' is not known");
+  assert.match(top, 'keepAliveMs');
+  const nested = misspelt({ cm: { retries: 3 } });
+  assert.match(nested, "'cm.retries' is not known");
+  assert.match(nested, 'maxRetries');
+  assert.match(misspelt({ rc: { timeout: 3 } }), "'rc.timeout'");
+  assert.match(misspelt({ faults: { drops: 1 } }), "'faults.drops'");
+  const mad = misspelt({ faults: { dropMads: { DREQ: 1 } } });
+  assert.match(mad, "'faults.dropMads.DREQ'");
+  assert.match(mad, 'number of a CM attribute');
+});
+
 test('ND_OPTIONS that cannot be used says so by name', () => {
   assert.match(
     message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{' })),
