@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { NdError } from '../nd/index.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { formatReport, type Report } from './report.js';
+import { verbsInfoCommand } from './verbs-info.js';
 
 const demoOptions = z
   .object({
@@ -171,5 +172,7 @@ program
       fail(error);
     }
   });
+
+program.addCommand(verbsInfoCommand(fail));
 
 await program.parseAsync();

@@ -5,8 +5,9 @@ import { Status, StatusError } from './ioctl/status.js';
 /** The device file that tells counters; only the soft kernel has it. */
 export const COUNTERS_DEVICE = '\\\\.\\NetworkDirectCounters';
 
-/** More than all counters take as text. */
-const room = 32_768;
+/** Bytes for an answer: what all counters fit into, and what is never exceeded. */
+const firstRoom = 32_768;
+const mostRoom = 1 << 23;
 
 /** Objects that can be alive in the HCA. */
 export type ObjectKind = 'pd' | 'mr' | 'mw' | 'cq' | 'qp' | 'ring' | 'range';
@@ -25,18 +26,50 @@ export interface Counters {
   readonly filter: Readonly<Record<string, number>>;
 }
 
+/** The network interface of a device, as {@link readInterfaces} answers it. */
+export interface DeviceInterface {
+  /** CA GUID. */
+  readonly guid: bigint;
+  /** The host's name for the interface: `eth0`. */
+  readonly name: string;
+  /** The host's number for it, which scope ids of link-local addresses use. */
+  readonly index: number;
+}
+
 /** Reads all counters through the door that `open` opens. */
 export function queryCounters(open: (name: string) => DeviceFile): Counters {
+  return query<Counters>(open, CountersCode.QUERY);
+}
+
+/** Reads the names of all devices' interfaces through the door that `open` opens. */
+export function queryInterfaces(open: (name: string) => DeviceFile): DeviceInterface[] {
+  const records = query<{ guid: string; name: string; index: number }[]>(open, CountersCode.INTERFACES);
+  return records.map(({ guid, ...rest }) => ({ guid: BigInt(`0x${guid}`), ...rest }));
+}
+
+function query<T>(open: (name: string) => DeviceFile, code: number): T {
   const file = open(COUNTERS_DEVICE);
   try {
-    const text = new TextDecoder().decode(file.ioctl(CountersCode.QUERY, null, room));
-    return JSON.parse(text) as Counters;
+    const text = new TextDecoder().decode(ask(file, code));
+    return JSON.parse(text) as T;
   } catch (error) {
     if (error instanceof StatusError) throw error;
-    throw new StatusError(Status.INTERNAL_ERROR, 'The kernel told its counters in a form that is not JSON.', {
+    throw new StatusError(Status.INTERNAL_ERROR, 'The kernel answered in a form that is not JSON.', {
       cause: error,
     });
   } finally {
     file.close();
+  }
+}
+
+/** The whole answer: a host may have any number of interfaces. */
+function ask(file: DeviceFile, code: number): Uint8Array {
+  for (let room = firstRoom; ; room *= 4) {
+    try {
+      return file.ioctl(code, null, room);
+    } catch (error) {
+      const small = error instanceof StatusError && error.status === Status.BUFFER_TOO_SMALL;
+      if (!small || room >= mostRoom) throw error;
+    }
   }
 }

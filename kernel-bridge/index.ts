@@ -3,13 +3,13 @@
  *
  * @module kernel-bridge
  */
-import { type Counters, queryCounters } from './counters.js';
+import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './counters.js';
 import type { DeviceFile } from './device-file.js';
 import { Status, StatusError } from './ioctl/status.js';
 import type { KernelOptionsInput } from './options.js';
 import { openDeviceFile as openSoftDeviceFile } from './soft/index.js';
 
-export { COUNTERS_DEVICE, type Counters, type ObjectKind } from './counters.js';
+export { COUNTERS_DEVICE, type Counters, type DeviceInterface, type ObjectKind } from './counters.js';
 export type { DeviceFile } from './device-file.js';
 export * from './ioctl/index.js';
 export {
@@ -53,4 +53,14 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
  */
 export function readCounters(options?: KernelOptionsInput): Counters {
   return queryCounters((name) => openDeviceFile(name, options));
+}
+
+/**
+ * The network interface that each device of this host stands on, for people who know `eth0` better than a GUID. Starts
+ * the soft kernel if nothing has yet.
+ *
+ * @throws StatusError as {@link readCounters}
+ */
+export function readInterfaces(options?: KernelOptionsInput): DeviceInterface[] {
+  return queryInterfaces((name) => openDeviceFile(name, options));
 }

@@ -132,10 +132,12 @@ const ibat = {
   PATH: ioctl(0x00222018, s.IbatPathIn, s.IbPathRecord),
 } as const;
 
-/** On `\\.\NetworkDirectCounters`, a device of the soft kernel alone: FILE_DEVICE_UNKNOWN, function 0x900, METHOD_BUFFERED. */
+/** On `\\.\NetworkDirectCounters`, a device of the soft kernel alone: FILE_DEVICE_UNKNOWN, from function 0x900, METHOD_BUFFERED. */
 const counters = {
   /** Every counter and the number of live objects, as JSON text. */
   QUERY: ioctl(0x00222400, null, null, { outputTail: 'text' }),
+  /** Which network interface each device stands on, as JSON text. */
+  INTERFACES: ioctl(0x00222404, null, null, { outputTail: 'text' }),
 } as const;
 
 /** The codes of a table of rows, by name. */

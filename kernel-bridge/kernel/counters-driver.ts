@@ -1,4 +1,4 @@
-/** `\\.\NetworkDirectCounters`: what HCA, connection management and the kernel itself count, for diagnosis. */
+/** `\\.\NetworkDirectCounters`, for diagnosis: what HCA, connection management and the kernel count; device names. */
 import { CountersCode } from '../ioctl/codes.js';
 import { Status } from '../ioctl/status.js';
 import { DeviceObject, DriverObject } from './io-manager/device.js';
@@ -7,11 +7,22 @@ import type { Irp } from './io-manager/irp.js';
 /** Groups of counters by name. */
 export type CounterGroups = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
+/** The interface that a device stands on, as INTERFACES tells it. */
+export interface InterfaceRecord {
+  /** 16 hexadecimal digits: JSON has no numbers of 64 bits. */
+  readonly guid: string;
+  readonly name: string;
+  readonly index: number;
+}
+
 export class CountersDriver {
   readonly driver: DriverObject;
   readonly device: DeviceObject;
 
-  constructor(private readonly collect: () => CounterGroups) {
+  constructor(
+    private readonly collect: () => CounterGroups,
+    private readonly interfaces: () => readonly InterfaceRecord[],
+  ) {
     this.driver = new DriverObject('\\Driver\\NetworkDirectCounters', {
       create: (file, irp) =>
         irp.complete(file.relativeName === '' ? Status.SUCCESS : Status.OBJECT_NAME_NOT_FOUND),
@@ -23,8 +34,14 @@ export class CountersDriver {
   }
 
   private deviceControl(irp: Irp): number {
-    if (irp.stack.controlCode !== CountersCode.QUERY) return irp.complete(Status.PROCEDURE_NOT_FOUND);
-    const text = new TextEncoder().encode(JSON.stringify(this.collect()));
+    const { controlCode } = irp.stack;
+    if (controlCode === CountersCode.QUERY) return this.answer(irp, this.collect());
+    if (controlCode === CountersCode.INTERFACES) return this.answer(irp, this.interfaces());
+    return irp.complete(Status.PROCEDURE_NOT_FOUND);
+  }
+
+  private answer(irp: Irp, value: unknown): number {
+    const text = new TextEncoder().encode(JSON.stringify(value));
     if (text.length > irp.outputCapacity) return irp.complete(Status.BUFFER_TOO_SMALL);
     irp.output.set(text);
     return irp.complete(Status.SUCCESS, text.length);

@@ -11,7 +11,7 @@ import { CountersDriver } from './counters-driver.js';
 import type { EndpointServices } from './filter/endpoint-services.js';
 import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
-import { HcaDriver } from './hca-driver/driver.js';
+import { guidText, HcaDriver } from './hca-driver/driver.js';
 import type { HostNetwork } from './hca-driver/host-interfaces.js';
 import { mtuCode, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
@@ -89,13 +89,21 @@ export class Kernel {
       reference: (name) => this.io.reference(name),
     });
     const ibat = new IbatDriver(this.ports);
-    const counters = new CountersDriver(() => ({
-      objects: hca.objectCounts(),
-      hca: hca.counters(),
-      cm: this.cm.counters(),
-      io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
-      filter: { ...this.filter.counters },
-    }));
+    const counters = new CountersDriver(
+      () => ({
+        objects: hca.objectCounts(),
+        hca: hca.counters(),
+        cm: this.cm.counters(),
+        io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
+        filter: { ...this.filter.counters },
+      }),
+      () =>
+        this.ports.all().map(({ guid, interfaceName, interfaceIndex }) => ({
+          guid: guidText(guid),
+          name: interfaceName,
+          index: interfaceIndex,
+        })),
+    );
     for (const { device } of [this.filter, ibat, counters]) namespace.add(device);
     namespace.link('\\DosDevices\\WinVerbs', this.filter.device.name);
     namespace.link('\\DosDevices\\ibat', ibat.device.name);

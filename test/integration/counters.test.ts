@@ -43,7 +43,7 @@ test('counters follow what happens, objects what is alive', async () => {
   assert.is(cm.connections, 0);
 });
 
-test('the device answers its one IOCTL, whole, and no other', () => {
+test('the device answers its IOCTLs, whole, and no other', () => {
   const file = openDeviceFile(COUNTERS_DEVICE);
   assert.is(
     statusOf(() => file.ioctl(CountersCode.QUERY, null, 16)),

@@ -1,0 +1,99 @@
+// `nd verbs-info` as people use it, against what the system itself tells of its interfaces.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { VerbsInfo } from '../../examples/verbs-info.js';
+import { readInterfaces } from '../../kernel-bridge/index.js';
+import { openProvider } from '../../winverbs/index.js';
+
+const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
+
+function nd(...args: string[]) {
+  return spawnSync(process.execPath, [command, 'verbs-info', ...args], { encoding: 'utf8' });
+}
+
+function json(...args: string[]): VerbsInfo {
+  const { status, stdout, stderr } = nd('--json', ...args);
+  assert.is(status, 0, stderr);
+  return JSON.parse(stdout) as VerbsInfo;
+}
+
+test('every interface of the host is a device, with its addresses as GIDs and its numbers as the system has them', () => {
+  const { devices, counters } = json();
+  assert.is(counters, undefined);
+  for (const [name, addresses] of Object.entries(networkInterfaces())) {
+    const device = devices.find((one) => one.name === name);
+    assert.ok(device, name);
+    const [port] = device!.ports;
+    assert.equal(
+      port!.gids.map(({ address }) => address).sort(),
+      addresses!.map(({ address }) => address).sort(),
+    );
+    const mtu = Number(readFileSync(`/sys/class/net/${name}/mtu`, 'utf8'));
+    assert.ok(port!.activeMtu <= mtu && port!.activeMtu <= port!.maxMtu);
+    assert.ok(port!.activeMtu * 2 > mtu - 80 || port!.activeMtu === port!.maxMtu);
+    assert.equal([port!.state, port!.physicalState, port!.transport], ['ACTIVE', 'LINK_UP', 'RoCE v2']);
+    assert.equal(port!.pkeys, ['0xffff']);
+  }
+  const loopback = devices.find(({ name }) => name === 'lo')!;
+  const local = loopback.ports[0]!.gids.find(({ address }) => address === '127.0.0.1')!;
+  assert.is(local.gid, '0000:0000:0000:0000:0000:ffff:7f00:0001');
+});
+
+test('limits are those of the device; a device is chosen by name or by GUID in any spelling', () => {
+  using provider = openProvider();
+  const guid = provider.translateAddress('127.0.0.1').deviceGuid;
+  const found = readInterfaces().find((one) => one.guid === guid)!;
+  assert.equal([found.name, found.index], ['lo', Number(readFileSync('/sys/class/net/lo/ifindex', 'utf8'))]);
+  const attributes = provider.queryDevice(guid);
+  const byName = json('--device', 'lo').devices;
+  assert.is(byName.length, 1);
+  const { limits } = byName[0]!;
+  assert.equal(
+    [limits.maxQp, limits.maxSge, limits.maxInlineSend, limits.maxMrSize, limits.localAckDelay],
+    [
+      attributes.maxQp,
+      attributes.maxSge,
+      attributes.maxInlineSend,
+      attributes.maxMrSize.toString(),
+      attributes.localAckDelay,
+    ],
+  );
+  const digits = guid.toString(16).padStart(16, '0');
+  for (const spelling of [`0x${digits.toUpperCase()}`, byName[0]!.guid]) {
+    assert.equal(json('--device', spelling).devices, byName);
+  }
+});
+
+test('counters are told when they are asked for', () => {
+  const { counters } = json('--counters');
+  assert.is(counters!.objects.qp, 0);
+  for (const name of ['sent_pkts', 'ack_timeout', 'rx_icrc_errors'])
+    assert.type(counters!.hca[name], 'number');
+  assert.is(counters!.cm.connections, 0);
+  // The provider's file and the one that reads.
+  assert.is(counters!.io.openFiles, 2);
+});
+
+test('readable by default, and a device that is not there is an error with a sentence', () => {
+  const { status, stdout } = nd('--device', 'lo', '--counters');
+  assert.is(status, 0);
+  for (const line of [
+    /^device lo$/m,
+    /^ {2}maxQp: +\d+$/m,
+    /^ {4}state: +ACTIVE$/m,
+    /^ {4}GID\[\d+\]: +0000:.*7f00:0001 {2}127\.0\.0\.1$/m,
+    /^ {4}P_Key\[0\]: +0xffff$/m,
+    /^counters hca\n {2}sent_pkts: +\d+$/m,
+  ]) {
+    assert.match(stdout, line);
+  }
+  const missing = nd('--device', 'nothing0');
+  assert.equal([missing.status, missing.stdout], [1, '']);
+  assert.match(missing.stderr, /^nd: No device has the name or GUID 'nothing0'; there are: .*\blo\b/);
+});
+
+test.run();
