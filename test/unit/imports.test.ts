@@ -1,0 +1,168 @@
+/** The rules of the house: which room may import what. Read from the sources, type imports included. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { dirname, join, normalize, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** A room: the files that begin so. The first that fits a file is its room. */
+const rooms = [
+  'nd/spi/',
+  'nd/',
+  'winverbs/',
+  'kernel-bridge/ioctl/',
+  'kernel-bridge/hca/',
+  'kernel-bridge/kernel/io-manager/',
+  'kernel-bridge/kernel/hca-driver/',
+  'kernel-bridge/kernel/cm/',
+  'kernel-bridge/kernel/filter/',
+  'kernel-bridge/kernel/',
+  'kernel-bridge/uvp/',
+  'kernel-bridge/soft/',
+  'kernel-bridge/',
+  'examples/',
+] as const;
+type Room = (typeof rooms)[number];
+
+const ioctl = 'kernel-bridge/ioctl/';
+const hca = 'kernel-bridge/hca/';
+const options = 'kernel-bridge/options.ts';
+const overlapped = 'kernel-bridge/overlapped.ts';
+const deviceFile = 'kernel-bridge/device-file.ts';
+const userVerbs = 'kernel-bridge/user-verbs.ts';
+
+/** What each room may import besides itself and Node's own modules: folders, files and packages. */
+const allowed: Readonly<Record<Room, readonly string[]>> = {
+  // The contract stands for itself: of the layer below it takes the shared types only.
+  'nd/spi/': ['winverbs/index.ts'],
+  'nd/': ['nd/spi/', 'winverbs/index.ts'],
+  'winverbs/': [
+    ioctl,
+    deviceFile,
+    overlapped,
+    options,
+    userVerbs,
+    'kernel-bridge/index.ts',
+    'kernel-bridge/uvp/index.ts',
+  ],
+  'kernel-bridge/ioctl/': [],
+  'kernel-bridge/hca/': [],
+  'kernel-bridge/kernel/io-manager/': [ioctl, hca],
+  'kernel-bridge/kernel/hca-driver/': [ioctl, hca, 'kernel-bridge/kernel/io-manager/'],
+  'kernel-bridge/kernel/cm/': [ioctl, hca, options],
+  'kernel-bridge/kernel/filter/': [
+    ioctl,
+    hca,
+    options,
+    'kernel-bridge/kernel/io-manager/',
+    'kernel-bridge/kernel/hca-driver/',
+    'kernel-bridge/kernel/cm/service.ts',
+  ],
+  'kernel-bridge/kernel/': [ioctl, hca, options, 'kernel-bridge/kernel/'],
+  'kernel-bridge/uvp/': [ioctl, hca, userVerbs],
+  'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, 'zod'],
+  'kernel-bridge/': [ioctl, 'kernel-bridge/soft/index.ts', 'zod'],
+  'examples/': [
+    'nd/index.ts',
+    'winverbs/index.ts',
+    'kernel-bridge/index.ts',
+    'zod',
+    'commander',
+    'cli-table3',
+  ],
+};
+
+/** Only the soft kernel's entry loads the addon; the rest of the kernel is handed the HCA and takes its types. */
+const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|soft\/|kernel\/main\.ts)/;
+
+function roomOf(file: string): Room {
+  const room = rooms.find((prefix) => file.startsWith(prefix));
+  if (room === undefined) throw new Error(`${file} is in no room`);
+  return room;
+}
+
+function sources(): string[] {
+  return ['nd', 'winverbs', 'kernel-bridge', 'examples'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => join(folder, name)),
+  );
+}
+
+/** What a source imports: project files as paths from the root, packages by name. */
+function importsOf(file: string): string[] {
+  const { importedFiles } = ts.preProcessFile(readFileSync(join(root, file), 'utf8'), true, true);
+  return importedFiles.map(({ fileName }) =>
+    fileName.startsWith('.')
+      ? relative('.', normalize(join(dirname(file), fileName.replace(/\.js$/, '.ts'))))
+      : fileName,
+  );
+}
+
+/** Sentences about imports that break a rule. */
+function violations(file: string, imports: readonly string[]): string[] {
+  const room = roomOf(file);
+  return imports
+    .filter((target) => {
+      if (target.startsWith('node:')) return !builtinModules.includes(target.slice(5));
+      if (rooms.some((prefix) => target.startsWith(prefix))) {
+        if (target === 'kernel-bridge/hca/index.ts' && !addonLoaders.test(file)) return true;
+        if (roomOf(target) === room) return false;
+      }
+      return !allowed[room].some((rule) => (rule.endsWith('/') ? target.startsWith(rule) : target === rule));
+    })
+    .map((target) => `${file} imports ${target}`);
+}
+
+test('every room imports what it may, and nothing else', () => {
+  const files = sources();
+  for (const room of rooms)
+    assert.ok(
+      files.some((file) => roomOf(file) === room),
+      `${room} has sources`,
+    );
+  const imports = files.map((file) => ({ file, targets: importsOf(file) }));
+  assert.ok(imports.some(({ targets }) => targets.length > 5));
+  assert.equal(
+    imports.flatMap(({ file, targets }) => violations(file, targets)),
+    [],
+  );
+});
+
+test('what the rules are against is found', () => {
+  for (const [file, target] of [
+    ['nd/v1/adapter.ts', 'kernel-bridge/ioctl/codes.ts'],
+    ['nd/v1/adapter.ts', 'winverbs/device.ts'],
+    ['nd/spi/v1.ts', 'nd/v1/adapter.ts'],
+    ['winverbs/device.ts', 'kernel-bridge/kernel/kernel.ts'],
+    ['winverbs/device.ts', 'kernel-bridge/hca/index.ts'],
+    ['winverbs/device.ts', 'kernel-bridge/uvp/queue-pair.ts'],
+    ['winverbs/device.ts', 'nd/status.ts'],
+    ['kernel-bridge/kernel/filter/call.ts', 'winverbs/interfaces.ts'],
+    ['kernel-bridge/kernel/filter/call.ts', 'kernel-bridge/hca/index.ts'],
+    ['kernel-bridge/kernel/filter/call.ts', 'kernel-bridge/kernel/cm/connection.ts'],
+    ['kernel-bridge/kernel/cm/wire.ts', 'kernel-bridge/kernel/filter/call.ts'],
+    ['kernel-bridge/uvp/queue-pair.ts', 'kernel-bridge/hca/index.ts'],
+    ['kernel-bridge/soft/soft-kernel.ts', 'kernel-bridge/kernel/kernel.ts'],
+    ['kernel-bridge/hca/binding.ts', 'kernel-bridge/ioctl/status.ts'],
+    ['kernel-bridge/ioctl/codes.ts', 'zod'],
+    ['examples/demo.ts', 'winverbs/device.ts'],
+    ['nd/v1/adapter.ts', 'lodash'],
+  ] as const) {
+    assert.equal(violations(file, [target]), [`${file} imports ${target}`]);
+  }
+});
+
+test('no source takes refuge from the type system', () => {
+  const found = sources().filter((file) => {
+    const text = readFileSync(join(root, file), 'utf8');
+    return /\bas unknown as\b|@ts-(ignore|expect-error|nocheck)/.test(text);
+  });
+  assert.equal(found, []);
+});
+
+test.run();
