@@ -119,7 +119,7 @@ export interface PathParameters {
   scopeId: number;
 }
 
-/** `EngineOptions` and `HostOptions` of engine/; the first kernel's win, later ones change faults and capture. */
+/** `EngineOptions` and `HostOptions` of engine/: the first kernel's win. {@link NativeHca.configure} changes faults and capture. */
 export interface HcaOptions {
   keepAliveMs: number;
   window: number;

@@ -46,8 +46,12 @@ export class TestSide {
     });
   }
 
-  static async create(adapter: INDAdapter, options: Partial<NdEndpointOptions> = {}): Promise<TestSide> {
-    const bytes = new Uint8Array(MEMORY);
+  static async create(
+    adapter: INDAdapter,
+    options: Partial<NdEndpointOptions> = {},
+    memoryBytes = MEMORY,
+  ): Promise<TestSide> {
+    const bytes = new Uint8Array(memoryBytes);
     const memory = await adapter.registerMemory(bytes);
     return new TestSide(adapter, adapter.createConnector(), memory, bytes, options);
   }

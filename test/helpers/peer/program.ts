@@ -3,11 +3,15 @@
  * ways a process can end. Commands come over the IPC channel or from the thread that started the Worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
+import { addon } from '../../../kernel-bridge/hca/index.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
+import { faultOptionsSchema } from '../../../kernel-bridge/options.js';
+import { resolveKernelOptions } from '../../../kernel-bridge/soft/kernel-options.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
 import type { Link, LinkListener, LinkStack } from './link.js';
 import { NdStack } from './nd-link.js';
 import type { Answer, Arguments, Command, Completions, Layer, Operation, Reply } from './protocol.js';
+import { TrafficSide } from './traffic.js';
 import { WvStack } from './wv-link.js';
 
 const stacks: Record<Layer, LinkStack> = { nd: new NdStack(), wv: new WvStack() };
@@ -15,6 +19,7 @@ const links = new Map<string, Link>();
 const listeners = new Map<string, LinkListener>();
 const disconnects = new Map<string, Overlapped<void>>();
 const workers = new Map<string, Worker>();
+const traffics = new Map<string, Promise<TrafficSide>>();
 
 function found<T>(map: Map<string, T>, name: string): T {
   const value = map.get(name);
@@ -186,6 +191,38 @@ const handlers: Handlers = {
       link.release();
     }
     return count;
+  },
+
+  trafficListen: ({ as, address, seed }) =>
+    new Promise((resolve, reject) => {
+      const accepted = TrafficSide.accept(address, seed, resolve);
+      accepted.catch(reject);
+      traffics.set(as, accepted);
+    }),
+  trafficAccepted: async ({ as }) => {
+    await found(traffics, as);
+  },
+  trafficConnect: async ({ as, address, port, seed }) => {
+    const connected = TrafficSide.connect(address, port, seed);
+    traffics.set(as, connected);
+    await connected;
+  },
+  trafficRun: async ({ as }) => (await found(traffics, as)).run(),
+  trafficDisconnect: async ({ as }) => {
+    const traffic = await found(traffics, as);
+    const status = await statusOf(traffic.side.connector.disconnect());
+    traffic.release();
+    traffics.delete(as);
+    return status;
+  },
+  setFaults: ({ faults: wanted }) => {
+    const { cm: _cm, rc: _rc, startTimeoutMs: _startTimeoutMs, ...options } = resolveKernelOptions(undefined);
+    const { capture: capturePath, ...rest } = options;
+    const { dropMads: _dropMads, ...faults } = faultOptionsSchema.parse(wanted);
+    const hcaOptions = { ...rest, capturePath, faults: { ...faults, dropMads: {} } };
+    const hca = addon.openHca(hcaOptions, () => {});
+    hca.configure(hcaOptions);
+    hca.close();
   },
 
   startWorker: ({ worker }) =>

@@ -1,5 +1,8 @@
 /** What a test says to its peer processes, and what they answer. Everything travels as JSON. */
 
+import type { KernelOptionsInput } from '../../../winverbs/index.js';
+import type { TrafficReport } from './traffic.js';
+
 /** Which of the two interfaces a link is made with. */
 export type Layer = 'nd' | 'wv';
 
@@ -55,6 +58,17 @@ export interface Operations {
   /** Connects, exchanges a message and disconnects, so many times; each side names how far it came on failure. */
   serveMany(args: { listener: string; count: number }): number;
   connectMany(args: { layer: Layer; address: string; port: number; count: number }): number;
+  /** Starts the passive side of a plan's traffic; answers its port. */
+  trafficListen(args: { as: string; address: string; seed: number }): number;
+  /** Ends when the passive side is connected. */
+  trafficAccepted(args: { as: string }): void;
+  trafficConnect(args: { as: string; address: string; port: number; seed: number }): void;
+  /** Does one side's part of the traffic; fails when anything is not as it should be. */
+  trafficRun(args: { as: string }): TrafficReport;
+  /** Ends the connection; answers the name of the status. */
+  trafficDisconnect(args: { as: string }): string;
+  /** Gives the process's wire other faults. */
+  setFaults(args: { faults: NonNullable<KernelOptionsInput['faults']> }): void;
   startWorker(args: { worker: string }): void;
   terminateWorker(args: { worker: string }): number;
   /** Ends the process. `end`: nothing is left that keeps it alive. No answer comes. */

@@ -1,0 +1,271 @@
+import {
+  type INDMemoryWindow,
+  NdMwDescriptor,
+  NdOpFlag,
+  type NdResult,
+  openNetworkDirect,
+  Status,
+  statusName,
+} from '../../../nd/index.js';
+import { TestSide } from '../nd-pair.js';
+
+/** Every size travels once as a Send, as its echo, as a Write and as a Read, in an order of the seed's. */
+export const TRAFFIC_SIZES: readonly number[] = [
+  0, 1, 2, 3, 5, 63, 255, 1023, 1024, 1025, 4095, 4096, 4097, 9000, 65_535, 65_536, 100_001, 262_144,
+];
+/** Requests that the active side posts: a Write, a Send and a Read of each size. */
+export const TRAFFIC_REQUESTS = 3 * TRAFFIC_SIZES.length;
+
+/** How the requests of one side ended, by the names of their statuses, in the order they were posted. */
+export interface TrafficReport {
+  readonly inbound: string[];
+  readonly outbound: string[];
+}
+
+/** Bytes behind each message that its Receive has room for, and that must stay as they were. */
+const ROOM = 16;
+const UNTOUCHED = 0xee;
+const ENTRIES = 128;
+
+type Kind = 'send' | 'write' | 'read';
+
+interface Piece {
+  readonly size: number;
+  readonly at: number;
+}
+
+/** What is sent where: both sides work it out from the seed. */
+class Plan {
+  readonly pieces: Record<Kind, Piece[]>;
+  /** Bytes of one side's memory. */
+  readonly bytes: number;
+
+  constructor(readonly seed: number) {
+    const random = randomOf(seed);
+    let at = 0;
+    const lay = (): Piece[] =>
+      shuffled(TRAFFIC_SIZES, random).map((size) => {
+        const piece = { size, at };
+        at += size + ROOM;
+        return piece;
+      });
+    this.pieces = { send: lay(), write: lay(), read: lay() };
+    this.bytes = at;
+  }
+
+  /** What a piece holds: differs between pieces, kinds and seeds, and from byte to byte. */
+  fill(target: Uint8Array, kind: Kind, index: number): void {
+    const { at, size } = this.pieces[kind][index]!;
+    const random = randomOf(this.seed * 1009 + index * 31 + kind.length);
+    for (let i = 0; i < size; i += 1) target[at + i] = random() >>> 24;
+  }
+
+  fillAll(target: Uint8Array, kind: Kind): void {
+    for (const index of TRAFFIC_SIZES.keys()) this.fill(target, kind, index);
+  }
+
+  /** Throws unless the piece has arrived whole, and nothing behind it. */
+  check(found: Uint8Array, kind: Kind, index: number): void {
+    const { at, size } = this.pieces[kind][index]!;
+    const expected = new Uint8Array(this.bytes);
+    this.fill(expected, kind, index);
+    expected.fill(UNTOUCHED, at + size, at + size + ROOM);
+    for (let i = at; i < at + size + ROOM; i += 1) {
+      if (found[i] === expected[i]) continue;
+      throw new Error(
+        `Byte ${i - at} of ${kind} ${index} (${size} bytes) is ${found[i]}, not ${expected[i]}.`,
+      );
+    }
+  }
+}
+
+/** One side of a connection that carries a plan's traffic. */
+export class TrafficSide {
+  readonly #plan: Plan;
+  /** Where the peer's window starts, for the active side. */
+  #remote: NdMwDescriptor | undefined;
+  #window: INDMemoryWindow | undefined;
+
+  private constructor(
+    readonly side: TestSide,
+    seed: number,
+  ) {
+    this.#plan = new Plan(seed);
+  }
+
+  static async #create(address: string, seed: number): Promise<TrafficSide> {
+    const provider = openNetworkDirect();
+    const adapter = provider.openAdapter(address);
+    const side = await TestSide.create(
+      adapter,
+      { inboundEntries: ENTRIES, outboundEntries: ENTRIES },
+      new Plan(seed).bytes,
+    );
+    side.bytes.fill(UNTOUCHED);
+    const traffic = new TrafficSide(side, seed);
+    provider.release();
+    return traffic;
+  }
+
+  /** The passive side: `listening` is told the port; ends when the peer has been told of the window. */
+  static async accept(
+    address: string,
+    seed: number,
+    listening: (port: number) => void,
+  ): Promise<TrafficSide> {
+    const traffic = await TrafficSide.#create(address, seed);
+    const { side } = traffic;
+    traffic.#plan.fillAll(side.bytes, 'read');
+    traffic.#postReceives();
+    const listen = side.adapter.listen();
+    listening(listen.port);
+    await listen.getConnectionRequest(side.connector);
+    await side.connector.accept(side.endpoint);
+    listen.release();
+    traffic.#window = side.adapter.createMemoryWindow();
+    const rights = NdOpFlag.ALLOW_READ | NdOpFlag.ALLOW_WRITE | NdOpFlag.SILENT_SUCCESS;
+    const descriptor = side.endpoint.bind(
+      { status: Status.PENDING, bytesTransferred: 0, context: 'bind' },
+      side.memory,
+      traffic.#window,
+      0,
+      side.bytes.length,
+      rights,
+    );
+    const memory = descriptor.encode();
+    const result = { status: Status.PENDING, bytesTransferred: 0, context: 'descriptor' };
+    side.endpoint.send(result, [{ memory, offset: 0, length: memory.length }]);
+    const { status } = await side.next(side.outbound);
+    if (status !== Status.SUCCESS) throw new Error(`The descriptor's Send: ${statusName(status)}.`);
+    return traffic;
+  }
+
+  /** The active side; ends when the window of the peer is known. */
+  static async connect(address: string, port: number, seed: number): Promise<TrafficSide> {
+    const traffic = await TrafficSide.#create(address, seed);
+    const { side } = traffic;
+    const descriptor = new Uint8Array(NdMwDescriptor.size);
+    const memory = await side.adapter.registerMemory(descriptor);
+    const result = { status: Status.PENDING, bytesTransferred: 0, context: 'descriptor' };
+    side.endpoint.receive(result, [{ memory, offset: 0, length: descriptor.length }]);
+    await side.connector.connect(side.endpoint, { family: 4, address, port });
+    await side.connector.completeConnect();
+    const { status } = await side.next(side.inbound);
+    if (status !== Status.SUCCESS) throw new Error(`The descriptor's Receive: ${statusName(status)}.`);
+    traffic.#remote = NdMwDescriptor.decode(descriptor);
+    return traffic;
+  }
+
+  /** Posts everything at once and checks all that comes, in content and order; ends when all has come back. */
+  run(): Promise<TrafficReport> {
+    return this.#remote === undefined ? this.#serve() : this.#request(this.#remote);
+  }
+
+  async #request(remote: NdMwDescriptor): Promise<TrafficReport> {
+    const { side } = this;
+    const { pieces } = this.#plan;
+    // Sends and Writes leave from a second memory: what arrives here has one of its own.
+    const source = new Uint8Array(this.#plan.bytes);
+    this.#plan.fillAll(source, 'send');
+    this.#plan.fillAll(source, 'write');
+    const memory = await side.adapter.registerMemory(source);
+    this.#postReceives();
+    let posted = 0;
+    for (const index of TRAFFIC_SIZES.keys()) {
+      const [send, write, read] = [pieces.send[index]!, pieces.write[index]!, pieces.read[index]!];
+      const from = ({ at, size }: Piece) => [{ memory, offset: at, length: size }];
+      side.endpoint.write(numbered(posted++), from(write), remote, write.at);
+      side.endpoint.send(numbered(posted++), from(send));
+      side.endpoint.read(numbered(posted++), side.sge(read.at, read.size), remote, read.at);
+    }
+    const echoes = this.#takeMessages(() => {});
+    const outbound = await this.#take(side.outbound, posted, (result, n) => {
+      if (n % 3 === 2) this.#plan.check(side.bytes, 'read', (n - 2) / 3);
+      const size = pieces[(['write', 'send', 'read'] as const)[n % 3]!][Math.floor(n / 3)]!.size;
+      if (result.bytesTransferred !== size)
+        throw new Error(`Request ${n}: ${result.bytesTransferred} bytes.`);
+    });
+    return { inbound: await echoes, outbound };
+  }
+
+  async #serve(): Promise<TrafficReport> {
+    const { side } = this;
+    let echoes = 0;
+    const inbound = await this.#takeMessages((index) => {
+      // The Write was posted before the Send: it is there.
+      this.#plan.check(side.bytes, 'write', index);
+      const { at, size } = this.#plan.pieces.send[index]!;
+      side.endpoint.send(numbered(echoes++), side.sge(at, size));
+    });
+    const outbound = await this.#take(side.outbound, echoes, () => {});
+    // Nothing that came later has hurt what had arrived.
+    for (const [index, status] of inbound.entries()) {
+      if (status !== statusName(Status.SUCCESS)) continue;
+      this.#plan.check(side.bytes, 'send', index);
+      this.#plan.check(side.bytes, 'write', index);
+    }
+    for (const index of TRAFFIC_SIZES.keys()) this.#plan.check(side.bytes, 'read', index);
+    return { inbound, outbound };
+  }
+
+  #postReceives(): void {
+    for (const [index, { at, size }] of this.#plan.pieces.send.entries()) {
+      this.side.endpoint.receive(numbered(index), this.side.sge(at, size + ROOM));
+    }
+  }
+
+  #takeMessages(use: (index: number) => void): Promise<string[]> {
+    const { side } = this;
+    return this.#take(side.inbound, TRAFFIC_SIZES.length, (result, index) => {
+      const { size } = this.#plan.pieces.send[index]!;
+      if (result.bytesTransferred !== size)
+        throw new Error(`Message ${index} has ${result.bytesTransferred} bytes.`);
+      this.#plan.check(side.bytes, 'send', index);
+      use(index);
+    });
+  }
+
+  /** Takes results; each must be the next in the order of posting. `use` sees those that succeeded. */
+  async #take(
+    queue: TestSide['inbound'],
+    count: number,
+    use: (result: NdResult, n: number) => void,
+  ): Promise<string[]> {
+    const statuses: string[] = [];
+    for (let n = 0; n < count; n += 1) {
+      const result = await this.side.next(queue);
+      if (result.context !== n) throw new Error(`Result ${String(result.context)} came in place of ${n}.`);
+      if (result.status === Status.SUCCESS) use(result, n);
+      statuses.push(statusName(result.status));
+    }
+    return statuses;
+  }
+
+  release(): void {
+    this.#window?.release();
+    this.side.release();
+    this.side.adapter.release();
+  }
+}
+
+const numbered = (n: number): NdResult => ({ status: Status.PENDING, bytesTransferred: 0, context: n });
+
+/** Unsigned 32-bit numbers (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  };
+}
+
+function shuffled<T>(values: readonly T[], random: () => number): T[] {
+  const out = [...values];
+  for (let i = out.length - 1; i > 0; i -= 1) {
+    const other = random() % (i + 1);
+    [out[i], out[other]] = [out[other]!, out[i]!];
+  }
+  return out;
+}

@@ -1,0 +1,140 @@
+// Two processes over a wire that loses, doubles, reorders and damages packets: every byte arrives once and in order,
+// or the connection ends in error with the right status.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { endPeers, Peer } from '../helpers/peer/peer.js';
+import { TRAFFIC_REQUESTS, TRAFFIC_SIZES, type TrafficReport } from '../helpers/peer/traffic.js';
+
+const ADDRESS = '127.0.0.1';
+
+type Faults = NonNullable<KernelOptionsInput['faults']>;
+
+/** A lost packet is missed after 4 ms (8.4 at most), a lost CM message after some 35 ms. */
+const hasty: KernelOptionsInput = {
+  rc: { ackTimeoutCode: 10, minRnrTimerCode: 5 },
+  cm: { responseTimeoutCode: 12, maxRetries: 15 },
+};
+
+const startPeers = (server: Faults, client: Faults, more: KernelOptionsInput = {}): Promise<[Peer, Peer]> =>
+  Promise.all([
+    Peer.start({ kernel: { ...hasty, ...more, faults: server } }),
+    Peer.start({ kernel: { ...hasty, ...more, faults: client } }),
+  ]);
+
+async function connectTraffic(server: Peer, client: Peer, seed: number): Promise<void> {
+  const port = await server.call('trafficListen', { as: 'traffic', address: ADDRESS, seed });
+  await Promise.all([
+    client.call('trafficConnect', { as: 'traffic', address: ADDRESS, port, seed }),
+    server.call('trafficAccepted', { as: 'traffic' }),
+  ]);
+}
+
+const runTraffic = (server: Peer, client: Peer): Promise<[TrafficReport, TrafficReport]> =>
+  Promise.all([server.call('trafficRun', { as: 'traffic' }), client.call('trafficRun', { as: 'traffic' })]);
+
+const succeeded = (count: number): string[] => Array<string>(count).fill('SUCCESS');
+
+/** Each fault that was asked for has really struck. */
+async function assertStruck(peer: Peer, faults: Faults): Promise<void> {
+  const { hca } = await peer.counters();
+  const names = {
+    drop: 'fault_dropped',
+    duplicate: 'fault_duplicated',
+    reorder: 'fault_reordered',
+    corrupt: 'fault_corrupted',
+  } as const;
+  for (const [fault, name] of Object.entries(names)) {
+    const wanted = (faults[fault as keyof typeof names] ?? 0) > 0;
+    assert.is(hca![name]! > 0, wanted, `${name} is ${hca![name]}`);
+  }
+}
+
+test.after.each(() => endPeers());
+
+const wires: readonly [string, Faults][] = [
+  ['drops 1 %', { drop: 0.01 }],
+  ['drops 5 %', { drop: 0.05 }],
+  ['duplicates 5 %', { duplicate: 0.05 }],
+  ['reorders 5 %', { reorder: 0.05 }],
+  ['corrupts 5 %', { corrupt: 0.05 }],
+  ['does 3 % of each', { drop: 0.03, duplicate: 0.03, reorder: 0.03, corrupt: 0.03 }],
+];
+
+for (const [what, faults] of wires) {
+  test(`a wire that ${what} of the packets: Sends, Writes and Reads of all sizes arrive once, whole, in order`, async () => {
+    const [server, client] = await startPeers({ seed: 1, ...faults }, { seed: 2, ...faults });
+    for (const seed of [1, 2, 3]) {
+      await connectTraffic(server, client, seed);
+      const [passive, active] = await runTraffic(server, client);
+      const messages = succeeded(TRAFFIC_SIZES.length);
+      assert.equal(active, { inbound: messages, outbound: succeeded(TRAFFIC_REQUESTS) });
+      assert.equal(passive, { inbound: messages, outbound: messages });
+      const ended = [server, client].map((peer) => peer.call('trafficDisconnect', { as: 'traffic' }));
+      assert.equal(await Promise.all(ended), ['SUCCESS', 'SUCCESS']);
+    }
+    for (const peer of [server, client]) await assertStruck(peer, faults);
+    const { hca: sent } = await client.counters();
+    const { hca: got } = await server.counters();
+    if (faults.drop || faults.corrupt)
+      assert.ok(sent!.retransmitted_pkts! > 0 && got!.retransmitted_pkts! > 0);
+    if (faults.corrupt) assert.ok(got!.rx_icrc_errors! > 0 && sent!.rx_icrc_errors! > 0);
+    if (faults.duplicate) assert.ok(got!.duplicate_request! > 0);
+    if (faults.reorder) assert.ok(got!.out_of_seq_request! > 0);
+  });
+}
+
+/** SUCCESS some times, then what broke the connection, then only CANCELLED; answers how many succeeded. */
+function assertBroken(statuses: readonly string[], breaking: string): number {
+  const done = statuses.findIndex((status) => status !== 'SUCCESS');
+  assert.ok(done >= 0, 'something must fail on such a wire');
+  assert.is(statuses[done], breaking);
+  assert.equal([...new Set(statuses.slice(done + 1))], done + 1 < statuses.length ? ['CANCELLED'] : []);
+  return done;
+}
+
+for (const seed of [1, 2]) {
+  test(`a wire that drops 9 of 10 packets spends the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and what has come is whole`, async () => {
+    // The side that is not told by a DREQ, because none comes through, finds out by its keep-alive.
+    const [server, client] = await startPeers({}, {}, { keepAliveMs: 100 });
+    await connectTraffic(server, client, seed);
+    await Promise.all([
+      server.call('setFaults', { faults: { seed, drop: 0.9 } }),
+      client.call('setFaults', { faults: { seed: seed + 10, drop: 0.9 } }),
+    ]);
+    const [passive, active] = await runTraffic(server, client);
+    const done = assertBroken(active.outbound, 'TIMEOUT');
+    // Receives do not time out: they are flushed with the rest.
+    const echoed = assertBroken(active.inbound, 'CANCELLED');
+    const received = assertBroken(passive.inbound, 'CANCELLED');
+    // Every third request, from the second on, is a Send; one that succeeded has arrived.
+    assert.ok(received >= Math.floor((done + 1) / 3), `${received} of ${done}`);
+    assert.ok(echoed <= received);
+    assert.is(passive.outbound.length, received);
+    if (passive.outbound.includes('TIMEOUT')) assertBroken(passive.outbound, 'TIMEOUT');
+    const { hca } = await client.counters();
+    assert.ok(hca!.retry_exceeded_err! >= 1 && hca!.ack_timeout! >= 7, JSON.stringify(hca));
+  });
+}
+
+test('connection management over a wire that does everything: connections begin, carry and end', async () => {
+  const faults = { drop: 0.15, duplicate: 0.1, reorder: 0.1, corrupt: 0.05 };
+  const [server, client] = await startPeers({ seed: 5, ...faults }, { seed: 6, ...faults });
+  for (const layer of ['nd', 'wv'] as const) {
+    const listener = await server.listen(layer, ADDRESS);
+    const count = 15;
+    const done = await Promise.all([
+      server.call('serveMany', { listener: listener.name, count }),
+      client.call('connectMany', { layer, address: ADDRESS, port: listener.port, count }),
+    ]);
+    assert.equal(done, [count, count]);
+  }
+  const [{ cm: passive }, { cm: active }] = await Promise.all([server.counters(), client.counters()]);
+  // Each connection asked for once and ended once, however often that had to be said.
+  assert.equal([active!['sent.REQ'], active!['sent.DREQ']], [30, 30]);
+  assert.ok(active!['retransmitted.REQ']! > 0 && active!['retransmitted.DREQ']! > 0, JSON.stringify(active));
+  assert.equal([passive!.connections, passive!.waitingRequests], [0, 0]);
+  for (const peer of [server, client]) await assertStruck(peer, faults);
+});
+
+test.run();
