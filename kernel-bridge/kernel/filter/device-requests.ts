@@ -11,14 +11,16 @@ import {
   ciDeallocatePd,
   ciDeregisterMr,
   ciOpenCa,
-  ciQueryCa,
+  ciRegisterMr,
+} from '../hca-driver/ci.js';
+import {
+  ciGetCaAttributes,
+  ciGetPortAttributes,
   ciQueryGids,
   ciQueryPkeys,
-  ciQueryPort,
-  ciRegisterMr,
   type IbCaAttributes,
   type IbPortAttributes,
-} from '../hca-driver/ci.js';
+} from '../hca-driver/ci-attributes.js';
 import {
   ciCancelCqEvents,
   ciCreateCq,
@@ -138,7 +140,7 @@ export function deviceRequests(services: DeviceServices) {
     DEVICE_QUERY: (call) => {
       const ca = instance(call, s.WvIoObject.decode(call.input).id);
       return call.verb<IbCaAttributes>(
-        (irp) => ciQueryCa(ca, irp),
+        (irp) => ciGetCaAttributes(ca, irp),
         (attributes) => call.struct(s.WvIoDeviceAttributes, attributes),
       );
     },
@@ -147,7 +149,7 @@ export function deviceRequests(services: DeviceServices) {
       const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
       const ca = instance(call, id);
       return call.verb<IbPortAttributes>(
-        (irp) => ciQueryPort(ca, portNumber, irp),
+        (irp) => ciGetPortAttributes(ca, portNumber, irp),
         (attributes) => call.struct(s.WvIoPortAttributes, attributes),
       );
     },

@@ -40,8 +40,8 @@ function ringAddress(address: bigint): number {
  * INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
  */
 export function ciCreateCq(ca: IbCa, entries: number, udata: CiUdata, irp: Irp<IbCq>): number {
-  const { native, limits, removed, registry } = ca.hca;
-  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const { native, limits, gone, registry } = ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   const ring = providerInput(udata, CqProviderIn);
   if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
@@ -67,8 +67,8 @@ function cqSize(asked: number, ring: number, limit: number): number {
  * @returns SUCCESS, BUFFER_OVERFLOW when the entries do not fit, else as {@link ciCreateCq}.
  */
 export function ciResizeCq(cq: IbCq, entries: number, udata: CiUdata, irp: Irp): number {
-  const { native, limits, removed } = cq.ca.hca;
-  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const { native, limits, gone } = cq.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   const ring = providerInput(udata, CqProviderIn);
   if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
@@ -100,8 +100,8 @@ export function ciDestroyCq(cq: IbCq, irp: Irp): number {
  * types; INVALID_DEVICE_REQUEST for an IRP that comes from no channel.
  */
 export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
-  const { native, server, removed } = cq.ca.hca;
-  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const { native, server, gone } = cq.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (type > 2) return finish(irp, Status.INVALID_PARAMETER);
   if (!irp.native) return finish(irp, Status.INVALID_DEVICE_REQUEST);
   const { slot, serial } = irp.native;
@@ -154,8 +154,8 @@ export function ciCreateQp(
   udata: CiUdata,
   irp: Irp<IbQp>,
 ): number {
-  const { native, limits, removed, registry } = pd.ca.hca;
-  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const { native, limits, gone, registry } = pd.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   const ring = providerInput(udata, QpProviderIn);
   if (!ring || !outputFits(udata, QpProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   if (sendCq.ca.hca !== pd.ca.hca || receiveCq.ca.hca !== pd.ca.hca)
@@ -220,9 +220,9 @@ export function ciCreateQp(
  * for missing or impossible attributes, FILE_FORCED_CLOSED (but RESET and ERROR always work).
  */
 export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
-  const { native, removed } = qp.pd.ca.hca;
+  const { native, gone } = qp.pd.ca.hca;
   const ends = attributes.state === QpState.ERROR || attributes.state === QpState.RESET;
-  if (removed && !ends) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (gone && !ends) return finish(irp, Status.FILE_FORCED_CLOSED);
   const status = native.modifyQp(qp.handle, mask, attributes);
   if (status !== Status.SUCCESS) return finish(irp, status);
   const query = native.queryQp(qp.handle);

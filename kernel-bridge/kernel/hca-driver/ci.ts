@@ -1,5 +1,6 @@
 /**
- * IRP-based verbs of the HCA: channel adapter, protection domains, memory. Source: IRP-based verbs RFC (2005).
+ * IRP-based verbs of the HCA: channel adapter, protection domains, memory. Attributes and events are in ci-attributes.ts and
+ * ci-events.ts, queues in ci-queues.ts. Source: IRP-based verbs RFC (2005).
  *
  * Every verb takes an IRP and completes it, or returns PENDING and completes it later; none blocks, so all may be
  * called at DISPATCH_LEVEL. What is made comes back in IoStatus.Information. Destroys answer DEVICE_BUSY while
@@ -7,19 +8,12 @@
  * FILE_FORCED_CLOSED when the HCA is gone.
  */
 
-import {
-  AtomicCapability,
-  DeviceType,
-  PortTransport,
-  WvAccess,
-  WvCapability,
-} from '../../ioctl/constants.js';
-import type { Input } from '../../ioctl/layout.js';
+import { WvAccess } from '../../ioctl/constants.js';
 import { CaProviderOut, MwProviderOut, PdProviderOut } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
-import type { WvIoDeviceAttributes, WvIoPortAttributes } from '../../ioctl/structs.js';
 import type { DeviceObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
+import { endCaEvents } from './ci-events.js';
 import {
   type CiUdata,
   finish,
@@ -32,12 +26,9 @@ import {
   outputFits,
   putOutput,
 } from './objects.js';
-import { pkeyTable } from './ports.js';
 
 /** The largest number a native address can be. */
 const maxAddress = 2n ** 47n;
-/** Bytes of one message (IBA 1 §9.7.7: 2^31). */
-const maxMessageSize = 0x8000_0000;
 /** Access flags a region may have; NON_CACHABLE is taken and has no effect on a software HCA. */
 const regionAccess =
   WvAccess.REMOTE_READ |
@@ -46,15 +37,11 @@ const regionAccess =
   WvAccess.LOCAL_WRITE |
   WvAccess.MW_BIND;
 
-/** Attributes of an HCA as DEVICE_QUERY carries them. */
-export type IbCaAttributes = Input<typeof WvIoDeviceAttributes>;
-/** Attributes of a port as DEVICE_PORT_QUERY carries them. */
-export type IbPortAttributes = Input<typeof WvIoPortAttributes>;
-
 /**
  * Opens an instance of an HCA. Takes a reference on its device object until the instance is closed.
  *
- * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output).
+ * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output),
+ * FILE_FORCED_CLOSED while instances of before a fatal error are open.
  */
 export function ciOpenCa(
   device: DeviceObject<Hca>,
@@ -62,8 +49,9 @@ export function ciOpenCa(
   udata: CiUdata,
   irp: Irp<IbCa>,
 ): number {
-  const { limits, removed, instances } = device.extension;
-  if (removed || device.references.ending) return finish(irp, Status.DEVICE_REMOVED);
+  const { limits, gone, instances } = device.extension;
+  if (device.references.ending) return finish(irp, Status.DEVICE_REMOVED);
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (!outputFits(udata, CaProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   device.references.acquire();
   const ca = new IbCa(device, dispatch);
@@ -74,7 +62,7 @@ export function ciOpenCa(
 }
 
 /**
- * Closes an instance.
+ * Closes an instance. Its event requests end in CANCELLED before this returns, its port capabilities are given up.
  *
  * @returns SUCCESS, DEVICE_BUSY while objects made from it live.
  */
@@ -82,79 +70,11 @@ export function ciCloseCa(ca: IbCa, irp: Irp): number {
   if (ca.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);
   if (!ca.closed) {
     ca.closed = true;
-    ca.hca.instances.delete(ca);
+    endCaEvents(ca, Status.CANCELLED);
+    ca.hca.release(ca);
     ca.device.references.release();
   }
   return finish(irp, Status.SUCCESS, 0);
-}
-
-/** Attributes of an HCA. @returns SUCCESS (Information: the attributes), FILE_FORCED_CLOSED. */
-export function ciQueryCa(ca: IbCa, irp: Irp<IbCaAttributes>): number {
-  if (ca.hca.removed) return finish(irp, Status.FILE_FORCED_CLOSED);
-  const { limits, guid } = ca.hca;
-  return finish(irp, Status.SUCCESS, {
-    fwVersion: 1n,
-    nodeGuid: guid,
-    systemImageGuid: guid,
-    capabilityFlags:
-      WvCapability.RC_RNR_NAK_GENERATION | WvCapability.PORT_ACTIVE_EVENT | WvCapability.SYSTEM_IMAGE_GUID,
-    atomicCapability: AtomicCapability.DEVICE,
-    pageSizeCapabilityFlags: 0x1000,
-    maxMrSize: BigInt(limits.maxMrSize),
-    maxQp: limits.maxQp,
-    maxQpWr: limits.maxQpWr,
-    maxSge: limits.maxSge,
-    maxCq: limits.maxCq,
-    maxCqEntries: limits.maxCqEntries,
-    maxMr: limits.maxMr,
-    maxPd: limits.maxPd,
-    maxQpResponderResources: limits.maxReadDepth,
-    maxResponderResources: Math.min(limits.maxReadDepth * limits.maxQp, 0xffff_ffff),
-    maxQpInitiatorDepth: limits.maxReadDepth,
-    maxInlineSend: limits.maxInline,
-    maxMw: limits.maxMw,
-    maxPkeys: pkeyTable.length,
-    deviceType: DeviceType.INFINIBAND,
-    localAckDelay: 15,
-    physPortCount: 1,
-  });
-}
-
-/** Attributes of a port. @returns SUCCESS (Information: the attributes), INVALID_PORT_HANDLE, FILE_FORCED_CLOSED. */
-export function ciQueryPort(ca: IbCa, portNumber: number, irp: Irp<IbPortAttributes>): number {
-  if (ca.hca.removed) return finish(irp, Status.FILE_FORCED_CLOSED);
-  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
-  const { port } = ca.hca;
-  return finish(irp, Status.SUCCESS, {
-    portCabilityFlags:
-      WvCapability.QP_STATE_MODIFIER | WvCapability.RC_RNR_NAK_GENERATION | WvCapability.SYSTEM_IMAGE_GUID,
-    state: port.state,
-    maxMtu: 4096,
-    activeMtu: port.activeMtu,
-    gidTableLength: port.gids.length,
-    maxMessageSize,
-    pkeyTableLength: pkeyTable.length,
-    maxVls: 1,
-    activeWidth: 2,
-    activeSpeed: 4,
-    // 5 is LinkUp, 3 is Disabled (IBA 1 §14.2.5.6).
-    physicalState: port.state === 4 ? 5 : 3,
-    transport: PortTransport.RDMAOE,
-  });
-}
-
-/** A port's GID table, 16 bytes each. @returns SUCCESS (Information: the GIDs), INVALID_PORT_HANDLE, FILE_FORCED_CLOSED. */
-export function ciQueryGids(ca: IbCa, portNumber: number, irp: Irp<readonly Uint8Array[]>): number {
-  if (ca.hca.removed) return finish(irp, Status.FILE_FORCED_CLOSED);
-  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
-  return finish(irp, Status.SUCCESS, ca.hca.port.gids);
-}
-
-/** A port's P_Key table. @returns SUCCESS (Information: the P_Keys), INVALID_PORT_HANDLE, FILE_FORCED_CLOSED. */
-export function ciQueryPkeys(ca: IbCa, portNumber: number, irp: Irp<readonly number[]>): number {
-  if (ca.hca.removed) return finish(irp, Status.FILE_FORCED_CLOSED);
-  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
-  return finish(irp, Status.SUCCESS, pkeyTable);
 }
 
 /**
@@ -164,7 +84,7 @@ export function ciQueryPkeys(ca: IbCa, portNumber: number, irp: Irp<readonly num
  * FILE_FORCED_CLOSED.
  */
 export function ciAllocatePd(ca: IbCa, udata: CiUdata, irp: Irp<IbPd>): number {
-  if (ca.hca.removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (!outputFits(udata, PdProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const { status, pd: handle } = ca.hca.native.allocatePd();
   if (status !== Status.SUCCESS) return finish(irp, status);
@@ -196,8 +116,8 @@ export function ciRegisterMr(
   access: number,
   irp: Irp<IbMr>,
 ): number {
-  const { native, limits, removed } = pd.ca.hca;
-  if (removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const { native, limits, gone } = pd.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (length === 0n) return finish(irp, Status.INVALID_BUFFER_SIZE);
   const known = (regionAccess | WvAccess.NON_CACHABLE) >>> 0;
   if ((access & ~known) !== 0 || length > BigInt(limits.maxMrSize))
@@ -228,7 +148,7 @@ export function ciDeregisterMr(mr: IbMr, irp: Irp): number {
  * FILE_FORCED_CLOSED.
  */
 export function ciAllocateMw(pd: IbPd, udata: CiUdata, irp: Irp<IbMw>): number {
-  if (pd.ca.hca.removed) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (pd.ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (!outputFits(udata, MwProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const { status, mw: handle, rkey } = pd.ca.hca.native.allocateMw(pd.handle);
   if (status !== Status.SUCCESS) return finish(irp, status);

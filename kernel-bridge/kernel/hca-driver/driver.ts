@@ -13,6 +13,7 @@ import {
   STATUS_REPARSE,
 } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
+import { raisePortEvent } from './ci-events.js';
 import { ciCqEventDelivered } from './ci-queues.js';
 import { Hca, type IbCq, type IbQp } from './objects.js';
 import { type PortChange, type PortTable, sameGids } from './ports.js';
@@ -111,7 +112,7 @@ export class HcaDriver {
   }
 
   private raise(device: DeviceObject<Hca>, flags: number): void {
-    for (const ca of [...device.extension.instances]) ca.dispatch.portEvent?.(ca, 1, flags);
+    for (const ca of [...device.extension.instances]) raisePortEvent(ca, flags);
   }
 
   /** Passes one event of the HCA on. */

@@ -3,9 +3,10 @@
  * structures, not opaque handles, and each may carry a dispatch table for events.
  */
 import type { HcaLimits, NativeChannelServer, NativeHca, QpCreateParameters } from '../../hca/binding.js';
+import { PortState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import { type DeviceObject, References } from '../io-manager/device.js';
-import type { Irp } from '../io-manager/irp.js';
+import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import type { HcaPort, PortTable } from './ports.js';
 
 /**
@@ -20,8 +21,16 @@ export interface CiUdata {
 
 /** One HCA: the extension of its device object. */
 export class Hca {
-  /** Set when the interface is gone: verbs answer FILE_FORCED_CLOSED, destroys still work. */
-  removed = false;
+  /** The interface is gone, for good. */
+  unplugged = false;
+  /** There was a fatal error; over when the last instance is closed. */
+  failed = false;
+  /** Of CiModifyCa; undefined: the CA GUID. */
+  systemImageGuid: bigint | undefined;
+  /** Of CiModifyPort. */
+  initType = 0;
+  /** Port capabilities and who holds them. */
+  readonly capabilityHolders = new Map<number, IbCa>();
   readonly instances = new Set<IbCa>();
   /** Fixed for the life of the HCA. */
   readonly limits: HcaLimits;
@@ -45,17 +54,31 @@ export class Hca {
     return this.lastPort.guid;
   }
 
+  /** No longer functional: verbs answer FILE_FORCED_CLOSED, destroys still work. */
+  get gone(): boolean {
+    return this.unplugged || this.failed;
+  }
+
   /** The port as it is now; after removal as it was, down and without addresses. */
   get port(): HcaPort {
-    const current = this.removed ? undefined : this.ports.get(this.guid);
+    const current = this.unplugged ? undefined : this.ports.get(this.guid);
     if (current) this.lastPort = current;
     return this.lastPort;
   }
 
   /** The interface is gone. */
   remove(): void {
-    this.lastPort = { ...this.lastPort, state: 1, gids: [], addresses: [] };
-    this.removed = true;
+    this.lastPort = { ...this.lastPort, state: PortState.DOWN, gids: [], addresses: [] };
+    this.unplugged = true;
+  }
+
+  /** Lets an instance go. With the last one a fatal error is over: the HCA starts afresh. */
+  release(ca: IbCa): void {
+    this.instances.delete(ca);
+    for (const [bit, holder] of [...this.capabilityHolders]) {
+      if (holder === ca) this.capabilityHolders.delete(bit);
+    }
+    if (this.instances.size === 0) this.failed = false;
   }
 }
 
@@ -67,6 +90,8 @@ export interface HcaRegistry {
 
 /** Called for events of an HCA instance (IB_CA_DISPATCH); members may be missing. */
 export interface IbCaDispatch {
+  /** The HCA has failed: close the instance. */
+  fatalEvent?(ca: IbCa): void;
   /** `flags` WV_EVENT_*. */
   portEvent?(ca: IbCa, port: number, flags: number): void;
 }
@@ -81,6 +106,11 @@ export class IbCa {
   /** Objects made from this instance that still live. */
   readonly resources = new References();
   closed = false;
+  /** Requests for events (CiGetCaFatalEvent, CiGetCaPortEvent), and what none of them was told yet. */
+  readonly fatalWaits = new IrpQueue();
+  readonly portWaits = new IrpQueue();
+  fatalUntold = false;
+  portUntold = 0;
 
   constructor(
     readonly device: DeviceObject<Hca>,

@@ -1,0 +1,271 @@
+/**
+ * Attributes of an HCA and its port: asked, and changed. Source: IRP-based verbs RFC (2005), CiQueryCa, CiQueryPort,
+ * CiModifyCa and CiModifyPort.
+ */
+import {
+  AtomicCapability,
+  DeviceType,
+  PortState,
+  PortTransport,
+  WvCapability,
+} from '../../ioctl/constants.js';
+import { type Input, struct, u32 } from '../../ioctl/layout.js';
+import { Status } from '../../ioctl/status.js';
+import { WvGidList, WvIoDeviceAttributes, WvIoPortAttributes, WvPkeyList } from '../../ioctl/structs.js';
+import type { Irp } from '../io-manager/irp.js';
+import { finish, type Hca, type IbCa } from './objects.js';
+import { pkeyTable } from './ports.js';
+
+/** Bytes of one message (IBA 1 §9.7.7: 2^31). */
+const maxMessageSize = 0x8000_0000;
+
+/** Attributes of an HCA as DEVICE_QUERY carries them. */
+export type IbCaAttributes = Input<typeof WvIoDeviceAttributes>;
+/** Attributes of a port as DEVICE_PORT_QUERY carries them. */
+export type IbPortAttributes = Input<typeof WvIoPortAttributes>;
+
+/**
+ * Head of what {@link ciQueryPort} writes: behind it lie the GIDs (16 bytes each) and the P_Keys (2 bytes each, in
+ * network order). `size` counts all of it.
+ */
+export const IbPortAttr = struct('IB_PORT_ATTR', {
+  Size: u32,
+  /** PortCapability bits that somebody holds. */
+  Capabilities: u32,
+  Attributes: WvIoPortAttributes,
+  GidCount: u32,
+  PkeyCount: u32,
+});
+
+/** Head of what {@link ciQueryCa} writes: behind it lies an IB_PORT_ATTR for each port, at a multiple of 8 bytes. */
+export const IbCaAttr = struct('IB_CA_ATTR', { Size: u32, PortCount: u32, Attributes: WvIoDeviceAttributes });
+
+/** Capabilities that a port announces and that one instance at a time may hold. */
+export const PortCapability = {
+  IS_SM: 0x1,
+  SNMP_SUP: 0x2,
+  DEV_MGMT_SUP: 0x4,
+  VENDOR_SUP: 0x8,
+  CM_SUP: 0x10,
+} as const;
+
+const allCapabilities = Object.values(PortCapability).reduce<number>((all, bit) => all | bit, 0);
+
+/** Fields of {@link IbModifyCa} that are valid. */
+export const ModifyCaFlag = { SYSTEM_IMAGE_GUID: 0x1 } as const;
+/** What CiModifyCa changes. */
+export interface IbModifyCa {
+  systemImageGuid: bigint;
+}
+
+/** Fields of {@link IbModifyPort} that are valid. */
+export const ModifyPortFlag = { SET_CAPABILITIES: 0x1, CLEAR_CAPABILITIES: 0x2, INIT_TYPE: 0x4 } as const;
+/** What CiModifyPort changes. Capabilities are {@link PortCapability} bits. */
+export interface IbModifyPort {
+  setCapabilities: number;
+  clearCapabilities: number;
+  /** The type of initialisation asked for, 4 bits (IBA 1 §14.2.5.6). */
+  initType: number;
+}
+
+function caAttributes(hca: Hca): IbCaAttributes {
+  const { limits, guid } = hca;
+  return {
+    fwVersion: 1n,
+    nodeGuid: guid,
+    systemImageGuid: hca.systemImageGuid ?? guid,
+    capabilityFlags:
+      WvCapability.RC_RNR_NAK_GENERATION |
+      WvCapability.PORT_ACTIVE_EVENT |
+      WvCapability.SYSTEM_IMAGE_GUID |
+      WvCapability.INIT_TYPE,
+    atomicCapability: AtomicCapability.DEVICE,
+    pageSizeCapabilityFlags: 0x1000,
+    maxMrSize: BigInt(limits.maxMrSize),
+    maxQp: limits.maxQp,
+    maxQpWr: limits.maxQpWr,
+    maxSge: limits.maxSge,
+    maxCq: limits.maxCq,
+    maxCqEntries: limits.maxCqEntries,
+    maxMr: limits.maxMr,
+    maxPd: limits.maxPd,
+    maxQpResponderResources: limits.maxReadDepth,
+    maxResponderResources: Math.min(limits.maxReadDepth * limits.maxQp, 0xffff_ffff),
+    maxQpInitiatorDepth: limits.maxReadDepth,
+    maxInlineSend: limits.maxInline,
+    maxMw: limits.maxMw,
+    maxPkeys: pkeyTable.length,
+    deviceType: DeviceType.INFINIBAND,
+    localAckDelay: 15,
+    physPortCount: 1,
+  };
+}
+
+function portAttributes({ port, initType }: Hca): IbPortAttributes {
+  return {
+    portCabilityFlags:
+      WvCapability.QP_STATE_MODIFIER | WvCapability.RC_RNR_NAK_GENERATION | WvCapability.SYSTEM_IMAGE_GUID,
+    state: port.state,
+    maxMtu: 4096,
+    activeMtu: port.activeMtu,
+    gidTableLength: port.gids.length,
+    maxMessageSize,
+    pkeyTableLength: pkeyTable.length,
+    maxVls: 1,
+    initTypeReply: initType,
+    activeWidth: 2,
+    activeSpeed: 4,
+    // 5 is LinkUp, 3 is Disabled (IBA 1 §14.2.5.6).
+    physicalState: port.state === PortState.ACTIVE ? 5 : 3,
+    transport: PortTransport.RDMAOE,
+  };
+}
+
+/** Attributes of an HCA. @returns SUCCESS (Information: the attributes), FILE_FORCED_CLOSED. */
+export function ciGetCaAttributes(ca: IbCa, irp: Irp<IbCaAttributes>): number {
+  if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  return finish(irp, Status.SUCCESS, caAttributes(ca.hca));
+}
+
+/** Attributes of a port. @returns SUCCESS (Information: the attributes), INVALID_PORT_HANDLE, FILE_FORCED_CLOSED. */
+export function ciGetPortAttributes(ca: IbCa, portNumber: number, irp: Irp<IbPortAttributes>): number {
+  if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
+  return finish(irp, Status.SUCCESS, portAttributes(ca.hca));
+}
+
+/** A port's GID table, 16 bytes each. @returns SUCCESS (Information: the GIDs), INVALID_PORT_HANDLE, FILE_FORCED_CLOSED. */
+export function ciQueryGids(ca: IbCa, portNumber: number, irp: Irp<readonly Uint8Array[]>): number {
+  if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
+  return finish(irp, Status.SUCCESS, ca.hca.port.gids);
+}
+
+/** A port's P_Key table. @returns SUCCESS (Information: the P_Keys), INVALID_PORT_HANDLE, FILE_FORCED_CLOSED. */
+export function ciQueryPkeys(ca: IbCa, portNumber: number, irp: Irp<readonly number[]>): number {
+  if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
+  return finish(irp, Status.SUCCESS, pkeyTable);
+}
+
+function alignedTo8(bytes: number): number {
+  return Math.ceil(bytes / 8) * 8;
+}
+
+function wholePort(hca: Hca): Uint8Array {
+  const { gids } = hca.port;
+  const tables = IbPortAttr.size + 16 * gids.length;
+  const size = alignedTo8(tables + 2 * pkeyTable.length);
+  const whole = new Uint8Array(size);
+  IbPortAttr.encode(
+    {
+      size,
+      capabilities: [...hca.capabilityHolders.keys()].reduce((held, bit) => held | bit, 0),
+      attributes: portAttributes(hca),
+      gidCount: gids.length,
+      pkeyCount: pkeyTable.length,
+    },
+    whole,
+  );
+  whole.set(WvGidList.encode(gids, 16 * gids.length), IbPortAttr.size);
+  whole.set(WvPkeyList.encode(pkeyTable, 2 * pkeyTable.length), tables);
+  return whole;
+}
+
+function wholeCa(hca: Hca): Uint8Array {
+  const port = wholePort(hca);
+  const portAt = alignedTo8(IbCaAttr.size);
+  const whole = new Uint8Array(portAt + port.length);
+  IbCaAttr.encode({ size: whole.length, portCount: 1, attributes: caAttributes(hca) }, whole);
+  whole.set(port, portAt);
+  return whole;
+}
+
+/** Gives as much as has room; `whole` starts with its own size. */
+function answer(whole: Uint8Array, attr: Uint8Array, irp: Irp): number {
+  if (attr.length < 4) return irp.complete(Status.BUFFER_TOO_SMALL);
+  const part = whole.subarray(0, attr.length);
+  attr.set(part);
+  return irp.complete(part.length < whole.length ? Status.BUFFER_OVERFLOW : Status.SUCCESS, part.length);
+}
+
+/**
+ * All attributes of an HCA, its port and the port's tables, as {@link IbCaAttr}, written to `attr`.
+ *
+ * @returns SUCCESS, or BUFFER_OVERFLOW if only a part has room; either way Information counts the bytes written and
+ * `Size` tells the bytes needed. BUFFER_TOO_SMALL below 4 bytes, FILE_FORCED_CLOSED.
+ */
+export function ciQueryCa(ca: IbCa, attr: Uint8Array, irp: Irp): number {
+  if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  return answer(wholeCa(ca.hca), attr, irp);
+}
+
+/**
+ * All attributes of a port and its tables, as {@link IbPortAttr}, written to `attr`.
+ *
+ * @returns as {@link ciQueryCa}; INVALID_PORT_HANDLE.
+ */
+export function ciQueryPort(ca: IbCa, portNumber: number, attr: Uint8Array, irp: Irp): number {
+  if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
+  return answer(wholePort(ca.hca), attr, irp);
+}
+
+/**
+ * Changes an HCA, for all of its instances.
+ *
+ * @param flags - {@link ModifyCaFlag} bits: the fields of `modify` that are valid.
+ * @returns SUCCESS, INVALID_PARAMETER for other flags, ACCESS_DENIED for requests of user mode, FILE_FORCED_CLOSED.
+ */
+export function ciModifyCa(ca: IbCa, flags: number, modify: Partial<IbModifyCa>, irp: Irp): number {
+  if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (irp.requestorMode !== 'kernel') return finish(irp, Status.ACCESS_DENIED);
+  const { systemImageGuid } = modify;
+  if ((flags & ~ModifyCaFlag.SYSTEM_IMAGE_GUID) !== 0) return finish(irp, Status.INVALID_PARAMETER);
+  if ((flags & ModifyCaFlag.SYSTEM_IMAGE_GUID) !== 0) {
+    if (systemImageGuid === undefined || systemImageGuid < 0n || systemImageGuid >= 2n ** 64n) {
+      return finish(irp, Status.INVALID_PARAMETER);
+    }
+    ca.hca.systemImageGuid = systemImageGuid;
+  }
+  return finish(irp, Status.SUCCESS, 0);
+}
+
+/**
+ * Changes a port. A capability belongs to the instance that has set it, until that clears it or is closed.
+ *
+ * @param flags - {@link ModifyPortFlag} bits: the fields of `modify` that are valid.
+ * @returns SUCCESS, FILE_LOCK_CONFLICT for a capability that belongs to another instance (nothing is changed then),
+ * INVALID_PARAMETER for other flags or bits, INVALID_PORT_HANDLE, ACCESS_DENIED for requests of user mode,
+ * FILE_FORCED_CLOSED.
+ */
+export function ciModifyPort(
+  ca: IbCa,
+  portNumber: number,
+  flags: number,
+  modify: Partial<IbModifyPort>,
+  irp: Irp,
+): number {
+  const { hca } = ca;
+  if (hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (irp.requestorMode !== 'kernel') return finish(irp, Status.ACCESS_DENIED);
+  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
+  const { SET_CAPABILITIES, CLEAR_CAPABILITIES, INIT_TYPE } = ModifyPortFlag;
+  const set = (flags & SET_CAPABILITIES) === 0 ? 0 : (modify.setCapabilities ?? 0);
+  const clear = (flags & CLEAR_CAPABILITIES) === 0 ? 0 : (modify.clearCapabilities ?? 0);
+  const initType = (flags & INIT_TYPE) === 0 ? hca.initType : (modify.initType ?? -1);
+  const unknownFlags = flags & ~(SET_CAPABILITIES | CLEAR_CAPABILITIES | INIT_TYPE);
+  const unknownBits = (set | clear) & ~allCapabilities;
+  if (unknownFlags !== 0 || unknownBits !== 0 || (set & clear) !== 0 || initType < 0 || initType > 15) {
+    return finish(irp, Status.INVALID_PARAMETER);
+  }
+  const holders = hca.capabilityHolders;
+  const bits = Object.values(PortCapability).filter((bit) => ((set | clear) & bit) !== 0);
+  if (bits.some((bit) => (holders.get(bit) ?? ca) !== ca)) return finish(irp, Status.FILE_LOCK_CONFLICT);
+  for (const bit of bits) {
+    if ((set & bit) !== 0) holders.set(bit, ca);
+    else holders.delete(bit);
+  }
+  hca.initType = initType;
+  return finish(irp, Status.SUCCESS, 0);
+}

@@ -1,0 +1,50 @@
+/** The HCA driver's verbs as other kernel code calls them: directly, with an IRP of one's own. */
+import { Status } from '../../kernel-bridge/ioctl/status.js';
+import { ciOpenCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
+import { guidText } from '../../kernel-bridge/kernel/hca-driver/driver.js';
+import { Hca, type IbCa, type IbCaDispatch } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import type { DeviceObject } from '../../kernel-bridge/kernel/io-manager/device.js';
+import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
+import { ethGuid, type KernelRig } from './kernel-rig.js';
+
+/** A verb's IRP after the call; it may complete later. */
+export class Asked<T> {
+  readonly irp: Irp<T>;
+  /** What the verb returned: PENDING, or how the IRP ended. */
+  readonly returned: number;
+
+  constructor(verb: (irp: Irp<T>) => number, requestorMode: RequestorMode = 'kernel') {
+    this.irp = new Irp<T>({ major: IrpMajor.internal, requestorMode, onComplete: () => {} });
+    this.returned = this.irp.dispatch(verb);
+  }
+
+  get status(): number {
+    return this.irp.ioStatus.status;
+  }
+
+  get information(): T | undefined {
+    return this.irp.ioStatus.information;
+  }
+}
+
+/** Opens an instance of the rig's eth0. */
+export function openCa(
+  rig: KernelRig,
+  dispatch: IbCaDispatch = {},
+  mode: RequestorMode = 'kernel',
+): Asked<IbCa> {
+  const device = rig.kernel.io.reference(`\\Device\\ibal\\${guidText(ethGuid)}`);
+  if (typeof device === 'number' || !(device.extension instanceof Hca))
+    throw new Error('there is no such HCA');
+  const udata = { input: new Uint8Array(0), output: new Uint8Array(0), outputSize: 0 };
+  const asked = new Asked<IbCa>((irp) => ciOpenCa(device as DeviceObject<Hca>, dispatch, udata, irp), mode);
+  device.references.release();
+  return asked;
+}
+
+/** An open instance of the rig's eth0. */
+export function openedCa(rig: KernelRig, dispatch: IbCaDispatch = {}): IbCa {
+  const { status, information } = openCa(rig, dispatch);
+  if (status !== Status.SUCCESS || !information) throw new Error(`not opened: 0x${status.toString(16)}`);
+  return information;
+}
