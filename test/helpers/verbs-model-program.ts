@@ -1,0 +1,35 @@
+/** A process that runs random verbs in its main thread and two Workers at once: `program seed runs milliseconds`. */
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { nothingLeft, runPlans } from './verbs-model.js';
+
+interface Task {
+  readonly seed: number;
+  readonly runs: number;
+  readonly milliseconds: number;
+}
+
+async function work(task: Task): Promise<number> {
+  return runPlans({ ...task, alone: false });
+}
+
+async function inWorker(task: Task): Promise<number> {
+  const worker = new Worker(fileURLToPath(import.meta.url), { workerData: task });
+  const [done] = (await once(worker, 'message')) as [number];
+  const [code] = (await once(worker, 'exit')) as [number];
+  if (code !== 0) throw new Error(`A Worker ended with exit code ${code}.`);
+  return done;
+}
+
+if (isMainThread) {
+  const [seed, runs, milliseconds] = process.argv.slice(2).map(Number) as [number, number, number];
+  const task = (n: number): Task => ({ seed: seed + n, runs, milliseconds });
+  const counts = await Promise.all([work(task(0)), inWorker(task(1)), inWorker(task(2))]);
+  await nothingLeft();
+  process.send?.(counts.every((count) => count > 0) ? counts.reduce((a, b) => a + b) : 0, () =>
+    process.disconnect(),
+  );
+} else {
+  parentPort!.postMessage(await work(workerData as Task));
+}

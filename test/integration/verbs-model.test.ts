@@ -1,0 +1,50 @@
+// Random sequences of verbs against a model: one thread alone, then several threads of two processes at once.
+// ND_MODEL_RUNS=n makes n runs per thread without a bound in time; ND_MODEL_SEED repeats one that failed.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { readCounters } from '../../kernel-bridge/index.js';
+import { runPlans } from '../helpers/verbs-model.js';
+
+const long = process.env.ND_MODEL_RUNS !== undefined;
+const runs = long ? Number(process.env.ND_MODEL_RUNS) : 10_000;
+const seed = Number(process.env.ND_MODEL_SEED ?? Date.now() % 0x7fff_0000);
+const bound = (milliseconds: number): number => (long ? 0x7fff_ffff : milliseconds);
+
+test('one thread: statuses, completions and what is left are as the model says', async () => {
+  const done = await runPlans({ seed, runs, milliseconds: bound(8000), alone: true });
+  assert.ok(done > 0);
+  // Rings are shared with JavaScript and go with its garbage.
+  for (let n = 0; n < 20 && readCounters().objects.ring > 0; n++) {
+    globalThis.gc?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const { ring, range } = readCounters().objects;
+  assert.is(range, 0);
+  if (globalThis.gc !== undefined) assert.is(ring, 0);
+});
+
+test('three threads in each of two processes: the same, with nothing of one to be seen by another', async () => {
+  const program = fileURLToPath(new URL('../helpers/verbs-model-program.js', import.meta.url));
+  const processes = [1, 2].map(async (n) => {
+    const child = fork(program, [String(seed + n * 100), String(runs), String(bound(8000))], {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
+    let errors = '';
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      errors += text;
+    });
+    let done = 0;
+    child.on('message', (count) => {
+      done = Number(count);
+    });
+    const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+    assert.equal([code, signal], [0, null], errors);
+    assert.ok(done >= 3);
+  });
+  await Promise.all(processes);
+});
+
+test.run();
