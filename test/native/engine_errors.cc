@@ -255,7 +255,7 @@ static void expectLocal(const std::function<void(Pair&, Buffer&, Wr&)>& spoil, u
   const auto receives = p.qa.receiveCq.drain();
   if (!CHECK_EQ(receives.size(), 2u)) return;
   CHECK(receives[0].wqe == 0 && receives[1].wqe == 1 && receives[1].status == kWcFlushed);
-  CHECK_EQ(p.a->port.events[0].reason, status);
+  CHECK_EQ(p.a->port.events.back().reason, status);
   CHECK_EQ(p.qb.stateWord(), kQpsRts);  // the peer has seen nothing wrong
 }
 

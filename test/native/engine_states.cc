@@ -264,3 +264,16 @@ TEST(established_event_and_receives_posted_in_init) {
   CHECK_EQ(w.b->port.count(QpEvent::kCommunicationEstablished), 1);
   only(qb.receiveCq, 0, kOpReceive, kWcSuccess, 8);
 }
+
+// A passive side is in RTS before its REP leaves, and still waits for word that the active side is there.
+TEST(established_event_in_rts) {
+  World w;
+  TestQp qa(*w.a), qb(*w.b);
+  w.connect(qa, qb);
+  w.pump();
+  CHECK_EQ(w.b->port.count(QpEvent::kCommunicationEstablished), 0);
+  for (int i = 0; i < 3; i++) qa.post({kOpWrite, kSendFlagSignaled});
+  w.pump();
+  CHECK_EQ(w.b->port.count(QpEvent::kCommunicationEstablished), 1);
+  CHECK_EQ(w.a->port.count(QpEvent::kCommunicationEstablished), 1);  // the acknowledgement
+}

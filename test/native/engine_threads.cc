@@ -89,7 +89,6 @@ TEST(threads_post_poll_and_progress) {
         a.engine.deregisterMr(a.pd, lkey);
       }
       a.engine.counters();
-      a.engine.setPollerMark(clock.now());
       a.engine.pollerMark();
     }
   });
@@ -106,6 +105,31 @@ TEST(threads_post_poll_and_progress) {
   driver.join();
   CHECK_EQ(bad.load(), 0u);
   for (uint32_t i = 0; i < kPairs; i++) CHECK_EQ(qa[i]->stateWord(), kQpsRts);
+}
+
+// A thread that polls in vain gives way to others, among whom may be the one it waits for; not while packets come,
+// and not if it does other work between its polls.
+TEST(polling_in_vain_gives_way) {
+  World w;
+  TestQp qa(*w.a), qb(*w.b);
+  w.connect(qa, qb);
+  w.pump();
+  const auto pollFor = [&](uint64_t microseconds, uint64_t apart) {
+    const uint64_t before = w.a->counter("poller_yield"), end = w.clock.time + microseconds * 1000;
+    for (; w.clock.time < end; w.clock.time += apart * 1000) w.a->engine.progress();
+    return w.a->counter("poller_yield") - before;
+  };
+  w.clock.time += 1'000'000;
+  CHECK_EQ(pollFor(50, 1), 0u);
+  CHECK_EQ(pollFor(10, 1), 10u);
+  CHECK_EQ(w.a->engine.pollerMark(), w.clock.time - 1000);
+  // A packet renews the patience.
+  qb.post({kOpWrite, kSendFlagSignaled});
+  CHECK(w.a->engine.progress());
+  CHECK_EQ(pollFor(50, 1), 0u);
+  CHECK_EQ(pollFor(1, 1), 1u);
+  w.clock.time += 25'000;
+  CHECK_EQ(pollFor(1000, 25), 0u);
 }
 
 // Work that waits is announced to whoever sleeps: an earlier timer, leftovers of a bounded step, a waiter.

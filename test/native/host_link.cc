@@ -103,15 +103,15 @@ void deaths() {
   HOST_CHECK(a.ask("watch 77", "watch") == "watch 0");
   HOST_CHECK(a.ask("watch 254", "watch") == "watch 0");
   b->kill();
-  HOST_CHECK(a.expect("gone") == "gone " + slotB);
-  HOST_CHECK(c->expect("gone") == "gone " + slotB);
+  HOST_CHECK(a.expect("gone") == "gone " + slotB + " lost");
+  HOST_CHECK(c->expect("gone") == "gone " + slotB + " lost");
   HOST_CHECK(a.ask("watch " + slotB, "watch") == "watch 0");
   Node again;
   HOST_CHECK(std::to_string(again.slot) == slotB);
   HOST_CHECK(a.ask("watch " + slotB, "watch") == "watch 1");
   HOST_CHECK(a.ask("watch " + slotC, "watch") == "watch 1");
   c->quit();  // a clean end is an end too
-  HOST_CHECK(a.expect("gone") == "gone " + slotC);
+  HOST_CHECK(a.expect("gone") == "gone " + slotC + " goodbye");
   HOST_CHECK(a.countUntilNow("gone") == 0);
   HOST_CHECK(a.counter("slot_peers_gone") == 2);
   // Packets for a slot without a process are lost, not trouble.

@@ -108,7 +108,9 @@ struct Sink final : PacketSink {
         << " to=" << addressText(meta.destination);
     say(out.str());
   }
-  void onPeerProcessGone(uint32_t slot) override { say("gone " + std::to_string(slot)); }
+  void onPeerProcessGone(uint32_t slot, bool orderly) override {
+    say("gone " + std::to_string(slot) + (orderly ? " goodbye" : " lost"));
+  }
 };
 
 struct Child {
@@ -238,7 +240,6 @@ struct Child {
       bool more;
       {
         std::lock_guard<std::mutex> guard(engine.mutex());
-        host.lookEverywhere();
         more = host.poll(sink, 64);
         host.flush();
         deadline = host.nextDeadline();

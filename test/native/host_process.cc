@@ -183,7 +183,6 @@ struct Side {
       if (completion(cqe)) return cqe[kCqeStatus];
       const uint64_t now = clockNow();
       if (now > end) return 99;
-      engine.setPollerMark(now);
       engine.progress();
     }
   }
@@ -234,7 +233,6 @@ int peerMain() {
     uint32_t cqe[16];
     while (!side.completion(cqe)) {
       if (how == 'p') {
-        side.engine.setPollerMark(clockNow());
         side.engine.progress();
         continue;
       }

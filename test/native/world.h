@@ -93,7 +93,7 @@ struct FakeLink final : Link {
   Gid gid;
   bool local = false, peerAlive = true;
   std::set<uint32_t> watched;
-  std::vector<uint32_t> gone;
+  std::vector<uint32_t> gone, ended;  // without and with a goodbye
   std::vector<uint32_t> madsSent;
   FakeLink(Net& n, const Gid& g) : net(n), gid(g) {}
   bool send(const Path& path, const OutPacket& p) override {
@@ -114,8 +114,10 @@ struct FakeLink final : Link {
   }
   void flush() override {}
   bool poll(PacketSink& sink, uint32_t budget) override {
-    for (uint32_t slot : gone) sink.onPeerProcessGone(slot);
+    for (uint32_t slot : gone) sink.onPeerProcessGone(slot, false);
+    for (uint32_t slot : ended) sink.onPeerProcessGone(slot, true);
     gone.clear();
+    ended.clear();
     Frame f;
     for (uint32_t i = 0; i < budget; i++) {
       if (!net.take(gid, &f)) return false;

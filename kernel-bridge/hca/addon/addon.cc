@@ -8,17 +8,9 @@
 #include "hca.h"
 #include "memory.h"
 
-#include <time.h>
-
 namespace nd::js {
 
 namespace {
-
-uint64_t monotonicNow() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000ull + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // The doorbell and progress functions are the speed path: plain N-API, no arguments, no allocation.
 
@@ -30,11 +22,8 @@ napi_value doorbell(napi_env env, napi_callback_info info) {
 }
 
 napi_value progress(napi_env env, napi_callback_info) {
-  bool moved = false;
-  if (Engine* engine = sharedEngine()) {
-    engine->setPollerMark(monotonicNow());
-    moved = engine->progress();
-  }
+  Engine* engine = sharedEngine();
+  const bool moved = engine != nullptr && engine->progress();
   napi_value result;
   return napi_get_boolean(env, moved, &result) == napi_ok ? result : nullptr;
 }

@@ -44,8 +44,8 @@ bool Core::run(Qp& qp, uint32_t share) {
   return more;
 }
 
-bool Core::step() {
-  now = clock.now();
+bool Core::step(uint64_t time) {
+  now = std::max(now, time);  // another thread may have looked at the clock before and got the lock after us
   received = 0;
   bool moved = false;
   const bool mayHaveMore = link.poll(*this, kReceiveBudget);
@@ -78,6 +78,14 @@ bool Core::step() {
   settle();
   link.flush();
   return moved;
+}
+
+bool Core::losesPatience(bool moved) {
+  if (moved || now > lastPoll.load(std::memory_order_relaxed) + kPatienceGapNs) waitingSince = now;
+  lastPoll.store(now, std::memory_order_relaxed);
+  if (now < waitingSince + kPatienceNs) return false;
+  counters.pollerYields++;
+  return true;
 }
 
 void Core::rouse(uint64_t due) {
@@ -407,7 +415,11 @@ uint32_t Core::pieces(Qp& qp, KeyCache& cache, const uint32_t* sges, uint32_t co
   if (cursor.offset != offset) {
     cursor = {};
     uint32_t skip = offset;
-    while (cursor.index < count && skip >= lengthOf(cursor.index)) skip -= lengthOf(cursor.index++);
+    for (; cursor.index < count; cursor.index++) {
+      const uint32_t all = lengthOf(cursor.index);
+      if (skip < all) break;
+      skip -= all;
+    }
     cursor.offset = offset;
     cursor.within = skip;
   }
@@ -500,9 +512,10 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
   }
   if ((meta.trafficClass & 3) == 3) counters.congestionMarked++;
   qp->lastActivity = now;
-  if (!qp->established) {
+  // Also in RTS: a passive side is there before its REP leaves, and it is the RTU that this packet stands in for.
+  if (!qp->established && (qp->state() == kQpsRtr || qp->state() == kQpsRts)) {
     qp->established = true;
-    if (qp->state() == kQpsRtr) report(*qp, QpEvent::kCommunicationEstablished, 0);
+    report(*qp, QpEvent::kCommunicationEstablished, 0);
   }
   if (isRequest) {
     onRequest(*qp, p);
@@ -512,10 +525,11 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
   settle();
 }
 
-void Core::onPeerProcessGone(uint32_t peer) {
+void Core::onPeerProcessGone(uint32_t peer, bool orderly) {
   received++;
   qps.forEach([&](Qp& qp) {
     if (!qp.peerLocal || qp.attributes.destinationQpn >> 16 != peer || !stateRules(qp.state()).receivesRequests) return;
+    if (!orderly) return peerGone(qp);
     if (!qp.goneAt) qp.goneAt = now + kGoodbyeNs;
     setTimer(qp, qp.goneAt);
   });

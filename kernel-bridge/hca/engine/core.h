@@ -15,11 +15,14 @@ namespace nd {
 
 struct Core final : public PacketSink {
   static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
-  // A process that ends in order sends its DREQs before its slot closes, but another process may hand them over.
+  // A process that ends in order sends its DREQs before its goodbye, but another process may hand them over.
   static constexpr uint64_t kGoodbyeNs = 100'000'000;
   static constexpr uint32_t kShare = 32;          // packets a QP may send per round
   static constexpr uint32_t kStepShare = 128;     // packets per step, all QPs
   static constexpr uint32_t kTimersPerStep = 64;
+  // A thread that polls in vain for so long gives its processor to others, among whom may be the one that it waits
+  // for. Polls further apart than the gap are not waiting: there is other work between them.
+  static constexpr uint64_t kPatienceNs = 50'000, kPatienceGapNs = 20'000;
   static constexpr uint32_t kFirstQpIndex = 2;    // QPNs 0 and 1 are special
   static constexpr uint32_t kQpIndexes = 0x10000 - kFirstQpIndex;
   static constexpr uint32_t kKernels = 64;
@@ -45,7 +48,9 @@ struct Core final : public PacketSink {
   };
 
   // ── core.cc: scheduling ───────────────────────────────────────────────────────────────────────
-  bool step();
+  bool step(uint64_t time);
+  // After a poll at `now`: whether the thread should let others run, having found nothing for a while.
+  bool losesPatience(bool moved);
   void schedule(Qp& qp);
   void unschedule(Qp& qp);
   bool run(Qp& qp, uint32_t share);  // true: there is more
@@ -80,7 +85,7 @@ struct Core final : public PacketSink {
 
   // ── core.cc: packets ──────────────────────────────────────────────────────────────────────────
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
-  void onPeerProcessGone(uint32_t slot) override;
+  void onPeerProcessGone(uint32_t slot, bool orderly) override;
 
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);
@@ -130,6 +135,7 @@ struct Core final : public PacketSink {
   const EngineOptions options;
   std::mutex mutex;
   std::atomic<uint64_t> pollerMark{0};
+  std::atomic<uint32_t> commandsWaiting{0};  // threads that want the mutex for more than a poll
 
   uint32_t slot = 0, qpBase = 0;
   std::array<KernelPort*, kKernels> kernels{};
@@ -144,6 +150,8 @@ struct Core final : public PacketSink {
   Qp *firstScheduled = nullptr, *lastScheduled = nullptr;
   Qp* firstDoomed = nullptr;
   bool settling = false;
+  uint64_t waitingSince = 0;                 // the polling thread, in vain
+  std::atomic<uint64_t> lastPoll{0};         // when it came back from it
   uint32_t received = 0;
   uint32_t stepsWithoutTimers = 0;
   uint32_t gsiPsn = 0;

@@ -43,7 +43,8 @@ namespace nd {
   X(qpErrors, "qp_fatal")                                                         \
   X(peersLost, "peer_lost")                                                       \
   X(willsSent, "will_sent")                                                       \
-  X(cqEvents, "cq_event")
+  X(cqEvents, "cq_event")                                                         \
+  X(pollerYields, "poller_yield")
 
 struct Counters {
 #define X(field, name) uint64_t field = 0;

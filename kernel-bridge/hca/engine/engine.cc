@@ -1,5 +1,8 @@
 // The face of the HCA: takes the lock, checks handles, and leaves the work to the core.
 #include "engine.h"
+
+#include <sched.h>
+
 #include "core.h"
 
 namespace nd {
@@ -18,7 +21,12 @@ bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 // The lock for a command. What a command set off is finished before others see it.
 class Command {
  public:
-  explicit Command(Core& core) : core_(core), lock_(core.mutex) {}
+  explicit Command(Core& core) : core_(core), lock_(core.mutex, std::try_to_lock) {
+    if (lock_.owns_lock()) return;
+    core.commandsWaiting.fetch_add(1, std::memory_order_relaxed);
+    lock_.lock();
+    core.commandsWaiting.fetch_sub(1, std::memory_order_relaxed);
+  }
   ~Command() {
     core_.settle();
     if (core_.firstScheduled) core_.rouse(0);
@@ -26,7 +34,7 @@ class Command {
 
  private:
   Core& core_;
-  std::lock_guard<std::mutex> lock_;
+  std::unique_lock<std::mutex> lock_;
 };
 
 Status checkRing(Core& core, uint64_t address, uint64_t bytes, uint64_t needed, std::shared_ptr<Ring>* ring) {
@@ -375,22 +383,33 @@ void Engine::doorbell(Handle handle) {
 
 bool Engine::progress() {
   Core& core = impl_->core;
-  std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return false;
-  const bool moved = core.step();
-  if (core.firstScheduled) {
-    core.rouse(0);
-    return true;
+  const uint64_t now = core.clock.now();
+  core.pollerMark.store(now, std::memory_order_relaxed);
+  bool moved = false, impatient = true;  // who has the lock does this thread's work: it must get to run
+  if (std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock); lock.owns_lock()) {
+    moved = core.step(now);
+    if (core.firstScheduled) {
+      core.rouse(0);
+      moved = true;
+    }
+    impatient = core.losesPatience(moved);
+  }
+  if (impatient) {
+    sched_yield();
+    core.lastPoll.store(core.clock.now(), std::memory_order_relaxed);  // others' time is no other work of this thread
   }
   return moved;
 }
 
-bool Engine::progressLocked() { return impl_->core.step() || impl_->core.firstScheduled; }
+bool Engine::progressLocked() {
+  Core& core = impl_->core;
+  return core.step(core.clock.now()) || core.firstScheduled;
+}
 
 uint64_t Engine::nextDeadline() { return impl_->core.announced = impl_->core.deadline(); }
 
-void Engine::setPollerMark(uint64_t now) { impl_->core.pollerMark.store(now, std::memory_order_relaxed); }
 uint64_t Engine::pollerMark() const { return impl_->core.pollerMark.load(std::memory_order_relaxed); }
+bool Engine::commandsWait() const { return impl_->core.commandsWaiting.load(std::memory_order_relaxed) != 0; }
 
 void Engine::setWake(void (*wake)(void*), void* argument) {
   Command command(impl_->core);
@@ -402,7 +421,7 @@ void Engine::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t lengt
   impl_->core.onPacket(meta, bth, length);
 }
 
-void Engine::onPeerProcessGone(uint32_t slot) { impl_->core.onPeerProcessGone(slot); }
+void Engine::onPeerProcessGone(uint32_t slot, bool orderly) { impl_->core.onPeerProcessGone(slot, orderly); }
 
 void Engine::setGsi(GsiHandler handler, void* argument) {
   Command command(impl_->core);

@@ -110,17 +110,19 @@ class Engine final : public PacketSink {
 
   // ── Speed path.
   void doorbell(Handle qp);             // new send WQEs, or receives posted in ERROR
-  bool progress();                      // one step if the lock is free; true if something moved
+  // One step if the lock is free; true if something moved. Marks the thread as polling; one that waits long in vain
+  // lets other threads run.
+  bool progress();
   bool progressLocked();                // the same with the lock held
   uint64_t nextDeadline();              // lock held: when a timer is due (ns), or UINT64_MAX
-  void setPollerMark(uint64_t now);     // records that a user thread is polling
-  uint64_t pollerMark() const;
+  uint64_t pollerMark() const;          // when a thread last polled (ns)
+  bool commandsWait() const;            // somebody waits for the lock who does not come back by himself
   // Called (lock held or not) when the engine's thread must look again: earlier timer, a waiter came.
   void setWake(void (*wake)(void*), void* argument);
 
   // ── PacketSink (lock held).
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
-  void onPeerProcessGone(uint32_t slot) override;
+  void onPeerProcessGone(uint32_t slot, bool orderly) override;
   // QP1 traffic goes here instead of to a QP; set by the GSI (gsi.h).
   using GsiHandler = void (*)(void*, const PacketMeta&, const uint8_t* bth, uint32_t length);
   void setGsi(GsiHandler handler, void* argument);

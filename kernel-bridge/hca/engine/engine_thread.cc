@@ -92,14 +92,19 @@ void EngineThread::run() {
     uint64_t deadline = UINT64_MAX;
     {
       std::lock_guard<std::mutex> guard(engine_.mutex());
-      host_.lookEverywhere();
-      for (uint32_t step = 0; step < kStepsPerTurn && more; step++) more = engine_.progressLocked();
+      for (uint32_t step = 0; step < kStepsPerTurn && more; step++) {
+        more = engine_.progressLocked();
+        if (engine_.commandsWait() || engine_.pollerMark() != mark) break;
+      }
       deadline = std::min(engine_.nextDeadline(), host_.nextDeadline());
     }
-    if (more)
-      sched_yield();  // others may want the lock
-    else
+    if (!more) {
       sleep(true, deadline);
+      continue;
+    }
+    // Others may want the lock. They are about to wake up, and would find it taken again.
+    sched_yield();
+    for (uint32_t i = 0; i < kGiveWayYields && engine_.commandsWait(); i++) sched_yield();
   }
 }
 

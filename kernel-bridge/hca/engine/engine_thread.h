@@ -33,7 +33,8 @@ class EngineThread {
 
  private:
   static constexpr uint64_t kPollingNs = 1'000'000;   // a poller's mark is good for this long
-  static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is given up for others
+  static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is given up in any case
+  static constexpr uint32_t kGiveWayYields = 100;     // how long others have time to take it
   static void* main(void* self);
   void run();
   void signalWake();

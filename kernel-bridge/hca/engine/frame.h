@@ -9,6 +9,7 @@ enum class FrameKind : uint8_t {
   kPacket = 1,       // body: a RoCE packet from the BTH to the last pad byte, for a QP of the receiver
   kMad = 2,          // the same, of QP1: for a kernel of the receiver, which does not hand it on
   kProbeReply = 3,   // body: ProbeReply (steering.h)
+  kGoodbye = 4,      // no body; the last frame of a process that ends in order, on the connections it has accepted
 };
 
 struct Frame {
@@ -33,7 +34,7 @@ struct Frame {
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kProbeReply))
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kGoodbye))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

@@ -101,12 +101,13 @@ void Host::stop() {
   std::lock_guard<std::mutex> guard(h.engine->mutex());
   if (!h.started.exchange(false)) return;
   flush();
+  h.inbound.acceptAll(h.slots.listener());  // who has only just connected hears the goodbye too
   h.slots.release();
   h.ports.releaseAll();
+  h.inbound.sayGoodbye();
   h.inbound.closeAll();
   h.wire4.udp.close();
   h.wire6.udp.close();
-  h.hot = nullptr;
   h.held.packetsToGo = 0;
   h.held.due = UINT64_MAX;
   h.localQueue.clear();

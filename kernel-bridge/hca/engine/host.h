@@ -29,8 +29,7 @@ struct HostOptions {
   uint32_t receiveBufferBytes = 4u << 20;
 };
 
-// Locking: the Link functions, configure(), nextDeadline() and lookEverywhere() want the engine's lock held;
-// start(), stop() and sendMad() take it themselves; all others are callable from any thread in any case.
+// Locking: the Link functions, configure() and nextDeadline() want the engine's lock held; start(), stop() and sendMad() take it themselves; all others are callable from any thread in any case.
 class Host final : public Link {
  public:
   static constexpr uint32_t kMaxSlots = 254;
@@ -50,8 +49,6 @@ class Host final : public Link {
   int pollFd() const;
   // When poll() has something to do without that (ns), UINT64_MAX if never.
   uint64_t nextDeadline() const;
-  // Polling threads look mostly at the socket that was busy last; the next poll() looks at all of them.
-  void lookEverywhere();
 
   // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for
   // RC, 0x0111 for UD. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null

@@ -47,7 +47,6 @@ struct Host::Impl {
   Capture capture;
   LocalAddresses addresses;
   Wire wire4{counters, AF_INET}, wire6{counters, AF_INET6};
-  Wire* hot = nullptr;             // the socket that received last
   Engine* engine = nullptr;
   PacketSink* sink = nullptr;      // during poll()
   std::deque<std::vector<uint8_t>> localQueue;  // frames
@@ -56,9 +55,7 @@ struct Host::Impl {
   bool lastDestinationLocal = false;
   uint32_t lastDestinationUses = 0;
   std::string problem;
-  uint32_t quietPolls = 0;
   uint32_t madPsn = 0;
-  bool fullLook = true;
   std::atomic<bool> started{false};
   bool wired = false;              // at start; read by any thread
 

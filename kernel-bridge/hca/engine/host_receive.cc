@@ -9,7 +9,6 @@ namespace nd {
 namespace {
 
 constexpr uint32_t kFramesPerConnection = 64;    // of one peer process per poll
-constexpr uint32_t kPollsPerFullLook = 8;        // while polling: how often the quiet descriptors are looked at
 constexpr uint32_t kEventsPerLook = 32;
 
 }  // namespace
@@ -29,7 +28,6 @@ uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
     } while (at < datagram.length);
   }
   counters.add(HostCounter::kWireRxPackets, packets);
-  if (n != 0) hot = &wire;
   return packets;
 }
 
@@ -103,6 +101,7 @@ void Host::Impl::onFrame(const Frame& frame) {
     gsi.onHandedOver(frame.meta, frame.body, frame.bodyLength);
     return;
   }
+  if (frame.kind != FrameKind::kPacket) return counters.add(HostCounter::kSlotBadFrames);
   // Never forwarded again: a frame for another slot is its sender's mistake.
   if (qpn >> 16 != slots.slot() && qpn != mad::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
   deliver(frame.meta, headers, frame.body, frame.bodyLength, nullptr);
@@ -167,7 +166,16 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
             [](void* self, const Frame& frame) { static_cast<Impl*>(self)->onFrame(frame); }, this);
         break;
       case EventKind::kOutbound:
-        if (slots.onOutbound(id, events[i].events, clock.now())) sink->onPeerProcessGone(id);
+        switch (slots.onOutbound(id, events[i].events, clock.now())) {
+          case Departure::kNone:
+            break;
+          case Departure::kOrderly:
+            sink->onPeerProcessGone(id, true);
+            break;
+          case Departure::kLost:
+            sink->onPeerProcessGone(id, false);
+            break;
+        }
         break;
       case EventKind::kClaim:
         ports.acceptOn(id, inbound);
@@ -200,14 +208,8 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   if (!h.started || budget == 0) return false;
   h.sink = &sink;
   uint32_t n = h.localQueue.empty() ? 0 : h.drainLocalQueue(budget);
-  if (h.hot != nullptr && n < budget) n += h.receiveFrom(*h.hot, budget - n);
-  // One system call tells of all descriptors; a polling thread makes it only now and then.
-  const bool look = h.fullLook || h.hot == nullptr || ++h.quietPolls >= kPollsPerFullLook;
-  if (look && n < budget) {
-    h.quietPolls = 0;
-    h.fullLook = false;
-    n += h.lookAtAll(budget - n);
-  }
+  // One system call tells of all descriptors, and an empty one costs less than an attempt to receive.
+  if (n < budget) n += h.lookAtAll(budget - n);
   if (h.nextDeadline() != UINT64_MAX) {
     h.runTimers();
     flush();
@@ -216,7 +218,6 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   return n >= std::min(budget, UdpWire::kReceiveBatch) || !h.localQueue.empty();
 }
 
-void Host::lookEverywhere() { impl_->fullLook = true; }
 uint64_t Host::nextDeadline() const { return impl_->nextDeadline(); }
 
 bool Host::isLocal(const Gid& address) { return impl_->addresses.contains(address, impl_->clock.now()); }

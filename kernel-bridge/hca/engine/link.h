@@ -24,8 +24,9 @@ class PacketSink {
  public:
   virtual ~PacketSink() = default;
   virtual void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) = 0;
-  // The process that owned `slot` on this host has ended: its queue pairs are gone.
-  virtual void onPeerProcessGone(uint32_t slot) = 0;
+  // The process that owned `slot` on this host has ended: its queue pairs are gone. `orderly`: it said goodbye, and
+  // its last packets may still be on their way.
+  virtual void onPeerProcessGone(uint32_t slot, bool orderly) = 0;
 };
 
 class Link {

@@ -90,6 +90,7 @@ struct ResponseJob {
   uint64_t address = 0;
   uint32_t rkey = 0, length = 0, msn = 0;
   uint64_t result = 0;
+  bool replay = false;  // of a request that came again
 };
 
 template <typename T>
@@ -172,7 +173,7 @@ struct Qp {
   bool established = false;  // the event was raised
   bool drainNotify = false, drained = false;
   uint64_t lastActivity = 0;
-  uint64_t goneAt = 0;       // not 0: the peer's process has ended, and until then its goodbye may still come
+  uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
   std::unique_ptr<Will> will;
 
   Requester rq;

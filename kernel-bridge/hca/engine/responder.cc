@@ -24,6 +24,14 @@ bool sizeFits(uint32_t flags, uint32_t length, uint32_t pad, uint32_t mtu) {
   return length <= mtu && (length > 0 || (flags & wire::kFirst) != 0);
 }
 
+// A WRITE of nothing without immediate data touches nothing: peers send it to see whether we are alive, and without
+// a right to write they may ask that, too.
+bool isProbe(const Core::Packet& p) {
+  constexpr uint32_t only = wire::kFirst | wire::kLast;
+  return (p.flags & (wire::kWrite | only | wire::kConsumes)) == (wire::kWrite | only) && p.length == 0 &&
+         wire::parseReth(p.extension).length == 0;
+}
+
 uint32_t qpRight(uint32_t flags) {
   if (flags & wire::kWrite) return kAccessRemoteWriteBit;
   if (flags & wire::kRead) return kAccessRemoteRead;
@@ -59,9 +67,11 @@ void Core::onRequest(Qp& qp, const Packet& p) {
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   }
   const uint32_t right = qpRight(p.flags);
-  if (right && !(qp.attributes.access & right))
+  if (right && !(qp.attributes.access & right) && !isProbe(p))
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   if (p.flags & (wire::kRead | wire::kAtomic)) {
+    // A requester that asks anew has what it asked before, even if a repetition of that is still to be answered.
+    if (rs.jobs.size() && rs.jobs.full() && rs.jobs[0].replay) rs.jobs.pop();
     // None allowed, or more at a time than agreed.
     if (rs.jobs.full()) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   }
@@ -200,7 +210,7 @@ void Core::remember(Qp& qp, const Resource& resource) {
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
   rs.ackPending = false;  // the response acknowledges what came before it
   rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
-                resource.result});
+                resource.result, false});
   schedule(qp);
 }
 
@@ -259,14 +269,14 @@ void Core::onDuplicate(Qp& qp, const Packet& p) {
     const uint32_t offset = (p.bth.psn - r.psn) & wire::kPsnMask;
     if (r.atomic != ((p.flags & wire::kAtomic) != 0) || offset >= r.packets) continue;
     if (r.atomic) {
-      job = {true, false, r.psn, 0, 0, 0, rs.msn, r.result};
+      job = {true, false, r.psn, 0, 0, 0, rs.msn, r.result, true};
       found = true;
       break;
     }
     const wire::Reth reth = wire::parseReth(p.extension);
     const uint64_t skipped = uint64_t(offset) << qp.mtuShift;
     found = reth.rkey == r.rkey && reth.address == r.address + skipped && reth.length + skipped <= r.length;
-    job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0};
+    job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0, true};
   }
   if (!found) return;
   while (rs.jobs.size() && wire::psnDiff(rs.jobs[rs.jobs.size() - 1].psn, job.psn) >= 0) rs.jobs.popBack();

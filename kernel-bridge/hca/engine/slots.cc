@@ -19,8 +19,8 @@ std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot);
 
 // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-void Inbound::acceptFrom(int listener) {
-  for (int i = 0; i < kAcceptsPerEvent; i++) {
+void Inbound::accept(int listener, uint32_t budget) {
+  for (uint32_t i = 0; i < budget; i++) {
     UniqueFd fd;
     const int error = acceptLocal(listener, &fd);
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
@@ -33,6 +33,18 @@ void Inbound::acceptFrom(int listener) {
     const uint32_t id = nextId_++;
     if (!watchFd(epoll_, fd.get(), EPOLLIN | EPOLLRDHUP, EventKind::kInbound, id)) continue;
     connections_.emplace(id, std::move(fd));
+  }
+}
+
+void Inbound::acceptAll(int listener) { accept(listener, kMaxConnections); }
+
+void Inbound::sayGoodbye() {
+  Frame goodbye;
+  goodbye.kind = FrameKind::kGoodbye;
+  uint8_t bytes[Frame::kHeaderBytes];
+  goodbye.encodeHeader(bytes);
+  for (const auto& connection : connections_) {
+    if (::send(connection.second.get(), bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;  // it is gone
   }
 }
 
@@ -56,6 +68,21 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
     handler(argument, frame);
   }
   return count;
+}
+
+// Whether the last thing that came on a connection that has ended is a goodbye.
+static bool hasGoodbye(int connection) {
+  uint8_t bytes[Frame::kHeaderBytes + 1];
+  Frame frame;
+  bool found = false;
+  // An end that left packets unread shows first, as an error.
+  for (int attempt = 0; attempt < 2; attempt++) {
+    ssize_t n;
+    while ((n = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+      found = frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kGoodbye;
+    if (n == 0 || errno != ECONNRESET) break;
+  }
+  return found;
 }
 
 // ── Slots ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,13 +213,14 @@ bool Slots::watch(uint32_t slot) {
   return true;
 }
 
-bool Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
-  if (slot >= kMax || !peers_[slot]) return false;
+Departure Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
+  if (slot >= kMax || !peers_[slot]) return Departure::kNone;
   Peer& p = *peers_[slot];
   if ((events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) == 0) {
     if (events & EPOLLOUT) drain(slot, p);
-    return false;
+    return Departure::kNone;
   }
+  p.saidGoodbye |= hasGoodbye(p.fd.get());
   // The connection ended. Only the name tells whether the process did: it may have closed just this connection,
   // or be half dead, its listener not yet closed (then the next connection ends as well).
   if (now - p.firstReconnect > kReconnectWindowNs) p.firstReconnect = now, p.reconnects = 0;
@@ -201,12 +229,12 @@ bool Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
   const int error = p.reconnects++ < kMaxReconnects ? connectTo(slot, &fd, &pid) : ECONNREFUSED;
   if (error == 0 && pid == p.pid) {
     p.fd = std::move(fd);
-    p.wantsOut = false;
+    p.wantsOut = p.saidGoodbye = false;
     setWantsOut(slot, p, !p.queue.empty());
-    return false;
+    return Departure::kNone;
   }
-  const bool gone = p.watched;
-  if (gone) counters_.add(HostCounter::kSlotPeersGone);
+  const Departure departure = !p.watched ? Departure::kNone : p.saidGoodbye ? Departure::kOrderly : Departure::kLost;
+  if (p.watched) counters_.add(HostCounter::kSlotPeersGone);
   peers_[slot].reset();
   if (error == 0) {
     auto next = std::make_unique<Peer>();  // somebody else has the slot already
@@ -214,7 +242,7 @@ bool Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
     next->pid = pid;
     peers_[slot] = std::move(next);
   }
-  return gone;
+  return departure;
 }
 
 }  // namespace nd

@@ -1,7 +1,8 @@
 // The processes of this host that speak RDMA: each owns a slot, and tells others' packets to them.
 //
 // A process sends on connections it made itself and receives on those it accepted, so a pair of processes that
-// talk has one for each direction. The sender's one also tells when the process at its end is gone.
+// talk has one for each direction. The sender's one also tells when the process at its end is gone, and a process
+// that ends in order says so there: only a Goodbye frame ever comes back on it.
 #pragma once
 #include <array>
 #include <deque>
@@ -22,21 +23,28 @@ class Inbound {
   using Handler = void (*)(void* argument, const Frame& frame);
   Inbound(HostCounters& counters, int epoll) : counters_(counters), epoll_(epoll) {}
   // Accepts what waits at the listener, within bounds.
-  void acceptFrom(int listener);
+  void acceptFrom(int listener) { accept(listener, kAcceptsPerEvent); }
   // Reads at most `budget` frames of one connection. Returns their number; forgets the connection at its end.
   uint32_t read(uint32_t id, uint32_t budget, Handler handler, void* argument);
+  // Before an orderly end: takes in everybody who waits at the listener, and tells all of them.
+  void acceptAll(int listener);
+  void sayGoodbye();
   void closeAll() { connections_.clear(); }
   size_t size() const { return connections_.size(); }
 
  private:
   static constexpr size_t kMaxConnections = 1024;
-  static constexpr int kAcceptsPerEvent = 16;
+  static constexpr uint32_t kAcceptsPerEvent = 16;
+  void accept(int listener, uint32_t budget);
   HostCounters& counters_;
   int epoll_;
   uint32_t nextId_ = 1;
   std::unordered_map<uint32_t, UniqueFd> connections_;
   alignas(64) uint8_t buffer_[Frame::kMaxBytes + 1];  // one more, to see what is too long
 };
+
+// What became of a watched process.
+enum class Departure { kNone, kOrderly, kLost };
 
 class Slots {
  public:
@@ -56,8 +64,8 @@ class Slots {
   bool send(uint32_t slot, const Frame& frame);
   // Whether a process owns the slot; from now on its end is reported by onOutbound().
   bool watch(uint32_t slot);
-  // Something happened on the connection to this slot. True: the process watched there is gone.
-  bool onOutbound(uint32_t slot, uint32_t events, uint64_t now);
+  // Something happened on the connection to this slot. Not kNone: the process watched there is gone.
+  Departure onOutbound(uint32_t slot, uint32_t events, uint64_t now);
 
  private:
   static constexpr size_t kMaxQueuedFrames = 1024, kMaxQueuedBytes = 4u << 20;
@@ -68,6 +76,7 @@ class Slots {
     pid_t pid = 0;
     bool watched = false;
     bool wantsOut = false;
+    bool saidGoodbye = false;
     uint32_t reconnects = 0;
     uint64_t firstReconnect = 0;
     std::deque<std::vector<uint8_t>> queue;

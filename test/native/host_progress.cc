@@ -1,0 +1,106 @@
+// What has arrived is delivered by the next poll, whichever way it came and whatever was busy before. The packets
+// of a test are on their way only when the descriptor says that they are there, so nothing here waits for a time.
+#include <poll.h>
+
+#include "host_node.h"
+
+using hosttest::addressText, hosttest::parseAddress, hosttest::RealClock;
+using namespace nd;
+
+namespace {
+
+// A host side of its own, in this process: its slot, its sockets, and what one poll delivers.
+struct Member final : PacketSink {
+  RealClock clock;
+  Host host{clock};
+  Engine engine{host, clock, EngineOptions()};
+  uint32_t packets = 0;
+
+  Member() { HOST_CHECK(host.start({}, engine) == Status::kSuccess); }
+  ~Member() override { host.stop(); }
+  void onPacket(const PacketMeta&, const uint8_t*, uint32_t) override { packets++; }
+  void onPeerProcessGone(uint32_t, bool) override {}
+
+  // What one poll delivers.
+  uint32_t polled() {
+    std::lock_guard<std::mutex> guard(engine.mutex());
+    packets = 0;
+    host.poll(*this, 64);
+    host.flush();
+    return packets;
+  }
+  bool readable(int milliseconds) {
+    pollfd p = {host.pollFd(), POLLIN, 0};
+    return ::poll(&p, 1, milliseconds) == 1;
+  }
+  void send(const char* address, uint32_t slot) {
+    std::lock_guard<std::mutex> guard(engine.mutex());
+    Path path;
+    path.source = path.destination = parseAddress(address);
+    OutPacket packet;
+    std::memset(packet.header, 0, sizeof packet.header);
+    packet.header[0] = 4;  // RC SEND only
+    packet.header[2] = packet.header[3] = 0xff;
+    packet.header[5] = static_cast<uint8_t>(slot);
+    packet.header[7] = 0x42;
+    packet.headerLength = 12;
+    HOST_CHECK(host.send(path, packet));
+    host.flush();
+  }
+};
+
+// Until nobody has anything to say any more: steering probes and their answers, new connections.
+void quiet(Member& a, Member& b) {
+  const auto due = [](Member& m) {
+    std::lock_guard<std::mutex> guard(m.engine.mutex());
+    return m.host.nextDeadline() != UINT64_MAX;
+  };
+  while (a.readable(0) || b.readable(0) || due(a) || due(b)) a.polled(), b.polled();
+}
+
+void nextPollDelivers() {
+  Member a, b;
+  quiet(a, b);
+  for (int round = 0; round < 20; round++) {
+    // IPv4 and IPv6 in turn: whatever was busy last, the other is seen as soon.
+    for (const char* address : {"127.0.0.1", "127.0.0.1", "::1"}) {
+      a.send(address, b.host.slot());
+      HOST_CHECK(b.readable(10000));
+      HOST_CHECK(b.polled() == 1);
+      HOST_CHECK(b.polled() == 0);
+    }
+  }
+}
+
+// A packet that the system gave to another process, and that comes by way of the slots.
+void nextPollDeliversForwarded() {
+  Member a, b;
+  quiet(a, b);
+  a.send("127.0.0.1", b.host.slot());
+  HOST_CHECK(b.readable(10000) && b.polled() == 1);
+  HOST_CHECK(hosttest::missteer(0));  // to the first of the group, which is a
+  for (int round = 0; round < 20; round++) {
+    a.send("127.0.0.1", b.host.slot());
+    HOST_CHECK(a.readable(10000));
+    HOST_CHECK(a.polled() == 0);  // it hands the packet over
+    HOST_CHECK(b.readable(10000));
+    uint32_t got = b.polled();
+    if (round == 0 && got == 0) {  // that was the connection
+      HOST_CHECK(b.readable(10000));
+      got = b.polled();
+    }
+    HOST_CHECK(got == 1);
+    quiet(a, b);
+    HOST_CHECK(hosttest::missteer(0));
+  }
+  HOST_CHECK(b.host.slot() != a.host.slot());
+}
+
+}  // namespace
+
+int main() {
+  hosttest::privateNetwork();
+  nextPollDelivers();
+  nextPollDeliversForwarded();
+  return hosttest::finish("host_progress");
+}
