@@ -193,17 +193,17 @@ const handlers: Handlers = {
     return count;
   },
 
-  trafficListen: ({ as, address, seed }) =>
+  trafficListen: ({ as, address, ...options }) =>
     new Promise((resolve, reject) => {
-      const accepted = TrafficSide.accept(address, seed, resolve);
+      const accepted = TrafficSide.accept(address, options, resolve);
       accepted.catch(reject);
       traffics.set(as, accepted);
     }),
   trafficAccepted: async ({ as }) => {
     await found(traffics, as);
   },
-  trafficConnect: async ({ as, address, port, seed }) => {
-    const connected = TrafficSide.connect(address, port, seed);
+  trafficConnect: async ({ as, address, port, ...options }) => {
+    const connected = TrafficSide.connect(address, port, options);
     traffics.set(as, connected);
     await connected;
   },

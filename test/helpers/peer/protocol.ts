@@ -1,7 +1,7 @@
 /** What a test says to its peer processes, and what they answer. Everything travels as JSON. */
 
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
-import type { TrafficReport } from './traffic.js';
+import type { TrafficOptions, TrafficReport } from './traffic.js';
 
 /** Which of the two interfaces a link is made with. */
 export type Layer = 'nd' | 'wv';
@@ -59,10 +59,10 @@ export interface Operations {
   serveMany(args: { listener: string; count: number }): number;
   connectMany(args: { layer: Layer; address: string; port: number; count: number }): number;
   /** Starts the passive side of a plan's traffic; answers its port. */
-  trafficListen(args: { as: string; address: string; seed: number }): number;
+  trafficListen(args: TrafficOptions & { as: string; address: string }): number;
   /** Ends when the passive side is connected. */
   trafficAccepted(args: { as: string }): void;
-  trafficConnect(args: { as: string; address: string; port: number; seed: number }): void;
+  trafficConnect(args: TrafficOptions & { as: string; address: string; port: number }): void;
   /** Does one side's part of the traffic; fails when anything is not as it should be. */
   trafficRun(args: { as: string }): TrafficReport;
   /** Ends the connection; answers the name of the status. */

@@ -16,6 +16,13 @@ export const TRAFFIC_SIZES: readonly number[] = [
 /** Requests that the active side posts: a Write, a Send and a Read of each size. */
 export const TRAFFIC_REQUESTS = 3 * TRAFFIC_SIZES.length;
 
+/** Which traffic; both sides must be told the same. */
+export interface TrafficOptions {
+  readonly seed: number;
+  /** Default: {@link TRAFFIC_SIZES}. */
+  readonly sizes?: readonly number[];
+}
+
 /** How the requests of one side ended, by the names of their statuses, in the order they were posted. */
 export interface TrafficReport {
   readonly inbound: string[];
@@ -40,11 +47,16 @@ class Plan {
   /** Bytes of one side's memory. */
   readonly bytes: number;
 
-  constructor(readonly seed: number) {
+  readonly seed: number;
+  readonly count: number;
+
+  constructor({ seed, sizes = TRAFFIC_SIZES }: TrafficOptions) {
+    this.seed = seed;
+    this.count = sizes.length;
     const random = randomOf(seed);
     let at = 0;
     const lay = (): Piece[] =>
-      shuffled(TRAFFIC_SIZES, random).map((size) => {
+      shuffled(sizes, random).map((size) => {
         const piece = { size, at };
         at += size + ROOM;
         return piece;
@@ -61,7 +73,7 @@ class Plan {
   }
 
   fillAll(target: Uint8Array, kind: Kind): void {
-    for (const index of TRAFFIC_SIZES.keys()) this.fill(target, kind, index);
+    for (let index = 0; index < this.count; index += 1) this.fill(target, kind, index);
   }
 
   /** Throws unless the piece has arrived whole, and nothing behind it. */
@@ -88,21 +100,22 @@ export class TrafficSide {
 
   private constructor(
     readonly side: TestSide,
-    seed: number,
+    plan: Plan,
   ) {
-    this.#plan = new Plan(seed);
+    this.#plan = plan;
   }
 
-  static async #create(address: string, seed: number): Promise<TrafficSide> {
+  static async #create(address: string, options: TrafficOptions): Promise<TrafficSide> {
+    const plan = new Plan(options);
     const provider = openNetworkDirect();
     const adapter = provider.openAdapter(address);
     const side = await TestSide.create(
       adapter,
       { inboundEntries: ENTRIES, outboundEntries: ENTRIES },
-      new Plan(seed).bytes,
+      plan.bytes,
     );
     side.bytes.fill(UNTOUCHED);
-    const traffic = new TrafficSide(side, seed);
+    const traffic = new TrafficSide(side, plan);
     provider.release();
     return traffic;
   }
@@ -110,10 +123,10 @@ export class TrafficSide {
   /** The passive side: `listening` is told the port; ends when the peer has been told of the window. */
   static async accept(
     address: string,
-    seed: number,
+    options: TrafficOptions,
     listening: (port: number) => void,
   ): Promise<TrafficSide> {
-    const traffic = await TrafficSide.#create(address, seed);
+    const traffic = await TrafficSide.#create(address, options);
     const { side } = traffic;
     traffic.#plan.fillAll(side.bytes, 'read');
     traffic.#postReceives();
@@ -141,14 +154,14 @@ export class TrafficSide {
   }
 
   /** The active side; ends when the window of the peer is known. */
-  static async connect(address: string, port: number, seed: number): Promise<TrafficSide> {
-    const traffic = await TrafficSide.#create(address, seed);
+  static async connect(address: string, port: number, options: TrafficOptions): Promise<TrafficSide> {
+    const traffic = await TrafficSide.#create(address, options);
     const { side } = traffic;
     const descriptor = new Uint8Array(NdMwDescriptor.size);
     const memory = await side.adapter.registerMemory(descriptor);
     const result = { status: Status.PENDING, bytesTransferred: 0, context: 'descriptor' };
     side.endpoint.receive(result, [{ memory, offset: 0, length: descriptor.length }]);
-    await side.connector.connect(side.endpoint, { family: 4, address, port });
+    await side.connector.connect(side.endpoint, { family: address.includes(':') ? 6 : 4, address, port });
     await side.connector.completeConnect();
     const { status } = await side.next(side.inbound);
     if (status !== Status.SUCCESS) throw new Error(`The descriptor's Receive: ${statusName(status)}.`);
@@ -171,7 +184,7 @@ export class TrafficSide {
     const memory = await side.adapter.registerMemory(source);
     this.#postReceives();
     let posted = 0;
-    for (const index of TRAFFIC_SIZES.keys()) {
+    for (let index = 0; index < this.#plan.count; index += 1) {
       const [send, write, read] = [pieces.send[index]!, pieces.write[index]!, pieces.read[index]!];
       const from = ({ at, size }: Piece) => [{ memory, offset: at, length: size }];
       side.endpoint.write(numbered(posted++), from(write), remote, write.at);
@@ -204,7 +217,7 @@ export class TrafficSide {
       this.#plan.check(side.bytes, 'send', index);
       this.#plan.check(side.bytes, 'write', index);
     }
-    for (const index of TRAFFIC_SIZES.keys()) this.#plan.check(side.bytes, 'read', index);
+    for (let index = 0; index < this.#plan.count; index += 1) this.#plan.check(side.bytes, 'read', index);
     return { inbound, outbound };
   }
 
@@ -216,7 +229,7 @@ export class TrafficSide {
 
   #takeMessages(use: (index: number) => void): Promise<string[]> {
     const { side } = this;
-    return this.#take(side.inbound, TRAFFIC_SIZES.length, (result, index) => {
+    return this.#take(side.inbound, this.#plan.count, (result, index) => {
       const { size } = this.#plan.pieces.send[index]!;
       if (result.bytesTransferred !== size)
         throw new Error(`Message ${index} has ${result.bytesTransferred} bytes.`);
