@@ -24,6 +24,8 @@ export interface Counters {
   readonly io: Readonly<Record<string, number>>;
   /** Filter driver of this thread's kernel. */
   readonly filter: Readonly<Record<string, number>>;
+  /** Devices of this thread's kernel: `devices` that are there, `removing` that are gone but still in use. */
+  readonly devices: Readonly<Record<string, number>>;
 }
 
 /** The network interface of a device, as {@link readInterfaces} answers it. */

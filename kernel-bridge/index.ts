@@ -5,12 +5,14 @@
  */
 import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './counters.js';
 import type { DeviceFile } from './device-file.js';
+import { type DeviceFault, requestFault } from './faults.js';
 import { Status, StatusError } from './ioctl/status.js';
 import type { KernelOptionsInput } from './options.js';
 import { openDeviceFile as openSoftDeviceFile } from './soft/index.js';
 
 export { COUNTERS_DEVICE, type Counters, type DeviceInterface, type ObjectKind } from './counters.js';
 export type { DeviceFile } from './device-file.js';
+export { type DeviceFault, FAULTS_DEVICE } from './faults.js';
 export * from './ioctl/index.js';
 export {
   type CmOptions,
@@ -63,4 +65,15 @@ export function readCounters(options?: KernelOptionsInput): Counters {
  */
 export function readInterfaces(options?: KernelOptionsInput): DeviceInterface[] {
   return queryInterfaces((name) => openDeviceFile(name, options));
+}
+
+/**
+ * Makes a device of this thread's soft kernel fail, for tests of what a program does then. `unplug` takes it away as if
+ * its network interface were gone: requests that wait end in DEVICE_REMOVED. `plug` brings it back as a new device.
+ * `fatal` is an error after which every instance has to be closed; requests that wait end in FILE_FORCED_CLOSED.
+ *
+ * @throws StatusError as {@link readCounters}; NO_SUCH_DEVICE.
+ */
+export function injectDeviceFault(guid: bigint, fault: DeviceFault, options?: KernelOptionsInput): void {
+  requestFault((name) => openDeviceFile(name, options), guid, fault);
 }

@@ -140,6 +140,16 @@ const counters = {
   INTERFACES: ioctl(0x00222404, null, null, { outputTail: 'text' }),
 } as const;
 
+/** On `\\.\NetworkDirectFaults`, a device of the soft kernel alone; each takes the CA GUID of the device it is about. */
+const faults = {
+  /** The device is gone, as if its interface were. */
+  UNPLUG: ioctl(0x00222410, s.WvIoGuid, null),
+  /** The device is there again. */
+  PLUG: ioctl(0x00222414, s.WvIoGuid, null),
+  /** The device has a fatal error. */
+  FATAL: ioctl(0x00222418, s.WvIoGuid, null),
+} as const;
+
 /** The codes of a table of rows, by name. */
 export type Codes<T extends Readonly<Record<string, IoctlRow>>> = { readonly [K in keyof T]: T[K]['code'] };
 
@@ -159,6 +169,9 @@ export const IbatCode = codesOf(ibat);
 /** Codes of the IOCTLs of `\\.\NetworkDirectCounters`. */
 export const CountersCode = codesOf(counters);
 
+/** Codes of the IOCTLs of `\\.\NetworkDirectFaults`. */
+export const FaultsCode = codesOf(faults);
+
 /** The name of a WinVerbs IOCTL in {@link IoctlCode}. */
 export type IoctlName = keyof typeof IoctlCode;
 /** The name of an IBAT IOCTL in {@link IbatCode}. */
@@ -177,7 +190,12 @@ export const ibatTable = named(ibat);
 /** All rows of `\\.\NetworkDirectCounters`. */
 export const countersTable = named(counters);
 
-const byCode = new Map([...ioctlTable, ...ibatTable, ...countersTable].map((row) => [row.code, row]));
+/** All rows of `\\.\NetworkDirectFaults`. */
+export const faultsTable = named(faults);
+
+const byCode = new Map(
+  [...ioctlTable, ...ibatTable, ...countersTable, ...faultsTable].map((row) => [row.code, row]),
+);
 
 /** The row of a code, of any device file. */
 export function ioctlRow(code: number): NamedIoctlRow | undefined {

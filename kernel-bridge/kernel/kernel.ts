@@ -8,6 +8,7 @@ import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
 import type { CmPath, CmPlatform, ConnectionManager } from './cm/service.js';
 import { CountersDriver } from './counters-driver.js';
+import { FaultsDriver } from './faults-driver.js';
 import type { EndpointServices } from './filter/endpoint-services.js';
 import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
@@ -88,6 +89,7 @@ export class Kernel {
       guids: () => this.hcaDriver.guids(),
       reference: (name) => this.io.reference(name),
     });
+    this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);
     const ibat = new IbatDriver(this.ports);
     const counters = new CountersDriver(
       () => ({
@@ -96,6 +98,7 @@ export class Kernel {
         cm: this.cm.counters(),
         io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
         filter: { ...this.filter.counters },
+        devices: this.hcaDriver.counters,
       }),
       () =>
         this.ports.all().map(({ guid, interfaceName, interfaceIndex }) => ({
@@ -104,10 +107,12 @@ export class Kernel {
           index: interfaceIndex,
         })),
     );
-    for (const { device } of [this.filter, ibat, counters]) namespace.add(device);
+    const faults = new FaultsDriver(this.hcaDriver);
+    for (const { device } of [this.filter, ibat, counters, faults]) namespace.add(device);
     namespace.link('\\DosDevices\\WinVerbs', this.filter.device.name);
     namespace.link('\\DosDevices\\ibat', ibat.device.name);
     namespace.link('\\DosDevices\\NetworkDirectCounters', counters.device.name);
+    namespace.link('\\DosDevices\\NetworkDirectFaults', faults.device.name);
     namespace.link('\\DosDevices\\ibal', '\\Device\\ibal');
   }
 

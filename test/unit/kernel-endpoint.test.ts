@@ -285,6 +285,14 @@ const expectedSignals: Record<
   destroying: {},
 };
 
+/** {@link expectedSignals}, and the loss of the device, which ends everything that has to do with one. */
+function expectedSignal(state: EndpointState, signal: EndpointSignal): [EndpointState, number?] | undefined {
+  if (signal !== 'deviceLost') return expectedSignals[state][signal];
+  if (['idle', 'queued', 'disconnected', 'destroying'].includes(state)) return undefined;
+  const waits = ['activeConnect', 'passiveAccepting', 'activeDisconnect'].includes(state);
+  return waits ? ['disconnected', Status.DEVICE_REMOVED] : ['disconnected'];
+}
+
 for (const state of endpointStates) {
   test(`every happening in state ${state}`, () => {
     for (const signal of endpointSignals) {
@@ -298,7 +306,7 @@ for (const state of endpointStates) {
         acceptCancelled: it.waiting,
         disconnectCancelled: it.waiting,
       };
-      const told = expectedSignals[state][signal];
+      const told = expectedSignal(state, signal);
       if (told && signal in waitedFor) waitedFor[signal as keyof typeof waitedFor]!.cancel();
       else
         it.endpoint.signal(

@@ -1,6 +1,6 @@
 /** IOCTLs of devices, protection domains, memory and completion queues. Source: WinVerbs IOCTL interface. */
 import type { IoctlName } from '../../ioctl/codes.js';
-import { Capacity } from '../../ioctl/constants.js';
+import { Capacity, WvEvent } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import {
@@ -86,6 +86,11 @@ export function deviceRequests(services: DeviceServices) {
       portEvent: (_ca: IbCa, _port: number, flags: number) => {
         device.flags |= flags;
         deliverPortEvents(device);
+      },
+      fatalEvent: () => {
+        device.flags |= WvEvent.ERROR;
+        deliverPortEvents(device);
+        device.portWaits.completeAll(Status.FILE_FORCED_CLOSED);
       },
     };
     const udata = call.udata();
@@ -176,6 +181,9 @@ export function deviceRequests(services: DeviceServices) {
       const { id, data } = s.WvIoId.decode(call.input);
       const device = call.find(call.file.devices, id);
       if (data !== 1) return call.fail(Status.INVALID_PORT_HANDLE);
+      const { unplugged, failed } = device.ca!.hca;
+      if (unplugged) return call.fail(Status.DEVICE_REMOVED);
+      if (failed && device.flags === 0) return call.fail(Status.FILE_FORCED_CLOSED);
       const status = device.portWaits.insert(call.irp, undefined);
       deliverPortEvents(device);
       return status;

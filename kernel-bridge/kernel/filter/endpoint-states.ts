@@ -62,6 +62,7 @@ export const endpointSignals = [
   'connectCancelled',
   'acceptCancelled',
   'disconnectCancelled',
+  'deviceLost',
 ] as const;
 export type EndpointSignal = (typeof endpointSignals)[number];
 
@@ -106,7 +107,8 @@ export type SignalAction =
   | 'onStaleRejected'
   | 'onDisconnectAnswered'
   | 'onDisconnectTimedOut'
-  | 'onDisconnectCancelled';
+  | 'onDisconnectCancelled'
+  | 'onDeviceLost';
 
 /** An action and the state after it; `failed`: the state if the action fails after it has begun (default: unchanged). */
 export interface Transition<A> {
@@ -236,8 +238,16 @@ export const requestTable: Record<EndpointState, Record<EndpointRequest, Request
   (state) => fill(endpointRequests, (request) => requestCell(state, request)),
 );
 
+/** States in which an endpoint has nothing of a device's. */
+const withoutDevice: readonly EndpointState[] = ['idle', 'queued', 'disconnected', 'destroying'];
+
+function signalCell(state: EndpointState, signal: EndpointSignal): SignalCell {
+  if (signal !== 'deviceLost') return signalRows[state][signal] ?? 'ignored';
+  return withoutDevice.includes(state) ? 'ignored' : to('onDeviceLost', 'disconnected');
+}
+
 /** Every (state, happening). */
 export const signalTable: Record<EndpointState, Record<EndpointSignal, SignalCell>> = fill(
   endpointStates,
-  (state) => fill(endpointSignals, (signal): SignalCell => signalRows[state][signal] ?? 'ignored'),
+  (state) => fill(endpointSignals, (signal) => signalCell(state, signal)),
 );

@@ -48,6 +48,8 @@ export type SignalData =
   | { reply: CmReply }
   | { reject: CmReject }
   | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
+  /** What requests that wait end in. */
+  | { lost: number }
   | undefined;
 
 /** Before anybody said anything. */

@@ -7,6 +7,7 @@ import { QpState } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { CmConnection, CmListenerControl, CmReply, CmRequest } from '../cm/service.js';
+import type { Hca } from '../hca-driver/objects.js';
 import { isLoopback, isUnspecified, mtuCode, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import { connectQp, failQp, setWill } from './endpoint-qp.js';
@@ -49,6 +50,8 @@ export class Endpoint {
   /** Happenings that came in a state where they mean nothing. */
   ignoredSignals = 0;
 
+  /** CA GUID of the device that has the local address. */
+  private device: bigint | undefined;
   private claim: number | undefined;
   private route: EndpointRoute | undefined;
   private bound: EndpointAddress | undefined;
@@ -118,6 +121,11 @@ export class Endpoint {
     this.signalActions[cell.action](data);
   }
 
+  /** Whether the endpoint stands on this HCA, by its address or its queue pair. */
+  isOn(hca: Hca): boolean {
+    return this.device === hca.guid || this.qp?.qp.pd.ca.hca === hca;
+  }
+
   /** The HCA reports on the queue pair of this endpoint. */
   queuePairEvent(event: number, _reason: number): void {
     if (event === QpEventType.communicationEstablished) this.signal('firstPacket');
@@ -144,7 +152,7 @@ export class Endpoint {
         // An explicit port is claimed by Listen: many connectors may be bound to a listener's address.
         this.bound = address;
       }
-      this.local = this.bound;
+      this.standAt(this.bound);
       args.answer!();
       return undefined;
     },
@@ -159,7 +167,7 @@ export class Endpoint {
         );
       }
       this.route = route;
-      this.local = { ...bound, gid: route.path.source, scopeId: route.path.scopeId };
+      this.standAt({ ...bound, gid: route.path.source, scopeId: route.path.scopeId });
       irp.complete(Status.SUCCESS, 0);
       return undefined;
     },
@@ -362,7 +370,7 @@ export class Endpoint {
       this.assignedBy = undefined;
       this.connection = connection;
       this.request = request;
-      this.local = local;
+      this.standAt(local);
       this.peer = { gid: request.peerAddress, port: request.peerPort, scopeId: request.path.scopeId };
       const { responderResources, initiatorDepth, retryCount, rnrRetryCount, privateData } = request;
       this.param = { responderResources, initiatorDepth, retryCount, rnrRetryCount, privateData };
@@ -433,6 +441,19 @@ export class Endpoint {
       this.abandon();
       this.endDisconnect(Status.CANCELLED, Status.CONNECTION_DISCONNECTED);
     },
+
+    onDeviceLost: (data) => {
+      const status = data && 'lost' in data ? data.lost : Status.DEVICE_REMOVED;
+      this.abandon();
+      this.end(status);
+      for (const waiting of [this.connecting, this.accepting, this.disconnecting])
+        waiting.completeAll(status);
+      for (let taken = this.getRequests.removeFirst(); taken; taken = this.getRequests.removeFirst()) {
+        taken.context.signal('unassigned');
+        taken.irp.complete(status);
+      }
+      this.stopListening();
+    },
   };
 
   // ── Ends ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -488,6 +509,11 @@ export class Endpoint {
     connection.abandon();
   }
 
+  private standAt(local: EndpointAddress): void {
+    this.local = local;
+    this.device = isUnspecified(local.gid) ? undefined : this.services.portOf(local.gid, local.scopeId)?.guid;
+  }
+
   private attach(qp: WvQp): void {
     this.qp = qp;
     this.qpMoved = false;
@@ -521,6 +547,10 @@ export class Endpoint {
     this.cancelAll();
     this.abandon();
     this.detach();
+    this.stopListening();
+  }
+
+  private stopListening(): void {
     this.listener?.close();
     this.listener = undefined;
     if (this.claim !== undefined) this.services.releasePort(this.claim);

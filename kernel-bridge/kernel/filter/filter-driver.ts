@@ -7,6 +7,7 @@ import { type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/code
 import { Status, StatusError } from '../../ioctl/status.js';
 import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci.js';
 import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
+import type { Hca } from '../hca-driver/objects.js';
 import { DeviceObject, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { Call, callVerbNow, type Handler } from './call.js';
@@ -52,6 +53,7 @@ export class FilterDriver {
   readonly driver: DriverObject;
   readonly device: DeviceObject;
   readonly counters: FilterCounters = { cleanupFailures: 0 };
+  private readonly files = new Set<WvFile>();
   private readonly handlers: Record<IoctlName, Handler>;
 
   constructor(services: DeviceServices & EndpointServices) {
@@ -59,18 +61,40 @@ export class FilterDriver {
     this.driver = new DriverObject('\\Driver\\winverbs', {
       create: (file, irp) => {
         if (file.relativeName !== '') return irp.complete(Status.OBJECT_NAME_NOT_FOUND);
-        file.context = new WvFile();
+        const opened = new WvFile();
+        file.context = opened;
+        this.files.add(opened);
         return irp.complete(Status.SUCCESS, 0);
       },
       deviceControl: (file, irp) => this.deviceControl(file, irp),
       cleanup: (file) => {
-        if (file.context instanceof WvFile) this.cleanup(file.context);
+        if (!(file.context instanceof WvFile)) return;
+        this.cleanup(file.context);
+        this.files.delete(file.context);
       },
       close: (file) => {
         file.context = undefined;
       },
     });
     this.device = new DeviceObject(this.driver, '\\Device\\WinVerbs', undefined);
+  }
+
+  /** An HCA is no longer functional: what waits for it or stands on it ends in `status`. Objects stay to be freed. */
+  deviceLost(hca: Hca, status: number): void {
+    for (const file of this.files) {
+      for (const [, endpoint] of file.endpoints.entries()) {
+        if (endpoint.isOn(hca)) endpoint.signal('deviceLost', { lost: status });
+      }
+      for (const [, { ca, portWaits }] of file.devices.entries()) {
+        if (hca.unplugged && ca?.hca === hca) portWaits.completeAll(status);
+      }
+    }
+  }
+
+  /** Whether a file has something that changes of the interfaces concern. */
+  get watching(): boolean {
+    for (const file of this.files) if (file.devices.size + file.endpoints.size > 0) return true;
+    return false;
   }
 
   private deviceControl(file: FileObject, irp: Irp): number {

@@ -135,6 +135,16 @@ export function ciCancelCqEvents(cq: IbCq): void {
   for (const irp of [...cq.waiters]) irp.cancel();
 }
 
+/** Ends all event requests of a completion queue in `status`, those apart that the HCA has completed meanwhile. */
+export function ciEndCqEvents(cq: IbCq, status: number): void {
+  for (const irp of [...cq.waiters]) {
+    cq.waiters.delete(irp);
+    irp.setCancelRoutine(undefined);
+    if (irp.native) cq.ca.hca.native.removeCqWaiter(cq.handle, irp.native.slot, irp.native.serial);
+    irp.complete(status);
+  }
+}
+
 /** What QP_CREATE asks for. */
 export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | 'receiveCqId' | 'srqId'>;
 

@@ -2,8 +2,8 @@
  * The HCA driver: one device per network interface, the name `\Device\ibal\<CA GUID>` that leads to it, and the HCA's
  * events on their way to whom they concern.
  */
-import type { HcaEvent, NativeChannelServer, NativeHca } from '../../hca/binding.js';
-import { WvEvent } from '../../ioctl/constants.js';
+import { type HcaEvent, type NativeChannelServer, type NativeHca, QpMask } from '../../hca/binding.js';
+import { QpState, WvEvent } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import {
   type DeviceNamespace,
@@ -13,8 +13,8 @@ import {
   STATUS_REPARSE,
 } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
-import { raisePortEvent } from './ci-events.js';
-import { ciCqEventDelivered } from './ci-queues.js';
+import { endCaEvents, raiseFatalEvent, raisePortEvent } from './ci-events.js';
+import { ciCqEventDelivered, ciEndCqEvents } from './ci-queues.js';
 import { Hca, type IbCq, type IbQp } from './objects.js';
 import { type PortChange, type PortTable, sameGids } from './ports.js';
 
@@ -37,6 +37,10 @@ export class HcaDriver {
   readonly registry = { qps: new Map<number, IbQp>(), cqs: new Map<number, IbCq>() };
   private readonly driver: DriverObject;
   private readonly devices = new Map<bigint, DeviceObject<Hca>>();
+  /** Devices that wait for their last reference. */
+  private removing = 0;
+  /** Told of an HCA that is no longer functional; what waits for it has to end in `status`. */
+  onLost: (hca: Hca, status: number) => void = () => {};
   /** MADs from QP1, for connection management. */
   onMad: (event: Extract<HcaEvent, { type: 'mad' }>) => void = () => {};
 
@@ -89,9 +93,12 @@ export class HcaDriver {
       if (!device) return;
       this.devices.delete(guid);
       namespace.delete(device);
-      this.raise(device, WvEvent.ERROR);
       device.extension.remove();
-      device.remove();
+      this.end(device.extension, Status.DEVICE_REMOVED);
+      this.removing++;
+      device.remove(() => {
+        this.removing--;
+      });
       return;
     }
     if (!device) {
@@ -109,6 +116,51 @@ export class HcaDriver {
     const stateFlag = previous.state === port.state ? 0 : WvEvent.STATE;
     const addressFlag = sameGids(previous.gids, port.gids) ? 0 : WvEvent.ADDRESS;
     if (stateFlag | addressFlag) this.raise(device, stateFlag | addressFlag);
+  }
+
+  /** Completes what waits for an HCA, and stops its queue pairs. Nothing is freed: that is its owners' part. */
+  private end(hca: Hca, status: number): void {
+    // Before queue pairs are flushed, which is an event of its own.
+    for (const cq of [...this.registry.cqs.values()]) if (cq.ca.hca === hca) ciEndCqEvents(cq, status);
+    this.onLost(hca, status);
+    for (const qp of [...this.registry.qps.values()]) {
+      if (qp.pd.ca.hca === hca) hca.native.modifyQp(qp.handle, QpMask.state, { state: QpState.ERROR });
+    }
+    if (hca.unplugged) for (const ca of [...hca.instances]) endCaEvents(ca, status);
+  }
+
+  /** Takes an HCA away as if its interface had gone. @returns SUCCESS, NO_SUCH_DEVICE. */
+  unplug(guid: bigint): number {
+    if (!this.find(guid)) return Status.NO_SUCH_DEVICE;
+    this.platform.ports.hide(guid, true);
+    return Status.SUCCESS;
+  }
+
+  /** Ends {@link unplug}: a new HCA of the same GUID. @returns SUCCESS, NO_SUCH_DEVICE without such an interface. */
+  plug(guid: bigint): number {
+    this.platform.ports.hide(guid, false);
+    return this.find(guid) ? Status.SUCCESS : Status.NO_SUCH_DEVICE;
+  }
+
+  /**
+   * A fatal error: verbs of the open instances answer FILE_FORCED_CLOSED from now on, and each instance is told. Once
+   * all are closed, the HCA works again.
+   *
+   * @returns SUCCESS, NO_SUCH_DEVICE.
+   */
+  fail(guid: bigint): number {
+    const hca = this.find(guid)?.extension;
+    if (!hca) return Status.NO_SUCH_DEVICE;
+    if (hca.failed || hca.instances.size === 0) return Status.SUCCESS;
+    hca.failed = true;
+    this.end(hca, Status.FILE_FORCED_CLOSED);
+    for (const ca of [...hca.instances]) raiseFatalEvent(ca);
+    return Status.SUCCESS;
+  }
+
+  /** Devices that are there, and those that are gone but still referenced. */
+  get counters(): Record<'devices' | 'removing', number> {
+    return { devices: this.devices.size, removing: this.removing };
   }
 
   private raise(device: DeviceObject<Hca>, flags: number): void {

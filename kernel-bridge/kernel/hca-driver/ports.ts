@@ -122,6 +122,9 @@ export class PortTable {
   /** Told of every difference that a look finds. */
   onChange: (change: PortChange) => void = () => {};
 
+  /** CA GUIDs of interfaces that are taken for gone. */
+  private readonly hidden = new Set<bigint>();
+
   constructor(
     private readonly network: HostNetwork,
     private readonly now: () => number = () => performance.now(),
@@ -142,6 +145,13 @@ export class PortTable {
     }
   }
 
+  /** Takes an interface for gone (true) or no longer (false), and looks at once: pulling a device without a wrench. */
+  hide(guid: bigint, gone: boolean): void {
+    if (gone) this.hidden.add(guid);
+    else this.hidden.delete(guid);
+    this.refresh(true);
+  }
+
   private read(): Map<bigint, HcaPort> {
     const identity = this.network.identity();
     const ports = new Map<bigint, HcaPort>();
@@ -151,6 +161,7 @@ export class PortTable {
       const guid = fromMac !== undefined && !ports.has(fromMac) ? fromMac : localGuid(identity, one.name);
       ports.set(guid, this.portOf(guid, one));
     }
+    for (const guid of this.hidden) ports.delete(guid);
     return ports;
   }
 

@@ -1,0 +1,21 @@
+import type { DeviceFile } from './device-file.js';
+import { FaultsCode } from './ioctl/codes.js';
+import { WvIoGuid } from './ioctl/structs.js';
+
+/** The device file that makes devices fail; only the soft kernel has it. */
+export const FAULTS_DEVICE = '\\\\.\\NetworkDirectFaults';
+
+const codes = { unplug: FaultsCode.UNPLUG, plug: FaultsCode.PLUG, fatal: FaultsCode.FATAL } as const;
+
+/** What can happen to a device: it goes, it comes back, it has a fatal error. */
+export type DeviceFault = keyof typeof codes;
+
+/** Asks for a fault through the door that `open` opens. */
+export function requestFault(open: (name: string) => DeviceFile, guid: bigint, fault: DeviceFault): void {
+  const file = open(FAULTS_DEVICE);
+  try {
+    file.ioctl(codes[fault], WvIoGuid.encode({ guid }), 0);
+  } finally {
+    file.close();
+  }
+}

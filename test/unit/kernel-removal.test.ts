@@ -1,0 +1,194 @@
+// Devices that go and devices that fail: everything that waits ends, everything can be freed, nothing is left.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { FaultsCode } from '../../kernel-bridge/ioctl/codes.js';
+import { QpState, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
+import { statusName } from '../../kernel-bridge/ioctl/status.js';
+import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { ciCloseCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
+import { ciQueryCa } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
+import { ciGetCaFatalEvent, ciGetCaPortEvent } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
+import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
+import { cmReply, ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+
+const name = ({ status }: { status: number }): string => statusName(status);
+const nothing = { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 };
+
+function sound(rig: KernelRig): void {
+  assert.equal(rig.faults, []);
+  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
+  assert.is(rig.kernel.io.counters.abandonedIrps, 0);
+}
+
+/** Asks the faults' device file. */
+function fault(rig: KernelRig, code: number, guid = ethGuid): Submitted {
+  const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;
+  const asked = rig.control(code, s.WvIoGuid.encode({ guid }), 0, file);
+  rig.close(file);
+  return asked;
+}
+
+const ways: Record<string, (rig: KernelRig) => void> = {
+  'a simulated unplug': (rig) => assert.is(name(fault(rig, FaultsCode.UNPLUG)), 'SUCCESS'),
+  'an interface that vanishes': (rig) => {
+    rig.network.list = rig.network.list.filter((one) => one.name !== 'eth0');
+    rig.kernel.ports.refresh(true);
+  },
+};
+
+/** One of everything that waits, on eth0. */
+function busy(rig: KernelRig) {
+  const { device, pd, cq, qp, handle } = rig.queuePair();
+  const spare = rig.qp(pd, cq);
+  const spareHandle = [...rig.hca.qps.keys()].at(-1)!;
+  const { id: listener } = rig.listener();
+  const waiting = rig.endpoint();
+  const connecting = rig.endpoint();
+  rig.bind(connecting);
+  rig.route(connecting);
+  const connected = rig.endpoint();
+  rig.bind(connected);
+  rig.route(connected);
+  rig.connect(connected, qp);
+  rig.cm.connections[0]!.events.replied!(cmReply());
+  rig.accept(connected, qp);
+  const ca = openedCa(rig);
+  return {
+    ids: { device, pd, cq, qp, spare, connected, waiting, listener },
+    handles: [handle, spareHandle],
+    ca,
+    requests: {
+      cq: rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0),
+      device: rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: device, data: 1 }), 4),
+      getRequest: rig.getRequest(listener, waiting),
+      connect: rig.connect(connecting, spare),
+      disconnectNotify: rig.notify(connected),
+    },
+    verbs: {
+      fatal: new Asked<number>((irp) => ciGetCaFatalEvent(ca, irp)),
+      port: new Asked<number>((irp) => ciGetCaPortEvent(ca, 1, irp)),
+    },
+  };
+}
+
+const closeCa = (ca: IbCa) => new Asked<number>((irp) => ciCloseCa(ca, irp));
+
+for (const [what, unplug] of Object.entries(ways)) {
+  test(`K6: ${what} ends all that waits in DEVICE_REMOVED, and leaves nothing`, () => {
+    const rig = new KernelRig();
+    const { ids, handles, ca, requests, verbs } = busy(rig);
+    const all = { ...requests, ...verbs };
+    for (const [key, request] of Object.entries(all)) assert.is(name(request), 'PENDING', key);
+    unplug(rig);
+    for (const [key, request] of Object.entries(all)) assert.is(name(request), 'DEVICE_REMOVED', key);
+    for (const handle of handles) assert.is(rig.qpState(handle), QpState.ERROR);
+    assert.is([...rig.hca.waiters.values()].flat().length, 0);
+    assert.is(rig.hca.claims.size, 0, 'ports are free');
+    assert.is(rig.cm.connections[0]!.calls.at(-1), 'abandon');
+    // Later calls.
+    assert.is(name(rig.notify(ids.connected)), 'DEVICE_REMOVED');
+    assert.is(name(rig.disconnect(ids.connected)), 'INVALID_DEVICE_STATE');
+    assert.is(
+      name(rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: ids.device, data: 1 }), 4)),
+      'DEVICE_REMOVED',
+    );
+    assert.is(name(rig.ioctl('DEVICE_QUERY', rig.id(ids.device))), 'FILE_FORCED_CLOSED');
+    assert.is(
+      name(rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: ids.cq, data: 1 }), 0)),
+      'FILE_FORCED_CLOSED',
+    );
+    assert.is(name(new Asked<number>((irp) => ciQueryCa(ca, new Uint8Array(64), irp))), 'FILE_FORCED_CLOSED');
+    assert.is(name(new Asked<number>((irp) => ciGetCaFatalEvent(ca, irp))), 'DEVICE_REMOVED');
+    assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid }))), 'NO_SUCH_DEVICE');
+    // The endpoint that waited for a request has no part in the device: it is free for another listener.
+    assert.is(name(rig.bind(ids.waiting, 0, '127.0.0.1')), 'SUCCESS');
+    // References are waited for.
+    assert.equal(rig.kernel.hcaDriver.counters, { devices: 2, removing: 1 });
+    assert.is(name(rig.close()), 'SUCCESS');
+    assert.equal(rig.kernel.hcaDriver.counters, { devices: 2, removing: 1 });
+    assert.is(name(closeCa(ca)), 'SUCCESS');
+    assert.equal(rig.kernel.hcaDriver.counters, { devices: 2, removing: 0 });
+    assert.equal(rig.hca.objectCounts(), nothing);
+    sound(rig);
+  });
+}
+
+test('an unplugged device comes back as a new one', () => {
+  const rig = new KernelRig();
+  const device = rig.device();
+  assert.is(name(fault(rig, FaultsCode.UNPLUG)), 'SUCCESS');
+  assert.is(name(fault(rig, FaultsCode.UNPLUG)), 'NO_SUCH_DEVICE');
+  assert.not.ok(rig.kernel.hcaDriver.guids().includes(ethGuid));
+  assert.is(name(rig.bind(rig.endpoint())), 'INVALID_ADDRESS', 'its addresses are gone, too');
+  assert.is(name(fault(rig, FaultsCode.PLUG)), 'SUCCESS');
+  assert.is(name(rig.ioctl('DEVICE_QUERY', rig.id(rig.device()))), 'SUCCESS');
+  assert.is(name(rig.ioctl('DEVICE_QUERY', rig.id(device))), 'FILE_FORCED_CLOSED');
+  rig.close();
+  assert.equal(rig.kernel.hcaDriver.counters, { devices: 3, removing: 0 });
+  sound(rig);
+});
+
+test('devices beside it keep their requests, connections and events', () => {
+  const rig = new KernelRig();
+  const lo = rig.device(rig.kernel.hcaDriver.guids()[0]!);
+  const cq = rig.cq(lo);
+  const kept = [
+    rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: lo, data: 1 }), 4),
+    rig.ioctl('CQ_NOTIFY', s.WvIoId.encode({ id: cq, data: 1 }), 0),
+  ];
+  const everywhere = rig.endpoint();
+  rig.bind(everywhere, 6000, '0.0.0.0');
+  rig.ioctl('EP_LISTEN', s.WvIoEpListen.encode({ id: everywhere, backlog: 1n }));
+  kept.push(rig.getRequest(everywhere, rig.endpoint()));
+  busy(rig);
+  fault(rig, FaultsCode.UNPLUG);
+  assert.equal(kept.map(name), ['PENDING', 'PENDING', 'PENDING']);
+  assert.is(rig.hca.claims.size, 1);
+  rig.network.list[0] = hostInterface('lo', 1, ['127.0.0.1/8']);
+  rig.kernel.ports.refresh(true);
+  assert.is(s.WvIoEventFlags.decode(kept[0]!.output).flags, WvEvent.ADDRESS);
+  sound(rig);
+});
+
+test('a fatal error: one request per instance is told, the rest is FILE_FORCED_CLOSED until all are closed', () => {
+  const rig = new KernelRig();
+  const { ids, handles, ca, requests, verbs } = busy(rig);
+  const second = rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: ids.device, data: 1 }), 4);
+  assert.is(name(fault(rig, FaultsCode.FATAL)), 'SUCCESS');
+  assert.is(name(verbs.fatal), 'SUCCESS');
+  assert.is(name(verbs.port), 'PENDING');
+  assert.is(s.WvIoEventFlags.decode(requests.device.output).flags, WvEvent.ERROR);
+  for (const key of ['cq', 'getRequest', 'connect', 'disconnectNotify'] as const) {
+    assert.is(name(requests[key]), 'FILE_FORCED_CLOSED', key);
+  }
+  assert.is(name(second), 'FILE_FORCED_CLOSED');
+  for (const handle of handles) assert.is(rig.qpState(handle), QpState.ERROR);
+  assert.is(name(rig.ioctl('PD_ALLOCATE', s.WvIoId.encode({ id: ids.device }))), 'FILE_FORCED_CLOSED');
+  assert.is(name(openCa(rig)), 'FILE_FORCED_CLOSED', 'no new instance beside broken ones');
+  assert.is(
+    name(rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: ids.device, data: 1 }), 4)),
+    'FILE_FORCED_CLOSED',
+  );
+  rig.close();
+  assert.is(name(closeCa(ca)), 'SUCCESS');
+  assert.is(name(verbs.port), 'CANCELLED');
+  assert.equal(rig.hca.objectCounts(), nothing);
+  assert.is(name(openCa(rig)), 'SUCCESS', 'with the last instance closed the HCA works again');
+  sound(rig);
+});
+
+test('the faults’ device file refuses what it does not know', () => {
+  const rig = new KernelRig();
+  for (const code of Object.values(FaultsCode)) {
+    if (code !== FaultsCode.PLUG) assert.is(name(fault(rig, code, 1n)), 'NO_SUCH_DEVICE');
+  }
+  assert.is(name(fault(rig, FaultsCode.PLUG, 1n)), 'NO_SUCH_DEVICE');
+  assert.is(name(fault(rig, 0x0022_2400)), 'PROCEDURE_NOT_FOUND');
+  const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;
+  assert.is(name(rig.control(FaultsCode.FATAL, new Uint8Array(7), 0, file)), 'BUFFER_TOO_SMALL');
+  assert.is(name(rig.open('\\\\.\\NetworkDirectFaults\\x')), 'OBJECT_NAME_NOT_FOUND');
+  sound(rig);
+});
+
+test.run();
