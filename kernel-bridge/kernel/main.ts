@@ -3,7 +3,7 @@
  * If it cannot start, every open of a device file is answered with the reason.
  */
 import { workerData } from 'node:worker_threads';
-import { ChannelMajor, type HcaOptions, type NativeChannelServer } from '../hca/binding.js';
+import { ChannelMajor, type HcaOptions, type NativeChannelServer, type NativeHca } from '../hca/binding.js';
 import { addon } from '../hca/index.js';
 import { Status } from '../ioctl/status.js';
 import { type KernelOptions, kernelOptionsSchema } from '../options.js';
@@ -20,6 +20,15 @@ function hcaOptions({ keepAliveMs, window, capture, receiveBufferBytes, faults }
     Object.entries(faults.dropMads).map(([attribute, count]) => [Number(attribute), count]),
   );
   return { keepAliveMs, window, capturePath: capture, receiveBufferBytes, faults: { ...faults, dropMads } };
+}
+
+/** What does not keep the kernel from starting, but will be missed. */
+function warnOf(hca: NativeHca, { capture }: KernelOptions): void {
+  const warn = (text: string): void => process.emitWarning(text, 'NetworkDirectWarning');
+  if (hca.wireProblem !== '') warn(hca.wireProblem);
+  if (capture !== '' && (hca.counters().capture_errors ?? 0) > 0) {
+    warn(`The capture file '${capture}' cannot be written; nothing is recorded.`);
+  }
 }
 
 /** Runs `serve` whenever woken, and again on a later turn of the event loop as long as it says there is more. */
@@ -76,6 +85,7 @@ function start(): void {
     let events = (): boolean => false;
     const wakeEvents = pump(() => events());
     const hca = addon.openHca(hcaOptions(checked), wakeEvents);
+    warnOf(hca, checked);
     const parts = { server, hca, network: new SystemNetwork(), options: checked, createConnectionManager };
     const kernel = new Kernel(parts);
     events = () => kernel.serveEvents();

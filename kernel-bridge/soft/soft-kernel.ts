@@ -42,7 +42,6 @@ export class SoftKernel {
   readonly #onExit = (): void => this.closeFiles(exitBudgetMs);
   #workerError: unknown;
   #answered = false;
-  #discarded = false;
 
   constructor(
     readonly options: KernelOptions,
@@ -70,9 +69,9 @@ export class SoftKernel {
     process.on('exit', this.#onExit);
   }
 
-  /** Whether a new kernel may take this one's place: it never answered anything, and was given up. */
-  get discarded(): boolean {
-    return this.#discarded;
+  /** Whether a new kernel may take this one's place: it did not start, failed later, or was given up. */
+  get ended(): boolean {
+    return this.channel.problem !== '';
   }
 
   /** Files that are open. */
@@ -102,6 +101,7 @@ export class SoftKernel {
       );
     }
     if (answer.status !== Status.SUCCESS) {
+      if (answer.status === Status.DEVICE_NOT_READY && !this.#answered) this.#discard();
       const reason = new TextDecoder().decode(answer.output);
       throw reason === ''
         ? this.failure(answer.status, `Opening ${name}`)
@@ -234,7 +234,6 @@ export class SoftKernel {
   }
 
   #discard(): void {
-    this.#discarded = true;
     this.channel.close();
     void this.#worker.terminate();
   }
@@ -244,7 +243,7 @@ let current: SoftKernel | undefined;
 
 /**
  * Opens a device file of this isolate's soft kernel, `\\.\WinVerbs` or `\\.\ibat`, and starts the kernel on first
- * use. Options are checked at every call; those of the first open count.
+ * use, or a new one where the last has ended. Options are checked at every call; those of the starting open count.
  *
  * @throws StatusError INVALID_PARAMETER for options (naming the field), otherwise as {@link SoftKernel.open}.
  */
@@ -255,9 +254,9 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
       `A device file's name is a string such as \\\\.\\WinVerbs, not ${name === '' ? 'an empty one' : typeof name}.`,
     );
   }
-  if (current === undefined || current.discarded || options !== undefined) {
+  if (current === undefined || current.ended || options !== undefined) {
     const resolved = resolveKernelOptions(options);
-    if (current === undefined || current.discarded) current = new SoftKernel(resolved);
+    if (current === undefined || current.ended) current = new SoftKernel(resolved);
   }
   return current.open(name);
 }

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -274,6 +274,55 @@ door('a kernel that crashes wakes a blocked thread and says why', () => {
   } catch (error) {
     assert.match((error as Error).message, 'the test asked for a crash');
   }
+  assert.is(kernel.ended, true, 'a new kernel may take its place');
+});
+
+door('a kernel that cannot start says why, and makes room for another', () => {
+  const kernel = new SoftKernel({ ...resolveKernelOptions({}), window: 0 });
+  kernels.push(kernel);
+  assert.is(kernel.ended, false);
+  try {
+    kernel.open('\\\\.\\WinVerbs');
+    assert.unreachable();
+  } catch (error) {
+    assert.is((error as StatusError).status, Status.DEVICE_NOT_READY);
+    assert.match((error as Error).message, /did not start.*window/s);
+  }
+  assert.is(kernel.ended, true);
+});
+
+door('a refused open is no reason to give a kernel up', () => {
+  const kernel = new SoftKernel(resolveKernelOptions({}));
+  kernels.push(kernel);
+  assert.is(
+    statusOf(() => kernel.open('\\\\.\\nothing')),
+    Status.OBJECT_NAME_NOT_FOUND,
+  );
+  assert.is(kernel.ended, false);
+  kernel.open('\\\\.\\WinVerbs').close();
+});
+
+door('an addon that is not there is told in words', () => {
+  const run = runProgram('', { NETWORKDIRECT_HCA_ADDON: './no-such.node' });
+  assert.is(run.status, 1);
+  assert.match(run.stderr, 'npm rebuild networkdirect');
+});
+
+door('a capture that cannot be written is told on stderr', async () => {
+  const index = new URL('../../kernel-bridge/index.js', import.meta.url).href;
+  const program = `import { openDeviceFile } from '${index}'; openDeviceFile('\\\\\\\\.\\\\ibat'); setInterval(() => {}, 1000);`;
+  const capture = '/dev/null/no-such-folder.pcapng';
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    env: { ...process.env, ND_OPTIONS: JSON.stringify({ capture }) },
+    stdio: ['ignore', 'inherit', 'pipe'],
+  });
+  const told = `The capture file '${capture}' cannot be written`;
+  let text = '';
+  for await (const chunk of child.stderr) {
+    text += chunk;
+    if (text.includes(told)) child.kill();
+  }
+  assert.match(text, told);
 });
 
 door('a kernel that does not load is reported at once to a blocked open', () => {
@@ -347,7 +396,10 @@ door('a channel closed by its user tells the kernel, and everything ends', async
   assert.is(kernel.channel.submit(ChannelMajor.create, 0, 0, null, 0, false) >= 0, true);
 });
 
-function runProgram(body: string): { status: number | null; stdout: string; stderr: string } {
+function runProgram(
+  body: string,
+  environment: Record<string, string> = {},
+): { status: number | null; stdout: string; stderr: string } {
   const base = new URL('../../kernel-bridge/soft/', import.meta.url).href;
   const program = `
     import { SoftKernel } from '${base}soft-kernel.js';
@@ -361,6 +413,7 @@ function runProgram(body: string): { status: number | null; stdout: string; stde
     timeout: 20_000,
     encoding: 'utf8',
     cwd: fileURLToPath(new URL('.', import.meta.url)),
+    env: { ...process.env, ...environment },
   });
   return { status: run.status, stdout: run.stdout, stderr: run.stderr };
 }
