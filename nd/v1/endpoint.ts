@@ -118,6 +118,7 @@ export class Endpoint extends NdObject implements INDEndpoint {
     this.alive(what);
     this.#sg.translate(sgl, what);
     if (this.#sg.plain) throw plainRefused(what);
+    checkResult(what, result);
     const record = this.#inbound.take(result, RequestType.receive, this.#sg.total);
     if (record === undefined) throw full(what);
     try {
@@ -228,6 +229,7 @@ export class Endpoint extends NdObject implements INDEndpoint {
   }
 
   #take(what: string, result: NdResult, type: number): RequestRecord {
+    checkResult(what, result);
     const record = this.#outbound.take(result, type, this.#sg.total);
     if (record === undefined) throw full(what);
     return record;
@@ -278,6 +280,16 @@ function checkOffset(what: string, offset: number): void {
       `Offset ${offset} is not a whole number of bytes into the peer's window.`,
     );
   }
+}
+
+/** A request without a result would fail when it completes, in the way of all others of its queue. */
+function checkResult(what: string, result: unknown): void {
+  if (typeof result === 'object' && result !== null) return;
+  throw refuse(
+    Status.INVALID_PARAMETER_1,
+    what,
+    `The result is ${String(result)}; it must be an object, which tells how the request ended.`,
+  );
 }
 
 function full(what: string): unknown {

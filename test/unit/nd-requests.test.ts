@@ -127,6 +127,24 @@ test('unknown flags are refused by the number of their argument', () => {
   assert.is(qp.posted.length, 0);
 });
 
+test('a request without a result is refused and takes no place', () => {
+  const { endpoint, qp, sgl, memory, adapter } = rig();
+  const window = adapter.createMemoryWindow();
+  const none = undefined as never;
+  for (const [name, post] of [
+    ['Send', () => endpoint.send(none, sgl)],
+    ['SendAndInvalidate', () => endpoint.sendAndInvalidate(none, sgl, remote)],
+    ['Receive', () => endpoint.receive(none, sgl)],
+    ['Read', () => endpoint.read(none, sgl, remote, 0)],
+    ['Write', () => endpoint.write(none, sgl, remote, 0)],
+    ['Bind', () => endpoint.bind(none, memory, window, 0, 8, ALLOW_READ)],
+    ['Invalidate', () => endpoint.invalidate(none, window)],
+  ] as const) {
+    assert.is(statusOf(post), Status.INVALID_PARAMETER_1, name);
+  }
+  assert.is(qp.posted.length, 0);
+});
+
 test('offsets and lengths that are no numbers of bytes are refused', () => {
   const { endpoint, memory, qp } = rig();
   for (const [offset, length] of [
