@@ -48,6 +48,10 @@ export class MessageLog {
     return this.messages.push(message);
   }
 
+  get length(): number {
+    return this.messages.length;
+  }
+
   at(index: number): Message | undefined {
     return this.messages[index];
   }

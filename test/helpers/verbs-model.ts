@@ -43,6 +43,7 @@ const OPERATIONS = [
   'send',
   'send',
   'write',
+  'write',
   'read',
   'add',
   'bind',
@@ -56,6 +57,7 @@ const OPERATIONS = [
   'connect',
   'connect',
   'disconnect',
+  'leave',
   'notifyDisconnect',
   'drain',
   'addRef',
@@ -78,6 +80,8 @@ export interface Plan {
   /** Everything is released in an order that `order` gives, or the file is closed under all of it first. */
   readonly end: 'release' | 'closeFile';
   readonly order: number;
+  /** Begins with a connection. */
+  readonly connected: boolean;
 }
 
 const nat = fc.nat(999);
@@ -90,10 +94,11 @@ export const plans: fc.Arbitrary<Plan> = fc.record({
   }),
   end: fc.constantFrom('release', 'release', 'closeFile'),
   order: nat,
+  connected: fc.boolean(),
 });
 
 /** Longer than anything here can take that has not hung. */
-const HANG_MS = 20_000;
+const HANG_MS = 15_000;
 const REGION_BYTES = 4096;
 const MESSAGE_BYTES = 64;
 /** Entries of every CQ, and the requests that may ever be told there without polling, so that none overruns. */
@@ -495,6 +500,20 @@ class Run {
     }
   }
 
+  /** A queue pair for a request: mostly a connected one. */
+  private poster(a: number): Qp {
+    const connected = this.qps.filter((qp) => qp.pair !== undefined && !qp.tainted);
+    return (a % 4 === 0 ? undefined : pick(connected, a >> 2)) ?? pick(this.qps, a)!;
+  }
+
+  /** A window for a request: mostly one that the queue pair may use, in this state. */
+  private window(qp: Qp, b: number, bound: Mw['bound']): Mw | undefined {
+    const fitting = this.mws.filter(
+      (mw) => mw.users > 0 && mw.pd === qp.pd && mw.bound === bound && (bound === 'no' || mw.qp === qp),
+    );
+    return (b % 4 === 0 ? undefined : pick(fitting, b >> 2)) ?? pick(this.mws, b);
+  }
+
   // ── Requests ───────────────────────────────────────────────────────────────────────────────────
 
   /** A piece of memory for a request, and whether the queue pair may use it so. */
@@ -510,7 +529,10 @@ class Run {
   }
 
   private receive({ a, b }: Step): void {
-    const qp = pick(this.qps, a)!;
+    this.postReceive(this.poster(a), b);
+  }
+
+  private postReceive(qp: Qp, b: number): void {
     const memory = this.memory(qp, b, MESSAGE_BYTES, true);
     if (memory === undefined) return;
     const request = this.newRequest('receive', true, [memory.region]);
@@ -559,7 +581,7 @@ class Run {
   }
 
   private send(step: Step): void {
-    const qp = pick(this.qps, step.a)!;
+    const qp = this.poster(step.a);
     const length = step.c % (MESSAGE_BYTES + 1);
     const memory = this.memory(qp, step.b, length, false);
     if (memory === undefined) return;
@@ -567,8 +589,10 @@ class Run {
     if (step.c % 3 === 0) flags |= INLINE;
     if (step.c % 4 === 0) flags |= IMMEDIATE;
     const request = this.newRequest('send', (flags & SIGNALED) !== 0, [memory.region]);
-    const { peer } = qp;
-    const outgoing = qp.outgoing;
+    const { peer, outgoing } = qp;
+    // Mostly there is a receive for it.
+    if (peer !== undefined && step.a % 16 !== 0 && peer.receivesPosted <= outgoing.length)
+      this.postReceive(peer, step.c);
     const good = memory.good || (flags & INLINE) !== 0;
     const immediate = (flags & IMMEDIATE) !== 0 ? step.c : undefined;
     const posted = this.post(qp, request, good, () => qp.real.send(request, memory.sgl, flags, step.c));
@@ -589,7 +613,7 @@ class Run {
       offset: number,
     ) => void,
   ): void {
-    const qp = pick(this.qps, step.a)!;
+    const qp = this.poster(step.a);
     const length = kind === 'add' ? 8 : step.c % 2000;
     const memory = this.memory(qp, step.b, length, kind !== 'write');
     const good = this.regions.filter(
@@ -629,9 +653,12 @@ class Run {
   }
 
   private bind(step: Step): void {
-    const qp = pick(this.qps, step.a)!;
-    const mw = pick(this.mws, step.b);
-    const region = pick(this.regions, step.c);
+    const qp = this.poster(step.a);
+    const mw = this.window(qp, step.b, 'no');
+    const fitting = this.regions.filter(
+      ({ live, pd, access }) => live && pd === qp.pd && access === REGION_ACCESS[0],
+    );
+    const region = (step.c % 4 === 0 ? undefined : pick(fitting, step.c >> 2)) ?? pick(this.regions, step.c);
     if (mw === undefined || region === undefined) return;
     const request = this.newRequest('bind', true, [region], mw);
     const rights = region.live && region.pd === qp.pd && (region.access & WvAccess.MW_BIND) !== 0;
@@ -655,8 +682,8 @@ class Run {
   }
 
   private invalidate(step: Step): void {
-    const qp = pick(this.qps, step.a)!;
-    const mw = pick(this.mws, step.b);
+    const qp = this.poster(step.a);
+    const mw = this.window(qp, step.b, 'yes');
     if (mw === undefined) return;
     const request = this.newRequest('invalidate', true, [], mw);
     const good = mw.bound === 'yes' && mw.qp === qp && !qp.tainted;
@@ -679,7 +706,7 @@ class Run {
   // ── Completions ────────────────────────────────────────────────────────────────────────────────
 
   private poll({ a, b }: Step): void {
-    const cq = pick(this.cqs, a)!;
+    const cq = a % 3 === 0 ? pick(this.cqs, a)! : this.poster(a).sendCq;
     this.pollSome(cq, 1 + (b % 20));
   }
 
@@ -723,7 +750,7 @@ class Run {
 
   /** Waits until all that was posted on a sound queue pair has come back. */
   private async drain({ a }: Step): Promise<void> {
-    const qp = pick(this.qps, a)!;
+    const qp = this.poster(a);
     const began = performance.now();
     for (;;) {
       const last = qp.sends.findLast(({ signaled }) => signaled);
@@ -749,7 +776,10 @@ class Run {
   }
 
   private async connect({ a, b, c }: Step): Promise<void> {
-    const [one, other] = [pick(this.qps, a)!, pick(this.qps, b)!];
+    const free = this.qps.filter((qp) => qp.users > 0 && qp.pair === undefined);
+    const one = pick(free, a);
+    const other = pick(free, b);
+    if (one === undefined || other === undefined) return;
     if (one === other || !this.ready(one) || !this.ready(other)) return;
     const { provider } = this;
     const eps = [provider.createConnectEndpoint(), provider.createConnectEndpoint()] as const;
@@ -823,7 +853,8 @@ class Run {
   }
 
   private async disconnect({ a, b }: Step): Promise<void> {
-    const pair = pick(this.pairs, a);
+    const open = this.pairs.filter(({ ended }) => !ended[0] || !ended[1]);
+    const pair = (a % 4 === 0 ? undefined : pick(open, a >> 2)) ?? pick(this.pairs, a);
     if (pair === undefined) return;
     const sides = [[0], [1], [0, 1], [1, 0]][b % 4]!;
     const requests: { side: number; request: Overlapped<void> }[] = [];
@@ -863,6 +894,15 @@ class Run {
     if (left !== undefined) throw new ModelError(`A ${left.kind} was not flushed.`);
   }
 
+  /** Lets the endpoints of a connection go, so that its queue pairs can be connected again. */
+  private leave({ a }: Step): void {
+    const over = pick(
+      this.pairs.filter(({ endpoints }) => endpoints.some(({ users }) => users > 0)),
+      a,
+    );
+    for (const ep of over?.endpoints ?? []) while (ep.users > 0) this.releaseOnce(ep as CountedEp);
+  }
+
   private notifyDisconnect({ a, b }: Step): void {
     const pair = pick(this.pairs, a);
     if (pair === undefined) return;
@@ -880,7 +920,7 @@ class Run {
   // ── The end ────────────────────────────────────────────────────────────────────────────────────
 
   /** Ends the run in order, and checks that all that was awaited has ended. */
-  async end(how: Plan['end'], order: number): Promise<void> {
+  async end(how: Plan['end'], order: number, alone: boolean): Promise<void> {
     if (how === 'closeFile') {
       for (const file of this.files) file.close();
       for (const { what, request } of this.endings) await outcome(`${what} on a closed file`, request);
@@ -891,6 +931,8 @@ class Run {
         const [object] = left.splice(n % left.length, 1);
         while (object!.users > 0) this.releaseOnce(object!);
       }
+      // Each object has gone by its own release, not only with the file.
+      if (alone) await nothingLeft();
     }
     this.provider.release();
     for (const { what, request, allowed } of this.endings) {
@@ -975,38 +1017,48 @@ export async function nothingLeft(): Promise<void> {
   }
 }
 
-/** Carries out a plan. */
-export async function runPlan({ steps, end, order }: Plan): Promise<void> {
+/** Carries out a plan; `alone`: no other thread of the process has objects, and what is left is counted. */
+export async function runPlan({ steps, end, order, connected }: Plan, alone: boolean): Promise<void> {
   const run = new Run();
   try {
+    if (connected) await run.step({ op: 'connect', a: 0, b: 1, c: 7 });
     for (const step of steps) await run.step(step);
-    await run.end(end, order);
+    await run.end(end, order, alone);
   } catch (error) {
     run.abandon();
     throw error;
   }
 }
 
-/** Runs random plans for a while; throws with seed and path when one fails. `alone`: counts are this thread's. */
+/** Runs of one seed: they are made in batches, because fast-check's own time limit would hide a run that hangs. */
+const BATCH = 10;
+
+/**
+ * Runs random plans until `runs` are done or the time is over; throws with the seed when one fails. `alone`: no other
+ * thread of the process has objects.
+ */
 export async function runPlans(options: {
   seed: number;
   runs: number;
   milliseconds: number;
   alone: boolean;
 }): Promise<number> {
+  const began = performance.now();
   let done = 0;
-  await fc.assert(
-    fc.asyncProperty(plans, async (plan) => {
-      await runPlan(plan);
-      if (options.alone) await nothingLeft();
-      done++;
-    }),
-    {
-      seed: options.seed,
-      numRuns: options.runs,
-      interruptAfterTimeLimit: options.milliseconds,
-      markInterruptAsFailure: false,
-    },
-  );
+  for (let { seed } = options; done < options.runs; seed += 1000) {
+    await fc.assert(
+      fc.asyncProperty(plans, async (plan) => {
+        await runPlan(plan, options.alone);
+        if (options.alone) await nothingLeft();
+        done++;
+      }),
+      {
+        seed,
+        numRuns: Math.min(BATCH, options.runs - done),
+        endOnFailure: process.env.ND_MODEL_SHRINK === undefined,
+      },
+    );
+    if (performance.now() - began > options.milliseconds) break;
+  }
   return done;
 }

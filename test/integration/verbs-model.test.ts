@@ -1,5 +1,6 @@
 // Random sequences of verbs against a model: one thread alone, then several threads of two processes at once.
-// ND_MODEL_RUNS=n makes n runs per thread without a bound in time; ND_MODEL_SEED repeats one that failed.
+// ND_MODEL_RUNS=n makes n runs per thread without a bound in time; ND_MODEL_SEED=n repeats what failed with that seed,
+// and ND_MODEL_SHRINK=1 looks for the shortest sequence that fails.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
