@@ -1,10 +1,13 @@
 import type { SocketAddress } from '../../winverbs/index.js';
 import { parseSocketAddress, Status } from '../../winverbs/index.js';
-import { refuse, v1Call } from '../status.js';
+import { refuse, type StatusMap, v1Call } from '../status.js';
+
+/** A text with a port that is none is as little an address as any other nonsense. */
+const textStatuses: StatusMap = { [Status.INVALID_PARAMETER]: Status.INVALID_ADDRESS };
 
 /** An address as text or object, as a socket address; INVALID_ADDRESS for what is none. */
 export function parseAddress(address: string | SocketAddress, what: string): SocketAddress {
-  if (typeof address === 'string') return v1Call(what, () => parseSocketAddress(address));
+  if (typeof address === 'string') return v1Call(what, () => parseSocketAddress(address), textStatuses);
   const { family, address: text, port } = address;
   if ((family !== 4 && family !== 6) || typeof text !== 'string') {
     throw refuse(
