@@ -1,0 +1,85 @@
+// Rules of the transport that show only when packets meet in an unlucky order, or rights are few.
+#include "world.h"
+
+using namespace world;
+
+// A READ that came again stands before the responder together with the next one: the requester had its answer
+// meanwhile, so it asks for no more at a time than agreed.
+TEST(repeated_reads_do_not_count_against_the_depth) {
+  for (uint32_t depth = 1; depth <= 3; depth++) {
+    Link2 l;
+    l.depth = depth;
+    Pair p(l);
+    Buffer to(*p.a, 64), from(*p.b, 64, kAllAccess, 7);
+    const auto read = [&](uint32_t i) {
+      p.qa.post({kOpRead, kSendFlagSignaled, {{to.at(i * 8), 8, to.lkey}}, 0, from.at(i * 8), from.rkey});
+    };
+    p.net.logging = true;
+    for (uint32_t i = 0; i < depth; i++) read(i);
+    const std::vector<Frame> first = p.net.log;
+    CHECK_EQ(first.size(), depth);
+    p.pump();
+    CHECK_EQ(p.qa.sendCq.drain().size(), depth);
+    for (const Frame& f : first) p.net.send(f);
+    for (uint32_t i = 0; i < depth; i++) read(depth + i);
+    p.pump();
+    const auto done = p.qa.sendCq.drain();
+    CHECK_EQ(done.size(), depth);
+    for (const Cqe& c : done) CHECK_EQ(c.status, kWcSuccess);
+    CHECK_EQ(p.qb.stateWord(), kQpsRts);
+    CHECK(std::memcmp(to.data(), from.data(), depth * 16) == 0);
+    CHECK_EQ(p.b->counter("duplicate_request"), depth);
+  }
+}
+
+// More new READs at a time than agreed are refused as before, whether or not one is a repetition.
+TEST(reads_beyond_the_depth_are_refused) {
+  for (bool repeated : {false, true}) {
+    Link2 l;
+    l.depth = 1;
+    Pair p(l);
+    Buffer to(*p.a, 64), from(*p.b, 64, kAllAccess, 7);
+    p.net.logging = true;
+    p.qa.post({kOpRead, kSendFlagSignaled, {{to.at(), 8, to.lkey}}, 0, from.at(), from.rkey});
+    Frame f = p.net.log[0];
+    if (repeated) {
+      p.pump();
+      p.net.send(f);
+    }
+    for (uint32_t i = 1; i <= 2; i++) {
+      wire::store24(f.bytes.data() + 9, l.psnA + i);
+      p.net.send(f);
+    }
+    p.b->step();
+    CHECK_EQ(p.qb.stateWord(), kQpsError);
+  }
+}
+
+TEST(keep_alive_needs_no_right_to_write) {
+  EngineOptions options;
+  options.keepAliveNs = 1'000'000'000;
+  Link2 l;
+  l.access = kAccessRemoteRead;
+  Pair p(l, {}, options);
+  p.until([&] { return p.a->counter("keep_alive") >= 3 && p.b->counter("keep_alive") >= 3; });
+  CHECK_EQ(p.qa.stateWord(), kQpsRts);
+  CHECK_EQ(p.qb.stateWord(), kQpsRts);
+  Buffer to(*p.a, 8), from(*p.b, 8, kAllAccess, 3);
+  p.qa.post({kOpRead, kSendFlagSignaled, {{to.at(), 8, to.lkey}}, 0, from.at(), from.rkey});
+  p.pump();
+  only(p.qa.sendCq, 0, kOpRead, kWcSuccess, 8);
+  // What takes a receive, or names memory, does need it.
+  for (const bool immediate : {true, false}) {
+    Pair q(l);
+    Buffer target(*q.b, 8), source(*q.a, 8);
+    q.qb.receive({});
+    Wr w{kOpWrite, kSendFlagSignaled | (immediate ? kSendFlagImmediate : 0u)};
+    if (!immediate) w.sges = {{source.at(), 8, source.lkey}};
+    w.remote = target.at();
+    w.rkey = target.rkey;
+    q.qa.post(w);
+    q.pump();
+    only(q.qa.sendCq, 0, kOpWrite, kWcRemoteInvalidRequest);
+    only(q.qb.receiveCq, 0, kOpReceive, kWcFlushed);
+  }
+}
