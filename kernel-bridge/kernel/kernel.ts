@@ -14,7 +14,7 @@ import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
 import { guidText, HcaDriver } from './hca-driver/driver.js';
 import type { HostNetwork } from './hca-driver/host-interfaces.js';
-import { mtuCode, PortTable } from './hca-driver/ports.js';
+import { freshMs, mtuCode, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
 
 /** CM ids of one kernel: base + 1 … base + 0x3FFFF. */
@@ -46,6 +46,7 @@ export class Kernel {
   readonly filter: FilterDriver;
   readonly cm: ConnectionManager;
   private readonly hca: NativeHca;
+  private watch: NodeJS.Timeout | undefined;
   private readonly commIds = new Set<number>();
   private nextCommId = randomInt(commIdCount);
   /** How the latest MAD left. */
@@ -149,7 +150,26 @@ export class Kernel {
 
   /** Serves requests that have come. True: there are more. */
   serveRequests(): boolean {
-    return this.io.serve();
+    const more = this.io.serve();
+    if (this.watch === undefined && this.watching) this.startWatch();
+    return more;
+  }
+
+  private get watching(): boolean {
+    return this.hcaDriver.watching || this.filter.watching;
+  }
+
+  /** Looks for changes of the interfaces as long as they concern somebody: nothing in Node tells of them. */
+  private startWatch(): void {
+    this.watch = setInterval(() => {
+      if (this.watching) this.ports.refresh(true);
+      else this.stopWatch();
+    }, freshMs).unref();
+  }
+
+  private stopWatch(): void {
+    clearInterval(this.watch);
+    this.watch = undefined;
   }
 
   /** Passes on events of the HCA that have come. True: there are more. */
@@ -164,6 +184,7 @@ export class Kernel {
 
   /** Closes every file, tells every peer, and lets the HCA go. */
   close(): void {
+    this.stopWatch();
     this.io.closeAll();
     this.cm.close();
     this.hca.close();

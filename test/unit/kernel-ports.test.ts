@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { IbatCode } from '../../kernel-bridge/ioctl/codes.js';
+import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import {
   addressOfGid,
   encodeSockaddr,
@@ -22,6 +23,7 @@ import {
   mtuBytes,
   mtuCode,
   PortTable,
+  portEvents,
 } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { ethGuid, FakeNetwork, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 
@@ -75,6 +77,25 @@ test('every interface is a device, link-local addresses come first, twins of a M
   );
   assert.is(all[0]!.activeMtu, 4096);
   assert.is(all[2]!.activeMtu, 1024);
+});
+
+test('an interface keeps its GUID when its MAC changes; the MAC goes to no other device', () => {
+  const network = new FakeNetwork();
+  const ports = new PortTable(network);
+  const changes: string[] = [];
+  ports.onChange = ({ guid, port, previous }) =>
+    changes.push(`${guid === ethGuid} ${port && previous ? portEvents(previous, port) : 'other'}`);
+  ports.refresh(true);
+  changes.length = 0;
+  const eth = network.list[2]!;
+  network.list[2] = { ...eth, mac: Uint8Array.of(2, 0, 0, 0, 0, 9) };
+  ports.refresh(true);
+  assert.equal(changes, [`true ${WvEvent.LINK_ADDRESS}`]);
+  network.list.push(hostInterface('eth1', 7, [], { mac: eth.mac }));
+  ports.refresh(true);
+  const [, , first, second] = ports.all();
+  assert.is(first!.guid, ethGuid);
+  assert.is(second!.guid, localGuid('boot 1', 'eth1'));
 });
 
 test('K14: queries read the interfaces once, a miss and the next second read them again', () => {

@@ -91,9 +91,9 @@ export class FilterDriver {
     }
   }
 
-  /** Whether a file has something that changes of the interfaces concern. */
+  /** Whether there is an endpoint: it has to be told when its device goes. */
   get watching(): boolean {
-    for (const file of this.files) if (file.devices.size + file.endpoints.size > 0) return true;
+    for (const file of this.files) if (file.endpoints.size > 0) return true;
     return false;
   }
 

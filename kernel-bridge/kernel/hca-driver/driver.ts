@@ -3,7 +3,7 @@
  * events on their way to whom they concern.
  */
 import { type HcaEvent, type NativeChannelServer, type NativeHca, QpMask } from '../../hca/binding.js';
-import { QpState, WvEvent } from '../../ioctl/constants.js';
+import { QpState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import {
   type DeviceNamespace,
@@ -16,7 +16,7 @@ import type { Irp } from '../io-manager/irp.js';
 import { endCaEvents, raiseFatalEvent, raisePortEvent } from './ci-events.js';
 import { ciCqEventDelivered, ciEndCqEvents } from './ci-queues.js';
 import { Hca, type IbCq, type IbQp } from './objects.js';
-import { type PortChange, type PortTable, sameGids } from './ports.js';
+import { type PortChange, type PortTable, portEvents } from './ports.js';
 
 /** A CA GUID in names: 16 hexadecimal digits. */
 export function guidText(guid: bigint): string {
@@ -113,9 +113,14 @@ export class HcaDriver {
       return;
     }
     if (!previous) return;
-    const stateFlag = previous.state === port.state ? 0 : WvEvent.STATE;
-    const addressFlag = sameGids(previous.gids, port.gids) ? 0 : WvEvent.ADDRESS;
-    if (stateFlag | addressFlag) this.raise(device, stateFlag | addressFlag);
+    const flags = portEvents(previous, port);
+    if (flags !== 0) this.raise(device, flags);
+  }
+
+  /** Whether an instance is open that may want to be told of changes. */
+  get watching(): boolean {
+    for (const { extension } of this.devices.values()) if (extension.instances.size > 0) return true;
+    return false;
   }
 
   /** Completes what waits for an HCA, and stops its queue pairs. Nothing is freed: that is its owners' part. */

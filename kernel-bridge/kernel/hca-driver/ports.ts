@@ -3,7 +3,7 @@
  * of a local address for a remote one.
  */
 import { createHash } from 'node:crypto';
-import { PortState } from '../../ioctl/constants.js';
+import { PortState, WvEvent } from '../../ioctl/constants.js';
 import type { HostInterface, HostNetwork, InterfaceAddress } from './host-interfaces.js';
 
 /** The P_Key table of every port: the default partition, full member (RoCEv2 has no other). */
@@ -48,6 +48,8 @@ export interface HcaPort {
   readonly guid: bigint;
   readonly interfaceName: string;
   readonly interfaceIndex: number;
+  /** 6 bytes; undefined for interfaces without a MAC. */
+  readonly mac: Uint8Array | undefined;
   readonly state: number;
   /** Bytes. */
   readonly activeMtu: number;
@@ -65,7 +67,7 @@ export interface PortChange {
 }
 
 /** How long a look at the interfaces is good for, in milliseconds. */
-const freshMs = 1000;
+export const freshMs = 1000;
 
 function sameGid(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === 16 && b.length === 16 && a.every((byte, index) => byte === b[index]);
@@ -107,12 +109,24 @@ function inSubnet(address: InterfaceAddress, gid: Uint8Array): boolean {
 }
 
 function samePort(a: HcaPort, b: HcaPort): boolean {
-  return a.state === b.state && a.activeMtu === b.activeMtu && sameGids(a.gids, b.gids);
+  return a.activeMtu === b.activeMtu && portEvents(a, b) === 0;
+}
+
+/** WV_EVENT_* flags of what is different. */
+export function portEvents(before: HcaPort, now: HcaPort): number {
+  const state = before.state === now.state ? 0 : WvEvent.STATE;
+  const address = sameGids(before.gids, now.gids) ? 0 : WvEvent.ADDRESS;
+  const linkAddress = `${before.mac}` === `${now.mac}` ? 0 : WvEvent.LINK_ADDRESS;
+  return state | address | linkAddress;
 }
 
 /** Whether two GID tables are equal, order included. */
 export function sameGids(a: readonly Uint8Array[], b: readonly Uint8Array[]): boolean {
   return a.length === b.length && a.every((gid, index) => sameGid(gid, b[index]!));
+}
+
+function nameOf({ interfaceIndex, interfaceName }: HcaPort): string {
+  return `${interfaceIndex} ${interfaceName}`;
 }
 
 /** The table of HCAs, looked at again when it is older than a second or misses something. */
@@ -155,10 +169,15 @@ export class PortTable {
   private read(): Map<bigint, HcaPort> {
     const identity = this.network.identity();
     const ports = new Map<bigint, HcaPort>();
-    for (const one of this.network.interfaces()) {
+    const interfaces = this.network.interfaces();
+    // An interface keeps its GUID as long as it is there, whatever becomes of its MAC.
+    const known = new Map([...this.ports.values()].map((port) => [nameOf(port), port.guid]));
+    const kept = new Set(interfaces.map((one) => known.get(`${one.index} ${one.name}`)));
+    for (const one of interfaces) {
       // VLANs and bridges repeat the MAC of what they stand on: the first keeps it, a GUID names one device.
       const fromMac = one.mac ? guidOfMac(one.mac) : undefined;
-      const guid = fromMac !== undefined && !ports.has(fromMac) ? fromMac : localGuid(identity, one.name);
+      const free = fromMac !== undefined && !ports.has(fromMac) && !kept.has(fromMac) ? fromMac : undefined;
+      const guid = known.get(`${one.index} ${one.name}`) ?? free ?? localGuid(identity, one.name);
       ports.set(guid, this.portOf(guid, one));
     }
     for (const guid of this.hidden) ports.delete(guid);
@@ -173,6 +192,7 @@ export class PortTable {
       guid,
       interfaceName: one.name,
       interfaceIndex: one.index,
+      mac: one.mac,
       state: one.up ? PortState.ACTIVE : PortState.DOWN,
       activeMtu: activeMtuOf(one.mtu),
       gids: addresses.map(({ gid }) => gid),

@@ -1,0 +1,115 @@
+/**
+ * Runs in a network namespace of its own, with a sysfs of its own: changes its interface in many ways and prints, as one
+ * line of JSON, what DEVICE_NOTIFY and an endpoint told of them.
+ */
+import { spawnSync } from 'node:child_process';
+import {
+  encodeSockaddr,
+  IbatCode,
+  IoctlCode,
+  type Overlapped,
+  openDeviceFile,
+  readCounters,
+  type SocketAddress,
+  StatusError,
+  sockaddrData,
+  statusName,
+} from '../../kernel-bridge/index.js';
+import * as s from '../../kernel-bridge/ioctl/structs.js';
+
+const address: SocketAddress = { family: 4, address: '10.98.0.1', port: 0 };
+
+function ip(line: string): void {
+  const { status, stderr, error } = spawnSync('ip', line.split(' '));
+  if (error) throw error;
+  if (status !== 0) throw new Error(`ip ${line}: ${String(stderr).trim()}`);
+}
+
+ip('link set lo up');
+ip('link add nd0 address 02:00:00:00:00:01 type veth peer name nd1');
+// No link-local address of its own, whose arrival would be one more event.
+for (const name of ['nd0', 'nd1']) ip(`link set ${name} addrgenmode none`);
+ip('address add 10.98.0.1/24 dev nd0');
+for (const name of ['nd0', 'nd1']) ip(`link set ${name} up`);
+
+const ibat = openDeviceFile('\\\\.\\ibat');
+const asked = s.IbatIpToPortIn.encode({ version: 6, address: encodeSockaddr(address) });
+const { caGuid: guid } = s.IbatPortRecord.decode(
+  ibat.ioctl(IbatCode.IP_TO_PORT, asked, s.IbatPortRecord.size),
+);
+ibat.close();
+
+const file = openDeviceFile('\\\\.\\WinVerbs');
+const made = (code: number, input: Uint8Array): bigint => s.WvIoObject.decode(file.ioctl(code, input, 16)).id;
+const openDevice = (): bigint => made(IoctlCode.DEVICE_OPEN, s.WvIoDeviceOpen.encode({ guid }));
+
+/** Waits for a device's next event: its flags, or the status that it ended in. */
+function notify(id: bigint): Overlapped<number> {
+  const input = s.WvIoId.encode({ id, data: 1 });
+  return file.ioctlOverlapped(
+    IoctlCode.DEVICE_NOTIFY,
+    input,
+    s.WvIoEventFlags.size,
+    (output) => s.WvIoEventFlags.decode(output).flags,
+  );
+}
+
+async function outcome(request: Overlapped<unknown>): Promise<unknown> {
+  try {
+    return await request;
+  } catch (error) {
+    if (error instanceof StatusError) return statusName(error.status);
+    throw error;
+  }
+}
+
+/** Waits until a device has told these flags, in one event or several; other flags are an answer, too. */
+async function until(id: bigint, wanted: number): Promise<number> {
+  let flags = 0;
+  while ((flags & wanted) !== wanted) flags |= await notify(id);
+  return flags;
+}
+
+const told: Record<string, unknown> = {};
+const watched = openDevice();
+
+const first = notify(watched);
+ip('address add 10.98.0.2/24 dev nd0');
+told.address = await first;
+
+const second = notify(watched);
+ip('link set nd0 address 02:00:00:00:00:77');
+told.linkAddress = await second;
+
+// The same GUID still names the device.
+const silent = openDevice();
+ip('link set nd1 down');
+told.down = await until(watched, 2);
+ip('link set nd1 up');
+told.up = await until(watched, 2);
+ip('address del 10.98.0.2/24 dev nd0');
+await until(watched, 4);
+// Everything that has happened since it was opened, in one answer.
+told.accumulated = await notify(silent);
+
+const endpoint = made(IoctlCode.EP_CREATE, s.WvIoEpCreate.encode({ epType: 0x106n }));
+file.ioctl(
+  IoctlCode.EP_BIND,
+  s.WvIoEpBind.encode({ id: endpoint, address: sockaddrData(address) }),
+  s.WvIoEpBind.size,
+);
+file.ioctl(IoctlCode.EP_LISTEN, s.WvIoEpListen.encode({ id: endpoint, backlog: 1n }), 0);
+const other = made(IoctlCode.EP_CREATE, s.WvIoEpCreate.encode({ epType: 0x106n }));
+const request = file.ioctlOverlapped(
+  IoctlCode.EP_GET_REQUEST,
+  s.WvIoEpGetRequest.encode({ id: endpoint, epId: other }),
+  0,
+  () => 'a request',
+);
+const waits = [notify(watched), notify(silent), request];
+ip('link delete nd0');
+told.removed = await Promise.all(waits.map((one) => outcome(one)));
+told.removing = readCounters().devices.removing;
+file.close();
+told.after = readCounters().devices.removing;
+console.log(JSON.stringify(told));

@@ -1,0 +1,49 @@
+// Changes of the host's interfaces, in a network namespace with a sysfs of its own, reach who waits for them.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { WvEvent } from '../../kernel-bridge/index.js';
+
+const program = fileURLToPath(new URL('../helpers/port-events-program.js', import.meta.url));
+/** What starts a command in a namespace of its own. */
+const apart = ['-n', '-m', 'sh', '-c', 'mount -t sysfs sysfs /sys && exec "$@"', 'sh'];
+
+function problem(): string | undefined {
+  const link = ['ip', 'link', 'add', 'nd0', 'type', 'veth', 'peer', 'name', 'nd1'];
+  const { error, status, stderr } = spawnSync('unshare', [...apart, ...link]);
+  if (error) return `unshare cannot be run (${error.message})`;
+  return status === 0 ? undefined : `no namespace with a veth pair and a sysfs (${String(stderr).trim()})`;
+}
+
+const why = problem();
+if (why !== undefined) console.log(`skipped: ${why}`);
+const run = why === undefined ? test : test.skip;
+
+run(
+  'addresses, link addresses, carrier and removal are told; flags accumulate while nobody waits',
+  async () => {
+    const child = spawn('unshare', [...apart, process.execPath, program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    const [code] = await once(child, 'close');
+    assert.is(code, 0);
+    const { ADDRESS, LINK_ADDRESS, STATE } = WvEvent;
+    const told = JSON.parse(text) as Record<string, number> & { removed: string[] };
+    assert.is(told.address, ADDRESS);
+    assert.is(told.linkAddress, LINK_ADDRESS);
+    assert.is(told.down! & STATE, STATE);
+    assert.is(told.up! & STATE, STATE);
+    assert.is(told.accumulated, STATE | ADDRESS);
+    assert.equal(told.removed, ['DEVICE_REMOVED', 'DEVICE_REMOVED', 'DEVICE_REMOVED']);
+    assert.is(told.removing, 1, 'the device waits for its two instances');
+    assert.is(told.after, 0);
+  },
+);
+
+test.run();
