@@ -142,12 +142,19 @@ class Reader {
   std::string wrong_;
 };
 
+// Undefined while the environment is being terminated: then the system makes no buffers, and nobody will read this.
+inline Napi::Value copyToJs(Napi::Env env, const uint8_t* data, size_t length) {
+  void* bytes = nullptr;
+  napi_value buffer, array;
+  if (napi_create_arraybuffer(env, length, &bytes, &buffer) != napi_ok ||
+      napi_create_typedarray(env, napi_uint8_array, length, buffer, 0, &array) != napi_ok)
+    return env.Undefined();
+  if (length > 0) std::memcpy(bytes, data, length);
+  return Napi::Value(env, array);
+}
+
 inline Napi::Value pathToJs(Napi::Env env, const Path& path) {
-  const auto gid = [&env](const Gid& g) {
-    Napi::Uint8Array bytes = Napi::Uint8Array::New(env, g.raw.size());
-    std::memcpy(bytes.Data(), g.raw.data(), g.raw.size());
-    return bytes;
-  };
+  const auto gid = [&env](const Gid& g) { return copyToJs(env, g.raw.data(), g.raw.size()); };
   Napi::Object out = Napi::Object::New(env);
   out.Set("source", gid(path.source));
   out.Set("destination", gid(path.destination));
@@ -156,12 +163,6 @@ inline Napi::Value pathToJs(Napi::Env env, const Path& path) {
   out.Set("hopLimit", path.hopLimit);
   out.Set("scopeId", path.scopeId);
   return out;
-}
-
-inline Napi::Value copyToJs(Napi::Env env, const uint8_t* data, size_t length) {
-  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, length);
-  if (length > 0) std::memcpy(bytes.Data(), data, length);
-  return bytes;
 }
 
 }  // namespace nd::js
