@@ -88,6 +88,7 @@ export class Kernel {
     this.filter = new FilterDriver({
       ...endpoints,
       guids: () => this.hcaDriver.guids(),
+      refresh: () => this.ports.refresh(),
       reference: (name) => this.io.reference(name),
     });
     this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);

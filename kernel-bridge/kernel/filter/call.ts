@@ -2,7 +2,7 @@
 import type { NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { CiUdata } from '../hca-driver/objects.js';
-import { DriverFault, Irp, IrpMajor } from '../io-manager/irp.js';
+import { DriverFault, Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
 import { idOf, type ObjectTable } from './object-table.js';
 import type { WvFile } from './objects.js';
 
@@ -10,10 +10,11 @@ import type { WvFile } from './objects.js';
 export function callVerb<T>(
   verb: (irp: Irp<T>) => number,
   done: (status: number, information: T | undefined) => void,
+  requestorMode: RequestorMode = 'kernel',
 ): boolean {
   const irp = new Irp<T>({
     major: IrpMajor.internal,
-    requestorMode: 'kernel',
+    requestorMode,
     onComplete: ({ ioStatus }) => done(ioStatus.status, ioStatus.information),
   });
   irp.dispatch(verb);
@@ -82,12 +83,23 @@ export class Call {
     };
   }
 
-  /** Calls a verb; success goes on in `succeeded`, any other status is the request's, unchanged. */
-  verb<T>(verb: (irp: Irp<T>) => number, succeeded: (information: T) => number): number {
+  /**
+   * Calls a verb; success goes on in `succeeded`, any other status is the request's, unchanged. The verb may do what the
+   * request's sender may, except where the filter itself adds to it and says `kernel`.
+   */
+  verb<T>(
+    verb: (irp: Irp<T>) => number,
+    succeeded: (information: T) => number,
+    requestorMode: RequestorMode = this.irp.requestorMode,
+  ): number {
     let answer: number | undefined;
-    callVerb<T>(verb, (status, information) => {
-      answer = status === Status.SUCCESS ? succeeded(information as T) : this.fail(status);
-    });
+    callVerb<T>(
+      verb,
+      (status, information) => {
+        answer = status === Status.SUCCESS ? succeeded(information as T) : this.fail(status);
+      },
+      requestorMode,
+    );
     return answer ?? this.irp.markPending();
   }
 

@@ -40,6 +40,8 @@ export const userLibrary = 'networkdirect_uvp';
 
 /** What the device requests need besides the file. */
 export interface DeviceServices {
+  /** Looks at the host's interfaces if the last look is old. */
+  refresh(): void;
   guids(): bigint[];
   /** Resolves a device name and takes a reference on the device; or a status. */
   reference(name: string): DeviceObject | number;
@@ -101,6 +103,8 @@ export function deviceRequests(services: DeviceServices) {
         const id = call.file.devices.add(device);
         return call.struct(s.WvIoId, { id: BigInt(id) }, udata);
       },
+      // The call-backs are the filter's.
+      'kernel',
     );
     // The instance has a reference of its own.
     found.references.release();
@@ -152,6 +156,7 @@ export function deviceRequests(services: DeviceServices) {
 
     DEVICE_PORT_QUERY: (call) => {
       const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
+      services.refresh();
       const ca = instance(call, id);
       return call.verb<IbPortAttributes>(
         (irp) => ciGetPortAttributes(ca, portNumber, irp),
@@ -161,6 +166,7 @@ export function deviceRequests(services: DeviceServices) {
 
     DEVICE_GID_QUERY: (call) => {
       const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
+      services.refresh();
       const ca = instance(call, id);
       return call.verb<readonly Uint8Array[]>(
         (irp) => ciQueryGids(ca, portNumber, irp),
@@ -170,6 +176,7 @@ export function deviceRequests(services: DeviceServices) {
 
     DEVICE_PKEY_QUERY: (call) => {
       const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
+      services.refresh();
       const ca = instance(call, id);
       return call.verb<readonly number[]>(
         (irp) => ciQueryPkeys(ca, portNumber, irp),

@@ -192,6 +192,8 @@ export function queuePairRequests() {
           const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
           return call.struct(s.WvIoQpCreate, { ...input, id }, udata);
         },
+        // The call-backs are the filter's.
+        'kernel',
       );
     },
 

@@ -16,6 +16,7 @@ import {
   type IbPd,
   IbQp,
   type IbQpDispatch,
+  mayDispatch,
   outputFits,
   putOutput,
 } from './objects.js';
@@ -153,7 +154,7 @@ export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | '
  *
  * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for CQs of another HCA or a ring that does not
  * fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags and types the HCA does not have,
- * BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
+ * BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user mode, FILE_FORCED_CLOSED.
  */
 export function ciCreateQp(
   pd: IbPd,
@@ -166,6 +167,7 @@ export function ciCreateQp(
 ): number {
   const { native, limits, gone, registry } = pd.ca.hca;
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (!mayDispatch(irp, dispatch)) return finish(irp, Status.ACCESS_DENIED);
   const ring = providerInput(udata, QpProviderIn);
   if (!ring || !outputFits(udata, QpProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   if (sendCq.ca.hca !== pd.ca.hca || receiveCq.ca.hca !== pd.ca.hca)

@@ -23,6 +23,7 @@ import {
   IbMr,
   IbMw,
   IbPd,
+  mayDispatch,
   outputFits,
   putOutput,
 } from './objects.js';
@@ -41,7 +42,7 @@ const regionAccess =
  * Opens an instance of an HCA. Takes a reference on its device object until the instance is closed.
  *
  * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output),
- * FILE_FORCED_CLOSED while instances of before a fatal error are open.
+ * FILE_FORCED_CLOSED while instances of before a fatal error are open, ACCESS_DENIED for call-backs of user mode.
  */
 export function ciOpenCa(
   device: DeviceObject<Hca>,
@@ -52,6 +53,7 @@ export function ciOpenCa(
   const { limits, gone, instances } = device.extension;
   if (device.references.ending) return finish(irp, Status.DEVICE_REMOVED);
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (!mayDispatch(irp, dispatch)) return finish(irp, Status.ACCESS_DENIED);
   if (!outputFits(udata, CaProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   device.references.acquire();
   const ca = new IbCa(device, dispatch);

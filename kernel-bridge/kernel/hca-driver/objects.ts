@@ -6,7 +6,7 @@ import type { HcaLimits, NativeChannelServer, NativeHca, QpCreateParameters } fr
 import { PortState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import { type DeviceObject, References } from '../io-manager/device.js';
-import { type Irp, IrpQueue } from '../io-manager/irp.js';
+import { type Irp, IrpQueue, type RequestorMode } from '../io-manager/irp.js';
 import type { HcaPort, PortTable } from './ports.js';
 
 /**
@@ -59,9 +59,9 @@ export class Hca {
     return this.unplugged || this.failed;
   }
 
-  /** The port as it is now; after removal as it was, down and without addresses. */
+  /** The port as it was at the last look; after removal as it was then, down and without addresses. */
   get port(): HcaPort {
-    const current = this.unplugged ? undefined : this.ports.get(this.guid);
+    const current = this.unplugged ? undefined : this.ports.peek(this.guid);
     if (current) this.lastPort = current;
     return this.lastPort;
   }
@@ -200,6 +200,11 @@ export class IbQp {
     /** Its owner may exchange it. */
     public dispatch: IbQpDispatch,
   ) {}
+}
+
+/** Whether a request may bring this dispatch table: call-backs are for kernel mode. */
+export function mayDispatch(irp: { readonly requestorMode: RequestorMode }, dispatch: object): boolean {
+  return irp.requestorMode === 'kernel' || Object.values(dispatch).every((member) => member === undefined);
 }
 
 /** Completes a verb's IRP; answers the status for the verb to return. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { PortState, WvEvent } from '../../ioctl/constants.js';
+import { assertPassive } from '../io-manager/irql.js';
 import type { HostInterface, HostNetwork, InterfaceAddress } from './host-interfaces.js';
 
 /** The P_Key table of every port: the default partition, full member (RoCEv2 has no other). */
@@ -146,6 +147,7 @@ export class PortTable {
 
   /** Looks at the interfaces if the last look is old; with `force` always. */
   refresh(force = false): void {
+    assertPassive("looking at the host's interfaces");
     if (!force && this.now() - this.readAt < freshMs) return;
     const previous = this.ports;
     this.ports = this.read();
@@ -204,6 +206,11 @@ export class PortTable {
   all(): HcaPort[] {
     this.refresh();
     return [...this.ports.values()];
+  }
+
+  /** As {@link get}, by the last look: does not wait. */
+  peek(guid: bigint): HcaPort | undefined {
+    return this.ports.get(guid);
   }
 
   get(guid: bigint): HcaPort | undefined {

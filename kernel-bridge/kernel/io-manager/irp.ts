@@ -5,6 +5,7 @@
  */
 import { Status, statusName } from '../../ioctl/status.js';
 import type { FileObject } from './device.js';
+import { atDispatchLevel } from './irql.js';
 
 /** What a request asks of a device (IRP_MJ_*). */
 export const IrpMajor = { create: 0, close: 2, deviceControl: 14, cleanup: 18, internal: 15 } as const;
@@ -91,6 +92,11 @@ export class DriverFault extends Error {
   override readonly name = 'DriverFault';
 }
 
+/**
+ * Whom a request comes from. The I/O manager marks requests of the door `user`, and the filter passes the mark on to the
+ * verbs: those bring no call-backs and change no device. What user mode names is checked in both modes: ids by the
+ * file's tables, memory and rings by what the HCA was given.
+ */
 export type RequestorMode = 'user' | 'kernel';
 
 /** The driver's part of an IRP: what is asked. */
@@ -220,10 +226,14 @@ export class Irp<T = number> {
     this.current = cell.next;
   }
 
-  /** Runs a dispatch routine on this IRP and checks what it did. Answers the routine's status. */
+  /**
+   * Runs a dispatch routine on this IRP and checks what it did. Answers the routine's status. Verbs (major `internal`)
+   * run at DISPATCH_LEVEL.
+   */
   dispatch(routine: (irp: Irp<T>) => number): number {
     this.step('dispatch');
-    const status = routine(this);
+    const isVerb = this.stack.major === IrpMajor.internal;
+    const status = isVerb ? atDispatchLevel(() => routine(this)) : routine(this);
     this.step(status === Status.PENDING ? 'returnPending' : 'returnStatus');
     if (status !== Status.PENDING && status !== this.ioStatus.status) {
       throw new DriverFault(
