@@ -671,7 +671,7 @@ class Run {
       this.windowRefusal(qp, mw),
     );
     if (!posted) return;
-    if (mw.bound === 'no' && !rights) return;
+    // Until the poster has seen how it ended, the window's key is this bind's, on every queue pair.
     mw.bound = 'maybe';
     if (!good) return;
     mw.region = region;
