@@ -118,9 +118,8 @@ export class Endpoint extends NdObject implements INDEndpoint {
     this.alive(what);
     this.#sg.translate(sgl, what);
     if (this.#sg.plain) throw plainRefused(what);
-    checkResult(what, result);
     const record = this.#inbound.take(result, RequestType.receive, this.#sg.total);
-    if (record === undefined) throw full(what);
+    if (record === undefined) throw notTaken(what, result);
     try {
       this.qp.postReceive(record, this.#sg.list);
     } catch (error) {
@@ -229,9 +228,8 @@ export class Endpoint extends NdObject implements INDEndpoint {
   }
 
   #take(what: string, result: NdResult, type: number): RequestRecord {
-    checkResult(what, result);
     const record = this.#outbound.take(result, type, this.#sg.total);
-    if (record === undefined) throw full(what);
+    if (record === undefined) throw notTaken(what, result);
     return record;
   }
 
@@ -282,17 +280,15 @@ function checkOffset(what: string, offset: number): void {
   }
 }
 
-/** A request without a result would fail when it completes, in the way of all others of its queue. */
-function checkResult(what: string, result: unknown): void {
-  if (typeof result === 'object' && result !== null) return;
-  throw refuse(
-    Status.INVALID_PARAMETER_1,
-    what,
-    `The result is ${String(result)}; it must be an object, which tells how the request ended.`,
-  );
-}
-
-function full(what: string): unknown {
+/** Why a request found no record. */
+function notTaken(what: string, result: unknown): unknown {
+  if (typeof result !== 'object' || result === null) {
+    return refuse(
+      Status.INVALID_PARAMETER_1,
+      what,
+      `The result is ${String(result)}; it must be an object, which tells how the request ended.`,
+    );
+  }
   return refuse(
     Status.NO_MORE_ENTRIES,
     what,

@@ -45,9 +45,13 @@ export class RequestQueue {
     return this.#count;
   }
 
-  /** The record of a new request, or undefined when all are in use. */
+  /**
+   * The record of a new request. Undefined when all are in use, or without a result: its completion would fail in the
+   * way of all others of its queue.
+   */
   take(result: NdResult, type: number, length: number): RequestRecord | undefined {
-    if (this.#count === this.#records.length) return undefined;
+    if (this.#count === this.#records.length || typeof result !== 'object' || result === null)
+      return undefined;
     let index = this.#oldest + this.#count;
     if (index >= this.#records.length) index -= this.#records.length;
     const record = this.#records[index]!;
