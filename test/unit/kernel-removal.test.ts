@@ -129,7 +129,7 @@ test('an unplugged device comes back as a new one', () => {
   sound(rig);
 });
 
-test('devices beside it keep their requests, connections and events', () => {
+test('K7: devices beside it keep their requests, connections and events', () => {
   const rig = new KernelRig();
   const lo = rig.device(rig.kernel.hcaDriver.guids()[0]!);
   const cq = rig.cq(lo);

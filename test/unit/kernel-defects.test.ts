@@ -1,0 +1,62 @@
+// Old defects that no other test is named after; docs/defects.md has the whole table.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
+import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
+import type { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { ethGuid, KernelRig } from '../helpers/kernel-rig.js';
+
+test('K1: DEVICE_OPEN with a full table is refused and holds nothing', () => {
+  const rig = new KernelRig();
+  const file = rig.kernel.io.fileObjects[0]!.context as WvFile;
+  const { references } = rig.kernel.hcaDriver.find(ethGuid)!;
+  Object.defineProperty(file.devices, 'full', { configurable: true, get: () => true });
+  const open = () => rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid }));
+  assert.is(open().status, Status.INSUFFICIENT_RESOURCES);
+  assert.is(references.users, 0);
+  Reflect.deleteProperty(file.devices, 'full');
+  assert.is(open().status, Status.SUCCESS);
+  assert.is(references.users, 1);
+  assert.equal(rig.faults, []);
+});
+
+test('E13: a PSN has 24 bits, whatever the source of random numbers gives', () => {
+  const sent: Uint8Array[] = [];
+  const manager = createConnectionManager(
+    {
+      sendMad: (_path, mad) => void sent.push(mad.slice()),
+      setTimer: () => ({ cancel: () => {} }),
+      allocateCommId: () => 7,
+      releaseCommId: () => {},
+      randomPsn: () => 0xfedc_ba98,
+      caGuid: () => 1n,
+      maxPathMtu: () => 3,
+    },
+    kernelOptionsSchema.parse({}).cm,
+  );
+  const address = { flowLabel: 0, trafficClass: 0, hopLimit: 64, scopeId: 0 };
+  const connection = manager.connect(
+    {
+      serviceId: 0x0106_1388n,
+      path: { source: gidOfAddress('192.0.2.2'), destination: gidOfAddress('192.0.2.9'), ...address },
+      localPort: 1,
+      peerPort: 5000,
+      qp: { qpn: 5, responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 6, srq: false },
+      pathMtu: 3,
+      ackTimeoutCode: 17,
+      privateData: new Uint8Array(0),
+    },
+    {},
+  );
+  assert.is(connection.receivePsn, 0xdc_ba98);
+  assert.is(sent.length, 1);
+  // REQ: the starting PSN is 24 bits at byte 44 of the message, behind 24 bytes of MAD header (IBA 1 §12.6.5).
+  const psn = sent[0]!.subarray(24 + 44, 24 + 47);
+  assert.is(Buffer.from(psn).toString('hex'), 'dcba98');
+  manager.close();
+});
+
+test.run();
