@@ -28,6 +28,7 @@ export const abi = {
   cqeFlagGrh: 0x4,
   cqeFlagSolicited: 0x8,
   cqeFlagReceiveQueue: 0x80,
+  cqeFlagSharedReceive: 0x100,
 
   // Queue pair ring: header, send queue, receive queue
   qpHeaderBytes: 128,
@@ -71,6 +72,11 @@ export const abi = {
 
   receiveWqeHeaderBytes: 16,
   rwSgeCount: 0,
+
+  // Shared receive queue ring: header, then receive WQEs
+  srqHeaderBytes: 128,
+  srqProducer: 0,
+  srqConsumer: 16,
 
   sgeBytes: 16,
   sgeAddressLo: 0,

@@ -148,11 +148,17 @@ struct Event {
 struct Port final : KernelPort {
   std::vector<Event> events;
   std::vector<Handle> cqErrors;
+  struct SrqNews {
+    Handle srq;
+    SrqEvent event;
+  };
+  std::vector<SrqNews> srqEvents;
   void onMad(const PacketMeta&, const uint8_t*) override {}
   void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override {
     events.push_back({qp, token, event, reason});
   }
   void onCqError(Handle cq) override { cqErrors.push_back(cq); }
+  void onSrqEvent(Handle srq, SrqEvent event) override { srqEvents.push_back({srq, event}); }
   int count(QpEvent e) const {
     int n = 0;
     for (const Event& x : events) n += x.event == e;
@@ -301,6 +307,52 @@ struct TestCq {
 struct QpShape {
   uint32_t sendEntries = 64, sendSge = 4, maxInline = 128, receiveEntries = 64, receiveSge = 4, cqEntries = 256;
   bool signalAll = false;
+  uint32_t type = kQptRc;
+  Handle srq = 0;
+};
+
+struct TestSrq {
+  Node& node;
+  Handle handle = 0;
+  uint64_t ring = 0;
+  uint32_t entries, sge, stride, producer = 0;
+  explicit TestSrq(Node& n, uint32_t count = 8, uint32_t sges = 2)
+      : node(n), entries(count), sge(sges), stride(kReceiveWqeHeaderBytes + sges * kSgeBytes) {
+    CHECK(n.engine.allocateRing(bytes(count), &ring) == Status::kSuccess);
+    CHECK_EQ(uint32_t(n.engine.createSrq(request(), &handle)), 0u);
+  }
+  ~TestSrq() {
+    node.engine.destroySrq(handle);
+    node.engine.releaseRing(ring);
+  }
+  uint64_t bytes(uint32_t count) const { return kSrqHeaderBytes + uint64_t(count) * stride; }
+  SrqCreate request() const { return {node.kernel, node.pd, ring, bytes(entries), entries, stride, sge}; }
+  uint32_t* words() { return reinterpret_cast<uint32_t*>(ring); }
+  uint32_t* slot(uint32_t i) {
+    return reinterpret_cast<uint32_t*>(ring + kSrqHeaderBytes + uint64_t(i & (entries - 1)) * stride);
+  }
+  uint32_t taken() { return __atomic_load_n(words() + kSrqConsumer, __ATOMIC_ACQUIRE); }
+  inline uint32_t receive(const std::vector<Sge>& sges);
+  Status limit(uint32_t n) {
+    SrqAttributes a;
+    a.limit = n;
+    return node.engine.modifySrq(handle, srqmask::kLimit, a);
+  }
+  Status resize(uint32_t count) {
+    SrqAttributes a;
+    uint64_t fresh;
+    CHECK(node.engine.allocateRing(bytes(count), &fresh) == Status::kSuccess);
+    a.entries = count;
+    a.ringAddress = fresh;
+    a.ringBytes = bytes(count);
+    const Status s = node.engine.modifySrq(handle, srqmask::kEntries, a);
+    if (s == Status::kSuccess) {
+      std::swap(ring, fresh);
+      entries = count;
+    }
+    node.engine.releaseRing(fresh);
+    return s;
+  }
 };
 
 struct TestQp {
@@ -338,6 +390,9 @@ struct TestQp {
     r.receiveStride = receiveStride;
     r.receiveSge = shape.receiveSge;
     r.token = token;
+    r.type = shape.type;
+    r.srq = shape.srq;
+    if (shape.srq) r.receiveEntries = 0;
     return r;
   }
   ~TestQp() {
@@ -410,6 +465,14 @@ struct TestQp {
   }
 };
 
+uint32_t TestSrq::receive(const std::vector<Sge>& sges) {
+  uint32_t* w = slot(producer);
+  w[kRwSgeCount] = uint32_t(sges.size());
+  TestQp::putSges(w + kReceiveWqeHeaderBytes / 4, sges);
+  __atomic_store_n(words() + kSrqProducer, ++producer, __ATOMIC_RELEASE);
+  return producer - 1;
+}
+
 struct Link2 {  // how two QPs are connected
   uint32_t mtu = 1024, psnA = 100, psnB = 5000, depth = 16, rnrTimer = 12, ackTimeout = 14, retries = 7, rnrRetries = 6;
   uint32_t access = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite;
@@ -420,6 +483,9 @@ constexpr uint32_t kRtrMask = qpmask::kState | qpmask::kPath | qpmask::kPathMtu 
                               qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer;
 constexpr uint32_t kRtsMask = qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
                               qpmask::kSendPsn | qpmask::kInitiatorDepth;
+constexpr uint32_t kRtrMaskUc = qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
+                                qpmask::kReceivePsn;
+constexpr uint32_t kRtsMaskUc = qpmask::kState | qpmask::kSendPsn;
 
 inline QpAttributes attributesFor(Node& node, const Gid& peer, uint32_t peerQpn, const Link2& l, bool isA) {
   QpAttributes a;
@@ -445,10 +511,10 @@ inline void bring(TestQp& qp, const Gid& peer, uint32_t peerQpn, const Link2& l,
   CHECK_EQ(uint32_t(qp.modify(kInitMask, a)), 0u);
   if (upTo == kQpsInit) return;
   a.state = kQpsRtr;
-  CHECK_EQ(uint32_t(qp.modify(kRtrMask, a)), 0u);
+  CHECK_EQ(uint32_t(qp.modify(qp.shape.type == kQptUc ? kRtrMaskUc : kRtrMask, a)), 0u);
   if (upTo == kQpsRtr) return;
   a.state = kQpsRts;
-  CHECK_EQ(uint32_t(qp.modify(kRtsMask, a)), 0u);
+  CHECK_EQ(uint32_t(qp.modify(qp.shape.type == kQptUc ? kRtsMaskUc : kRtsMask, a)), 0u);
 }
 
 struct World {

@@ -35,6 +35,7 @@ constexpr uint32_t kCqeFlagInvalidated = 0x2;
 constexpr uint32_t kCqeFlagGrh = 0x4;
 constexpr uint32_t kCqeFlagSolicited = 0x8;
 constexpr uint32_t kCqeFlagReceiveQueue = 0x80;  // which queue the WQE index counts
+constexpr uint32_t kCqeFlagSharedReceive = 0x100;  // with ReceiveQueue: the index counts the QP's shared receive queue
 
 // ── Queue pair ring: header, send queue, receive queue ──────────────────────────────────────────
 constexpr uint32_t kQpHeaderBytes = 128;
@@ -74,6 +75,13 @@ constexpr uint32_t kSendFlagInvalidate = 0x100;  // SEND with invalidate
 // Receive WQE: 16-byte header, then SGEs.
 constexpr uint32_t kReceiveWqeHeaderBytes = 16;
 constexpr uint32_t kRwSgeCount = 0;
+
+// ── Shared receive queue ring: header, then receive WQEs ────────────────────────────────────────
+// A WQE is copied when a message takes it: its place is free from then on, while its CQE may come later, in any
+// order among the queue pairs.
+constexpr uint32_t kSrqHeaderBytes = 128;
+constexpr uint32_t kSrqProducer = 0;   // word, written by the poster
+constexpr uint32_t kSrqConsumer = 16;  // word, written by the HCA: WQEs taken so far
 
 // SGE (WV_SGE): 16 bytes.
 constexpr uint32_t kSgeBytes = 16;

@@ -99,6 +99,10 @@ void Core::retryNow(Qp& qp) {
 }
 
 void Core::failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event) {
+  if (!qp.reliable()) {
+    if (status == kWcLocalProtection) counters.localProtectionErrors++;
+    return toSendQueueError(qp, status);
+  }
   Failure failure;
   failure.sendStatus = status;
   failure.vendor = vendor;
@@ -195,7 +199,7 @@ bool Core::scatterToHead(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t 
   const SendEntry& e = qp.entry(rq.head);
   iovec places[OutPacket::kMaxPieces];
   uint32_t count = 0;
-  const uint32_t status = pieces(qp, qp.scatterCache, qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4, e.count,
+  const uint32_t status = pieces(qp.pd, qp.scatterCache, qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4, e.count,
                                  rq.scatter, offset, length, true, places, &count);
   if (status) {
     failSend(qp, status, 0, QpEvent::kFatal);

@@ -5,7 +5,7 @@ namespace nd {
 using namespace abi;
 
 Core::Core(Link& l, const Clock& c, const EngineOptions& o)
-    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), qps(std::min(o.maxQp, kQpIndexes)), memory(options) {
+    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), srqs(o.maxSrq), qps(std::min(o.maxQp, kQpIndexes)), memory(options) {
   // QPNs begin anywhere, so that a process's late packets do not meet its successor's QPs.
   fillRandom(&qpBase, sizeof qpBase);
   qpBase %= kQpIndexes;
@@ -129,7 +129,7 @@ void Core::onTimer(Qp& qp) {
     } else if (options.keepAliveNs) {
       next = std::min(next, now + options.keepAliveNs);
     }
-  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts) {
+  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable()) {
     uint64_t due = qp.lastActivity + options.keepAliveNs;
     if (now >= due) {
       if (rq.head == rq.begun && !rq.keepAlive) {
@@ -216,35 +216,53 @@ bool Core::refreshReceive(Qp& qp) {
   return true;
 }
 
-void Core::flushQueues(Qp& qp, uint32_t sendStatus, uint32_t receiveStatus, uint32_t vendor) {
+void Core::flushSends(Qp& qp, uint32_t status, uint32_t vendor) {
   refreshSend(qp);
-  refreshReceive(qp);
   Requester& rq = qp.rq;
   for (; rq.head != rq.producer; rq.head++) {
     Completion c;
     c.token = qp.token;
     c.wqe = rq.head;
     c.opcode = int32_t(rq.parsed - rq.head) > 0 ? qp.entry(rq.head).opcode : peekWord(qp.sendWqe(rq.head) + kSwOpcode);
-    c.status = sendStatus ? sendStatus : kWcFlushed;
-    if (sendStatus) c.vendor = vendor;
-    if (!sendStatus) counters.flushed++;
-    sendStatus = 0;
+    c.status = status ? status : kWcFlushed;
+    if (status) c.vendor = vendor;
+    if (!status) counters.flushed++;
+    status = 0;
     write(*qp.sendCq, c);
   }
   rq.next = rq.begun = rq.parsed = rq.head;
+}
+
+void Core::flushReceives(Qp& qp, uint32_t status, uint32_t vendor) {
   Responder& rs = qp.rs;
-  for (; rs.head != rs.producer; rs.head++) {
+  const auto complete = [&](uint32_t wqe, uint32_t flags) {
     Completion c;
     c.token = qp.token;
-    c.wqe = rs.head;
+    c.wqe = wqe;
     c.opcode = kOpReceive;
-    c.flags = kCqeFlagReceiveQueue;
-    c.status = receiveStatus ? receiveStatus : kWcFlushed;
-    if (receiveStatus) c.vendor = vendor;
-    if (!receiveStatus) counters.flushed++;
-    receiveStatus = 0;
+    c.flags = kCqeFlagReceiveQueue | flags;
+    c.status = status ? status : kWcFlushed;
+    if (status) c.vendor = vendor;
+    if (!status) counters.flushed++;
+    status = 0;
     write(*qp.receiveCq, c);
+  };
+  // Of a shared queue only what this QP has taken.
+  if (qp.srq) {
+    if (qp.shared.held) complete(qp.shared.wqe, kCqeFlagSharedReceive);
+    qp.shared.held = false;
+    return;
   }
+  refreshReceive(qp);
+  for (; rs.head != rs.producer; rs.head++) complete(rs.head, 0);
+}
+
+// UC and UD: sending ends with the WQE that cannot be sent, receiving goes on (IBA 1 §10.3.1.6).
+void Core::toSendQueueError(Qp& qp, uint32_t status) {
+  qp.setState(kQpsSqError);
+  flushSends(qp, status, 0);
+  qp.rq.packet = 0;
+  qp.rq.gather = {};
 }
 
 void Core::fail(Qp& qp, const Failure& failure) {
@@ -259,7 +277,9 @@ void Core::fail(Qp& qp, const Failure& failure) {
     qp.rq.keepAlive = false;
     qp.rq.rnrUntil = 0;
     qp.rq.reads = 0;
-    flushQueues(qp, failure.sendStatus, failure.receiveStatus, failure.vendor);
+    flushSends(qp, failure.sendStatus, failure.vendor);
+    flushReceives(qp, failure.receiveStatus, failure.vendor);
+    if (qp.srq) report(qp, QpEvent::kLastWqe, 0);
     if (failure.report && wasConnected) {
       (failure.event == QpEvent::kPeerLost ? counters.peersLost : counters.qpErrors)++;
       report(qp, failure.event, failure.reason);
@@ -287,6 +307,7 @@ void Core::toReset(Qp& qp) {
   qp.rq.entries = std::move(entries);
   qp.rq.head = qp.rq.next = qp.rq.begun = qp.rq.parsed = qp.rq.producer = send;
   qp.rs = Responder{};
+  qp.shared.held = false;
   qp.rs.head = qp.rs.producer = receive;
   qp.established = qp.drainNotify = qp.drained = qp.peerLocal = false;
   qp.will.reset();
@@ -333,7 +354,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
     checkDrained(qp);
   }
   if (to == kQpsRts) {
-    if (options.keepAliveNs) setTimer(qp, now + options.keepAliveNs);
+    if (options.keepAliveNs && qp.reliable()) setTimer(qp, now + options.keepAliveNs);
     schedule(qp);
   }
   if (mask & qpmask::kPath) {
@@ -376,6 +397,7 @@ void Core::destroy(Qp& qp) {
   qp.setState(kQpsReset);
   qp.sendCq->users--;
   qp.receiveCq->users--;
+  if (qp.srq) qp.srq->users--;
   qp.pd->users--;
   qps.remove(qp.handle);
 }
@@ -396,6 +418,9 @@ void Core::detach(KernelId kernel) {
   }
   settle();
   for (Qp* qp : mine) destroy(*qp);
+  srqs.forEach([&](Srq& srq) {
+    if (srq.kernel == kernel) srqs.remove(srq.handle);
+  });
   memory.dropKernel(kernel);
   cqs.forEach([&](Cq& cq) {
     if (cq.kernel != kernel) return;
@@ -409,7 +434,7 @@ void Core::detach(KernelId kernel) {
 
 // ── Memory of requests ──────────────────────────────────────────────────────────────────────────
 
-uint32_t Core::pieces(Qp& qp, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
+uint32_t Core::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
                       uint32_t offset, uint32_t length, bool write, iovec* list, uint32_t* outCount) {
   const auto lengthOf = [&](uint32_t i) { return peekWord(sges + i * (kSgeBytes / 4) + kSgeLength); };
   if (cursor.offset != offset) {
@@ -437,7 +462,7 @@ uint32_t Core::pieces(Qp& qp, KeyCache& cache, const uint32_t* sges, uint32_t co
     const uint32_t take = std::min(left, length);
     const uint64_t address = (uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo)) +
                              cursor.within;
-    uint8_t* data = memory.local(cache, qp.pd, peekWord(sge + kSgeLkey), address, take, write);
+    uint8_t* data = memory.local(cache, pd, peekWord(sge + kSgeLkey), address, take, write);
     if (!data) return kWcLocalProtection;
     list[n++] = {data, take};
     length -= take;
@@ -483,7 +508,7 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
     return;
   }
   const wire::OpInfo& op = wire::kOpcodes[p.bth.opcode];
-  if (!op.flags || (op.flags & (wire::kUnreliable | wire::kDatagram))) {
+  if (!op.flags || (op.flags & wire::kDatagram)) {
     counters.unknownOpcode++;
     return;
   }
@@ -498,6 +523,10 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
   Qp* qp = byQpn(p.bth.destinationQpn);
   if (!qp) {
     counters.unknownQp++;
+    return;
+  }
+  if (((p.flags & wire::kUnreliable) != 0) == qp->reliable()) {
+    counters.wrongTransport++;
     return;
   }
   const StateRules& rules = stateRules(qp->state());

@@ -66,7 +66,10 @@ struct Core final : public PacketSink {
   Status modify(Qp& qp, uint32_t mask, const QpAttributes& attributes);
   void toReset(Qp& qp);
   void fail(Qp& qp, const Failure& failure);
-  void flushQueues(Qp& qp, uint32_t sendStatus, uint32_t receiveStatus, uint32_t vendor);
+  // Every WQE there is, the oldest with this status if it is not 0, the rest flushed.
+  void flushSends(Qp& qp, uint32_t status, uint32_t vendor);
+  void flushReceives(Qp& qp, uint32_t status, uint32_t vendor);
+  void toSendQueueError(Qp& qp, uint32_t status);
   void peerGone(Qp& qp);
   void sendWill(Qp& qp);
   void report(Qp& qp, QpEvent event, uint32_t reason);
@@ -79,7 +82,7 @@ struct Core final : public PacketSink {
   bool refreshSend(Qp& qp);
   bool refreshReceive(Qp& qp);
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
-  uint32_t pieces(Qp& qp, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor, uint32_t offset,
+  uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor, uint32_t offset,
                   uint32_t length, bool write, iovec* out, uint32_t* outCount);
   void transmit(Qp& qp);  // sends `out`
 
@@ -114,6 +117,7 @@ struct Core final : public PacketSink {
 
   // ── responder.cc ──────────────────────────────────────────────────────────────────────────────
   void onRequest(Qp& qp, const Packet& p);
+  bool inSequence(Qp& qp, const Packet& p);
   void onDuplicate(Qp& qp, const Packet& p);
   void onSend(Qp& qp, const Packet& p);
   void onWrite(Qp& qp, const Packet& p);
@@ -130,6 +134,12 @@ struct Core final : public PacketSink {
   void sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn);
   void resizeResources(Qp& qp);
 
+  // ── shared_receive.cc ─────────────────────────────────────────────────────────────────────────
+  bool refreshShared(Srq& srq);
+  bool takeShared(Qp& qp);  // false: there is none
+  void checkLimit(Srq& srq);
+  Status resizeSrq(Srq& srq, std::shared_ptr<Ring> ring, uint64_t address, uint32_t entries);
+
   Link& link;
   const Clock& clock;
   const EngineOptions options;
@@ -141,6 +151,7 @@ struct Core final : public PacketSink {
   std::array<KernelPort*, kKernels> kernels{};
   HandleTable<Pd> pds;
   HandleTable<Cq> cqs;
+  HandleTable<Srq> srqs;
   HandleTable<Qp> qps;
   Memory memory;
   TimerHeap timers;

@@ -31,6 +31,8 @@ namespace nd {
   X(wrongAddress, "wrong_address")                                                \
   X(wrongState, "wrong_qp_state")                                                 \
   X(unknownOpcode, "unknown_opcode")                                              \
+  X(wrongTransport, "wrong_transport")         /* RC to a UC QP, or so */         \
+  X(droppedMessages, "dropped_message")        /* unreliable: lost, refused */    \
   X(staleResponses, "stale_response")                                             \
   X(congestionNotifications, "rcvd_cnp")                                          \
   X(congestionMarked, "rcvd_ecn_marked")                                          \

@@ -1,60 +1,17 @@
 // The face of the HCA: takes the lock, checks handles, and leaves the work to the core.
-#include "engine.h"
-
 #include <sched.h>
 
-#include "core.h"
+#include "engine_impl.h"
 
 namespace nd {
 
 using namespace abi;
 
-struct Engine::Impl {
-  Impl(Link& link, const Clock& clock, const EngineOptions& options) : core(link, clock, options) {}
-  Core core;
-};
-
 namespace {
-
-bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
-
-// The lock for a command. What a command set off is finished before others see it.
-class Command {
- public:
-  explicit Command(Core& core) : core_(core), lock_(core.mutex, std::try_to_lock) {
-    if (lock_.owns_lock()) return;
-    core.commandsWaiting.fetch_add(1, std::memory_order_relaxed);
-    lock_.lock();
-    core.commandsWaiting.fetch_sub(1, std::memory_order_relaxed);
-  }
-  ~Command() {
-    core_.settle();
-    if (core_.firstScheduled) core_.rouse(0);
-  }
-
- private:
-  Core& core_;
-  std::unique_lock<std::mutex> lock_;
-};
-
-Status checkRing(Core& core, uint64_t address, uint64_t bytes, uint64_t needed, std::shared_ptr<Ring>* ring) {
-  if (bytes < needed || (address & 63) != 0) return Status::kInvalidParameter;
-  *ring = core.memory.ringAt(address, bytes);
-  return *ring ? Status::kSuccess : Status::kAccessViolation;
-}
 
 Status checkCqRing(Core& core, uint64_t address, uint64_t bytes, uint32_t entries, std::shared_ptr<Ring>* ring) {
   if (!powerOfTwo(entries) || entries > core.options.maxCqEntries) return Status::kInvalidParameter;
   return checkRing(core, address, bytes, kCqHeaderBytes + uint64_t(entries) * kCqeBytes, ring);
-}
-
-// WQE sizes and counts; 0 entries is a queue that is never used.
-bool queueFits(const EngineOptions& o, uint32_t entries, uint32_t stride, uint32_t sge, uint32_t header,
-               uint32_t inlineBytes, uint32_t alignment) {
-  if (entries == 0) return true;
-  if (!powerOfTwo(entries) || entries > o.maxQpWr || sge > o.maxSge || inlineBytes > o.maxInline) return false;
-  const uint32_t body = std::max(sge * kSgeBytes, inlineBytes);
-  return stride % alignment == 0 && stride >= header + body && stride <= 65536;
 }
 
 }  // namespace
@@ -264,12 +221,15 @@ Status Engine::removeCqWaiter(Handle handle, const NotifySink* sink) {
 Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) {
   Core& core = impl_->core;
   Command command(core);
-  if (r.type == kQptUc || r.type == kQptUd || r.srq != 0) return Status::kNotSupported;
-  if (r.type != kQptRc) return Status::kInvalidParameter;
+  if (r.type == kQptUd) return Status::kNotSupported;
+  if (r.type != kQptRc && r.type != kQptUc) return Status::kInvalidParameter;
   Pd* pd = core.pds.find(r.pd);
   Cq* sendCq = core.cqs.find(r.sendCq);
   Cq* receiveCq = core.cqs.find(r.receiveCq);
   if (!kernelPort(r.kernel) || !pd || !sendCq || !receiveCq) return Status::kInvalidHandle;
+  Srq* srq = r.srq ? core.srqs.find(r.srq) : nullptr;
+  if (r.srq && (!srq || srq->kernel != r.kernel)) return Status::kInvalidHandle;
+  if (srq && r.receiveEntries != 0) return Status::kInvalidParameter;  // one or the other
   if (pd->kernel != r.kernel || sendCq->kernel != r.kernel || receiveCq->kernel != r.kernel)
     return Status::kInvalidHandle;
   if (sendCq->dead || receiveCq->dead) return Status::kInvalidDeviceState;
@@ -299,6 +259,11 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
   pd->users++;
   sendCq->users++;
   receiveCq->users++;
+  if (srq) {
+    srq->users++;
+    qp->srq = srq;
+    qp->shared.sges.resize(size_t(srq->sge) * (kSgeBytes / 4));
+  }
   qp->signalAll = r.signalAll;
   qp->ring = std::move(ring);
   qp->header = reinterpret_cast<uint32_t*>(r.ringAddress);
@@ -371,9 +336,11 @@ void Engine::doorbell(Handle handle) {
   Qp* qp = core.qps.find(handle);
   if (!qp) return;
   if (qp->state() == kQpsError) {
-    core.flushQueues(*qp, 0, 0, 0);
+    core.flushSends(*qp, 0, 0);
+    core.flushReceives(*qp, 0, 0);
     return;
   }
+  if (qp->state() == kQpsSqError) return core.flushSends(*qp, 0, 0);
   if (!stateRules(qp->state()).continuesWork) return;  // →RTS looks at the ring
   core.now = core.clock.now();
   if (core.run(*qp, Core::kShare)) core.schedule(*qp);

@@ -16,6 +16,7 @@ struct EngineOptions {
   uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
   uint32_t window = 128;                     // PSNs in flight per QP
   uint32_t maxQp = 65000, maxCq = 65536, maxPd = 65536, maxMr = 1u << 20, maxMw = 1u << 20;
+  uint32_t maxSrq = 65536;
   uint32_t maxQpWr = 16384, maxSge = 32, maxCqEntries = 1u << 20, maxInline = 1024;
   uint32_t maxReadDepth = 128;               // responder resources and initiator depth per QP
   uint64_t maxMrSize = 1ull << 40;
@@ -31,6 +32,25 @@ struct QpCreate {
   uint32_t sendEntries = 0, sendStride = 0, sendSge = 0, maxInline = 0;      // entries: powers of two
   uint32_t receiveEntries = 0, receiveStride = 0, receiveSge = 0;
   uint32_t token = 0;                // comes back in every CQE
+};
+
+struct SrqCreate {
+  KernelId kernel = 0;
+  Handle pd = 0;
+  uint64_t ringAddress = 0, ringBytes = 0;  // as QpCreate
+  uint32_t entries = 0, stride = 0, sge = 0;  // entries: a power of two
+};
+
+// Bits of SrqAttributes that a modify carries.
+namespace srqmask {
+constexpr uint32_t kEntries = 1, kLimit = 2;
+}
+
+struct SrqAttributes {
+  uint32_t entries = 0;
+  uint64_t ringAddress = 0, ringBytes = 0;  // with kEntries: the ring to move to; the poster holds still meanwhile
+  uint32_t limit = 0;                       // 0: no event
+  uint32_t sge = 0;                         // query only
 };
 
 // Bits of QpAttributes that a modify carries (IBA 1 §11.2.5.2, roce-wire §3.4).
@@ -98,6 +118,13 @@ class Engine final : public PacketSink {
   Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes);
   Status queryQp(Handle qp, QpAttributes* attributes);
   Status destroyQp(Handle qp);
+  // ── Shared receive queues. Messages take WQEs in the order in which they begin, whichever QP they are for.
+  Status createSrq(const SrqCreate& request, Handle* srq);
+  // The limit raises SrqEvent::kLimit once, at once if fewer WQEs are there already. kBufferOverflow: the WQEs do
+  // not fit into the new ring.
+  Status modifySrq(Handle srq, uint32_t mask, const SrqAttributes& attributes);
+  Status querySrq(Handle srq, SrqAttributes* attributes);
+  Status destroySrq(Handle srq);
   // The MAD that tells the peer of this QP's end (a DREQ), sent when the kernel dies without a goodbye.
   Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
 
@@ -132,6 +159,7 @@ class Engine final : public PacketSink {
   std::vector<uint64_t> counters();
   // Live objects, for leak tests: pd, mr, mw, cq, qp, ring, range.
   std::array<uint32_t, 7> objectCounts();
+  uint32_t srqCount();
 
  private:
   struct Impl;

@@ -6,7 +6,7 @@
 namespace nd {
 
 // A packet as the transport builds it: BTH and extension headers in one piece, the payload gathered from
-// registered memory, 0..3 pad bytes. The link adds IP, UDP and ICRC. Pointers stay valid until flush().
+// registered memory, 0..3 pad bytes. The link adds IP, UDP and ICRC.
 struct OutPacket {
   static constexpr uint32_t kMaxHeader = 64;
   static constexpr uint32_t kMaxPieces = 34;
@@ -32,8 +32,8 @@ class PacketSink {
 class Link {
  public:
   virtual ~Link() = default;
-  // Queues a packet, sending what is queued when the batch is full. The packet is copied or sent before
-  // flush() returns. False: it cannot be carried (no route, no socket); transports treat that as loss.
+  // Queues a packet, sending what is queued when the batch is full. The packet is copied: the memory
+  // it comes from may change as soon as this returns. False: it cannot be carried (no route, no socket); transports treat that as loss.
   virtual bool send(const Path& path, const OutPacket& packet) = 0;
   // Sends what is queued. The transport calls it once at the end of each step.
   virtual void flush() = 0;

@@ -145,6 +145,31 @@ struct Responder {
   uint32_t failReason = 0;
 };
 
+// ── Shared receive queue ────────────────────────────────────────────────────────────────────────
+struct Srq {
+  KernelId kernel = 0;
+  Handle handle = 0;
+  Pd* pd = nullptr;
+  uint32_t users = 0;
+  std::shared_ptr<Ring> ring;
+  uint32_t* header = nullptr;
+  uint32_t entries = 0, stride = 0, sge = 0;
+  uint32_t head = 0;      // next WQE to take
+  uint32_t producer = 0;  // as last seen
+  uint32_t limit = 0;     // not 0: the event is armed
+  bool ringFault = false;
+  const uint32_t* wqe(uint32_t index) const {
+    return header + abi::kSrqHeaderBytes / 4 + size_t(index & (entries - 1)) * (stride / 4);
+  }
+};
+
+// The WQE that a QP holds from its SRQ, as it was when the message began.
+struct SharedReceive {
+  bool held = false;
+  uint32_t wqe = 0, sgeCount = 0;
+  std::vector<uint32_t> sges;
+};
+
 struct Will {
   Path path;
   uint8_t mad[wire::kMadBytes];
@@ -156,6 +181,8 @@ struct Qp {
   uint32_t qpn = 0, token = 0;
   Pd* pd = nullptr;
   Cq *sendCq = nullptr, *receiveCq = nullptr;
+  Srq* srq = nullptr;
+  SharedReceive shared;
   bool signalAll = false;
   QpAttributes attributes;
   uint32_t state() const { return attributes.state; }
@@ -194,6 +221,14 @@ struct Qp {
   const uint32_t* receiveWqe(uint32_t wqe) const {
     return reinterpret_cast<uint32_t*>(receiveRing + size_t(wqe & (receiveEntries - 1)) * receiveStride);
   }
+  // The scatter list of the receive that the present message fills; lkeys are of the queue's PD.
+  const uint32_t* receiveSges() const {
+    return srq ? shared.sges.data() : receiveWqe(rs.head) + abi::kReceiveWqeHeaderBytes / 4;
+  }
+  uint32_t receiveSgeCount() const { return srq ? shared.sgeCount : peekWord(receiveWqe(rs.head) + abi::kRwSgeCount); }
+  uint32_t receiveSgeLimit() const { return srq ? srq->sge : receiveSge; }
+  const Pd* receivePd() const { return srq ? srq->pd : pd; }
+  bool reliable() const { return attributes.type == abi::kQptRc; }
   uint32_t packetsFor(uint32_t length) const { return length ? ((length - 1) >> mtuShift) + 1 : 1; }
   void setState(uint32_t state) {
     attributes.state = state;

@@ -53,6 +53,10 @@ void Core::parse(Qp& qp, uint32_t wqe) {
     e.status = kWcLocalOp;
     return;
   }
+  if (!qp.reliable() && (e.isReadOrAtomic() || (e.flags & kSendFlagInvalidate))) {
+    e.status = kWcLocalOp;
+    return;
+  }
   e.local = kWqeRules[e.opcode].local;
   if (e.local) return;
 
@@ -195,6 +199,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       rq.next++;
       rq.packet = 0;
       rq.gather = {};
+      if (!qp.reliable()) completeHead(qp);  // nobody will answer, and the link has copied it
     }
   }
   if (any) {
@@ -218,6 +223,7 @@ void Core::sent(Qp& qp, uint32_t span) {
   } else {
     counters.retransmitted++;
   }
+  if (!qp.reliable()) rq.una = rq.psn;
   transmit(qp);
 }
 
@@ -232,7 +238,7 @@ void Core::sendData(Qp& qp, SendEntry& e) {
     uint8_t* data = reinterpret_cast<uint8_t*>(const_cast<uint32_t*>(qp.sendWqe(rq.next))) + kSendWqeHeaderBytes;
     out.pieces[out.pieceCount++] = {data + offset, length};
   } else {
-    e.status = pieces(qp, qp.gatherCache, qp.sendWqe(rq.next) + kSendWqeHeaderBytes / 4, e.count, rq.gather, offset,
+    e.status = pieces(qp.pd, qp.gatherCache, qp.sendWqe(rq.next) + kSendWqeHeaderBytes / 4, e.count, rq.gather, offset,
                       length, false, out.pieces, &out.pieceCount);
     if (e.status) return;
   }
@@ -246,13 +252,14 @@ void Core::sendData(Qp& qp, SendEntry& e) {
   }
   wire::Bth bth;
   bth.opcode = wire::kSelectors[wire::selector(flags)];
+  if (!qp.reliable()) bth.opcode |= wire::kUcOpcodes;
   bth.solicited = last && (e.flags & kSendFlagSolicited) && (wire::kOpcodes[bth.opcode].flags & wire::kConsumes);
   bth.pad = uint8_t(-length & 3);
   bth.destinationQpn = qp.attributes.destinationQpn;
   bth.psn = rq.psn;
   // Message ends, every quarter of the window, and the packet that fills it.
   const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + 1;
-  bth.ackRequest = last || ++rq.sinceAck >= (options.window + 3) / 4 || inFlight >= options.window;
+  bth.ackRequest = qp.reliable() && (last || ++rq.sinceAck >= (options.window + 3) / 4 || inFlight >= options.window);
   if (bth.ackRequest) rq.sinceAck = 0;
   wire::emitBth(out.header, bth);
   uint8_t* p = out.header + wire::kBthBytes;

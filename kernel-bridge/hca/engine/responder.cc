@@ -41,8 +41,23 @@ uint32_t qpRight(uint32_t flags) {
 
 }  // namespace
 
+// UC: a gap ends the message that was coming in; the next one that begins is taken, whatever its PSN (IBA 1 §9.8.2).
+bool Core::inSequence(Qp& qp, const Packet& p) {
+  Responder& rs = qp.rs;
+  const bool gap = p.bth.psn != rs.expected, first = (p.flags & wire::kFirst) != 0;
+  const uint32_t kind = p.flags & (wire::kSend | wire::kWrite);
+  if (gap && (first || rs.open)) counters.outOfSequence++;
+  if (rs.open && (gap || first || rs.open != kind)) {
+    counters.droppedMessages++;
+    rs.open = 0;
+  }
+  if (first) rs.expected = p.bth.psn;
+  return first || rs.open != 0;
+}
+
 void Core::onRequest(Qp& qp, const Packet& p) {
   Responder& rs = qp.rs;
+  if (!qp.reliable() && !inSequence(qp, p)) return;
   if (rs.nakFatal) return;  // refused already; only the answer is still under way
   const int32_t distance = wire::psnDiff(p.bth.psn, rs.expected);
   if (distance < 0) {
@@ -93,11 +108,17 @@ void Core::onRequest(Qp& qp, const Packet& p) {
 // A receive WQE for this packet, or an RNR NAK. False: the packet is done with.
 bool Core::takeReceive(Qp& qp, const Packet& p) {
   Responder& rs = qp.rs;
-  if (!refreshReceive(qp)) {
+  const bool good = qp.srq ? qp.shared.held || refreshShared(*qp.srq) : refreshReceive(qp);
+  if (!good) {
     refuse(qp, wire::kNakRemoteOperation, p.bth.psn, 0, kWcLocalOp);
     return false;
   }
-  if (rs.producer != rs.head) return true;
+  if (qp.srq ? takeShared(qp) : rs.producer != rs.head) return true;
+  if (!qp.reliable()) {
+    rs.open = 0;
+    counters.droppedMessages++;
+    return false;
+  }
   counters.sentRnrNaks++;
   // What follows in flight is refused silently until this PSN comes again.
   rs.nakSent = rs.nakPending = true;
@@ -114,7 +135,7 @@ void Core::accepted(Qp& qp, const Packet& p) {
   rs.ackable = true;
   rs.open = p.flags & wire::kLast ? 0 : p.flags & (wire::kSend | wire::kWrite);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  if (p.bth.ackRequest) {
+  if (p.bth.ackRequest && qp.reliable()) {
     if (rs.ackPending) counters.acksCoalesced++;
     rs.ackPending = true;
     schedule(qp);
@@ -124,10 +145,12 @@ void Core::accepted(Qp& qp, const Packet& p) {
 void Core::completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length) {
   Completion c;
   c.token = qp.token;
-  c.wqe = qp.rs.head++;
+  c.wqe = qp.srq ? qp.shared.wqe : qp.rs.head++;
   c.opcode = opcode;
   c.length = length;
   c.flags = kCqeFlagReceiveQueue;
+  if (qp.srq) c.flags |= kCqeFlagSharedReceive;
+  qp.shared.held = false;
   c.sourceQpn = qp.attributes.destinationQpn;
   if (p.bth.solicited) c.flags |= kCqeFlagSolicited;
   if (p.flags & wire::kImmediate) c.flags |= kCqeFlagImmediate;
@@ -140,13 +163,12 @@ void Core::completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t le
 void Core::onSend(Qp& qp, const Packet& p) {
   Responder& rs = qp.rs;
   if (p.flags & wire::kFirst) {
-    const uint32_t* w = qp.receiveWqe(rs.head);
-    rs.sgeCount = peekWord(w + kRwSgeCount);
+    rs.sgeCount = qp.receiveSgeCount();
     rs.received = rs.room = 0;
     rs.scatter = {};
-    if (rs.sgeCount > qp.receiveSge)
+    if (rs.sgeCount > qp.receiveSgeLimit())
       return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, kWcLocalOp, kWcLocalOp);
-    const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
+    const uint32_t* sge = qp.receiveSges();
     for (uint32_t i = 0; i < rs.sgeCount; i++) rs.room += peekWord(sge + i * (kSgeBytes / 4) + kSgeLength);
   }
   if (rs.received + p.length > rs.room || rs.received + p.length > wire::kMaxMessage)
@@ -154,8 +176,8 @@ void Core::onSend(Qp& qp, const Packet& p) {
   if (p.length) {
     iovec places[OutPacket::kMaxPieces];
     uint32_t count = 0;
-    const uint32_t status = pieces(qp, qp.scatterCache, qp.receiveWqe(rs.head) + kReceiveWqeHeaderBytes / 4,
-                                   rs.sgeCount, rs.scatter, uint32_t(rs.received), p.length, true, places, &count);
+    const uint32_t status = pieces(qp.receivePd(), qp.scatterCache, qp.receiveSges(), rs.sgeCount, rs.scatter,
+                                   uint32_t(rs.received), p.length, true, places, &count);
     if (status) return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, status, status);
     const uint8_t* data = p.payload;
     for (uint32_t i = 0; i < count; i++) {
@@ -294,8 +316,18 @@ void Core::onDuplicate(Qp& qp, const Packet& p) {
 
 void Core::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason) {
   Responder& rs = qp.rs;
-  counters.sentFatalNaks++;
   if (reason == kWcLocalProtection) counters.localProtectionErrors++;
+  if (!qp.reliable()) {
+    // What the peer did wrong costs it the message; what is wrong with our own queue, or too short there, is fatal.
+    rs.open = 0;
+    counters.droppedMessages++;
+    if (receiveStatus == 0 && reason != kWcLocalOp) return;
+    Failure failure;
+    failure.receiveStatus = receiveStatus;
+    failure.reason = reason;
+    return fail(qp, failure);
+  }
+  counters.sentFatalNaks++;
   rs.nakPending = rs.nakFatal = true;
   rs.nakSyndrome = syndrome;
   rs.nakPsn = psn;

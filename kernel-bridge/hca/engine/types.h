@@ -89,7 +89,12 @@ enum class QpEvent : uint32_t {
   kSendQueueDrained = 2,          // SQD reached with nothing in flight
   kFatal = 3,                     // the QP moved itself to ERROR; `reason` is the WV_WC_STATUS
   kPeerLost = 4,                  // as kFatal: retries or keep-alive spent, or the peer's process died
-  kLastWqe = 5,                   // SRQ: last WQE reached
+  kLastWqe = 5,                   // the QP is in ERROR and takes nothing from its SRQ any more
+};
+
+enum class SrqEvent : uint32_t {
+  kLimit = 1,  // fewer WQEs are left than the limit, which is 0 from now on
+  kFatal = 2,  // the ring is garbage
 };
 
 // What the HCA tells a soft kernel. Called with the engine's lock held, from any thread: must only
@@ -100,6 +105,7 @@ class KernelPort {
   virtual void onMad(const PacketMeta& meta, const uint8_t mad[256]) = 0;
   virtual void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) = 0;
   virtual void onCqError(Handle cq) = 0;
+  virtual void onSrqEvent(Handle /*srq*/, SrqEvent /*event*/) {}  // for kernels without shared receive queues
 };
 
 

@@ -79,6 +79,7 @@ enum Opcode : uint8_t {
   kOpAtomicAcknowledge = 0x12,
   kOpCompareSwap = 0x13,
   kOpFetchAdd = 0x14,
+  kUcOpcodes = 0x20,  // a UC opcode is the RC one with this bit
   kOpUdSendOnly = 0x64,
   kOpCnp = 0x81,
 };
