@@ -199,7 +199,8 @@ bool Core::scatterToHead(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t 
   const SendEntry& e = qp.entry(rq.head);
   iovec places[OutPacket::kMaxPieces];
   uint32_t count = 0;
-  const uint32_t status = pieces(qp.pd, qp.scatterCache, qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4, e.count,
+  const uint32_t* sges = qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4;
+  const uint32_t status = pieces(qp.pd, qp.scatterCache, sges, e.count,
                                  rq.scatter, offset, length, true, places, &count);
   if (status) {
     failSend(qp, status, 0, QpEvent::kFatal);

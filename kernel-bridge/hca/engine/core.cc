@@ -5,7 +5,8 @@ namespace nd {
 using namespace abi;
 
 Core::Core(Link& l, const Clock& c, const EngineOptions& o)
-    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), srqs(o.maxSrq), qps(std::min(o.maxQp, kQpIndexes)), memory(options) {
+    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), srqs(o.maxSrq),
+      qps(std::min(o.maxQp, kQpIndexes)), memory(options) {
   // QPNs begin anywhere, so that a process's late packets do not meet its successor's QPs.
   fillRandom(&qpBase, sizeof qpBase);
   qpBase %= kQpIndexes;

@@ -82,8 +82,8 @@ struct Core final : public PacketSink {
   bool refreshSend(Qp& qp);
   bool refreshReceive(Qp& qp);
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
-  uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor, uint32_t offset,
-                  uint32_t length, bool write, iovec* out, uint32_t* outCount);
+  uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
+                  uint32_t offset, uint32_t length, bool write, iovec* out, uint32_t* outCount);
   void transmit(Qp& qp);  // sends `out`
 
   // ── core.cc: packets ──────────────────────────────────────────────────────────────────────────
