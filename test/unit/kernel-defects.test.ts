@@ -1,4 +1,6 @@
 // Old defects that no other test is named after; docs/defects.md has the whole table.
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
@@ -57,6 +59,33 @@ test('E13: a PSN has 24 bits, whatever the source of random numbers gives', () =
   const psn = sent[0]!.subarray(24 + 44, 24 + 47);
   assert.is(Buffer.from(psn).toString('hex'), 'dcba98');
   manager.close();
+});
+
+test('docs/defects.md has every number once, and the tests it names exist', () => {
+  const root = fileURLToPath(new URL('../../../', import.meta.url));
+  const rows = readFileSync(`${root}docs/defects.md`, 'utf8')
+    .split('\n')
+    .filter((line) => /^\| [UKEN]\d/.test(line))
+    .map((line) => line.slice(2, -2).split(' | '));
+  const numbers = { U: 20, K: 15, E: 22, N: 11 };
+  const all = Object.entries(numbers).flatMap(([letter, count]) =>
+    Array.from({ length: count }, (_, index) => `${letter}${index + 1}`),
+  );
+  assert.equal(
+    rows.map(([number]) => number),
+    all,
+  );
+  for (const [number, state, what = ''] of rows) {
+    if (state !== 'shown') {
+      assert.ok(state === 'open' || state === 'cannot arise', number);
+      continue;
+    }
+    for (const one of what.split('<br>')) {
+      const [, file, title] = /^`(test\/[\w./-]+)`: (.*)$/.exec(one) ?? [];
+      assert.ok(file !== undefined && title !== undefined, `${number}: ${one}`);
+      assert.ok(readFileSync(root + file, 'utf8').includes(title), `${number}: ${one}`);
+    }
+  }
 });
 
 test.run();
