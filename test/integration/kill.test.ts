@@ -107,12 +107,20 @@ async function serve(
   await end;
 }
 
+const victims = new Set<ChildProcess>();
+// A test that has failed leaves none behind.
+test.after(() => {
+  for (const child of victims) child.kill('SIGKILL');
+});
+
 /** The most that a peer sees of a victim before it is killed; a session is about eight. */
 const MOST_MOVES = 40;
 
 async function killOne(provider: IWVProvider): Promise<void> {
   const { listener, peer } = openListener(provider);
   const child = fork(program, [String(peer.port)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  victims.add(child);
+  child.once('exit', () => victims.delete(child));
   const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
   const dead = exited.then(() => performance.now());
   let moves = Math.floor(Math.random() * MOST_MOVES);
