@@ -5,10 +5,14 @@ import { WvIoGuid } from './ioctl/structs.js';
 /** The device file that makes devices fail; only the soft kernel has it. */
 export const FAULTS_DEVICE = '\\\\.\\NetworkDirectFaults';
 
-const codes = { unplug: FaultsCode.UNPLUG, plug: FaultsCode.PLUG, fatal: FaultsCode.FATAL } as const;
+const codes: Readonly<Record<DeviceFault, number>> = {
+  unplug: FaultsCode.UNPLUG,
+  plug: FaultsCode.PLUG,
+  fatal: FaultsCode.FATAL,
+};
 
 /** What can happen to a device: it goes, it comes back, it has a fatal error. */
-export type DeviceFault = keyof typeof codes;
+export type DeviceFault = 'unplug' | 'plug' | 'fatal';
 
 /** Asks for a fault through the door that `open` opens. */
 export function requestFault(open: (name: string) => DeviceFile, guid: bigint, fault: DeviceFault): void {
