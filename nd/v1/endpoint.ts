@@ -91,7 +91,7 @@ export class Endpoint extends NdObject implements INDEndpoint {
 
   send(result: NdResult, sgl: readonly NdSge[], flags = 0): void {
     const what = 'Send';
-    this.#check(what, flags, KNOWN.send, Status.INVALID_PARAMETER_4);
+    this.#check(what, flags, KNOWN.send, 4);
     const wvFlags = this.#gather(what, sgl) | sendFlags[flags]!;
     const record = this.#take(what, result, RequestType.transfer);
     try {
@@ -103,7 +103,7 @@ export class Endpoint extends NdObject implements INDEndpoint {
 
   sendAndInvalidate(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, flags = 0): void {
     const what = 'SendAndInvalidate';
-    this.#check(what, flags, KNOWN.send, Status.INVALID_PARAMETER_5);
+    this.#check(what, flags, KNOWN.send, 5);
     const wvFlags = this.#gather(what, sgl) | sendFlags[flags]!;
     const record = this.#take(what, result, RequestType.transfer);
     try {
@@ -137,7 +137,7 @@ export class Endpoint extends NdObject implements INDEndpoint {
     flags: number,
   ): NdMwDescriptor {
     const what = 'Bind';
-    this.#check(what, flags, KNOWN.bind, Status.INVALID_PARAMETER_6);
+    this.#check(what, flags, KNOWN.bind, 6);
     const handle = this.adapter.memory.live(memory, what);
     const mw = this.#window(window, what, Status.INVALID_PARAMETER_3);
     if (!isRange(offset, length, handle.length)) {
@@ -167,7 +167,7 @@ export class Endpoint extends NdObject implements INDEndpoint {
 
   invalidate(result: NdResult, window: INDMemoryWindow, flags = 0): void {
     const what = 'Invalidate';
-    this.#check(what, flags, KNOWN.other, Status.INVALID_PARAMETER_3);
+    this.#check(what, flags, KNOWN.other, 3);
     const mw = this.#window(window, what, Status.INVALID_PARAMETER_2);
     const record = this.#take(what, result, RequestType.invalidate);
     record.length = 0;
@@ -182,7 +182,7 @@ export class Endpoint extends NdObject implements INDEndpoint {
 
   read(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, offset: number, flags = 0): void {
     const what = 'Read';
-    this.#check(what, flags, KNOWN.other, Status.INVALID_PARAMETER_6);
+    this.#check(what, flags, KNOWN.other, 6);
     checkOffset(what, offset);
     this.#sg.translate(sgl, what);
     if (this.#sg.plain) throw plainRefused(what);
@@ -196,7 +196,7 @@ export class Endpoint extends NdObject implements INDEndpoint {
 
   write(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, offset: number, flags = 0): void {
     const what = 'Write';
-    this.#check(what, flags, KNOWN.other, Status.INVALID_PARAMETER_6);
+    this.#check(what, flags, KNOWN.other, 6);
     checkOffset(what, offset);
     const wvFlags = this.#gather(what, sgl) | sendFlags[flags]!;
     const record = this.#take(what, result, RequestType.transfer);
@@ -207,11 +207,15 @@ export class Endpoint extends NdObject implements INDEndpoint {
     }
   }
 
-  #check(what: string, flags: number, known: number, status: number): void {
+  /**
+   * `argument` is the place of the flags among the arguments. It is not the status itself: that is a number beyond 31
+   * bits, and reading one to pass it on allocates, for every request.
+   */
+  #check(what: string, flags: number, known: number, argument: number): void {
     if (this.ended) this.alive(what);
     if ((flags & ~known) !== 0) {
       throw refuse(
-        status,
+        Status.INVALID_PARAMETER_1 + argument - 1,
         what,
         `Flags 0x${(flags >>> 0).toString(16)} contain what it does not know; it takes 0x${known.toString(16)}.`,
       );

@@ -112,11 +112,11 @@ for (const layer of LAYERS) {
     const [a] = hosts.hosts;
     const [active, passive] = await pair(hosts, layer, probing);
     const ends = [active.notifyDisconnect(), passive.notifyDisconnect()];
-    hosts.run(a, ['ip', 'link', 'set', a.interface, 'down']);
+    hosts.pullCable(a);
     try {
       assert.equal(await Promise.all(ends), [lostEnd[layer], lostEnd[layer]]);
     } finally {
-      hosts.run(a, ['ip', 'link', 'set', a.interface, 'up']);
+      hosts.plugCable(a);
     }
     await active.release();
     const listener = await passive.peer.listen(layer, a.address);

@@ -99,25 +99,37 @@ export function defaultRoutes6(text: string): DefaultRoute[] {
     }));
 }
 
-/** The real network of this host, by sysfs and procfs. */
+/** Names of the interfaces of this network namespace, up or down, from the text of `/proc/net/dev`. */
+export function interfaceNames(text: string): string[] {
+  return text
+    .split('\n')
+    .slice(2)
+    .map((line) => line.slice(0, line.lastIndexOf(':')).trim())
+    .filter((name) => name !== '');
+}
+
+/** The real network of this host, by procfs and sysfs. */
 export class SystemNetwork implements HostNetwork {
+  /** Indexes given to interfaces whose real one cannot be read; an interface keeps its own. */
+  readonly #indexes = new Map<string, number>();
+
   interfaces(): HostInterface[] {
     const configured = networkInterfaces();
-    const names = new Set([...list('/sys/class/net'), ...Object.keys(configured)]);
+    // procfs follows the caller's network namespace; Node's list leaves out interfaces that are down.
+    const names = new Set([...interfaceNames(readText('/proc/net/dev')), ...Object.keys(configured)]);
+    // sysfs shows the namespace it was mounted in, which may be another one: then it says nothing about ours.
+    const own = list('/sys/class/net').filter((name) => readText(`/sys/class/net/${name}/ifindex`) !== '');
+    const sysfs = own.length === names.size && own.every((name) => names.has(name));
     const found: HostInterface[] = [];
-    let fallbackIndex = 1_000_000;
     for (const name of names) {
-      const directory = `/sys/class/net/${name}`;
       const entries = configured[name] ?? [];
-      const index = Number(readText(`${directory}/ifindex`));
-      // bonding_masters and the like lie beside the interfaces, but are none.
-      if (!index && entries.length === 0) continue;
-      const state = readText(`${directory}/operstate`);
+      const read = (file: string) => (sysfs ? readText(`/sys/class/net/${name}/${file}`) : '');
+      const state = read('operstate');
       found.push({
         name,
-        index: index || fallbackIndex++,
-        mac: parseMac(readText(`${directory}/address`) || (entries[0]?.mac ?? '')),
-        mtu: Number(readText(`${directory}/mtu`)) || 1500,
+        index: Number(read('ifindex')) || this.#indexOf(name),
+        mac: parseMac(read('address') || (entries[0]?.mac ?? '')),
+        mtu: Number(read('mtu')) || 1500,
         // Loopback and tunnels say "unknown".
         up: state === 'up' || state === 'unknown' || (state === '' && entries.length > 0),
         addresses: entries.map((entry) => ({
@@ -128,6 +140,15 @@ export class SystemNetwork implements HostNetwork {
       });
     }
     return found.sort((a, b) => a.index - b.index);
+  }
+
+  #indexOf(name: string): number {
+    let index = this.#indexes.get(name);
+    if (index === undefined) {
+      index = 1_000_000 + this.#indexes.size;
+      this.#indexes.set(name, index);
+    }
+    return index;
   }
 
   defaultRoutes(): DefaultRoute[] {

@@ -56,7 +56,24 @@ export class TwoHosts {
       two.run(host, ['ip', 'address', 'add', `${host.address}/24`, 'dev', host.interface]);
       two.run(host, ['ip', 'link', 'set', host.interface, 'up']);
     }
+    for (const host of two.hosts) two.untilUp(host);
     return two;
+  }
+
+  pullCable(host: Host): void {
+    this.run(host, ['ip', 'link', 'set', host.interface, 'down']);
+  }
+
+  plugCable(host: Host): void {
+    this.run(host, ['ip', 'link', 'set', host.interface, 'up']);
+    for (const each of this.hosts) this.untilUp(each);
+  }
+
+  /** The system brings a link up in its own time; until then its addresses are not listed. */
+  private untilUp(host: Host): void {
+    const until =
+      'for i in $(seq 500); do ip -o link show dev "$0" | grep -q "state UP" && exit 0; done; exit 1';
+    this.run(host, ['sh', '-c', until, host.interface]);
   }
 
   /** Runs a command on a host; throws if it fails. */
