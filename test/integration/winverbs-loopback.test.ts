@@ -420,6 +420,8 @@ test('completions of a queue pair that was released can still be read', async ()
   b.qp.postReceive('r', []);
   a.qp.send('s', [], SIGNALED);
   await take(b.cq, 1);
+  // Before the acknowledgement has come back, releasing would rightly flush the Send.
+  await a.cq.notify('any');
   a.ep.release();
   a.qp.release();
   const [sent] = await take(a.cq, 1);
