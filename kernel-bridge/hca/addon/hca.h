@@ -1,52 +1,13 @@
-// NativeHca: the HCA's command interface as one soft kernel holds it, and the events it sends to that kernel.
+// NativeHca: the HCA's command interface as one soft kernel holds it. Its commands are in hca_memory.cc, hca_cq.cc
+// and hca_qp.cc, its events in hca_events.cc, the rest in hca.cc.
 #pragma once
-#include <deque>
 #include <map>
 #include <tuple>
 
-#include "door.h"
 #include "engine/process.h"
-#include "env.h"
+#include "hca_events.h"
 
 namespace nd::js {
-
-// What the HCA told a kernel and the kernel has not taken yet.
-struct HcaEvent {
-  enum class Kind { kMad, kQp, kCq, kNotified } kind = Kind::kMad;
-  PacketMeta meta;
-  std::array<uint8_t, 256> mad{};
-  Handle handle = 0;
-  uint32_t token = 0, event = 0, reason = 0;
-  // kNotified: names the waiter. The channel is only compared, never used.
-  const door::Channel* channel = nullptr;
-  uint32_t slot = 0, serial = 0;
-  bool won = false;
-};
-
-// The engine calls it with its lock held, from any thread.
-class HcaPort final : public KernelPort {
- public:
-  // MADs come from the network: more than this many untaken ones are dropped, as a full QP1 receive queue would.
-  static constexpr size_t kMaxMads = 4096;
-
-  explicit HcaPort(std::shared_ptr<LoopSignal> signal) : signal_(std::move(signal)) {}
-  void onMad(const PacketMeta& meta, const uint8_t mad[256]) override;
-  void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
-  void onCqError(Handle cq) override;
-  void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
-  bool take(HcaEvent* out);
-  uint64_t droppedMads();
-
- private:
-  void push(HcaEvent&& event);
-
-  std::shared_ptr<LoopSignal> signal_;
-  std::mutex mutex_;
-  std::deque<HcaEvent> events_;
-  size_t mads_ = 0;
-  uint64_t droppedMads_ = 0;
-  bool armed_ = true;
-};
 
 class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
  public:

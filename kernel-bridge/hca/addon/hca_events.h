@@ -1,0 +1,49 @@
+// What the HCA tells the soft kernel that opened it: a queue from the engine's threads to the kernel's event loop.
+#pragma once
+#include <deque>
+
+#include "door.h"
+#include "engine/types.h"
+#include "env.h"
+
+namespace nd::js {
+
+// What the HCA told a kernel and the kernel has not taken yet.
+struct HcaEvent {
+  enum class Kind { kMad, kQp, kCq, kNotified } kind = Kind::kMad;
+  PacketMeta meta;
+  std::array<uint8_t, 256> mad{};
+  Handle handle = 0;
+  uint32_t token = 0, event = 0, reason = 0;
+  // kNotified: names the waiter. The channel is only compared, never used.
+  const door::Channel* channel = nullptr;
+  uint32_t slot = 0, serial = 0;
+  bool won = false;
+};
+
+// The engine calls it with its lock held, from any thread.
+class HcaPort final : public KernelPort {
+ public:
+  // MADs come from the network: more than this many untaken ones are dropped, as a full QP1 receive queue would.
+  static constexpr size_t kMaxMads = 4096;
+
+  explicit HcaPort(std::shared_ptr<LoopSignal> signal) : signal_(std::move(signal)) {}
+  void onMad(const PacketMeta& meta, const uint8_t mad[256]) override;
+  void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
+  void onCqError(Handle cq) override;
+  void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
+  bool take(HcaEvent* out);
+  uint64_t droppedMads();
+
+ private:
+  void push(HcaEvent&& event);
+
+  std::shared_ptr<LoopSignal> signal_;
+  std::mutex mutex_;
+  std::deque<HcaEvent> events_;
+  size_t mads_ = 0;
+  uint64_t droppedMads_ = 0;
+  bool armed_ = true;
+};
+
+}  // namespace nd::js
