@@ -277,6 +277,32 @@ export interface NativeRing {
   address: number;
 }
 
+/** An address of a network interface. */
+export interface NativeInterfaceAddress {
+  gid: Uint8Array;
+  family: 4 | 6;
+  /** Bits of the subnet, counted in the address's own family. */
+  prefixLength: number;
+  /** Of an IPv6 link-local address: the interface's index. 0 for all others. */
+  scopeId: number;
+}
+
+/** A network interface of the network namespace that the process is in, with or without carrier and addresses. */
+export interface NativeInterface {
+  name: string;
+  /** As in IPv6 scope ids; unique in the namespace. */
+  index: number;
+  /** Bytes of an IP packet. */
+  mtu: number;
+  /** Switched on (IFF_UP). */
+  up: boolean;
+  /** Has a carrier, or is of a kind that has none (IFF_RUNNING). */
+  running: boolean;
+  /** Link-layer address; 6 bytes for Ethernet, all zero for loopback, empty for tunnels. */
+  mac: Uint8Array;
+  addresses: NativeInterfaceAddress[];
+}
+
 export interface AddonBinding {
   // door
   createChannel(slots: number, onComplete: (slot: number) => void): NativeChannel;
@@ -315,6 +341,13 @@ export interface AddonBinding {
   progress(): boolean;
   /** Asks for an event on the next completion (see Engine::armCq). */
   armCq(cq: number, solicitedOnly: boolean): number;
+
+  /**
+   * The network interfaces, by index; asks the system every time. Works before the HCA is open.
+   *
+   * @throws Error if the system does not tell them.
+   */
+  interfaces(): NativeInterface[];
 
   /** The table of engine/abi.h, by the names of abi.ts. */
   abi(): Record<string, number>;

@@ -6,6 +6,7 @@
 #include "engine/process.h"
 #include "env.h"
 #include "hca.h"
+#include "interfaces.h"
 #include "memory.h"
 
 namespace nd::js {
@@ -94,6 +95,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("unpin", Memory::unpin);
   add("queuePairDoorbell", queuePairDoorbell);
   add("armCq", armCq);
+  add("interfaces", interfaces);
   add("abi", abiTable);
   add("icrcOf", icrcOfJs);
   napi_value progressFunction;

@@ -1,0 +1,91 @@
+// What the system tells of its interfaces: a cable's two ends in a network namespace of this test's own.
+#include "engine/interfaces.h"
+
+#include "engine/local_addresses.h"
+#include "host_test.h"
+
+using namespace nd;
+
+namespace {
+
+const NetworkInterface* find(const std::vector<NetworkInterface>& all, const std::string& name) {
+  for (const NetworkInterface& i : all)
+    if (i.name == name) return &i;
+  return nullptr;
+}
+
+const InterfaceAddress* find(const NetworkInterface& i, const Gid& gid) {
+  for (const InterfaceAddress& a : i.addresses)
+    if (a.gid == gid) return &a;
+  return nullptr;
+}
+
+std::vector<NetworkInterface> list() {
+  std::vector<NetworkInterface> all;
+  HOST_CHECK(listInterfaces(&all) == 0);
+  return all;
+}
+
+Gid v6(std::initializer_list<uint8_t> head, uint8_t last) {
+  Gid gid;
+  std::copy(head.begin(), head.end(), gid.raw.begin());
+  gid.raw[15] = last;
+  return gid;
+}
+
+}  // namespace
+
+int main() {
+  if (!hosttest::privateNetwork()) {
+    std::printf("host_interfaces: skipped, it may not make interfaces here\n");
+    return 0;
+  }
+  std::vector<NetworkInterface> all = list();
+  const NetworkInterface* lo = find(all, "lo");
+  HOST_CHECK(lo != nullptr && lo->index == if_nametoindex("lo") && lo->up && lo->running && lo->mtu >= 1500);
+  const Gid loopback = gidOfIpv4(htonl(INADDR_LOOPBACK));
+  HOST_CHECK(lo != nullptr && find(*lo, loopback) != nullptr && find(*lo, loopback)->v4 &&
+             find(*lo, loopback)->prefixLength == 8);
+
+  if (std::system("ip link add cable0 type veth peer name cable1 2> /dev/null") != 0) {
+    std::printf("host_interfaces: the rest is skipped, there are no cables (veth) here\n");
+    return hosttest::finish("host_interfaces");
+  }
+  all = list();
+  const NetworkInterface* end = find(all, "cable0");
+  // Neither switched on nor with an address, and there all the same.
+  HOST_CHECK(end != nullptr && !end->up && !end->running && end->addresses.empty() && end->mac.size() == 6);
+
+  HOST_CHECK(std::system("ip link set cable0 address 02:11:22:33:44:55 mtu 4200 up"
+                         " && ip addr add 10.9.8.7/21 dev cable0 label cable0:x"
+                         " && ip addr add 10.7.0.1 peer 10.7.0.2/32 dev cable0"
+                         " && ip addr add fd00::1/60 dev cable0 nodad"
+                         " && ip addr add fe80::77/64 dev cable0 nodad") == 0);
+  all = list();
+  end = find(all, "cable0");
+  HOST_CHECK(end != nullptr);
+  if (end == nullptr) return hosttest::finish("host_interfaces");
+  HOST_CHECK(end->up && !end->running && end->mtu == 4200);
+  HOST_CHECK(end->index == if_nametoindex("cable0"));
+  HOST_CHECK((end->mac == std::vector<uint8_t>{0x02, 0x11, 0x22, 0x33, 0x44, 0x55}));
+  const InterfaceAddress* labelled = find(*end, gidOfIpv4(htonl(0x0A090807)));
+  HOST_CHECK(labelled != nullptr && labelled->v4 && labelled->prefixLength == 21 && labelled->scopeId == 0);
+  // Of a point-to-point address: our end.
+  HOST_CHECK(find(*end, gidOfIpv4(htonl(0x0A070001))) != nullptr);
+  HOST_CHECK(find(*end, gidOfIpv4(htonl(0x0A070002))) == nullptr);
+  const InterfaceAddress* global = find(*end, v6({0xfd}, 1));
+  HOST_CHECK(global != nullptr && !global->v4 && global->prefixLength == 60 && global->scopeId == 0);
+  const InterfaceAddress* linkLocal = find(*end, v6({0xfe, 0x80}, 0x77));
+  HOST_CHECK(linkLocal != nullptr && linkLocal->prefixLength == 64 && linkLocal->scopeId == end->index);
+
+  HOST_CHECK(std::system("ip link set cable1 up") == 0);
+  // The system notices a carrier in its own time.
+  const auto carrier = [&] { return find(all, "cable0")->running && find(all, "cable1")->running; };
+  all = list();
+  for (int i = 0; i < 1000 && !carrier(); i++) usleep(10'000), all = list();
+  HOST_CHECK(carrier());
+  HOST_CHECK(all.size() == 3 && all[0].index < all[1].index && all[1].index < all[2].index);
+  HOST_CHECK(std::system("ip link delete cable0") == 0);
+  HOST_CHECK(list().size() == 1);
+  return hosttest::finish("host_interfaces");
+}
