@@ -5,5 +5,6 @@
  */
 export { Status, StatusError, statusName, statusText } from '../winverbs/index.js';
 export * from './spi/v1.js';
+export * from './spi/v2.js';
 export { NdError } from './status.js';
 export { type NetworkDirectOptions, openNetworkDirect } from './v1/provider.js';

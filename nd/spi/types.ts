@@ -1,7 +1,38 @@
 /**
- * Values that ND SPI clients and providers exchange: flags, scatter/gather entries, results, memory handles and
- * memory window descriptors. Sources: ND SPI v1 (ndspi.h, nddef.h).
+ * What both versions of the ND SPI share, and values that clients and providers of v1 exchange: flags, scatter/gather
+ * entries, results, memory handles and memory window descriptors. Sources: ND SPI v1 (ndspi.h, nddef.h).
  */
+import type { GetResultOptions, Overlapped } from '../../winverbs/index.js';
+
+/** What every object offers: IUnknown without QueryInterface. */
+export interface NdUnknown {
+  /** Adds a reference and returns their number. */
+  addRef(): number;
+  /** Drops a reference and returns how many are left. The last one ends the object; it never fails. */
+  release(): number;
+  /** {@link release}, for `using`. */
+  [Symbol.dispose](): void;
+}
+
+/** What INDOverlapped and IND2Overlapped offer. */
+export interface NdOverlappedObject extends NdUnknown {
+  /**
+   * Cancels every overlapped request of this object that is outstanding; when it returns, all of them have completed,
+   * with CANCELED unless they were faster. With nothing outstanding it does nothing, and requests of other objects go
+   * on.
+   *
+   * @throws UNSUCCESSFUL if it could not.
+   */
+  cancelOverlappedRequests(): void;
+
+  /**
+   * GetOverlappedResult: the result of a request, of this or of any other object of the adapter, any number of times.
+   * The same as `request.getResult(options)`.
+   *
+   * @throws the request's status; PENDING if it is outstanding and `wait` is not set.
+   */
+  getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
+}
 
 /** ND_OP_FLAG_*: flags of requests. A request refuses bits that it does not know with INVALID_PARAMETER_n. */
 export const NdOpFlag = {

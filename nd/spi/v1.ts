@@ -10,8 +10,8 @@
  *   there. Values that are negotiated are properties of the object made: `endpoint.maxInline`, `listen.port`,
  *   `completionQueue.entries`.
  * - Ports are in host order; the C SPI passes them in network order.
- * - GetOverlappedResult is `overlapped.getResult()`. GetFileHandle has no counterpart: there is no file to bind to a
- *   completion port.
+ * - GetFileHandle has no counterpart: there is no file to bind to a completion port. The event loop delivers every
+ *   `Overlapped`, exactly once, also one that was done when the call returned.
  * - Objects are reference counted. Children keep their parents: everything may be released in any order, and
  *   `release` never fails. Releasing the last reference cancels what the object still waits for.
  * - Each object belongs to one adapter instance; objects of different instances must not be mixed.
@@ -22,8 +22,10 @@ import type {
   NdMemoryHandle,
   NdMwDescriptor,
   NdNotifyType,
+  NdOverlappedObject,
   NdResult,
   NdSge,
+  NdUnknown,
 } from './types.js';
 
 export * from './types.js';
@@ -32,26 +34,8 @@ export type { GetResultOptions, Overlapped, SocketAddress };
 /** ND_VERSION_1. */
 export const ND_VERSION_1 = 1;
 
-/** What every object offers: IUnknown without QueryInterface. */
-export interface NdUnknown {
-  /** Adds a reference and returns their number. */
-  addRef(): number;
-  /** Drops a reference and returns how many are left. The last one ends the object; it never fails. */
-  release(): number;
-  /** {@link release}, for `using`. */
-  [Symbol.dispose](): void;
-}
-
 /** INDOverlapped {C859E15E-75E2-4FE3-8D6D-0DFF36F02442}: an object that overlapped requests are made on. */
-export interface INDOverlapped extends NdUnknown {
-  /**
-   * Cancels every overlapped request of this object that is outstanding; when it returns, all of them have completed,
-   * with CANCELED unless they were faster. With nothing outstanding it does nothing.
-   *
-   * @throws UNSUCCESSFUL if it could not.
-   */
-  cancelOverlappedRequests(): void;
-}
+export interface INDOverlapped extends NdOverlappedObject {}
 
 /** INDProvider {0C5DD316-5FDF-47E6-B2D0-2A6EDA8D39DD}: the entry to a provider's adapters. */
 export interface INDProvider extends NdUnknown {

@@ -28,7 +28,7 @@ import { Endpoint } from './endpoint.js';
 import { Listen } from './listen.js';
 import { MemoryTable } from './memory.js';
 import { MemoryWindow } from './memory-window.js';
-import { NdObject } from './object.js';
+import { NdOverlappedBase } from './object.js';
 import { MAX_TRANSFER } from './scatter-gather.js';
 
 /** Private data of Connect, Accept and Reject: what WinVerbs' connection parameter carries. */
@@ -44,7 +44,7 @@ const LARGE_REQUEST = 65_536;
  * INDAdapter over an IWVProvider, an IWVDevice and a protection domain of its own: WinVerbs makes endpoints on the
  * provider and registers memory on the protection domain, while all of this belongs to the adapter in ND.
  */
-export class Adapter extends NdObject implements INDAdapter {
+export class Adapter extends NdOverlappedBase implements INDAdapter {
   readonly address: SocketAddress;
   readonly memory: MemoryTable;
   /** Bound windows by their key. */

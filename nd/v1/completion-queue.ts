@@ -3,7 +3,7 @@ import { Overlapped, Status, WcStatus, WvWc } from '../../winverbs/index.js';
 import type { INDCompletionQueue, NdNotifyType, NdResult } from '../spi/v1.js';
 import { refuse, v1Call, v1Error } from '../status.js';
 import type { Adapter } from './adapter.js';
-import { NdObject } from './object.js';
+import { NdOverlappedBase } from './object.js';
 import { RequestRecord } from './requests.js';
 
 /** Completions taken from WinVerbs at once. */
@@ -16,7 +16,7 @@ const notifyTypes: Readonly<Record<NdNotifyType, 'any' | 'solicited' | 'error'>>
 };
 
 /** INDCompletionQueue over IWVCompletionQueue. */
-export class CompletionQueue extends NdObject implements INDCompletionQueue {
+export class CompletionQueue extends NdOverlappedBase implements INDCompletionQueue {
   readonly adapter: Adapter;
   readonly wv: IWVCompletionQueue;
   readonly #batch: WvCompletion[] = [];

@@ -24,7 +24,7 @@ import {
 } from './connector-states.js';
 import { Endpoint } from './endpoint.js';
 import { checkPort, checkProtocol } from './listen.js';
-import { NdObject } from './object.js';
+import { NdOverlappedBase } from './object.js';
 import { RequestTracker } from './tracker.js';
 
 /** SPI names of the methods, for people. */
@@ -63,7 +63,7 @@ const endedByPeer: ReadonlySet<number> = new Set([
  * INDConnector over IWVConnectEndpoints: a WinVerbs endpoint connects once, so that every further Connect takes a new
  * one, bound to the same port.
  */
-export class Connector extends NdObject implements INDConnector {
+export class Connector extends NdOverlappedBase implements INDConnector {
   readonly adapter: Adapter;
   #state: ConnectorState = 'Idle';
   /** The WinVerbs endpoint of the present connection, or of the last attempt. */

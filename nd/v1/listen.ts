@@ -4,7 +4,7 @@ import type { INDConnector, INDListen, NdListenOptions } from '../spi/v1.js';
 import { refuse, v1Call, v1Error } from '../status.js';
 import { type Adapter, isCount } from './adapter.js';
 import { Connector } from './connector.js';
-import { NdObject } from './object.js';
+import { NdOverlappedBase } from './object.js';
 
 const TCP = 6;
 const UDP = 17;
@@ -35,7 +35,7 @@ export function checkPort(what: string, port: number): void {
 }
 
 /** INDListen over an IWVConnectEndpoint that listens. */
-export class Listen extends NdObject implements INDListen {
+export class Listen extends NdOverlappedBase implements INDListen {
   readonly address: SocketAddress;
   readonly #adapter: Adapter;
   readonly #wv: IWVConnectEndpoint;

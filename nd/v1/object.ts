@@ -1,5 +1,5 @@
-import { Status } from '../../winverbs/index.js';
-import type { NdUnknown } from '../spi/v1.js';
+import { type GetResultOptions, type Overlapped, Status } from '../../winverbs/index.js';
+import type { NdOverlappedObject, NdUnknown } from '../spi/types.js';
 import { refuse } from '../status.js';
 
 /**
@@ -58,4 +58,13 @@ export abstract class NdObject implements NdUnknown {
 
   /** Nobody needs it: lets go of what it holds. Must not throw. */
   protected abstract end(): void;
+}
+
+/** An object that overlapped requests are made on. */
+export abstract class NdOverlappedBase extends NdObject implements NdOverlappedObject {
+  abstract cancelOverlappedRequests(): void;
+
+  getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
+    return request.getResult(options);
+  }
 }

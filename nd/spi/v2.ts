@@ -1,0 +1,531 @@
+/**
+ * The NetworkDirect SPI, version 2, as TypeScript contracts: what clients rely on and what any provider implements.
+ *
+ * How the C SPI maps to these interfaces:
+ * - Every call, and every {@link Overlapped}, that ends in anything but SUCCESS throws or rejects with an `NdError`,
+ *   whatever the severity bits of its status. PENDING is the `Overlapped` that is not done; it is delivered exactly
+ *   once, also if it was done when the call returned. Requests on queue pairs report their outcome in an
+ *   {@link Nd2Result}; they throw only when nothing was queued.
+ * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW has no place
+ *   there.
+ * - There are no overlapped files: CreateOverlappedFile has no counterpart, and Create… methods take none. IIDs have
+ *   none either.
+ * - Arguments of Create… methods are named; INVALID_PARAMETER_n counts those of the C method.
+ * - Ports are in host order. Addresses of memory are bigints and tokens numbers, both as the owner's methods answer
+ *   them; requests name remote memory by an {@link Nd2RemoteMemory} and a byte offset.
+ * - Objects are reference counted. Children keep their parents: everything may be released in any order, and
+ *   `release` never fails. Releasing the last reference cancels what the object still waits for. A method of an object
+ *   that was released throws INVALID_HANDLE.
+ * - Each object belongs to one adapter instance; objects of different instances must not be mixed.
+ */
+import type { GetResultOptions, Overlapped, SocketAddress } from '../../winverbs/index.js';
+import type { NdNotifyType, NdOverlappedObject, NdUnknown } from './types.js';
+import type { INDMemoryWindow } from './v1.js';
+import type { Nd2AdapterInfo, Nd2ReadLimits, Nd2RemoteMemory, Nd2Result, Nd2Sge } from './v2-types.js';
+
+export type { NdNotifyType, NdOverlappedObject, NdUnknown } from './types.js';
+export * from './v2-types.js';
+export type { GetResultOptions, Overlapped, SocketAddress };
+
+/** ND_VERSION_2. */
+export const ND_VERSION_2 = 0x2_0000;
+
+/** IND2Overlapped {ABF72719-B016-4A40-A6F7-622791A7044C}: an object that overlapped requests are made on. */
+export interface IND2Overlapped extends NdOverlappedObject {}
+
+/** IND2Provider {49EAE6C1-76C4-46D0-8003-5C2EAA2C9A8E}: the entry to a provider's adapters. */
+export interface IND2Provider extends NdUnknown {
+  /**
+   * The local addresses of all adapters (port 0). It changes as addresses come and go.
+   *
+   * @throws DEVICE_NOT_READY, NO_MEMORY
+   */
+  queryAddressList(): SocketAddress[];
+
+  /**
+   * The id of the adapter that has a local address, given as text (`'192.0.2.1'`, `'fe80::1%2'`) or as a socket address
+   * whose port does not matter. Several addresses can have one adapter.
+   *
+   * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), NO_MEMORY
+   */
+  resolveAddress(address: string | SocketAddress): bigint;
+
+  /**
+   * Opens a new, independent instance of an adapter.
+   *
+   * @throws INVALID_PARAMETER if no adapter has the id, NO_MEMORY
+   */
+  openAdapter(adapterId: bigint): IND2Adapter;
+}
+
+/** Processors that completions should interrupt: a wish, which a provider may ignore. */
+export interface Nd2Affinity {
+  /** Processor group. */
+  readonly group: number;
+  /** A bit for each processor of the group; 0: no wish. */
+  readonly mask: bigint;
+}
+
+/** A shared receive queue to be. */
+export interface Nd2SharedReceiveQueueOptions {
+  /** Receives that may be outstanding. */
+  depth: number;
+  /** Scatter/gather entries of a Receive; default 1. */
+  maxRequestSge?: number;
+  /** `notify` completes when fewer Receives are outstanding; 0, the default: never. */
+  notifyThreshold?: number;
+  affinity?: Nd2Affinity;
+}
+
+/** What queue pairs with and without a shared receive queue have in common. */
+export interface Nd2InitiatorOptions {
+  /** Gets the results of Receives. */
+  receiveCompletionQueue: IND2CompletionQueue;
+  /** Gets the results of all other requests; may be the same. */
+  initiatorCompletionQueue: IND2CompletionQueue;
+  /** Comes back in every result. */
+  context?: unknown;
+  /** Requests other than Receives that may be outstanding. */
+  initiatorQueueDepth: number;
+  /** Scatter/gather entries of a Send, Read or Write; default 1. */
+  maxInitiatorRequestSge?: number;
+  /** Bytes of a request with INLINE; default 0. */
+  inlineDataSize?: number;
+}
+
+/** A queue pair to be. */
+export interface Nd2QueuePairOptions extends Nd2InitiatorOptions {
+  /** Receives that may be outstanding. */
+  receiveQueueDepth: number;
+  /** Scatter/gather entries of a Receive; default 1. */
+  maxReceiveRequestSge?: number;
+}
+
+/** A queue pair to be that takes its Receives from a shared receive queue. */
+export interface Nd2SrqQueuePairOptions extends Nd2InitiatorOptions {
+  sharedReceiveQueue: IND2SharedReceiveQueue;
+}
+
+/** IND2Adapter {D89C798C-4823-4D69-846C-DFDCCFF9E5F3}: one instance of an adapter. */
+export interface IND2Adapter extends NdUnknown {
+  /**
+   * The adapter's limits.
+   *
+   * @param version - {@link ND_VERSION_2}, the only one there is.
+   * @throws NOT_SUPPORTED for another version, DEVICE_REMOVED
+   */
+  query(version?: number): Nd2AdapterInfo;
+
+  /** The local addresses of this adapter (port 0). @throws DEVICE_NOT_READY, NO_MEMORY */
+  queryAddressList(): SocketAddress[];
+
+  /**
+   * Makes a completion queue with at least so many entries. It may have fewer than the queues bound to it.
+   *
+   * @throws INVALID_PARAMETER_3 below 1 or above maxCompletionQueueDepth, NO_MEMORY, INSUFFICIENT_RESOURCES
+   */
+  createCompletionQueue(depth: number, affinity?: Nd2Affinity): IND2CompletionQueue;
+
+  /** Makes a memory region with no memory registered. */
+  createMemoryRegion(): IND2MemoryRegion;
+
+  /** Makes a memory window that is not bound. @throws INSUFFICIENT_RESOURCES, NO_MEMORY */
+  createMemoryWindow(): IND2MemoryWindow;
+
+  /**
+   * Makes a shared receive queue.
+   *
+   * @throws INVALID_PARAMETER_3 (depth below 1 or above maxSharedReceiveQueueDepth), INVALID_PARAMETER_4 (maxRequestSge),
+   * INVALID_PARAMETER_5 (notifyThreshold above the depth), NOT_SUPPORTED where maxSharedReceiveQueueDepth is 0,
+   * INSUFFICIENT_RESOURCES, NO_MEMORY
+   */
+  createSharedReceiveQueue(options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue;
+
+  /**
+   * Makes a queue pair. Receives can be posted at once, other requests when it is connected. Depths and entries are
+   * from 1 up to the adapter's limits.
+   *
+   * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _5 (receiveQueueDepth),
+   * _6 (initiatorQueueDepth), _7 (maxReceiveRequestSge), _8 (maxInitiatorRequestSge), _9 (inlineDataSize),
+   * INSUFFICIENT_RESOURCES, NO_MEMORY
+   */
+  createQueuePair(options: Nd2QueuePairOptions): IND2QueuePair;
+
+  /**
+   * Makes a queue pair that takes its Receives from a shared receive queue.
+   *
+   * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _4 (sharedReceiveQueue),
+   * _6 (initiatorQueueDepth), _7 (maxInitiatorRequestSge), _8 (inlineDataSize), NOT_SUPPORTED, INSUFFICIENT_RESOURCES,
+   * NO_MEMORY
+   */
+  createQueuePairWithSrq(options: Nd2SrqQueuePairOptions): IND2QueuePair;
+
+  /** Makes an idle connector. It serves one connection, as its active or its passive side. */
+  createConnector(): IND2Connector;
+
+  /** Makes an idle listener. */
+  createListener(): IND2Listener;
+}
+
+/** IND2CompletionQueue {20CC445E-64A0-4CBB-AA75-F6A7251FDA9E}. */
+export interface IND2CompletionQueue extends IND2Overlapped {
+  /** Entries there is room for, at least as many as asked for. */
+  readonly entries: number;
+
+  /** The processors that completions interrupt. @throws NOT_SUPPORTED where a provider does not know. */
+  getNotifyAffinity(): Nd2Affinity;
+
+  /**
+   * Changes the number of entries; no completion is lost, traffic need not stop.
+   *
+   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW if more are waiting than would fit; nothing changed then.
+   * NOT_SUPPORTED without CQ_RESIZE_SUPPORTED.
+   */
+  resize(depth: number): void;
+
+  /**
+   * Waits for the next event: any completion; a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
+   * request); or an error of the queue itself. A completion that came after `getResults` last answered fewer than
+   * asked satisfies it at once. All that wait complete together. Poll again after issuing it and after it has ended: it
+   * may end without need.
+   *
+   * Ends in BUFFER_OVERFLOW (the queue overran and is dead), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   *
+   * @throws INVALID_PARAMETER for another type
+   */
+  notify(type: NdNotifyType): Overlapped<void>;
+
+  /**
+   * Takes completed requests, in order: fills `results` from the start, at most `max` of them, and returns how many.
+   * Objects already in the array are filled again; where it has none, new ones are made. Fewer than `max` means that
+   * the queue is drained. It never fails, and allocates nothing when the array is full of results.
+   *
+   * @param max - default: as many as `results` has places, at least 1.
+   */
+  getResults(results: Nd2Result[], max?: number): number;
+}
+
+/** IND2MemoryRegion {55DFEA2F-BC56-4982-8A45-0301BE46C413}: one registered buffer at a time. */
+export interface IND2MemoryRegion extends IND2Overlapped {
+  /**
+   * Registers memory. Any fixed-length ArrayBuffer, SharedArrayBuffer or view can be registered, any number of times in
+   * regions with any rights, and is pinned while registered.
+   *
+   * Ends in INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
+   *
+   * @param flags - an OR of {@link Nd2MrFlag}; 0 allows local requests to read it, and no more.
+   * @throws INVALID_DEVICE_STATE (a buffer is registered here), INVALID_PARAMETER (no such buffer, above
+   * maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (no bytes)
+   */
+  register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void>;
+
+  /**
+   * Ends the registration; the region can register again, with new tokens. Requests that still use the memory fail with
+   * ACCESS_VIOLATION. On failure the memory stays registered.
+   *
+   * Ends in DEVICE_BUSY while a window is bound to it, CANCELED, DEVICE_REMOVED.
+   *
+   * @throws INVALID_DEVICE_STATE if nothing is registered
+   */
+  deregister(): Overlapped<void>;
+
+  /** Native address of the first byte, for peers. @throws INVALID_DEVICE_STATE unless registered */
+  readonly address: bigint;
+  /** Bytes registered; 0 if nothing is. */
+  readonly length: number;
+
+  /** The token of local requests. @throws INVALID_DEVICE_STATE unless registered */
+  getLocalToken(): number;
+
+  /**
+   * The token for peers, as the number that is on the wire; it opens what the flags of `register` allow.
+   *
+   * @throws INVALID_DEVICE_STATE unless registered
+   */
+  getRemoteToken(): number;
+}
+
+/**
+ * IND2MemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}, the id of INDMemoryWindow: one object serves both. It opens
+ * a range of a region to the peer of the queue pair it is bound on, and to nobody else. It dies with the connection it
+ * was bound on, and with its last reference.
+ */
+export interface IND2MemoryWindow extends INDMemoryWindow {
+  /**
+   * The token for the peer, valid when Bind returns: it may go with the next Send. It changes with every Bind.
+   *
+   * @throws INVALID_DEVICE_STATE before the first Bind
+   */
+  getRemoteToken(): number;
+}
+
+/** IND2SharedReceiveQueue {AABD67DC-459A-4DB1-826B-56CFCC278883}: Receives that many queue pairs take from. */
+export interface IND2SharedReceiveQueue extends IND2Overlapped {
+  /** As of {@link IND2CompletionQueue}. */
+  getNotifyAffinity(): Nd2Affinity;
+
+  /**
+   * Changes the depth and the threshold of `notify`. 0 leaves either as it is.
+   *
+   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (depth below the Receives that are outstanding); nothing changed
+   * then.
+   */
+  modify(depth: number, notifyThreshold: number): void;
+
+  /**
+   * Waits until fewer Receives than the threshold are outstanding: at once, if so already. With threshold 0 it waits
+   * for an error only. All that wait complete together.
+   *
+   * Ends in INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   */
+  notify(): Overlapped<void>;
+
+  /**
+   * Posts memory for one message of any of the queue pairs. Its result comes from the completion queue of the one that
+   * took it, with that queue pair's context.
+   *
+   * @throws NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_HANDLE, as {@link IND2QueuePair.receive}
+   */
+  receive(context: unknown, sgl: readonly Nd2Sge[]): void;
+}
+
+/**
+ * IND2QueuePair {EEF2F332-B75D-4063-BCE3-3A0BAD2D02CE}: the queues of one connection.
+ *
+ * A request that throws was not queued and did no harm. All of them throw NO_MORE_ENTRIES (as many are outstanding as
+ * the queue is deep: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes
+ * than the adapter transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not
+ * registered), and, except for Receive, CONNECTION_INVALID before the connection is there. After its end they are
+ * accepted and come back CANCELED. Contexts are given back as they are and need not be unique.
+ *
+ * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory; a Bind that is not allowed; the peer's memory: token,
+ * range or rights); DATA_OVERRUN (a message longer than its Receive); DATA_ERROR (the peer could not take the request,
+ * for instance its Receive was too short); IO_TIMEOUT (the peer is gone or posts no Receive); INVALID_DEVICE_REQUEST
+ * (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the connection.
+ */
+export interface IND2QueuePair extends NdUnknown {
+  /** Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair is finished then. */
+  flush(): void;
+
+  /**
+   * Sends one message to one Receive of the peer.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE; INVALID_PARAMETER_4 for unknown bits
+   */
+  send(context: unknown, sgl: readonly Nd2Sge[], flags?: number): void;
+
+  /**
+   * Posts memory for one message; messages take Receives in order. Allowed in every state.
+   *
+   * @throws INVALID_DEVICE_REQUEST if the queue pair has a shared receive queue
+   */
+  receive(context: unknown, sgl: readonly Nd2Sge[]): void;
+
+  /**
+   * Opens `length` bytes at `offset` bytes into a region to the peer. The window's remote token is valid at once.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; INVALID_PARAMETER_6 for unknown bits. With
+   * neither ALLOW_READ nor ALLOW_WRITE the window opens nothing.
+   * @throws INVALID_PARAMETER_2 (region), INVALID_PARAMETER_3 (window), INVALID_PARAMETER if the range leaves the region
+   * or is empty, INVALID_DEVICE_STATE if the window is bound, ACCESS_VIOLATION for ALLOW_WRITE to a region without
+   * ALLOW_LOCAL_WRITE
+   */
+  bind(
+    context: unknown,
+    region: IND2MemoryRegion,
+    window: IND2MemoryWindow,
+    offset: number,
+    length: number,
+    flags?: number,
+  ): void;
+
+  /**
+   * Takes the peer's access back; the window can then be bound again.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for unknown bits
+   * @throws INVALID_PARAMETER_2 (window)
+   */
+  invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
+
+  /**
+   * Reads from `offset` bytes into the peer's memory, as many bytes as the scatter/gather entries hold. 0 bytes need no
+   * valid memory and tell whether the peer is alive.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for unknown bits
+   */
+  read(
+    context: unknown,
+    sgl: readonly Nd2Sge[],
+    remote: Nd2RemoteMemory,
+    offset?: number,
+    flags?: number,
+  ): void;
+
+  /**
+   * Writes at `offset` bytes into the peer's memory; the peer gets no completion.
+   *
+   * @param flags - SILENT_SUCCESS, READ_FENCE, INLINE; INVALID_PARAMETER_6 for unknown bits
+   */
+  write(
+    context: unknown,
+    sgl: readonly Nd2Sge[],
+    remote: Nd2RemoteMemory,
+    offset?: number,
+    flags?: number,
+  ): void;
+}
+
+/** What Connect and Accept may add. */
+export interface Nd2ConnectOptions {
+  /** Reads the peer may have in flight against us; reduced to the adapter's limit, which is the default. */
+  inboundReadLimit?: number;
+  /** Reads we may have in flight; reduced to the adapter's limit, which is the default. */
+  outboundReadLimit?: number;
+  /** At most maxCallerData bytes with Connect, maxCalleeData with Accept. */
+  privateData?: Uint8Array;
+}
+
+/**
+ * IND2Connector {7DD615C4-6B4C-4866-950C-F3B1D25A5302}: makes and ends one connection.
+ *
+ * Active: bind, connect, look at what the peer answered, then completeConnect (or reject). Passive: an idle connector,
+ * not bound, is given to {@link IND2Listener.getConnectionRequest}; look at the request, then accept (or reject). A
+ * connect that failed (refused, timed out, unreachable) leaves the connector bound and the queue pair, with its posted
+ * Receives, ready for another; a failed completeConnect or accept ends both.
+ *
+ * Releasing it disconnects.
+ */
+export interface IND2Connector extends IND2Overlapped {
+  /**
+   * Binds the connector to an address of the adapter, given as text or as a socket address. Port 0 asks for a free one.
+   * Many connectors, and a listener, may have the same address and port.
+   *
+   * @throws ADDRESS_ALREADY_ASSOCIATED (not idle), INVALID_ADDRESS (not of this adapter, or the wildcard),
+   * SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS (the port is another process's), TOO_MANY_ADDRESSES
+   */
+  bind(address: string | SocketAddress): void;
+
+  /**
+   * Asks a listener for a connection; succeeds when it accepts. `address` is a socket address or text such as
+   * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
+   *
+   * Ends in CONNECTION_REFUSED (rejected: see getPrivateData; nobody listens; backlog full), IO_TIMEOUT,
+   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address) — after these connect may be
+   * called again —, CANCELED, DEVICE_REMOVED.
+   *
+   * @throws ADDRESS_NOT_ASSOCIATED (not bound), CONNECTION_ACTIVE (connector or queue pair in use),
+   * INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private data), INVALID_ADDRESS, INVALID_PARAMETER_1 (queue pair),
+   * INVALID_PARAMETER_4, _5 (read limits); nothing changed then.
+   */
+  connect(
+    queuePair: IND2QueuePair,
+    address: string | SocketAddress,
+    options?: Nd2ConnectOptions,
+  ): Overlapped<void>;
+
+  /**
+   * Tells the peer that we are ready; the queue pair can then send.
+   *
+   * Ends in CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
+   *
+   * @throws CONNECTION_INVALID if there is nothing to complete, CONNECTION_ABORTED if there was
+   */
+  completeConnect(): Overlapped<void>;
+
+  /**
+   * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
+   * queue pair may receive before that is seen. Read limits stay within what the peer offers.
+   *
+   * Ends in CONNECTION_REFUSED (the peer turned the reply down), CONNECTION_ABORTED (it gave up before), IO_TIMEOUT,
+   * CANCELED.
+   *
+   * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
+   * data), INVALID_PARAMETER_1 (queue pair), INVALID_PARAMETER_2, _3 (read limits); nothing changed then.
+   */
+  accept(queuePair: IND2QueuePair, options?: Nd2ConnectOptions): Overlapped<void>;
+
+  /**
+   * Turns a connection request down, or, after connect, the reply.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up before), INVALID_BUFFER_SIZE
+   */
+  reject(privateData?: Uint8Array): void;
+
+  /**
+   * The reads that the peer offers with its request, or has granted with its reply: what can be passed on to accept.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   */
+  getReadLimits(): Nd2ReadLimits;
+
+  /**
+   * The private data of the peer's request or reply, or after CONNECTION_REFUSED, of its reject. It may be padded with
+   * zeros to the length that the transport carries.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   */
+  getPrivateData(): Uint8Array;
+
+  /** The local address, from bind or the request on. @throws ADDRESS_NOT_ASSOCIATED before there is one. */
+  getLocalAddress(): SocketAddress;
+
+  /** The peer's address, from connect or the request on. @throws CONNECTION_INVALID while there is no peer. */
+  getPeerAddress(): SocketAddress;
+
+  /**
+   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has;
+   * CONNECTION_DISCONNECTED when {@link disconnect} is called here; CANCELED. Accepted from completeConnect on. The
+   * queue pair is flushed when the peer disconnects, after all that it had sent was delivered.
+   *
+   * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
+   */
+  notifyDisconnect(): Overlapped<void>;
+
+  /**
+   * Ends the connection. Every request outstanding on the queue pair comes back from its completion queue CANCELED.
+   * What had completed before is delivered at the peer. Both sides may call it at once, and both succeed; so does it
+   * when the peer never answers.
+   *
+   * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
+   */
+  disconnect(): Overlapped<void>;
+
+  /** Disconnects if connected, waits for that, and releases; for `await using`. It does not fail. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * IND2Listener {65D23D83-3A57-4E02-86A4-350165C2D130}: bind, listen, then getConnectionRequest for each connection.
+ * Releasing it refuses the requests that nobody has taken.
+ */
+export interface IND2Listener extends IND2Overlapped {
+  /**
+   * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all of this adapter's.
+   * Port 0 asks for a free one.
+   *
+   * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,
+   * TOO_MANY_ADDRESSES, INSUFFICIENT_RESOURCES
+   */
+  bind(address: string | SocketAddress): void;
+
+  /**
+   * Listens.
+   *
+   * @param backlog - requests kept while no getConnectionRequest waits; more are refused. 0, the default: no limit.
+   * @throws INVALID_DEVICE_STATE (not bound, or listening already), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
+   * (another listener has the address), INVALID_PARAMETER (backlog)
+   */
+  listen(backlog?: number): void;
+
+  /** The address and port, from bind on. @throws INVALID_DEVICE_STATE before */
+  getLocalAddress(): SocketAddress;
+
+  /**
+   * Waits for a connection request and gives it to an idle connector, which then can look at it, Accept or Reject it.
+   * Many may be outstanding; they complete in order. CANCELED returns the connector to idle.
+   *
+   * @throws CONNECTION_ACTIVE if the connector is not idle, INVALID_DEVICE_STATE if the listener does not listen,
+   * INVALID_PARAMETER_1 (connector)
+   */
+  getConnectionRequest(connector: IND2Connector): Overlapped<void>;
+}
