@@ -3,6 +3,7 @@
  * driver's dispatch and size checks, its callers and the tests all read this table. Source: WinVerbs IOCTL interface;
  * IBAT interface version 6.
  */
+import { IbIoCaModify, IbIoPortModify } from './ca.js';
 import type { AnyStruct } from './layout.js';
 import { statusHex } from './status.js';
 import * as s from './structs.js';
@@ -124,6 +125,23 @@ const winVerbs = {
   PD_CANCEL: ioctl(0x003be0d4, s.WvIoObject, null),
 } as const;
 
+/**
+ * On the file of an HCA alone, beside the WinVerbs IOCTLs that are verbs: FILE_DEVICE_INFINIBAND, from function 0x900, read and
+ * write access, METHOD_BUFFERED. Source: IRP-based verbs RFC (2005).
+ */
+const hcaFile = {
+  /** CiQueryCa: an IB_CA_ATTR, or as much of it as has room (BUFFER_OVERFLOW). */
+  CA_QUERY: ioctl(0x003be400, s.WvIoObject, null, { outputTail: 'list' }),
+  /** CiQueryPort: an IB_PORT_ATTR, or as much of it as has room (BUFFER_OVERFLOW). */
+  CA_PORT_QUERY: ioctl(0x003be404, s.WvIoDevicePortQuery, null, { outputTail: 'list' }),
+  /** CiModifyCa; kernel mode only. */
+  CA_MODIFY: ioctl(0x003be408, IbIoCaModify, null),
+  /** CiModifyPort; kernel mode only. */
+  CA_PORT_MODIFY: ioctl(0x003be40c, IbIoPortModify, null),
+  /** CiGetCaFatalEvent: completes when the HCA has failed. */
+  CA_FATAL_EVENT: ioctl(0x003be410, s.WvIoObject, null, { cancel: 'DEVICE_CANCEL' }),
+} as const;
+
 /** FILE_DEVICE_UNKNOWN, any access, METHOD_BUFFERED, on `\\.\ibat`. */
 const ibat = {
   /** An address of this host → its CA, port and P_Key. NOT_FOUND: no device has it. */
@@ -163,6 +181,8 @@ function named(rows: Readonly<Record<string, IoctlRow>>): readonly NamedIoctlRow
 
 /** Codes of the IOCTLs of `\\.\WinVerbs`: WV_IOCTL_* without the prefix. */
 export const IoctlCode = codesOf(winVerbs);
+/** Codes of the IOCTLs that only the file of an HCA takes. */
+export const HcaFileCode = codesOf(hcaFile);
 /** Codes of the IOCTLs of `\\.\ibat`. */
 export const IbatCode = codesOf(ibat);
 
@@ -174,6 +194,8 @@ export const FaultsCode = codesOf(faults);
 
 /** The name of a WinVerbs IOCTL in {@link IoctlCode}. */
 export type IoctlName = keyof typeof IoctlCode;
+/** The name of an HCA file's own IOCTL in {@link HcaFileCode}. */
+export type HcaFileName = keyof typeof HcaFileCode;
 /** The name of an IBAT IOCTL in {@link IbatCode}. */
 export type IbatName = keyof typeof IbatCode;
 
@@ -184,6 +206,8 @@ export const ibatIoctls: Readonly<Record<IbatName, IoctlRow>> = ibat;
 
 /** All rows of `\\.\WinVerbs`, in the order of their codes. */
 export const ioctlTable = named(winVerbs);
+/** All rows that only the file of an HCA takes. */
+export const hcaFileTable = named(hcaFile);
 /** All rows of `\\.\ibat`. */
 export const ibatTable = named(ibat);
 
@@ -194,7 +218,10 @@ export const countersTable = named(counters);
 export const faultsTable = named(faults);
 
 const byCode = new Map(
-  [...ioctlTable, ...ibatTable, ...countersTable, ...faultsTable].map((row) => [row.code, row]),
+  [...ioctlTable, ...hcaFileTable, ...ibatTable, ...countersTable, ...faultsTable].map((row) => [
+    row.code,
+    row,
+  ]),
 );
 
 /** The row of a code, of any device file. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+export * from './ca.js';
 export * from './codes.js';
 export * from './constants.js';
 export * from './layout.js';

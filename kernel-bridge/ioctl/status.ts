@@ -255,6 +255,8 @@ export class StatusError extends Error {
   readonly status: number;
   /** The name of the status, as in {@link Status}. */
   readonly code: string;
+  /** What an IOCTL answered all the same: the part that had room (BUFFER_OVERFLOW, MORE_ENTRIES). */
+  output: Uint8Array | undefined;
 
   /**
    * @param message - what went wrong, with which value, and what would be right; default: {@link statusText}.

@@ -4,6 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import type { HcaEvent, NativeChannelServer, NativeHca } from '../hca/binding.js';
+import { guidText } from '../ioctl/ca.js';
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
 import type { CmPath, CmPlatform, ConnectionManager } from './cm/service.js';
@@ -12,7 +13,7 @@ import { FaultsDriver } from './faults-driver.js';
 import type { EndpointServices } from './filter/endpoint-services.js';
 import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
-import { guidText, HcaDriver } from './hca-driver/driver.js';
+import { HcaDriver } from './hca-driver/driver.js';
 import type { HostNetwork } from './hca-driver/host-interfaces.js';
 import { freshMs, mtuCode, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
@@ -89,8 +90,10 @@ export class Kernel {
       ...endpoints,
       guids: () => this.hcaDriver.guids(),
       refresh: () => this.ports.refresh(),
-      reference: (name) => this.io.reference(name),
+      openFile: (name) => this.io.openFile(name),
+      closeFile: (file) => this.io.closeFile(file),
     });
+    this.hcaDriver.attach(this.filter.aboveHca);
     this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);
     const ibat = new IbatDriver(this.ports);
     const counters = new CountersDriver(

@@ -21,7 +21,7 @@ export class SlotRequest<T> implements OverlappedSource<T> {
     readonly owner: SlotOwner,
     readonly slot: number,
     private readonly decode: (output: Uint8Array) => T,
-    private readonly failure: (status: number) => StatusError,
+    private readonly failure: (status: number, output: Uint8Array) => StatusError,
   ) {
     this.#states = owner.channel.states;
   }
@@ -43,7 +43,7 @@ export class SlotRequest<T> implements OverlappedSource<T> {
 
   take(): T {
     const { status, output } = this.capture();
-    if (status !== Status.SUCCESS) throw this.failure(status);
+    if (status !== Status.SUCCESS) throw this.failure(status, output);
     return this.decode(output);
   }
 

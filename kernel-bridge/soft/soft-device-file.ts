@@ -25,7 +25,9 @@ export class SoftDeviceFile implements DeviceFile {
     if (this.#closed) throw this.#closedError(code);
     const answer = this.kernel.call(ChannelMajor.deviceControl, this.fileId, code, input, outputLength, -1);
     if (answer === undefined) return noBytes; // a wait without a bound does not time out
-    if (answer.status !== Status.SUCCESS) throw this.kernel.failure(answer.status, ioctlName(code));
+    if (answer.status !== Status.SUCCESS) {
+      throw this.kernel.failure(answer.status, ioctlName(code), answer.output);
+    }
     return answer.output;
   }
 

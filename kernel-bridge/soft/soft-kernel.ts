@@ -157,14 +157,22 @@ export class SoftKernel {
   ): Overlapped<T> {
     const slot = this.#submit(ChannelMajor.deviceControl, fileId, code, input, outputLength, true);
     if (slot < 0) return Overlapped.failed<T>(this.failure(Status.INSUFFICIENT_RESOURCES, ioctlName(code)));
-    const request = new SlotRequest<T>(this, slot, decode, (status) => this.failure(status, ioctlName(code)));
+    const request = new SlotRequest<T>(this, slot, decode, (status, output) =>
+      this.failure(status, ioctlName(code), output),
+    );
     const overlapped = new Overlapped<T>(request);
     this.#requests.set(slot, { request, overlapped });
     return overlapped;
   }
 
-  /** The error of a request that ended in this status. */
-  failure(status: number, what: string): StatusError {
+  /** The error of a request that ended in this status, with what it answered all the same. */
+  failure(status: number, what: string, output?: Uint8Array): StatusError {
+    const error = this.#failure(status, what);
+    if (output !== undefined && output.length > 0) error.output = output;
+    return error;
+  }
+
+  #failure(status: number, what: string): StatusError {
     if (status === Status.DEVICE_REMOVED && this.channel.problem !== '') {
       const options = this.#workerError === undefined ? undefined : { cause: this.#workerError };
       return new StatusError(

@@ -9,6 +9,9 @@ import * as assert from 'uvu/assert';
 import { addon } from '../../kernel-bridge/hca/index.js';
 import { type DeviceFile, openDeviceFile } from '../../kernel-bridge/index.js';
 import {
+  type HcaFileName,
+  hcaFileName,
+  hcaFileTable,
   IoctlCode,
   ibatTable,
   ioctlTable,
@@ -22,7 +25,7 @@ import {
   WvIoObject,
   WvPkeyList,
 } from '../../kernel-bridge/ioctl/index.js';
-import { examples, type Live, makeLiveObjects } from '../helpers/live-objects.js';
+import { examples, hcaFileExamples, type Live, makeLiveObjects } from '../helpers/live-objects.js';
 
 const winVerbs = '\\\\.\\WinVerbs';
 const ibatName = '\\\\.\\ibat';
@@ -203,6 +206,48 @@ for (const row of [...ioctlTable, ...ibatTable]) {
     validRequestsWork();
   });
 }
+
+for (const row of hcaFileTable) {
+  requests(`${row.name} with any bytes ends in a status`, () => {
+    inWorld(({ live }) => {
+      const file = openDeviceFile(hcaFileName(live.guid));
+      const { id } = WvIoObject.decode(file.ioctl(IoctlCode.DEVICE_OPEN, examples(live).DEVICE_OPEN(), 16));
+      const example = hcaFileExamples(id)[row.name as HcaFileName];
+      const ids = { ...live, ids: [...live.ids, id] };
+      fc.assert(
+        fc.property(attempts(row), fc.boolean(), (attempt, overlapped) => {
+          const input = inputOf(attempt, ids, attempt.valid ? example() : null);
+          const send = overlapped || row.pends ? issue : issueBlocking;
+          checkStatus(row, attempt, input, send(file, row.code, input, attempt.outputLength));
+        }),
+        { numRuns },
+      );
+      file.close();
+    });
+    validRequestsWork();
+  });
+}
+
+requests('the verbs of WinVerbs, random bytes and all, on an HCA’s own file end in a status', () => {
+  const verbs = fc
+    .constantFrom(...ioctlTable)
+    .chain((row) => attempts(row).map((attempt) => ({ row, attempt })));
+  inWorld(({ live }) => {
+    const file = openDeviceFile(hcaFileName(live.guid));
+    const valid = examples(live);
+    fc.assert(
+      fc.property(verbs, ({ row, attempt }) => {
+        const input = inputOf(attempt, live, attempt.valid ? valid[row.name as keyof typeof valid]() : null);
+        const status = issue(file, row.code, input, attempt.outputLength);
+        assert.ok(hasName(status), `${row.name} ended in ${statusHex(status)}, which has no name`);
+        if (row.name.startsWith('EP_')) assert.is(status, Status.INVALID_DEVICE_REQUEST);
+      }),
+      { numRuns: numRuns * 5 },
+    );
+    file.close();
+  });
+  validRequestsWork();
+});
 
 requests('codes that are none are refused by both devices', () => {
   const known = new Set([...ioctlTable, ...ibatTable].map((row) => row.code));

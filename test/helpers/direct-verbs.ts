@@ -1,7 +1,8 @@
 /** The HCA driver's verbs as other kernel code calls them: directly, with an IRP of one's own. */
+
+import { guidText } from '../../kernel-bridge/ioctl/ca.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { ciOpenCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
-import { guidText } from '../../kernel-bridge/kernel/hca-driver/driver.js';
 import { Hca, type IbCa, type IbCaDispatch } from '../../kernel-bridge/kernel/hca-driver/objects.js';
 import type { DeviceObject } from '../../kernel-bridge/kernel/io-manager/device.js';
 import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';

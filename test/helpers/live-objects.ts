@@ -6,7 +6,13 @@ import type { DeviceFile } from '../../kernel-bridge/device-file.js';
 import { abi } from '../../kernel-bridge/hca/abi.js';
 import type { AddonBinding } from '../../kernel-bridge/hca/binding.js';
 import * as ioctl from '../../kernel-bridge/ioctl/index.js';
-import { IbatCode, type IbatName, IoctlCode, type IoctlName } from '../../kernel-bridge/ioctl/index.js';
+import {
+  type HcaFileName,
+  IbatCode,
+  type IbatName,
+  IoctlCode,
+  type IoctlName,
+} from '../../kernel-bridge/ioctl/index.js';
 
 /** The parts of the addon that a UVP uses to make memory known. */
 export type MemoryAddon = Pick<AddonBinding, 'allocateRing' | 'releaseRing' | 'pin' | 'unpin'>;
@@ -272,5 +278,17 @@ export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Ar
     PD_CANCEL: object(live.pd),
     IP_TO_PORT: portInput,
     PATH: () => pathInput(live.listenAddress),
+  };
+}
+
+/** For every IOCTL that only an HCA's file takes an input that is right for an instance of it. */
+export function hcaFileExamples(id: bigint): Record<HcaFileName, () => Uint8Array> {
+  return {
+    CA_QUERY: () => ioctl.WvIoObject.encode({ id }),
+    CA_PORT_QUERY: () => ioctl.WvIoDevicePortQuery.encode({ id, portNumber: 1 }),
+    CA_MODIFY: () => ioctl.IbIoCaModify.encode({ id, flags: ioctl.ModifyCaFlag.SYSTEM_IMAGE_GUID }),
+    CA_PORT_MODIFY: () =>
+      ioctl.IbIoPortModify.encode({ id, portNumber: 1, flags: ioctl.ModifyPortFlag.INIT_TYPE }),
+    CA_FATAL_EVENT: () => ioctl.WvIoObject.encode({ id }),
   };
 }

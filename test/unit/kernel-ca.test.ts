@@ -1,6 +1,13 @@
 // Verbs of the IRP-based verbs RFC (2005) on an HCA instance: events, attributes with their size rules, changes.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import {
+  IbCaAttr,
+  IbPortAttr,
+  ModifyCaFlag,
+  ModifyPortFlag,
+  PortCapability,
+} from '../../kernel-bridge/ioctl/ca.js';
 import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
@@ -11,12 +18,7 @@ import {
   ciModifyPort,
   ciQueryCa,
   ciQueryPort,
-  IbCaAttr,
   type IbModifyPort,
-  IbPortAttr,
-  ModifyCaFlag,
-  ModifyPortFlag,
-  PortCapability,
 } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
 import {
   ciGetCaFatalEvent,

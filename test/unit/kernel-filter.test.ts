@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ChannelMajor } from '../../kernel-bridge/hca/binding.js';
+import { guidText } from '../../kernel-bridge/ioctl/ca.js';
 import { IoctlCode, type IoctlName, ioctlTable } from '../../kernel-bridge/ioctl/codes.js';
 import { QpAttr, QpState, WvAccess, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import {
@@ -14,7 +15,6 @@ import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { idOf, ObjectTable } from '../../kernel-bridge/kernel/filter/object-table.js';
-import { guidText } from '../../kernel-bridge/kernel/hca-driver/driver.js';
 import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 
 const nothing = new Uint8Array(0);

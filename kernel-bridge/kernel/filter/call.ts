@@ -6,19 +6,19 @@ import { DriverFault, Irp, IrpMajor, type RequestorMode } from '../io-manager/ir
 import { idOf, type ObjectTable } from './object-table.js';
 import type { WvFile } from './objects.js';
 
-/** Calls a verb with an IRP of its own; `done` runs when that completes. True: it has completed already. */
+/** Calls a verb with an IRP of its own, which is the answer; `done` runs when that completes, maybe at once. */
 export function callVerb<T>(
   verb: (irp: Irp<T>) => number,
   done: (status: number, information: T | undefined) => void,
   requestorMode: RequestorMode = 'kernel',
-): boolean {
+): Irp<T> {
   const irp = new Irp<T>({
     major: IrpMajor.internal,
     requestorMode,
     onComplete: ({ ioStatus }) => done(ioStatus.status, ioStatus.information),
   });
   irp.dispatch(verb);
-  return irp.completed;
+  return irp;
 }
 
 /** Calls a verb that this HCA's driver always completes inline, such as those of a queue pair's state. */
@@ -40,6 +40,7 @@ export class Call {
   readonly tail: Uint8Array;
 
   constructor(
+    /** The open file's tables. */
     readonly file: WvFile,
     readonly irp: Irp,
     readonly row: NamedIoctlRow,
@@ -93,14 +94,18 @@ export class Call {
     requestorMode: RequestorMode = this.irp.requestorMode,
   ): number {
     let answer: number | undefined;
-    callVerb<T>(
+    const inner = callVerb<T>(
       verb,
       (status, information) => {
+        this.irp.setCancelRoutine(undefined);
         answer = status === Status.SUCCESS ? succeeded(information as T) : this.fail(status);
       },
       requestorMode,
     );
-    return answer ?? this.irp.markPending();
+    if (answer !== undefined) return answer;
+    this.irp.markPending();
+    this.irp.setCancelRoutine(() => inner.cancel());
+    return Status.PENDING;
   }
 
   /** The object of an id, or StatusError NOT_FOUND. */

@@ -1,4 +1,5 @@
 /** IOCTLs of devices, protection domains, memory and completion queues. Source: WinVerbs IOCTL interface. */
+import { hcaFileName } from '../../ioctl/ca.js';
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, WvEvent } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
@@ -28,9 +29,8 @@ import {
   ciGetCqEvent,
   ciResizeCq,
 } from '../hca-driver/ci-queues.js';
-import { guidText } from '../hca-driver/driver.js';
 import { Hca, type IbCa, type IbCq, type IbMr, type IbMw, type IbPd } from '../hca-driver/objects.js';
-import type { DeviceObject } from '../io-manager/device.js';
+import type { DeviceObject, FileObject } from '../io-manager/device.js';
 import type { Call, Handler } from './call.js';
 import { idOf } from './object-table.js';
 import { WvDevice, WvPd } from './objects.js';
@@ -43,11 +43,13 @@ export interface DeviceServices {
   /** Looks at the host's interfaces if the last look is old. */
   refresh(): void;
   guids(): bigint[];
-  /** Resolves a device name and takes a reference on the device; or a status. */
-  reference(name: string): DeviceObject | number;
+  /** Opens a file as a kernel client: the name is reparsed, the file holds its device; or a status. */
+  openFile(name: string): FileObject | number;
+  closeFile(file: FileObject): void;
 }
 
-function instance(call: Call, id: bigint, missing: number = Status.NO_SUCH_DEVICE): IbCa {
+/** The HCA instance of an id. */
+export function instance(call: Call, id: bigint, missing: number = Status.NO_SUCH_DEVICE): IbCa {
   return call.find(call.file.devices, id, missing).ca!;
 }
 
@@ -77,13 +79,15 @@ export function deviceRequests(services: DeviceServices) {
   const openDevice: Handler = (call) => {
     const { guid } = s.WvIoDeviceOpen.decode(call.input);
     call.room(call.file.devices);
-    const found = services.reference(`\\Device\\ibal\\${guidText(guid)}`);
-    if (typeof found === 'number') return call.fail(Status.NO_SUCH_DEVICE);
-    if (!(found.extension instanceof Hca)) {
-      found.references.release();
+    // The verbs of an HCA run on that HCA's file, which the filter keeps open as long as the instance.
+    const file = services.openFile(hcaFileName(guid));
+    if (typeof file === 'number') return call.fail(Status.NO_SUCH_DEVICE);
+    const device = new WvDevice();
+    device.closed = () => services.closeFile(file);
+    if (!(file.device.extension instanceof Hca)) {
+      device.closed();
       return call.fail(Status.NO_SUCH_DEVICE);
     }
-    const device = new WvDevice();
     const dispatch = {
       portEvent: (_ca: IbCa, _port: number, flags: number) => {
         device.flags |= flags;
@@ -97,7 +101,7 @@ export function deviceRequests(services: DeviceServices) {
     };
     const udata = call.udata();
     const status = call.verb<IbCa>(
-      (irp) => ciOpenCa(found as DeviceObject<Hca>, dispatch, udata, irp),
+      (irp) => ciOpenCa(file.device as DeviceObject<Hca>, dispatch, udata, irp),
       (ca) => {
         device.ca = ca;
         const id = call.file.devices.add(device);
@@ -106,8 +110,7 @@ export function deviceRequests(services: DeviceServices) {
       // The call-backs are the filter's.
       'kernel',
     );
-    // The instance has a reference of its own.
-    found.references.release();
+    if (!device.ca) device.closed();
     return status;
   };
 
@@ -141,6 +144,7 @@ export function deviceRequests(services: DeviceServices) {
         () => {
           call.file.devices.delete(idOf(id));
           device.portWaits.cancelAll();
+          device.closed();
           return call.done();
         },
       );

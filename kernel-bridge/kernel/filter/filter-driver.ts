@@ -3,21 +3,26 @@
  * HCA driver and steps of connection management. Handlers are found by the IOCTL table, which also gives the sizes
  * that are checked before any of them runs.
  */
-import { type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/codes.js';
+import { hcaFileTable, type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci.js';
 import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
-import type { Hca } from '../hca-driver/objects.js';
-import { DeviceObject, DriverObject, type FileObject } from '../io-manager/device.js';
+import { Hca } from '../hca-driver/objects.js';
+import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { Call, callVerbNow, type Handler } from './call.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-services.js';
+import { hcaFileHandlers } from './hca-requests.js';
 import { WvFile } from './objects.js';
 import { queuePairRequests } from './queue-pair-requests.js';
 
 const rows = new Map<number, NamedIoctlRow>(ioctlTable.map((row) => [row.code, row]));
+const hcaRows = new Map<number, NamedIoctlRow>([
+  ...rows,
+  ...hcaFileTable.map((row) => [row.code, row] as const),
+]);
 
 /** Requests that exist, whose sizes are checked, and that this HCA does not have. */
 const notSupported: Handler = (call) => call.fail(Status.NOT_SUPPORTED);
@@ -55,13 +60,28 @@ export class FilterDriver {
   readonly counters: FilterCounters = { cleanupFailures: 0 };
   private readonly files = new Set<WvFile>();
   private readonly handlers: Record<IoctlName, Handler>;
+  private readonly hcaHandlers: Readonly<Record<string, Handler>>;
+  /** Takes the requests of an HCA's own file: its verbs, with tables like those of `\\.\WinVerbs`. */
+  readonly aboveHca: DriverDispatch;
 
   constructor(services: DeviceServices & EndpointServices) {
     this.handlers = handlersOf(services);
+    this.hcaHandlers = hcaFileHandlers(this.handlers);
+    const files = this.fileDispatch();
+    this.aboveHca = files;
     this.driver = new DriverObject('\\Driver\\winverbs', {
+      ...files,
+      create: (file, irp) =>
+        file.relativeName === '' ? files.create(file, irp) : irp.complete(Status.OBJECT_NAME_NOT_FOUND),
+    });
+    this.device = new DeviceObject(this.driver, '\\Device\\WinVerbs', undefined);
+  }
+
+  private fileDispatch(): DriverDispatch {
+    return {
       create: (file, irp) => {
-        if (file.relativeName !== '') return irp.complete(Status.OBJECT_NAME_NOT_FOUND);
         const opened = new WvFile();
+        if (file.device.extension instanceof Hca) opened.hcaDevice = file.device as DeviceObject<Hca>;
         file.context = opened;
         this.files.add(opened);
         return irp.complete(Status.SUCCESS, 0);
@@ -75,8 +95,7 @@ export class FilterDriver {
       close: (file) => {
         file.context = undefined;
       },
-    });
-    this.device = new DeviceObject(this.driver, '\\Device\\WinVerbs', undefined);
+    };
   }
 
   /** An HCA is no longer functional: what waits for it or stands on it ends in `status`. Objects stay to be freed. */
@@ -100,14 +119,16 @@ export class FilterDriver {
   private deviceControl(file: FileObject, irp: Irp): number {
     const wvFile = file.context;
     if (!(wvFile instanceof WvFile) || wvFile.closing) return irp.complete(Status.FILE_CLOSED);
-    const row = rows.get(irp.stack.controlCode);
+    const row = (wvFile.hcaDevice ? hcaRows : rows).get(irp.stack.controlCode);
     if (!row) return irp.complete(Status.PROCEDURE_NOT_FOUND);
+    const handler = wvFile.hcaDevice ? this.hcaHandlers[row.name] : this.handlers[row.name as IoctlName];
+    if (!handler) return irp.complete(Status.INVALID_DEVICE_REQUEST);
     if (irp.stack.inputLength < (row.input?.size ?? 0) || irp.stack.outputLength < (row.output?.size ?? 0)) {
       return irp.complete(Status.BUFFER_TOO_SMALL);
     }
     const call = new Call(wvFile, irp, row, irp.takeInput());
     try {
-      return this.handlers[row.name as IoctlName](call);
+      return handler(call);
     } catch (error) {
       // Handlers say by StatusError what is wrong with a request, before they have done anything.
       if (error instanceof StatusError && irp.state === 'dispatched') return irp.complete(error.status);
@@ -148,6 +169,7 @@ export class FilterDriver {
       device.portWaits.cancelAll();
       const { ca } = device;
       if (ca) free((irp) => ciCloseCa(ca, irp));
+      device.closed();
     }
   }
 }

@@ -1,5 +1,6 @@
 /** What one open file of `\\.\WinVerbs` owns. */
-import type { IbCa, IbCq, IbMr, IbMw, IbPd, IbQp } from '../hca-driver/objects.js';
+import type { Hca, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp } from '../hca-driver/objects.js';
+import type { DeviceObject } from '../io-manager/device.js';
 import { IrpQueue } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
 import { ObjectTable } from './object-table.js';
@@ -7,6 +8,8 @@ import { ObjectTable } from './object-table.js';
 /** An opened HCA. Port events accumulate in `flags` until somebody asks (WV_EVENT_*). */
 export class WvDevice {
   ca: IbCa | undefined;
+  /** Ends the filter's own use of the HCA's file. */
+  closed: () => void = () => {};
   flags = 0;
   readonly portWaits = new IrpQueue();
 }
@@ -31,6 +34,8 @@ export class WvQp {
 /** The tables of one file. Ids of one table mean nothing in another. */
 export class WvFile {
   closing = false;
+  /** The HCA's device, if this is an HCA's own file and not `\\.\WinVerbs`. */
+  hcaDevice: DeviceObject<Hca> | undefined;
   readonly devices = new ObjectTable<WvDevice>();
   readonly cqs = new ObjectTable<IbCq>();
   readonly pds = new ObjectTable<WvPd>();

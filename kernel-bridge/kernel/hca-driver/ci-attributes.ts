@@ -2,6 +2,7 @@
  * Attributes of an HCA and its port: asked, and changed. Source: IRP-based verbs RFC (2005), CiQueryCa, CiQueryPort,
  * CiModifyCa and CiModifyPort.
  */
+import { IbCaAttr, IbPortAttr, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../ioctl/ca.js';
 import {
   AtomicCapability,
   DeviceType,
@@ -9,9 +10,14 @@ import {
   PortTransport,
   WvCapability,
 } from '../../ioctl/constants.js';
-import { type Input, struct, u32 } from '../../ioctl/layout.js';
+import type { Input } from '../../ioctl/layout.js';
 import { Status } from '../../ioctl/status.js';
-import { WvGidList, WvIoDeviceAttributes, WvIoPortAttributes, WvPkeyList } from '../../ioctl/structs.js';
+import {
+  WvGidList,
+  type WvIoDeviceAttributes,
+  type WvIoPortAttributes,
+  WvPkeyList,
+} from '../../ioctl/structs.js';
 import type { Irp } from '../io-manager/irp.js';
 import { finish, type Hca, type IbCa } from './objects.js';
 import { pkeyTable } from './ports.js';
@@ -24,42 +30,13 @@ export type IbCaAttributes = Input<typeof WvIoDeviceAttributes>;
 /** Attributes of a port as DEVICE_PORT_QUERY carries them. */
 export type IbPortAttributes = Input<typeof WvIoPortAttributes>;
 
-/**
- * Head of what {@link ciQueryPort} writes: behind it lie the GIDs (16 bytes each) and the P_Keys (2 bytes each, in
- * network order). `size` counts all of it.
- */
-export const IbPortAttr = struct('IB_PORT_ATTR', {
-  Size: u32,
-  /** PortCapability bits that somebody holds. */
-  Capabilities: u32,
-  Attributes: WvIoPortAttributes,
-  GidCount: u32,
-  PkeyCount: u32,
-});
-
-/** Head of what {@link ciQueryCa} writes: behind it lies an IB_PORT_ATTR for each port, at a multiple of 8 bytes. */
-export const IbCaAttr = struct('IB_CA_ATTR', { Size: u32, PortCount: u32, Attributes: WvIoDeviceAttributes });
-
-/** Capabilities that a port announces and that one instance at a time may hold. */
-export const PortCapability = {
-  IS_SM: 0x1,
-  SNMP_SUP: 0x2,
-  DEV_MGMT_SUP: 0x4,
-  VENDOR_SUP: 0x8,
-  CM_SUP: 0x10,
-} as const;
-
 const allCapabilities = Object.values(PortCapability).reduce<number>((all, bit) => all | bit, 0);
 
-/** Fields of {@link IbModifyCa} that are valid. */
-export const ModifyCaFlag = { SYSTEM_IMAGE_GUID: 0x1 } as const;
 /** What CiModifyCa changes. */
 export interface IbModifyCa {
   systemImageGuid: bigint;
 }
 
-/** Fields of {@link IbModifyPort} that are valid. */
-export const ModifyPortFlag = { SET_CAPABILITIES: 0x1, CLEAR_CAPABILITIES: 0x2, INIT_TYPE: 0x4 } as const;
 /** What CiModifyPort changes. Capabilities are {@link PortCapability} bits. */
 export interface IbModifyPort {
   setCapabilities: number;

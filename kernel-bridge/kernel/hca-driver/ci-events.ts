@@ -74,6 +74,12 @@ export function raisePortEvent(ca: IbCa, flags: number): void {
   ca.dispatch.portEvent(ca, 1, flags);
 }
 
+/** Cancels all event requests of an instance. */
+export function ciCancelCaEvents(ca: IbCa): void {
+  ca.fatalWaits.cancelAll();
+  ca.portWaits.cancelAll();
+}
+
 /** Ends all event requests of an instance. */
 export function endCaEvents(ca: IbCa, status: number): void {
   ca.fatalWaits.completeAll(status);

@@ -3,11 +3,13 @@
  * events on their way to whom they concern.
  */
 import { type HcaEvent, type NativeChannelServer, type NativeHca, QpMask } from '../../hca/binding.js';
+import { guidText } from '../../ioctl/ca.js';
 import { QpState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import {
   type DeviceNamespace,
   DeviceObject,
+  type DriverDispatch,
   DriverObject,
   type FileObject,
   STATUS_REPARSE,
@@ -17,11 +19,6 @@ import { endCaEvents, raiseFatalEvent, raisePortEvent } from './ci-events.js';
 import { ciCqEventDelivered, ciEndCqEvents } from './ci-queues.js';
 import { Hca, type IbCq, type IbQp } from './objects.js';
 import { type PortChange, type PortTable, portEvents } from './ports.js';
-
-/** A CA GUID in names: 16 hexadecimal digits. */
-export function guidText(guid: bigint): string {
-  return guid.toString(16).padStart(16, '0');
-}
 
 /** What the driver stands on. */
 export interface HcaDriverPlatform {
@@ -36,6 +33,8 @@ export interface HcaDriverPlatform {
 export class HcaDriver {
   readonly registry = { qps: new Map<number, IbQp>(), cqs: new Map<number, IbCq>() };
   private readonly driver: DriverObject;
+  /** The driver attached above the HCAs. */
+  private upper: DriverDispatch | undefined;
   private readonly devices = new Map<bigint, DeviceObject<Hca>>();
   /** Devices that wait for their last reference. */
   private removing = 0;
@@ -47,22 +46,31 @@ export class HcaDriver {
   constructor(private readonly platform: HcaDriverPlatform) {
     this.driver = new DriverObject('\\Driver\\hca', {
       create: (file, irp) => this.create(file, irp),
-      // Verbs of a file of one's own on the HCA come by direct call; there are no IOCTLs on it.
-      deviceControl: (_file, irp) => {
-        return irp.complete(Status.INVALID_DEVICE_REQUEST);
+      deviceControl: (file, irp) => {
+        return this.above(file)?.deviceControl(file, irp) ?? irp.complete(Status.INVALID_DEVICE_REQUEST);
       },
-      cleanup: () => {},
-      close: () => {},
+      cleanup: (file) => this.above(file)?.cleanup(file),
+      close: (file) => this.above(file)?.close(file),
     });
     platform.namespace.add(new DeviceObject(this.driver, '\\Device\\ibal', undefined));
     platform.ports.onChange = (change) => this.portChanged(change);
     platform.ports.refresh(true);
   }
 
-  /** `\Device\ibal\<GUID>` is reparsed to the HCA's own device; a file on that is just a reference. */
+  /** Puts a driver above the HCAs' devices: their files' requests pass through it (IoAttachDevice). */
+  attach(upper: DriverDispatch): void {
+    this.upper = upper;
+  }
+
+  private above(file: FileObject): DriverDispatch | undefined {
+    return file.device.extension instanceof Hca ? this.upper : undefined;
+  }
+
+  /** `\Device\ibal\<GUID>` is reparsed to the HCA's own device. */
   private create(file: FileObject, irp: Irp): number {
     if (file.device.extension instanceof Hca) {
-      return irp.complete(file.relativeName === '' ? Status.SUCCESS : Status.OBJECT_NAME_NOT_FOUND);
+      if (file.relativeName !== '') return irp.complete(Status.OBJECT_NAME_NOT_FOUND);
+      return this.upper?.create(file, irp) ?? irp.complete(Status.SUCCESS);
     }
     const device = this.deviceByName(file.relativeName);
     if (!device) return irp.complete(Status.NO_SUCH_DEVICE);

@@ -4,7 +4,7 @@
 import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/binding.js';
 import { Status, statusHex } from '../../ioctl/status.js';
 import { DeviceNamespace, type DeviceObject, FileObject, STATUS_REPARSE } from './device.js';
-import { DriverFault, Irp, IrpMajor } from './irp.js';
+import { DriverFault, Irp, IrpMajor, type RequestorMode } from './irp.js';
 
 /** Requests answered per turn of the event loop, so that timers and HCA events get theirs. */
 const requestsPerTurn = 256;
@@ -13,6 +13,25 @@ const maxReparse = 8;
 /** A key for (slot, serial) that fits a double exactly: slots are few, serials 32 bits. */
 function slotKey(slot: number, serial: number): number {
   return slot * 0x1_0000_0000 + (serial >>> 0);
+}
+
+const names = 'the devices are \\\\.\\WinVerbs, \\\\.\\ibat and \\Device\\ibal\\<CA GUID>';
+
+/** Why a name cannot be opened, for people. */
+const openProblems: ReadonlyMap<number, string> = new Map([
+  [Status.OBJECT_NAME_NOT_FOUND, `there is no such device; ${names}`],
+  [Status.OBJECT_NAME_INVALID, `this is not a device name; ${names}`],
+  [
+    Status.NO_SUCH_DEVICE,
+    'no HCA has this CA GUID (16 hexadecimal digits); ask for the list of those that are there',
+  ],
+  [Status.DEVICE_REMOVED, 'the device is being removed'],
+]);
+
+/** The output of a completed IOCTL: an error answers none, a warning (BUFFER_OVERFLOW) does (NTSTATUS severity, bits 31:30). */
+function answeredBytes({ ioStatus, output, outputCapacity }: Irp): Uint8Array {
+  const { status, information = 0 } = ioStatus;
+  return output.subarray(0, status >>> 30 === 3 ? 0 : Math.min(information, outputCapacity));
 }
 
 /** What the I/O manager counts. */
@@ -28,6 +47,8 @@ export class IoManager {
   readonly namespace = new DeviceNamespace();
   readonly counters: IoCounters = { requests: 0, driverFaults: 0, abandonedIrps: 0 };
   private readonly files = new Map<number, FileObject>();
+  /** Files of kernel clients: no request of the channel can name them. */
+  private readonly kernelFiles = new Set<FileObject>();
   private readonly inFlight = new Map<number, Irp>();
   private nextFileId = 1;
   /** Told of driver faults, for diagnosis. */
@@ -39,6 +60,11 @@ export class IoManager {
 
   get openFiles(): number {
     return this.files.size;
+  }
+
+  /** Open files of kernel clients. */
+  get openKernelFiles(): number {
+    return this.kernelFiles.size;
   }
 
   /** The files that are open now, for diagnosis. */
@@ -103,20 +129,20 @@ export class IoManager {
     const fail = (status: number): void => {
       const sentence = new TextEncoder().encode(
         `cannot open "${name.slice(0, 200)}": ${
-          status === Status.OBJECT_NAME_NOT_FOUND
-            ? 'there is no such device; the devices are \\\\.\\WinVerbs and \\\\.\\ibat'
-            : status === Status.OBJECT_NAME_INVALID
-              ? 'this is not a device name; the devices are \\\\.\\WinVerbs and \\\\.\\ibat'
-              : `the driver refused with status ${statusHex(status)}`
+          openProblems.get(status) ?? `the driver refused with status ${statusHex(status)}`
         }`,
       );
       this.answer(request, status, sentence.length, sentence);
     };
-    this.open(name, maxReparse, fail, (file) => this.answer(request, Status.SUCCESS, file.id));
+    this.open(name, 'user', maxReparse, fail, (file) => {
+      this.files.set(file.id, file);
+      this.answer(request, Status.SUCCESS, file.id);
+    });
   }
 
   private open(
     name: string,
+    requestorMode: RequestorMode,
     budget: number,
     fail: (status: number) => void,
     done: (file: FileObject) => void,
@@ -135,17 +161,14 @@ export class IoManager {
     const file = new FileObject(this.nextFileId++, device, relativeName);
     const irp = new Irp({
       major: IrpMajor.create,
-      requestorMode: 'user',
+      requestorMode,
       fileObject: file,
       onComplete: ({ ioStatus, reparseName }) => {
-        if (ioStatus.status === Status.SUCCESS) {
-          this.files.set(file.id, file);
-          return done(file);
-        }
+        if (ioStatus.status === Status.SUCCESS) return done(file);
         device.references.release();
         if (ioStatus.status !== STATUS_REPARSE) return fail(ioStatus.status);
         if (reparseName === undefined || budget === 0) return fail(Status.OBJECT_NAME_INVALID);
-        this.open(reparseName, budget - 1, fail, done);
+        this.open(reparseName, requestorMode, budget - 1, fail, done);
       },
     });
     this.call(irp, () => device.driver.dispatch.create(file, irp));
@@ -159,9 +182,12 @@ export class IoManager {
     this.answer(request, file ? Status.SUCCESS : this.missing(request.fileId));
   }
 
-  private closeFile(file: FileObject): void {
+  /** Closes a file: what pends on it is completed, what it owned is freed, its device is let go. */
+  closeFile(file: FileObject): void {
+    if (file.closing) throw new DriverFault('a file was closed twice');
     file.closing = true;
     this.files.delete(file.id);
+    this.kernelFiles.delete(file);
     const dispatch = file.device.driver.dispatch;
     this.guard(() => dispatch.cleanup(file));
     // Cleanup completes what pends; what is left can only be cancelled, and at worst is answered for the driver.
@@ -208,10 +234,8 @@ export class IoManager {
       onComplete: (completed) => {
         this.inFlight.delete(key);
         file.outstanding.delete(completed);
-        const { status, information = 0 } = completed.ioStatus;
-        // An error answers no bytes; a warning (BUFFER_OVERFLOW) does (NTSTATUS severity, bits 31:30).
-        const bytes = status >>> 30 === 3 ? 0 : Math.min(information, completed.outputCapacity);
-        this.answer(request, status, bytes, bytes > 0 ? completed.output.subarray(0, bytes) : null);
+        const bytes = answeredBytes(completed);
+        this.answer(request, completed.ioStatus.status, bytes.length, bytes.length > 0 ? bytes : null);
       },
     });
     this.inFlight.set(key, irp);
@@ -249,20 +273,59 @@ export class IoManager {
     }
   }
 
+  // ── kernel clients ──────────────────────────────────────────────────────────────────────────────────────
+
+  /** Opens a file for a kernel client, who closes it by {@link closeFile}. Answers a status if it cannot be. */
+  openFile(name: string): FileObject | number {
+    let opened: FileObject | number = Status.DEVICE_NOT_READY;
+    const failed = (status: number): void => {
+      opened = status;
+    };
+    this.open(name, 'kernel', maxReparse, failed, (file) => {
+      this.kernelFiles.add(file);
+      opened = file;
+    });
+    return opened;
+  }
+
   /**
    * The device that a name leads to, for a kernel client, with a reference that the client releases: opens a file, as
    * the name may be reparsed, and closes it (IoGetDeviceObjectPointer).
    */
   reference(name: string): DeviceObject | number {
-    let found: DeviceObject | number = Status.DEVICE_NOT_READY;
-    const failed = (status: number): void => {
-      found = status;
-    };
-    this.open(name, maxReparse, failed, (file) => {
-      file.device.references.acquire();
-      this.closeFile(file);
-      found = file.device;
+    const file = this.openFile(name);
+    if (typeof file === 'number') return file;
+    file.device.references.acquire();
+    this.closeFile(file);
+    return file.device;
+  }
+
+  /**
+   * An IOCTL of a kernel client on its file (IoBuildDeviceIoControlRequest): in kernel mode, whatever the file. `done` gets the
+   * status and the bytes that were answered. The IRP may be cancelled.
+   */
+  request(
+    file: FileObject,
+    controlCode: number,
+    input: Uint8Array,
+    outputLength: number,
+    done: (status: number, output: Uint8Array) => void,
+  ): Irp {
+    if (file.closing) throw new DriverFault('a request for a closed file');
+    const irp = new Irp({
+      major: IrpMajor.deviceControl,
+      requestorMode: 'kernel',
+      fileObject: file,
+      controlCode,
+      input,
+      outputLength,
+      onComplete: (completed) => {
+        file.outstanding.delete(completed);
+        done(completed.ioStatus.status, answeredBytes(completed));
+      },
     });
-    return found;
+    file.outstanding.add(irp);
+    this.call(irp, () => file.device.driver.dispatch.deviceControl(file, irp));
+    return irp;
   }
 }

@@ -1,0 +1,87 @@
+/**
+ * What only the file of an HCA takes: the verbs of the IRP-based verbs RFC (2005) that the WinVerbs interface has no IOCTL
+ * for, and their structures. The RFC names the verbs and leaves their buffers open: codes and layouts are ours.
+ */
+import { reserved, struct, u8, u32, u64, u64be } from './layout.js';
+import { WvIoDeviceAttributes, WvIoPortAttributes } from './structs.js';
+
+/** A CA GUID in names: 16 hexadecimal digits. */
+export function guidText(guid: bigint): string {
+  return guid.toString(16).padStart(16, '0');
+}
+
+/**
+ * The name of an HCA's file: opening it leads to the HCA's own device, and all ids of the file are that HCA's.
+ *
+ * @example
+ * ```ts
+ * const file = openDeviceFile(hcaFileName(guid));
+ * const { id } = WvIoId.decode(file.ioctl(IoctlCode.DEVICE_OPEN, WvIoDeviceOpen.encode({ guid }), WvIoId.size));
+ * ```
+ */
+export function hcaFileName(guid: bigint): string {
+  return `\\Device\\ibal\\${guidText(guid)}`;
+}
+
+/**
+ * Head of what CiQueryPort and CA_PORT_QUERY write: behind it lie the GIDs (16 bytes each) and the P_Keys (2 bytes each,
+ * in network order). `size` counts all of it.
+ */
+export const IbPortAttr = struct('IB_PORT_ATTR', {
+  /** Bytes. */
+  Size: u32,
+  /** {@link PortCapability} bits that somebody holds. */
+  Capabilities: u32,
+  Attributes: WvIoPortAttributes,
+  GidCount: u32,
+  PkeyCount: u32,
+});
+
+/** Head of what CiQueryCa and CA_QUERY write: behind it lies an IB_PORT_ATTR for each port, at a multiple of 8 bytes. */
+export const IbCaAttr = struct('IB_CA_ATTR', {
+  /** Bytes. */
+  Size: u32,
+  PortCount: u32,
+  Attributes: WvIoDeviceAttributes,
+});
+
+/** Capabilities that a port announces and that one instance at a time may hold. */
+export const PortCapability = {
+  IS_SM: 0x1,
+  SNMP_SUP: 0x2,
+  DEV_MGMT_SUP: 0x4,
+  VENDOR_SUP: 0x8,
+  CM_SUP: 0x10,
+} as const;
+
+/** Fields of CA_MODIFY that are valid. */
+export const ModifyCaFlag = { SYSTEM_IMAGE_GUID: 0x1 } as const;
+/** Fields of CA_PORT_MODIFY that are valid. */
+export const ModifyPortFlag = { SET_CAPABILITIES: 0x1, CLEAR_CAPABILITIES: 0x2, INIT_TYPE: 0x4 } as const;
+
+/** CA_MODIFY's input. */
+export const IbIoCaModify = struct('IB_IO_CA_MODIFY', {
+  /** The instance. */
+  Id: u64,
+  /** {@link ModifyCaFlag} */
+  Flags: u32,
+  Reserved: reserved(4),
+  SystemImageGuid: u64be,
+});
+
+/** CA_PORT_MODIFY's input. */
+export const IbIoPortModify = struct('IB_IO_PORT_MODIFY', {
+  /** The instance. */
+  Id: u64,
+  /** {@link ModifyPortFlag} */
+  Flags: u32,
+  /** {@link PortCapability} */
+  SetCapabilities: u32,
+  /** {@link PortCapability} */
+  ClearCapabilities: u32,
+  /** From 1. */
+  PortNumber: u8,
+  /** The type of initialisation asked for, 4 bits (IBA 1 §14.2.5.6). */
+  InitType: u8,
+  Reserved: reserved(2),
+});

@@ -1,0 +1,102 @@
+/**
+ * IOCTLs of an HCA's own file, `\Device\ibal\<CA GUID>`: the verbs of the IRP-based verbs RFC (2005) as requests. Those that
+ * the WinVerbs interface has are the same IOCTLs with the same structures; those that it has not are in `ioctl/ca.ts`.
+ * Ids are those of the file. Connection management and the list of devices belong to `\\.\WinVerbs`.
+ *
+ * Call-backs are no part of any buffer: an IOCTL's sender waits by requests, whatever its mode.
+ */
+import { IbIoCaModify, IbIoPortModify } from '../../ioctl/ca.js';
+import type { HcaFileName, IoctlName } from '../../ioctl/codes.js';
+import { Status } from '../../ioctl/status.js';
+import * as s from '../../ioctl/structs.js';
+import { ciOpenCa } from '../hca-driver/ci.js';
+import { ciModifyCa, ciModifyPort, ciQueryCa, ciQueryPort } from '../hca-driver/ci-attributes.js';
+import { ciCancelCaEvents, ciGetCaFatalEvent, ciGetCaPortEvent } from '../hca-driver/ci-events.js';
+import type { IbCa } from '../hca-driver/objects.js';
+import type { Handler } from './call.js';
+import { instance } from './device-requests.js';
+import { WvDevice } from './objects.js';
+
+/** WinVerbs IOCTLs that are no verbs of an HCA. */
+const noVerb = /^(GUID_QUERY|LIBRARY_QUERY|EP_.*)$/;
+
+/** What only an HCA's file has, or has otherwise. */
+const own = {
+  DEVICE_OPEN: (call) => {
+    const { hcaDevice } = call.file;
+    const { guid } = s.WvIoDeviceOpen.decode(call.input);
+    // The file says which HCA is meant; a GUID may say it again.
+    if (!hcaDevice || (guid !== 0n && guid !== hcaDevice.extension.guid))
+      return call.fail(Status.NO_SUCH_DEVICE);
+    call.room(call.file.devices);
+    const udata = call.udata();
+    return call.verb<IbCa>(
+      (irp) => ciOpenCa(hcaDevice, {}, udata, irp),
+      (ca) => {
+        const device = new WvDevice();
+        device.ca = ca;
+        return call.struct(s.WvIoId, { id: BigInt(call.file.devices.add(device)) }, udata);
+      },
+    );
+  },
+
+  // CiGetCaPortEvent: several may wait, an event completes the oldest.
+  DEVICE_NOTIFY: (call) => {
+    const { id, data: port } = s.WvIoId.decode(call.input);
+    const ca = instance(call, id);
+    return call.verb<number>(
+      (irp) => ciGetCaPortEvent(ca, port, irp),
+      (flags) => call.struct(s.WvIoEventFlags, { flags }),
+    );
+  },
+
+  CA_FATAL_EVENT: (call) => {
+    const ca = instance(call, s.WvIoObject.decode(call.input).id);
+    return call.verb<number>(
+      (irp) => ciGetCaFatalEvent(ca, irp),
+      () => call.done(),
+    );
+  },
+
+  DEVICE_CANCEL: (call) => {
+    ciCancelCaEvents(instance(call, s.WvIoObject.decode(call.input).id));
+    return call.done();
+  },
+
+  // The caller's own IRP goes down: the verb writes to its buffer, and BUFFER_OVERFLOW answers a part.
+  CA_QUERY: (call) => {
+    const ca = instance(call, s.WvIoObject.decode(call.input).id);
+    return ciQueryCa(ca, call.irp.output, call.irp);
+  },
+
+  CA_PORT_QUERY: (call) => {
+    const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
+    return ciQueryPort(instance(call, id), portNumber, call.irp.output, call.irp);
+  },
+
+  CA_MODIFY: (call) => {
+    const { id, flags, ...modify } = IbIoCaModify.decode(call.input);
+    const ca = instance(call, id);
+    return call.verb<number>(
+      (irp) => ciModifyCa(ca, flags, modify, irp),
+      () => call.done(),
+    );
+  },
+
+  CA_PORT_MODIFY: (call) => {
+    const { id, portNumber, flags, ...modify } = IbIoPortModify.decode(call.input);
+    const ca = instance(call, id);
+    return call.verb<number>(
+      (irp) => ciModifyPort(ca, portNumber, flags, modify, irp),
+      () => call.done(),
+    );
+  },
+} satisfies Partial<Record<IoctlName, Handler>> & Record<HcaFileName, Handler>;
+
+/** The handlers of an HCA's own file by IOCTL name, made of those of `\\.\WinVerbs`; what is missing is no verb. */
+export function hcaFileHandlers(
+  winVerbs: Readonly<Record<string, Handler>>,
+): Readonly<Record<string, Handler>> {
+  const verbs = Object.entries(winVerbs).filter(([name]) => !noVerb.test(name));
+  return { ...Object.fromEntries(verbs), ...own };
+}

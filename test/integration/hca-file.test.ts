@@ -1,0 +1,105 @@
+// The file of an HCA through the real door: verbs as IOCTLs, partial answers, requests that wait when the HCA goes.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  type DeviceFile,
+  injectDeviceFault,
+  type Overlapped,
+  openDeviceFile,
+  readCounters,
+  readInterfaces,
+  StatusError,
+  statusName,
+} from '../../kernel-bridge/index.js';
+import * as ioctl from '../../kernel-bridge/ioctl/index.js';
+
+const { HcaFileCode, IoctlCode } = ioctl;
+
+/** The HCA of the loopback interface: every host has it. */
+function loopback(): bigint {
+  const lo = readInterfaces().find(({ name }) => name === 'lo');
+  assert.ok(lo, 'there is no interface lo');
+  return lo.guid;
+}
+
+function opened(guid: bigint): { file: DeviceFile; id: bigint } {
+  const file = openDeviceFile(ioctl.hcaFileName(guid));
+  const answer = file.ioctl(IoctlCode.DEVICE_OPEN, ioctl.WvIoDeviceOpen.encode({}), ioctl.WvIoId.size);
+  return { file, id: ioctl.WvIoId.decode(answer).id };
+}
+
+async function outcome(request: Overlapped<unknown>): Promise<string> {
+  try {
+    await request;
+    return 'SUCCESS';
+  } catch (error) {
+    if (error instanceof StatusError) return statusName(error.status);
+    throw error;
+  }
+}
+
+function fails(code: string, run: () => unknown): StatusError {
+  try {
+    run();
+  } catch (error) {
+    assert.instance(error, StatusError);
+    assert.is((error as StatusError).code, code);
+    return error as StatusError;
+  }
+  throw new Error(`${code} was expected`);
+}
+
+test('attributes come whole, or in part with an error that carries the part and the size needed', () => {
+  const { file, id } = opened(loopback());
+  const input = ioctl.WvIoObject.encode({ id });
+  const { output } = fails('BUFFER_OVERFLOW', () => file.ioctl(HcaFileCode.CA_QUERY, input, 4));
+  const size = new DataView(output!.buffer, output!.byteOffset).getUint32(0, true);
+  const whole = file.ioctl(HcaFileCode.CA_QUERY, input, size);
+  assert.is(ioctl.IbCaAttr.decode(whole).size, size);
+  assert.is(ioctl.IbCaAttr.decode(whole).portCount, 1);
+  const modify = ioctl.IbIoCaModify.encode({ id, flags: 1 });
+  assert.is(fails('ACCESS_DENIED', () => file.ioctl(HcaFileCode.CA_MODIFY, modify, 0)).output, undefined);
+  fails('INVALID_DEVICE_REQUEST', () => file.ioctl(IoctlCode.GUID_QUERY, null, 64));
+  file.close();
+});
+
+test('a name without an HCA is refused with a sentence that says what names there are', () => {
+  assert.match(fails('NO_SUCH_DEVICE', () => openDeviceFile(ioctl.hcaFileName(0x77n))).message, /CA GUID/);
+});
+
+test('objects are the file’s and go with it; requests that wait end with the HCA', async () => {
+  const before = readCounters().objects;
+  const guid = loopback();
+  const { file, id } = opened(guid);
+  const other = opened(guid);
+  const pd = ioctl.WvIoId.decode(file.ioctl(IoctlCode.PD_ALLOCATE, ioctl.WvIoId.encode({ id }), 16)).id;
+  fails('NOT_FOUND', () => other.file.ioctl(IoctlCode.PD_DEALLOCATE, ioctl.WvIoObject.encode({ id: pd }), 0));
+  assert.is(readCounters().objects.pd, before.pd + 1);
+  const wait = (code: number, input: Uint8Array) => file.ioctlOverlapped(code, input, 4, () => undefined);
+  const port = (): Overlapped<unknown> => wait(IoctlCode.DEVICE_NOTIFY, ioctl.WvIoId.encode({ id, data: 1 }));
+  const fatal = (): Overlapped<unknown> => wait(HcaFileCode.CA_FATAL_EVENT, ioctl.WvIoObject.encode({ id }));
+  const cancelled = [port(), fatal()];
+  const lost = [port(), fatal(), port()];
+  for (const request of cancelled) request.cancel();
+  assert.equal(await Promise.all(cancelled.map(outcome)), ['CANCELLED', 'CANCELLED']);
+  injectDeviceFault(guid, 'unplug');
+  assert.equal(await Promise.all(lost.map(outcome)), ['DEVICE_REMOVED', 'DEVICE_REMOVED', 'DEVICE_REMOVED']);
+  fails('NO_SUCH_DEVICE', () => openDeviceFile(ioctl.hcaFileName(guid)));
+  injectDeviceFault(guid, 'plug');
+  file.close();
+  assert.is(readCounters().devices.removing, 1, 'the other file is still there');
+  other.file.close();
+  assert.is(readCounters().devices.removing, 0);
+  assert.equal(readCounters().objects, before);
+  const again = opened(guid);
+  const closed = again.file.ioctlOverlapped(
+    HcaFileCode.CA_FATAL_EVENT,
+    ioctl.WvIoObject.encode({ id: again.id }),
+    0,
+    () => undefined,
+  );
+  again.file.close();
+  assert.is(await outcome(closed), 'CANCELLED');
+});
+
+test.run();
