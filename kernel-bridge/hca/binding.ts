@@ -104,7 +104,15 @@ export const QpEventType = {
 } as const;
 
 export type HcaEvent =
-  | { type: 'mad'; source: Uint8Array; destination: Uint8Array; scopeId: number; mad: Uint8Array }
+  /** `pkey`: the P_Key that the packet carried; it fits the table that {@link NativeHca.setPkeyTable} told of. */
+  | {
+      type: 'mad';
+      source: Uint8Array;
+      destination: Uint8Array;
+      scopeId: number;
+      pkey: number;
+      mad: Uint8Array;
+    }
   | { type: 'qp'; qp: number; token: number; event: number; reason: number }
   | { type: 'cq'; cq: number }
   /** A request that waited for a CQ event was completed natively: unlink it. */
@@ -116,6 +124,10 @@ export interface PathParameters {
   flowLabel: number;
   trafficClass: number;
   hopLimit: number;
+  /**
+   * Index of the interface, for IPv6 link-local destinations and for multicast groups; 0 for all others. An address
+   * handle finds it out by its source where it is 0.
+   */
   scopeId: number;
 }
 
@@ -140,6 +152,9 @@ export interface QpCreateParameters {
   sendCq: number;
   receiveCq: number;
   srq: number;
+  /** The P_Key table in which the QP's `pkeyIndex` counts; 0: the one that holds 0xffff and nothing else. */
+  pkeyTable: number;
+  /** 0 RC, 1 UC, 3 UD (WV_QP_TYPE). */
   type: number;
   signalAll: boolean;
   ringAddress: number;
@@ -153,6 +168,9 @@ export interface QpCreateParameters {
   receiveSge: number;
   token: number;
 }
+
+/** The destination QPN of datagrams to a multicast group. */
+export const MULTICAST_QPN = 0xff_ffff;
 
 /** Bits of {@link QpAttributeValues} that a modify carries; `qpmask` of engine/engine.h. */
 export const QpMask = {
@@ -210,6 +228,10 @@ export interface HcaLimits {
   maxInline: number;
   maxReadDepth: number;
   maxMrSize: number;
+  /** Address handles. */
+  maxAh: number;
+  /** Entries of a P_Key table. */
+  maxPkeys: number;
 }
 
 /**
@@ -248,6 +270,60 @@ export interface NativeHca {
   setWill(qp: number, path: PathParameters, mad: Uint8Array): number;
 
   /**
+   * Makes an address handle: where a UD send goes. A send WQE names it (`swAh` of abi.ts) with the destination's QPN
+   * (`swRemoteQpn`, {@link MULTICAST_QPN} for a group) and Q_Key (`swRemoteQkey`; one with the high bit set stands for
+   * the QP's own). A WQE that names a handle of another PD, or none, completes with LOCAL_OP_ERROR and one that is
+   * longer than `pathMtu` with LOCAL_LENGTH_ERROR; the QP is in SQ_ERROR then.
+   *
+   * @param path - `destination` may be a multicast group: IPv4's `::ffff:224.0.0.0/100`, IPv6's `ff00::/8`.
+   * @param pathMtu - Bytes that a datagram may have: a power of two, 256 … 4096.
+   * @returns SUCCESS, INVALID_HANDLE (PD), INVALID_PARAMETER (MTU, a path's field), INVALID_ADDRESS (families differ,
+   * no address to send from or to, no interface to a group), INSUFFICIENT_RESOURCES (`limits.maxAh`).
+   */
+  createAh(pd: number, path: PathParameters, pathMtu: number): { status: number; ah: number };
+  /** Ends an address handle; sends that have been posted and not executed then fail. INVALID_HANDLE: there is none. */
+  destroyAh(ah: number): number;
+  /**
+   * Lets a UD QP receive what is sent to a group on one interface. The interface joins the group (IGMP, MLD) with the
+   * first QP of this process, and leaves it with the last; destroying a QP detaches it. A QP hears what it sends
+   * itself, too.
+   *
+   * @param group - 16 bytes: `::ffff:` and an IPv4 multicast address, or an IPv6 one.
+   * @param interfaceIndex - As {@link NativeInterface.index}.
+   * @returns SUCCESS, INVALID_HANDLE, INVALID_DEVICE_REQUEST (not a UD QP), INVALID_ADDRESS (no multicast group),
+   * INVALID_PARAMETER (no index), INVALID_DEVICE_STATE (attached already), NETWORK_UNREACHABLE (no such interface),
+   * INSUFFICIENT_RESOURCES (the host allows no more groups: `net.ipv4.igmp_max_memberships`).
+   */
+  attachMulticast(qp: number, group: Uint8Array, interfaceIndex: number): number;
+  /** Undoes {@link attachMulticast}. INVALID_HANDLE: no such QP; INVALID_PARAMETER: it was not attached so. */
+  detachMulticast(qp: number, group: Uint8Array, interfaceIndex: number): number;
+
+  /**
+   * Makes a P_Key table, for one port of one device; it holds 0xffff until {@link setPkeyTable} says otherwise. QPs
+   * are created in it ({@link QpCreateParameters}): what they send carries the P_Key that their `pkeyIndex` selects,
+   * and what they receive must fit it: the same low 15 bits, and at least one of the two a full member (high bit).
+   * What does not fit is dropped and counted (IBA 1 §10.9.3, §9.6.1.1.1).
+   */
+  createPkeyTable(): { status: number; table: number };
+  /**
+   * Replaces a table, at once for all its QPs. A QP whose index is beyond the end, or whose entry has the low 15 bits
+   * zero (an empty one), neither sends nor receives until that changes.
+   *
+   * @param pkeys - 1 … `limits.maxPkeys` entries.
+   * @param gids - The port's addresses, 16 bytes each: a MAD for one of them must fit any entry of this table. MADs
+   * for addresses that no table of this kernel has must fit 0xffff.
+   * @returns SUCCESS, INVALID_HANDLE, INVALID_PARAMETER.
+   */
+  setPkeyTable(table: number, pkeys: Uint16Array, gids: readonly Uint8Array[]): number;
+  /**
+   * What was dropped at the table's QPs and addresses: packets whose P_Key did not fit (the port's BadPkeyCounter),
+   * and datagrams whose Q_Key was not the QP's (QkeyViolationCounter). Table 0: the default one's.
+   */
+  queryPkeyTable(table: number): { status: number; badPkeys: number; badQkeys: number };
+  /** INVALID_HANDLE; DEVICE_BUSY while QPs are in it. */
+  destroyPkeyTable(table: number): number;
+
+  /**
    * Lets the HCA complete a pended request when the CQ's event comes (type 0 errors, 1 any, 2 solicited): SUCCESS,
    * BUFFER_OVERFLOW on a CQ overrun. A `notified` event follows for the bookkeeping.
    */
@@ -256,7 +332,13 @@ export interface NativeHca {
 
   /** First CM id of this kernel; ids are `commIdBase + 1 … commIdBase + 0x3ffff`. */
   readonly commIdBase: number;
-  sendMad(path: PathParameters, mad: Uint8Array): number;
+  /**
+   * Sends a MAD from QP1 to QP1. `pkey` is the P_Key that it carries, 0xffff if it is left out.
+   *
+   * @returns SUCCESS (also when it is lost on the way), INVALID_PARAMETER (a wrong argument; a P_Key whose low 15 bits
+   * are zero), INVALID_ADDRESS, NETWORK_UNREACHABLE, HOST_UNREACHABLE.
+   */
+  sendMad(path: PathParameters, mad: Uint8Array, pkey?: number): number;
   /** Claims an RDMA port on this host. `address` null: all addresses. `port` 0: a free one is chosen. */
   claimPort(
     service: number,
@@ -267,7 +349,10 @@ export interface NativeHca {
 
   /** Counters of engine and host by name, and the number of live objects by kind. */
   counters(): Record<string, number>;
-  objectCounts(): Record<'pd' | 'mr' | 'mw' | 'cq' | 'qp' | 'ring' | 'range', number>;
+  objectCounts(): Record<'pd' | 'mr' | 'mw' | 'cq' | 'qp' | 'ring' | 'range', number> & {
+    ah?: number;
+    pkeyTable?: number;
+  };
   close(): void;
 }
 

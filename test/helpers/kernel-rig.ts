@@ -115,6 +115,8 @@ export class FakeHca implements NativeHca {
     maxInline: 512,
     maxReadDepth: 16,
     maxMrSize: 2 ** 40,
+    maxAh: 100,
+    maxPkeys: 16,
   };
   readonly events: HcaEvent[] = [];
   readonly pds = new Set<number>();
@@ -127,8 +129,17 @@ export class FakeHca implements NativeHca {
     { type: number; server: NativeChannelServer; slot: number; serial: number }[]
   >();
   readonly wills = new Map<number, Uint8Array>();
+  readonly ahs = new Map<number, { pd: number; path: PathParameters; pathMtu: number }>();
+  /** `QP/group/interface`, in hex. */
+  readonly attachments = new Set<string>();
+  readonly pkeyTables = new Map<
+    number,
+    { pkeys: number[]; gids: Uint8Array[]; badPkeys: number; badQkeys: number }
+  >();
   readonly claims = new Map<number, string>();
   readonly mads: Uint8Array[] = [];
+  /** P_Keys of {@link mads}. */
+  readonly madPkeys: number[] = [];
   /** What a command answers instead, by its name. */
   readonly refuse = new Map<keyof NativeHca, number>();
   /** A state whose modify fails with this status. */
@@ -150,7 +161,8 @@ export class FakeHca implements NativeHca {
     return { status, pd };
   }
   deallocatePd(pd: number): number {
-    const used = [...this.mrs.values(), ...this.mws.values()].includes(pd);
+    const ahs = [...this.ahs.values()].map((ah) => ah.pd);
+    const used = [...this.mrs.values(), ...this.mws.values(), ...ahs].includes(pd);
     if (used || [...this.qps.values()].some(({ parameters }) => parameters.pd === pd))
       return Status.DEVICE_BUSY;
     return this.pds.delete(pd) ? Status.SUCCESS : Status.INVALID_HANDLE;
@@ -252,6 +264,54 @@ export class FakeHca implements NativeHca {
     return Status.SUCCESS;
   }
 
+  createAh(pd: number, path: PathParameters, pathMtu: number) {
+    const status = this.refuse.get('createAh') ?? (this.pds.has(pd) ? Status.SUCCESS : Status.INVALID_HANDLE);
+    const ah = this.nextHandle++;
+    if (status === Status.SUCCESS) this.ahs.set(ah, { pd, path, pathMtu });
+    return { status, ah };
+  }
+  destroyAh(ah: number): number {
+    return this.ahs.delete(ah) ? Status.SUCCESS : Status.INVALID_HANDLE;
+  }
+  attachMulticast(qp: number, group: Uint8Array, interfaceIndex: number): number {
+    const refused = this.refuse.get('attachMulticast');
+    if (refused !== undefined) return refused;
+    const key = `${qp.toString(16)}/${Buffer.from(group).toString('hex')}/${interfaceIndex.toString(16)}`;
+    if (!this.qps.has(qp)) return Status.INVALID_HANDLE;
+    if (this.attachments.has(key)) return Status.INVALID_DEVICE_STATE;
+    this.attachments.add(key);
+    return Status.SUCCESS;
+  }
+  detachMulticast(qp: number, group: Uint8Array, interfaceIndex: number): number {
+    const key = `${qp.toString(16)}/${Buffer.from(group).toString('hex')}/${interfaceIndex.toString(16)}`;
+    if (!this.qps.has(qp)) return Status.INVALID_HANDLE;
+    return this.attachments.delete(key) ? Status.SUCCESS : Status.INVALID_PARAMETER;
+  }
+  createPkeyTable() {
+    const status = this.refuse.get('createPkeyTable') ?? Status.SUCCESS;
+    const table = this.nextHandle++;
+    if (status === Status.SUCCESS)
+      this.pkeyTables.set(table, { pkeys: [0xffff], gids: [], badPkeys: 0, badQkeys: 0 });
+    return { status, table };
+  }
+  setPkeyTable(table: number, pkeys: Uint16Array, gids: readonly Uint8Array[]): number {
+    const found = this.pkeyTables.get(table);
+    if (!found) return Status.INVALID_HANDLE;
+    if (pkeys.length === 0 || pkeys.length > this.limits.maxPkeys) return Status.INVALID_PARAMETER;
+    Object.assign(found, { pkeys: [...pkeys], gids: [...gids] });
+    return Status.SUCCESS;
+  }
+  queryPkeyTable(table: number) {
+    const found = this.pkeyTables.get(table);
+    const { badPkeys, badQkeys } = found ?? { badPkeys: 0, badQkeys: 0 };
+    return { status: found || table === 0 ? Status.SUCCESS : Status.INVALID_HANDLE, badPkeys, badQkeys };
+  }
+  destroyPkeyTable(table: number): number {
+    if ([...this.qps.values()].some(({ parameters }) => parameters.pkeyTable === table))
+      return Status.DEVICE_BUSY;
+    return this.pkeyTables.delete(table) ? Status.SUCCESS : Status.INVALID_HANDLE;
+  }
+
   addCqWaiter(cq: number, type: number, server: NativeChannelServer, slot: number, serial: number): number {
     const refused = this.refuse.get('addCqWaiter');
     if (refused !== undefined) return refused;
@@ -273,8 +333,9 @@ export class FakeHca implements NativeHca {
     this.waiters.delete(cq);
   }
 
-  sendMad(_path: PathParameters, mad: Uint8Array): number {
+  sendMad(_path: PathParameters, mad: Uint8Array, pkey = 0xffff): number {
     this.mads.push(mad);
+    this.madPkeys.push(pkey);
     return this.sendStatus;
   }
   claimPort(service: number, address: Uint8Array | null, port: number) {

@@ -188,6 +188,7 @@ export function ciCreateQp(
     return finish(irp, Status.INVALID_PARAMETER);
   }
   const create = {
+    pkeyTable: 0,
     type: request.qpType,
     signalAll: (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0,
     sendSge: request.sendSge,
