@@ -33,6 +33,7 @@ import type {
   CmState,
   ConnectionManager,
 } from '../../kernel-bridge/kernel/cm/service.js';
+import type { SidrLookupEvents, SidrLookupParameters } from '../../kernel-bridge/kernel/cm/sidr-service.js';
 import type {
   DefaultRoute,
   HostInterface,
@@ -41,6 +42,7 @@ import type {
 import { guidOfMac } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { FakeLookup, FakeSidrListener } from './fake-sidr.js';
 
 // ── Channel ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -437,9 +439,11 @@ export class FakeCm implements ConnectionManager {
   readonly options = kernelOptionsSchema.parse({}).cm;
   readonly connections: FakeConnection[] = [];
   readonly listeners: FakeListener[] = [];
-  /** Thrown by listen(). */
+  readonly lookups: FakeLookup[] = [];
+  readonly sidrListeners: FakeSidrListener[] = [];
+  /** Thrown by listen() and listenForLookups(). */
   listenError: Error | undefined;
-  /** Called by connect(), for platforms whose MADs do not leave. */
+  /** Called by connect() and lookup(), for platforms whose MADs do not leave. */
   onConnect: () => void = () => {};
   closed = false;
 
@@ -456,6 +460,18 @@ export class FakeCm implements ConnectionManager {
     this.connections.push(connection);
     this.onConnect();
     return connection;
+  }
+  listenForLookups(parameters: CmListenParameters): FakeSidrListener {
+    if (this.listenError) throw this.listenError;
+    const listener = new FakeSidrListener(parameters);
+    this.sidrListeners.push(listener);
+    return listener;
+  }
+  lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): FakeLookup {
+    const lookup = new FakeLookup(parameters, events);
+    this.lookups.push(lookup);
+    this.onConnect();
+    return lookup;
   }
   counters(): Record<string, number> {
     return {};

@@ -22,6 +22,8 @@ import type {
   ConnectionManager,
   Gid,
 } from './service.js';
+import { SidrManager } from './sidr-manager.js';
+import type { SidrListener, SidrLookup, SidrLookupEvents, SidrLookupParameters } from './sidr-service.js';
 import {
   AnsweredMessage,
   type CmBody,
@@ -42,6 +44,7 @@ interface Origin {
   readonly scopeId: number;
 }
 
+type TakenRequest = { connection: CmConnection; request: CmRequest };
 type Received<N extends CmMessageName> = Extract<CmMessage, { name: N }>;
 type Handlers = { [N in CmMessageName]: (message: Received<N>, origin: Origin) => void };
 
@@ -54,9 +57,10 @@ class Manager implements ConnectionManager, ConnectionHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
   readonly #connections = new Registry();
-  readonly #listeners = new ListenerTable();
+  readonly #listeners = new ListenerTable<TakenRequest>();
+  readonly #sidr: SidrManager;
   /** Where a connection's request waits, or waited until it was taken. */
-  readonly #requestedAt = new Map<Connection, Listener>();
+  readonly #requestedAt = new Map<Connection, Listener<TakenRequest>>();
   readonly #counters = new Map<string, number>();
   /** Opens this manager's transaction ids; their low half is the connection's id. */
   readonly #clientId: number;
@@ -66,6 +70,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     this.platform = platform;
     this.options = options;
     this.#clientId = platform.randomPsn() & 0xff_ffff;
+    this.#sidr = new SidrManager(this);
   }
 
   // ── The owner's side ───────────────────────────────────────────────────────────────────────────────────────
@@ -94,18 +99,29 @@ class Manager implements ConnectionManager, ConnectionHost {
     return connection;
   }
 
+  listenForLookups(parameters: CmListenParameters): SidrListener {
+    return this.#sidr.listen(parameters);
+  }
+
+  lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): SidrLookup {
+    const id = this.#closed ? 0 : this.platform.allocateCommId() >>> 0;
+    return this.#sidr.lookup(parameters, events, id, this.#transactionId(id));
+  }
+
   counters(): CmCounters {
     return {
       ...Object.fromEntries(this.#counters),
       connections: this.#connections.size - this.#connections.inTimewait,
       timewait: this.#connections.inTimewait,
       waitingRequests: this.#listeners.waiting,
+      ...this.#sidr.counters(),
     };
   }
 
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#sidr.close();
     for (const listener of this.#listeners.all) listener.close();
     for (const connection of this.#connections.all) {
       if (connection.state === 'idle') continue;
@@ -194,9 +210,9 @@ class Manager implements ConnectionManager, ConnectionHost {
       if (connection) connection.dispatch('drep');
       else this.count('unknown.DREP');
     },
-    // Datagram services and alternate paths are not offered; RoCE has no path migration.
-    SIDR_REQ: () => this.count('dropped.SIDR_REQ'),
-    SIDR_REP: () => this.count('dropped.SIDR_REP'),
+    SIDR_REQ: (message, origin) => this.#sidr.onReq(message, origin),
+    SIDR_REP: (message, origin) => this.#sidr.onRep(message, origin),
+    // Alternate paths are not offered; RoCE has no path migration.
     LAP: () => this.count('dropped.LAP'),
     APR: () => this.count('dropped.APR'),
   };
@@ -242,7 +258,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   #judge(
     body: CmBody<'REQ'>,
     origin: Origin,
-  ): { listener: Listener; request: CmRequest } | { reason: number; ari: Uint8Array } {
+  ): { listener: Listener<TakenRequest>; request: CmRequest } | { reason: number; ari: Uint8Array } {
     if (!this.#listeners.has(body.serviceId)) return { reason: RejReason.invalidServiceId, ari: NOTHING };
     const maxPathMtu = this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU;
     const request = readReq(body, origin.source, origin.destination, origin.scopeId, maxPathMtu);

@@ -112,6 +112,11 @@ export class Connection implements CmConnection {
     return this.#remote?.commId ?? 0;
   }
 
+  /** What a listener hands out. */
+  get taken(): { connection: CmConnection; request: CmRequest } | undefined {
+    return this.received && { connection: this, request: this.received.request };
+  }
+
   /** Who the peer said it is; undefined until its REQ or REP has come. */
   get remote(): { readonly commId: number; readonly qpn: number; readonly caGuid: bigint } | undefined {
     return this.#remote;

@@ -1,7 +1,6 @@
 /** Listeners and the requests that wait at them. */
 import { gidEquals } from './address.js';
-import type { Connection } from './connection.js';
-import type { CmConnection, CmListenerControl, CmListenParameters, CmRequest, Gid } from './service.js';
+import type { CmListener, CmListenParameters, Gid } from './service.js';
 
 /** Bounds of what peers can make this side keep. */
 export const ListenerLimits = {
@@ -11,13 +10,20 @@ export const ListenerLimits = {
   total: 4096,
 } as const;
 
-export class Listener implements CmListenerControl {
-  readonly parameters: CmListenParameters;
-  readonly #table: ListenerTable;
-  /** In order of arrival. */
-  readonly #waiting = new Set<Connection>();
+/** A request that may wait: a connection, or a question for a service. */
+export interface WaitingRequest<T> {
+  /** What its listener's owner gets. */
+  readonly taken: T | undefined;
+  abandon(): void;
+}
 
-  constructor(table: ListenerTable, parameters: CmListenParameters) {
+export class Listener<T> implements CmListener {
+  readonly parameters: CmListenParameters;
+  readonly #table: ListenerTable<T>;
+  /** In order of arrival. */
+  readonly #waiting = new Set<WaitingRequest<T>>();
+
+  constructor(table: ListenerTable<T>, parameters: CmListenParameters) {
     this.#table = table;
     this.parameters = {
       ...parameters,
@@ -36,40 +42,40 @@ export class Listener implements CmListenerControl {
     return this.#waiting.size < limit && this.#table.waiting < ListenerLimits.total;
   }
 
-  takeRequest(): { connection: CmConnection; request: CmRequest } | undefined {
-    for (const connection of this.#waiting) {
-      this.forget(connection);
-      if (connection.received) return { connection, request: connection.received.request };
+  takeRequest(): T | undefined {
+    for (const waiting of this.#waiting) {
+      this.forget(waiting);
+      if (waiting.taken) return waiting.taken;
     }
     return undefined;
   }
 
   /** A request arrived. The owner is told at once. */
-  add(connection: Connection): void {
-    this.#waiting.add(connection);
+  add(request: WaitingRequest<T>): void {
+    this.#waiting.add(request);
     this.#table.waiting += 1;
     this.parameters.onRequest();
   }
 
   /** The request is taken, or is none any more. */
-  forget(connection: Connection): void {
-    if (this.#waiting.delete(connection)) this.#table.waiting -= 1;
+  forget(request: WaitingRequest<T>): void {
+    if (this.#waiting.delete(request)) this.#table.waiting -= 1;
   }
 
   close(): void {
     this.#table.remove(this);
-    for (const connection of [...this.#waiting]) connection.abandon();
+    for (const request of [...this.#waiting]) request.abandon();
   }
 }
 
 /** All listeners of a manager, by service id. */
-export class ListenerTable {
+export class ListenerTable<T> {
   /** Requests waiting at all of them. */
   waiting = 0;
-  readonly #byService = new Map<bigint, Listener[]>();
+  readonly #byService = new Map<bigint, Listener<T>[]>();
 
-  add(parameters: CmListenParameters): Listener {
-    const listener = new Listener(this, parameters);
+  add(parameters: CmListenParameters): Listener<T> {
+    const listener = new Listener<T>(this, parameters);
     this.#byService.set(parameters.serviceId, [
       ...(this.#byService.get(parameters.serviceId) ?? []),
       listener,
@@ -77,7 +83,7 @@ export class ListenerTable {
     return listener;
   }
 
-  remove(listener: Listener): void {
+  remove(listener: Listener<T>): void {
     const { serviceId } = listener.parameters;
     const left = (this.#byService.get(serviceId) ?? []).filter((other) => other !== listener);
     if (left.length > 0) this.#byService.set(serviceId, left);
@@ -90,7 +96,7 @@ export class ListenerTable {
   }
 
   /** The listener on this very address, else the one on all addresses. */
-  find(serviceId: bigint, address: Gid): Listener | undefined {
+  find(serviceId: bigint, address: Gid): Listener<T> | undefined {
     const listeners = this.#byService.get(serviceId) ?? [];
     return (
       listeners.find(({ parameters }) => parameters.address && gidEquals(parameters.address, address)) ??
@@ -98,7 +104,7 @@ export class ListenerTable {
     );
   }
 
-  get all(): Listener[] {
+  get all(): Listener<T>[] {
     return [...this.#byService.values()].flat();
   }
 }

@@ -1,15 +1,8 @@
 /** The messages this side sends, made from what their owners say; the values of IBA 1 §12.6 and annex A11. */
-import { gidEquals, headerAddressOf, isIpv4Gid, isUnicastGid, rdmaCmFlowLabel } from './address.js';
+import { gidEquals, isUnicastGid, rdmaCmFlowLabel } from './address.js';
+import { readIpCmHeader, withIpCmHeader } from './ip-cm-header.js';
 import type { CmConnectParameters, CmPath, CmQpParameters, CmReply, CmRequest, Gid } from './service.js';
-import {
-  type CmBody,
-  emitMad,
-  IP_CM_HEADER_SIZE,
-  ipCmHeader,
-  PrivateDataSize,
-  RejReason,
-  TransportType,
-} from './wire.js';
+import { type CmBody, emitMad, PrivateDataSize, RejReason, TransportType } from './wire.js';
 
 const DEFAULT_PKEY = 0xffff;
 /** RoCE has no LIDs; this value says so where the hop limit is above one. */
@@ -29,12 +22,6 @@ export function checkPrivateData(name: keyof typeof PrivateDataSize, data: Uint8
   }
 }
 
-/** Whether a service id belongs to the RDMA IP CM service, whose REQs open with the address header (annex A11). */
-export function hasIpCmHeader(serviceId: bigint): boolean {
-  const portSpace = serviceId >> 16n;
-  return portSpace === 0x106n || portSpace === 0x111n || portSpace === 0x13fn || portSpace === 0x2n;
-}
-
 export interface RequestIdentity {
   localCommId: number;
   caGuid: bigint;
@@ -47,21 +34,10 @@ export interface RequestIdentity {
 /** The REQ of an active connection. Throws RangeError when the private data is too long. */
 export function makeReq(parameters: CmConnectParameters, identity: RequestIdentity): Uint8Array {
   const { path, qp } = parameters;
-  const withHeader = hasIpCmHeader(parameters.serviceId);
   checkPrivateData('REQ', parameters.privateData);
-  const privateData = new Uint8Array(92);
-  if (withHeader) {
-    ipCmHeader.emit(
-      {
-        ipVersion: isIpv4Gid(path.source) ? 4 : 6,
-        sourcePort: parameters.localPort & 0xffff,
-        sourceAddress: headerAddressOf(path.source),
-        destinationAddress: headerAddressOf(path.destination),
-      },
-      privateData,
-    );
-  }
-  privateData.set(parameters.privateData, withHeader ? IP_CM_HEADER_SIZE : 0);
+  const { source, destination } = path;
+  const from = { source, destination, port: parameters.localPort };
+  const privateData = withIpCmHeader(92, parameters.serviceId, from, parameters.privateData);
   return emitMad('REQ', identity.transactionId, {
     localCommId: identity.localCommId,
     serviceId: parameters.serviceId,
@@ -170,24 +146,8 @@ export function readReq(
   if (!gidEquals(body.primaryLocalGid, source) || !isUnicastGid(source)) {
     return refuse(RejReason.invalidGid, Uint8Array.from(source));
   }
-  const ports = { local: Number(body.serviceId & 0xffffn), peer: 0 };
-  let { privateData } = body;
-  if (hasIpCmHeader(body.serviceId)) {
-    const header = ipCmHeader.parse(body.privateData);
-    if (
-      header.majorVersion !== 0 ||
-      header.minorVersion !== 0 ||
-      header.ipVersion !== (isIpv4Gid(source) ? 4 : 6) ||
-      !sameAddress(header.sourceAddress, source) ||
-      !sameAddress(header.destinationAddress, destination)
-    ) {
-      return refuse(RejReason.consumerReject);
-    }
-    ports.peer = header.sourcePort;
-    privateData = privateData.slice(IP_CM_HEADER_SIZE);
-  } else {
-    ports.local = 0;
-  }
+  const header = readIpCmHeader(body.serviceId, body.privateData, source, destination);
+  if (typeof header === 'string') return refuse(RejReason.consumerReject);
   const usableMtu = most(maxPathMtu, MAX_PATH_MTU);
   if (body.pathMtu < 1 || body.pathMtu > usableMtu) {
     return refuse(RejReason.invalidPathMtu, Uint8Array.of(usableMtu));
@@ -195,9 +155,9 @@ export function readReq(
   return {
     serviceId: body.serviceId,
     localAddress: destination,
-    localPort: ports.local,
+    localPort: header.localPort,
     peerAddress: source,
-    peerPort: ports.peer,
+    peerPort: header.peerPort,
     path: {
       source: destination,
       destination: source,
@@ -216,13 +176,6 @@ export function readReq(
     localAckTimeout: body.primaryAckTimeout,
     pkey: body.pkey,
     peerUsesSrq: body.srq === 1,
-    privateData,
+    privateData: header.privateData,
   };
-}
-
-/** IPv4 fills the last four bytes of a header's address; what stands before them is not looked at. */
-function sameAddress(headerAddress: Uint8Array, gid: Gid): boolean {
-  return isIpv4Gid(gid)
-    ? gidEquals(headerAddress.subarray(12), gid.subarray(12))
-    : gidEquals(headerAddress, gid);
 }

@@ -3,6 +3,7 @@
  * CM needs of the world. Connection states and messages are those of IBA 1 §12.
  */
 import type { CmOptions } from '../../options.js';
+import type { SidrListener, SidrLookup, SidrLookupEvents, SidrLookupParameters } from './sidr-service.js';
 
 /** A 16-byte GID; IPv4 is `::ffff:a.b.c.d`. */
 export type Gid = Uint8Array;
@@ -176,7 +177,7 @@ export interface CmListenParameters {
   serviceId: bigint;
   /** Undefined: all addresses. */
   address: Gid | undefined;
-  /** Requests kept while nobody takes them; 0: no limit. More are refused with REJ 3 (no resources). */
+  /** Requests kept while nobody takes them; 0: no limit. More are refused: REJ 3 (no resources), SIDR 3 (no QP). */
   backlog: number;
   /** A request has come. Take it with takeRequest(); until then it counts towards the backlog. */
   onRequest(): void;
@@ -198,6 +199,10 @@ export interface ConnectionManager {
   receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array): void;
   listen(parameters: CmListenParameters): CmListenerControl;
   connect(parameters: CmConnectParameters, events: CmEvents): CmConnection;
+  /** Takes questions for a service id of datagrams: no connections come of them. */
+  listenForLookups(parameters: CmListenParameters): SidrListener;
+  /** Asks a peer which queue pair is behind a service id. Throws RangeError for more than 180 bytes. */
+  lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): SidrLookup;
   counters(): CmCounters;
   /** Abandons every connection and closes every listener. */
   close(): void;

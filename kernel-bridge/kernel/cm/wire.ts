@@ -14,8 +14,17 @@ export const IP_CM_HEADER_SIZE = 36;
 /** Values of the MAD header of every CM message. */
 export const CmMad = { baseVersion: 1, managementClass: 0x07, classVersion: 2, methodSend: 0x03 } as const;
 
-/** Private data left to the consumer, in bytes (REQ: behind the RDMA IP CM header). */
-export const PrivateDataSize = { REQ: 56, REP: 196, RTU: 224, REJ: 148, DREQ: 220, DREP: 224 } as const;
+/** Private data left to the consumer, in bytes (REQ, SIDR_REQ: behind the RDMA IP CM header). */
+export const PrivateDataSize = {
+  REQ: 56,
+  REP: 196,
+  RTU: 224,
+  REJ: 148,
+  DREQ: 220,
+  DREP: 224,
+  SIDR_REQ: 180,
+  SIDR_REP: 136,
+} as const;
 
 /** REJ reasons, IBA 1 §12.6.7.2. */
 export const RejReason = {
@@ -61,7 +70,7 @@ export const AnsweredMessage = { REQ: 0, REP: 1, other: 2, LAP: 2 } as const;
 /** REQ's transport service types. */
 export const TransportType = { RC: 0, UC: 1, RD: 2, XRC: 3 } as const;
 
-/** SIDR_REP statuses. */
+/** SIDR_REP statuses, IBA 1 §12.11.2. */
 export const SidrStatus = {
   ok: 0,
   unsupportedServiceId: 1,

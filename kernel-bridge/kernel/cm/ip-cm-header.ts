@@ -1,0 +1,75 @@
+/** The RDMA IP CM header (IBA 1 annex A11): which requests open with it, how it is written, how it is checked. */
+import { gidEquals, headerAddressOf, isIpv4Gid } from './address.js';
+import type { Gid } from './service.js';
+import { IP_CM_HEADER_SIZE, ipCmHeader } from './wire.js';
+
+/** Whether a service id belongs to the RDMA IP CM service, whose requests open with the address header. */
+export function hasIpCmHeader(serviceId: bigint): boolean {
+  const portSpace = serviceId >> 16n;
+  return portSpace === 0x106n || portSpace === 0x111n || portSpace === 0x13fn || portSpace === 0x2n;
+}
+
+/**
+ * Private data of `size` bytes as a request carries it: behind the header, if the service has one. The caller has
+ * checked that it fits.
+ */
+export function withIpCmHeader(
+  size: number,
+  serviceId: bigint,
+  from: { source: Gid; destination: Gid; port: number },
+  data: Uint8Array,
+): Uint8Array {
+  const privateData = new Uint8Array(size);
+  if (!hasIpCmHeader(serviceId)) {
+    privateData.set(data);
+    return privateData;
+  }
+  ipCmHeader.emit(
+    {
+      ipVersion: isIpv4Gid(from.source) ? 4 : 6,
+      sourcePort: from.port & 0xffff,
+      sourceAddress: headerAddressOf(from.source),
+      destinationAddress: headerAddressOf(from.destination),
+    },
+    privateData,
+  );
+  privateData.set(data, IP_CM_HEADER_SIZE);
+  return privateData;
+}
+
+/** What a request's private data said; the problem where its header does not fit the addresses of the message. */
+export type IpCmHeaderVerdict =
+  | { readonly localPort: number; readonly peerPort: number; readonly privateData: Uint8Array }
+  | 'badVersion'
+  | 'badAddress';
+
+/** Checks the header of a request that came from `source` to `destination`, and takes it off. */
+export function readIpCmHeader(
+  serviceId: bigint,
+  privateData: Uint8Array,
+  source: Gid,
+  destination: Gid,
+): IpCmHeaderVerdict {
+  if (!hasIpCmHeader(serviceId)) return { localPort: 0, peerPort: 0, privateData };
+  const header = ipCmHeader.parse(privateData);
+  if (header.majorVersion !== 0 || header.minorVersion !== 0) return 'badVersion';
+  if (
+    header.ipVersion !== (isIpv4Gid(source) ? 4 : 6) ||
+    !sameAddress(header.sourceAddress, source) ||
+    !sameAddress(header.destinationAddress, destination)
+  ) {
+    return 'badAddress';
+  }
+  return {
+    localPort: Number(serviceId & 0xffffn),
+    peerPort: header.sourcePort,
+    privateData: privateData.slice(IP_CM_HEADER_SIZE),
+  };
+}
+
+/** IPv4 fills the last four bytes of a header's address; what stands before them is not looked at. */
+function sameAddress(headerAddress: Uint8Array, gid: Gid): boolean {
+  return isIpv4Gid(gid)
+    ? gidEquals(headerAddress.subarray(12), gid.subarray(12))
+    : gidEquals(headerAddress, gid);
+}

@@ -1,0 +1,52 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { sidrEvents, sidrStates, sidrTransitions } from '../../kernel-bridge/kernel/cm/sidr-states.js';
+
+/**
+ * The whole machine once more, written by hand: the state that follows, `?` misused by the owner, `!` impossible.
+ * Columns in the order of the head line.
+ */
+const expected = `
+             lookup admit accept reject abandon req rep stale timeout exhausted expired
+idle         RQS    RQR   ?      ?      OVR     !   !   !     !       !         !
+reqSent      ?      ?     ?      ?      OVR     !   OVR !     RQS     OVR       !
+reqReceived  ?      ?     ANS    ANS    ANS     RQR !   OVR   !       !         OVR
+answered     ?      ?     ?      ?      ANS     ANS !   OVR   !       !         OVR
+over         ?      ?     ?      ?      OVR     !   !   !     !       !         !
+`;
+const shorthand = { idle: 'IDL', reqSent: 'RQS', reqReceived: 'RQR', answered: 'ANS', over: 'OVR' } as const;
+const signs = { ignored: '.', misused: '?', impossible: '!' } as const;
+
+test('every cell of the table is the expected one', () => {
+  const [head, ...rows] = expected
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
+  assert.equal(head, [...sidrEvents]);
+  assert.equal(
+    rows.map(([state]) => state),
+    [...sidrStates],
+  );
+  for (const [index, state] of sidrStates.entries()) {
+    for (const [column, event] of sidrEvents.entries()) {
+      const cell = sidrTransitions[state][event];
+      const found = cell.kind === 'go' ? shorthand[cell.next] : signs[cell.kind];
+      assert.is(found, rows[index]?.[column + 1], `${state} × ${event}`);
+    }
+  }
+});
+
+test('the owner hears of every end that it did not bring about, and of nothing inside its calls', () => {
+  const calls: readonly string[] = ['lookup', 'admit', 'accept', 'reject', 'abandon'];
+  for (const state of sidrStates) {
+    for (const event of sidrEvents) {
+      const cell = sidrTransitions[state][event];
+      if (cell.kind !== 'go') continue;
+      const tells = cell.actions.some((action) => action.startsWith('tell'));
+      const ends = cell.next === 'over' && (state === 'reqSent' || state === 'reqReceived');
+      assert.is(tells, ends && !calls.includes(event), `${state} × ${event}`);
+    }
+  }
+});
+
+test.run();

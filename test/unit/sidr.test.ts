@@ -1,0 +1,278 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener.js';
+import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
+import { ipv4, Network } from '../helpers/cm-network.js';
+import { madOf, readCapture } from '../helpers/pcap.js';
+import { SidrPair, UDP_QKEY, UDP_SERVICE } from '../helpers/sidr-network.js';
+
+const NOTHING = new Uint8Array(0);
+const TRY_MS = 4295;
+
+test('a question is answered with QPN, Q_Key and private data, and leaves nothing behind', () => {
+  const pair = new SidrPair();
+  pair.onTaken = ({ inquiry }) => inquiry.accept(0x15, 0x1122_3344, Uint8Array.of(7, 8));
+  const question = pair.ask({ privateData: Uint8Array.of(1, 2, 3), pkey: 0x8001 });
+  pair.network.clock.advance(5);
+  assert.equal(pair.network.log, ['client SIDR_REQ', 'server SIDR_REP']);
+  assert.equal(question.events, ['answered 0']);
+  assert.equal([question.reply?.qpn, question.reply?.qkey], [0x15, 0x1122_3344]);
+  assert.equal(question.reply?.privateData.length, 136);
+  assert.equal([...question.reply!.privateData.slice(0, 3)], [7, 8, 0]);
+  const { request } = pair.taken[0]!;
+  assert.equal(request.privateData.length, 180);
+  assert.equal([...request.privateData.slice(0, 4)], [1, 2, 3, 0]);
+  assert.equal([request.localPort, request.peerPort, request.pkey], [0x1c06, 0xa290, 0x8001]);
+  assert.equal([...request.peerAddress], [...pair.client.gid]);
+  assert.equal([...request.path.destination], [...pair.client.gid]);
+  assert.equal(pair.end(), []);
+});
+
+test('both messages are byte for byte what Linux sends (udaddy)', () => {
+  const mads = readCapture('udaddy.pcap').flatMap((packet) => madOf(packet) ?? []);
+  const [linuxReq, linuxRep] = [mads.find((m) => m[17] === 0x17)!, mads.find((m) => m[17] === 0x18)!];
+  const view = new DataView(linuxReq.buffer, linuxReq.byteOffset);
+  const [transactionId, requestId] = [view.getBigUint64(8), view.getUint32(24)];
+  const network = new Network();
+  // The host of the capture has our addresses; its ids are put into our messages.
+  const client = network.add('client', ipv4(3), {}, requestId - 1);
+  const server = network.add('server', ipv4(2));
+  const listener = server.cm.listenForLookups({
+    serviceId: UDP_SERVICE,
+    address: undefined,
+    backlog: 0,
+    onRequest: () => listener.takeRequest()?.inquiry.accept(0x15, UDP_QKEY, NOTHING),
+  });
+  const path = {
+    source: client.gid,
+    destination: server.gid,
+    flowLabel: 0,
+    trafficClass: 0,
+    hopLimit: 64,
+    scopeId: 0,
+  };
+  client.cm.lookup(
+    { serviceId: UDP_SERVICE, path, localPort: 0xa290, pkey: 0xffff, privateData: NOTHING },
+    {},
+  );
+  const ours = Uint8Array.from(network.last('client', 'SIDR_REQ').mad);
+  new DataView(ours.buffer).setBigUint64(8, transactionId);
+  assert.is(Buffer.from(ours).toString('hex'), Buffer.from(linuxReq).toString('hex'));
+  // And Linux's question gets Linux's answer.
+  server.cm.receive(client.gid, server.gid, 0, linuxReq);
+  assert.is(
+    Buffer.from(network.last('server', 'SIDR_REP').mad).toString('hex'),
+    Buffer.from(linuxRep).toString('hex'),
+  );
+});
+
+test('a lost question is asked again, and a lost answer given again without the application', () => {
+  const pair = new SidrPair();
+  pair.network.lose('client', 'SIDR_REQ', 2);
+  pair.network.lose('server', 'SIDR_REP', 1);
+  const question = pair.ask();
+  pair.network.clock.advance(3 * TRY_MS + 10);
+  assert.equal(question.events, ['answered 0']);
+  assert.is(pair.taken.length, 1);
+  assert.is(pair.client.cm.counters()['retransmitted.SIDR_REQ'], 3);
+  assert.is(pair.server.cm.counters()['retransmitted.SIDR_REP'], 1);
+  assert.equal(pair.end(), []);
+});
+
+test('a question that nobody answers is asked 16 times and then timed out', () => {
+  const pair = new SidrPair();
+  pair.network.lose('client', 'SIDR_REQ', 100);
+  const question = pair.ask();
+  pair.network.clock.advance(16 * TRY_MS - 100);
+  assert.equal(question.events, []);
+  pair.network.clock.advance(200);
+  assert.equal(question.events, ['timedOut']);
+  assert.is(pair.network.log.length, 16);
+  assert.equal(pair.end(), []);
+});
+
+test('a question that was given up ends silently, and its answer is nobody’s', () => {
+  const pair = new SidrPair();
+  const question = pair.ask();
+  question.lookup.abandon();
+  pair.network.clock.advance(5);
+  assert.equal(question.events, []);
+  assert.is(pair.client.cm.counters()['unknown.SIDR_REP'], 1);
+  assert.equal(pair.end(), []);
+});
+
+test('duplicates while the application decides are taken once, and keep the request alive', () => {
+  const pair = new SidrPair({ maxRetries: 3 });
+  pair.onTaken = undefined;
+  const first = pair.ask();
+  pair.network.clock.advance(3 * TRY_MS + 5);
+  assert.equal([pair.taken.length, pair.network.log.length], [1, 4]);
+  // The fourth came at 12.9 s; the request waits 17.2 s from there on, although the peer has given up by then.
+  pair.network.clock.advance(4 * TRY_MS - 100);
+  assert.equal([first.events, pair.taken[0]!.events], [['timedOut'], []]);
+  pair.network.clock.advance(200);
+  assert.equal(pair.taken[0]!.events, ['timedOut']);
+  pair.taken[0]!.inquiry.accept(0x15, UDP_QKEY, NOTHING);
+  assert.is(pair.server.cm.counters()['misused.sidr.accept'], 1);
+  assert.equal(pair.end(), []);
+});
+
+test('a rejection carries status 2 and private data, and an abandoned request is one', () => {
+  const pair = new SidrPair();
+  pair.onTaken = ({ inquiry }) => inquiry.reject(Uint8Array.of(9));
+  const rejected = pair.ask();
+  pair.network.clock.advance(5);
+  pair.onTaken = ({ inquiry }) => inquiry.abandon();
+  const abandoned = pair.ask();
+  pair.network.clock.advance(5);
+  assert.equal([rejected.events, abandoned.events], [['answered 2'], ['answered 2']]);
+  assert.equal([rejected.reply!.qpn, rejected.reply!.privateData[0]], [0, 9]);
+  assert.equal(pair.end(), []);
+});
+
+test('requests above the backlog are refused with status 3, those of a closing listener with 2', () => {
+  const pair = new SidrPair({}, 2);
+  pair.taking = false;
+  const questions = [pair.ask(), pair.ask(), pair.ask()];
+  pair.network.clock.advance(5);
+  assert.is(pair.listener.waiting, 2);
+  assert.equal(
+    questions.map(({ events }) => events),
+    [[], [], ['answered 3']],
+  );
+  pair.listener.close();
+  pair.network.clock.advance(5);
+  assert.equal(questions[0]!.events, ['answered 2']);
+  const after = pair.ask();
+  pair.network.clock.advance(5);
+  assert.equal(after.events, ['answered 1']);
+  assert.equal(pair.end(), []);
+});
+
+test('a listener without a limit keeps a bounded number of requests', () => {
+  const pair = new SidrPair();
+  pair.taking = false;
+  for (let n = 0; n <= ListenerLimits.perListener; n++) pair.ask();
+  pair.network.clock.advance(5);
+  assert.is(pair.listener.waiting, ListenerLimits.perListener);
+  assert.is(pair.server.cm.counters()['refused.sidr.3'], 1);
+});
+
+/** A SIDR_REQ that the server would take, changed; answers the status it gets. */
+function statusOf(change: (body: CmBody<'SIDR_REQ'>) => void, pair = new SidrPair()): number | undefined {
+  pair.network.lose('client', 'SIDR_REQ', 1);
+  pair.ask();
+  const { message } = pair.network.last('client', 'SIDR_REQ');
+  if (message.name !== 'SIDR_REQ') throw new Error(message.name);
+  change(message.body);
+  pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, emitMad('SIDR_REQ', 5n, message.body));
+  const answer = pair.network.sent.at(-1)?.message;
+  return answer?.name === 'SIDR_REP' ? answer.body.status : undefined;
+}
+
+const withHeader =
+  (change: (header: ReturnType<typeof ipCmHeader.parse>) => void) => (body: CmBody<'SIDR_REQ'>) => {
+    const header = ipCmHeader.parse(body.privateData);
+    change(header);
+    ipCmHeader.emit(header, body.privateData);
+  };
+
+const refusals: [string, number, (body: CmBody<'SIDR_REQ'>) => void][] = [
+  ['nothing is wrong', 0, () => {}],
+  ['nobody listens for the service', 1, (body) => (body.serviceId += 1n)],
+  ['the service is one of connections', 1, (body) => (body.serviceId = 0x0106_1c06n)],
+  ['the address header has another version', 5, withHeader((h) => (h.majorVersion = 1))],
+  ['the address header has a minor version', 5, withHeader((h) => (h.minorVersion = 1))],
+  ['the address header says IPv6 of IPv4', 2, withHeader((h) => (h.ipVersion = 6))],
+  ['the source address is another', 2, withHeader((h) => (h.sourceAddress[15] = 9))],
+  ['the destination address is another', 2, withHeader((h) => (h.destinationAddress[15] = 9))],
+];
+for (const [why, status, change] of refusals) {
+  test(`a SIDR_REQ is answered by status ${status} when ${why}`, () => {
+    assert.is(statusOf(change), status);
+  });
+}
+
+test('a request of another peer that reuses the id is another, and one that starts anew ends the old', () => {
+  const pair = new SidrPair();
+  pair.onTaken = undefined;
+  pair.ask();
+  pair.network.clock.advance(5);
+  const { message } = pair.network.last('client', 'SIDR_REQ');
+  const body = (message.name === 'SIDR_REQ' && message.body) as CmBody<'SIDR_REQ'>;
+  // From elsewhere, with an honest header: another request.
+  const third = ipv4(9);
+  const other = { ...body, privateData: Uint8Array.from(body.privateData) };
+  withHeader((h) => h.sourceAddress.set(third.subarray(12), 12))(other);
+  pair.server.cm.receive(third, pair.server.gid, 0, emitMad('SIDR_REQ', message.header.transactionId, other));
+  assert.equal(
+    pair.taken.map(({ events }) => events),
+    [[], []],
+  );
+  // From the same peer, with another transaction: it has started anew.
+  pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, emitMad('SIDR_REQ', 99n, body));
+  assert.equal(
+    pair.taken.map(({ events }) => events),
+    [['timedOut'], [], []],
+  );
+});
+
+test('answers from strangers, to unknown ids, or with a management QP change nothing', () => {
+  const pair = new SidrPair();
+  pair.network.lose('client', 'SIDR_REQ', 1);
+  const question = pair.ask();
+  const rep = (more: Partial<CmBody<'SIDR_REP'>>) =>
+    emitMad('SIDR_REP', 1n, { requestId: question.lookup.requestId, qpn: 0x33, ...more });
+  pair.client.cm.receive(ipv4(66), pair.client.gid, 0, rep({}));
+  pair.client.cm.receive(pair.server.gid, pair.client.gid, 0, rep({ requestId: 1 }));
+  for (const qpn of [0, 1, 0xff_ffff])
+    pair.client.cm.receive(pair.server.gid, pair.client.gid, 0, rep({ qpn }));
+  assert.equal(question.events, []);
+  const counters = pair.client.cm.counters();
+  assert.equal(
+    [counters['dropped.wrongSource'], counters['unknown.SIDR_REP'], counters['dropped.badQpn']],
+    [1, 1, 3],
+  );
+  const info = new Uint8Array(72).fill(4);
+  pair.client.cm.receive(pair.server.gid, pair.client.gid, 0, rep({ status: 4, infoLength: 200, info }));
+  assert.equal([question.events, question.reply?.info.length], [['answered 4'], 72]);
+});
+
+test('private data is measured before anything is sent or an id is lost', () => {
+  const pair = new SidrPair();
+  assert.throws(() => pair.ask({ privateData: new Uint8Array(181) }), /at most 180 bytes/);
+  assert.equal([pair.network.log, pair.client.ids.size], [[], 0]);
+  pair.onTaken = undefined;
+  pair.ask({ privateData: new Uint8Array(180).fill(1) });
+  pair.network.clock.advance(5);
+  const { inquiry, request } = pair.taken[0]!;
+  assert.ok(request.privateData.every((byte) => byte === 1));
+  assert.throws(() => inquiry.accept(0x15, 0, new Uint8Array(137)), /at most 136 bytes/);
+  assert.throws(() => inquiry.reject(new Uint8Array(137)), /at most 136 bytes/);
+  inquiry.accept(0x15, 0, new Uint8Array(136));
+  assert.equal(pair.end(), []);
+});
+
+test('without a request id the question ends, later, as one that names no queue pair', () => {
+  const pair = new SidrPair();
+  pair.client.idsLeft = 0;
+  const question = pair.ask();
+  assert.equal(question.events, []);
+  assert.equal(pair.end(), []);
+  assert.equal([question.events, pair.network.log], [['answered 3'], []]);
+});
+
+test('closing the manager ends questions and requests, rejecting those that wait', () => {
+  const pair = new SidrPair();
+  pair.onTaken = undefined;
+  const question = pair.ask();
+  pair.network.clock.advance(5);
+  pair.server.cm.close();
+  pair.network.clock.advance(5);
+  assert.equal(question.events, ['answered 2']);
+  const late = pair.ask();
+  pair.client.cm.close();
+  assert.equal([late.events, pair.end()], [[], []]);
+});
+
+test.run();
