@@ -1,0 +1,46 @@
+/** Command lines of the programs of this folder, and how they end. */
+import { isIP } from 'node:net';
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { WvError } from '../../winverbs/index.js';
+
+/** An IP address, an IPv6 one perhaps with a scope. */
+export const ipAddress = z
+  .string()
+  .refine((text) => isIP(text.replace(/%.*$/, '')) !== 0, 'must be an IP address, as in 192.0.2.1');
+
+/** A whole number of a command line within bounds. */
+export const number = (low: number, high: number) =>
+  z.coerce.number('must be a number').int().min(low).max(high);
+
+/** Parses the command line, checks it, and runs the program; ends with what went wrong in one sentence. */
+export async function run<T>(
+  command: Command,
+  options: z.ZodType<T>,
+  main: (values: T) => Promise<void>,
+): Promise<void> {
+  command.allowExcessArguments(false).action(async () => {
+    const parsed = options.safeParse(command.opts());
+    if (!parsed.success) {
+      for (const { path, message } of parsed.error.issues) {
+        process.stderr.write(
+          `${command.name()}: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}\n`,
+        );
+      }
+      process.exitCode = 2;
+      return;
+    }
+    try {
+      await main(parsed.data);
+    } catch (error) {
+      const code = error instanceof WvError ? ` [${error.name}]` : '';
+      process.stderr.write(
+        `${command.name()}: ${error instanceof Error ? error.message : String(error)}${code}\n`,
+      );
+      if (process.env.ND_DEBUG !== undefined && error instanceof Error)
+        process.stderr.write(`${error.stack}\n`);
+      process.exitCode = 1;
+    }
+  });
+  await command.parseAsync();
+}

@@ -1,0 +1,105 @@
+/**
+ * Linux guests with rdma_rxe in a network namespace of their own, and this library's programs beside them. The shell
+ * scripts in rig/ build and boot the guests.
+ */
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Program } from './process.js';
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+/** The scripts lie beside the sources, two levels above dist/test/interop. */
+const scripts = here('../../../test/interop/rig');
+const examples = here('../../examples/interop');
+
+/** Addresses in the namespace: 1 is this host, a guest has its number. */
+export const address = (host: number, family: 4 | 6): string =>
+  family === 4 ? `10.77.0.${host}` : `fd77::${host.toString(16)}`;
+
+/** What boots, as the scripts' environment has it. */
+export interface RigOptions {
+  /** MTU of the link in bytes: 1500 makes a path MTU of 1024, 4200 one of 4096. */
+  readonly linkMtu: number;
+}
+
+/** Why the guests cannot be had here; undefined: they can. */
+export function missing(): string | undefined {
+  if (process.platform !== 'linux') return 'needs Linux';
+  if (process.getuid?.() !== 0) return 'needs root for a network namespace and tap devices';
+  try {
+    accessSync('/dev/net/tun', constants.R_OK | constants.W_OK);
+  } catch {
+    return 'needs /dev/net/tun';
+  }
+  const tools = ['qemu-system-x86_64', 'ip', 'cpio', 'modprobe', 'apt-get'];
+  const absent = tools.filter((tool) => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0);
+  return absent.length > 0 ? `needs ${absent.join(', ')} (scripts/install-interop-tools.sh)` : undefined;
+}
+
+export class Rig {
+  private readonly programs = new Set<Program>();
+  private readonly env: NodeJS.ProcessEnv;
+
+  constructor(options: RigOptions) {
+    this.env = { ROCE_MTU: String(options.linkMtu), ROCE_NS: 'roce-interop' };
+  }
+
+  private script(name: string, args: readonly string[], label: string): Program {
+    const program = new Program(label, 'bash', [`${scripts}/${name}`, ...args], this.env);
+    this.programs.add(program);
+    return program;
+  }
+
+  /** Builds the guest's image if there is none yet (a download of 75 MB), and boots a guest. */
+  async boot(...guests: number[]): Promise<void> {
+    await this.script('build-guest.sh', ['--with-python'], 'build-guest').ok(600);
+    for (const guest of guests) await this.script('run-guest.sh', ['start', String(guest)], 'boot').ok(240);
+  }
+
+  /** Shuts everything down. */
+  async down(): Promise<void> {
+    this.settle();
+    await this.script('run-guest.sh', ['down'], 'down').ok(60);
+  }
+
+  /** Ends what the last case has left running. */
+  settle(): void {
+    for (const program of this.programs) program.stop();
+    this.programs.clear();
+  }
+
+  /** Starts a command in a guest; its children end with it after `seconds`. */
+  guest(guest: number, command: string, seconds = 40): Program {
+    return this.script('run-guest.sh', ['exec', '-t', String(seconds), String(guest), command], command);
+  }
+
+  /** Runs a command in a guest to its good end. */
+  async inGuest(guest: number, command: string, seconds = 40): Promise<readonly string[]> {
+    return this.guest(guest, command, seconds).ok(seconds + 15);
+  }
+
+  /** Waits until something in a guest listens: on an RDMA port of the CM, or on a TCP port. */
+  async listening(guest: number, kind: 'rdma' | 'tcp', port: number): Promise<void> {
+    const look =
+      kind === 'rdma'
+        ? `rdma resource show cm_id | grep -q "LISTEN.*:${port} "`
+        : `netstat -ltn | grep -q ":${port} "`;
+    await this.inGuest(guest, `until ${look}; do sleep 0.05; done`, 20);
+  }
+
+  /** Starts a program of examples/interop in the namespace. */
+  ours(program: string, ...args: string[]): Program {
+    return this.node(`${examples}/${program}.js`, ...args);
+  }
+
+  /** Starts any script with Node in the namespace. */
+  node(script: string, ...args: string[]): Program {
+    const label = `${script.replace(/^.*\//, '')} ${args.join(' ')}`;
+    return this.script('run-guest.sh', ['ns', process.execPath, script, ...args], label);
+  }
+
+  /** The namespace's own commands. */
+  host(...command: string[]): Program {
+    return this.script('run-guest.sh', ['ns', ...command], command.join(' '));
+  }
+}
