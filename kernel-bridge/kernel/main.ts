@@ -86,7 +86,13 @@ function start(): void {
     const wakeEvents = pump(() => events());
     const hca = addon.openHca(hcaOptions(checked), wakeEvents);
     warnOf(hca, checked);
-    const parts = { server, hca, network: new SystemNetwork(), options: checked, createConnectionManager };
+    const parts = {
+      server,
+      hca,
+      network: new SystemNetwork(() => addon.interfaces()),
+      options: checked,
+      createConnectionManager,
+    };
     const kernel = new Kernel(parts);
     events = () => kernel.serveEvents();
     requests = serveKernel(kernel, server, wakeEvents);

@@ -1,6 +1,6 @@
 /**
- * Runs in a network namespace of its own, with a sysfs of its own: changes its interface in many ways and prints, as one
- * line of JSON, what DEVICE_NOTIFY and an endpoint told of them.
+ * Runs in a network namespace of its own: changes its interface in many ways and prints, as one line of JSON, what
+ * DEVICE_NOTIFY and an endpoint told of them.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -85,12 +85,21 @@ told.linkAddress = await second;
 const silent = openDevice();
 ip('link set nd1 down');
 told.down = await until(watched, 2);
+const port = (): number[] => {
+  const input = s.WvIoDevicePortQuery.encode({ id: watched, portNumber: 1 });
+  const output = file.ioctl(IoctlCode.DEVICE_PORT_QUERY, input, s.WvIoPortAttributes.size);
+  const { state, activeMtu, gidTableLength } = s.WvIoPortAttributes.decode(output);
+  return [state, activeMtu, gidTableLength];
+};
+told.withoutCarrier = port();
+ip('link set nd0 mtu 9000');
 ip('link set nd1 up');
 told.up = await until(watched, 2);
 ip('address del 10.98.0.2/24 dev nd0');
 await until(watched, 4);
 // Everything that has happened since it was opened, in one answer.
 told.accumulated = await notify(silent);
+told.withCarrier = port();
 
 const endpoint = made(IoctlCode.EP_CREATE, s.WvIoEpCreate.encode({ epType: 0x106n }));
 file.ioctl(

@@ -1,12 +1,11 @@
 // `nd verbs-info` as people use it, against what the system itself tells of its interfaces.
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { VerbsInfo } from '../../examples/verbs-info.js';
-import { readInterfaces } from '../../kernel-bridge/index.js';
+import { addon } from '../../kernel-bridge/hca/index.js';
+import { addressOfGid, readInterfaces } from '../../kernel-bridge/index.js';
 import { openProvider } from '../../winverbs/index.js';
 
 const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
@@ -24,18 +23,18 @@ function json(...args: string[]): VerbsInfo {
 test('every interface of the host is a device, with its addresses as GIDs and its numbers as the system has them', () => {
   const { devices, counters } = json();
   assert.is(counters, undefined);
-  for (const [name, addresses] of Object.entries(networkInterfaces())) {
+  for (const { name, mtu, up, running, addresses } of addon.interfaces()) {
     const device = devices.find((one) => one.name === name);
     assert.ok(device, name);
     const [port] = device!.ports;
     assert.equal(
       port!.gids.map(({ address }) => address).sort(),
-      addresses!.map(({ address }) => address).sort(),
+      addresses.map(({ gid }) => addressOfGid(gid)).sort(),
     );
-    const mtu = Number(readFileSync(`/sys/class/net/${name}/mtu`, 'utf8'));
     assert.ok(port!.activeMtu <= mtu && port!.activeMtu <= port!.maxMtu);
     assert.ok(port!.activeMtu * 2 > mtu - 80 || port!.activeMtu === port!.maxMtu);
-    assert.equal([port!.state, port!.physicalState, port!.transport], ['ACTIVE', 'LINK_UP', 'RoCE v2']);
+    const state = up && running ? ['ACTIVE', 'LINK_UP'] : ['DOWN', 'DISABLED'];
+    assert.equal([port!.state, port!.physicalState, port!.transport], [...state, 'RoCE v2']);
     assert.equal(port!.pkeys, ['0xffff']);
   }
   const loopback = devices.find(({ name }) => name === 'lo')!;
@@ -47,7 +46,10 @@ test('limits are those of the device; a device is chosen by name or by GUID in a
   using provider = openProvider();
   const guid = provider.translateAddress('127.0.0.1').deviceGuid;
   const found = readInterfaces().find((one) => one.guid === guid)!;
-  assert.equal([found.name, found.index], ['lo', Number(readFileSync('/sys/class/net/lo/ifindex', 'utf8'))]);
+  assert.equal(
+    [found.name, found.index],
+    ['lo', addon.interfaces().find(({ name }) => name === 'lo')?.index],
+  );
   const attributes = provider.queryDevice(guid);
   const byName = json('--device', 'lo').devices;
   assert.is(byName.length, 1);

@@ -1,6 +1,7 @@
 // What verbs may do: nothing that waits, and for user mode neither call-backs nor changes of a device.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { addon } from '../../kernel-bridge/hca/index.js';
 import { IoctlCode, ioctlRow } from '../../kernel-bridge/ioctl/codes.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
@@ -32,7 +33,7 @@ test('DISPATCH_LEVEL lasts as long as the routine, also one that fails or is ins
 });
 
 test('a verb that would read the host’s interfaces is a fault; other requests may', () => {
-  const ports = new PortTable(new SystemNetwork());
+  const ports = new PortTable(new SystemNetwork(() => addon.interfaces()));
   const read = (irp: Irp): number => {
     ports.all();
     return irp.complete(Status.SUCCESS, 0);

@@ -1,7 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { addon } from '../../kernel-bridge/hca/index.js';
 import { IbatCode } from '../../kernel-bridge/ioctl/codes.js';
-import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
+import { PortState, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import {
   addressOfGid,
   encodeSockaddr,
@@ -13,7 +14,7 @@ import * as s from '../../kernel-bridge/ioctl/structs.js';
 import {
   defaultRoutes4,
   defaultRoutes6,
-  parseMac,
+  ethernetMac,
   SystemNetwork,
 } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import {
@@ -45,10 +46,11 @@ test('the active MTU is the largest that a netdev MTU carries with 80 bytes of h
 });
 
 test('a CA GUID is the EUI-64 of the MAC with the universal bit flipped', () => {
-  assert.is(guidOfMac(parseMac('02:fc:00:00:00:01')!), 0x00fc_00ff_fe00_0001n);
-  assert.is(guidOfMac(parseMac('e4:1d:2d:07:08:09')!), 0xe61d_2dff_fe07_0809n);
-  assert.is(parseMac('00:00:00:00:00:00'), undefined);
-  assert.is(parseMac('80:00:02:08:fe:80:00:00:00:00:00:00'), undefined);
+  assert.is(guidOfMac(Uint8Array.of(2, 0xfc, 0, 0, 0, 1)), 0x00fc_00ff_fe00_0001n);
+  assert.is(guidOfMac(Uint8Array.of(0xe4, 0x1d, 0x2d, 7, 8, 9)), 0xe61d_2dff_fe07_0809n);
+  assert.is(ethernetMac(new Uint8Array(6)), undefined);
+  assert.is(ethernetMac(Uint8Array.of(1, 2, 3, 4)), undefined);
+  assert.equal(ethernetMac(Uint8Array.of(2, 0, 0, 0, 0, 1)), Uint8Array.of(2, 0, 0, 0, 0, 1));
 });
 
 test('an interface without MAC has a GUID that is stable, local, and differs by name and host', () => {
@@ -150,8 +152,27 @@ fe800000000000000000000000000000 40 ${zero} 00 ${zero} 00000100 2 0 00000001 eth
 });
 
 test('the real host has a loopback device with its address', () => {
-  const ports = new PortTable(new SystemNetwork());
+  const ports = new PortTable(new SystemNetwork(() => addon.interfaces()));
   assert.is(ports.ofGid(gidOfAddress('127.0.0.1'))?.interfaceName, 'lo');
+});
+
+test('an interface is an active port only with carrier; without it is there all the same, with MTU and addresses', () => {
+  const one = (name: string, index: number, up: boolean, running: boolean) => ({
+    name,
+    index,
+    mtu: 9000,
+    up,
+    running,
+    mac: Uint8Array.of(2, 0, 0, 0, 0, index),
+    addresses: [{ gid: gidOfAddress(`192.0.2.${index}`), family: 4 as const, prefixLength: 24, scopeId: 0 }],
+  });
+  const system = [one('a', 1, true, true), one('b', 2, true, false), one('c', 3, false, true)];
+  const ports = new PortTable(new SystemNetwork(() => system)).all();
+  assert.equal(
+    ports.map(({ state }) => state),
+    [PortState.ACTIVE, PortState.DOWN, PortState.DOWN],
+  );
+  for (const { activeMtu, gids } of ports) assert.equal([activeMtu, gids.length], [4096, 1]);
 });
 
 // ── IBAT ────────────────────────────────────────────────────────────────────────────────────────────────────

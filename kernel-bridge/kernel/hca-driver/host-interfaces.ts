@@ -1,7 +1,6 @@
 /** This host's network interfaces, as far as RDMA devices need them: read from the system, or made up by tests. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
-import { gidOfAddress } from '../../ioctl/sockaddr.js';
+import { readFileSync, readlinkSync } from 'node:fs';
+import type { NativeInterface } from '../../hca/binding.js';
 
 /** An address of an interface. */
 export interface InterfaceAddress {
@@ -21,6 +20,7 @@ export interface HostInterface {
   mac: Uint8Array | undefined;
   /** Bytes of an IP packet. */
   mtu: number;
+  /** Switched on, and with a carrier if it is of a kind that has one. */
   up: boolean;
   addresses: InterfaceAddress[];
 }
@@ -48,24 +48,9 @@ function readText(path: string): string {
   }
 }
 
-function list(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch {
-    return [];
-  }
-}
-
-/** The bytes of a MAC, or undefined where there is none (other lengths, all zero). */
-export function parseMac(text: string): Uint8Array | undefined {
-  if (!/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/i.test(text)) return undefined;
-  const mac = Uint8Array.from(text.split(':'), (byte) => Number.parseInt(byte, 16));
-  return mac.some((byte) => byte !== 0) ? mac : undefined;
-}
-
-function prefixOf(cidr: string | null): number {
-  const length = Number(cidr?.split('/')[1]);
-  return Number.isInteger(length) ? length : 0;
+/** A MAC of Ethernet, or undefined: loopback has an all-zero one, tunnels another length. */
+export function ethernetMac(mac: Uint8Array): Uint8Array | undefined {
+  return mac.length === 6 && mac.some((byte) => byte !== 0) ? mac : undefined;
 }
 
 /** Parses `/proc/net/route` (IPv4) for default routes. */
@@ -99,56 +84,20 @@ export function defaultRoutes6(text: string): DefaultRoute[] {
     }));
 }
 
-/** Names of the interfaces of this network namespace, up or down, from the text of `/proc/net/dev`. */
-export function interfaceNames(text: string): string[] {
-  return text
-    .split('\n')
-    .slice(2)
-    .map((line) => line.slice(0, line.lastIndexOf(':')).trim())
-    .filter((name) => name !== '');
-}
-
-/** The real network of this host, by procfs and sysfs. */
+/** The real network of this host: that of the network namespace that the process is in. */
 export class SystemNetwork implements HostNetwork {
-  /** Indexes given to interfaces whose real one cannot be read; an interface keeps its own. */
-  readonly #indexes = new Map<string, number>();
+  /** `list` is the addon's `interfaces()`. */
+  constructor(private readonly list: () => NativeInterface[]) {}
 
   interfaces(): HostInterface[] {
-    const configured = networkInterfaces();
-    // procfs follows the caller's network namespace; Node's list leaves out interfaces that are down.
-    const names = new Set([...interfaceNames(readText('/proc/net/dev')), ...Object.keys(configured)]);
-    // sysfs shows the namespace it was mounted in, which may be another one: then it says nothing about ours.
-    const own = list('/sys/class/net').filter((name) => readText(`/sys/class/net/${name}/ifindex`) !== '');
-    const sysfs = own.length === names.size && own.every((name) => names.has(name));
-    const found: HostInterface[] = [];
-    for (const name of names) {
-      const entries = configured[name] ?? [];
-      const read = (file: string) => (sysfs ? readText(`/sys/class/net/${name}/${file}`) : '');
-      const state = read('operstate');
-      found.push({
-        name,
-        index: Number(read('ifindex')) || this.#indexOf(name),
-        mac: parseMac(read('address') || (entries[0]?.mac ?? '')),
-        mtu: Number(read('mtu')) || 1500,
-        // Loopback and tunnels say "unknown".
-        up: state === 'up' || state === 'unknown' || (state === '' && entries.length > 0),
-        addresses: entries.map((entry) => ({
-          gid: gidOfAddress(entry.address),
-          family: entry.family === 'IPv4' ? 4 : 6,
-          prefixLength: prefixOf(entry.cidr),
-        })),
-      });
-    }
-    return found.sort((a, b) => a.index - b.index);
-  }
-
-  #indexOf(name: string): number {
-    let index = this.#indexes.get(name);
-    if (index === undefined) {
-      index = 1_000_000 + this.#indexes.size;
-      this.#indexes.set(name, index);
-    }
-    return index;
+    return this.list().map(({ name, index, mac, mtu, up, running, addresses }) => ({
+      name,
+      index,
+      mac: ethernetMac(mac),
+      mtu,
+      up: up && running,
+      addresses: addresses.map(({ gid, family, prefixLength }) => ({ gid, family, prefixLength })),
+    }));
   }
 
   defaultRoutes(): DefaultRoute[] {
