@@ -98,6 +98,8 @@ export interface UvpCompletion {
 
 /** What a queue pair is to be (`uvp_qp_create_t`); the UVP may change the granted values. */
 export interface UvpQpCreate {
+  /** WV_QP_TYPE. */
+  readonly type: number;
   readonly sendCq: UvpHandle;
   readonly receiveCq: UvpHandle;
   readonly context: unknown;

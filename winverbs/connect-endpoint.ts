@@ -15,6 +15,7 @@ import {
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { WVConnectQueuePair } from './connect-queue-pair.js';
 import type {
   IWVConnectEndpoint,
   IWVConnectQueuePair,
@@ -25,7 +26,6 @@ import type {
 import { WvOverlapped } from './object.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './provider.js';
-import { WVConnectQueuePair } from './queue-pair.js';
 import { guarded, Status, WvError } from './status.js';
 
 const NO_BYTES = new Uint8Array(0);

@@ -9,6 +9,7 @@ export type { KernelOptionsInput } from '../kernel-bridge/options.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from '../kernel-bridge/overlapped.js';
 export { WVCompletionQueue } from './completion-queue.js';
 export { WVConnectEndpoint } from './connect-endpoint.js';
+export { WVConnectQueuePair } from './connect-queue-pair.js';
 export { WVDevice } from './device.js';
 export * from './interfaces.js';
 export { MemoryRegion } from './memory-region.js';
@@ -16,7 +17,7 @@ export { WVMemoryWindow } from './memory-window.js';
 export { WvObject, WvOverlapped } from './object.js';
 export { WVProtectionDomain } from './protection-domain.js';
 export { openProvider, type ProviderDoors, WVProvider } from './provider.js';
-export { WVConnectQueuePair } from './queue-pair.js';
+export { WVQueuePair } from './queue-pair.js';
 export { RemoteMemory } from './remote-memory.js';
 export {
   Status,

@@ -3,6 +3,7 @@ import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { UserVerbs, UvpHandle, UvpPin } from '../kernel-bridge/user-verbs.js';
+import { WVConnectQueuePair } from './connect-queue-pair.js';
 import type { WVDevice } from './device.js';
 import type {
   IWVConnectQueuePair,
@@ -14,7 +15,6 @@ import type {
 import { MemoryRegion, registrableBytes } from './memory-region.js';
 import { WVMemoryWindow } from './memory-window.js';
 import { WvOverlapped } from './object.js';
-import { WVConnectQueuePair } from './queue-pair.js';
 import { guarded, Status, WvError } from './status.js';
 
 /** REMOTE_WRITE contains LOCAL_WRITE; this is its own bit. */

@@ -1,73 +1,71 @@
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
-import { QpAttr, QpFlag, QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
+import { QpAttr, QpFlag, WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoQpAttributes, WvIoQpCreate } from '../kernel-bridge/ioctl/structs.js';
 import {
   type UserVerbs,
-  UvpBindRequest,
   type UvpHandle,
   type UvpQpCreate,
   UvpSendRequest,
 } from '../kernel-bridge/user-verbs.js';
 import { WVCompletionQueue } from './completion-queue.js';
-import type {
-  IWVConnectQueuePair,
-  IWVMemoryWindow,
-  RemoteMemoryRef,
-  WvMemoryRegion,
-  WvQpAttributes,
-  WvQpCreate,
-  WvSge,
-} from './interfaces.js';
-import { WVMemoryWindow } from './memory-window.js';
+import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSge } from './interfaces.js';
 import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { guarded, Status, toWvError, WvError } from './status.js';
 
-/** Read depths of a queue pair whose creator names none; connecting reduces them to what device and peer can. */
-const DEFAULT_READ_DEPTH = 16;
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 const NO_SGES: readonly WvSge[] = [];
-/** Takes 64-bit operands apart without making new bigints. */
-const wide = new BigUint64Array(1);
-const halves = new Uint32Array(wide.buffer);
 
-/** IWVConnectQueuePair: the two queues of a reliable connection. */
-export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueuePair {
+/** A queue pair that the kernel has made. */
+export interface MadeQueuePair {
+  readonly id: bigint;
+  readonly handle: UvpHandle;
+  /** {@link QpType} */
+  readonly type: number;
+  readonly sendCq: WVCompletionQueue;
+  readonly receiveCq: WVCompletionQueue;
+  readonly maxInlineSend: number;
+}
+
+/** IWVQueuePair: what queue pairs of all types can do. */
+export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   readonly qpn: number;
-  private readonly verbs: UserVerbs;
-  /** Requests are handed to the UVP in these, so that posting allocates nothing. */
+  /** Bytes that an INLINE request may have. */
+  readonly maxInlineSend: number;
+  /** @internal */
+  readonly handle: UvpHandle;
+  protected readonly verbs: UserVerbs;
+  private readonly type: number;
+  private readonly sendCq: WVCompletionQueue;
+  private readonly receiveCq: WVCompletionQueue;
+  /** Requests are handed to the UVP in this, so that posting allocates nothing. */
   private readonly request = new UvpSendRequest();
-  private readonly bindRequest = new UvpBindRequest();
-  private readonly single: WvSge[] = [];
 
-  private constructor(
+  protected constructor(
     /** @internal */
     readonly pd: WVProtectionDomain,
-    id: bigint,
-    private readonly sendCq: WVCompletionQueue,
-    private readonly receiveCq: WVCompletionQueue,
-    /** @internal */
-    readonly handle: UvpHandle,
-    /** Bytes that an INLINE request may have. */
-    readonly maxInlineSend: number,
-    /** Reads and atomics it may have in flight, and accepts: defaults for connecting. */
-    readonly initiatorDepth: number,
-    readonly responderResources: number,
+    made: MadeQueuePair,
   ) {
-    super('queue pair', pd.file, IoctlCode.QP_CANCEL, id);
+    super('queue pair', pd.file, IoctlCode.QP_CANCEL, made.id);
     this.verbs = pd.verbs;
+    this.handle = made.handle;
+    this.type = made.type;
+    this.sendCq = made.sendCq;
+    this.receiveCq = made.receiveCq;
+    this.maxInlineSend = made.maxInlineSend;
     pd.hold();
-    sendCq.hold();
-    receiveCq.hold();
-    this.qpn = this.verbs.ndGetQpn?.(handle) ?? this.attributes().qpn;
+    this.sendCq.hold();
+    this.receiveCq.hold();
+    this.qpn = this.verbs.ndGetQpn?.(this.handle) ?? this.attributes().qpn;
   }
 
-  /** @internal */
-  static create(pd: WVProtectionDomain, create: WvQpCreate): WVConnectQueuePair {
+  /** @internal QP_CREATE. `type` is one of {@link QpType}. */
+  static make(pd: WVProtectionDomain, type: number, create: WvQpCreate): MadeQueuePair {
     const { file, verbs } = pd;
     const sendCq = checkedCq(pd, 'sendCq', create.sendCq);
     const receiveCq = checkedCq(pd, 'receiveCq', create.receiveCq);
     const sizes: UvpQpCreate = {
+      type,
       sendCq: sendCq.handle,
       receiveCq: receiveCq.handle,
       context: create.context,
@@ -76,10 +74,6 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
       receiveDepth: create.receiveDepth,
       receiveSge: create.receiveSge,
       maxInlineSend: create.maxInlineSend ?? 0,
-    };
-    const depths = {
-      initiatorDepth: create.initiatorDepth ?? DEFAULT_READ_DEPTH,
-      responderResources: create.responderResources ?? DEFAULT_READ_DEPTH,
     };
     let handle: UvpHandle = null;
     const reply = file.verb(IoctlCode.QP_CREATE, WvIoQpCreate, WvIoQpCreate, {
@@ -94,25 +88,17 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
           receiveDepth: sizes.receiveDepth,
           receiveSge: sizes.receiveSge,
           maxInlineSend: sizes.maxInlineSend,
-          ...depths,
-          qpType: QpType.RC,
+          initiatorDepth: create.initiatorDepth ?? 0,
+          responderResources: create.responderResources ?? 0,
+          qpType: type,
           qpFlags: create.signalSends === true ? QpFlag.SIGNAL_SENDS : 0,
         };
       },
       post: (status, umv) => verbs.postCreateQp?.(pd.handle, status, handle, umv),
-      undo: (answer) => WVConnectQueuePair.end(pd, answer.id.id, handle),
+      undo: (answer) => WVQueuePair.end(pd, answer.id.id, handle),
     });
-    const inline = Math.min(sizes.maxInlineSend, reply.maxInlineSend);
-    return new WVConnectQueuePair(
-      pd,
-      reply.id.id,
-      sendCq,
-      receiveCq,
-      handle,
-      inline,
-      depths.initiatorDepth,
-      depths.responderResources,
-    );
+    const maxInlineSend = Math.min(sizes.maxInlineSend, reply.maxInlineSend);
+    return { id: reply.id.id, handle, type, sendCq, receiveCq, maxInlineSend };
   }
 
   private static end(pd: WVProtectionDomain, id: bigint, handle: UvpHandle): void {
@@ -185,7 +171,7 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
         ...rest,
         id: { id: this.id },
         options: options >>> 0,
-        qpType: QpType.RC,
+        qpType: this.type,
         currentQpState: state,
         // A driver that looks at the state only must not be told RESET where the state is not meant.
         qpState: (options & QpAttr.STATE) !== 0 ? (attributes.qpState ?? state) : state,
@@ -217,155 +203,14 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
     }
   }
 
-  /** Posts a message. `immediate` goes along with the flag IMMEDIATE. */
-  send(context: unknown, sgl: readonly WvSge[], flags: number, immediate = 0): void {
-    const request = this.prepare(WvOpcode.SEND, context, sgl, flags);
-    request.immediate = immediate;
-    this.post(request);
-  }
-
-  /** Posts a message whose arrival makes the peer's memory window or region of key `rkey` unusable. */
-  sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void {
-    const request = this.prepare(WvOpcode.SEND, context, sgl, flags);
-    request.immediate = rkey;
-    request.invalidate = true;
-    this.post(request);
-  }
-
-  /** Posts a read of remote memory into local. `offset` in bytes from the remote address. */
-  read(
-    context: unknown,
-    sgl: readonly WvSge[],
-    flags: number,
-    remote: RemoteMemoryRef,
-    offset: number,
-  ): void {
-    const request = this.prepare(WvOpcode.RDMA_READ, context, sgl, flags);
-    this.setRemote(request, remote, offset);
-    this.post(request);
-  }
-
-  /** Posts a write of local memory to remote. With the flag IMMEDIATE it takes a receive of the peer. */
-  write(
-    context: unknown,
-    sgl: readonly WvSge[],
-    flags: number,
-    remote: RemoteMemoryRef,
-    offset: number,
-    immediate = 0,
-  ): void {
-    const request = this.prepare(WvOpcode.RDMA_WRITE, context, sgl, flags);
-    request.immediate = immediate;
-    this.setRemote(request, remote, offset);
-    this.post(request);
-  }
-
-  /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives what was there. */
-  compareExchange(
-    context: unknown,
-    sge: WvSge,
-    flags: number,
-    compare: bigint,
-    exchange: bigint,
-    remote: RemoteMemoryRef,
-    offset: number,
-  ): void {
-    const request = this.prepare(WvOpcode.COMPARE_EXCHANGE, context, this.alone(sge), flags);
-    this.setRemote(request, remote, offset);
-    setWide('compare', compare);
-    request.compareLow = halves[0]!;
-    request.compareHigh = halves[1]!;
-    setWide('exchange', exchange);
-    request.swapLow = halves[0]!;
-    request.swapHigh = halves[1]!;
-    this.post(request);
-  }
-
-  /** Posts an atomic addition to 8 remote bytes; `sge` receives what was there. */
-  fetchAdd(
-    context: unknown,
-    sge: WvSge,
-    flags: number,
-    value: bigint,
-    remote: RemoteMemoryRef,
-    offset: number,
-  ): void {
-    const request = this.prepare(WvOpcode.FETCH_ADD, context, this.alone(sge), flags);
-    this.setRemote(request, remote, offset);
-    setWide('value', value);
-    request.compareLow = halves[0]!;
-    request.compareHigh = halves[1]!;
-    request.swapLow = 0;
-    request.swapHigh = 0;
-    this.post(request);
-  }
-
-  /**
-   * Posts the binding of a window to `length` bytes at `offset` of a region that was registered with MW_BIND. Answers
-   * the window's new key: requests posted after this one may already tell it to the peer.
-   *
-   * @throws WvError NOT_SUPPORTED, and as all requests
-   */
-  bindMemoryWindow(
-    window: IWVMemoryWindow,
-    context: unknown,
-    region: WvMemoryRegion,
-    offset: number,
-    length: number,
-    access: number,
-    flags: number,
-  ): number {
-    this.check();
-    const mw = this.checkedWindow(window);
-    if (this.verbs.bindMw === undefined) noWindows();
-    const request = this.bindRequest;
-    request.context = context;
-    request.flags = flags;
-    request.region = region;
-    request.offset = offset;
-    request.length = length;
-    request.access = access;
-    try {
-      return this.verbs.bindMw(mw.handle, this.handle, request);
-    } catch (error) {
-      throw refusal(error, 'BindMemoryWindow');
-    } finally {
-      request.context = undefined;
-    }
-  }
-
-  /** Posts the end of a window's binding. */
-  invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void {
-    this.check();
-    const mw = this.checkedWindow(window);
-    if (this.verbs.invalidateMw === undefined) noWindows();
-    try {
-      this.verbs.invalidateMw(mw.handle, this.handle, context, flags);
-    } catch (error) {
-      throw refusal(error, 'InvalidateMemoryWindow');
-    }
-  }
-
-  /** Requests posted from here on wait for {@link submitBatch}, so that the device hears of them once. */
-  startBatch(): void {
-    this.check();
-    this.verbs.startBatch?.(this.handle);
-  }
-
-  /** Hands over what was posted since {@link startBatch}. */
-  submitBatch(): void {
-    this.check();
-    this.verbs.submitBatch?.(this.handle);
-  }
-
   protected override destroy(): void {
-    WVConnectQueuePair.end(this.pd, this.id, this.handle);
+    WVQueuePair.end(this.pd, this.id, this.handle);
     this.sendCq.letGo();
     this.receiveCq.letGo();
     this.pd.letGo();
   }
 
-  private prepare(opcode: number, context: unknown, sgl: readonly WvSge[], flags: number): UvpSendRequest {
+  protected prepare(opcode: number, context: unknown, sgl: readonly WvSge[], flags: number): UvpSendRequest {
     this.check();
     const request = this.request;
     request.opcode = opcode;
@@ -376,25 +221,7 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
     return request;
   }
 
-  private alone(sge: WvSge): readonly WvSge[] {
-    this.single[0] = sge;
-    return this.single;
-  }
-
-  private setRemote(request: UvpSendRequest, remote: RemoteMemoryRef, offset: number): void {
-    if (typeof remote?.addressLow !== 'number') {
-      throw new WvError(
-        Status.INVALID_PARAMETER,
-        'The remote memory is missing; make one: new RemoteMemory().',
-      );
-    }
-    request.remoteLow = remote.addressLow;
-    request.remoteHigh = remote.addressHigh;
-    request.rkey = remote.rkey;
-    request.remoteOffset = offset;
-  }
-
-  private post(request: UvpSendRequest): void {
+  protected post(request: UvpSendRequest): void {
     try {
       this.verbs.postSend(this.handle, request);
     } catch (error) {
@@ -404,38 +231,13 @@ export class WVConnectQueuePair extends WvOverlapped implements IWVConnectQueueP
       request.sgl = NO_SGES;
     }
   }
-
-  private checkedWindow(window: IWVMemoryWindow): WVMemoryWindow {
-    if (!(window instanceof WVMemoryWindow) || window.pd !== this.pd) {
-      throw new WvError(
-        Status.INVALID_PARAMETER,
-        'The memory window is not of the protection domain of this queue pair.',
-      );
-    }
-    window.check();
-    return window;
-  }
 }
 
 /** What a post throws. Callers without types may hand in anything in place of SGEs. */
-function refusal(error: unknown, what: string): unknown {
+export function refusal(error: unknown, what: string): unknown {
   if (!(error instanceof TypeError)) return toWvError(error, what);
   const message = `${what}: SGEs are an array of { region, offset, length }, and numbers are numbers (${error.message}).`;
   return new WvError(Status.INVALID_PARAMETER, message, { cause: error });
-}
-
-function noWindows(): never {
-  throw new WvError(Status.NOT_SUPPORTED, 'This device has no memory windows.');
-}
-
-function setWide(what: string, value: bigint): void {
-  if (typeof value !== 'bigint' || value < 0n || value > 0xffff_ffff_ffff_ffffn) {
-    throw new WvError(
-      Status.INVALID_PARAMETER,
-      `${what} is ${String(value)}; it takes a bigint from 0 to 2^64 - 1.`,
-    );
-  }
-  wide[0] = value;
 }
 
 function checkedCq(pd: WVProtectionDomain, what: string, cq: unknown): WVCompletionQueue {

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { abi } from '../../kernel-bridge/hca/abi.js';
-import { QpState } from '../../kernel-bridge/ioctl/constants.js';
+import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
@@ -14,6 +14,7 @@ function setUp() {
   const ring = hca.rings.get(cq.ring.address)!;
   const makeQp = (context: unknown = 'qp', other = cq) => {
     const create = {
+      type: QpType.RC,
       sendCq: cq,
       receiveCq: other,
       context,

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { abi } from '../../kernel-bridge/hca/abi.js';
-import { QpState, WvAccess, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
+import { QpState, QpType, WvAccess, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { UvpBindRequest, type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
@@ -16,6 +16,7 @@ function setUp(change: Partial<Record<'sendDepth' | 'sendSge' | 'maxInlineSend',
   const tokens = new TokenTable();
   const cq = new SoftCompletionQueue(hca, tokens, 16);
   const create = {
+    type: QpType.RC,
     sendCq: cq,
     receiveCq: cq,
     context: 'qp context',
@@ -88,6 +89,7 @@ test('rings have power-of-two entries, and strides that hold SGEs or inline byte
   assert.is(
     qpRingLayout({
       ...qp,
+      type: QpType.RC,
       receiveDepth: 0,
       sendDepth: 0,
       maxInlineSend: 65,

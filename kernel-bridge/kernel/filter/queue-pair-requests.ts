@@ -1,7 +1,7 @@
 /** IOCTLs of queue pairs. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
 import { type QpAttributeValues, QpMask } from '../../hca/binding.js';
 import type { IoctlName } from '../../ioctl/codes.js';
-import { QpAttr, QpState } from '../../ioctl/constants.js';
+import { QpAttr, QpState, QpType } from '../../ioctl/constants.js';
 import type { Input, Value } from '../../ioctl/layout.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -10,6 +10,7 @@ import { ciCreateQp, ciDestroyQp, ciModifyQp, ciQueryQp } from '../hca-driver/ci
 import type { IbQp } from '../hca-driver/objects.js';
 import { isLinkLocal, sameGid } from '../hca-driver/ports.js';
 import type { Call, Handler } from './call.js';
+import { stateOfQp } from './endpoint-qp.js';
 import { idOf } from './object-table.js';
 import { WvQp } from './objects.js';
 
@@ -35,34 +36,66 @@ const optionMask: readonly (readonly [option: number, mask: number])[] = [
   [QpAttr.RNR_RETRY_COUNT, QpMask.rnrRetry],
 ];
 
-/** Attributes that a transition to this state always carries, whatever the options say (WinVerbs driver). */
-const stateMask: Partial<Record<number, number>> = {
-  [QpState.INIT]: QpMask.access | QpMask.pkeyIndex | QpMask.port,
-  [QpState.RTR]:
-    QpMask.path |
-    QpMask.pathMtu |
-    QpMask.destinationQpn |
-    QpMask.receivePsn |
-    QpMask.responderResources |
-    QpMask.minRnrTimer,
-  [QpState.RTS]:
-    QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
-  [QpState.SQD]: QpMask.drainNotify,
-};
+const start = QpMask.pkeyIndex | QpMask.port;
+const unreliablePath = QpMask.path | QpMask.pathMtu | QpMask.destinationQpn | QpMask.receivePsn;
+
+/** A transition, and the attributes that it always carries, whatever the options say (WinVerbs driver). */
+interface Transition {
+  readonly from: number;
+  readonly to: number;
+  /** By QpType. */
+  readonly carried: Readonly<Record<number, number>>;
+}
+
+const { RC, UC, UD } = QpType;
+const toInit = { [RC]: start | QpMask.access, [UC]: start | QpMask.access, [UD]: start | QpMask.qkey };
+const transitions: readonly Transition[] = [
+  { from: QpState.RESET, to: QpState.INIT, carried: toInit },
+  { from: QpState.INIT, to: QpState.INIT, carried: toInit },
+  {
+    from: QpState.INIT,
+    to: QpState.RTR,
+    carried: {
+      [RC]: unreliablePath | QpMask.responderResources | QpMask.minRnrTimer,
+      [UC]: unreliablePath,
+      [UD]: 0,
+    },
+  },
+  {
+    from: QpState.RTR,
+    to: QpState.RTS,
+    carried: {
+      [RC]: QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
+      [UC]: QpMask.sendPsn,
+      [UD]: QpMask.sendPsn,
+    },
+  },
+  {
+    from: QpState.RTS,
+    to: QpState.SQD,
+    carried: { [RC]: QpMask.drainNotify, [UC]: QpMask.drainNotify, [UD]: QpMask.drainNotify },
+  },
+];
 
 const knownOptions = optionMask.reduce((all, [option]) => all | option, 0);
 /** Options that exist, but not on this HCA: depths cannot change, there is no alternate path. */
 const refusedOptions = QpAttr.CAPABILITIES | QpAttr.PATH_MIG_STATE | QpAttr.FLAGS | QpAttr.ALTERNATE_AV;
 
-/** The bits of a modify, or a status for options that cannot be. */
-export function modifyMask(options: number, targetState: number): { mask: number } | { status: number } {
+/** The bits of a modify of a queue pair in state `from`, or a status for options that cannot be. */
+export function modifyMask(
+  options: number,
+  type: number,
+  from: number,
+  to: number,
+): { mask: number } | { status: number } {
   if ((options & refusedOptions) !== 0) return { status: Status.NOT_SUPPORTED };
   if ((options & ~knownOptions) !== 0) return { status: Status.INVALID_PARAMETER };
   let mask = 0;
   for (const [option, bits] of optionMask) if ((options & option) !== 0) mask |= bits;
   // Without WV_QP_ATTR_STATE the state stays: a 0 in QpState is no reset.
-  if ((options & QpAttr.STATE) !== 0) mask |= stateMask[targetState] ?? 0;
-  return { mask };
+  if ((options & QpAttr.STATE) === 0) return { mask };
+  const transition = transitions.find((one) => one.from === from && one.to === to);
+  return { mask: mask | (transition?.carried[type] ?? 0) };
 }
 
 function attributesOf(qp: IbQp, input: QpAttributesIn, mask: number): Partial<QpAttributeValues> {
@@ -227,7 +260,7 @@ export function queuePairRequests() {
       const input = s.WvIoQpAttributes.decode(call.input);
       const { qp } = call.find(call.file.qps, input.id.id);
       checkStateOutput(call);
-      const wanted = modifyMask(input.options, input.qpState);
+      const wanted = modifyMask(input.options, qp.create.type, stateOfQp(qp), input.qpState);
       if ('status' in wanted) return call.fail(wanted.status);
       const attributes = attributesOf(qp, input, wanted.mask);
       return call.verb<number>(
