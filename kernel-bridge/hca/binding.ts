@@ -103,6 +103,9 @@ export const QpEventType = {
   lastWqe: 5,
 } as const;
 
+/** SRQ event numbers, see `SrqEvent` in engine/types.h. */
+export const SrqEventType = { limit: 1, fatal: 2 } as const;
+
 export type HcaEvent =
   /** `pkey`: the P_Key that the packet carried; it fits the table that {@link NativeHca.setPkeyTable} told of. */
   | {
@@ -115,6 +118,8 @@ export type HcaEvent =
     }
   | { type: 'qp'; qp: number; token: number; event: number; reason: number }
   | { type: 'cq'; cq: number }
+  /** `event` is one of {@link SrqEventType}. */
+  | { type: 'srq'; srq: number; event: number }
   /** A request that waited for a CQ event was completed natively: unlink it. */
   | { type: 'notified'; slot: number; serial: number };
 
@@ -172,6 +177,29 @@ export interface QpCreateParameters {
 /** The destination QPN of datagrams to a multicast group. */
 export const MULTICAST_QPN = 0xff_ffff;
 
+export interface SrqCreateParameters {
+  pd: number;
+  ringAddress: number;
+  ringBytes: number;
+  /** A power of two. */
+  entries: number;
+  /** Bytes of a WQE. */
+  stride: number;
+  sge: number;
+}
+
+/** Bits of {@link SrqAttributeValues} that a modify carries; `srqmask` of engine/engine.h. */
+export const SrqMask = { entries: 1, limit: 2 } as const;
+
+export interface SrqAttributeValues {
+  /** With it goes the ring to move to: nobody posts meanwhile. */
+  entries: number;
+  ringAddress: number;
+  ringBytes: number;
+  /** The limit event comes once, when fewer WQEs are left; 0 asks for none. */
+  limit: number;
+}
+
 /** Bits of {@link QpAttributeValues} that a modify carries; `qpmask` of engine/engine.h. */
 export const QpMask = {
   state: 1,
@@ -222,6 +250,9 @@ export interface HcaLimits {
   maxPd: number;
   maxMr: number;
   maxMw: number;
+  maxSrq: number;
+  maxSrqWr: number;
+  maxSrqSge: number;
   maxQpWr: number;
   maxSge: number;
   maxCqEntries: number;
@@ -263,6 +294,11 @@ export interface NativeHca {
   createCq(ringAddress: number, ringBytes: number, entries: number): { status: number; cq: number };
   resizeCq(cq: number, ringAddress: number, ringBytes: number, entries: number): number;
   destroyCq(cq: number): number;
+  createSrq(parameters: SrqCreateParameters): { status: number; srq: number };
+  /** BUFFER_OVERFLOW: the WQEs that wait do not fit into the new ring. */
+  modifySrq(srq: number, mask: number, attributes: Partial<SrqAttributeValues>): number;
+  querySrq(srq: number): { status: number; entries: number; limit: number; sge: number };
+  destroySrq(srq: number): number;
   createQp(parameters: QpCreateParameters): { status: number; qp: number; qpn: number };
   modifyQp(qp: number, mask: number, attributes: Partial<QpAttributeValues>): number;
   queryQp(qp: number): { status: number; attributes: QpAttributeValues };
@@ -349,7 +385,7 @@ export interface NativeHca {
 
   /** Counters of engine and host by name, and the number of live objects by kind. */
   counters(): Record<string, number>;
-  objectCounts(): Record<'pd' | 'mr' | 'mw' | 'cq' | 'qp' | 'ring' | 'range', number> & {
+  objectCounts(): Record<'pd' | 'mr' | 'mw' | 'cq' | 'qp' | 'srq' | 'ring' | 'range', number> & {
     ah?: number;
     pkeyTable?: number;
   };

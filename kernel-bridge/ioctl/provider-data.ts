@@ -12,6 +12,8 @@ export const CaProviderOut = struct('CA provider output', {
   MaxInline: u32,
   MaxQpWr: u32,
   MaxCqEntries: u32,
+  MaxSrqWr: u32,
+  MaxSrqSge: u32,
 });
 
 /** PD_ALLOCATE out. */
@@ -25,6 +27,18 @@ export const CqProviderIn = struct('CQ provider input', { RingAddress: u64, Ring
 
 /** CQ_CREATE and CQ_RESIZE out. */
 export const CqProviderOut = struct('CQ provider output', { Handle: u32, Reserved: reserved(4) });
+
+/** SRQ_CREATE and SRQ_MODIFY in: the ring and how many WQEs of how many bytes it holds. A modify may have none. */
+export const SrqProviderIn = struct('SRQ provider input', {
+  RingAddress: u64,
+  RingBytes: u32,
+  Entries: u32,
+  Stride: u32,
+  Reserved: reserved(4),
+});
+
+/** SRQ_CREATE and SRQ_MODIFY out. */
+export const SrqProviderOut = struct('SRQ provider output', { Handle: u32, Reserved: reserved(4) });
 
 /** QP_CREATE in: the ring with both queues. Strides are bytes per WQE; the token comes back in CQEs. */
 export const QpProviderIn = struct('QP provider input', {

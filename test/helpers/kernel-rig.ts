@@ -12,11 +12,18 @@ import {
   type PathParameters,
   type QpAttributeValues,
   type QpCreateParameters,
+  type SrqAttributeValues,
+  type SrqCreateParameters,
 } from '../../kernel-bridge/hca/binding.js';
 import { type IoctlName, ioctls } from '../../kernel-bridge/ioctl/codes.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import type { Input } from '../../kernel-bridge/ioctl/layout.js';
-import { CqProviderIn, QpProviderIn, withProviderData } from '../../kernel-bridge/ioctl/provider-data.js';
+import {
+  CqProviderIn,
+  QpProviderIn,
+  SrqProviderIn,
+  withProviderData,
+} from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
@@ -111,6 +118,9 @@ export class FakeHca implements NativeHca {
     maxPd: 100,
     maxMr: 100,
     maxMw: 100,
+    maxSrq: 100,
+    maxSrqWr: 256,
+    maxSrqSge: 8,
     maxQpWr: 256,
     maxSge: 8,
     maxCqEntries: 1024,
@@ -125,6 +135,7 @@ export class FakeHca implements NativeHca {
   readonly mrs = new Map<number, number>();
   readonly mws = new Map<number, number>();
   readonly cqs = new Set<number>();
+  readonly srqs = new Map<number, SrqCreateParameters & { limit: number }>();
   readonly qps = new Map<number, FakeQp>();
   readonly waiters = new Map<
     number,
@@ -163,8 +174,8 @@ export class FakeHca implements NativeHca {
     return { status, pd };
   }
   deallocatePd(pd: number): number {
-    const ahs = [...this.ahs.values()].map((ah) => ah.pd);
-    const used = [...this.mrs.values(), ...this.mws.values(), ...ahs].includes(pd);
+    const children = [...this.ahs.values(), ...this.srqs.values()].map((child) => child.pd);
+    const used = [...this.mrs.values(), ...this.mws.values(), ...children].includes(pd);
     if (used || [...this.qps.values()].some(({ parameters }) => parameters.pd === pd))
       return Status.DEVICE_BUSY;
     return this.pds.delete(pd) ? Status.SUCCESS : Status.INVALID_HANDLE;
@@ -207,9 +218,33 @@ export class FakeHca implements NativeHca {
     if (used) return Status.DEVICE_BUSY;
     return this.cqs.delete(cq) ? Status.SUCCESS : Status.INVALID_HANDLE;
   }
+  createSrq(parameters: SrqCreateParameters) {
+    const refused = this.refuse.get('createSrq');
+    const status = refused ?? (parameters.ringAddress === 0 ? Status.INVALID_PARAMETER : Status.SUCCESS);
+    const srq = this.nextHandle++;
+    if (status === Status.SUCCESS) this.srqs.set(srq, { ...parameters, limit: 0 });
+    return { status, srq };
+  }
+  modifySrq(handle: number, _mask: number, attributes: Partial<SrqAttributeValues>): number {
+    const srq = this.srqs.get(handle);
+    if (!srq) return Status.INVALID_HANDLE;
+    const refused = this.refuse.get('modifySrq');
+    if (refused !== undefined) return refused;
+    if (attributes.ringAddress === 0) return Status.INVALID_PARAMETER;
+    Object.assign(srq, attributes);
+    return Status.SUCCESS;
+  }
+  querySrq(handle: number) {
+    const { entries, limit, sge } = this.srqs.get(handle) ?? { entries: 0, limit: 0, sge: 0 };
+    return { status: entries === 0 ? Status.INVALID_HANDLE : Status.SUCCESS, entries, limit, sge };
+  }
+  destroySrq(handle: number): number {
+    if ([...this.qps.values()].some(({ parameters }) => parameters.srq === handle)) return Status.DEVICE_BUSY;
+    return this.srqs.delete(handle) ? Status.SUCCESS : Status.INVALID_HANDLE;
+  }
   createQp(parameters: QpCreateParameters) {
     const refused = this.refuse.get('createQp');
-    const status = refused ?? (parameters.type === 0 ? Status.SUCCESS : Status.NOT_SUPPORTED);
+    const status = refused ?? (parameters.type <= 1 ? Status.SUCCESS : Status.NOT_SUPPORTED);
     const qp = this.nextHandle++;
     const qpn = 0x03_0000 | (qp & 0xffff);
     const attributes: QpAttributeValues = {
@@ -362,6 +397,7 @@ export class FakeHca implements NativeHca {
       mw: this.mws.size,
       cq: this.cqs.size,
       qp: this.qps.size,
+      srq: this.srqs.size,
       ring: 0,
       range: 0,
     };
@@ -698,6 +734,24 @@ export class KernelRig {
   cq(device: bigint): bigint {
     return this.made(this.ioctl('CQ_CREATE', this.cqInput(device)));
   }
+  srqInput(
+    pd: bigint,
+    more: Input<typeof s.WvIoSrqAttributes> = {},
+    ring: Input<typeof SrqProviderIn> = {},
+  ): Uint8Array {
+    const provider = SrqProviderIn.encode({
+      ringAddress: 0x3000n,
+      ringBytes: 4096,
+      entries: 16,
+      stride: 48,
+      ...ring,
+    });
+    const head = s.WvIoSrqAttributes.encode({ id: { id: pd }, maxWr: 10, maxSge: 2, ...more });
+    return withProviderData(head, provider);
+  }
+  srq(pd: bigint): bigint {
+    return this.made(this.ioctl('SRQ_CREATE', this.srqInput(pd)));
+  }
   qpInput(pd: bigint, cq: bigint, more: Input<typeof s.WvIoQpCreate> = {}): Uint8Array {
     const provider = QpProviderIn.encode({
       ringAddress: 0x2000n,
@@ -720,8 +774,8 @@ export class KernelRig {
     });
     return withProviderData(head, provider);
   }
-  qp(pd: bigint, cq: bigint): bigint {
-    return this.made(this.ioctl('QP_CREATE', this.qpInput(pd, cq)));
+  qp(pd: bigint, cq: bigint, more: Input<typeof s.WvIoQpCreate> = {}): bigint {
+    return this.made(this.ioctl('QP_CREATE', this.qpInput(pd, cq, more)));
   }
   endpoint(): bigint {
     return this.made(this.ioctl('EP_CREATE', s.WvIoEpCreate.encode({ epType: 0x106n })));

@@ -33,6 +33,9 @@ export interface Live {
   pd: bigint;
   mw: bigint;
   cq: bigint;
+  srq: bigint;
+  /** A queue pair on the shared receive queue keeps that from being destroyed. */
+  srqQp: bigint;
   qp: bigint;
   endpoints: LiveEndpoints;
   /** Every id. */
@@ -74,7 +77,23 @@ function cqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
   );
 }
 
-function qpInput(live: Pick<Live, 'ring' | 'pd' | 'cq'>): Uint8Array {
+const srqSizes = { entries: 8, stride: 48 };
+const srqRingBytes = abi.srqHeaderBytes + srqSizes.entries * srqSizes.stride;
+
+/** SRQ_CREATE's and SRQ_MODIFY's input. */
+function srqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
+  return ioctl.withProviderData(
+    ioctl.WvIoSrqAttributes.encode({ id: { id }, maxWr: srqSizes.entries, maxSge: 2, srqLimit: 1 }),
+    ioctl.SrqProviderIn.encode({
+      ringAddress: live.ring(srqRingBytes),
+      ringBytes: srqRingBytes,
+      ...srqSizes,
+    }),
+  );
+}
+
+/** QP_CREATE's input: on a shared receive queue, or (0) with a receive queue of its own. */
+function qpInput(live: Pick<Live, 'ring' | 'pd' | 'cq'>, srqId = 0n): Uint8Array {
   const create = {
     id: { id: live.pd },
     sendCqId: live.cq,
@@ -87,11 +106,13 @@ function qpInput(live: Pick<Live, 'ring' | 'pd' | 'cq'>): Uint8Array {
     initiatorDepth: 1,
     responderResources: 1,
     qpType: ioctl.QpType.RC,
+    srqId,
   };
+  const receiveEntries = srqId === 0n ? qpSizes.receiveEntries : 0;
   const ringAddress = live.ring(qpRingBytes);
   return ioctl.withProviderData(
     ioctl.WvIoQpCreate.encode(create),
-    ioctl.QpProviderIn.encode({ ringAddress, ringBytes: qpRingBytes, ...qpSizes, token: 1 }),
+    ioctl.QpProviderIn.encode({ ringAddress, ringBytes: qpRingBytes, ...qpSizes, receiveEntries, token: 1 }),
   );
 }
 
@@ -136,6 +157,8 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
   const pd = verb(IoctlCode.PD_ALLOCATE, ioctl.WvIoId.encode({ id: device }));
   const mw = verb(IoctlCode.MW_ALLOCATE, ioctl.WvIoId.encode({ id: pd }));
   const cq = verb(IoctlCode.CQ_CREATE, cqInput({ ring }, device));
+  const srq = verb(IoctlCode.SRQ_CREATE, srqInput({ ring }, pd));
+  const srqQp = verb(IoctlCode.QP_CREATE, qpInput({ ring, pd, cq }, srq));
   const qp = verb(IoctlCode.QP_CREATE, qpInput({ ring, pd, cq }));
 
   const memory = addon.pin(new Uint8Array(8192));
@@ -177,9 +200,11 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
     pd,
     mw,
     cq,
+    srq,
+    srqQp,
     qp,
     endpoints,
-    ids: [device, pd, mw, cq, qp, ...Object.values(endpoints)],
+    ids: [device, pd, mw, cq, srq, srqQp, qp, ...Object.values(endpoints)],
     pinned,
     lkey,
     listenAddress,
@@ -198,8 +223,6 @@ export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Ar
   const object = (id: bigint) => () => ioctl.WvIoObject.encode({ id });
   const id = (of: bigint, data = 0) => ioctl.WvIoId.encode({ id: of, data });
   const port = () => ioctl.WvIoDevicePortQuery.encode({ id: live.device, portNumber: 1 });
-  const srq = (of: bigint) => () =>
-    ioctl.WvIoSrqAttributes.encode({ id: { id: of }, maxWr: 8, maxSge: 1, srqLimit: 1 });
   const multicast = () => ioctl.WvIoQpMulticast.encode({ id: { id: live.qp } });
   return {
     GUID_QUERY: () => null,
@@ -232,12 +255,12 @@ export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Ar
     CQ_RESIZE: () => cqInput(live, live.cq),
     CQ_NOTIFY: () => id(live.cq, ioctl.CqNotifyType.NEXT_COMPLETION),
     CQ_CANCEL: object(live.cq),
-    SRQ_CREATE: srq(live.pd),
-    SRQ_DESTROY: object(live.pd),
-    SRQ_QUERY: srq(live.pd),
-    SRQ_MODIFY: srq(live.pd),
-    SRQ_NOTIFY: object(live.pd),
-    SRQ_CANCEL: object(live.pd),
+    SRQ_CREATE: () => srqInput(live, live.pd),
+    SRQ_DESTROY: object(live.srq),
+    SRQ_QUERY: () => ioctl.WvIoSrqAttributes.encode({ id: { id: live.srq } }),
+    SRQ_MODIFY: () => srqInput(live, live.srq),
+    SRQ_NOTIFY: object(live.srq),
+    SRQ_CANCEL: object(live.srq),
     QP_CREATE: () => qpInput(live),
     QP_DESTROY: object(live.qp),
     QP_QUERY: object(live.qp),

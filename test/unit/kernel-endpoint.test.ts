@@ -227,7 +227,16 @@ for (const state of endpointStates) {
       assert.equal(it.rig.faults, [], `${state} ${request}`);
       expect(it.rig.close(), Status.SUCCESS);
       assert.is(it.rig.kernel.io.counters.abandonedIrps, 0, `${state} ${request}`);
-      assert.equal(it.rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 });
+      assert.equal(it.rig.hca.objectCounts(), {
+        pd: 0,
+        mr: 0,
+        mw: 0,
+        cq: 0,
+        qp: 0,
+        srq: 0,
+        ring: 0,
+        range: 0,
+      });
       assert.is(it.rig.hca.claims.size, 0);
     }
   });

@@ -99,12 +99,6 @@ test('unknown codes end in PROCEDURE_NOT_FOUND, those of ibat too', () => {
 test('IOCTLs of what this HCA does not have answer NOT_SUPPORTED', () => {
   const rig = new KernelRig();
   const names = [
-    'SRQ_CREATE',
-    'SRQ_DESTROY',
-    'SRQ_QUERY',
-    'SRQ_MODIFY',
-    'SRQ_NOTIFY',
-    'SRQ_CANCEL',
     'AH_CREATE',
     'AH_DESTROY',
     'QP_ATTACH',
@@ -198,7 +192,14 @@ test('a device opens by GUID with the provider’s limits, and its attributes ar
     s.WvIoId.size + CaProviderOut.size,
   );
   const limits = CaProviderOut.decode(opened.output, s.WvIoId.size);
-  assert.equal(limits, { maxSge: 8, maxInline: 512, maxQpWr: 256, maxCqEntries: 1024 });
+  assert.equal(limits, {
+    maxSge: 8,
+    maxInline: 512,
+    maxQpWr: 256,
+    maxCqEntries: 1024,
+    maxSrqWr: 256,
+    maxSrqSge: 8,
+  });
   const { id } = s.WvIoId.decode(opened.output);
   const attributes = s.WvIoDeviceAttributes.decode(rig.ioctl('DEVICE_QUERY', rig.id(id)).output);
   assert.is(attributes.nodeGuid, ethGuid);
@@ -601,9 +602,9 @@ test('nothing is destroyed while it is used, and nothing cascades', () => {
     ['DEVICE_CLOSE', device],
   ] as const;
   for (const [name, id] of order.slice(1)) expect(rig.ioctl(name, rig.id(id)), Status.DEVICE_BUSY, name);
-  assert.equal(rig.hca.objectCounts(), { pd: 1, mr: 0, mw: 0, cq: 1, qp: 1, ring: 0, range: 0 });
+  assert.equal(rig.hca.objectCounts(), { pd: 1, mr: 0, mw: 0, cq: 1, qp: 1, srq: 0, ring: 0, range: 0 });
   for (const [name, id] of order) expect(rig.ioctl(name, rig.id(id)), Status.SUCCESS, name);
-  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 });
+  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, srq: 0, ring: 0, range: 0 });
   sound(rig);
 });
 
@@ -630,7 +631,7 @@ test('closing a file frees everything it owned, in order, and answers all that w
   for (const wait of waits) expect(wait, Status.PENDING);
   expect(rig.close(), Status.SUCCESS);
   for (const wait of waits) expect(wait, Status.CANCELLED);
-  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 });
+  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, srq: 0, ring: 0, range: 0 });
   assert.is(rig.hca.claims.size, 0);
   assert.ok(listener.control.closed);
   assert.equal(rig.cm.connections[0]!.calls, ['abandon']);
@@ -651,7 +652,7 @@ test('the end of the channel closes every file, and tells once', () => {
   rig.request({ major: ChannelMajor.close, fileId: 0, slot: -1 });
   assert.is(ends, 1);
   assert.is(rig.kernel.io.openFiles, 0);
-  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 });
+  assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, srq: 0, ring: 0, range: 0 });
   assert.ok(rig.cm.closed && rig.hca.closed);
   sound(rig);
 });

@@ -13,7 +13,7 @@ import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
 import { cmReply, ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);
-const nothing = { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, ring: 0, range: 0 };
+const nothing = { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, srq: 0, ring: 0, range: 0 };
 
 function sound(rig: KernelRig): void {
   assert.equal(rig.faults, []);

@@ -29,7 +29,9 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::registerMr>("registerMr"), InstanceMethod<&H::deregisterMr>("deregisterMr"),
        InstanceMethod<&H::allocateMw>("allocateMw"), InstanceMethod<&H::deallocateMw>("deallocateMw"),
        InstanceMethod<&H::createCq>("createCq"), InstanceMethod<&H::resizeCq>("resizeCq"),
-       InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createQp>("createQp"),
+       InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createSrq>("createSrq"),
+       InstanceMethod<&H::modifySrq>("modifySrq"), InstanceMethod<&H::querySrq>("querySrq"),
+       InstanceMethod<&H::destroySrq>("destroySrq"), InstanceMethod<&H::createQp>("createQp"),
        InstanceMethod<&H::modifyQp>("modifyQp"), InstanceMethod<&H::queryQp>("queryQp"),
        InstanceMethod<&H::destroyQp>("destroyQp"), InstanceMethod<&H::setWill>("setWill"),
        InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
@@ -131,6 +133,9 @@ Napi::Value NativeHca::getLimits(const Info& info) {
   out.Set("maxPd", o.maxPd);
   out.Set("maxMr", o.maxMr);
   out.Set("maxMw", o.maxMw);
+  out.Set("maxSrq", o.maxSrq);
+  out.Set("maxSrqWr", o.maxQpWr);
+  out.Set("maxSrqSge", o.maxSge);
   out.Set("maxQpWr", o.maxQpWr);
   out.Set("maxSge", o.maxSge);
   out.Set("maxCqEntries", o.maxCqEntries);
@@ -202,6 +207,7 @@ Napi::Value NativeHca::objectCounts(const Info& info) {
   const std::array<uint32_t, 7> counts = engine_->objectCounts();
   Napi::Object out = Napi::Object::New(info.Env());
   for (size_t i = 0; i < counts.size(); ++i) out.Set(kKinds[i], counts[i]);
+  out.Set("srq", engine_->srqCount());
   return out;
 }
 

@@ -1,5 +1,5 @@
-// NativeHca: the HCA's command interface as one soft kernel holds it. Its commands are in hca_memory.cc, hca_cq.cc
-// and hca_qp.cc, its events in hca_events.cc, the rest in hca.cc.
+// NativeHca: the HCA's command interface as one soft kernel holds it. Its commands are in hca_memory.cc, hca_cq.cc,
+// hca_srq.cc and hca_qp.cc, its events in hca_events.cc, the rest in hca.cc.
 #pragma once
 #include <map>
 #include <tuple>
@@ -44,6 +44,10 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value createCq(const Info& info);
   Napi::Value resizeCq(const Info& info);
   Napi::Value destroyCq(const Info& info);
+  Napi::Value createSrq(const Info& info);
+  Napi::Value modifySrq(const Info& info);
+  Napi::Value querySrq(const Info& info);
+  Napi::Value destroySrq(const Info& info);
   Napi::Value createQp(const Info& info);
   Napi::Value modifyQp(const Info& info);
   Napi::Value queryQp(const Info& info);

@@ -46,6 +46,15 @@ void HcaPort::onCqError(Handle cq) {
   push(std::move(event));
 }
 
+void HcaPort::onSrqEvent(Handle srq, SrqEvent type) {
+  HcaEvent event;
+  event.kind = HcaEvent::Kind::kSrq;
+  event.handle = srq;
+  event.event = static_cast<uint32_t>(type);
+  std::lock_guard<std::mutex> lock(mutex_);
+  push(std::move(event));
+}
+
 void HcaPort::onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won) {
   HcaEvent event;
   event.kind = HcaEvent::Kind::kNotified;
@@ -97,6 +106,11 @@ Napi::Value NativeHca::takeEvent(const Info& info) {
       case HcaEvent::Kind::kCq:
         out.Set("type", "cq");
         out.Set("cq", event.handle);
+        return out;
+      case HcaEvent::Kind::kSrq:
+        out.Set("type", "srq");
+        out.Set("srq", event.handle);
+        out.Set("event", event.event);
         return out;
       case HcaEvent::Kind::kNotified:
         waiters_.erase(WaiterKey{event.channel, event.slot, event.serial});

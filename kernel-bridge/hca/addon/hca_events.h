@@ -10,7 +10,7 @@ namespace nd::js {
 
 // What the HCA told a kernel and the kernel has not taken yet.
 struct HcaEvent {
-  enum class Kind { kMad, kQp, kCq, kNotified } kind = Kind::kMad;
+  enum class Kind { kMad, kQp, kCq, kSrq, kNotified } kind = Kind::kMad;
   PacketMeta meta;
   std::array<uint8_t, 256> mad{};
   Handle handle = 0;
@@ -31,6 +31,7 @@ class HcaPort final : public KernelPort {
   void onMad(const PacketMeta& meta, const uint8_t mad[256]) override;
   void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
   void onCqError(Handle cq) override;
+  void onSrqEvent(Handle srq, SrqEvent event) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
   bool take(HcaEvent* out);
   uint64_t droppedMads();

@@ -7,6 +7,7 @@ import { hcaFileTable, type IoctlName, ioctlTable, type NamedIoctlRow } from '..
 import { Status, StatusError } from '../../ioctl/status.js';
 import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci.js';
 import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
+import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/objects.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
@@ -17,6 +18,7 @@ import type { EndpointServices } from './endpoint-services.js';
 import { hcaFileHandlers } from './hca-requests.js';
 import { WvFile } from './objects.js';
 import { queuePairRequests } from './queue-pair-requests.js';
+import { sharedReceiveRequests } from './shared-receive-requests.js';
 
 const rows = new Map<number, NamedIoctlRow>(ioctlTable.map((row) => [row.code, row]));
 const hcaRows = new Map<number, NamedIoctlRow>([
@@ -30,16 +32,11 @@ const notSupported: Handler = (call) => call.fail(Status.NOT_SUPPORTED);
 function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlName, Handler> {
   return {
     ...deviceRequests(services),
+    ...sharedReceiveRequests(),
     ...queuePairRequests(),
     ...endpointRequests(services),
     AH_CREATE: notSupported,
     AH_DESTROY: notSupported,
-    SRQ_CREATE: notSupported,
-    SRQ_DESTROY: notSupported,
-    SRQ_QUERY: notSupported,
-    SRQ_MODIFY: notSupported,
-    SRQ_NOTIFY: notSupported,
-    SRQ_CANCEL: notSupported,
     QP_ATTACH: notSupported,
     QP_DETACH: notSupported,
     EP_LOOKUP: notSupported,
@@ -150,6 +147,10 @@ export class FilterDriver {
     for (const [id, { qp }] of file.qps.entries()) {
       file.qps.delete(id);
       free((irp) => ciDestroyQp(qp, irp));
+    }
+    for (const [id, srq] of file.srqs.entries()) {
+      file.srqs.delete(id);
+      free((irp) => ciDestroySrq(srq, irp));
     }
     for (const [id, mw] of file.mws.entries()) {
       file.mws.delete(id);

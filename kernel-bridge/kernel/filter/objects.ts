@@ -1,5 +1,5 @@
 /** What one open file of `\\.\WinVerbs` owns. */
-import type { Hca, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp } from '../hca-driver/objects.js';
+import type { Hca, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp, IbSrq } from '../hca-driver/objects.js';
 import type { DeviceObject } from '../io-manager/device.js';
 import { IrpQueue } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
@@ -27,7 +27,7 @@ export class WvQp {
 
   constructor(
     readonly qp: IbQp,
-    readonly ids: { pd: number; sendCq: number; receiveCq: number },
+    readonly ids: { pd: number; sendCq: number; receiveCq: number; srq: number },
   ) {}
 }
 
@@ -39,10 +39,10 @@ export class WvFile {
   readonly devices = new ObjectTable<WvDevice>();
   readonly cqs = new ObjectTable<IbCq>();
   readonly pds = new ObjectTable<WvPd>();
-  /** Shared receive queues and address handles come with a later issue; nothing is in these tables yet. */
-  readonly srqs = new ObjectTable<never>();
+  readonly srqs = new ObjectTable<IbSrq>();
   readonly qps = new ObjectTable<WvQp>();
   readonly mws = new ObjectTable<IbMw>();
+  /** Address handles come with a later issue; nothing is in this table yet. */
   readonly ahs = new ObjectTable<never>();
   readonly endpoints = new ObjectTable<Endpoint>();
 

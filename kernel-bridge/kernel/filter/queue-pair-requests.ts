@@ -206,7 +206,7 @@ export function queuePairRequests() {
       const { pd } = call.find(file.pds, input.id.id);
       const sendCq = call.find(file.cqs, input.sendCqId);
       const receiveCq = call.find(file.cqs, input.receiveCqId);
-      if (input.srqId !== 0n) call.find(file.srqs, input.srqId);
+      const srq = input.srqId === 0n ? undefined : call.find(file.srqs, input.srqId);
       call.room(file.qps);
       const udata = call.udata();
       let made: WvQp | undefined;
@@ -215,15 +215,17 @@ export function queuePairRequests() {
           made?.endpoint?.queuePairEvent(event, reason),
       };
       return call.verb<IbQp>(
-        (irp) => ciCreateQp(pd, sendCq, receiveCq, input, dispatch, udata, irp),
+        (irp) => ciCreateQp(pd, sendCq, receiveCq, srq, input, dispatch, udata, irp),
         (qp) => {
           made = new WvQp(qp, {
             pd: idOf(input.id.id),
             sendCq: idOf(input.sendCqId),
             receiveCq: idOf(input.receiveCqId),
+            srq: idOf(input.srqId),
           });
           const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
-          return call.struct(s.WvIoQpCreate, { ...input, id }, udata);
+          const { receiveDepth, receiveSge } = qp.create;
+          return call.struct(s.WvIoQpCreate, { ...input, receiveDepth, receiveSge, id }, udata);
         },
         // The call-backs are the filter's.
         'kernel',

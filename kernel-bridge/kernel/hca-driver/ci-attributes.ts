@@ -53,6 +53,7 @@ function caAttributes(hca: Hca): IbCaAttributes {
     systemImageGuid: hca.systemImageGuid ?? guid,
     capabilityFlags:
       WvCapability.RC_RNR_NAK_GENERATION |
+      WvCapability.SRQ_RESIZE |
       WvCapability.PORT_ACTIVE_EVENT |
       WvCapability.SYSTEM_IMAGE_GUID |
       WvCapability.INIT_TYPE,
@@ -71,6 +72,9 @@ function caAttributes(hca: Hca): IbCaAttributes {
     maxQpInitiatorDepth: limits.maxReadDepth,
     maxInlineSend: limits.maxInline,
     maxMw: limits.maxMw,
+    maxSrq: limits.maxSrq,
+    maxSrqWr: limits.maxSrqWr,
+    maxSrqSge: limits.maxSrqSge,
     maxPkeys: pkeyTable.length,
     deviceType: DeviceType.INFINIBAND,
     localAckDelay: 15,

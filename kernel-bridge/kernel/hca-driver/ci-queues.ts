@@ -16,23 +16,13 @@ import {
   type IbPd,
   IbQp,
   type IbQpDispatch,
+  type IbSrq,
   mayDispatch,
   outputFits,
+  providerInput,
   putOutput,
+  ringAddress,
 } from './objects.js';
-
-/** Provider input, or undefined when it is shorter than its structure. */
-function providerInput<V>(
-  udata: CiUdata,
-  layout: { readonly size: number; decode(bytes: Uint8Array): V },
-): V | undefined {
-  return udata.input.length >= layout.size ? layout.decode(udata.input) : undefined;
-}
-
-/** A ring address that a number can hold exactly; anything else is no ring. */
-function ringAddress(address: bigint): number {
-  return address < 2n ** 47n ? Number(address) : 0;
-}
 
 /**
  * Creates a completion queue of at least `entries` entries over the ring that the provider names.
@@ -150,9 +140,10 @@ export function ciEndCqEvents(cq: IbCq, status: number): void {
 export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | 'receiveCqId' | 'srqId'>;
 
 /**
- * Creates a queue pair over the ring that the provider names, in state RESET.
+ * Creates a queue pair over the ring that the provider names, in state RESET. With a shared receive queue it has none of
+ * its own: receive depth and SGEs are not looked at.
  *
- * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for CQs of another HCA or a ring that does not
+ * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for CQs or an SRQ of another HCA or a ring that does not
  * fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags and types the HCA does not have,
  * BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user mode, FILE_FORCED_CLOSED.
  */
@@ -160,7 +151,8 @@ export function ciCreateQp(
   pd: IbPd,
   sendCq: IbCq,
   receiveCq: IbCq,
-  request: IbQpRequest,
+  srq: IbSrq | undefined,
+  asked: IbQpRequest,
   dispatch: IbQpDispatch,
   udata: CiUdata,
   irp: Irp<IbQp>,
@@ -170,8 +162,9 @@ export function ciCreateQp(
   if (!mayDispatch(irp, dispatch)) return finish(irp, Status.ACCESS_DENIED);
   const ring = providerInput(udata, QpProviderIn);
   if (!ring || !outputFits(udata, QpProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
-  if (sendCq.ca.hca !== pd.ca.hca || receiveCq.ca.hca !== pd.ca.hca)
-    return finish(irp, Status.INVALID_PARAMETER);
+  const others = [sendCq.ca, receiveCq.ca, ...(srq ? [srq.pd.ca] : [])];
+  if (others.some(({ hca }) => hca !== pd.ca.hca)) return finish(irp, Status.INVALID_PARAMETER);
+  const request = srq ? { ...asked, receiveDepth: 0, receiveSge: 0 } : asked;
   if ((request.qpFlags & ~QpFlag.SIGNAL_SENDS) !== 0) return finish(irp, Status.NOT_SUPPORTED);
   if (
     request.sendDepth > limits.maxQpWr ||
@@ -204,7 +197,7 @@ export function ciCreateQp(
     pd: pd.handle,
     sendCq: sendCq.handle,
     receiveCq: receiveCq.handle,
-    srq: 0,
+    srq: srq?.handle ?? 0,
     ringAddress: ringAddress(ring.ringAddress),
     ringBytes: ring.ringBytes,
     sendEntries: ring.sendEntries,
@@ -217,9 +210,10 @@ export function ciCreateQp(
   pd.resources.acquire();
   sendCq.resources.acquire();
   receiveCq.resources.acquire();
+  srq?.resources.acquire();
   const { sendDepth, receiveDepth, initiatorDepth, responderResources } = request;
   const depths = { sendDepth, receiveDepth, initiatorDepth, responderResources };
-  const qp = new IbQp(pd, sendCq, receiveCq, handle, qpn, { ...create, ...depths }, dispatch);
+  const qp = new IbQp(pd, sendCq, receiveCq, srq, handle, qpn, { ...create, ...depths }, dispatch);
   registry.qps.set(handle, qp);
   putOutput(udata, QpProviderOut.encode({ handle, qpn }));
   return finish(irp, Status.SUCCESS, qp);
@@ -257,6 +251,8 @@ export function ciDestroyQp(qp: IbQp, irp: Irp): number {
   qp.pd.resources.release();
   qp.sendCq.resources.release();
   qp.receiveCq.resources.release();
+  qp.srq?.resources.release();
+  qp.srq?.endedUntold.delete(qp);
   return finish(irp, Status.SUCCESS, 0);
 }
 

@@ -58,8 +58,7 @@ export function ciOpenCa(
   device.references.acquire();
   const ca = new IbCa(device, dispatch);
   instances.add(ca);
-  const { maxSge, maxInline, maxQpWr, maxCqEntries } = limits;
-  putOutput(udata, CaProviderOut.encode({ maxSge, maxInline, maxQpWr, maxCqEntries }));
+  putOutput(udata, CaProviderOut.encode(limits));
   return finish(irp, Status.SUCCESS, ca);
 }
 

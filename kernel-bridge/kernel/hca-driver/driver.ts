@@ -2,7 +2,13 @@
  * The HCA driver: one device per network interface, the name `\Device\ibal\<CA GUID>` that leads to it, and the HCA's
  * events on their way to whom they concern.
  */
-import { type HcaEvent, type NativeChannelServer, type NativeHca, QpMask } from '../../hca/binding.js';
+import {
+  type HcaEvent,
+  type NativeChannelServer,
+  type NativeHca,
+  QpEventType,
+  QpMask,
+} from '../../hca/binding.js';
 import { guidText } from '../../ioctl/ca.js';
 import { QpState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
@@ -17,7 +23,8 @@ import {
 import type { Irp } from '../io-manager/irp.js';
 import { endCaEvents, raiseFatalEvent, raisePortEvent } from './ci-events.js';
 import { ciCqEventDelivered, ciEndCqEvents } from './ci-queues.js';
-import { Hca, type IbCq, type IbQp } from './objects.js';
+import { raiseLastWqe, raiseSrqEvent } from './ci-srq.js';
+import { Hca, type HcaRegistry, type IbCq, type IbQp, type IbSrq } from './objects.js';
 import { type PortChange, type PortTable, portEvents } from './ports.js';
 
 /** What the driver stands on. */
@@ -31,7 +38,11 @@ export interface HcaDriverPlatform {
 }
 
 export class HcaDriver {
-  readonly registry = { qps: new Map<number, IbQp>(), cqs: new Map<number, IbCq>() };
+  readonly registry: HcaRegistry = {
+    qps: new Map<number, IbQp>(),
+    cqs: new Map<number, IbCq>(),
+    srqs: new Map<number, IbSrq>(),
+  };
   private readonly driver: DriverObject;
   /** The driver attached above the HCAs. */
   private upper: DriverDispatch | undefined;
@@ -135,6 +146,9 @@ export class HcaDriver {
   private end(hca: Hca, status: number): void {
     // Before queue pairs are flushed, which is an event of its own.
     for (const cq of [...this.registry.cqs.values()]) if (cq.ca.hca === hca) ciEndCqEvents(cq, status);
+    for (const srq of [...this.registry.srqs.values()]) {
+      if (srq.pd.ca.hca === hca) srq.waits.completeAll(status);
+    }
     this.onLost(hca, status);
     for (const qp of [...this.registry.qps.values()]) {
       if (qp.pd.ca.hca === hca) hca.native.modifyQp(qp.handle, QpMask.state, { state: QpState.ERROR });
@@ -189,6 +203,12 @@ export class HcaDriver {
       case 'qp': {
         const qp = this.registry.qps.get(event.qp);
         qp?.dispatch.asyncEvent?.(qp, event.event, event.reason);
+        if (qp?.srq && event.event === QpEventType.lastWqe) raiseLastWqe(qp.srq, qp);
+        break;
+      }
+      case 'srq': {
+        const srq = this.registry.srqs.get(event.srq);
+        if (srq) raiseSrqEvent(srq, event.event);
         break;
       }
       case 'notified': {

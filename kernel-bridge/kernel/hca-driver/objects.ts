@@ -86,6 +86,7 @@ export class Hca {
 export interface HcaRegistry {
   readonly qps: Map<number, IbQp>;
   readonly cqs: Map<number, IbCq>;
+  readonly srqs: Map<number, IbSrq>;
 }
 
 /** Called for events of an HCA instance (IB_CA_DISPATCH); members may be missing. */
@@ -165,6 +166,26 @@ export class IbCq {
   ) {}
 }
 
+/** A shared receive queue. */
+export class IbSrq {
+  /** Queue pairs that receive from it. */
+  readonly resources = new References();
+  /** Event requests, and what none of them was told yet: the limit event, and queue pairs that have ended. */
+  readonly waits = new IrpQueue();
+  limitUntold = false;
+  readonly endedUntold = new Set<IbQp>();
+  /** The HCA could make nothing of its ring. */
+  broken = false;
+
+  constructor(
+    readonly pd: IbPd,
+    readonly handle: number,
+    /** The actual number of receives. */
+    public maxWr: number,
+    readonly maxSge: number,
+  ) {}
+}
+
 /** What a queue pair was made with, as far as it can be asked later. */
 export type IbQpCreate = Omit<
   QpCreateParameters,
@@ -194,6 +215,7 @@ export class IbQp {
     readonly pd: IbPd,
     readonly sendCq: IbCq,
     readonly receiveCq: IbCq,
+    readonly srq: IbSrq | undefined,
     readonly handle: number,
     readonly qpn: number,
     readonly create: IbQpCreate,
@@ -205,6 +227,19 @@ export class IbQp {
 /** Whether a request may bring this dispatch table: call-backs are for kernel mode. */
 export function mayDispatch(irp: { readonly requestorMode: RequestorMode }, dispatch: object): boolean {
   return irp.requestorMode === 'kernel' || Object.values(dispatch).every((member) => member === undefined);
+}
+
+/** Provider input, or undefined when it is shorter than its structure. */
+export function providerInput<V>(
+  udata: CiUdata,
+  layout: { readonly size: number; decode(bytes: Uint8Array): V },
+): V | undefined {
+  return udata.input.length >= layout.size ? layout.decode(udata.input) : undefined;
+}
+
+/** A ring address that a number can hold exactly; anything else is no ring. */
+export function ringAddress(address: bigint): number {
+  return address < 2n ** 47n ? Number(address) : 0;
 }
 
 /** Completes a verb's IRP; answers the status for the verb to return. */

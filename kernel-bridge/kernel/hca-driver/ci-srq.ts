@@ -1,0 +1,177 @@
+/**
+ * IRP-based verbs of the HCA: shared receive queues (IBA 1 §10.2.9, §11.2.3). The rules are those of ci.ts.
+ */
+import { type SrqAttributeValues, SrqEventType, SrqMask } from '../../hca/binding.js';
+import { SrqProviderIn, SrqProviderOut } from '../../ioctl/provider-data.js';
+import { Status } from '../../ioctl/status.js';
+import type { Irp } from '../io-manager/irp.js';
+import {
+  type CiUdata,
+  finish,
+  type IbPd,
+  type IbQp,
+  IbSrq,
+  outputFits,
+  providerInput,
+  putOutput,
+  ringAddress,
+} from './objects.js';
+
+/** What can be asked for, and changed, of a shared receive queue. */
+export interface IbSrqAttributes {
+  /** Receives it holds. */
+  maxWr: number;
+  /** SGEs of a receive. */
+  maxSge: number;
+  /** The limit event comes when fewer receives are left; 0: none is asked for, or it has come. */
+  srqLimit: number;
+}
+
+/**
+ * Creates a shared receive queue of at least `maxWr` receives over the ring that the provider names, and arms its limit.
+ *
+ * @returns SUCCESS (Information: the {@link IbSrq}), INVALID_PARAMETER for 0 receives, a limit above them or a ring that
+ * does not fit, INSUFFICIENT_RESOURCES above the HCA's limits, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
+ */
+export function ciCreateSrq(pd: IbPd, request: IbSrqAttributes, udata: CiUdata, irp: Irp<IbSrq>): number {
+  const { native, limits, gone, registry } = pd.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const ring = providerInput(udata, SrqProviderIn);
+  if (!ring || !outputFits(udata, SrqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
+  const { maxWr, maxSge, srqLimit } = request;
+  if (maxWr === 0) return finish(irp, Status.INVALID_PARAMETER);
+  if (maxWr > limits.maxSrqWr || maxSge > limits.maxSrqSge) return finish(irp, Status.INSUFFICIENT_RESOURCES);
+  if (ring.entries < maxWr || srqLimit > ring.entries) return finish(irp, Status.INVALID_PARAMETER);
+  const { status, srq: handle } = native.createSrq({
+    pd: pd.handle,
+    ringAddress: ringAddress(ring.ringAddress),
+    ringBytes: ring.ringBytes,
+    entries: ring.entries,
+    stride: ring.stride,
+    sge: maxSge,
+  });
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  const srq = new IbSrq(pd, handle, ring.entries, maxSge);
+  // Before the limit is armed: an empty queue is below any, and the event must find its queue.
+  registry.srqs.set(handle, srq);
+  const armed =
+    srqLimit === 0 ? Status.SUCCESS : native.modifySrq(handle, SrqMask.limit, { limit: srqLimit });
+  if (armed !== Status.SUCCESS) {
+    registry.srqs.delete(handle);
+    native.destroySrq(handle);
+    return finish(irp, armed);
+  }
+  pd.resources.acquire();
+  putOutput(udata, SrqProviderOut.encode({ handle }));
+  return finish(irp, Status.SUCCESS, srq);
+}
+
+/**
+ * Changes the size and the limit of a shared receive queue; both always count. A larger size takes a new ring, which the
+ * provider names and to which the receives that wait are taken along; without one the size stays, and must be enough. A
+ * limit above 0 is armed anew: if fewer receives are there already, its event comes at once.
+ *
+ * @returns SUCCESS; BUFFER_OVERFLOW: more receives wait than the new ring holds; INVALID_PARAMETER, and the others of
+ * {@link ciCreateSrq}. Nothing has changed then.
+ */
+export function ciModifySrq(
+  srq: IbSrq,
+  { maxWr, srqLimit }: Pick<IbSrqAttributes, 'maxWr' | 'srqLimit'>,
+  udata: CiUdata,
+  irp: Irp,
+): number {
+  const { native, limits, gone } = srq.pd.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const ring = udata.input.length === 0 ? undefined : providerInput(udata, SrqProviderIn);
+  const moves = udata.input.length > 0;
+  if ((moves && !ring) || !outputFits(udata, SrqProviderOut.size))
+    return finish(irp, Status.BUFFER_TOO_SMALL);
+  if (maxWr === 0) return finish(irp, Status.INVALID_PARAMETER);
+  if (maxWr > limits.maxSrqWr) return finish(irp, Status.INSUFFICIENT_RESOURCES);
+  const entries = ring?.entries ?? srq.maxWr;
+  if (entries < maxWr || srqLimit > entries) return finish(irp, Status.INVALID_PARAMETER);
+  const attributes: Partial<SrqAttributeValues> = { limit: srqLimit };
+  if (ring) {
+    attributes.entries = ring.entries;
+    attributes.ringAddress = ringAddress(ring.ringAddress);
+    attributes.ringBytes = ring.ringBytes;
+  }
+  const status = native.modifySrq(
+    srq.handle,
+    ring ? SrqMask.entries | SrqMask.limit : SrqMask.limit,
+    attributes,
+  );
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  srq.maxWr = entries;
+  // What the old limit had to say is over: if the new one is reached already, its event follows.
+  srq.limitUntold = false;
+  putOutput(udata, SrqProviderOut.encode({ handle: srq.handle }));
+  return finish(irp, Status.SUCCESS, 0);
+}
+
+/** Size and limit of a shared receive queue. @returns SUCCESS (Information: the attributes) or the HCA's status. */
+export function ciQuerySrq(srq: IbSrq, irp: Irp<IbSrqAttributes>): number {
+  const { status, entries, limit, sge } = srq.pd.ca.hca.native.querySrq(srq.handle);
+  return finish(irp, status, { maxWr: entries, maxSge: sge, srqLimit: limit });
+}
+
+/**
+ * Destroys a shared receive queue; the receives in it never complete. Its event requests end in CANCELLED.
+ *
+ * @returns SUCCESS, DEVICE_BUSY while queue pairs use it.
+ */
+export function ciDestroySrq(srq: IbSrq, irp: Irp): number {
+  if (srq.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);
+  const status = srq.pd.ca.hca.native.destroySrq(srq.handle);
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  srq.waits.cancelAll();
+  srq.pd.ca.hca.registry.srqs.delete(srq.handle);
+  srq.pd.resources.release();
+  return finish(irp, Status.SUCCESS, 0);
+}
+
+/**
+ * Waits for an event of a shared receive queue. Any number may wait; an event completes them all. One that finds nobody is
+ * kept for the next, once of each kind.
+ *
+ * @returns PENDING; ends in ALERTED (fewer receives are left than the limit), NOTIFY_CLEANUP (a queue pair in ERROR takes
+ * nothing from the queue any more), UNEXPECTED_IO_ERROR (the queue is broken, for good), CANCELLED, DEVICE_REMOVED,
+ * FILE_FORCED_CLOSED.
+ */
+export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
+  const { gone, unplugged } = srq.pd.ca.hca;
+  if (gone) return finish(irp, unplugged ? Status.DEVICE_REMOVED : Status.FILE_FORCED_CLOSED);
+  const status = srq.waits.insert(irp, undefined);
+  tell(srq);
+  return status;
+}
+
+/** Ends all event requests of a shared receive queue in CANCELLED. */
+export function ciCancelSrqEvents(srq: IbSrq): void {
+  srq.waits.cancelAll();
+}
+
+function tell(srq: IbSrq): void {
+  if (srq.waits.size === 0) return;
+  if (srq.broken) srq.waits.completeAll(Status.UNEXPECTED_IO_ERROR);
+  else if (srq.limitUntold) {
+    srq.limitUntold = false;
+    srq.waits.completeAll(Status.ALERTED);
+  } else if (srq.endedUntold.size > 0) {
+    srq.endedUntold.clear();
+    srq.waits.completeAll(Status.NOTIFY_CLEANUP);
+  }
+}
+
+/** The HCA says something of a shared receive queue; `event` as in SrqEventType. */
+export function raiseSrqEvent(srq: IbSrq, event: number): void {
+  if (event === SrqEventType.limit) srq.limitUntold = true;
+  else srq.broken = true;
+  tell(srq);
+}
+
+/** A queue pair is in ERROR and takes nothing from its shared receive queue any more (IBA 1 §11.6.3.4). */
+export function raiseLastWqe(srq: IbSrq, qp: IbQp): void {
+  srq.endedUntold.add(qp);
+  tell(srq);
+}
