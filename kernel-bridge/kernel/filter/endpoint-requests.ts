@@ -97,7 +97,7 @@ export function endpointRequests(services: EndpointServices) {
       if (type === EpType.DATAGRAM) return call.fail(Status.NOT_SUPPORTED);
       if (type !== EpType.CONNECT) return call.fail(Status.INVALID_PARAMETER);
       call.room(call.file.endpoints);
-      const id = call.file.endpoints.add(new Endpoint(type, services));
+      const id = call.file.endpoints.add(new Endpoint(services));
       return call.struct(s.WvIoObject, { id: BigInt(id) });
     },
 

@@ -3,6 +3,7 @@
  * connect endpoints, with IBA 1 §12 below; the actions are methods of {@link Endpoint}.
  */
 import { Status } from '../../ioctl/status.js';
+import type { Cell, CommonAction, Transition } from './endpoint-machine.js';
 
 /**
  * - `queued`: named by a GetRequest that waits for a REQ.
@@ -68,11 +69,7 @@ export type EndpointSignal = (typeof endpointSignals)[number];
 
 /** Names of the endpoint's methods that carry a request out. */
 export type RequestAction =
-  | 'bind'
-  | 'setRoute'
-  | 'listen'
-  | 'awaitRequest'
-  | 'assign'
+  | CommonAction
   | 'connect'
   | 'completeConnect'
   | 'accept'
@@ -81,10 +78,7 @@ export type RequestAction =
   | 'disconnect'
   | 'finishDisconnect'
   | 'awaitDisconnect'
-  | 'tellDisconnect'
-  | 'query'
-  | 'cancelRequests'
-  | 'destroy';
+  | 'tellDisconnect';
 
 /** Names of the endpoint's methods that follow a happening. */
 export type SignalAction =
@@ -110,23 +104,19 @@ export type SignalAction =
   | 'onDisconnectCancelled'
   | 'onDeviceLost';
 
-/** An action and the state after it; `failed`: the state if the action fails after it has begun (default: unchanged). */
-export interface Transition<A> {
-  readonly action: A;
-  readonly next: EndpointState;
-  readonly failed?: EndpointState;
-}
-
 /** A request's cell: what to do, or the status that refuses it. */
-export type RequestCell = Transition<RequestAction> | { readonly status: number };
+export type RequestCell = Cell<RequestAction, EndpointState>;
 /** A happening's cell: what to do, or nothing: it cannot come in this state, or changes nothing. */
-export type SignalCell = Transition<SignalAction> | 'ignored';
+export type SignalCell = Transition<SignalAction, EndpointState> | 'ignored';
 
 type Row = Partial<Record<EndpointRequest, RequestCell>>;
-type Signals = Partial<Record<EndpointSignal, Transition<SignalAction>>>;
+type Signals = Partial<Record<EndpointSignal, Transition<SignalAction, EndpointState>>>;
 
-const to = <A extends string>(action: A, next: EndpointState, failed?: EndpointState): Transition<A> =>
-  failed === undefined ? { action, next } : { action, next, failed };
+const to = <A extends string>(
+  action: A,
+  next: EndpointState,
+  failed?: EndpointState,
+): Transition<A, EndpointState> => (failed === undefined ? { action, next } : { action, next, failed });
 const busy = { status: Status.DEVICE_BUSY };
 const wrong = { status: Status.INVALID_DEVICE_STATE };
 

@@ -1,15 +1,24 @@
-/**
- * A connect endpoint: carries out what endpoint-states.ts says. Each request is bound to its own IRP; nothing is
- * found by position in a queue.
- */
+/** A connect endpoint: carries out what endpoint-states.ts says. What all endpoints share is in endpoint-machine.ts. */
 import { QpEventType } from '../../hca/binding.js';
-import { QpState } from '../../ioctl/constants.js';
+import { EpType, QpState } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { CmConnection, CmListenerControl, CmReply, CmRequest } from '../cm/service.js';
+import type {
+  CmConnection,
+  CmListenerControl,
+  CmListenParameters,
+  CmReply,
+  CmRequest,
+} from '../cm/service.js';
 import type { Hca } from '../hca-driver/objects.js';
-import { isLoopback, isUnspecified, mtuCode, sameGid } from '../hca-driver/ports.js';
-import { type Irp, IrpQueue } from '../io-manager/irp.js';
+import { isLoopback, mtuCode, sameGid } from '../hca-driver/ports.js';
+import { IrpQueue } from '../io-manager/irp.js';
+import {
+  type CommonRequest,
+  type CommonSignal,
+  EndpointMachine,
+  type RequestStep,
+} from './endpoint-machine.js';
 import { connectQp, failQp, setWill } from './endpoint-qp.js';
 import type { EndpointServices } from './endpoint-services.js';
 import {
@@ -30,38 +39,26 @@ import {
   signalsOf,
   usableQp,
 } from './endpoint-steps.js';
-import {
-  type EndpointAddress,
-  type EndpointParam,
-  type EndpointRoute,
-  noParam,
-  type RequestArguments,
-  type SignalData,
-} from './endpoint-types.js';
+import { type EndpointParam, noParam, type SignalData } from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 
-export class Endpoint {
-  private current: EndpointState = 'idle';
-  local: EndpointAddress | undefined;
-  peer: EndpointAddress | undefined;
+export class Endpoint extends EndpointMachine<
+  EndpointState,
+  Exclude<EndpointRequest, CommonRequest>,
+  Exclude<EndpointSignal, CommonSignal>,
+  RequestAction,
+  SignalAction
+> {
   /** What the peer last said: the parameters are in this side's view. */
   param: EndpointParam = noParam;
-  backlog = 0;
-  /** Happenings that came in a state where they mean nothing. */
-  ignoredSignals = 0;
 
-  /** CA GUID of the device that has the local address. */
-  private device: bigint | undefined;
-  private claim: number | undefined;
-  private route: EndpointRoute | undefined;
-  private bound: EndpointAddress | undefined;
   private qp: WvQp | undefined;
   /** This endpoint has moved its queue pair: it must end in ERROR. */
   private qpMoved = false;
   private connection: CmConnection | undefined;
   private request: CmRequest | undefined;
   private reply: CmReply | undefined;
-  private listener: CmListenerControl | undefined;
+  declare protected listener: CmListenerControl | undefined;
   /** How a connection that is over ended, for NotifyDisconnect. */
   private endReason: number = Status.CONNECTION_ABORTED;
 
@@ -69,19 +66,14 @@ export class Endpoint {
   private readonly accepting = new IrpQueue(() => this.signal('acceptCancelled'));
   private readonly disconnecting = new IrpQueue(() => this.signal('disconnectCancelled'));
   private readonly notifies = new IrpQueue();
-  /** GetRequests of a listener, each with the endpoint it names. */
-  private readonly getRequests = new IrpQueue<Endpoint>((_irp, endpoint) => endpoint.signal('unassigned'));
-  /** The GetRequest that names this endpoint. */
-  private assignedBy: { irp: Irp; listener: Endpoint } | undefined;
 
-  constructor(
-    /** WinVerbs endpoint type, also the RDMA port space: 0x0106. */
-    readonly type: number,
-    private readonly services: EndpointServices,
-  ) {}
-
-  get state(): EndpointState {
-    return this.current;
+  constructor(services: EndpointServices) {
+    super(EpType.CONNECT, services, {
+      initial: 'idle',
+      destroying: 'destroying',
+      requests: requestTable,
+      signals: signalTable,
+    });
   }
 
   /** The queue pair of the connection. */
@@ -89,41 +81,9 @@ export class Endpoint {
     return this.qp;
   }
 
-  // ── The machine ─────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Carries out a request, or refuses it with the table's status. Completes or pends the IRP. */
-  handle(request: EndpointRequest, irp: Irp, args: RequestArguments = {}): number {
-    const cell = requestTable[this.current][request];
-    if ('status' in cell) return irp.complete(cell.status);
-    const before = this.current;
-    this.current = cell.next;
-    try {
-      const failure = this.requestActions[cell.action](irp, args);
-      if (failure === undefined) return irp.returnStatus;
-      if (cell.failed !== undefined) this.current = cell.failed;
-      else this.current = before;
-      return irp.complete(failure);
-    } catch (error) {
-      // Refused before anything was done.
-      if (this.current === cell.next) this.current = before;
-      throw error;
-    }
-  }
-
-  /** Something happened. */
-  signal(signal: EndpointSignal, data?: SignalData): void {
-    const cell = signalTable[this.current][signal];
-    if (cell === 'ignored') {
-      this.ignoredSignals++;
-      return;
-    }
-    this.current = cell.next;
-    this.signalActions[cell.action](data);
-  }
-
   /** Whether the endpoint stands on this HCA, by its address or its queue pair. */
-  isOn(hca: Hca): boolean {
-    return this.device === hca.guid || this.qp?.qp.pd.ca.hca === hca;
+  override isOn(hca: Hca): boolean {
+    return super.isOn(hca) || this.qp?.qp.pd.ca.hca === hca;
   }
 
   /** The HCA reports on the queue pair of this endpoint. */
@@ -133,82 +93,8 @@ export class Endpoint {
   }
 
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
-  // Each completes or pends its IRP and answers undefined, or answers the status of a failure. A StatusError means
-  // that nothing was done.
-
-  private readonly requestActions: Record<
-    RequestAction,
-    (irp: Irp, args: RequestArguments) => number | undefined
-  > = {
-    bind: (_irp, args) => {
-      const address = args.address!;
-      if (address.port === 0) {
-        const gid = isUnspecified(address.gid) ? null : address.gid;
-        const { status, claim, port } = this.services.claimPort(this.type, gid, 0);
-        if (status !== Status.SUCCESS) throw new StatusError(status);
-        this.claim = claim;
-        this.bound = { ...address, port };
-      } else {
-        // An explicit port is claimed by Listen: many connectors may be bound to a listener's address.
-        this.bound = address;
-      }
-      this.standAt(this.bound);
-      args.answer!();
-      return undefined;
-    },
-
-    setRoute: (irp, args) => {
-      const route = args.route!;
-      const bound = this.bound!;
-      if (!isUnspecified(bound.gid) && !sameGid(bound.gid, route.path.source)) {
-        throw new StatusError(
-          Status.INVALID_ADDRESS,
-          `the route starts at ${addressOfGid(route.path.source)}, but the endpoint is bound to ${addressOfGid(bound.gid)}`,
-        );
-      }
-      this.route = route;
-      this.standAt({ ...bound, gid: route.path.source, scopeId: route.path.scopeId });
-      irp.complete(Status.SUCCESS, 0);
-      return undefined;
-    },
-
-    listen: (irp, args) => {
-      const { gid, port } = this.bound!;
-      const address = isUnspecified(gid) ? undefined : gid;
-      let claimed = this.claim;
-      if (claimed === undefined) {
-        const { status, claim } = this.services.claimPort(this.type, address ?? null, port);
-        if (status !== Status.SUCCESS) throw new StatusError(status);
-        claimed = claim;
-      }
-      try {
-        this.listener = this.services.cm.listen({
-          serviceId: this.serviceId(port),
-          address,
-          backlog: args.backlog!,
-          onRequest: () => this.deliverRequests(),
-        });
-      } catch (error) {
-        if (this.claim === undefined) this.services.releasePort(claimed);
-        throw error;
-      }
-      this.claim = claimed;
-      this.backlog = args.backlog!;
-      irp.complete(Status.SUCCESS, 0);
-      return undefined;
-    },
-
-    awaitRequest: (irp, args) => {
-      const endpoint = args.endpoint!;
-      // Marks the other endpoint queued; it answers whether it could be.
-      const refused = endpoint.assign({ irp, listener: this });
-      if (refused !== undefined) throw new StatusError(refused);
-      this.getRequests.insert(irp, endpoint);
-      this.deliverRequests();
-      return undefined;
-    },
-
-    assign: () => undefined,
+  protected readonly requestActions: Readonly<Record<RequestAction, RequestStep>> = {
+    ...this.commonActions,
 
     connect: (irp, args) => {
       const qp = usableQp(args.qp, this.route!.path.source);
@@ -338,28 +224,11 @@ export class Endpoint {
       irp.complete(this.endReason);
       return undefined;
     },
-
-    query: (_irp, args) => {
-      args.answer!();
-      return undefined;
-    },
-
-    cancelRequests: (irp) => {
-      this.cancelAll();
-      irp.complete(Status.SUCCESS, 0);
-      return undefined;
-    },
-
-    destroy: (irp) => {
-      this.destroy();
-      irp.complete(Status.SUCCESS, 0);
-      return undefined;
-    },
   };
 
   // ── Happenings ──────────────────────────────────────────────────────────────────────────────────────────
 
-  private readonly signalActions: Record<SignalAction, (data: SignalData) => void> = {
+  protected readonly signalActions: Readonly<Record<SignalAction, (data: SignalData) => void>> = {
     stay: () => {
       this.assignedBy = undefined;
     },
@@ -448,10 +317,7 @@ export class Endpoint {
       this.end(status);
       for (const waiting of [this.connecting, this.accepting, this.disconnecting])
         waiting.completeAll(status);
-      for (let taken = this.getRequests.removeFirst(); taken; taken = this.getRequests.removeFirst()) {
-        taken.context.signal('unassigned');
-        taken.irp.complete(status);
-      }
+      this.endGetRequests(status);
       this.stopListening();
     },
   };
@@ -509,11 +375,6 @@ export class Endpoint {
     connection.abandon();
   }
 
-  private standAt(local: EndpointAddress): void {
-    this.local = local;
-    this.device = isUnspecified(local.gid) ? undefined : this.services.portOf(local.gid, local.scopeId)?.guid;
-  }
-
   private attach(qp: WvQp): void {
     this.qp = qp;
     this.qpMoved = false;
@@ -529,7 +390,7 @@ export class Endpoint {
     qp.endpoint = undefined;
   }
 
-  private cancelAll(): void {
+  protected cancelAll(): void {
     // First those that a cancelled step would end in another way.
     this.notifies.cancelAll();
     this.connecting.cancelAll();
@@ -538,50 +399,27 @@ export class Endpoint {
     this.getRequests.cancelAll();
   }
 
-  /** Ends everything at once; also for the file's cleanup. The state is `destroying` before anything else ends. */
-  destroy(): void {
-    this.current = 'destroying';
-    // A GetRequest that names this endpoint has nothing left to fill.
-    this.assignedBy?.irp.cancel();
-    this.assignedBy = undefined;
-    this.cancelAll();
+  protected letGo(): void {
     this.abandon();
     this.detach();
-    this.stopListening();
-  }
-
-  private stopListening(): void {
-    this.listener?.close();
-    this.listener = undefined;
-    if (this.claim !== undefined) this.services.releasePort(this.claim);
-    this.claim = undefined;
   }
 
   // ── Listening ───────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes this endpoint for a GetRequest; answers the status that refuses. */
-  private assign(assignedBy: { irp: Irp; listener: Endpoint }): number | undefined {
-    const cell = requestTable[this.current].assign;
-    if ('status' in cell) return cell.status;
-    if (this.type !== assignedBy.listener.type) return Status.INVALID_PARAMETER;
-    this.current = cell.next;
-    this.assignedBy = assignedBy;
-    return undefined;
+  protected startListening(parameters: CmListenParameters): CmListenerControl {
+    return this.services.cm.listen(parameters);
   }
 
-  private deliverRequests(): void {
-    const listener = this.listener;
-    while (listener && this.getRequests.size > 0 && this.current === 'listening') {
-      const taken = listener.takeRequest();
-      if (!taken) return;
-      const { irp, context: endpoint } = this.getRequests.removeFirst()!;
-      const { connection, request } = taken;
+  protected takeRequest(): ((endpoint: Endpoint) => void) | undefined {
+    const taken = this.listener?.takeRequest();
+    if (!taken) return undefined;
+    const { connection, request } = taken;
+    const local = { gid: request.localAddress, port: this.bound!.port, scopeId: request.path.scopeId };
+    return (endpoint) => {
       // The new owner is told of everything from here on; nothing can come in between.
       connection.events = signalsOf(endpoint);
-      const local = { gid: request.localAddress, port: this.bound!.port, scopeId: request.path.scopeId };
       endpoint.signal('delivered', { connection, request, local });
-      irp.complete(Status.SUCCESS, 0);
-    }
+    };
   }
 
   // ── Checks ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -591,9 +429,5 @@ export class Endpoint {
     if (qp && qp !== this.qp) {
       throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of this connection');
     }
-  }
-
-  private serviceId(port: number): bigint {
-    return (BigInt(this.type) << 16n) | BigInt(port);
   }
 }

@@ -99,7 +99,7 @@ export class FilterDriver {
   deviceLost(hca: Hca, status: number): void {
     for (const file of this.files) {
       for (const [, endpoint] of file.endpoints.entries()) {
-        if (endpoint.isOn(hca)) endpoint.signal('deviceLost', { lost: status });
+        if (endpoint.isOn(hca)) endpoint.deviceLost(status);
       }
       for (const [, { ca, portWaits }] of file.devices.entries()) {
         if (hca.unplugged && ca?.hca === hca) portWaits.completeAll(status);

@@ -1,0 +1,317 @@
+/**
+ * What endpoints of all types share: the machine that runs their tables, the address, the port, and listening. Each
+ * request is bound to its own IRP; nothing is found by position in a queue.
+ */
+import { addressOfGid } from '../../ioctl/sockaddr.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import type { CmListener, CmListenParameters } from '../cm/service.js';
+import type { Hca } from '../hca-driver/objects.js';
+import { isUnspecified, sameGid } from '../hca-driver/ports.js';
+import { type Irp, IrpQueue } from '../io-manager/irp.js';
+import type { EndpointServices } from './endpoint-services.js';
+import type { EndpointAddress, EndpointRoute, RequestArguments, SignalData } from './endpoint-types.js';
+
+/** An action and the state after it; `failed`: the state if the action fails after it has begun (default: unchanged). */
+export interface Transition<A, S> {
+  readonly action: A;
+  readonly next: S;
+  readonly failed?: S;
+}
+
+/** A request's cell: what to do, or the status that refuses it. */
+export type Cell<A, S> = Transition<A, S> | { readonly status: number };
+
+/** The tables of one type of endpoint: every (state, request) and every (state, happening). */
+export interface EndpointTables<
+  S extends string,
+  R extends string,
+  H extends string,
+  RA extends string,
+  SA extends string,
+> {
+  readonly initial: S;
+  readonly destroying: S;
+  readonly requests: Readonly<Record<S, Readonly<Record<R, Cell<RA, S>>>>>;
+  /** `ignored`: it cannot come in this state, or changes nothing. */
+  readonly signals: Readonly<Record<S, Readonly<Record<H, Transition<SA, S> | 'ignored'>>>>;
+}
+
+/**
+ * Carries a request out: completes or pends its IRP and answers undefined, or answers the status of a failure. A
+ * StatusError means that nothing was done.
+ */
+export type RequestStep = (irp: Irp, args: RequestArguments) => number | undefined;
+
+/** Requests that every type of endpoint knows. */
+export type CommonRequest =
+  | 'bind'
+  | 'modify'
+  | 'listen'
+  | 'getRequest'
+  | 'assign'
+  | 'accept'
+  | 'reject'
+  | 'query'
+  | 'cancel'
+  | 'destroy';
+
+/** Actions that are the same in every type of endpoint. */
+export type CommonAction =
+  | 'bind'
+  | 'setRoute'
+  | 'listen'
+  | 'awaitRequest'
+  | 'assign'
+  | 'query'
+  | 'cancelRequests'
+  | 'destroy';
+
+/** Happenings that every type of endpoint knows. */
+export type CommonSignal = 'unassigned' | 'deviceLost';
+
+/** `S` its states, `R` and `H` the requests and happenings it has besides the common ones, `RA` and `SA` their actions. */
+export abstract class EndpointMachine<
+  S extends string,
+  R extends string,
+  H extends string,
+  RA extends string,
+  SA extends string,
+> {
+  protected current: S;
+  local: EndpointAddress | undefined;
+  peer: EndpointAddress | undefined;
+  backlog = 0;
+  /** Happenings that came in a state where they mean nothing. */
+  ignoredSignals = 0;
+
+  protected bound: EndpointAddress | undefined;
+  protected route: EndpointRoute | undefined;
+  protected listener: CmListener | undefined;
+  /** GetRequests of a listener, each with the endpoint it names. */
+  protected readonly getRequests = new IrpQueue<this>((_irp, endpoint) => endpoint.signal('unassigned'));
+  /** The GetRequest that names this endpoint. */
+  protected assignedBy: Irp | undefined;
+  /** CA GUID of the device that has the local address. */
+  private device: bigint | undefined;
+  private claim: number | undefined;
+
+  protected abstract readonly requestActions: Readonly<Record<RA, RequestStep>>;
+  protected abstract readonly signalActions: Readonly<Record<SA, (data: SignalData) => void>>;
+
+  constructor(
+    /** WinVerbs endpoint type, also the RDMA port space. */
+    readonly type: number,
+    protected readonly services: EndpointServices,
+    private readonly tables: EndpointTables<S, CommonRequest | R, CommonSignal | H, RA, SA>,
+  ) {
+    this.current = tables.initial;
+  }
+
+  get state(): S {
+    return this.current;
+  }
+
+  /** Carries out a request, or refuses it with the table's status. Completes or pends the IRP. */
+  handle(request: CommonRequest | R, irp: Irp, args: RequestArguments = {}): number {
+    const cell = this.tables.requests[this.current][request];
+    if ('status' in cell) return irp.complete(cell.status);
+    const before = this.current;
+    this.current = cell.next;
+    try {
+      const failure = this.requestActions[cell.action](irp, args);
+      if (failure === undefined) return irp.returnStatus;
+      this.current = cell.failed ?? before;
+      return irp.complete(failure);
+    } catch (error) {
+      // Refused before anything was done.
+      if (this.current === cell.next) this.current = before;
+      throw error;
+    }
+  }
+
+  /** Something happened. */
+  signal(signal: CommonSignal | H, data?: SignalData): void {
+    const cell = this.tables.signals[this.current][signal];
+    if (cell === 'ignored') {
+      this.ignoredSignals++;
+      return;
+    }
+    this.current = cell.next;
+    this.signalActions[cell.action](data);
+  }
+
+  /** Its device goes: what waits for it ends in `status`. */
+  deviceLost(status: number): void {
+    this.signal('deviceLost', { lost: status });
+  }
+
+  /** Whether the endpoint stands on this HCA. */
+  isOn(hca: Hca): boolean {
+    return this.device === hca.guid;
+  }
+
+  // ── Requests that are the same for all ──────────────────────────────────────────────────────────────────
+
+  protected readonly commonActions: Readonly<Record<CommonAction, RequestStep>> = {
+    bind: (_irp, args) => {
+      const address = args.address!;
+      if (address.port === 0) {
+        const gid = isUnspecified(address.gid) ? null : address.gid;
+        const { status, claim, port } = this.services.claimPort(this.type, gid, 0);
+        if (status !== Status.SUCCESS) throw new StatusError(status);
+        this.claim = claim;
+        this.bound = { ...address, port };
+      } else {
+        // An explicit port is claimed by Listen: many connectors may be bound to a listener's address.
+        this.bound = address;
+      }
+      this.standAt(this.bound);
+      args.answer!();
+      return undefined;
+    },
+
+    setRoute: (irp, args) => {
+      const route = args.route!;
+      const bound = this.bound!;
+      if (!isUnspecified(bound.gid) && !sameGid(bound.gid, route.path.source)) {
+        throw new StatusError(
+          Status.INVALID_ADDRESS,
+          `the route starts at ${addressOfGid(route.path.source)}, but the endpoint is bound to ${addressOfGid(bound.gid)}`,
+        );
+      }
+      this.route = route;
+      this.standAt({ ...bound, gid: route.path.source, scopeId: route.path.scopeId });
+      irp.complete(Status.SUCCESS, 0);
+      return undefined;
+    },
+
+    listen: (irp, args) => {
+      const { gid, port } = this.bound!;
+      const address = isUnspecified(gid) ? undefined : gid;
+      let claimed = this.claim;
+      if (claimed === undefined) {
+        const { status, claim } = this.services.claimPort(this.type, address ?? null, port);
+        if (status !== Status.SUCCESS) throw new StatusError(status);
+        claimed = claim;
+      }
+      try {
+        this.listener = this.startListening({
+          serviceId: this.serviceId(port),
+          address,
+          backlog: args.backlog!,
+          onRequest: () => this.deliverRequests(),
+        });
+      } catch (error) {
+        if (this.claim === undefined) this.services.releasePort(claimed);
+        throw error;
+      }
+      this.claim = claimed;
+      this.backlog = args.backlog!;
+      irp.complete(Status.SUCCESS, 0);
+      return undefined;
+    },
+
+    awaitRequest: (irp, args) => {
+      if (args.endpoint!.type !== this.type) {
+        throw new StatusError(Status.INVALID_PARAMETER, 'listener and endpoint are of different types');
+      }
+      // One type is one class.
+      const endpoint = args.endpoint as unknown as this;
+      // Marks the other endpoint queued; it answers whether it could be.
+      const refused = endpoint.assign(irp);
+      if (refused !== undefined) throw new StatusError(refused);
+      this.getRequests.insert(irp, endpoint);
+      this.deliverRequests();
+      return undefined;
+    },
+
+    assign: () => undefined,
+
+    query: (_irp, args) => {
+      args.answer!();
+      return undefined;
+    },
+
+    cancelRequests: (irp) => {
+      this.cancelAll();
+      irp.complete(Status.SUCCESS, 0);
+      return undefined;
+    },
+
+    destroy: (irp) => {
+      this.destroy();
+      irp.complete(Status.SUCCESS, 0);
+      return undefined;
+    },
+  };
+
+  // ── What a type of endpoint adds ────────────────────────────────────────────────────────────────────────
+
+  /** Listens with connection management. */
+  protected abstract startListening(parameters: CmListenParameters): CmListener;
+
+  /** Takes the oldest request that waits; the answer hands it to an endpoint. */
+  protected abstract takeRequest(): ((endpoint: this) => void) | undefined;
+
+  /** Cancels everything that waits. */
+  protected abstract cancelAll(): void;
+
+  /** Lets go of peers and queue pairs. */
+  protected abstract letGo(): void;
+
+  // ── Steps ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  protected standAt(local: EndpointAddress): void {
+    this.local = local;
+    this.device = isUnspecified(local.gid) ? undefined : this.services.portOf(local.gid, local.scopeId)?.guid;
+  }
+
+  /** Ends everything at once; also for the file's cleanup. The state is `destroying` before anything else ends. */
+  destroy(): void {
+    this.current = this.tables.destroying;
+    // A GetRequest that names this endpoint has nothing left to fill.
+    this.assignedBy?.cancel();
+    this.assignedBy = undefined;
+    this.cancelAll();
+    this.letGo();
+    this.stopListening();
+  }
+
+  protected stopListening(): void {
+    this.listener?.close();
+    this.listener = undefined;
+    if (this.claim !== undefined) this.services.releasePort(this.claim);
+    this.claim = undefined;
+  }
+
+  /** Ends GetRequests in a status; the endpoints that they name are free again. */
+  protected endGetRequests(status: number): void {
+    for (let taken = this.getRequests.removeFirst(); taken; taken = this.getRequests.removeFirst()) {
+      taken.context.signal('unassigned');
+      taken.irp.complete(status);
+    }
+  }
+
+  /** Takes this endpoint for a GetRequest; answers the status that refuses. */
+  protected assign(assignedBy: Irp): number | undefined {
+    const cell = this.tables.requests[this.current].assign;
+    if ('status' in cell) return cell.status;
+    this.current = cell.next;
+    this.assignedBy = assignedBy;
+    return undefined;
+  }
+
+  private deliverRequests(): void {
+    while (this.listener && this.getRequests.size > 0) {
+      const handTo = this.takeRequest();
+      if (!handTo) return;
+      const { irp, context } = this.getRequests.removeFirst()!;
+      handTo(context);
+      irp.complete(Status.SUCCESS, 0);
+    }
+  }
+
+  protected serviceId(port: number): bigint {
+    return (BigInt(this.type) << 16n) | BigInt(port);
+  }
+}
