@@ -17,19 +17,32 @@ export class NdError extends StatusError {
 /** WinVerbs status → ND status. */
 export type StatusMap = Readonly<Record<number, number>>;
 
-/** Where v1 has another name for a WinVerbs status, whatever the call (ND SPI v1 status codes). */
-const v1Statuses: StatusMap = {
-  [Status.IO_TIMEOUT]: Status.TIMEOUT,
+/** Where ND has another name for a WinVerbs status, in both versions and whatever the call. */
+const commonStatuses: StatusMap = {
   [Status.UNEXPECTED_IO_ERROR]: Status.INTERNAL_ERROR,
   [Status.CONNECTION_IN_USE]: Status.CONNECTION_ACTIVE,
   [Status.REQUEST_ABORTED]: Status.CONNECTION_ABORTED,
-  [Status.SHARING_VIOLATION]: Status.ADDRESS_ALREADY_EXISTS,
   [Status.BAD_NETWORK_PATH]: Status.BAD_NETWORK_NAME,
   [Status.ACCESS_DENIED]: Status.DEVICE_BUSY,
   [Status.NO_SUCH_DEVICE]: Status.DEVICE_REMOVED,
   [Status.NOT_FOUND]: Status.INVALID_HANDLE,
   [Status.LOCAL_LENGTH]: Status.DATA_OVERRUN,
   [Status.INVALIDATION_ERROR]: Status.INVALID_DEVICE_REQUEST,
+  // What the WinVerbs library of Windows calls some of them: HRESULTs of Win32 errors.
+  2147942453: Status.BAD_NETWORK_NAME,
+  2147942471: Status.CONNECTION_REFUSED,
+  2147943568: Status.INVALID_HANDLE,
+};
+
+const v1Statuses: StatusMap = {
+  ...commonStatuses,
+  [Status.IO_TIMEOUT]: Status.TIMEOUT,
+  [Status.SHARING_VIOLATION]: Status.ADDRESS_ALREADY_EXISTS,
+};
+
+const v2Statuses: StatusMap = {
+  ...commonStatuses,
+  [Status.TIMEOUT]: Status.IO_TIMEOUT,
 };
 
 /** WV_WC_STATUS → v1 result status, by index (ND SPI v1 over WinVerbs). */
@@ -52,37 +65,59 @@ const v1Completions: readonly number[] = (() => {
   return table;
 })();
 
-/** The v1 status of a call or overlapped request; `map` refines it for the call at hand. */
-export function v1Status(status: number, map?: StatusMap): number {
-  return map?.[status] ?? v1Statuses[status] ?? status;
-}
+/** WV_WC_STATUS → v2 result status: where v2 has another one than v1, what its applications have come to know. */
+const v2Completions: readonly number[] = (() => {
+  const table = [...v1Completions];
+  table[WcStatus.LOCAL_OP_ERROR] = Status.INTERNAL_ERROR;
+  table[WcStatus.REMOTE_ACCESS_ERROR] = Status.ACCESS_VIOLATION;
+  table[WcStatus.REMOTE_OP_ERROR] = Status.DATA_ERROR;
+  table[WcStatus.REMOTE_INVALID_REQUEST] = Status.DATA_ERROR;
+  table[WcStatus.BAD_RESPONSE] = Status.DATA_ERROR;
+  table[WcStatus.RNR_RETRY_ERROR] = Status.IO_TIMEOUT;
+  table[WcStatus.TIMEOUT_RETRY_ERROR] = Status.IO_TIMEOUT;
+  return table;
+})();
 
-/** The v1 status of a result, for a WV_WC_STATUS. Numbers that WinVerbs does not define are INTERNAL_ERROR. */
-export function v1CompletionStatus(wcStatus: number): number {
-  return v1Completions[wcStatus] ?? Status.INTERNAL_ERROR;
-}
+/** In which statuses a version of the SPI tells what WinVerbs reports. */
+export class Terms {
+  constructor(
+    readonly statuses: StatusMap,
+    readonly completions: readonly number[],
+  ) {}
 
-/**
- * An error of the layer below in v1 terms. Errors that carry no status (a programming mistake) stay as they are.
- */
-export function v1Error(error: StatusError, what: string, map?: StatusMap): NdError;
-export function v1Error(error: unknown, what: string, map?: StatusMap): unknown;
-export function v1Error(error: unknown, what: string, map?: StatusMap): unknown {
-  if (error instanceof NdError || !(error instanceof StatusError)) return error;
-  const status = v1Status(error.status, map);
-  // A status that changed its name needs its own sentence; the one from below says the details.
-  const sentence = status === error.status ? error.message : `${statusText(status)} (${error.message})`;
-  return new NdError(status, `${what}: ${sentence}`, { cause: error });
-}
+  /** The status of a call or overlapped request; `map` refines it for the call at hand. */
+  status(status: number, map?: StatusMap): number {
+    return map?.[status] ?? this.statuses[status] ?? status;
+  }
 
-/** Runs a call of the layer below and reports its failure in v1 terms. */
-export function v1Call<T>(what: string, call: () => T, map?: StatusMap): T {
-  try {
-    return call();
-  } catch (error) {
-    throw v1Error(error, what, map);
+  /** The status of a result, for a WV_WC_STATUS. Numbers that WinVerbs does not define are INTERNAL_ERROR. */
+  completion(wcStatus: number): number {
+    return this.completions[wcStatus] ?? Status.INTERNAL_ERROR;
+  }
+
+  /** An error of the layer below. Errors that carry no status (a programming mistake) stay as they are. */
+  error(error: StatusError, what: string, map?: StatusMap): NdError;
+  error(error: unknown, what: string, map?: StatusMap): unknown;
+  error(error: unknown, what: string, map?: StatusMap): unknown {
+    if (error instanceof NdError || !(error instanceof StatusError)) return error;
+    const status = this.status(error.status, map);
+    // A status that changed its name needs its own sentence; the one from below says the details.
+    const sentence = status === error.status ? error.message : `${statusText(status)} (${error.message})`;
+    return new NdError(status, `${what}: ${sentence}`, { cause: error });
+  }
+
+  /** Runs a call of the layer below and reports its failure in these terms. */
+  call<T>(what: string, call: () => T, map?: StatusMap): T {
+    try {
+      return call();
+    } catch (error) {
+      throw this.error(error, what, map);
+    }
   }
 }
+
+export const v1Terms = new Terms(v1Statuses, v1Completions);
+export const v2Terms = new Terms(v2Statuses, v2Completions);
 
 /** An error for a call that is refused here: the method, the status, and what would be right. */
 export function refuse(status: number, what: string, sentence = statusText(status)): NdError {

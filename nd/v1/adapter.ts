@@ -1,13 +1,15 @@
 import type {
-  IWVDevice,
-  IWVProtectionDomain,
+  GetResultOptions,
   IWVProvider,
   Overlapped,
   SocketAddress,
-  WvDeviceAddress,
   WvDeviceAttributes,
 } from '../../winverbs/index.js';
-import { QpAttr, QpState, Status, WvAccess } from '../../winverbs/index.js';
+import { Status } from '../../winverbs/index.js';
+import { AdapterBase } from '../core/adapter.js';
+import { isCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
+import { MemoryWindow } from '../core/memory-window.js';
+import { MAX_TRANSFER } from '../core/scatter-gather.js';
 import type {
   INDAdapter,
   INDCompletionQueue,
@@ -21,58 +23,27 @@ import type {
   NdResult,
 } from '../spi/v1.js';
 import { ND_VERSION_1 } from '../spi/v1.js';
-import { refuse, v1Call, v1Error } from '../status.js';
+import { refuse, v1Terms } from '../status.js';
 import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';
 import { Endpoint } from './endpoint.js';
 import { Listen } from './listen.js';
 import { MemoryTable } from './memory.js';
-import { MemoryWindow } from './memory-window.js';
-import { NdOverlappedBase } from './object.js';
-import { MAX_TRANSFER } from './scatter-gather.js';
-
-/** Private data of Connect, Accept and Reject: what WinVerbs' connection parameter carries. */
-export const MAX_PRIVATE_DATA = 56;
 
 /** Inline bytes an endpoint asks for: enough for control messages, small enough to keep WQEs short. */
 const INLINE_WANTED = 256;
 
-/** From here on a Read or Write is worth its round trip. */
-const LARGE_REQUEST = 65_536;
-
-/**
- * INDAdapter over an IWVProvider, an IWVDevice and a protection domain of its own: WinVerbs makes endpoints on the
- * provider and registers memory on the protection domain, while all of this belongs to the adapter in ND.
- */
-export class Adapter extends NdOverlappedBase implements INDAdapter {
+/** INDAdapter: everything of an adapter by one of its addresses. */
+export class Adapter extends AdapterBase implements INDAdapter {
   readonly address: SocketAddress;
   readonly memory: MemoryTable;
-  /** Bound windows by their key. */
-  readonly windows = new Map<number, MemoryWindow>();
-  readonly info: NdAdapterInfo;
-  readonly provider: IWVProvider;
-  readonly #device: IWVDevice;
-  readonly #pd: IWVProtectionDomain;
-  readonly #place: WvDeviceAddress;
 
   /** Takes over the caller's reference to `provider`, also when it throws. */
   constructor(provider: IWVProvider, address: SocketAddress) {
-    super();
-    this.provider = provider;
-    this.address = { ...address, port: 0 };
-    let device: IWVDevice | undefined;
-    try {
-      this.#place = provider.translateAddress(this.address);
-      device = provider.openDevice(this.#place.deviceGuid);
-      this.#device = device;
-      this.info = infoOf(device.query());
-      this.#pd = device.allocateProtectionDomain();
-    } catch (error) {
-      device?.release();
-      provider.release();
-      throw error;
-    }
-    this.memory = new MemoryTable(this.#pd, this.info.maxRegistrationSize);
+    const own = { ...address, port: 0 };
+    super(v1Terms, provider, () => provider.translateAddress(own));
+    this.address = own;
+    this.memory = new MemoryTable(this.pd, Number(this.limits.maxMrSize));
   }
 
   query(version: number = ND_VERSION_1): NdAdapterInfo {
@@ -85,7 +56,7 @@ export class Adapter extends NdOverlappedBase implements INDAdapter {
         `Adapter information of version ${version} does not exist; version ${ND_VERSION_1} does.`,
       );
     }
-    return infoOf(v1Call(what, () => this.#device.query()));
+    return infoOf(this.terms.call(what, () => this.device.query()));
   }
 
   control(_code: number, _input: Uint8Array | null, _outputLength: number): Overlapped<Uint8Array> {
@@ -95,10 +66,10 @@ export class Adapter extends NdOverlappedBase implements INDAdapter {
   createCompletionQueue(entries: number): INDCompletionQueue {
     const what = 'CreateCompletionQueue';
     this.alive(what);
-    this.checkCqEntries(entries, what);
+    this.checkCqEntries(entries, what, Status.INVALID_PARAMETER);
     return new CompletionQueue(
       this,
-      v1Call(what, () => this.#device.createCompletionQueue(entries)),
+      this.terms.call(what, () => this.device.createCompletionQueue(entries)),
     );
   }
 
@@ -117,7 +88,7 @@ export class Adapter extends NdOverlappedBase implements INDAdapter {
     this.alive(what);
     return new MemoryWindow(
       this,
-      v1Call(what, () => this.#pd.allocateMemoryWindow()),
+      this.terms.call(what, () => this.pd.allocateMemoryWindow()),
       invalidateResult,
     );
   }
@@ -135,37 +106,21 @@ export class Adapter extends NdOverlappedBase implements INDAdapter {
   cancelOverlappedRequests(): void {
     const what = 'CancelOverlappedRequests';
     this.alive(what);
-    v1Call(what, () => this.#pd.cancelOverlappedRequests());
+    this.terms.call(what, () => this.pd.cancelOverlappedRequests());
     this.memory.settle();
   }
 
-  /** INVALID_PARAMETER unless a completion queue can have so many entries. */
-  checkCqEntries(entries: number, what: string): void {
-    if (!isCount(entries, 1, this.info.maxCqEntries)) {
-      throw refuse(
-        Status.INVALID_PARAMETER,
-        what,
-        `A completion queue has 1 to ${this.info.maxCqEntries} entries, not ${entries}.`,
-      );
-    }
+  getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
+    return request.getResult(options);
   }
 
-  /** A queue pair in INIT, so that Receives can be posted before the connection. */
   createEndpoint(options: NdEndpointOptions): Endpoint {
     const what = 'CreateEndpoint';
-    const { info } = this;
-    const inbound = this.#completionQueue(
-      options.inboundCompletionQueue,
-      what,
-      Status.INVALID_PARAMETER_1,
-      'inbound',
-    );
-    const outbound = this.#completionQueue(
-      options.outboundCompletionQueue,
-      what,
-      Status.INVALID_PARAMETER_2,
-      'outbound',
-    );
+    const info = infoOf(this.limits);
+    const queue = (value: unknown, status: number, which: string) =>
+      this.completionQueueOf(value, CompletionQueue, what, status, which);
+    const inbound = queue(options.inboundCompletionQueue, Status.INVALID_PARAMETER_1, 'inbound');
+    const outbound = queue(options.outboundCompletionQueue, Status.INVALID_PARAMETER_2, 'outbound');
     const count = (name: keyof NdEndpointOptions, value: number, max: number, status: number): number => {
       if (!isCount(value, 1, max)) {
         throw refuse(status, what, `${name} is ${value}; this adapter takes 1 to ${max}.`);
@@ -201,8 +156,9 @@ export class Adapter extends NdOverlappedBase implements INDAdapter {
       info.maxOutboundReadLimit,
       Status.INVALID_PARAMETER_8,
     );
-    const qp = v1Call(what, () =>
-      this.#pd.createConnectQueuePair({
+    return this.makeQueuePair(
+      what,
+      {
         sendCq: outbound.wv,
         receiveCq: inbound.wv,
         sendDepth,
@@ -212,51 +168,20 @@ export class Adapter extends NdOverlappedBase implements INDAdapter {
         maxInlineSend: Math.min(info.maxInlineData, INLINE_WANTED),
         initiatorDepth: outboundReadLimit,
         responderResources: inboundReadLimit,
-      }),
+      },
+      (qp) =>
+        new Endpoint({
+          adapter: this,
+          memory: this.memory,
+          qp,
+          receiveCq: inbound,
+          initiatorCq: outbound,
+          receiveDepth,
+          initiatorDepth: sendDepth,
+          inboundReadLimit,
+          outboundReadLimit,
+        }),
     );
-    try {
-      qp.modify(
-        {
-          qpState: QpState.INIT,
-          portNumber: this.#place.portNumber,
-          pkeyIndex: this.#device.findPkey(this.#place.portNumber, this.#place.pkey),
-          // The rights that peers need come with the connection.
-          accessFlags: WvAccess.LOCAL_WRITE,
-        },
-        QpAttr.STATE | QpAttr.PORT_NUMBER | QpAttr.PKEY_INDEX | QpAttr.ACCESS_FLAGS,
-      );
-      return new Endpoint({
-        adapter: this,
-        qp,
-        inbound,
-        outbound,
-        inboundEntries: receiveDepth,
-        outboundEntries: sendDepth,
-        inboundReadLimit,
-        outboundReadLimit,
-      });
-    } catch (error) {
-      qp.release();
-      throw v1Error(error, what);
-    }
-  }
-
-  #completionQueue(queue: unknown, what: string, status: number, which: string): CompletionQueue {
-    if (!(queue instanceof CompletionQueue) || queue.adapter !== this || queue.ended) {
-      throw refuse(
-        status,
-        what,
-        `The ${which} completion queue is not one of this adapter instance, or was released.`,
-      );
-    }
-    return queue;
-  }
-
-  protected end(): void {
-    // Memory that is still registered goes with the protection domain.
-    this.#pd.release();
-    this.#device.release();
-    this.provider.release();
   }
 }
 
@@ -281,9 +206,4 @@ function infoOf(attributes: WvDeviceAttributes): NdAdapterInfo {
     maxCallerData: MAX_PRIVATE_DATA,
     maxCalleeData: MAX_PRIVATE_DATA,
   };
-}
-
-/** Whether a value is a whole number from `min` to `max`. */
-export function isCount(value: unknown, min: number, max: number): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }

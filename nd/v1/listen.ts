@@ -1,10 +1,10 @@
-import type { IWVConnectEndpoint, Overlapped, SocketAddress } from '../../winverbs/index.js';
+import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
-import type { INDConnector, INDListen, NdListenOptions } from '../spi/v1.js';
-import { refuse, v1Call, v1Error } from '../status.js';
-import { type Adapter, isCount } from './adapter.js';
-import { Connector } from './connector.js';
-import { NdOverlappedBase } from './object.js';
+import { isCount } from '../core/limits.js';
+import { checkBacklog, ListenerBase } from '../core/listener.js';
+import type { INDListen, NdListenOptions } from '../spi/v1.js';
+import { refuse, v1Terms } from '../status.js';
+import type { Adapter } from './adapter.js';
 
 const TCP = 6;
 const UDP = 17;
@@ -34,64 +34,37 @@ export function checkPort(what: string, port: number): void {
   }
 }
 
-/** INDListen over an IWVConnectEndpoint that listens. */
-export class Listen extends NdOverlappedBase implements INDListen {
+/** INDListen: bound and listening from the start. */
+export class Listen extends ListenerBase implements INDListen {
   readonly address: SocketAddress;
-  readonly #adapter: Adapter;
-  readonly #wv: IWVConnectEndpoint;
+  protected readonly wv: IWVConnectEndpoint;
 
   constructor(adapter: Adapter, options: NdListenOptions) {
-    super();
     const what = 'Listen';
     const { port = 0, backlog = 0, protocol } = options;
-    if (!isCount(backlog, 0, 0xffff_ffff)) {
-      throw refuse(
-        Status.INVALID_PARAMETER_1,
-        what,
-        `The backlog is a number of requests, 0 for no limit, not ${backlog}.`,
-      );
-    }
+    checkBacklog(what, backlog, Status.INVALID_PARAMETER_1);
     checkProtocol(what, protocol);
     checkPort(what, port);
-    const wv = v1Call(what, () => adapter.provider.createConnectEndpoint());
+    const wv = v1Terms.call(what, () => adapter.provider.createConnectEndpoint());
+    let address: SocketAddress;
     try {
       wv.bindAddress({ ...adapter.address, port });
       wv.listen(backlog);
-      this.address = wv.query().localAddress;
+      address = wv.query().localAddress;
     } catch (error) {
       wv.release();
-      throw v1Error(error, what);
+      throw v1Terms.error(error, what);
     }
-    this.#wv = wv;
-    this.#adapter = adapter;
-    adapter.hold();
+    super(adapter);
+    this.address = address;
+    this.wv = wv;
   }
 
   get port(): number {
     return this.address.port;
   }
 
-  getConnectionRequest(connector: INDConnector): Overlapped<void> {
-    const what = 'GetConnectionRequest';
-    this.alive(what);
-    if (!(connector instanceof Connector) || connector.adapter !== this.#adapter) {
-      throw refuse(
-        Status.INVALID_PARAMETER_1,
-        what,
-        'The connector is not one of the adapter instance that listens.',
-      );
-    }
-    return connector.awaitRequest((endpoint) => this.#wv.getRequest(endpoint));
-  }
-
-  cancelOverlappedRequests(): void {
-    const what = 'CancelOverlappedRequests';
-    this.alive(what);
-    v1Call(what, () => this.#wv.cancelOverlappedRequests());
-  }
-
-  protected end(): void {
-    this.#wv.release();
-    this.#adapter.letGo();
+  protected listening(): IWVConnectEndpoint {
+    return this.wv;
   }
 }

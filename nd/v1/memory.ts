@@ -1,8 +1,10 @@
 import type { IWVProtectionDomain, Overlapped, WvMemoryRegion } from '../../winverbs/index.js';
 import { Status, WvAccess } from '../../winverbs/index.js';
+import { checkRegistrable } from '../core/registrable.js';
+import type { MemoryResolver } from '../core/scatter-gather.js';
+import { RequestTracker } from '../core/tracker.js';
 import type { NdMemoryHandle } from '../spi/v1.js';
-import { refuse, v1Call, v1Error } from '../status.js';
-import { RequestTracker } from './tracker.js';
+import { refuse, v1Terms } from '../status.js';
 
 /**
  * Local use, and the right to bind windows: peers get their rights from windows alone, so that the registration itself
@@ -29,7 +31,7 @@ export class MemoryHandle implements NdMemoryHandle {
  * The registrations of an adapter instance. A record exists from the success of its registration to the success of its
  * deregistration, whatever the overlapped requests' owners do with them.
  */
-export class MemoryTable {
+export class MemoryTable implements MemoryResolver {
   readonly #pd: IWVProtectionDomain;
   readonly #maxLength: number;
   readonly #live = new Set<MemoryHandle>();
@@ -48,18 +50,8 @@ export class MemoryTable {
 
   register(buffer: ArrayBufferLike | ArrayBufferView): Overlapped<NdMemoryHandle> {
     const what = 'RegisterMemory';
-    const length = byteLengthOf(buffer, what);
-    if (length === 0) {
-      throw refuse(Status.INVALID_BUFFER_SIZE, what, 'There are no bytes to register: the buffer is empty.');
-    }
-    if (length > this.#maxLength) {
-      throw refuse(
-        Status.INVALID_PARAMETER,
-        what,
-        `${length} bytes are more than the adapter registers at once (${this.#maxLength}).`,
-      );
-    }
-    const request = v1Call(what, () => this.#pd.registerMemoryOverlapped(buffer, ACCESS));
+    checkRegistrable(buffer, this.#maxLength, what);
+    const request = v1Terms.call(what, () => this.#pd.registerMemoryOverlapped(buffer, ACCESS));
     return this.#tracker.track(
       request,
       (region): NdMemoryHandle => {
@@ -67,7 +59,7 @@ export class MemoryTable {
         this.#live.add(handle);
         return handle;
       },
-      (error) => v1Error(error, what),
+      (error) => v1Terms.error(error, what),
     );
   }
 
@@ -75,7 +67,7 @@ export class MemoryTable {
     const what = 'DeregisterMemory';
     this.#tracker.settle();
     const handle = this.live(memory, what);
-    const request = v1Call(what, () => this.#pd.deregisterMemoryOverlapped(handle.region));
+    const request = v1Terms.call(what, () => this.#pd.deregisterMemoryOverlapped(handle.region));
     // From here on no request may start on it; a failure brings it back.
     handle.state = 'deregistering';
     return this.#tracker.track(
@@ -86,7 +78,7 @@ export class MemoryTable {
       },
       (error) => {
         handle.state = 'registered';
-        return v1Error(error, what);
+        return v1Terms.error(error, what);
       },
     );
   }
@@ -109,17 +101,14 @@ export class MemoryTable {
     return memory;
   }
 
+  regionOf(memory: unknown, what: string): WvMemoryRegion {
+    if (memory instanceof MemoryHandle && memory.state === 'registered' && memory.table === this) {
+      return memory.region;
+    }
+    return this.live(memory, what).region;
+  }
+
   settle(): void {
     this.#tracker.settle();
   }
-}
-
-function byteLengthOf(buffer: unknown, what: string): number {
-  if (ArrayBuffer.isView(buffer)) return buffer.byteLength;
-  if (buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer) return buffer.byteLength;
-  throw refuse(
-    Status.INVALID_PARAMETER,
-    what,
-    'Only an ArrayBuffer, a SharedArrayBuffer or a view of one can be registered.',
-  );
 }

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError } from '../../nd/index.js';
-import { v1Call, v1CompletionStatus, v1Error, v1Status } from '../../nd/status.js';
+import { v1Terms } from '../../nd/status.js';
 import { Status, StatusError } from '../../winverbs/index.js';
 
 test('every WV_WC_STATUS has the v1 status that applications know', () => {
@@ -22,15 +22,15 @@ test('every WV_WC_STATUS has the v1 status that applications know', () => {
     0xc00000e5, // other
   ];
   assert.equal(
-    expected.map((_, wc) => v1CompletionStatus(wc)),
+    expected.map((_, wc) => v1Terms.completion(wc)),
     expected,
   );
-  for (const unknown of [14, 17, 255, -1]) assert.is(v1CompletionStatus(unknown), 0xc00000e5);
+  for (const unknown of [14, 17, 255, -1]) assert.is(v1Terms.completion(unknown), 0xc00000e5);
 });
 
 test('time-outs are TIMEOUT in v1, whatever they are called below', () => {
-  assert.is(v1Status(Status.IO_TIMEOUT), 0x102);
-  assert.is(v1Status(Status.TIMEOUT), 0x102);
+  assert.is(v1Terms.status(Status.IO_TIMEOUT), 0x102);
+  assert.is(v1Terms.status(Status.TIMEOUT), 0x102);
 });
 
 test('a status that both layers share passes unchanged', () => {
@@ -40,18 +40,18 @@ test('a status that both layers share passes unchanged', () => {
     Status.DEVICE_BUSY,
     Status.NO_MORE_ENTRIES,
   ]) {
-    assert.is(v1Status(status), status);
+    assert.is(v1Terms.status(status), status);
   }
 });
 
 test("a call's own map goes before the general one", () => {
   const map = { [Status.IO_TIMEOUT]: Status.CONNECTION_ABORTED };
-  assert.is(v1Status(Status.IO_TIMEOUT, map), Status.CONNECTION_ABORTED);
+  assert.is(v1Terms.status(Status.IO_TIMEOUT, map), Status.CONNECTION_ABORTED);
 });
 
 test('errors become NdErrors that name the call and keep the reason', () => {
   const below = new StatusError(Status.UNEXPECTED_IO_ERROR, 'The wire caught fire.');
-  const error = v1Error(below, 'Notify');
+  const error = v1Terms.error(below, 'Notify');
   assert.instance(error, NdError);
   assert.is(error.name, 'NdError');
   assert.is(error.status, Status.INTERNAL_ERROR);
@@ -64,7 +64,7 @@ test('errors without a status, which are mistakes in a program, stay as they are
   const mistake = new TypeError('no');
   assert.throws(
     () =>
-      v1Call('Send', () => {
+      v1Terms.call('Send', () => {
         throw mistake;
       }),
     (error: unknown) => error === mistake,

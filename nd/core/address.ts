@@ -1,13 +1,15 @@
 import type { SocketAddress } from '../../winverbs/index.js';
 import { parseSocketAddress, Status } from '../../winverbs/index.js';
-import { refuse, type StatusMap, v1Call } from '../status.js';
+import { refuse, type StatusMap, v2Terms } from '../status.js';
 
 /** A text with a port that is none is as little an address as any other nonsense. */
 const textStatuses: StatusMap = { [Status.INVALID_PARAMETER]: Status.INVALID_ADDRESS };
 
 /** An address as text or object, as a socket address; INVALID_ADDRESS for what is none. */
 export function parseAddress(address: string | SocketAddress, what: string): SocketAddress {
-  if (typeof address === 'string') return v1Call(what, () => parseSocketAddress(address), textStatuses);
+  if (typeof address === 'string') {
+    return v2Terms.call(what, () => parseSocketAddress(address), textStatuses);
+  }
   const { family, address: text, port } = address;
   if ((family !== 4 && family !== 6) || typeof text !== 'string') {
     throw refuse(
@@ -22,4 +24,9 @@ export function parseAddress(address: string | SocketAddress, what: string): Soc
 /** Whether an address only leads to the host it is used on. */
 export function isLoopback(address: string): boolean {
   return address.startsWith('127.') || address === '::1';
+}
+
+/** Whether it is the address that stands for all. */
+export function isWildcard({ family, address }: SocketAddress): boolean {
+  return family === 4 ? address === '0.0.0.0' : /^[0:]*::?[0:]*$/.test(address.split('%')[0]!);
 }

@@ -1,13 +1,16 @@
 /**
  * The connector's state machine as data: which method is allowed in which state, and where events lead. Source: ND SPI
- * §INDConnector, with the statuses that NetworkDirect drivers report.
+ * §INDConnector, §IND2Connector, with the statuses that NetworkDirect drivers report.
  */
 import { Status } from '../../winverbs/index.js';
 
 /** States in the order of the columns below. */
 export const connectorStates = [
   'Idle',
-  /** A Connect has failed: the local port is kept, and the peer's reject data if there was one. */
+  /**
+   * It has a local address: by Bind (v2), or because a Connect has failed. Then the local port is kept, and the peer's
+   * reject data if there was one.
+   */
   'Bound',
   /** Waits in a listener for a connection request. */
   'Queued',
@@ -34,6 +37,7 @@ const OK = Status.SUCCESS;
 const INV = Status.CONNECTION_INVALID;
 const ACT = Status.CONNECTION_ACTIVE;
 const ABT = Status.CONNECTION_ABORTED;
+const ASSOC = Status.ADDRESS_ALREADY_ASSOCIATED;
 const STATE = Status.INVALID_DEVICE_STATE;
 const NASSOC = Status.ADDRESS_NOT_ASSOCIATED;
 const DISC = Status.CONNECTION_DISCONNECTED;
@@ -42,13 +46,15 @@ const DISC = Status.CONNECTION_DISCONNECTED;
 /** Status that a method is refused with, by state; SUCCESS: it is allowed. */
 const legality = {
   //                       Idle    Bound   Queued  Request Accept. Connec. Replied Compl.  Conn'd  ActDisc PasDisc Disconnected
+  bind:                 [  OK,     ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC ],
   getConnectionRequest: [  OK,     ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT ],
-  connect:              [  OK,     OK,     STATE,  ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    STATE ],
+  connect:              [  NASSOC, OK,     STATE,  ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    STATE ],
   completeConnect:      [  INV,    INV,    INV,    INV,    INV,    INV,    OK,     INV,    INV,    INV,    INV,    ABT ],
   accept:               [  INV,    INV,    INV,    OK,     ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ABT ],
   reject:               [  STATE,  STATE,  STATE,  OK,     STATE,  STATE,  OK,     STATE,  STATE,  STATE,  STATE,  INV ],
+  getReadLimits:        [  STATE,  STATE,  STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  INV ],
   // In Bound and Disconnected it is allowed for the sake of reject data; without any it is CONNECTION_INVALID too.
-  getConnectionData:    [  INV,    OK,     STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  OK ],
+  getPrivateData:       [  INV,    OK,     STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  OK ],
   getLocalAddress:      [  NASSOC, OK,     NASSOC, OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
   getPeerAddress:       [  INV,    INV,    INV,    OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
   notifyDisconnect:     [  INV,    INV,    INV,    INV,    INV,    INV,    INV,    OK,     OK,     DISC,   OK,     DISC ],
@@ -65,6 +71,7 @@ export function legalityOf(method: ConnectorMethod, state: ConnectorState): numb
 
 /** Event → (state → next state). An event leaves every state alone that its row does not name. */
 const transitions = {
+  bound: { Idle: 'Bound' },
   requestAwaited: { Idle: 'Queued' },
   requestArrived: { Queued: 'Requested' },
   requestFailed: { Queued: 'Idle' },

@@ -1,8 +1,6 @@
 import type { WvSge } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
-import type { NdSge } from '../spi/v1.js';
 import { refuse } from '../status.js';
-import { MemoryHandle, type MemoryTable } from './memory.js';
 
 /** Bytes of one request at most. */
 export const MAX_TRANSFER = 2 ** 31;
@@ -21,12 +19,25 @@ interface Entry extends WvSge {
   readonly plain: PlainBytes;
 }
 
+/** A scatter/gather entry of either version: bytes of memory that is registered, or, inline, of any. */
+export interface SpiSge {
+  memory: unknown;
+  offset: number;
+  length: number;
+}
+
+/** Where registered memory is known. */
+export interface MemoryResolver {
+  /** What requests use of registered memory. INVALID_HANDLE if it is not registered here. */
+  regionOf(memory: unknown, what: string): WvSge['region'];
+}
+
 /**
  * Turns scatter/gather lists into WinVerbs' form, in lists that are made once per length: WinVerbs reads them during
  * the call.
  */
 export class ScatterGather {
-  readonly #memory: MemoryTable;
+  readonly #memory: MemoryResolver;
   readonly #lists: Entry[][] = [];
   /** The last translated list. */
   list: readonly WvSge[] = [];
@@ -35,11 +46,11 @@ export class ScatterGather {
   /** Whether it holds memory that is not registered. */
   plain = false;
 
-  constructor(memory: MemoryTable) {
+  constructor(memory: MemoryResolver) {
     this.#memory = memory;
   }
 
-  translate(sgl: readonly NdSge[], what: string): void {
+  translate(sgl: readonly SpiSge[], what: string): void {
     const n = sgl.length;
     const list = this.#lists[n] ?? this.#make(n, what);
     let total = 0;
@@ -55,9 +66,7 @@ export class ScatterGather {
           `Entry ${i} has offset ${offset} and length ${length}; both must be whole numbers of bytes, the length below 2^32.`,
         );
       }
-      if (memory instanceof MemoryHandle && memory.state === 'registered' && memory.table === this.#memory) {
-        entry.region = memory.region;
-      } else if (memory instanceof Uint8Array) {
+      if (memory instanceof Uint8Array) {
         if (offset + length > memory.length) {
           throw refuse(
             Status.ACCESS_VIOLATION,
@@ -69,7 +78,7 @@ export class ScatterGather {
         entry.region = entry.plain;
         this.plain = true;
       } else {
-        entry.region = this.#memory.live(memory, what).region;
+        entry.region = this.#memory.regionOf(memory, what);
       }
       entry.offset = offset;
       entry.length = length;

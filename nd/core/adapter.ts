@@ -1,0 +1,131 @@
+import type {
+  IWVConnectQueuePair,
+  IWVDevice,
+  IWVProtectionDomain,
+  IWVProvider,
+  SocketAddress,
+  WvDeviceAddress,
+  WvDeviceAttributes,
+  WvQpCreate,
+} from '../../winverbs/index.js';
+import { QpAttr, QpState, Status, StatusError, WvAccess } from '../../winverbs/index.js';
+import { refuse, type Terms } from '../status.js';
+import type { CompletionQueueBase } from './completion-queue.js';
+import { isCount } from './limits.js';
+import type { MemoryWindow } from './memory-window.js';
+import { NdObject } from './object.js';
+import type { MemoryResolver } from './scatter-gather.js';
+
+/**
+ * What INDAdapter and IND2Adapter are over an IWVProvider, an IWVDevice and a protection domain of their own: WinVerbs
+ * makes endpoints on the provider and registers memory on the protection domain, while all of this belongs to the
+ * adapter in ND.
+ */
+export abstract class AdapterBase extends NdObject {
+  readonly terms: Terms;
+  readonly provider: IWVProvider;
+  readonly device: IWVDevice;
+  readonly pd: IWVProtectionDomain;
+  /** Bound windows by their key. */
+  readonly windows = new Map<number, MemoryWindow>();
+  /** Limits, as they were when it was opened. */
+  readonly limits: WvDeviceAttributes;
+  readonly #place: WvDeviceAddress;
+
+  /** The memory that requests of this adapter can name. */
+  abstract readonly memory: MemoryResolver;
+
+  /** Takes over the caller's reference to `provider`, also when it throws. */
+  constructor(terms: Terms, provider: IWVProvider, place: (provider: IWVProvider) => WvDeviceAddress) {
+    super();
+    this.terms = terms;
+    this.provider = provider;
+    let device: IWVDevice | undefined;
+    try {
+      this.#place = place(provider);
+      device = provider.openDevice(this.#place.deviceGuid);
+      this.device = device;
+      this.limits = device.query();
+      this.pd = device.allocateProtectionDomain();
+    } catch (error) {
+      device?.release();
+      provider.release();
+      throw error;
+    }
+  }
+
+  /** The device that it is an instance of. */
+  get guid(): bigint {
+    return this.#place.deviceGuid;
+  }
+
+  /** Whether a local address is one of this adapter's. */
+  owns(address: SocketAddress): boolean {
+    try {
+      return this.provider.translateAddress({ ...address, port: 0 }).deviceGuid === this.guid;
+    } catch (error) {
+      if (
+        error instanceof StatusError &&
+        (error.status === Status.NOT_FOUND || error.status === Status.INVALID_ADDRESS)
+      ) {
+        return false;
+      }
+      throw error;
+    }
+  }
+
+  /** Refuses a number of entries that no completion queue can have. */
+  checkCqEntries(entries: number, what: string, status: number): void {
+    const { maxCqEntries } = this.limits;
+    if (!isCount(entries, 1, maxCqEntries)) {
+      throw refuse(status, what, `A completion queue has 1 to ${maxCqEntries} entries, not ${entries}.`);
+    }
+  }
+
+  /** A queue pair in INIT, so that Receives can be posted before the connection; `make` does the rest. */
+  protected makeQueuePair<T>(what: string, create: WvQpCreate, make: (qp: IWVConnectQueuePair) => T): T {
+    const qp = this.terms.call(what, () => this.pd.createConnectQueuePair(create));
+    try {
+      const { portNumber, pkey } = this.#place;
+      qp.modify(
+        {
+          qpState: QpState.INIT,
+          portNumber,
+          pkeyIndex: this.device.findPkey(portNumber, pkey),
+          // The rights that peers need come with the connection.
+          accessFlags: WvAccess.LOCAL_WRITE,
+        },
+        QpAttr.STATE | QpAttr.PORT_NUMBER | QpAttr.PKEY_INDEX | QpAttr.ACCESS_FLAGS,
+      );
+      return make(qp);
+    } catch (error) {
+      qp.release();
+      throw this.terms.error(error, what);
+    }
+  }
+
+  /** A completion queue of this adapter instance. */
+  protected completionQueueOf<T extends CompletionQueueBase<unknown>>(
+    queue: unknown,
+    type: abstract new (...args: never[]) => T,
+    what: string,
+    status: number,
+    which: string,
+  ): T {
+    if (!(queue instanceof type) || queue.adapter !== this || queue.ended) {
+      throw refuse(
+        status,
+        what,
+        `The ${which} completion queue is not one of this adapter instance, or was released.`,
+      );
+    }
+    return queue;
+  }
+
+  protected end(): void {
+    // Memory that is still registered goes with the protection domain.
+    this.pd.release();
+    this.device.release();
+    this.provider.release();
+  }
+}

@@ -1,0 +1,164 @@
+import type { IWVCompletionQueue, WvCompletion } from '../../winverbs/index.js';
+import { Overlapped, Status, WcStatus, WvWc } from '../../winverbs/index.js';
+import type { NdNotifyType } from '../spi/types.js';
+import { refuse } from '../status.js';
+import type { AdapterBase } from './adapter.js';
+import type { MemoryWindow } from './memory-window.js';
+import { NdOverlappedBase } from './object.js';
+import { RequestRecord, RequestType } from './requests.js';
+
+/** Completions taken from WinVerbs at once. */
+const BATCH = 32;
+
+const notifyTypes: Readonly<Record<NdNotifyType, 'any' | 'solicited' | 'error'>> = {
+  any: 'any',
+  solicited: 'solicited',
+  errors: 'error',
+};
+
+/** INDCompletionQueue and IND2CompletionQueue over IWVCompletionQueue; `R` is what results are told in. */
+export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
+  readonly adapter: AdapterBase;
+  readonly wv: IWVCompletionQueue;
+  readonly #batch: WvCompletion[] = [];
+  /** Results that did not fit the array of the call that found them: one completion can mean two. */
+  readonly #leftOver: R[] = [];
+  #leftOverHead = 0;
+
+  constructor(adapter: AdapterBase, wv: IWVCompletionQueue) {
+    super();
+    this.adapter = adapter;
+    this.wv = wv;
+    adapter.hold();
+  }
+
+  get entries(): number {
+    return this.wv.entries;
+  }
+
+  resize(entries: number): void {
+    const what = 'Resize';
+    this.alive(what);
+    this.adapter.checkCqEntries(entries, what, Status.INVALID_PARAMETER);
+    const waiting = this.wv.peek();
+    if (entries < waiting) {
+      throw refuse(
+        Status.BUFFER_OVERFLOW,
+        what,
+        `${waiting} completions wait in the queue; ${entries} entries would not hold them. Take results first.`,
+      );
+    }
+    this.adapter.terms.call(what, () => this.wv.resize(entries));
+  }
+
+  notify(type: NdNotifyType): Overlapped<void> {
+    const what = 'Notify';
+    this.alive(what);
+    const { terms } = this.adapter;
+    const wvType = Object.hasOwn(notifyTypes, type) ? notifyTypes[type] : undefined;
+    if (wvType === undefined) {
+      throw refuse(
+        Status.INVALID_PARAMETER,
+        what,
+        `'${String(type)}' is no event of a completion queue; 'any', 'solicited' and 'errors' are.`,
+      );
+    }
+    // A result that found no room is an event that nobody has seen.
+    if (this.#leftOver.length > 0 && type === 'any') return Overlapped.succeeded(undefined);
+    return terms
+      .call(what, () => this.wv.notify(wvType))
+      .map(
+        (value) => value,
+        (error) => terms.error(error, what),
+      );
+  }
+
+  getResults(results: R[], max: number = Math.max(results.length, 1)): number {
+    let count = 0;
+    while (this.#leftOverHead < this.#leftOver.length && count < max) {
+      results[count] = this.#leftOver[this.#leftOverHead]!;
+      this.#leftOverHead += 1;
+      count += 1;
+    }
+    if (this.#leftOverHead === this.#leftOver.length && this.#leftOverHead > 0) {
+      this.#leftOver.length = 0;
+      this.#leftOverHead = 0;
+    }
+    if (this.ended) return count;
+    while (count < max) {
+      const asked = Math.min(max - count, BATCH);
+      let taken: number;
+      try {
+        taken = this.wv.poll(this.#batch, asked);
+      } catch {
+        // The queue overran or its device is gone. Notify tells; what was there has been taken.
+        break;
+      }
+      for (let i = 0; i < taken; i += 1) {
+        const completion = this.#batch[i]!;
+        const record = completion.context;
+        if (!(record instanceof RequestRecord)) continue;
+        this.put(results, count, record, completion);
+        record.owner.done(record);
+        count += 1;
+        if (completion.status === WcStatus.SUCCESS && (completion.flags & WvWc.INVALIDATED) !== 0) {
+          const result = this.#peerInvalidated(completion.immediateData);
+          if (result === undefined) continue;
+          // The rest of the batch has its places already.
+          if (count + (taken - 1 - i) < max) {
+            results[count] = result;
+            count += 1;
+          } else {
+            this.#leftOver.push(result);
+          }
+        }
+      }
+      if (taken < asked) break;
+    }
+    return count;
+  }
+
+  cancelOverlappedRequests(): void {
+    const what = 'CancelOverlappedRequests';
+    this.alive(what);
+    this.adapter.terms.call(what, () => this.wv.cancelOverlappedRequests());
+  }
+
+  /** Puts the outcome of a request into `results` at `index`. */
+  protected abstract put(results: R[], index: number, record: RequestRecord, completion: WvCompletion): void;
+
+  /** The result of a window's that the peer has invalidated, if it has one. */
+  protected resultOf(_window: MemoryWindow): R | undefined {
+    return undefined;
+  }
+
+  /** The status that a failed request is told in. */
+  protected failureOf(type: RequestType, wcStatus: number): number {
+    // The only thing an Invalidate can do wrong is to name a window that is not bound.
+    if (type === RequestType.invalidate && wcStatus !== WcStatus.FLUSHED) {
+      return Status.INVALID_DEVICE_REQUEST;
+    }
+    return this.adapter.terms.completion(wcStatus);
+  }
+
+  #peerInvalidated(key: number): R | undefined {
+    const window = this.adapter.windows.get(key);
+    if (window === undefined) return undefined;
+    window.invalidated(key);
+    return this.resultOf(window);
+  }
+
+  protected override released(): void {
+    // Queue pairs keep the queue, but nobody is left to be notified.
+    try {
+      this.wv.cancelOverlappedRequests();
+    } catch {
+      // The device is gone, and the notifications with it.
+    }
+  }
+
+  protected end(): void {
+    this.wv.release();
+    this.adapter.letGo();
+  }
+}

@@ -1,0 +1,464 @@
+import type {
+  IWVConnectEndpoint,
+  SocketAddress,
+  WvConnectAttributes,
+  WvConnectParam,
+} from '../../winverbs/index.js';
+import { Overlapped, Status, StatusError } from '../../winverbs/index.js';
+import { type NdError, refuse, type StatusMap, statusName } from '../status.js';
+import type { AdapterBase } from './adapter.js';
+import { isLoopback, parseAddress } from './address.js';
+import {
+  type ConnectorEvent,
+  type ConnectorMethod,
+  type ConnectorState,
+  legalityOf,
+  nextState,
+} from './connector-states.js';
+import { MAX_PRIVATE_DATA } from './limits.js';
+import { NdOverlappedBase } from './object.js';
+import type { QueuePairBase } from './queue-pair.js';
+import { RequestTracker } from './tracker.js';
+
+/**
+ * WinVerbs answers every request in the wrong state with INVALID_DEVICE_STATE. What passed the table here can only have
+ * been overtaken by the peer, and then ND has a more telling status.
+ */
+const connectStatuses: StatusMap = {
+  [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID,
+  [Status.NOT_FOUND]: Status.BAD_NETWORK_NAME,
+};
+const peerGaveUp: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_ABORTED };
+const notConnected: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID };
+
+/** What WinVerbs ends a disconnect notification in when the connection has ended without our doing. */
+const endedByPeer: ReadonlySet<number> = new Set([
+  Status.CONNECTION_DISCONNECTED,
+  Status.CONNECTION_ABORTED,
+  Status.TIMEOUT,
+]);
+
+/** Reads in flight, in this side's view. */
+export interface ReadLimits {
+  inbound: number;
+  outbound: number;
+}
+
+/**
+ * INDConnector and IND2Connector over IWVConnectEndpoints: a WinVerbs endpoint connects once, so that every further
+ * Connect takes a new one, bound to the same port.
+ */
+export abstract class ConnectorBase extends NdOverlappedBase {
+  readonly adapter: AdapterBase;
+  #state: ConnectorState = 'Idle';
+  /** The WinVerbs endpoint of the present connection, or of the last attempt. */
+  #wv: IWVConnectEndpoint | undefined;
+  /** {@link #wv} has been used for an attempt, and is good for no other. */
+  #used = false;
+  /** The first WinVerbs endpoint, when another replaced it: it keeps the ephemeral port claimed for us. */
+  #portHolder: IWVConnectEndpoint | undefined;
+  #local: SocketAddress | undefined;
+  #queuePair: QueuePairBase | undefined;
+  #peer: SocketAddress | undefined;
+  /** The last attempt was rejected, perhaps with data. */
+  #rejected = false;
+  /** The connection is being ended from here. */
+  #disconnecting = false;
+  readonly #requests = new RequestTracker();
+  readonly #notifications = new RequestTracker();
+
+  constructor(adapter: AdapterBase) {
+    super();
+    this.adapter = adapter;
+    adapter.hold();
+  }
+
+  /** The state, after what has completed by now. */
+  get state(): ConnectorState {
+    this.#settle();
+    return this.#state;
+  }
+
+  /** What a NotifyDisconnect ends in when the connection is ended from this side. */
+  protected abstract readonly ownDisconnect: number;
+
+  /** What a Disconnect that the peer did not confirm ends in; undefined for success. */
+  protected abstract disconnectFailure(failure: NdError): NdError | undefined;
+
+  /** GetConnectionRequest of a listener, with this connector: `getRequest` issues it for the endpoint it is given. */
+  awaitRequest(getRequest: (endpoint: IWVConnectEndpoint) => Overlapped<void>): Overlapped<void> {
+    const { terms } = this.adapter;
+    const what = this.enter('getConnectionRequest', 'GetConnectionRequest');
+    this.#wv ??= terms.call(what, () => this.adapter.provider.createConnectEndpoint());
+    const wv = this.#wv;
+    const request = terms.call(what, () => getRequest(wv));
+    this.#apply('requestAwaited');
+    return this.#track('requestArrived', 'requestFailed', what, request);
+  }
+
+  completeConnect(): Overlapped<void> {
+    const { terms } = this.adapter;
+    const what = this.enter('completeConnect', 'CompleteConnect');
+    // The queue pair and the depths are those of Connect.
+    const request = terms.call(what, () => this.#wv!.accept(null, {}), peerGaveUp);
+    this.#apply('completeStarted');
+    return this.#track('completed', 'completeFailed', what, request, peerGaveUp);
+  }
+
+  reject(privateData?: Uint8Array): void {
+    const what = this.enter('reject', 'Reject');
+    const data = checkPrivateData(privateData, what);
+    try {
+      this.#wv!.reject(data);
+    } catch (error) {
+      const failure = this.adapter.terms.error(error, what, peerGaveUp);
+      if (failure instanceof StatusError && failure.status === Status.CONNECTION_ABORTED) {
+        this.#apply('rejected');
+      }
+      throw failure;
+    }
+    this.#apply('rejected');
+  }
+
+  getLocalAddress(): SocketAddress {
+    const what = this.enter('getLocalAddress', 'GetLocalAddress');
+    return this.adapter.terms.call(what, () => this.#wv!.query()).localAddress;
+  }
+
+  getPeerAddress(): SocketAddress {
+    const what = this.enter('getPeerAddress', 'GetPeerAddress');
+    const peer = this.adapter.terms.call(what, () => this.#wv!.query()).peerAddress ?? this.#peer;
+    if (peer === undefined) throw refuse(Status.CONNECTION_INVALID, what);
+    return peer;
+  }
+
+  notifyDisconnect(): Overlapped<void> {
+    const { terms } = this.adapter;
+    const what = this.enter('notifyDisconnect', 'NotifyDisconnect');
+    const request = terms.call(what, () => this.#wv!.notifyDisconnect(), notConnected);
+    const ended = (): void => this.#apply('peerDisconnected');
+    return this.#notifications.track(request, ended, (error) => {
+      if (this.#disconnecting) {
+        return refuse(this.ownDisconnect, what, 'The connection was ended by a Disconnect of this side.');
+      }
+      return endedByPeer.has(error.status) ? ended() : terms.error(error, what, notConnected);
+    });
+  }
+
+  disconnect(): Overlapped<void> {
+    return this.#disconnect(this.enter('disconnect', 'Disconnect'));
+  }
+
+  cancelOverlappedRequests(): void {
+    const what = 'CancelOverlappedRequests';
+    this.alive(what);
+    const wv = this.#wv;
+    if (wv !== undefined) this.adapter.terms.call(what, () => wv.cancelOverlappedRequests());
+    this.#settle();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      if (!this.ended && legalityOf('disconnect', this.state) === Status.SUCCESS) await this.disconnect();
+    } catch {
+      // The connection is over in any case.
+    } finally {
+      this.release();
+    }
+  }
+
+  /** The connection's queue pair goes: ends the connection. Answers whether there was one to end. */
+  disconnectFor(queuePair: QueuePairBase): boolean {
+    if (this.#queuePair !== queuePair || this.ended) return false;
+    this.#settle();
+    if (legalityOf('disconnect', this.#state) !== Status.SUCCESS) return false;
+    try {
+      this.#disconnect('Disconnect');
+      return true;
+    } catch {
+      // It has ended by itself.
+      return false;
+    }
+  }
+
+  /** Checks that `method` is allowed now; answers its SPI name. */
+  protected enter(method: ConnectorMethod, what: string): string {
+    this.alive(what);
+    this.#settle();
+    const status = legalityOf(method, this.#state);
+    if (status !== Status.SUCCESS) throw this.#refused(status, what);
+    return what;
+  }
+
+  /** Refuses everything unless there is a request, a reply or a reject to look at. */
+  protected attributes(what: string): WvConnectAttributes {
+    const ended = this.#state === 'Bound' || this.#state === 'Disconnected';
+    if (ended && !this.#rejected) {
+      throw refuse(
+        Status.CONNECTION_INVALID,
+        what,
+        'There is no connection and no reject, so there is no data.',
+      );
+    }
+    return this.adapter.terms.call(what, () => this.#wv!.query());
+  }
+
+  /** Read depths within what the adapter can do. */
+  protected limited({ responderResources, initiatorDepth }: WvConnectAttributes): ReadLimits {
+    const { maxQpResponderResources, maxQpInitiatorDepth } = this.adapter.limits;
+    return {
+      inbound: Math.min(responderResources, maxQpResponderResources),
+      outbound: Math.min(initiatorDepth, maxQpInitiatorDepth),
+    };
+  }
+
+  /** Gives the connector its address (v2: Bind). */
+  protected bindTo(address: SocketAddress, what: string): void {
+    this.#bind(address, what);
+    this.#apply('bound');
+  }
+
+  /**
+   * Makes the connector ready for a Connect from `address`, or from the one it has. Port 0 keeps the port of an earlier
+   * attempt.
+   */
+  protected prepare(what: string, address?: SocketAddress): void {
+    if (address !== undefined) this.#bind(address, what);
+    else if (this.#used) this.#bind({ ...this.#local!, port: 0 }, what);
+    this.#rejected = false;
+  }
+
+  /** Asks `peer`, with a queue pair that {@link checkQueuePair} has passed, after {@link prepare}. */
+  protected startConnect(
+    what: string,
+    queuePair: QueuePairBase,
+    peer: SocketAddress,
+    limits: ReadLimits,
+    privateData: Uint8Array | undefined,
+  ): Overlapped<void> {
+    const { terms } = this.adapter;
+    const wv = this.#wv!;
+    this.#used = true;
+    this.#peer = peer;
+    let request: Overlapped<void>;
+    try {
+      wv.resolveRoute(peer);
+      request = wv.connect(queuePair.qp, peer, paramOf(limits, privateData));
+    } catch (error) {
+      this.#apply('connectStarted');
+      this.#apply('connectFailed');
+      // Nothing on the way to the peer is the caller's fault: that is an outcome of the request.
+      if (error instanceof StatusError) return Overlapped.failed(terms.error(error, what, connectStatuses));
+      throw error;
+    }
+    this.#attach(queuePair);
+    this.#apply('connectStarted');
+    return this.#requests.track(
+      request,
+      () => this.#apply('replied'),
+      (error) => {
+        const failure = terms.error(error, what, connectStatuses);
+        this.#rejected = failure.status === Status.CONNECTION_REFUSED;
+        this.#detach();
+        this.#apply(failure.status === Status.CANCELED ? 'connectCanceled' : 'connectFailed');
+        return failure;
+      },
+    );
+  }
+
+  /** Accepts the request, within what the peer offers. */
+  protected startAccept(
+    what: string,
+    queuePair: QueuePairBase,
+    limits: ReadLimits,
+    privateData: Uint8Array | undefined,
+  ): Overlapped<void> {
+    const { terms } = this.adapter;
+    const wv = this.#wv!;
+    const offer = terms.call(what, () => wv.query(), peerGaveUp);
+    const within = {
+      inbound: Math.min(limits.inbound, offer.responderResources),
+      outbound: Math.min(limits.outbound, offer.initiatorDepth),
+    };
+    const param = paramOf(within, privateData);
+    const request = terms.call(what, () => wv.accept(queuePair.qp, param), peerGaveUp);
+    this.#attach(queuePair);
+    this.#apply('acceptStarted');
+    return this.#requests.track(
+      request,
+      () => {
+        this.#apply('accepted');
+        this.#endIfAlone();
+      },
+      (error) => {
+        const failure = terms.error(error, what, peerGaveUp);
+        this.#rejected = failure.status === Status.CONNECTION_REFUSED;
+        this.#apply('acceptFailed');
+        return failure;
+      },
+    );
+  }
+
+  /** The address of a peer as it can be reached from `own`. */
+  protected peerFrom(own: SocketAddress, address: string | SocketAddress, what: string): SocketAddress {
+    const peer = parseAddress(address, what);
+    if (peer.family !== own.family) {
+      throw refuse(
+        Status.INVALID_ADDRESS,
+        what,
+        `${peer.address} is no IPv${own.family} address, but the own address ${own.address} is one.`,
+      );
+    }
+    // A loopback address means this host, and the adapter is where it is reached.
+    if (isLoopback(peer.address) && !isLoopback(own.address)) return { ...own, port: peer.port };
+    return peer;
+  }
+
+  /** The address it is bound to. */
+  protected get local(): SocketAddress {
+    return this.#local!;
+  }
+
+  /** A queue pair of this adapter instance that no connector uses. */
+  protected checkQueuePair<T extends QueuePairBase>(
+    queuePair: unknown,
+    type: abstract new (...args: never[]) => T,
+    what: string,
+  ): T {
+    if (!(queuePair instanceof type) || queuePair.adapter !== this.adapter || queuePair.ended) {
+      throw refuse(
+        Status.INVALID_PARAMETER_1,
+        what,
+        'The queue pair is not one of this adapter instance, or was released.',
+      );
+    }
+    if (queuePair.connector !== undefined) {
+      throw refuse(Status.CONNECTION_ACTIVE, what, 'The queue pair is in use by a connector.');
+    }
+    return queuePair;
+  }
+
+  #refused(status: number, what: string): NdError {
+    return refuse(
+      status,
+      what,
+      `Not possible in the connector's state ${this.#state} (${statusName(status)}).`,
+    );
+  }
+
+  #apply(event: ConnectorEvent): void {
+    this.#state = nextState(this.#state, event);
+  }
+
+  #settle(): void {
+    this.#requests.settle();
+    this.#notifications.settle();
+  }
+
+  #track(
+    success: ConnectorEvent,
+    failure: ConnectorEvent,
+    what: string,
+    request: Overlapped<void>,
+    map?: StatusMap,
+  ): Overlapped<void> {
+    return this.#requests.track(
+      request,
+      () => {
+        this.#apply(success);
+        this.#endIfAlone();
+      },
+      (error) => {
+        this.#apply(failure);
+        return this.adapter.terms.error(error, what, map);
+      },
+    );
+  }
+
+  #disconnect(what: string): Overlapped<void> {
+    const { terms } = this.adapter;
+    const request = terms.call(what, () => this.#wv!.disconnect(), notConnected);
+    // Our own disconnect ends the notifications, at once; the peer's answer has nothing more to say to them.
+    this.#disconnecting = true;
+    this.#notifications.cancel();
+    this.#apply('disconnectStarted');
+    return this.#requests.track(
+      request,
+      () => this.#apply('disconnected'),
+      (error) => {
+        this.#apply('disconnected');
+        return this.disconnectFailure(terms.error(error, what, notConnected));
+      },
+    );
+  }
+
+  /** A connection whose queue pair was released while it was made ends at once. */
+  #endIfAlone(): void {
+    if (this.#state === 'Connected' && this.#queuePair?.ended === true) this.disconnectFor(this.#queuePair);
+  }
+
+  /** A WinVerbs endpoint that can connect, bound to an address of the adapter. */
+  #bind(address: SocketAddress, what: string): void {
+    const { terms, provider } = this.adapter;
+    const previous = this.#wv;
+    // Zero, or the port it already has, keeps the port of the first Connect.
+    const port = this.#used && address.port === 0 ? (this.#local?.port ?? 0) : address.port;
+    const wv =
+      previous === undefined || this.#used
+        ? terms.call(what, () => provider.createConnectEndpoint())
+        : previous;
+    try {
+      wv.bindAddress({ ...address, port });
+      this.#local = { ...address, port: wv.query().localAddress.port };
+    } catch (error) {
+      if (wv !== previous) wv.release();
+      throw terms.error(error, what);
+    }
+    if (previous !== undefined && wv !== previous) {
+      if (this.#portHolder === undefined) this.#portHolder = previous;
+      else previous.release();
+    }
+    this.#wv = wv;
+    this.#used = false;
+  }
+
+  #attach(queuePair: QueuePairBase): void {
+    queuePair.connector = this;
+    this.#queuePair = queuePair;
+  }
+
+  #detach(): void {
+    if (this.#queuePair !== undefined) this.#queuePair.connector = undefined;
+    this.#queuePair = undefined;
+  }
+
+  protected end(): void {
+    // A request for a connection that waits in a listener would find nobody here.
+    if (this.#state === 'Queued') this.#requests.cancel();
+    // An attempt that comes to nothing leaves the queue pair as it was.
+    if (this.#state === 'Connecting') this.#detach();
+    this.#wv?.release();
+    this.#portHolder?.release();
+    this.adapter.letGo();
+  }
+}
+
+/** INVALID_BUFFER_SIZE if it is more private data than a message carries. */
+export function checkPrivateData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
+  if (data !== undefined && data.length > MAX_PRIVATE_DATA) {
+    throw refuse(
+      Status.INVALID_BUFFER_SIZE,
+      what,
+      `${data.length} bytes of private data are more than the ${MAX_PRIVATE_DATA} that a connection message carries.`,
+    );
+  }
+  return data;
+}
+
+function paramOf(limits: ReadLimits, privateData: Uint8Array | undefined): WvConnectParam {
+  return {
+    ...(privateData === undefined ? {} : { privateData }),
+    responderResources: limits.inbound,
+    initiatorDepth: limits.outbound,
+  };
+}

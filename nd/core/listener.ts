@@ -1,0 +1,57 @@
+import type { IWVConnectEndpoint, Overlapped } from '../../winverbs/index.js';
+import { Status } from '../../winverbs/index.js';
+import { refuse } from '../status.js';
+import type { AdapterBase } from './adapter.js';
+import { ConnectorBase } from './connector.js';
+import { isCount } from './limits.js';
+import { NdOverlappedBase } from './object.js';
+
+/** What INDListen and IND2Listener are over an IWVConnectEndpoint. */
+export abstract class ListenerBase extends NdOverlappedBase {
+  readonly adapter: AdapterBase;
+
+  constructor(adapter: AdapterBase) {
+    super();
+    this.adapter = adapter;
+    adapter.hold();
+  }
+
+  /** The endpoint that listens; throws INVALID_DEVICE_STATE if none does. */
+  protected abstract listening(what: string): IWVConnectEndpoint;
+
+  /** The WinVerbs endpoint, if there is one yet. */
+  protected abstract readonly wv: IWVConnectEndpoint | undefined;
+
+  getConnectionRequest(connector: unknown): Overlapped<void> {
+    const what = 'GetConnectionRequest';
+    this.alive(what);
+    const wv = this.listening(what);
+    if (!(connector instanceof ConnectorBase) || connector.adapter !== this.adapter) {
+      throw refuse(
+        Status.INVALID_PARAMETER_1,
+        what,
+        'The connector is not one of the adapter instance that listens.',
+      );
+    }
+    return connector.awaitRequest((endpoint) => wv.getRequest(endpoint));
+  }
+
+  cancelOverlappedRequests(): void {
+    const what = 'CancelOverlappedRequests';
+    this.alive(what);
+    const { wv } = this;
+    if (wv !== undefined) this.adapter.terms.call(what, () => wv.cancelOverlappedRequests());
+  }
+
+  protected end(): void {
+    this.wv?.release();
+    this.adapter.letGo();
+  }
+}
+
+/** Refuses what is no number of requests to keep. */
+export function checkBacklog(what: string, backlog: number, status: number): void {
+  if (!isCount(backlog, 0, 0xffff_ffff)) {
+    throw refuse(status, what, `The backlog is a number of requests, 0 for no limit, not ${backlog}.`);
+  }
+}

@@ -1,0 +1,82 @@
+import type { IWVMemoryWindow } from '../../winverbs/index.js';
+import { QpState, Status } from '../../winverbs/index.js';
+import type { NdResult } from '../spi/v1.js';
+import type { IND2MemoryWindow } from '../spi/v2.js';
+import { refuse } from '../status.js';
+import type { AdapterBase } from './adapter.js';
+import { NdObject } from './object.js';
+import type { QueuePairBase } from './queue-pair.js';
+
+/**
+ * INDMemoryWindow and IND2MemoryWindow, which share an id, over IWVMemoryWindow: knows whether it is bound, where, and
+ * by which key.
+ */
+export class MemoryWindow extends NdObject implements IND2MemoryWindow {
+  readonly adapter: AdapterBase;
+  readonly wv: IWVMemoryWindow;
+  /** v1: what comes back when the peer invalidates the window. */
+  readonly invalidateResult: NdResult | undefined;
+  #boundOn: QueuePairBase | undefined;
+  #key = 0;
+  #everBound = false;
+  /** An Invalidate is queued on {@link #boundOn}. */
+  #invalidating = false;
+
+  constructor(adapter: AdapterBase, wv: IWVMemoryWindow, invalidateResult?: NdResult) {
+    super();
+    this.adapter = adapter;
+    this.wv = wv;
+    this.invalidateResult = invalidateResult;
+    adapter.hold();
+  }
+
+  getRemoteToken(): number {
+    const what = 'GetRemoteToken';
+    this.alive(what);
+    if (!this.#everBound) {
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The window has no token before its first Bind.');
+    }
+    return this.#key;
+  }
+
+  /**
+   * Whether a Bind on `queuePair` may be queued: the window is unbound, will be by what is queued there before, or its
+   * connection is over.
+   */
+  bindable(queuePair: QueuePairBase): boolean {
+    const boundOn = this.#boundOn;
+    if (boundOn === undefined) return true;
+    if (this.#invalidating && boundOn === queuePair) return true;
+    return boundOn.ended || boundOn.qp.state === QpState.ERROR;
+  }
+
+  bound(queuePair: QueuePairBase, key: number): void {
+    this.adapter.windows.delete(this.#key);
+    this.adapter.windows.set(key, this);
+    this.#boundOn = queuePair;
+    this.#key = key;
+    this.#everBound = true;
+    this.#invalidating = false;
+  }
+
+  /** An Invalidate was queued on `queuePair`; answers the key that it ends. */
+  invalidating(queuePair: QueuePairBase): number {
+    if (this.#boundOn === queuePair) this.#invalidating = true;
+    return this.#key;
+  }
+
+  /** The binding with this key has ended. */
+  invalidated(key: number): void {
+    if (this.#boundOn === undefined || key !== this.#key) return;
+    this.adapter.windows.delete(key);
+    this.#boundOn = undefined;
+    this.#invalidating = false;
+  }
+
+  protected end(): void {
+    this.adapter.windows.delete(this.#key);
+    this.#boundOn = undefined;
+    this.wv.release();
+    this.adapter.letGo();
+  }
+}

@@ -1,0 +1,87 @@
+import { networkInterfaces } from 'node:os';
+import type { IWVProvider, SocketAddress, WvDeviceAddress } from '../../winverbs/index.js';
+import { Status, StatusError } from '../../winverbs/index.js';
+import type { StatusMap, Terms } from '../status.js';
+import { isLoopback, parseAddress } from './address.js';
+import { NdObject } from './object.js';
+
+/** What an address that belongs to no device is called below. */
+export const addressStatuses: StatusMap = {
+  [Status.NOT_FOUND]: Status.INVALID_ADDRESS,
+};
+
+/**
+ * What INDProvider and IND2Provider are over WinVerbs. Every adapter has an IWVProvider, and so a device file, of its
+ * own.
+ */
+export abstract class ProviderBase extends NdObject {
+  readonly terms: Terms;
+  protected readonly openWv: () => IWVProvider;
+  readonly #systemAddresses: () => SocketAddress[];
+  /** For the questions that concern no adapter. */
+  readonly #wv: IWVProvider;
+
+  constructor(
+    terms: Terms,
+    open: () => IWVProvider,
+    systemAddresses: () => SocketAddress[] = addressesOfThisHost,
+  ) {
+    super();
+    this.terms = terms;
+    this.openWv = open;
+    this.#systemAddresses = systemAddresses;
+    this.#wv = terms.call('Startup', open);
+  }
+
+  queryAddressList(): SocketAddress[] {
+    const what = 'QueryAddressList';
+    this.alive(what);
+    return this.terms.call(what, () =>
+      addressesOf(this.#wv, this.#systemAddresses()).map(([address]) => address),
+    );
+  }
+
+  /** The addresses of one device. */
+  protected addressesOfDevice(guid: bigint): SocketAddress[] {
+    return addressesOf(this.#wv, this.#systemAddresses())
+      .filter(([, place]) => place.deviceGuid === guid)
+      .map(([address]) => address);
+  }
+
+  /** The device of an address; INVALID_ADDRESS if there is none. */
+  protected placeOf(address: string | SocketAddress, what: string): WvDeviceAddress {
+    const local = { ...parseAddress(address, what), port: 0 };
+    return this.terms.call(what, () => this.#wv.translateAddress(local), addressStatuses);
+  }
+
+  protected end(): void {
+    this.#wv.release();
+  }
+}
+
+/** Those of the addresses that RDMA devices have, with the place of each. */
+function addressesOf(wv: IWVProvider, addresses: SocketAddress[]): [SocketAddress, WvDeviceAddress][] {
+  return addresses.flatMap((address): [SocketAddress, WvDeviceAddress][] => {
+    try {
+      return [[address, wv.translateAddress(address)]];
+    } catch (error) {
+      // No RDMA device has it. Everything else concerns the whole question.
+      if (error instanceof StatusError && noDevice.has(error.status)) return [];
+      throw error;
+    }
+  });
+}
+
+const noDevice: ReadonlySet<number> = new Set([Status.NOT_FOUND, Status.INVALID_ADDRESS]);
+
+/** The addresses of this host's interfaces, those that lead elsewhere first. */
+export function addressesOfThisHost(): SocketAddress[] {
+  const addresses: SocketAddress[] = [];
+  for (const entries of Object.values(networkInterfaces())) {
+    for (const { family, address, ...entry } of entries ?? []) {
+      const scope = 'scopeid' in entry && entry.scopeid > 0 ? `%${entry.scopeid}` : '';
+      addresses.push({ family: family === 'IPv4' ? 4 : 6, address: `${address}${scope}`, port: 0 });
+    }
+  }
+  return addresses.sort((a, b) => Number(isLoopback(a.address)) - Number(isLoopback(b.address)));
+}

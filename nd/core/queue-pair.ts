@@ -1,0 +1,275 @@
+import type { IWVConnectQueuePair, RemoteMemoryRef, WvMemoryRegion } from '../../winverbs/index.js';
+import { QpAttr, QpState, Status, WvAccess, WvSend } from '../../winverbs/index.js';
+import { Nd2OpFlag } from '../spi/v2-types.js';
+import { refuse, type StatusMap } from '../status.js';
+import type { AdapterBase } from './adapter.js';
+import type { CompletionQueueBase } from './completion-queue.js';
+import type { ConnectorBase } from './connector.js';
+import { MemoryWindow } from './memory-window.js';
+import { NdObject } from './object.js';
+import { RequestQueue, type RequestRecord, RequestType } from './requests.js';
+import { ScatterGather, type SpiSge } from './scatter-gather.js';
+
+const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE } = Nd2OpFlag;
+
+/** ND_OP_FLAG_* → WV_SEND_*, by index. */
+const sendFlags: readonly number[] = Array.from(
+  { length: 0x40 },
+  (_, flags) =>
+    (flags & SILENT_SUCCESS ? 0 : WvSend.SIGNALED) |
+    (flags & READ_FENCE ? WvSend.FENCE : 0) |
+    (flags & SEND_AND_SOLICIT_EVENT ? WvSend.SOLICITED : 0) |
+    (flags & INLINE ? WvSend.INLINE : 0),
+);
+
+/** A queue pair that cannot send yet has no connection. */
+const postStatuses: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID };
+
+/** What a queue pair is made of. */
+export interface QueuePairParts {
+  adapter: AdapterBase;
+  qp: IWVConnectQueuePair;
+  receiveCq: CompletionQueueBase<unknown>;
+  initiatorCq: CompletionQueueBase<unknown>;
+  /** Receives that may be outstanding; 0 where they come from elsewhere. */
+  receiveDepth: number;
+  /** Other requests that may be outstanding. */
+  initiatorDepth: number;
+}
+
+/**
+ * INDEndpoint and IND2QueuePair over IWVConnectQueuePair. The versions check the arguments and name their errors; what
+ * happens then is the same.
+ */
+export abstract class QueuePairBase extends NdObject {
+  readonly adapter: AdapterBase;
+  readonly qp: IWVConnectQueuePair;
+  /** The connector it is, or is being, connected by. */
+  connector: ConnectorBase | undefined;
+  /** The list of the request at hand. */
+  protected readonly sg: ScatterGather;
+  readonly #receives: RequestQueue;
+  readonly #initiators: RequestQueue;
+  readonly #completionQueues: readonly CompletionQueueBase<unknown>[];
+
+  constructor(parts: QueuePairParts) {
+    super();
+    this.adapter = parts.adapter;
+    this.qp = parts.qp;
+    this.sg = new ScatterGather(parts.adapter.memory);
+    this.#receives = new RequestQueue(parts.receiveDepth);
+    this.#initiators = new RequestQueue(parts.initiatorDepth);
+    this.#completionQueues = [parts.receiveCq, parts.initiatorCq];
+    for (const queue of this.#completionQueues) queue.hold();
+    parts.adapter.hold();
+  }
+
+  flush(): void {
+    this.alive('Flush');
+    this.adapter.terms.call('Flush', () => this.qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE));
+  }
+
+  /**
+   * Refuses a released queue pair, and flags that the request does not know. `argument` is the place of the flags among
+   * the arguments. It is not the status itself: that is a number beyond 31 bits, and reading one to pass it on allocates,
+   * for every request.
+   */
+  protected check(what: string, flags: number, known: number, argument: number): void {
+    if (this.ended) this.alive(what);
+    if ((flags & ~known) !== 0) {
+      throw refuse(
+        Status.INVALID_PARAMETER_1 + argument - 1,
+        what,
+        `Flags 0x${(flags >>> 0).toString(16)} contain what it does not know; it takes 0x${known.toString(16)}.`,
+      );
+    }
+  }
+
+  protected postSend(what: string, context: unknown, flags: number, inline: number): void {
+    const record = this.#take(what, context, RequestType.send, this.sg.total);
+    try {
+      this.qp.send(record, this.sg.list, sendFlags[flags]! | inline);
+    } catch (error) {
+      throw this.#undo(what, record, error);
+    }
+  }
+
+  protected postSendAndInvalidate(
+    what: string,
+    context: unknown,
+    flags: number,
+    inline: number,
+    rkey: number,
+  ): void {
+    const record = this.#take(what, context, RequestType.send, this.sg.total);
+    try {
+      this.qp.sendAndInvalidate(record, this.sg.list, sendFlags[flags]! | inline, rkey);
+    } catch (error) {
+      throw this.#undo(what, record, error);
+    }
+  }
+
+  protected postReceive(what: string, context: unknown, sgl: readonly SpiSge[]): void {
+    this.alive(what);
+    this.sg.translate(sgl, what);
+    if (this.sg.plain) throw plainRefused(what);
+    const record = this.#receives.take(context, RequestType.receive, this.sg.total);
+    if (record === undefined) throw noEntries(what);
+    try {
+      this.qp.postReceive(record, this.sg.list);
+    } catch (error) {
+      this.#receives.undo(record);
+      throw this.adapter.terms.error(error, what, postStatuses);
+    }
+  }
+
+  protected postRead(
+    what: string,
+    context: unknown,
+    flags: number,
+    remote: RemoteMemoryRef,
+    offset: number,
+  ): void {
+    if (this.sg.plain) throw plainRefused(what);
+    const record = this.#take(what, context, RequestType.read, this.sg.total);
+    try {
+      this.qp.read(record, this.sg.list, sendFlags[flags]!, remote, offset);
+    } catch (error) {
+      throw this.#undo(what, record, error);
+    }
+  }
+
+  protected postWrite(
+    what: string,
+    context: unknown,
+    flags: number,
+    inline: number,
+    remote: RemoteMemoryRef,
+    offset: number,
+  ): void {
+    const record = this.#take(what, context, RequestType.write, this.sg.total);
+    try {
+      this.qp.write(record, this.sg.list, sendFlags[flags]! | inline, remote, offset);
+    } catch (error) {
+      throw this.#undo(what, record, error);
+    }
+  }
+
+  /** Answers the window's key. */
+  protected postBind(
+    what: string,
+    context: unknown,
+    region: WvMemoryRegion,
+    window: MemoryWindow,
+    offset: number,
+    length: number,
+    flags: number,
+  ): number {
+    if (!isRange(offset, length, region.length)) {
+      throw refuse(
+        Status.INVALID_PARAMETER,
+        what,
+        `A window of ${length} bytes at offset ${offset} does not lie within the memory's ${region.length} bytes, or is empty.`,
+      );
+    }
+    if (!window.bindable(this)) {
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The window is bound; invalidate it first.');
+    }
+    const access =
+      (flags & ALLOW_READ ? WvAccess.REMOTE_READ : 0) | (flags & ALLOW_WRITE ? WvAccess.REMOTE_WRITE : 0);
+    const wvFlags = sendFlags[flags & (SILENT_SUCCESS | READ_FENCE)]!;
+    const record = this.#take(what, context, RequestType.bind, 0);
+    let key: number;
+    try {
+      key = this.qp.bindMemoryWindow(window.wv, record, region, offset, length, access, wvFlags);
+    } catch (error) {
+      throw this.#undo(what, record, error);
+    }
+    window.bound(this, key);
+    return key;
+  }
+
+  protected postInvalidate(what: string, context: unknown, window: MemoryWindow, flags: number): void {
+    const record = this.#take(what, context, RequestType.invalidate, 0);
+    try {
+      this.qp.invalidateMemoryWindow(window.wv, record, sendFlags[flags]!);
+    } catch (error) {
+      throw this.#undo(what, record, error);
+    }
+    record.window = window;
+    record.windowKey = window.invalidating(this);
+  }
+
+  /** A window of this adapter instance; INVALID_PARAMETER_n for anything else. */
+  protected windowOf(window: unknown, what: string, status: number): MemoryWindow {
+    if (!(window instanceof MemoryWindow) || window.adapter !== this.adapter || window.ended) {
+      throw refuse(status, what, 'The window is not one of this adapter instance, or was released.');
+    }
+    return window;
+  }
+
+  #take(what: string, context: unknown, type: RequestType, length: number): RequestRecord {
+    const record = this.#initiators.take(context, type, length);
+    if (record === undefined) throw noEntries(what);
+    return record;
+  }
+
+  #undo(what: string, record: RequestRecord, error: unknown): unknown {
+    this.#initiators.undo(record);
+    return this.adapter.terms.error(error, what, postStatuses);
+  }
+
+  protected end(): void {
+    // A queue pair that goes while connected ends its connection, and its requests come back.
+    if (this.connector?.disconnectFor(this) !== true && this.qp.state !== QpState.ERROR) {
+      try {
+        this.qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
+      } catch {
+        // The device is gone; so are the requests.
+      }
+    }
+    this.qp.release();
+    for (const queue of this.#completionQueues) queue.letGo();
+    this.adapter.letGo();
+  }
+}
+
+/** INVALID_PARAMETER_5 unless it is a number of bytes. */
+export function checkOffset(what: string, offset: number): void {
+  if (!Number.isSafeInteger(offset) || offset < 0) {
+    throw refuse(
+      Status.INVALID_PARAMETER_5,
+      what,
+      `Offset ${offset} is not a whole number of bytes into the peer's memory.`,
+    );
+  }
+}
+
+/** For memory that is not registered, where it should be. */
+export function plainRefused(what: string, maxInline = 0): unknown {
+  return refuse(
+    Status.INVALID_HANDLE,
+    what,
+    maxInline > 0
+      ? `Only Sends and Writes of at most ${maxInline} bytes can carry memory that is not registered.`
+      : 'The memory must be registered.',
+  );
+}
+
+function isRange(offset: number, length: number, size: number): boolean {
+  return (
+    Number.isSafeInteger(offset) &&
+    Number.isSafeInteger(length) &&
+    offset >= 0 &&
+    length > 0 &&
+    offset + length <= size
+  );
+}
+
+function noEntries(what: string): unknown {
+  return refuse(
+    Status.NO_MORE_ENTRIES,
+    what,
+    'All entries of the queue are in use; take results from its completion queue first.',
+  );
+}

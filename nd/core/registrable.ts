@@ -1,0 +1,27 @@
+import { Status } from '../../winverbs/index.js';
+import { refuse } from '../status.js';
+
+/** INVALID_PARAMETER or INVALID_BUFFER_SIZE unless it is a buffer with bytes, at most `maxLength` of them. */
+export function checkRegistrable(buffer: unknown, maxLength: number, what: string): void {
+  const length = byteLengthOf(buffer, what);
+  if (length === 0) {
+    throw refuse(Status.INVALID_BUFFER_SIZE, what, 'There are no bytes to register: the buffer is empty.');
+  }
+  if (length > maxLength) {
+    throw refuse(
+      Status.INVALID_PARAMETER,
+      what,
+      `${length} bytes are more than the adapter registers at once (${maxLength}).`,
+    );
+  }
+}
+
+function byteLengthOf(buffer: unknown, what: string): number {
+  if (ArrayBuffer.isView(buffer)) return buffer.byteLength;
+  if (buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer) return buffer.byteLength;
+  throw refuse(
+    Status.INVALID_PARAMETER,
+    what,
+    'Only an ArrayBuffer, a SharedArrayBuffer or a view of one can be registered.',
+  );
+}

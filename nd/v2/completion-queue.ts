@@ -1,0 +1,39 @@
+import type { WvCompletion } from '../../winverbs/index.js';
+import { Status, WcStatus } from '../../winverbs/index.js';
+import { CompletionQueueBase } from '../core/completion-queue.js';
+import { type RequestRecord, RequestType } from '../core/requests.js';
+import type { IND2CompletionQueue, Nd2Affinity, Nd2Result } from '../spi/v2.js';
+import { noAffinity } from './affinity.js';
+
+/** IND2CompletionQueue: results are filled in where the client wants them. */
+export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements IND2CompletionQueue {
+  getNotifyAffinity(): Nd2Affinity {
+    this.alive('GetNotifyAffinity');
+    throw noAffinity();
+  }
+
+  protected put(results: Nd2Result[], index: number, record: RequestRecord, completion: WvCompletion): void {
+    let result = results[index];
+    if (result === undefined) {
+      result = {
+        status: 0,
+        bytesTransferred: 0,
+        queuePairContext: undefined,
+        requestContext: undefined,
+        requestType: RequestType.receive,
+      };
+      results[index] = result;
+    }
+    const { type } = record;
+    result.requestType = type;
+    result.requestContext = record.context;
+    result.queuePairContext = completion.qpContext;
+    if (completion.status === WcStatus.SUCCESS) {
+      result.status = Status.SUCCESS;
+      result.bytesTransferred = type === RequestType.receive ? completion.length : 0;
+    } else {
+      result.status = this.failureOf(type, completion.status);
+      result.bytesTransferred = 0;
+    }
+  }
+}
