@@ -91,6 +91,8 @@ export class FakeServer implements NativeChannelServer {
 // ── HCA ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 interface FakeQp {
+  /** QpMask of the latest modify, refused ones too. */
+  mask: number;
   parameters: QpCreateParameters;
   qpn: number;
   attributes: QpAttributeValues;
@@ -244,7 +246,8 @@ export class FakeHca implements NativeHca {
   }
   createQp(parameters: QpCreateParameters) {
     const refused = this.refuse.get('createQp');
-    const status = refused ?? (parameters.type <= 1 ? Status.SUCCESS : Status.NOT_SUPPORTED);
+    const status =
+      refused ?? ([0, 1, 3].includes(parameters.type) ? Status.SUCCESS : Status.INVALID_PARAMETER);
     const qp = this.nextHandle++;
     const qpn = 0x03_0000 | (qp & 0xffff);
     const attributes: QpAttributeValues = {
@@ -268,12 +271,13 @@ export class FakeHca implements NativeHca {
       retryCount: 0,
       rnrRetry: 0,
     };
-    if (status === Status.SUCCESS) this.qps.set(qp, { parameters, qpn, attributes });
+    if (status === Status.SUCCESS) this.qps.set(qp, { mask: 0, parameters, qpn, attributes });
     return { status, qp, qpn };
   }
   modifyQp(handle: number, mask: number, attributes: Partial<QpAttributeValues>): number {
     const qp = this.qps.get(handle);
     if (!qp) return Status.INVALID_HANDLE;
+    qp.mask = mask;
     if ((mask & 1) !== 0) {
       if (this.refuseState?.state === attributes.state) return this.refuseState!.status;
       const from = qp.attributes.state;

@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addon } from '../../kernel-bridge/hca/index.js';
 import { IoctlCode, ioctlRow } from '../../kernel-bridge/ioctl/codes.js';
+import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { Call } from '../../kernel-bridge/kernel/filter/call.js';
@@ -50,6 +51,8 @@ test('every verb that IOCTLs reach keeps to DISPATCH_LEVEL, with interfaces that
   const { device, pd, cq, qp } = rig.queuePair();
   const on = (id: bigint, data = 0) => s.WvIoId.encode({ id, data });
   const port = s.WvIoDevicePortQuery.encode({ id: device, portNumber: 1 });
+  const [sGid, dGid] = [gidOfAddress('192.0.2.2'), gidOfAddress('192.0.2.9')];
+  const addressVector = { networkRouteValid: 1, sGid, dGid, portNumber: 1 };
   for (const request of [
     rig.ioctl('DEVICE_QUERY', rig.id(device)),
     rig.ioctl('DEVICE_PORT_QUERY', port),
@@ -58,6 +61,7 @@ test('every verb that IOCTLs reach keeps to DISPATCH_LEVEL, with interfaces that
     rig.ioctl('MEMORY_REGISTER', s.WvIoMemoryRegister.encode({ id: pd, address: 4096n, bufferLength: 64n })),
     rig.ioctl('MW_ALLOCATE', on(pd)),
     rig.ioctl('CQ_RESIZE', rig.cqInput(cq, 32, { entries: 32 })),
+    rig.ioctl('AH_CREATE', s.WvIoAhCreate.encode({ id: { id: pd }, addressVector })),
     rig.ioctl('QP_QUERY', rig.id(qp)),
     rig.ioctl('QP_DESTROY', rig.id(qp)),
     rig.ioctl('CQ_DESTROY', rig.id(cq)),

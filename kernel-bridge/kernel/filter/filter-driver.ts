@@ -6,12 +6,14 @@
 import { hcaFileTable, type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci.js';
+import { ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
 import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/objects.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { Call, callVerbNow, type Handler } from './call.js';
+import { datagramRequests } from './datagram-requests.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-services.js';
@@ -34,11 +36,8 @@ function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlNa
     ...deviceRequests(services),
     ...sharedReceiveRequests(),
     ...queuePairRequests(),
+    ...datagramRequests(),
     ...endpointRequests(services),
-    AH_CREATE: notSupported,
-    AH_DESTROY: notSupported,
-    QP_ATTACH: notSupported,
-    QP_DETACH: notSupported,
     EP_LOOKUP: notSupported,
     EP_MULTICAST_JOIN: notSupported,
     EP_MULTICAST_LEAVE: notSupported,
@@ -151,6 +150,10 @@ export class FilterDriver {
     for (const [id, srq] of file.srqs.entries()) {
       file.srqs.delete(id);
       free((irp) => ciDestroySrq(srq, irp));
+    }
+    for (const [id, av] of file.ahs.entries()) {
+      file.ahs.delete(id);
+      free((irp) => ciDestroyAv(av, irp));
     }
     for (const [id, mw] of file.mws.entries()) {
       file.mws.delete(id);

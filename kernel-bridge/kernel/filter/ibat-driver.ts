@@ -4,7 +4,15 @@ import { IBAT_VERSION } from '../../ioctl/constants.js';
 import { decodeOptionalSockaddr, decodeSockaddr } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { IbatIpToPortIn, IbatPathIn, IbatPortRecord, IbPathRecord } from '../../ioctl/structs.js';
-import { isLoopback, isUnspecified, isV4, mtuCode, type PortTable, pkeyTable } from '../hca-driver/ports.js';
+import {
+  isLoopback,
+  isMulticast,
+  isUnspecified,
+  isV4,
+  mtuCode,
+  type PortTable,
+  pkeyTable,
+} from '../hca-driver/ports.js';
 import { DeviceObject, DriverObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { endpointAddress } from './endpoint-types.js';
@@ -69,8 +77,8 @@ export class IbatDriver {
    * is not ours, INVALID_PARAMETER for two families, NETWORK_UNREACHABLE without a route.
    */
   path(local: Uint8Array | undefined, remote: Uint8Array, scopeId: number) {
-    const multicast = isV4(remote) ? (remote[12] ?? 0) >= 224 : remote[0] === 0xff;
-    if (isUnspecified(remote) || multicast) throw new StatusError(Status.BAD_NETWORK_NAME);
+    if (isUnspecified(remote) || isMulticast(remote) || (isV4(remote) && (remote[12] ?? 0) >= 240))
+      throw new StatusError(Status.BAD_NETWORK_NAME);
     if (local && isV4(local) !== isV4(remote)) {
       throw new StatusError(Status.INVALID_PARAMETER, 'local and remote address are of different families');
     }

@@ -1,5 +1,5 @@
 /** What one open file of `\\.\WinVerbs` owns. */
-import type { Hca, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp, IbSrq } from '../hca-driver/objects.js';
+import type { Hca, IbAv, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp, IbSrq } from '../hca-driver/objects.js';
 import type { DeviceObject } from '../io-manager/device.js';
 import { IrpQueue } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
@@ -42,8 +42,7 @@ export class WvFile {
   readonly srqs = new ObjectTable<IbSrq>();
   readonly qps = new ObjectTable<WvQp>();
   readonly mws = new ObjectTable<IbMw>();
-  /** Address handles come with a later issue; nothing is in this table yet. */
-  readonly ahs = new ObjectTable<never>();
+  readonly ahs = new ObjectTable<IbAv>();
   readonly endpoints = new ObjectTable<Endpoint>();
 
   /** Objects of all kinds. */

@@ -6,9 +6,9 @@ import type { Input, Value } from '../../ioctl/layout.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
+import { pathOfAv } from '../hca-driver/address-vector.js';
 import { ciCreateQp, ciDestroyQp, ciModifyQp, ciQueryQp } from '../hca-driver/ci-queues.js';
 import type { IbQp } from '../hca-driver/objects.js';
-import { isLinkLocal, sameGid } from '../hca-driver/ports.js';
 import type { Call, Handler } from './call.js';
 import { stateOfQp } from './endpoint-qp.js';
 import { idOf } from './object-table.js';
@@ -121,27 +121,10 @@ function attributesOf(qp: IbQp, input: QpAttributesIn, mask: number): Partial<Qp
     rnrRetry: input.rnrRetryCount,
   };
   if ((mask & QpMask.path) !== 0) {
-    // RoCE routes every packet by GIDs.
-    if (av.networkRouteValid === 0) {
-      throw new StatusError(
-        Status.INVALID_PARAMETER,
-        'an address vector without network route; RoCE needs one',
-      );
-    }
-    if (!port.gids.some((gid) => sameGid(gid, av.sGid))) {
-      throw new StatusError(
-        Status.INVALID_ADDRESS,
-        'the address vector names a source GID that the port does not have',
-      );
-    }
-    attributes.path = {
-      source: av.sGid,
-      destination: av.dGid,
-      flowLabel: av.flowLabel & 0xfffff,
-      trafficClass: av.trafficClass,
-      hopLimit: av.hopLimit || 64,
-      scopeId: isLinkLocal(av.dGid) ? port.interfaceIndex : 0,
-    };
+    const found = pathOfAv(port, av);
+    if ('status' in found)
+      throw new StatusError(found.status, 'an address vector without a path from this port');
+    attributes.path = found.path;
   }
   return attributes;
 }

@@ -75,6 +75,7 @@ function caAttributes(hca: Hca): IbCaAttributes {
     maxSrq: limits.maxSrq,
     maxSrqWr: limits.maxSrqWr,
     maxSrqSge: limits.maxSrqSge,
+    maxAh: limits.maxAh,
     maxPkeys: pkeyTable.length,
     deviceType: DeviceType.INFINIBAND,
     localAckDelay: 15,

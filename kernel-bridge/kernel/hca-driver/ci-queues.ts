@@ -1,7 +1,7 @@
 /**
  * IRP-based verbs of the HCA: completion queues and queue pairs. The rules are those of ci.ts.
  */
-import type { PathParameters, QpAttributeValues } from '../../hca/binding.js';
+import { type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
 import { QpFlag, QpState } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
 import { CqProviderIn, CqProviderOut, QpProviderIn, QpProviderOut } from '../../ioctl/provider-data.js';
@@ -136,6 +136,9 @@ export function ciEndCqEvents(cq: IbCq, status: number): void {
   }
 }
 
+/** Q_Keys from here on, QP1's among them, are for the kernel to give (IBA 1 §10.2.5). */
+const controlledQkey = 0x8000_0000;
+
 /** What QP_CREATE asks for. */
 export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | 'receiveCqId' | 'srqId'>;
 
@@ -143,8 +146,8 @@ export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | '
  * Creates a queue pair over the ring that the provider names, in state RESET. With a shared receive queue it has none of
  * its own: receive depth and SGEs are not looked at.
  *
- * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for CQs or an SRQ of another HCA or a ring that does not
- * fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags and types the HCA does not have,
+ * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for an unknown type, CQs or an SRQ of another HCA or a
+ * ring that does not fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags the HCA does not have,
  * BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user mode, FILE_FORCED_CLOSED.
  */
 export function ciCreateQp(
@@ -224,12 +227,15 @@ export function ciCreateQp(
  *
  * @param mask - QpMask bits of the attributes given.
  * @returns SUCCESS (Information: the QP's state), INVALID_DEVICE_STATE for transitions that do not exist, INVALID_PARAMETER
- * for missing or impossible attributes, FILE_FORCED_CLOSED (but RESET and ERROR always work).
+ * for missing or impossible attributes, ACCESS_DENIED for a controlled Q_Key of user mode, FILE_FORCED_CLOSED (but RESET
+ * and ERROR always work).
  */
 export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
   const { native, gone } = qp.pd.ca.hca;
   const ends = attributes.state === QpState.ERROR || attributes.state === QpState.RESET;
   if (gone && !ends) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const controlled = (mask & QpMask.qkey) !== 0 && (attributes.qkey ?? 0) >= controlledQkey;
+  if (controlled && irp.requestorMode !== 'kernel') return finish(irp, Status.ACCESS_DENIED);
   const status = native.modifyQp(qp.handle, mask, attributes);
   if (status !== Status.SUCCESS) return finish(irp, status);
   const query = native.queryQp(qp.handle);

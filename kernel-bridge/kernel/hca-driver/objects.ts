@@ -7,6 +7,7 @@ import { PortState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import { type DeviceObject, References } from '../io-manager/device.js';
 import { type Irp, IrpQueue, type RequestorMode } from '../io-manager/irp.js';
+import type { IbAddressVector } from './address-vector.js';
 import type { HcaPort, PortTable } from './ports.js';
 
 /**
@@ -151,6 +152,22 @@ export class IbMw {
   ) {}
 }
 
+/** An address handle: where datagrams go. */
+export class IbAv {
+  constructor(
+    readonly pd: IbPd,
+    readonly handle: number,
+    readonly attributes: IbAddressVector,
+  ) {}
+}
+
+/** A multicast group that a queue pair is attached to, by the interface that has joined it. */
+export interface IbMcast {
+  readonly gid: Uint8Array;
+  readonly lid: number;
+  readonly interfaceIndex: number;
+}
+
 /** A completion queue (IB_CQ). */
 export class IbCq {
   /** Queue pairs that complete here. */
@@ -211,6 +228,9 @@ export type IbQpCreate = Omit<
 
 /** A queue pair. */
 export class IbQp {
+  /** UD: the multicast groups that it is attached to. */
+  readonly groups: IbMcast[] = [];
+
   constructor(
     readonly pd: IbPd,
     readonly sendCq: IbCq,

@@ -91,6 +91,11 @@ export function isLoopback(gid: Uint8Array): boolean {
   return gid[15] === 1 && gid.subarray(0, 15).every((byte) => byte === 0);
 }
 
+/** 224.0.0.0/4 or ff00::/8. */
+export function isMulticast(gid: Uint8Array): boolean {
+  return isV4(gid) ? ((gid[12] ?? 0) & 0xf0) === 0xe0 : gid[0] === 0xff;
+}
+
 /** fe80::/10. */
 export function isLinkLocal(gid: Uint8Array): boolean {
   return gid[0] === 0xfe && ((gid[1] ?? 0) & 0xc0) === 0x80;

@@ -1,0 +1,89 @@
+/**
+ * IRP-based verbs of the HCA: address handles and multicast groups, for UD queue pairs. The rules are those of ci.ts.
+ */
+import { QpType } from '../../ioctl/constants.js';
+import { AvProviderOut } from '../../ioctl/provider-data.js';
+import { Status } from '../../ioctl/status.js';
+import type { Irp } from '../io-manager/irp.js';
+import { type IbAddressVector, pathOfAv } from './address-vector.js';
+import {
+  type CiUdata,
+  finish,
+  IbAv,
+  type IbMcast,
+  type IbPd,
+  type IbQp,
+  outputFits,
+  putOutput,
+} from './objects.js';
+import { isMulticast, sameGid } from './ports.js';
+
+/**
+ * Creates an address handle: what a datagram's work request names in place of an address. Datagrams sent by it have at
+ * most the bytes of the port's active MTU at this time.
+ *
+ * @returns SUCCESS (Information: the {@link IbAv}), INVALID_PARAMETER without a network route, INVALID_PORT_HANDLE,
+ * INVALID_ADDRESS for GIDs that are not the port's, none, or of two families, INSUFFICIENT_RESOURCES,
+ * BUFFER_TOO_SMALL (provider output), FILE_FORCED_CLOSED.
+ */
+export function ciCreateAv(pd: IbPd, av: IbAddressVector, udata: CiUdata, irp: Irp<IbAv>): number {
+  const { native, port, gone } = pd.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (!outputFits(udata, AvProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
+  if (av.portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
+  const found = pathOfAv(port, av);
+  if ('status' in found) return finish(irp, found.status);
+  const { status, ah: handle } = native.createAh(pd.handle, found.path, port.activeMtu);
+  if (status !== Status.SUCCESS) return finish(irp, status);
+  pd.resources.acquire();
+  putOutput(udata, AvProviderOut.encode({ handle }));
+  return finish(irp, Status.SUCCESS, new IbAv(pd, handle, av));
+}
+
+/** The address vector of an address handle. @returns SUCCESS (Information: the vector), FILE_FORCED_CLOSED. */
+export function ciQueryAv(av: IbAv, irp: Irp<IbAddressVector>): number {
+  if (av.pd.ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  return finish(irp, Status.SUCCESS, av.attributes);
+}
+
+/** Destroys an address handle. Datagrams that are posted and not sent yet fail. @returns SUCCESS or the HCA's status. */
+export function ciDestroyAv(av: IbAv, irp: Irp): number {
+  const status = av.pd.ca.hca.native.destroyAh(av.handle);
+  if (status === Status.SUCCESS) av.pd.resources.release();
+  return finish(irp, status, 0);
+}
+
+function indexOfGroup(qp: IbQp, gid: Uint8Array): number {
+  return qp.groups.findIndex((one) => sameGid(one.gid, gid));
+}
+
+/**
+ * Attaches a UD queue pair to a multicast group: it gets a copy of every datagram to the group that the HCA's interface
+ * hears, if the Q_Keys agree. The interface joins the group (IGMP, MLD).
+ *
+ * @param lid - means nothing on RoCE; {@link ciDetachMcast} has to name the same.
+ * @returns SUCCESS, NOT_SUPPORTED for a queue pair that is not UD, INVALID_ADDRESS for a GID that is no group,
+ * ADDRESS_ALREADY_EXISTS if it is attached, NETWORK_UNREACHABLE if the interface cannot join,
+ * INSUFFICIENT_RESOURCES if the host allows no more groups, FILE_FORCED_CLOSED.
+ */
+export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {
+  const { native, port, gone } = qp.pd.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (qp.create.type !== QpType.UD) return finish(irp, Status.NOT_SUPPORTED);
+  if (!isMulticast(gid)) return finish(irp, Status.INVALID_ADDRESS);
+  if (indexOfGroup(qp, gid) >= 0) return finish(irp, Status.ADDRESS_ALREADY_EXISTS);
+  const group: IbMcast = { gid: gid.slice(), lid, interfaceIndex: port.interfaceIndex };
+  const status = native.attachMulticast(qp.handle, group.gid, group.interfaceIndex);
+  if (status === Status.SUCCESS) qp.groups.push(group);
+  return finish(irp, status, 0);
+}
+
+/** Ends {@link ciAttachMcast}. @returns SUCCESS, NOT_FOUND if the queue pair is not attached by this GID and LID. */
+export function ciDetachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {
+  const index = indexOfGroup(qp, gid);
+  const group = qp.groups[index];
+  if (group?.lid !== lid) return finish(irp, Status.NOT_FOUND);
+  const status = qp.pd.ca.hca.native.detachMulticast(qp.handle, group.gid, group.interfaceIndex);
+  if (status === Status.SUCCESS) qp.groups.splice(index, 1);
+  return finish(irp, status, 0);
+}
