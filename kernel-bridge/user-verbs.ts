@@ -160,6 +160,8 @@ export interface UserVerbs {
   // ── Optional speed path.
   /** Completions waiting. Left out: Peek is NOT_SUPPORTED. */
   peekCq?(cq: UvpHandle): number;
+  /** `rearm_n_cq`: as {@link rearmCq}, for `n` completions. Left out: WinVerbs asks for the next one. */
+  rearmNCq?(cq: UvpHandle, n: number): number;
   /** `nd_get_qp_state`: WV_QP_STATE. Left out: WinVerbs asks by QP_QUERY. */
   ndGetQpState?(qp: UvpHandle): number;
   /** The queue pair number, where the UVP knows it. Left out: WinVerbs asks by QP_QUERY. */

@@ -122,16 +122,51 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
         `The notify type is '${String(type)}'; it takes 'any', 'solicited' or 'error'.`,
       );
     }
+    const rearm = type === 'error' ? undefined : () => this.verbs.rearmCq(this.handle, type === 'solicited');
+    return this.wait('Notify', data, rearm);
+  }
+
+  /**
+   * Waits until `n` completions have come (CQ_NOTIFY), those included that wait and that no event has announced. An
+   * event that {@link notify} asked for ends this wait, too, and a device that cannot count tells of the first: poll
+   * until empty after it, and ask again.
+   *
+   * Ends as {@link notify} does.
+   *
+   * @param n - from 1 to {@link entries}
+   */
+  batchNotify(n: number): Overlapped<void> {
+    this.check();
+    if (!(Number.isInteger(n) && n >= 1 && n <= this.count)) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `The number of completions to wait for is ${n}; this queue takes a whole number from 1 to its ${this.count} entries.`,
+      );
+    }
+    const { verbs, handle } = this;
+    return this.wait(
+      'BatchNotify',
+      CqNotifyType.NEXT_COMPLETION,
+      () => verbs.rearmNCq?.(handle, n) ?? verbs.rearmCq(handle, false),
+    );
+  }
+
+  /** Queues the request and arms then: an event in between finds its waiter. */
+  private wait(what: string, data: number, rearm: (() => number) | undefined): Overlapped<void> {
     const input = WvIoId.encode({ id: this.id, data });
     const request = this.overlapped(IoctlCode.CQ_NOTIFY, input, 0, () => undefined);
-    if (type === 'error') return request;
-    // Armed only now that the request is queued: an event in between finds its waiter.
-    const status = guarded('Notify', () => this.verbs.rearmCq(this.handle, type === 'solicited'));
-    if (status !== Status.SUCCESS) {
+    if (rearm === undefined) return request;
+    let status: number;
+    try {
+      status = guarded(what, rearm);
+    } catch (error) {
       request.cancel();
-      throw new WvError(status, undefined, { cause: 'rearm' });
+      throw error;
     }
-    return request;
+    // A queue that has overrun is told by the request itself, as to those that waited when it happened.
+    if (status === Status.SUCCESS || status === Status.BUFFER_OVERFLOW) return request;
+    request.cancel();
+    throw new WvError(status, undefined, { cause: 'rearm' });
   }
 
   protected override destroy(): void {

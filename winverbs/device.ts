@@ -4,10 +4,12 @@ import {
   WvIoDeviceAttributes,
   WvIoDeviceOpen,
   WvIoDevicePortQuery,
+  WvIoEventFlags,
   WvIoId,
   WvIoPortAttributes,
   WvPkeyList,
 } from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { UserVerbs, UvpHandle } from '../kernel-bridge/user-verbs.js';
 import { WVCompletionQueue } from './completion-queue.js';
 import type {
@@ -123,6 +125,27 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return WVProtectionDomain.allocate(this);
   }
 
+  /**
+   * Waits for something to happen to a port (DEVICE_NOTIFY): an OR of WV_EVENT_*, see {@link WvEvent}. What happens while
+   * nobody waits is kept, and ends the next wait at once; so a program that asks again and again misses nothing. Of
+   * several that wait, the first gets it. Every device object has events of its own.
+   *
+   * Ends in SUCCESS with the flags, which are then cleared; CANCELLED; NOT_FOUND or INVALID_PORT_HANDLE: no such device or
+   * port; DEVICE_REMOVED: the interface is gone; FILE_FORCED_CLOSED: after a fatal error, once ERROR was told.
+   *
+   * @param port - from 1
+   * @throws WvError INVALID_PARAMETER: no number of a port.
+   */
+  notify(port: number): Overlapped<number> {
+    this.checkPort(port);
+    return this.overlapped(
+      IoctlCode.DEVICE_NOTIFY,
+      WvIoId.encode({ id: this.id, data: port }),
+      WvIoEventFlags.size,
+      (output) => WvIoEventFlags.decode(output).flags,
+    );
+  }
+
   protected override destroy(): void {
     WVDevice.close(this.provider, this.verbs, this.id, this.ca);
     this.provider.letGo();
@@ -149,11 +172,15 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     }
   }
 
-  private portQuery(port: number): Uint8Array {
+  private checkPort(port: number): void {
     this.check();
     if (!(Number.isInteger(port) && port >= 1 && port <= 255)) {
       throw new WvError(Status.INVALID_PARAMETER, `The port number is ${port}; ports count from 1.`);
     }
+  }
+
+  private portQuery(port: number): Uint8Array {
+    this.checkPort(port);
     return WvIoDevicePortQuery.encode({ id: this.id, portNumber: port });
   }
 

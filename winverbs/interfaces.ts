@@ -192,6 +192,8 @@ export interface IWVDevice extends WvOverlappedObject {
   findPkey(port: number, pkey: number): number;
   /** A completion queue of at least `entries` entries. Throws INVALID_PARAMETER. */
   createCompletionQueue(entries: number): IWVCompletionQueue;
+  /** Waits for an event of a port: an OR of WV_EVENT_*; what happens while nobody waits is kept for the next. */
+  notify(port: number): Overlapped<number>;
   /** A protection domain: what memory, windows and queue pairs of it may use together. */
   allocateProtectionDomain(): IWVProtectionDomain;
 }
@@ -208,6 +210,8 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   poll(completions: WvCompletion[], n?: number): number;
   /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
   notify(type: 'any' | 'solicited' | 'error'): Overlapped<void>;
+  /** Waits until `n` completions have come, 1 to {@link entries}; may end earlier. Poll until empty after it. */
+  batchNotify(n: number): Overlapped<void>;
 }
 
 /** Memory regions, windows and queue pairs that may be used together (IBA 1 §10.2.3). */

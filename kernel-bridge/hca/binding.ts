@@ -462,6 +462,8 @@ export interface AddonBinding {
   progress(): boolean;
   /** Asks for an event on the next completion (see Engine::armCq). */
   armCq(cq: number, solicitedOnly: boolean): number;
+  /** Asks for an event when `count` completions have come (see Engine::armCqBatch). */
+  armCqBatch(cq: number, count: number): number;
 
   /**
    * The network interfaces, by index; asks the system every time. Works before the HCA is open.

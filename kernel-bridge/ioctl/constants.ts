@@ -108,11 +108,17 @@ export const EpOption = { ROUTE: 1 } as const;
 
 /** WV_EVENT_*: what happened to a port; output of DEVICE_NOTIFY. */
 export const WvEvent = {
+  /** The device has failed (IBA 1 §11.6.3.3, local catastrophic error). */
   ERROR: 0x1,
+  /** The port went up or down. */
   STATE: 0x2,
+  /** Its GID table has changed: an IP address came or went. */
   ADDRESS: 0x4,
+  /** Its link address has changed: the LID, or the MAC. */
   LINK_ADDRESS: 0x8,
+  /** Its P_Key table has changed. */
   PARTITION: 0x10,
+  /** Its subnet manager has changed; never on RoCE. */
   MANAGEMENT: 0x20,
 } as const;
 

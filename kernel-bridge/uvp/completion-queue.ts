@@ -6,7 +6,7 @@ import type { SoftQueuePair, TokenTable } from './queue-pair.js';
 /** The addon's functions that the speed path uses. */
 export type UvpAddon = Pick<
   AddonBinding,
-  'allocateRing' | 'releaseRing' | 'pin' | 'unpin' | 'queuePairDoorbell' | 'progress' | 'armCq'
+  'allocateRing' | 'releaseRing' | 'pin' | 'unpin' | 'queuePairDoorbell' | 'progress' | 'armCq' | 'armCqBatch'
 >;
 
 /** A completion with all its fields from the start, so that all that are polled have one shape. */

@@ -126,6 +126,10 @@ export class SoftUserVerbs implements UserVerbs {
     return this.addon.armCq(cq.handle, solicitedOnly);
   }
 
+  rearmNCq(cq: SoftCq, count: number): number {
+    return this.addon.armCqBatch(cq.handle, count);
+  }
+
   // ── Queue pairs
   preCreateQp(pd: SoftPd, create: UvpQpCreate, umv: UmvBuffer): SoftQueuePair {
     const { limits, tokens } = pd.ca;

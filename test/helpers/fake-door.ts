@@ -213,6 +213,7 @@ export class FakeDoor implements ProviderDoors {
     });
     on('CQ_RESIZE', (input) => s.WvIoId.encode({ data: s.WvIoId.decode(input).data }));
     on('CQ_NOTIFY', () => 'pend');
+    on('DEVICE_NOTIFY', () => 'pend');
     on('QP_CREATE', (input) => {
       const create = s.WvIoQpCreate.decode(input);
       QpProviderIn.decode(input, s.WvIoQpCreate.size);

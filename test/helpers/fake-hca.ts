@@ -58,6 +58,11 @@ export class FakeHca implements UvpAddon {
     this.log.push(`arm ${cq} ${solicitedOnly ? 'solicited' : 'any'}`);
     return this.armStatus;
   }
+
+  armCqBatch(cq: number, count: number): number {
+    this.log.push(`arm ${cq} batch ${count}`);
+    return this.armStatus;
+  }
 }
 
 /** Writes one CQE as the HCA does. */

@@ -191,6 +191,10 @@ export class FakeDevice extends FakeObject implements IWVDevice {
     return attributes;
   }
 
+  notify(): Overlapped<number> {
+    throw new StatusError(Status.NOT_SUPPORTED);
+  }
+
   queryPort(): WvPortAttributes {
     throw new StatusError(Status.NOT_SUPPORTED);
   }
@@ -250,6 +254,10 @@ export class FakeCq extends FakeObject implements IWVCompletionQueue {
 
   notify(type: 'any' | 'solicited' | 'error'): Overlapped<void> {
     return this.issue(`notify ${type}`);
+  }
+
+  batchNotify(n: number): Overlapped<void> {
+    return this.issue(`batchNotify ${n}`);
   }
 }
 

@@ -87,6 +87,109 @@ TEST(event_without_waiter_is_kept_until_taken) {
   CHECK_EQ(u->calls, 0);
 }
 
+// The waiter travels through the kernel and may come after its arm, its event, and the consumer.
+TEST(waiter_that_comes_late_is_not_forgotten) {
+  Notified n;
+  n.arm();
+  n.message();
+  n.qb.receiveCq.drain();
+  auto taken = n.wait();
+  CHECK_EQ(taken->calls, 0);
+  n.message();
+  CHECK_EQ(taken->calls, 1);
+  // Two were armed; the event found only the first.
+  Notified m;
+  auto first = m.wait();
+  m.arm();
+  m.arm();
+  m.message();
+  CHECK_EQ(first->calls, 1);
+  m.qb.receiveCq.drain();
+  auto second = m.wait();
+  CHECK_EQ(second->calls, 0);
+  m.message();
+  CHECK_EQ(second->calls, 1);
+  // Nor is it told of the event alone to whom it found.
+  Notified p;
+  p.arm();
+  p.arm();
+  p.message();
+  auto one = p.wait(), two = p.wait(), three = p.wait();
+  CHECK_EQ(one->calls + two->calls, 2);
+  CHECK_EQ(three->calls, 0);
+  // An ANY whose arm was used up is not left to one for SOLICITED.
+  Notified o;
+  o.arm();
+  o.message();
+  o.qb.receiveCq.drain();
+  auto solicited = o.wait(kCqNotifySolicited);
+  o.arm(true);
+  auto any = o.wait();
+  o.message(false);
+  CHECK_EQ(any->calls, 1);
+}
+
+TEST(batch_counts_entries) {
+  Notified n;
+  const auto armBatch = [&](uint32_t count) {
+    CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, count) == Status::kSuccess);
+  };
+  auto s = n.wait();
+  armBatch(3);
+  n.message();
+  n.qb.receiveCq.drain();  // taken or not, it has come
+  n.message();
+  CHECK_EQ(s->calls, 0);
+  n.message();
+  CHECK_EQ(s->calls, 1);
+  n.message();
+  auto announced = n.wait();
+  armBatch(2);  // one has come since the event
+  CHECK_EQ(announced->calls, 0);
+  n.message();
+  CHECK_EQ(announced->calls, 1);
+  n.qb.receiveCq.drain();
+  n.message();
+  n.message();
+  auto there = n.wait();
+  armBatch(2);
+  CHECK_EQ(there->calls, 1);
+  // The shortest counts, and an arm for the next entry comes before it.
+  auto both = n.wait();
+  armBatch(4);
+  armBatch(2);
+  n.message();
+  CHECK_EQ(both->calls, 0);
+  n.arm();
+  CHECK_EQ(both->calls, 1);
+  // A batch that ended early is over.
+  Notified o;
+  auto batch = o.wait(), any = o.wait();
+  CHECK(o.b->engine.armCqBatch(o.qb.receiveCq.handle, 5) == Status::kSuccess);
+  o.arm();
+  o.message();
+  CHECK_EQ(batch->calls + any->calls, 2);
+  auto next = o.wait();
+  for (int i = 0; i < 6; i++) o.message();
+  CHECK_EQ(next->calls, 0);
+  // One whose waiter is late.
+  Notified m;
+  CHECK(m.b->engine.armCqBatch(m.qb.receiveCq.handle, 2) == Status::kSuccess);
+  m.message();
+  auto late = m.wait();
+  CHECK_EQ(late->calls, 0);
+  m.message();
+  CHECK_EQ(late->calls, 1);
+}
+
+TEST(batch_is_checked) {
+  Notified n;
+  const Handle cq = n.qb.receiveCq.handle;
+  CHECK(n.b->engine.armCqBatch(cq, 0) == Status::kInvalidParameter);
+  CHECK(n.b->engine.armCqBatch(cq, 1u << 20) == Status::kInvalidParameter);
+  CHECK(n.b->engine.armCqBatch(12345, 1) == Status::kInvalidHandle);
+}
+
 TEST(solicited_only) {
   Notified n;
   auto s = n.wait(kCqNotifySolicited);

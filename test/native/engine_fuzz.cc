@@ -177,6 +177,7 @@ TEST(fuzz_commands) {
       }
       case 1:
         e.armCq(h, r.below(2));
+        e.armCqBatch(h, r.below(4));
         break;
       case 2:
         e.registerMr(h, r.next(), r.next(), r.next(), &lkey, &rkey);

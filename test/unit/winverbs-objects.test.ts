@@ -138,6 +138,28 @@ test('U4: notify queues the request, arms, and only then is there something to w
   assert.is(door.pending.filter(({ done }) => !done).length, 3, 'the unarmed request does not linger');
 });
 
+test('U5: batchNotify sends the whole structure, arms for n, and does with any device', () => {
+  const { cq, door } = openPair();
+  const before = door.log.length;
+  cq.batchNotify(5);
+  const input = door.input('CQ_NOTIFY');
+  assert.is(input.length, WvIoId.size);
+  const { id, data } = WvIoId.decode(input);
+  assert.is(data, 1);
+  assert.equal(door.log.slice(before), ['CQ_NOTIFY', `arm ${id} batch 5`]);
+  for (const n of [0, 17, -1, 1.5, Number.NaN]) {
+    throwsWv(() => cq.batchNotify(n), Status.INVALID_PARAMETER, /from 1 to its 16/);
+  }
+  Object.defineProperty(door.verbs, 'rearmNCq', { value: undefined });
+  cq.batchNotify(5);
+  assert.is(door.log.at(-1), `arm ${id} any`);
+  door.hca.armStatus = Status.INVALID_HANDLE;
+  throwsWv(() => cq.batchNotify(1), Status.INVALID_HANDLE);
+  door.hca.armStatus = Status.BUFFER_OVERFLOW;
+  assert.not(cq.batchNotify(1).completed, 'an overrun is told by the request');
+  cq.cancelOverlappedRequests();
+});
+
 test('U6, U7: an incomplete or absent UVP is NOT_SUPPORTED, by name', () => {
   const door = new FakeDoor();
   for (const missing of mandatoryUserVerbs) {
@@ -172,6 +194,7 @@ test('U10: ports are checked, tables are whole, membership is no other partition
     throwsWv(() => device.queryPort(port), Status.INVALID_PARAMETER, /port number/);
     throwsWv(() => device.queryPkey(port, 0), Status.INVALID_PARAMETER);
     throwsWv(() => device.findGid(port, new Uint8Array(16)), Status.INVALID_PARAMETER);
+    throwsWv(() => device.notify(port), Status.INVALID_PARAMETER, /port number/);
   }
   assert.is(device.queryPkey(1, 19), 0x8013);
   throwsWv(() => device.queryPkey(1, 20), Status.INVALID_PARAMETER_2);

@@ -57,6 +57,18 @@ Napi::Value armCq(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<uint32_t>(status));
 }
 
+Napi::Value armCqBatch(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Handle cq;
+  uint32_t count;
+  Status status = Status::kInvalidParameter;
+  if (toU32(env, info[0], &cq) && toU32(env, info[1], &count)) {
+    Engine* engine = sharedEngine();
+    status = engine != nullptr ? engine->armCqBatch(cq, count) : Status::kInvalidDeviceState;
+  }
+  return Napi::Number::New(env, static_cast<uint32_t>(status));
+}
+
 Napi::Value abiTable(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(info.Env());
   for (const AbiEntry& entry : kAbiTable) out.Set(entry.name, entry.value);
@@ -95,6 +107,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("unpin", Memory::unpin);
   add("queuePairDoorbell", queuePairDoorbell);
   add("armCq", armCq);
+  add("armCqBatch", armCqBatch);
   add("interfaces", interfaces);
   add("abi", abiTable);
   add("icrcOf", icrcOfJs);

@@ -49,7 +49,8 @@ bool Cq::write(const Completion& c) {
   } else {
     saturatingIncrement(sinceSolicited_);
   }
-  if (armed_ == Arm::kAny || (armed_ == Arm::kSolicited && solicited)) fire(solicited);
+  const bool batchDone = batchLeft_ != 0 && --batchLeft_ == 0;
+  if (batchDone || armed_ == Arm::kAny || (armed_ == Arm::kSolicited && solicited)) fire(solicited);
   return true;
 }
 
@@ -66,11 +67,33 @@ Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entry
   return Status::kSuccess;
 }
 
+uint32_t Cq::pending() const { return std::min(unannounced_, untaken()); }
+
+void Cq::countArm() {
+  if (waitersAhead_ != 0) {
+    waitersAhead_--;
+  } else {
+    saturatingIncrement(armsAhead_);
+  }
+}
+
 void Cq::arm(bool solicitedOnly) {
+  countArm();
+  askFor(solicitedOnly);
+}
+
+void Cq::armBatch(uint32_t count) {
+  countArm();
+  const uint32_t there = pending();
+  if (count <= there) return fire(sinceSolicited_ < there);
+  const uint32_t left = count - there;
+  if (batchLeft_ == 0 || left < batchLeft_) batchLeft_ = left;
+}
+
+void Cq::askFor(bool solicitedOnly) {
   // Entries that are there, that the consumer has not taken and that no event has announced, count at once.
-  const uint32_t pending = std::min(unannounced_, untaken());
-  const bool solicitedPending = sinceSolicited_ < pending;
-  if (solicitedOnly ? solicitedPending : pending > 0) {
+  const bool solicitedPending = sinceSolicited_ < pending();
+  if (solicitedOnly ? solicitedPending : pending() > 0) {
     fire(solicitedPending);
   } else if (!solicitedOnly) {
     armed_ = Arm::kAny;
@@ -81,6 +104,7 @@ void Cq::arm(bool solicitedOnly) {
 
 void Cq::fire(bool solicited) {
   armed_ = Arm::kNone;
+  batchLeft_ = 0;
   unannounced_ = 0;
   if (events) ++*events;
   bool served = false;
@@ -92,9 +116,10 @@ void Cq::fire(bool solicited) {
     served = true;
   }
   waiters_.erase(rest, waiters_.end());
-  if (!served) {
-    keptSolicited_ = (kept_ && keptSolicited_) || solicited;
-    kept_ = true;
+  const uint32_t late = served ? armsAhead_ : std::max(armsAhead_, 1u);
+  if (late != 0) {
+    keptSolicited_ = (kept_ != 0 && keptSolicited_) || solicited;
+    kept_ = std::max(kept_, late);
     sinceKept_ = 0;
   }
 }
@@ -105,13 +130,20 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
     return;
   }
   // What the consumer has taken meanwhile is no news.
-  if (kept_ && untaken() <= sinceKept_) kept_ = false;
-  if (kept_ && (type == kCqNotifyAny || (type == kCqNotifySolicited && keptSolicited_))) {
-    kept_ = false;
+  if (untaken() <= sinceKept_) kept_ = 0;
+  if (kept_ != 0 && (type == kCqNotifyAny || (type == kCqNotifySolicited && keptSolicited_))) {
+    kept_--;
+    if (armsAhead_ != 0) armsAhead_--;
     sink->notify(Status::kSuccess);
     return;
   }
   waiters_.push_back({type, std::move(sink)});
+  if (type == kCqNotifyErrors) return;
+  if (armsAhead_ == 0) return saturatingIncrement(waitersAhead_);
+  armsAhead_--;
+  // Its arm was here before it. An event that others got, or whose entries were taken, may have used that up.
+  const bool solicitedOnly = type == kCqNotifySolicited;
+  if (solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) askFor(solicitedOnly);
 }
 
 bool Cq::removeWaiter(const NotifySink* sink) {
@@ -130,7 +162,8 @@ void Cq::notifyAll(Status status) {
 void Cq::die() {
   dead = true;
   armed_ = Arm::kNone;
-  kept_ = false;
+  batchLeft_ = 0;
+  kept_ = 0;
   storeWord(words_ + kCqState, 1);
   notifyAll(Status::kBufferOverflow);
 }

@@ -22,7 +22,12 @@ struct Cq {
   bool write(const Completion& completion);
   // Moves the entries not yet taken to another ring. kBufferOverflow: they do not fit.
   Status resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount);
+  // One event for the next entry, or the next solicited one.
   void arm(bool solicitedOnly);
+  // One event when `count` entries, those included that are there and not announced, have been written. It comes
+  // earlier when arm() brings one about.
+  void armBatch(uint32_t count);
+  bool fits(uint32_t count) const { return count <= entries_; }
   void addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink);
   bool removeWaiter(const NotifySink* sink);
   void notifyAll(Status status);  // every waiter, whatever its type
@@ -41,15 +46,24 @@ struct Cq {
     std::shared_ptr<NotifySink> sink;
   };
   uint32_t untaken() const;  // entries that the consumer has not taken
+  uint32_t pending() const;  // of those, the ones that no event has announced
   void fire(bool solicited);
+  void askFor(bool solicitedOnly);
+  void countArm();
 
   std::shared_ptr<Ring> ring_;
   uint32_t* words_ = nullptr;
   uint32_t entries_ = 0, producer_ = 0;
   Arm armed_ = Arm::kNone;
+  uint32_t batchLeft_ = 0;                 // entries until the event of armBatch(); 0: none is asked for
+  // A notification is one arm and one waiter, which come by different ways and in either order: arms whose waiters
+  // are on their way, and waiters whose arms are.
+  uint32_t armsAhead_ = 0, waitersAhead_ = 0;
   uint32_t unannounced_ = 0;               // entries written since the last event
   uint32_t sinceSolicited_ = UINT32_MAX;   // entries written after the last solicited one
-  bool kept_ = false, keptSolicited_ = false;  // an event that found nobody waiting
+  // An event for waiters who were not there yet: for how many of them.
+  uint32_t kept_ = 0;
+  bool keptSolicited_ = false;
   uint32_t sinceKept_ = 0;
   std::vector<Waiter> waiters_;
 };

@@ -197,6 +197,17 @@ Status Engine::armCq(Handle handle, bool solicitedOnly) {
   return Status::kSuccess;
 }
 
+Status Engine::armCqBatch(Handle handle, uint32_t count) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (cq->dead) return Status::kBufferOverflow;
+  if (count == 0 || !cq->fits(count)) return Status::kInvalidParameter;
+  cq->armBatch(count);
+  return Status::kSuccess;
+}
+
 Status Engine::addCqWaiter(Handle handle, uint32_t type, std::shared_ptr<NotifySink> sink) {
   Core& core = impl_->core;
   Command command(core);

@@ -131,7 +131,11 @@ class Engine final : public PacketSink {
   // ── Completion events (winverbs §1.3 Notify, networkdirect §6.6).
   // arm() asks for one event on the next matching completion, counting those not yet taken by the consumer
   // and not yet announced. An event with nobody waiting is kept for the next waiter of a matching type.
+  // Waiter and arm of one notification may come in either order.
   Status armCq(Handle cq, bool solicitedOnly);
+  // One event when `count` entries, 1 to the CQ's size, have come, those counted that arm() would count. It comes
+  // earlier together with one that arm() asked for.
+  Status armCqBatch(Handle cq, uint32_t count);
   Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
   Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
 

@@ -1,0 +1,12 @@
+import { Status, StatusError } from '../../winverbs/index.js';
+
+/** The status that a request ends in. */
+export async function statusOf(request: PromiseLike<unknown>): Promise<number> {
+  try {
+    await request;
+    return Status.SUCCESS;
+  } catch (error) {
+    if (error instanceof StatusError) return error.status;
+    throw error;
+  }
+}

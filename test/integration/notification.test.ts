@@ -1,0 +1,140 @@
+// Completion notification on the whole stack, the races between arming, waiting and polling included.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openProvider, QpAttr, QpState, Status, WvSend } from '../../winverbs/index.js';
+import { ADDRESS, connectedPair, type Side, take } from '../helpers/loopback.js';
+import { statusOf } from '../helpers/status-of.js';
+
+const { SIGNALED, SOLICITED } = WvSend;
+
+function receives(side: Side, n: number): void {
+  for (let i = 0; i < n; i++) side.qp.postReceive(i, []);
+}
+
+/** Polls until one has come; the program does not return to its event loop. */
+function spin(side: Side): void {
+  while (side.cq.poll([], 1) === 0);
+}
+
+test('a completion that is polled while its notification is on the way leaves the notification armed', async () => {
+  const { a, b, release } = await connectedPair();
+  for (let round = 0; round < 300; round++) {
+    receives(b, 2);
+    const type = round % 2 === 0 ? 'any' : 'solicited';
+    const flags = SIGNALED | (round % 2 === 0 ? 0 : SOLICITED);
+    const next = b.cq.notify(type);
+    // Comes, announced or not, before the kernel has seen the request, or after it.
+    a.qp.send('first', [], flags);
+    spin(b);
+    a.qp.send('second', [], flags);
+    await next;
+    if (b.cq.poll([], 1) === 0) spin(b);
+    await take(a.cq, 2);
+  }
+  release();
+});
+
+test('two notifications that are on the way at once both end, whichever event found the first', async () => {
+  const { a, b, release } = await connectedPair();
+  for (let round = 0; round < 200; round++) {
+    receives(b, 2);
+    const requests = [b.cq.notify('any'), b.cq.notify('any')];
+    a.qp.send('first', [], SIGNALED);
+    spin(b);
+    a.qp.send('second', [], SIGNALED);
+    await Promise.all(requests);
+    if (b.cq.poll([], 1) === 0) spin(b);
+    await take(a.cq, 2);
+  }
+  release();
+});
+
+test('a consumer that sleeps whenever the queue is empty gets every completion, whatever comes in between', async () => {
+  const { a, b, release } = await connectedPair();
+  const total = 2000;
+  const consumer = (async () => {
+    for (let got = 0; got < total; got += (await take(b.cq, 1)).length) receives(b, 1);
+  })();
+  const producer = (async () => {
+    for (let sent = 0; sent < total; sent++) {
+      a.qp.send(sent, [], SIGNALED);
+      await take(a.cq, 1);
+    }
+  })();
+  await Promise.all([producer, consumer]);
+  release();
+});
+
+test('batchNotify waits for as many completions as it was asked for, and peek tells them', async () => {
+  const { a, b, release } = await connectedPair();
+  receives(b, 12);
+  const batch = b.cq.batchNotify(4);
+  const send = async (n: number): Promise<void> => {
+    for (let i = 0; i < n; i++) a.qp.send(i, [], SIGNALED);
+    await take(a.cq, n);
+  };
+  await send(3);
+  assert.is(b.cq.peek(), 3);
+  // An overlapped request that goes through the kernel after it: the batch had all the time it could need.
+  assert.is(batch.status, Status.PENDING);
+  await send(1);
+  await batch;
+  assert.is(b.cq.poll([], 64), 4);
+  await send(2);
+  batchOf(2).getResult({ wait: true });
+  const cancelled = batchOf(8);
+  b.cq.cancelOverlappedRequests();
+  assert.is(await statusOf(cancelled), Status.CANCELLED);
+  // The next completion, asked for meanwhile, ends a batch too.
+  await take(b.cq, 2);
+  const early = batchOf(6);
+  const next = b.cq.notify('any');
+  await send(1);
+  await Promise.all([early, next]);
+  release();
+
+  function batchOf(n: number) {
+    return b.cq.batchNotify(n);
+  }
+});
+
+test('a resize while somebody waits keeps the wait, and what it waits for', async () => {
+  const { a, b, release } = await connectedPair();
+  for (let round = 0; round < 40; round++) {
+    receives(b, 2);
+    const next = b.cq.notify('any');
+    b.cq.resize(round % 2 === 0 ? 128 : 32);
+    a.qp.send('one', [], SIGNALED);
+    await next;
+    const batch = b.cq.batchNotify(1);
+    a.qp.send('two', [], SIGNALED);
+    b.cq.resize(64);
+    await batch;
+    await take(b.cq, 2);
+    await take(a.cq, 2);
+  }
+  release();
+});
+
+test('an overrun ends every wait, those that come after it included, in BUFFER_OVERFLOW', async () => {
+  const provider = openProvider();
+  const device = provider.openDevice(provider.translateAddress(ADDRESS).deviceGuid);
+  const cq = device.createCompletionQueue(2);
+  const pd = device.allocateProtectionDomain();
+  const depths = { sendDepth: 4, sendSge: 0, receiveDepth: 8, receiveSge: 0 };
+  const qp = pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, ...depths });
+  qp.modify({ qpState: QpState.INIT, portNumber: 1 }, QpAttr.STATE);
+  for (let i = 0; i < 3; i++) qp.postReceive(i, []);
+  const waits = [cq.notify('error'), cq.notify('error'), cq.batchNotify(2)];
+  // Flushing is solicited and ends these before the overrun; errors are told of the overrun alone.
+  qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
+  assert.is(await statusOf(waits[0]!), Status.BUFFER_OVERFLOW);
+  assert.is(await statusOf(waits[1]!), Status.BUFFER_OVERFLOW);
+  await statusOf(waits[2]!);
+  for (const late of [cq.notify('error'), cq.notify('any'), cq.notify('solicited'), cq.batchNotify(1)]) {
+    assert.is(await statusOf(late), Status.BUFFER_OVERFLOW);
+  }
+  for (const object of [qp, pd, cq, device, provider]) object.release();
+});
+
+test.run();
