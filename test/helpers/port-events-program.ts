@@ -16,6 +16,7 @@ import {
   statusName,
 } from '../../kernel-bridge/index.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { openProvider } from '../../winverbs/index.js';
 
 const address: SocketAddress = { family: 4, address: '10.98.0.1', port: 0 };
 
@@ -101,6 +102,27 @@ await until(watched, 4);
 told.accumulated = await notify(silent);
 told.withCarrier = port();
 
+// IWVDevice::Notify: several that wait, one cancelled by itself, all cancelled, and what came meanwhile.
+const provider = openProvider();
+const device = provider.openDevice(guid);
+const [oldest, cancelled, next] = [device.notify(1), device.notify(1), device.notify(1)];
+cancelled.cancel();
+told.cancelled = await outcome(cancelled);
+ip('address add 10.98.0.3/24 dev nd0');
+told.oldest = [await oldest, next.completed];
+ip('address del 10.98.0.3/24 dev nd0');
+told.next = await next;
+const none = [device.notify(1), device.notify(1)];
+device.cancelOverlappedRequests();
+told.none = await Promise.all(none.map((one) => outcome(one)));
+await notify(watched);
+ip('address add 10.98.0.3/24 dev nd0');
+await until(watched, 4);
+ip('link set nd0 address 02:00:00:00:00:78');
+await until(watched, 8);
+told.kept = await device.notify(1);
+told.noPort = await outcome(device.notify(2));
+
 const endpoint = made(IoctlCode.EP_CREATE, s.WvIoEpCreate.encode({ epType: 0x106n }));
 file.ioctl(
   IoctlCode.EP_BIND,
@@ -115,10 +137,14 @@ const request = file.ioctlOverlapped(
   0,
   () => 'a request',
 );
-const waits = [notify(watched), notify(silent), request];
+await notify(silent);
+const waits = [notify(watched), notify(silent), request, device.notify(1)];
 ip('link delete nd0');
 told.removed = await Promise.all(waits.map((one) => outcome(one)));
+told.afterwards = await outcome(device.notify(1));
 told.removing = readCounters().devices.removing;
 file.close();
+device.release();
+provider.release();
 told.after = readCounters().devices.removing;
 console.log(JSON.stringify(told));

@@ -35,7 +35,8 @@ run(
     assert.is(code, 0);
     const { ADDRESS, LINK_ADDRESS, STATE } = WvEvent;
     const told = JSON.parse(text) as Record<string, number> &
-      Record<'removed' | 'withoutCarrier' | 'withCarrier', unknown>;
+      Record<'removed' | 'withoutCarrier' | 'withCarrier' | 'cancelled' | 'oldest' | 'none', unknown> &
+      Record<'noPort' | 'afterwards', unknown>;
     assert.is(told.address, ADDRESS);
     assert.is(told.linkAddress, LINK_ADDRESS);
     assert.is(told.down! & STATE, STATE);
@@ -44,8 +45,15 @@ run(
     // A port without carrier keeps its addresses and its MTU; the latest MTU is told.
     assert.equal(told.withoutCarrier, [PortState.DOWN, 1024, 2]);
     assert.equal(told.withCarrier, [PortState.ACTIVE, 4096, 1]);
-    assert.equal(told.removed, ['DEVICE_REMOVED', 'DEVICE_REMOVED', 'DEVICE_REMOVED']);
-    assert.is(told.removing, 1, 'the device waits for its two instances');
+    assert.is(told.cancelled, 'CANCELLED');
+    assert.equal(told.oldest, [ADDRESS, false], 'one event ends one wait');
+    assert.is(told.next, ADDRESS);
+    assert.equal(told.none, ['CANCELLED', 'CANCELLED']);
+    assert.is(told.kept, ADDRESS | LINK_ADDRESS);
+    assert.is(told.noPort, 'INVALID_PORT_HANDLE');
+    assert.equal(told.removed, Array(4).fill('DEVICE_REMOVED'));
+    assert.is(told.afterwards, 'DEVICE_REMOVED');
+    assert.is(told.removing, 1, 'the device waits for its three instances');
     assert.is(told.after, 0);
   },
 );
