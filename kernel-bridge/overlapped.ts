@@ -132,6 +132,29 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
+   * The same request, with an outcome for some of its failures: statuses that say what happened, and not that anything
+   * went wrong. `recover` answers that outcome, or undefined for a failure that is one.
+   */
+  recover<U>(recover: (error: StatusError) => U | undefined): Overlapped<T | U> {
+    const recovered = new Overlapped<T | U>({
+      completed: () => this.completed,
+      take: () => {
+        const outcome = this.#observe();
+        if (outcome.ok) return outcome.value;
+        const value = recover(outcome.error);
+        if (value === undefined) throw outcome.error;
+        return value;
+      },
+      wait: () => {
+        if (!this.settle()) this.#source?.wait();
+      },
+      cancel: () => this.cancel(),
+    });
+    this.#whenSettled(() => recovered.settle());
+    return recovered;
+  }
+
+  /**
    * If the request has completed, takes its outcome and runs what map() attached now, so that a layer's state follows
    * without the event loop. Answers whether it has completed.
    */

@@ -96,12 +96,21 @@ export interface UvpCompletion {
   vendorCode: number;
 }
 
+/** What a shared receive queue is to be, or has (`ib_srq_attr_t`); the UVP may raise `maxWr` to what the ring will have. */
+export interface UvpSrqAttributes {
+  maxWr: number;
+  maxSge: number;
+  srqLimit: number;
+}
+
 /** What a queue pair is to be (`uvp_qp_create_t`); the UVP may change the granted values. */
 export interface UvpQpCreate {
   /** WV_QP_TYPE. */
   readonly type: number;
   readonly sendCq: UvpHandle;
   readonly receiveCq: UvpHandle;
+  /** The shared receive queue it receives from; its receive depth and SGEs mean nothing then. */
+  readonly srq?: UvpHandle | undefined;
   readonly context: unknown;
   sendDepth: number;
   sendSge: number;
@@ -158,6 +167,8 @@ export interface UserVerbs {
   unpinMemory(pin: UvpPin): void;
 
   // ── Optional speed path.
+  /** `post_srq_recv`. Left out: the device has no shared receive queues. */
+  postSrqReceive?(srq: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
   /** Completions waiting. Left out: Peek is NOT_SUPPORTED. */
   peekCq?(cq: UvpHandle): number;
   /** `rearm_n_cq`: as {@link rearmCq}, for `n` completions. Left out: WinVerbs asks for the next one. */
@@ -192,6 +203,15 @@ export interface UserVerbs {
   postResizeCq?(cq: UvpHandle, status: number, entries: number, umv: UmvBuffer): void;
   preDestroyCq?(cq: UvpHandle): void;
   postDestroyCq?(cq: UvpHandle, status: number): void;
+  preCreateSrq?(pd: UvpHandle, attributes: UvpSrqAttributes, umv: UmvBuffer): UvpHandle;
+  postCreateSrq?(pd: UvpHandle, status: number, srq: UvpHandle, umv: UmvBuffer): void;
+  preModifySrq?(srq: UvpHandle, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
+  postModifySrq?(srq: UvpHandle, status: number, umv: UmvBuffer): void;
+  preQuerySrq?(srq: UvpHandle, umv: UmvBuffer): void;
+  /** May put right what the driver says. */
+  postQuerySrq?(srq: UvpHandle, status: number, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
+  preDestroySrq?(srq: UvpHandle): void;
+  postDestroySrq?(srq: UvpHandle, status: number): void;
   postCreateQp?(pd: UvpHandle, status: number, qp: UvpHandle, umv: UmvBuffer): void;
   preDestroyQp?(qp: UvpHandle): void;
   postDestroyQp?(qp: UvpHandle, status: number): void;

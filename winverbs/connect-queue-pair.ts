@@ -10,8 +10,8 @@ import type {
 } from './interfaces.js';
 import { WVMemoryWindow } from './memory-window.js';
 import type { WVProtectionDomain } from './protection-domain.js';
-import { type MadeQueuePair, refusal, WVQueuePair } from './queue-pair.js';
-import { Status, WvError } from './status.js';
+import { type MadeQueuePair, WVQueuePair } from './queue-pair.js';
+import { refusal, Status, WvError } from './status.js';
 
 /** Read depths of a queue pair whose creator names none; connecting reduces them to what device and peer can. */
 const DEFAULT_READ_DEPTH = 16;
@@ -19,7 +19,7 @@ const DEFAULT_READ_DEPTH = 16;
 const wide = new BigUint64Array(1);
 const halves = new Uint32Array(wide.buffer);
 
-/** IWVConnectQueuePair: the two queues of a reliable connection. */
+/** IWVConnectQueuePair: the two queues of a connection, reliable (RC) or not (UC). */
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
   private readonly bindRequest = new UvpBindRequest();
   private readonly single: WvSge[] = [];
@@ -36,9 +36,18 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
 
   /** @internal */
   static create(pd: WVProtectionDomain, create: WvQpCreate): WVConnectQueuePair {
-    const initiatorDepth = create.initiatorDepth ?? DEFAULT_READ_DEPTH;
-    const responderResources = create.responderResources ?? DEFAULT_READ_DEPTH;
-    const made = WVQueuePair.make(pd, QpType.RC, { ...create, initiatorDepth, responderResources });
+    const type = create.type ?? QpType.RC;
+    if (type !== QpType.RC && type !== QpType.UC) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `The type is ${String(type)}; a connected queue pair is RC (${QpType.RC}) or UC (${QpType.UC}).`,
+      );
+    }
+    // An unreliable connection has no reads.
+    const depth = type === QpType.RC ? DEFAULT_READ_DEPTH : 0;
+    const initiatorDepth = create.initiatorDepth ?? depth;
+    const responderResources = create.responderResources ?? depth;
+    const made = WVQueuePair.make(pd, type, { ...create, initiatorDepth, responderResources });
     return new WVConnectQueuePair(pd, made, initiatorDepth, responderResources);
   }
 

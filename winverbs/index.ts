@@ -19,6 +19,7 @@ export { WVProtectionDomain } from './protection-domain.js';
 export { openProvider, type ProviderDoors, WVProvider } from './provider.js';
 export { WVQueuePair } from './queue-pair.js';
 export { RemoteMemory } from './remote-memory.js';
+export { WVSharedReceiveQueue } from './shared-receive-queue.js';
 export {
   Status,
   StatusError,

@@ -104,6 +104,8 @@ export interface WvOverlappedObject extends WvUnknown {
 export interface WvQpCreate {
   sendCq: IWVCompletionQueue;
   receiveCq: IWVCompletionQueue;
+  /** Receives are taken from there; `receiveDepth` and `receiveSge` are not looked at then. */
+  srq?: IWVSharedReceiveQueue;
   context?: unknown;
   sendDepth: number;
   sendSge: number;
@@ -114,6 +116,36 @@ export interface WvQpCreate {
   responderResources?: number;
   /** WV_QP_SIGNAL_SENDS. */
   signalSends?: boolean;
+  /**
+   * WV_QP_TYPE of a connected queue pair: RC 0 (left out), UC 1. An unreliable one sends and writes; what is lost on the way
+   * is lost, and nobody is told.
+   */
+  type?: number;
+}
+
+/** Size and limit of a shared receive queue (IBA 1 §11.2.3.3). */
+export interface WvSrqAttributes {
+  /** Receives it holds, at least as many as asked for. */
+  readonly maxWr: number;
+  /** SGEs of a receive. */
+  readonly maxSge: number;
+  /** The event comes when fewer receives are left; 0: there is none to come. */
+  readonly srqLimit: number;
+}
+
+/** What a shared receive queue tells: fewer receives are left than its limit, or a queue pair has done with it. */
+export type WvSrqEvent = 'limit' | 'lastWqe';
+
+/** Receives for the messages of several queue pairs, taken in the order in which messages begin (IBA 1 §10.2.9). */
+export interface IWVSharedReceiveQueue extends WvOverlappedObject {
+  /** The actual size, and the limit as far as its event has not come. */
+  query(): WvSrqAttributes;
+  /** Changes size and limit, while queue pairs use it. Throws BUFFER_OVERFLOW if what waits would not fit. */
+  modify(maxWr: number, limit: number): void;
+  /** Posts a receive. Throws NO_MORE_ENTRIES for a full queue, and what {@link IWVQueuePair.postReceive} throws of SGEs. */
+  postReceive(context: unknown, sgl: readonly WvSge[]): void;
+  /** Waits for the next event; one that nobody waited for is kept. */
+  notify(): Overlapped<WvSrqEvent>;
 }
 
 /** The root of WinVerbs: the devices of this host, and endpoints. */
@@ -154,6 +186,10 @@ export interface WvDeviceAttributes {
   readonly maxQpInitiatorDepth: number;
   readonly maxInlineSend: number;
   readonly maxMw: number;
+  /** Shared receive queues, and receives and SGEs in one; 0: there are none. */
+  readonly maxSrq: number;
+  readonly maxSrqWr: number;
+  readonly maxSrqSge: number;
   readonly maxPkeys: number;
   readonly deviceType: number;
   readonly localAckDelay: number;
@@ -231,7 +267,9 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
   /** A memory window, not bound yet. */
   allocateMemoryWindow(): IWVMemoryWindow;
-  /** A reliable connected (RC) queue pair in RESET. Throws INVALID_PARAMETER. */
+  /** A queue of receives for several queue pairs. The limit 0 asks for no event. Throws INVALID_PARAMETER, NOT_SUPPORTED. */
+  createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit?: number): IWVSharedReceiveQueue;
+  /** A connected queue pair (RC or UC) in RESET. Throws INVALID_PARAMETER. */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair;
 }
 
@@ -243,7 +281,11 @@ export interface IWVMemoryWindow extends WvUnknown {
 
 /** Attributes of a queue pair (IBA 1 §11.2.5.2). PSNs and QPNs have 24 bits, MTUs are bytes, timeouts codes. */
 export interface WvQpAttributes {
+  /** WV_QP_TYPE. */
+  readonly qpType: number;
   readonly qpState: number;
+  /** The same as `qpState`; in a modify the state that the caller believes the queue pair to be in. */
+  readonly currentQpState: number;
   readonly qpn: number;
   readonly destinationQpn: number;
   readonly sendPsn: number;
@@ -284,7 +326,10 @@ export interface IWVQueuePair extends WvOverlappedObject {
   query(): WvQpAttributes;
   /** `options` WV_QP_ATTR_* names which attributes count. */
   modify(attributes: Partial<WvQpAttributes>, options: number): void;
-  /** Posts the buffers of a message to come; throws only if nothing was queued. */
+  /**
+   * Posts the buffers of a message to come; throws only if nothing was queued. INVALID_DEVICE_REQUEST: it receives from a
+   * shared receive queue.
+   */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
 }
 

@@ -9,12 +9,14 @@ import type {
   IWVConnectQueuePair,
   IWVMemoryWindow,
   IWVProtectionDomain,
+  IWVSharedReceiveQueue,
   WvMemoryRegion,
   WvQpCreate,
 } from './interfaces.js';
 import { MemoryRegion, registrableBytes } from './memory-region.js';
 import { WVMemoryWindow } from './memory-window.js';
 import { WvOverlapped } from './object.js';
+import { WVSharedReceiveQueue } from './shared-receive-queue.js';
 import { guarded, Status, WvError } from './status.js';
 
 /** REMOTE_WRITE contains LOCAL_WRITE; this is its own bit. */
@@ -144,7 +146,18 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   }
 
   /**
-   * A reliable connected queue pair in RESET (QP_CREATE).
+   * A queue of receives for several queue pairs (SRQ_CREATE): `maxWr` receives at least, of `maxSge` SGEs. The event of the
+   * limit comes when fewer are left; 0 asks for none.
+   *
+   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits; NOT_SUPPORTED: the device has none.
+   */
+  createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit = 0): IWVSharedReceiveQueue {
+    this.check();
+    return WVSharedReceiveQueue.create(this, maxWr, maxSge, srqLimit);
+  }
+
+  /**
+   * A connected queue pair in RESET (QP_CREATE), reliable unless `type` says otherwise.
    *
    * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this device.
    */

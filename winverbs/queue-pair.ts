@@ -11,7 +11,8 @@ import { WVCompletionQueue } from './completion-queue.js';
 import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSge } from './interfaces.js';
 import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
-import { guarded, Status, toWvError, WvError } from './status.js';
+import { WVSharedReceiveQueue } from './shared-receive-queue.js';
+import { guarded, refusal, Status, WvError } from './status.js';
 
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 const NO_SGES: readonly WvSge[] = [];
@@ -24,6 +25,7 @@ export interface MadeQueuePair {
   readonly type: number;
   readonly sendCq: WVCompletionQueue;
   readonly receiveCq: WVCompletionQueue;
+  readonly srq: WVSharedReceiveQueue | undefined;
   readonly maxInlineSend: number;
 }
 
@@ -35,7 +37,10 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /** @internal */
   readonly handle: UvpHandle;
   protected readonly verbs: UserVerbs;
-  private readonly type: number;
+  /** @internal {@link QpType} */
+  readonly type: number;
+  /** @internal */
+  readonly srq: WVSharedReceiveQueue | undefined;
   private readonly sendCq: WVCompletionQueue;
   private readonly receiveCq: WVCompletionQueue;
   /** Requests are handed to the UVP in this, so that posting allocates nothing. */
@@ -52,10 +57,12 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.type = made.type;
     this.sendCq = made.sendCq;
     this.receiveCq = made.receiveCq;
+    this.srq = made.srq;
     this.maxInlineSend = made.maxInlineSend;
     pd.hold();
     this.sendCq.hold();
     this.receiveCq.hold();
+    this.srq?.hold();
     this.qpn = this.verbs.ndGetQpn?.(this.handle) ?? this.attributes().qpn;
   }
 
@@ -64,15 +71,17 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     const { file, verbs } = pd;
     const sendCq = checkedCq(pd, 'sendCq', create.sendCq);
     const receiveCq = checkedCq(pd, 'receiveCq', create.receiveCq);
+    const srq = create.srq === undefined ? undefined : checkedSrq(pd, create.srq);
     const sizes: UvpQpCreate = {
       type,
       sendCq: sendCq.handle,
       receiveCq: receiveCq.handle,
+      srq: srq?.handle,
       context: create.context,
       sendDepth: create.sendDepth,
       sendSge: create.sendSge,
-      receiveDepth: create.receiveDepth,
-      receiveSge: create.receiveSge,
+      receiveDepth: srq === undefined ? create.receiveDepth : 0,
+      receiveSge: srq === undefined ? create.receiveSge : 0,
       maxInlineSend: create.maxInlineSend ?? 0,
     };
     let handle: UvpHandle = null;
@@ -83,6 +92,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
           id: { id: pd.id },
           sendCqId: sendCq.id,
           receiveCqId: receiveCq.id,
+          srqId: srq?.id ?? 0n,
           sendDepth: sizes.sendDepth,
           sendSge: sizes.sendSge,
           receiveDepth: sizes.receiveDepth,
@@ -98,7 +108,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       undo: (answer) => WVQueuePair.end(pd, answer.id.id, handle),
     });
     const maxInlineSend = Math.min(sizes.maxInlineSend, reply.maxInlineSend);
-    return { id: reply.id.id, handle, type, sendCq, receiveCq, maxInlineSend };
+    return { id: reply.id.id, handle, type, sendCq, receiveCq, srq, maxInlineSend };
   }
 
   private static end(pd: WVProtectionDomain, id: bigint, handle: UvpHandle): void {
@@ -124,7 +134,9 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     const { addressVector, sequenceErrorRetryCount, rnrNakTimeout, ...rest } =
       WvIoQpAttributes.decode(output);
     return {
+      qpType: rest.qpType,
       qpState: rest.qpState,
+      currentQpState: rest.currentQpState,
       qpn: rest.qpn,
       destinationQpn: rest.destinationQpn,
       sendPsn: rest.sendPsn,
@@ -172,7 +184,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
         id: { id: this.id },
         options: options >>> 0,
         qpType: this.type,
-        currentQpState: state,
+        currentQpState: attributes.currentQpState ?? state,
         // A driver that looks at the state only must not be told RESET where the state is not meant.
         qpState: (options & QpAttr.STATE) !== 0 ? (attributes.qpState ?? state) : state,
         accessFlags,
@@ -192,7 +204,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /**
    * Posts a receive for the next message.
    *
-   * @throws WvError INVALID_DEVICE_STATE: RESET; NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
+   * @throws WvError INVALID_DEVICE_REQUEST: it receives from a shared receive queue; INVALID_DEVICE_STATE: RESET; NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void {
     this.check();
@@ -207,6 +219,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     WVQueuePair.end(this.pd, this.id, this.handle);
     this.sendCq.letGo();
     this.receiveCq.letGo();
+    this.srq?.letGo();
     this.pd.letGo();
   }
 
@@ -233,11 +246,15 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   }
 }
 
-/** What a post throws. Callers without types may hand in anything in place of SGEs. */
-export function refusal(error: unknown, what: string): unknown {
-  if (!(error instanceof TypeError)) return toWvError(error, what);
-  const message = `${what}: SGEs are an array of { region, offset, length }, and numbers are numbers (${error.message}).`;
-  return new WvError(Status.INVALID_PARAMETER, message, { cause: error });
+function checkedSrq(pd: WVProtectionDomain, srq: unknown): WVSharedReceiveQueue {
+  if (!(srq instanceof WVSharedReceiveQueue) || srq.pd.device !== pd.device) {
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      "srq is no shared receive queue of this protection domain's device.",
+    );
+  }
+  srq.check();
+  return srq;
 }
 
 function checkedCq(pd: WVProtectionDomain, what: string, cq: unknown): WVCompletionQueue {

@@ -1,7 +1,7 @@
-import { StatusError } from '../kernel-bridge/ioctl/status.js';
+import { Status, StatusError } from '../kernel-bridge/ioctl/status.js';
 
-export { Status, type StatusName, statusHex, statusName, statusText } from '../kernel-bridge/ioctl/status.js';
-export { StatusError };
+export { type StatusName, statusHex, statusName, statusText } from '../kernel-bridge/ioctl/status.js';
+export { Status, StatusError };
 
 /**
  * What every WinVerbs call throws, and every overlapped one rejects with, when it ends in anything but SUCCESS. The
@@ -31,4 +31,11 @@ export function guarded<T>(what: string, body: () => T): T {
   } catch (error) {
     throw toWvError(error, what);
   }
+}
+
+/** What a post throws. Callers without types may hand in anything in place of SGEs. */
+export function refusal(error: unknown, what: string): unknown {
+  if (!(error instanceof TypeError)) return toWvError(error, what);
+  const message = `${what}: SGEs are an array of { region, offset, length }, and numbers are numbers (${error.message}).`;
+  return new WvError(Status.INVALID_PARAMETER, message, { cause: error });
 }

@@ -122,9 +122,22 @@ export class SoftCompletionQueue {
 
   /** Nobody will read what is left. */
   close(): void {
+    this.dropShared();
     for (const { qp } of this.retired) this.tokens.read(qp);
     this.retired = [];
     this.addon.releaseRing(this.ring.address);
+  }
+
+  /** Receives of shared queues that complete here unread are of no use to anybody: their queues forget them. */
+  private dropShared(): void {
+    if (this.retired.length === 0) return;
+    const { words } = this;
+    const producer = Atomics.load(words, abi.cqProducer);
+    for (let at = this.consumer; at !== producer; at = (at + 1) >>> 0) {
+      const cqe = HEADER_WORDS + (at & this.mask) * CQE_WORDS;
+      if ((words[cqe + abi.cqeFlags]! & abi.cqeFlagSharedReceive) === 0) continue;
+      this.tokens.find(words[cqe + abi.cqeToken]!)?.srq?.take(words[cqe + abi.cqeWqe]!);
+    }
   }
 
   private letGo(): void {

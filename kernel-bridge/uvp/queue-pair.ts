@@ -5,16 +5,20 @@ import { Status, StatusError } from '../ioctl/status.js';
 import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
 import type { SoftCompletionQueue, UvpAddon } from './completion-queue.js';
 import type { SoftMemoryWindow } from './memory-window.js';
-
-/** The longest message of an RC queue pair (IBA 1 §9.7.7), in bytes. */
-const MAX_MESSAGE = 2 ** 31;
-const TWO_32 = 2 ** 32;
-/** Native addresses and offsets within memory stay below this. */
-const MAX_ADDRESS = 2 ** 48;
+import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import {
+  badRange,
+  full,
+  invalid,
+  MAX_ADDRESS,
+  powerOfTwo,
+  RECEIVE_HEADER_WORDS,
+  receiveStride,
+  TWO_32,
+  writeSgl,
+} from './work-request.js';
 
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
-const RECEIVE_HEADER_WORDS = abi.receiveWqeHeaderBytes / 4;
-const SGE_WORDS = abi.sgeBytes / 4;
 /** The bits of a completion's flags that WV_COMPLETION has. */
 const PUBLIC_FLAGS = abi.cqeFlagImmediate | abi.cqeFlagInvalidated | abi.cqeFlagGrh | abi.cqeFlagSolicited;
 const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
@@ -30,16 +34,6 @@ const REFUSED_FLAGS: readonly number[] = [
   /* invalidate */ WvSend.IMMEDIATE | WvSend.INLINE,
 ];
 
-export function powerOfTwo(n: number): number {
-  let result = 1;
-  while (result < n) result *= 2;
-  return result;
-}
-
-function invalid(message: string): never {
-  throw new StatusError(Status.INVALID_PARAMETER, message);
-}
-
 /** Where the parts of a queue pair's ring lie (engine/abi.h). */
 export interface QpRingLayout {
   readonly sendEntries: number;
@@ -51,16 +45,18 @@ export interface QpRingLayout {
 
 export function qpRingLayout(create: UvpQpCreate): QpRingLayout {
   const sendEntries = powerOfTwo(create.sendDepth);
-  const receiveEntries = powerOfTwo(create.receiveDepth);
+  // A queue pair on a shared receive queue has none of its own.
+  const shared = (create.srq ?? null) !== null;
+  const receiveEntries = shared ? 0 : powerOfTwo(create.receiveDepth);
   const payload = Math.max(create.sendSge * abi.sgeBytes, create.maxInlineSend);
   const sendStride = Math.ceil((abi.sendWqeHeaderBytes + payload) / 64) * 64;
-  const receiveStride = abi.receiveWqeHeaderBytes + create.receiveSge * abi.sgeBytes;
+  const stride = receiveStride(shared ? 0 : create.receiveSge);
   return {
     sendEntries,
     sendStride,
     receiveEntries,
-    receiveStride,
-    bytes: abi.qpHeaderBytes + sendEntries * sendStride + receiveEntries * receiveStride,
+    receiveStride: stride,
+    bytes: abi.qpHeaderBytes + sendEntries * sendStride + receiveEntries * stride,
   };
 }
 
@@ -148,6 +144,7 @@ export class SoftQueuePair {
     readonly layout: QpRingLayout,
     readonly sendCq: SoftCompletionQueue,
     readonly receiveCq: SoftCompletionQueue,
+    readonly srq: SoftSharedReceiveQueue | null = null,
   ) {
     this.sendDepth = create.sendDepth;
     this.sendSge = create.sendSge;
@@ -243,7 +240,7 @@ export class SoftQueuePair {
     words[wqe + abi.swSgeCount] =
       (flags & WvSend.INLINE) !== 0
         ? this.writeInline(wqe, request.sgl)
-        : this.writeSgl(wqe + HEADER_WORDS, request.sgl, this.sendSge);
+        : writeSgl(words, wqe + HEADER_WORDS, request.sgl, this.sendSge);
     this.queueSend(request.context);
   }
 
@@ -284,6 +281,12 @@ export class SoftQueuePair {
 
   postReceive(context: unknown, sgl: readonly UvpSge[]): void {
     const words = this.words;
+    if (this.srq !== null) {
+      throw new StatusError(
+        Status.INVALID_DEVICE_REQUEST,
+        'The queue pair receives from a shared receive queue; post the receive there.',
+      );
+    }
     if (Atomics.load(words, abi.qpState) < QpState.INIT) {
       throw new StatusError(
         Status.INVALID_DEVICE_STATE,
@@ -294,7 +297,7 @@ export class SoftQueuePair {
     if ((index - this.receiveConsumer) >>> 0 >= this.receiveDepth) full('receive', this.receiveDepth);
     const slot = index & this.receiveMask;
     const wqe = this.receiveBase + slot * this.receiveStrideWords;
-    words[wqe + abi.rwSgeCount] = this.writeSgl(wqe + RECEIVE_HEADER_WORDS, sgl, this.receiveSge);
+    words[wqe + abi.rwSgeCount] = writeSgl(words, wqe + RECEIVE_HEADER_WORDS, sgl, this.receiveSge);
     this.receiveContexts[slot] = context;
     this.receiveProducer = (index + 1) >>> 0;
     Atomics.store(words, abi.qpReceiveProducer, this.receiveProducer);
@@ -319,7 +322,9 @@ export class SoftQueuePair {
     const index = cq[cqe + abi.cqeWqe]!;
     const flags = cq[cqe + abi.cqeFlags]!;
     const status = cq[cqe + abi.cqeStatus]!;
-    if ((flags & abi.cqeFlagReceiveQueue) !== 0) {
+    if ((flags & abi.cqeFlagSharedReceive) !== 0) {
+      completion.context = this.srq?.take(index);
+    } else if ((flags & abi.cqeFlagReceiveQueue) !== 0) {
       const consumer = this.receiveConsumer;
       if ((index - consumer) >>> 0 >= (this.receiveProducer - consumer) >>> 0) return false;
       const slot = index & this.receiveMask;
@@ -400,40 +405,6 @@ export class SoftQueuePair {
     this.words[wqe + abi.swRkey] = request.rkey;
   }
 
-  private writeSgl(word: number, sgl: readonly UvpSge[], limit: number): number {
-    const count = sgl.length;
-    if (count > limit) {
-      throw new StatusError(
-        Status.DATA_OVERRUN,
-        `The request has ${count} SGEs; this queue was made for at most ${limit}.`,
-      );
-    }
-    const words = this.words;
-    let total = 0;
-    for (let i = 0; i < count; i++) {
-      const sge = sgl[i]!;
-      const length = sge.length;
-      const address = sge.region.address + sge.offset;
-      if (length >>> 0 !== length) badRange('SGE length', length);
-      if (!(sge.offset >= 0 && address <= MAX_ADDRESS && Number.isSafeInteger(address))) {
-        badRange('SGE offset', sge.offset);
-      }
-      total += length;
-      words[word + abi.sgeAddressLo] = address;
-      words[word + abi.sgeAddressHi] = address / TWO_32;
-      words[word + abi.sgeLength] = length;
-      words[word + abi.sgeLkey] = sge.region.lkey;
-      word += SGE_WORDS;
-    }
-    if (total > MAX_MESSAGE) {
-      throw new StatusError(
-        Status.BUFFER_OVERFLOW,
-        `The request has ${total} bytes; a message has at most ${MAX_MESSAGE}.`,
-      );
-    }
-    return count;
-  }
-
   private writeInline(wqe: number, sgl: readonly UvpSge[]): number {
     const target = this.bytes;
     const start = wqe * 4 + abi.sendWqeHeaderBytes;
@@ -463,15 +434,4 @@ export class SoftQueuePair {
     }
     return total;
   }
-}
-
-function full(queue: string, depth: number): never {
-  throw new StatusError(
-    Status.NO_MORE_ENTRIES,
-    `All ${depth} entries of the ${queue} queue are taken; poll completions before you post more.`,
-  );
-}
-
-function badRange(what: string, value: number): never {
-  invalid(`The ${what} is ${value}; it must be a whole number of bytes, not negative, within the memory.`);
 }

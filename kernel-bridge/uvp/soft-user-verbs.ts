@@ -9,6 +9,8 @@ import {
   QpProviderIn,
   QpProviderOut,
   QpStateOut,
+  SrqProviderIn,
+  SrqProviderOut,
 } from '../ioctl/provider-data.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type {
@@ -21,10 +23,13 @@ import type {
   UvpQpState,
   UvpSendRequest,
   UvpSge,
+  UvpSrqAttributes,
 } from '../user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue, type UvpAddon } from './completion-queue.js';
 import { SoftMemoryWindow } from './memory-window.js';
-import { powerOfTwo, qpRingLayout, SoftQueuePair, TokenTable } from './queue-pair.js';
+import { qpRingLayout, SoftQueuePair, TokenTable } from './queue-pair.js';
+import { SoftSharedReceiveQueue, srqRingBytes } from './shared-receive-queue.js';
+import { powerOfTwo, receiveStride } from './work-request.js';
 
 /** An open device: what its objects have in common. */
 class SoftCa {
@@ -130,13 +135,57 @@ export class SoftUserVerbs implements UserVerbs {
     return this.addon.armCqBatch(cq.handle, count);
   }
 
+  // ── Shared receive queues
+  preCreateSrq(pd: SoftPd, attributes: UvpSrqAttributes, umv: UmvBuffer): SoftSharedReceiveQueue {
+    const { maxSrqWr, maxSrqSge } = pd.ca.limits;
+    checkLimit('maxWr', attributes.maxWr, 1, maxSrqWr);
+    checkLimit('maxSge', attributes.maxSge, 0, maxSrqSge);
+    attributes.maxWr = powerOfTwo(attributes.maxWr);
+    const srq = new SoftSharedReceiveQueue(this.addon, attributes.maxWr, attributes.maxSge, maxSrqWr);
+    umv.input = srqInput(srq.ring.address, attributes.maxWr, srq.sge);
+    umv.outputSize = SrqProviderOut.size;
+    return srq;
+  }
+
+  postCreateSrq(_pd: SoftPd, status: number, srq: SoftSharedReceiveQueue, umv: UmvBuffer): void {
+    if (status === Status.SUCCESS) srq.handle = SrqProviderOut.decode(umv.output).handle;
+    else srq.close();
+  }
+
+  preModifySrq(srq: SoftSharedReceiveQueue, attributes: UvpSrqAttributes, umv: UmvBuffer): void {
+    checkLimit('maxWr', attributes.maxWr, 1, srq.maxEntries);
+    attributes.maxWr = powerOfTwo(attributes.maxWr);
+    if (attributes.maxWr === srq.entries) return;
+    const ring = this.addon.allocateRing(srqRingBytes(attributes.maxWr, srq.sge));
+    srq.next = { ring, entries: attributes.maxWr };
+    umv.input = srqInput(ring.address, attributes.maxWr, srq.sge);
+    umv.outputSize = SrqProviderOut.size;
+  }
+
+  postModifySrq(srq: SoftSharedReceiveQueue, status: number): void {
+    const unused = status === Status.SUCCESS ? srq.moved() : srq.next?.ring;
+    srq.next = undefined;
+    if (unused !== undefined) this.addon.releaseRing(unused.address);
+  }
+
+  postDestroySrq(srq: SoftSharedReceiveQueue): void {
+    srq.close();
+  }
+
+  postSrqReceive(srq: SoftSharedReceiveQueue, context: unknown, sgl: readonly UvpSge[]): void {
+    srq.postReceive(context, sgl);
+  }
+
   // ── Queue pairs
   preCreateQp(pd: SoftPd, create: UvpQpCreate, umv: UmvBuffer): SoftQueuePair {
     const { limits, tokens } = pd.ca;
     checkLimit('sendDepth', create.sendDepth, 0, limits.maxQpWr);
-    checkLimit('receiveDepth', create.receiveDepth, 0, limits.maxQpWr);
+    const srq = create.srq ?? null;
+    if (srq === null) {
+      checkLimit('receiveDepth', create.receiveDepth, 0, limits.maxQpWr);
+      checkLimit('receiveSge', create.receiveSge, 0, limits.maxSge);
+    }
     checkLimit('sendSge', create.sendSge, 0, limits.maxSge);
-    checkLimit('receiveSge', create.receiveSge, 0, limits.maxSge);
     checkLimit('maxInlineSend', create.maxInlineSend, 0, limits.maxInline);
     const { sendCq, receiveCq } = create;
     if (!(sendCq instanceof SoftCq && receiveCq instanceof SoftCq)) {
@@ -145,8 +194,11 @@ export class SoftUserVerbs implements UserVerbs {
         'A queue pair needs two completion queues of its device.',
       );
     }
+    if (srq !== null && !(srq instanceof SoftSharedReceiveQueue)) {
+      throw new StatusError(Status.INVALID_PARAMETER, 'The shared receive queue is not of this device.');
+    }
     const layout = qpRingLayout(create);
-    const qp = new SoftQueuePair(this.addon, tokens, create, layout, sendCq, receiveCq);
+    const qp = new SoftQueuePair(this.addon, tokens, create, layout, sendCq, receiveCq, srq);
     umv.input = QpProviderIn.encode({
       ringAddress: BigInt(qp.ring.address),
       ringBytes: layout.bytes,
@@ -242,6 +294,15 @@ export class SoftUserVerbs implements UserVerbs {
   unpinMemory({ pin }: UvpPin): void {
     this.addon.unpin(pin);
   }
+}
+
+function srqInput(ringAddress: number, entries: number, sge: number): Uint8Array {
+  return SrqProviderIn.encode({
+    ringAddress: BigInt(ringAddress),
+    ringBytes: srqRingBytes(entries, sge),
+    entries,
+    stride: receiveStride(sge),
+  });
 }
 
 function cqInput(ringAddress: number, entries: number): Uint8Array {

@@ -11,6 +11,7 @@ import type {
   IWVMemoryWindow,
   IWVProtectionDomain,
   IWVProvider,
+  IWVSharedReceiveQueue,
   RemoteMemoryRef,
   SocketAddress,
   WvCompletion,
@@ -128,6 +129,9 @@ const attributes = {
   maxQpInitiatorDepth: 8,
   maxInlineSend: 512,
   maxMw: 10,
+  maxSrq: 9,
+  maxSrqWr: 64,
+  maxSrqSge: 4,
   maxPkeys: 1,
   deviceType: 1,
   localAckDelay: 15,
@@ -288,6 +292,10 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
 
   deregisterMemoryOverlapped(): Overlapped<void> {
     return this.issue('deregister');
+  }
+
+  createSharedReceiveQueue(): IWVSharedReceiveQueue {
+    throw new StatusError(Status.NOT_SUPPORTED);
   }
 
   allocateMemoryWindow(): FakeMw {

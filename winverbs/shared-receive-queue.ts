@@ -1,0 +1,163 @@
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { WvIoObject, WvIoSrqAttributes } from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import type { UserVerbs, UvpHandle, UvpSrqAttributes } from '../kernel-bridge/user-verbs.js';
+import type { IWVSharedReceiveQueue, WvSge, WvSrqAttributes, WvSrqEvent } from './interfaces.js';
+import { WvOverlapped } from './object.js';
+import type { WVProtectionDomain } from './protection-domain.js';
+import { refusal, Status, WvError } from './status.js';
+
+/** What the statuses say that end a Notify (WinVerbs: their severity is success). */
+const EVENTS: Partial<Record<number, WvSrqEvent>> = {
+  [Status.ALERTED]: 'limit',
+  [Status.NOTIFY_CLEANUP]: 'lastWqe',
+};
+
+/** IWVSharedReceiveQueue: receives for the messages of several queue pairs. */
+export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedReceiveQueue {
+  private readonly verbs: UserVerbs;
+  private readonly post: NonNullable<UserVerbs['postSrqReceive']>;
+
+  private constructor(
+    /** @internal */
+    readonly pd: WVProtectionDomain,
+    id: bigint,
+    /** @internal */
+    readonly handle: UvpHandle,
+    post: NonNullable<UserVerbs['postSrqReceive']>,
+  ) {
+    super('shared receive queue', pd.file, IoctlCode.SRQ_CANCEL, id);
+    this.verbs = pd.verbs;
+    this.post = post;
+    pd.hold();
+  }
+
+  /** @internal */
+  static create(
+    pd: WVProtectionDomain,
+    maxWr: number,
+    maxSge: number,
+    srqLimit: number,
+  ): WVSharedReceiveQueue {
+    const { file, verbs } = pd;
+    if (verbs.postSrqReceive === undefined) {
+      throw new WvError(Status.NOT_SUPPORTED, 'This device has no shared receive queues.');
+    }
+    const attributes: UvpSrqAttributes = {
+      maxWr: checkedCount('maxWr', maxWr, 1),
+      maxSge: checkedCount('maxSge', maxSge, 0),
+      srqLimit: checkedLimit(srqLimit, maxWr),
+    };
+    let handle: UvpHandle = null;
+    const reply = file.verb(IoctlCode.SRQ_CREATE, WvIoSrqAttributes, WvIoSrqAttributes, {
+      pre: (umv) => {
+        handle = verbs.preCreateSrq?.(pd.handle, attributes, umv) ?? null;
+        return { id: { id: pd.id }, ...attributes };
+      },
+      post: (status, umv) => verbs.postCreateSrq?.(pd.handle, status, handle, umv),
+      undo: (answer) => WVSharedReceiveQueue.end(pd, answer.id.id, handle),
+    });
+    return new WVSharedReceiveQueue(pd, reply.id.id, handle, verbs.postSrqReceive.bind(verbs));
+  }
+
+  private static end(pd: WVProtectionDomain, id: bigint, handle: UvpHandle): void {
+    const { file, verbs } = pd;
+    verbs.preDestroySrq?.(handle);
+    file.destroy(IoctlCode.SRQ_DESTROY, id, (status) => verbs.postDestroySrq?.(handle, status));
+  }
+
+  /** The actual size, and the limit as far as its event has not come (SRQ_QUERY). */
+  query(): WvSrqAttributes {
+    this.check();
+    const { file, verbs, handle } = this;
+    const found: UvpSrqAttributes = { maxWr: 0, maxSge: 0, srqLimit: 0 };
+    file.verb(IoctlCode.SRQ_QUERY, WvIoSrqAttributes, WvIoSrqAttributes, {
+      pre: (umv) => {
+        verbs.preQuerySrq?.(handle, umv);
+        return { id: { id: this.id } };
+      },
+      post: (status, umv, reply) => {
+        if (reply !== undefined) {
+          const { maxWr, maxSge, srqLimit } = reply;
+          Object.assign(found, { maxWr, maxSge, srqLimit });
+        }
+        verbs.postQuerySrq?.(handle, status, found, umv);
+      },
+    });
+    return found;
+  }
+
+  /**
+   * Changes the size and the limit (SRQ_MODIFY); receives that wait stay, and queue pairs go on using the queue. The limit
+   * is armed anew, 0 asks for no event.
+   *
+   * @throws WvError BUFFER_OVERFLOW: more receives wait than would fit; INVALID_PARAMETER. The queue stays as it was.
+   */
+  modify(maxWr: number, limit: number): void {
+    this.check();
+    const { file, verbs, handle } = this;
+    const attributes: UvpSrqAttributes = {
+      maxWr: checkedCount('maxWr', maxWr, 1),
+      maxSge: 0,
+      srqLimit: checkedLimit(limit, maxWr),
+    };
+    file.verb(IoctlCode.SRQ_MODIFY, WvIoSrqAttributes, WvIoSrqAttributes, {
+      pre: (umv) => {
+        verbs.preModifySrq?.(handle, attributes, umv);
+        return { id: { id: this.id }, ...attributes };
+      },
+      post: (status, umv) => verbs.postModifySrq?.(handle, status, umv),
+    });
+  }
+
+  /**
+   * Posts a receive for the next message of any of the queue's queue pairs; no IOCTL.
+   *
+   * @throws WvError NO_MORE_ENTRIES: the queue is full; DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
+   */
+  postReceive(context: unknown, sgl: readonly WvSge[]): void {
+    this.check();
+    try {
+      this.post(this.handle, context, sgl);
+    } catch (error) {
+      throw refusal(error, 'PostReceive');
+    }
+  }
+
+  /**
+   * Waits for an event of the queue (SRQ_NOTIFY): `limit`, fewer receives are left than the limit, which is 0 from then on;
+   * `lastWqe`, a queue pair in ERROR takes nothing from the queue any more. An event ends all requests that wait; one that
+   * finds none ends the next. An event may tell of what is past: look at the queue again.
+   *
+   * Ends in ALERTED or NOTIFY_CLEANUP, which are these two events; CANCELLED; UNEXPECTED_IO_ERROR: the queue is broken, and
+   * its queue pairs with it; DEVICE_REMOVED; FILE_FORCED_CLOSED.
+   */
+  notify(): Overlapped<WvSrqEvent> {
+    this.check();
+    const input = WvIoObject.encode({ id: this.id });
+    // The kernel never ends it in SUCCESS; were it to, that would be the event it is mostly asked for.
+    const request = this.overlapped<WvSrqEvent>(IoctlCode.SRQ_NOTIFY, input, 0, () => 'limit');
+    return request.recover((error) => EVENTS[error.status]);
+  }
+
+  protected override destroy(): void {
+    WVSharedReceiveQueue.end(this.pd, this.id, this.handle);
+    this.pd.letGo();
+  }
+}
+
+function checkedCount(what: string, value: number, least: number): number {
+  if (Number.isInteger(value) && value >= least && value <= 0x7fff_ffff) return value;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `${what} is ${value}; it takes a whole number from ${least} up to the device's limit.`,
+  );
+}
+
+function checkedLimit(limit: number, maxWr: number): number {
+  if (Number.isInteger(limit) && limit >= 0 && limit <= maxWr) return limit;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `The limit is ${limit}; it takes a whole number from 0 (no event) to maxWr (${maxWr}).`,
+  );
+}
