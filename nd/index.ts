@@ -4,7 +4,9 @@
  * @packageDocumentation
  */
 export { Status, StatusError, statusName, statusText } from '../winverbs/index.js';
+export type { NetworkDirectOptions } from './core/provider.js';
 export * from './spi/v1.js';
 export * from './spi/v2.js';
 export { NdError } from './status.js';
-export { type NetworkDirectOptions, openNetworkDirect } from './v1/provider.js';
+export { openNetworkDirect } from './v1/provider.js';
+export { openNetworkDirect2 } from './v2/provider.js';

@@ -8,8 +8,9 @@ import type {
   WvDeviceAttributes,
   WvQpCreate,
 } from '../../winverbs/index.js';
-import { QpAttr, QpState, Status, StatusError, WvAccess } from '../../winverbs/index.js';
+import { QpAttr, QpState, Status, WvAccess } from '../../winverbs/index.js';
 import { refuse, type Terms } from '../status.js';
+import { addressStatuses, parseAddress } from './address.js';
 import type { CompletionQueueBase } from './completion-queue.js';
 import { isCount } from './limits.js';
 import type { MemoryWindow } from './memory-window.js';
@@ -59,19 +60,18 @@ export abstract class AdapterBase extends NdObject {
     return this.#place.deviceGuid;
   }
 
-  /** Whether a local address is one of this adapter's. */
-  owns(address: SocketAddress): boolean {
-    try {
-      return this.provider.translateAddress({ ...address, port: 0 }).deviceGuid === this.guid;
-    } catch (error) {
-      if (
-        error instanceof StatusError &&
-        (error.status === Status.NOT_FOUND || error.status === Status.INVALID_ADDRESS)
-      ) {
-        return false;
-      }
-      throw error;
+  /** A local address of this adapter's; INVALID_ADDRESS for any other, the wildcard included. */
+  ownAddress(address: string | SocketAddress, what: string): SocketAddress {
+    const local = parseAddress(address, what);
+    const { deviceGuid } = this.terms.call(
+      what,
+      () => this.provider.translateAddress({ ...local, port: 0 }),
+      addressStatuses,
+    );
+    if (deviceGuid !== this.guid) {
+      throw refuse(Status.INVALID_ADDRESS, what, `${local.address} is an address of another adapter.`);
     }
+    return local;
   }
 
   /** Refuses a number of entries that no completion queue can have. */

@@ -5,6 +5,11 @@ import { refuse, type StatusMap, v2Terms } from '../status.js';
 /** A text with a port that is none is as little an address as any other nonsense. */
 const textStatuses: StatusMap = { [Status.INVALID_PARAMETER]: Status.INVALID_ADDRESS };
 
+/** What an address that belongs to no device is called below. */
+export const addressStatuses: StatusMap = {
+  [Status.NOT_FOUND]: Status.INVALID_ADDRESS,
+};
+
 /** An address as text or object, as a socket address; INVALID_ADDRESS for what is none. */
 export function parseAddress(address: string | SocketAddress, what: string): SocketAddress {
   if (typeof address === 'string') {

@@ -1,14 +1,17 @@
 import { networkInterfaces } from 'node:os';
-import type { IWVProvider, SocketAddress, WvDeviceAddress } from '../../winverbs/index.js';
+import type {
+  IWVProvider,
+  KernelOptionsInput,
+  SocketAddress,
+  WvDeviceAddress,
+} from '../../winverbs/index.js';
 import { Status, StatusError } from '../../winverbs/index.js';
-import type { StatusMap, Terms } from '../status.js';
-import { isLoopback, parseAddress } from './address.js';
+import type { Terms } from '../status.js';
+import { addressStatuses, isLoopback, parseAddress } from './address.js';
 import { NdObject } from './object.js';
 
-/** What an address that belongs to no device is called below. */
-export const addressStatuses: StatusMap = {
-  [Status.NOT_FOUND]: Status.INVALID_ADDRESS,
-};
+/** Options of opening a provider: those of the kernel below, see `openProvider` of WinVerbs. */
+export type NetworkDirectOptions = KernelOptionsInput;
 
 /**
  * What INDProvider and IND2Provider are over WinVerbs. Every adapter has an IWVProvider, and so a device file, of its
@@ -17,7 +20,7 @@ export const addressStatuses: StatusMap = {
 export abstract class ProviderBase extends NdObject {
   readonly terms: Terms;
   protected readonly openWv: () => IWVProvider;
-  readonly #systemAddresses: () => SocketAddress[];
+  protected readonly systemAddresses: () => SocketAddress[];
   /** For the questions that concern no adapter. */
   readonly #wv: IWVProvider;
 
@@ -29,7 +32,7 @@ export abstract class ProviderBase extends NdObject {
     super();
     this.terms = terms;
     this.openWv = open;
-    this.#systemAddresses = systemAddresses;
+    this.systemAddresses = systemAddresses;
     this.#wv = terms.call('Startup', open);
   }
 
@@ -37,15 +40,8 @@ export abstract class ProviderBase extends NdObject {
     const what = 'QueryAddressList';
     this.alive(what);
     return this.terms.call(what, () =>
-      addressesOf(this.#wv, this.#systemAddresses()).map(([address]) => address),
+      addressesOf(this.#wv, this.systemAddresses()).map(([address]) => address),
     );
-  }
-
-  /** The addresses of one device. */
-  protected addressesOfDevice(guid: bigint): SocketAddress[] {
-    return addressesOf(this.#wv, this.#systemAddresses())
-      .filter(([, place]) => place.deviceGuid === guid)
-      .map(([address]) => address);
   }
 
   /** The device of an address; INVALID_ADDRESS if there is none. */
@@ -60,7 +56,7 @@ export abstract class ProviderBase extends NdObject {
 }
 
 /** Those of the addresses that RDMA devices have, with the place of each. */
-function addressesOf(wv: IWVProvider, addresses: SocketAddress[]): [SocketAddress, WvDeviceAddress][] {
+export function addressesOf(wv: IWVProvider, addresses: SocketAddress[]): [SocketAddress, WvDeviceAddress][] {
   return addresses.flatMap((address): [SocketAddress, WvDeviceAddress][] => {
     try {
       return [[address, wv.translateAddress(address)]];

@@ -51,6 +51,18 @@ export class RequestTracker {
     for (const request of this.#outstanding) request.cancel();
   }
 
+  /** Cancels what is outstanding, and blocks until all of it has completed. */
+  cancelAndWait(): void {
+    for (const request of [...this.#outstanding]) request.cancel();
+    for (const request of [...this.#outstanding]) {
+      try {
+        request.getResult({ wait: true });
+      } catch {
+        // It has told its owner.
+      }
+    }
+  }
+
   /** Lets the object's state follow what has completed, without the event loop. */
   settle(): void {
     for (const request of this.#outstanding) request.settle();

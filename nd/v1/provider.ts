@@ -1,7 +1,7 @@
-import type { IWVProvider, KernelOptionsInput, SocketAddress } from '../../winverbs/index.js';
+import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider } from '../../winverbs/index.js';
-import { parseAddress } from '../core/address.js';
-import { addressStatuses, ProviderBase } from '../core/provider.js';
+import { addressStatuses, parseAddress } from '../core/address.js';
+import { type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
 import type { INDAdapter, INDProvider } from '../spi/v1.js';
 import { v1Terms } from '../status.js';
 import { Adapter } from './adapter.js';
@@ -19,9 +19,6 @@ export class Provider extends ProviderBase implements INDProvider {
     return this.terms.call(what, () => new Adapter(this.openWv(), parsed), addressStatuses);
   }
 }
-
-/** Options of {@link openNetworkDirect}: those of the kernel below, see `openProvider` of WinVerbs. */
-export type NetworkDirectOptions = KernelOptionsInput;
 
 /**
  * Opens the NetworkDirect provider of this host: the entry to ND SPI v1. The first open of a process starts its

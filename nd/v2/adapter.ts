@@ -1,0 +1,232 @@
+import type { IWVProvider, SocketAddress, WvDeviceAttributes, WvMemoryRegion } from '../../winverbs/index.js';
+import { Status } from '../../winverbs/index.js';
+import { AdapterBase } from '../core/adapter.js';
+import { isCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
+import { MemoryWindow } from '../core/memory-window.js';
+import { addressesOf } from '../core/provider.js';
+import { MAX_TRANSFER, type MemoryResolver } from '../core/scatter-gather.js';
+import type {
+  IND2Adapter,
+  IND2CompletionQueue,
+  IND2Connector,
+  IND2Listener,
+  IND2MemoryRegion,
+  IND2MemoryWindow,
+  IND2QueuePair,
+  IND2SharedReceiveQueue,
+  Nd2AdapterInfo,
+  Nd2Affinity,
+  Nd2QueuePairOptions,
+  Nd2SharedReceiveQueueOptions,
+  Nd2SrqQueuePairOptions,
+} from '../spi/v2.js';
+import { ND_VERSION_2, Nd2AdapterFlag } from '../spi/v2.js';
+import { refuse, v2Terms } from '../status.js';
+import { CompletionQueue } from './completion-queue.js';
+import { Connector } from './connector.js';
+import { Listener } from './listener.js';
+import { MemoryRegion } from './memory-region.js';
+import { QueuePair } from './queue-pair.js';
+
+const FLAGS =
+  Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED |
+  Nd2AdapterFlag.CQ_RESIZE_SUPPORTED |
+  Nd2AdapterFlag.LOOPBACK_CONNECTIONS_SUPPORTED;
+
+/** The default partition, for an adapter that has no address to tell another. */
+const DEFAULT_PKEY = 0xffff;
+
+/** IND2Adapter: everything of an adapter by its id. */
+export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver {
+  readonly #systemAddresses: () => SocketAddress[];
+
+  /** Takes over the caller's reference to `provider`, also when it throws. */
+  constructor(provider: IWVProvider, id: bigint, systemAddresses: () => SocketAddress[]) {
+    super(v2Terms, provider, () => {
+      const places = addressesOf(provider, systemAddresses());
+      const own = places.find(([, place]) => place.deviceGuid === id);
+      return own?.[1] ?? { deviceGuid: id, pkey: DEFAULT_PKEY, portNumber: 1 };
+    });
+    this.#systemAddresses = systemAddresses;
+  }
+
+  get memory(): MemoryResolver {
+    return this;
+  }
+
+  regionOf(memory: unknown, what: string): WvMemoryRegion {
+    if (!(memory instanceof MemoryRegion) || memory.adapter !== this) {
+      throw refuse(
+        Status.INVALID_HANDLE,
+        what,
+        'The memory is no region that createMemoryRegion of this adapter instance returned.',
+      );
+    }
+    const { region } = memory;
+    if (region === undefined) {
+      throw refuse(Status.INVALID_HANDLE, what, 'The memory region has no memory registered.');
+    }
+    return region;
+  }
+
+  query(version: number = ND_VERSION_2): Nd2AdapterInfo {
+    const what = 'Query';
+    this.alive(what);
+    if (version !== ND_VERSION_2) {
+      throw refuse(
+        Status.NOT_SUPPORTED,
+        what,
+        `Adapter information of version ${version} does not exist; 0x${ND_VERSION_2.toString(16)} does.`,
+      );
+    }
+    return infoOf(
+      this.guid,
+      this.terms.call(what, () => this.device.query()),
+    );
+  }
+
+  queryAddressList(): SocketAddress[] {
+    const what = 'QueryAddressList';
+    this.alive(what);
+    const places = this.terms.call(what, () => addressesOf(this.provider, this.#systemAddresses()));
+    return places.filter(([, place]) => place.deviceGuid === this.guid).map(([address]) => address);
+  }
+
+  createCompletionQueue(depth: number, _affinity?: Nd2Affinity): IND2CompletionQueue {
+    const what = 'CreateCompletionQueue';
+    this.alive(what);
+    this.checkCqEntries(depth, what, Status.INVALID_PARAMETER_3);
+    return new CompletionQueue(
+      this,
+      this.terms.call(what, () => this.device.createCompletionQueue(depth)),
+    );
+  }
+
+  createMemoryRegion(): IND2MemoryRegion {
+    this.alive('CreateMemoryRegion');
+    return new MemoryRegion(this);
+  }
+
+  createMemoryWindow(): IND2MemoryWindow {
+    const what = 'CreateMemoryWindow';
+    this.alive(what);
+    return new MemoryWindow(
+      this,
+      this.terms.call(what, () => this.pd.allocateMemoryWindow()),
+    );
+  }
+
+  createSharedReceiveQueue(_options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue {
+    throw refuse(
+      Status.NOT_SUPPORTED,
+      'CreateSharedReceiveQueue',
+      'This adapter has no shared receive queues.',
+    );
+  }
+
+  createQueuePair(options: Nd2QueuePairOptions): IND2QueuePair {
+    const what = 'CreateQueuePair';
+    this.alive(what);
+    const { limits } = this;
+    const receive = this.#queue(options.receiveCompletionQueue, what, Status.INVALID_PARAMETER_2, 'receive');
+    const initiator = this.#queue(
+      options.initiatorCompletionQueue,
+      what,
+      Status.INVALID_PARAMETER_3,
+      'initiator',
+    );
+    const { receiveQueueDepth, maxReceiveRequestSge = 1, initiatorQueueDepth } = options;
+    const { maxInitiatorRequestSge = 1, inlineDataSize = 0 } = options;
+    const check = (
+      name: keyof Nd2QueuePairOptions,
+      value: number,
+      min: number,
+      max: number,
+      status: number,
+    ) => {
+      if (!isCount(value, min, max)) {
+        throw refuse(status, what, `${name} is ${value}; this adapter takes ${min} to ${max}.`);
+      }
+    };
+    check('receiveQueueDepth', receiveQueueDepth, 1, limits.maxQpWr, Status.INVALID_PARAMETER_5);
+    check('initiatorQueueDepth', initiatorQueueDepth, 1, limits.maxQpWr, Status.INVALID_PARAMETER_6);
+    check('maxReceiveRequestSge', maxReceiveRequestSge, 1, limits.maxSge, Status.INVALID_PARAMETER_7);
+    check('maxInitiatorRequestSge', maxInitiatorRequestSge, 1, limits.maxSge, Status.INVALID_PARAMETER_8);
+    check('inlineDataSize', inlineDataSize, 0, limits.maxInlineSend, Status.INVALID_PARAMETER_9);
+    return this.makeQueuePair(
+      what,
+      {
+        sendCq: initiator.wv,
+        receiveCq: receive.wv,
+        context: options.context,
+        sendDepth: initiatorQueueDepth,
+        sendSge: maxInitiatorRequestSge,
+        receiveDepth: receiveQueueDepth,
+        receiveSge: maxReceiveRequestSge,
+        maxInlineSend: inlineDataSize,
+        initiatorDepth: limits.maxQpInitiatorDepth,
+        responderResources: limits.maxQpResponderResources,
+      },
+      (qp) =>
+        new QueuePair({
+          adapter: this,
+          qp,
+          receiveCq: receive,
+          initiatorCq: initiator,
+          receiveDepth: receiveQueueDepth,
+          initiatorDepth: initiatorQueueDepth,
+        }),
+    );
+  }
+
+  createQueuePairWithSrq(_options: Nd2SrqQueuePairOptions): IND2QueuePair {
+    throw refuse(
+      Status.NOT_SUPPORTED,
+      'CreateQueuePairWithSrq',
+      'This adapter has no shared receive queues.',
+    );
+  }
+
+  createConnector(): IND2Connector {
+    this.alive('CreateConnector');
+    return new Connector(this);
+  }
+
+  createListener(): IND2Listener {
+    this.alive('CreateListener');
+    return new Listener(this);
+  }
+
+  #queue(queue: unknown, what: string, status: number, which: string): CompletionQueue {
+    return this.completionQueueOf(queue, CompletionQueue, what, status, which);
+  }
+}
+
+function infoOf(guid: bigint, attributes: WvDeviceAttributes): Nd2AdapterInfo {
+  const maxMrSize = Number(attributes.maxMrSize);
+  return {
+    infoVersion: ND_VERSION_2,
+    vendorId: attributes.vendorId & 0xffff,
+    deviceId: attributes.vendorPartId & 0xffff,
+    adapterId: guid,
+    maxRegistrationSize: maxMrSize,
+    maxWindowSize: maxMrSize,
+    maxInitiatorSge: attributes.maxSge,
+    maxReceiveSge: attributes.maxSge,
+    maxReadSge: attributes.maxSge,
+    maxTransferLength: MAX_TRANSFER,
+    maxInlineDataSize: attributes.maxInlineSend,
+    maxInboundReadLimit: attributes.maxQpResponderResources,
+    maxOutboundReadLimit: attributes.maxQpInitiatorDepth,
+    maxReceiveQueueDepth: attributes.maxQpWr,
+    maxInitiatorQueueDepth: attributes.maxQpWr,
+    maxSharedReceiveQueueDepth: 0,
+    maxCompletionQueueDepth: attributes.maxCqEntries,
+    // Programs make queue pairs for inline requests of this size.
+    inlineRequestThreshold: attributes.maxInlineSend,
+    largeRequestThreshold: LARGE_REQUEST,
+    maxCallerData: MAX_PRIVATE_DATA,
+    maxCalleeData: MAX_PRIVATE_DATA,
+    adapterFlags: FLAGS,
+  };
+}

@@ -1,0 +1,68 @@
+import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
+import { Status } from '../../winverbs/index.js';
+import { ConnectorBase, checkPrivateData, type ReadLimits } from '../core/connector.js';
+import { isCount } from '../core/limits.js';
+import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } from '../spi/v2.js';
+import { type NdError, refuse } from '../status.js';
+import { QueuePair } from './queue-pair.js';
+
+/** IND2Connector: bound by the client, with read limits of Connect and Accept. */
+export class Connector extends ConnectorBase implements IND2Connector {
+  protected readonly ownDisconnect = Status.CONNECTION_DISCONNECTED;
+
+  bind(address: string | SocketAddress): void {
+    const what = this.enter('bind', 'Bind');
+    this.bindTo(this.adapter.ownAddress(address, what), what);
+  }
+
+  connect(
+    queuePair: IND2QueuePair,
+    address: string | SocketAddress,
+    options: Nd2ConnectOptions = {},
+  ): Overlapped<void> {
+    const what = this.enter('connect', 'Connect');
+    const own = this.checkQueuePair(queuePair, QueuePair, what);
+    const limits = this.#limits(what, options, Status.INVALID_PARAMETER_4, Status.INVALID_PARAMETER_5);
+    const privateData = checkPrivateData(options.privateData, what);
+    const peer = this.peerFrom(this.local, address, what);
+    this.prepare(what);
+    return this.startConnect(what, own, peer, limits, privateData);
+  }
+
+  accept(queuePair: IND2QueuePair, options: Nd2ConnectOptions = {}): Overlapped<void> {
+    const what = this.enter('accept', 'Accept');
+    const own = this.checkQueuePair(queuePair, QueuePair, what);
+    const limits = this.#limits(what, options, Status.INVALID_PARAMETER_2, Status.INVALID_PARAMETER_3);
+    return this.startAccept(what, own, limits, checkPrivateData(options.privateData, what));
+  }
+
+  getReadLimits(): Nd2ReadLimits {
+    const what = this.enter('getReadLimits', 'GetReadLimits');
+    return this.limited(this.attributes(what));
+  }
+
+  getPrivateData(): Uint8Array {
+    const what = this.enter('getPrivateData', 'GetPrivateData');
+    return this.attributes(what).privateData;
+  }
+
+  /** A peer that does not answer changes nothing: the connection is over, as was asked. */
+  protected disconnectFailure(failure: NdError): NdError | undefined {
+    return failure.status === Status.IO_TIMEOUT ? undefined : failure;
+  }
+
+  #limits(what: string, options: Nd2ConnectOptions, inStatus: number, outStatus: number): ReadLimits {
+    const { maxQpResponderResources, maxQpInitiatorDepth } = this.adapter.limits;
+    const limit = (name: string, value: number | undefined, max: number, status: number): number => {
+      if (value === undefined) return max;
+      if (!isCount(value, 0, Number.MAX_SAFE_INTEGER)) {
+        throw refuse(status, what, `${name} is ${value}; it must be a number of Reads.`);
+      }
+      return Math.min(value, max);
+    };
+    return {
+      inbound: limit('inboundReadLimit', options.inboundReadLimit, maxQpResponderResources, inStatus),
+      outbound: limit('outboundReadLimit', options.outboundReadLimit, maxQpInitiatorDepth, outStatus),
+    };
+  }
+}

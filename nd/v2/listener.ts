@@ -1,0 +1,62 @@
+import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js';
+import { Status } from '../../winverbs/index.js';
+import { isWildcard, parseAddress } from '../core/address.js';
+import { checkBacklog, ListenerBase } from '../core/listener.js';
+import type { IND2Listener } from '../spi/v2.js';
+import { refuse } from '../status.js';
+
+/** IND2Listener: bound first, then listening. */
+export class Listener extends ListenerBase implements IND2Listener {
+  protected wv: IWVConnectEndpoint | undefined;
+  #listening = false;
+
+  bind(address: string | SocketAddress): void {
+    const what = 'Bind';
+    this.alive(what);
+    if (this.wv !== undefined) throw refuse(Status.ADDRESS_ALREADY_ASSOCIATED, what);
+    const { terms, provider } = this.adapter;
+    const parsed = parseAddress(address, what);
+    const local = isWildcard(parsed) ? parsed : this.adapter.ownAddress(parsed, what);
+    const wv = terms.call(what, () => provider.createConnectEndpoint());
+    try {
+      wv.bindAddress(local);
+    } catch (error) {
+      wv.release();
+      throw terms.error(error, what);
+    }
+    this.wv = wv;
+  }
+
+  listen(backlog = 0): void {
+    const what = 'Listen';
+    this.alive(what);
+    checkBacklog(what, backlog, Status.INVALID_PARAMETER);
+    const { wv } = this;
+    if (wv === undefined || this.#listening) {
+      throw refuse(
+        Status.INVALID_DEVICE_STATE,
+        what,
+        this.#listening ? 'The listener listens already.' : 'The listener has no address: call bind() first.',
+      );
+    }
+    this.adapter.terms.call(what, () => wv.listen(backlog));
+    this.#listening = true;
+  }
+
+  getLocalAddress(): SocketAddress {
+    const what = 'GetLocalAddress';
+    this.alive(what);
+    const { wv } = this;
+    if (wv === undefined) {
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener has no address: call bind() first.');
+    }
+    return this.adapter.terms.call(what, () => wv.query()).localAddress;
+  }
+
+  protected listening(what: string): IWVConnectEndpoint {
+    if (this.wv === undefined || !this.#listening) {
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener does not listen: call listen() first.');
+    }
+    return this.wv;
+  }
+}

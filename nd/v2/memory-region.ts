@@ -1,0 +1,155 @@
+import type { Overlapped, WvMemoryRegion } from '../../winverbs/index.js';
+import { Status, WvAccess } from '../../winverbs/index.js';
+import { NdOverlappedBase } from '../core/object.js';
+import { checkRegistrable } from '../core/registrable.js';
+import { RequestTracker } from '../core/tracker.js';
+import { type IND2MemoryRegion, Nd2MrFlag } from '../spi/v2.js';
+import { refuse } from '../status.js';
+import type { Adapter } from './adapter.js';
+
+const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
+  Nd2MrFlag;
+const KNOWN = ALLOW_LOCAL_WRITE | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE | RDMA_READ_SINK | DO_NOT_SECURE_VM;
+/** ALLOW_REMOTE_WRITE without the ALLOW_LOCAL_WRITE that it contains. */
+const REMOTE_WRITE_BIT = ALLOW_REMOTE_WRITE & ~ALLOW_LOCAL_WRITE;
+
+/** ND_MR_FLAG_* → WV_ACCESS_*. Windows can be bound to every region. */
+export function accessOf(flags: number): number {
+  return (
+    WvAccess.MW_BIND |
+    (flags & (ALLOW_LOCAL_WRITE | RDMA_READ_SINK) ? WvAccess.LOCAL_WRITE : 0) |
+    (flags & ALLOW_REMOTE_READ ? WvAccess.REMOTE_READ : 0) |
+    (flags & REMOTE_WRITE_BIT ? WvAccess.REMOTE_WRITE : 0)
+  );
+}
+
+/** IND2MemoryRegion over registrations of the adapter's protection domain, one after the other. */
+export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
+  readonly adapter: Adapter;
+  #state: 'unregistered' | 'registering' | 'registered' | 'deregistering' = 'unregistered';
+  #region: WvMemoryRegion | undefined;
+  #writable = false;
+  readonly #tracker = new RequestTracker();
+
+  constructor(adapter: Adapter) {
+    super();
+    this.adapter = adapter;
+    adapter.hold();
+  }
+
+  register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void> {
+    const what = 'Register';
+    const { terms, pd, limits } = this.adapter;
+    this.#expect('unregistered', what);
+    if (!Number.isInteger(flags) || (flags & ~KNOWN) !== 0) {
+      throw refuse(
+        Status.INVALID_PARAMETER,
+        what,
+        `The flags are ${flags}; they are an OR of Nd2MrFlag values, 0x${(KNOWN >>> 0).toString(16)} in all.`,
+      );
+    }
+    checkRegistrable(buffer, Number(limits.maxMrSize), what);
+    const access = accessOf(flags);
+    const request = terms.call(what, () => pd.registerMemoryOverlapped(buffer, access));
+    this.#state = 'registering';
+    return this.#tracker.track(
+      request,
+      (region) => {
+        this.#region = region;
+        this.#writable = (access & WvAccess.LOCAL_WRITE) !== 0;
+        this.#state = 'registered';
+      },
+      (error) => {
+        this.#state = 'unregistered';
+        return terms.error(error, what);
+      },
+    );
+  }
+
+  deregister(): Overlapped<void> {
+    const what = 'Deregister';
+    const { terms, pd } = this.adapter;
+    this.#expect('registered', what);
+    const request = terms.call(what, () => pd.deregisterMemoryOverlapped(this.#region!));
+    // From here on no request may start on it; a failure brings it back.
+    this.#state = 'deregistering';
+    return this.#tracker.track(
+      request,
+      () => {
+        this.#state = 'unregistered';
+        this.#region = undefined;
+      },
+      (error) => {
+        this.#state = 'registered';
+        return terms.error(error, what);
+      },
+    );
+  }
+
+  get address(): bigint {
+    return BigInt(this.#registered('Address').address);
+  }
+
+  get length(): number {
+    this.#tracker.settle();
+    return this.#region?.length ?? 0;
+  }
+
+  getLocalToken(): number {
+    return this.#registered('GetLocalToken').lkey;
+  }
+
+  getRemoteToken(): number {
+    return this.#registered('GetRemoteToken').rkey;
+  }
+
+  cancelOverlappedRequests(): void {
+    this.alive('CancelOverlappedRequests');
+    this.#tracker.cancelAndWait();
+  }
+
+  /** What requests of this adapter may use right now; undefined if there is nothing. */
+  get region(): WvMemoryRegion | undefined {
+    if (this.#state === 'registered' && !this.ended) return this.#region;
+    this.#tracker.settle();
+    return this.#state === 'registered' && !this.ended ? this.#region : undefined;
+  }
+
+  /** Whether local requests may write to it. */
+  get writable(): boolean {
+    return this.#writable;
+  }
+
+  #registered(what: string): WvMemoryRegion {
+    this.#expect('registered', what);
+    return this.#region!;
+  }
+
+  #expect(state: 'unregistered' | 'registered', what: string): void {
+    this.alive(what);
+    this.#tracker.settle();
+    if (this.#state !== state) {
+      throw refuse(
+        Status.INVALID_DEVICE_STATE,
+        what,
+        `The region is ${this.#state}; it must be ${state} for that.`,
+      );
+    }
+  }
+
+  protected override released(): void {
+    this.#tracker.cancelAndWait();
+  }
+
+  protected end(): void {
+    const region = this.#region;
+    if (region !== undefined) {
+      try {
+        this.adapter.pd.deregisterMemory(region);
+      } catch {
+        // A window is still bound to it: the memory stays registered until the adapter goes.
+      }
+    }
+    this.adapter.letGo();
+  }
+}

@@ -1,0 +1,53 @@
+import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
+import { openProvider, Status } from '../../winverbs/index.js';
+import { type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
+import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
+import { refuse, type StatusMap, v2Terms } from '../status.js';
+import { Adapter } from './adapter.js';
+
+const openStatuses: StatusMap = { [Status.NO_SUCH_DEVICE]: Status.INVALID_PARAMETER };
+
+/** IND2Provider: adapters are opened by id, which is their device's GUID. */
+export class Provider extends ProviderBase implements IND2Provider {
+  constructor(open: () => IWVProvider, systemAddresses?: () => SocketAddress[]) {
+    super(v2Terms, open, systemAddresses);
+  }
+
+  resolveAddress(address: string | SocketAddress): bigint {
+    const what = 'ResolveAddress';
+    this.alive(what);
+    return this.placeOf(address, what).deviceGuid;
+  }
+
+  openAdapter(adapterId: bigint): IND2Adapter {
+    const what = 'OpenAdapter';
+    this.alive(what);
+    if (typeof adapterId !== 'bigint' || BigInt.asUintN(64, adapterId) !== adapterId) {
+      throw refuse(
+        Status.INVALID_PARAMETER,
+        what,
+        `${String(adapterId)} is no adapter id; resolveAddress answers one, an unsigned 64-bit bigint.`,
+      );
+    }
+    return this.terms.call(
+      what,
+      () => new Adapter(this.openWv(), adapterId, this.systemAddresses),
+      openStatuses,
+    );
+  }
+}
+
+/**
+ * Opens the NetworkDirect provider of this host: the entry to ND SPI v2. The first open of a process starts its
+ * software HCA, and its options count.
+ *
+ * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message says why.
+ * @example
+ * ```ts
+ * using nd = openNetworkDirect2();
+ * using adapter = nd.openAdapter(nd.resolveAddress('127.0.0.1'));
+ * ```
+ */
+export function openNetworkDirect2(options?: NetworkDirectOptions): IND2Provider {
+  return new Provider(() => openProvider(options));
+}

@@ -1,0 +1,96 @@
+import { Status, WvSend } from '../../winverbs/index.js';
+import { checkOffset, plainRefused, QueuePairBase } from '../core/queue-pair.js';
+import type {
+  IND2MemoryRegion,
+  IND2MemoryWindow,
+  IND2QueuePair,
+  Nd2RemoteMemory,
+  Nd2Sge,
+} from '../spi/v2.js';
+import { Nd2OpFlag } from '../spi/v2.js';
+import { refuse } from '../status.js';
+import { MemoryRegion } from './memory-region.js';
+
+const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_WRITE, INLINE } = Nd2OpFlag;
+
+/** All flags there are. Those that mean nothing to a request are no error (ND SPI v2, as drivers do). */
+const KNOWN = 0x3f;
+const SEND = SILENT_SUCCESS | READ_FENCE | SEND_AND_SOLICIT_EVENT;
+const OTHER = SILENT_SUCCESS | READ_FENCE;
+
+/** IND2QueuePair: INLINE is the client's choice, and remote memory an address and a token. */
+export class QueuePair extends QueuePairBase implements IND2QueuePair {
+  send(context: unknown, sgl: readonly Nd2Sge[], flags = 0): void {
+    const what = 'Send';
+    this.check(what, flags, KNOWN, 4);
+    this.postSend(what, context, flags & SEND, this.#gather(what, sgl, flags));
+  }
+
+  receive(context: unknown, sgl: readonly Nd2Sge[]): void {
+    this.postReceive('Receive', context, sgl);
+  }
+
+  bind(
+    context: unknown,
+    region: IND2MemoryRegion,
+    window: IND2MemoryWindow,
+    offset: number,
+    length: number,
+    flags = 0,
+  ): void {
+    const what = 'Bind';
+    this.check(what, flags, KNOWN, 6);
+    const memory =
+      region instanceof MemoryRegion && region.adapter === this.adapter ? region.region : undefined;
+    if (memory === undefined) {
+      throw refuse(
+        Status.INVALID_PARAMETER_2,
+        what,
+        'The memory region is not one of this adapter instance, or has no memory registered.',
+      );
+    }
+    const mw = this.windowOf(window, what, Status.INVALID_PARAMETER_3);
+    if ((flags & ALLOW_WRITE) !== 0 && !(region as MemoryRegion).writable) {
+      throw refuse(
+        Status.ACCESS_VIOLATION,
+        what,
+        'Peers cannot be allowed to write to a region that was registered without ALLOW_LOCAL_WRITE.',
+      );
+    }
+    this.postBind(what, context, memory, mw, offset, length, flags);
+  }
+
+  invalidate(context: unknown, window: IND2MemoryWindow, flags = 0): void {
+    const what = 'Invalidate';
+    this.check(what, flags, KNOWN, 3);
+    this.postInvalidate(
+      what,
+      context,
+      this.windowOf(window, what, Status.INVALID_PARAMETER_2),
+      flags & OTHER,
+    );
+  }
+
+  read(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset = 0, flags = 0): void {
+    const what = 'Read';
+    this.check(what, flags, KNOWN, 6);
+    checkOffset(what, offset);
+    this.sg.translate(sgl, what);
+    this.postRead(what, context, flags & OTHER, remote, offset);
+  }
+
+  write(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset = 0, flags = 0): void {
+    const what = 'Write';
+    this.check(what, flags, KNOWN, 6);
+    checkOffset(what, offset);
+    this.postWrite(what, context, flags & OTHER, this.#gather(what, sgl, flags), remote, offset);
+  }
+
+  /** Translates what a Send or Write carries; answers INLINE if it is wanted. */
+  #gather(what: string, sgl: readonly Nd2Sge[], flags: number): number {
+    this.sg.translate(sgl, what);
+    if ((flags & INLINE) !== 0) return WvSend.INLINE;
+    if (this.sg.plain) throw plainRefused(what);
+    return 0;
+  }
+}
