@@ -106,6 +106,14 @@ export const QpEventType = {
 /** SRQ event numbers, see `SrqEvent` in engine/types.h. */
 export const SrqEventType = { limit: 1, fatal: 2 } as const;
 
+/** CQ event numbers. */
+export const CqEventType = {
+  /** What {@link NativeHca.armCq} asked for has come. */
+  completion: 1,
+  /** The CQ overran and is dead; its QPs are in ERROR. */
+  overrun: 2,
+} as const;
+
 export type HcaEvent =
   /** `pkey`: the P_Key that the packet carried; it fits the table that {@link NativeHca.setPkeyTable} told of. */
   | {
@@ -117,7 +125,8 @@ export type HcaEvent =
       mad: Uint8Array;
     }
   | { type: 'qp'; qp: number; token: number; event: number; reason: number }
-  | { type: 'cq'; cq: number }
+  /** `event`: {@link CqEventType}; completions only where {@link NativeHca.listenCq} asked for them. */
+  | { type: 'cq'; cq: number; event: number }
   /** `event` is one of {@link SrqEventType}. */
   | { type: 'srq'; srq: number; event: number }
   /** A request that waited for a CQ event was completed natively: unlink it. */
@@ -359,6 +368,13 @@ export interface NativeHca {
   /** INVALID_HANDLE; DEVICE_BUSY while QPs are in it. */
   destroyPkeyTable(table: number): number;
 
+  /**
+   * Has every event of a CQ told as a `cq` event, from now on as long as it lives, beside requests that wait. An event that
+   * nobody was told of comes at once. INVALID_HANDLE.
+   */
+  listenCq(cq: number): number;
+  /** Asks for an event on the next completion (see Engine::armCq). INVALID_HANDLE, BUFFER_OVERFLOW (the CQ overran). */
+  armCq(cq: number, solicitedOnly: boolean): number;
   /**
    * Lets the HCA complete a pended request when the CQ's event comes (type 0 errors, 1 any, 2 solicited): SUCCESS,
    * BUFFER_OVERFLOW on a CQ overrun. A `notified` event follows for the bookkeeping.

@@ -1,11 +1,12 @@
 /** The HCA driver's verbs as other kernel code calls them: directly, with an IRP of one's own. */
 
-import { guidText } from '../../kernel-bridge/ioctl/ca.js';
+import { hcaFileName } from '../../kernel-bridge/ioctl/ca.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { ciOpenCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
 import { Hca, type IbCa, type IbCaDispatch } from '../../kernel-bridge/kernel/hca-driver/objects.js';
 import type { DeviceObject } from '../../kernel-bridge/kernel/io-manager/device.js';
 import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
+import type { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { ethGuid, type KernelRig } from './kernel-rig.js';
 
 /** A verb's IRP after the call; it may complete later. */
@@ -34,7 +35,17 @@ export function openCa(
   dispatch: IbCaDispatch = {},
   mode: RequestorMode = 'kernel',
 ): Asked<IbCa> {
-  const device = rig.kernel.io.reference(`\\Device\\ibal\\${guidText(ethGuid)}`);
+  return openCaOf(rig.kernel, ethGuid, dispatch, mode);
+}
+
+/** Opens an instance of a kernel's HCA. */
+export function openCaOf(
+  kernel: Kernel,
+  guid: bigint,
+  dispatch: IbCaDispatch = {},
+  mode: RequestorMode = 'kernel',
+): Asked<IbCa> {
+  const device = kernel.io.reference(hcaFileName(guid));
   if (typeof device === 'number' || !(device.extension instanceof Hca))
     throw new Error('there is no such HCA');
   const udata = { input: new Uint8Array(0), output: new Uint8Array(0), outputSize: 0 };

@@ -143,6 +143,9 @@ export class FakeHca implements NativeHca {
     number,
     { type: number; server: NativeChannelServer; slot: number; serial: number }[]
   >();
+  /** CQs whose events the kernel is told. */
+  readonly listened = new Set<number>();
+  readonly armed: { cq: number; solicitedOnly: boolean }[] = [];
   readonly wills = new Map<number, Uint8Array>();
   readonly ahs = new Map<number, { pd: number; path: PathParameters; pathMtu: number }>();
   /** `QP/group/interface`, in hex. */
@@ -353,6 +356,14 @@ export class FakeHca implements NativeHca {
     return this.pkeyTables.delete(table) ? Status.SUCCESS : Status.INVALID_HANDLE;
   }
 
+  listenCq(cq: number): number {
+    this.listened.add(cq);
+    return Status.SUCCESS;
+  }
+  armCq(cq: number, solicitedOnly: boolean): number {
+    this.armed.push({ cq, solicitedOnly });
+    return Status.SUCCESS;
+  }
   addCqWaiter(cq: number, type: number, server: NativeChannelServer, slot: number, serial: number): number {
     const refused = this.refuse.get('addCqWaiter');
     if (refused !== undefined) return refused;

@@ -249,6 +249,41 @@ TEST(waiters_can_leave) {
   CHECK(n.b->engine.armCq(12345, false) == Status::kInvalidHandle);
 }
 
+TEST(a_listener_is_told_of_every_event) {
+  Notified n;
+  auto ears = std::make_shared<Sink>();
+  const Handle cq = n.qb.receiveCq.handle;
+  CHECK(n.b->engine.listenCq(cq, nullptr) == Status::kInvalidParameter);
+  CHECK(n.b->engine.listenCq(12345, ears) == Status::kInvalidHandle);
+  n.arm();
+  n.message();  // kept: nobody is there
+  CHECK(n.b->engine.listenCq(cq, ears) == Status::kSuccess);
+  CHECK_EQ(ears->calls, 1);
+  n.message();
+  CHECK_EQ(ears->calls, 1);  // not armed
+  auto s = n.wait();
+  n.arm();
+  CHECK_EQ(ears->calls, 2);  // the second entry; who waits hears of it, too
+  CHECK_EQ(s->calls, 1);
+  n.qb.receiveCq.drain();
+  n.arm();
+  n.message();
+  CHECK_EQ(ears->calls, 3);
+  CHECK_EQ(ears->status, 0u);
+  auto late = n.wait();
+  CHECK_EQ(late->calls, 0);  // the listener was told: nothing is kept
+}
+
+TEST(what_was_taken_before_somebody_listens_is_no_news) {
+  Notified n;
+  n.arm();
+  n.message();
+  n.qb.receiveCq.drain();
+  auto ears = std::make_shared<Sink>();
+  CHECK(n.b->engine.listenCq(n.qb.receiveCq.handle, ears) == Status::kSuccess);
+  CHECK_EQ(ears->calls, 0);
+}
+
 TEST(destroying_a_cq_cancels_its_waiters) {
   World w;
   auto cq = std::make_unique<TestCq>(*w.a, 8);

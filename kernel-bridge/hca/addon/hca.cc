@@ -34,6 +34,7 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::destroySrq>("destroySrq"), InstanceMethod<&H::createQp>("createQp"),
        InstanceMethod<&H::modifyQp>("modifyQp"), InstanceMethod<&H::queryQp>("queryQp"),
        InstanceMethod<&H::destroyQp>("destroyQp"), InstanceMethod<&H::setWill>("setWill"),
+       InstanceMethod<&H::listenCq>("listenCq"), InstanceMethod<&H::armCq>("armCq"),
        InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
        InstanceMethod<&H::sendMad>("sendMad"), InstanceMethod<&H::claimPort>("claimPort"),
        InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),

@@ -53,6 +53,8 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value queryQp(const Info& info);
   Napi::Value destroyQp(const Info& info);
   Napi::Value setWill(const Info& info);
+  Napi::Value listenCq(const Info& info);
+  Napi::Value armCq(const Info& info);
   Napi::Value addCqWaiter(const Info& info);
   Napi::Value removeCqWaiter(const Info& info);
   Napi::Value sendMad(const Info& info);

@@ -22,6 +22,19 @@ class SlotSink final : public NotifySink {
   std::weak_ptr<HcaPort> port_;
 };
 
+// Tells the kernel of a CQ's events. The kernel may be gone before the CQ is.
+class ListenSink final : public NotifySink {
+ public:
+  ListenSink(Handle cq, std::weak_ptr<HcaPort> port) : cq_(cq), port_(std::move(port)) {}
+  void notify(Status) override {
+    if (std::shared_ptr<HcaPort> port = port_.lock()) port->onCqEvent(cq_, kCqCompletion);
+  }
+
+ private:
+  Handle cq_;
+  std::weak_ptr<HcaPort> port_;
+};
+
 }  // namespace
 
 Napi::Value NativeHca::createCq(const Info& info) {
@@ -54,6 +67,22 @@ Napi::Value NativeHca::resizeCq(const Info& info) {
 }
 
 Napi::Value NativeHca::destroyCq(const Info& info) { return handleCommand(info, &Engine::destroyCq); }
+
+Napi::Value NativeHca::listenCq(const Info& info) {
+  Napi::Env env = info.Env();
+  Handle cq;
+  if (!open_) return number(env, Status::kDeviceRemoved);
+  if (!toU32(env, info[0], &cq)) return number(env, Status::kInvalidParameter);
+  return number(env, engine_->listenCq(cq, std::make_shared<ListenSink>(cq, port_)));
+}
+
+Napi::Value NativeHca::armCq(const Info& info) {
+  Napi::Env env = info.Env();
+  Handle cq;
+  if (!open_) return number(env, Status::kDeviceRemoved);
+  if (!toU32(env, info[0], &cq) || !info[1].IsBoolean()) return number(env, Status::kInvalidParameter);
+  return number(env, engine_->armCq(cq, info[1].As<Napi::Boolean>().Value()));
+}
 
 Napi::Value NativeHca::addCqWaiter(const Info& info) {
   Napi::Env env = info.Env();

@@ -38,10 +38,11 @@ void HcaPort::onQpEvent(Handle qp, uint32_t token, QpEvent type, uint32_t reason
   push(std::move(event));
 }
 
-void HcaPort::onCqError(Handle cq) {
+void HcaPort::onCqEvent(Handle cq, uint32_t type) {
   HcaEvent event;
   event.kind = HcaEvent::Kind::kCq;
   event.handle = cq;
+  event.event = type;
   std::lock_guard<std::mutex> lock(mutex_);
   push(std::move(event));
 }
@@ -106,6 +107,7 @@ Napi::Value NativeHca::takeEvent(const Info& info) {
       case HcaEvent::Kind::kCq:
         out.Set("type", "cq");
         out.Set("cq", event.handle);
+        out.Set("event", event.event);
         return out;
       case HcaEvent::Kind::kSrq:
         out.Set("type", "srq");

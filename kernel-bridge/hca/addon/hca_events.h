@@ -21,6 +21,9 @@ struct HcaEvent {
   bool won = false;
 };
 
+// What a kCq event says: CqEventType of binding.ts.
+constexpr uint32_t kCqCompletion = 1, kCqOverrun = 2;
+
 // The engine calls it with its lock held, from any thread.
 class HcaPort final : public KernelPort {
  public:
@@ -30,7 +33,8 @@ class HcaPort final : public KernelPort {
   explicit HcaPort(std::shared_ptr<LoopSignal> signal) : signal_(std::move(signal)) {}
   void onMad(const PacketMeta& meta, const uint8_t mad[256]) override;
   void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
-  void onCqError(Handle cq) override;
+  void onCqError(Handle cq) override { onCqEvent(cq, kCqOverrun); }
+  void onCqEvent(Handle cq, uint32_t event);
   void onSrqEvent(Handle srq, SrqEvent event) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
   bool take(HcaEvent* out);

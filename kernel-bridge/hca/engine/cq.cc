@@ -70,6 +70,7 @@ Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entry
 uint32_t Cq::pending() const { return std::min(unannounced_, untaken()); }
 
 void Cq::countArm() {
+  if (listener_) return;  // its arms are not followed by waiters
   if (waitersAhead_ != 0) {
     waitersAhead_--;
   } else {
@@ -116,6 +117,7 @@ void Cq::fire(bool solicited) {
     served = true;
   }
   waiters_.erase(rest, waiters_.end());
+  if (listener_) return listener_->notify(Status::kSuccess);
   const uint32_t late = served ? armsAhead_ : std::max(armsAhead_, 1u);
   if (late != 0) {
     keptSolicited_ = (kept_ != 0 && keptSolicited_) || solicited;
@@ -151,6 +153,13 @@ bool Cq::removeWaiter(const NotifySink* sink) {
   if (it == waiters_.end()) return false;
   waiters_.erase(it);
   return true;
+}
+
+void Cq::listen(std::shared_ptr<NotifySink> sink) {
+  listener_ = std::move(sink);
+  const bool news = kept_ != 0 && untaken() > sinceKept_;
+  kept_ = armsAhead_ = waitersAhead_ = 0;
+  if (news) listener_->notify(Status::kSuccess);
 }
 
 void Cq::notifyAll(Status status) {

@@ -30,6 +30,8 @@ struct Cq {
   bool fits(uint32_t count) const { return count <= entries_; }
   void addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink);
   bool removeWaiter(const NotifySink* sink);
+  // From now on every event goes to the listener, and none is kept; an event that was kept goes there now.
+  void listen(std::shared_ptr<NotifySink> sink);
   void notifyAll(Status status);  // every waiter, whatever its type
   void die();
 
@@ -66,6 +68,7 @@ struct Cq {
   bool keptSolicited_ = false;
   uint32_t sinceKept_ = 0;
   std::vector<Waiter> waiters_;
+  std::shared_ptr<NotifySink> listener_;
 };
 
 // Ring words are shared with threads that do not take the lock.

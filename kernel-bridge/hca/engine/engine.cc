@@ -220,6 +220,17 @@ Status Engine::addCqWaiter(Handle handle, uint32_t type, std::shared_ptr<NotifyS
   return Status::kSuccess;
 }
 
+Status Engine::listenCq(Handle handle, std::shared_ptr<NotifySink> sink) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (!sink) return Status::kInvalidParameter;
+  cq->listen(std::move(sink));
+  if (core.wake) core.wake(core.wakeArgument);
+  return Status::kSuccess;
+}
+
 Status Engine::removeCqWaiter(Handle handle, const NotifySink* sink) {
   Core& core = impl_->core;
   Command command(core);

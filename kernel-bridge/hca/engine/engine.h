@@ -137,6 +137,8 @@ class Engine final : public PacketSink {
   // earlier together with one that arm() asked for.
   Status armCqBatch(Handle cq, uint32_t count);
   Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
+  // Tells the sink of every event as long as the CQ lives; its overrun comes by KernelPort::onCqError.
+  Status listenCq(Handle cq, std::shared_ptr<NotifySink> sink);
   Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
 
   // ── Speed path.

@@ -287,7 +287,7 @@ export function deviceRequests(services: DeviceServices) {
       call.room(call.file.cqs);
       const udata = call.udata();
       return call.verb<IbCq>(
-        (irp) => ciCreateCq(ca, entries, udata, irp),
+        (irp) => ciCreateCq(ca, entries, {}, udata, irp),
         (cq) => call.struct(s.WvIoId, { id: BigInt(call.file.cqs.add(cq)), data: cq.numCqes }, udata),
       );
     },

@@ -1,8 +1,8 @@
 /**
  * IRP-based verbs of the HCA: completion queues and queue pairs. The rules are those of ci.ts.
  */
-import { type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
-import { QpFlag, QpState } from '../../ioctl/constants.js';
+import { CqEventType, type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
+import { CqNotifyType, QpFlag, QpState } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
 import { CqProviderIn, CqProviderOut, QpProviderIn, QpProviderOut } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
@@ -13,6 +13,7 @@ import {
   finish,
   type IbCa,
   IbCq,
+  type IbCqDispatch,
   type IbPd,
   IbQp,
   type IbQpDispatch,
@@ -28,11 +29,19 @@ import {
  * Creates a completion queue of at least `entries` entries over the ring that the provider names.
  *
  * @returns SUCCESS (Information: the {@link IbCq}), INVALID_PARAMETER for 0 entries or a ring that does not fit,
- * INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
+ * INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user mode,
+ * FILE_FORCED_CLOSED.
  */
-export function ciCreateCq(ca: IbCa, entries: number, udata: CiUdata, irp: Irp<IbCq>): number {
+export function ciCreateCq(
+  ca: IbCa,
+  entries: number,
+  dispatch: IbCqDispatch,
+  udata: CiUdata,
+  irp: Irp<IbCq>,
+): number {
   const { native, limits, gone, registry } = ca.hca;
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (!mayDispatch(irp, dispatch)) return finish(irp, Status.ACCESS_DENIED);
   const ring = providerInput(udata, CqProviderIn);
   if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
@@ -40,8 +49,9 @@ export function ciCreateCq(ca: IbCa, entries: number, udata: CiUdata, irp: Irp<I
   const { status, cq: handle } = native.createCq(ringAddress(ring.ringAddress), ring.ringBytes, ring.entries);
   if (status !== Status.SUCCESS) return finish(irp, status);
   ca.resources.acquire();
-  const cq = new IbCq(ca, handle, ring.entries);
+  const cq = new IbCq(ca, handle, dispatch, ring.entries);
   registry.cqs.set(handle, cq);
+  if (dispatch.compEvent) listen(cq);
   putOutput(udata, CqProviderOut.encode({ handle }));
   return finish(irp, Status.SUCCESS, cq);
 }
@@ -82,19 +92,62 @@ export function ciDestroyCq(cq: IbCq, irp: Irp): number {
   return finish(irp, Status.SUCCESS, 0);
 }
 
+/** Has the HCA tell this kernel of the queue's completions. */
+function listen(cq: IbCq): void {
+  if (!cq.listening) cq.listening = cq.ca.hca.native.listenCq(cq.handle) === Status.SUCCESS;
+}
+
+/**
+ * Asks for an event on the next completion, or the next solicited one: for its call-back or the requests that wait. Belongs
+ * to the speed path: no IRP, at any level.
+ *
+ * @returns SUCCESS, BUFFER_OVERFLOW (the queue overran), FILE_FORCED_CLOSED.
+ */
+export function ciArmCq(cq: IbCq, solicitedOnly: boolean): number {
+  const { native, gone } = cq.ca.hca;
+  return gone ? Status.FILE_FORCED_CLOSED : native.armCq(cq.handle, solicitedOnly);
+}
+
+/** An event of the HCA: tells the call-backs and the requests of kernel clients. `event` as in CqEventType. */
+export function raiseCqEvent(cq: IbCq, event: number): void {
+  if (event === CqEventType.overrun) {
+    cq.dead = true;
+    // Requests of the door were completed by the HCA itself.
+    cq.kernelWaits.completeAll(Status.BUFFER_OVERFLOW);
+    cq.dispatch.asyncEvent?.(cq, event);
+    return;
+  }
+  const told = cq.kernelWaits.completeWhere((type) => type !== CqNotifyType.ERROR, Status.SUCCESS, 0);
+  cq.untold = told === 0 && cq.dispatch.compEvent === undefined;
+  cq.dispatch.compEvent?.(cq);
+}
+
+/** A kernel client's request: no slot of the door that the HCA could complete. */
+function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
+  if (cq.dead) return finish(irp, Status.BUFFER_OVERFLOW);
+  listen(cq);
+  cq.kernelWaits.insert(irp, type);
+  if (cq.untold && type !== CqNotifyType.ERROR) {
+    cq.untold = false;
+    cq.kernelWaits.remove(irp);
+    irp.complete(Status.SUCCESS, 0);
+  }
+  return Status.PENDING;
+}
+
 /**
  * Waits for an event of a completion queue. The IRP's slot is handed to the HCA, which completes it itself; the
- * driver learns of it afterwards ({@link ciCqEventDelivered}).
+ * driver learns of it afterwards ({@link ciCqEventDelivered}). A kernel client's IRP waits in the driver.
  *
  * @param type - CQ_NOTIFY's: 0 errors, 1 the next completion, 2 the next solicited one.
- * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue overran), CANCELLED. INVALID_PARAMETER for other
- * types; INVALID_DEVICE_REQUEST for an IRP that comes from no channel.
+ * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue overran), CANCELLED, DEVICE_REMOVED. INVALID_PARAMETER for
+ * other types.
  */
 export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
   const { native, server, gone } = cq.ca.hca;
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (type > 2) return finish(irp, Status.INVALID_PARAMETER);
-  if (!irp.native) return finish(irp, Status.INVALID_DEVICE_REQUEST);
+  if (!irp.native) return waitInKernel(cq, type, irp);
   const { slot, serial } = irp.native;
   irp.markPending();
   cq.waiters.add(irp);
@@ -124,6 +177,7 @@ export function ciCqEventDelivered(irp: Irp): void {
 /** Ends all event requests of a completion queue in CANCELLED. */
 export function ciCancelCqEvents(cq: IbCq): void {
   for (const irp of [...cq.waiters]) irp.cancel();
+  cq.kernelWaits.cancelAll();
 }
 
 /** Ends all event requests of a completion queue in `status`, those apart that the HCA has completed meanwhile. */
@@ -134,6 +188,7 @@ export function ciEndCqEvents(cq: IbCq, status: number): void {
     if (irp.native) cq.ca.hca.native.removeCqWaiter(cq.handle, irp.native.slot, irp.native.serial);
     irp.complete(status);
   }
+  cq.kernelWaits.completeAll(status);
 }
 
 /** Q_Keys from here on, QP1's among them, are for the kernel to give (IBA 1 §10.2.5). */

@@ -22,7 +22,7 @@ import {
 } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { endCaEvents, raiseFatalEvent, raisePortEvent } from './ci-events.js';
-import { ciCqEventDelivered, ciEndCqEvents } from './ci-queues.js';
+import { ciCqEventDelivered, ciEndCqEvents, raiseCqEvent } from './ci-queues.js';
 import { raiseLastWqe, raiseSrqEvent } from './ci-srq.js';
 import { Hca, type HcaRegistry, type IbCq, type IbQp, type IbSrq } from './objects.js';
 import { type PortChange, type PortTable, portEvents } from './ports.js';
@@ -216,9 +216,11 @@ export class HcaDriver {
         if (irp) ciCqEventDelivered(irp);
         break;
       }
-      case 'cq':
-        // The HCA itself completes the waiters of a queue that overran, with BUFFER_OVERFLOW.
+      case 'cq': {
+        const cq = this.registry.cqs.get(event.cq);
+        if (cq) raiseCqEvent(cq, event.event);
         break;
+      }
     }
   }
 }

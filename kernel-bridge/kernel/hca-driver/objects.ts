@@ -168,16 +168,34 @@ export interface IbMcast {
   readonly interfaceIndex: number;
 }
 
+/** Called for a completion queue's events (IB_CQ_DISPATCH); members may be missing. */
+export interface IbCqDispatch {
+  /** What ciArmCq asked for has come. */
+  compEvent?(cq: IbCq): void;
+  /** `event` as in CqEventType: the queue overran. */
+  asyncEvent?(cq: IbCq, event: number): void;
+}
+
 /** A completion queue (IB_CQ). */
 export class IbCq {
   /** Queue pairs that complete here. */
   readonly resources = new References();
   /** Event requests that the HCA may complete. */
   readonly waiters = new Set<Irp>();
+  /** Event requests of kernel clients: CQ_NOTIFY's type of each. */
+  readonly kernelWaits = new IrpQueue<number>();
+  /** The HCA tells this kernel of completions. */
+  listening = false;
+  /** A completion event came that no call-back and no request was told of. */
+  untold = false;
+  /** It overran. */
+  dead = false;
 
   constructor(
     readonly ca: IbCa,
     readonly handle: number,
+    /** Its owner may exchange it, but not bring the first compEvent later. */
+    public dispatch: IbCqDispatch,
     /** The actual number of entries. */
     public numCqes: number,
   ) {}

@@ -338,6 +338,18 @@ export class IrpQueue<C = undefined> {
     }
   }
 
+  /** Completes the entries of which `fits` is true; answers how many. */
+  completeWhere(fits: (context: C) => boolean, status: number, information?: number): number {
+    const chosen = [...this.entries].filter(([, context]) => fits(context));
+    let completed = 0;
+    for (const [irp] of chosen) {
+      if (!this.remove(irp)) continue;
+      irp.complete(status, information);
+      completed++;
+    }
+    return completed;
+  }
+
   /** Cancels all entries that are here now. */
   cancelAll(): void {
     for (const irp of [...this.entries.keys()]) irp.cancel();

@@ -1,0 +1,240 @@
+// Events of completion queues for kernel clients: by call-back, or by requests that the driver keeps.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { abi, addon, CqEventType, QpMask } from '../../kernel-bridge/hca/index.js';
+import { hcaFileName } from '../../kernel-bridge/ioctl/ca.js';
+import { FaultsCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
+import { CqNotifyType, QpState } from '../../kernel-bridge/ioctl/constants.js';
+import { CqProviderIn, QpProviderIn } from '../../kernel-bridge/ioctl/provider-data.js';
+import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
+import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
+import { ciAllocatePd, ciCloseCa, ciDeallocatePd } from '../../kernel-bridge/kernel/hca-driver/ci.js';
+import {
+  ciArmCq,
+  ciCancelCqEvents,
+  ciCreateCq,
+  ciCreateQp,
+  ciDestroyCq,
+  ciDestroyQp,
+  ciGetCqEvent,
+  ciModifyQp,
+} from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
+import { SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
+import type { IbCa, IbCq, IbCqDispatch, IbPd, IbQp } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import type { FileObject } from '../../kernel-bridge/kernel/io-manager/device.js';
+import type { RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
+import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { Asked, openCaOf, openedCa } from '../helpers/direct-verbs.js';
+import { ethGuid, FakeServer, KernelRig } from '../helpers/kernel-rig.js';
+
+const name = ({ status }: { status: number }): string => statusName(status);
+const { NEXT_COMPLETION, SOLICITED, ERROR } = CqNotifyType;
+
+function udata(input: Uint8Array) {
+  return { input, output: new Uint8Array(0), outputSize: 0 };
+}
+
+function createCq(
+  ca: IbCa,
+  dispatch: IbCqDispatch,
+  mode: RequestorMode = 'kernel',
+  address = 0x1000n,
+): Asked<IbCq> {
+  const ringBytes = abi.cqHeaderBytes + 16 * abi.cqeBytes;
+  const provider = CqProviderIn.encode({ ringAddress: address, ringBytes, entries: 16 });
+  return new Asked<IbCq>((irp) => ciCreateCq(ca, 16, dispatch, udata(provider), irp), mode);
+}
+
+const wait = (cq: IbCq, type: number) => new Asked<number>((irp) => ciGetCqEvent(cq, type, irp));
+
+function raise(rig: KernelRig, cq: IbCq, event: number): void {
+  rig.hca.events.push({ type: 'cq', cq: cq.handle, event });
+  rig.events();
+}
+
+test('a call-back is told of completions and of the overrun, its queue is the argument; members may be missing', () => {
+  const rig = new KernelRig();
+  const ca = openedCa(rig);
+  const told: unknown[] = [];
+  const cq = createCq(ca, {
+    compEvent: (which) => told.push(which),
+    asyncEvent: (which, event) => told.push(which, event),
+  }).information!;
+  const silent = createCq(ca, {}).information!;
+  const half = createCq(ca, { asyncEvent: () => told.push('half') }).information!;
+  assert.equal([...rig.hca.listened], [cq.handle], 'nobody asks for what nobody is told');
+  assert.is(ciArmCq(cq, true), Status.SUCCESS);
+  assert.equal(rig.hca.armed, [{ cq: cq.handle, solicitedOnly: true }]);
+  raise(rig, cq, CqEventType.completion);
+  assert.ok(told.length === 1 && told[0] === cq);
+  for (const one of [silent, half]) raise(rig, one, CqEventType.completion);
+  for (const one of [silent, half, cq]) raise(rig, one, CqEventType.overrun);
+  assert.is(told.length, 4);
+  assert.equal([told[1], told[3]], ['half', CqEventType.overrun]);
+  new Asked<number>((irp) => ciDestroyCq(cq, irp));
+  raise(rig, cq, CqEventType.completion);
+  assert.is(told.length, 4, 'an event of a queue that is gone');
+  assert.equal(rig.faults, []);
+});
+
+test('user mode brings no call-backs, and makes nothing by trying', () => {
+  const rig = new KernelRig();
+  const ca = openedCa(rig);
+  assert.is(name(createCq(ca, { compEvent: () => {} }, 'user')), 'ACCESS_DENIED');
+  assert.is(name(createCq(ca, { asyncEvent: () => {} }, 'user')), 'ACCESS_DENIED');
+  assert.is(rig.hca.cqs.size, 0);
+  assert.is(name(createCq(ca, {}, 'user')), 'SUCCESS');
+});
+
+test('requests of kernel clients wait in the driver: all of an event’s kind are told, and one event is kept', () => {
+  const rig = new KernelRig();
+  const cq = createCq(openedCa(rig), {}).information!;
+  const [any, solicited, error] = [wait(cq, NEXT_COMPLETION), wait(cq, SOLICITED), wait(cq, ERROR)];
+  assert.equal([...rig.hca.listened], [cq.handle]);
+  raise(rig, cq, CqEventType.completion);
+  assert.equal([any, solicited, error].map(name), ['SUCCESS', 'SUCCESS', 'PENDING']);
+  raise(rig, cq, CqEventType.completion);
+  raise(rig, cq, CqEventType.completion);
+  assert.is(name(wait(cq, ERROR)), 'PENDING', 'a completion is no error');
+  assert.equal([wait(cq, SOLICITED), wait(cq, NEXT_COMPLETION)].map(name), ['SUCCESS', 'PENDING']);
+  assert.is(name(wait(cq, 3)), 'INVALID_PARAMETER');
+  raise(rig, cq, CqEventType.overrun);
+  assert.is(name(error), 'BUFFER_OVERFLOW');
+  assert.equal(
+    [NEXT_COMPLETION, ERROR].map((type) => name(wait(cq, type))),
+    ['BUFFER_OVERFLOW', 'BUFFER_OVERFLOW'],
+  );
+  assert.equal(rig.faults, []);
+});
+
+test('they can be cancelled, end with their queue, with a fatal error, and with the HCA', () => {
+  const rig = new KernelRig();
+  const ca = openedCa(rig);
+  const cq = createCq(ca, {}).information!;
+  const [one, two] = [wait(cq, NEXT_COMPLETION), wait(cq, ERROR)];
+  assert.ok(one.irp.cancel());
+  assert.equal([one, two].map(name), ['CANCELLED', 'PENDING']);
+  ciCancelCqEvents(cq);
+  assert.is(name(two), 'CANCELLED');
+  const three = wait(cq, NEXT_COMPLETION);
+  const gone = createCq(ca, {}).information!;
+  const four = wait(gone, SOLICITED);
+  assert.is(name(new Asked<number>((irp) => ciDestroyCq(gone, irp))), 'SUCCESS');
+  assert.is(name(four), 'CANCELLED');
+  const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;
+  rig.control(FaultsCode.FATAL, s.WvIoGuid.encode({ guid: ethGuid }), 0, file);
+  assert.is(name(three), 'FILE_FORCED_CLOSED');
+  assert.is(name(wait(cq, NEXT_COMPLETION)), 'FILE_FORCED_CLOSED');
+  assert.is(ciArmCq(cq, false), Status.FILE_FORCED_CLOSED);
+  assert.equal(rig.faults, []);
+});
+
+test('CQ_NOTIFY by IOCTL of a kernel client waits in the driver, too', () => {
+  const rig = new KernelRig();
+  const { io } = rig.kernel;
+  const file = io.openFile(hcaFileName(ethGuid)) as FileObject;
+  const request = (code: number, input: Uint8Array, outputLength: number) => {
+    const ended = { status: Status.PENDING as number, output: new Uint8Array(0) };
+    io.request(file, code, input, outputLength, (status, output) =>
+      Object.assign(ended, { status, output: output.slice() }),
+    );
+    return ended;
+  };
+  const device = request(IoctlCode.DEVICE_OPEN, s.WvIoDeviceOpen.encode({}), 16);
+  const made = request(IoctlCode.CQ_CREATE, rig.cqInput(s.WvIoId.decode(device.output).id), 64);
+  const notify = request(
+    IoctlCode.CQ_NOTIFY,
+    s.WvIoId.encode({ id: s.WvIoId.decode(made.output).id, data: 1 }),
+    0,
+  );
+  assert.is(name(notify), 'PENDING');
+  rig.hca.events.push({ type: 'cq', cq: [...rig.hca.cqs][0]!, event: CqEventType.completion });
+  rig.events();
+  assert.is(name(notify), 'SUCCESS');
+  io.closeFile(file);
+  assert.equal(rig.faults, []);
+});
+
+test('the HCA itself calls back: armed, a completion comes as one event; not armed, none', async () => {
+  let woken: () => void = () => {};
+  // The HCA itself keeps no event loop alive.
+  const alive = setInterval(() => {}, 1000);
+  const hca = addon.openHca({ ...kernelOptionsSchema.parse({}), capturePath: '' }, () => woken());
+  const kernel = new Kernel({
+    server: new FakeServer(),
+    hca,
+    network: new SystemNetwork(() => addon.interfaces()),
+    options: kernelOptionsSchema.parse({}),
+    createConnectionManager,
+  });
+  let calls = 0;
+  let called: () => void = () => {};
+  woken = () => {
+    while (kernel.serveEvents());
+  };
+  woken();
+  const guid = kernel.ports.all().find(({ interfaceName }) => interfaceName === 'lo')!.guid;
+  const ca = openCaOf(kernel, guid).information!;
+  const cqRing = addon.allocateRing(abi.cqHeaderBytes + 16 * abi.cqeBytes);
+  const dispatch = {
+    compEvent: () => {
+      calls++;
+      called();
+    },
+  };
+  const cq = createCq(ca, dispatch, 'kernel', BigInt(cqRing.address)).information!;
+  const pd = new Asked<IbPd>((irp) => ciAllocatePd(ca, udata(new Uint8Array(0)), irp)).information!;
+  const sizes = { sendEntries: 8, sendStride: 128, receiveEntries: 8, receiveStride: 64 };
+  const qpRing = addon.allocateRing(abi.qpHeaderBytes + 8 * 128 + 8 * 64);
+  const provider = QpProviderIn.encode({
+    ringAddress: BigInt(qpRing.address),
+    ringBytes: qpRing.buffer.byteLength,
+    ...sizes,
+    token: 1,
+  });
+  const create = {
+    ...s.WvIoQpCreate.decode(new Uint8Array(s.WvIoQpCreate.size)),
+    sendDepth: 8,
+    receiveDepth: 8,
+    sendSge: 1,
+  };
+  const qp = new Asked<IbQp>((irp) =>
+    ciCreateQp(pd, cq, cq, undefined, { ...create, receiveSge: 1 }, {}, udata(provider), irp),
+  ).information!;
+  new Asked<number>((irp) => ciModifyQp(qp, QpMask.state, { state: QpState.ERROR }, irp));
+
+  // A receive that is posted to a queue pair in ERROR is flushed: a completion like any other.
+  const header = new Uint32Array(qpRing.buffer, 0, abi.qpHeaderBytes / 4);
+  const doorbell = addon.queuePairDoorbell(qp.handle);
+  const flush = (): void => {
+    Atomics.add(header, abi.qpReceiveProducer, 1);
+    doorbell();
+  };
+  flush();
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  assert.is(calls, 0, 'nobody asked');
+  for (let round = 1; round <= 3; round++) {
+    const event = new Promise<void>((resolve) => {
+      called = resolve;
+    });
+    assert.is(ciArmCq(cq, false), Status.SUCCESS);
+    if (round > 1) flush();
+    await event;
+    assert.is(calls, round);
+  }
+  for (const ended of [
+    new Asked<number>((irp) => ciDestroyQp(qp, irp)),
+    new Asked<number>((irp) => ciDestroyCq(cq, irp)),
+    new Asked<number>((irp) => ciDeallocatePd(pd, irp)),
+    new Asked<number>((irp) => ciCloseCa(ca, irp)),
+  ]) {
+    assert.is(name(ended), 'SUCCESS');
+  }
+  kernel.close();
+  for (const { address } of [cqRing, qpRing]) addon.releaseRing(address);
+  clearInterval(alive);
+});
+
+test.run();
