@@ -13,7 +13,6 @@ import { Hca } from '../hca-driver/objects.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { Call, callVerbNow, type Handler } from './call.js';
-import { datagramRequests } from './datagram-requests.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-services.js';
@@ -21,6 +20,7 @@ import { hcaFileHandlers } from './hca-requests.js';
 import { WvFile } from './objects.js';
 import { queuePairRequests } from './queue-pair-requests.js';
 import { sharedReceiveRequests } from './shared-receive-requests.js';
+import { udRequests } from './ud-requests.js';
 
 const rows = new Map<number, NamedIoctlRow>(ioctlTable.map((row) => [row.code, row]));
 const hcaRows = new Map<number, NamedIoctlRow>([
@@ -36,7 +36,7 @@ function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlNa
     ...deviceRequests(services),
     ...sharedReceiveRequests(),
     ...queuePairRequests(),
-    ...datagramRequests(),
+    ...udRequests(),
     ...endpointRequests(services),
     EP_LOOKUP: notSupported,
     EP_MULTICAST_JOIN: notSupported,

@@ -7,7 +7,7 @@ import type { Handler } from './call.js';
 import { idOf } from './object-table.js';
 
 /** The handlers of address handle and multicast requests. */
-export function datagramRequests() {
+export function udRequests() {
   return {
     AH_CREATE: (call) => {
       const { id, addressVector } = s.WvIoAhCreate.decode(call.input);
