@@ -20,6 +20,8 @@ export class UmvBuffer {
   command = 0;
   /** VerbInfo of a successful answer; 0 otherwise. */
   status = 0;
+  /** IB_VERBS_PROCESSING_DONE of {@link UserVerbs.preCreateAv}: the UVP has done it all, and there is no IOCTL. */
+  processingDone = false;
   /** Bytes for the driver, behind the IOCTL's structure. */
   input: Uint8Array = NO_BYTES;
   /** Bytes of the driver's answer that there is room for. */
@@ -69,6 +71,21 @@ export class UvpSendRequest {
   compareHigh = 0;
   swapLow = 0;
   swapHigh = 0;
+  /** UD: the address handle, and the destination's QPN and Q_Key. */
+  av: UvpHandle = null;
+  remoteQpn = 0;
+  remoteQkey = 0;
+}
+
+/** Where datagrams go (`ib_av_attr_t`). GIDs are 16 bytes. */
+export interface UvpAddressVector {
+  readonly sourceGid: Uint8Array;
+  readonly destinationGid: Uint8Array;
+  readonly flowLabel: number;
+  readonly trafficClass: number;
+  /** 0: the driver's choice. */
+  readonly hopLimit: number;
+  readonly portNumber: number;
 }
 
 /** A bind of a memory window; owned and reused by the caller as {@link UvpSendRequest}. */
@@ -94,6 +111,10 @@ export interface UvpCompletion {
   immediateData: number;
   sourceQpn: number;
   vendorCode: number;
+  pkeyIndex: number;
+  sLid: number;
+  sl: number;
+  dLidPathBits: number;
 }
 
 /** What a shared receive queue is to be, or has (`ib_srq_attr_t`); the UVP may raise `maxWr` to what the ring will have. */
@@ -217,6 +238,12 @@ export interface UserVerbs {
   postDestroyQp?(qp: UvpHandle, status: number): void;
   preCreateMw?(pd: UvpHandle, umv: UmvBuffer): UvpHandle;
   postCreateMw?(pd: UvpHandle, status: number, rkey: number, mw: UvpHandle, umv: UmvBuffer): void;
+  /** Address handles need no kernel if the UVP says so: `umv.processingDone`. */
+  preCreateAv?(pd: UvpHandle, av: UvpAddressVector, umv: UmvBuffer): UvpHandle;
+  postCreateAv?(pd: UvpHandle, status: number, av: UvpHandle, umv: UmvBuffer): void;
+  /** True: the UVP has done it all, and there is neither IOCTL nor post hook. */
+  preDestroyAv?(av: UvpHandle): boolean | undefined;
+  postDestroyAv?(av: UvpHandle, status: number): void;
   preDestroyMw?(mw: UvpHandle): void;
   postDestroyMw?(mw: UvpHandle, status: number): void;
 }

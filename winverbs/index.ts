@@ -7,9 +7,20 @@ export * from '../kernel-bridge/ioctl/constants.js';
 export { addressOfGid, gidOfAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 export type { KernelOptionsInput } from '../kernel-bridge/options.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from '../kernel-bridge/overlapped.js';
+export { WVAddressHandle } from './address-handle.js';
+export {
+  addressOf,
+  GRH_BYTES,
+  gidOf,
+  isMulticastGid,
+  MULTICAST_QPN,
+  parseGrh,
+  replyAddressVector,
+} from './address-vector.js';
 export { WVCompletionQueue } from './completion-queue.js';
 export { WVConnectEndpoint } from './connect-endpoint.js';
 export { WVConnectQueuePair } from './connect-queue-pair.js';
+export { WVDatagramQueuePair } from './datagram-queue-pair.js';
 export { WVDevice } from './device.js';
 export * from './interfaces.js';
 export { MemoryRegion } from './memory-region.js';

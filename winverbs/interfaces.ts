@@ -80,8 +80,47 @@ export interface WvCompletion {
   flags: number;
   /** Immediate data or the invalidated rkey. */
   immediateData: number;
+  /** The sender's QPN; receives of datagrams only. */
   sourceQpn: number;
   vendorCode: number;
+  /** Place in the port's P_Key table; receives of datagrams only, as the rest. */
+  pkeyIndex: number;
+  /** Source LID, service level and path bits are InfiniBand's; 0 on RoCE. */
+  sLid: number;
+  sl: number;
+  dLidPathBits: number;
+}
+
+/** Where datagrams go (WV_ADDRESS_VECTOR). GIDs are 16 bytes, or IP addresses as text. */
+export interface WvAddressVector {
+  /** An address of the device that sends. */
+  readonly sourceGid: Uint8Array | string;
+  /** A host's address, or a multicast group's. */
+  readonly destinationGid: Uint8Array | string;
+  /** 20 bits. */
+  readonly flowLabel?: number;
+  readonly trafficClass?: number;
+  /** 0 or left out: 64. */
+  readonly hopLimit?: number;
+  /** From 1; left out: 1. */
+  readonly portNumber?: number;
+}
+
+/** A resolved way to an address: the device to open, and the address vector to use on it. */
+export interface WvPath {
+  readonly device: WvDeviceAddress;
+  readonly addressVector: WvAddressVector;
+}
+
+/** The IP header of a received datagram, as far as the first 40 bytes of its buffer tell (IBA 1 Annex A17). */
+export interface WvGrh {
+  readonly ipVersion: 4 | 6;
+  readonly sourceGid: Uint8Array;
+  readonly destinationGid: Uint8Array;
+  readonly trafficClass: number;
+  /** 0 with IPv4. */
+  readonly flowLabel: number;
+  readonly hopLimit: number;
 }
 
 /** Reference counts, as in COM. Releasing never fails and may come in any order. */
@@ -156,6 +195,11 @@ export interface IWVProvider extends WvUnknown {
   queryDevice(guid: bigint): WvDeviceAttributes;
   /** The device that has an IP address of this host. Throws NOT_FOUND. */
   translateAddress(address: string | SocketAddress): WvDeviceAddress;
+  /**
+   * The way to an address: from `local`, or from the address that the host's routes choose. A multicast group is reached
+   * from an interface: `local` has to name it by an address.
+   */
+  resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath;
   /** Opens a device. Throws NO_SUCH_DEVICE. */
   openDevice(guid: bigint): IWVDevice;
   /** An endpoint for one connection, or for a listener. */
@@ -190,6 +234,8 @@ export interface WvDeviceAttributes {
   readonly maxSrq: number;
   readonly maxSrqWr: number;
   readonly maxSrqSge: number;
+  /** Address handles. */
+  readonly maxAh: number;
   readonly maxPkeys: number;
   readonly deviceType: number;
   readonly localAckDelay: number;
@@ -271,7 +317,14 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
   createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit?: number): IWVSharedReceiveQueue;
   /** A connected queue pair (RC or UC) in RESET. Throws INVALID_PARAMETER. */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair;
+  /** A datagram queue pair (UD) in RESET. Throws INVALID_PARAMETER. */
+  createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair;
+  /** Where datagrams go. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER. */
+  createAddressHandle(vector: WvAddressVector): IWVAddressHandle;
 }
+
+/** Where datagrams go; releasing it makes datagrams fail that are posted and not sent yet. */
+export interface IWVAddressHandle extends WvUnknown {}
 
 /** A key for a part of a region, granted and withdrawn by requests (IBA 1 §10.6.7). */
 export interface IWVMemoryWindow extends WvUnknown {
@@ -389,6 +442,54 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   startBatch(): void;
   /** Hands over what was posted since {@link startBatch}. */
   submitBatch(): void;
+}
+
+/** A datagram to send (WV_SEND_DATAGRAM). The caller may reuse it; it is read during the call only. */
+export interface WvSendDatagram {
+  context: unknown;
+  addressHandle: IWVAddressHandle;
+  sgl: readonly WvSge[];
+  /** WV_SEND_* but FENCE. */
+  flags: number;
+  immediateData?: number;
+  /** MULTICAST_QPN for a group. */
+  destinationQpn: number;
+  /** One from 0x80000000 on stands for the queue pair's own. */
+  destinationQkey: number;
+}
+
+/** Attributes of a datagram queue pair that is to be made ready, where they are not what they mostly are. */
+export interface WvDatagramStart {
+  /** 1 if left out. */
+  portNumber?: number;
+  /** 0 if left out. */
+  pkeyIndex?: number;
+  /** 24 bits; random if left out. */
+  sendPsn?: number;
+}
+
+/**
+ * Unreliable datagrams (UD): messages of at most the port's active MTU, to any queue pair whose number and Q_Key are known.
+ * The first 40 bytes of a receive's buffers get the GRH; a completion's length counts them. What does not fit is dropped.
+ */
+export interface IWVDatagramQueuePair extends IWVQueuePair {
+  /** RESET or INIT → RTS. */
+  start(qkey: number, options?: WvDatagramStart): void;
+  /** Posts a datagram of one SGE, without immediate data. */
+  send(
+    context: unknown,
+    addressHandle: IWVAddressHandle,
+    sge: WvSge,
+    flags: number,
+    destinationQpn: number,
+    destinationQkey: number,
+  ): void;
+  /** Posts a datagram. Throws only if nothing was queued. */
+  sendMessage(message: WvSendDatagram): void;
+  /** Receives what is sent to a group, an IP address or its GID, with this queue pair's Q_Key. */
+  attachMulticast(group: string | Uint8Array, lid?: number): Overlapped<void>;
+  /** Ends that. */
+  detachMulticast(group: string | Uint8Array, lid?: number): Overlapped<void>;
 }
 
 /** What requests take as remote memory: `RemoteMemory` of this package. */

@@ -68,16 +68,17 @@ export class KernelFile {
   /**
    * A verb with provider data, in WinVerbs' five steps: pre hook, structure with the provider's bytes behind it, one
    * IOCTL, status and provider's answer, post hook. Whether the IOCTL failed and what the driver said in VerbInfo are
-   * two things: a failed IOCTL copies nothing back, so the post hook then sees no answer at all.
+   * two things: a failed IOCTL copies nothing back, so the post hook then sees no answer at all. `umv`: one that the pre
+   * hook has filled already.
    */
   verb<I extends Fields, O extends Fields>(
     code: number,
     input: Struct<I>,
     output: Struct<O>,
     hooks: VerbHooks<I, O>,
+    umv = new UmvBuffer(),
   ): FieldsValue<O> {
     const name = ioctlName(code);
-    const umv = new UmvBuffer();
     let values: FieldsInput<I>;
     try {
       values = hooks.pre(umv);

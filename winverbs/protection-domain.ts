@@ -3,13 +3,18 @@ import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { UserVerbs, UvpHandle, UvpPin } from '../kernel-bridge/user-verbs.js';
+import { WVAddressHandle } from './address-handle.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
+import { WVDatagramQueuePair } from './datagram-queue-pair.js';
 import type { WVDevice } from './device.js';
 import type {
+  IWVAddressHandle,
   IWVConnectQueuePair,
+  IWVDatagramQueuePair,
   IWVMemoryWindow,
   IWVProtectionDomain,
   IWVSharedReceiveQueue,
+  WvAddressVector,
   WvMemoryRegion,
   WvQpCreate,
 } from './interfaces.js';
@@ -164,6 +169,29 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair {
     this.check();
     return WVConnectQueuePair.create(this, create);
+  }
+
+  /**
+   * A datagram queue pair (UD) in RESET (QP_CREATE); {@link WVDatagramQueuePair.start} makes it ready. Read depths and
+   * `type` mean nothing to it. A receive takes 40 bytes more than the payload, for the GRH.
+   *
+   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this device.
+   */
+  createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair {
+    this.check();
+    return WVDatagramQueuePair.create(this, create);
+  }
+
+  /**
+   * Where datagrams of this domain's queue pairs go (AH_CREATE): made of what {@link WVProvider.resolvePath} or
+   * {@link replyAddressVector} answers.
+   *
+   * @throws WvError INVALID_ADDRESS: the source is no address of this device, or the addresses are of two families;
+   * INVALID_PORT_HANDLE; INVALID_PARAMETER; INSUFFICIENT_RESOURCES
+   */
+  createAddressHandle(vector: WvAddressVector): IWVAddressHandle {
+    this.check();
+    return WVAddressHandle.create(this, vector);
   }
 
   protected override destroy(): void {

@@ -2,7 +2,12 @@ import type { DeviceFile } from '../kernel-bridge/device-file.js';
 import { openDeviceFile } from '../kernel-bridge/index.js';
 import { IbatCode, IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { EpType, IBAT_VERSION } from '../kernel-bridge/ioctl/constants.js';
-import { encodeSockaddr, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+import {
+  addressOfGid,
+  encodeSockaddr,
+  parseSocketAddress,
+  scopeIdOfAddress,
+} from '../kernel-bridge/ioctl/sockaddr.js';
 import {
   IbatIpToPortIn,
   IbatPathIn,
@@ -17,6 +22,7 @@ import {
 import type { KernelOptionsInput } from '../kernel-bridge/options.js';
 import type { UserVerbs } from '../kernel-bridge/user-verbs.js';
 import { loadUserVerbs } from '../kernel-bridge/uvp/index.js';
+import { gidOf, isMulticastGid } from './address-vector.js';
 import { WVConnectEndpoint } from './connect-endpoint.js';
 import { WVDevice } from './device.js';
 import type {
@@ -26,6 +32,7 @@ import type {
   SocketAddress,
   WvDeviceAddress,
   WvDeviceAttributes,
+  WvPath,
 } from './interfaces.js';
 import { KernelFile } from './kernel-file.js';
 import { WvObject } from './object.js';
@@ -112,6 +119,50 @@ export class WVProvider extends WvObject implements IWVProvider {
     const output = this.openIbat().call(IbatCode.IP_TO_PORT, input, IbatPortRecord.size);
     const record = IbatPortRecord.decode(output);
     return { deviceGuid: record.caGuid, pkey: record.pKey, portNumber: record.portNum };
+  }
+
+  /**
+   * The way to an address (IBAT): the device to open and the address vector to use on it. Without `local` the host's
+   * routes choose the address to send from. A multicast group needs `local`: it is reached from that interface.
+   *
+   * @example
+   * const { device, addressVector } = provider.resolvePath('192.0.2.9');
+   *
+   * @throws WvError INVALID_ADDRESS: no IP address, or `local` is not this host's; NETWORK_UNREACHABLE: no route;
+   * INVALID_PARAMETER: two address families, or a group without `local`; BAD_NETWORK_NAME: not the address of a host.
+   */
+  resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath {
+    this.check();
+    const to = socketAddress(remote);
+    const from = local === undefined ? undefined : socketAddress(local);
+    const group = gidOf(to.address);
+    if (isMulticastGid(group)) {
+      if (from === undefined || from.family !== to.family) {
+        throw new WvError(
+          Status.INVALID_PARAMETER,
+          `${to.address} is a multicast group; name an address of the interface to reach it from, of the same family.`,
+        );
+      }
+      const device = this.translateAddress(from);
+      const { portNumber } = device;
+      return { device, addressVector: { sourceGid: gidOf(from.address), destinationGid: group, portNumber } };
+    }
+    const chosen = { family: to.family, address: to.family === 4 ? '0.0.0.0' : '::', port: 0 };
+    const path = IbPathRecord.decode(this.queryPath(from ?? chosen, to));
+    const scopeId = scopeIdOfAddress((from ?? to).address);
+    const address = addressOfGid(path.sgid, scopeId);
+    const device = this.translateAddress({ family: to.family, address, port: 0 });
+    return {
+      device,
+      addressVector: {
+        sourceGid: path.sgid,
+        destinationGid: path.dgid,
+        flowLabel: (path.hopFlowRaw >>> 8) & 0xfffff,
+        trafficClass: path.tclass,
+        hopLimit: path.hopFlowRaw & 0xff,
+        portNumber: device.portNumber,
+      },
+    };
   }
 
   /**

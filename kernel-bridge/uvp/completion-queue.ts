@@ -20,6 +20,11 @@ class Completion implements UvpCompletion {
   immediateData = 0;
   sourceQpn = 0;
   vendorCode = 0;
+  pkeyIndex = 0;
+  /** LIDs and service levels are InfiniBand's; RoCE has none. */
+  sLid = 0;
+  sl = 0;
+  dLidPathBits = 0;
 }
 
 const HEADER_WORDS = abi.cqHeaderBytes / 4;

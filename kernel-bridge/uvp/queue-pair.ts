@@ -1,8 +1,9 @@
 import { abi } from '../hca/abi.js';
 import type { NativeRing } from '../hca/binding.js';
-import { QpState, WvOpcode, WvSend } from '../ioctl/constants.js';
+import { QpState, QpType, WvOpcode, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
+import { writeDestination } from './address-handle.js';
 import type { SoftCompletionQueue, UvpAddon } from './completion-queue.js';
 import type { SoftMemoryWindow } from './memory-window.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
@@ -114,6 +115,7 @@ export class SoftQueuePair {
   readonly receiveSge: number;
   readonly maxInline: number;
   private readonly qpContext: unknown;
+  private readonly datagram: boolean;
 
   private readonly words: Uint32Array;
   private readonly bytes: Uint8Array;
@@ -152,6 +154,7 @@ export class SoftQueuePair {
     this.receiveSge = create.receiveSge;
     this.maxInline = create.maxInlineSend;
     this.qpContext = create.context;
+    this.datagram = create.type === QpType.UD;
     this.sendMask = layout.sendEntries - 1;
     this.sendStrideWords = layout.sendStride / 4;
     this.sendBase = abi.qpHeaderBytes / 4;
@@ -224,7 +227,14 @@ export class SoftQueuePair {
     words[wqe + abi.swOpcode] = opcode;
     words[wqe + abi.swFlags] = flags;
     words[wqe + abi.swImmediate] = request.immediate;
-    if (opcode !== WvOpcode.SEND) {
+    if (this.datagram) {
+      if (opcode !== WvOpcode.SEND || request.invalidate || (flags & WvSend.FENCE) !== 0) {
+        invalid(
+          'A datagram queue pair sends, and does nothing else; it has no fence and invalidates no key.',
+        );
+      }
+      writeDestination(words, wqe, request);
+    } else if (opcode !== WvOpcode.SEND) {
       this.writeRemote(wqe, request);
       if (opcode >= WvOpcode.COMPARE_EXCHANGE) {
         const sgl = request.sgl;
@@ -345,6 +355,7 @@ export class SoftQueuePair {
     completion.immediateData = cq[cqe + abi.cqeImmediate]!;
     completion.sourceQpn = cq[cqe + abi.cqeSourceQpn]!;
     completion.vendorCode = cq[cqe + abi.cqeVendor]!;
+    completion.pkeyIndex = cq[cqe + abi.cqePkeyIndex]!;
     return true;
   }
 
@@ -374,7 +385,7 @@ export class SoftQueuePair {
     if (state < QpState.RTS) {
       throw new StatusError(
         Status.INVALID_DEVICE_STATE,
-        'The queue pair is not connected yet; send requests can be posted from RTS on.',
+        'The queue pair is not ready to send yet; send requests can be posted from RTS on.',
       );
     }
     const refused = flags & (REFUSED_FLAGS[opcode]! | ~KNOWN_SEND_FLAGS);

@@ -1,6 +1,7 @@
 import { QpState } from '../ioctl/constants.js';
 import type { Value } from '../ioctl/layout.js';
 import {
+  AvProviderOut,
   CaProviderOut,
   CqProviderIn,
   CqProviderOut,
@@ -16,6 +17,7 @@ import { Status, StatusError } from '../ioctl/status.js';
 import type {
   UmvBuffer,
   UserVerbs,
+  UvpAddressVector,
   UvpBindRequest,
   UvpCompletion,
   UvpPin,
@@ -25,6 +27,7 @@ import type {
   UvpSge,
   UvpSrqAttributes,
 } from '../user-verbs.js';
+import { SoftAddressHandle } from './address-handle.js';
 import { cqRingBytes, SoftCompletionQueue, type UvpAddon } from './completion-queue.js';
 import { SoftMemoryWindow } from './memory-window.js';
 import { qpRingLayout, SoftQueuePair, TokenTable } from './queue-pair.js';
@@ -254,6 +257,16 @@ export class SoftUserVerbs implements UserVerbs {
 
   submitBatch(qp: SoftQueuePair): void {
     qp.submitBatch();
+  }
+
+  // ── Address handles
+  preCreateAv(_pd: SoftPd, _av: UvpAddressVector, umv: UmvBuffer): SoftAddressHandle {
+    umv.outputSize = AvProviderOut.size;
+    return new SoftAddressHandle();
+  }
+
+  postCreateAv(_pd: SoftPd, status: number, av: SoftAddressHandle, umv: UmvBuffer): void {
+    if (status === Status.SUCCESS) av.handle = AvProviderOut.decode(umv.output).handle;
   }
 
   // ── Memory

@@ -69,7 +69,10 @@ export class FakeHca implements UvpAddon {
 export function writeCqe(
   ring: FakeRing,
   cqe: { token: number; wqe: number } & Partial<
-    Record<'opcode' | 'status' | 'length' | 'flags' | 'immediate' | 'sourceQpn' | 'vendor', number>
+    Record<
+      'opcode' | 'status' | 'length' | 'flags' | 'immediate' | 'sourceQpn' | 'vendor' | 'pkeyIndex',
+      number
+    >
   >,
 ): void {
   const entries = (ring.bytes - abi.cqHeaderBytes) / abi.cqeBytes;
@@ -84,5 +87,6 @@ export function writeCqe(
   ring.words[at + abi.cqeImmediate] = cqe.immediate ?? 0;
   ring.words[at + abi.cqeSourceQpn] = cqe.sourceQpn ?? 0;
   ring.words[at + abi.cqeVendor] = cqe.vendor ?? 0;
+  ring.words[at + abi.cqePkeyIndex] = cqe.pkeyIndex ?? 0;
   ring.words[abi.cqProducer] = (producer + 1) >>> 0;
 }

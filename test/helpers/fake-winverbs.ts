@@ -132,6 +132,7 @@ const attributes = {
   maxSrq: 9,
   maxSrqWr: 64,
   maxSrqSge: 4,
+  maxAh: 0,
   maxPkeys: 1,
   deviceType: 1,
   localAckDelay: 15,
@@ -160,6 +161,10 @@ export class FakeProvider extends FakeObject implements IWVProvider {
     const text = typeof address === 'string' ? address : address.address;
     if (!this.addresses.includes(text)) throw new StatusError(Status.NOT_FOUND);
     return { deviceGuid: 7n, pkey: 0xffff, portNumber: 1 };
+  }
+
+  resolvePath(): never {
+    throw new Error('not used by ND');
   }
 
   openDevice(): FakeDevice {
@@ -292,6 +297,14 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
 
   deregisterMemoryOverlapped(): Overlapped<void> {
     return this.issue('deregister');
+  }
+
+  createDatagramQueuePair(): never {
+    throw new Error('not used by ND');
+  }
+
+  createAddressHandle(): never {
+    throw new Error('not used by ND');
   }
 
   createSharedReceiveQueue(): IWVSharedReceiveQueue {
@@ -431,6 +444,10 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
       immediateData: 0,
       sourceQpn: 0,
       vendorCode: 0,
+      pkeyIndex: 0,
+      sLid: 0,
+      sl: 0,
+      dLidPathBits: 0,
       ...completion,
     });
   }

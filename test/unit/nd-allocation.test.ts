@@ -34,6 +34,10 @@ test('posting requests and taking results allocate nothing', () => {
     immediateData: 0,
     sourceQpn: 0,
     vendorCode: 0,
+    pkeyIndex: 0,
+    sLid: 0,
+    sl: 0,
+    dLidPathBits: 0,
   };
   const pollOf = (contexts: unknown[], index: () => number) => (completions: WvCompletion[]) => {
     const i = index();

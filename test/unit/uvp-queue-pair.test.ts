@@ -293,6 +293,7 @@ test('receives: depth, contexts and the words of the WQE', () => {
     immediate: 0xffff_fffe,
     sourceQpn: 0x123,
     vendor: 7,
+    pkeyIndex: 5,
   });
   assert.equal(
     { ...poll()[0]! },
@@ -306,6 +307,10 @@ test('receives: depth, contexts and the words of the WQE', () => {
       immediateData: 0xffff_fffe,
       sourceQpn: 0x123,
       vendorCode: 7,
+      pkeyIndex: 5,
+      sLid: 0,
+      sl: 0,
+      dLidPathBits: 0,
     },
   );
   qp.postReceive('r3', []);

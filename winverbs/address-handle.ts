@@ -1,0 +1,64 @@
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { WvIoAhCreate } from '../kernel-bridge/ioctl/structs.js';
+import { UmvBuffer, type UvpHandle } from '../kernel-bridge/user-verbs.js';
+import { gidOf } from './address-vector.js';
+import type { IWVAddressHandle, WvAddressVector } from './interfaces.js';
+import { WvObject } from './object.js';
+import type { WVProtectionDomain } from './protection-domain.js';
+import { guarded } from './status.js';
+
+/** IWVAddressHandle: where the datagrams of a protection domain's queue pairs go. */
+export class WVAddressHandle extends WvObject implements IWVAddressHandle {
+  private constructor(
+    /** @internal */
+    readonly pd: WVProtectionDomain,
+    /** 0: the UVP has made it without the kernel. */
+    private readonly id: bigint,
+    /** @internal */
+    readonly handle: UvpHandle,
+  ) {
+    super('address handle');
+    pd.hold();
+  }
+
+  /** @internal */
+  static create(pd: WVProtectionDomain, vector: WvAddressVector): WVAddressHandle {
+    const { file, verbs } = pd;
+    const av = {
+      sourceGid: gidOf(vector.sourceGid),
+      destinationGid: gidOf(vector.destinationGid),
+      flowLabel: vector.flowLabel ?? 0,
+      trafficClass: vector.trafficClass ?? 0,
+      hopLimit: vector.hopLimit ?? 0,
+      portNumber: vector.portNumber ?? 1,
+    };
+    const umv = new UmvBuffer();
+    const handle = guarded('AH_CREATE', () => verbs.preCreateAv?.(pd.handle, av, umv) ?? null);
+    if (umv.processingDone) return new WVAddressHandle(pd, 0n, handle);
+    const { sourceGid: sGid, destinationGid: dGid, ...rest } = av;
+    const reply = file.verb(
+      IoctlCode.AH_CREATE,
+      WvIoAhCreate,
+      WvIoAhCreate,
+      {
+        pre: () => ({ id: { id: pd.id }, addressVector: { ...rest, networkRouteValid: 1, sGid, dGid } }),
+        post: (status) => verbs.postCreateAv?.(pd.handle, status, handle, umv),
+        undo: (answer) => WVAddressHandle.end(pd, answer.id.id, handle),
+      },
+      umv,
+    );
+    return new WVAddressHandle(pd, reply.id.id, handle);
+  }
+
+  private static end(pd: WVProtectionDomain, id: bigint, handle: UvpHandle): void {
+    const { file, verbs } = pd;
+    const done = verbs.preDestroyAv?.(handle) === true;
+    if (done || id === 0n) return;
+    file.destroy(IoctlCode.AH_DESTROY, id, (status) => verbs.postDestroyAv?.(handle, status));
+  }
+
+  protected override destroy(): void {
+    WVAddressHandle.end(this.pd, this.id, this.handle);
+    this.pd.letGo();
+  }
+}

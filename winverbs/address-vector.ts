@@ -1,0 +1,110 @@
+/** Where datagrams go and came from: address vectors, GRHs, GIDs (IBA 1 §8.3, §11.2.2.1, Annex A17). */
+import { addressOfGid, gidOfAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+import type { WvAddressVector, WvGrh } from './interfaces.js';
+import { Status, WvError } from './status.js';
+
+/** Bytes in front of the payload in the buffer of a datagram's receive. */
+export const GRH_BYTES = 40;
+/** The destination QPN of datagrams to a multicast group. */
+export const MULTICAST_QPN = 0xff_ffff;
+
+const IPV4_BYTES = 20;
+const IPV4_AT = GRH_BYTES - IPV4_BYTES;
+
+/**
+ * The GID of an IP address, or the GID itself: IPv4's is `::ffff:a.b.c.d`.
+ *
+ * @throws WvError INVALID_ADDRESS: no IP address; INVALID_PARAMETER: not 16 bytes.
+ */
+export function gidOf(address: string | Uint8Array): Uint8Array {
+  if (typeof address === 'string') {
+    try {
+      return gidOfAddress(parseSocketAddress(address).address);
+    } catch (error) {
+      throw new WvError(
+        Status.INVALID_ADDRESS,
+        `'${address}' is no IP address; '192.0.2.1', '239.1.2.3' or '2001:db8::1' would be.`,
+        { cause: error },
+      );
+    }
+  }
+  if (address instanceof Uint8Array && address.length === 16) return address;
+  throw new WvError(Status.INVALID_PARAMETER, 'A GID is 16 bytes, or an IP address as text.');
+}
+
+/** The IP address of a GID, as text. @throws WvError INVALID_PARAMETER: not 16 bytes. */
+export function addressOf(gid: Uint8Array): string {
+  return addressOfGid(gidOf(gid));
+}
+
+/** Whether the GID is that of a multicast group: 224.0.0.0/4, ff00::/8. */
+export function isMulticastGid(gid: Uint8Array): boolean {
+  const v4 = gid.subarray(0, 12).every((byte, index) => byte === (index < 10 ? 0 : 0xff));
+  return v4 ? ((gid[12] ?? 0) & 0xf0) === 0xe0 : gid[0] === 0xff;
+}
+
+function holdsIpv4(bytes: Uint8Array): boolean {
+  if (bytes[IPV4_AT] !== 0x45) return false;
+  let sum = 0;
+  for (let at = IPV4_AT; at < GRH_BYTES; at += 2) sum += (bytes[at]! << 8) | bytes[at + 1]!;
+  sum = (sum & 0xffff) + (sum >>> 16);
+  return (sum & 0xffff) + (sum >>> 16) === 0xffff;
+}
+
+/**
+ * Reads the first 40 bytes of what a datagram's receive has got (completion flag GRH_VALID): an IPv6 header, or an IPv4
+ * header in the last 20 bytes.
+ *
+ * @throws WvError INVALID_PARAMETER: fewer than 40 bytes, or neither header.
+ */
+export function parseGrh(bytes: Uint8Array): WvGrh {
+  if (bytes.length >= GRH_BYTES) {
+    if (holdsIpv4(bytes)) {
+      const at = (offset: number): Uint8Array => bytes.subarray(IPV4_AT + offset, IPV4_AT + offset + 4);
+      return {
+        ipVersion: 4,
+        sourceGid: gidOfAddress(at(12).join('.')),
+        destinationGid: gidOfAddress(at(16).join('.')),
+        trafficClass: bytes[IPV4_AT + 1]!,
+        flowLabel: 0,
+        hopLimit: bytes[IPV4_AT + 8]!,
+      };
+    }
+    if (bytes[0]! >>> 4 === 6) {
+      return {
+        ipVersion: 6,
+        sourceGid: bytes.slice(8, 24),
+        destinationGid: bytes.slice(24, 40),
+        trafficClass: ((bytes[0]! & 0xf) << 4) | (bytes[1]! >>> 4),
+        flowLabel: ((bytes[1]! & 0xf) << 16) | (bytes[2]! << 8) | bytes[3]!,
+        hopLimit: bytes[7]!,
+      };
+    }
+  }
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `A GRH is the first ${GRH_BYTES} bytes of a received datagram; these ${bytes.length} bytes hold no IP header.`,
+  );
+}
+
+/**
+ * The way back to who sent a datagram, made of its GRH. The datagram came to this side's address; one that came to a
+ * multicast group did not, and `source` has to name the address to answer from.
+ *
+ * @throws WvError INVALID_PARAMETER: no GRH; or the datagram came to a group, and there is no `source`.
+ */
+export function replyAddressVector(grh: Uint8Array, source?: string | Uint8Array): WvAddressVector {
+  const { sourceGid, destinationGid, trafficClass, flowLabel } = parseGrh(grh);
+  if (source === undefined && isMulticastGid(destinationGid)) {
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `The datagram came to the group ${addressOf(destinationGid)}; name the address of this host to answer from.`,
+    );
+  }
+  return {
+    sourceGid: source === undefined ? destinationGid : gidOf(source),
+    destinationGid: sourceGid,
+    trafficClass,
+    flowLabel,
+  };
+}

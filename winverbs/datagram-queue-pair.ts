@@ -1,0 +1,137 @@
+import { randomInt } from 'node:crypto';
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { QpAttr, QpState, QpType, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
+import { WvIoQpMulticast } from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { WVAddressHandle } from './address-handle.js';
+import { gidOf } from './address-vector.js';
+import type {
+  IWVAddressHandle,
+  IWVDatagramQueuePair,
+  WvDatagramStart,
+  WvQpCreate,
+  WvSendDatagram,
+  WvSge,
+} from './interfaces.js';
+import type { WVProtectionDomain } from './protection-domain.js';
+import { WVQueuePair } from './queue-pair.js';
+import { guarded, Status, WvError } from './status.js';
+
+/** IWVDatagramQueuePair: sends to and receives from any queue pair of its kind that knows its number and Q_Key. */
+export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueuePair {
+  private readonly single: WvSge[] = [];
+
+  /** @internal */
+  static create(pd: WVProtectionDomain, create: WvQpCreate): WVDatagramQueuePair {
+    const depths = { initiatorDepth: 0, responderResources: 0 };
+    return new WVDatagramQueuePair(pd, WVQueuePair.make(pd, QpType.UD, { ...create, ...depths }));
+  }
+
+  /**
+   * Takes the queue pair from RESET or INIT to RTS: it receives what is sent to it with this Q_Key, and may send.
+   *
+   * @throws WvError INVALID_DEVICE_STATE: it is in another state; INVALID_PARAMETER: no such port or P_Key index;
+   * ACCESS_DENIED: a Q_Key from 0x80000000 on is the system's to give.
+   */
+  start(
+    qkey: number,
+    { portNumber = 1, pkeyIndex = 0, sendPsn = randomInt(0x100_0000) }: WvDatagramStart = {},
+  ): void {
+    this.modify({ qpState: QpState.INIT, qkey, portNumber, pkeyIndex }, QpAttr.STATE);
+    this.modify({ qpState: QpState.RTR }, QpAttr.STATE);
+    this.modify({ qpState: QpState.RTS, sendPsn }, QpAttr.STATE);
+  }
+
+  /** Posts a datagram of one SGE, without immediate data; the rest as {@link sendMessage}. */
+  send(
+    context: unknown,
+    addressHandle: IWVAddressHandle,
+    sge: WvSge,
+    flags: number,
+    destinationQpn: number,
+    destinationQkey: number,
+  ): void {
+    this.single[0] = sge;
+    this.queue(context, addressHandle, this.single, flags, destinationQpn, destinationQkey, 0);
+  }
+
+  /**
+   * Posts a datagram: at most the bytes of the port's active MTU, delivered once or not at all. It has been sent when
+   * it completes; nobody tells whether it arrived. One that is too long, or whose address handle was released before it
+   * was sent, completes with LOCAL_LENGTH_ERROR or LOCAL_OP_ERROR, and the send queue is in SQERROR then: modify the
+   * state to RTS to go on.
+   *
+   * @throws WvError INVALID_DEVICE_STATE, NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER;
+   * INVALID_HANDLE: the address handle was released.
+   */
+  sendMessage(message: WvSendDatagram): void {
+    this.queue(
+      message.context,
+      message.addressHandle,
+      message.sgl,
+      message.flags,
+      message.destinationQpn,
+      message.destinationQkey,
+      message.immediateData ?? 0,
+    );
+  }
+
+  /**
+   * Attaches the queue pair to a multicast group (QP_ATTACH), an IP address or its GID: it gets a copy of every datagram
+   * to the group that the device's interface hears and that has its Q_Key. Its own are among them. `lid` means nothing
+   * on RoCE.
+   *
+   * Rejects with WvError INVALID_ADDRESS: no group; ADDRESS_ALREADY_EXISTS: it is attached; NETWORK_UNREACHABLE: the
+   * interface cannot join; INSUFFICIENT_RESOURCES: the host allows no more groups.
+   */
+  attachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
+    return this.multicast(IoctlCode.QP_ATTACH, group, lid);
+  }
+
+  /** Ends {@link attachMulticast}. Rejects with WvError NOT_FOUND: it is not attached by this address and LID. */
+  detachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
+    return this.multicast(IoctlCode.QP_DETACH, group, lid);
+  }
+
+  private multicast(code: number, group: string | Uint8Array, lid: number): Overlapped<void> {
+    this.check();
+    const raw = gidOf(group);
+    const input = guarded('Multicast', () =>
+      WvIoQpMulticast.encode({ id: { id: this.id, data: lid & 0xffff }, gid: { raw } }),
+    );
+    return this.overlapped<void>(code, input, 0, () => undefined);
+  }
+
+  private queue(
+    context: unknown,
+    addressHandle: IWVAddressHandle,
+    sgl: readonly WvSge[],
+    flags: number,
+    destinationQpn: number,
+    destinationQkey: number,
+    immediate: number,
+  ): void {
+    const ah = this.checkedHandle(addressHandle);
+    const request = this.prepare(WvOpcode.SEND, context, sgl, flags);
+    request.av = ah.handle;
+    request.remoteQpn = destinationQpn;
+    request.remoteQkey = destinationQkey;
+    request.immediate = immediate;
+    try {
+      this.post(request);
+    } finally {
+      request.av = null;
+    }
+  }
+
+  private checkedHandle(handle: IWVAddressHandle): WVAddressHandle {
+    if (!(handle instanceof WVAddressHandle) || handle.pd !== this.pd) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'The address handle is not of the protection domain of this queue pair.',
+      );
+    }
+    handle.check();
+    return handle;
+  }
+}
