@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { NdError } from '../nd/index.js';
+import { conformanceCommand } from './conformance.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { formatReport, type Report } from './report.js';
 import { verbsInfoCommand } from './verbs-info.js';
@@ -174,5 +175,6 @@ program
   });
 
 program.addCommand(verbsInfoCommand(fail));
+program.addCommand(conformanceCommand(fail));
 
 await program.parseAsync();

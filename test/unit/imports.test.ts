@@ -25,6 +25,8 @@ const rooms = [
   'kernel-bridge/soft/',
   'kernel-bridge/',
   'examples/',
+  'test/conformance/mutants/',
+  'test/conformance/',
 ] as const;
 type Room = (typeof rooms)[number];
 
@@ -73,7 +75,12 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'zod',
     'commander',
     'cli-table3',
+    'test/conformance/index.ts',
+    'test/conformance/mutants/index.ts',
   ],
+  // It tests any provider: of ours it takes the SPI's contracts and statuses.
+  'test/conformance/': ['nd/index.ts', 'zod', 'cli-table3'],
+  'test/conformance/mutants/': ['nd/index.ts', 'test/conformance/index.ts'],
 };
 
 /** Only the soft kernel's entry loads the addon; the rest of the kernel is handed the HCA and takes its types. */
@@ -86,9 +93,9 @@ function roomOf(file: string): Room {
 }
 
 function sources(): string[] {
-  return ['nd', 'winverbs', 'kernel-bridge', 'examples'].flatMap((folder) =>
+  return ['nd', 'winverbs', 'kernel-bridge', 'examples', 'test/conformance'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts'))
+      .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
       .map((name) => join(folder, name)),
   );
 }

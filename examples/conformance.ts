@@ -1,0 +1,201 @@
+/** `nd conformance`: whether a provider keeps the rules of the SPI, in one process, two processes, or on two hosts. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { z } from 'zod';
+import {
+  type CaseResult,
+  CONTROL_PORT,
+  cases,
+  formatResults,
+  loadSubject,
+  localParty,
+  makeHalf,
+  type Party,
+  remoteParty,
+  runCases,
+  selectCases,
+  serveHalf,
+  spiVersions,
+  totalsOf,
+} from '../test/conformance/index.js';
+
+const seconds = z.coerce.number('must be a number of seconds').min(0.1).max(600);
+
+const conformanceOptions = z
+  .object({
+    provider: z.string().optional(),
+    spi: z.enum(spiVersions, 'must be v1 or v2').default('v1'),
+    address: z.string().default('127.0.0.1'),
+    peer: z.string().min(1, 'must be a host, or host:port').optional(),
+    processes: z.enum(['1', '2'], 'must be 1 or 2').default('1'),
+    port: z.coerce.number('must be a number').int().min(0).max(65_535).default(CONTROL_PORT),
+    only: z.string().optional(),
+    patience: seconds.default(10),
+    serve: z.boolean().default(false),
+    list: z.boolean().default(false),
+    bail: z.boolean().default(false),
+    json: z.boolean().default(false),
+  })
+  .refine(({ serve, peer }) => !serve || peer === undefined, '--serve and --peer exclude each other')
+  .refine(
+    ({ processes, peer }) => processes === '1' || peer === undefined,
+    '--processes 2 is for one host; with --peer there are two already',
+  );
+
+type Options = z.output<typeof conformanceOptions>;
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+/** The other half for other processes, until they end this one. */
+async function serve(options: Options): Promise<void> {
+  const { provider, address, port } = options;
+  // What cannot be loaded should be told now.
+  const subjects = new Map<string, Awaited<ReturnType<typeof loadSubject>>>();
+  for (const spi of spiVersions) {
+    if (options.spi === spi) subjects.set(spi, await loadSubject(spi, provider));
+    else
+      await loadSubject(spi, provider)
+        .then((subject) => subjects.set(spi, subject))
+        .catch(() => {});
+  }
+  const { port: bound } = await serveHalf({
+    host: address,
+    port,
+    half: (spi, patienceMs) => {
+      const subject = subjects.get(spi);
+      if (subject === undefined) throw new Error(`The other side has no provider of SPI ${spi}.`);
+      return makeHalf(spi, subject.open(), address, patienceMs);
+    },
+    onError: (error) => process.stderr.write(`nd conformance: ${messageOf(error)}\n`),
+  });
+  if (process.send !== undefined) {
+    process.send({ serving: bound });
+    process.on('disconnect', () => process.exit());
+  } else {
+    process.stderr.write(`Serving the other half on ${address}, port ${bound}\n`);
+  }
+}
+
+/** A process of this host that serves the other half. */
+async function startServing({
+  provider,
+  spi,
+  address,
+}: Options): Promise<{ child: ChildProcess; port: number }> {
+  const child = fork(fileURLToPath(new URL('./nd.js', import.meta.url)), [
+    'conformance',
+    '--serve',
+    ...['--spi', spi, '--address', address, '--port', '0'],
+    ...(provider === undefined ? [] : ['--provider', provider]),
+  ]);
+  const port = await new Promise<number>((resolve, reject) => {
+    child.once('message', (message) => {
+      const { serving } = z.object({ serving: z.number() }).parse(message);
+      resolve(serving);
+    });
+    child.once('error', reject);
+    child.once('exit', (code) =>
+      reject(new Error(`The process of the other half has ended with code ${code}.`)),
+    );
+  });
+  return { child, port };
+}
+
+async function run(options: Options): Promise<void> {
+  const { spi, address, peer, json } = options;
+  const selected = selectCases(cases, spi, options.only);
+  if (options.list) {
+    for (const { name, clause } of selected) process.stdout.write(`${name}  ${clause}\n`);
+    return;
+  }
+  if (selected.length === 0)
+    throw new Error(`No case of SPI ${spi} has a name that '${options.only}' selects.`);
+  const patienceMs = options.patience * 1000;
+  const subject = await loadSubject(spi, options.provider);
+  const provider = subject.open();
+  const local = { provider, half: makeHalf(spi, provider, address, patienceMs) };
+  const begun = performance.now();
+  const runAgainst = (far: Party): Promise<CaseResult[]> =>
+    runCases(selected, {
+      local,
+      far,
+      limitMs: 3 * patienceMs,
+      bail: options.bail,
+      onStart: ({ name }, index) => progress(`${index + 1} of ${selected.length}  ${name}`),
+      onResult: (result) => {
+        if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
+      },
+    });
+  let results: CaseResult[];
+  if (peer !== undefined) {
+    const [host, port] = controlAddress(peer, options.port);
+    await using remote = await remoteParty(host, port, spi, patienceMs);
+    results = await runAgainst(remote.party);
+  } else if (options.processes === '2') {
+    const { child, port } = await startServing(options);
+    try {
+      await using remote = await remoteParty(address, port, spi, patienceMs);
+      results = await runAgainst(remote.party);
+    } finally {
+      child.kill();
+    }
+  } else {
+    results = await runAgainst(localParty(makeHalf(spi, subject.open(), address, patienceMs)));
+  }
+  progress('');
+  const totals = totalsOf(results);
+  const took = (performance.now() - begun) / 1000;
+  process.stdout.write(
+    `${json ? JSON.stringify({ ...totals, seconds: Number(took.toFixed(1)) }) : formatResults(results, took)}\n`,
+  );
+  process.exitCode = totals.failed > 0 ? 1 : 0;
+}
+
+/** `host`, `host:port` or `[host]:port`. */
+function controlAddress(peer: string, port: number): [host: string, port: number] {
+  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(peer);
+  if (match === null) return [peer, port];
+  return [(match[1] ?? match[2])!, Number(match[3])];
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The command, for `nd`; `fail` tells people what went wrong. */
+export function conformanceCommand(fail: (error: unknown) => void): Command {
+  return new Command('conformance')
+    .description('whether a provider keeps the rules of the NetworkDirect SPI')
+    .option('--provider <module>', 'a module that exports openNetworkDirect (default: this package)')
+    .option('--spi <version>', 'v1 or v2 (default: v1)')
+    .option('--address <ip>', 'the address of the adapter (default: 127.0.0.1)')
+    .option('--processes <n>', '2: the other half of each connection is a process of its own (default: 1)')
+    .option('--serve', 'be the other half, for a run with --peer on another host')
+    .option('--peer <host>', 'the other half: a host where --serve runs')
+    .option('--port <n>', `TCP port between the halves (default: ${CONTROL_PORT})`)
+    .option('--only <pattern>', "only cases with this in their name; '*' stands for anything")
+    .option('--patience <s>', 'how long anything may take that should come at once (default: 10)')
+    .option('--bail', 'stop at the first failure')
+    .option('--list', 'list the cases and their clauses')
+    .option('--json', 'print a line of JSON for each case')
+    .action(async (values: unknown) => {
+      const parsed = conformanceOptions.safeParse(values);
+      if (!parsed.success) {
+        for (const { path, message } of parsed.error.issues) {
+          process.stderr.write(
+            `nd conformance: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}\n`,
+          );
+        }
+        process.exitCode = 2;
+        return;
+      }
+      try {
+        await (parsed.data.serve ? serve(parsed.data) : run(parsed.data));
+      } catch (error) {
+        fail(error);
+      }
+    });
+}

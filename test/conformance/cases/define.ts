@@ -1,0 +1,20 @@
+import type { CaseContext } from '../context.js';
+import { type Spi, spiVersions } from '../half.js';
+import type { Case } from '../runner.js';
+
+/** Collects the cases of a group. */
+export class Group {
+  readonly cases: Case[] = [];
+
+  constructor(readonly name: string) {}
+
+  /** Adds a case: its rule, the clause it is written in, what it does, and the versions that have it. */
+  add(
+    rule: string,
+    clause: string,
+    body: (t: CaseContext) => Promise<void>,
+    spi: readonly Spi[] = spiVersions,
+  ): void {
+    this.cases.push({ name: `${this.name}.${rule}`, clause: `ND SPI ${clause}`, spi, body });
+  }
+}

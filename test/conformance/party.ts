@@ -1,0 +1,251 @@
+/** Halves as cases see them: one in this process, or one behind a control connection. JSON lines over TCP. */
+import { once } from 'node:events';
+import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
+import { createInterface } from 'node:readline';
+import { z } from 'zod';
+import { statusOfError } from './common-half.js';
+import {
+  type Half,
+  type HalfMethod,
+  halfArguments,
+  type Party,
+  type Spi,
+  type SyncCall,
+  spiVersions,
+} from './half.js';
+
+/** Version of what the two processes say to each other. */
+const PROTOCOL = 1;
+
+/** TCP port of the control connection. */
+export const CONTROL_PORT = 18_600;
+
+/** The longest line that is read: some ten thousand requests in one go. */
+const LINE = 16 << 20;
+
+const methods = Object.keys(halfArguments) as HalfMethod[];
+
+const hello = z.strictObject({
+  protocol: z.literal(PROTOCOL, `must be ${PROTOCOL}: the same version on both sides`),
+  spi: z.enum(spiVersions),
+  patienceMs: z.int().min(1).max(600_000),
+});
+
+const command = z.strictObject({
+  id: z.int().min(0),
+  method: z.enum([...methods, 'inOneTurn']),
+  args: z.array(z.unknown()),
+});
+
+const answer = z.strictObject({
+  id: z.int().min(0),
+  value: z.unknown().optional(),
+  error: z.strictObject({ message: z.string(), status: z.number().optional() }).optional(),
+});
+
+/** A method of the other half that failed: with its provider's status, or without one for a defect. */
+export class HalfError extends Error {
+  constructor(
+    message: string,
+    readonly status: number | undefined,
+  ) {
+    super(message);
+    this.name = 'HalfError';
+  }
+}
+
+function call(half: Half, method: HalfMethod, args: readonly unknown[]): unknown {
+  return Reflect.apply(half[method], half, args);
+}
+
+function callAll(half: Half, calls: readonly (readonly [HalfMethod, ...unknown[]])[]): unknown[] {
+  return calls.map(([method, ...args]) => {
+    let value: unknown;
+    try {
+      value = call(half, method, args);
+    } catch (error) {
+      return { status: statusOfError(error) };
+    }
+    if (value instanceof Promise) throw new Error(`${method} takes turns of the event loop.`);
+    return { value };
+  });
+}
+
+/** Makes a party of what does its calls. */
+function party(
+  perform: (method: HalfMethod | 'inOneTurn', args: readonly unknown[]) => Promise<unknown>,
+): Party {
+  const made: Record<string, unknown> = {
+    inOneTurn: (calls: readonly SyncCall[]) => perform('inOneTurn', [calls]),
+  };
+  for (const method of methods) made[method] = (...args: unknown[]) => perform(method, args);
+  return made as Party;
+}
+
+/** A half of this process as a party. */
+export function localParty(half: Half): Party {
+  return party(async (method, args) =>
+    method === 'inOneTurn'
+      ? callAll(half, args[0] as readonly (readonly [HalfMethod, ...unknown[]])[])
+      : await call(half, method, args),
+  );
+}
+
+/** A half elsewhere, and the connection to it. */
+export interface RemoteParty extends AsyncDisposable {
+  readonly party: Party;
+}
+
+/**
+ * Connects to a half that {@link serveHalf} offers.
+ *
+ * @throws Error when nobody answers there, or what answers is no such half.
+ */
+export async function remoteParty(
+  host: string,
+  port: number,
+  spi: Spi,
+  patienceMs: number,
+): Promise<RemoteParty> {
+  const socket = tcpConnect({ host, port, noDelay: true });
+  await once(socket, 'connect');
+  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  let lost: Error | undefined;
+  const end = (error: Error): void => {
+    lost ??= error;
+    for (const { reject } of waiting.values()) reject(lost);
+    waiting.clear();
+  };
+  socket.on('error', (error) => end(new Error(`The other half is gone: ${error.message}.`)));
+  socket.on('close', () => end(new Error('The other half has closed the control connection.')));
+  createInterface({ input: socket }).on('line', (line) => {
+    const parsed = answer.safeParse(parseJson(line));
+    if (!parsed.success) {
+      end(new Error(`The other half has answered what is no answer: ${line.slice(0, 100)}`));
+      socket.destroy();
+      return;
+    }
+    const { id, value, error } = parsed.data;
+    const asked = waiting.get(id);
+    waiting.delete(id);
+    if (error === undefined) asked?.resolve(value);
+    else asked?.reject(new HalfError(error.message, error.status));
+  });
+  let last = 0;
+  const ask = async (line: Record<string, unknown>): Promise<unknown> => {
+    if (lost !== undefined) throw lost;
+    last += 1;
+    const id = last;
+    return await new Promise((resolve, reject) => {
+      waiting.set(id, { resolve, reject });
+      socket.write(`${JSON.stringify({ id, ...line })}\n`);
+    });
+  };
+  try {
+    await ask({ method: 'hello', args: [{ protocol: PROTOCOL, spi, patienceMs }] });
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+  return {
+    party: party((method, args) => ask({ method, args: withoutTail(args) })),
+    async [Symbol.asyncDispose]() {
+      if (lost !== undefined) return;
+      socket.end();
+      await once(socket, 'close').catch(() => {});
+    },
+  };
+}
+
+/** JSON has no undefined: what is left out at the end is left out. */
+function withoutTail(args: readonly unknown[]): readonly unknown[] {
+  const length = args.findLastIndex((arg) => arg !== undefined) + 1;
+  return args.slice(0, length);
+}
+
+/** How to serve halves. */
+export interface ServeOptions {
+  /** Address of the control connection. */
+  readonly host: string;
+  /** TCP port; 0 asks for a free one. */
+  readonly port: number;
+  /** Makes the half of a connection. */
+  readonly half: (spi: Spi, patienceMs: number) => Half;
+  /** Told what went wrong with a connection. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** Offers halves to {@link remoteParty}, one for each control connection, until the server is closed. */
+export async function serveHalf(options: ServeOptions): Promise<{ server: Server; port: number }> {
+  const server = createServer({ noDelay: true }, (socket) => {
+    socket.on('error', (error) => options.onError?.(error));
+    serveConnection(socket, options).catch((error) => {
+      options.onError?.(error);
+      socket.destroy();
+    });
+  });
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  const bound = server.address();
+  if (bound === null || typeof bound === 'string') throw new Error('The control server has no port.');
+  return { server, port: bound.port };
+}
+
+async function serveConnection(socket: Socket, options: ServeOptions): Promise<void> {
+  let half: Half | undefined;
+  socket.on('close', () => half?.end());
+  let pending = 0;
+  socket.on('data', (chunk: Buffer) => {
+    const end = chunk.lastIndexOf(10);
+    pending = end === -1 ? pending + chunk.length : chunk.length - end;
+    if (pending > LINE) socket.destroy(new Error(`A line has more than ${LINE} bytes.`));
+  });
+  const perform = async (method: string, args: readonly unknown[]): Promise<unknown> => {
+    if (method === 'hello') {
+      const { spi, patienceMs } = hello.parse(args[0]);
+      half?.end();
+      half = options.half(spi, patienceMs);
+      return null;
+    }
+    if (half === undefined) throw new Error('Say hello first.');
+    if (method === 'inOneTurn') {
+      const calls = z.tuple([z.array(z.array(z.unknown()).min(1))]).parse(args)[0];
+      return callAll(
+        half,
+        calls.map(([name, ...rest]) => {
+          const known = z.enum(methods).parse(name);
+          return [known, ...halfArguments[known].parse(rest)];
+        }),
+      );
+    }
+    const known = z.enum(methods).parse(method);
+    return await call(half, known, halfArguments[known].parse(args));
+  };
+  for await (const line of createInterface({ input: socket })) {
+    const parsed = z
+      .union([command, command.extend({ method: z.literal('hello') })])
+      .safeParse(parseJson(line));
+    if (!parsed.success) throw new Error(`No command of this protocol: ${line.slice(0, 100)}`);
+    const { id, method, args } = parsed.data;
+    // Commands may wait for each other's effects: each is on its own.
+    perform(method, args).then(
+      (value) => socket.write(`${JSON.stringify({ id, value: value ?? null })}\n`),
+      (error: unknown) => socket.write(`${JSON.stringify({ id, error: described(error) })}\n`),
+    );
+  }
+}
+
+function described(error: unknown): { message: string; status?: number } {
+  if (error instanceof z.ZodError) return { message: z.prettifyError(error) };
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { status } = error as { status?: unknown };
+  return typeof status === 'number' ? { message: error.message, status } : { message: error.message };
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}

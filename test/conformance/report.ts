@@ -1,0 +1,48 @@
+/** Reports for people; JSON needs none. */
+import Table from 'cli-table3';
+import type { CaseResult } from './runner.js';
+
+const style = { head: [], border: [], compact: true };
+
+/** How many cases ended how. */
+export interface Totals {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+export function totalsOf(results: readonly CaseResult[]): Totals {
+  const count = (outcome: CaseResult['outcome']): number =>
+    results.filter((result) => result.outcome === outcome).length;
+  return { passed: count('passed'), failed: count('failed'), skipped: count('skipped') };
+}
+
+/** A table of the groups of cases, and each failure with its clause, what was expected, and what came. */
+export function formatResults(results: readonly CaseResult[], seconds: number): string {
+  const groups = new Map<string, CaseResult[]>();
+  for (const result of results) {
+    const group = result.name.split('.')[0]!;
+    groups.set(group, [...(groups.get(group) ?? []), result]);
+  }
+  const table = new Table({
+    head: ['Cases', 'passed', 'failed', 'skipped', 'seconds'],
+    colAligns: ['left', 'right', 'right', 'right', 'right'],
+    style,
+  });
+  for (const [group, all] of groups) {
+    const { passed, failed, skipped } = totalsOf(all);
+    const ms = all.reduce((sum, result) => sum + result.ms, 0);
+    table.push([group, passed, failed, skipped, (ms / 1000).toFixed(1)]);
+  }
+  const { passed, failed, skipped } = totalsOf(results);
+  table.push(['all', passed, failed, skipped, seconds.toFixed(1)]);
+  const parts = [table.toString()];
+  for (const { name, clause, outcome, what, expected, got } of results) {
+    if (outcome === 'failed') {
+      parts.push(`FAILED   ${name}  (${clause})\n  ${what}\n  expected ${expected}\n  got      ${got}`);
+    } else if (outcome === 'skipped') {
+      parts.push(`skipped  ${name}: ${what}`);
+    }
+  }
+  return parts.join('\n');
+}

@@ -1,0 +1,133 @@
+import { CaseContext, type LocalHalf, NotApplicable, Violation } from './context.js';
+import type { Party, Spi } from './half.js';
+import { localParty } from './party.js';
+
+/** A rule of the SPI, and how it is seen whether a provider keeps it. */
+export interface Case {
+  /** Group and rule, as in `disconnect.flushes-receives`. */
+  readonly name: string;
+  /** Where the rule is written. */
+  readonly clause: string;
+  /** Versions of the SPI that have the rule. */
+  readonly spi: readonly Spi[];
+  readonly body: (t: CaseContext) => Promise<void>;
+}
+
+/** How a case ended. */
+export interface CaseResult {
+  readonly name: string;
+  readonly clause: string;
+  readonly spi: Spi;
+  readonly outcome: 'passed' | 'failed' | 'skipped';
+  readonly ms: number;
+  /** What was looked at, for a failure; why, for a skipped case. */
+  readonly what?: string;
+  readonly expected?: string;
+  readonly got?: string;
+}
+
+/** How cases are run. */
+export interface RunOptions {
+  /** The half in this process. */
+  readonly local: LocalHalf;
+  /** The other half, here or elsewhere. */
+  readonly far: Party;
+  /** A case that has not ended by then has failed. */
+  readonly limitMs: number;
+  /** Stop at the first failure. */
+  readonly bail?: boolean;
+  readonly onStart?: (one: Case, index: number) => void;
+  readonly onResult?: (result: CaseResult) => void;
+}
+
+/** Cases whose names match a pattern: `*` stands for anything, a pattern without it for any part of a name. */
+export function selectCases(cases: readonly Case[], spi: Spi, only?: string): Case[] {
+  const matches = only === undefined ? () => true : matcher(only);
+  return cases.filter((one) => one.spi.includes(spi) && matches(one.name));
+}
+
+function matcher(pattern: string): (name: string) => boolean {
+  if (!pattern.includes('*')) return (name) => name.includes(pattern);
+  const parts = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  const expression = new RegExp(`^${parts.join('.*')}$`);
+  return (name) => expression.test(name);
+}
+
+/** Runs cases one after another, each on adapter instances of its own. */
+export async function runCases(cases: readonly Case[], options: RunOptions): Promise<CaseResult[]> {
+  const results: CaseResult[] = [];
+  for (const [index, one] of cases.entries()) {
+    options.onStart?.(one, index);
+    const result = await runCase(one, options);
+    results.push(result);
+    options.onResult?.(result);
+    if (options.bail === true && result.outcome === 'failed') break;
+  }
+  return results;
+}
+
+async function runCase(one: Case, { local, far, limitMs }: RunOptions): Promise<CaseResult> {
+  const near = localParty(local.half);
+  const begun = performance.now();
+  const { name, clause } = one;
+  let spi = one.spi[0]!;
+  const told = (rest: Pick<CaseResult, 'outcome' | 'what' | 'expected' | 'got'>): CaseResult => ({
+    name,
+    clause,
+    spi,
+    ms: Math.round(performance.now() - begun),
+    ...rest,
+  });
+  let context: CaseContext | undefined;
+  let result: CaseResult;
+  try {
+    await Promise.all([near.begin(), far.begin()]);
+    const [nearInfo, farInfo] = await Promise.all([near.info(), far.info()]);
+    spi = nearInfo.spi;
+    context = new CaseContext(near, far, nearInfo, farInfo, local);
+    await limited(one.body(context), limitMs);
+    result = told({ outcome: 'passed' });
+  } catch (error) {
+    result = told(failure(error, context, limitMs));
+  }
+  try {
+    await limited(Promise.all([near.end(), far.end()]), limitMs);
+  } catch (error) {
+    if (result.outcome !== 'failed') {
+      result = told({ ...failure(error, undefined, limitMs), what: 'Releasing everything' });
+    }
+  }
+  return result;
+}
+
+class TimeUp extends Error {}
+
+async function limited<T>(work: Promise<T>, limitMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new TimeUp()), limitMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function failure(
+  error: unknown,
+  context: CaseContext | undefined,
+  limitMs: number,
+): Pick<CaseResult, 'outcome' | 'what' | 'expected' | 'got'> {
+  if (error instanceof NotApplicable) return { outcome: 'skipped', what: error.message };
+  if (error instanceof Violation) {
+    const { what, expected, got } = error;
+    return { outcome: 'failed', what, expected, got };
+  }
+  const what = context?.lastStep ?? 'Opening an adapter';
+  if (error instanceof TimeUp) {
+    return { outcome: 'failed', what, expected: `an end within ${limitMs / 1000} s`, got: 'none' };
+  }
+  const got = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return { outcome: 'failed', what, expected: 'no error', got };
+}
