@@ -73,6 +73,8 @@ export const abi = {
   receiveWqeHeaderBytes: 16,
   rwSgeCount: 0,
 
+  grhBytes: 40,
+
   // Shared receive queue ring: header, then receive WQEs
   srqHeaderBytes: 128,
   srqProducer: 0,

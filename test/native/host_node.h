@@ -65,10 +65,10 @@ inline void say(const std::string& line) {
 
 struct Kernel final : KernelPort {
   KernelId id = 0;
-  void onMad(const PacketMeta& meta, const uint8_t m[256]) override {
+  void onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t m[256]) override {
     std::ostringstream out;
     out << "mad kernel=" << id << " attr=" << std::hex << mad::attribute(m) << " tag=" << mad::get32(m + 8)
-        << " from=" << addressText(meta.source) << " to=" << addressText(meta.destination);
+        << " from=" << addressText(meta.source) << " to=" << addressText(meta.destination) << " pkey=" << pkey;
     say(out.str());
   }
   void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}

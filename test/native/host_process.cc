@@ -38,7 +38,7 @@ Gid loopback() {
 struct Kernel final : KernelPort {
   int wake = eventfd(0, EFD_CLOEXEC);
   std::atomic<uint32_t> event{0};
-  void onMad(const PacketMeta&, const uint8_t*) override {}
+  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
   void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override {
     if (e == QpEvent::kCommunicationEstablished) return;
     event = static_cast<uint32_t>(e);

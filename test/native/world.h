@@ -39,6 +39,7 @@ struct ManualClock final : Clock {
 struct Frame {
   Gid source, destination;
   std::vector<uint8_t> bytes;
+  Gid port{};  // where it arrives
   wire::Bth bth() const { return wire::parseBth(bytes.data()); }
   uint8_t syndrome() const { return bytes[12]; }
 };
@@ -57,9 +58,20 @@ struct Net {
   std::function<bool(Frame&)> filter;
   std::vector<Frame> log;
   bool logging = false;
+  std::set<std::pair<std::array<uint8_t, 16>, std::array<uint8_t, 16>>> members;  // group, address
 
   void send(Frame f) {
     std::lock_guard<std::mutex> lock(mutex);
+    if (f.destination.isMulticast()) {
+      if (logging) log.push_back(f);
+      for (const auto& m : members) {
+        if (m.first != f.destination.raw) continue;
+        f.port.raw = m.second;
+        frames.push_back(f);
+      }
+      return;
+    }
+    f.port = f.destination;
     if (logging) log.push_back(f);
     if (filter && !filter(f)) return;
     if (random.chance(faults.drop)) return;
@@ -79,7 +91,7 @@ struct Net {
     std::lock_guard<std::mutex> lock(mutex);
     if (frames.empty() && !held.empty()) release();
     for (auto it = frames.begin(); it != frames.end(); ++it) {
-      if (it->destination != gid) continue;
+      if (it->port != gid && it->destination != gid) continue;
       *f = std::move(*it);
       frames.erase(it);
       return true;
@@ -124,6 +136,7 @@ struct FakeLink final : Link {
       PacketMeta meta;
       meta.source = f.source;
       meta.destination = f.destination;
+      if (f.destination.isMulticast()) meta.scopeId = f.port.raw[15];
       // A copy of exactly this size, so that ASan sees reads beyond it.
       std::vector<uint8_t> exact(f.bytes);
       exact.shrink_to_fit();
@@ -135,6 +148,19 @@ struct FakeLink final : Link {
   bool watchPeer(uint32_t slot) override {
     watched.insert(slot);
     return peerAlive;
+  }
+  // The interface of node n is number n.
+  uint32_t interfaceOf(const Gid& address) override { return address == gid ? gid.raw[15] : 0; }
+  Status joinGroup(const Gid& group, uint32_t interface) override {
+    if (interface != gid.raw[15]) return Status::kNetworkUnreachable;
+    std::lock_guard<std::mutex> lock(net.mutex);
+    CHECK(net.members.insert({group.raw, gid.raw}).second);
+    return Status::kSuccess;
+  }
+  void leaveGroup(const Gid& group, uint32_t interface) override {
+    std::lock_guard<std::mutex> lock(net.mutex);
+    CHECK_EQ(interface, gid.raw[15]);
+    CHECK_EQ(net.members.erase({group.raw, gid.raw}), 1u);
   }
 };
 
@@ -153,7 +179,7 @@ struct Port final : KernelPort {
     SrqEvent event;
   };
   std::vector<SrqNews> srqEvents;
-  void onMad(const PacketMeta&, const uint8_t*) override {}
+  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
   void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override {
     events.push_back({qp, token, event, reason});
   }
@@ -249,10 +275,11 @@ struct Wr {
   uint32_t rkey = 0, access = 0;
   uint64_t compare = 0, swap = 0;
   std::vector<uint8_t> inlined;
+  uint32_t ah = 0, remoteQpn = 0, remoteQkey = 0;
 };
 
 struct Cqe {
-  uint32_t token, wqe, opcode, status, length, flags, immediate, sourceQpn, vendor;
+  uint32_t token, wqe, opcode, status, length, flags, immediate, sourceQpn, vendor, pkeyIndex;
 };
 
 struct TestCq {
@@ -277,7 +304,7 @@ struct TestCq {
     if (written() == consumer) return false;
     const uint32_t* w = words() + kCqHeaderBytes / 4 + size_t(consumer & (entries - 1)) * (kCqeBytes / 4);
     *c = {w[kCqeToken], w[kCqeWqe],   w[kCqeOpcode],    w[kCqeStatus],    w[kCqeLength],
-          w[kCqeFlags], w[kCqeImmediate], w[kCqeSourceQpn], w[kCqeVendor]};
+          w[kCqeFlags], w[kCqeImmediate], w[kCqeSourceQpn], w[kCqeVendor], w[kCqePkeyIndex]};
     consumer++;
     __atomic_store_n(words() + kCqConsumer, consumer, __ATOMIC_RELEASE);
     return true;
@@ -308,7 +335,7 @@ struct QpShape {
   uint32_t sendEntries = 64, sendSge = 4, maxInline = 128, receiveEntries = 64, receiveSge = 4, cqEntries = 256;
   bool signalAll = false;
   uint32_t type = kQptRc;
-  Handle srq = 0;
+  Handle srq = 0, pkeyTable = 0;
 };
 
 struct TestSrq {
@@ -392,6 +419,7 @@ struct TestQp {
     r.token = token;
     r.type = shape.type;
     r.srq = shape.srq;
+    r.pkeyTable = shape.pkeyTable;
     if (shape.srq) r.receiveEntries = 0;
     return r;
   }
@@ -437,6 +465,9 @@ struct TestQp {
     w[kSwCompareHi] = uint32_t(r.compare >> 32);
     w[kSwSwapLo] = uint32_t(r.swap);
     w[kSwSwapHi] = uint32_t(r.swap >> 32);
+    w[kSwAh] = r.ah;
+    w[kSwRemoteQpn] = r.remoteQpn;
+    w[kSwRemoteQkey] = r.remoteQkey;
     if (r.flags & kSendFlagInline) {
       std::copy(r.inlined.begin(), r.inlined.end(), reinterpret_cast<uint8_t*>(w + kSendWqeHeaderBytes / 4));
     } else {

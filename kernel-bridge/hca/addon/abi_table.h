@@ -70,6 +70,7 @@ constexpr AbiEntry kAbiTable[] = {
     {"sendFlagInvalidate", abi::kSendFlagInvalidate},
     {"receiveWqeHeaderBytes", abi::kReceiveWqeHeaderBytes},
     {"rwSgeCount", abi::kRwSgeCount},
+    {"grhBytes", abi::kGrhBytes},
     {"srqHeaderBytes", abi::kSrqHeaderBytes},
     {"srqProducer", abi::kSrqProducer},
     {"srqConsumer", abi::kSrqConsumer},

@@ -64,6 +64,13 @@ inline bool toBytes(napi_env env, napi_value value, Bytes* out, bool optional = 
   return true;
 }
 
+inline bool toGid(napi_env env, napi_value value, Gid* out) {
+  Bytes bytes;
+  if (!toBytes(env, value, &bytes) || bytes.length != out->raw.size()) return false;
+  std::memcpy(out->raw.data(), bytes.data, bytes.length);
+  return true;
+}
+
 inline bool toString(napi_env env, napi_value value, std::string* out) {
   size_t length = 0;
   if (value == nullptr || napi_get_value_string_utf8(env, value, nullptr, 0, &length) != napi_ok) return false;
@@ -109,12 +116,7 @@ class Reader {
   }
   Reader& boolean(const char* name, bool* out) { return note(toBool(env_, get(name), out), name); }
   Reader& string(const char* name, std::string* out) { return note(toString(env_, get(name), out), name); }
-  Reader& gid(const char* name, Gid* out) {
-    Bytes bytes;
-    const bool good = toBytes(env_, get(name), &bytes) && bytes.length == out->raw.size();
-    if (good) std::memcpy(out->raw.data(), bytes.data, bytes.length);
-    return note(good, name);
-  }
+  Reader& gid(const char* name, Gid* out) { return note(toGid(env_, get(name), out), name); }
   Reader& path(const char* name, Path* out) { return note(readPath(env_, get(name), out), name); }
   Reader& note(bool good, const char* name) {
     if (ok_ && !good) {

@@ -35,6 +35,10 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::modifyQp>("modifyQp"), InstanceMethod<&H::queryQp>("queryQp"),
        InstanceMethod<&H::destroyQp>("destroyQp"), InstanceMethod<&H::setWill>("setWill"),
        InstanceMethod<&H::listenCq>("listenCq"), InstanceMethod<&H::armCq>("armCq"),
+       InstanceMethod<&H::createAh>("createAh"), InstanceMethod<&H::destroyAh>("destroyAh"),
+       InstanceMethod<&H::attachMulticast>("attachMulticast"), InstanceMethod<&H::detachMulticast>("detachMulticast"),
+       InstanceMethod<&H::createPkeyTable>("createPkeyTable"), InstanceMethod<&H::setPkeyTable>("setPkeyTable"),
+       InstanceMethod<&H::queryPkeyTable>("queryPkeyTable"), InstanceMethod<&H::destroyPkeyTable>("destroyPkeyTable"),
        InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
        InstanceMethod<&H::sendMad>("sendMad"), InstanceMethod<&H::claimPort>("claimPort"),
        InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),
@@ -143,6 +147,8 @@ Napi::Value NativeHca::getLimits(const Info& info) {
   out.Set("maxInline", o.maxInline);
   out.Set("maxReadDepth", o.maxReadDepth);
   out.Set("maxMrSize", static_cast<double>(o.maxMrSize));
+  out.Set("maxAh", o.maxAh);
+  out.Set("maxPkeys", o.maxPkeys);
   return out;
 }
 
@@ -161,10 +167,12 @@ Napi::Value NativeHca::sendMad(const Info& info) {
   Path path;
   Bytes mad;
   if (!open_) return number(env, Status::kDeviceRemoved);
-  if (!Reader::readPath(env, info[0], &path) || !toBytes(env, info[1], &mad) || mad.length != 256) {
+  uint16_t pkey = 0xFFFF;
+  if (!Reader::readPath(env, info[0], &path) || !toBytes(env, info[1], &mad) || mad.length != 256 ||
+      (!info[2].IsUndefined() && !toUint(env, info[2], &pkey, 0xFFFF))) {
     return number(env, Status::kInvalidParameter);
   }
-  return number(env, host_->sendMad(path, mad.data));
+  return number(env, host_->sendMad(path, mad.data, pkey));
 }
 
 Napi::Value NativeHca::claimPort(const Info& info) {
@@ -209,6 +217,8 @@ Napi::Value NativeHca::objectCounts(const Info& info) {
   Napi::Object out = Napi::Object::New(info.Env());
   for (size_t i = 0; i < counts.size(); ++i) out.Set(kKinds[i], counts[i]);
   out.Set("srq", engine_->srqCount());
+  out.Set("ah", engine_->ahCount());
+  out.Set("pkeyTable", engine_->pkeyTableCount());
   return out;
 }
 

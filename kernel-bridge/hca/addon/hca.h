@@ -1,5 +1,5 @@
 // NativeHca: the HCA's command interface as one soft kernel holds it. Its commands are in hca_memory.cc, hca_cq.cc,
-// hca_srq.cc and hca_qp.cc, its events in hca_events.cc, the rest in hca.cc.
+// hca_srq.cc, hca_qp.cc, hca_datagram.cc and hca_pkeys.cc, its events in hca_events.cc, the rest in hca.cc.
 #pragma once
 #include <map>
 #include <tuple>
@@ -55,6 +55,14 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value setWill(const Info& info);
   Napi::Value listenCq(const Info& info);
   Napi::Value armCq(const Info& info);
+  Napi::Value createAh(const Info& info);
+  Napi::Value destroyAh(const Info& info);
+  Napi::Value attachMulticast(const Info& info);
+  Napi::Value detachMulticast(const Info& info);
+  Napi::Value createPkeyTable(const Info& info);
+  Napi::Value setPkeyTable(const Info& info);
+  Napi::Value queryPkeyTable(const Info& info);
+  Napi::Value destroyPkeyTable(const Info& info);
   Napi::Value addCqWaiter(const Info& info);
   Napi::Value removeCqWaiter(const Info& info);
   Napi::Value sendMad(const Info& info);
@@ -65,6 +73,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   void close(const Info& info);
 
   Napi::Value handleCommand(const Info& info, Status (Engine::*command)(Handle));
+  Napi::Value groupCommand(const Info& info, Status (Engine::*command)(Handle, const Gid&, uint32_t));
 
   std::shared_ptr<LoopSignal> signal_;
   std::shared_ptr<HcaPort> port_;

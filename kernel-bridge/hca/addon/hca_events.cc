@@ -13,10 +13,11 @@ void HcaPort::push(HcaEvent&& event) {
   }
 }
 
-void HcaPort::onMad(const PacketMeta& meta, const uint8_t mad[256]) {
+void HcaPort::onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256]) {
   HcaEvent event;
   event.kind = HcaEvent::Kind::kMad;
   event.meta = meta;
+  event.pkey = pkey;
   std::memcpy(event.mad.data(), mad, event.mad.size());
   std::lock_guard<std::mutex> lock(mutex_);
   if (mads_ >= kMaxMads) {
@@ -95,6 +96,7 @@ Napi::Value NativeHca::takeEvent(const Info& info) {
         out.Set("source", copyToJs(env, event.meta.source.raw.data(), event.meta.source.raw.size()));
         out.Set("destination", copyToJs(env, event.meta.destination.raw.data(), event.meta.destination.raw.size()));
         out.Set("scopeId", event.meta.scopeId);
+        out.Set("pkey", event.pkey);
         out.Set("mad", copyToJs(env, event.mad.data(), event.mad.size()));
         return out;
       case HcaEvent::Kind::kQp:

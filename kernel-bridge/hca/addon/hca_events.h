@@ -12,6 +12,7 @@ namespace nd::js {
 struct HcaEvent {
   enum class Kind { kMad, kQp, kCq, kSrq, kNotified } kind = Kind::kMad;
   PacketMeta meta;
+  uint16_t pkey = 0;
   std::array<uint8_t, 256> mad{};
   Handle handle = 0;
   uint32_t token = 0, event = 0, reason = 0;
@@ -31,7 +32,7 @@ class HcaPort final : public KernelPort {
   static constexpr size_t kMaxMads = 4096;
 
   explicit HcaPort(std::shared_ptr<LoopSignal> signal) : signal_(std::move(signal)) {}
-  void onMad(const PacketMeta& meta, const uint8_t mad[256]) override;
+  void onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256]) override;
   void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
   void onCqError(Handle cq) override { onCqEvent(cq, kCqOverrun); }
   void onCqEvent(Handle cq, uint32_t event);

@@ -43,6 +43,7 @@ Napi::Value NativeHca::createQp(const Info& info) {
       .uint("sendCq", &request.sendCq)
       .uint("receiveCq", &request.receiveCq)
       .uint("srq", &request.srq)
+      .uint("pkeyTable", &request.pkeyTable)
       .uint("type", &request.type)
       .boolean("signalAll", &request.signalAll)
       .uint("ringAddress", &request.ringAddress, kMaxSafe)

@@ -100,6 +100,8 @@ constexpr uint32_t kQpsReset = 0, kQpsInit = 1, kQpsRtr = 2, kQpsRts = 3, kQpsSq
 // WV_ACCESS_*
 constexpr uint32_t kAccessRemoteRead = 0x1, kAccessRemoteWriteBit = 0x2, kAccessRemoteAtomic = 0x4,
                    kAccessLocalWrite = 0x8, kAccessMwBind = 0x10;
+// Before the payload in a UD receive: IPv6's header, or 20 zero bytes and IPv4's.
+constexpr uint32_t kGrhBytes = 40;
 // WV_QP_TYPE
 constexpr uint32_t kQptRc = 0, kQptUc = 1, kQptUd = 3;
 // WV_CQ_NOTIFY_TYPE

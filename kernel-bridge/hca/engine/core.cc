@@ -5,8 +5,8 @@ namespace nd {
 using namespace abi;
 
 Core::Core(Link& l, const Clock& c, const EngineOptions& o)
-    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), srqs(o.maxSrq),
-      qps(std::min(o.maxQp, kQpIndexes)), memory(options) {
+    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), srqs(o.maxSrq), ahs(o.maxAh),
+      qps(std::min(o.maxQp, kQpIndexes)), pkeyTables(o.maxPkeyTables), memory(options) {
   // QPNs begin anywhere, so that a process's late packets do not meet its successor's QPs.
   fillRandom(&qpBase, sizeof qpBase);
   qpBase %= kQpIndexes;
@@ -324,6 +324,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   uint32_t to;
   const Status status = checkModify(options, qp.attributes.type, from, mask, a, &to);
   if (status != Status::kSuccess) return status;
+  if ((mask & qpmask::kPkeyIndex) && a.pkeyIndex >= qp.pkeyTable->entries.size()) return Status::kInvalidParameter;
   now = clock.now();
   if (to == kQpsReset) {
     toReset(qp);
@@ -374,14 +375,15 @@ void Core::checkDrained(Qp& qp) {
 
 void Core::sendWill(Qp& qp) {
   if (!qp.will || qp.state() == kQpsReset || qp.state() == kQpsInit) return;
+  if (!isPkey(qp.pkey())) return;
   wire::Bth bth;
+  bth.pkey = qp.pkey();
   bth.opcode = wire::kOpUdSendOnly;
   bth.destinationQpn = wire::kGsiQpn;
   bth.psn = gsiPsn;
   gsiPsn = wire::psnAdd(gsiPsn, 1);
   wire::emitBth(out.header, bth);
-  wire::store32(out.header + wire::kBthBytes, wire::kGsiQkey);
-  wire::store32(out.header + wire::kBthBytes + 4, wire::kGsiQpn);
+  wire::emitDeth(out.header + wire::kBthBytes, {wire::kGsiQkey, wire::kGsiQpn});
   out.headerLength = wire::kBthBytes + wire::kDethBytes;
   out.pieces[0] = {qp.will->mad, wire::kMadBytes};
   out.pieceCount = 1;
@@ -395,10 +397,12 @@ void Core::destroy(Qp& qp) {
   timers.clear(qp);
   unschedule(qp);
   memory.unbindAll(qp);
+  detachFromAll(qp);
   qp.setState(kQpsReset);
   qp.sendCq->users--;
   qp.receiveCq->users--;
   if (qp.srq) qp.srq->users--;
+  qp.pkeyTable->users--;
   qp.pd->users--;
   qps.remove(qp.handle);
 }
@@ -419,8 +423,14 @@ void Core::detach(KernelId kernel) {
   }
   settle();
   for (Qp* qp : mine) destroy(*qp);
+  ahs.forEach([&](AddressHandle& ah) {
+    if (ah.pd->kernel == kernel) ahs.remove(ah.handle);
+  });
   srqs.forEach([&](Srq& srq) {
     if (srq.kernel == kernel) srqs.remove(srq.handle);
+  });
+  pkeyTables.forEach([&](PkeyTable& table) {
+    if (table.kernel == kernel) pkeyTables.remove(table.handle);
   });
   memory.dropKernel(kernel);
   cqs.forEach([&](Cq& cq) {
@@ -474,11 +484,22 @@ uint32_t Core::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint3
   return 0;
 }
 
-void Core::transmit(Qp& qp) {
+void Core::transmit(const Qp& qp, const Path& path) {
+  const uint16_t pkey = qp.pkey();
+  wire::storePkey(out.header, pkey);
   counters.sentPackets++;
   counters.sentBytes += out.headerLength + out.payloadLength;
-  if (!link.send(qp.attributes.path, out)) counters.sendFailures++;
+  // Without a partition nothing may leave; to the transport it is lost.
+  if (!isPkey(pkey) || !link.send(path, out)) counters.sendFailures++;
 }
+
+namespace {
+
+uint32_t transportOf(uint32_t flags) {
+  return flags & wire::kDatagram ? kQptUd : flags & wire::kUnreliable ? kQptUc : kQptRc;
+}
+
+}  // namespace
 
 // ── Packets ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -500,16 +521,12 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
     counters.malformed++;
     return;
   }
-  if ((p.bth.pkey & 0x7FFF) != 0x7FFF) {
-    counters.wrongPkey++;
-    return;
-  }
   if (p.bth.opcode == wire::kOpCnp) {
     counters.congestionNotifications++;
     return;
   }
   const wire::OpInfo& op = wire::kOpcodes[p.bth.opcode];
-  if (!op.flags || (op.flags & wire::kDatagram)) {
+  if (!op.flags) {
     counters.unknownOpcode++;
     return;
   }
@@ -521,12 +538,16 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
   p.extension = bth + wire::kBthBytes;
   p.payload = bth + op.headerBytes;
   p.length = length - op.headerBytes - p.bth.pad;
+  if (p.bth.destinationQpn == wire::kMulticastQpn) {
+    onMulticast(meta, p);
+    return settle();
+  }
   Qp* qp = byQpn(p.bth.destinationQpn);
   if (!qp) {
     counters.unknownQp++;
     return;
   }
-  if (((p.flags & wire::kUnreliable) != 0) == qp->reliable()) {
+  if (transportOf(p.flags) != qp->attributes.type) {
     counters.wrongTransport++;
     return;
   }
@@ -536,10 +557,15 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
     counters.wrongState++;
     return;
   }
+  if (qp->datagram()) {
+    onDatagram(*qp, meta, p);
+    return settle();
+  }
   if (meta.source != qp->attributes.path.destination || meta.destination != qp->attributes.path.source) {
     counters.wrongAddress++;
     return;
   }
+  if (!pkeyFits(*qp, p)) return;
   if ((meta.trafficClass & 3) == 3) counters.congestionMarked++;
   qp->lastActivity = now;
   // Also in RTS: a passive side is there before its REP leaves, and it is the RTU that this packet stands in for.

@@ -9,6 +9,7 @@
 #include "cq.h"
 #include "memory.h"
 #include "qp.h"
+#include "pkeys.h"
 #include "timers.h"
 
 namespace nd {
@@ -84,7 +85,7 @@ struct Core final : public PacketSink {
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
   uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
                   uint32_t offset, uint32_t length, bool write, iovec* out, uint32_t* outCount);
-  void transmit(Qp& qp);  // sends `out`
+  void transmit(const Qp& qp, const Path& path);  // sends `out` under the QP's P_Key
 
   // ── core.cc: packets ──────────────────────────────────────────────────────────────────────────
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
@@ -98,7 +99,7 @@ struct Core final : public PacketSink {
   void sendRead(Qp& qp, SendEntry& e, uint32_t span);
   void sendAtomic(Qp& qp, SendEntry& e);
   void sendKeepAlive(Qp& qp);
-  void sent(Qp& qp, uint32_t span);
+  void sent(Qp& qp, uint32_t span, const Path& path);
   void goBack(Qp& qp);
   void onAckTimeout(Qp& qp);
 
@@ -124,6 +125,8 @@ struct Core final : public PacketSink {
   void onReadRequest(Qp& qp, const Packet& p);
   void onAtomic(Qp& qp, const Packet& p);
   bool takeReceive(Qp& qp, const Packet& p);
+  bool beginReceive(Qp& qp);  // false: the WQE's list is longer than its place
+  uint32_t scatterToReceive(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t length);
   void completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length);
   void accepted(Qp& qp, const Packet& p);
   void remember(Qp& qp, const Resource& resource);
@@ -140,6 +143,17 @@ struct Core final : public PacketSink {
   void checkLimit(Srq& srq);
   Status resizeSrq(Srq& srq, std::shared_ptr<Ring> ring, uint64_t address, uint32_t entries);
 
+  // ── datagram.cc ───────────────────────────────────────────────────────────────────────────────
+  void sendDatagram(Qp& qp, SendEntry& e);
+  void onDatagram(Qp& qp, const PacketMeta& meta, const Packet& p);
+  void onMulticast(const PacketMeta& meta, const Packet& p);
+  bool detachFrom(Qp& qp, const Group& group);
+  void detachFromAll(Qp& qp);
+
+  // ── pkeys.cc ──────────────────────────────────────────────────────────────────────────────────
+  PkeyTable* pkeyTable(KernelId kernel, Handle handle);
+  bool pkeyFits(Qp& qp, const Packet& p);
+
   Link& link;
   const Clock& clock;
   const EngineOptions options;
@@ -152,7 +166,11 @@ struct Core final : public PacketSink {
   HandleTable<Pd> pds;
   HandleTable<Cq> cqs;
   HandleTable<Srq> srqs;
+  HandleTable<AddressHandle> ahs;
   HandleTable<Qp> qps;
+  std::map<Group, std::vector<Qp*>> groups;  // and the QPs attached
+  HandleTable<PkeyTable> pkeyTables;
+  std::array<PkeyTable, kKernels> defaultPkeys;
   Memory memory;
   TimerHeap timers;
   Counters counters;

@@ -33,6 +33,7 @@ namespace nd {
   X(unknownOpcode, "unknown_opcode")                                              \
   X(wrongTransport, "wrong_transport")         /* RC to a UC QP, or so */         \
   X(droppedMessages, "dropped_message")        /* unreliable: lost, refused */    \
+  X(wrongQkey, "bad_qkey")                                                        \
   X(staleResponses, "stale_response")                                             \
   X(congestionNotifications, "rcvd_cnp")                                          \
   X(congestionMarked, "rcvd_ecn_marked")                                          \

@@ -38,7 +38,7 @@ bool Cq::write(const Completion& c) {
   cqe[kCqeImmediate] = c.immediate;
   cqe[kCqeSourceQpn] = c.sourceQpn;
   cqe[kCqeVendor] = c.vendor;
-  cqe[kCqePkeyIndex] = 0;
+  cqe[kCqePkeyIndex] = c.pkeyIndex;
   storeWord(words_ + kCqProducer, ++producer_);
 
   const bool solicited = (c.flags & kCqeFlagSolicited) != 0 || c.status != kWcSuccess;

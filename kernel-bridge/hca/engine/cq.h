@@ -7,6 +7,7 @@ namespace nd {
 
 struct Completion {
   uint32_t token = 0, wqe = 0, opcode = 0, status = 0, length = 0, flags = 0, immediate = 0, sourceQpn = 0, vendor = 0;
+  uint32_t pkeyIndex = 0;
 };
 
 // Counts of entries that saturate instead of wrapping: "how long ago", in entries.

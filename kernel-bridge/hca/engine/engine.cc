@@ -37,6 +37,7 @@ Status Engine::attachKernel(KernelPort* port, KernelId* kernelOut) {
   for (KernelId k = 1; k < Core::kKernels; k++) {
     if (core.kernels[k]) continue;
     core.kernels[k] = port;
+    core.defaultPkeys[k] = PkeyTable{};
     *kernelOut = k;
     return Status::kSuccess;
   }
@@ -243,8 +244,7 @@ Status Engine::removeCqWaiter(Handle handle, const NotifySink* sink) {
 Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) {
   Core& core = impl_->core;
   Command command(core);
-  if (r.type == kQptUd) return Status::kNotSupported;
-  if (r.type != kQptRc && r.type != kQptUc) return Status::kInvalidParameter;
+  if (r.type != kQptRc && r.type != kQptUc && r.type != kQptUd) return Status::kInvalidParameter;
   Pd* pd = core.pds.find(r.pd);
   Cq* sendCq = core.cqs.find(r.sendCq);
   Cq* receiveCq = core.cqs.find(r.receiveCq);
@@ -252,6 +252,8 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
   Srq* srq = r.srq ? core.srqs.find(r.srq) : nullptr;
   if (r.srq && (!srq || srq->kernel != r.kernel)) return Status::kInvalidHandle;
   if (srq && r.receiveEntries != 0) return Status::kInvalidParameter;  // one or the other
+  PkeyTable* pkeyTable = core.pkeyTable(r.kernel, r.pkeyTable);
+  if (!pkeyTable) return Status::kInvalidHandle;
   if (pd->kernel != r.kernel || sendCq->kernel != r.kernel || receiveCq->kernel != r.kernel)
     return Status::kInvalidHandle;
   if (sendCq->dead || receiveCq->dead) return Status::kInvalidDeviceState;
@@ -286,6 +288,8 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
     qp->srq = srq;
     qp->shared.sges.resize(size_t(srq->sge) * (kSgeBytes / 4));
   }
+  qp->pkeyTable = pkeyTable;
+  pkeyTable->users++;
   qp->signalAll = r.signalAll;
   qp->ring = std::move(ring);
   qp->header = reinterpret_cast<uint32_t*>(r.ringAddress);

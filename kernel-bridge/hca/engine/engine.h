@@ -16,7 +16,9 @@ struct EngineOptions {
   uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
   uint32_t window = 128;                     // PSNs in flight per QP
   uint32_t maxQp = 65000, maxCq = 65536, maxPd = 65536, maxMr = 1u << 20, maxMw = 1u << 20;
-  uint32_t maxSrq = 65536;
+  uint32_t maxSrq = 65536, maxAh = 65536;
+  uint32_t maxGroups = 4096;                 // multicast groups, counted for each interface
+  uint32_t maxPkeyTables = 4096, maxPkeys = 4096;  // entries of one table
   uint32_t maxQpWr = 16384, maxSge = 32, maxCqEntries = 1u << 20, maxInline = 1024;
   uint32_t maxReadDepth = 128;               // responder resources and initiator depth per QP
   uint64_t maxMrSize = 1ull << 40;
@@ -25,6 +27,7 @@ struct EngineOptions {
 struct QpCreate {
   KernelId kernel = 0;
   Handle pd = 0, sendCq = 0, receiveCq = 0, srq = 0;
+  Handle pkeyTable = 0;              // 0: the default table, which holds 0xFFFF
   uint32_t type = abi::kQptRc;
   bool signalAll = false;            // WV_QP_SIGNAL_SENDS
   uint64_t ringAddress = 0;          // must lie in a ring allocation (RingMemory)
@@ -73,6 +76,11 @@ struct QpAttributes {
   uint32_t minRnrTimer = 0;          // AETH code 0..31 (roce-wire §1.8)
   uint32_t ackTimeout = 0;           // code: 4.096 µs × 2^n, 0 = none
   uint32_t retryCount = 0, rnrRetry = 0;
+};
+
+// Packets dropped at the QPs and addresses of a P_Key table.
+struct PkeyViolations {
+  uint64_t badPkeys = 0, badQkeys = 0;
 };
 
 class Engine final : public PacketSink {
@@ -125,6 +133,20 @@ class Engine final : public PacketSink {
   Status modifySrq(Handle srq, uint32_t mask, const SrqAttributes& attributes);
   Status querySrq(Handle srq, SrqAttributes* attributes);
   Status destroySrq(Handle srq);
+  // ── Address handles: where a UD send goes, named by its WQE. `pathMtu`: bytes a datagram may have, 256..4096.
+  Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah);
+  Status destroyAh(Handle ah);
+  // ── Multicast for UD QPs. The interface (its index) is in the group while a QP of this process is attached there.
+  // kInvalidDeviceState: attached already; kInvalidDeviceRequest: not a UD QP; as Link::joinGroup.
+  Status attachMulticast(Handle qp, const Gid& group, uint32_t interface);
+  Status detachMulticast(Handle qp, const Gid& group, uint32_t interface);  // kInvalidParameter: was not attached
+  // ── P_Key tables, one for a port; a new one holds 0xFFFF. `gids`: the port's addresses, for MADs.
+  Status createPkeyTable(KernelId kernel, Handle* table);
+  Status setPkeyTable(Handle table, std::vector<uint16_t> pkeys, std::vector<Gid> gids);
+  Status queryPkeyTable(KernelId kernel, Handle table, PkeyViolations* violations);  // table 0: the default one
+  Status destroyPkeyTable(Handle table);
+  // Lock held: whether a MAD for this address may be given to the kernel. Counts the one that may not.
+  bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
   // The MAD that tells the peer of this QP's end (a DREQ), sent when the kernel dies without a goodbye.
   Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
 
@@ -166,6 +188,8 @@ class Engine final : public PacketSink {
   // Live objects, for leak tests: pd, mr, mw, cq, qp, ring, range.
   std::array<uint32_t, 7> objectCounts();
   uint32_t srqCount();
+  uint32_t ahCount();
+  uint32_t pkeyTableCount();
 
  private:
   struct Impl;

@@ -37,7 +37,6 @@ Frame madFrame(const PacketMeta& meta, const uint8_t* bth) {
 bool Gsi::wellFormed(const uint8_t* bth, uint32_t length) const {
   if (length != mad::kPacketBytes || bth[0] != mad::kOpUdSendOnly) return false;
   if ((bth[1] & 0x3f) != 0) return false;                           // no pad, TVer 0
-  if ((mad::get16(bth + 2) & 0x7fff) != 0x7fff) return false;       // the default P_Key, full or limited
   if (mad::get32(bth + 12) != mad::kGsiQkey) return false;
   const uint8_t* m = bth + mad::kPacketMadOffset;
   return m[mad::kBaseVersion] == 1 && m[mad::kClass] == mad::kCmClass &&
@@ -112,12 +111,7 @@ void Gsi::routeById(const PacketMeta& meta, const uint8_t* bth, uint32_t id, boo
 
 void Gsi::toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
   if (mayHandOver) {
-    const uint64_t now = clock_.now();
-    if (now >= liveSlotsUntil_) {
-      liveSlots_ = Slots::live();
-      liveSlotsUntil_ = now + kLiveSlotsNs;
-    }
-    for (uint32_t slot : liveSlots_)
+    for (uint32_t slot : slots_.liveNow(clock_.now()))
       if (slot != slots_.slot()) slots_.send(slot, madFrame(meta, bth));
   }
   for (KernelId kernel = 1; kernel <= kLastKernel; kernel++)
@@ -127,15 +121,17 @@ void Gsi::toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOve
 void Gsi::toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth) {
   KernelPort* port = kernel != 0 ? engine_->kernelPort(kernel) : nullptr;
   if (port == nullptr) {
-    const KernelId any = engine_->anyKernel();
-    if (any != 0) port = engine_->kernelPort(any);
+    kernel = engine_->anyKernel();
+    if (kernel != 0) port = engine_->kernelPort(kernel);
   }
   if (port == nullptr) {
     counters_.add(HostCounter::kMadsUnroutable);
     return;
   }
+  const auto pkey = static_cast<uint16_t>(mad::get16(bth + mad::kPkey));
+  if (!engine_->acceptsGsiPkey(kernel, meta.destination, pkey)) return;
   counters_.add(HostCounter::kMadsReceived);
-  port->onMad(meta, bth + mad::kPacketMadOffset);
+  port->onMad(meta, pkey, bth + mad::kPacketMadOffset);
 }
 
 }  // namespace nd

@@ -31,14 +31,11 @@ class Gsi {
   void toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth);
   bool wellFormed(const uint8_t* bth, uint32_t length) const;
 
-  static constexpr uint64_t kLiveSlotsNs = 1'000'000'000;  // how long the list of slots is believed
   const Clock& clock_;
   HostCounters& counters_;
   Ports& ports_;
   Slots& slots_;
   Engine* engine_ = nullptr;
-  std::vector<uint32_t> liveSlots_;
-  uint64_t liveSlotsUntil_ = 0;
 };
 
 }  // namespace nd

@@ -134,17 +134,19 @@ void Host::releaseKernel(KernelId kernel) { impl_->ports.releaseKernel(kernel); 
 
 uint32_t Host::commIdBase(KernelId kernel) const { return impl_->slots.slot() << 24 | kernel << 18; }
 
-Status Host::sendMad(const Path& path, const uint8_t mad[256]) {
+Status Host::sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey) {
   Impl& h = *impl_;
   if (!h.started) return Status::kInvalidDeviceState;
   std::lock_guard<std::mutex> guard(h.engine->mutex());
   if (!h.started) return Status::kInvalidDeviceState;
-  if (!isUnicast(path.destination)) return Status::kInvalidAddress;
+  if ((pkey & 0x7fff) == 0) return Status::kInvalidParameter;
+  if (!path.destination.isUnicast()) return Status::kInvalidAddress;
   if (!isLocal(path.source)) return Status::kInvalidAddress;
   OutPacket packet;
   std::memset(packet.header, 0, mad::kBthDethBytes);
   packet.header[0] = mad::kOpUdSendOnly;
-  packet.header[2] = packet.header[3] = 0xff;
+  packet.header[mad::kPkey] = static_cast<uint8_t>(pkey >> 8);
+  packet.header[mad::kPkey + 1] = static_cast<uint8_t>(pkey);
   packet.header[7] = mad::kGsiQpn;
   const uint32_t psn = h.madPsn++ & 0xffffff;
   packet.header[9] = static_cast<uint8_t>(psn >> 16);

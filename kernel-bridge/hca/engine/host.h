@@ -60,9 +60,10 @@ class Host final : public Link {
   // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
   static constexpr uint32_t kCommIdMask = 0x3FFFF;
   uint32_t commIdBase(KernelId kernel) const;   // slot << 24 | kernel << 18
-  // Sends at once. kInvalidAddress: the path's source is not an address of this host; kNetworkUnreachable,
-  // kHostUnreachable: no way to the destination. A packet lost on the way is a success.
-  Status sendMad(const Path& path, const uint8_t mad[256]);
+  // Sends at once. kInvalidParameter: no P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
+  // an address of this host; kNetworkUnreachable, kHostUnreachable: no way to the destination. A packet lost on the
+  // way is a success.
+  Status sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey);
 
   // ── Link
   bool send(const Path& path, const OutPacket& packet) override;
@@ -70,6 +71,9 @@ class Host final : public Link {
   bool poll(PacketSink& sink, uint32_t budget) override;
   bool isLocal(const Gid& address) override;
   bool watchPeer(uint32_t slot) override;
+  uint32_t interfaceOf(const Gid& address) override;
+  Status joinGroup(const Gid& group, uint32_t interface) override;
+  void leaveGroup(const Gid& group, uint32_t interface) override;
 
   static const std::vector<const char*>& counterNames();
   std::vector<uint64_t> counters();

@@ -46,6 +46,11 @@ struct Host::Impl {
   Faults faults;
   Capture capture;
   LocalAddresses addresses;
+  struct Joined {
+    Gid group;
+    uint32_t interface;
+  };
+  std::vector<Joined> joined;      // multicast groups
   Wire wire4{counters, AF_INET}, wire6{counters, AF_INET6};
   Engine* engine = nullptr;
   PacketSink* sink = nullptr;      // during poll()
@@ -64,6 +69,7 @@ struct Host::Impl {
   // ── Out
   void transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t length);
   void commit(Wire& wire, const Path& path, const uint8_t* bytes, uint32_t length);
+  bool takes(const PacketMeta& meta);
   bool staysHere(const Gid& destination);
   void transmitLocal(const Path& path, uint8_t* bytes, uint32_t length);
   void carryLocal(const Path& path, const uint8_t* bytes, uint32_t length);

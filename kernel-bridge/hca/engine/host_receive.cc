@@ -4,6 +4,7 @@
 #include "host_events.h"
 #include "host_impl.h"
 #include "mad.h"
+#include "wire.h"
 
 namespace nd {
 namespace {
@@ -31,6 +32,15 @@ uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
   return packets;
 }
 
+// Whether a packet has come from and to where it may.
+bool Host::Impl::takes(const PacketMeta& meta) {
+  if (!meta.source.isUnicast()) return false;
+  if (!meta.destination.isMulticast()) return addresses.contains(meta.destination, clock.now());
+  for (const Joined& j : joined)
+    if (j.group == meta.destination && j.interface == meta.scopeId) return true;
+  return false;
+}
+
 // `bth`: one packet of the datagram, with its ICRC.
 void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole) {
   if (!datagram.complete || whole < kBthBytes + kIcrcBytes || whole > kMaxDatagram || whole % 4 != 0)
@@ -46,10 +56,14 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
       return counters.add(HostCounter::kIcrcErrors);
     counters.add(HostCounter::kIpv4IdSolved);
   }
-  if (!isUnicast(datagram.meta.source) || !addresses.contains(datagram.meta.destination, clock.now()))
-    return counters.add(HostCounter::kRxNotLocal);
+  if (!takes(datagram.meta)) return counters.add(HostCounter::kRxNotLocal);
 
   const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
+  // The system gives every process that joined a copy of its own. Nothing else is sent to a group.
+  if (datagram.meta.destination.isMulticast()) {
+    if (qpn != wire::kMulticastQpn) return counters.add(HostCounter::kRxNotLocal);
+    return deliver(datagram.meta, headers, bth, length, bth + length);
+  }
   if (qpn <= mad::kGsiQpn || slot == slots.slot())
     return deliver(datagram.meta, headers, bth, length, bth + length);
   if (slot == SteeringProbe::kQpnMark >> 16 && bth[0] == SteeringProbe::kOpcode)
@@ -90,9 +104,12 @@ void Host::Impl::onFrame(const Frame& frame) {
   }
   const bool packet = frame.bodyLength >= kBthBytes && frame.bodyLength % 4 == 0 &&
                       frame.bodyLength + kIcrcBytes <= kMaxDatagram;
-  if (!packet || !isUnicast(frame.meta.source) || !addresses.contains(frame.meta.destination, clock.now()))
-    return counters.add(HostCounter::kSlotBadFrames);
-  const uint32_t qpn = mad::destinationQpn(frame.body);
+  const uint32_t qpn = packet ? mad::destinationQpn(frame.body) : 0;
+  const bool multicast = frame.meta.destination.isMulticast();
+  // One for a group comes to everybody: what is not for us is no mistake.
+  if (multicast && packet && qpn == wire::kMulticastQpn && frame.kind == FrameKind::kPacket && !takes(frame.meta))
+    return counters.add(HostCounter::kRxNotLocal);
+  if (!packet || !takes(frame.meta)) return counters.add(HostCounter::kSlotBadFrames);
   IcrcHeaders headers;
   headers.source = frame.meta.source;
   headers.destination = frame.meta.destination;
@@ -103,7 +120,8 @@ void Host::Impl::onFrame(const Frame& frame) {
   }
   if (frame.kind != FrameKind::kPacket) return counters.add(HostCounter::kSlotBadFrames);
   // Never forwarded again: a frame for another slot is its sender's mistake.
-  if (qpn >> 16 != slots.slot() && qpn != mad::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
+  const bool ours = multicast ? qpn == wire::kMulticastQpn : qpn >> 16 == slots.slot() || qpn == mad::kGsiQpn;
+  if (!ours) return counters.add(HostCounter::kSlotBadFrames);
   deliver(frame.meta, headers, frame.body, frame.bodyLength, nullptr);
 }
 

@@ -159,6 +159,13 @@ void Host::Impl::carryLocal(const Path& path, const uint8_t* bytes, uint32_t len
   frame.meta = metaOf(path);
   frame.body = bytes;
   frame.bodyLength = length;
+  // A group's members are known to themselves only.
+  if (path.destination.isMulticast()) {
+    for (uint32_t member : slots.liveNow(clock.now()))
+      if (member != slots.slot()) slots.send(member, frame);
+    if (takes(frame.meta)) queueLocal(frame);
+    return;
+  }
   const uint32_t qpn = mad::destinationQpn(bytes), slot = qpn >> 16;
   if (qpn == mad::kGsiQpn || slot == slots.slot()) return queueLocal(frame);
   slots.send(slot, frame);
@@ -216,7 +223,8 @@ bool Host::send(const Path& path, const OutPacket& packet) {
     h.transmit(wire, path, bytes, length);
     return true;
   }
-  if (!h.started || !isLocal(path.destination) || !isLocal(path.source)) {
+  const bool reachable = path.destination.isMulticast() || isLocal(path.destination);
+  if (!h.started || !reachable || !isLocal(path.source)) {
     h.counters.add(HostCounter::kTxUnroutable);
     return false;
   }

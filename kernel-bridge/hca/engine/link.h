@@ -44,6 +44,12 @@ class Link {
   // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end.
   // False: there is no such process now.
   virtual bool watchPeer(uint32_t slot) = 0;
+  // Index of the interface that has this address, 0 if there is none.
+  virtual uint32_t interfaceOf(const Gid& address) = 0;
+  // Lets an interface join or leave a multicast group. kNetworkUnreachable: no such interface;
+  // kInsufficientResources: the system allows no more groups.
+  virtual Status joinGroup(const Gid& group, uint32_t interface) = 0;
+  virtual void leaveGroup(const Gid& group, uint32_t interface) = 0;
 };
 
 }  // namespace nd

@@ -20,19 +20,11 @@ bool isLoopback(const Gid& address) {
 
 bool isLinkLocal6(const Gid& address) { return address.raw[0] == 0xfe && (address.raw[1] & 0xc0) == 0x80; }
 
-bool isUnicast(const Gid& address) {
-  if (address.isV4()) {
-    const uint8_t first = address.raw[12];
-    return first != 0 && first < 224;
-  }
-  return address.raw[0] != 0xff && address != Gid{};
-}
-
 bool LocalAddresses::contains(const Gid& address, uint64_t now) {
   if (isLoopback(address)) return true;
   for (const Gid& own : addresses_)
     if (own == address) return true;
-  if (!isUnicast(address) || (known_ && now - refreshedAt_ < kRefreshNs)) return false;
+  if (!address.isUnicast() || (known_ && now - refreshedAt_ < kRefreshNs)) return false;
   refreshedAt_ = now;
   known_ = true;
   refresh();

@@ -19,8 +19,6 @@ class LocalAddresses {
   bool known_ = false;
 };
 
-// True for unicast addresses that a packet may come from or go to.
-bool isUnicast(const Gid& address);
 bool isLoopback(const Gid& address);
 bool isLinkLocal6(const Gid& address);
 Gid gidOfIpv4(uint32_t networkOrder);

@@ -10,6 +10,8 @@ constexpr uint32_t kBthDethBytes = 20;
 constexpr uint32_t kPacketMadOffset = kBthDethBytes;      // of the MAD in a packet, from the BTH on
 constexpr uint32_t kPacketBytes = kBthDethBytes + kMadBytes;
 
+constexpr uint32_t kPkey = 2;  // offset in the BTH
+
 constexpr uint8_t kOpUdSendOnly = 0x64;
 constexpr uint32_t kGsiQpn = 1;
 constexpr uint32_t kGsiQkey = 0x80010000;

@@ -54,7 +54,6 @@ struct ValueRule {
 };
 constexpr ValueRule kValueRules[] = {
     {kAccess, [](const EngineOptions&, const QpAttributes& a) { return (a.access & ~kQpAccessBits) == 0; }},
-    {kPkeyIndex, [](const EngineOptions&, const QpAttributes& a) { return a.pkeyIndex == 0; }},
     {kPort, [](const EngineOptions&, const QpAttributes& a) { return a.port == 1; }},
     {kPathMtu,
      [](const EngineOptions&, const QpAttributes& a) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 #include "cq.h"
+#include "pkeys.h"
 #include "wire.h"
 
 namespace nd {
@@ -37,6 +38,7 @@ struct SendEntry {
   uint32_t immediate;
   uint64_t remote, compare, swap;
   uint32_t rkey, access;
+  uint32_t ah, remoteQpn, remoteQkey;  // UD
   uint32_t length;         // message bytes
   uint32_t packets, firstPsn;
   uint32_t chunk;          // PSNs per READ request
@@ -170,6 +172,21 @@ struct SharedReceive {
   std::vector<uint32_t> sges;
 };
 
+// ── Datagrams ───────────────────────────────────────────────────────────────────────────────────
+struct AddressHandle {
+  Handle handle = 0;
+  Pd* pd = nullptr;
+  Path path;
+  uint32_t pathMtu = 0;
+};
+
+// A multicast group on one interface.
+struct Group {
+  Gid gid;
+  uint32_t interface = 0;
+  bool operator<(const Group& o) const { return gid != o.gid ? gid.raw < o.gid.raw : interface < o.interface; }
+};
+
 struct Will {
   Path path;
   uint8_t mad[wire::kMadBytes];
@@ -182,6 +199,7 @@ struct Qp {
   Pd* pd = nullptr;
   Cq *sendCq = nullptr, *receiveCq = nullptr;
   Srq* srq = nullptr;
+  PkeyTable* pkeyTable = nullptr;
   SharedReceive shared;
   bool signalAll = false;
   QpAttributes attributes;
@@ -207,6 +225,7 @@ struct Qp {
   Responder rs;
   KeyCache gatherCache, scatterCache, remoteCache;
   MemoryKey* windows = nullptr;
+  uint32_t groups = 0;  // multicast groups it is attached to
 
   // Scheduling
   bool scheduled = false, doomed = false;
@@ -228,6 +247,8 @@ struct Qp {
   uint32_t receiveSgeCount() const { return srq ? shared.sgeCount : peekWord(receiveWqe(rs.head) + abi::kRwSgeCount); }
   uint32_t receiveSgeLimit() const { return srq ? srq->sge : receiveSge; }
   const Pd* receivePd() const { return srq ? srq->pd : pd; }
+  uint16_t pkey() const { return pkeyTable->at(attributes.pkeyIndex); }
+  bool datagram() const { return attributes.type == abi::kQptUd; }
   bool reliable() const { return attributes.type == abi::kQptRc; }
   uint32_t packetsFor(uint32_t length) const { return length ? ((length - 1) >> mtuShift) + 1 : 1; }
   void setState(uint32_t state) {

@@ -46,6 +46,9 @@ void Core::parse(Qp& qp, uint32_t wqe) {
   e.access = peekWord(w + kSwAccess);
   e.compare = pair(w, kSwCompareLo);
   e.swap = pair(w, kSwSwapLo);
+  e.ah = peekWord(w + kSwAh);
+  e.remoteQpn = peekWord(w + kSwRemoteQpn) & wire::kQpnMask;
+  e.remoteQkey = peekWord(w + kSwRemoteQkey);
   e.packets = 1;
 
   if (e.opcode > kOpLocalInvalidate || (e.flags & ~kWqeRules[e.opcode].flags) != 0 ||
@@ -54,6 +57,10 @@ void Core::parse(Qp& qp, uint32_t wqe) {
     return;
   }
   if (!qp.reliable() && (e.isReadOrAtomic() || (e.flags & kSendFlagInvalidate))) {
+    e.status = kWcLocalOp;
+    return;
+  }
+  if (qp.datagram() && e.opcode != kOpSend) {
     e.status = kWcLocalOp;
     return;
   }
@@ -94,7 +101,7 @@ void Core::parse(Qp& qp, uint32_t wqe) {
       }
     }
   }
-  if (e.opcode <= kOpRead) e.packets = qp.packetsFor(e.length);
+  if (e.opcode <= kOpRead && !qp.datagram()) e.packets = qp.packetsFor(e.length);
   if (e.opcode == kOpRead) e.chunk = readChunk(options.window, qp.attributes.initiatorDepth);
 }
 
@@ -191,7 +198,11 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     } else if (e.isReadOrAtomic()) {
       sendAtomic(qp, e);
     } else {
-      sendData(qp, e);
+      if (qp.datagram()) {
+        sendDatagram(qp, e);
+      } else {
+        sendData(qp, e);
+      }
       if (e.status) continue;
     }
     any = true;
@@ -215,7 +226,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
 
 // ── Packets ─────────────────────────────────────────────────────────────────────────────────────
 
-void Core::sent(Qp& qp, uint32_t span) {
+void Core::sent(Qp& qp, uint32_t span, const Path& path) {
   Requester& rq = qp.rq;
   rq.psn = wire::psnAdd(rq.psn, span);
   if (wire::psnDiff(rq.psn, rq.maxPsn) > 0) {
@@ -224,7 +235,7 @@ void Core::sent(Qp& qp, uint32_t span) {
     counters.retransmitted++;
   }
   if (!qp.reliable()) rq.una = rq.psn;
-  transmit(qp);
+  transmit(qp, path);
 }
 
 void Core::sendData(Qp& qp, SendEntry& e) {
@@ -275,7 +286,7 @@ void Core::sendData(Qp& qp, SendEntry& e) {
   out.payloadLength = length;
   out.padLength = bth.pad;
   rq.packet++;
-  sent(qp, 1);
+  sent(qp, 1, qp.attributes.path);
 }
 
 void Core::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
@@ -295,7 +306,7 @@ void Core::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
   rq.sinceAck = 0;
   rq.packet += span;
   rq.reads++;
-  sent(qp, span);
+  sent(qp, span, qp.attributes.path);
 }
 
 void Core::sendAtomic(Qp& qp, SendEntry& e) {
@@ -314,7 +325,7 @@ void Core::sendAtomic(Qp& qp, SendEntry& e) {
   rq.sinceAck = 0;
   rq.packet++;
   rq.reads++;
-  sent(qp, 1);
+  sent(qp, 1, qp.attributes.path);
 }
 
 void Core::sendKeepAlive(Qp& qp) {
@@ -328,7 +339,7 @@ void Core::sendKeepAlive(Qp& qp) {
   out.headerLength = wire::kBthBytes + wire::kRethBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
   counters.keepAlives++;
-  sent(qp, 1);
+  sent(qp, 1, qp.attributes.path);
 }
 
 // ── Retransmission ──────────────────────────────────────────────────────────────────────────────

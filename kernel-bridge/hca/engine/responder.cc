@@ -151,39 +151,53 @@ void Core::completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t le
   c.flags = kCqeFlagReceiveQueue;
   if (qp.srq) c.flags |= kCqeFlagSharedReceive;
   qp.shared.held = false;
-  c.sourceQpn = qp.attributes.destinationQpn;
+  const bool datagram = (p.flags & wire::kDatagram) != 0;
+  if (datagram) c.flags |= kCqeFlagGrh;
+  c.pkeyIndex = qp.attributes.pkeyIndex;
+  c.sourceQpn = datagram ? wire::parseDeth(p.extension).sourceQpn : qp.attributes.destinationQpn;
   if (p.bth.solicited) c.flags |= kCqeFlagSolicited;
   if (p.flags & wire::kImmediate) c.flags |= kCqeFlagImmediate;
   if (p.flags & wire::kInvalidate) c.flags |= kCqeFlagInvalidated;
-  if (p.flags & (wire::kImmediate | wire::kInvalidate))
-    c.immediate = wire::load32(p.extension + (p.flags & wire::kReth ? wire::kRethBytes : 0));
+  const uint32_t before = p.flags & wire::kReth ? wire::kRethBytes : datagram ? wire::kDethBytes : 0;
+  if (p.flags & (wire::kImmediate | wire::kInvalidate)) c.immediate = wire::load32(p.extension + before);
   write(*qp.receiveCq, c);
+}
+
+bool Core::beginReceive(Qp& qp) {
+  Responder& rs = qp.rs;
+  rs.sgeCount = qp.receiveSgeCount();
+  rs.received = rs.room = 0;
+  rs.scatter = {};
+  if (rs.sgeCount > qp.receiveSgeLimit()) return false;
+  const uint32_t* sge = qp.receiveSges();
+  for (uint32_t i = 0; i < rs.sgeCount; i++) rs.room += peekWord(sge + i * (kSgeBytes / 4) + kSgeLength);
+  return true;
+}
+
+// Bytes at a message offset of the receive. 0 or a WV_WC_STATUS.
+uint32_t Core::scatterToReceive(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t length) {
+  Responder& rs = qp.rs;
+  iovec places[OutPacket::kMaxPieces];
+  uint32_t count = 0;
+  const uint32_t status = pieces(qp.receivePd(), qp.scatterCache, qp.receiveSges(), rs.sgeCount, rs.scatter, offset,
+                                 length, true, places, &count);
+  if (status) return status;
+  for (uint32_t i = 0; i < count; i++) {
+    std::memcpy(places[i].iov_base, data, places[i].iov_len);
+    data += places[i].iov_len;
+  }
+  return 0;
 }
 
 void Core::onSend(Qp& qp, const Packet& p) {
   Responder& rs = qp.rs;
-  if (p.flags & wire::kFirst) {
-    rs.sgeCount = qp.receiveSgeCount();
-    rs.received = rs.room = 0;
-    rs.scatter = {};
-    if (rs.sgeCount > qp.receiveSgeLimit())
-      return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, kWcLocalOp, kWcLocalOp);
-    const uint32_t* sge = qp.receiveSges();
-    for (uint32_t i = 0; i < rs.sgeCount; i++) rs.room += peekWord(sge + i * (kSgeBytes / 4) + kSgeLength);
-  }
+  if ((p.flags & wire::kFirst) && !beginReceive(qp))
+    return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, kWcLocalOp, kWcLocalOp);
   if (rs.received + p.length > rs.room || rs.received + p.length > wire::kMaxMessage)
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, kWcLocalLength, kWcLocalLength);
   if (p.length) {
-    iovec places[OutPacket::kMaxPieces];
-    uint32_t count = 0;
-    const uint32_t status = pieces(qp.receivePd(), qp.scatterCache, qp.receiveSges(), rs.sgeCount, rs.scatter,
-                                   uint32_t(rs.received), p.length, true, places, &count);
+    const uint32_t status = scatterToReceive(qp, uint32_t(rs.received), p.payload, p.length);
     if (status) return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, status, status);
-    const uint8_t* data = p.payload;
-    for (uint32_t i = 0; i < count; i++) {
-      std::memcpy(places[i].iov_base, data, places[i].iov_len);
-      data += places[i].iov_len;
-    }
     rs.received += p.length;
   }
   // The key is made useless before anybody learns that the message came.
@@ -399,7 +413,7 @@ bool Core::sendReadResponse(Qp& qp, ResponseJob& job) {
   job.psn = wire::psnAdd(job.psn, 1);
   job.address += length;
   job.length -= length;
-  transmit(qp);
+  transmit(qp, qp.attributes.path);
   return true;
 }
 
@@ -413,7 +427,7 @@ void Core::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
   wire::store64(out.header + wire::kBthBytes + wire::kAethBytes, job.result);
   out.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
-  transmit(qp);
+  transmit(qp, qp.attributes.path);
 }
 
 void Core::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
@@ -425,7 +439,7 @@ void Core::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
   wire::store32(out.header + wire::kBthBytes, uint32_t(syndrome) << 24 | qp.rs.msn);
   out.headerLength = wire::kBthBytes + wire::kAethBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
-  transmit(qp);
+  transmit(qp, qp.attributes.path);
 }
 
 void Core::resizeResources(Qp& qp) {

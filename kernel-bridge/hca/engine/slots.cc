@@ -116,6 +116,14 @@ std::vector<uint32_t> Slots::live() {
   return slots;
 }
 
+const std::vector<uint32_t>& Slots::liveNow(uint64_t now) {
+  if (now >= liveUntil_) {
+    live_ = live();
+    liveUntil_ = now + kLiveNs;
+  }
+  return live_;
+}
+
 int Slots::connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid) {
   const int error = connectLocal(slotName(slot), fd, pid);
   if (error != 0) {

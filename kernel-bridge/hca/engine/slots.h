@@ -59,6 +59,8 @@ class Slots {
   int listener() const { return listener_.get(); }
   // Slots owned by some process now (also of other users), ascending.
   static std::vector<uint32_t> live();
+  // The same, looked up once a second at most.
+  const std::vector<uint32_t>& liveNow(uint64_t now);
 
   // Sends a frame, or keeps it until the peer reads. False: no such process, or it does not read (both counted).
   bool send(uint32_t slot, const Frame& frame);
@@ -70,7 +72,7 @@ class Slots {
  private:
   static constexpr size_t kMaxQueuedFrames = 1024, kMaxQueuedBytes = 4u << 20;
   static constexpr uint32_t kMaxReconnects = 16;
-  static constexpr uint64_t kReconnectWindowNs = 1'000'000'000;
+  static constexpr uint64_t kReconnectWindowNs = 1'000'000'000, kLiveNs = 1'000'000'000;
   struct Peer {
     UniqueFd fd;
     pid_t pid = 0;
@@ -91,6 +93,8 @@ class Slots {
   int epoll_;
   uint32_t slot_ = kMax;
   UniqueFd listener_;
+  std::vector<uint32_t> live_;
+  uint64_t liveUntil_ = 0;
   std::array<std::unique_ptr<Peer>, kMax> peers_;
 };
 

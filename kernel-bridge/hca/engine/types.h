@@ -46,6 +46,9 @@ struct Gid {
     static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     return std::memcmp(raw.data(), prefix, 12) == 0;
   }
+  bool isMulticast() const { return isV4() ? (raw[12] & 0xF0) == 0xE0 : raw[0] == 0xFF; }
+  // An address that one host's packet may come from or go to.
+  bool isUnicast() const { return isV4() ? raw[12] != 0 && raw[12] < 224 : raw[0] != 0xFF && *this != Gid{}; }
   bool operator==(const Gid& o) const { return raw == o.raw; }
   bool operator!=(const Gid& o) const { return raw != o.raw; }
 };
@@ -57,7 +60,7 @@ struct Path {
   uint32_t flowLabel = 0;
   uint8_t trafficClass = 0;
   uint8_t hopLimit = 64;
-  uint32_t scopeId = 0;  // interface index for IPv6 link-local destinations, 0 otherwise
+  uint32_t scopeId = 0;  // interface index for IPv6 link-local destinations and multicast groups, 0 otherwise
 };
 
 // What is known of a received packet besides its bytes.
@@ -66,7 +69,7 @@ struct PacketMeta {
   Gid destination;
   uint8_t trafficClass = 0;  // TOS byte where the socket tells it; low two bits are ECN
   uint8_t hopLimit = 0;
-  uint32_t scopeId = 0;
+  uint32_t scopeId = 0;  // index of the interface it came by, for IPv6 link-local sources and multicast groups
 };
 
 // Monotonic nanoseconds. Tests of the transport replace it by a clock they move by hand.
@@ -102,7 +105,7 @@ enum class SrqEvent : uint32_t {
 class KernelPort {
  public:
   virtual ~KernelPort() = default;
-  virtual void onMad(const PacketMeta& meta, const uint8_t mad[256]) = 0;
+  virtual void onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256]) = 0;
   virtual void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) = 0;
   virtual void onCqError(Handle cq) = 0;
   virtual void onSrqEvent(Handle /*srq*/, SrqEvent /*event*/) {}  // for kernels without shared receive queues

@@ -8,9 +8,12 @@
 
 #include "local_addresses.h"
 
-// Absent from some libc headers: Linux ≥ 3.16, 4.18 and 5.0.
+// Absent from some libc headers: Linux ≥ 3.16, 4.20, 4.18 and 5.0.
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
 #endif
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -110,17 +113,22 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
     // Unconnected with DF: Linux then sends IPv4 ID 0, which the ICRC covers. No fragments.
     ok = ok && setInt(s, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) && setInt(s, IPPROTO_IP, IP_PKTINFO, 1) &&
          setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1) &&
-         setInt(s, IPPROTO_IP, IP_TTL, kDefaultHopLimit);
+         setInt(s, IPPROTO_IP, IP_TTL, kDefaultHopLimit) &&
+         setInt(s, IPPROTO_IP, IP_MULTICAST_TTL, kDefaultHopLimit) && setInt(s, IPPROTO_IP, IP_MULTICAST_LOOP, 1) &&
+         setInt(s, IPPROTO_IP, IP_MULTICAST_ALL, 0);  // only where this process joined
   } else {
     ok = ok && setInt(s, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
          setInt(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) && setInt(s, IPPROTO_IPV6, IPV6_DONTFRAG, 1) &&
          setInt(s, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) && setInt(s, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
          setInt(s, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
          setInt(s, IPPROTO_IPV6, IPV6_UNICAST_HOPS, kDefaultHopLimit) &&
+         setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kDefaultHopLimit) &&
+         setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1) &&
          setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // else packets with checksum 0 never arrive
   }
   if (!ok) return errno;
   setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // an older system delivers packets one by one
+  if (family == AF_INET6) setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);  // or those for others' groups, too
   // Only with privileges may a buffer exceed the system's limit; both are wishes.
   const int wanted = receiveBufferBytes > INT32_MAX / 2 ? INT32_MAX / 2 : static_cast<int>(receiveBufferBytes);
   if (!setInt(s, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) setInt(s, SOL_SOCKET, SO_RCVBUF, wanted);
@@ -143,6 +151,22 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
   staged_ = runs_ = 0;
   fd_ = std::move(fd);
   return 0;
+}
+
+int UdpWire::changeGroup(bool join, const Gid& group, uint32_t interface) {
+  int result;
+  if (family_ == AF_INET) {
+    ip_mreqn request{};
+    std::memcpy(&request.imr_multiaddr, group.raw.data() + 12, 4);
+    request.imr_ifindex = static_cast<int>(interface);
+    result = setsockopt(fd(), IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &request, sizeof request);
+  } else {
+    ipv6_mreq request{};
+    std::memcpy(&request.ipv6mr_multiaddr, group.raw.data(), 16);
+    request.ipv6mr_interface = interface;
+    result = setsockopt(fd(), IPPROTO_IPV6, join ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &request, sizeof request);
+  }
+  return result == 0 ? 0 : errno;
 }
 
 void UdpWire::close() { fd_.reset(); }
@@ -195,6 +219,7 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
     m.msg_namelen = sizeof to.v4;
     in_pktinfo info{};
     std::memcpy(&info.ipi_spec_dst, path.source.raw.data() + 12, 4);
+    if (path.destination.isMulticast()) info.ipi_ifindex = static_cast<int>(path.scopeId);
     appendControl(&m, IPPROTO_IP, IP_PKTINFO, info);
     if (trafficClass != 0) appendControl(&m, IPPROTO_IP, IP_TOS, trafficClass);
     if (ownHopLimit) appendControl(&m, IPPROTO_IP, IP_TTL, hopLimit);
@@ -302,7 +327,9 @@ UdpWire::Datagram UdpWire::datagram(uint32_t index) const {
   uint32_t interface = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-      d.meta.destination = gidOfIpv4(controlValue<in_pktinfo>(c).ipi_addr.s_addr);
+      const auto info = controlValue<in_pktinfo>(c);
+      d.meta.destination = gidOfIpv4(info.ipi_addr.s_addr);
+      interface = static_cast<uint32_t>(info.ipi_ifindex);
       known = true;
     } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
       d.meta.trafficClass = controlValue<uint8_t>(c);
@@ -330,6 +357,7 @@ UdpWire::Datagram UdpWire::datagram(uint32_t index) const {
     d.sourcePort = ntohs(from.v6.sin6_port);
     if (isLinkLocal6(d.meta.source)) d.meta.scopeId = interface;
   }
+  if (d.meta.destination.isMulticast()) d.meta.scopeId = interface;
   d.complete = known && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   return d;
 }

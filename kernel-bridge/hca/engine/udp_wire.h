@@ -45,6 +45,10 @@ class UdpWire {
   bool isOpen() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }
 
+  // Joins or leaves a multicast group on one interface. 0 or an errno: ENODEV: no such interface; ENOBUFS: the
+  // system's limit (net.ipv4.igmp_max_memberships for each socket).
+  int changeGroup(bool join, const Gid& group, uint32_t interface);
+
   // ── Sending. stage() gives room for kMaxDatagram bytes (sending the batch first if it is full); commit() adds
   // the packet written there to the batch. `mayRun`: packets of equal length to one QP may pass the system in one
   // piece (UDP_SEGMENT). Only for destinations on this host: where the system cuts the piece up again, it numbers

@@ -12,8 +12,10 @@ constexpr uint32_t kRethBytes = 16, kAethBytes = 4, kImmediateBytes = 4, kInvali
                    kAtomicAckBytes = 8, kDethBytes = 8;
 constexpr uint32_t kPsnMask = 0xFFFFFF;
 constexpr uint32_t kQpnMask = 0xFFFFFF;
+constexpr uint32_t kLargestMtu = 4096;
 constexpr uint32_t kMaxMessage = 1u << 31;
 constexpr uint16_t kDefaultPkey = 0xFFFF;
+constexpr uint32_t kMulticastQpn = 0xFFFFFF;
 constexpr uint32_t kGsiQpn = 1, kGsiQkey = 0x80010000;
 constexpr uint32_t kMadBytes = 256;
 
@@ -81,6 +83,7 @@ enum Opcode : uint8_t {
   kOpFetchAdd = 0x14,
   kUcOpcodes = 0x20,  // a UC opcode is the RC one with this bit
   kOpUdSendOnly = 0x64,
+  kOpUdSendOnlyImmediate = 0x65,
   kOpCnp = 0x81,
 };
 
@@ -121,7 +124,7 @@ constexpr std::array<OpInfo, 256> makeOpcodes() {
   t[0x16] = {send | end | kInvalidate, 16};
   t[0x17] = {send | only | kConsumes | kInvalidate, 16};
   t[kOpUdSendOnly] = {send | only | kConsumes | kDatagram, 20};
-  t[0x65] = {send | only | kConsumes | kDatagram | kImmediate, 24};
+  t[kOpUdSendOnlyImmediate] = {send | only | kConsumes | kDatagram | kImmediate, 24};
   return t;
 }
 constexpr std::array<OpInfo, 256> kOpcodes = makeOpcodes();
@@ -165,11 +168,15 @@ inline Bth parseBth(const uint8_t* p) {
   return b;
 }
 
+inline void storePkey(uint8_t* bth, uint16_t pkey) {
+  bth[2] = uint8_t(pkey >> 8);
+  bth[3] = uint8_t(pkey);
+}
+
 inline void emitBth(uint8_t* p, const Bth& b) {
   p[0] = b.opcode;
   p[1] = uint8_t((b.solicited ? 0x80 : 0) | b.pad << 4 | b.version);
-  p[2] = uint8_t(b.pkey >> 8);
-  p[3] = uint8_t(b.pkey);
+  storePkey(p, b.pkey);
   p[4] = 0;
   store24(p + 5, b.destinationQpn);
   p[8] = b.ackRequest ? 0x80 : 0;
@@ -185,6 +192,15 @@ inline void emitReth(uint8_t* p, const Reth& r) {
   store64(p, r.address);
   store32(p + 8, r.rkey);
   store32(p + 12, r.length);
+}
+
+struct Deth {
+  uint32_t qkey = 0, sourceQpn = 0;
+};
+inline Deth parseDeth(const uint8_t* p) { return {load32(p), load24(p + 5)}; }
+inline void emitDeth(uint8_t* p, const Deth& d) {
+  store32(p, d.qkey);
+  store32(p + 4, d.sourceQpn);
 }
 
 struct AtomicEth {
