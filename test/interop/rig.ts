@@ -12,6 +12,9 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const scripts = here('../../../test/interop/rig');
 const examples = here('../../examples/interop');
 
+/** A file of rig/. */
+export const scriptPath = (name: string): string => `${scripts}/${name}`;
+
 /** Addresses in the namespace: 1 is this host, a guest has its number. */
 export const address = (host: number, family: 4 | 6): string =>
   family === 4 ? `10.77.0.${host}` : `fd77::${host.toString(16)}`;
@@ -45,7 +48,7 @@ export class Rig {
   }
 
   private script(name: string, args: readonly string[], label: string): Program {
-    const program = new Program(label, 'bash', [`${scripts}/${name}`, ...args], this.env);
+    const program = new Program(label, 'bash', [scriptPath(name), ...args], this.env);
     this.programs.add(program);
     return program;
   }
@@ -85,6 +88,11 @@ export class Rig {
         ? `rdma resource show cm_id | grep -q "LISTEN.*:${port} "`
         : `netstat -ltn | grep -q ":${port} "`;
     await this.inGuest(guest, `until ${look}; do sleep 0.05; done`, 20);
+  }
+
+  /** The folder that a guest sees as /share. */
+  share(guest: number): Promise<readonly string[]> {
+    return this.script('run-guest.sh', ['share', String(guest)], 'share').ok(10);
   }
 
   /** Starts a program of examples/interop in the namespace. */

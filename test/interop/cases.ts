@@ -1,0 +1,231 @@
+/** The cases of the interop matrix: role × operation × address family × MTU × loss. */
+import type { Program } from './process.js';
+import { address, type Rig } from './rig.js';
+
+/** Who this library is in a case. */
+export type Role = 'client' | 'server' | 'both';
+
+export interface InteropCase {
+  /** The Linux program at the other end, or the kernel's part that is asked. */
+  readonly peer: string;
+  readonly operation: string;
+  readonly role: Role;
+  readonly family: 4 | 6;
+  /** Path MTU in bytes that the case forces; undefined: what the link gives. */
+  readonly mtu?: number;
+  /** Per cent of the guest's packets that netem drops, or what else it does. */
+  readonly loss?: string;
+  /** Part of the short run. */
+  readonly quick?: boolean;
+  /** Throws when something is not as it should be. */
+  run(rig: Rig): Promise<void>;
+}
+
+/** This host, and the guest that most cases talk to. */
+export const HERE = 1;
+export const GUEST = 2;
+
+const FAMILIES = [4, 6] as const;
+const MTUS = [256, 512, 1024, 2048, 4096] as const;
+
+/** Both ends end well; the first one's failure is told, with the other's last words. */
+export async function bothEnd(first: Program, second: Program, seconds = 40): Promise<void> {
+  const outcomes = await Promise.allSettled([first.ok(seconds), second.ok(seconds)]);
+  const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
+  if (failures.length > 0) throw new Error(failures.join('\n'));
+}
+
+/** A server here that says when it listens, and a client in the guest. */
+export async function serveGuest(rig: Rig, server: Program, client: string): Promise<void> {
+  await server.line(/^listening/);
+  await bothEnd(rig.guest(GUEST, client), server);
+}
+
+/** A server in the guest on an RDMA or TCP port, and a client here. */
+export async function askGuest(
+  rig: Rig,
+  server: string,
+  kind: 'rdma' | 'tcp',
+  port: number,
+  client: () => Program,
+  exitCodes: readonly number[] = [0],
+): Promise<void> {
+  const there = rig.guest(GUEST, server);
+  await rig.listening(GUEST, kind, port);
+  const here = client();
+  await here.ok(40);
+  const code = await there.end(40);
+  if (!exitCodes.includes(code)) throw there.failure(`ended with exit code ${code}`);
+}
+
+const RPING_PORT = 7174;
+/** rping's server tells a client's disconnect as an error of its last wait. */
+const RPING_SERVER_ENDS = [0, 255];
+
+function rping(): InteropCase[] {
+  const variants: readonly (readonly [operation: string, flags: readonly string[]])[] = [
+    ['64 bytes', ['-C', '10', '-v']],
+    ['1 byte more than a packet', ['-C', '5', '-V', '-S', '1025']],
+    ['65,000 bytes', ['-C', '3', '-V', '-S', '65000']],
+  ];
+  return FAMILIES.flatMap((family) =>
+    variants.flatMap(([operation, flags], index): InteropCase[] => [
+      {
+        peer: 'rping -s',
+        operation,
+        role: 'client',
+        family,
+        quick: index === 0,
+        run: (rig) =>
+          askGuest(
+            rig,
+            `rping -s -a ${address(GUEST, family)} ${flags.filter((flag) => flag !== '-V').join(' ')}`,
+            'rdma',
+            RPING_PORT,
+            () =>
+              rig.ours('rping', '-c', '-a', address(GUEST, family), '-V', ...flags.filter((f) => f !== '-V')),
+            RPING_SERVER_ENDS,
+          ),
+      },
+      {
+        peer: 'rping -c',
+        operation,
+        role: 'server',
+        family,
+        quick: index === 2,
+        run: (rig) =>
+          serveGuest(
+            rig,
+            rig.ours('rping', '-s', '-a', address(HERE, family)),
+            `rping -c -a ${address(HERE, family)} ${flags.join(' ')} -V`,
+          ),
+      },
+    ]),
+  );
+}
+
+const TCP_PORT = 18_515;
+/** Index of an address family in the guest's GID table. */
+const gidIndex = (family: 4 | 6): number => (family === 4 ? 1 : 2);
+
+function allOps(): InteropCase[] {
+  return FAMILIES.flatMap((family) =>
+    MTUS.flatMap((mtu): InteropCase[] => {
+      const there = `python3 /share/all-ops.py --errors --mtu ${mtu} --gid ${gidIndex(family)}`;
+      const ours = ['-m', String(mtu)];
+      return [
+        {
+          peer: 'all-ops.py',
+          operation: 'every RC operation',
+          role: 'client',
+          family,
+          mtu,
+          quick: mtu === 1024,
+          run: (rig) =>
+            askGuest(rig, there, 'tcp', TCP_PORT, () =>
+              rig.ours('all-ops', '-a', address(GUEST, family), '-e', ...ours),
+            ),
+        },
+        {
+          peer: 'all-ops.py',
+          operation: 'every RC operation',
+          role: 'server',
+          family,
+          mtu,
+          quick: mtu === 4096,
+          run: (rig) =>
+            serveGuest(
+              rig,
+              rig.ours('all-ops', '-I', address(HERE, family), ...ours),
+              `${there} ${address(HERE, family)}`,
+            ),
+        },
+      ];
+    }),
+  );
+}
+
+function pingpong(): InteropCase[] {
+  return FAMILIES.flatMap((family) =>
+    MTUS.filter((mtu) => mtu !== 512 && mtu !== 2048).flatMap((mtu): InteropCase[] => {
+      const there = `ibv_rc_pingpong -g ${gidIndex(family)} -m ${mtu} -n 50`;
+      return [
+        {
+          peer: 'ibv_rc_pingpong',
+          operation: 'SEND, 4096 bytes',
+          role: 'client',
+          family,
+          mtu,
+          run: (rig) =>
+            askGuest(rig, there, 'tcp', TCP_PORT, () =>
+              rig.ours('pingpong', '-a', address(GUEST, family), '-m', String(mtu), '-n', '50'),
+            ),
+        },
+        {
+          peer: 'ibv_rc_pingpong',
+          operation: 'SEND, 4096 bytes',
+          role: 'server',
+          family,
+          mtu,
+          quick: mtu === 1024 && family === 6,
+          run: (rig) =>
+            serveGuest(
+              rig,
+              rig.ours('pingpong', '-I', address(HERE, family), '-m', String(mtu), '-n', '50'),
+              `${there} ${address(HERE, family)}`,
+            ),
+        },
+      ];
+    }),
+  );
+}
+
+/** The same traffic through a link that drops, delays, duplicates or reorders. */
+function disturbed(): InteropCase[] {
+  const disturbances: readonly (readonly [loss: string, netem: string])[] = [
+    ['1 % lost', 'loss 1%'],
+    ['5 % lost', 'loss 5%'],
+    ['5 % twice', 'duplicate 5%'],
+    ['5 % reordered', 'delay 2ms reorder 95% 50%'],
+    ['3 ms late', 'delay 3ms 1ms'],
+  ];
+  return disturbances.flatMap(([loss, netem]) =>
+    (['client', 'server'] as const).map(
+      (role): InteropCase => ({
+        peer: role === 'client' ? 'rping -s' : 'rping -c',
+        operation: '20 pings of 30,000 bytes',
+        role,
+        family: 4,
+        loss,
+        quick: loss === '5 % lost' && role === 'server',
+        run: (rig) => {
+          const flags = '-C 20 -S 30000';
+          return withNetem(rig, netem, () =>
+            role === 'client'
+              ? askGuest(
+                  rig,
+                  `rping -s -a ${address(GUEST, 4)} ${flags}`,
+                  'rdma',
+                  RPING_PORT,
+                  () => rig.ours('rping', '-c', '-a', address(GUEST, 4), '-V', ...flags.split(' ')),
+                  RPING_SERVER_ENDS,
+                )
+              : serveGuest(rig, rig.ours('rping', '-s'), `rping -c -a ${address(HERE, 4)} ${flags} -V`),
+          );
+        },
+      }),
+    ),
+  );
+}
+
+/** Runs something while the guest's link is disturbed. */
+export async function withNetem(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
+  await rig.inGuest(GUEST, `modprobe sch_netem; tc qdisc add dev eth0 root netem ${netem}`);
+  try {
+    await run();
+  } finally {
+    await rig.inGuest(GUEST, 'tc qdisc del dev eth0 root');
+  }
+}
+
+export const cases: readonly InteropCase[] = [...rping(), ...allOps(), ...pingpong(), ...disturbed()];
