@@ -240,7 +240,7 @@ export function connectByHand(
       qpState: QpState.RTS,
       sendPsn: own.psn,
       initiatorDepth: path.depth,
-      localAckTimeout: ACK_TIMEOUT_67_MS,
+      localAckTimeout: ACK_TIMEOUT_537_MS,
       retryCount: 7,
       rnrRetryCount: path.rnrRetryCount ?? 6,
     },
@@ -250,4 +250,4 @@ export function connectByHand(
 
 /** Codes of IBA 1 §9.7.5.2.8 and §9.9.2.1.1. */
 const RNR_TIMER_640_US = 12;
-const ACK_TIMEOUT_67_MS = 14;
+const ACK_TIMEOUT_537_MS = 17;

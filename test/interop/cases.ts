@@ -29,7 +29,7 @@ const FAMILIES = [4, 6] as const;
 const MTUS = [256, 512, 1024, 2048, 4096] as const;
 
 /** Both ends end well; the first one's failure is told, with the other's last words. */
-export async function bothEnd(first: Program, second: Program, seconds = 40): Promise<void> {
+export async function bothEnd(first: Program, second: Program, seconds = 90): Promise<void> {
   const outcomes = await Promise.allSettled([first.ok(seconds), second.ok(seconds)]);
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
   if (failures.length > 0) throw new Error(failures.join('\n'));
@@ -53,8 +53,8 @@ export async function askGuest(
   const there = rig.guest(GUEST, server);
   await rig.listening(GUEST, kind, port);
   const here = client();
-  await here.ok(40);
-  const code = await there.end(40);
+  await here.ok(90);
+  const code = await there.end(90);
   if (!exitCodes.includes(code)) throw there.failure(`ended with exit code ${code}`);
 }
 
@@ -158,7 +158,18 @@ function pingpong(): InteropCase[] {
           mtu,
           run: (rig) =>
             askGuest(rig, there, 'tcp', TCP_PORT, () =>
-              rig.ours('pingpong', '-a', address(GUEST, family), '-m', String(mtu), '-n', '50'),
+              // The tool listens for IPv4 only; the queue pairs' addresses are the family's.
+              rig.ours(
+                'pingpong',
+                '-a',
+                address(GUEST, 4),
+                '-I',
+                address(HERE, family),
+                '-m',
+                String(mtu),
+                '-n',
+                '50',
+              ),
             ),
         },
         {
@@ -218,6 +229,144 @@ function disturbed(): InteropCase[] {
   );
 }
 
+const CM_PORT = 7471;
+
+function ucmatose(): InteropCase[] {
+  const variants = [
+    ['1 connection', 1, '-C 10 -S 1000'],
+    ['100 connections at once', 100, '-C 4 -S 200'],
+  ] as const;
+  return FAMILIES.flatMap((family) =>
+    variants.flatMap(([operation, connections, flags]): InteropCase[] => [
+      {
+        peer: 'ucmatose',
+        operation,
+        role: 'client',
+        family,
+        quick: family === 4 && connections > 1,
+        run: (rig) =>
+          askGuest(
+            rig,
+            `ucmatose -b ${address(GUEST, family)} -c ${connections} ${flags}`,
+            'rdma',
+            CM_PORT,
+            () =>
+              rig.ours(
+                'ucmatose',
+                '-s',
+                address(GUEST, family),
+                '-c',
+                String(connections),
+                ...flags.split(' '),
+              ),
+          ),
+      },
+      {
+        peer: 'ucmatose',
+        operation,
+        role: 'server',
+        family,
+        run: (rig) =>
+          serveGuest(
+            rig,
+            rig.ours('ucmatose', '-b', address(HERE, family), '-c', String(connections), ...flags.split(' ')),
+            `ucmatose -s ${address(HERE, family)} -c ${connections} ${flags}`,
+          ),
+      },
+    ]),
+  );
+}
+
+function rdmaClient(): InteropCase[] {
+  return FAMILIES.flatMap((family): InteropCase[] => [
+    {
+      peer: 'rdma_server',
+      operation: '1 message each way',
+      role: 'client',
+      family,
+      run: (rig) =>
+        askGuest(rig, `rdma_server -s ${address(GUEST, family)}`, 'rdma', CM_PORT, () =>
+          rig.ours('rdma-client', '-s', address(GUEST, family)),
+        ),
+    },
+    {
+      peer: 'rdma_client',
+      operation: '1 message each way',
+      role: 'server',
+      family,
+      run: (rig) => serveGuest(rig, rig.ours('rdma-client'), `rdma_client -s ${address(HERE, family)}`),
+    },
+  ]);
+}
+
+function connectionManagement(): InteropCase[] {
+  return FAMILIES.flatMap((family): InteropCase[] => {
+    const cm = (rig: Rig, behaviour: string, port = CM_PORT) =>
+      rig.cm(behaviour, address(HERE, family), address(GUEST, family), port);
+    const common = { peer: 'rdma_cm', family } as const;
+    return [
+      {
+        ...common,
+        operation: 'nobody listens there',
+        role: 'client',
+        quick: true,
+        run: async (rig) => {
+          await cm(rig, 'refused', 999).ok();
+        },
+      },
+      {
+        ...common,
+        operation: 'nobody listens here',
+        role: 'server',
+        run: async (rig) => {
+          // Somebody of this library has to be there to answer for the host.
+          const server = cm(rig, 'reject');
+          await server.line(/^listening/);
+          const client = rig.guest(GUEST, `ucmatose -s ${address(HERE, family)} -p 998`);
+          await client.line(/REJECTED/);
+          server.stop();
+        },
+      },
+      {
+        ...common,
+        operation: 'rejection by the listener',
+        role: 'server',
+        quick: family === 4,
+        run: async (rig) => {
+          const server = cm(rig, 'reject');
+          await server.line(/^listening/);
+          const client = rig.guest(GUEST, `ucmatose -s ${address(HERE, family)}`);
+          await client.line(/REJECTED.*error: 28/);
+          await server.ok();
+        },
+      },
+      {
+        ...common,
+        operation: 'rejection of the reply',
+        role: 'client',
+        run: async (rig) => {
+          const server = rig.guest(GUEST, `ucmatose -b ${address(GUEST, family)}`);
+          await rig.listening(GUEST, 'rdma', CM_PORT);
+          await cm(rig, 'reject-reply').ok();
+          await server.line(/REJECTED/);
+        },
+      },
+      {
+        ...common,
+        operation: '200 connections, one after another',
+        role: 'client',
+        run: async (rig) => {
+          const server = rig.guest(GUEST, `rping -s -P -a ${address(GUEST, family)}`);
+          await rig.listening(GUEST, 'rdma', RPING_PORT);
+          await cm(rig, 'sequence', RPING_PORT).ok(90);
+          server.stop();
+          await rig.inGuest(GUEST, 'killall rping');
+        },
+      },
+    ];
+  });
+}
+
 /** Runs something while the guest's link is disturbed. */
 export async function withNetem(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
   await rig.inGuest(GUEST, `modprobe sch_netem; tc qdisc add dev eth0 root netem ${netem}`);
@@ -228,4 +377,12 @@ export async function withNetem(rig: Rig, netem: string, run: () => Promise<void
   }
 }
 
-export const cases: readonly InteropCase[] = [...rping(), ...allOps(), ...pingpong(), ...disturbed()];
+export const cases: readonly InteropCase[] = [
+  ...rping(),
+  ...allOps(),
+  ...pingpong(),
+  ...ucmatose(),
+  ...rdmaClient(),
+  ...connectionManagement(),
+  ...disturbed(),
+];

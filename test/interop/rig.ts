@@ -72,12 +72,12 @@ export class Rig {
   }
 
   /** Starts a command in a guest; its children end with it after `seconds`. */
-  guest(guest: number, command: string, seconds = 40): Program {
+  guest(guest: number, command: string, seconds = 90): Program {
     return this.script('run-guest.sh', ['exec', '-t', String(seconds), String(guest), command], command);
   }
 
   /** Runs a command in a guest to its good end. */
-  async inGuest(guest: number, command: string, seconds = 40): Promise<readonly string[]> {
+  async inGuest(guest: number, command: string, seconds = 90): Promise<readonly string[]> {
     return this.guest(guest, command, seconds).ok(seconds + 15);
   }
 
@@ -87,7 +87,7 @@ export class Rig {
       kind === 'rdma'
         ? `rdma resource show cm_id | grep -q "LISTEN.*:${port} "`
         : `netstat -ltn | grep -q ":${port} "`;
-    await this.inGuest(guest, `until ${look}; do sleep 0.05; done`, 20);
+    await this.inGuest(guest, `until ${look}; do sleep 0.05; done`, 60);
   }
 
   /** The folder that a guest sees as /share. */
@@ -98,6 +98,11 @@ export class Rig {
   /** Starts a program of examples/interop in the namespace. */
   ours(program: string, ...args: string[]): Program {
     return this.node(`${examples}/${program}.js`, ...args);
+  }
+
+  /** Starts a behaviour of programs/cm.ts in the namespace. */
+  cm(behaviour: string, own: string, peer: string, port: number): Program {
+    return this.node(here('./programs/cm.js'), behaviour, own, peer, String(port));
   }
 
   /** Starts any script with Node in the namespace. */

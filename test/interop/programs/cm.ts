@@ -1,0 +1,93 @@
+/** What the matrix asks of connection management, one behaviour a run: `cm BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
+import assert from 'node:assert/strict';
+import {
+  connect,
+  disconnected,
+  initialise,
+  Listener,
+  Side,
+  socketAddress,
+} from '../../../examples/interop/side.js';
+import { type IWVConnectQueuePair, openProvider, Status, WvError } from '../../../winverbs/index.js';
+
+const [behaviour = '', own = '', peerAddress = '', portText = '0'] = process.argv.slice(2);
+const peer = socketAddress(peerAddress, Number(portText));
+
+function queuePair(side: Side): IWVConnectQueuePair {
+  const { cq } = side.queue(16);
+  const sizes = { sendDepth: 4, sendSge: 1, receiveDepth: 4, receiveSge: 1 };
+  const qp = side.pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });
+  initialise(qp);
+  return qp;
+}
+
+async function statusOf(promise: PromiseLike<unknown>): Promise<number> {
+  try {
+    await promise;
+    return Status.SUCCESS;
+  } catch (error) {
+    if (error instanceof WvError) return error.status;
+    throw error;
+  }
+}
+
+const behaviours: Record<string, () => Promise<void>> = {
+  /** Nobody listens there: refused, not timed out. */
+  async refused() {
+    using side = Side.at(own);
+    const status = await statusOf(connect(side, queuePair(side), own, peer, {}));
+    assert.equal(status, Status.CONNECTION_REFUSED);
+  },
+
+  /** This listener refuses; the peer has to see a rejection with data. */
+  async reject() {
+    const provider = openProvider();
+    using listener = new Listener(provider, socketAddress(own, peer.port));
+    console.log('listening');
+    const endpoint = await listener.next();
+    endpoint.reject(new TextEncoder().encode('not today'));
+    endpoint.release();
+    // Gone in order, so that the rejection has left.
+    provider.release();
+  },
+
+  /** Refuses the peer's reply: the third step of connecting. */
+  async 'reject-reply'() {
+    using side = Side.at(own);
+    const endpoint = side.provider.createConnectEndpoint();
+    endpoint.bindAddress({ family: peer.family, address: own, port: 0 });
+    endpoint.resolveRoute(peer);
+    await endpoint.connect(queuePair(side), peer, {});
+    endpoint.reject();
+    endpoint.release();
+  },
+
+  /** One connection after another. */
+  async sequence() {
+    using side = Side.at(own);
+    for (let i = 0; i < SEQUENCE; i += 1) {
+      const qp = queuePair(side);
+      const endpoint = await connect(side, qp, own, peer, {});
+      await endpoint.disconnect();
+      endpoint.release();
+      qp.release();
+    }
+  },
+
+  /** Connects, says so, and waits for the end of a peer that is shut off. */
+  async 'lost-peer'() {
+    using side = Side.at(own);
+    const qp = queuePair(side);
+    const endpoint = await connect(side, qp, own, peer, {});
+    console.log('connected');
+    await disconnected(endpoint);
+    console.log('noticed');
+  },
+};
+
+/** Connections of `sequence`. */
+const SEQUENCE = 200;
+
+const run = behaviours[behaviour];
+if (run === undefined) throw new Error(`'${behaviour}' is none of ${Object.keys(behaviours).join(', ')}.`);
+await run();
