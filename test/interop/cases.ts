@@ -356,11 +356,9 @@ function connectionManagement(): InteropCase[] {
         operation: '200 connections, one after another',
         role: 'client',
         run: async (rig) => {
-          const server = rig.guest(GUEST, `rping -s -P -a ${address(GUEST, family)}`);
-          await rig.listening(GUEST, 'rdma', RPING_PORT);
-          await cm(rig, 'sequence', RPING_PORT).ok(90);
-          server.stop();
-          await rig.inGuest(GUEST, 'killall rping');
+          const server = rig.guest(GUEST, `ucmatose -b ${address(GUEST, family)} -c 200 -C 0`);
+          await rig.listening(GUEST, 'rdma', CM_PORT);
+          await bothEnd(cm(rig, 'sequence'), server);
         },
       },
     ];
