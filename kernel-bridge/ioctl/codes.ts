@@ -36,7 +36,9 @@ export interface IoctlRow {
   readonly pends: boolean;
   /** The IOCTL that cancels the pending ones of an object. */
   readonly cancel: string | null;
-  /** False: the code exists, but neither input nor output were ever defined. */
+  /** Fixed parts for datagram endpoints where they are others; then they are checked by their handler. */
+  readonly datagram: { readonly input: AnyStruct; readonly output: AnyStruct | null } | null;
+  /** False: the WinVerbs interface has the code only; input and output are this stack's own definitions. */
   readonly defined: boolean;
 }
 
@@ -58,6 +60,7 @@ function ioctl<const C extends number>(
     output,
     inputTail: 'none',
     outputTail: 'none',
+    datagram: null,
     defined: true,
     ...more,
     cancel,
@@ -66,7 +69,9 @@ function ioctl<const C extends number>(
 }
 
 const both = { inputTail: 'provider', outputTail: 'provider' } as const;
-const undefinedForm = { defined: false } as const;
+const ownForm = { defined: false } as const;
+const datagramQuery = { input: s.WvIoEpDatagramQuery, output: s.WvIoEpDatagramAttributes } as const;
+const datagramAccept = { input: s.WvIoEpDatagramAccept, output: null } as const;
 
 /** 0x003BE000 + 4 × function: FILE_DEVICE_INFINIBAND, read and write access, METHOD_BUFFERED. */
 const winVerbs = {
@@ -112,13 +117,20 @@ const winVerbs = {
   EP_BIND: ioctl(0x003be0a0, s.WvIoEpBind, s.WvIoEpBind),
   EP_REJECT: ioctl(0x003be0a4, s.WvIoId, null, { inputTail: 'privateData' }),
   EP_CONNECT: ioctl(0x003be0a8, s.WvIoEpConnect, null, { cancel: 'EP_CANCEL' }),
-  EP_ACCEPT: ioctl(0x003be0ac, s.WvIoEpAccept, null, { outputTail: 'provider', cancel: 'EP_CANCEL' }),
+  EP_ACCEPT: ioctl(0x003be0ac, s.WvIoEpAccept, null, {
+    outputTail: 'provider',
+    cancel: 'EP_CANCEL',
+    datagram: datagramAccept,
+  }),
   EP_DISCONNECT: ioctl(0x003be0b0, s.WvIoEpDisconnect, null, { outputTail: 'provider', cancel: 'EP_CANCEL' }),
   EP_DISCONNECT_NOTIFY: ioctl(0x003be0b4, s.WvIoObject, null, { cancel: 'EP_CANCEL' }),
-  EP_QUERY: ioctl(0x003be0b8, s.WvIoObject, s.WvIoEpAttributes),
-  EP_LOOKUP: ioctl(0x003be0bc, null, null, undefinedForm),
-  EP_MULTICAST_JOIN: ioctl(0x003be0c0, null, null, undefinedForm),
-  EP_MULTICAST_LEAVE: ioctl(0x003be0c4, null, null, undefinedForm),
+  EP_QUERY: ioctl(0x003be0b8, s.WvIoObject, s.WvIoEpAttributes, { datagram: datagramQuery }),
+  EP_LOOKUP: ioctl(0x003be0bc, s.WvIoEpLookup, s.WvIoEpDatagramAttributes, {
+    ...ownForm,
+    cancel: 'EP_CANCEL',
+  }),
+  EP_MULTICAST_JOIN: ioctl(0x003be0c0, s.WvIoEpMulticast, s.WvIoEpDatagramAttributes, ownForm),
+  EP_MULTICAST_LEAVE: ioctl(0x003be0c4, s.WvIoEpMulticast, null, ownForm),
   EP_CANCEL: ioctl(0x003be0c8, s.WvIoObject, null),
   EP_LISTEN: ioctl(0x003be0cc, s.WvIoEpListen, null),
   EP_GET_REQUEST: ioctl(0x003be0d0, s.WvIoEpGetRequest, null, { cancel: 'EP_CANCEL' }),

@@ -103,6 +103,9 @@ export const CqNotifyType = { ERROR: 0, NEXT_COMPLETION: 1, SOLICITED: 2 } as co
 /** Endpoint type: high byte the RDMA CM's service prefix, low byte the IP protocol (IBA 1 Annex A11). */
 export const EpType = { CONNECT: 0x0106, DATAGRAM: 0x0111 } as const;
 
+/** Of datagrams that connection management sets up: WV_CM_UDP_QKEY, and the QPN that stands for multicast groups. */
+export const WvDatagram = { QKEY: 0x0123_4567, MULTICAST_QPN: 0xff_ffff } as const;
+
 /** WV_EP_OPTION_*, the Data of EP_MODIFY. ROUTE: an ib_path_rec_t follows the structure. */
 export const EpOption = { ROUTE: 1 } as const;
 
@@ -163,6 +166,10 @@ export const Capacity = {
   REP_DATA: 196,
   /** A rejection. */
   REJ_DATA: 148,
+  /** A datagram endpoint's Lookup. */
+  LOOKUP_DATA: 180,
+  /** A datagram endpoint's Accept or Reject. */
+  LOOKUP_ANSWER_DATA: 136,
   /** LIBRARY_QUERY's answer, its NUL included. */
   LIBRARY_NAME: 32,
 } as const;

@@ -335,6 +335,59 @@ export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
 /** EP_DISCONNECT: the endpoint and its queue pair. */
 export const WvIoEpDisconnect = struct('WV_IO_EP_DISCONNECT', { Id: u64, QpId: u64 });
 
+// ── Datagram endpoints: this stack's own layouts, the WinVerbs interface never defined any ──────────────────
+
+/** How a peer of datagrams, or a multicast group, is reached, and what the peer said. */
+export const WvIoDatagramParam = struct('WV_IO_DATAGRAM_PARAM', {
+  /** All zero where no peer is meant. */
+  AddressVector: WvIoAv,
+  /** 0: not known; 0xFFFFFF: the multicast group. */
+  Qpn: u32be,
+  Qkey: u32be,
+  /** Bytes of Data that count. */
+  DataLength: u8,
+  /** How the peer answered (IBA 1 §12.11.2): 0 is yes, all others are reasons for CONNECTION_REFUSED. */
+  SidrStatus: u8,
+  Reserved: reserved(2),
+  /** From the peer: 180 bytes of a request, 136 of an answer. To the peer: at most 136. */
+  Data: bytes(180),
+});
+
+/** EP_LOOKUP: asks a peer for its queue pair. Data: at most 180 bytes. The answer: {@link WvIoEpDatagramAttributes}. */
+export const WvIoEpLookup = struct('WV_IO_EP_LOOKUP', {
+  Id: u64,
+  PeerAddress: WvIoSockaddrData,
+  DataLength: u8,
+  Reserved: reserved(3),
+  Data: bytes(180),
+});
+
+/** EP_ACCEPT of a datagram endpoint: QpId names a UD queue pair of the file, or is 0, and then Param.Qpn counts. */
+export const WvIoEpDatagramAccept = struct('WV_IO_EP_DATAGRAM_ACCEPT', {
+  Id: u64,
+  QpId: u64,
+  Param: WvIoDatagramParam,
+});
+
+/** EP_QUERY of a datagram endpoint: PeerAddress selects a peer or a group; all zero: who asked, if anybody did. */
+export const WvIoEpDatagramQuery = struct('WV_IO_EP_DATAGRAM_QUERY', {
+  Id: u64,
+  PeerAddress: WvIoSockaddrData,
+});
+
+/** Output of EP_QUERY of a datagram endpoint, of EP_LOOKUP and of EP_MULTICAST_JOIN. Addresses not set are zero. */
+export const WvIoEpDatagramAttributes = struct('WV_IO_EP_DATAGRAM_ATTRIBUTES', {
+  LocalAddress: WvIoSockaddrData,
+  PeerAddress: WvIoSockaddrData,
+  Device: WvIoDeviceAddress,
+  /** Of a listener. */
+  Backlog: u64,
+  Param: WvIoDatagramParam,
+});
+
+/** EP_MULTICAST_JOIN and EP_MULTICAST_LEAVE: the group's address. Its port means nothing. */
+export const WvIoEpMulticast = struct('WV_IO_EP_MULTICAST', { Id: u64, Address: WvIoSockaddrData });
+
 // ── IBAT and connection management ──────────────────────────────────────────────────────────────────────────
 
 /** IP_TO_PORT's input: an address of this host. Version is {@link IBAT_VERSION}. */

@@ -76,15 +76,18 @@ export class Kernel {
       connect: (parameters, events) => {
         this.sendStatus = Status.SUCCESS;
         const connection = this.cm.connect(parameters, events);
-        return {
-          connection,
-          status: unsendable.includes(this.sendStatus) ? this.sendStatus : Status.SUCCESS,
-        };
+        return { connection, status: this.leaveStatus() };
+      },
+      lookup: (parameters, events) => {
+        this.sendStatus = Status.SUCCESS;
+        const lookup = this.cm.lookup(parameters, events);
+        return { lookup, status: this.leaveStatus() };
       },
       claimPort: (service, gid, port) => hca.claimPort(service, gid, port),
       releasePort: (claim) => hca.releasePort(claim),
       portOf: (gid, scopeId) => this.ports.ofGid(gid, scopeId),
       isOwn: (gid) => this.ports.ofGid(gid) !== undefined,
+      sourceFor: (gid, scopeId) => this.ports.sourceFor(gid, scopeId),
     };
     this.filter = new FilterDriver({
       ...endpoints,
@@ -138,6 +141,11 @@ export class Kernel {
       caGuid: (source) => this.ports.ofGid(source)?.guid ?? 0n,
       maxPathMtu: (local) => mtuCode(this.ports.ofGid(local)?.activeMtu ?? 4096),
     };
+  }
+
+  /** The status that says that the latest MAD can never leave; SUCCESS for all that may pass with the next retry. */
+  private leaveStatus(): number {
+    return unsendable.includes(this.sendStatus) ? this.sendStatus : Status.SUCCESS;
   }
 
   private allocateCommId(): number {

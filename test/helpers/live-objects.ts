@@ -24,6 +24,9 @@ interface LiveEndpoints {
   bound: bigint;
   listening: bigint;
   routed: bigint;
+  datagramFresh: bigint;
+  datagramRouted: bigint;
+  datagramListening: bigint;
 }
 
 /** Ids of live objects. */
@@ -172,8 +175,8 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
   const keys = file.ioctl(IoctlCode.MEMORY_REGISTER, register, ioctl.WvIoMemoryKeys.size);
   const { lkey } = ioctl.WvIoMemoryKeys.decode(keys);
 
-  const endpoint = () => {
-    const input = ioctl.WvIoEpCreate.encode({ epType: BigInt(ioctl.EpType.CONNECT) });
+  const endpoint = (type: number = ioctl.EpType.CONNECT) => {
+    const input = ioctl.WvIoEpCreate.encode({ epType: BigInt(type) });
     return idOf(file.ioctl(IoctlCode.EP_CREATE, input, 8));
   };
   const bind = (id: bigint) => {
@@ -186,13 +189,22 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
     bound: endpoint(),
     listening: endpoint(),
     routed: endpoint(),
+    datagramFresh: endpoint(ioctl.EpType.DATAGRAM),
+    datagramRouted: endpoint(ioctl.EpType.DATAGRAM),
+    datagramListening: endpoint(ioctl.EpType.DATAGRAM),
   };
   bind(endpoints.bound);
   bind(endpoints.routed);
   const listenAddress = bind(endpoints.listening);
-  file.ioctl(IoctlCode.EP_LISTEN, ioctl.WvIoEpListen.encode({ id: endpoints.listening, backlog: 4n }), 0);
+  bind(endpoints.datagramRouted);
+  bind(endpoints.datagramListening);
+  for (const id of [endpoints.listening, endpoints.datagramListening]) {
+    file.ioctl(IoctlCode.EP_LISTEN, ioctl.WvIoEpListen.encode({ id, backlog: 4n }), 0);
+  }
   const path = ibat.ioctl(IbatCode.PATH, pathInput(listenAddress), ioctl.IbPathRecord.size);
-  file.ioctl(IoctlCode.EP_MODIFY, routeInput(endpoints.routed, path), 0);
+  for (const id of [endpoints.routed, endpoints.datagramRouted]) {
+    file.ioctl(IoctlCode.EP_MODIFY, routeInput(id, path), 0);
+  }
 
   return {
     guid,
@@ -220,6 +232,7 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
 /** For every IOCTL an input that is right for the live objects, or as right as it can be. */
 export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Array | null> {
   const { endpoints: ep, guid, path } = live;
+  const group = ioctl.sockaddrData({ family: 4, address: '239.1.2.3', port: 0 });
   const object = (id: bigint) => () => ioctl.WvIoObject.encode({ id });
   const id = (of: bigint, data = 0) => ioctl.WvIoId.encode({ id: of, data });
   const port = () => ioctl.WvIoDevicePortQuery.encode({ id: live.device, portNumber: 1 });
@@ -292,15 +305,42 @@ export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Ar
     EP_DISCONNECT: () => ioctl.WvIoEpDisconnect.encode({ id: ep.routed, qpId: live.qp }),
     EP_DISCONNECT_NOTIFY: object(ep.routed),
     EP_QUERY: object(ep.listening),
-    EP_LOOKUP: () => null,
-    EP_MULTICAST_JOIN: () => null,
-    EP_MULTICAST_LEAVE: () => null,
+    EP_LOOKUP: () =>
+      ioctl.WvIoEpLookup.encode({
+        id: ep.datagramRouted,
+        peerAddress: ioctl.sockaddrData(live.listenAddress),
+        dataLength: 4,
+      }),
+    EP_MULTICAST_JOIN: () => ioctl.WvIoEpMulticast.encode({ id: ep.datagramRouted, address: group }),
+    EP_MULTICAST_LEAVE: () => ioctl.WvIoEpMulticast.encode({ id: ep.datagramRouted, address: group }),
     EP_CANCEL: object(ep.listening),
     EP_LISTEN: () => ioctl.WvIoEpListen.encode({ id: ep.bound, backlog: 1n }),
     EP_GET_REQUEST: () => ioctl.WvIoEpGetRequest.encode({ id: ep.listening, epId: ep.fresh }),
     PD_CANCEL: object(live.pd),
     IP_TO_PORT: portInput,
     PATH: () => pathInput(live.listenAddress),
+  };
+}
+
+export const datagramForms = [
+  'EP_ACCEPT',
+  'EP_QUERY',
+  'EP_GET_REQUEST',
+  'EP_REJECT',
+] as const satisfies readonly IoctlName[];
+type DatagramForm = (typeof datagramForms)[number];
+
+/** The same for IOCTLs that datagram endpoints take too, some of them in another form. */
+export function datagramExamples({ endpoints: ep }: Live): Record<DatagramForm, () => Uint8Array> {
+  return {
+    EP_ACCEPT: () =>
+      ioctl.WvIoEpDatagramAccept.encode({
+        id: ep.datagramFresh,
+        param: { qpn: 77, qkey: ioctl.WvDatagram.QKEY },
+      }),
+    EP_QUERY: () => ioctl.WvIoEpDatagramQuery.encode({ id: ep.datagramListening }),
+    EP_GET_REQUEST: () => ioctl.WvIoEpGetRequest.encode({ id: ep.datagramListening, epId: ep.datagramFresh }),
+    EP_REJECT: () => ioctl.WvIoId.encode({ id: ep.datagramFresh }),
   };
 }
 

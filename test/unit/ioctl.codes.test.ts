@@ -81,9 +81,27 @@ const expected: Row[] = [
   [44, 'EP_DISCONNECT', 0x003be0b0, 'WV_IO_EP_DISCONNECT', 'none', '', 'provider', 'EP_CANCEL'],
   [45, 'EP_DISCONNECT_NOTIFY', 0x003be0b4, 'u64 Id', 'none', '', 'none', 'EP_CANCEL'],
   [46, 'EP_QUERY', 0x003be0b8, 'u64 Id', 'none', 'WV_IO_EP_ATTRIBUTES', 'none', ''],
-  [47, 'EP_LOOKUP', 0x003be0bc, '', 'none', '', 'none', ''],
-  [48, 'EP_MULTICAST_JOIN', 0x003be0c0, '', 'none', '', 'none', ''],
-  [49, 'EP_MULTICAST_LEAVE', 0x003be0c4, '', 'none', '', 'none', ''],
+  [
+    47,
+    'EP_LOOKUP',
+    0x003be0bc,
+    'WV_IO_EP_LOOKUP',
+    'none',
+    'WV_IO_EP_DATAGRAM_ATTRIBUTES',
+    'none',
+    'EP_CANCEL',
+  ],
+  [
+    48,
+    'EP_MULTICAST_JOIN',
+    0x003be0c0,
+    'WV_IO_EP_MULTICAST',
+    'none',
+    'WV_IO_EP_DATAGRAM_ATTRIBUTES',
+    'none',
+    '',
+  ],
+  [49, 'EP_MULTICAST_LEAVE', 0x003be0c4, 'WV_IO_EP_MULTICAST', 'none', '', 'none', ''],
   [50, 'EP_CANCEL', 0x003be0c8, 'u64 Id', 'none', '', 'none', ''],
   [51, 'EP_LISTEN', 0x003be0cc, 'WV_IO_EP_LISTEN', 'none', '', 'none', ''],
   [52, 'EP_GET_REQUEST', 0x003be0d0, 'WV_IO_EP_GET_REQUEST', 'none', '', 'none', 'EP_CANCEL'],
@@ -122,12 +140,19 @@ test('a request pends exactly if something cancels it, and that something exists
     if (row.cancel === null) continue;
     assert.not.ok(ioctls[row.cancel as keyof typeof ioctls].pends, row.name);
   }
-  assert.is(ioctlTable.filter((row) => row.pends).length, 8);
+  assert.is(ioctlTable.filter((row) => row.pends).length, 9);
 });
 
-test('only the IOCTLs without a form are undefined', () => {
+test('three IOCTLs have forms of this stack’s own, and two have other forms for datagram endpoints', () => {
   const names = ioctlTable.filter((row) => !row.defined).map((row) => row.name);
   assert.equal(names, ['EP_LOOKUP', 'EP_MULTICAST_JOIN', 'EP_MULTICAST_LEAVE']);
+  const forms = ioctlTable.flatMap(({ name, datagram }) =>
+    datagram ? [[name, datagram.input.name, datagram.output?.name]] : [],
+  );
+  assert.equal(forms, [
+    ['EP_ACCEPT', 'WV_IO_EP_DATAGRAM_ACCEPT', undefined],
+    ['EP_QUERY', 'WV_IO_EP_DATAGRAM_QUERY', 'WV_IO_EP_DATAGRAM_ATTRIBUTES'],
+  ]);
 });
 
 test('IBAT has its two codes', () => {
@@ -217,6 +242,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
   },
   CqNotifyType: { ERROR: 0, NEXT_COMPLETION: 1, SOLICITED: 2 },
   EpType: { CONNECT: 0x106, DATAGRAM: 0x111 },
+  WvDatagram: { QKEY: 0x01234567, MULTICAST_QPN: 0xffffff },
   EpOption: { ROUTE: 1 },
   WvEvent: { ERROR: 1, STATE: 2, ADDRESS: 4, LINK_ADDRESS: 8, PARTITION: 16, MANAGEMENT: 32 },
   DeviceType: { UNKNOWN: 0, INFINIBAND: 1, IWARP: 2 },
@@ -240,7 +266,14 @@ const expectedConstants: Record<string, Record<string, number>> = {
     BATCH_NOTIFY_CQ: 0x4000,
   },
   AddressFamily: { IPV4: 2, IPV6: 23 },
-  Capacity: { CONNECT_DATA: 56, REP_DATA: 196, REJ_DATA: 148, LIBRARY_NAME: 32 },
+  Capacity: {
+    CONNECT_DATA: 56,
+    REP_DATA: 196,
+    REJ_DATA: 148,
+    LIBRARY_NAME: 32,
+    LOOKUP_DATA: 180,
+    LOOKUP_ANSWER_DATA: 136,
+  },
 };
 
 test('enumerations and flags have the numbers of the interface', () => {

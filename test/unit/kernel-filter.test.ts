@@ -96,12 +96,6 @@ test('unknown codes end in PROCEDURE_NOT_FOUND, those of ibat too', () => {
   sound(rig);
 });
 
-test('IOCTLs of what this HCA does not have answer NOT_SUPPORTED', () => {
-  const rig = new KernelRig();
-  const names = ['EP_LOOKUP', 'EP_MULTICAST_JOIN', 'EP_MULTICAST_LEAVE'] as const;
-  for (const name of names) expect(rig.ioctl(name, new Uint8Array(256)), Status.NOT_SUPPORTED, name);
-});
-
 test('every request with an id of nothing says NOT_FOUND, device requests NO_SUCH_DEVICE', () => {
   const rig = new KernelRig();
   const device = new Set([

@@ -5,6 +5,8 @@
 import type { CmOptions } from '../../options.js';
 import type { SidrListener, SidrLookup, SidrLookupEvents, SidrLookupParameters } from './sidr-service.js';
 
+export type * from './sidr-service.js';
+
 /** A 16-byte GID; IPv4 is `::ffff:a.b.c.d`. */
 export type Gid = Uint8Array;
 

@@ -9,7 +9,13 @@ import type { Hca } from '../hca-driver/objects.js';
 import { isUnspecified, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import type { EndpointServices } from './endpoint-services.js';
-import type { EndpointAddress, EndpointRoute, RequestArguments, SignalData } from './endpoint-types.js';
+import type {
+  AnyEndpoint,
+  EndpointAddress,
+  EndpointRoute,
+  RequestArguments,
+  SignalData,
+} from './endpoint-types.js';
 
 /** An action and the state after it; `failed`: the state if the action fails after it has begun (default: unchanged). */
 export interface Transition<A, S> {
@@ -69,13 +75,21 @@ export type CommonAction =
 /** Happenings that every type of endpoint knows. */
 export type CommonSignal = 'unassigned' | 'deviceLost';
 
-/** `S` its states, `R` and `H` the requests and happenings it has besides the common ones, `RA` and `SA` their actions. */
+/** An endpoint that a GetRequest may name. */
+export interface Nameable {
+  /** Takes the endpoint for a GetRequest; answers the status that refuses. */
+  assign(assignedBy: Irp): number | undefined;
+  signal(signal: 'unassigned'): void;
+}
+
+/** `S` its states, `R` and `H` the requests and happenings it has besides the common ones, `RA` and `SA` their actions, `E` the type. */
 export abstract class EndpointMachine<
   S extends string,
   R extends string,
   H extends string,
   RA extends string,
   SA extends string,
+  E extends Nameable,
 > {
   protected current: S;
   local: EndpointAddress | undefined;
@@ -88,7 +102,7 @@ export abstract class EndpointMachine<
   protected route: EndpointRoute | undefined;
   protected listener: CmListener | undefined;
   /** GetRequests of a listener, each with the endpoint it names. */
-  protected readonly getRequests = new IrpQueue<this>((_irp, endpoint) => endpoint.signal('unassigned'));
+  protected readonly getRequests = new IrpQueue<E>((_irp, endpoint) => endpoint.signal('unassigned'));
   /** The GetRequest that names this endpoint. */
   protected assignedBy: Irp | undefined;
   /** CA GUID of the device that has the local address. */
@@ -212,11 +226,10 @@ export abstract class EndpointMachine<
     },
 
     awaitRequest: (irp, args) => {
-      if (args.endpoint!.type !== this.type) {
+      const endpoint = this.own(args.endpoint!);
+      if (!endpoint) {
         throw new StatusError(Status.INVALID_PARAMETER, 'listener and endpoint are of different types');
       }
-      // One type is one class.
-      const endpoint = args.endpoint as unknown as this;
       // Marks the other endpoint queued; it answers whether it could be.
       const refused = endpoint.assign(irp);
       if (refused !== undefined) throw new StatusError(refused);
@@ -250,8 +263,11 @@ export abstract class EndpointMachine<
   /** Listens with connection management. */
   protected abstract startListening(parameters: CmListenParameters): CmListener;
 
+  /** The endpoint, if it is of the same type. */
+  protected abstract own(endpoint: AnyEndpoint): E | undefined;
+
   /** Takes the oldest request that waits; the answer hands it to an endpoint. */
-  protected abstract takeRequest(): ((endpoint: this) => void) | undefined;
+  protected abstract takeRequest(): ((endpoint: E) => void) | undefined;
 
   /** Cancels everything that waits. */
   protected abstract cancelAll(): void;
@@ -293,7 +309,7 @@ export abstract class EndpointMachine<
   }
 
   /** Takes this endpoint for a GetRequest; answers the status that refuses. */
-  protected assign(assignedBy: Irp): number | undefined {
+  assign(assignedBy: Irp): number | undefined {
     const cell = this.tables.requests[this.current].assign;
     if ('status' in cell) return cell.status;
     this.current = cell.next;

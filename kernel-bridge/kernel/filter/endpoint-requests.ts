@@ -5,19 +5,23 @@ import type { Value } from '../../ioctl/layout.js';
 import { decodeSockaddr, sockaddrData } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
-import { isLinkLocal, isUnspecified, isV4, mtuBytes, pkeyTable } from '../hca-driver/ports.js';
+import { isLinkLocal, isMulticast, isUnspecified, isV4, mtuBytes } from '../hca-driver/ports.js';
 import type { Call, Handler } from './call.js';
+import { DatagramEndpoint } from './datagram-endpoint.js';
+import { acceptDatagram, queryDatagram } from './datagram-endpoint-requests.js';
 import { Endpoint } from './endpoint.js';
 import type { EndpointServices } from './endpoint-services.js';
-import { type EndpointParam, type EndpointRoute, endpointAddress, socketAddress } from './endpoint-types.js';
+import { deviceAddress } from './endpoint-steps.js';
+import {
+  type AnyEndpoint,
+  type EndpointParam,
+  type EndpointRoute,
+  endpointAddress,
+  socketAddress,
+} from './endpoint-types.js';
 import { idOf } from './object-table.js';
 import type { WvQp } from './objects.js';
 import { checkStateOutput } from './queue-pair-requests.js';
-
-/** Multicast, or for IPv4 also broadcast. */
-function isMulticast(gid: Uint8Array): boolean {
-  return isV4(gid) ? (gid[12] ?? 0) >= 224 : gid[0] === 0xff;
-}
 
 function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): EndpointParam {
   const { responderResources, initiatorDepth, retryCount, rnrRetryCount, dataLength, data } = param;
@@ -55,7 +59,7 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
   const port = services.portOf(sgid);
   if (!port)
     throw new StatusError(Status.INVALID_ADDRESS, 'the path starts at an address that no device here has');
-  if (isUnspecified(dgid) || isMulticast(dgid)) {
+  if (isUnspecified(dgid) || isMulticast(dgid) || (isV4(dgid) && (dgid[12] ?? 0) >= 240)) {
     throw new StatusError(
       Status.INVALID_ADDRESS,
       'the path leads to no host: its destination is not a unicast address',
@@ -81,23 +85,24 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
   };
 }
 
-/** The handlers of endpoint requests. */
+/** The handlers of endpoint requests; those that datagram endpoints have of their own are in
+ * datagram-endpoint-requests.ts. */
 export function endpointRequests(services: EndpointServices) {
-  const find = (call: Call, id: bigint): Endpoint => call.find(call.file.endpoints, id);
-
-  const deviceOf = (endpoint: Endpoint) => {
-    const { local } = endpoint;
-    const port = local && !isUnspecified(local.gid) ? services.portOf(local.gid, local.scopeId) : undefined;
-    return port ? { deviceGuid: port.guid, pkey: pkeyTable[0] ?? 0xffff, portNumber: 1 } : {};
+  const find = (call: Call, id: bigint): AnyEndpoint => call.find(call.file.endpoints, id);
+  const findConnect = (call: Call, id: bigint): Endpoint => {
+    const endpoint = find(call, id);
+    if (endpoint instanceof Endpoint) return endpoint;
+    throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint has no connections`);
   };
+  const deviceOf = ({ local }: AnyEndpoint) => deviceAddress(local, services);
 
   return {
     EP_CREATE: (call) => {
       const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
-      if (type === EpType.DATAGRAM) return call.fail(Status.NOT_SUPPORTED);
-      if (type !== EpType.CONNECT) return call.fail(Status.INVALID_PARAMETER);
+      if (type !== EpType.CONNECT && type !== EpType.DATAGRAM) return call.fail(Status.INVALID_PARAMETER);
       call.room(call.file.endpoints);
-      const id = call.file.endpoints.add(new Endpoint(services));
+      const endpoint = type === EpType.CONNECT ? new Endpoint(services) : new DatagramEndpoint(services);
+      const id = call.file.endpoints.add(endpoint);
       return call.struct(s.WvIoObject, { id: BigInt(id) });
     },
 
@@ -143,7 +148,7 @@ export function endpointRequests(services: EndpointServices) {
 
     EP_CONNECT: (call) => {
       const input = s.WvIoEpConnect.decode(call.input);
-      const endpoint = find(call, input.id);
+      const endpoint = findConnect(call, input.id);
       const param = checkParam(call, input.param);
       const qp = queuePair(call, input.qpId);
       const address = endpointAddress(decodeSockaddr(input.peerAddress.sockAddr));
@@ -153,6 +158,7 @@ export function endpointRequests(services: EndpointServices) {
     EP_ACCEPT: (call) => {
       const input = s.WvIoEpAccept.decode(call.input);
       const endpoint = find(call, input.id);
+      if (endpoint instanceof DatagramEndpoint) return acceptDatagram(call, endpoint);
       const param = checkParam(call, input.param);
       checkStateOutput(call);
       return endpoint.handle('accept', call.irp, { qp: queuePair(call, input.qpId), param });
@@ -161,23 +167,25 @@ export function endpointRequests(services: EndpointServices) {
     EP_REJECT: (call) => {
       const { id } = s.WvIoId.decode(call.input);
       const endpoint = find(call, id);
-      if (call.tail.length > Capacity.REJ_DATA) return call.fail(Status.INVALID_BUFFER_SIZE);
+      const most = endpoint instanceof Endpoint ? Capacity.REJ_DATA : Capacity.LOOKUP_ANSWER_DATA;
+      if (call.tail.length > most) return call.fail(Status.INVALID_BUFFER_SIZE);
       return endpoint.handle('reject', call.irp, { privateData: call.tail });
     },
 
     EP_DISCONNECT: (call) => {
       const { id, qpId } = s.WvIoEpDisconnect.decode(call.input);
-      const endpoint = find(call, id);
+      const endpoint = findConnect(call, id);
       checkStateOutput(call);
       return endpoint.handle('disconnect', call.irp, { qp: queuePair(call, qpId) });
     },
 
     EP_DISCONNECT_NOTIFY: (call) => {
-      return find(call, s.WvIoObject.decode(call.input).id).handle('notifyDisconnect', call.irp);
+      return findConnect(call, s.WvIoObject.decode(call.input).id).handle('notifyDisconnect', call.irp);
     },
 
     EP_QUERY: (call) => {
       const endpoint = find(call, s.WvIoObject.decode(call.input).id);
+      if (endpoint instanceof DatagramEndpoint) return queryDatagram(call, endpoint, services);
       const answer = () => {
         const { local, peer, param, backlog, state } = endpoint;
         const data = param.privateData.subarray(0, Capacity.CONNECT_DATA);

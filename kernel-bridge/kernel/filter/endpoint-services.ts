@@ -1,6 +1,14 @@
 /** What endpoints need of the rest of the kernel. */
 import type { RcOptions } from '../../options.js';
-import type { CmConnection, CmConnectParameters, CmEvents, ConnectionManager } from '../cm/service.js';
+import type {
+  CmConnection,
+  CmConnectParameters,
+  CmEvents,
+  ConnectionManager,
+  SidrLookup,
+  SidrLookupEvents,
+  SidrLookupParameters,
+} from '../cm/service.js';
 import type { HcaPort } from '../hca-driver/ports.js';
 
 export interface EndpointServices {
@@ -8,6 +16,8 @@ export interface EndpointServices {
   readonly rc: RcOptions;
   /** Starts a connection. `status` tells at once of a REQ that cannot be sent at all. */
   connect(parameters: CmConnectParameters, events: CmEvents): { connection: CmConnection; status: number };
+  /** Asks a peer for the queue pair of a datagram service; `status` as in {@link connect}. */
+  lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): { lookup: SidrLookup; status: number };
   /** Claims an RDMA port on this host; `gid` null: on all addresses, `port` 0: a free one. */
   claimPort(
     service: number,
@@ -18,4 +28,6 @@ export interface EndpointServices {
   /** The port that has this address. */
   portOf(gid: Uint8Array, scopeId?: number): HcaPort | undefined;
   isOwn(gid: Uint8Array): boolean;
+  /** The local address from which one sends to this one. */
+  sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined;
 }

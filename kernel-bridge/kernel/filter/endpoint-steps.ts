@@ -1,15 +1,18 @@
 /** Checks and small steps of endpoints that need no state of theirs. */
 import { QpState, QpType } from '../../ioctl/constants.js';
+import type { Input } from '../../ioctl/layout.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
+import type * as s from '../../ioctl/structs.js';
 import type { RcOptions } from '../../options.js';
 import type { CmConnection, CmEvents, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
-import { mtuBytes, sameGid } from '../hca-driver/ports.js';
+import { isUnspecified, mtuBytes, pkeyTable, sameGid } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
 import { type ConnectionAttributes, stateOfQp } from './endpoint-qp.js';
-import type { EndpointParam, EndpointRoute } from './endpoint-types.js';
+import type { EndpointServices } from './endpoint-services.js';
+import type { EndpointAddress, EndpointParam, EndpointRoute } from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 
 /**
@@ -131,4 +134,13 @@ export function signalsOf(endpoint: Endpoint): CmEvents {
     disconnectCompleted: (answered) =>
       endpoint.signal(answered ? 'disconnectAnswered' : 'disconnectTimedOut'),
   };
+}
+
+/** The device that has an address; all zero where that is none. */
+export function deviceAddress(
+  local: EndpointAddress | undefined,
+  services: EndpointServices,
+): Input<typeof s.WvIoDeviceAddress> {
+  const port = local && !isUnspecified(local.gid) ? services.portOf(local.gid, local.scopeId) : undefined;
+  return port ? { deviceGuid: port.guid, pkey: pkeyTable[0] ?? 0xffff, portNumber: 1 } : {};
 }

@@ -2,10 +2,15 @@
 import type { PathParameters } from '../../hca/binding.js';
 import type { SocketAddress } from '../../ioctl/sockaddr.js';
 import { addressOfGid, gidOfAddress, scopeIdOfAddress } from '../../ioctl/sockaddr.js';
-import type { CmConnection, CmReject, CmReply, CmRequest } from '../cm/service.js';
+import type { CmConnection, CmReject, CmReply, CmRequest, SidrInquiry, SidrRequest } from '../cm/service.js';
 import { isV4 } from '../hca-driver/ports.js';
+import type { Irp } from '../io-manager/irp.js';
+import type { DatagramEndpoint } from './datagram-endpoint.js';
 import type { Endpoint } from './endpoint.js';
 import type { WvQp } from './objects.js';
+
+/** An endpoint of any type. */
+export type AnyEndpoint = Endpoint | DatagramEndpoint;
 
 /** An address an endpoint knows: GID form and text form say the same. */
 export interface EndpointAddress {
@@ -35,12 +40,28 @@ export interface RequestArguments {
   address?: EndpointAddress;
   route?: EndpointRoute;
   backlog?: number;
-  endpoint?: Endpoint;
+  endpoint?: AnyEndpoint;
   qp?: WvQp | undefined;
   param?: EndpointParam;
   privateData?: Uint8Array;
-  /** Completes EP_QUERY's IRP. */
+  /** What a datagram endpoint's Accept tells the peer. */
+  datagram?: { qpn: number; qkey: number };
+  /** Completes the IRP of EP_BIND, EP_QUERY, or of a datagram endpoint's request that tells of a peer. */
   answer?: () => number;
+  /** The same, of what came later. */
+  answerPeer?: (irp: Irp, peer: DatagramPeer) => void;
+}
+
+/** A peer that was looked up or has asked, or a group that was joined. */
+export interface DatagramPeer {
+  local: EndpointAddress;
+  peer: EndpointAddress;
+  path: PathParameters;
+  /** 0: not known. */
+  qpn: number;
+  qkey: number;
+  sidrStatus: number;
+  privateData: Uint8Array;
 }
 
 /** What a happening carries. */
@@ -48,6 +69,7 @@ export type SignalData =
   | { reply: CmReply }
   | { reject: CmReject }
   | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
+  | { inquiry: SidrInquiry; asked: SidrRequest; local: EndpointAddress }
   /** What requests that wait end in. */
   | { lost: number }
   | undefined;

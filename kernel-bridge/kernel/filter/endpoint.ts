@@ -39,7 +39,7 @@ import {
   signalsOf,
   usableQp,
 } from './endpoint-steps.js';
-import { type EndpointParam, noParam, type SignalData } from './endpoint-types.js';
+import { type AnyEndpoint, type EndpointParam, noParam, type SignalData } from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 
 export class Endpoint extends EndpointMachine<
@@ -47,7 +47,8 @@ export class Endpoint extends EndpointMachine<
   Exclude<EndpointRequest, CommonRequest>,
   Exclude<EndpointSignal, CommonSignal>,
   RequestAction,
-  SignalAction
+  SignalAction,
+  Endpoint
 > {
   /** What the peer last said: the parameters are in this side's view. */
   param: EndpointParam = noParam;
@@ -408,6 +409,10 @@ export class Endpoint extends EndpointMachine<
 
   protected startListening(parameters: CmListenParameters): CmListenerControl {
     return this.services.cm.listen(parameters);
+  }
+
+  protected own(endpoint: AnyEndpoint): Endpoint | undefined {
+    return endpoint instanceof Endpoint ? endpoint : undefined;
   }
 
   protected takeRequest(): ((endpoint: Endpoint) => void) | undefined {

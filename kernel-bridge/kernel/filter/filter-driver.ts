@@ -13,6 +13,7 @@ import { Hca } from '../hca-driver/objects.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { Call, callVerbNow, type Handler } from './call.js';
+import { datagramEndpointRequests } from './datagram-endpoint-requests.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-services.js';
@@ -28,9 +29,6 @@ const hcaRows = new Map<number, NamedIoctlRow>([
   ...hcaFileTable.map((row) => [row.code, row] as const),
 ]);
 
-/** Requests that exist, whose sizes are checked, and that this HCA does not have. */
-const notSupported: Handler = (call) => call.fail(Status.NOT_SUPPORTED);
-
 function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlName, Handler> {
   return {
     ...deviceRequests(services),
@@ -38,9 +36,7 @@ function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlNa
     ...queuePairRequests(),
     ...udRequests(),
     ...endpointRequests(services),
-    EP_LOOKUP: notSupported,
-    EP_MULTICAST_JOIN: notSupported,
-    EP_MULTICAST_LEAVE: notSupported,
+    ...datagramEndpointRequests(services),
   };
 }
 

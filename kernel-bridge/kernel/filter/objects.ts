@@ -3,6 +3,7 @@ import type { Hca, IbAv, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp, IbSrq } from '../hc
 import type { DeviceObject } from '../io-manager/device.js';
 import { IrpQueue } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
+import type { AnyEndpoint } from './endpoint-types.js';
 import { ObjectTable } from './object-table.js';
 
 /** An opened HCA. Port events accumulate in `flags` until somebody asks (WV_EVENT_*). */
@@ -43,7 +44,7 @@ export class WvFile {
   readonly qps = new ObjectTable<WvQp>();
   readonly mws = new ObjectTable<IbMw>();
   readonly ahs = new ObjectTable<IbAv>();
-  readonly endpoints = new ObjectTable<Endpoint>();
+  readonly endpoints = new ObjectTable<AnyEndpoint>();
 
   /** Objects of all kinds. */
   get objectCount(): number {

@@ -1,0 +1,312 @@
+/**
+ * A datagram endpoint: carries out what datagram-states.ts says. What all endpoints share is in endpoint-machine.ts; the
+ * questions to peers and their answers are connection management's (SIDR, IBA 1 §12.11).
+ */
+import type { PathParameters } from '../../hca/binding.js';
+import { EpType, WvDatagram } from '../../ioctl/constants.js';
+import { addressOfGid } from '../../ioctl/sockaddr.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import type {
+  CmListenParameters,
+  SidrInquiry,
+  SidrListener,
+  SidrLookup,
+  SidrReply,
+  SidrRequest,
+} from '../cm/service.js';
+import { isLoopback, isMulticast, isUnspecified, isV4, pkeyTable, sameGid } from '../hca-driver/ports.js';
+import { type Irp, IrpQueue } from '../io-manager/irp.js';
+import {
+  type DatagramAction,
+  type DatagramRequest,
+  type DatagramSignal,
+  type DatagramSignalAction,
+  type DatagramState,
+  datagramTables,
+} from './datagram-states.js';
+import {
+  type CommonRequest,
+  type CommonSignal,
+  EndpointMachine,
+  type RequestStep,
+} from './endpoint-machine.js';
+import type { EndpointServices } from './endpoint-services.js';
+import type { AnyEndpoint, DatagramPeer, EndpointAddress, SignalData } from './endpoint-types.js';
+
+/** Peers of an endpoint that can be queried; beyond, those looked up first are forgotten. */
+export const PEERS_KEPT = 1024;
+/** Groups that one endpoint can be a member of. */
+export const GROUPS_MOST = 1024;
+/** Hops of what is sent to a group, as rdma_cm has it. */
+const groupHops = 64;
+
+const NOTHING = new Uint8Array(0);
+const gidKey = (gid: Uint8Array): string => Buffer.from(gid).toString('hex');
+const peerKey = ({ gid, port }: EndpointAddress): string => `${gidKey(gid)}/${port}`;
+
+/** A Lookup that waits. */
+interface Pending {
+  lookup: SidrLookup;
+}
+
+export class DatagramEndpoint extends EndpointMachine<
+  DatagramState,
+  Exclude<DatagramRequest, CommonRequest>,
+  Exclude<DatagramSignal, CommonSignal>,
+  DatagramAction,
+  DatagramSignalAction,
+  DatagramEndpoint
+> {
+  declare protected listener: SidrListener | undefined;
+  private inquiry: SidrInquiry | undefined;
+  /** Who asked. */
+  private asker: DatagramPeer | undefined;
+  /** Oldest first. */
+  private readonly peers = new Map<string, DatagramPeer>();
+  private readonly groups = new Map<string, DatagramPeer>();
+  private readonly lookups = new IrpQueue<Pending>((_irp, { lookup }) => lookup.abandon());
+
+  constructor(services: EndpointServices) {
+    super(EpType.DATAGRAM, services, datagramTables);
+  }
+
+  /** What is known of a peer or group; without an address: of the one who asked. */
+  find(address: EndpointAddress | undefined): DatagramPeer | undefined {
+    if (!address) return this.asker;
+    if (isMulticast(address.gid)) return this.groups.get(gidKey(address.gid));
+    const asker = this.asker && peerKey(this.asker.peer) === peerKey(address) ? this.asker : undefined;
+    return this.peers.get(peerKey(address)) ?? asker;
+  }
+
+  // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
+
+  protected readonly requestActions: Readonly<Record<DatagramAction, RequestStep>> = {
+    ...this.commonActions,
+
+    lookup: (irp, args) => {
+      const { path } = this.route!;
+      const asked = args.address!;
+      const loopback = isLoopback(asked.gid) && this.services.isOwn(path.destination);
+      if (!sameGid(asked.gid, path.destination) && !loopback) {
+        throw new StatusError(
+          Status.INVALID_ADDRESS,
+          `the route leads to ${addressOfGid(path.destination)}, not to ${addressOfGid(asked.gid)}`,
+        );
+      }
+      if (asked.port === 0)
+        throw new StatusError(Status.INVALID_ADDRESS, 'port 0 of the peer; nobody listens there');
+      const local = this.local!;
+      const { lookup, status } = this.services.lookup(
+        {
+          serviceId: this.serviceId(asked.port),
+          path,
+          localPort: local.port,
+          pkey: pkeyTable[0] ?? 0xffff,
+          privateData: args.privateData!,
+        },
+        {
+          answered: (reply) => this.lookedUp(irp, { local, peer: asked, path }, reply, args.answerPeer!),
+          timedOut: () => {
+            if (this.lookups.remove(irp)) irp.complete(Status.TIMEOUT);
+          },
+        },
+      );
+      if (status !== Status.SUCCESS) {
+        lookup.abandon();
+        throw new StatusError(status);
+      }
+      this.lookups.insert(irp, { lookup });
+      return undefined;
+    },
+
+    accept: (irp, args) => {
+      const { qpn, qkey } = args.datagram!;
+      this.inquiry!.accept(qpn, qkey, args.privateData!);
+      this.inquiry = undefined;
+      irp.complete(Status.SUCCESS, 0);
+      return undefined;
+    },
+
+    reject: (irp, args) => {
+      this.inquiry!.reject(args.privateData!);
+      this.inquiry = undefined;
+      irp.complete(Status.SUCCESS, 0);
+      return undefined;
+    },
+
+    join: (irp, args) => {
+      const group = args.address!;
+      const key = gidKey(group.gid);
+      if (this.groups.has(key)) {
+        throw new StatusError(
+          Status.ADDRESS_ALREADY_EXISTS,
+          `the endpoint is a member of ${addressOfGid(group.gid)} already`,
+        );
+      }
+      if (this.groups.size >= GROUPS_MOST) throw new StatusError(Status.INSUFFICIENT_RESOURCES);
+      const joined: DatagramPeer = {
+        ...this.pathToGroup(group),
+        peer: group,
+        qpn: WvDatagram.MULTICAST_QPN,
+        qkey: WvDatagram.QKEY,
+        sidrStatus: 0,
+        privateData: NOTHING,
+      };
+      this.groups.set(key, joined);
+      args.answerPeer!(irp, joined);
+      return undefined;
+    },
+
+    leave: (irp, args) => {
+      const { gid } = args.address!;
+      if (!this.groups.delete(gidKey(gid))) {
+        throw new StatusError(Status.NOT_FOUND, `the endpoint is no member of ${addressOfGid(gid)}`);
+      }
+      irp.complete(Status.SUCCESS, 0);
+      return undefined;
+    },
+  };
+
+  private lookedUp(
+    irp: Irp,
+    where: Pick<DatagramPeer, 'local' | 'peer' | 'path'>,
+    reply: SidrReply,
+    answer: (irp: Irp, peer: DatagramPeer) => void,
+  ): void {
+    if (!this.lookups.remove(irp)) return;
+    const accepted = reply.status === 0;
+    const peer: DatagramPeer = {
+      ...where,
+      qpn: accepted ? reply.qpn : 0,
+      qkey: accepted ? reply.qkey : 0,
+      sidrStatus: reply.status,
+      privateData: reply.privateData,
+    };
+    const key = peerKey(where.peer);
+    this.peers.delete(key);
+    this.peers.set(key, peer);
+    if (this.peers.size > PEERS_KEPT) {
+      for (const oldest of this.peers.keys()) {
+        this.peers.delete(oldest);
+        break;
+      }
+    }
+    if (accepted) answer(irp, peer);
+    else irp.complete(Status.CONNECTION_REFUSED);
+  }
+
+  /** RoCE has no subnet manager to join with: the group's address is its GID, and the port that sends is ours. */
+  private pathToGroup({ gid, scopeId }: EndpointAddress): { local: EndpointAddress; path: PathParameters } {
+    const bound = this.local!;
+    const source = isUnspecified(bound.gid) ? this.services.sourceFor(gid, scopeId) : bound.gid;
+    if (!source) {
+      throw new StatusError(
+        Status.NETWORK_UNREACHABLE,
+        `no address of this host leads to ${addressOfGid(gid)}; bind the endpoint to one`,
+      );
+    }
+    if (isV4(source) !== isV4(gid)) {
+      throw new StatusError(
+        Status.INVALID_ADDRESS,
+        `${addressOfGid(gid)} is not of the family of ${addressOfGid(source)}, to which the endpoint is bound`,
+      );
+    }
+    const port = this.services.portOf(source, bound.scopeId || scopeId);
+    if (!port) throw new StatusError(Status.INVALID_ADDRESS);
+    if (scopeId !== 0 && scopeId !== port.interfaceIndex) {
+      throw new StatusError(
+        Status.INVALID_ADDRESS,
+        `${addressOfGid(gid)} on interface ${scopeId}; the endpoint stands on ${port.interfaceIndex}`,
+      );
+    }
+    return {
+      local: { ...bound, gid: source },
+      path: {
+        source,
+        destination: gid,
+        flowLabel: 0,
+        trafficClass: 0,
+        hopLimit: groupHops,
+        scopeId: port.interfaceIndex,
+      },
+    };
+  }
+
+  // ── Happenings ──────────────────────────────────────────────────────────────────────────────────────────
+
+  protected readonly signalActions: Readonly<Record<DatagramSignalAction, (data: SignalData) => void>> = {
+    stay: () => {
+      this.assignedBy = undefined;
+    },
+
+    adopt: (data) => {
+      if (!data || !('inquiry' in data)) return;
+      const { inquiry, asked, local } = data;
+      this.assignedBy = undefined;
+      this.inquiry = inquiry;
+      this.standAt(local);
+      this.asker = {
+        local,
+        peer: { gid: asked.peerAddress, port: asked.peerPort, scopeId: asked.path.scopeId },
+        path: asked.path,
+        qpn: 0,
+        qkey: 0,
+        sidrStatus: 0,
+        privateData: asked.privateData,
+      };
+    },
+
+    onWithdrawn: () => {
+      this.inquiry = undefined;
+    },
+
+    onDeviceLost: (data) => {
+      const status = data && 'lost' in data ? data.lost : Status.DEVICE_REMOVED;
+      this.letGo();
+      for (let taken = this.lookups.removeFirst(); taken; taken = this.lookups.removeFirst()) {
+        taken.context.lookup.abandon();
+        taken.irp.complete(status);
+      }
+      this.endGetRequests(status);
+      this.stopListening();
+    },
+  };
+
+  // ── What the machine asks for ───────────────────────────────────────────────────────────────────────────
+
+  protected cancelAll(): void {
+    this.lookups.cancelAll();
+    this.getRequests.cancelAll();
+  }
+
+  protected letGo(): void {
+    const { inquiry } = this;
+    this.inquiry = undefined;
+    if (inquiry) {
+      inquiry.events = {};
+      inquiry.abandon();
+    }
+    this.peers.clear();
+    this.groups.clear();
+  }
+
+  protected startListening(parameters: CmListenParameters): SidrListener {
+    return this.services.cm.listenForLookups(parameters);
+  }
+
+  protected own(endpoint: AnyEndpoint): DatagramEndpoint | undefined {
+    return endpoint instanceof DatagramEndpoint ? endpoint : undefined;
+  }
+
+  protected takeRequest(): ((endpoint: DatagramEndpoint) => void) | undefined {
+    const taken: { inquiry: SidrInquiry; request: SidrRequest } | undefined = this.listener?.takeRequest();
+    if (!taken) return undefined;
+    const { inquiry, request } = taken;
+    const local = { gid: request.localAddress, port: this.bound!.port, scopeId: request.path.scopeId };
+    return (endpoint) => {
+      // The new owner is told of everything from here on; nothing can come in between.
+      inquiry.events = { timedOut: () => endpoint.signal('withdrawn') };
+      endpoint.signal('delivered', { inquiry, asked: request, local });
+    };
+  }
+}
