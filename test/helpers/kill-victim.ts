@@ -1,34 +1,45 @@
 /**
- * A process that is to be killed: `victim port` holds a port of its own, tells it, and makes sessions with a listener
- * for ever: connect, write, read, messages both ways, disconnect.
+ * A process that is to be killed: `victim port clients seed` holds a port of its own, tells it, and has `clients` clients
+ * that make sessions with a listener for ever: connect, messages both ways, disconnect. Told to end, it ends in good order.
  */
 import { openProvider, QpAttr, QpState, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide, take, toInit } from './loopback.js';
+import { seeded } from './random.js';
 
-const peer = { family: 4, address: ADDRESS, port: Number(process.argv[2]) } as const;
+const [port, clients, seed] = process.argv.slice(2).map(Number) as [number, number, number];
+const peer = { family: 4, address: ADDRESS, port } as const;
 const provider = openProvider();
 const { peer: own } = openListener(provider);
+process.on('message', () => process.exit(0));
 process.send!(own.port);
 
-const side = openSide(provider);
-const sgl = [{ region: side.region, offset: 0, length: 64 }];
-for (;;) {
-  const ep = provider.createConnectEndpoint();
-  ep.bindAddress({ family: 4, address: ADDRESS, port: 0 });
-  ep.resolveRoute(peer);
-  await ep.connect(side.qp, peer, {});
-  const { privateData } = ep.query();
-  const remote = Buffer.from(privateData);
-  for (let n = 0; n < 2; n++) side.qp.postReceive('answer', sgl);
-  await ep.accept(null, {});
-  for (let n = 0; n < 2; n++) {
-    side.qp.send('message', sgl, WvSend.SIGNALED);
-    // Its own completion and the answer.
-    await take(side.cq, 2);
+async function client(random: () => number): Promise<never> {
+  // Clients are at different points when the end comes.
+  const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, random() * 6));
+  const side = openSide(provider);
+  const sgl = [{ region: side.region, offset: 0, length: 64 }];
+  for (;;) {
+    const ep = provider.createConnectEndpoint();
+    ep.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+    ep.resolveRoute(peer);
+    await ep.connect(side.qp, peer, {});
+    const { privateData } = ep.query();
+    const remote = Buffer.from(privateData);
+    for (let n = 0; n < 2; n++) side.qp.postReceive('answer', sgl);
+    await pause();
+    await ep.accept(null, {});
+    for (let n = 0; n < 2; n++) {
+      side.qp.send('message', sgl, WvSend.SIGNALED);
+      // Its own completion and the answer.
+      await take(side.cq, 2);
+      await pause();
+    }
+    if (remote.length === 0) throw new Error('The listener has sent no private data.');
+    await ep.disconnect();
+    ep.release();
+    side.qp.modify({ qpState: QpState.RESET }, QpAttr.STATE);
+    toInit(side.qp);
   }
-  if (remote.length === 0) throw new Error('The listener has sent no private data.');
-  await ep.disconnect();
-  ep.release();
-  side.qp.modify({ qpState: QpState.RESET }, QpAttr.STATE);
-  toInit(side.qp);
 }
+
+await Promise.all(Array.from({ length: clients }, (_, n) => client(seeded(seed + n))));

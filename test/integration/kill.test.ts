@@ -1,7 +1,9 @@
-// Processes killed by SIGKILL at random points of their sessions: peers on the host hear of it at once, ports and slots
-// are free again, and nothing is left. ND_KILL_RUNS=n kills n processes without a bound in time.
-import { type ChildProcess, fork } from 'node:child_process';
+// Processes killed by SIGKILL at hundreds of points of their lives: peers on the host hear of it at once, ports and slots
+// are free again, and nothing is left. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats what a failure has told.
+// In a network namespace of its own, where nobody else has slots and ports.
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -15,14 +17,16 @@ import {
   WvSend,
 } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide } from '../helpers/loopback.js';
+import { seeded } from '../helpers/random.js';
 import { nothingLeft } from '../helpers/verbs-model.js';
 
 const program = fileURLToPath(new URL('../helpers/kill-victim.js', import.meta.url));
-const long = process.env.ND_KILL_RUNS !== undefined;
-const runs = Number(process.env.ND_KILL_RUNS ?? 10_000);
-const milliseconds = long ? Number.POSITIVE_INFINITY : 15_000;
+/** Clients of a victim; each is at a point of its own when the victim dies. */
+const CLIENTS = 8;
+const runs = Number(process.env.ND_KILL_RUNS ?? 42);
+const firstSeed = Number(process.env.ND_KILL_SEED ?? 1);
 /** How many live at a time. */
-const LANES = 4;
+const LANES = 3;
 /** Far less than keep-alive and connection management take to give up on somebody silent. */
 const AT_ONCE_MS = 3000;
 
@@ -40,34 +44,36 @@ async function statusOf(request: PromiseLike<unknown>): Promise<number> {
 const points = new Map<string, number>();
 
 interface Victim {
-  readonly child: ChildProcess;
+  /** The signal is on its way. */
+  killed: boolean;
   /** Resolves when it is dead, with the time. */
   readonly dead: Promise<number>;
   /** Called whenever its peer has seen it do something. */
   readonly moved: () => void;
 }
 
-/** Serves one victim until it is dead; every request of its connections must end then. */
+/** Serves one client of a victim until it is dead; every request of its connections must end then. */
 async function serve(
   provider: IWVProvider,
   listener: ReturnType<typeof openListener>['listener'],
-  { dead, moved }: Victim,
+  victim: Victim,
 ) {
+  const { dead, moved } = victim;
   let diedAt: number | undefined;
   const end = dead.then((at) => {
     diedAt = at;
     listener.cancelOverlappedRequests();
   });
   const within = async (what: string, request: PromiseLike<unknown>): Promise<number> => {
-    const alive = diedAt === undefined;
+    const alive = !victim.killed;
     const status = await statusOf(request);
+    const point = `${what}: ${statusName(status)}`;
+    if (alive && victim.killed) points.set(point, (points.get(point) ?? 0) + 1);
     if (diedAt === undefined) {
       moved();
       return status;
     }
     const late = performance.now() - diedAt;
-    if (alive)
-      points.set(`${what}: ${statusName(status)}`, (points.get(`${what}: ${statusName(status)}`) ?? 0) + 1);
     assert.ok(
       late < AT_ONCE_MS,
       `${what} ended in ${statusName(status)} ${late.toFixed(0)} ms after the death`,
@@ -113,17 +119,43 @@ test.after(() => {
   for (const child of victims) child.kill('SIGKILL');
 });
 
-/** The most that a peer sees of a victim before it is killed; a session is about eight. */
-const MOST_MOVES = 40;
+/** The most that peers see of a victim before its end; a client's session is about eight. */
+const MOST_MOVES = 30 * CLIENTS;
+/** Longer than a process takes to start. */
+const START_MS = 600;
 
-async function killOne(provider: IWVProvider): Promise<void> {
+/** How a victim comes to its end. */
+const ends = {
+  /** While its clients are at work. */
+  working: 6,
+  /** While it starts: before it has a port, a slot, or anything. */
+  starting: 1,
+  /** While it ends by itself, in good order. */
+  ending: 1,
+} as const;
+
+function endOf(random: () => number): keyof typeof ends {
+  let left = random() * Object.values(ends).reduce((sum, weight) => sum + weight, 0);
+  for (const [end, weight] of Object.entries(ends)) {
+    left -= weight;
+    if (left < 0) return end as keyof typeof ends;
+  }
+  return 'working';
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function killOne(provider: IWVProvider, seed: number): Promise<void> {
+  const random = seeded(seed);
+  const end = endOf(random);
   const { listener, peer } = openListener(provider);
-  const child = fork(program, [String(peer.port)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const args = [peer.port, CLIENTS, Math.floor(random() * 2 ** 31)].map(String);
+  const child = fork(program, args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   victims.add(child);
   child.once('exit', () => victims.delete(child));
   const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
   const dead = exited.then(() => performance.now());
-  let moves = Math.floor(Math.random() * MOST_MOVES);
+  let moves = Math.floor(random() * MOST_MOVES);
   let reached: () => void = () => {};
   const enough = new Promise<void>((resolve) => {
     reached = resolve;
@@ -131,43 +163,92 @@ async function killOne(provider: IWVProvider): Promise<void> {
   const moved = (): void => {
     if (moves-- === 0) reached();
   };
-  const told = once(child, 'message') as Promise<[number]>;
-  const serving = serve(provider, listener, { child, dead, moved });
+  let port: number | undefined;
+  child.once('message', (told: number) => {
+    port = told;
+    moved();
+  });
+  const victim: Victim = { killed: false, dead, moved };
+  const serving = Promise.all(Array.from({ length: CLIENTS }, () => serve(provider, listener, victim)));
   // Serving ends early only by an error.
   const failed = serving.then(() => Promise.reject(new Error('The victim has died by itself.')));
   failed.catch(() => {});
-  const [port] = await Promise.race([told, failed]);
-  moved();
-  await Promise.race([enough, failed]);
+  await Promise.race([end === 'starting' ? sleep(random() * START_MS) : enough, failed]);
+  if (end === 'ending') child.send('end');
   // Somewhere between this and what comes next.
-  await new Promise((resolve) => setTimeout(resolve, Math.random() * 8));
+  await sleep(random() * 8);
+  victim.killed = true;
   child.kill('SIGKILL');
   const [code, signal] = await exited;
-  assert.equal([code, signal], [null, 'SIGKILL']);
+  if (end !== 'ending' || code !== 0) assert.equal([code, signal], [null, 'SIGKILL']);
   // What it held is free: its port can be had.
-  const heir = provider.createConnectEndpoint();
-  heir.bindAddress({ family: 4, address: ADDRESS, port });
-  heir.listen(1);
-  heir.release();
+  if (port !== undefined) {
+    const heir = provider.createConnectEndpoint();
+    heir.bindAddress({ family: 4, address: ADDRESS, port });
+    heir.listen(1);
+    heir.release();
+  }
   await serving;
   listener.release();
 }
 
+/** What processes of this network namespace have claimed: slots and ports, by their abstract names. */
+function claims(): string[] {
+  const names = readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/(slot|port)\/.*/g) ?? [];
+  return [...new Set(names)].sort();
+}
+
 test('processes that are killed leave their peers with an error at once, and nothing else', async () => {
   const provider = openProvider();
-  const began = performance.now();
+  const before = claims();
+  assert.ok(before.length > 0, 'this process has a slot');
   let kills = 0;
   const lane = async (): Promise<void> => {
-    while (kills < runs && performance.now() - began < milliseconds) {
-      kills++;
-      await killOne(provider);
+    while (kills < runs) {
+      const seed = firstSeed + kills++;
+      try {
+        await killOne(provider, seed);
+      } catch (error) {
+        console.error(`seed ${seed}:`);
+        throw error;
+      }
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   await nothingLeft();
+  if (apart) assert.equal(claims(), before, 'slots and ports are as they were');
   provider.release();
-  if (long) console.log(kills, Object.fromEntries(points));
-  assert.ok(kills >= LANES);
+  const seen = [...points.values()].reduce((sum, count) => sum + count, 0);
+  if (process.env.ND_KILL_RUNS !== undefined) console.log(kills, seen, Object.fromEntries(points));
+  // Now and then a client is between two requests.
+  assert.ok(seen > 0.9 * runs * CLIENTS, `${seen} requests were waiting when ${runs * CLIENTS} clients died`);
+  if (runs < 42) return;
+  for (const what of ['getRequest', 'accept', 'session']) {
+    assert.ok(
+      [...points.keys()].some((point) => point.startsWith(what)),
+      `nobody was killed during ${what}`,
+    );
+  }
 });
 
-test.run();
+/** Whether this is a network namespace of the test's own. */
+const apart = process.env.ND_KILL_APART !== undefined;
+
+const alone = apart ? undefined : spawnSync('unshare', ['-n', 'ip', 'link', 'set', 'lo', 'up']);
+if (alone?.status === 0) {
+  const here = fileURLToPath(import.meta.url);
+  const command = 'ip link set lo up; exec "$@"';
+  const env = { ...process.env, ND_KILL_APART: '1' };
+  const node = [process.execPath, ...process.execArgv, here];
+  const { status } = spawnSync('unshare', ['-n', 'sh', '-c', command, 'sh', ...node], {
+    stdio: 'inherit',
+    env,
+  });
+  process.exitCode = status ?? 1;
+} else {
+  if (alone)
+    console.log(
+      'no network namespace is permitted: slots and ports of others are not told from what is left',
+    );
+  test.run();
+}
