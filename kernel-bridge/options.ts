@@ -36,7 +36,9 @@ export const faultOptionsSchema = z.strictObject({
 });
 
 /**
- * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes its options;
+ * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `window` and
+ * `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
+ * those that a later thread asks for hold for all from then on, and those it leaves out stay as they are.
  * `ND_OPTIONS` (JSON of this shape) gives defaults for programs that pass none.
  */
 export const kernelOptionsSchema = z.strictObject({

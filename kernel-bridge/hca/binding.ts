@@ -145,7 +145,11 @@ export interface PathParameters {
   scopeId: number;
 }
 
-/** `EngineOptions` and `HostOptions` of engine/: the first kernel's win. {@link NativeHca.configure} changes faults and capture. */
+/**
+ * `EngineOptions` and `HostOptions` of engine/. The first kernel of the process decides on all of them; faults and capture
+ * that a later one asks for hold for the whole process from then on, and what it leaves out stays.
+ * {@link NativeHca.configure} sets both.
+ */
 export interface HcaOptions {
   keepAliveMs: number;
   window: number;

@@ -92,6 +92,30 @@ void madDrops() {
   HOST_CHECK(dropped(mad::kRep));
   HOST_CHECK(!dropped(mad::kRep));
   HOST_CHECK(!dropped(0xffff));
+  faults.configure(o);  // another kernel of the process, with the same options: they are used up
+  HOST_CHECK(!dropped(mad::kRep));
+  o.seed++;
+  faults.configure(o);
+  HOST_CHECK(dropped(mad::kRep));
+}
+
+// What another kernel of a process asks for holds for the process; what it leaves out stays.
+void furtherKernels(const std::string& directory) {
+  const std::string file = directory + "/joined.pcapng";
+  Node node("drop=1");
+  const auto counted = [&](const char* counter) {
+    const long before = node.counter(counter);
+    node.ask("send 127.0.0.1 127.0.0.1 42 1 8", "sent");
+    return node.counter(counter) - before;
+  };
+  HOST_CHECK(counted("fault_dropped") == 1);
+  node.ask("join", "joined");
+  HOST_CHECK(counted("fault_dropped") == 1);
+  node.ask("join capture=" + file, "joined");
+  HOST_CHECK(access(file.c_str(), F_OK) == 0 && counted("fault_dropped") == 1);
+  node.ask("join duplicate=1", "joined");
+  HOST_CHECK(counted("fault_dropped") == 0 && counted("fault_duplicated") == 1);
+  std::remove(file.c_str());
 }
 
 // Through two processes: what the sender counts as faults is what the receiver sees.
@@ -189,6 +213,7 @@ int main(int argc, char** argv) {
   hosttest::privateNetwork();
   determinism();
   madDrops();
+  furtherKernels(directory);
   onTheWire();
   capture(directory);
   rmdir(directory);

@@ -119,6 +119,44 @@ void deaths() {
   HOST_CHECK(a.alive());
 }
 
+// A process that was not looking finds packets in its socket, and beside them the news that ends the connection: a
+// message that slot 0 has handed over, or that the peer is gone. The packets were first.
+void order() {
+  constexpr int kPackets = 400;
+  Node zero, receiver;
+  auto sender = std::make_unique<Node>();
+  HOST_CHECK(zero.slot == 0);
+  receiver.ask("kernel", "kernel 1");
+  receiver.ask("watch " + std::to_string(sender->slot), "watch 1");
+  settle(*sender, receiver, {&zero, &receiver, sender.get()});
+  char id[16];
+  std::snprintf(id, sizeof id, "%08x", receiver.slot << 24 | 1u << 18 | 5);
+  const auto packetsBefore = [&](const std::string& news) {
+    int packets = 0;
+    for (;;) {
+      const std::string line = receiver.expect("");
+      if (line.compare(0, news.size(), news) == 0) return packets;
+      if (line.compare(0, 6, "packet") == 0) packets++;
+    }
+  };
+  ::kill(receiver.pid(), SIGSTOP);
+  const long handedOver = zero.counter("mad_handed_over");
+  // An earlier message makes the connection from slot 0 the first that is ready.
+  sender->ask(std::string("mad 127.0.0.1 127.0.0.1 15 66 4 ") + id, "mad-status 0");
+  while (zero.counter("mad_handed_over") == handedOver) usleep(1000);
+  HOST_CHECK(sender->ask(send(receiver, kAny, kAny, kPackets, 64), "sent") == "sent " + std::to_string(kPackets));
+  sender->ask(std::string("mad 127.0.0.1 127.0.0.1 15 77 4 ") + id, "mad-status 0");  // a DREQ
+  while (zero.counter("mad_handed_over") == handedOver + 1) usleep(1000);
+  ::kill(receiver.pid(), SIGCONT);
+  HOST_CHECK(packetsBefore("mad kernel=1 attr=15 tag=77") == kPackets);
+
+  ::kill(receiver.pid(), SIGSTOP);
+  sender->ask(send(receiver, kAny, kAny, kPackets, 64), "sent");
+  sender->kill();
+  ::kill(receiver.pid(), SIGCONT);
+  HOST_CHECK(packetsBefore("gone ") == kPackets);
+}
+
 void ports() {
   Node a;
   auto b = std::make_unique<Node>();
@@ -428,7 +466,8 @@ int main(int argc, char** argv) {
   const std::string only = argc > 1 ? argv[1] : "";
   hosttest::privateNetwork();
   const struct { const char* name; void (*run)(); } tests[] = {
-      {"exchange", exchange}, {"steering", steering}, {"deaths", deaths}, {"ports", ports},
+      {"exchange", exchange}, {"steering", steering}, {"deaths", deaths}, {"order", order},
+      {"ports", ports},
       {"gsi", [] { gsi("with a wire", {"127.0.0.1", "127.0.0.9", "::1"}); }},
       {"withoutWire", withoutWire}, {"foreignPackets", foreignPackets}, {"hostility", hostility},
   };

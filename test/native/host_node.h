@@ -113,6 +113,19 @@ struct Sink final : PacketSink {
   }
 };
 
+inline void setOption(const std::string& argument, HostOptions* options) {
+  const size_t equals = argument.find('=');
+  if (equals == std::string::npos) return;
+  const std::string key = argument.substr(0, equals), value = argument.substr(equals + 1);
+  if (key == "capture") options->capturePath = value;
+  if (key == "seed") options->faults.seed = std::strtoull(value.c_str(), nullptr, 10);
+  if (key == "drop") options->faults.drop = std::atof(value.c_str());
+  if (key == "duplicate") options->faults.duplicate = std::atof(value.c_str());
+  if (key == "reorder") options->faults.reorder = std::atof(value.c_str());
+  if (key == "corrupt") options->faults.corrupt = std::atof(value.c_str());
+  if (key == "dropReq") options->faults.dropMadCount[0] = static_cast<uint32_t>(std::atoi(value.c_str()));
+}
+
 struct Child {
   RealClock clock;
   Host host{clock};
@@ -218,6 +231,12 @@ struct Child {
       for (size_t i = 0; i < values.size(); i++) out << (i ? "\n" : "") << "counter " << Host::counterNames()[i] << " " << values[i];
     } else if (verb == "sync") {
       out << "synced";
+    } else if (verb == "join") {  // join <option>…
+      HostOptions options;
+      for (std::string word; in >> word;) setOption(word, &options);
+      std::lock_guard<std::mutex> guard(engine.mutex());
+      host.join(options);
+      out << "joined";
     } else if (verb == "nocapture") {
       std::lock_guard<std::mutex> guard(engine.mutex());
       host.configure(HostOptions());
@@ -265,19 +284,7 @@ struct Child {
 inline int nodeMain(int argc, char** argv) {
   signal(SIGPIPE, SIG_DFL);
   HostOptions options;
-  for (int i = 2; i < argc; i++) {
-    const std::string argument = argv[i];
-    const size_t equals = argument.find('=');
-    if (equals == std::string::npos) continue;
-    const std::string key = argument.substr(0, equals), value = argument.substr(equals + 1);
-    if (key == "capture") options.capturePath = value;
-    if (key == "seed") options.faults.seed = std::strtoull(value.c_str(), nullptr, 10);
-    if (key == "drop") options.faults.drop = std::atof(value.c_str());
-    if (key == "duplicate") options.faults.duplicate = std::atof(value.c_str());
-    if (key == "reorder") options.faults.reorder = std::atof(value.c_str());
-    if (key == "corrupt") options.faults.corrupt = std::atof(value.c_str());
-    if (key == "dropReq") options.faults.dropMadCount[0] = static_cast<uint32_t>(std::atoi(value.c_str()));
-  }
+  for (int i = 2; i < argc; i++) setOption(argv[i], &options);
   auto child = std::make_unique<Child>();
   return child->run(options);
 }

@@ -38,28 +38,33 @@ uint64_t Random::next() {
   return result;
 }
 
+bool asksForFaults(const FaultOptions& options) {
+  bool any = options.drop > 0 || options.duplicate > 0 || options.reorder > 0 || options.corrupt > 0;
+  for (uint32_t count : options.dropMadCount) any = any || count > 0;
+  return any;
+}
+
 void Faults::configure(const FaultOptions& options) {
-  // Every kernel of the process configures at its start; equal options must not restart the sequence.
-  if (active_ && sameFaults(options, options_)) return;
-  options_ = options;
+  if (active_ && sameFaults(options, given_)) return;
+  given_ = options;
+  std::memcpy(madsToDrop_, options.dropMadCount, sizeof madsToDrop_);
   random_.reseed(options.seed);
-  active_ = options.drop > 0 || options.duplicate > 0 || options.reorder > 0 || options.corrupt > 0;
-  for (uint32_t count : options.dropMadCount) active_ = active_ || count > 0;
+  active_ = asksForFaults(options);
 }
 
 Faults::Fate Faults::decide(const uint8_t* bytes, uint32_t length) {
   Fate fate;
-  fate.drop = random_.uniform() < options_.drop;
-  fate.duplicate = random_.uniform() < options_.duplicate;
-  fate.reorder = random_.uniform() < options_.reorder;
-  fate.corrupt = random_.uniform() < options_.corrupt;
+  fate.drop = random_.uniform() < given_.drop;
+  fate.duplicate = random_.uniform() < given_.duplicate;
+  fate.reorder = random_.uniform() < given_.reorder;
+  fate.corrupt = random_.uniform() < given_.corrupt;
   const uint64_t extra = random_.next();
   fate.bit = extra >> 8;
   fate.holdFor = 1 + static_cast<uint32_t>(extra & 3);
   if (mad::isMadPacket(bytes, length)) {
     const uint32_t index = mad::attribute(bytes + mad::kPacketMadOffset) - mad::kFirstAttribute;
-    if (index < 32 && options_.dropMadCount[index] > 0) {
-      options_.dropMadCount[index]--;
+    if (index < 32 && madsToDrop_[index] > 0) {
+      madsToDrop_[index]--;
       fate.drop = fate.dropMad = true;
     }
   }

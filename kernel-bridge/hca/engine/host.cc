@@ -119,6 +119,12 @@ void Host::configure(const HostOptions& options) {
   if (impl_->capture.open(options.capturePath) != 0) impl_->counters.add(HostCounter::kCaptureErrors);
 }
 
+void Host::join(const HostOptions& options) {
+  if (asksForFaults(options.faults)) impl_->faults.configure(options.faults);
+  if (!options.capturePath.empty() && impl_->capture.open(options.capturePath) != 0)
+    impl_->counters.add(HostCounter::kCaptureErrors);
+}
+
 uint32_t Host::slot() const { return impl_->slots.slot(); }
 bool Host::wireReady() const { return impl_->wired; }
 std::string Host::wireProblem() const { return impl_->problem; }

@@ -23,6 +23,8 @@ struct FaultOptions {          // a seeded fault layer under the wire's transmit
   uint32_t dropMadCount[32] = {};   // by (attribute id − 0x10): drop the first n of that CM message
 };
 
+bool asksForFaults(const FaultOptions& options);
+
 struct HostOptions {
   std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
   FaultOptions faults;
@@ -41,6 +43,9 @@ class Host final : public Link {
   Status start(const HostOptions& options, Engine& engine);
   void stop();
   void configure(const HostOptions& options);   // faults and capture may change later (lock held)
+  // The options of a further kernel of this process: the faults and the capture that it asks for are the process's
+  // from now on; where it asks for none, those in force stay (lock held).
+  void join(const HostOptions& options);
   uint32_t slot() const;
   bool wireReady() const;
   std::string wireProblem() const;

@@ -33,6 +33,15 @@ struct Host::Impl {
     std::vector<uint8_t> bytes;
   };
 
+  // What came past the wire and may end connections, a handed-over message or a departure: packets that were sent
+  // before it can still lie in the sockets, and go first. Never kept from one poll to the next.
+  struct Deferred {
+    std::vector<uint8_t> frame;    // empty: a departure
+    uint32_t slot = 0;
+    bool orderly = false;
+  };
+  static constexpr uint32_t kMaxDrained = 16384;  // packets: what the sockets' buffers can hold; more came later
+
   explicit Impl(const Clock& c);
 
   const Clock& clock;
@@ -56,6 +65,7 @@ struct Host::Impl {
   PacketSink* sink = nullptr;      // during poll()
   std::deque<std::vector<uint8_t>> localQueue;  // frames
   Held held;
+  std::deque<Deferred> deferred;
   Gid lastDestination;             // and whether it was one of this host; looked up again now and then
   bool lastDestinationLocal = false;
   uint32_t lastDestinationUses = 0;
@@ -89,6 +99,7 @@ struct Host::Impl {
   void deliver(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
                const uint8_t* icrc);
   uint32_t drainLocalQueue(uint32_t budget);
+  uint32_t deliverDeferred();
   uint32_t lookAtAll(uint32_t budget);
   uint64_t nextDeadline() const;
   void runTimers();

@@ -115,7 +115,11 @@ void Host::Impl::onFrame(const Frame& frame) {
   headers.destination = frame.meta.destination;
   if (frame.kind == FrameKind::kMad) {
     if (qpn != mad::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
-    gsi.onHandedOver(frame.meta, frame.body, frame.bodyLength);
+    Deferred message;
+    message.frame.resize(Frame::kHeaderBytes + frame.bodyLength);
+    frame.encodeHeader(message.frame.data());
+    std::memcpy(message.frame.data() + Frame::kHeaderBytes, frame.body, frame.bodyLength);
+    deferred.push_back(std::move(message));
     return;
   }
   if (frame.kind != FrameKind::kPacket) return counters.add(HostCounter::kSlotBadFrames);
@@ -164,6 +168,24 @@ uint32_t Host::Impl::drainLocalQueue(uint32_t budget) {
   return n;
 }
 
+uint32_t Host::Impl::deliverDeferred() {
+  uint32_t n = 0;
+  for (Wire* wire : {&wire4, &wire6}) {
+    for (uint32_t got = 1; got != 0 && n < kMaxDrained; n += got) got = receiveFrom(*wire, UdpWire::kReceiveBatch);
+  }
+  while (!deferred.empty()) {
+    const Deferred what = std::move(deferred.front());
+    deferred.pop_front();
+    Frame frame;
+    if (what.frame.empty()) {
+      sink->onPeerProcessGone(what.slot, what.orderly);
+    } else if (frame.decode(what.frame.data(), static_cast<uint32_t>(what.frame.size()))) {
+      gsi.onHandedOver(frame.meta, frame.body, frame.bodyLength);
+    }
+  }
+  return n;
+}
+
 uint32_t Host::Impl::lookAtAll(uint32_t budget) {
   epoll_event events[kEventsPerLook];
   const int count = epoll_wait(epoll.get(), events, kEventsPerLook, 0);
@@ -188,10 +210,10 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
           case Departure::kNone:
             break;
           case Departure::kOrderly:
-            sink->onPeerProcessGone(id, true);
+            deferred.push_back({{}, id, true});
             break;
           case Departure::kLost:
-            sink->onPeerProcessGone(id, false);
+            deferred.push_back({{}, id, false});
             break;
         }
         break;
@@ -228,6 +250,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   uint32_t n = h.localQueue.empty() ? 0 : h.drainLocalQueue(budget);
   // One system call tells of all descriptors, and an empty one costs less than an attempt to receive.
   if (n < budget) n += h.lookAtAll(budget - n);
+  if (!h.deferred.empty()) n += h.deliverDeferred();
   if (h.nextDeadline() != UINT64_MAX) {
     h.runTimers();
     flush();

@@ -58,7 +58,11 @@ Process& Process::instance() {
 Status Process::start(const EngineOptions& engineOptions, const HostOptions& hostOptions, std::string* problem) {
   Impl& p = *impl_;
   std::lock_guard<std::mutex> guard(p.mutex);
-  if (p.started) return Status::kSuccess;
+  if (p.started) {
+    std::lock_guard<std::mutex> lock(p.engine->mutex());
+    p.host->join(hostOptions);
+    return Status::kSuccess;
+  }
   const auto fail = [&](Status status, const char* why) {
     p.thread.reset();
     p.engine.reset();

@@ -10,7 +10,7 @@ class Process {
  public:
   static Process& instance();
 
-  // Starts on the first call; later calls only check. `problem` explains a failure.
+  // Starts on the first call; later ones only have Host::join(). `problem` explains a failure.
   Status start(const EngineOptions& engine, const HostOptions& host, std::string* problem);
   bool started() const;
   Engine& engine();

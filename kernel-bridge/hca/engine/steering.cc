@@ -25,7 +25,16 @@ void Steering::start(int fd, uint32_t ownSlot, uint64_t now) {
   fd_ = fd;
   ownSlot_ = ownSlot;
   indexOfSlot_.fill(kUnknown);
-  probe(now);
+  // The program is the whole group's: the one that is there, which knows the probes as well, stays until the answers
+  // have made a better one.
+  lastProbe_ = now;
+  drawNonce();
+  probed_ = kFirstRound;
+  sendRound(now);
+}
+
+void Steering::drawNonce() {
+  if (getrandom(&nonce_, sizeof nonce_, GRND_NONBLOCK) != sizeof nonce_) nonce_++;
 }
 
 void Steering::onMisdirected(uint64_t now) {
@@ -35,7 +44,7 @@ void Steering::onMisdirected(uint64_t now) {
 
 void Steering::probe(uint64_t now) {
   lastProbe_ = now;
-  if (getrandom(&nonce_, sizeof nonce_, GRND_NONBLOCK) != sizeof nonce_) nonce_++;
+  drawNonce();
   attach();  // what is known so far, and the probes' rule: another user of the port may have left another program
   probed_ = kFirstRound;
   sendRound(now);
@@ -87,6 +96,7 @@ void Steering::finishRound(uint64_t now) {
     sendRound(now);
     return;
   }
+  if (answered_ == 0 && !attached_) return probe(now);  // the program that is there may not be one of ours
   probed_ = 0;
   if (answered_ == 0) return;  // no loopback, or everybody is busy: forwarding goes on
   indexOfSlot_ = found;
@@ -95,6 +105,7 @@ void Steering::finishRound(uint64_t now) {
 }
 
 void Steering::attach() {
+  attached_ = true;
   std::vector<sock_filter> program;
   program.push_back(instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, kSlotOffset));
   program.push_back(instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, SteeringProbe::kQpnMark >> 16));

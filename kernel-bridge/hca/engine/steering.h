@@ -47,6 +47,7 @@ class Steering {
   static constexpr uint8_t kUnknown = 0xff;
   static constexpr uint32_t kFirstRound = 8;
   static constexpr uint64_t kRoundNs = 20'000'000, kMinIntervalNs = 100'000'000;
+  void drawNonce();
   void probe(uint64_t now);
   void sendRound(uint64_t now);
   void finishRound(uint64_t now);
@@ -56,6 +57,7 @@ class Steering {
   SendProbe sendProbe_;
   void* argument_;
   int fd_ = -1;
+  bool attached_ = false;                         // a program of ours has been
   uint32_t ownSlot_ = 0;
   uint32_t nonce_ = 0;
   uint32_t probed_ = 0;                           // indexes asked in this round; 0: no probe under way
