@@ -35,6 +35,14 @@ const REFUSED_FLAGS: readonly number[] = [
   /* invalidate */ WvSend.IMMEDIATE | WvSend.INLINE,
 ];
 
+/** Requests that each type of queue pair has, by opcode (IBA 1 §11.4.1.1; unreliable ones have no answers). */
+const REQUESTS: Readonly<Record<number, readonly boolean[]>> = {
+  /*            send, write, read, c-x, f-add, bind, invalidate */
+  [QpType.RC]: [true, true, true, true, true, true, true],
+  [QpType.UC]: [true, true, false, false, false, false, false],
+  [QpType.UD]: [true, false, false, false, false, false, false],
+};
+
 /** Where the parts of a queue pair's ring lie (engine/abi.h). */
 export interface QpRingLayout {
   readonly sendEntries: number;
@@ -116,6 +124,8 @@ export class SoftQueuePair {
   readonly maxInline: number;
   private readonly qpContext: unknown;
   private readonly datagram: boolean;
+  private readonly requests: readonly boolean[];
+  private readonly reliable: boolean;
 
   private readonly words: Uint32Array;
   private readonly bytes: Uint8Array;
@@ -148,6 +158,8 @@ export class SoftQueuePair {
     readonly receiveCq: SoftCompletionQueue,
     readonly srq: SoftSharedReceiveQueue | null = null,
   ) {
+    this.requests = REQUESTS[create.type] ?? [];
+    this.reliable = create.type === QpType.RC;
     this.sendDepth = create.sendDepth;
     this.sendSge = create.sendSge;
     this.receiveDepth = create.receiveDepth;
@@ -219,6 +231,7 @@ export class SoftQueuePair {
     const wqe = this.takeSlot(opcode, request.flags);
     let flags = request.flags;
     if (request.invalidate) {
+      if (!this.reliable) invalid('Only a reliable queue pair can invalidate the peer’s key.');
       if (opcode !== WvOpcode.SEND || (flags & WvSend.IMMEDIATE) !== 0) {
         invalid('Only a send can invalidate the peer’s key, and not together with immediate data.');
       }
@@ -388,6 +401,10 @@ export class SoftQueuePair {
         'The queue pair is not ready to send yet; send requests can be posted from RTS on.',
       );
     }
+    if (this.requests[opcode] !== true)
+      invalid(
+        `A queue pair of this type has no request of opcode ${opcode}; an unreliable one sends and writes.`,
+      );
     const refused = flags & (REFUSED_FLAGS[opcode]! | ~KNOWN_SEND_FLAGS);
     if (refused !== 0)
       invalid(`Flags 0x${(refused >>> 0).toString(16)} mean nothing to a request of opcode ${opcode}.`);

@@ -9,6 +9,8 @@ import {
   QpProviderIn,
   QpProviderOut,
   QpStateOut,
+  SrqProviderIn,
+  SrqProviderOut,
 } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
@@ -192,7 +194,14 @@ export class FakeDoor implements ProviderDoors {
       const id = this.add('device');
       return join(
         s.WvIoId.encode({ id }),
-        CaProviderOut.encode({ maxSge: 8, maxInline: 256, maxQpWr: 64, maxCqEntries: 256 }),
+        CaProviderOut.encode({
+          maxSge: 8,
+          maxInline: 256,
+          maxQpWr: 64,
+          maxCqEntries: 256,
+          maxSrqWr: 64,
+          maxSrqSge: 4,
+        }),
       );
     });
     on('DEVICE_QUERY', () => s.WvIoDeviceAttributes.encode({ nodeGuid: 0xabn, maxQp: 7, physPortCount: 1 }));
@@ -214,10 +223,21 @@ export class FakeDoor implements ProviderDoors {
     on('CQ_RESIZE', (input) => s.WvIoId.encode({ data: s.WvIoId.decode(input).data }));
     on('CQ_NOTIFY', () => 'pend');
     on('DEVICE_NOTIFY', () => 'pend');
+    on('SRQ_CREATE', (input) => {
+      const create = s.WvIoSrqAttributes.decode(input);
+      SrqProviderIn.decode(input, s.WvIoSrqAttributes.size);
+      const id = this.add('srq', create.id.id);
+      const answer = s.WvIoSrqAttributes.encode({ ...create, id: { id } });
+      return join(answer, SrqProviderOut.encode({ handle: handle(id) }));
+    });
+    on('SRQ_QUERY', () => s.WvIoSrqAttributes.encode({ maxWr: 8, maxSge: 2, srqLimit: 3 }));
+    on('SRQ_MODIFY', (input) => s.WvIoSrqAttributes.encode(s.WvIoSrqAttributes.decode(input)));
+    on('SRQ_NOTIFY', () => 'pend');
     on('QP_CREATE', (input) => {
       const create = s.WvIoQpCreate.decode(input);
       QpProviderIn.decode(input, s.WvIoQpCreate.size);
-      const id = this.add('qp', create.id.id, create.sendCqId, create.receiveCqId);
+      const srq = create.srqId === 0n ? [] : [create.srqId];
+      const id = this.add('qp', create.id.id, create.sendCqId, create.receiveCqId, ...srq);
       return join(
         s.WvIoQpCreate.encode({ ...create, id: { id } }),
         QpProviderOut.encode({ handle: handle(id), qpn: 0x10_0000 + handle(id) }),
@@ -255,13 +275,21 @@ export class FakeDoor implements ProviderDoors {
       'DEVICE_CLOSE',
       'PD_DEALLOCATE',
       'CQ_DESTROY',
+      'SRQ_DESTROY',
       'QP_DESTROY',
       'MW_DEALLOCATE',
       'EP_DESTROY',
     ] as const) {
       on(name, (input) => this.remove(input));
     }
-    for (const name of ['DEVICE_CANCEL', 'PD_CANCEL', 'CQ_CANCEL', 'QP_CANCEL', 'EP_CANCEL'] as const) {
+    for (const name of [
+      'DEVICE_CANCEL',
+      'PD_CANCEL',
+      'CQ_CANCEL',
+      'SRQ_CANCEL',
+      'QP_CANCEL',
+      'EP_CANCEL',
+    ] as const) {
       on(name, () => this.cancel());
     }
     this.handlers.set(IbatCode.IP_TO_PORT, () =>

@@ -32,7 +32,7 @@ function withHeader(body: CmBody<'REQ'>, change: (header: ReturnType<typeof ipCm
 
 const refusals: [string, number, (body: CmBody<'REQ'>) => void][] = [
   ['nobody listens for the service', 8, (body) => (body.serviceId = SERVICE + 1n)],
-  ['the transport is UC', 9, (body) => (body.transportType = 1)],
+  ['the transport is RD', 9, (body) => (body.transportType = 2)],
   ['the transport is XRC', 9, (body) => (body.transportType = 3)],
   ['an extended transport is asked for', 9, (body) => (body.extendedTransport = 1)],
   ['the QP is a management QP', 5, (body) => (body.localQpn = 1)],

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpEventType } from '../../kernel-bridge/hca/binding.js';
-import { QpState } from '../../kernel-bridge/ioctl/constants.js';
+import { QpEventType, QpMask } from '../../kernel-bridge/hca/binding.js';
+import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { decodeSockaddr, gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
@@ -515,6 +515,48 @@ test('Connect hands CM what the REQ needs', () => {
   assert.is(parameters!.qp.retryCount, 3);
   assert.is(parameters!.qp.rnrRetryCount, 2);
   assert.is(parameters!.ackTimeoutCode, 17);
+});
+
+test('N8: only a queue pair with a shared receive queue asks its peer to wait without an end', () => {
+  const param = { responderResources: 1n, initiatorDepth: 1n, retryCount: 7, rnrRetryCount: 7 };
+  const told = (withSrq: boolean) => {
+    const { rig, id } = scene('routeResolved');
+    const device = rig.device();
+    const pd = rig.pd(device);
+    const srqId = withSrq ? rig.srq(pd) : 0n;
+    expect(rig.connect(id, rig.qp(pd, rig.cq(device), { srqId }), { param }), Status.PENDING);
+    const { srq, rnrRetryCount } = rig.cm.connections[0]!.parameters!.qp;
+    return [srq, rnrRetryCount];
+  };
+  assert.equal(told(false), [false, 6]);
+  assert.equal(told(true), [true, 7]);
+});
+
+test('UC: the REQ says so and no depths; each step carries what an unreliable queue pair takes', () => {
+  const { rig, id } = scene('routeResolved');
+  const device = rig.device();
+  const pd = rig.pd(device);
+  const qp = rig.qp(pd, rig.cq(device), { qpType: QpType.UC });
+  const handle = [...rig.hca.qps.keys()].at(-1)!;
+  expect(rig.connect(id, qp), Status.PENDING);
+  const connection = rig.cm.connections[0]!;
+  const { type, responderResources, initiatorDepth } = connection.parameters!.qp;
+  assert.equal([type, responderResources, initiatorDepth], [QpType.UC, 0, 0]);
+  connection.events.replied!(cmReply());
+  const masks: number[] = [];
+  const modifyQp = rig.hca.modifyQp.bind(rig.hca);
+  rig.hca.modifyQp = (of, mask, attributes) => {
+    masks.push(mask);
+    return modifyQp(of, mask, attributes);
+  };
+  expect(rig.accept(id, qp), Status.SUCCESS);
+  const { state, access, pkeyIndex, port, path, pathMtu, destinationQpn, receivePsn, sendPsn } = QpMask;
+  assert.equal(masks, [
+    state | access | pkeyIndex | port,
+    state | path | pathMtu | destinationQpn | receivePsn,
+    state | sendPsn,
+  ]);
+  assert.is(rig.qpState(handle), QpState.RTS);
 });
 
 test('E19: a Connect with bad arguments changes nothing and can be repeated', () => {

@@ -12,6 +12,9 @@ const HOP_LIMIT = 64;
 const TARGET_ACK_DELAY = 15;
 const MAX_PATH_MTU = 5;
 
+/** What a REQ says of a QP without answers. */
+const unreliable = { responderResources: 0, initiatorDepth: 0, retryCount: 0, rnrRetryCount: 0 };
+
 const most = (value: number, limit: number) => Math.min(Math.max(0, Math.trunc(value)), limit);
 
 /** Throws RangeError for private data that the message cannot carry. */
@@ -33,7 +36,10 @@ export interface RequestIdentity {
 
 /** The REQ of an active connection. Throws RangeError when the private data is too long. */
 export function makeReq(parameters: CmConnectParameters, identity: RequestIdentity): Uint8Array {
-  const { path, qp } = parameters;
+  const { path } = parameters;
+  const transportType = parameters.qp.type ?? TransportType.RC;
+  // An unreliable connection has no reads and no retries (IBA 1 §12.6.5).
+  const qp = transportType === TransportType.RC ? parameters.qp : { ...parameters.qp, ...unreliable };
   checkPrivateData('REQ', parameters.privateData);
   const { source, destination } = path;
   const from = { source, destination, port: parameters.localPort };
@@ -46,7 +52,7 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
     responderResources: most(qp.responderResources, 255),
     initiatorDepth: most(qp.initiatorDepth, 255),
     remoteResponseTimeout: identity.responseTimeoutCode,
-    transportType: TransportType.RC,
+    transportType,
     startingPsn: identity.startingPsn,
     localResponseTimeout: identity.responseTimeoutCode,
     retryCount: most(qp.retryCount, 7),
@@ -136,7 +142,9 @@ export function readReq(
   scopeId: number,
   maxPathMtu: number,
 ): RequestVerdict {
-  if (body.transportType !== TransportType.RC || body.extendedTransport !== 0 || body.rdcExists !== 0) {
+  const { transportType } = body;
+  const connected = transportType === TransportType.RC || transportType === TransportType.UC;
+  if (!connected || body.extendedTransport !== 0 || body.rdcExists !== 0) {
     return refuse(RejReason.invalidTransportType);
   }
   if (!isConnectableQpn(body.localQpn)) return refuse(RejReason.unsupportedRequest);
@@ -167,6 +175,7 @@ export function readReq(
       scopeId,
     },
     peerQpn: body.localQpn,
+    type: transportType,
     sendPsn: body.startingPsn,
     responderResources: body.initiatorDepth,
     initiatorDepth: body.responderResources,

@@ -41,6 +41,8 @@ export interface CmTimer {
 /** What both sides tell each other about their QP. Depths are the local view: what this side accepts and issues. */
 export interface CmQpParameters {
   qpn: number;
+  /** WV_QP_TYPE: RC (left out) or UC, of which a REQ says no depths and no counts. */
+  type?: number;
   responderResources: number;
   initiatorDepth: number;
   retryCount: number;
@@ -58,6 +60,8 @@ export interface CmRequest {
   peerPort: number;
   path: CmPath;
   peerQpn: number;
+  /** WV_QP_TYPE of the peer's QP: RC (left out) or UC. */
+  type?: number;
   /** The PSN with which this side starts sending. */
   sendPsn: number;
   responderResources: number;

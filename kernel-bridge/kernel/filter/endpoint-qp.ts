@@ -3,14 +3,14 @@
  * RDMA IP CM service), and ERROR at the end.
  */
 import { type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
-import { QpState, WvAccess } from '../../ioctl/constants.js';
+import { QpState, QpType, WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import { ciModifyQp, ciQueryQp, ciSetQpWill } from '../hca-driver/ci-queues.js';
 import type { IbQp } from '../hca-driver/objects.js';
 import { callVerbNow } from './call.js';
 
 /** RNR retries to a receiver without SRQ at most: a send that nobody receives must end (7 is for ever). */
-const finiteRnrRetry = 6;
+export const finiteRnrRetry = 6;
 
 /** The attributes of a connection, all in this side's view. */
 export interface ConnectionAttributes {
@@ -31,6 +31,26 @@ export interface ConnectionAttributes {
   rnrRetry: number;
   peerUsesSrq: boolean;
 }
+
+/** What each step of connecting carries, by QpType (IBA 1 §11.2.5.2): an unreliable connection has no answers to tune. */
+const carriedBy: Readonly<Record<number, { init: number; rtr: number; rts: number }>> = {
+  [QpType.RC]: {
+    init: QpMask.access | QpMask.pkeyIndex | QpMask.port,
+    rtr:
+      QpMask.path |
+      QpMask.pathMtu |
+      QpMask.destinationQpn |
+      QpMask.receivePsn |
+      QpMask.responderResources |
+      QpMask.minRnrTimer,
+    rts: QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
+  },
+  [QpType.UC]: {
+    init: QpMask.access | QpMask.pkeyIndex | QpMask.port,
+    rtr: QpMask.path | QpMask.pathMtu | QpMask.destinationQpn | QpMask.receivePsn,
+    rts: QpMask.sendPsn,
+  },
+};
 
 /** One transition. Answers its status. */
 function move(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>): number {
@@ -53,7 +73,8 @@ export function accessFor(responderResources: number): number {
  * posted to it is flushed, nothing hangs.
  */
 export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
-  const init = move(qp, QpMask.access | QpMask.pkeyIndex | QpMask.port, {
+  const carried = carriedBy[qp.create.type]!;
+  const init = move(qp, carried.init, {
     state: QpState.INIT,
     access: accessFor(a.responderResources),
     pkeyIndex: 0,
@@ -61,38 +82,25 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
   });
   const rtr =
     init ||
-    move(
-      qp,
-      QpMask.path |
-        QpMask.pathMtu |
-        QpMask.destinationQpn |
-        QpMask.receivePsn |
-        QpMask.responderResources |
-        QpMask.minRnrTimer,
-      {
-        state: QpState.RTR,
-        path: a.path,
-        pathMtu: a.pathMtu,
-        destinationQpn: a.peerQpn,
-        receivePsn: a.receivePsn,
-        responderResources: a.responderResources,
-        minRnrTimer: a.minRnrTimer,
-      },
-    );
+    move(qp, carried.rtr, {
+      state: QpState.RTR,
+      path: a.path,
+      pathMtu: a.pathMtu,
+      destinationQpn: a.peerQpn,
+      receivePsn: a.receivePsn,
+      responderResources: a.responderResources,
+      minRnrTimer: a.minRnrTimer,
+    });
   const rts =
     rtr ||
-    move(
-      qp,
-      QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
-      {
-        state: QpState.RTS,
-        ackTimeout: a.ackTimeout,
-        retryCount: a.retryCount,
-        rnrRetry: a.peerUsesSrq ? a.rnrRetry : Math.min(a.rnrRetry, finiteRnrRetry),
-        sendPsn: a.sendPsn,
-        initiatorDepth: a.initiatorDepth,
-      },
-    );
+    move(qp, carried.rts, {
+      state: QpState.RTS,
+      ackTimeout: a.ackTimeout,
+      retryCount: a.retryCount,
+      rnrRetry: a.peerUsesSrq ? a.rnrRetry : Math.min(a.rnrRetry, finiteRnrRetry),
+      sendPsn: a.sendPsn,
+      initiatorDepth: a.initiatorDepth,
+    });
   if (rts !== Status.SUCCESS) failQp(qp);
   return rts;
 }

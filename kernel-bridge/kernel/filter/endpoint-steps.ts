@@ -10,22 +10,30 @@ import type { CmConnection, CmEvents, CmQpParameters, CmReply, CmRequest } from 
 import { isUnspecified, mtuBytes, pkeyTable, sameGid } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
-import { type ConnectionAttributes, stateOfQp } from './endpoint-qp.js';
+import { type ConnectionAttributes, finiteRnrRetry, stateOfQp } from './endpoint-qp.js';
 import type { EndpointServices } from './endpoint-services.js';
 import type { EndpointAddress, EndpointParam, EndpointRoute } from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 
 /**
- * The queue pair that Connect or Accept may use for a connection from this local address.
+ * The queue pair that Connect or Accept may use for a connection from this local address; `type` is the one that the peer's
+ * queue pair has, as far as it is known.
  *
  * @throws StatusError NOT_FOUND, CONNECTION_ACTIVE, INVALID_PARAMETER, INVALID_DEVICE_STATE, INVALID_ADDRESS.
  */
-export function usableQp(qp: WvQp | undefined, local: Uint8Array): WvQp {
+export function usableQp(qp: WvQp | undefined, local: Uint8Array, type?: number): WvQp {
   if (!qp) throw new StatusError(Status.NOT_FOUND, 'there is no queue pair of this id');
   if (qp.endpoint)
     throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is part of a connection already');
-  if (qp.qp.create.type !== QpType.RC) {
-    throw new StatusError(Status.INVALID_PARAMETER, 'connect endpoints take RC queue pairs');
+  const own = qp.qp.create.type;
+  if (own !== QpType.RC && own !== QpType.UC) {
+    throw new StatusError(Status.INVALID_PARAMETER, 'connect endpoints take RC and UC queue pairs');
+  }
+  if (type !== undefined && own !== type) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `the peer's queue pair is of type ${type} (RC 0, UC 1), this one of type ${own}; they must be the same`,
+    );
   }
   const state = stateOfQp(qp.qp);
   if (state === QpState.RTR || state === QpState.RTS || state === QpState.SQD) {
@@ -46,8 +54,9 @@ export function usableQp(qp: WvQp | undefined, local: Uint8Array): WvQp {
   return qp;
 }
 
-/** Depths are silently limited to what queue pair and HCA can do (ND SPI: read limits). */
+/** Depths are silently limited to what queue pair and HCA can do (ND SPI: read limits). UC has no reads at all. */
 export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
+  if (qp.create.type === QpType.UC) return { ...param, responderResources: 0, initiatorDepth: 0 };
   const most = qp.pd.ca.hca.limits.maxReadDepth;
   return {
     ...param,
@@ -56,12 +65,21 @@ export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
   };
 }
 
-/** What CM tells the peer of this queue pair. */
+/** What CM tells the peer of this queue pair. N8: only a receiver with an SRQ may ask to be waited for without an end. */
 export function cmQp(
-  qp: WvQp,
+  { qp }: WvQp,
   { responderResources, initiatorDepth, retryCount, rnrRetryCount }: EndpointParam,
 ): CmQpParameters {
-  return { qpn: qp.qp.qpn, responderResources, initiatorDepth, retryCount, rnrRetryCount, srq: false };
+  const srq = qp.srq !== undefined;
+  return {
+    qpn: qp.qpn,
+    type: qp.create.type,
+    responderResources,
+    initiatorDepth,
+    retryCount,
+    rnrRetryCount: srq ? rnrRetryCount : Math.min(rnrRetryCount, finiteRnrRetry),
+    srq,
+  };
 }
 
 /** The active side's queue pair: what its REQ said and the REP answered (RDMA IP CM service). */

@@ -161,7 +161,7 @@ export class Endpoint extends EndpointMachine<
     },
 
     accept: (irp, args) => {
-      const qp = usableQp(args.qp, this.request!.localAddress);
+      const qp = usableQp(args.qp, this.request!.localAddress, this.request!.type);
       const request = this.request!;
       const wanted = limited(args.param!, qp);
       const param = {
