@@ -9,6 +9,7 @@ import { Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
 import { isCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
 import { MemoryWindow } from '../core/memory-window.js';
+import { checkOptions, type OptionNames } from '../core/options.js';
 import { MAX_TRANSFER } from '../core/scatter-gather.js';
 import type {
   INDAdapter,
@@ -32,6 +33,17 @@ import { MemoryTable } from './memory.js';
 
 /** Inline bytes an endpoint asks for: enough for control messages, small enough to keep WQEs short. */
 const INLINE_WANTED = 256;
+
+const endpointOptions: OptionNames<NdEndpointOptions> = {
+  inboundCompletionQueue: true,
+  outboundCompletionQueue: true,
+  inboundEntries: true,
+  outboundEntries: true,
+  inboundSge: true,
+  outboundSge: true,
+  inboundReadLimit: true,
+  outboundReadLimit: true,
+};
 
 /** INDAdapter: everything of an adapter by one of its addresses. */
 export class Adapter extends AdapterBase implements INDAdapter {
@@ -116,6 +128,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
 
   createEndpoint(options: NdEndpointOptions): Endpoint {
     const what = 'CreateEndpoint';
+    checkOptions(what, options, endpointOptions);
     const info = infoOf(this.limits);
     const queue = (value: unknown, status: number, which: string) =>
       this.completionQueueOf(value, CompletionQueue, what, status, which);

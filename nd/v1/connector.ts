@@ -1,6 +1,7 @@
 import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { ConnectorBase, checkPrivateData } from '../core/connector.js';
+import { checkOptions } from '../core/options.js';
 import type {
   INDConnector,
   INDEndpoint,
@@ -36,6 +37,7 @@ export class Connector extends ConnectorBase implements INDConnector {
     // Bind is part of it.
     const what = this.state === 'Idle' ? this.enter('bind', 'Connect') : this.enter('connect', 'Connect');
     const own = this.checkQueuePair(endpoint, Endpoint, what);
+    checkOptions(what, options, { privateData: true, localPort: true, protocol: true });
     const privateData = checkPrivateData(options.privateData, what);
     checkProtocol(what, options.protocol);
     const { localPort = 0 } = options;

@@ -2,6 +2,7 @@ import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js'
 import { Status } from '../../winverbs/index.js';
 import { isCount } from '../core/limits.js';
 import { checkBacklog, ListenerBase } from '../core/listener.js';
+import { checkOptions } from '../core/options.js';
 import type { INDListen, NdListenOptions } from '../spi/v1.js';
 import { refuse, v1Terms } from '../status.js';
 import type { Adapter } from './adapter.js';
@@ -41,6 +42,7 @@ export class Listen extends ListenerBase implements INDListen {
 
   constructor(adapter: Adapter, options: NdListenOptions) {
     const what = 'Listen';
+    checkOptions(what, options, { port: true, backlog: true, protocol: true });
     const { port = 0, backlog = 0, protocol } = options;
     checkBacklog(what, backlog, Status.INVALID_PARAMETER_1);
     checkProtocol(what, protocol);

@@ -12,7 +12,7 @@ function dreqOf(side: Side): CmBody<'DREQ'> {
   return message.body;
 }
 
-test('DREQ and DREP end both sides; the DREP needs no application', () => {
+test('E15: DREQ and DREP end both sides; the DREP needs no application', () => {
   for (const who of ['active', 'passive'] as const) {
     const pair = new Pair();
     const sides = pair.established();
@@ -39,7 +39,7 @@ test('a DREQ repeats no transaction of the other side, and the DREP repeats the 
   assert.is(drep.header.transactionId, dreq.header.transactionId);
 });
 
-test('both sides disconnect at once, and both succeed', () => {
+test('E15: both sides disconnect at once, and both succeed', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
   active.connection.disconnect();

@@ -79,7 +79,7 @@ test('a REQ carries what rdma_cm expects of a RoCE peer', () => {
   assert.equal([...header4.sourceAddress], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 77, 0, 3]);
 });
 
-test('private data travels with REQ, REP and REJ', () => {
+test('E21: private data travels with REQ, REP and REJ', () => {
   const pair = new Pair();
   pair.onTaken = (side) => side.connection.accept(qp(0x11), text('from the server'.padEnd(196, '.')));
   const active = pair.connect({ privateData: text('x'.repeat(56)) });
@@ -226,7 +226,7 @@ test('a passive side that never sees an RTU gives up, and takes the active side 
   assert.equal(pair.leftovers(), []);
 });
 
-test('a repeated REQ whose request waits is answered by MRA, which lengthens the wait', () => {
+test('E22: a repeated REQ whose request waits is answered by MRA, which lengthens the wait', () => {
   const pair = new Pair();
   pair.onTaken = undefined;
   const active = pair.connect();

@@ -660,7 +660,7 @@ test('E12: depths after the REP are the local view and never above what was offe
   assert.equal(connect.data, new Uint8Array(56).fill(0x52));
 });
 
-test('the active QP gets the attributes of REQ and REP, then the RTU goes out, then the will is left', () => {
+test('E22: the active QP gets the attributes of REQ and REP, then the RTU goes out, then the will is left', () => {
   const it = scene('activeReplied');
   const accepted = it.rig.accept(it.id, it.qp);
   assert.is(QpStateOut.decode(accepted.output).state, QpState.RTS);

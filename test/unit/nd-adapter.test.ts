@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Status } from '../../nd/index.js';
+import { NdError, Status } from '../../nd/index.js';
 import { openFake, statusOf } from '../helpers/nd-fixture.js';
 
 test('the address list has the addresses that belong to RDMA devices', () => {
@@ -45,6 +45,44 @@ test('an adapter that fails half-way leaves nothing open', () => {
   );
   assert.is(wv.references, before);
   assert.is(wv.devices.at(-1)!.references, 0);
+});
+
+test('an option that does not exist is refused by its name, and those that do are listed', () => {
+  const { adapter } = openFake();
+  const cq = adapter.createCompletionQueue(4);
+  const refused = (call: () => unknown, text: RegExp): void => {
+    let error: unknown;
+    try {
+      call();
+    } catch (thrown) {
+      error = thrown;
+    }
+    assert.instance(error, NdError);
+    assert.is((error as NdError).status, Status.INVALID_PARAMETER);
+    assert.match((error as NdError).message, text);
+  };
+  // As JavaScript without types would have it.
+  const loose = <O>(options: unknown): O => options as O;
+  refused(() => adapter.listen(loose({ prot: 1 })), /'prot' is not known; there are port, backlog, protocol/);
+  refused(() => adapter.listen(loose(null)), /object of port/);
+  const connector = adapter.createConnector();
+  const endpoint = {
+    inboundCompletionQueue: cq,
+    outboundCompletionQueue: cq,
+    inboundEntries: 1,
+    outboundEntries: 1,
+  };
+  refused(
+    () => connector.createEndpoint(loose({ ...endpoint, inboundSges: 2 })),
+    /'inboundSges' is not known/,
+  );
+  const made = connector.createEndpoint(endpoint);
+  refused(
+    () => connector.connect(made, '10.0.0.2:5', loose({ data: 1 })),
+    /'data' is not known; there are priv/,
+  );
+  // The connector is as it was.
+  connector.connect(made, '10.0.0.2:5', { localPort: 0 });
 });
 
 test('N4: limits are whole numbers of the right size', () => {

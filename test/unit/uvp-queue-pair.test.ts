@@ -194,7 +194,7 @@ test('inline: too many bytes, bytes outside the region and regions without bytes
   assert.is(words[abi.qpSendProducer], 1);
 });
 
-test('bad requests are refused and leave the queue as it was', () => {
+test('N5: bad requests are refused and leave the queue as it was', () => {
   const { qp, words, hca } = setUp();
   const post = (fields: Partial<UvpSendRequest>) => () => qp.postSend(sendRequest(fields));
   throwsStatus(post({ sgl: [sge(0, 1), sge(0, 1), sge(0, 1)] }), Status.DATA_OVERRUN, /3 SGEs/);
