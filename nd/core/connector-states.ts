@@ -87,6 +87,7 @@ const transitions = {
   accepted: { Accepting: 'Connected' },
   acceptFailed: { Accepting: 'Disconnected' },
   rejected: { Requested: 'Disconnected', Replied: 'Disconnected' },
+  peerGaveUp: { Requested: 'Disconnected', Replied: 'Disconnected' },
   // The peer's disconnect may be observed before the completion of our completeConnect is.
   peerDisconnected: { Completing: 'PassiveDisconnect', Connected: 'PassiveDisconnect' },
   disconnectStarted: { Connected: 'ActiveDisconnect', PassiveDisconnect: 'ActiveDisconnect' },

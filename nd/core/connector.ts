@@ -200,7 +200,22 @@ export abstract class ConnectorBase extends NdOverlappedBase {
         'There is no connection and no reject, so there is no data.',
       );
     }
-    return this.adapter.terms.call(what, () => this.#wv!.query());
+    const wv = this.#wv!;
+    if (this.#state !== 'Requested' && this.#state !== 'Replied') {
+      return this.adapter.terms.call(what, () => wv.query());
+    }
+    // What the peer has said is still known when it has given up: only a notification would tell that. WinVerbs takes
+    // requests in order, so that one that ends at once has done so when the query returns.
+    return this.adapter.terms.call(what, () => {
+      const probe = wv.notifyDisconnect();
+      const attributes = wv.query();
+      if (probe.completed) {
+        this.#apply('peerGaveUp');
+        throw refuse(Status.CONNECTION_ABORTED, what, 'The peer has given up.');
+      }
+      probe.cancel();
+      return attributes;
+    });
   }
 
   /** Read depths within what the adapter can do. */

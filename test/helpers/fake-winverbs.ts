@@ -291,8 +291,12 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
     return this.issue('register');
   }
 
-  deregisterMemory(): void {
-    throw new Error('not used by ND');
+  /** Regions that were deregistered by a call that waits. */
+  readonly deregistered: WvMemoryRegion[] = [];
+
+  deregisterMemory(region: WvMemoryRegion): void {
+    this.provider.trip('deregisterMemory');
+    this.deregistered.push(region);
   }
 
   deregisterMemoryOverlapped(): Overlapped<void> {

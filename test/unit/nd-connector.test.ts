@@ -167,6 +167,8 @@ test('the transition table, every cell', () => {
     'acceptFailed Accepting': 'Disconnected',
     'rejected Requested': 'Disconnected',
     'rejected Replied': 'Disconnected',
+    'peerGaveUp Requested': 'Disconnected',
+    'peerGaveUp Replied': 'Disconnected',
     'peerDisconnected Completing': 'PassiveDisconnect',
     'peerDisconnected Connected': 'PassiveDisconnect',
     'disconnectStarted Connected': 'ActiveDisconnect',

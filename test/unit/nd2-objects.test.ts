@@ -1,0 +1,471 @@
+/** v2's adapter, memory, queues and requests on WinVerbs in memory. T and G: see nd2-coverage.test.ts. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  Nd2MrFlag,
+  Nd2OpFlag,
+  Nd2RemoteMemory,
+  Nd2RequestType,
+  type Nd2Result,
+  NdOpFlag,
+  Status,
+} from '../../nd/index.js';
+import { v1Terms, v2Terms } from '../../nd/status.js';
+import { accessOf } from '../../nd/v2/memory-region.js';
+import { WcStatus, WvAccess, WvSend } from '../../winverbs/index.js';
+import { openFake, statusOf } from '../helpers/nd-fixture.js';
+import { outcome } from '../helpers/nd-pair.js';
+import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
+
+const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
+  Nd2MrFlag;
+
+test('T1 query takes ND_VERSION_2, which is 0x20000, and nothing else', () => {
+  const { adapter } = openFake2();
+  assert.is(adapter.query().infoVersion, 0x20000);
+  assert.is(adapter.query(0x20000).infoVersion, 0x20000);
+  for (const version of [0, 1, 2, 0x20001]) {
+    assert.is(
+      statusOf(() => adapter.query(version)),
+      Status.NOT_SUPPORTED,
+    );
+  }
+});
+
+test('limits: what the device says, and what programs expect of them', () => {
+  const info = openFake2().adapter.query();
+  assert.is(info.adapterId, 7n);
+  assert.ok(info.inlineRequestThreshold <= info.maxInlineDataSize);
+  assert.ok(info.maxReadSge <= info.maxInitiatorSge);
+  assert.is(info.maxTransferLength, 2 ** 31);
+  assert.is(info.maxRegistrationSize, 2 ** 20);
+  assert.equal([info.maxInboundReadLimit, info.maxOutboundReadLimit], [16, 8]);
+  assert.is(info.adapterFlags, 0x1 | 0x100 | 0x10000, 'in order, resize, loopback');
+});
+
+test('the provider: addresses to ids to adapters, and what is none', () => {
+  const { nd, wv, adapter } = openFake2();
+  assert.equal(
+    nd.queryAddressList().map(({ address }) => address),
+    ['10.0.0.1', 'fd00::1'],
+  );
+  assert.equal(adapter.queryAddressList(), nd.queryAddressList());
+  assert.is(nd.resolveAddress('10.0.0.1:4000'), 7n, 'the port does not matter');
+  assert.is(nd.resolveAddress('fd00::1'), 7n);
+  for (const address of ['192.168.7.7', '0.0.0.0', 'nonsense', '']) {
+    assert.is(
+      statusOf(() => nd.resolveAddress(address)),
+      Status.INVALID_ADDRESS,
+      address,
+    );
+  }
+  for (const id of [-1n, 1n << 64n, 7, undefined]) {
+    assert.is(
+      statusOf(() => nd.openAdapter(id as bigint)),
+      Status.INVALID_PARAMETER,
+    );
+  }
+  const before = wv.references;
+  wv.failures.set('openDevice', Status.NO_SUCH_DEVICE);
+  assert.is(
+    statusOf(() => nd.openAdapter(8n)),
+    Status.INVALID_PARAMETER,
+  );
+  assert.is(wv.references, before, 'nothing stays open');
+});
+
+test('T2 rights: REMOTE_WRITE contains LOCAL_WRITE and is told by its own bit', () => {
+  const { MW_BIND, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = WvAccess;
+  for (const [flags, access] of [
+    [0, 0],
+    [ALLOW_LOCAL_WRITE, LOCAL_WRITE],
+    [RDMA_READ_SINK, LOCAL_WRITE],
+    [ALLOW_REMOTE_READ, REMOTE_READ],
+    [ALLOW_REMOTE_WRITE, REMOTE_WRITE],
+    [0x4, REMOTE_WRITE],
+    [ALLOW_LOCAL_WRITE | ALLOW_REMOTE_READ, LOCAL_WRITE | REMOTE_READ],
+    [DO_NOT_SECURE_VM, 0],
+  ] as const) {
+    assert.is(accessOf(flags), access | MW_BIND, `flags ${flags}`);
+  }
+  const { adapter, pd } = openFake2();
+  registered2(adapter, pd, ALLOW_LOCAL_WRITE);
+  assert.is(pd.accessOfLast, LOCAL_WRITE | MW_BIND, 'local write alone gives peers nothing');
+});
+
+test('a region: one buffer at a time, its states, its tokens', async () => {
+  const { adapter, pd } = openFake2();
+  const region = adapter.createMemoryRegion();
+  const bytes = new Uint8Array(100);
+  for (const call of [
+    () => region.deregister(),
+    () => region.getLocalToken(),
+    () => region.getRemoteToken(),
+    () => region.address,
+  ]) {
+    assert.is(statusOf(call), Status.INVALID_DEVICE_STATE);
+  }
+  assert.is(region.length, 0);
+  assert.is(
+    statusOf(() => region.register(new Uint8Array(0), 0)),
+    Status.INVALID_BUFFER_SIZE,
+  );
+  assert.is(
+    statusOf(() => region.register(null as never, 0)),
+    Status.INVALID_PARAMETER,
+  );
+  assert.is(
+    statusOf(() => region.register(new Uint8Array(2 ** 20 + 1), 0)),
+    Status.INVALID_PARAMETER,
+  );
+  assert.is(
+    statusOf(() => region.register(bytes, 0x10)),
+    Status.INVALID_PARAMETER,
+  );
+  const registering = region.register(bytes, 0);
+  assert.is(
+    statusOf(() => region.register(bytes, 0)),
+    Status.INVALID_DEVICE_STATE,
+  );
+  assert.is(
+    statusOf(() => region.getLocalToken()),
+    Status.INVALID_DEVICE_STATE,
+    'not before it is done',
+  );
+  pd.request('register').succeed({ lkey: 5, rkey: 6, address: 0x1000, length: 100, bytes });
+  // Another region may be asked for the result.
+  adapter.createMemoryRegion().getOverlappedResult(registering);
+  assert.equal([region.getLocalToken(), region.getRemoteToken()], [5, 6]);
+  assert.equal([region.address, region.length], [0x1000n, 100]);
+  const busy = region.deregister();
+  assert.is(
+    statusOf(() => region.getLocalToken()),
+    Status.INVALID_DEVICE_STATE,
+  );
+  pd.request('deregister').fail(Status.DEVICE_BUSY);
+  assert.is(await outcome(busy), Status.DEVICE_BUSY);
+  assert.is(region.getLocalToken(), 5, 'a failure leaves it registered');
+  const done = region.deregister();
+  pd.request('deregister').succeed(undefined);
+  assert.is(await outcome(done), Status.SUCCESS);
+  const failed = region.register(bytes, 0);
+  pd.request('register').fail(Status.INSUFFICIENT_RESOURCES);
+  assert.is(await outcome(failed), Status.INSUFFICIENT_RESOURCES);
+  registered2(adapter, pd, 0);
+});
+
+test('G16 cancelling a region ends its own Register and Deregister, and nobody else’s', async () => {
+  const { adapter, pd } = openFake2();
+  const mine = adapter.createMemoryRegion();
+  const other = adapter.createMemoryRegion();
+  const otherRequest = other.register(new Uint8Array(8), 0);
+  const otherFake = pd.request('register');
+  const request = mine.register(new Uint8Array(8), 0);
+  mine.cancelOverlappedRequests();
+  assert.is(request.completed, true, 'complete when the call returns');
+  assert.is(await outcome(request), Status.CANCELED);
+  assert.is(otherRequest.completed, false);
+  otherFake.succeed({ lkey: 1, rkey: 2, address: 0, length: 8, bytes: new Uint8Array(8) });
+  assert.is(await outcome(otherRequest), Status.SUCCESS);
+  mine.cancelOverlappedRequests();
+});
+
+test('T19 a region that goes registered, or on its way, leaves nothing registered', () => {
+  const { adapter, pd } = openFake2();
+  const region = registered2(adapter, pd, 0);
+  region.release();
+  assert.is(pd.deregistered.length, 1);
+  const pending = adapter.createMemoryRegion();
+  pending.register(new Uint8Array(8), 0);
+  pending.release();
+  assert.is(pd.request('register').canceled, true);
+});
+
+test('G7 arguments of Create methods are told by their numbers, and every limit works', () => {
+  const { adapter } = openFake2();
+  const { maxCqEntries, maxQpWr, maxSge, maxInlineSend } = adapter.limits;
+  for (const depth of [0, -1, 1.5, maxCqEntries + 1]) {
+    assert.is(
+      statusOf(() => adapter.createCompletionQueue(depth)),
+      Status.INVALID_PARAMETER_3,
+    );
+  }
+  const queue = adapter.createCompletionQueue(maxCqEntries);
+  const foreign = openFake2().adapter.createCompletionQueue(1);
+  const good = {
+    receiveCompletionQueue: queue,
+    initiatorCompletionQueue: queue,
+    receiveQueueDepth: maxQpWr,
+    initiatorQueueDepth: maxQpWr,
+    maxReceiveRequestSge: maxSge,
+    maxInitiatorRequestSge: maxSge,
+    inlineDataSize: maxInlineSend,
+  };
+  adapter.createQueuePair(good).release();
+  for (const [change, status] of [
+    [{ receiveCompletionQueue: foreign }, Status.INVALID_PARAMETER_2],
+    [{ initiatorCompletionQueue: undefined }, Status.INVALID_PARAMETER_3],
+    [{ receiveQueueDepth: maxQpWr + 1 }, Status.INVALID_PARAMETER_5],
+    [{ receiveQueueDepth: 0 }, Status.INVALID_PARAMETER_5],
+    [{ initiatorQueueDepth: maxQpWr + 1 }, Status.INVALID_PARAMETER_6],
+    [{ maxReceiveRequestSge: maxSge + 1 }, Status.INVALID_PARAMETER_7],
+    [{ maxInitiatorRequestSge: maxSge + 1 }, Status.INVALID_PARAMETER_8],
+    [{ inlineDataSize: maxInlineSend + 1 }, Status.INVALID_PARAMETER_9],
+    [{ inlineDataSize: -1 }, Status.INVALID_PARAMETER_9],
+  ] as const) {
+    assert.is(
+      statusOf(() => adapter.createQueuePair({ ...good, ...change } as never)),
+      status,
+    );
+  }
+  assert.is(
+    statusOf(() => queue.getNotifyAffinity()),
+    Status.NOT_SUPPORTED,
+  );
+  assert.is(
+    statusOf(() => queue.resize(0)),
+    Status.INVALID_PARAMETER,
+  );
+});
+
+test('G7 flags that nobody knows are refused, those of other requests are not', () => {
+  const { adapter, pd } = openFake2();
+  const region = registered2(adapter, pd, ALLOW_LOCAL_WRITE);
+  const window = adapter.createMemoryWindow();
+  const { queuePair, qp } = queuePairOf(adapter, pd, { depth: 16 });
+  const remote = new Nd2RemoteMemory(0n, 0);
+  for (const [call, status] of [
+    [(flags: number) => queuePair.send(0, [], flags), Status.INVALID_PARAMETER_4],
+    [(flags: number) => queuePair.bind(0, region, window, 0, 1, flags), Status.INVALID_PARAMETER_6],
+    [(flags: number) => queuePair.invalidate(0, window, flags), Status.INVALID_PARAMETER_3],
+    [(flags: number) => queuePair.read(0, [], remote, 0, flags), Status.INVALID_PARAMETER_6],
+    [(flags: number) => queuePair.write(0, [], remote, 0, flags), Status.INVALID_PARAMETER_6],
+  ] as const) {
+    const before = qp.posted.length;
+    assert.is(
+      statusOf(() => call(0x40)),
+      status,
+    );
+    assert.is(
+      statusOf(() => call(-1)),
+      status,
+    );
+    assert.is(qp.posted.length, before, 'nothing was queued');
+    call(0x3f);
+    assert.is(qp.posted.length, before + 1);
+  }
+});
+
+test('flags become those of WinVerbs', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair, qp } = queuePairOf(adapter, pd);
+  const flags = Nd2OpFlag.SILENT_SUCCESS | Nd2OpFlag.READ_FENCE | Nd2OpFlag.SEND_AND_SOLICIT_EVENT;
+  queuePair.send('a', [], flags | Nd2OpFlag.INLINE);
+  assert.is(qp.posted.at(-1)!.flags, WvSend.FENCE | WvSend.SOLICITED | WvSend.INLINE);
+  queuePair.send('b', []);
+  assert.is(qp.posted.at(-1)!.flags, WvSend.SIGNALED);
+});
+
+test('INLINE takes plain bytes; without it memory must be registered here', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair, qp } = queuePairOf(adapter, pd);
+  const plain = [{ memory: new Uint8Array(8), offset: 0, length: 8 }];
+  queuePair.send('inline', plain, Nd2OpFlag.INLINE);
+  assert.is(
+    statusOf(() => queuePair.send('x', plain)),
+    Status.INVALID_HANDLE,
+  );
+  assert.is(
+    statusOf(() => queuePair.receive('x', plain)),
+    Status.INVALID_HANDLE,
+  );
+  assert.is(
+    statusOf(() => queuePair.read('x', plain, new Nd2RemoteMemory(0n, 0), 0, 0x20)),
+    Status.INVALID_HANDLE,
+  );
+  const foreign = openFake2();
+  const region = registered2(foreign.adapter, foreign.pd, 1);
+  const use = (memory: never) => statusOf(() => queuePair.receive('x', [{ memory, offset: 0, length: 1 }]));
+  assert.is(use(region as never), Status.INVALID_HANDLE);
+  assert.is(use(adapter.createMemoryRegion() as never), Status.INVALID_HANDLE);
+  const own = registered2(adapter, pd, 1);
+  assert.is(use(own as never), Status.SUCCESS);
+  own.release();
+  assert.is(use(own as never), Status.INVALID_HANDLE);
+  assert.is(qp.posted.length, 2);
+});
+
+test('T23 results tell type, both contexts and bytes for every status, though all contexts are the same', () => {
+  const { adapter, pd } = openFake2();
+  const context = { endpoint: 1 };
+  const { queuePair, qp, receives, initiators } = queuePairOf(adapter, pd, { depth: 8, context });
+  assert.is(qp.create.context, context);
+  const region = registered2(adapter, pd, 1);
+  const sgl = [{ memory: region, offset: 0, length: 16 }];
+  const remote = new Nd2RemoteMemory(1n, 2);
+  for (const status of [WcStatus.SUCCESS, WcStatus.FLUSHED]) {
+    const window = adapter.createMemoryWindow();
+    const from = qp.posted.length;
+    queuePair.receive('same', sgl);
+    queuePair.send('same', sgl);
+    queuePair.bind('same', region, window, 0, 1, 0);
+    queuePair.invalidate('same', window);
+    queuePair.read('same', sgl, remote);
+    queuePair.write('same', sgl, remote);
+    for (const posted of qp.posted.slice(from)) {
+      qp.complete(posted, { status, length: 12, qpContext: context, opcode: 99 });
+    }
+    const results: Nd2Result[] = [];
+    let count = receives.getResults(results, 10);
+    const all = results.slice(0, count).map((result) => ({ ...result }));
+    count = initiators.getResults(results, 10);
+    all.push(...results.slice(0, count).map((result) => ({ ...result })));
+    const types = all.map(({ requestType }) => requestType);
+    const { RECEIVE, SEND, BIND, INVALIDATE, READ, WRITE } = Nd2RequestType;
+    assert.equal(types, [RECEIVE, SEND, BIND, INVALIDATE, READ, WRITE]);
+    const expected = status === WcStatus.SUCCESS ? Status.SUCCESS : Status.CANCELED;
+    for (const result of all) {
+      assert.is(result.status, expected);
+      assert.is(result.requestContext, 'same');
+      assert.is(result.queuePairContext, context);
+      assert.is(
+        result.bytesTransferred,
+        result.requestType === RECEIVE && status === WcStatus.SUCCESS ? 12 : 0,
+      );
+    }
+  }
+});
+
+test('getResults fills the objects that are there', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair, qp, receives } = queuePairOf(adapter, pd);
+  queuePair.receive('one', []);
+  qp.complete(qp.posted[0]!);
+  const results: Nd2Result[] = [];
+  assert.is(receives.getResults(results), 1);
+  const [object] = results;
+  queuePair.receive('two', []);
+  qp.complete(qp.posted[1]!);
+  assert.is(receives.getResults(results), 1);
+  assert.is(results[0], object);
+  assert.is(object!.requestContext, 'two');
+  assert.is(receives.getResults(results), 0);
+});
+
+test('T17 silent requests free their places with a later result, and come back when they fail', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair, qp, initiators } = queuePairOf(adapter, pd, { depth: 2 });
+  queuePair.send('silent', [], Nd2OpFlag.SILENT_SUCCESS);
+  queuePair.send('loud', []);
+  assert.is(
+    statusOf(() => queuePair.send('full', [])),
+    Status.NO_MORE_ENTRIES,
+  );
+  qp.complete(qp.posted[1]!);
+  const results: Nd2Result[] = [];
+  assert.is(initiators.getResults(results, 5), 1);
+  assert.is(results[0]!.requestContext, 'loud');
+  queuePair.send('silent 2', [], Nd2OpFlag.SILENT_SUCCESS);
+  qp.complete(qp.posted[2]!, { status: WcStatus.FLUSHED });
+  assert.is(initiators.getResults(results, 5), 1);
+  assert.equal([results[0]!.requestContext, results[0]!.status], ['silent 2', Status.CANCELED]);
+});
+
+test('T6 every WV_WC_STATUS has the v2 status that applications know', () => {
+  const expected = [
+    0x00000000, // success
+    0xc000003c, // local length: DATA_OVERRUN
+    0xc00000e5, // local operation: INTERNAL_ERROR
+    0xc0000005, // local protection
+    0xc0000120, // flushed
+    0xc0000005, // bind
+    0xc0000005, // remote access: ACCESS_VIOLATION, never REMOTE_ERROR
+    0xc000003e, // remote operation: DATA_ERROR
+    0xc00000b5, // RNR retries: IO_TIMEOUT, a failure
+    0xc00000b5, // transport retries
+    0xc000003e, // remote invalid request
+    0xc000003e, // bad response
+    0xc0000005, // local access
+    0xc00000e5, // other
+  ];
+  assert.equal(
+    expected.map((_, wc) => v2Terms.completion(wc)),
+    expected,
+  );
+  assert.is(v2Terms.completion(99), 0xc00000e5);
+});
+
+test('G1 what WinVerbs calls otherwise has its ND name, in both versions', () => {
+  for (const terms of [v1Terms, v2Terms]) {
+    assert.is(terms.status(0x80070047), Status.CONNECTION_REFUSED);
+    assert.is(terms.status(0x80070035), Status.BAD_NETWORK_NAME);
+    assert.is(terms.status(0x80070490), Status.INVALID_HANDLE);
+    assert.is(terms.status(Status.LOCAL_LENGTH), Status.DATA_OVERRUN);
+    assert.is(terms.status(Status.INVALIDATION_ERROR), Status.INVALID_DEVICE_REQUEST);
+    assert.is(terms.status(Status.CONNECTION_IN_USE), Status.CONNECTION_ACTIVE);
+    assert.is(terms.status(Status.REQUEST_ABORTED), Status.CONNECTION_ABORTED);
+  }
+  assert.is(v2Terms.status(Status.TIMEOUT), Status.IO_TIMEOUT);
+  assert.is(v1Terms.status(Status.IO_TIMEOUT), Status.TIMEOUT);
+  assert.is(v2Terms.status(Status.SHARING_VIOLATION), Status.SHARING_VIOLATION);
+  assert.is(v1Terms.status(Status.SHARING_VIOLATION), Status.ADDRESS_ALREADY_EXISTS);
+});
+
+test('T4 a memory window is that of both versions', () => {
+  const v1 = openFake();
+  const v2 = openFake2();
+  const a = v1.adapter.createMemoryWindow();
+  const b = v2.adapter.createMemoryWindow();
+  assert.is(Object.getPrototypeOf(a), Object.getPrototypeOf(b));
+  assert.is(
+    statusOf(() => b.getRemoteToken()),
+    Status.INVALID_DEVICE_STATE,
+  );
+});
+
+test('G9 T16 Bind gives a token at once, a new one each time; ranges, rights and states are checked', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair, qp } = queuePairOf(adapter, pd, { depth: 16 });
+  const region = registered2(adapter, pd, ALLOW_REMOTE_READ);
+  const writable = registered2(adapter, pd, ALLOW_LOCAL_WRITE);
+  const window = adapter.createMemoryWindow();
+  const { ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
+  const bind = (offset: number, length: number, flags = 0, memory = region) =>
+    statusOf(() => queuePair.bind('b', memory, window, offset, length, flags));
+  for (const [offset, length] of [
+    [0, 4097],
+    [4096, 1],
+    [-1, 2],
+    [0, 0],
+    [0.5, 1],
+  ] as const) {
+    assert.is(bind(offset, length), Status.INVALID_PARAMETER);
+  }
+  assert.is(bind(0, 1, ALLOW_WRITE), Status.ACCESS_VIOLATION, 'the region is not writable');
+  assert.is(bind(0, 1, 0, adapter.createMemoryRegion()), Status.INVALID_PARAMETER_2);
+  assert.is(
+    statusOf(() => queuePair.bind('b', region, {} as never, 0, 1)),
+    Status.INVALID_PARAMETER_3,
+  );
+  assert.is(
+    statusOf(() => queuePair.invalidate('b', {} as never)),
+    Status.INVALID_PARAMETER_2,
+  );
+  assert.is(bind(0, 4096, ALLOW_READ | ALLOW_WRITE, writable), Status.SUCCESS);
+  assert.equal(qp.posted.at(-1)!.detail.access, WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE);
+  const first = window.getRemoteToken();
+  assert.is(bind(0, 1, ALLOW_READ), Status.INVALID_DEVICE_STATE, 'bound');
+  queuePair.invalidate('i', window);
+  assert.is(bind(0, 1), Status.SUCCESS, 'neither right: it opens nothing, and is allowed');
+  assert.is.not(window.getRemoteToken(), first);
+});
+
+test('T22 remote memory is an address and a token, both as their owner told them', () => {
+  const remote = new Nd2RemoteMemory(0x1234_5678_9abc_def0n, 0x89abcdef);
+  assert.equal([remote.addressHigh, remote.addressLow, remote.rkey], [0x12345678, 0x9abcdef0, 0x89abcdef]);
+  assert.throws(() => new Nd2RemoteMemory(1n << 64n, 0), RangeError);
+  assert.throws(() => new Nd2RemoteMemory(0n, -1), RangeError);
+  assert.throws(() => new Nd2RemoteMemory(5 as never, 0), RangeError);
+});
+
+test.run();
