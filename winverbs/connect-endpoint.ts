@@ -1,21 +1,18 @@
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
-import { Capacity, EpOption } from '../kernel-bridge/ioctl/constants.js';
+import { Capacity } from '../kernel-bridge/ioctl/constants.js';
 import type { Input } from '../kernel-bridge/ioctl/layout.js';
-import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+import { encodeSockaddr } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
   type WvIoConnectParam,
   WvIoEpAccept,
   WvIoEpAttributes,
-  WvIoEpBind,
   WvIoEpConnect,
   WvIoEpDisconnect,
-  WvIoEpGetRequest,
-  WvIoEpListen,
-  WvIoId,
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
+import { addressOrAny, addressOrNone, checkedData, checkedSmall, WVEndpoint } from './endpoint.js';
 import type {
   IWVConnectEndpoint,
   IWVConnectQueuePair,
@@ -23,9 +20,8 @@ import type {
   WvConnectAttributes,
   WvConnectParam,
 } from './interfaces.js';
-import { WvOverlapped } from './object.js';
 import type { WVProvider } from './provider.js';
-import { socketAddress } from './provider.js';
+import { socketAddress } from './socket-address.js';
 import { guarded, Status, WvError } from './status.js';
 
 const NO_BYTES = new Uint8Array(0);
@@ -33,28 +29,6 @@ const NO_BYTES = new Uint8Array(0);
 const DEFAULT_RETRY_COUNT = 7;
 const DEFAULT_RNR_RETRY_COUNT = 6;
 const RNR_FOR_EVER = 7;
-
-function checkedData(data: Uint8Array | undefined, most: number): Uint8Array {
-  const bytes = data ?? NO_BYTES;
-  if (bytes.length <= most) return bytes;
-  throw new WvError(
-    Status.INVALID_BUFFER_SIZE,
-    `There are ${bytes.length} bytes of private data; here a peer can be sent at most ${most}.`,
-  );
-}
-
-function checkedSmall(what: string, value: number, most: number): number {
-  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
-  throw new WvError(
-    Status.INVALID_PARAMETER,
-    `${what} is ${value}; it takes a whole number from 0 to ${most}.`,
-  );
-}
-
-function isWildcard(address: SocketAddress): boolean {
-  const gid = gidOfAddress(address.address);
-  return gid.subarray(address.family === 4 ? 12 : 0).every((byte) => byte === 0);
-}
 
 /** A queue pair that an outstanding Connect or Accept will give the endpoint, if it succeeds. */
 interface Candidate {
@@ -68,8 +42,7 @@ interface Candidate {
  * endpoint, then accept or reject there. A call in the wrong state ends in INVALID_DEVICE_STATE, and a second connect,
  * accept or disconnect while one waits in DEVICE_BUSY.
  */
-export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoint {
-  private local: SocketAddress | undefined;
+export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint {
   private listening = false;
   /** The connection's queue pair, held until the endpoint ends. */
   private qp: WVConnectQueuePair | undefined;
@@ -77,74 +50,13 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
   private outstanding: Overlapped<void> | undefined;
 
   /** @internal */
-  constructor(
-    private readonly provider: WVProvider,
-    id: bigint,
-  ) {
-    super('connect endpoint', provider.file, IoctlCode.EP_CANCEL, id);
-    provider.hold();
+  constructor(provider: WVProvider, id: bigint) {
+    super('connect endpoint', provider, id, Capacity.REJ_DATA);
   }
 
-  /**
-   * Gives the endpoint its address (EP_BIND): an address of a device, or the wildcard for listening on all. Port 0 asks
-   * for a free port; {@link query} tells it.
-   *
-   * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
-   */
-  bindAddress(address: SocketAddress): void {
-    this.check();
-    const given = socketAddress(address);
-    const device = isWildcard(given) ? {} : this.provider.translateAddress(given);
-    const input = WvIoEpBind.encode({
-      id: this.id,
-      address: { sockAddr: encodeSockaddr(given) },
-      device,
-    });
-    const output = this.file.call(IoctlCode.EP_BIND, input, WvIoEpBind.size);
-    this.local = guarded('EP_BIND', () => decodeSockaddr(WvIoEpBind.decode(output).address.sockAddr));
-  }
-
-  /**
-   * Finds the path to a peer (IBAT) and sets it (EP_MODIFY).
-   *
-   * @throws WvError INVALID_DEVICE_STATE: not bound; HOST_UNREACHABLE, NETWORK_UNREACHABLE, NOT_FOUND
-   */
-  resolveRoute(peer: SocketAddress): void {
-    this.check();
-    if (this.local === undefined) {
-      throw new WvError(
-        Status.INVALID_DEVICE_STATE,
-        'The endpoint has no address yet: call bindAddress() before resolveRoute().',
-      );
-    }
-    const path = this.provider.queryPath(this.local, socketAddress(peer));
-    const input = new Uint8Array(WvIoId.size + path.length);
-    WvIoId.encode({ id: this.id, data: EpOption.ROUTE }, input);
-    input.set(path, WvIoId.size);
-    this.file.call(IoctlCode.EP_MODIFY, input);
-  }
-
-  /**
-   * Takes requests for this address from now on (EP_LISTEN). `backlog` requests are kept while no getRequest waits, 0
-   * means as many as come; more are refused.
-   *
-   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
-   */
-  listen(backlog: number): void {
-    this.check();
-    const checked = BigInt(checkedSmall('The backlog', backlog, 0xffff_ffff));
-    this.file.call(IoctlCode.EP_LISTEN, WvIoEpListen.encode({ id: this.id, backlog: checked }));
+  override listen(backlog: number): void {
+    super.listen(backlog);
     this.listening = true;
-  }
-
-  /** Refuses the peer's request, or its reply, with at most 148 bytes for it (EP_REJECT). */
-  reject(privateData?: Uint8Array): void {
-    this.check();
-    const data = checkedData(privateData, Capacity.REJ_DATA);
-    const input = new Uint8Array(WvIoId.size + data.length);
-    WvIoId.encode({ id: this.id }, input);
-    input.set(data, WvIoId.size);
-    this.file.call(IoctlCode.EP_REJECT, input);
   }
 
   /**
@@ -154,16 +66,7 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
    * Ends in SUCCESS; CANCELLED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh.
    */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void> {
-    this.check();
-    if (!(endpoint instanceof WVConnectEndpoint) || endpoint.provider !== this.provider) {
-      throw new WvError(
-        Status.INVALID_PARAMETER,
-        'getRequest() takes an endpoint of the provider that the listener is of.',
-      );
-    }
-    endpoint.check();
-    const input = WvIoEpGetRequest.encode({ id: this.id, epId: endpoint.id });
-    return this.overlapped<void>(IoctlCode.EP_GET_REQUEST, input, 0, () => undefined);
+    return this.nextRequest(endpoint instanceof WVConnectEndpoint ? endpoint : undefined);
   }
 
   /**
@@ -290,7 +193,7 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
       const listener = this.listening;
       return {
         localAddress: addressOrAny(localAddress.sockAddr),
-        peerAddress: familyOf(peerAddress.sockAddr) === 0 ? undefined : decodeSockaddr(peerAddress.sockAddr),
+        peerAddress: addressOrNone(peerAddress.sockAddr),
         device,
         privateData: listener ? NO_BYTES : connect.data.slice(0, connect.dataLength),
         responderResources: listener ? 0 : Number(connect.responderResources),
@@ -303,11 +206,10 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
   }
 
   protected override destroy(): void {
-    this.file.destroy(IoctlCode.EP_DESTROY, this.id);
+    super.destroy();
     for (const candidate of [...this.candidates]) this.drop(candidate);
     this.qp?.letGo();
     this.qp = undefined;
-    this.provider.letGo();
   }
 
   /** Sends a Connect or Accept that names a queue pair: it becomes the endpoint's own only if that succeeds. */
@@ -374,12 +276,4 @@ export class WVConnectEndpoint extends WvOverlapped implements IWVConnectEndpoin
       data,
     };
   }
-}
-
-function familyOf(sockaddr: Uint8Array): number {
-  return sockaddr[0]! | (sockaddr[1]! << 8);
-}
-
-function addressOrAny(sockaddr: Uint8Array): SocketAddress {
-  return familyOf(sockaddr) === 0 ? { family: 4, address: '0.0.0.0', port: 0 } : decodeSockaddr(sockaddr);
 }

@@ -20,8 +20,10 @@ export {
 export { WVCompletionQueue } from './completion-queue.js';
 export { WVConnectEndpoint } from './connect-endpoint.js';
 export { WVConnectQueuePair } from './connect-queue-pair.js';
+export { WVDatagramEndpoint } from './datagram-endpoint.js';
 export { WVDatagramQueuePair } from './datagram-queue-pair.js';
 export { WVDevice } from './device.js';
+export { WVEndpoint } from './endpoint.js';
 export * from './interfaces.js';
 export { MemoryRegion } from './memory-region.js';
 export { WVMemoryWindow } from './memory-window.js';

@@ -2,12 +2,7 @@ import type { DeviceFile } from '../kernel-bridge/device-file.js';
 import { openDeviceFile } from '../kernel-bridge/index.js';
 import { IbatCode, IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { EpType, IBAT_VERSION } from '../kernel-bridge/ioctl/constants.js';
-import {
-  addressOfGid,
-  encodeSockaddr,
-  parseSocketAddress,
-  scopeIdOfAddress,
-} from '../kernel-bridge/ioctl/sockaddr.js';
+import { addressOfGid, encodeSockaddr, scopeIdOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
   IbatIpToPortIn,
   IbatPathIn,
@@ -24,9 +19,11 @@ import type { UserVerbs } from '../kernel-bridge/user-verbs.js';
 import { loadUserVerbs } from '../kernel-bridge/uvp/index.js';
 import { gidOf, isMulticastGid } from './address-vector.js';
 import { WVConnectEndpoint } from './connect-endpoint.js';
+import { WVDatagramEndpoint } from './datagram-endpoint.js';
 import { WVDevice } from './device.js';
 import type {
   IWVConnectEndpoint,
+  IWVDatagramEndpoint,
   IWVDevice,
   IWVProvider,
   SocketAddress,
@@ -36,6 +33,7 @@ import type {
 } from './interfaces.js';
 import { KernelFile } from './kernel-file.js';
 import { WvObject } from './object.js';
+import { socketAddress } from './socket-address.js';
 import { guarded, Status, WvError } from './status.js';
 
 /** The two doors that a provider goes through. */
@@ -48,22 +46,6 @@ export interface ProviderDoors {
 
 const WINVERBS = '\\\\.\\WinVerbs';
 const IBAT = '\\\\.\\ibat';
-
-/** Reads an address as people write it. */
-export function socketAddress(address: string | SocketAddress): SocketAddress {
-  try {
-    if (typeof address === 'string') return parseSocketAddress(address);
-    encodeSockaddr(address);
-    return address;
-  } catch (error) {
-    throw new WvError(
-      Status.INVALID_ADDRESS,
-      `${typeof address === 'string' ? `'${address}'` : JSON.stringify(address)} is no IP address; ` +
-        `'192.0.2.1', '2001:db8::1', or with a port '192.0.2.1:4000', '[2001:db8::1]:4000' would be.`,
-      { cause: error },
-    );
-  }
-}
 
 /**
  * IWVProvider: the entry to the devices of this host. Each has a file of its own on `\\.\WinVerbs`; what it and its
@@ -181,10 +163,18 @@ export class WVProvider extends WvObject implements IWVProvider {
 
   /** A new connect endpoint in the state Idle (EP_CREATE). */
   createConnectEndpoint(): IWVConnectEndpoint {
+    return new WVConnectEndpoint(this, this.createEndpoint(EpType.CONNECT));
+  }
+
+  /** A new datagram endpoint in the state Idle (EP_CREATE). @throws WvError NOT_SUPPORTED: the driver has none. */
+  createDatagramEndpoint(): IWVDatagramEndpoint {
+    return new WVDatagramEndpoint(this, this.createEndpoint(EpType.DATAGRAM));
+  }
+
+  private createEndpoint(type: number): bigint {
     this.check();
-    const input = WvIoEpCreate.encode({ epType: BigInt(EpType.CONNECT) });
-    const { id } = WvIoObject.decode(this.file.call(IoctlCode.EP_CREATE, input, WvIoObject.size));
-    return new WVConnectEndpoint(this, id);
+    const input = WvIoEpCreate.encode({ epType: BigInt(type) });
+    return WvIoObject.decode(this.file.call(IoctlCode.EP_CREATE, input, WvIoObject.size)).id;
   }
 
   /**

@@ -268,6 +268,9 @@ export class FakeDoor implements ProviderDoors {
       'EP_DISCONNECT',
       'EP_DISCONNECT_NOTIFY',
       'EP_GET_REQUEST',
+      'EP_LOOKUP',
+      'EP_MULTICAST_JOIN',
+      'EP_MULTICAST_LEAVE',
     ] as const) {
       on(name, () => 'pend');
     }

@@ -180,6 +180,10 @@ export class FakeProvider extends FakeObject implements IWVProvider {
     return endpoint;
   }
 
+  createDatagramEndpoint(): never {
+    throw new Error('not used by ND');
+  }
+
   trip(name: string): void {
     const status = this.failures.get(name);
     this.failures.delete(name);

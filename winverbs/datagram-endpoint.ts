@@ -1,0 +1,191 @@
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { Capacity, WvDatagram } from '../kernel-bridge/ioctl/constants.js';
+import { encodeSockaddr, sockaddrData } from '../kernel-bridge/ioctl/sockaddr.js';
+import {
+  WvIoEpDatagramAccept,
+  WvIoEpDatagramAttributes,
+  WvIoEpDatagramQuery,
+  WvIoEpLookup,
+  WvIoEpMulticast,
+} from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { WVDatagramQueuePair } from './datagram-queue-pair.js';
+import { addressOrAny, addressOrNone, checkedData, checkedSmall, WVEndpoint } from './endpoint.js';
+import type {
+  IWVDatagramEndpoint,
+  SocketAddress,
+  WvDatagramAttributes,
+  WvDatagramParam,
+} from './interfaces.js';
+import type { WVProvider } from './provider.js';
+import { socketAddress } from './socket-address.js';
+import { guarded, Status, WvError } from './status.js';
+
+const FIRST_QPN = 2;
+
+/**
+ * IWVDatagramEndpoint: service id resolution (SIDR, IBA 1 §12.11) and multicast groups. It speaks with RDMA CM's UDP port
+ * space. An endpoint that asks has any number of peers and groups: bindAddress, then lookup and joinMulticast. One
+ * that answers: bindAddress, listen, getRequest into another endpoint, then accept or reject there. No connection
+ * comes of either, and messages go by UD queue pairs and address handles. A call in the wrong state ends in
+ * INVALID_DEVICE_STATE.
+ *
+ * @example
+ * const endpoint = provider.createDatagramEndpoint();
+ * endpoint.bindAddress({ family: 4, address: '192.0.2.1', port: 0 });
+ * const peer = await endpoint.lookup({ family: 4, address: '192.0.2.9', port: 7174 });
+ * const handle = pd.createAddressHandle(peer.addressVector!);
+ */
+export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoint {
+  /** @internal */
+  constructor(provider: WVProvider, id: bigint) {
+    super('datagram endpoint', provider, id, Capacity.LOOKUP_ANSWER_DATA);
+  }
+
+  /**
+   * Waits for a peer that asks this listener for its queue pair, and puts the request into `endpoint`, a fresh one of the
+   * same provider (EP_GET_REQUEST); its query() tells who asks and with which data.
+   *
+   * Ends in SUCCESS; CANCELLED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh;
+   * DEVICE_REMOVED.
+   */
+  getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void> {
+    return this.nextRequest(endpoint instanceof WVDatagramEndpoint ? endpoint : undefined);
+  }
+
+  /**
+   * Asks a peer which queue pair answers at its address and port (EP_LOOKUP). The route is resolved by this call; the
+   * answer can be queried later, too.
+   *
+   * Ends in SUCCESS; CONNECTION_REFUSED: query() of the peer tells its reason and private data; TIMEOUT: no answer;
+   * HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELLED; DEVICE_REMOVED.
+   *
+   * @param privateData - At most 180 bytes; the peer sees them zero-padded to 180.
+   * @throws WvError INVALID_BUFFER_SIZE; INVALID_DEVICE_STATE: not bound; NETWORK_UNREACHABLE and others of resolveRoute
+   */
+  lookup(peer: SocketAddress, privateData?: Uint8Array): Overlapped<WvDatagramAttributes> {
+    this.check();
+    const data = checkedData(privateData, Capacity.LOOKUP_DATA);
+    const address = socketAddress(peer);
+    this.resolveRoute(address);
+    const input = WvIoEpLookup.encode({
+      id: this.id,
+      peerAddress: { sockAddr: encodeSockaddr(address) },
+      dataLength: data.length,
+      data,
+    });
+    return this.overlapped(IoctlCode.EP_LOOKUP, input, WvIoEpDatagramAttributes.size, attributes);
+  }
+
+  /**
+   * Tells the peer that has asked the queue pair to send to, and the Q_Key (EP_ACCEPT). Nothing confirms that the
+   * answer arrives; the peer asks again if it does not, and is answered without the application.
+   *
+   * Ends in SUCCESS; CONNECTION_ABORTED: the peer has given up; INVALID_PARAMETER: no UD queue pair.
+   *
+   * @throws WvError INVALID_BUFFER_SIZE: more than 136 bytes of private data; INVALID_PARAMETER
+   */
+  accept(param: WvDatagramParam): Overlapped<void> {
+    this.check();
+    const data = checkedData(param.privateData, Capacity.LOOKUP_ANSWER_DATA);
+    const { qp } = param;
+    const input = WvIoEpDatagramAccept.encode({
+      id: this.id,
+      qpId: typeof qp === 'number' ? 0n : this.checkedQp(qp).id,
+      param: {
+        qpn: typeof qp === 'number' ? checkedQpn(qp) : 0,
+        qkey: checkedSmall('qkey', param.qkey ?? WvDatagram.QKEY, 0xffff_ffff),
+        dataLength: data.length,
+        data,
+      },
+    });
+    return this.overlapped<void>(IoctlCode.EP_ACCEPT, input, 0, () => undefined);
+  }
+
+  /**
+   * Joins a multicast group (EP_MULTICAST_JOIN): the answer is its address vector, QPN 0xFFFFFF and Q_Key. RoCE has no subnet
+   * manager: the group's address is its GID, and the host becomes a member when a queue pair is attached
+   * (IWVDatagramQueuePair.attachMulticast).
+   *
+   * Ends in SUCCESS; INVALID_ADDRESS: no group, or not of the family and interface of the endpoint's address;
+   * ADDRESS_ALREADY_EXISTS: joined already; NETWORK_UNREACHABLE: bound to no address, and no route to the group.
+   *
+   * @param group - The port means nothing.
+   */
+  joinMulticast(group: SocketAddress): Overlapped<WvDatagramAttributes> {
+    const input = this.multicast(group);
+    const { size } = WvIoEpDatagramAttributes;
+    return this.overlapped(IoctlCode.EP_MULTICAST_JOIN, input, size, attributes);
+  }
+
+  /** Undoes {@link joinMulticast} (EP_MULTICAST_LEAVE). Ends in SUCCESS; NOT_FOUND: not joined; INVALID_ADDRESS. */
+  leaveMulticast(group: SocketAddress): Overlapped<void> {
+    const input = this.multicast(group);
+    return this.overlapped<void>(IoctlCode.EP_MULTICAST_LEAVE, input, 0, () => undefined);
+  }
+
+  /**
+   * What is known of a peer that was looked up, of a group that was joined, or, without an address, of the peer that
+   * has asked (EP_QUERY). The latest 1024 peers of an endpoint are known.
+   *
+   * @throws WvError NOT_FOUND: nothing is known of this peer or group.
+   */
+  query(peer?: SocketAddress): WvDatagramAttributes {
+    this.check();
+    const peerAddress = sockaddrData(peer && socketAddress(peer));
+    const input = WvIoEpDatagramQuery.encode({ id: this.id, peerAddress });
+    const output = this.file.call(IoctlCode.EP_QUERY, input, WvIoEpDatagramAttributes.size);
+    return guarded('EP_QUERY', () => attributes(output));
+  }
+
+  private multicast(group: SocketAddress): Uint8Array {
+    this.check();
+    const address = { sockAddr: encodeSockaddr(socketAddress(group)) };
+    return WvIoEpMulticast.encode({ id: this.id, address });
+  }
+
+  private checkedQp(qp: Exclude<WvDatagramParam['qp'], number>): WVDatagramQueuePair {
+    if (!(qp instanceof WVDatagramQueuePair) || qp.file !== this.file) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'The endpoint takes a datagram queue pair of the provider that it is of, or a queue pair number.',
+      );
+    }
+    qp.check();
+    return qp;
+  }
+}
+
+function checkedQpn(qpn: number): number {
+  if (Number.isInteger(qpn) && qpn >= FIRST_QPN && qpn < WvDatagram.MULTICAST_QPN) return qpn;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `The queue pair number is ${qpn}; it takes a whole number from ${FIRST_QPN} to ${WvDatagram.MULTICAST_QPN - 1}.`,
+  );
+}
+
+function attributes(output: Uint8Array): WvDatagramAttributes {
+  const { localAddress, peerAddress, device, backlog, param } = WvIoEpDatagramAttributes.decode(output);
+  const { addressVector: av, qpn, qkey, sidrStatus, dataLength, data } = param;
+  return {
+    localAddress: addressOrAny(localAddress.sockAddr),
+    peerAddress: addressOrNone(peerAddress.sockAddr),
+    device,
+    backlog: Number(backlog),
+    addressVector:
+      av.networkRouteValid === 0
+        ? undefined
+        : {
+            sourceGid: av.sGid,
+            destinationGid: av.dGid,
+            flowLabel: av.flowLabel,
+            trafficClass: av.trafficClass,
+            hopLimit: av.hopLimit,
+            portNumber: av.portNumber,
+          },
+    qpn,
+    qkey,
+    sidrStatus,
+    privateData: data.slice(0, dataLength),
+  };
+}

@@ -1,0 +1,152 @@
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { EpOption } from '../kernel-bridge/ioctl/constants.js';
+import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+import { WvIoEpBind, WvIoEpGetRequest, WvIoEpListen, WvIoId } from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import type { IWVEndpoint, SocketAddress } from './interfaces.js';
+import { WvOverlapped } from './object.js';
+import type { WVProvider } from './provider.js';
+import { socketAddress } from './socket-address.js';
+import { guarded, Status, WvError } from './status.js';
+
+const NO_BYTES = new Uint8Array(0);
+
+/** Private data, or WvError INVALID_BUFFER_SIZE. */
+export function checkedData(data: Uint8Array | undefined, most: number): Uint8Array {
+  const bytes = data ?? NO_BYTES;
+  if (bytes.length <= most) return bytes;
+  throw new WvError(
+    Status.INVALID_BUFFER_SIZE,
+    `There are ${bytes.length} bytes of private data; here a peer can be sent at most ${most}.`,
+  );
+}
+
+/** A small number, or WvError INVALID_PARAMETER. */
+export function checkedSmall(what: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `${what} is ${value}; it takes a whole number from 0 to ${most}.`,
+  );
+}
+
+function isWildcard(address: SocketAddress): boolean {
+  const gid = gidOfAddress(address.address);
+  return gid.subarray(address.family === 4 ? 12 : 0).every((byte) => byte === 0);
+}
+
+function familyOf(sockaddr: Uint8Array): number {
+  return sockaddr[0]! | (sockaddr[1]! << 8);
+}
+
+/** The address of an IOCTL; the wildcard of IPv4 where none was set. */
+export function addressOrAny(sockaddr: Uint8Array): SocketAddress {
+  return addressOrNone(sockaddr) ?? { family: 4, address: '0.0.0.0', port: 0 };
+}
+
+/** The address of an IOCTL, if one was set. */
+export function addressOrNone(sockaddr: Uint8Array): SocketAddress | undefined {
+  return familyOf(sockaddr) === 0 ? undefined : decodeSockaddr(sockaddr);
+}
+
+/** IWVEndpoint: what endpoints of connections and of datagrams have in common. */
+export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
+  protected local: SocketAddress | undefined;
+
+  constructor(
+    kind: string,
+    /** @internal */
+    readonly provider: WVProvider,
+    id: bigint,
+    /** Bytes that a rejection may carry. */
+    private readonly rejectRoom: number,
+  ) {
+    super(kind, provider.file, IoctlCode.EP_CANCEL, id);
+    provider.hold();
+  }
+
+  /**
+   * Gives the endpoint its address (EP_BIND): an address of a device, or the wildcard for listening on all. Port 0 asks
+   * for a free port; {@link query} tells it.
+   *
+   * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
+   */
+  bindAddress(address: SocketAddress): void {
+    this.check();
+    const given = socketAddress(address);
+    const device = isWildcard(given) ? {} : this.provider.translateAddress(given);
+    const input = WvIoEpBind.encode({
+      id: this.id,
+      address: { sockAddr: encodeSockaddr(given) },
+      device,
+    });
+    const output = this.file.call(IoctlCode.EP_BIND, input, WvIoEpBind.size);
+    this.local = guarded('EP_BIND', () => decodeSockaddr(WvIoEpBind.decode(output).address.sockAddr));
+  }
+
+  /**
+   * Finds the path to a peer (IBAT) and sets it (EP_MODIFY).
+   *
+   * @throws WvError INVALID_DEVICE_STATE: not bound; HOST_UNREACHABLE, NETWORK_UNREACHABLE, NOT_FOUND
+   */
+  resolveRoute(peer: SocketAddress): void {
+    this.check();
+    if (this.local === undefined) {
+      throw new WvError(
+        Status.INVALID_DEVICE_STATE,
+        'The endpoint has no address yet: call bindAddress() before resolveRoute().',
+      );
+    }
+    const path = this.provider.queryPath(this.local, socketAddress(peer));
+    const input = new Uint8Array(WvIoId.size + path.length);
+    WvIoId.encode({ id: this.id, data: EpOption.ROUTE }, input);
+    input.set(path, WvIoId.size);
+    this.file.call(IoctlCode.EP_MODIFY, input);
+  }
+
+  /**
+   * Takes requests for this address from now on (EP_LISTEN). `backlog` requests are kept while no getRequest waits, 0
+   * means as many as come; more are refused.
+   *
+   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
+   */
+  listen(backlog: number): void {
+    this.check();
+    const checked = BigInt(checkedSmall('The backlog', backlog, 0xffff_ffff));
+    this.file.call(IoctlCode.EP_LISTEN, WvIoEpListen.encode({ id: this.id, backlog: checked }));
+  }
+
+  /**
+   * Refuses what the peer has asked, or answered, with private data for it (EP_REJECT): at most 148 bytes to the peer of a
+   * connection, 136 to one that has looked up a datagram service.
+   *
+   * @throws WvError INVALID_BUFFER_SIZE, INVALID_DEVICE_STATE
+   */
+  reject(privateData?: Uint8Array): void {
+    this.check();
+    const data = checkedData(privateData, this.rejectRoom);
+    const input = new Uint8Array(WvIoId.size + data.length);
+    WvIoId.encode({ id: this.id }, input);
+    input.set(data, WvIoId.size);
+    this.file.call(IoctlCode.EP_REJECT, input);
+  }
+
+  /** EP_GET_REQUEST: the next request goes into `endpoint`, a fresh one of the same type and provider. */
+  protected nextRequest(endpoint: WVEndpoint | undefined): Overlapped<void> {
+    this.check();
+    if (endpoint?.provider !== this.provider) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'getRequest() takes an endpoint of the provider and the type that the listener is of.',
+      );
+    }
+    endpoint.check();
+    const input = WvIoEpGetRequest.encode({ id: this.id, epId: endpoint.id });
+    return this.overlapped<void>(IoctlCode.EP_GET_REQUEST, input, 0, () => undefined);
+  }
+
+  protected override destroy(): void {
+    this.file.destroy(IoctlCode.EP_DESTROY, this.id);
+    this.provider.letGo();
+  }
+}
