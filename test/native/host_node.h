@@ -186,7 +186,7 @@ struct Child {
       Path path;
       path.source = parseAddress(source);
       path.destination = parseAddress(destination);
-      out << "mad-status " << std::hex << static_cast<uint32_t>(host.sendMad(path, m));
+      out << "mad-status " << std::hex << static_cast<uint32_t>(host.sendMad(path, m, 0xFFFF));
     } else if (verb == "kernel") {
       auto kernel = std::make_unique<Kernel>();
       engine.attachKernel(kernel.get(), &kernel->id);
