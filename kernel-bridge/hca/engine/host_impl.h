@@ -88,6 +88,7 @@ struct Host::Impl {
   void releaseHeld();
   bool isDropped(const Faults::Fate& fate);
   void captureOut(const Path& path, const uint8_t* bytes, uint32_t length);
+  void sendToOthers(const Frame& frame);
   void queueLocal(const Frame& frame);
   static void sendProbe(void* wire, const SteeringProbe& probe);
 

@@ -56,9 +56,20 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
       return counters.add(HostCounter::kIcrcErrors);
     counters.add(HostCounter::kIpv4IdSolved);
   }
-  if (!takes(datagram.meta)) return counters.add(HostCounter::kRxNotLocal);
-
   const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
+  if (!takes(datagram.meta)) {
+    // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of
+    // them nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well.
+    const bool strayed = wire.family == AF_INET && datagram.meta.destination.isMulticast() &&
+                         datagram.meta.source.isUnicast() && qpn == wire::kMulticastQpn;
+    if (!strayed) return counters.add(HostCounter::kRxNotLocal);
+    counters.add(HostCounter::kRxMisdirected);
+    Frame frame;
+    frame.meta = datagram.meta;
+    frame.body = bth;
+    frame.bodyLength = length;
+    return sendToOthers(frame);
+  }
   // The system gives every process that joined a copy of its own. Nothing else is sent to a group.
   if (datagram.meta.destination.isMulticast()) {
     if (qpn != wire::kMulticastQpn) return counters.add(HostCounter::kRxNotLocal);

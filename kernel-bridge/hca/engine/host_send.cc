@@ -161,14 +161,19 @@ void Host::Impl::carryLocal(const Path& path, const uint8_t* bytes, uint32_t len
   frame.bodyLength = length;
   // A group's members are known to themselves only.
   if (path.destination.isMulticast()) {
-    for (uint32_t member : slots.liveNow(clock.now()))
-      if (member != slots.slot()) slots.send(member, frame);
+    sendToOthers(frame);
     if (takes(frame.meta)) queueLocal(frame);
     return;
   }
   const uint32_t qpn = mad::destinationQpn(bytes), slot = qpn >> 16;
   if (qpn == mad::kGsiQpn || slot == slots.slot()) return queueLocal(frame);
   slots.send(slot, frame);
+}
+
+// To every other process of this host: who is a member of the group takes it.
+void Host::Impl::sendToOthers(const Frame& frame) {
+  for (uint32_t member : slots.liveNow(clock.now()))
+    if (member != slots.slot()) slots.send(member, frame);
 }
 
 void Host::Impl::queueLocal(const Frame& frame) {

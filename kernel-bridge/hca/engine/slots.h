@@ -59,7 +59,7 @@ class Slots {
   int listener() const { return listener_.get(); }
   // Slots owned by some process now (also of other users), ascending.
   static std::vector<uint32_t> live();
-  // The same, looked up once a second at most.
+  // The same, looked up ten times a second at most.
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
   // Sends a frame, or keeps it until the peer reads. False: no such process, or it does not read (both counted).
@@ -72,7 +72,7 @@ class Slots {
  private:
   static constexpr size_t kMaxQueuedFrames = 1024, kMaxQueuedBytes = 4u << 20;
   static constexpr uint32_t kMaxReconnects = 16;
-  static constexpr uint64_t kReconnectWindowNs = 1'000'000'000, kLiveNs = 1'000'000'000;
+  static constexpr uint64_t kReconnectWindowNs = 1'000'000'000, kLiveNs = 100'000'000;
   struct Peer {
     UniqueFd fd;
     pid_t pid = 0;

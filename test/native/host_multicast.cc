@@ -1,0 +1,376 @@
+// Datagrams and multicast groups on real sockets: two processes' HCAs on one host, one on another at the end of a
+// cable, and hosts whose RoCEv2 port somebody else holds. All run in this process, each in its network namespace.
+#include <functional>
+
+#include "engine/unique_fd.h"
+#include "engine/wire.h"
+#include "host_node.h"
+
+using namespace hosttest;
+using namespace nd;
+using namespace nd::abi;
+
+namespace {
+
+constexpr uint32_t kQkey = 0x11111111, kEntries = 64, kStride = 128, kReceiveStride = 32, kSlot = 256;
+
+struct Receiver final : KernelPort {
+  std::vector<uint16_t> pkeys;  // of the MADs that came
+  void onMad(const PacketMeta&, uint16_t pkey, const uint8_t*) override { pkeys.push_back(pkey); }
+  void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
+  void onCqError(Handle) override {}
+};
+
+struct Message {
+  std::string text;
+  uint32_t sourceQpn;
+  std::vector<uint8_t> grh;
+};
+
+// An HCA with a UD queue pair, as one process has it.
+struct Side {
+  int ns;
+  RealClock clock;
+  Host host{clock};
+  Engine engine{host, clock, EngineOptions()};
+  Receiver port;
+  KernelId kernel = 0;
+  Handle pd = 0, cq = 0, qp = 0;
+  uint32_t qpn = 0, lkey = 0, rkey = 0, sent = 0, received = 0, taken = 0;
+  uint64_t cqRing = 0, ring = 0, range = 0;
+  std::vector<uint8_t> memory = std::vector<uint8_t>(kEntries * kSlot + kSlot);
+
+  explicit Side(int nsFd) : ns(nsFd) {
+    enter();
+    HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess);
+    HOST_CHECK(engine.attachKernel(&port, &kernel) == Status::kSuccess);
+    HOST_CHECK(engine.allocatePd(kernel, &pd) == Status::kSuccess);
+    HOST_CHECK(engine.pinRange(at(0), memory.size(), &range) == Status::kSuccess);
+    HOST_CHECK(engine.registerMr(pd, at(0), memory.size(), kAccessLocalWrite, &lkey, &rkey) == Status::kSuccess);
+    const uint64_t cqBytes = kCqHeaderBytes + 256 * kCqeBytes;
+    HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
+    HOST_CHECK(engine.createCq(kernel, cqRing, cqBytes, 256, &cq) == Status::kSuccess);
+    QpCreate r;
+    r.kernel = kernel;
+    r.pd = pd;
+    r.sendCq = r.receiveCq = cq;
+    r.type = kQptUd;
+    r.ringBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
+    HOST_CHECK(engine.allocateRing(r.ringBytes, &ring) == Status::kSuccess);
+    r.ringAddress = ring;
+    r.sendEntries = r.receiveEntries = kEntries;
+    r.sendStride = kStride;
+    r.receiveStride = kReceiveStride;
+    r.sendSge = r.receiveSge = 1;
+    HOST_CHECK(engine.createQp(r, &qp, &qpn) == Status::kSuccess);
+    QpAttributes a;
+    a.port = 1;
+    a.qkey = kQkey;
+    a.state = kQpsInit;
+    using namespace qpmask;
+    HOST_CHECK(engine.modifyQp(qp, kState | kPkeyIndex | kPort | qpmask::kQkey, a) == Status::kSuccess);
+    a.state = kQpsRtr;
+    HOST_CHECK(engine.modifyQp(qp, kState, a) == Status::kSuccess);
+    a.state = kQpsRts;
+    HOST_CHECK(engine.modifyQp(qp, kState | kSendPsn, a) == Status::kSuccess);
+    for (uint32_t i = 0; i < kEntries; i++) receive();
+  }
+  ~Side() {
+    enter();
+    engine.detachKernel(kernel);
+    host.stop();
+  }
+  void enter() const { HOST_CHECK(setns(ns, CLONE_NEWNET) == 0); }
+  uint64_t at(uint32_t offset) { return reinterpret_cast<uint64_t>(memory.data()) + offset; }
+  void putSge(uint32_t* w, uint64_t address, uint32_t length) {
+    w[kSgeAddressLo] = static_cast<uint32_t>(address);
+    w[kSgeAddressHi] = static_cast<uint32_t>(address >> 32);
+    w[kSgeLength] = length;
+    w[kSgeLkey] = lkey;
+  }
+  void receive() {
+    const uint32_t place = received % kEntries;
+    auto* w = reinterpret_cast<uint32_t*>(ring + kQpHeaderBytes + kEntries * kStride + place * kReceiveStride);
+    w[kRwSgeCount] = 1;
+    putSge(w + kReceiveWqeHeaderBytes / 4, at(place * kSlot), kSlot);
+    __atomic_store_n(reinterpret_cast<uint32_t*>(ring) + kQpReceiveProducer, ++received, __ATOMIC_RELEASE);
+  }
+  void send(const Gid& source, const Gid& destination, uint32_t toQpn, const std::string& text) {
+    enter();
+    Path path;
+    path.source = source;
+    path.destination = destination;
+    Handle ah = 0;
+    HOST_CHECK(engine.createAh(pd, path, 1024, &ah) == Status::kSuccess);
+    std::memcpy(memory.data() + kEntries * kSlot, text.data(), text.size());
+    auto* w = reinterpret_cast<uint32_t*>(ring + kQpHeaderBytes + sent % kEntries * kStride);
+    std::memset(w, 0, kStride);
+    w[kSwSgeCount] = 1;
+    w[kSwAh] = ah;
+    w[kSwRemoteQpn] = toQpn;
+    w[kSwRemoteQkey] = kQkey;
+    putSge(w + kSendWqeHeaderBytes / 4, at(kEntries * kSlot), static_cast<uint32_t>(text.size()));
+    __atomic_store_n(reinterpret_cast<uint32_t*>(ring) + kQpSendProducer, ++sent, __ATOMIC_RELEASE);
+    engine.doorbell(qp);
+    HOST_CHECK(engine.destroyAh(ah) == Status::kSuccess);
+  }
+  void step() {
+    enter();
+    std::lock_guard<std::mutex> lock(engine.mutex());
+    engine.progressLocked();
+  }
+  // What has come since the last time.
+  std::vector<Message> messages() {
+    std::vector<Message> out;
+    auto* words = reinterpret_cast<uint32_t*>(cqRing);
+    while (__atomic_load_n(words + kCqProducer, __ATOMIC_ACQUIRE) != taken) {
+      const uint32_t* cqe = words + kCqHeaderBytes / 4 + taken++ % 256 * (kCqeBytes / 4);
+      HOST_CHECK(cqe[kCqeStatus] == kWcSuccess);
+      if (cqe[kCqeFlags] & kCqeFlagReceiveQueue) {
+        HOST_CHECK((cqe[kCqeFlags] & kCqeFlagGrh) != 0 && cqe[kCqeLength] >= kGrhBytes);
+        const uint8_t* bytes = memory.data() + cqe[kCqeWqe] % kEntries * kSlot;
+        out.push_back({std::string(bytes + kGrhBytes, bytes + cqe[kCqeLength]), cqe[kCqeSourceQpn],
+                       std::vector<uint8_t>(bytes, bytes + kGrhBytes)});
+        receive();
+      }
+      __atomic_store_n(words + kCqConsumer, taken, __ATOMIC_RELEASE);
+    }
+    return out;
+  }
+};
+
+std::vector<Side*> sides;
+
+bool until(const std::function<bool()>& done) {
+  const uint64_t end = RealClock().now() + 10'000'000'000ull;
+  while (!done()) {
+    for (Side* s : sides) s->step();
+    if (RealClock().now() > end) return false;
+  }
+  return true;
+}
+
+// Sends, then something to everybody that follows it by the same way; what each got until all of that, and as many
+// copies as are expected, have come (one that is handed over may be overtaken).
+std::vector<std::vector<Message>> cast(Side& from, const Gid& source, const Gid& destination, const std::string& text,
+                                       const std::function<Gid(Side&)>& unicastOf, size_t copies,
+                                       uint32_t qpn = wire::kMulticastQpn) {
+  static int round = 0;
+  const std::string mark = "mark " + std::to_string(round++);
+  from.send(source, destination, qpn, text);
+  for (Side* s : sides) from.send(source, unicastOf(*s), s->qpn, mark);
+  std::vector<std::vector<Message>> got(sides.size());
+  size_t marked = 0, came = 0;
+  const bool all = until([&] {
+    for (size_t i = 0; i < sides.size(); i++)
+      for (Message& m : sides[i]->messages()) {
+        if (m.text == mark) {
+          marked++;
+        } else {
+          came++;
+          got[i].push_back(std::move(m));
+        }
+      }
+    return marked == sides.size() && came >= copies;
+  });
+  HOST_CHECK(all);
+  return got;
+}
+
+bool once(const std::vector<Message>& got, const std::string& text, const Side& from) {
+  return got.size() == 1 && got[0].text == text && got[0].sourceQpn == from.qpn;
+}
+
+bool shell(const std::string& command) { return std::system((command + " 2> /dev/null").c_str()) == 0; }
+
+int namespaceOf(const char* path) { return open(path, O_RDONLY | O_CLOEXEC); }
+
+uint32_t index(Side& side, const char* name) {
+  side.enter();
+  return if_nametoindex(name);
+}
+
+// A member's process id stands for its namespace until the end of this test.
+pid_t otherHost() {
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) std::abort();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const char ok = unshare(CLONE_NEWNET) == 0 ? 'y' : 'n';
+    if (write(ready[1], &ok, 1) != 1) _exit(1);
+    pause();
+    _exit(0);
+  }
+  char ok = 'n';
+  HOST_CHECK(read(ready[0], &ok, 1) == 1 && ok == 'y');
+  close(ready[0]);
+  close(ready[1]);
+  return pid;
+}
+
+const std::string kUp = "ip link set lo up && ip link set ";
+
+void onTheWire(int here, int there) {
+  Side a1(here), a2(here), b(there);
+  sides = {&a1, &a2, &b};
+  HOST_CHECK(a1.host.wireReady() && a2.host.wireReady() && b.host.wireReady());
+  for (const bool v4 : {true, false}) {
+    const Gid own = parseAddress(v4 ? "10.50.0.1" : "fd50::1"), far = parseAddress(v4 ? "10.50.0.2" : "fd50::2");
+    const Gid lo = parseAddress(v4 ? "127.0.0.1" : "::1");
+    const Gid group = parseAddress(v4 ? "239.1.2.3" : "ff0e::1:3"), other = parseAddress(v4 ? "239.1.2.4" : "ff0e::1:4");
+    const auto unicastOf = [&](Side& s) { return &s == &b ? far : own; };
+    const uint32_t cable = index(a1, "m0"), loop = index(a1, "lo");
+
+    // To one: in the same process, in another one of this host, and across the cable.
+    for (Side* to : sides) {
+      const auto got = cast(a1, own, unicastOf(*to), "hello", unicastOf, 1, to->qpn);
+      for (size_t i = 0; i < sides.size(); i++) HOST_CHECK(sides[i] == to ? once(got[i], "hello", a1) : got[i].empty());
+    }
+    // To a group: nobody, some, all; each once.
+    auto got = cast(a1, own, group, "nobody", unicastOf, 0);
+    HOST_CHECK(got[0].empty() && got[1].empty() && got[2].empty());
+    HOST_CHECK(a2.engine.attachMulticast(a2.qp, group, cable) == Status::kSuccess);
+    b.enter();
+    HOST_CHECK(b.engine.attachMulticast(b.qp, group, index(b, "m1")) == Status::kSuccess);
+    got = cast(a1, own, group, "others", unicastOf, 2);
+    HOST_CHECK(got[0].empty() && once(got[1], "others", a1) && once(got[2], "others", a1));
+    a1.enter();
+    HOST_CHECK(a1.engine.attachMulticast(a1.qp, group, cable) == Status::kSuccess);
+    HOST_CHECK(a1.engine.attachMulticast(a1.qp, group, loop) == Status::kSuccess);
+    got = cast(a1, own, group, "everybody", unicastOf, 3);
+    for (const auto& g : got) HOST_CHECK(once(g, "everybody", a1));
+    // What came is what the far side answers to: hop limit, addresses.
+    if (got[2].size() == 1) {
+      const std::vector<uint8_t>& grh = got[2][0].grh;
+      HOST_CHECK(v4 ? grh[20] == 0x45 && grh[28] == 64 : grh[0] >> 4 == 6 && grh[7] == 64);
+      HOST_CHECK(std::memcmp(grh.data() + (v4 ? 36 : 24), group.raw.data() + (v4 ? 12 : 0), v4 ? 4 : 16) == 0);
+      HOST_CHECK(std::memcmp(grh.data() + (v4 ? 32 : 8), own.raw.data() + (v4 ? 12 : 0), v4 ? 4 : 16) == 0);
+    }
+    got = cast(b, far, group, "back", unicastOf, 3);
+    for (const auto& g : got) HOST_CHECK(once(g, "back", b));
+    // An interface is an interface: the loopback's members hear what is sent there.
+    a1.enter();
+    HOST_CHECK(a2.engine.attachMulticast(a2.qp, other, loop) == Status::kSuccess);
+    HOST_CHECK(a1.engine.attachMulticast(a1.qp, other, cable) == Status::kSuccess);
+    got = cast(a1, own, other, "by cable", unicastOf, 1);
+    HOST_CHECK(once(got[0], "by cable", a1) && got[1].empty() && got[2].empty());
+    if (v4) {  // Linux delivers no IPv6 multicast on its loopback
+      sides = {&a1, &a2};
+      got = cast(a1, lo, other, "by loop", [&](Side&) { return lo; }, 1);
+      HOST_CHECK(got[0].empty() && once(got[1], "by loop", a1));
+      sides = {&a1, &a2, &b};
+    }
+    // Who leaves hears nothing, and the others still do.
+    HOST_CHECK(a2.engine.detachMulticast(a2.qp, group, cable) == Status::kSuccess);
+    got = cast(b, far, group, "fewer", unicastOf, 2);
+    HOST_CHECK(once(got[0], "fewer", b) && got[1].empty() && once(got[2], "fewer", b));
+    HOST_CHECK(a1.engine.attachMulticast(a1.qp, group, 9999) == Status::kNetworkUnreachable);
+  }
+  // A lone member's packets arrive, whichever process of the host the system gives them to; nothing comes twice.
+  {
+    const Gid far = parseAddress("10.50.0.2"), group = parseAddress("239.1.2.9");
+    const auto unicastOf = [&](Side& s) { return &s == &b ? far : parseAddress("10.50.0.1"); };
+    for (Side* member : {&a1, &a2}) {
+      HOST_CHECK(member->engine.attachMulticast(member->qp, group, index(*member, "m0")) == Status::kSuccess);
+      for (const char* text : {"alone", "and again"}) {
+        const auto got = cast(b, far, group, text, unicastOf, 1);
+        for (size_t i = 0; i < sides.size(); i++)
+          HOST_CHECK(sides[i] == member ? once(got[i], text, b) : got[i].empty());
+      }
+      HOST_CHECK(member->engine.detachMulticast(member->qp, group, index(*member, "m0")) == Status::kSuccess);
+    }
+  }
+  // The interface leaves with the last QP, however that ends.
+  const auto member = [&] { return shell("ip maddr show dev m0 | grep -q 239.1.2.3"); };
+  a1.enter();
+  HOST_CHECK(member());
+  HOST_CHECK(a1.engine.destroyQp(a1.qp) == Status::kSuccess);
+  HOST_CHECK(!member());
+  // Linux lets a socket join 20 IPv4 groups unless it is told otherwise.
+  Status status = Status::kSuccess;
+  for (uint32_t i = 0; i < 4096 && status == Status::kSuccess; i++) {
+    Gid many = parseAddress("239.9.0.0");
+    many.raw[14] = static_cast<uint8_t>(i >> 8);
+    many.raw[15] = static_cast<uint8_t>(i);
+    status = a2.engine.attachMulticast(a2.qp, many, index(a2, "m0"));
+  }
+  HOST_CHECK(status == Status::kInsufficientResources);
+
+  // MADs under their P_Keys.
+  const Gid own = parseAddress("10.50.0.1"), far = parseAddress("10.50.0.2");
+  Handle table = 0;
+  HOST_CHECK(b.engine.createPkeyTable(b.kernel, &table) == Status::kSuccess);
+  HOST_CHECK(b.engine.setPkeyTable(table, {0x8123}, {far}) == Status::kSuccess);
+  Path path;
+  path.source = own;
+  path.destination = far;
+  const uint8_t m[256] = {1, 7, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10};
+  a1.enter();
+  for (const uint16_t pkey : {uint16_t(0xFFFF), uint16_t(0x8124), uint16_t(0x0123), uint16_t(0x8123)})
+    HOST_CHECK(a1.host.sendMad(path, m, pkey) == Status::kSuccess);
+  HOST_CHECK(a1.host.sendMad(path, m, 0x8000) == Status::kInvalidParameter);
+  HOST_CHECK(until([&] { return b.port.pkeys.size() >= 2; }));
+  HOST_CHECK((b.port.pkeys == std::vector<uint16_t>{0x0123, 0x8123}));
+  PkeyViolations v;
+  HOST_CHECK(b.engine.queryPkeyTable(b.kernel, table, &v) == Status::kSuccess && v.badPkeys == 2);
+}
+
+// Somebody holds the port: the processes of this host hand each other what is for a group.
+void withoutWire(int ns) {
+  HOST_CHECK(setns(ns, CLONE_NEWNET) == 0);
+  const UniqueFd holder(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_port = htons(4791);
+  HOST_CHECK(bind(holder.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
+  Side c1(ns), c2(ns), c3(ns);
+  sides = {&c1, &c2, &c3};
+  HOST_CHECK(c1.host.wireProblem().find("IPv4") != std::string::npos);
+  const Gid lo = parseAddress("127.0.0.1"), group = parseAddress("239.1.2.3");
+  const auto unicastOf = [&](Side&) { return lo; };
+  const uint32_t loop = index(c1, "lo");
+  for (Side* s : {&c1, &c2}) HOST_CHECK(s->engine.attachMulticast(s->qp, group, loop) == Status::kSuccess);
+  HOST_CHECK(c3.engine.attachMulticast(c3.qp, group, 9999) == Status::kNetworkUnreachable);
+  auto got = cast(c1, lo, group, "local", unicastOf, 2);
+  HOST_CHECK(once(got[0], "local", c1) && once(got[1], "local", c1) && got[2].empty());
+  got = cast(c3, lo, group, "again", unicastOf, 2);
+  HOST_CHECK(once(got[0], "again", c3) && once(got[1], "again", c3) && got[2].empty());
+  for (const auto& [name, value] : [&] {
+         std::map<std::string, uint64_t> all;
+         const auto values = c3.host.counters();
+         for (size_t i = 0; i < values.size(); i++) all[Host::counterNames()[i]] = values[i];
+         return all;
+       }())
+    if (name == "slot_bad_frames") HOST_CHECK(value == 0);
+}
+
+}  // namespace
+
+int main() {
+  if (!privateNetwork()) {
+    std::printf("host_multicast: skipped, it may not make interfaces here\n");
+    return 0;
+  }
+  // One processor has one queue of packets: what is sent later arrives later, by the same socket.
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  sched_setaffinity(0, sizeof one, &one);
+  const int here = namespaceOf("/proc/self/ns/net");
+  const pid_t far = otherHost();
+  const std::string pid = std::to_string(far);
+  const int there = namespaceOf(("/proc/" + pid + "/ns/net").c_str());
+  if (!shell("ip link add m0 type veth peer name m1 netns " + pid)) {
+    std::printf("host_multicast: only the part without a wire, there are no cables (veth) here\n");
+    withoutWire(here);
+  } else {
+    HOST_CHECK(shell(kUp + "m0 up && ip addr add 10.50.0.1/24 dev m0 && ip addr add fd50::1/64 dev m0 nodad"));
+    HOST_CHECK(setns(there, CLONE_NEWNET) == 0);
+    HOST_CHECK(shell(kUp + "m1 up && ip addr add 10.50.0.2/24 dev m1 && ip addr add fd50::2/64 dev m1 nodad"));
+    onTheWire(here, there);
+    withoutWire(there);
+  }
+  kill(far, SIGKILL);
+  waitpid(far, nullptr, 0);
+  return finish("host_multicast");
+}
