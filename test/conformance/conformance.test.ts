@@ -42,9 +42,11 @@ async function passesAll(spi: Spi, ...args: string[]): Promise<void> {
   assert.is(code, 0);
 }
 
-test('SPI v1, both halves in one process', () => passesAll('v1'));
+for (const spi of spiVersions) {
+  test(`SPI ${spi}, both halves in one process`, () => passesAll(spi));
 
-test('SPI v1, in two processes', () => passesAll('v1', '--processes', '2'));
+  test(`SPI ${spi}, in two processes`, () => passesAll(spi, '--processes', '2'));
+}
 
 test('the halves meet by --serve and --peer', async () => {
   const server = spawn(process.execPath, [command, 'conformance', '--serve', '--port', '0'], {

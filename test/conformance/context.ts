@@ -1,4 +1,4 @@
-import { type INDAdapter, NdOpFlag, Status, statusName } from '../../nd/index.js';
+import { type IND2Adapter, type INDAdapter, NdOpFlag, Status, statusName } from '../../nd/index.js';
 import type {
   Half,
   HalfAddress,
@@ -12,6 +12,7 @@ import type {
   Target,
 } from './half.js';
 import { HalfV1 } from './half-v1.js';
+import { HalfV2 } from './half-v2.js';
 
 /** What a case found to be otherwise than the SPI says. */
 export class Violation extends Error {
@@ -178,6 +179,13 @@ export class CaseContext {
   get v1(): { readonly adapter: INDAdapter } {
     const { half } = this.#local;
     if (!(half instanceof HalfV1)) throw new Error('This run tests another version of the SPI.');
+    return half;
+  }
+
+  /** Near's adapter itself, of SPI v2. */
+  get v2(): { readonly adapter: IND2Adapter } {
+    const { half } = this.#local;
+    if (!(half instanceof HalfV2)) throw new Error('This run tests another version of the SPI.');
     return half;
   }
 

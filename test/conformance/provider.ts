@@ -1,9 +1,10 @@
 /** Providers that are tested: this package's, or what a module exports. */
 import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { INDProvider } from '../../nd/index.js';
+import type { IND2Provider, INDProvider } from '../../nd/index.js';
 import type { Half, Spi } from './half.js';
 import { HalfV1 } from './half-v1.js';
+import { HalfV2 } from './half-v2.js';
 
 /** What opens a provider, by version of the SPI: names of a module's exports. */
 export const openerNames: Readonly<Record<Spi, string>> = {
@@ -47,5 +48,5 @@ function specifierOf(module: string): string {
 /** A half over a provider that is open. */
 export function makeHalf(spi: Spi, provider: unknown, address: string, patienceMs: number): Half {
   if (spi === 'v1') return new HalfV1(provider as INDProvider, address, patienceMs);
-  throw new Error(`There are no cases for SPI ${spi} yet.`);
+  return new HalfV2(provider as IND2Provider, address, patienceMs);
 }

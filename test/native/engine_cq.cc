@@ -222,6 +222,16 @@ TEST(any_upgrades_solicited_and_all_complete_together) {
   CHECK_EQ(s->calls, 1);
   CHECK_EQ(t->calls, 1);
   CHECK_EQ(e->calls, 0);
+  // So it is for waiters that come late, but not for one who asks after the event.
+  Notified m;
+  m.arm(true);
+  m.arm(false);
+  m.message(false);
+  auto late = m.wait(kCqNotifySolicited), any = m.wait();
+  CHECK_EQ(late->calls, 1);
+  CHECK_EQ(any->calls, 1);
+  m.arm(true);
+  CHECK_EQ(m.wait(kCqNotifySolicited)->calls, 0);
 }
 
 TEST(error_completions_are_solicited) {

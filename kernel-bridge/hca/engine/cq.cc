@@ -69,22 +69,29 @@ Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entry
 
 uint32_t Cq::pending() const { return std::min(unannounced_, untaken()); }
 
-void Cq::countArm() {
+void Cq::countArm(bool solicitedOnly) {
   if (listener_) return;  // its arms are not followed by waiters
   if (waitersAhead_ != 0) {
     waitersAhead_--;
   } else {
     saturatingIncrement(armsAhead_);
+    if (solicitedOnly) saturatingIncrement(solicitedAhead_);
   }
 }
 
+void Cq::meetArm(uint32_t type) {
+  if (armsAhead_ != 0) armsAhead_--;
+  if (type == kCqNotifySolicited && solicitedAhead_ != 0) solicitedAhead_--;
+  solicitedAhead_ = std::min(solicitedAhead_, armsAhead_);
+}
+
 void Cq::arm(bool solicitedOnly) {
-  countArm();
+  countArm(solicitedOnly);
   askFor(solicitedOnly);
 }
 
 void Cq::armBatch(uint32_t count) {
-  countArm();
+  countArm(false);
   const uint32_t there = pending();
   if (count <= there) return fire(sinceSolicited_ < there);
   const uint32_t left = count - there;
@@ -104,6 +111,8 @@ void Cq::askFor(bool solicitedOnly) {
 }
 
 void Cq::fire(bool solicited) {
+  // Who asked for any completion asked for those, too, who waited for a solicited one by then.
+  const bool upgraded = armed_ == Arm::kAny && solicitedAhead_ != 0;
   armed_ = Arm::kNone;
   batchLeft_ = 0;
   unannounced_ = 0;
@@ -120,7 +129,7 @@ void Cq::fire(bool solicited) {
   if (listener_) return listener_->notify(Status::kSuccess);
   const uint32_t late = served ? armsAhead_ : std::max(armsAhead_, 1u);
   if (late != 0) {
-    keptSolicited_ = (kept_ != 0 && keptSolicited_) || solicited;
+    keptSolicited_ = (kept_ != 0 && keptSolicited_) || solicited || upgraded;
     kept_ = std::max(kept_, late);
     sinceKept_ = 0;
   }
@@ -135,14 +144,14 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
   if (untaken() <= sinceKept_) kept_ = 0;
   if (kept_ != 0 && (type == kCqNotifyAny || (type == kCqNotifySolicited && keptSolicited_))) {
     kept_--;
-    if (armsAhead_ != 0) armsAhead_--;
+    meetArm(type);
     sink->notify(Status::kSuccess);
     return;
   }
   waiters_.push_back({type, std::move(sink)});
   if (type == kCqNotifyErrors) return;
   if (armsAhead_ == 0) return saturatingIncrement(waitersAhead_);
-  armsAhead_--;
+  meetArm(type);
   // Its arm was here before it. An event that others got, or whose entries were taken, may have used that up.
   const bool solicitedOnly = type == kCqNotifySolicited;
   if (solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) askFor(solicitedOnly);
@@ -158,7 +167,7 @@ bool Cq::removeWaiter(const NotifySink* sink) {
 void Cq::listen(std::shared_ptr<NotifySink> sink) {
   listener_ = std::move(sink);
   const bool news = kept_ != 0 && untaken() > sinceKept_;
-  kept_ = armsAhead_ = waitersAhead_ = 0;
+  kept_ = armsAhead_ = solicitedAhead_ = waitersAhead_ = 0;
   if (news) listener_->notify(Status::kSuccess);
 }
 

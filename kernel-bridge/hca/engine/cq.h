@@ -52,7 +52,8 @@ struct Cq {
   uint32_t pending() const;  // of those, the ones that no event has announced
   void fire(bool solicited);
   void askFor(bool solicitedOnly);
-  void countArm();
+  void countArm(bool solicitedOnly);
+  void meetArm(uint32_t type);  // a waiter of this type has come to an arm that was ahead
 
   std::shared_ptr<Ring> ring_;
   uint32_t* words_ = nullptr;
@@ -62,6 +63,7 @@ struct Cq {
   // A notification is one arm and one waiter, which come by different ways and in either order: arms whose waiters
   // are on their way, and waiters whose arms are.
   uint32_t armsAhead_ = 0, waitersAhead_ = 0;
+  uint32_t solicitedAhead_ = 0;            // of the arms ahead, those for solicited entries
   uint32_t unannounced_ = 0;               // entries written since the last event
   uint32_t sinceSolicited_ = UINT32_MAX;   // entries written after the last solicited one
   // An event for waiters who were not there yet: for how many of them.

@@ -1,0 +1,485 @@
+import {
+  type IND2Adapter,
+  type IND2CompletionQueue,
+  type IND2Connector,
+  type IND2Listener,
+  type IND2MemoryRegion,
+  type IND2MemoryWindow,
+  type IND2Provider,
+  type IND2QueuePair,
+  type IND2SharedReceiveQueue,
+  Nd2MrFlag,
+  Nd2RemoteMemory,
+  type Nd2Result,
+  type Nd2Sge,
+  Status,
+} from '../../nd/index.js';
+import { CommonHalf, lookUp, type Request, statusOfError } from './common-half.js';
+import type {
+  Half,
+  HalfAddress,
+  HalfInfo,
+  LinkOptions,
+  Outcome,
+  PeerData,
+  Piece,
+  Post,
+  Posted,
+  Target,
+} from './half.js';
+import { bytesOf, familyOf } from './half-v1.js';
+
+interface Link {
+  readonly connector: IND2Connector;
+  readonly queuePair: IND2QueuePair;
+  readonly inbound: number;
+  readonly outbound: number;
+  readonly memory: number;
+  readonly inline: number;
+  readonly limits: { inboundReadLimit?: number; outboundReadLimit?: number };
+  /** What it has made itself, and releases. */
+  readonly own: readonly { release(): number }[];
+}
+
+/** A half over a provider of ND SPI v2. */
+export class HalfV2 extends CommonHalf implements Half {
+  readonly #provider: IND2Provider;
+  readonly #address: string;
+  #adapter: IND2Adapter | undefined;
+  readonly #cqs = new Map<number, IND2CompletionQueue>();
+  readonly #listeners = new Map<number, IND2Listener>();
+  readonly #links = new Map<number, Link>();
+  readonly #windows = new Map<number, IND2MemoryWindow>();
+  readonly #regions = new Map<number, IND2MemoryRegion>();
+  readonly #shared = new Map<number, IND2SharedReceiveQueue>();
+  /** Connectors that have a role, or an address: the first Connect binds the others. */
+  #placed = new WeakSet<IND2Connector>();
+
+  constructor(provider: IND2Provider, address: string, patienceMs: number) {
+    super(patienceMs);
+    this.#provider = provider;
+    this.#address = address;
+  }
+
+  get adapter(): IND2Adapter {
+    if (this.#adapter === undefined) throw new Error('No case has begun.');
+    return this.#adapter;
+  }
+
+  begin(): void {
+    this.end();
+    this.#adapter = this.#provider.openAdapter(this.#provider.resolveAddress(this.#address));
+  }
+
+  end(): void {
+    for (const { own } of this.#links.values()) for (const object of own) object.release();
+    for (const table of [this.#listeners, this.#windows, this.#cqs, this.#shared, this.#regions]) {
+      for (const object of table.values()) object.release();
+      table.clear();
+    }
+    this.#links.clear();
+    this.forget();
+    this.#adapter?.release();
+    this.#adapter = undefined;
+  }
+
+  info(): HalfInfo {
+    const info = this.adapter.query();
+    return {
+      spi: 'v2',
+      family: familyOf(this.#address),
+      address: this.#address,
+      limits: {
+        receives: info.maxReceiveQueueDepth,
+        requests: info.maxInitiatorQueueDepth,
+        receiveSge: info.maxReceiveSge,
+        requestSge: info.maxInitiatorSge,
+        readSge: info.maxReadSge,
+        transfer: info.maxTransferLength,
+        inline: info.maxInlineDataSize,
+        inboundReads: info.maxInboundReadLimit,
+        outboundReads: info.maxOutboundReadLimit,
+        cqEntries: info.maxCompletionQueueDepth,
+        callerData: info.maxCallerData,
+        calleeData: info.maxCalleeData,
+        sharedReceives: info.maxSharedReceiveQueueDepth,
+      },
+    };
+  }
+
+  listen(options: { port?: number; backlog?: number }): number {
+    const listener = this.adapter.createListener();
+    try {
+      listener.bind(this.#place(options.port));
+      listener.listen(options.backlog);
+    } catch (error) {
+      listener.release();
+      throw error;
+    }
+    return this.#add(this.#listeners, listener);
+  }
+
+  listenerAddress(listener: number): HalfAddress {
+    const { address, port } = lookUp(this.#listeners, listener, 'listener').getLocalAddress();
+    return { address, port };
+  }
+
+  cq(entries: number): number {
+    return this.#add(this.#cqs, this.adapter.createCompletionQueue(entries));
+  }
+
+  cqEntries(cq: number): number {
+    return this.#cq(cq).entries;
+  }
+
+  resize(cq: number, entries: number): void {
+    this.#cq(cq).resize(entries);
+  }
+
+  async link(options: LinkOptions): Promise<number> {
+    const inbound = options.inbound ?? this.cq(options.cqEntries ?? 128);
+    const outbound = options.outbound ?? this.cq(options.cqEntries ?? 128);
+    const inline = options.inline ?? Math.min(this.adapter.query().maxInlineDataSize, 256);
+    const id = this.next();
+    const own: { release(): number }[] = [];
+    let queuePair: IND2QueuePair;
+    if (options.endpointOf === undefined) {
+      const common = {
+        receiveCompletionQueue: this.#cq(inbound),
+        initiatorCompletionQueue: this.#cq(outbound),
+        context: id,
+        initiatorQueueDepth: options.requests ?? 32,
+        maxInitiatorRequestSge: options.requestSge ?? 4,
+        inlineDataSize: inline,
+      };
+      queuePair =
+        options.shared === undefined
+          ? this.adapter.createQueuePair({
+              ...common,
+              receiveQueueDepth: options.receives ?? 32,
+              maxReceiveRequestSge: options.receiveSge ?? 4,
+            })
+          : this.adapter.createQueuePairWithSrq({
+              ...common,
+              sharedReceiveQueue: lookUp(this.#shared, options.shared, 'shared receive queue'),
+            });
+      own.push(queuePair);
+    } else {
+      queuePair = this.#link(options.endpointOf).queuePair;
+    }
+    let connector: IND2Connector;
+    if (options.connectorOf === undefined) {
+      connector = this.adapter.createConnector();
+      own.push(connector);
+    } else {
+      connector = this.#link(options.connectorOf).connector;
+    }
+    const { inboundReads, outboundReads, rights } = options;
+    const wanted = options.memory ?? 65_536;
+    const memory = wanted === 0 ? 0 : await this.memory(wanted, rights);
+    this.#links.set(id, {
+      connector,
+      queuePair,
+      inbound,
+      outbound,
+      memory,
+      inline,
+      limits: {
+        ...(inboundReads === undefined ? {} : { inboundReadLimit: inboundReads }),
+        ...(outboundReads === undefined ? {} : { outboundReadLimit: outboundReads }),
+      },
+      own,
+    });
+    return id;
+  }
+
+  parts(link: number): { inbound: number; outbound: number; memory: number; maxInline: number } {
+    const { inbound, outbound, memory, inline } = this.#link(link);
+    return { inbound, outbound, memory, maxInline: inline };
+  }
+
+  awaitRequest(listener: number, link: number): number {
+    const { connector } = this.#link(link);
+    return this.request(listener, () => {
+      const request = lookUp(this.#listeners, listener, 'listener').getConnectionRequest(connector);
+      this.#placed.add(connector);
+      return request;
+    });
+  }
+
+  connect(
+    link: number,
+    to: string | HalfAddress,
+    options: { data?: readonly number[]; localPort?: number },
+  ): number {
+    const { connector, queuePair, limits } = this.#link(link);
+    const { data, localPort } = options;
+    const address = typeof to === 'string' ? to : { family: familyOf(to.address), ...to };
+    return this.request(link, () => {
+      if (!this.#placed.has(connector)) {
+        connector.bind(this.#place(localPort));
+        this.#placed.add(connector);
+      }
+      return connector.connect(queuePair, address, {
+        ...limits,
+        ...(data === undefined ? {} : { privateData: Uint8Array.from(data) }),
+      });
+    });
+  }
+
+  complete(link: number): number {
+    return this.request(link, () => this.#link(link).connector.completeConnect());
+  }
+
+  accept(link: number, data?: readonly number[]): number {
+    const { connector, queuePair, limits } = this.#link(link);
+    return this.request(link, () =>
+      connector.accept(queuePair, {
+        ...limits,
+        ...(data === undefined ? {} : { privateData: Uint8Array.from(data) }),
+      }),
+    );
+  }
+
+  reject(link: number, data?: readonly number[]): void {
+    this.#link(link).connector.reject(bytesOf(data));
+  }
+
+  peerData(link: number): PeerData {
+    const { connector } = this.#link(link);
+    const data = [...connector.getPrivateData()];
+    // A reject has data, but no limits.
+    let limits = { inbound: 0, outbound: 0 };
+    try {
+      limits = connector.getReadLimits();
+    } catch (error) {
+      statusOfError(error);
+    }
+    return { inboundReads: limits.inbound, outboundReads: limits.outbound, data };
+  }
+
+  localAddress(link: number): HalfAddress {
+    const { address, port } = this.#link(link).connector.getLocalAddress();
+    return { address, port };
+  }
+
+  peerAddress(link: number): HalfAddress {
+    const { address, port } = this.#link(link).connector.getPeerAddress();
+    return { address, port };
+  }
+
+  notifyDisconnect(link: number): number {
+    return this.request(link, () => this.#link(link).connector.notifyDisconnect());
+  }
+
+  disconnect(link: number): number {
+    return this.request(link, () => this.#link(link).connector.disconnect());
+  }
+
+  cancel(object: number): number[] {
+    const target =
+      this.#cqs.get(object) ??
+      this.#listeners.get(object) ??
+      this.#regions.get(object) ??
+      this.#shared.get(object) ??
+      this.#link(object).connector;
+    return this.cancelWith(object, () => target.cancelOverlappedRequests());
+  }
+
+  post(link: number, posts: readonly Post[]): Posted[] {
+    return posts.map((post) => this.#post(this.#link(link), post));
+  }
+
+  flush(link: number): void {
+    this.#link(link).queuePair.flush();
+  }
+
+  poll(cq: number, max: number): Outcome[] {
+    const results: Nd2Result[] = [];
+    const n = this.#cq(cq).getResults(results, max);
+    if (n > max) throw new Error(`GetResults has answered ${n} results where ${max} were asked for.`);
+    return results.slice(0, n).map((result) => ({
+      context: result.requestContext as number | string,
+      status: result.status,
+      bytes: result.bytesTransferred,
+      type: result.requestType,
+      link: result.queuePairContext as number,
+    }));
+  }
+
+  notify(cq: number, type: 'errors' | 'any' | 'solicited'): number {
+    return this.request(cq, () => this.#cq(cq).notify(type));
+  }
+
+  protected notifyAny(cq: number): Request {
+    return this.#cq(cq).notify('any');
+  }
+
+  memory(bytes: number, rights?: number): Promise<number> {
+    return this.#register(new Uint8Array(bytes), rights);
+  }
+
+  registerAgain(memory: number, at: number, length: number, rights?: number): Promise<number> {
+    return this.#register(this.bytesOf(memory, at, length), rights);
+  }
+
+  deregister(memory: number): number {
+    return this.request(memory, () => this.#region(memory).deregister());
+  }
+
+  target(memory: number): Target {
+    const region = this.#region(memory);
+    return { address: region.address.toString(), length: region.length, key: region.getRemoteToken() };
+  }
+
+  window(): number {
+    return this.#add(this.#windows, this.adapter.createMemoryWindow());
+  }
+
+  shared(options: { depth: number; sge?: number; threshold?: number }): number {
+    const { depth, sge, threshold } = options;
+    return this.#add(
+      this.#shared,
+      this.adapter.createSharedReceiveQueue({
+        depth,
+        maxRequestSge: sge ?? 4,
+        notifyThreshold: threshold ?? 0,
+      }),
+    );
+  }
+
+  sharedReceive(shared: number, posts: readonly Post[]): Posted[] {
+    const queue = lookUp(this.#shared, shared, 'shared receive queue');
+    return posts.map(({ context = 0, pieces = [] }) => {
+      try {
+        queue.receive(
+          context,
+          pieces.map((piece) => this.#sge(piece, 0)),
+        );
+        return { status: Status.SUCCESS };
+      } catch (error) {
+        return { status: statusOfError(error) };
+      }
+    });
+  }
+
+  sharedModify(shared: number, depth: number, threshold: number): void {
+    lookUp(this.#shared, shared, 'shared receive queue').modify(depth, threshold);
+  }
+
+  sharedNotify(shared: number): number {
+    return this.request(shared, () => lookUp(this.#shared, shared, 'shared receive queue').notify());
+  }
+
+  release(object: number, part?: 'connector' | 'endpoint' | 'inbound' | 'outbound'): void {
+    const link = this.#links.get(object);
+    if (link !== undefined) {
+      if (part === undefined) for (const one of link.own) one.release();
+      else if (part === 'connector') link.connector.release();
+      else if (part === 'endpoint') link.queuePair.release();
+      else this.#cq(link[part]).release();
+      return;
+    }
+    const found =
+      this.#cqs.get(object) ??
+      this.#listeners.get(object) ??
+      this.#windows.get(object) ??
+      this.#regions.get(object) ??
+      this.#shared.get(object);
+    if (found === undefined) throw new Error(`This half has nothing ${object} that could be released.`);
+    found.release();
+  }
+
+  #post(link: Link, post: Post): Posted {
+    try {
+      const target = this.#issue(link, post);
+      return target === undefined ? { status: Status.SUCCESS } : { status: Status.SUCCESS, target };
+    } catch (error) {
+      return { status: statusOfError(error) };
+    }
+  }
+
+  #issue({ queuePair, memory }: Link, post: Post): Target | undefined {
+    const { context = 0, flags, offset = 0 } = post;
+    const sgl = (post.pieces ?? []).map((piece) => this.#sge(piece, memory));
+    switch (post.op) {
+      case 'send':
+        queuePair.send(context, sgl, flags);
+        break;
+      case 'receive':
+        queuePair.receive(context, sgl);
+        break;
+      case 'read':
+        queuePair.read(context, sgl, remoteOf(post), offset, flags);
+        break;
+      case 'write':
+        queuePair.write(context, sgl, remoteOf(post), offset, flags);
+        break;
+      case 'bind': {
+        const region = this.#region(post.memory ?? memory);
+        const window = this.#window(post);
+        const length = post.length ?? 0;
+        queuePair.bind(context, region, window, offset, length, flags);
+        return {
+          address: (region.address + BigInt(offset)).toString(),
+          length,
+          key: window.getRemoteToken(),
+        };
+      }
+      case 'invalidate':
+        queuePair.invalidate(context, this.#window(post), flags);
+        break;
+      default:
+        throw new Error(`SPI v2 has no request ${post.op}.`);
+    }
+    if (post.scribble === true) {
+      for (const { memory: used } of sgl) if (used instanceof Uint8Array) used.fill(0xee);
+    }
+    return undefined;
+  }
+
+  #sge(piece: Piece, memory: number): Nd2Sge {
+    const { at, length, plain } = piece;
+    if (plain !== undefined) return { memory: Uint8Array.from(plain), offset: at, length };
+    return { memory: this.#region(piece.memory ?? memory), offset: at, length };
+  }
+
+  async #register(bytes: Uint8Array, rights: number = Nd2MrFlag.ALLOW_LOCAL_WRITE): Promise<number> {
+    const region = this.adapter.createMemoryRegion();
+    const id = this.#add(this.#regions, region);
+    this.bytes.set(id, bytes);
+    await region.register(bytes, rights);
+    return id;
+  }
+
+  #place(port = 0): { family: 4 | 6; address: string; port: number } {
+    return { family: familyOf(this.#address), address: this.#address, port };
+  }
+
+  #add<T>(table: Map<number, T>, object: T): number {
+    const id = this.next();
+    table.set(id, object);
+    return id;
+  }
+
+  #cq(id: number): IND2CompletionQueue {
+    return lookUp(this.#cqs, id, 'completion queue');
+  }
+
+  #link(id: number): Link {
+    return lookUp(this.#links, id, 'link');
+  }
+
+  #region(id: number): IND2MemoryRegion {
+    return lookUp(this.#regions, id, 'memory');
+  }
+
+  #window(post: Post): IND2MemoryWindow {
+    return lookUp(this.#windows, post.window ?? 0, 'window');
+  }
+}
+
+function remoteOf({ target }: Post): Nd2RemoteMemory {
+  if (target === undefined) throw new Error('The request needs a target.');
+  return new Nd2RemoteMemory(BigInt(target.address), target.key);
+}
