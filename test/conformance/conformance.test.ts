@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type CaseResult, cases, type Spi, selectCases } from './index.js';
+import { type CaseResult, cases, type Spi, selectCases, spiVersions } from './index.js';
 
 const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
 
