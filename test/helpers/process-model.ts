@@ -1,0 +1,236 @@
+/**
+ * A model of connections between processes: random sessions, each between two places (a process's main thread or a Worker
+ * of one), many at once. What each request ends in, in which order, and what has come are as the model says.
+ */
+import fc from 'fast-check';
+import { connectTo, type Peer, PeerError, type PeerLink } from './peer/peer.js';
+import type { Completions, Layer, Told } from './peer/protocol.js';
+
+/** A thread of a process. */
+export interface Place {
+  readonly peer: Peer;
+  readonly worker: string | undefined;
+}
+
+const SIDES = [0, 1] as const;
+type SideIndex = (typeof SIDES)[number];
+
+const step = fc.record({
+  op: fc.constantFrom('receive', 'receive', 'send', 'send', 'settle', 'poll'),
+  side: fc.constantFrom(...SIDES),
+  count: fc.integer({ min: 1, max: 4 }),
+});
+
+const session = fc.record({
+  layer: fc.constantFrom<Layer>('nd', 'wv'),
+  /** Modulo the number of places. */
+  active: fc.nat(99),
+  passive: fc.nat(99),
+  steps: fc.array(step, { maxLength: 14 }),
+  /** Who ends it: one side, both at once, or a side by releasing everything; or there never is a connection. */
+  end: fc.constantFrom('one', 'one', 'both', 'release', 'refused'),
+  ender: fc.constantFrom(...SIDES),
+});
+
+/** Sessions that run at the same time. */
+export const rounds = fc.array(session, { minLength: 2, maxLength: 6 });
+export type Session = typeof session extends fc.Arbitrary<infer T> ? T : never;
+
+const MOST_OUTSTANDING = 8;
+const flushed: Record<Layer, string> = { nd: 'CANCELLED', wv: 'FLUSHED' };
+/** What NotifyDisconnect ends in, by whether the peer has ended the connection. */
+const toldByPeer: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
+const toldByBoth: Record<Layer, readonly string[]> = {
+  nd: ['SUCCESS', 'CANCELLED'],
+  wv: ['CONNECTION_DISCONNECTED'],
+};
+
+/** The stack did what the model does not allow. */
+export class ProcessModelError extends Error {}
+
+function fail(text: string): never {
+  throw new ProcessModelError(text);
+}
+
+/** One side of a connection: what it has posted and what has come back. */
+class Side {
+  /** Labels of what is outstanding, in order. */
+  readonly sends: string[] = [];
+  readonly receives: string[] = [];
+  readonly incoming: string[] = [];
+  sent = 0;
+  sendsDone = 0;
+  received = 0;
+  private receivesPosted = 0;
+  private sendsPosted = 0;
+  private readonly failed = { sends: false, receives: false };
+  over = false;
+
+  constructor(
+    readonly link: PeerLink,
+    private readonly layer: Layer,
+  ) {}
+
+  async receive(count: number): Promise<void> {
+    const n = Math.min(count, MOST_OUTSTANDING - this.receives.length);
+    if (n === 0) return;
+    for (let i = 0; i < n; i++) this.receives.push(`receive ${this.receivesPosted++}`);
+    await this.link.receive(n);
+  }
+
+  /** Sends no more than the peer has receives for. */
+  async send(count: number, to: Side): Promise<void> {
+    const room = Math.min(MOST_OUTSTANDING - this.sends.length, to.receivesPosted - this.sent);
+    const texts = Array.from({ length: Math.min(count, room) }, (_, i) => `message ${this.sent + i}`);
+    if (texts.length === 0) return;
+    for (const text of texts) {
+      this.sends.push(`send ${this.sendsPosted++}`);
+      to.incoming.push(text);
+    }
+    this.sent += texts.length;
+    await this.link.send(...texts);
+  }
+
+  /** Checks completions: in order, each once; all of them SUCCESS while the connection is there. */
+  take({ sends, receives }: Completions): void {
+    for (const told of sends) if (this.took('sends', told)) this.sendsDone++;
+    for (const told of receives) {
+      if (!this.took('receives', told)) continue;
+      const expected = this.incoming[this.received++];
+      if (told.text !== expected) fail(`'${told.text}' came, not '${expected}'.`);
+    }
+  }
+
+  private took(which: 'sends' | 'receives', told: Told): boolean {
+    const expected = this[which].shift();
+    if (told.label !== expected) fail(`'${told.label}' completed, and '${expected}' was to be the next.`);
+    if (told.status === 'SUCCESS') {
+      if (this.failed[which]) fail(`${told.label} succeeded after one before it had been flushed.`);
+      return true;
+    }
+    if (!this.over) fail(`${told.label} ended in ${told.status} during the connection.`);
+    if (told.status !== flushed[this.layer]) fail(`${told.label} ended in ${told.status}.`);
+    this.failed[which] = true;
+    return false;
+  }
+
+  /** Waits for all that has to come while the connection is there. */
+  async settle(): Promise<void> {
+    this.take(await this.link.results(this.sends.length, this.incoming.length - this.received));
+  }
+
+  /** Waits until everything has come back: afterwards nothing is outstanding. */
+  async flush(): Promise<void> {
+    this.take(await this.link.results(this.sends.length, this.receives.length));
+  }
+}
+
+/** Runs one session from its connection to the release of what it needed. */
+async function runSession(places: readonly Place[], plan: Session): Promise<void> {
+  const { layer, ender } = plan;
+  const from = places[plan.active % places.length]!;
+  const at = places[plan.passive % places.length]!;
+  const listener = await at.peer.listen(
+    layer,
+    '127.0.0.1',
+    at.worker === undefined ? {} : { worker: at.worker },
+  );
+  if (plan.end === 'refused') {
+    await listener.release();
+    const refused = await connectTo(
+      listener,
+      from.peer,
+      from.worker === undefined ? {} : { worker: from.worker },
+    ).then(
+      () => 'SUCCESS',
+      (error: unknown) => (error instanceof PeerError ? (error.status ?? error.message) : String(error)),
+    );
+    // Either half may be the first to say so: there is no listener, or nobody at the port.
+    if (!/CONNECTION_REFUSED|no 'listener/.test(refused)) fail(`A connect to nobody ended in ${refused}.`);
+    return;
+  }
+  const links = await connectTo(
+    listener,
+    from.peer,
+    from.worker === undefined ? {} : { worker: from.worker },
+  );
+  await listener.release();
+  const [active, passive] = links.map((link) => new Side(link, layer)) as [Side, Side];
+  const sides = [active, passive] as const;
+  const ends = sides.map(({ link }) => link.notifyDisconnect());
+  for (const end of ends) end.catch(() => {});
+  for (const { op, side, count } of plan.steps) {
+    const own = sides[side];
+    if (op === 'receive') await own.receive(count);
+    else if (op === 'send') await own.send(count, sides[other(side)]);
+    else if (op === 'poll') own.take(await own.link.poll());
+    else await own.settle();
+  }
+  await finish(plan, sides, ends);
+  for (const side of SIDES) {
+    const [own, peer] = [sides[side], sides[other(side)]];
+    // What was acknowledged has arrived, whoever ended the connection.
+    if (!(plan.end === 'release' && other(side) === ender) && own.sendsDone > peer.received) {
+      fail(`${own.sendsDone} sends succeeded, and ${peer.received} messages were received.`);
+    }
+  }
+}
+
+const other = (side: SideIndex): SideIndex => (side === 0 ? 1 : 0);
+
+async function finish(plan: Session, sides: readonly [Side, Side], ends: Promise<string>[]): Promise<void> {
+  const { layer, ender, end } = plan;
+  const [own, peer] = [sides[ender], sides[other(ender)]];
+  for (const side of sides) side.over = true;
+  if (end === 'release') {
+    await own.link.release();
+    await told(ends[other(ender)]!, [toldByPeer[layer]]);
+    await peer.flush();
+    await peer.link.release();
+    return;
+  }
+  const disconnect = async (side: Side): Promise<void> => {
+    // Everything of the side that disconnects has come back when the call returns.
+    side.take(await side.link.startDisconnect());
+    if (side.sends.length + side.receives.length > 0) fail('Something was not flushed by Disconnect.');
+    const status = await side.link.disconnected();
+    if (status !== 'SUCCESS') fail(`Disconnect ended in ${status}.`);
+  };
+  if (end === 'both') {
+    await Promise.all(sides.map((side) => disconnect(side)));
+    for (const one of ends) await told(one, toldByBoth[layer]);
+  } else {
+    await disconnect(own);
+    await told(ends[other(ender)]!, [toldByPeer[layer]]);
+    await peer.flush();
+    await disconnect(peer);
+    await told(ends[ender]!, toldByBoth[layer]);
+  }
+  for (const { link } of sides) await link.release();
+}
+
+async function told(end: Promise<string>, allowed: readonly string[]): Promise<void> {
+  const status = await end;
+  if (!allowed.includes(status)) fail(`NotifyDisconnect ended in ${status}, not ${allowed.join(' or ')}.`);
+}
+
+/** Runs rounds until the time is over; answers how many sessions there were. Throws with the seed when one fails. */
+export async function runRounds(
+  places: readonly Place[],
+  seed: number,
+  milliseconds: number,
+): Promise<number> {
+  const began = performance.now();
+  let done = 0;
+  for (let next = seed; performance.now() - began < milliseconds; next++) {
+    await fc.assert(
+      fc.asyncProperty(rounds, async (sessions) => {
+        const outcomes = await Promise.allSettled(sessions.map((one) => runSession(places, one)));
+        for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+        done += sessions.length;
+      }),
+      { seed: next, numRuns: 4, endOnFailure: true },
+    );
+  }
+  return done;
+}
