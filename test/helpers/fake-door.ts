@@ -1,6 +1,7 @@
 import type { DeviceFile } from '../../kernel-bridge/device-file.js';
 import { IbatCode, IoctlCode, ioctlName } from '../../kernel-bridge/ioctl/codes.js';
 import {
+  AvProviderOut,
   CaProviderOut,
   CqProviderIn,
   CqProviderOut,
@@ -259,6 +260,16 @@ export class FakeDoor implements ProviderDoors {
         MwProviderOut.encode({ handle: handle(id), rkey: 0x777701 }),
       );
     });
+    on('AH_CREATE', (input) => {
+      const { id: pd, addressVector } = s.WvIoAhCreate.decode(input);
+      const id = this.add('ah', pd.id);
+      return join(
+        s.WvIoAhCreate.encode({ id: { id }, addressVector }),
+        AvProviderOut.encode({ handle: handle(id) }),
+      );
+    });
+    on('QP_ATTACH', () => NO_BYTES);
+    on('QP_DETACH', () => NO_BYTES);
     on('EP_CREATE', () => s.WvIoObject.encode({ id: this.add('ep') }));
     on('EP_BIND', (input) => input.slice());
     for (const name of ['EP_MODIFY', 'EP_LISTEN', 'EP_REJECT'] as const) on(name, () => NO_BYTES);
@@ -281,6 +292,7 @@ export class FakeDoor implements ProviderDoors {
       'SRQ_DESTROY',
       'QP_DESTROY',
       'MW_DEALLOCATE',
+      'AH_DESTROY',
       'EP_DESTROY',
     ] as const) {
       on(name, (input) => this.remove(input));
