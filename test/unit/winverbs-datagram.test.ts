@@ -204,7 +204,7 @@ test('a receive tells its sender: QPN, P_Key index, GRH', () => {
     pkeyIndex: 2,
   });
   const completions: WvCompletion[] = [];
-  assert.is(cq.poll(completions), 1);
+  assert.is(cq.poll(completions, 4), 1);
   const { flags, sourceQpn, pkeyIndex, sLid, sl, dLidPathBits, length } = completions[0]!;
   assert.equal(
     [flags, sourceQpn, pkeyIndex, sLid, sl, dLidPathBits, length],

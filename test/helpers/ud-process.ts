@@ -1,0 +1,120 @@
+/** The test's side of ud-program.ts: processes with a datagram socket each. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { readCounters } from '../../kernel-bridge/index.js';
+import type { KernelOptionsInput } from '../../winverbs/index.js';
+
+const program = fileURLToPath(new URL('./ud-program.js', import.meta.url));
+/** Nothing that a test waits for takes this long, unless it never comes. */
+const PATIENCE_MS = 25_000;
+
+/** What a receive has got; `status` is the name of a WV_WC_STATUS. */
+export interface UdArrival {
+  text: string;
+  status: string;
+  address: string;
+  qpn: number;
+  flags: number;
+  immediateData: number;
+  ipVersion: number;
+}
+
+/** What a process does. Statuses are names: of a completion for sends, of a call for attach and detach. */
+export interface UdOperations {
+  open(args: { local: string; qkey: number }): Promise<{ qpn: number; mtu: number }>;
+  /** `length`: so many bytes instead of a text. */
+  send(args: { to: string; qpn: number; text?: string; length?: number; qkey?: number }): Promise<string>;
+  receive(args: object): Promise<UdArrival>;
+  /** Answers what was received last. */
+  reply(args: { text: string }): Promise<string>;
+  attach(args: { group: string }): Promise<string>;
+  detach(args: { group: string }): Promise<string>;
+  state(args: object): Promise<number>;
+  /** SQERROR → RTS. */
+  recover(args: object): Promise<number>;
+  close(args: object): Promise<null>;
+  counters(args: object): Promise<ReturnType<typeof readCounters>>;
+}
+
+export interface UdCommand {
+  id: number;
+  op: keyof UdOperations;
+  args: unknown;
+}
+
+export interface UdReply {
+  id: number;
+  value?: unknown;
+  error?: string;
+}
+
+const alive = new Set<UdProcess>();
+
+export class UdProcess {
+  readonly exited: Promise<void>;
+  private readonly child: ChildProcess;
+  private readonly waiting = new Map<number, (reply: UdReply) => void>();
+  private nextId = 1;
+  private errors = '';
+
+  private constructor(by: readonly string[], kernel: KernelOptionsInput) {
+    const command = [...by, process.execPath, '--enable-source-maps', program];
+    this.child = spawn(command[0]!, command.slice(1), {
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      env: { ...process.env, ND_OPTIONS: JSON.stringify(kernel) },
+    });
+    this.child.stderr?.on('data', (chunk) => {
+      this.errors += String(chunk);
+    });
+    this.child.on('message', (reply: UdReply) => this.waiting.get(reply.id)?.(reply));
+    this.exited = new Promise((resolve) => {
+      this.child.on('close', (code, signal) => {
+        alive.delete(this);
+        const error = `the process has ended with ${signal ?? `code ${code}`}: ${this.errors}`;
+        for (const [id, answer] of [...this.waiting]) answer({ id, error });
+        resolve();
+      });
+    });
+    alive.add(this);
+  }
+
+  /** `by`: what starts the process on another host. */
+  static async start(by: readonly string[] = [], kernel: KernelOptionsInput = {}): Promise<UdProcess> {
+    const started = new UdProcess(by, kernel);
+    await started.answer('start', 0);
+    return started;
+  }
+
+  call<K extends keyof UdOperations>(
+    op: K,
+    args: Parameters<UdOperations[K]>[0],
+  ): ReturnType<UdOperations[K]> {
+    const id = this.nextId++;
+    const answer = this.answer(op, id);
+    answer.catch(() => {});
+    this.child.send({ id, op, args } satisfies UdCommand);
+    return answer as ReturnType<UdOperations[K]>;
+  }
+
+  kill(): Promise<void> {
+    this.child.kill('SIGKILL');
+    return this.exited;
+  }
+
+  private async answer(op: string, id: number): Promise<unknown> {
+    let timer: NodeJS.Timeout | undefined;
+    const reply = await new Promise<UdReply>((resolve) => {
+      this.waiting.set(id, resolve);
+      timer = setTimeout(() => resolve({ id, error: 'it did not end' }), PATIENCE_MS);
+    });
+    clearTimeout(timer);
+    this.waiting.delete(id);
+    if (reply.error !== undefined) throw new Error(`${op}: ${reply.error}`);
+    return reply.value;
+  }
+}
+
+/** Ends all processes that a test has left. */
+export async function endUdProcesses(): Promise<void> {
+  await Promise.all([...alive].map((one) => one.kill()));
+}

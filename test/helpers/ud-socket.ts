@@ -1,0 +1,153 @@
+/**
+ * Datagrams as a program uses them: a queue pair with memory for what comes and goes, addressed as people address hosts.
+ * It is a user of the public interface alone, and shows what a UD program has to write.
+ */
+import {
+  addressOf,
+  GRH_BYTES,
+  type IWVAddressHandle,
+  type IWVCompletionQueue,
+  type IWVProvider,
+  MULTICAST_QPN,
+  parseGrh,
+  replyAddressVector,
+  WvAccess,
+  type WvAddressVector,
+  type WvCompletion,
+  WvSend,
+} from '../../winverbs/index.js';
+
+/** A datagram that has come. */
+export interface Received {
+  readonly payload: Buffer;
+  readonly status: number;
+  /** The sender: its address and QPN, and the way back to it. */
+  readonly address: string;
+  readonly qpn: number;
+  readonly way: WvAddressVector;
+  /** WV_WC_* */
+  readonly flags: number;
+  readonly immediateData: number;
+  readonly ipVersion: number;
+}
+
+const RECEIVES = 8;
+
+/** The next completion of a queue, waited for by events. */
+export async function nextCompletion(cq: IWVCompletionQueue): Promise<WvCompletion> {
+  const one: WvCompletion[] = [];
+  while (cq.poll(one, 1) === 0) await cq.notify('any');
+  return one[0]!;
+}
+
+export class UdSocket {
+  /** Bytes that a datagram may have. */
+  readonly mtu: number;
+  readonly qp;
+  private readonly device;
+  private readonly pd;
+  private readonly sendCq;
+  private readonly receiveCq;
+  private readonly out;
+  private readonly inbox;
+
+  constructor(
+    private readonly provider: IWVProvider,
+    readonly local: string,
+    readonly qkey: number,
+  ) {
+    const { deviceGuid, portNumber } = provider.translateAddress(local);
+    this.device = provider.openDevice(deviceGuid);
+    this.mtu = this.device.queryPort(portNumber).activeMtu;
+    this.pd = this.device.allocateProtectionDomain();
+    this.sendCq = this.device.createCompletionQueue(16);
+    this.receiveCq = this.device.createCompletionQueue(16);
+    this.qp = this.pd.createDatagramQueuePair({
+      sendCq: this.sendCq,
+      receiveCq: this.receiveCq,
+      sendDepth: 4,
+      sendSge: 1,
+      receiveDepth: RECEIVES,
+      receiveSge: 1,
+    });
+    this.out = this.pd.registerMemory(new Uint8Array(2 * this.mtu), 0);
+    this.inbox = this.pd.registerMemory(new Uint8Array(RECEIVES * this.room), WvAccess.LOCAL_WRITE);
+    this.qp.start(qkey, { portNumber });
+    for (let slot = 0; slot < RECEIVES; slot++) this.postReceive(slot);
+  }
+
+  private get room(): number {
+    return GRH_BYTES + this.mtu;
+  }
+
+  private postReceive(slot: number): void {
+    this.qp.postReceive(slot, [{ region: this.inbox, offset: slot * this.room, length: this.room }]);
+  }
+
+  /** An address handle for a host, or for a group. */
+  handleFor(remote: string): IWVAddressHandle {
+    return this.pd.createAddressHandle(this.provider.resolvePath(remote, this.local).addressVector);
+  }
+
+  /** Sends, and answers the completion's status. */
+  async sendTo(remote: string, qpn: number, payload: Uint8Array, qkey = this.qkey): Promise<number> {
+    const handle = this.handleFor(remote);
+    try {
+      return await this.sendBy(handle, qpn, payload, qkey);
+    } finally {
+      handle.release();
+    }
+  }
+
+  /** Sends to everybody who is attached to a group. */
+  sendToGroup(group: string, payload: Uint8Array, qkey = this.qkey): Promise<number> {
+    return this.sendTo(group, MULTICAST_QPN, payload, qkey);
+  }
+
+  /** Answers a datagram. */
+  async reply(to: Received, payload: Uint8Array): Promise<number> {
+    const handle = this.pd.createAddressHandle(to.way);
+    try {
+      return await this.sendBy(handle, to.qpn, payload, this.qkey);
+    } finally {
+      handle.release();
+    }
+  }
+
+  /** Sends by an address handle that is there already, with the payload's length as immediate data. */
+  async sendBy(handle: IWVAddressHandle, qpn: number, payload: Uint8Array, qkey: number): Promise<number> {
+    this.out.bytes!.set(payload);
+    this.qp.sendMessage({
+      context: undefined,
+      addressHandle: handle,
+      sgl: [{ region: this.out, offset: 0, length: payload.length }],
+      flags: WvSend.SIGNALED | WvSend.SOLICITED | WvSend.IMMEDIATE,
+      immediateData: payload.length,
+      destinationQpn: qpn,
+      destinationQkey: qkey,
+    });
+    return (await nextCompletion(this.sendCq)).status;
+  }
+
+  async receive(): Promise<Received> {
+    const { context, length, status, sourceQpn, flags, immediateData } = await nextCompletion(this.receiveCq);
+    const slot = Number(context);
+    const bytes = this.inbox.bytes!.slice(slot * this.room, slot * this.room + length);
+    this.postReceive(slot);
+    const { ipVersion, sourceGid } = parseGrh(bytes);
+    return {
+      payload: Buffer.from(bytes.subarray(GRH_BYTES)),
+      status,
+      address: addressOf(sourceGid),
+      qpn: sourceQpn,
+      way: replyAddressVector(bytes, this.local),
+      flags,
+      immediateData,
+      ipVersion,
+    };
+  }
+
+  close(): void {
+    for (const object of [this.qp, this.sendCq, this.receiveCq, this.pd, this.device]) object.release();
+  }
+}
