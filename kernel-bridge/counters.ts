@@ -10,7 +10,7 @@ const firstRoom = 32_768;
 const mostRoom = 1 << 23;
 
 /** Objects that can be alive in the HCA. */
-export type ObjectKind = 'pd' | 'mr' | 'mw' | 'cq' | 'srq' | 'qp' | 'ring' | 'range';
+export type ObjectKind = 'pd' | 'mr' | 'mw' | 'ah' | 'cq' | 'srq' | 'qp' | 'ring' | 'range';
 
 /** What {@link readCounters} answers. */
 export interface Counters {
