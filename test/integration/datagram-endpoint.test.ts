@@ -1,0 +1,232 @@
+// Datagram endpoints between processes: looked up, accepted, answered both ways; groups; and all that can go wrong.
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { readCounters } from '../../kernel-bridge/index.js';
+import {
+  type KernelOptionsInput,
+  openProvider,
+  Status,
+  statusName,
+  WvDatagram,
+} from '../../winverbs/index.js';
+import { openDatagramSide, socketAddressOf } from '../helpers/datagram-side.js';
+
+const program = fileURLToPath(new URL('../helpers/datagram-program.js', import.meta.url));
+const SIDR_REQ = '23';
+const SIDR_REP = '24';
+const cm = { responseTimeoutCode: 14, maxRetries: 5 };
+const GROUP = '239.77.1.3';
+
+interface Told {
+  ready?: number;
+  qpn?: number;
+  asked?: number;
+  port?: number;
+  text?: string;
+  counters?: ReturnType<typeof readCounters>;
+}
+
+/** Another process that runs datagram-program. */
+class Other {
+  readonly #child: ChildProcess;
+  readonly #told: Told[] = [];
+  #heard: (() => void) | undefined;
+  port = 0;
+  qpn = 0;
+
+  private constructor(args: string[], kernel: KernelOptionsInput) {
+    this.#child = fork(program, args, { env: { ...process.env, ND_OPTIONS: JSON.stringify(kernel) } });
+    this.#child.on('message', (message: Told) => {
+      this.#told.push(message);
+      this.#heard?.();
+    });
+    others.add(this);
+  }
+
+  static async start(args: string[], kernel: KernelOptionsInput = {}): Promise<Other> {
+    const other = new Other(args, { cm, ...kernel });
+    const { ready, qpn } = await other.tells('ready');
+    other.port = ready!;
+    other.qpn = qpn!;
+    return other;
+  }
+
+  /** The oldest thing of a kind that it has told. */
+  async tells(kind: keyof Told): Promise<Told> {
+    for (;;) {
+      const at = this.#told.findIndex((one) => one[kind] !== undefined);
+      if (at >= 0) return this.#told.splice(at, 1)[0]!;
+      await new Promise<void>((resolve) => {
+        this.#heard = resolve;
+      });
+    }
+  }
+
+  counters(): Promise<Told> {
+    this.#child.send('counters');
+    return this.tells('counters');
+  }
+
+  kill(): Promise<void> {
+    others.delete(this);
+    return new Promise((resolve) => {
+      this.#child.once('exit', () => resolve());
+      this.#child.kill('SIGKILL');
+    });
+  }
+}
+
+const others = new Set<Other>();
+
+async function statusOf(request: PromiseLike<unknown>): Promise<string> {
+  try {
+    await request;
+    return 'SUCCESS';
+  } catch (error) {
+    return statusName((error as { status: number }).status);
+  }
+}
+
+/** This side, on an address. */
+function open(address = '127.0.0.1') {
+  const provider = openProvider({ cm });
+  const side = openDatagramSide(provider, address);
+  return {
+    ...side,
+    provider,
+    close() {
+      side.release();
+      provider.release();
+    },
+  };
+}
+
+for (const address of ['127.0.0.1', '::1']) {
+  test(`looked up, accepted, and messages both ways (${address})`, async () => {
+    const server = await Other.start(['serve', address]);
+    const me = open(address);
+    const found = await me.endpoint.lookup(socketAddressOf(address, server.port), Buffer.from('\x07hello'));
+    assert.is(found.qpn, server.qpn);
+    assert.is(found.qkey, WvDatagram.QKEY);
+    assert.is(Buffer.from(found.privateData.subarray(1, 6)).toString(), 'hello');
+    assert.is(found.privateData.length, 136);
+    const asked = await server.tells('asked');
+    assert.equal([asked.asked, asked.port], [7, me.endpoint.query().localAddress.port]);
+    me.send(found.addressVector!, found.qpn, found.qkey, 'over here');
+    const answer = await me.arrived();
+    assert.equal([answer.text, answer.sourceQpn], ['over here, too', server.qpn]);
+    assert.equal(me.endpoint.query(socketAddressOf(address, server.port)), found);
+    // With another Q_Key nothing arrives; what follows does.
+    me.send(found.addressVector!, found.qpn, 0x77, 'wrong key');
+    me.send(found.addressVector!, found.qpn, found.qkey, 'right key');
+    assert.is((await me.arrived()).text, 'right key, too');
+    await server.kill();
+    me.close();
+  });
+}
+
+test('a rejection tells its reason and data; nobody there is a refusal, nobody who decides a time-out', async () => {
+  const server = await Other.start(['serve', '127.0.0.1']);
+  const me = open();
+  const peer = socketAddressOf('127.0.0.1', server.port);
+  assert.is(await statusOf(me.endpoint.lookup(peer, Uint8Array.of(1))), 'CONNECTION_REFUSED');
+  const { sidrStatus, privateData, qpn } = me.endpoint.query(peer);
+  assert.equal([sidrStatus, privateData[0], qpn], [2, 99, 0]);
+  const nobody = socketAddressOf('127.0.0.1', 9);
+  assert.is(await statusOf(me.endpoint.lookup(nobody)), 'CONNECTION_REFUSED');
+  assert.is(me.endpoint.query(nobody).sidrStatus, 1);
+  assert.is(await statusOf(me.endpoint.lookup(peer, Uint8Array.of(2))), 'TIMEOUT');
+  await server.kill();
+  me.close();
+});
+
+test('a look-up that waits is cancelled alone, and by releasing its endpoint', async () => {
+  const server = await Other.start(['serve', '127.0.0.1']);
+  const me = open();
+  const peer = socketAddressOf('127.0.0.1', server.port);
+  const [first, second] = [2, 2].map((byte) => me.endpoint.lookup(peer, Uint8Array.of(byte)));
+  await server.tells('asked');
+  first!.cancel();
+  assert.is(await statusOf(first!), 'CANCELLED');
+  assert.not.ok(second!.completed);
+  const third = await me.endpoint.lookup(peer);
+  assert.is(third.qpn, server.qpn);
+  me.close();
+  assert.is(await statusOf(second!), 'CANCELLED');
+  await server.kill();
+});
+
+test('lost questions and lost answers are made up for, without the application', async () => {
+  const server = await Other.start(['serve', '127.0.0.1'], { faults: { dropMads: { [SIDR_REP]: 2 } } });
+  const me = open();
+  const found = await me.endpoint.lookup(socketAddressOf('127.0.0.1', server.port), Uint8Array.of(5));
+  assert.is(found.qpn, server.qpn);
+  const { counters } = await server.counters();
+  assert.equal(
+    [counters!.cm['retransmitted.SIDR_REP'], counters!.cm['sent.SIDR_REP']],
+    [2, 1],
+    'asked three times, accepted once',
+  );
+  const asker = await Other.start(['ask', '127.0.0.1', String(server.port)], {
+    faults: { dropMads: { [SIDR_REQ]: 2 } },
+  });
+  assert.is(asker.qpn, server.qpn);
+  const asked = await asker.counters();
+  assert.equal([asked.counters!.cm['sent.SIDR_REQ'], asked.counters!.cm['retransmitted.SIDR_REQ']], [1, 2]);
+  await asker.kill();
+  await server.kill();
+  me.close();
+});
+
+test('a process that dies answers no more, and its port is free at once', async () => {
+  const server = await Other.start(['serve', '127.0.0.1']);
+  const me = open();
+  const peer = socketAddressOf('127.0.0.1', server.port);
+  const waiting = me.endpoint.lookup(peer, Uint8Array.of(2));
+  await server.tells('asked');
+  await server.kill();
+  // The question is asked again, and now nobody listens: any process of the host says so.
+  assert.is(await statusOf(waiting), 'CONNECTION_REFUSED');
+  assert.is(me.endpoint.query(peer).sidrStatus, 1);
+  const listener = me.provider.createDatagramEndpoint();
+  listener.bindAddress(peer);
+  listener.listen(1);
+  listener.release();
+  me.close();
+});
+
+test('several processes join a group: each gets a copy, those that have not joined get none', async () => {
+  const members = await Promise.all([1, 2, 3].map(() => Other.start(['join', '127.0.0.1', GROUP])));
+  const stranger = await Other.start(['serve', '127.0.0.1']);
+  const me = open();
+  const group = socketAddressOf(GROUP);
+  const joined = await me.endpoint.joinMulticast(group);
+  assert.equal([joined.qpn, joined.qkey], [WvDatagram.MULTICAST_QPN, WvDatagram.QKEY]);
+  me.send(joined.addressVector!, joined.qpn, joined.qkey, 'to all');
+  for (const member of members) assert.is((await member.tells('text')).text, 'to all');
+  // What the stranger tells first is what came to it alone.
+  const found = await me.endpoint.lookup(socketAddressOf('127.0.0.1', stranger.port));
+  me.send(found.addressVector!, found.qpn, found.qkey, 'to one');
+  assert.is((await stranger.tells('text')).text, 'to one');
+  assert.is((await me.arrived()).text, 'to one, too');
+  await me.endpoint.leaveMulticast(group);
+  assert.is(await statusOf(me.endpoint.leaveMulticast(group)), statusName(Status.NOT_FOUND));
+  await Promise.all([...members, stranger].map((one) => one.kill()));
+  me.close();
+});
+
+test('nothing is left behind', () => {
+  const provider = openProvider();
+  const { cm: counted, objects } = readCounters();
+  assert.equal([counted.lookups, counted.sidrWaiting], [0, 0]);
+  assert.equal([objects.qp, objects.cq, objects.pd, objects.mr], [0, 0, 0, 0]);
+  provider.release();
+});
+
+test.after(async () => {
+  await Promise.all([...others].map((one) => one.kill()));
+});
+
+test.run();
