@@ -243,6 +243,7 @@ export interface QpAttributeValues {
   access: number;
   pkeyIndex: number;
   port: number;
+  /** UD. One with the high bit set is controlled: QP1 has one, so the kernel lets no user give it to a QP (IBA 1 §10.2.5). */
   qkey: number;
   path: PathParameters;
   pathMtu: number;

@@ -1,0 +1,112 @@
+/** The addon's commands for datagrams and partitions: what they accept, and how they answer what they do not. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { NativeHca, PathParameters } from '../../kernel-bridge/hca/index.js';
+import { addon } from '../../kernel-bridge/hca/index.js';
+import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
+
+const loopback = gidOfAddress('127.0.0.1');
+const path: PathParameters = {
+  source: loopback,
+  destination: loopback,
+  flowLabel: 0,
+  trafficClass: 0,
+  hopLimit: 64,
+  scopeId: 0,
+};
+const group = gidOfAddress('239.1.2.3');
+let hca: NativeHca;
+
+test.before(() => {
+  const faults = { seed: 1, drop: 0, duplicate: 0, reorder: 0, corrupt: 0, dropMads: {} };
+  hca = addon.openHca(
+    { keepAliveMs: 0, window: 64, capturePath: '', receiveBufferBytes: 65_536, faults },
+    () => {},
+  );
+});
+test.after(() => hca.close());
+
+/** A value of the wrong kind, where TypeScript would not let one pass. */
+function wrong<T>(value: unknown): T {
+  return value as T;
+}
+
+test('address handles', () => {
+  const { pd } = hca.allocatePd();
+  const { status, ah } = hca.createAh(pd, path, 1024);
+  assert.is(status, Status.SUCCESS);
+  assert.is(hca.objectCounts().ah, 1);
+  assert.is(hca.deallocatePd(pd), Status.DEVICE_BUSY);
+  const toGroup = hca.createAh(pd, { ...path, destination: group }, 4096);
+  assert.is(toGroup.status, Status.SUCCESS);
+  for (const handle of [ah, toGroup.ah]) assert.is(hca.destroyAh(handle), Status.SUCCESS);
+  assert.is(hca.destroyAh(ah), Status.INVALID_HANDLE);
+  assert.is(hca.createAh(pd ^ 1, path, 1024).status, Status.INVALID_HANDLE);
+  for (const mtu of [0, 1000, 8192, 1.5, -1, wrong<number>('1024')])
+    assert.is(hca.createAh(pd, path, mtu).status, Status.INVALID_PARAMETER);
+  const short = { ...path, destination: new Uint8Array(4) };
+  for (const bad of [wrong<PathParameters>(undefined), wrong<PathParameters>({}), short])
+    assert.is(hca.createAh(pd, bad, 1024).status, Status.INVALID_PARAMETER);
+  const mixed = { ...path, destination: gidOfAddress('fd00::1') };
+  for (const bad of [mixed, { ...path, source: group }])
+    assert.is(hca.createAh(pd, bad, 1024).status, Status.INVALID_ADDRESS);
+  assert.is(hca.deallocatePd(pd), Status.SUCCESS);
+});
+
+test('multicast groups are for queue pairs', () => {
+  for (const command of ['attachMulticast', 'detachMulticast'] as const) {
+    assert.is(hca[command](0x777, group, 1), Status.INVALID_HANDLE);
+    assert.is(hca[command](0x777, new Uint8Array(4), 1), Status.INVALID_PARAMETER);
+    assert.is(hca[command](0x777, group, -1), Status.INVALID_PARAMETER);
+    assert.is(hca[command](0x777, wrong<Uint8Array>([...group]), 1), Status.INVALID_PARAMETER);
+  }
+});
+
+test('P_Key tables', () => {
+  const { status, table } = hca.createPkeyTable();
+  assert.is(status, Status.SUCCESS);
+  assert.is(hca.setPkeyTable(table, Uint16Array.of(0x8001, 0xffff), [loopback, group]), Status.SUCCESS);
+  assert.is(hca.setPkeyTable(table, new Uint16Array(0), []), Status.INVALID_PARAMETER);
+  assert.is(hca.setPkeyTable(table, new Uint16Array(hca.limits.maxPkeys + 1), []), Status.INVALID_PARAMETER);
+  for (const bad of [[0xffff], new Uint8Array(2), undefined])
+    assert.is(hca.setPkeyTable(table, wrong<Uint16Array>(bad), []), Status.INVALID_PARAMETER);
+  for (const bad of [undefined, loopback, [new Uint8Array(4)], [undefined]])
+    assert.is(
+      hca.setPkeyTable(table, Uint16Array.of(0xffff), wrong<Uint8Array[]>(bad)),
+      Status.INVALID_PARAMETER,
+    );
+  assert.equal(hca.queryPkeyTable(table), { status: Status.SUCCESS, badPkeys: 0, badQkeys: 0 });
+  assert.is(hca.queryPkeyTable(0).status, Status.SUCCESS);
+  assert.is(hca.objectCounts().pkeyTable, 1);
+  assert.is(hca.destroyPkeyTable(table), Status.SUCCESS);
+  assert.is(hca.destroyPkeyTable(table), Status.INVALID_HANDLE);
+  assert.is(hca.queryPkeyTable(table).status, Status.INVALID_HANDLE);
+  assert.is(hca.setPkeyTable(table, Uint16Array.of(1), []), Status.INVALID_HANDLE);
+});
+
+test('MADs carry a P_Key', () => {
+  const mad = new Uint8Array(256);
+  for (const pkey of [0, 0x8000, 0x1_0000, -1, 1.5, wrong<number>(null)])
+    assert.is(hca.sendMad(path, mad, pkey), Status.INVALID_PARAMETER);
+  assert.is(hca.sendMad(path, mad, 0x8123), Status.SUCCESS);
+  assert.is(hca.sendMad(path, mad), Status.SUCCESS);
+});
+
+test('a closed HCA answers that it is gone', () => {
+  const faults = { seed: 1, drop: 0, duplicate: 0, reorder: 0, corrupt: 0, dropMads: {} };
+  const closed = addon.openHca(
+    { keepAliveMs: 0, window: 64, capturePath: '', receiveBufferBytes: 65_536, faults },
+    () => {},
+  );
+  closed.close();
+  assert.is(closed.createAh(1, path, 1024).status, Status.DEVICE_REMOVED);
+  assert.is(closed.destroyAh(1), Status.DEVICE_REMOVED);
+  assert.is(closed.attachMulticast(1, group, 1), Status.DEVICE_REMOVED);
+  assert.is(closed.createPkeyTable().status, Status.DEVICE_REMOVED);
+  assert.is(closed.setPkeyTable(1, Uint16Array.of(1), []), Status.DEVICE_REMOVED);
+  assert.is(closed.queryPkeyTable(0).status, Status.DEVICE_REMOVED);
+  assert.is(closed.destroyPkeyTable(1), Status.DEVICE_REMOVED);
+});
+
+test.run();
