@@ -35,6 +35,23 @@ export const faultOptionsSchema = z.strictObject({
     .default({}),
 });
 
+const pkeysText =
+  'it takes 1 to 64 P_Keys, each from 1 to 65535 but 32768 and none twice, or such a list for each interface name';
+
+/** Entries of a port's P_Key table: partitions this host is a member of; the high bit says full member (IBA 1 §10.9). */
+const pkeyListSchema = z.array(z.number()).refine(
+  (pkeys) => {
+    const known = pkeys.every((key) => Number.isInteger(key) && key > 0 && key <= 0xffff && key !== 0x8000);
+    return known && pkeys.length >= 1 && pkeys.length <= 64 && new Set(pkeys).size === pkeys.length;
+  },
+  { error: pkeysText },
+);
+
+/** P_Key tables: one for all ports, or by interface name; interfaces that are not named have the default partition only. */
+export const pkeysSchema = z.union([pkeyListSchema, z.record(z.string(), pkeyListSchema)], {
+  error: pkeysText,
+});
+
 /**
  * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `window` and
  * `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
@@ -52,6 +69,11 @@ export const kernelOptionsSchema = z.strictObject({
   capture: z.string().default(''),
   receiveBufferBytes: z.int().min(65_536).max(268_435_456).default(4_194_304),
   faults: faultOptionsSchema.prefault({}),
+  /**
+   * P_Key tables of the ports, `[0xffff, 0x8001]` for all or `{ eth0: [0x8001] }` by interface. The first entry is the one that
+   * connections use unless a queue pair's `pkeyIndex` or a path record chooses another.
+   */
+  pkeys: pkeysSchema.default([0xffff]),
   /** How long opening a device file may wait for the soft kernel's thread. */
   startTimeoutMs: z.int().min(100).max(600_000).default(10_000),
 });

@@ -15,6 +15,7 @@ import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
 import { HcaDriver } from './hca-driver/driver.js';
 import type { HostNetwork } from './hca-driver/host-interfaces.js';
+import { DEFAULT_PKEY, managementPkey, pkeyIndexFor } from './hca-driver/pkeys.js';
 import { freshMs, mtuCode, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
 
@@ -30,6 +31,13 @@ const unsendable: readonly number[] = [
   Status.NETWORK_UNREACHABLE,
   Status.INVALID_ADDRESS,
 ];
+
+/** The P_Key table of an interface by the option `pkeys`. */
+function pkeysBy(pkeys: KernelOptions['pkeys']): (interfaceName: string) => readonly number[] {
+  if (Array.isArray(pkeys)) return () => pkeys;
+  const byName = new Map(Object.entries(pkeys));
+  return (name) => byName.get(name) ?? [DEFAULT_PKEY];
+}
 
 /** What a kernel is made of; tests bring their own. */
 export interface KernelParts {
@@ -57,7 +65,7 @@ export class Kernel {
     const { server, hca, network, options } = parts;
     this.hca = hca;
     this.io = new IoManager(server);
-    this.ports = new PortTable(network);
+    this.ports = new PortTable(network, undefined, pkeysBy(options.pkeys));
     const { namespace } = this.io;
     this.hcaDriver = new HcaDriver({
       native: hca,
@@ -127,7 +135,8 @@ export class Kernel {
   private cmPlatform(): CmPlatform {
     return {
       sendMad: (path: CmPath, mad: Uint8Array) => {
-        this.sendStatus = this.hca.sendMad(path, mad);
+        const { pkeys } = this.ports.ofGid(path.source) ?? { pkeys: [] };
+        this.sendStatus = this.hca.sendMad(path, mad, managementPkey(pkeys, path.pkey));
       },
       setTimer: (milliseconds, expired) => {
         const timer = setTimeout(expired, milliseconds);
@@ -139,6 +148,7 @@ export class Kernel {
       },
       randomPsn: () => randomInt(0x100_0000),
       caGuid: (source) => this.ports.ofGid(source)?.guid ?? 0n,
+      acceptsPkey: (local, pkey) => pkeyIndexFor(this.ports.ofGid(local)?.pkeys ?? [DEFAULT_PKEY], pkey) >= 0,
       maxPathMtu: (local) => mtuCode(this.ports.ofGid(local)?.activeMtu ?? 4096),
     };
   }

@@ -1,4 +1,5 @@
 /** Hosts with a connection manager each, joined by a simulated network, all in virtual time. */
+
 import { gidEquals } from '../../kernel-bridge/kernel/cm/address.js';
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
 import type {
@@ -17,6 +18,7 @@ import type {
   Gid,
 } from '../../kernel-bridge/kernel/cm/service.js';
 import { type CmMessage, type CmMessageName, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
+import { pkeyIndexFor } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
 import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options.js';
 
 /** Timers in the order of their time, and of their setting where that is equal. */
@@ -143,6 +145,8 @@ export class Host {
   idsLeft = Number.POSITIVE_INFINITY;
   caGuid: bigint;
   maxPathMtu = 5;
+  /** The P_Key table. */
+  pkeys = [0xffff];
   timers = 0;
   nextPsn: number | undefined;
   #nextId: number;
@@ -190,6 +194,7 @@ export class Host {
       },
       caGuid: () => this.caGuid,
       maxPathMtu: () => this.maxPathMtu,
+      acceptsPkey: (_local, pkey) => pkeyIndexFor(this.pkeys, pkey) >= 0,
     };
     this.cm = createConnectionManager(platform, { ...cmOptionsSchema.parse({}), ...options });
   }

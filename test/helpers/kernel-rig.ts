@@ -48,7 +48,7 @@ import type {
 } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import { guidOfMac } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { FakeLookup, FakeSidrListener } from './fake-sidr.js';
 
 // ── Channel ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -666,12 +666,12 @@ export class KernelRig {
   file: number;
   private nextSlot = 0;
 
-  constructor() {
+  constructor(options: KernelOptionsInput = {}) {
     this.kernel = new Kernel({
       server: this.server,
       hca: this.hca,
       network: this.network,
-      options: kernelOptionsSchema.parse({}),
+      options: kernelOptionsSchema.parse(options),
       createConnectionManager: (platform) => {
         this.cm.onConnect = () => platform.sendMad(noPath, new Uint8Array(256));
         return this.cm;

@@ -263,6 +263,10 @@ class Manager implements ConnectionManager, ConnectionHost {
     const maxPathMtu = this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU;
     const request = readReq(body, origin.source, origin.destination, origin.scopeId, maxPathMtu);
     if ('reason' in request) return request;
+    // The architecture has no reason of its own for a P_Key.
+    if (this.platform.acceptsPkey?.(origin.destination, request.pkey) === false) {
+      return { reason: RejReason.unsupportedRequest, ari: NOTHING };
+    }
     const listener = this.#listeners.find(body.serviceId, request.localAddress);
     if (!listener) return { reason: RejReason.consumerReject, ari: NOTHING };
     if (!listener.hasRoom) return { reason: RejReason.noResources, ari: NOTHING };

@@ -17,6 +17,8 @@ export interface CmPath {
   trafficClass: number;
   hopLimit: number;
   scopeId: number;
+  /** Of this side; left out: that of the default partition. */
+  pkey?: number;
 }
 
 /** What the CM stands on: QP1, a clock, randomness, ids. Tests give it their own. */
@@ -32,6 +34,8 @@ export interface CmPlatform {
   caGuid(source: Gid): bigint;
   /** The largest path MTU (enum 1–5) that the link of this local address carries; left out: 5 (4096 bytes). */
   maxPathMtu?(local: Gid): number;
+  /** Whether the port of this local address has a P_Key that fits the peer's; left out: it has. */
+  acceptsPkey?(local: Gid, pkey: number): boolean;
 }
 
 export interface CmTimer {

@@ -165,6 +165,7 @@ export class SidrManager implements SidrHost {
     const header = readIpCmHeader(body.serviceId, body.privateData, source, destination);
     if (header === 'badVersion') return { status: SidrStatus.unsupportedVersion };
     if (header === 'badAddress') return { status: SidrStatus.rejected };
+    if (this.platform.acceptsPkey?.(destination, body.pkey) === false) return { status: SidrStatus.rejected };
     const listener = this.#listeners.find(body.serviceId, destination);
     if (!listener) return { status: SidrStatus.rejected };
     if (!listener.hasRoom) return { status: SidrStatus.noQp };

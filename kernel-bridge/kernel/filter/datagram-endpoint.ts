@@ -14,7 +14,7 @@ import type {
   SidrReply,
   SidrRequest,
 } from '../cm/service.js';
-import { isLoopback, isMulticast, isUnspecified, isV4, pkeyTable, sameGid } from '../hca-driver/ports.js';
+import { isLoopback, isMulticast, isUnspecified, isV4, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import {
   type DatagramAction,
@@ -84,7 +84,7 @@ export class DatagramEndpoint extends EndpointMachine<
     ...this.commonActions,
 
     lookup: (irp, args) => {
-      const { path } = this.route!;
+      const { path, pkey } = this.route!;
       const asked = args.address!;
       const loopback = isLoopback(asked.gid) && this.services.isOwn(path.destination);
       if (!sameGid(asked.gid, path.destination) && !loopback) {
@@ -99,9 +99,9 @@ export class DatagramEndpoint extends EndpointMachine<
       const { lookup, status } = this.services.lookup(
         {
           serviceId: this.serviceId(asked.port),
-          path,
+          path: { ...path, pkey },
           localPort: local.port,
-          pkey: pkeyTable[0] ?? 0xffff,
+          pkey,
           privateData: args.privateData!,
         },
         {

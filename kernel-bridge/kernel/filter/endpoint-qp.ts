@@ -14,6 +14,7 @@ export const finiteRnrRetry = 6;
 
 /** The attributes of a connection, all in this side's view. */
 export interface ConnectionAttributes {
+  pkeyIndex: number;
   path: PathParameters;
   /** Bytes. */
   pathMtu: number;
@@ -77,7 +78,7 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
   const init = move(qp, carried.init, {
     state: QpState.INIT,
     access: accessFor(a.responderResources),
-    pkeyIndex: 0,
+    pkeyIndex: a.pkeyIndex,
     port: 1,
   });
   const rtr =

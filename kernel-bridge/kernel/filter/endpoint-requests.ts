@@ -5,6 +5,7 @@ import type { Value } from '../../ioctl/layout.js';
 import { decodeSockaddr, sockaddrData } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
+import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { isLinkLocal, isMulticast, isUnspecified, isV4, mtuBytes } from '../hca-driver/ports.js';
 import type { Call, Handler } from './call.js';
 import { DatagramEndpoint } from './datagram-endpoint.js';
@@ -71,6 +72,14 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
       'the path begins in one address family and ends in another',
     );
   }
+  // 0 leaves the choice to the port.
+  const pkey = record.pkey || (port.pkeys[0] ?? DEFAULT_PKEY);
+  if (!port.pkeys.includes(pkey)) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `the path is in the partition of P_Key 0x${pkey.toString(16)}; its port's table has ${port.pkeys.map((one) => `0x${one.toString(16)}`).join(', ')}`,
+    );
+  }
   const wanted = mtuBytes(mtu & 0x3f);
   return {
     path: {
@@ -81,6 +90,7 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
       hopLimit: hopFlowRaw & 0xff || 64,
       scopeId: isLinkLocal(dgid) ? port.interfaceIndex : 0,
     },
+    pkey,
     pathMtu: wanted === 0 ? port.activeMtu : Math.min(wanted, port.activeMtu),
   };
 }

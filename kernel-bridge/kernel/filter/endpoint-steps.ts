@@ -1,4 +1,5 @@
 /** Checks and small steps of endpoints that need no state of theirs. */
+import type { QpAttributeValues } from '../../hca/binding.js';
 import { QpState, QpType } from '../../ioctl/constants.js';
 import type { Input } from '../../ioctl/layout.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
@@ -7,8 +8,11 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import type * as s from '../../ioctl/structs.js';
 import type { RcOptions } from '../../options.js';
 import type { CmConnection, CmEvents, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
-import { isUnspecified, mtuBytes, pkeyTable, sameGid } from '../hca-driver/ports.js';
+import { ciQueryQp } from '../hca-driver/ci-queues.js';
+import { DEFAULT_PKEY, pkeyIndexFor } from '../hca-driver/pkeys.js';
+import { isUnspecified, mtuBytes, sameGid } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
+import { callVerbNow } from './call.js';
 import type { Endpoint } from './endpoint.js';
 import { type ConnectionAttributes, finiteRnrRetry, stateOfQp } from './endpoint-qp.js';
 import type { EndpointServices } from './endpoint-services.js';
@@ -54,6 +58,26 @@ export function usableQp(qp: WvQp | undefined, local: Uint8Array, type?: number)
   return qp;
 }
 
+/** The P_Key index with which a queue pair connects: the one it was given in INIT, else that of the route. */
+export function activePkeyIndex({ qp }: WvQp, { pkey }: EndpointRoute): number {
+  const { information: now } = callVerbNow<QpAttributeValues>((irp) => ciQueryQp(qp, irp));
+  return now?.state === QpState.INIT ? now.pkeyIndex : Math.max(0, qp.pd.ca.hca.port.pkeys.indexOf(pkey));
+}
+
+/**
+ * The P_Key index with which a queue pair accepts.
+ *
+ * @throws StatusError INVALID_ADDRESS if its port is not in the requester's partition (any more).
+ */
+export function passivePkeyIndex({ qp }: WvQp, { pkey }: CmRequest): number {
+  const index = pkeyIndexFor(qp.pd.ca.hca.port.pkeys, pkey);
+  if (index < 0) {
+    const text = `the request is for the P_Key 0x${pkey.toString(16)}, which fits none of the queue pair's port`;
+    throw new StatusError(Status.INVALID_ADDRESS, text);
+  }
+  return index;
+}
+
 /** Depths are silently limited to what queue pair and HCA can do (ND SPI: read limits). UC has no reads at all. */
 export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
   if (qp.create.type === QpType.UC) return { ...param, responderResources: 0, initiatorDepth: 0 };
@@ -89,8 +113,10 @@ export function activeAttributes(
   { peerQpn, sendPsn, rnrRetryCount, peerUsesSrq }: CmReply,
   { responderResources, initiatorDepth, retryCount }: EndpointParam,
   rc: RcOptions,
+  pkeyIndex: number,
 ): ConnectionAttributes {
   return {
+    pkeyIndex,
     path,
     pathMtu,
     peerQpn,
@@ -112,9 +138,11 @@ export function passiveAttributes(
   { receivePsn }: CmConnection,
   { responderResources, initiatorDepth }: EndpointParam,
   rc: RcOptions,
+  pkeyIndex: number,
 ): ConnectionAttributes {
   const { path, peerQpn, sendPsn, retryCount, rnrRetryCount, peerUsesSrq } = request;
   return {
+    pkeyIndex,
     path,
     pathMtu: mtuBytes(request.pathMtu),
     peerQpn,
@@ -160,5 +188,5 @@ export function deviceAddress(
   services: EndpointServices,
 ): Input<typeof s.WvIoDeviceAddress> {
   const port = local && !isUnspecified(local.gid) ? services.portOf(local.gid, local.scopeId) : undefined;
-  return port ? { deviceGuid: port.guid, pkey: pkeyTable[0] ?? 0xffff, portNumber: 1 } : {};
+  return port ? { deviceGuid: port.guid, pkey: port.pkeys[0] ?? DEFAULT_PKEY, portNumber: 1 } : {};
 }

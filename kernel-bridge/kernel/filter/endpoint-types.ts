@@ -33,6 +33,8 @@ export interface EndpointRoute {
   path: PathParameters;
   /** Bytes. */
   pathMtu: number;
+  /** An entry of the table of the port where it starts. */
+  pkey: number;
 }
 
 /** The arguments of one request; which are there depends on the request. */

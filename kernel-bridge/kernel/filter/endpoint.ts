@@ -11,6 +11,7 @@ import type {
   CmRequest,
 } from '../cm/service.js';
 import type { Hca } from '../hca-driver/objects.js';
+import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { isLoopback, mtuCode, sameGid } from '../hca-driver/ports.js';
 import { IrpQueue } from '../io-manager/irp.js';
 import {
@@ -32,10 +33,12 @@ import {
 } from './endpoint-states.js';
 import {
   activeAttributes,
+  activePkeyIndex,
   cmQp,
   completeWithState,
   limited,
   passiveAttributes,
+  passivePkeyIndex,
   signalsOf,
   usableQp,
 } from './endpoint-steps.js';
@@ -56,6 +59,8 @@ export class Endpoint extends EndpointMachine<
   private qp: WvQp | undefined;
   /** This endpoint has moved its queue pair: it must end in ERROR. */
   private qpMoved = false;
+  /** Of Connect: where the queue pair's P_Key is in its port's table. */
+  private pkeyIndex = 0;
   private connection: CmConnection | undefined;
   private request: CmRequest | undefined;
   private reply: CmReply | undefined;
@@ -111,10 +116,11 @@ export class Endpoint extends EndpointMachine<
       if (peer.port === 0)
         throw new StatusError(Status.INVALID_ADDRESS, 'port 0 of the peer; nobody listens there');
       const param = limited(args.param!, qp);
+      const pkeyIndex = activePkeyIndex(qp, this.route!);
       const { connection, status } = this.services.connect(
         {
           serviceId: this.serviceId(peer.port),
-          path,
+          path: { ...path, pkey: qp.qp.pd.ca.hca.port.pkeys[pkeyIndex] ?? DEFAULT_PKEY },
           localPort: this.local!.port,
           peerPort: peer.port,
           qp: { ...cmQp(qp, param), retryCount: param.retryCount },
@@ -130,6 +136,7 @@ export class Endpoint extends EndpointMachine<
         throw new StatusError(status);
       }
       this.connection = connection;
+      this.pkeyIndex = pkeyIndex;
       this.attach(qp);
       this.peer = { ...peer, gid: path.destination };
       this.param = { ...param, privateData: new Uint8Array(0) };
@@ -146,7 +153,7 @@ export class Endpoint extends EndpointMachine<
       const { connection, services } = this;
       const status = connectQp(
         qp,
-        activeAttributes(this.route!, connection!, this.reply!, this.param, services.rc),
+        activeAttributes(this.route!, connection!, this.reply!, this.param, services.rc, this.pkeyIndex),
       );
       if (status !== Status.SUCCESS) {
         // The peer must not believe that this side is ready.
@@ -163,6 +170,7 @@ export class Endpoint extends EndpointMachine<
     accept: (irp, args) => {
       const qp = usableQp(args.qp, this.request!.localAddress, this.request!.type);
       const request = this.request!;
+      const pkeyIndex = passivePkeyIndex(qp, request);
       const wanted = limited(args.param!, qp);
       const param = {
         ...wanted,
@@ -171,7 +179,10 @@ export class Endpoint extends EndpointMachine<
       };
       this.attach(qp);
       this.qpMoved = true;
-      const status = connectQp(qp.qp, passiveAttributes(request, this.connection!, param, this.services.rc));
+      const status = connectQp(
+        qp.qp,
+        passiveAttributes(request, this.connection!, param, this.services.rc, pkeyIndex),
+      );
       if (status !== Status.SUCCESS) {
         this.connection!.reject(new Uint8Array(0));
         this.end(Status.CONNECTION_ABORTED);

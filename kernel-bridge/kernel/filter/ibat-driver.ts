@@ -4,6 +4,7 @@ import { IBAT_VERSION } from '../../ioctl/constants.js';
 import { decodeOptionalSockaddr, decodeSockaddr } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { IbatIpToPortIn, IbatPathIn, IbatPortRecord, IbPathRecord } from '../../ioctl/structs.js';
+import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import {
   isLoopback,
   isMulticast,
@@ -11,7 +12,6 @@ import {
   isV4,
   mtuCode,
   type PortTable,
-  pkeyTable,
 } from '../hca-driver/ports.js';
 import { DeviceObject, DriverObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
@@ -50,9 +50,9 @@ export class IbatDriver {
       const { gid, scopeId } = endpointAddress(decodeSockaddr(address));
       const port = isUnspecified(gid) ? undefined : this.ports.ofGid(gid, scopeId);
       if (!port) return irp.complete(Status.NOT_FOUND);
-      const { guid } = port;
+      const { guid, pkeys } = port;
       IbatPortRecord.encode(
-        { caGuid: guid, portGuid: guid, pKey: pkeyTable[0] ?? 0xffff, portNum: 1 },
+        { caGuid: guid, portGuid: guid, pKey: pkeys[0] ?? DEFAULT_PKEY, portNum: 1 },
         irp.output,
       );
       return irp.complete(Status.SUCCESS, IbatPortRecord.size);
@@ -97,7 +97,7 @@ export class IbatDriver {
       dgid: destination,
       hopFlowRaw: hopLimit,
       numPath: 1,
-      pkey: pkeyTable[0] ?? 0xffff,
+      pkey: port.pkeys[0] ?? DEFAULT_PKEY,
       mtu: exactly | mtuCode(port.activeMtu),
       pktLife: exactly | packetLife,
     };

@@ -20,7 +20,6 @@ import {
 } from '../../ioctl/structs.js';
 import type { Irp } from '../io-manager/irp.js';
 import { finish, type Hca, type IbCa } from './objects.js';
-import { pkeyTable } from './ports.js';
 
 /** Bytes of one message (IBA 1 §9.7.7: 2^31). */
 const maxMessageSize = 0x8000_0000;
@@ -53,6 +52,8 @@ function caAttributes(hca: Hca): IbCaAttributes {
     systemImageGuid: hca.systemImageGuid ?? guid,
     capabilityFlags:
       WvCapability.RC_RNR_NAK_GENERATION |
+      WvCapability.BAD_PKEY_COUNTER |
+      WvCapability.BAD_QKEY_COUNTER |
       WvCapability.SRQ_RESIZE |
       WvCapability.PORT_ACTIVE_EVENT |
       WvCapability.SYSTEM_IMAGE_GUID |
@@ -76,14 +77,15 @@ function caAttributes(hca: Hca): IbCaAttributes {
     maxSrqWr: limits.maxSrqWr,
     maxSrqSge: limits.maxSrqSge,
     maxAh: limits.maxAh,
-    maxPkeys: pkeyTable.length,
+    maxPkeys: limits.maxPkeys,
     deviceType: DeviceType.INFINIBAND,
     localAckDelay: 15,
     physPortCount: 1,
   };
 }
 
-function portAttributes({ port, initType }: Hca): IbPortAttributes {
+function portAttributes({ native, pkeyTable, port, initType }: Hca): IbPortAttributes {
+  const { badPkeys, badQkeys } = native.queryPkeyTable(pkeyTable);
   return {
     portCabilityFlags:
       WvCapability.QP_STATE_MODIFIER | WvCapability.RC_RNR_NAK_GENERATION | WvCapability.SYSTEM_IMAGE_GUID,
@@ -92,7 +94,9 @@ function portAttributes({ port, initType }: Hca): IbPortAttributes {
     activeMtu: port.activeMtu,
     gidTableLength: port.gids.length,
     maxMessageSize,
-    pkeyTableLength: pkeyTable.length,
+    pkeyTableLength: port.pkeys.length,
+    badPkeyCounter: Math.min(badPkeys, 0xffff_ffff),
+    qkeyViolationCounter: Math.min(badQkeys, 0xffff_ffff),
     maxVls: 1,
     initTypeReply: initType,
     activeWidth: 2,
@@ -127,7 +131,7 @@ export function ciQueryGids(ca: IbCa, portNumber: number, irp: Irp<readonly Uint
 export function ciQueryPkeys(ca: IbCa, portNumber: number, irp: Irp<readonly number[]>): number {
   if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
-  return finish(irp, Status.SUCCESS, pkeyTable);
+  return finish(irp, Status.SUCCESS, ca.hca.port.pkeys);
 }
 
 function alignedTo8(bytes: number): number {
@@ -135,9 +139,9 @@ function alignedTo8(bytes: number): number {
 }
 
 function wholePort(hca: Hca): Uint8Array {
-  const { gids } = hca.port;
+  const { gids, pkeys } = hca.port;
   const tables = IbPortAttr.size + 16 * gids.length;
-  const size = alignedTo8(tables + 2 * pkeyTable.length);
+  const size = alignedTo8(tables + 2 * pkeys.length);
   const whole = new Uint8Array(size);
   IbPortAttr.encode(
     {
@@ -145,12 +149,12 @@ function wholePort(hca: Hca): Uint8Array {
       capabilities: [...hca.capabilityHolders.keys()].reduce((held, bit) => held | bit, 0),
       attributes: portAttributes(hca),
       gidCount: gids.length,
-      pkeyCount: pkeyTable.length,
+      pkeyCount: pkeys.length,
     },
     whole,
   );
   whole.set(WvGidList.encode(gids, 16 * gids.length), IbPortAttr.size);
-  whole.set(WvPkeyList.encode(pkeyTable, 2 * pkeyTable.length), tables);
+  whole.set(WvPkeyList.encode(pkeys, 2 * pkeys.length), tables);
   return whole;
 }
 

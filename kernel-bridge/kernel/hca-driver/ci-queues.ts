@@ -239,7 +239,7 @@ export function ciCreateQp(
     return finish(irp, Status.INVALID_PARAMETER);
   }
   const create = {
-    pkeyTable: 0,
+    pkeyTable: pd.ca.hca.pkeyTable,
     type: request.qpType,
     signalAll: (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0,
     sendSge: request.sendSge,

@@ -115,8 +115,10 @@ export class HcaDriver {
       device.extension.remove();
       this.end(device.extension, Status.DEVICE_REMOVED);
       this.removing++;
+      const { extension } = device;
       device.remove(() => {
         this.removing--;
+        extension.end();
       });
       return;
     }
@@ -132,6 +134,7 @@ export class HcaDriver {
       return;
     }
     if (!previous) return;
+    device.extension.tellPkeys(port);
     const flags = portEvents(previous, port);
     if (flags !== 0) this.raise(device, flags);
   }

@@ -35,6 +35,8 @@ export class Hca {
   readonly instances = new Set<IbCa>();
   /** Fixed for the life of the HCA. */
   readonly limits: HcaLimits;
+  /** The HCA's handle of the port's P_Key table. */
+  readonly pkeyTable: number;
   /** The last that was known of the port. */
   private lastPort: HcaPort;
 
@@ -49,6 +51,20 @@ export class Hca {
   ) {
     this.lastPort = port;
     this.limits = native.limits;
+    const { status, table } = native.createPkeyTable();
+    // Without one of its own, the default partition's.
+    this.pkeyTable = status === Status.SUCCESS ? table : 0;
+    this.tellPkeys(port);
+  }
+
+  /** Tells the HCA the port's P_Keys, and the addresses at which they count. */
+  tellPkeys({ pkeys, gids }: HcaPort): void {
+    if (this.pkeyTable !== 0) this.native.setPkeyTable(this.pkeyTable, Uint16Array.from(pkeys), gids);
+  }
+
+  /** The last reference is gone. */
+  end(): void {
+    if (this.pkeyTable !== 0) this.native.destroyPkeyTable(this.pkeyTable);
   }
 
   get guid(): bigint {
@@ -71,6 +87,7 @@ export class Hca {
   remove(): void {
     this.lastPort = { ...this.lastPort, state: PortState.DOWN, gids: [], addresses: [] };
     this.unplugged = true;
+    this.tellPkeys(this.lastPort);
   }
 
   /** Lets an instance go. With the last one a fatal error is over: the HCA starts afresh. */

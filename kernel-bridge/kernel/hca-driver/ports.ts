@@ -6,9 +6,7 @@ import { createHash } from 'node:crypto';
 import { PortState, WvEvent } from '../../ioctl/constants.js';
 import { assertPassive } from '../io-manager/irql.js';
 import type { HostInterface, HostNetwork, InterfaceAddress } from './host-interfaces.js';
-
-/** The P_Key table of every port: the default partition, full member (RoCEv2 has no other). */
-export const pkeyTable: readonly number[] = [0xffff];
+import { DEFAULT_PKEY } from './pkeys.js';
 
 /** Bytes of Ethernet payload that RoCEv2 headers and ICRC take at most, as Linux counts them for a port. */
 const headerRoom = 80;
@@ -56,6 +54,8 @@ export interface HcaPort {
   readonly activeMtu: number;
   readonly gids: readonly Uint8Array[];
   readonly addresses: readonly InterfaceAddress[];
+  /** The P_Key table; at least one entry. */
+  readonly pkeys: readonly number[];
 }
 
 /** What changed between two looks at an HCA. */
@@ -148,6 +148,8 @@ export class PortTable {
   constructor(
     private readonly network: HostNetwork,
     private readonly now: () => number = () => performance.now(),
+    /** The P_Key table of an interface's port. */
+    private readonly pkeysOf: (interfaceName: string) => readonly number[] = () => [DEFAULT_PKEY],
   ) {}
 
   /** Looks at the interfaces if the last look is old; with `force` always. */
@@ -204,6 +206,7 @@ export class PortTable {
       activeMtu: activeMtuOf(one.mtu),
       gids: addresses.map(({ gid }) => gid),
       addresses,
+      pkeys: this.pkeysOf(one.name),
     };
   }
 

@@ -1,0 +1,31 @@
+/** Partitions: P_Keys, and who may talk to whom (IBA 1 §10.9). */
+
+/** Full membership; without this bit it is limited. */
+const FULL_MEMBER = 0x8000;
+const PARTITION = 0x7fff;
+
+/** The default partition, full member: the whole table of a port that was given none. */
+export const DEFAULT_PKEY = 0xffff;
+
+/** Whether two members may talk: the same partition, and at least one of them a full member (IBA 1 §10.9.3). */
+export function pkeysFit(a: number, b: number): boolean {
+  return (a & PARTITION) !== 0 && (a & PARTITION) === (b & PARTITION) && ((a | b) & FULL_MEMBER) !== 0;
+}
+
+/** The index of the entry with which one talks to a member like `peer`, a full membership before a limited one; or -1. */
+export function pkeyIndexFor(table: readonly number[], peer: number): number {
+  const full = table.findIndex((entry) => (entry & FULL_MEMBER) !== 0 && pkeysFit(entry, peer));
+  return full >= 0 ? full : table.findIndex((entry) => pkeysFit(entry, peer));
+}
+
+/**
+ * The P_Key that a management datagram carries: that of the default partition, where everybody can be told of a refusal;
+ * for a port that is not in it, the one that is wanted.
+ */
+export function managementPkey(table: readonly number[], wanted: number | undefined): number {
+  const common = table.filter((entry) => (entry & PARTITION) === PARTITION);
+  if (common.length > 0) return Math.max(...common);
+  return wanted !== undefined && table.some((entry) => (entry & PARTITION) === (wanted & PARTITION))
+    ? table.find((entry) => (entry & PARTITION) === (wanted & PARTITION))!
+    : (table[0] ?? DEFAULT_PKEY);
+}

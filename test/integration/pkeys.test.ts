@@ -1,0 +1,112 @@
+// Partitions between two processes, each with a P_Key table of its own: who connects with whom, with which entry, and what
+// is counted.
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
+import type { PkeyPort, PkeyReport } from '../helpers/pkey-peer.js';
+
+const program = fileURLToPath(new URL('../helpers/pkey-peer.js', import.meta.url));
+const children = new Set<ChildProcess>();
+test.after.each(() => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+function start(pkeys: KernelOptionsInput['pkeys'], ...args: string[]): ChildProcess {
+  // A REQ that nobody answers is given up soon.
+  const options: KernelOptionsInput = { pkeys, cm: { responseTimeoutCode: 14, maxRetries: 2 } };
+  const env = { ...process.env, ND_OPTIONS: JSON.stringify(options) };
+  const child = fork(program, args, { env });
+  children.add(child);
+  child.once('exit', () => children.delete(child));
+  return child;
+}
+
+async function told<T>(child: ChildProcess): Promise<T> {
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('the process has ended');
+  });
+  ended.catch(() => {});
+  const [message] = (await Promise.race([once(child, 'message'), ended])) as [T];
+  return message;
+}
+
+async function portOf(child: ChildProcess): Promise<PkeyPort> {
+  const answer = told<PkeyPort>(child);
+  child.send('port');
+  return await answer;
+}
+
+type Table = number[] | Record<string, number[]>;
+
+async function meet(server: Table, client: Table, index: number) {
+  const passive = start(server, 'server');
+  const port = await told<number>(passive);
+  const accepted = told<PkeyReport>(passive);
+  accepted.catch(() => {});
+  const active = start(client, 'client', String(port), String(index));
+  const report = await told<PkeyReport>(active);
+  // A server tells of requests that reached it, and else of its port only.
+  const served = report.connected === 'SUCCESS' ? await accepted : undefined;
+  const { badPkeys } = await portOf(passive);
+  return { report, served, badPkeys };
+}
+
+/** Each: the server's table, the client's table and the entry it uses; which entry the server has to use. */
+const connects: Record<string, [server: Table, client: Table, clientIndex: number, serverIndex: number]> = {
+  'full and full': [[0xffff], [0xffff], 0, 0],
+  'full and full, outside the default partition': [[0x8001], [0x8002, 0x8001], 1, 0],
+  'full and limited': [[0xffff, 0x8001], [0xffff, 1], 1, 1],
+  'limited and full': [[0xffff, 1], [0xffff, 0x8001], 1, 1],
+  'full and limited of the default partition': [[0x7fff, 0x8005], [0xffff], 0, 0],
+  'a table of the interface alone': [{ lo: [0x8003] }, { lo: [3] }, 0, 0],
+  'an entry for full members before one for limited ones': [[0xffff, 1, 0x8001], [0xffff, 0x8001], 1, 2],
+};
+
+for (const [what, [server, client, clientIndex, serverIndex]] of Object.entries(connects)) {
+  test(`${what}: connected, each with its entry`, async () => {
+    const { report, served, badPkeys } = await meet(server, client, clientIndex);
+    assert.equal(report, { connected: 'SUCCESS', message: 0, pkeyIndex: clientIndex });
+    assert.equal(served, { connected: 'SUCCESS', message: 0, pkeyIndex: serverIndex });
+    assert.is(badPkeys, 0);
+  });
+}
+
+const refused: Record<string, [server: Table, client: Table, clientIndex: number]> = {
+  'limited and limited': [[0xffff, 1], [0xffff, 1], 1],
+  'a partition that the listener is not in': [[0xffff, 0x8001], [0xffff, 0x8002], 1],
+};
+
+for (const [what, [server, client, index]] of Object.entries(refused)) {
+  test(`${what}: refused, which the default partition carries back`, async () => {
+    const { report, badPkeys } = await meet(server, client, index);
+    assert.equal(report, { connected: 'CONNECTION_REFUSED' });
+    assert.is(badPkeys, 0);
+  });
+}
+
+const unheard: Record<string, [server: Table, client: Table]> = {
+  'limited and limited': [[1], [1]],
+  'different partitions': [[0x8001], [0x8002]],
+};
+
+for (const [what, [server, client]] of Object.entries(unheard)) {
+  test(`${what}, and no default partition: not heard at all, and counted`, async () => {
+    const { report, badPkeys } = await meet(server, client, 0);
+    assert.equal(report, { connected: 'TIMEOUT' });
+    assert.ok(badPkeys >= 3, `${badPkeys} of a REQ and its two retries were counted`);
+  });
+}
+
+test('table, first entry and index are told; what is not named has the default partition', async () => {
+  const child = start([0x8001, 0xffff, 0x0002], 'server');
+  await told<number>(child);
+  assert.equal(await portOf(child), { table: [0x8001, 0xffff, 2], pkey: 0x8001, badPkeys: 0 });
+  const other = start({ nothing0: [0x8001] }, 'server');
+  await told<number>(other);
+  assert.equal(await portOf(other), { table: [0xffff], pkey: 0xffff, badPkeys: 0 });
+});
+
+test.run();
