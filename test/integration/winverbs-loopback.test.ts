@@ -429,6 +429,32 @@ test('completions of a queue pair that was released can still be read', async ()
   release();
 });
 
+test('a queue pair that is released loses no message that was received, and its other receives are not told', async () => {
+  const { a, b, release } = await connectedPair({}, { context: 'b qp' });
+  for (let n = 0; n < 5; n++) b.qp.postReceive(n, sgl(b, n * 8, 8));
+  a.memory.write('message0message1message2');
+  for (let n = 0; n < 3; n++) a.qp.send(n, sgl(a, n * 8, 8), SIGNALED);
+  await take(a.cq, 3);
+  b.ep.release();
+  b.qp.release();
+  // Not even those of a queue pair that takes its place.
+  const next = b.pd.createConnectQueuePair({
+    ...{ sendCq: b.cq, receiveCq: b.cq, context: 'another' },
+    ...{ sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 },
+  });
+  const told: WvCompletion[] = [];
+  const count = b.cq.poll(told, 16);
+  assert.equal(
+    told
+      .slice(0, count)
+      .map(({ context, qpContext, status, length }) => [context, qpContext, status, length]),
+    [0, 1, 2].map((n) => [n, 'b qp', WcStatus.SUCCESS, 8]),
+  );
+  assert.is(b.memory.toString('latin1', 0, 24), 'message0message1message2');
+  next.release();
+  release();
+});
+
 test('a program that never returns to its event loop connects, sends and disconnects', () => {
   const provider = openProvider();
   const [a, b] = [openSide(provider), openSide(provider)];
