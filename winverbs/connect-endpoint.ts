@@ -269,7 +269,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
       retryCount: checkedSmall('retryCount', param.retryCount ?? DEFAULT_RETRY_COUNT, 7),
       rnrRetryCount: checkedSmall(
         'rnrRetryCount',
-        param.rnrRetryCount ?? DEFAULT_RNR_RETRY_COUNT,
+        // What this side announces is for the peer: it may wait for a queue that others fill.
+        param.rnrRetryCount ?? (qp.srq === undefined ? DEFAULT_RNR_RETRY_COUNT : RNR_FOR_EVER),
         RNR_FOR_EVER,
       ),
       dataLength: data.length,

@@ -47,7 +47,7 @@ export interface WvConnectParam {
   initiatorDepth?: number;
   /** 0..7 */
   retryCount?: number;
-  /** 0..7; 7 is for ever and only fit for QPs with an SRQ. */
+  /** 0..7, for the peer’s sends; 7 is for ever, only fit for QPs with an SRQ, and their default. */
   rnrRetryCount?: number;
 }
 

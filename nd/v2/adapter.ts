@@ -3,6 +3,7 @@ import { Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
 import { isCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
 import { MemoryWindow } from '../core/memory-window.js';
+import { checkOptions, type OptionNames } from '../core/options.js';
 import { addressesOf } from '../core/provider.js';
 import { MAX_TRANSFER, type MemoryResolver } from '../core/scatter-gather.js';
 import type {
@@ -16,6 +17,7 @@ import type {
   IND2SharedReceiveQueue,
   Nd2AdapterInfo,
   Nd2Affinity,
+  Nd2InitiatorOptions,
   Nd2QueuePairOptions,
   Nd2SharedReceiveQueueOptions,
   Nd2SrqQueuePairOptions,
@@ -27,11 +29,36 @@ import { Connector } from './connector.js';
 import { Listener } from './listener.js';
 import { MemoryRegion } from './memory-region.js';
 import { QueuePair } from './queue-pair.js';
+import { SharedReceiveQueue } from './shared-receive-queue.js';
 
 const FLAGS =
   Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED |
   Nd2AdapterFlag.CQ_RESIZE_SUPPORTED |
   Nd2AdapterFlag.LOOPBACK_CONNECTIONS_SUPPORTED;
+
+const initiatorOptions: OptionNames<Nd2InitiatorOptions> = {
+  receiveCompletionQueue: true,
+  initiatorCompletionQueue: true,
+  context: true,
+  initiatorQueueDepth: true,
+  maxInitiatorRequestSge: true,
+  inlineDataSize: true,
+};
+const queuePairOptions: OptionNames<Nd2QueuePairOptions> = {
+  ...initiatorOptions,
+  receiveQueueDepth: true,
+  maxReceiveRequestSge: true,
+};
+const srqQueuePairOptions: OptionNames<Nd2SrqQueuePairOptions> = {
+  ...initiatorOptions,
+  sharedReceiveQueue: true,
+};
+const srqOptions: OptionNames<Nd2SharedReceiveQueueOptions> = {
+  depth: true,
+  maxRequestSge: true,
+  notifyThreshold: true,
+  affinity: true,
+};
 
 /** The default partition, for an adapter that has no address to tell another. */
 const DEFAULT_PKEY = 0xffff;
@@ -116,75 +143,62 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     );
   }
 
-  createSharedReceiveQueue(_options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue {
-    throw refuse(
-      Status.NOT_SUPPORTED,
-      'CreateSharedReceiveQueue',
-      'This adapter has no shared receive queues.',
-    );
+  createSharedReceiveQueue(options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue {
+    const what = 'CreateSharedReceiveQueue';
+    this.alive(what);
+    checkOptions(what, options, srqOptions);
+    const { maxSrqWr, maxSrqSge } = this.limits;
+    if (maxSrqWr === 0) {
+      throw refuse(Status.NOT_SUPPORTED, what, 'This adapter has no shared receive queues.');
+    }
+    const { depth, maxRequestSge = 1, notifyThreshold = 0 } = options;
+    checkCount(what, 'depth', depth, 1, maxSrqWr, Status.INVALID_PARAMETER_3);
+    checkCount(what, 'maxRequestSge', maxRequestSge, 1, maxSrqSge, Status.INVALID_PARAMETER_4);
+    checkCount(what, 'notifyThreshold', notifyThreshold, 0, depth, Status.INVALID_PARAMETER_5);
+    const wv = this.terms.call(what, () => this.pd.createSharedReceiveQueue(depth, maxRequestSge, 0));
+    return new SharedReceiveQueue(this, wv, depth, notifyThreshold);
   }
 
   createQueuePair(options: Nd2QueuePairOptions): IND2QueuePair {
     const what = 'CreateQueuePair';
     this.alive(what);
+    checkOptions(what, options, queuePairOptions);
     const { limits } = this;
-    const receive = this.#queue(options.receiveCompletionQueue, what, Status.INVALID_PARAMETER_2, 'receive');
-    const initiator = this.#queue(
-      options.initiatorCompletionQueue,
-      what,
-      Status.INVALID_PARAMETER_3,
-      'initiator',
-    );
+    const queues = this.#queues(what, options);
     const { receiveQueueDepth, maxReceiveRequestSge = 1, initiatorQueueDepth } = options;
     const { maxInitiatorRequestSge = 1, inlineDataSize = 0 } = options;
-    const check = (
-      name: keyof Nd2QueuePairOptions,
-      value: number,
-      min: number,
-      max: number,
-      status: number,
-    ) => {
-      if (!isCount(value, min, max)) {
-        throw refuse(status, what, `${name} is ${value}; this adapter takes ${min} to ${max}.`);
-      }
-    };
+    const check = checkCount.bind(undefined, what);
     check('receiveQueueDepth', receiveQueueDepth, 1, limits.maxQpWr, Status.INVALID_PARAMETER_5);
     check('initiatorQueueDepth', initiatorQueueDepth, 1, limits.maxQpWr, Status.INVALID_PARAMETER_6);
     check('maxReceiveRequestSge', maxReceiveRequestSge, 1, limits.maxSge, Status.INVALID_PARAMETER_7);
     check('maxInitiatorRequestSge', maxInitiatorRequestSge, 1, limits.maxSge, Status.INVALID_PARAMETER_8);
     check('inlineDataSize', inlineDataSize, 0, limits.maxInlineSend, Status.INVALID_PARAMETER_9);
-    return this.makeQueuePair(
-      what,
-      {
-        sendCq: initiator.wv,
-        receiveCq: receive.wv,
-        context: options.context,
-        sendDepth: initiatorQueueDepth,
-        sendSge: maxInitiatorRequestSge,
-        receiveDepth: receiveQueueDepth,
-        receiveSge: maxReceiveRequestSge,
-        maxInlineSend: inlineDataSize,
-        initiatorDepth: limits.maxQpInitiatorDepth,
-        responderResources: limits.maxQpResponderResources,
-      },
-      (qp) =>
-        new QueuePair({
-          adapter: this,
-          qp,
-          receiveCq: receive,
-          initiatorCq: initiator,
-          receiveDepth: receiveQueueDepth,
-          initiatorDepth: initiatorQueueDepth,
-        }),
-    );
+    return this.#make(what, options, queues, {
+      receiveDepth: receiveQueueDepth,
+      receiveSge: maxReceiveRequestSge,
+    });
   }
 
-  createQueuePairWithSrq(_options: Nd2SrqQueuePairOptions): IND2QueuePair {
-    throw refuse(
-      Status.NOT_SUPPORTED,
-      'CreateQueuePairWithSrq',
-      'This adapter has no shared receive queues.',
-    );
+  createQueuePairWithSrq(options: Nd2SrqQueuePairOptions): IND2QueuePair {
+    const what = 'CreateQueuePairWithSrq';
+    this.alive(what);
+    checkOptions(what, options, srqQueuePairOptions);
+    const { limits } = this;
+    const queues = this.#queues(what, options);
+    const { sharedReceiveQueue: srq, initiatorQueueDepth } = options;
+    const { maxInitiatorRequestSge = 1, inlineDataSize = 0 } = options;
+    if (!(srq instanceof SharedReceiveQueue) || srq.adapter !== this || srq.ended) {
+      throw refuse(
+        Status.INVALID_PARAMETER_4,
+        what,
+        'The shared receive queue is not one of this adapter instance, or was released.',
+      );
+    }
+    const check = checkCount.bind(undefined, what);
+    check('initiatorQueueDepth', initiatorQueueDepth, 1, limits.maxQpWr, Status.INVALID_PARAMETER_6);
+    check('maxInitiatorRequestSge', maxInitiatorRequestSge, 1, limits.maxSge, Status.INVALID_PARAMETER_7);
+    check('inlineDataSize', inlineDataSize, 0, limits.maxInlineSend, Status.INVALID_PARAMETER_8);
+    return this.#make(what, options, queues, { receiveDepth: 0, receiveSge: 0, srq });
   }
 
   createConnector(): IND2Connector {
@@ -197,8 +211,62 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     return new Listener(this);
   }
 
-  #queue(queue: unknown, what: string, status: number, which: string): CompletionQueue {
-    return this.completionQueueOf(queue, CompletionQueue, what, status, which);
+  #queues(
+    what: string,
+    options: Nd2InitiatorOptions,
+  ): { receive: CompletionQueue; initiator: CompletionQueue } {
+    const queue = (value: unknown, status: number, which: string) =>
+      this.completionQueueOf(value, CompletionQueue, what, status, which);
+    return {
+      receive: queue(options.receiveCompletionQueue, Status.INVALID_PARAMETER_2, 'receive'),
+      initiator: queue(options.initiatorCompletionQueue, Status.INVALID_PARAMETER_3, 'initiator'),
+    };
+  }
+
+  #make(
+    what: string,
+    options: Nd2InitiatorOptions,
+    queues: { receive: CompletionQueue; initiator: CompletionQueue },
+    receives: { receiveDepth: number; receiveSge: number; srq?: SharedReceiveQueue },
+  ): QueuePair {
+    const { limits } = this;
+    const { receive, initiator } = queues;
+    const { receiveDepth, receiveSge, srq } = receives;
+    const { initiatorQueueDepth: initiatorDepth } = options;
+    return this.makeQueuePair(
+      what,
+      {
+        sendCq: initiator.wv,
+        receiveCq: receive.wv,
+        ...(srq === undefined ? {} : { srq: srq.wv }),
+        context: options.context,
+        sendDepth: initiatorDepth,
+        sendSge: options.maxInitiatorRequestSge ?? 1,
+        receiveDepth,
+        receiveSge,
+        maxInlineSend: options.inlineDataSize ?? 0,
+        initiatorDepth: limits.maxQpInitiatorDepth,
+        responderResources: limits.maxQpResponderResources,
+      },
+      (qp) =>
+        new QueuePair(
+          { adapter: this, qp, receiveCq: receive, initiatorCq: initiator, receiveDepth, initiatorDepth },
+          srq,
+        ),
+    );
+  }
+}
+
+function checkCount(
+  what: string,
+  name: string,
+  value: number,
+  min: number,
+  max: number,
+  status: number,
+): void {
+  if (!isCount(value, min, max)) {
+    throw refuse(status, what, `${name} is ${value}; this adapter takes ${min} to ${max}.`);
   }
 }
 
@@ -220,7 +288,7 @@ function infoOf(guid: bigint, attributes: WvDeviceAttributes): Nd2AdapterInfo {
     maxOutboundReadLimit: attributes.maxQpInitiatorDepth,
     maxReceiveQueueDepth: attributes.maxQpWr,
     maxInitiatorQueueDepth: attributes.maxQpWr,
-    maxSharedReceiveQueueDepth: 0,
+    maxSharedReceiveQueueDepth: attributes.maxSrqWr,
     maxCompletionQueueDepth: attributes.maxCqEntries,
     // Programs make queue pairs for inline requests of this size.
     inlineRequestThreshold: attributes.maxInlineSend,

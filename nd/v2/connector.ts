@@ -2,6 +2,7 @@ import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { ConnectorBase, checkPrivateData, type ReadLimits } from '../core/connector.js';
 import { isCount } from '../core/limits.js';
+import { checkOptions } from '../core/options.js';
 import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } from '../spi/v2.js';
 import { type NdError, refuse } from '../status.js';
 import { QueuePair } from './queue-pair.js';
@@ -52,6 +53,7 @@ export class Connector extends ConnectorBase implements IND2Connector {
   }
 
   #limits(what: string, options: Nd2ConnectOptions, inStatus: number, outStatus: number): ReadLimits {
+    checkOptions(what, options, { inboundReadLimit: true, outboundReadLimit: true, privateData: true });
     const { maxQpResponderResources, maxQpInitiatorDepth } = this.adapter.limits;
     const limit = (name: string, value: number | undefined, max: number, status: number): number => {
       if (value === undefined) return max;

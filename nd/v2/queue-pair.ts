@@ -1,5 +1,5 @@
 import { Status, WvSend } from '../../winverbs/index.js';
-import { checkOffset, plainRefused, QueuePairBase } from '../core/queue-pair.js';
+import { checkOffset, plainRefused, QueuePairBase, type QueuePairParts } from '../core/queue-pair.js';
 import type {
   IND2MemoryRegion,
   IND2MemoryWindow,
@@ -10,6 +10,7 @@ import type {
 import { Nd2OpFlag } from '../spi/v2.js';
 import { refuse } from '../status.js';
 import { MemoryRegion } from './memory-region.js';
+import type { SharedReceiveQueue } from './shared-receive-queue.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_WRITE, INLINE } = Nd2OpFlag;
 
@@ -20,6 +21,15 @@ const OTHER = SILENT_SUCCESS | READ_FENCE;
 
 /** IND2QueuePair: INLINE is the client's choice, and remote memory an address and a token. */
 export class QueuePair extends QueuePairBase implements IND2QueuePair {
+  readonly #srq: SharedReceiveQueue | undefined;
+
+  /** @param srq - where its Receives come from, if not from a queue of its own */
+  constructor(parts: QueuePairParts, srq?: SharedReceiveQueue) {
+    super(parts);
+    this.#srq = srq;
+    srq?.hold();
+  }
+
   send(context: unknown, sgl: readonly Nd2Sge[], flags = 0): void {
     const what = 'Send';
     this.check(what, flags, KNOWN, 4);
@@ -27,7 +37,16 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
   }
 
   receive(context: unknown, sgl: readonly Nd2Sge[]): void {
-    this.postReceive('Receive', context, sgl);
+    const what = 'Receive';
+    if (this.#srq !== undefined) {
+      this.alive(what);
+      throw refuse(
+        Status.INVALID_DEVICE_REQUEST,
+        what,
+        'The queue pair receives from a shared receive queue; post the Receive there.',
+      );
+    }
+    this.postReceive(what, context, sgl);
   }
 
   bind(
@@ -84,6 +103,11 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
     this.check(what, flags, KNOWN, 6);
     checkOffset(what, offset);
     this.postWrite(what, context, flags & OTHER, this.#gather(what, sgl, flags), remote, offset);
+  }
+
+  protected override end(): void {
+    super.end();
+    this.#srq?.letGo();
   }
 
   /** Translates what a Send or Write carries; answers INLINE if it is wanted. */

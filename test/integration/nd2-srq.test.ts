@@ -1,0 +1,281 @@
+/** Shared receive queues of ND SPI v2 through the whole stack. T and G: see nd2-coverage.test.ts. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  type IND2CompletionQueue,
+  type IND2QueuePair,
+  type IND2SharedReceiveQueue,
+  type Nd2SharedReceiveQueueOptions,
+  Status,
+  statusName,
+} from '../../nd/index.js';
+import { statusOf } from '../helpers/nd-fixture.js';
+import { ADDRESS, outcome } from '../helpers/nd-pair.js';
+import { Host2, pair2, Side, take } from '../helpers/nd2-pair.js';
+
+const test = suite<{ host: Host2 }>('ND v2 shared receive queues');
+
+test.before((context) => {
+  context.host = new Host2();
+});
+test.after(({ host }) => {
+  host.release();
+});
+
+/** Queue pairs of one shared receive queue, each connected with a side that sends. */
+class Shared {
+  readonly queue: IND2CompletionQueue;
+  readonly srq: IND2SharedReceiveQueue;
+  readonly pairs: { sender: Side; queuePair: IND2QueuePair }[] = [];
+
+  constructor(
+    readonly host: Host2,
+    readonly memory: Side,
+    options: Partial<Nd2SharedReceiveQueueOptions> = {},
+  ) {
+    this.queue = host.adapter.createCompletionQueue(64);
+    this.srq = host.adapter.createSharedReceiveQueue({ depth: 16, ...options });
+  }
+
+  static async create(host: Host2, options: Partial<Nd2SharedReceiveQueueOptions> = {}): Promise<Shared> {
+    return new Shared(host, await Side.create(host.adapter), options);
+  }
+
+  async connect(context: string): Promise<Side> {
+    const { adapter, listener } = this.host;
+    const queuePair = adapter.createQueuePairWithSrq({
+      receiveCompletionQueue: this.queue,
+      initiatorCompletionQueue: this.queue,
+      sharedReceiveQueue: this.srq,
+      context,
+      initiatorQueueDepth: 8,
+    });
+    const sender = await Side.create(adapter);
+    const passive = adapter.createConnector();
+    const requested = listener.getConnectionRequest(passive);
+    sender.connector.bind(ADDRESS);
+    const connected = sender.connector.connect(sender.queuePair, this.host.address);
+    await requested;
+    const accepted = passive.accept(queuePair);
+    await connected;
+    await sender.connector.completeConnect();
+    await accepted;
+    this.pairs.push({ sender, queuePair });
+    return sender;
+  }
+
+  post(count: number, from = 0): void {
+    for (let i = from; i < from + count; i += 1) this.srq.receive(i, this.memory.sge(i * 16, 16));
+  }
+}
+
+test('messages of several queue pairs take Receives in order; results tell whose they are', async ({
+  host,
+}) => {
+  const shared = await Shared.create(host);
+  const one = await shared.connect('one');
+  const two = await shared.connect('two');
+  shared.post(4);
+  for (const [sender, context] of [
+    [one, 'one'],
+    [two, 'two'],
+    [two, 'two'],
+    [one, 'one'],
+  ] as const) {
+    sender.queuePair.send('s', sender.sge(0, 5));
+    const [result] = await take(shared.queue, 1);
+    assert.equal([result!.status, result!.queuePairContext, result!.bytesTransferred], [0, context, 5]);
+    await sender.initiated();
+  }
+  const { queuePair } = shared.pairs[0]!;
+  assert.is(
+    statusOf(() => queuePair.receive('r', [])),
+    Status.INVALID_DEVICE_REQUEST,
+  );
+});
+
+test('T21 G8 a message for an empty shared receive queue waits until there is a Receive', async ({
+  host,
+}) => {
+  const shared = await Shared.create(host);
+  const sender = await shared.connect('late');
+  sender.queuePair.send('s', sender.sge(0, 5));
+  // Longer than a Send without a shared receive queue on the other side has patience.
+  const { active, passive } = await pair2(host);
+  active.queuePair.send('unheard', active.sge(0, 4));
+  assert.is((await active.initiated())[0]!.status, Status.IO_TIMEOUT);
+  assert.is(sender.initiators.getResults([], 1), 0, 'still waiting');
+  shared.post(1);
+  assert.is((await take(shared.queue, 1))[0]!.status, 0);
+  assert.is((await sender.initiated())[0]!.status, 0);
+  active.release();
+  passive.release();
+});
+
+test('Notify: below the threshold, once each time, all that wait together', async ({ host }) => {
+  const shared = await Shared.create(host, { notifyThreshold: 3 });
+  const sender = await shared.connect('x');
+  shared.post(4);
+  const waiting = [shared.srq.notify(), shared.srq.notify()];
+  const send = async () => {
+    sender.queuePair.send('s', sender.sge(0, 1));
+    await take(shared.queue, 1);
+    await sender.initiated();
+  };
+  await send();
+  assert.equal(
+    waiting.map(({ completed }) => completed),
+    [false, false],
+    'three are left, which is not below',
+  );
+  await send();
+  for (const one of waiting) assert.is(await outcome(one), Status.SUCCESS);
+  // Already below: at once.
+  await shared.srq.notify();
+  shared.post(8, 4);
+  const next = shared.srq.notify();
+  await send();
+  assert.is(next.completed, false, 'nothing from before is taken for news');
+  shared.srq.cancelOverlappedRequests();
+  assert.is(next.status, Status.CANCELED, 'complete when the call returns');
+  // Armed when it was cancelled, and below since: the next one knows what is, not what was.
+  for (let i = 0; i < 7; i += 1) await send();
+  shared.post(10, 0);
+  const fresh = shared.srq.notify();
+  await send();
+  assert.is(fresh.completed, false);
+  fresh.cancel();
+  assert.is(await outcome(fresh), Status.CANCELED);
+});
+
+test('Notify blocks a thread, too, and ends with the queue', async ({ host }) => {
+  const shared = await Shared.create(host, { notifyThreshold: 1 });
+  shared.srq.notify().getResult({ wait: true });
+  shared.post(2);
+  const left = shared.srq.notify();
+  const never = await Shared.create(host);
+  const silent = never.srq.notify();
+  assert.is(silent.completed, false, 'threshold 0: no event, though there is no Receive');
+  never.srq.release();
+  shared.srq.release();
+  assert.is(await outcome(left), Status.CANCELED);
+  assert.is(await outcome(silent), Status.CANCELED);
+});
+
+test('Modify: zeros leave things as they are; limits; what is outstanding must fit', async ({ host }) => {
+  const shared = await Shared.create(host, { depth: 4 });
+  const { srq } = shared;
+  const { maxSharedReceiveQueueDepth } = host.adapter.query();
+  shared.post(4);
+  assert.is(
+    statusOf(() => srq.receive('more', [])),
+    Status.NO_MORE_ENTRIES,
+  );
+  srq.modify(8, 0);
+  shared.post(4, 4);
+  for (const [depth, threshold] of [
+    [maxSharedReceiveQueueDepth + 1, 0],
+    [-1, 0],
+    [1.5, 0],
+    [0, 9],
+    [0, -1],
+  ] as const) {
+    assert.is(
+      statusOf(() => srq.modify(depth, threshold)),
+      Status.INVALID_PARAMETER,
+    );
+  }
+  assert.is(
+    statusOf(() => srq.modify(4, 0)),
+    Status.BUFFER_OVERFLOW,
+  );
+  srq.modify(0, 8);
+  const waiting = srq.notify();
+  const sender = await shared.connect('x');
+  for (let i = 0; i < 8; i += 1) sender.queuePair.send(i, sender.sge(0, 1));
+  await waiting;
+  const results = await take(shared.queue, 8);
+  assert.equal(
+    results.map(({ requestContext }) => requestContext),
+    [0, 1, 2, 3, 4, 5, 6, 7],
+    'no Receive was lost by the change of size',
+  );
+  srq.modify(maxSharedReceiveQueueDepth, 0);
+});
+
+test('Flush of a queue pair takes no Receive from the others', async ({ host }) => {
+  const shared = await Shared.create(host);
+  await shared.connect('one');
+  const two = await shared.connect('two');
+  shared.post(2);
+  shared.pairs[0]!.queuePair.flush();
+  for (let i = 0; i < 2; i += 1) {
+    two.queuePair.send('s', two.sge(0, 1));
+    const [result] = await take(shared.queue, 1);
+    assert.equal([result!.status, result!.queuePairContext], [0, 'two']);
+  }
+});
+
+test('T19 the shared receive queue is released first, and its queue pairs go on', async ({ host }) => {
+  const shared = await Shared.create(host);
+  const sender = await shared.connect('x');
+  shared.post(1);
+  shared.srq.release();
+  assert.is(
+    statusOf(() => shared.post(1)),
+    Status.INVALID_HANDLE,
+  );
+  sender.queuePair.send('s', sender.sge(0, 1));
+  assert.is((await take(shared.queue, 1))[0]!.status, 0);
+  shared.pairs[0]!.queuePair.release();
+  sender.release();
+  shared.queue.release();
+});
+
+test('G7 arguments of both Create methods by their numbers', ({ host }) => {
+  const { adapter } = host;
+  const { maxSharedReceiveQueueDepth: most, maxReceiveSge } = adapter.query();
+  for (const [options, status] of [
+    [{ depth: 0 }, Status.INVALID_PARAMETER_3],
+    [{ depth: most + 1 }, Status.INVALID_PARAMETER_3],
+    [{ depth: 1, maxRequestSge: maxReceiveSge + 1 }, Status.INVALID_PARAMETER_4],
+    [{ depth: 1, notifyThreshold: 2 }, Status.INVALID_PARAMETER_5],
+    [{ depth: 1, depht: 2 } as never, Status.INVALID_PARAMETER],
+  ] as const) {
+    assert.is(
+      statusOf(() => adapter.createSharedReceiveQueue(options)),
+      status,
+      statusName(status),
+    );
+  }
+  adapter.createSharedReceiveQueue({ depth: most, maxRequestSge: maxReceiveSge }).release();
+  const queue = adapter.createCompletionQueue(4);
+  const srq = adapter.createSharedReceiveQueue({ depth: 1 });
+  assert.is(
+    statusOf(() => srq.getNotifyAffinity()),
+    Status.NOT_SUPPORTED,
+  );
+  const good = {
+    receiveCompletionQueue: queue,
+    initiatorCompletionQueue: queue,
+    sharedReceiveQueue: srq,
+    initiatorQueueDepth: 1,
+  };
+  for (const [change, status] of [
+    [{ receiveCompletionQueue: undefined }, Status.INVALID_PARAMETER_2],
+    [{ initiatorCompletionQueue: undefined }, Status.INVALID_PARAMETER_3],
+    [{ sharedReceiveQueue: undefined }, Status.INVALID_PARAMETER_4],
+    [{ initiatorQueueDepth: 0 }, Status.INVALID_PARAMETER_6],
+    [{ maxInitiatorRequestSge: 0 }, Status.INVALID_PARAMETER_7],
+    [{ inlineDataSize: 1 << 20 }, Status.INVALID_PARAMETER_8],
+  ] as const) {
+    assert.is(
+      statusOf(() => adapter.createQueuePairWithSrq({ ...good, ...change } as never)),
+      status,
+    );
+  }
+  adapter.createQueuePairWithSrq(good).release();
+  for (const object of [srq, queue]) object.release();
+});
+
+test.run();
