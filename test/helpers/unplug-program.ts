@@ -1,0 +1,80 @@
+/**
+ * A process whose device is unplugged while many requests of every kind wait: tells, as one line of JSON, what they ended in,
+ * what was left when all was released, and whether the device works again.
+ */
+
+import { injectDeviceFault, openDeviceFile, readCounters } from '../../kernel-bridge/index.js';
+import * as ioctl from '../../kernel-bridge/ioctl/index.js';
+import { StatusError, statusName } from '../../winverbs/index.js';
+import { ADDRESS, connectedPair, openListener, openSide } from './loopback.js';
+
+const each = 8;
+const many = <T>(make: () => T): T[] => Array.from({ length: each }, make);
+
+async function outcome(request: PromiseLike<unknown>): Promise<string> {
+  try {
+    await request;
+    return 'SUCCESS';
+  } catch (error) {
+    if (error instanceof StatusError) return statusName(error.status);
+    throw error;
+  }
+}
+
+const pair = await connectedPair();
+const { provider, a, b } = pair;
+const guid = a.device.guid;
+const { listener, peer } = openListener(provider);
+const sides = many(() => openSide(provider));
+const active = many(() => openSide(provider));
+const { listener: silent, peer: silentPeer } = openListener(provider);
+const file = openDeviceFile(ioctl.hcaFileName(guid));
+const opened = file.ioctl(ioctl.IoctlCode.DEVICE_OPEN, ioctl.WvIoDeviceOpen.encode({}), ioctl.WvIoId.size);
+const { id } = ioctl.WvIoId.decode(opened);
+const onFile = (code: number, input: Uint8Array) => file.ioctlOverlapped(code, input, 4, () => undefined);
+
+const waiting: Record<string, PromiseLike<unknown>[]> = {
+  cqAny: many(() => a.cq.notify('any')),
+  cqSolicited: many(() => b.cq.notify('solicited')),
+  cqError: many(() => b.cq.notify('error')),
+  getRequest: sides.map(({ ep }) => listener.getRequest(ep)),
+  connect: active.map(({ ep, qp }) => {
+    ep.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+    ep.resolveRoute(silentPeer);
+    return ep.connect(qp, silentPeer, {});
+  }),
+  notifyDisconnect: [a.ep.notifyDisconnect(), b.ep.notifyDisconnect()],
+  portEvent: many(() => onFile(ioctl.IoctlCode.DEVICE_NOTIFY, ioctl.WvIoId.encode({ id, data: 1 }))),
+  fatalEvent: many(() => onFile(ioctl.HcaFileCode.CA_FATAL_EVENT, ioctl.WvIoObject.encode({ id }))),
+};
+const ends = Object.entries(waiting).map(async ([kind, requests]) => {
+  const statuses = await Promise.all(requests.map(outcome));
+  return [kind, [...new Set(statuses)]] as const;
+});
+injectDeviceFault(guid, 'unplug');
+const ended = Object.fromEntries(await Promise.all(ends));
+for (const side of [...sides, ...active]) side.release();
+for (const one of [listener, silent]) one.release();
+file.close();
+injectDeviceFault(guid, 'plug');
+const { port } = peer;
+pair.release();
+const { objects, devices, io } = readCounters();
+// The device is there again, and so is the listener's port.
+const again = await connectedPair();
+const heir = again.provider.createConnectEndpoint();
+heir.bindAddress({ family: 4, address: ADDRESS, port });
+heir.release();
+again.release();
+const { pd, mr, mw, cq, qp } = objects;
+const left = {
+  pd,
+  mr,
+  mw,
+  cq,
+  qp,
+  removing: devices.removing,
+  abandoned: io.abandonedIrps,
+  faults: io.driverFaults,
+};
+console.log(JSON.stringify({ ended, left }));
