@@ -74,7 +74,8 @@ function validRequestsWork(): void {
     assert.ok(guids.includes(live.guid));
     const query = examples(live).DEVICE_PKEY_QUERY();
     assert.equal(WvPkeyList.decode(file.ioctl(IoctlCode.DEVICE_PKEY_QUERY, query, 64)), [0xffff]);
-    file.ioctl(IoctlCode.QP_DESTROY, WvIoObject.encode({ id: live.qp }), 0);
+    file.ioctl(IoctlCode.AH_DESTROY, WvIoObject.encode({ id: live.ah }), 0);
+    for (const id of [live.qp, live.udQp]) file.ioctl(IoctlCode.QP_DESTROY, WvIoObject.encode({ id }), 0);
     file.ioctl(IoctlCode.QP_DESTROY, WvIoObject.encode({ id: live.srqQp }), 0);
     file.ioctl(IoctlCode.SRQ_DESTROY, WvIoObject.encode({ id: live.srq }), 0);
     file.ioctl(IoctlCode.CQ_DESTROY, WvIoObject.encode({ id: live.cq }), 0);

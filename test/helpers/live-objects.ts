@@ -39,6 +39,9 @@ export interface Live {
   srq: bigint;
   /** A queue pair on the shared receive queue keeps that from being destroyed. */
   srqQp: bigint;
+  /** A UD queue pair in a multicast group, and an address handle. */
+  udQp: bigint;
+  ah: bigint;
   qp: bigint;
   endpoints: LiveEndpoints;
   /** Every id. */
@@ -96,7 +99,25 @@ function srqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
 }
 
 /** QP_CREATE's input: on a shared receive queue, or (0) with a receive queue of its own. */
-function qpInput(live: Pick<Live, 'ring' | 'pd' | 'cq'>, srqId = 0n): Uint8Array {
+/** A group that the live UD queue pair is in, and another. */
+const liveGroup = ioctl.gidOfAddress('239.77.0.1');
+const otherGroup = ioctl.gidOfAddress('239.77.0.2');
+
+function ahInput(pd: bigint): Uint8Array {
+  const gid = ioctl.gidOfAddress(loopback.address);
+  const addressVector = { networkRouteValid: 1, sGid: gid, dGid: gid, portNumber: 1, hopLimit: 64 };
+  return ioctl.WvIoAhCreate.encode({ id: { id: pd }, addressVector });
+}
+
+function groupInput(qp: bigint, raw: Uint8Array): Uint8Array {
+  return ioctl.WvIoQpMulticast.encode({ id: { id: qp }, gid: { raw } });
+}
+
+function qpInput(
+  live: Pick<Live, 'ring' | 'pd' | 'cq'>,
+  srqId = 0n,
+  qpType: number = ioctl.QpType.RC,
+): Uint8Array {
   const create = {
     id: { id: live.pd },
     sendCqId: live.cq,
@@ -108,7 +129,7 @@ function qpInput(live: Pick<Live, 'ring' | 'pd' | 'cq'>, srqId = 0n): Uint8Array
     maxInlineSend: 64,
     initiatorDepth: 1,
     responderResources: 1,
-    qpType: ioctl.QpType.RC,
+    qpType,
     srqId,
   };
   const receiveEntries = srqId === 0n ? qpSizes.receiveEntries : 0;
@@ -161,6 +182,9 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
   const mw = verb(IoctlCode.MW_ALLOCATE, ioctl.WvIoId.encode({ id: pd }));
   const cq = verb(IoctlCode.CQ_CREATE, cqInput({ ring }, device));
   const srq = verb(IoctlCode.SRQ_CREATE, srqInput({ ring }, pd));
+  const udQp = verb(IoctlCode.QP_CREATE, qpInput({ ring, pd, cq }, 0n, ioctl.QpType.UD));
+  file.ioctl(IoctlCode.QP_ATTACH, groupInput(udQp, liveGroup), 0);
+  const ah = verb(IoctlCode.AH_CREATE, ahInput(pd));
   const srqQp = verb(IoctlCode.QP_CREATE, qpInput({ ring, pd, cq }, srq));
   const qp = verb(IoctlCode.QP_CREATE, qpInput({ ring, pd, cq }));
 
@@ -214,9 +238,11 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
     cq,
     srq,
     srqQp,
+    udQp,
+    ah,
     qp,
     endpoints,
-    ids: [device, pd, mw, cq, srq, srqQp, qp, ...Object.values(endpoints)],
+    ids: [device, pd, mw, cq, srq, srqQp, udQp, ah, qp, ...Object.values(endpoints)],
     pinned,
     lkey,
     listenAddress,
@@ -236,7 +262,6 @@ export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Ar
   const object = (id: bigint) => () => ioctl.WvIoObject.encode({ id });
   const id = (of: bigint, data = 0) => ioctl.WvIoId.encode({ id: of, data });
   const port = () => ioctl.WvIoDevicePortQuery.encode({ id: live.device, portNumber: 1 });
-  const multicast = () => ioctl.WvIoQpMulticast.encode({ id: { id: live.qp } });
   return {
     GUID_QUERY: () => null,
     LIBRARY_QUERY: () => ioctl.WvIoGuid.encode({ guid }),
@@ -260,9 +285,8 @@ export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Ar
     MEMORY_DEREGISTER: () => id(live.pd, live.lkey),
     MW_ALLOCATE: () => id(live.pd),
     MW_DEALLOCATE: object(live.mw),
-    AH_CREATE: () =>
-      ioctl.WvIoAhCreate.encode({ id: { id: live.pd }, addressVector: { portNumber: 1, hopLimit: 64 } }),
-    AH_DESTROY: object(live.pd),
+    AH_CREATE: () => ahInput(live.pd),
+    AH_DESTROY: object(live.ah),
     CQ_CREATE: () => cqInput(live, live.device),
     CQ_DESTROY: object(live.cq),
     CQ_RESIZE: () => cqInput(live, live.cq),
@@ -286,8 +310,8 @@ export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Ar
         addressVector: { portNumber: 1, hopLimit: 64 },
         pathMtu: 1024,
       }),
-    QP_ATTACH: multicast,
-    QP_DETACH: multicast,
+    QP_ATTACH: () => groupInput(live.udQp, otherGroup),
+    QP_DETACH: () => groupInput(live.udQp, liveGroup),
     QP_CANCEL: object(live.qp),
     EP_CREATE: () => ioctl.WvIoEpCreate.encode({ epType: BigInt(ioctl.EpType.CONNECT) }),
     EP_DESTROY: object(ep.fresh),
