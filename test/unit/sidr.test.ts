@@ -11,6 +11,7 @@ const TRY_MS = 4295;
 
 test('a question is answered with QPN, Q_Key and private data, and leaves nothing behind', () => {
   const pair = new SidrPair();
+  pair.server.pkeys = [0xffff, 0x8001];
   pair.onTaken = ({ inquiry }) => inquiry.accept(0x15, 0x1122_3344, Uint8Array.of(7, 8));
   const question = pair.ask({ privateData: Uint8Array.of(1, 2, 3), pkey: 0x8001 });
   pair.network.clock.advance(5);
@@ -181,6 +182,7 @@ const refusals: [string, number, (body: CmBody<'SIDR_REQ'>) => void][] = [
   ['nothing is wrong', 0, () => {}],
   ['nobody listens for the service', 1, (body) => (body.serviceId += 1n)],
   ['the service is one of connections', 1, (body) => (body.serviceId = 0x0106_1c06n)],
+  ['the P_Key fits none of the port', 2, (body) => (body.pkey = 0x8001)],
   ['the address header has another version', 5, withHeader((h) => (h.majorVersion = 1))],
   ['the address header has a minor version', 5, withHeader((h) => (h.minorVersion = 1))],
   ['the address header says IPv6 of IPv4', 2, withHeader((h) => (h.ipVersion = 6))],
