@@ -13,6 +13,7 @@ test('a question is answered with QPN, Q_Key and private data, and leaves nothin
   const pair = new SidrPair();
   pair.server.pkeys = [0xffff, 0x8001];
   pair.onTaken = ({ inquiry }) => inquiry.accept(0x15, 0x1122_3344, Uint8Array.of(7, 8));
+  pair.server.pkeys = [0xffff, 0x8001];
   const question = pair.ask({ privateData: Uint8Array.of(1, 2, 3), pkey: 0x8001 });
   pair.network.clock.advance(5);
   assert.equal(pair.network.log, ['client SIDR_REQ', 'server SIDR_REP']);
@@ -128,6 +129,18 @@ test('a rejection carries status 2 and private data, and an abandoned request is
   pair.network.clock.advance(5);
   assert.equal([rejected.events, abandoned.events], [['answered 2'], ['answered 2']]);
   assert.equal([rejected.reply!.qpn, rejected.reply!.privateData[0]], [0, 9]);
+  assert.equal(pair.end(), []);
+});
+
+test('a question for a partition that the port is not in is rejected, one that fits is taken', () => {
+  const pair = new SidrPair();
+  pair.server.pkeys = [0xffff, 0x0001];
+  const asked = [0x8002, 0x0001, 0x8001].map((pkey) => pair.ask({ pkey }));
+  pair.network.clock.advance(5);
+  assert.equal(
+    asked.map(({ events }) => events),
+    [['answered 2'], ['answered 2'], ['answered 0']],
+  );
   assert.equal(pair.end(), []);
 });
 
