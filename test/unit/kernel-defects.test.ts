@@ -20,8 +20,13 @@ test('K1: DEVICE_OPEN with a full table is refused and holds nothing', () => {
   assert.is(open().status, Status.INSUFFICIENT_RESOURCES);
   assert.is(references.users, 0);
   Reflect.deleteProperty(file.devices, 'full');
-  assert.is(open().status, Status.SUCCESS);
-  assert.is(references.users, 1);
+  const opened = open();
+  assert.is(opened.status, Status.SUCCESS);
+  // The HCA's file, on which its verbs run, and the instance.
+  assert.is(references.users, 2);
+  const { id } = s.WvIoId.decode(opened.output);
+  assert.is(rig.ioctl('DEVICE_CLOSE', s.WvIoObject.encode({ id })).status, Status.SUCCESS);
+  assert.is(references.users, 0);
   assert.equal(rig.faults, []);
 });
 
