@@ -5,6 +5,18 @@
  */
 export { Status, StatusError, statusName, statusText } from '../winverbs/index.js';
 export type { NetworkDirectOptions } from './core/provider.js';
+export {
+  NdQueryFlag,
+  ndCheckAddress,
+  ndCleanup,
+  ndFlushProviders,
+  ndNotifyAddressListChange,
+  ndOpenAdapter,
+  ndOpenV1Adapter,
+  ndQueryAddressList,
+  ndResolveAddress,
+  ndStartup,
+} from './framework.js';
 export * from './spi/v1.js';
 export * from './spi/v2.js';
 export { NdError } from './status.js';

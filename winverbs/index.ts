@@ -4,7 +4,12 @@
  * @packageDocumentation
  */
 export * from '../kernel-bridge/ioctl/constants.js';
-export { addressOfGid, gidOfAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+export {
+  addressOfGid,
+  gidOfAddress,
+  parseSocketAddress,
+  scopeIdOfAddress,
+} from '../kernel-bridge/ioctl/sockaddr.js';
 export type { KernelOptionsInput } from '../kernel-bridge/options.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from '../kernel-bridge/overlapped.js';
 export { WVAddressHandle } from './address-handle.js';

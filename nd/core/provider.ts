@@ -5,10 +5,17 @@ import type {
   SocketAddress,
   WvDeviceAddress,
 } from '../../winverbs/index.js';
-import { Status, StatusError } from '../../winverbs/index.js';
-import type { Terms } from '../status.js';
+import { addressOfGid, gidOf, Status, StatusError, scopeIdOfAddress } from '../../winverbs/index.js';
+import type { StatusMap, Terms } from '../status.js';
 import { addressStatuses, isLoopback, parseAddress } from './address.js';
 import { NdObject } from './object.js';
+
+/** What a destination that is no host is called below. */
+const routeStatuses: StatusMap = {
+  [Status.BAD_NETWORK_NAME]: Status.INVALID_ADDRESS,
+  [Status.BAD_NETWORK_PATH]: Status.INVALID_ADDRESS,
+  [Status.NOT_FOUND]: Status.INVALID_ADDRESS,
+};
 
 /** Options of opening a provider: those of the kernel below, see `openProvider` of WinVerbs. */
 export type NetworkDirectOptions = KernelOptionsInput;
@@ -48,6 +55,23 @@ export abstract class ProviderBase extends NdObject {
   protected placeOf(address: string | SocketAddress, what: string): WvDeviceAddress {
     const local = { ...parseAddress(address, what), port: 0 };
     return this.terms.call(what, () => this.#wv.translateAddress(local), addressStatuses);
+  }
+
+  /**
+   * The local address that leads to a remote one.
+   *
+   * @throws NdError INVALID_ADDRESS: it is no host's; NETWORK_UNREACHABLE
+   */
+  localAddressFor(remote: string | SocketAddress, what: string): SocketAddress {
+    this.alive(what);
+    const { family, address } = parseAddress(remote, what);
+    const path = this.terms.call(
+      what,
+      () => this.#wv.resolvePath({ family, address, port: 0 }),
+      routeStatuses,
+    );
+    const local = addressOfGid(gidOf(path.addressVector.sourceGid), scopeIdOfAddress(address));
+    return { family, address: local, port: 0 };
   }
 
   protected end(): void {

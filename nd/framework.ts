@@ -1,0 +1,283 @@
+/**
+ * The helper calls of ndsupport.h that applications begin with: start, look for addresses, open an adapter by address.
+ * They stand for the providers of this host, of which there is one of each version.
+ */
+import type { SocketAddress } from '../winverbs/index.js';
+import { Overlapped, Status } from '../winverbs/index.js';
+import { parseAddress } from './core/address.js';
+import type { NetworkDirectOptions } from './core/provider.js';
+import type { INDAdapter } from './spi/v1.js';
+import type { IND2Adapter } from './spi/v2.js';
+import { type NdError, refuse } from './status.js';
+import { openNetworkDirect, type Provider as V1Provider } from './v1/provider.js';
+import { openNetworkDirect2, type Provider as V2Provider } from './v2/provider.js';
+
+/** ND_QUERY_*: which addresses {@link ndQueryAddressList} leaves out. */
+export const NdQueryFlag = {
+  /** Accepted as applications pass it; no provider here stands for another one. */
+  EXCLUDE_EMULATOR_ADDRESSES: 0x1,
+  /** Addresses that only adapters of v1 have. */
+  EXCLUDE_NDV1_ADDRESSES: 0x2,
+  /** Addresses that only adapters of v2 have. */
+  EXCLUDE_NDV2_ADDRESSES: 0x4,
+} as const;
+
+const KNOWN_FLAGS = 0x7;
+
+/** How often the address list is looked at while somebody waits for a change. */
+const PERIOD_MS = 1000;
+
+/** A NotifyAddressListChange that waits. */
+interface Watcher {
+  readonly request: Overlapped<void>;
+  outcome: NdError | 'changed' | undefined;
+}
+
+/**
+ * The framework: counts NdStartup and NdCleanup, and has the providers in between.
+ *
+ * @internal
+ */
+export class NdFramework {
+  #started = 0;
+  #options: NetworkDirectOptions | undefined;
+  #v1: V1Provider | undefined;
+  #v2: V2Provider | undefined;
+  /** The list that was last told, as text. */
+  #known: string | undefined;
+  readonly #watchers = new Set<Watcher>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly openV1: (options?: NetworkDirectOptions) => V1Provider,
+    private readonly openV2: (options?: NetworkDirectOptions) => V2Provider,
+    private readonly periodMs = PERIOD_MS,
+  ) {}
+
+  startup(options?: NetworkDirectOptions): void {
+    if (this.#started === 0) {
+      this.#options = options;
+      // What is wrong with this host shows now, and not with the first question.
+      this.#v2 = this.openV2(options);
+    }
+    this.#started += 1;
+  }
+
+  cleanup(): void {
+    this.#check('NdCleanup');
+    this.#started -= 1;
+    if (this.#started > 0) return;
+    const ended = refuse(Status.CANCELED, 'NotifyAddressListChange', 'NdCleanup was called.');
+    for (const watcher of [...this.#watchers]) this.#end(watcher, ended);
+    this.#known = undefined;
+    this.flushProviders();
+  }
+
+  flushProviders(): void {
+    this.#v1?.release();
+    this.#v2?.release();
+    this.#v1 = undefined;
+    this.#v2 = undefined;
+  }
+
+  queryAddressList(flags: number): SocketAddress[] {
+    const what = 'NdQueryAddressList';
+    this.#check(what);
+    if (!Number.isInteger(flags) || (flags & ~KNOWN_FLAGS) !== 0) {
+      throw refuse(
+        Status.INVALID_PARAMETER,
+        what,
+        `The flags are ${flags}; they are an OR of NdQueryFlag values.`,
+      );
+    }
+    const all = this.#list();
+    this.#known = textOf(all);
+    // Every address has adapters of both versions: only without either is there none.
+    const neither = NdQueryFlag.EXCLUDE_NDV1_ADDRESSES | NdQueryFlag.EXCLUDE_NDV2_ADDRESSES;
+    return (flags & neither) === neither ? [] : all;
+  }
+
+  resolveAddress(remote: string | SocketAddress): SocketAddress {
+    const what = 'NdResolveAddress';
+    this.#check(what);
+    const local = this.#provider2().localAddressFor(remote, what);
+    this.checkAddress(local);
+    return local;
+  }
+
+  checkAddress(address: string | SocketAddress): void {
+    const what = 'NdCheckAddress';
+    this.#check(what);
+    parseAddress(address, what);
+    this.#provider2().resolveAddress(address);
+  }
+
+  openAdapter(address: string | SocketAddress): IND2Adapter {
+    this.#check('NdOpenAdapter');
+    const provider = this.#provider2();
+    return provider.openAdapter(provider.resolveAddress(address));
+  }
+
+  openV1Adapter(address: string | SocketAddress): INDAdapter {
+    this.#check('NdOpenV1Adapter');
+    this.#v1 ??= this.openV1(this.#options);
+    return this.#v1.openAdapter(address);
+  }
+
+  notifyAddressListChange(): Overlapped<void> {
+    const what = 'NotifyAddressListChange';
+    this.#check(what);
+    this.#known ??= textOf(this.#list());
+    const watcher: Watcher = {
+      outcome: undefined,
+      request: new Overlapped<void>({
+        completed: () => watcher.outcome !== undefined,
+        take: () => {
+          if (watcher.outcome !== 'changed') throw watcher.outcome;
+        },
+        wait: () => {
+          const asleep = new Int32Array(new SharedArrayBuffer(4));
+          while (watcher.outcome === undefined) {
+            this.#look();
+            if (watcher.outcome === undefined) Atomics.wait(asleep, 0, 0, this.periodMs);
+          }
+        },
+        cancel: () => this.#end(watcher, refuse(Status.CANCELED, what, 'The notification was cancelled.')),
+      }),
+    };
+    this.#watchers.add(watcher);
+    this.#timer ??= setInterval(() => this.#look(), this.periodMs);
+    // A change since the list was last told is one already.
+    this.#look();
+    return watcher.request;
+  }
+
+  #look(): void {
+    let outcome: NdError | 'changed';
+    try {
+      const now = textOf(this.#list());
+      if (now === this.#known) return;
+      this.#known = now;
+      outcome = 'changed';
+    } catch (error) {
+      outcome = error as NdError;
+    }
+    for (const watcher of [...this.#watchers]) this.#end(watcher, outcome);
+  }
+
+  #end(watcher: Watcher, outcome: NdError | 'changed'): void {
+    if (!this.#watchers.delete(watcher)) return;
+    watcher.outcome = outcome;
+    if (this.#watchers.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+    watcher.request.settle();
+  }
+
+  #list(): SocketAddress[] {
+    return this.#provider2().queryAddressList();
+  }
+
+  #provider2(): V2Provider {
+    this.#v2 ??= this.openV2(this.#options);
+    return this.#v2;
+  }
+
+  #check(what: string): void {
+    if (this.#started === 0) {
+      throw refuse(
+        Status.DEVICE_NOT_READY,
+        what,
+        'NetworkDirect has not been started: call ndStartup() first.',
+      );
+    }
+  }
+}
+
+function textOf(list: readonly SocketAddress[]): string {
+  return list
+    .map(({ address }) => address)
+    .sort()
+    .join(' ');
+}
+
+const framework = new NdFramework(
+  (options) => openNetworkDirect(options) as V1Provider,
+  (options) => openNetworkDirect2(options) as V2Provider,
+);
+
+/**
+ * NdStartup: makes the other calls here work. Calls are counted; each needs an {@link ndCleanup}. The first open of a
+ * process starts its software HCA, and its options count.
+ *
+ * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message says why.
+ */
+export function ndStartup(options?: NetworkDirectOptions): void {
+  framework.startup(options);
+}
+
+/**
+ * NdCleanup: the counterpart of {@link ndStartup}. Adapters that are open stay so.
+ *
+ * @throws NdError DEVICE_NOT_READY: not started.
+ */
+export function ndCleanup(): void {
+  framework.cleanup();
+}
+
+/** NdFlushProviders: lets go of the providers until they are needed again. */
+export function ndFlushProviders(): void {
+  framework.flushProviders();
+}
+
+/**
+ * NdQueryAddressList: the local addresses that adapters can be opened by (port 0), each once.
+ *
+ * @param flags - an OR of {@link NdQueryFlag}
+ * @throws NdError DEVICE_NOT_READY, INVALID_PARAMETER
+ */
+export function ndQueryAddressList(flags = 0): SocketAddress[] {
+  return framework.queryAddressList(flags);
+}
+
+/**
+ * NdResolveAddress: the local address, of an adapter, from which a route leads to `remote`.
+ *
+ * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS (no host's address, or the route starts at no adapter),
+ * NETWORK_UNREACHABLE
+ */
+export function ndResolveAddress(remote: string | SocketAddress): SocketAddress {
+  return framework.resolveAddress(remote);
+}
+
+/** NdCheckAddress: passes for a local address of an adapter. @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS */
+export function ndCheckAddress(address: string | SocketAddress): void {
+  framework.checkAddress(address);
+}
+
+/**
+ * NdOpenAdapter: opens an adapter (v2) by one of its addresses; the port does not matter.
+ *
+ * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, NO_MEMORY
+ */
+export function ndOpenAdapter(address: string | SocketAddress): IND2Adapter {
+  return framework.openAdapter(address);
+}
+
+/** NdOpenV1Adapter: as {@link ndOpenAdapter}, for v1. */
+export function ndOpenV1Adapter(address: string | SocketAddress): INDAdapter {
+  return framework.openV1Adapter(address);
+}
+
+/**
+ * Waits until the address list is another than {@link ndQueryAddressList} last told, or, without such a question, than
+ * it is now. All that wait end together.
+ *
+ * Ends in CANCELED, also by the last {@link ndCleanup}.
+ *
+ * @throws NdError DEVICE_NOT_READY
+ */
+export function ndNotifyAddressListChange(): Overlapped<void> {
+  return framework.notifyAddressListChange();
+}
