@@ -1,0 +1,702 @@
+/**
+ * Applications of NetworkDirect in miniature: the order of their calls, their depths, flags and private data, how they
+ * count requests, arm notifications, connect to each other and end. What they rely on is what these programs assert.
+ */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  type IND2Adapter,
+  type IND2CompletionQueue,
+  type IND2Connector,
+  type IND2Listener,
+  type IND2MemoryRegion,
+  type IND2QueuePair,
+  type INDCompletionQueue,
+  Nd2MrFlag,
+  Nd2OpFlag,
+  Nd2RemoteMemory,
+  Nd2RequestType,
+  type Nd2Result,
+  NdError,
+  NdMwDescriptor,
+  NdOpFlag,
+  NdQueryFlag,
+  type NdResult,
+  ndCleanup,
+  ndOpenAdapter,
+  ndOpenV1Adapter,
+  ndQueryAddressList,
+  ndResolveAddress,
+  ndStartup,
+  type Overlapped,
+  type SocketAddress,
+  Status,
+} from '../../nd/index.js';
+import { ADDRESS, outcome, textOf } from '../helpers/nd-pair.js';
+
+test.before(() => ndStartup());
+test.after(() => ndCleanup());
+
+/** Ends a wait that would be for ever. */
+const patience = () => AbortSignal.timeout(30_000);
+
+/** A promise that others fulfil. */
+class Event {
+  fire!: () => void;
+  readonly happened = new Promise<void>((resolve) => {
+    this.fire = resolve;
+  });
+}
+
+// ── MS-MPI, v2 channel ──────────────────────────────────────────────────────────────────────────────────────
+
+const RECEIVES = 128;
+const SENDS = 32;
+const BUFFER = 64;
+const LARGE = 1 << 20;
+
+/** A connection with another rank: all its receives are posted before it connects, and each is counted. */
+class MpiPeer {
+  readonly connector: IND2Connector;
+  readonly queuePair: IND2QueuePair;
+  /** Requests that have not come back: the object must live as long. */
+  references = 0;
+  sends = 0;
+  received = 0;
+  expected = 0;
+  readonly inbox: string[] = [];
+  readonly gone = new Event();
+  slot = new Event();
+  message = new Event();
+  /** Reads by context. */
+  readonly reads = new Map<unknown, () => void>();
+
+  constructor(
+    readonly rank: MpiRank,
+    readonly region: IND2MemoryRegion,
+    readonly bytes: Uint8Array,
+    connector?: IND2Connector,
+  ) {
+    const { adapter, queue, inline } = rank;
+    this.connector = connector ?? adapter.createConnector();
+    this.queuePair = adapter.createQueuePair({
+      receiveCompletionQueue: queue,
+      initiatorCompletionQueue: queue,
+      context: this,
+      receiveQueueDepth: RECEIVES,
+      initiatorQueueDepth: SENDS,
+      maxReceiveRequestSge: 1,
+      maxInitiatorRequestSge: 1,
+      inlineDataSize: inline,
+    });
+    for (let i = 0; i < RECEIVES; i += 1) this.postReceive(i);
+  }
+
+  postReceive(index: number): void {
+    this.queuePair.receive(index, [{ memory: this.region, offset: index * BUFFER, length: BUFFER }]);
+    this.references += 1;
+  }
+
+  async send(text: string, flags = 0): Promise<void> {
+    while (this.sends === SENDS) await this.slot.happened;
+    const memory = new TextEncoder().encode(text);
+    assert.ok(memory.length <= this.rank.inline);
+    this.queuePair.send('send', [{ memory, offset: 0, length: memory.length }], Nd2OpFlag.INLINE | flags);
+    this.sends += 1;
+    this.references += 1;
+  }
+
+  /** The next message. */
+  async next(): Promise<string> {
+    while (this.inbox.length === 0) await this.message.happened;
+    return this.inbox.shift()!;
+  }
+
+  /** A completed request, told by type and status alone. */
+  complete({ status, requestType, requestContext, bytesTransferred }: Nd2Result): void {
+    this.references -= 1;
+    assert.ok(this.references >= 0, 'no request comes back twice');
+    if (requestType === Nd2RequestType.RECEIVE) {
+      assert.is(requestContext, this.expected % RECEIVES, 'receives complete in the order they were posted');
+      this.expected += 1;
+      if (status === Status.SUCCESS) {
+        const at = (requestContext as number) * BUFFER;
+        this.inbox.push(textOf(this.bytes.subarray(at, at + bytesTransferred)));
+        this.postReceive(requestContext as number);
+        this.message.fire();
+        this.message = new Event();
+      } else assert.is(status, Status.CANCELED);
+    } else {
+      this.sends -= 1;
+      assert.is(status, Status.SUCCESS);
+      if (requestType === Nd2RequestType.READ) this.reads.get(requestContext)?.();
+      else assert.is(requestType, Nd2RequestType.SEND);
+      this.slot.fire();
+      this.slot = new Event();
+    }
+    if (this.references === 0) this.gone.fire();
+  }
+
+  /** Gives up a connection that was lost to the peer's own: everything posted has to come back. */
+  async abandon(): Promise<void> {
+    this.queuePair.flush();
+    this.connector.cancelOverlappedRequests();
+    await this.gone.happened;
+    this.release();
+  }
+
+  async close(first: boolean): Promise<void> {
+    // Only when nothing is on its way any more; the other side's disconnect may have been faster.
+    while (this.sends > 0) await this.slot.happened;
+    if (first) assert.is(await outcome(this.connector.disconnect()), Status.SUCCESS);
+    else {
+      await this.connector.notifyDisconnect().abortOn(patience());
+      assert.is(await outcome(this.connector.disconnect()), Status.SUCCESS);
+    }
+    await this.gone.happened;
+    this.release();
+  }
+
+  release(): void {
+    assert.is(this.references, 0);
+    for (const object of [this.connector, this.queuePair, this.region]) object.release();
+  }
+}
+
+class MpiRank {
+  readonly adapter: IND2Adapter = ndOpenAdapter(ADDRESS);
+  readonly inline: number;
+  readonly queue: IND2CompletionQueue;
+  readonly listener: IND2Listener;
+  readonly address: SocketAddress;
+  readonly peers = new Map<number, { peer: MpiPeer; active: boolean }>();
+  readonly ready = new Map<number, Event>();
+  readonly connecting = new Set<number>();
+  refused = 0;
+  readonly #pump: Promise<void>;
+  readonly #server: Promise<void>;
+
+  constructor(
+    readonly id: number,
+    ranks: number,
+  ) {
+    const info = this.adapter.query(0x20000);
+    assert.ok(info.maxCompletionQueueDepth >= RECEIVES + SENDS);
+    assert.ok(info.maxReceiveQueueDepth >= RECEIVES && info.maxInitiatorQueueDepth >= SENDS);
+    this.inline = info.inlineRequestThreshold;
+    const depth = Math.min((ranks - 1) * (RECEIVES + SENDS) * 2, info.maxCompletionQueueDepth);
+    this.queue = this.adapter.createCompletionQueue(depth);
+    this.listener = this.adapter.createListener();
+    this.listener.bind(ADDRESS);
+    this.address = this.listener.getLocalAddress();
+    this.listener.listen(0);
+    for (let i = 0; i < ranks; i += 1) if (i !== id) this.ready.set(i, new Event());
+    this.#pump = this.#poll();
+    this.#server = this.#serve();
+  }
+
+  async newPeer(connector?: IND2Connector): Promise<MpiPeer> {
+    const region = this.adapter.createMemoryRegion();
+    const bytes = new Uint8Array(RECEIVES * BUFFER);
+    await region.register(bytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+    return new MpiPeer(this, region, bytes, connector);
+  }
+
+  /** Connects from the listener's own address and port. */
+  async connect(other: MpiRank): Promise<void> {
+    this.connecting.add(other.id);
+    const peer = await this.newPeer();
+    peer.connector.bind(this.address);
+    const privateData = new Uint8Array(29);
+    privateData[0] = this.id;
+    const options = { inboundReadLimit: 16, outboundReadLimit: 16, privateData };
+    let status: number;
+    do {
+      const request = peer.connector.connect(peer.queuePair, other.address, options);
+      status = await outcome(request.abortOn(patience()));
+    } while (status === Status.IO_TIMEOUT);
+    if (status === Status.CONNECTION_REFUSED) {
+      // Head to head: the other side's attempt is the one that counts.
+      this.refused += 1;
+      return peer.abandon();
+    }
+    assert.is(status, Status.SUCCESS);
+    assert.ok(peer.connector.getPrivateData().length >= 1);
+    await peer.connector.completeConnect();
+    this.#established(other.id, peer, true);
+    await peer.send('first');
+  }
+
+  #established(id: number, peer: MpiPeer, active: boolean): void {
+    assert.is(this.peers.has(id), false, 'one connection with each rank');
+    this.peers.set(id, { peer, active });
+    this.ready.get(id)!.fire();
+  }
+
+  async #serve(): Promise<void> {
+    for (;;) {
+      const connector = this.adapter.createConnector();
+      const status = await outcome(this.listener.getConnectionRequest(connector));
+      if (status === Status.CANCELED) return void connector.release();
+      void this.#serveOne(connector);
+    }
+  }
+
+  async #serveOne(connector: IND2Connector): Promise<void> {
+    const data = connector.getPrivateData();
+    assert.ok(data.length >= 29);
+    assert.is(connector.getLocalAddress().port, this.address.port);
+    const id = data[0]!;
+    if (this.connecting.has(id) && this.id < id) {
+      connector.reject(new Uint8Array([1]));
+      return void connector.release();
+    }
+    const peer = await this.newPeer(connector);
+    await connector.accept(peer.queuePair, {
+      inboundReadLimit: 16,
+      outboundReadLimit: 16,
+      privateData: new Uint8Array(1),
+    });
+    // The passive side never sends first.
+    assert.is(await peer.next(), 'first');
+    this.#established(id, peer, false);
+  }
+
+  async #poll(): Promise<void> {
+    const results: Nd2Result[] = [];
+    const drain = () => {
+      let count: number;
+      let any = false;
+      do {
+        count = this.queue.getResults(results, 16);
+        any ||= count > 0;
+        for (const result of results.slice(0, count)) (result.queuePairContext as MpiPeer).complete(result);
+      } while (count === 16);
+      return any;
+    };
+    let armed: Overlapped<void> | undefined;
+    for (;;) {
+      if (drain()) continue;
+      armed ??= this.queue.notify('any');
+      // Once more after arming.
+      if (drain()) continue;
+      if ((await outcome(armed)) === Status.CANCELED) return;
+      armed = undefined;
+    }
+  }
+
+  async finalize(): Promise<void> {
+    this.listener.cancelOverlappedRequests();
+    await this.#server;
+    this.queue.cancelOverlappedRequests();
+    await this.#pump;
+    for (const object of [this.listener, this.queue, this.adapter]) object.release();
+  }
+}
+
+test('MS-MPI, v2: all ranks connect at once from their listeners’ ports, head to head, talk, and end', async () => {
+  assert.ok(
+    ndQueryAddressList(NdQueryFlag.EXCLUDE_NDV1_ADDRESSES).some(({ address }) => address === ADDRESS),
+  );
+  const count = 4;
+  const ranks = Array.from({ length: count }, (_, id) => new MpiRank(id, count));
+  const others = (rank: MpiRank) => ranks.filter((other) => other !== rank);
+  await Promise.all(ranks.flatMap((rank) => others(rank).map((other) => rank.connect(other))));
+  await Promise.all(ranks.flatMap((rank) => [...rank.ready.values()].map(({ happened }) => happened)));
+  // Of each pair's two attempts one was refused.
+  assert.is(
+    ranks.reduce((sum, { refused }) => sum + refused, 0),
+    (count * (count - 1)) / 2,
+  );
+
+  // Eager messages, more than the send queue is deep.
+  await Promise.all(
+    ranks.flatMap((rank) =>
+      [...rank.peers].map(async ([id, { peer }]) => {
+        const sent = (async () => {
+          for (let i = 0; i < 100; i += 1) await peer.send(`${rank.id}>${id} ${i}`);
+        })();
+        for (let i = 0; i < 100; i += 1) assert.is(await peer.next(), `${id}>${rank.id} ${i}`);
+        await sent;
+      }),
+    ),
+  );
+
+  // A large one: the receiver reads, and says so with a fence.
+  const [a, b] = [ranks[0]!.peers.get(1)!.peer, ranks[1]!.peers.get(0)!.peer];
+  const source = new Uint8Array(LARGE).map((_, i) => i * 7);
+  const sourceRegion = ranks[0]!.adapter.createMemoryRegion();
+  await sourceRegion.register(source, Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_READ);
+  await a.send(`${sourceRegion.address} ${sourceRegion.getRemoteToken()}`);
+  const [address, token] = (await b.next()).split(' ');
+  const target = new Uint8Array(LARGE);
+  const targetRegion = ranks[1]!.adapter.createMemoryRegion();
+  await targetRegion.register(target, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+  const read = new Event();
+  b.reads.set('rendezvous', read.fire);
+  const remote = new Nd2RemoteMemory(BigInt(address!), Number(token));
+  b.queuePair.read('rendezvous', [{ memory: targetRegion, offset: 0, length: LARGE }], remote);
+  b.references += 1;
+  b.sends += 1;
+  await b.send('done', Nd2OpFlag.READ_FENCE);
+  assert.is(await a.next(), 'done');
+  assert.equal(Buffer.compare(target, source), 0, 'when the fenced Send has arrived, the Read is complete');
+  await sourceRegion.deregister();
+  await read.happened;
+  await targetRegion.deregister();
+
+  await Promise.all(
+    ranks.flatMap((rank) => [...rank.peers.values()].map(({ peer, active }) => peer.close(active))),
+  );
+  for (const object of [sourceRegion, targetRegion]) object.release();
+  for (const rank of ranks) await rank.finalize();
+});
+
+// ── MS-MPI, v1 channel ──────────────────────────────────────────────────────────────────────────────────────
+
+/** Polls a v1 queue until `count` results have come. */
+async function reap(queue: INDCompletionQueue, count: number): Promise<NdResult[]> {
+  const taken: NdResult[] = [];
+  while (taken.length < count) {
+    const results: NdResult[] = [];
+    const found = queue.getResults(results, count - taken.length);
+    taken.push(...results.slice(0, found));
+    if (found === 0) await queue.notify('any').abortOn(patience());
+  }
+  return taken;
+}
+
+async function v1Side() {
+  const adapter = ndOpenV1Adapter(ADDRESS);
+  const info = adapter.query(1);
+  const queue = adapter.createCompletionQueue(128);
+  const connector = adapter.createConnector();
+  const endpoint = connector.createEndpoint({
+    inboundCompletionQueue: queue,
+    outboundCompletionQueue: queue,
+    inboundEntries: 64,
+    outboundEntries: 64,
+    inboundSge: 1,
+    outboundSge: 1,
+    inboundReadLimit: Math.min(info.maxInboundReadLimit, 16),
+    outboundReadLimit: Math.min(info.maxOutboundReadLimit, 16),
+  });
+  const bytes = new Uint8Array(64 * BUFFER);
+  const memory = await adapter.registerMemory(bytes);
+  const received: (NdResult & { index: number })[] = [];
+  endpoint.startRequestBatch();
+  for (let index = 0; index < 64; index += 1) {
+    const result = { status: -1, bytesTransferred: 0, index };
+    received.push(result);
+    endpoint.receive(result, [{ memory, offset: index * BUFFER, length: BUFFER }]);
+  }
+  endpoint.submitRequestBatch();
+  return { adapter, queue, connector, endpoint, bytes, memory, received };
+}
+
+test('MS-MPI, v1: batches, fences, pooled windows, private data, and an orderly end', async () => {
+  const active = await v1Side();
+  const passive = await v1Side();
+  const listen = passive.adapter.listen({ protocol: 123 });
+  assert.ok(listen.port > 0);
+  const requested = listen.getConnectionRequest(passive.connector);
+  let status: number;
+  do {
+    const request = active.connector.connect(active.endpoint, `${ADDRESS}:${listen.port}`, {
+      protocol: 123,
+      privateData: new Uint8Array(32).fill(3),
+    });
+    await requested;
+    assert.ok(passive.connector.getConnectionData().privateData.length >= 32);
+    const accepted = passive.connector.accept(passive.endpoint, new Uint8Array(1));
+    status = await outcome(request);
+    if (status === Status.SUCCESS) {
+      await active.connector.completeConnect();
+      await accepted;
+    }
+  } while (status === Status.TIMEOUT);
+  assert.is(status, Status.SUCCESS);
+
+  const large = new Uint8Array(LARGE).map((_, i) => i * 3);
+  const owned = await active.adapter.registerMemory(large);
+  const target = new Uint8Array(LARGE);
+  const targetMemory = await passive.adapter.registerMemory(target);
+  const window = active.adapter.createMemoryWindow();
+  const result = () => ({ status: -1, bytesTransferred: 0 });
+  const send = (side: typeof active, bytes: Uint8Array) => {
+    side.endpoint.startRequestBatch();
+    const sent = result();
+    side.endpoint.send(sent, [{ memory: bytes, offset: 0, length: bytes.length }], NdOpFlag.READ_FENCE);
+    side.endpoint.submitRequestBatch();
+    return sent;
+  };
+  let token = 0;
+  for (let round = 0; round < 3; round += 1) {
+    target.fill(0);
+    // The descriptor goes out at once, ahead of the Bind's completion.
+    const bound = result();
+    const descriptor = active.endpoint.bind(bound, owned, window, 0, LARGE, NdOpFlag.ALLOW_READ);
+    assert.is.not(descriptor.token, token, 'a token for each Bind');
+    token = descriptor.token;
+    const sent = send(active, descriptor.encode());
+    const own = await reap(active.queue, 2);
+    assert.equal(own, [bound, sent]);
+    const [arrived] = await reap(passive.queue, 1);
+    assert.equal([arrived!.status, arrived!.bytesTransferred], [0, NdMwDescriptor.size]);
+    const { index } = arrived as (typeof passive.received)[number];
+    assert.is(index, round, 'receives in order');
+    const remote = NdMwDescriptor.decode(passive.bytes, index * BUFFER);
+    const chunk = LARGE / 4;
+    for (let offset = 0; offset < LARGE; offset += chunk) {
+      passive.endpoint.read(result(), [{ memory: targetMemory, offset, length: chunk }], remote, offset);
+    }
+    send(passive, new Uint8Array([round]));
+    for (const { status: each } of await reap(passive.queue, 5)) assert.is(each, Status.SUCCESS);
+    assert.equal(Buffer.compare(target, large), 0);
+    const [notice] = await reap(active.queue, 1);
+    assert.is(notice!.bytesTransferred, 1);
+    active.endpoint.invalidate(result(), window);
+    assert.is((await reap(active.queue, 1))[0]!.status, Status.SUCCESS);
+  }
+
+  const told = passive.connector.notifyDisconnect();
+  await active.connector.disconnect();
+  await told;
+  await passive.connector.disconnect();
+  for (const [side, used] of [
+    [active, 3],
+    [passive, 3],
+  ] as const) {
+    const flushed = await reap(side.queue, 64 - used);
+    assert.ok(flushed.every(({ status: each }) => each === Status.CANCELED));
+    assert.is(new Set(flushed).size, 64 - used, 'each once');
+  }
+  window.release();
+  await active.adapter.deregisterMemory(owned);
+  await passive.adapter.deregisterMemory(targetMemory);
+  listen.release();
+  for (const { adapter, queue, connector, endpoint } of [active, passive]) {
+    for (const object of [endpoint, connector, queue, adapter]) object.release();
+  }
+});
+
+// ── libfabric, netdir provider ──────────────────────────────────────────────────────────────────────────────
+
+/** A domain: an adapter instance with one completion queue for everything, re-armed whenever it was drained. */
+class Domain {
+  readonly local = ndResolveAddress(`${ADDRESS}:1`);
+  readonly adapter = ndOpenAdapter(this.local);
+  readonly info = this.adapter.query();
+  readonly queue = this.adapter.createCompletionQueue(this.info.maxCompletionQueueDepth);
+  readonly #loop = this.#run();
+
+  async #run(): Promise<void> {
+    const results: Nd2Result[] = [];
+    for (;;) {
+      const armed = this.queue.notify('any');
+      let count: number;
+      do {
+        count = this.queue.getResults(results, 256);
+        for (const result of results.slice(0, count))
+          (result.queuePairContext as FiEndpoint).complete(result);
+      } while (count === 256);
+      if ((await outcome(armed)) !== Status.SUCCESS) return;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.queue.cancelOverlappedRequests();
+    await this.#loop;
+    this.queue.release();
+    this.adapter.release();
+  }
+}
+
+class FiEndpoint {
+  readonly connector: IND2Connector;
+  readonly queuePair: IND2QueuePair;
+  readonly done: { type: number; status: number; context: unknown }[] = [];
+  posted = 0;
+  ended: Promise<number> | undefined;
+  #changed = new Event();
+
+  constructor(
+    readonly domain: Domain,
+    readonly region: IND2MemoryRegion,
+    connector?: IND2Connector,
+  ) {
+    const { adapter, info, queue } = domain;
+    this.connector = connector ?? adapter.createConnector();
+    this.queuePair = adapter.createQueuePair({
+      receiveCompletionQueue: queue,
+      initiatorCompletionQueue: queue,
+      context: this,
+      receiveQueueDepth: Math.min(info.maxReceiveQueueDepth, 384),
+      initiatorQueueDepth: Math.min(info.maxInitiatorQueueDepth, 384),
+      maxReceiveRequestSge: Math.min(info.maxReceiveSge, 8),
+      maxInitiatorRequestSge: Math.min(info.maxInitiatorSge, 8),
+    });
+    for (let i = 0; i < 64; i += 1) {
+      this.queuePair.receive(i, [{ memory: region, offset: i * 32, length: 32 }]);
+      this.posted += 1;
+    }
+  }
+
+  get limits() {
+    const { maxInboundReadLimit: inboundReadLimit, maxOutboundReadLimit: outboundReadLimit } =
+      this.domain.info;
+    return { inboundReadLimit, outboundReadLimit };
+  }
+
+  complete({ requestType: type, status, requestContext: context }: Nd2Result): void {
+    if (type === Nd2RequestType.RECEIVE) this.posted -= 1;
+    this.done.push({ type, status, context });
+    this.#changed.fire();
+    this.#changed = new Event();
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await this.#changed.happened;
+  }
+
+  /** Flush, wait for every receive whatever became of it, then disconnect. */
+  async shutdown(): Promise<void> {
+    this.queuePair.flush();
+    await this.until(() => this.posted === 0);
+    const status = await outcome(this.connector.disconnect());
+    assert.ok(status === Status.SUCCESS || status === Status.CONNECTION_INVALID);
+    this.connector.release();
+    this.queuePair.release();
+  }
+}
+
+test('libfabric: one deep queue for everything, events of connections, remote memory, shutdown by flush', async () => {
+  const [client, server] = [new Domain(), new Domain()];
+  const memory = [new Uint8Array(8192), new Uint8Array(8192)] as const;
+  const regions = await Promise.all(
+    [client, server].map(async ({ adapter }, i) => {
+      const region = adapter.createMemoryRegion();
+      const request = region.register(
+        memory[i as 0 | 1],
+        Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE,
+      );
+      // Another object of the adapter is asked for the result.
+      await request;
+      adapter.createMemoryRegion().getOverlappedResult(request, { wait: true });
+      return region;
+    }),
+  );
+  const listener = server.adapter.createListener();
+  listener.bind(server.local);
+  listener.listen(0);
+  const address = listener.getLocalAddress();
+
+  // A passive endpoint that says no, with a reason.
+  const refusing = server.adapter.createConnector();
+  const first = listener.getConnectionRequest(refusing);
+  const active = new FiEndpoint(client, regions[0]!);
+  active.connector.bind(client.local);
+  const data = new TextEncoder().encode('client data');
+  const refused = active.connector.connect(active.queuePair, address, {
+    ...active.limits,
+    privateData: data,
+  });
+  await first;
+  refusing.reject(new TextEncoder().encode('busy'));
+  assert.is(await outcome(refused), Status.CONNECTION_REFUSED);
+  assert.is(textOf(active.connector.getPrivateData()), 'busy');
+  refusing.release();
+
+  const connector = server.adapter.createConnector();
+  const requested = listener.getConnectionRequest(connector);
+  const connected = active.connector.connect(active.queuePair, address, {
+    ...active.limits,
+    privateData: data,
+  });
+  await requested;
+  assert.is(textOf(connector.getPrivateData()), 'client data');
+  assert.equal(connector.getLocalAddress(), address);
+  assert.equal(connector.getPeerAddress(), active.connector.getLocalAddress());
+  const passive = new FiEndpoint(server, regions[1]!, connector);
+  const accepted = connector
+    .accept(passive.queuePair, { ...passive.limits, privateData: new TextEncoder().encode('server data') })
+    .then(() => {
+      passive.ended = outcome(connector.notifyDisconnect());
+    });
+  await connected;
+  assert.is(textOf(active.connector.getPrivateData()), 'server data');
+  const completed = active.connector.completeConnect();
+  active.ended = outcome(active.connector.notifyDisconnect());
+  await Promise.all([completed, accepted]);
+
+  // Eight pieces in one message; then remote memory by token and absolute address.
+  const pieces = Array.from({ length: 8 }, (_, i) => ({ memory: regions[0]!, offset: 4096 + i, length: 1 }));
+  memory[0].set(new TextEncoder().encode('eight...'), 4096);
+  active.queuePair.send('message', pieces);
+  await passive.until(() => passive.done.length === 1);
+  assert.is(textOf(memory[1].subarray(0, 8)), 'eight...');
+  const remote = new Nd2RemoteMemory(regions[1]!.address + 4096n, regions[1]!.getRemoteToken());
+  active.queuePair.write('write', [{ memory: regions[0]!, offset: 4096, length: 1000 }], remote);
+  active.queuePair.read('read', [{ memory: regions[0]!, offset: 6000, length: 8 }], remote);
+  await active.until(() => active.done.length === 3);
+  assert.equal(
+    active.done.map(({ type, status, context }) => [type, status, context]),
+    [
+      [Nd2RequestType.SEND, 0, 'message'],
+      [Nd2RequestType.WRITE, 0, 'write'],
+      [Nd2RequestType.READ, 0, 'read'],
+    ],
+  );
+  assert.is(textOf(memory[0].subarray(6000, 6008)), 'eight...');
+
+  await active.shutdown();
+  assert.is(await active.ended, Status.CONNECTION_DISCONNECTED, 'the usual end of the side that closes');
+  assert.is(await passive.ended, Status.SUCCESS);
+  await passive.shutdown();
+  for (const { done } of [active, passive]) {
+    assert.is(done.filter(({ type }) => type === Nd2RequestType.RECEIVE).length, 64, 'each receive once');
+  }
+  listener.release();
+  for (const region of regions) {
+    await region.deregister();
+    region.release();
+  }
+  await Promise.all([client.close(), server.close()]);
+});
+
+test('programs that measure: the depths that Query tells are made and filled, with one Overlapped after the other', async () => {
+  const adapter = ndOpenAdapter(ADDRESS);
+  const info = adapter.query();
+  const depth = Math.min(
+    info.maxCompletionQueueDepth,
+    info.maxReceiveQueueDepth,
+    info.maxInitiatorQueueDepth,
+  );
+  const queue = adapter.createCompletionQueue(depth);
+  const queuePair = adapter.createQueuePair({
+    receiveCompletionQueue: queue,
+    initiatorCompletionQueue: queue,
+    receiveQueueDepth: depth,
+    initiatorQueueDepth: depth,
+    maxReceiveRequestSge: info.maxReceiveSge,
+    maxInitiatorRequestSge: info.maxInitiatorSge,
+    inlineDataSize: info.inlineRequestThreshold,
+  });
+  for (let i = 0; i < depth; i += 1) queuePair.receive(i, []);
+  assert.throws(
+    () => queuePair.receive(depth, []),
+    (error: unknown) => error instanceof NdError && error.status === Status.NO_MORE_ENTRIES,
+  );
+  queuePair.flush();
+  let count = 0;
+  const results: Nd2Result[] = [];
+  while (count < depth) {
+    const found = queue.getResults(results, 1024);
+    for (let i = 0; i < found; i += 1) assert.is(results[i]!.requestContext, count + i);
+    count += found;
+    if (found === 0) await queue.notify('any').abortOn(patience());
+  }
+  for (const object of [queuePair, queue, adapter]) object.release();
+});
+
+test.run();
