@@ -19,6 +19,11 @@ import {
   spiVersions,
   totalsOf,
 } from '../test/conformance/index.js';
+import { formatMutants, judge, type MutantResult, mutants } from '../test/conformance/mutants/index.js';
+
+/** Seconds that anything may take; a broken provider is not waited for that long. */
+const PATIENCE = 10;
+const MUTANT_PATIENCE = 1.5;
 
 const seconds = z.coerce.number('must be a number of seconds').min(0.1).max(600);
 
@@ -31,9 +36,10 @@ const conformanceOptions = z
     processes: z.enum(['1', '2'], 'must be 1 or 2').default('1'),
     port: z.coerce.number('must be a number').int().min(0).max(65_535).default(CONTROL_PORT),
     only: z.string().optional(),
-    patience: seconds.default(10),
+    patience: seconds.optional(),
     serve: z.boolean().default(false),
     list: z.boolean().default(false),
+    mutants: z.union([z.literal('all', "takes nothing, or 'all'"), z.boolean()]).default(false),
     bail: z.boolean().default(false),
     json: z.boolean().default(false),
   })
@@ -104,8 +110,29 @@ async function startServing({
   return { child, port };
 }
 
+/** Runs the broken providers; fails if any is not noticed. */
+async function runMutants({ address, patience, only, mutants: which, json }: Options): Promise<void> {
+  const chosen = mutants.filter(({ name }) => only === undefined || name.includes(only));
+  if (chosen.length === 0) throw new Error(`No broken provider has '${only}' in its name.`);
+  const results: MutantResult[] = [];
+  for (const [index, mutant] of chosen.entries()) {
+    progress(`${index + 1} of ${chosen.length}  ${mutant.name}`);
+    const result = await judge(mutant, {
+      address,
+      patienceMs: (patience ?? MUTANT_PATIENCE) * 1000,
+      all: which === 'all',
+    });
+    results.push(result);
+    if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
+  }
+  progress('');
+  if (!json) process.stdout.write(`${formatMutants(results)}\n`);
+  // What broken providers have left behind would keep the process.
+  process.exit(results.every(({ caughtBy }) => caughtBy.length > 0) ? 0 : 1);
+}
+
 async function run(options: Options): Promise<void> {
-  const { spi, address, peer, json } = options;
+  const { spi, address, peer, json, patience = PATIENCE } = options;
   const selected = selectCases(cases, spi, options.only);
   if (options.list) {
     for (const { name, clause } of selected) process.stdout.write(`${name}  ${clause}\n`);
@@ -113,7 +140,7 @@ async function run(options: Options): Promise<void> {
   }
   if (selected.length === 0)
     throw new Error(`No case of SPI ${spi} has a name that '${options.only}' selects.`);
-  const patienceMs = options.patience * 1000;
+  const patienceMs = patience * 1000;
   const subject = await loadSubject(spi, options.provider);
   const provider = subject.open();
   const local = { provider, half: makeHalf(spi, provider, address, patienceMs) };
@@ -177,7 +204,11 @@ export function conformanceCommand(fail: (error: unknown) => void): Command {
     .option('--peer <host>', 'the other half: a host where --serve runs')
     .option('--port <n>', `TCP port between the halves (default: ${CONTROL_PORT})`)
     .option('--only <pattern>', "only cases with this in their name; '*' stands for anything")
-    .option('--patience <s>', 'how long anything may take that should come at once (default: 10)')
+    .option(
+      '--patience <s>',
+      'how long anything may take that should come at once (default: 10; with --mutants 1.5)',
+    )
+    .option('--mutants [all]', 'run broken providers, to see that the cases notice them; all: every case')
     .option('--bail', 'stop at the first failure')
     .option('--list', 'list the cases and their clauses')
     .option('--json', 'print a line of JSON for each case')
@@ -193,7 +224,10 @@ export function conformanceCommand(fail: (error: unknown) => void): Command {
         return;
       }
       try {
-        await (parsed.data.serve ? serve(parsed.data) : run(parsed.data));
+        const options = parsed.data;
+        if (options.serve) await serve(options);
+        else if (options.mutants !== false) await runMutants(options);
+        else await run(options);
       } catch (error) {
         fail(error);
       }

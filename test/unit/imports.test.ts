@@ -25,6 +25,7 @@ const rooms = [
   'kernel-bridge/soft/',
   'kernel-bridge/',
   'examples/',
+  'test/conformance/mutants/',
   'test/conformance/',
 ] as const;
 type Room = (typeof rooms)[number];
@@ -75,9 +76,11 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'commander',
     'cli-table3',
     'test/conformance/index.ts',
+    'test/conformance/mutants/index.ts',
   ],
   // It tests any provider: of ours it takes the SPI's contracts and statuses.
   'test/conformance/': ['nd/index.ts', 'zod', 'cli-table3'],
+  'test/conformance/mutants/': ['nd/index.ts', 'test/conformance/index.ts', 'cli-table3'],
 };
 
 /** Only the soft kernel's entry loads the addon; the rest of the kernel is handed the HCA and takes its types. */

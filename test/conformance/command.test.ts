@@ -1,52 +1,11 @@
-/** Our own provider keeps every rule, in one process and in two; and the command tells it as it says it does. */
+/** The command of the conformance suite. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type CaseResult, cases, type Spi, selectCases, spiVersions } from './index.js';
-
-const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
-
-interface Ended {
-  readonly code: number | null;
-  readonly lines: string[];
-  readonly errors: string;
-}
-
-async function conformance(...args: string[]): Promise<Ended> {
-  const child = spawn(process.execPath, [command, 'conformance', ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  let errors = '';
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    output += chunk;
-  });
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    errors += chunk;
-  });
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, lines: output.trimEnd().split('\n'), errors };
-}
-
-/** Runs all cases of a version; none may fail, and none be skipped. */
-async function passesAll(spi: Spi, ...args: string[]): Promise<void> {
-  const { code, lines, errors } = await conformance('--json', '--spi', spi, ...args);
-  const results = lines.slice(0, -1).map((line) => JSON.parse(line) as CaseResult);
-  const failures = results.filter(({ outcome }) => outcome !== 'passed');
-  assert.equal(failures, [], errors);
-  const { passed } = JSON.parse(lines.at(-1)!) as { passed: number };
-  assert.is(passed, selectCases(cases, spi).length);
-  assert.is(code, 0);
-}
-
-for (const spi of spiVersions) {
-  test(`SPI ${spi}, both halves in one process`, () => passesAll(spi));
-
-  test(`SPI ${spi}, in two processes`, () => passesAll(spi, '--processes', '2'));
-}
+import { command, conformance } from './command.js';
+import { cases } from './index.js';
 
 test('the halves meet by --serve and --peer', async () => {
   const server = spawn(process.execPath, [command, 'conformance', '--serve', '--port', '0'], {

@@ -1,0 +1,55 @@
+/** The suite is honest: it notices every broken provider, and by the same cases the whole one passes. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { conformance } from './command.js';
+import { spiVersions } from './index.js';
+import { type MutantResult, mutants, runMutant } from './mutants/index.js';
+
+/** What must come comes at once; a broken provider is waited for no longer. */
+const PATIENCE_MS = 1500;
+
+test('there are enough broken providers, each about something of its own', () => {
+  assert.ok(mutants.length >= 40);
+  for (const key of ['name', 'breaks'] as const) {
+    assert.is(new Set(mutants.map((mutant) => mutant[key])).size, mutants.length);
+  }
+});
+
+test('a provider that is not broken passes the cases that should notice the broken ones', async () => {
+  for (const spi of spiVersions) {
+    const patterns = new Set(mutants.filter((mutant) => mutant.spi === spi).map((mutant) => mutant.cases));
+    for (const cases of patterns) {
+      const results = await runMutant(
+        { spi, cases, apply: () => {} },
+        { address: '127.0.0.1', patienceMs: PATIENCE_MS },
+      );
+      assert.ok(results.length > 0, `${cases} selects cases`);
+      assert.equal(
+        results.filter(({ outcome }) => outcome !== 'passed'),
+        [],
+      );
+    }
+  }
+});
+
+test('every broken provider is noticed', async () => {
+  const { code, lines, errors } = await conformance(
+    '--mutants',
+    '--json',
+    '--patience',
+    `${PATIENCE_MS / 1000}`,
+  );
+  const results = lines.map((line) => JSON.parse(line) as MutantResult);
+  assert.equal(
+    results.map(({ mutant }) => mutant),
+    mutants.map(({ name }) => name),
+    errors,
+  );
+  assert.equal(
+    results.filter(({ caughtBy }) => caughtBy.length === 0),
+    [],
+  );
+  assert.is(code, 0, errors);
+});
+
+test.run();

@@ -1,0 +1,91 @@
+/**
+ * Broken providers, and whether the conformance suite notices them.
+ *
+ * @module conformance/mutants
+ */
+
+import Table from 'cli-table3';
+import {
+  type CaseResult,
+  cases,
+  loadSubject,
+  localParty,
+  makeHalf,
+  runCases,
+  selectCases,
+} from '../index.js';
+import { connectionMutants } from './connections-v1.js';
+import type { Mutant } from './mutant.js';
+import { queueMutants } from './queues-v1.js';
+import { requestMutants } from './requests-v1.js';
+
+export type { Mutant };
+
+/** All broken providers. */
+export const mutants: readonly Mutant[] = [...requestMutants, ...queueMutants, ...connectionMutants];
+
+/** What came of a broken provider. */
+export interface MutantResult {
+  readonly mutant: string;
+  readonly breaks: string;
+  readonly caughtBy: readonly string[];
+  readonly ran: number;
+  readonly ms: number;
+}
+
+/** How broken providers are run. */
+export interface MutantOptions {
+  readonly address: string;
+  /** How long anything may take; a case may take three times as long. */
+  readonly patienceMs: number;
+  /** Run every case against each, not only those that should notice it. */
+  readonly all?: boolean;
+}
+
+/** Runs cases against a broken provider, both halves on it; without a mutant, against the provider as it is. */
+export async function runMutant(
+  mutant: Pick<Mutant, 'spi' | 'cases' | 'apply'>,
+  { address, patienceMs, all }: MutantOptions,
+): Promise<CaseResult[]> {
+  const subject = await loadSubject(mutant.spi);
+  const open = (): unknown => {
+    const provider = subject.open();
+    mutant.apply(provider);
+    return provider;
+  };
+  const provider = open();
+  const selected = selectCases(cases, mutant.spi, all === true ? undefined : mutant.cases);
+  return await runCases(selected, {
+    local: { provider, half: makeHalf(mutant.spi, provider, address, patienceMs) },
+    far: localParty(makeHalf(mutant.spi, open(), address, patienceMs)),
+    limitMs: 3 * patienceMs,
+  });
+}
+
+/** Which cases have noticed a broken provider. */
+export async function judge(mutant: Mutant, options: MutantOptions): Promise<MutantResult> {
+  const begun = performance.now();
+  const results = await runMutant(mutant, options);
+  return {
+    mutant: mutant.name,
+    breaks: mutant.breaks,
+    caughtBy: results.filter(({ outcome }) => outcome === 'failed').map(({ name }) => name),
+    ran: results.length,
+    ms: Math.round(performance.now() - begun),
+  };
+}
+
+/** A table of broken providers and the cases that have noticed them. */
+export function formatMutants(results: readonly MutantResult[]): string {
+  const table = new Table({
+    head: ['Mutant', 'what it breaks', 'noticed by', 'of'],
+    colAligns: ['left', 'left', 'left', 'right'],
+    style: { head: [], border: [], compact: true },
+  });
+  for (const { mutant, breaks, caughtBy, ran } of results) {
+    const more = caughtBy.length > 2 ? [`and ${caughtBy.length - 2} more`] : [];
+    table.push([mutant, breaks, [...caughtBy.slice(0, 2), ...more].join('\n') || 'NOBODY', ran]);
+  }
+  const noticed = results.filter(({ caughtBy }) => caughtBy.length > 0).length;
+  return `${table.toString()}\n${noticed} of ${results.length} broken providers were noticed.`;
+}
