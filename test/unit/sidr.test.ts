@@ -13,7 +13,6 @@ test('a question is answered with QPN, Q_Key and private data, and leaves nothin
   const pair = new SidrPair();
   pair.server.pkeys = [0xffff, 0x8001];
   pair.onTaken = ({ inquiry }) => inquiry.accept(0x15, 0x1122_3344, Uint8Array.of(7, 8));
-  pair.server.pkeys = [0xffff, 0x8001];
   const question = pair.ask({ privateData: Uint8Array.of(1, 2, 3), pkey: 0x8001 });
   pair.network.clock.advance(5);
   assert.equal(pair.network.log, ['client SIDR_REQ', 'server SIDR_REP']);
