@@ -24,7 +24,7 @@ export interface Counters {
   readonly io: Readonly<Record<string, number>>;
   /** Filter driver of this thread's kernel. */
   readonly filter: Readonly<Record<string, number>>;
-  /** Devices of this thread's kernel: `devices` that are there, `removing` that are gone but still in use. */
+  /** Devices of this thread's kernel: `devices` that are there, `removing` that are gone but still in use, `pkeyTables`. */
   readonly devices: Readonly<Record<string, number>>;
 }
 

@@ -108,14 +108,18 @@ export class Kernel {
     this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);
     const ibat = new IbatDriver(this.ports);
     const counters = new CountersDriver(
-      () => ({
-        objects: hca.objectCounts(),
-        hca: hca.counters(),
-        cm: this.cm.counters(),
-        io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
-        filter: { ...this.filter.counters },
-        devices: this.hcaDriver.counters,
-      }),
+      () => {
+        // P_Key tables belong to devices, not to who uses them.
+        const { pkeyTable: pkeyTables = 0, ...objects } = hca.objectCounts();
+        return {
+          objects,
+          hca: hca.counters(),
+          cm: this.cm.counters(),
+          io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
+          filter: { ...this.filter.counters },
+          devices: { ...this.hcaDriver.counters, pkeyTables },
+        };
+      },
       () =>
         this.ports.all().map(({ guid, interfaceName, interfaceIndex }) => ({
           guid: guidText(guid),
