@@ -3,7 +3,7 @@ import { EpOption } from '../kernel-bridge/ioctl/constants.js';
 import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import { WvIoEpBind, WvIoEpGetRequest, WvIoEpListen, WvIoId } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { IWVEndpoint, SocketAddress } from './interfaces.js';
+import type { IWVEndpoint, SocketAddress, WvDeviceAddress } from './interfaces.js';
 import { WvOverlapped } from './object.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
@@ -71,14 +71,14 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    *
    * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
    */
-  bindAddress(address: SocketAddress): void {
+  bindAddress(address: SocketAddress, device?: WvDeviceAddress): void {
     this.check();
     const given = socketAddress(address);
-    const device = isWildcard(given) ? {} : this.provider.translateAddress(given);
+    const owner = isWildcard(given) ? (device ?? {}) : this.provider.translateAddress(given);
     const input = WvIoEpBind.encode({
       id: this.id,
       address: { sockAddr: encodeSockaddr(given) },
-      device,
+      device: owner,
     });
     const output = this.file.call(IoctlCode.EP_BIND, input, WvIoEpBind.size);
     this.local = guarded('EP_BIND', () => decodeSockaddr(WvIoEpBind.decode(output).address.sockAddr));

@@ -505,8 +505,8 @@ export interface RemoteMemoryRef {
 export interface IWVEndpoint extends WvOverlappedObject {
   /** Resolves the route to a peer (IBAT) and sets it: AddressBound → RouteResolved. */
   resolveRoute(peer: SocketAddress): void;
-  /** Port 0 asks for a free one; query() tells it. */
-  bindAddress(address: SocketAddress): void;
+  /** Port 0 asks for a free one; query() tells it. With `device` the wildcard address stands for those of that device. */
+  bindAddress(address: SocketAddress, device?: WvDeviceAddress): void;
   /** Takes requests from now on; `backlog` are kept while nobody takes them, 0 is no limit. */
   listen(backlog: number): void;
   /** Refuses the request, or the reply: at most 148 bytes for the peer, 136 in the service of datagrams. */

@@ -31,7 +31,8 @@ export abstract class AdapterBase extends NdObject {
   readonly windows = new Map<number, MemoryWindow>();
   /** Limits, as they were when it was opened. */
   readonly limits: WvDeviceAttributes;
-  readonly #place: WvDeviceAddress;
+  /** The device, port and partition that it is on. */
+  readonly place: WvDeviceAddress;
 
   /** The memory that requests of this adapter can name. */
   abstract readonly memory: MemoryResolver;
@@ -43,8 +44,8 @@ export abstract class AdapterBase extends NdObject {
     this.provider = provider;
     let device: IWVDevice | undefined;
     try {
-      this.#place = place(provider);
-      device = provider.openDevice(this.#place.deviceGuid);
+      this.place = place(provider);
+      device = provider.openDevice(this.place.deviceGuid);
       this.device = device;
       this.limits = device.query();
       this.pd = device.allocateProtectionDomain();
@@ -57,7 +58,7 @@ export abstract class AdapterBase extends NdObject {
 
   /** The device that it is an instance of. */
   get guid(): bigint {
-    return this.#place.deviceGuid;
+    return this.place.deviceGuid;
   }
 
   /** A local address of this adapter's; INVALID_ADDRESS for any other, the wildcard included. */
@@ -86,7 +87,7 @@ export abstract class AdapterBase extends NdObject {
   protected makeQueuePair<T>(what: string, create: WvQpCreate, make: (qp: IWVConnectQueuePair) => T): T {
     const qp = this.terms.call(what, () => this.pd.createConnectQueuePair(create));
     try {
-      const { portNumber, pkey } = this.#place;
+      const { portNumber, pkey } = this.place;
       qp.modify(
         {
           qpState: QpState.INIT,

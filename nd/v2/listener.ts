@@ -16,10 +16,13 @@ export class Listener extends ListenerBase implements IND2Listener {
     if (this.wv !== undefined) throw refuse(Status.ADDRESS_ALREADY_ASSOCIATED, what);
     const { terms, provider } = this.adapter;
     const parsed = parseAddress(address, what);
-    const local = isWildcard(parsed) ? parsed : this.adapter.ownAddress(parsed, what);
+    const wildcard = isWildcard(parsed);
+    const local = wildcard ? parsed : this.adapter.ownAddress(parsed, what);
     const wv = terms.call(what, () => provider.createConnectEndpoint());
     try {
-      wv.bindAddress(local);
+      // The wildcard stands for this adapter's addresses, and for no other's.
+      if (wildcard) wv.bindAddress(local, this.adapter.place);
+      else wv.bindAddress(local);
     } catch (error) {
       wv.release();
       throw terms.error(error, what);

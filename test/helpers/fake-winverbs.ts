@@ -514,8 +514,8 @@ export class FakeEndpoint extends FakeObject implements IWVConnectEndpoint {
     this.#called('resolveRoute', peer);
   }
 
-  bindAddress(address: SocketAddress): void {
-    this.#called('bindAddress', address);
+  bindAddress(address: SocketAddress, device?: WvDeviceAddress): void {
+    this.#called('bindAddress', address, ...(device === undefined ? [] : [device]));
     const port = address.port === 0 ? 50_000 + this.provider.endpoints.length : address.port;
     this.attributes = { ...this.attributes, localAddress: { ...address, port } };
   }

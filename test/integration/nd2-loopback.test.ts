@@ -812,6 +812,26 @@ test('a whole connection with blocking calls only: no turn of the event loop', (
   for (const object of [...Object.values(a), ...Object.values(b), region]) object.release();
 });
 
+test('a listener on the wildcard address takes what comes to its adapter', async ({ host }) => {
+  const listener = host.adapter.createListener();
+  listener.bind('0.0.0.0');
+  listener.listen();
+  const { port } = listener.getLocalAddress();
+  const active = await Side.create(host.adapter);
+  const passive = await Side.create(host.adapter);
+  const requested = listener.getConnectionRequest(passive.connector);
+  active.connector.bind(ADDRESS);
+  const connected = active.connector.connect(active.queuePair, `${ADDRESS}:${port}`);
+  await requested;
+  assert.equal(passive.connector.getLocalAddress(), { family: 4, address: ADDRESS, port });
+  const accepted = passive.connector.accept(passive.queuePair);
+  await connected;
+  await active.connector.completeConnect();
+  await accepted;
+  for (const side of [active, passive]) side.release();
+  listener.release();
+});
+
 test('a port is taken once, across adapter instances too, and free again after its listener', ({ host }) => {
   const { port } = host.listener.getLocalAddress();
   const adapter = host.provider.openAdapter(host.provider.resolveAddress(ADDRESS));

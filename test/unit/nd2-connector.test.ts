@@ -443,6 +443,19 @@ test('a listener: bound once, listening once, its states and its arguments', () 
   );
 });
 
+test('the wildcard address of a listener stands for its own adapter’s addresses', () => {
+  const { wv, adapter } = openFake2();
+  for (const address of ['0.0.0.0', '[::]:4000']) {
+    const listener = adapter.createListener();
+    listener.bind(address);
+    assert.equal(wv.endpoints.at(-1)!.argsOf('bindAddress')[1], {
+      deviceGuid: 7n,
+      pkey: 0xffff,
+      portNumber: 1,
+    });
+  }
+});
+
 test('a taken address is told where the driver tells it: by Bind or by Listen', () => {
   for (const [where, status] of [
     ['bindAddress', Status.SHARING_VIOLATION],

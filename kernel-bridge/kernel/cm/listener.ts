@@ -95,12 +95,12 @@ export class ListenerTable<T> {
     return this.#byService.has(serviceId);
   }
 
-  /** The listener on this very address, else the one on all addresses. */
+  /** The listener on this very address, else one on all addresses that takes this one. */
   find(serviceId: bigint, address: Gid): Listener<T> | undefined {
     const listeners = this.#byService.get(serviceId) ?? [];
     return (
       listeners.find(({ parameters }) => parameters.address && gidEquals(parameters.address, address)) ??
-      listeners.find(({ parameters }) => !parameters.address)
+      listeners.find(({ parameters }) => !parameters.address && parameters.accepts?.(address) !== false)
     );
   }
 

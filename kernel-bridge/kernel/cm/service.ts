@@ -187,6 +187,8 @@ export interface CmListenParameters {
   serviceId: bigint;
   /** Undefined: all addresses. */
   address: Gid | undefined;
+  /** Of all addresses, those that count; left out: each. */
+  accepts?: (address: Gid) => boolean;
   /** Requests kept while nobody takes them; 0: no limit. More are refused: REJ 3 (no resources), SIDR 3 (no QP). */
   backlog: number;
   /** A request has come. Take it with takeRequest(); until then it counts towards the backlog. */

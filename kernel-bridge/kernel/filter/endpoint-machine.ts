@@ -108,6 +108,8 @@ export abstract class EndpointMachine<
   /** CA GUID of the device that has the local address. */
   private device: bigint | undefined;
   private claim: number | undefined;
+  /** Bound to the wildcard address of one device. */
+  private onlyDevice: bigint | undefined;
 
   protected abstract readonly requestActions: Readonly<Record<RA, RequestStep>>;
   protected abstract readonly signalActions: Readonly<Record<SA, (data: SignalData) => void>>;
@@ -179,6 +181,7 @@ export abstract class EndpointMachine<
         // An explicit port is claimed by Listen: many connectors may be bound to a listener's address.
         this.bound = address;
       }
+      this.onlyDevice = args.onlyDevice;
       this.standAt(this.bound);
       args.answer!();
       return undefined;
@@ -212,6 +215,7 @@ export abstract class EndpointMachine<
         this.listener = this.startListening({
           serviceId: this.serviceId(port),
           address,
+          ...(this.onlyDevice === undefined ? {} : { accepts: this.ofDevice(this.onlyDevice) }),
           backlog: args.backlog!,
           onRequest: () => this.deliverRequests(),
         });
@@ -276,6 +280,10 @@ export abstract class EndpointMachine<
   protected abstract letGo(): void;
 
   // ── Steps ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  private ofDevice(guid: bigint): (gid: Uint8Array) => boolean {
+    return (gid) => this.services.portOf(gid)?.guid === guid;
+  }
 
   protected standAt(local: EndpointAddress): void {
     this.local = local;

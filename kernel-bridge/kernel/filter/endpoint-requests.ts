@@ -142,7 +142,9 @@ export function endpointRequests(services: EndpointServices) {
         const granted = sockaddrData(socketAddress(endpoint.local!));
         return call.struct(s.WvIoEpBind, { id: input.id, address: granted, device: deviceOf(endpoint) });
       };
-      return endpoint.handle('bind', call.irp, { address, answer });
+      const { deviceGuid } = input.device;
+      const onlyDevice = isUnspecified(address.gid) && deviceGuid !== 0n ? deviceGuid : undefined;
+      return endpoint.handle('bind', call.irp, { address, onlyDevice, answer });
     },
 
     EP_LISTEN: (call) => {

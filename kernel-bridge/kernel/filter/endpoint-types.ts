@@ -40,6 +40,8 @@ export interface EndpointRoute {
 /** The arguments of one request; which are there depends on the request. */
 export interface RequestArguments {
   address?: EndpointAddress;
+  /** With the wildcard address: the device whose addresses are meant. */
+  onlyDevice?: bigint | undefined;
   route?: EndpointRoute;
   backlog?: number;
   endpoint?: AnyEndpoint;
