@@ -395,6 +395,14 @@ test('a queue pair that goes while connected ends its connection', () => {
   assert.is(rig.wv.request('disconnect').pending, true);
 });
 
+test('a queue pair that goes while Accept waits ends the connection as soon as it is there', () => {
+  const rig = new Rig().bring('Accepting');
+  rig.parts.queuePair.release();
+  assert.is(rig.connector.state, 'Accepting');
+  rig.end('accept');
+  assert.is(rig.connector.state, 'ActiveDisconnect');
+});
+
 test('a listener: bound once, listening once, its states and its arguments', () => {
   const { adapter } = openFake2();
   const listener = adapter.createListener();
