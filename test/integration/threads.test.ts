@@ -99,7 +99,7 @@ for (const layer of LAYERS) {
         },
       }),
       // Asks for a connection that nobody takes, and would give up soon if nobody answered.
-      Peer.start({ kernel: { cm: { responseTimeoutCode: 12, maxRetries: 3 } } }),
+      Peer.start({ kernel: { cm: { responseTimeoutCode: 13, maxRetries: 5 } } }),
     ]);
     const listener = await spinner.listen(layer, ADDRESS);
     const [active, passive] = await connectTo(listener, lossy, { accepterReceives: 25 });
