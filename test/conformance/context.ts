@@ -298,7 +298,7 @@ export class CaseContext {
 
   same(got: unknown, expected: unknown, what: string): void {
     const [a, b] = [JSON.stringify(got), JSON.stringify(expected)];
-    if (a !== b) throw new Violation(what, b ?? 'undefined', a ?? 'undefined');
+    if (a !== b) throw new Violation(what, readable(b), readable(a));
   }
 
   ok(condition: boolean, what: string, expected: string, got: string): void {
@@ -361,6 +361,11 @@ export async function statusOf(call: Promise<unknown>): Promise<number> {
     if (typeof status !== 'number') throw error;
     return status;
   }
+}
+
+/** JSON in which failure statuses have their names; no other number of cases is that large. */
+function readable(json: string | undefined): string {
+  return (json ?? 'undefined').replace(/\b[23]\d{9}\b/g, (digits) => nameOf(Number(digits)));
 }
 
 export function nameOf(status: number): string {

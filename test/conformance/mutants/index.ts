@@ -18,17 +18,25 @@ import { connectionMutants } from './connections-v1.js';
 import type { Mutant } from './mutant.js';
 import { queueMutants } from './queues-v1.js';
 import { requestMutants } from './requests-v1.js';
+import { v2Mutants } from './v2.js';
 
 export type { Mutant };
 
 /** All broken providers. */
-export const mutants: readonly Mutant[] = [...requestMutants, ...queueMutants, ...connectionMutants];
+export const mutants: readonly Mutant[] = [
+  ...requestMutants,
+  ...queueMutants,
+  ...connectionMutants,
+  ...v2Mutants,
+];
 
 /** What came of a broken provider. */
 export interface MutantResult {
   readonly mutant: string;
   readonly breaks: string;
   readonly caughtBy: readonly string[];
+  /** What the first of them has found. */
+  readonly found: string;
   readonly ran: number;
   readonly ms: number;
 }
@@ -66,10 +74,13 @@ export async function runMutant(
 export async function judge(mutant: Mutant, options: MutantOptions): Promise<MutantResult> {
   const begun = performance.now();
   const results = await runMutant(mutant, options);
+  const failures = results.filter(({ outcome }) => outcome === 'failed');
+  const [first] = failures;
   return {
     mutant: mutant.name,
     breaks: mutant.breaks,
-    caughtBy: results.filter(({ outcome }) => outcome === 'failed').map(({ name }) => name),
+    caughtBy: failures.map(({ name }) => name),
+    found: first === undefined ? '' : `${first.what}: expected ${first.expected}, got ${first.got}`,
     ran: results.length,
     ms: Math.round(performance.now() - begun),
   };
