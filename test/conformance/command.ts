@@ -13,11 +13,20 @@ export interface Ended {
   readonly errors: string;
 }
 
+/** Where the command runs: what starts a process there. */
+export interface Place {
+  readonly by: readonly string[];
+}
+
 /** Runs the command to its end. */
-export async function conformance(...args: string[]): Promise<Ended> {
-  const child = spawn(process.execPath, [command, 'conformance', ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+export function conformance(...args: string[]): Promise<Ended> {
+  return conformanceAt({ by: [] }, ...args);
+}
+
+/** Runs the command to its end, somewhere else. */
+export async function conformanceAt({ by }: Place, ...args: string[]): Promise<Ended> {
+  const [file = '', ...rest] = [...by, process.execPath, command, 'conformance', ...args];
+  const child = spawn(file, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let errors = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {

@@ -1,9 +1,9 @@
-import { conformance } from './command.js';
+import { conformanceAt, type Place } from './command.js';
 import { type CaseResult, cases, type Spi, selectCases } from './index.js';
 
 /** Runs all cases of a version; none may fail, and none be skipped. */
-export async function passesAll(spi: Spi, ...args: string[]): Promise<void> {
-  const { code, lines, errors } = await conformance('--json', '--spi', spi, ...args);
+export async function passesAll(spi: Spi, place: Place, ...args: string[]): Promise<void> {
+  const { code, lines, errors } = await conformanceAt(place, '--json', '--spi', spi, ...args);
   const results = lines.slice(0, -1).map((line) => JSON.parse(line) as CaseResult);
   const failures = results.filter(({ outcome }) => outcome !== 'passed');
   const expected = selectCases(cases, spi).length;

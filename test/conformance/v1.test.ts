@@ -2,8 +2,10 @@
 import { test } from 'uvu';
 import { passesAll } from './passes-all.js';
 
-test('SPI v1, both halves in one process', () => passesAll('v1'));
+const here = { by: [] };
 
-test('SPI v1, in two processes', () => passesAll('v1', '--processes', '2'));
+test('SPI v1, both halves in one process', () => passesAll('v1', here));
+
+test('SPI v1, in two processes', () => passesAll('v1', here, '--processes', '2'));
 
 test.run();

@@ -2,8 +2,10 @@
 import { test } from 'uvu';
 import { passesAll } from './passes-all.js';
 
-test('SPI v2, both halves in one process', () => passesAll('v2'));
+const here = { by: [] };
 
-test('SPI v2, in two processes', () => passesAll('v2', '--processes', '2'));
+test('SPI v2, both halves in one process', () => passesAll('v2', here));
+
+test('SPI v2, in two processes', () => passesAll('v2', here, '--processes', '2'));
 
 test.run();
