@@ -365,19 +365,26 @@ group.add('last-byte-last', '§ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED', async (t
 });
 
 group.add('read-fence', '§ND_OP_FLAG_READ_FENCE', async (t) => {
-  const memory = { memory: 1 << 20 };
-  const { near, far } = await t.pair({ near: memory, far: memory });
-  const { target } = await far.open(ALLOW_READ | ALLOW_WRITE, 1 << 20);
-  const length = 300_000;
+  const length = 4 << 20;
+  const tail = 4096;
+  const { near, far } = await t.pair({ near: { memory: length }, far: { memory: length + tail } });
+  const { target } = await far.open(ALLOW_READ | ALLOW_WRITE, length + tail);
   for (let round = 0; round < 3; round += 1) {
-    await t.far.fill(far.memory, 0, length, round);
-    // What the fenced Write sends is what the Read brings.
+    await t.far.fill(far.memory, length - tail, tail, round + 1);
+    // What the fenced Write sends is the last that the long Read brings.
     await near.post(
       { op: 'read', context: 0, pieces: [{ at: 0, length }], target },
-      { op: 'write', context: 1, pieces: [{ at: 0, length }], target, offset: 500_000, flags: READ_FENCE },
+      {
+        op: 'write',
+        context: 1,
+        pieces: [{ at: length - tail, length: tail }],
+        target,
+        offset: length,
+        flags: READ_FENCE,
+      },
     );
     t.run(await near.done(2), 2, SUCCESS, 'Read and fenced Write');
-    await t.holds(far, 500_000, length, round, 'What came with the Read and went with the fenced Write');
+    await t.holds(far, length, tail, round + 1, 'What came with the Read and went with the fenced Write');
   }
 });
 
