@@ -72,8 +72,7 @@ async function main(values: z.output<typeof options>): Promise<void> {
   }
   const reason = missing();
   if (reason !== undefined) {
-    console.log(`SKIPPED: no interop test was run: this machine ${reason}.`);
-    console.log(`0 passed, 0 failed, ${chosen.length} skipped`);
+    console.log(`SKIPPED: none of ${chosen.length} interop tests was run: this machine ${reason}.`);
     return;
   }
   const rig = new Rig({ linkMtu: values.linkMtu });
