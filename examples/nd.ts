@@ -9,6 +9,15 @@ import { NdError } from '../nd/index.js';
 import { conformanceCommand } from './conformance.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { formatReport, type Report } from './report.js';
+import { adapterinfoCommand } from './tools/adapterinfo.js';
+import { catCommand } from './tools/cat.js';
+import { connCommand } from './tools/conn.js';
+import { mrlatCommand } from './tools/mrlat.js';
+import { mrrateCommand } from './tools/mrrate.js';
+import { pingCommand } from './tools/ping.js';
+import { pingpongCommand } from './tools/pingpong.js';
+import { rpingCommand } from './tools/rping.js';
+import { rpingpongCommand } from './tools/rpingpong.js';
 import { verbsInfoCommand } from './verbs-info.js';
 
 const demoOptions = z
@@ -176,5 +185,18 @@ program
 
 program.addCommand(verbsInfoCommand(fail));
 program.addCommand(conformanceCommand(fail));
+for (const command of [
+  adapterinfoCommand,
+  catCommand,
+  pingCommand,
+  pingpongCommand,
+  rpingCommand,
+  rpingpongCommand,
+  mrlatCommand,
+  mrrateCommand,
+  connCommand,
+]) {
+  program.addCommand(command);
+}
 
 await program.parseAsync();

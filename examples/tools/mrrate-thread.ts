@@ -1,0 +1,67 @@
+/** A thread of `nd mrrate`: registers one buffer many times, and deregisters it, when it is told to. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { ndCleanup, ndStartup, type Overlapped, type SocketAddress } from '../../nd/index.js';
+import { openRegistrar, type Registration } from './memory.js';
+
+/** What a thread is started with. */
+export interface ThreadData {
+  readonly spi: 'v1' | 'v2';
+  readonly address: SocketAddress;
+}
+
+/** What a thread is told; it answers each with an error's text, or null. */
+export type ThreadOrder =
+  | { readonly step: 'prepare'; readonly size: number; readonly count: number }
+  | { readonly step: 'register' | 'deregister' | 'end' };
+
+/** Requests in flight. */
+const IN_FLIGHT = 128;
+
+/** Has all requests made, not too many at a time, and waits for them. */
+async function all(requests: Iterable<Overlapped<unknown>>): Promise<void> {
+  let flight: Overlapped<unknown>[] = [];
+  for (const request of requests) {
+    flight.push(request);
+    if (flight.length < IN_FLIGHT) continue;
+    for (const one of flight) await one;
+    flight = [];
+  }
+  for (const one of flight) await one;
+}
+
+function* each(registrations: readonly Registration[], step: 'register' | 'deregister') {
+  for (const one of registrations) yield one[step]();
+}
+
+const { spi, address } = workerData as ThreadData;
+const port = parentPort!;
+ndStartup();
+const registrar = openRegistrar(spi, address);
+let registrations: Registration[] = [];
+
+async function obey(order: ThreadOrder): Promise<void> {
+  switch (order.step) {
+    case 'prepare': {
+      const buffer = new Uint8Array(order.size);
+      registrations = Array.from({ length: order.count }, () => registrar.registration(buffer));
+      break;
+    }
+    case 'register':
+      await all(each(registrations, 'register'));
+      break;
+    case 'deregister':
+      await all(each(registrations, 'deregister'));
+      for (const one of registrations) one[Symbol.dispose]();
+      break;
+    case 'end':
+      registrar[Symbol.dispose]();
+      ndCleanup();
+  }
+}
+
+port.on('message', (order: ThreadOrder) => {
+  obey(order).then(
+    () => port.postMessage(null),
+    (error: unknown) => port.postMessage(error instanceof Error ? error.message : String(error)),
+  );
+});

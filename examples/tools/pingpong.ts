@@ -1,0 +1,82 @@
+/** `nd pingpong`: how long a message takes. The client sends, the server answers with as many bytes. */
+import { Command } from 'commander';
+import type { NdSge, SocketAddress } from '../../nd/index.js';
+import {
+  checkSge,
+  MAX_BYTES,
+  modeOf,
+  sweep,
+  type TransferOptions,
+  transferOptions,
+  withTransfer,
+} from './measure.js';
+import { awaitClient, connectTo, Kind, openSide, openTowards, untilEnd } from './side.js';
+import { type Tool, tool } from './tool.js';
+
+const PORT = 54_325;
+const ITERATIONS = 100_000;
+const QUEUES = { receives: 2, initiators: 16 };
+
+async function server(tool: Tool, address: SocketAddress, options: TransferOptions): Promise<void> {
+  using side = await openSide(options.spi, address);
+  checkSge(side, options.nSge);
+  const memory = await side.register(new Uint8Array(2 * MAX_BYTES));
+  const full = memory.list(0, MAX_BYTES, options.nSge);
+  await using link = side.link(tool, modeOf(options), { ...QUEUES, sge: options.nSge });
+  for (let i = 0; i < QUEUES.receives; i += 1) link.receive(0, full);
+  await awaitClient(tool, side, link, address.port);
+  await link.accept().abortOn(tool.signal);
+
+  await untilEnd(async () => {
+    let answer: NdSge[] = [];
+    for (let length = 0; ; ) {
+      const { kind, bytes } = link.poll() ?? (await link.next());
+      if (kind !== Kind.RECEIVE) continue;
+      if (bytes !== length) {
+        answer = memory.list(MAX_BYTES, bytes, options.nSge);
+        length = bytes;
+      }
+      link.receive(0, full);
+      link.send(answer);
+    }
+  });
+  tool.result({ tool: tool.name, spi: options.spi, mode: modeOf(options), local: side.address.address });
+}
+
+async function client(tool: Tool, peer: SocketAddress, options: TransferOptions): Promise<void> {
+  using side = await openTowards(options.spi, peer);
+  checkSge(side, options.nSge);
+  const memory = await side.register(new Uint8Array(2 * MAX_BYTES));
+  const full = memory.list(0, MAX_BYTES, options.nSge);
+  await using link = side.link(tool, modeOf(options), { ...QUEUES, sge: options.nSge });
+  for (let i = 0; i < QUEUES.receives; i += 1) link.receive(0, full);
+  await connectTo(tool, link, peer);
+  await link.completeConnect();
+
+  const columns = { iterations: ITERATIONS, halves: 2, directions: 2 } as const;
+  await sweep(tool, side, link, options, columns, async (size, iterations) => {
+    const message = memory.list(MAX_BYTES, size, options.nSge);
+    for (let i = 0; i < iterations; i += 1) {
+      link.send(message);
+      // The answer, and our Send, in either order.
+      for (let left = 2; left > 0; left -= 1) {
+        const { kind, bytes } = link.poll() ?? (await link.next());
+        if (kind !== Kind.RECEIVE) continue;
+        if (bytes !== size) throw new Error(`The server answered ${size} bytes with ${bytes}.`);
+        link.receive(0, full);
+      }
+    }
+  });
+}
+
+export const pingpongCommand = tool(
+  withTransfer(
+    new Command('pingpong').description(
+      'messages back and forth; Latency: half a round trip, Bytes/Sec: both directions',
+    ),
+    ITERATIONS,
+  ),
+  transferOptions,
+  { port: PORT },
+  (one, address, options) => (options.server ? server : client)(one, address, options),
+);

@@ -1,0 +1,235 @@
+/** What the tools have in common: their command lines, what they print, and how they end. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { NdError, ndCleanup, ndStartup, type SocketAddress } from '../../nd/index.js';
+import { parseSocketAddress } from '../../winverbs/index.js';
+
+/** A whole number of a command line within bounds. */
+export const count = (low: number, high: number) =>
+  z.coerce
+    .number('must be a number')
+    .int('must be a whole number')
+    .min(low, `must be ${low} or more`)
+    .max(high, `must be ${high} or less`);
+
+const flag = z.boolean().default(false);
+
+/** Options of every tool. */
+export const commonOptions = { spi: z.enum(['v1', 'v2'], 'must be v1 or v2').default('v2'), json: flag };
+
+/** Which side this process is; one of the two. */
+export const roleOptions = { server: flag, client: flag };
+
+export function oneRole({ server, client }: { server: boolean; client: boolean }): boolean {
+  return server !== client;
+}
+export const ONE_ROLE = 'give one of -s (server) and -c (client)';
+
+/** Adds what every tool takes. */
+export function withCommon(command: Command): Command {
+  return command
+    .option('--spi <version>', 'version of the SPI: v1 or v2 (default: v2)')
+    .option('--json', 'print JSON')
+    .option('-l, --logFile <file>', 'print into a file');
+}
+
+/** Adds `-s` and `-c`; upper case works too. */
+export function withRole(command: Command): Command {
+  return upperCase(
+    command.option('-s, --server', 'wait for a client').option('-c, --client', 'connect to a server'),
+    '-S',
+    '-C',
+  );
+}
+
+/** Adds options that only exist for those who are used to them. */
+export function upperCase(command: Command, ...flags: string[]): Command {
+  for (const flags_ of flags) command.addOption(new Option(flags_).hideHelp());
+  return command;
+}
+
+/** The long names of the options that may be given in upper case. */
+const upperCaseNames: Readonly<Record<string, string>> = {
+  S: 'server',
+  C: 'client',
+  B: 'blocking',
+  P: 'polling',
+  N: 'nSge',
+  Q: 'pipeline',
+};
+
+/** Somebody has pressed Ctrl-C. */
+export class Interrupted extends Error {
+  constructor() {
+    super('Interrupted.');
+  }
+}
+
+/** What a running tool prints with, and when it has to stop. */
+export class Tool {
+  readonly #abort = new AbortController();
+  readonly #log: number | undefined;
+  #progress = false;
+
+  constructor(
+    readonly name: string,
+    readonly json: boolean,
+    logFile?: string,
+  ) {
+    this.#log = logFile === undefined ? undefined : openSync(logFile, 'w');
+  }
+
+  /** Aborts when the process is interrupted. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  interrupt(): void {
+    this.#abort.abort();
+  }
+
+  /** A line for people; nothing with `--json`. */
+  line(text = ''): void {
+    if (!this.json) this.#write(process.stdout, `${text}\n`);
+  }
+
+  /** The whole result, for programs; nothing without `--json`. */
+  result(value: unknown): void {
+    const plain = (_: string, one: unknown) => (typeof one === 'bigint' ? one.toString() : one);
+    if (this.json) this.#write(process.stdout, `${JSON.stringify(value, plain)}\n`);
+  }
+
+  /** A line beside the results. */
+  note(text: string): void {
+    this.progress('');
+    this.#write(process.stderr, `${text}\n`);
+  }
+
+  /** How far it is, on a terminal only; the next replaces it, and an empty one removes it. */
+  progress(text: string): void {
+    if (!process.stderr.isTTY || this.#log !== undefined || (text === '' && !this.#progress)) return;
+    this.#progress = text !== '';
+    process.stderr.write(`\r\x1b[K${text}`);
+  }
+
+  close(): void {
+    this.progress('');
+    if (this.#log !== undefined) closeSync(this.#log);
+  }
+
+  #write(stream: NodeJS.WriteStream, text: string): void {
+    if (this.#log !== undefined) writeSync(this.#log, text);
+    else {
+      if (stream === process.stdout) this.progress('');
+      stream.write(text);
+    }
+  }
+}
+
+/** The address of a command line: `<ip>` or `<ip>:<port>`, of IPv6 `<ip>` or `[<ip>]:<port>`. */
+function addressOf(text: string, defaultPort: number): SocketAddress | undefined {
+  try {
+    const { port, ...address } = parseSocketAddress(text, defaultPort);
+    if (/^[0:.]*$/.test(address.address)) return undefined;
+    return { ...address, port: port === 0 ? defaultPort : port };
+  } catch {
+    return undefined;
+  }
+}
+
+/** An address as people write it. */
+export function format({ family, address, port }: SocketAddress): string {
+  if (port === 0) return address;
+  return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+/**
+ * Completes a command: an address last, checked options, and `run`. Wrong arguments end in exit code 2 with the usage,
+ * failures in 1 with a sentence, and an interrupt in 130 after the connection was ended.
+ *
+ * @param port - default of the address; 0 for tools that have no peer
+ * @param banner - print the lines with which the tool begins and ends
+ */
+export function tool<T>(
+  command: Command,
+  options: z.ZodType<T>,
+  { port = 0, banner = true }: { port?: number; banner?: boolean },
+  run: (tool: Tool, address: SocketAddress, values: T) => Promise<void>,
+): Command {
+  const name = `nd ${command.name()}`;
+  return withCommon(command)
+    .argument(
+      port === 0 ? '<ip>' : '<ip[:port]>',
+      port === 0 ? 'address of the adapter' : `of the server, which has it; default port ${port}`,
+    )
+    .allowExcessArguments(false)
+    .showHelpAfterError()
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+    .action(async (text: string) => {
+      const given: Record<string, unknown> = command.opts();
+      for (const [upper, long] of Object.entries(upperCaseNames)) {
+        if (given[upper] !== undefined) given[long] ??= given[upper];
+      }
+      const address = addressOf(text, port);
+      if (address === undefined) {
+        command.error(`${name}: Bad address '${text}': it is an IP address as in 192.0.2.1 or 2001:db8::1`);
+        return;
+      }
+      const parsed = options.safeParse(given);
+      if (!parsed.success) {
+        const problems = parsed.error.issues.map(
+          ({ path, message }) => `${name}: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
+        );
+        command.error(problems.join('\n'));
+        return;
+      }
+      const { json = false, logFile } = given as { json?: boolean; logFile?: string };
+      await runTool(name, json, logFile, banner, (one) => run(one, address, parsed.data));
+    });
+}
+
+async function runTool(
+  name: string,
+  json: boolean,
+  logFile: string | undefined,
+  banner: boolean,
+  run: (tool: Tool) => Promise<void>,
+): Promise<void> {
+  let one: Tool;
+  try {
+    one = new Tool(name, json, logFile);
+  } catch (error) {
+    process.stderr.write(`${name}: ${messageOf(error)}\n`);
+    process.exitCode = 1;
+    return;
+  }
+  // The second time it ends at once.
+  const interrupt = (): void => one.interrupt();
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  // Who reads the output may have read enough.
+  process.stdout.once('error', interrupt);
+  try {
+    if (banner) one.line(`Beginning test: ${name}`);
+    ndStartup();
+    await run(one).finally(ndCleanup);
+    if (banner) one.line(`End of test: ${name}`);
+  } catch (error) {
+    if (one.signal.aborted) {
+      one.note(`${name}: interrupted`);
+      process.exitCode = 130;
+    } else {
+      const code = error instanceof NdError ? ` [${error.code}]` : '';
+      one.note(`${name}: ${messageOf(error)}${code}`);
+      if (process.env.ND_DEBUG !== undefined && error instanceof Error) one.note(String(error.stack));
+      process.exitCode = 1;
+    }
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+    one.close();
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
