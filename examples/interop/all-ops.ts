@@ -1,5 +1,5 @@
 /**
- * One of every RC operation, in a fixed order, with checked data: either side of the interop rig's all-ops.py. The sides
+ * One of every RC or UC operation, in a fixed order, with checked data: either side of the interop rig's all-ops.py. The sides
  * talk over TCP, one JSON object a line.
  */
 import type { Socket } from 'node:net';
@@ -9,6 +9,7 @@ import { z } from 'zod';
 import {
   gidOfAddress,
   type IWVConnectQueuePair,
+  QpType,
   RemoteMemory,
   WcStatus,
   WvAccess,
@@ -36,6 +37,7 @@ const options = z
     port: number(1, 65_535).default(18_515),
     mtu: number(256, 4096).default(1024),
     errors: z.boolean().default(false),
+    uc: z.boolean().default(false),
   })
   .refine(({ peer, local }) => peer !== undefined || local !== undefined, {
     message: 'a responder needs --local: the address whose device it uses',
@@ -47,6 +49,9 @@ const MEMORY_BYTES = 16_384;
 const OWN_AT = 8192;
 const WINDOW_BYTES = 4096;
 const DEPTH = 16;
+/** The longest way of a packet. */
+const ARRIVAL_MS = 2000;
+const OPEN_UC = WvAccess.REMOTE_WRITE;
 const OPEN = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 
 const word = z.number().int().min(0);
@@ -93,7 +98,7 @@ interface Ends {
   readonly remote: RemoteMemory;
 }
 
-async function meet({ peer, local, port, mtu }: Options): Promise<Ends> {
+async function meet({ peer, local, port, mtu, uc }: Options): Promise<Ends> {
   const address = local ?? (await addressTowards(socketAddress(peer!, port)));
   const side = Side.at(address);
   const queue = side.queue(64);
@@ -106,9 +111,10 @@ async function meet({ peer, local, port, mtu }: Options): Promise<Ends> {
     receiveDepth: DEPTH,
     receiveSge: 1,
     signalSends: true,
+    type: uc ? QpType.UC : QpType.RC,
   });
-  initialise(qp);
-  const memory = side.memory(MEMORY_BYTES, OPEN);
+  initialise(qp, uc ? OPEN_UC : undefined);
+  const memory = side.memory(MEMORY_BYTES, uc ? OPEN_UC : OPEN);
   const own = { qpn: qp.qpn, psn: Math.floor(Math.random() * 2 ** 24), gid: gidOfAddress(address) };
   const socket =
     peer === undefined
@@ -180,7 +186,10 @@ type Post = (piece: ReturnType<Memory['piece']>) => void;
 class Requester {
   private failed = 0;
 
-  constructor(private readonly ends: Ends) {}
+  constructor(
+    private readonly ends: Ends,
+    private readonly uc: boolean,
+  ) {}
 
   private async ask<T>(wish: z.input<typeof request>, form: z.ZodType<T>): Promise<T> {
     this.ends.talk.tell(wish);
@@ -190,6 +199,15 @@ class Requester {
   private async peek(at: number, length: number): Promise<Buffer> {
     const { data } = await this.ask({ do: 'peek', at, len: length }, z.object({ data: z.string() }));
     return Buffer.from(data, 'hex');
+  }
+
+  /** Whether the peer has the data. A UC WRITE is done when it has left: nobody tells when it arrives. */
+  private async arrives(data: Buffer, at: number): Promise<boolean> {
+    const end = performance.now() + (this.uc ? ARRIVAL_MS : 0);
+    for (;;) {
+      if (data.equals(await this.peek(at, data.length))) return true;
+      if (performance.now() >= end) return false;
+    }
   }
 
   private report(name: string, length: number, problem: string | undefined): void {
@@ -232,7 +250,7 @@ class Requester {
       // The length of a receive that a WRITE took is the WRITE's.
       else if (there.len !== length) problem = `the receiver saw ${there.len} bytes`;
     }
-    if (problem === undefined && !data.equals(await this.peek(at, length))) problem = 'other data arrived';
+    if (problem === undefined && !(await this.arrives(data, at))) problem = 'other data arrived';
     this.report(name, length, problem);
   }
 
@@ -264,17 +282,20 @@ class Requester {
     this.report(name, 8, problem);
   }
 
+  private readonly send: Post = (piece) => this.ends.qp.send('send', piece, SIGNALED);
+
+  private write(at: number, target = this.ends.remote): Post {
+    return (piece) => this.ends.qp.write('write', piece, SIGNALED, target, at);
+  }
+
+  /** All steps; answers how many have failed. */
   async all({ mtu, errors }: Options): Promise<number> {
-    const { qp, remote, queue, memory } = this.ends;
-    const send: Post = (piece) => qp.send('send', piece, SIGNALED);
+    const { qp, remote } = this.ends;
+    const { send } = this;
     const sendImmediate =
       (immediate: number): Post =>
       (piece) =>
         qp.send('send', piece, SIGNALED | WvSend.IMMEDIATE, immediate);
-    const write =
-      (at: number, target = remote): Post =>
-      (piece) =>
-        qp.write('write', piece, SIGNALED, target, at);
     const writeImmediate =
       (at: number, immediate: number): Post =>
       (piece) =>
@@ -294,11 +315,11 @@ class Requester {
       receive,
       immediate: 0xfedc_ba98,
     });
-    await this.push('WRITE', 64, write(128), { at: 128 });
-    await this.push('WRITE, padded', 3, write(257), { at: 257 });
-    await this.push('WRITE, empty', 0, write(0));
-    await this.push('WRITE, several packets', 3002, write(512), { at: 512 });
-    await this.push('WRITE, whole packets', 2 * mtu, write(0));
+    await this.push('WRITE', 64, this.write(128), { at: 128 });
+    await this.push('WRITE, padded', 3, this.write(257), { at: 257 });
+    await this.push('WRITE, empty', 0, this.write(0));
+    await this.push('WRITE, several packets', 3002, this.write(512), { at: 512 });
+    await this.push('WRITE, whole packets', 2 * mtu, this.write(0));
     await this.push('WRITE with immediate', 48, writeImmediate(64, 0xcafe_0001), {
       at: 64,
       receive,
@@ -309,13 +330,22 @@ class Requester {
       receive,
       immediate: 2,
     });
+    if (!this.uc) await this.reliable(errors);
+    await this.ask({ do: 'bye' }, z.object({}));
+    return this.failed;
+  }
+
+  /** What an unreliable connection does not have. */
+  private async reliable(errors: boolean): Promise<void> {
+    const { qp, remote, queue, memory } = this.ends;
+    const receive = true;
     await this.read('READ', 40, 64);
     await this.read('READ, padded', 7, 65);
     await this.read('READ, several packets', 3003, 32);
     await this.read('READ, empty', 0, 0);
 
     const at = 2048;
-    await this.push('WRITE of a counter', 8, write(at), { at });
+    await this.push('WRITE of a counter', 8, this.write(at), { at });
     const first = (await this.peek(at, 8)).readBigUInt64LE();
     const swap =
       (compare: bigint, exchange: bigint): Post =>
@@ -330,12 +360,12 @@ class Requester {
       5n,
       0x105n,
     );
-    await this.push('SEND that waits for a receive', 16, send, { receive, late: 0.05 });
+    await this.push('SEND that waits for a receive', 16, this.send, { receive, late: 0.05 });
 
     const bound = await this.ask({ do: 'mw' }, z.object({ rkey: word, wc: completionInfo }));
     if (bound.wc.status !== 0) throw new Error(`The peer's window was not bound: status ${bound.wc.status}.`);
     const window = new RemoteMemory({ address: remote.address, rkey: bound.rkey });
-    await this.push('WRITE through a window', 24, write(1024, window), { at: 1024 });
+    await this.push('WRITE through a window', 24, this.write(1024, window), { at: 1024 });
     await this.push(
       'SEND with invalidate',
       20,
@@ -353,8 +383,6 @@ class Requester {
         status === WcStatus.REMOTE_ACCESS_ERROR ? undefined : wcName(status),
       );
     }
-    await this.ask({ do: 'bye' }, z.object({}));
-    return this.failed;
   }
 }
 
@@ -365,7 +393,7 @@ async function main(values: Options): Promise<void> {
     await respond(ends);
   } else {
     await ends.talk.hear(z.object({ ready: word }));
-    const failed = await new Requester(ends).all(values);
+    const failed = await new Requester(ends, values.uc).all(values);
     if (failed > 0) throw new Error(`${failed} operations failed.`);
   }
   ends.talk.close();
@@ -373,11 +401,12 @@ async function main(values: Options): Promise<void> {
 
 await run(
   new Command('all-ops')
-    .description('One of every RC operation, data checked on both sides')
+    .description('One of every RC or UC operation, data checked on both sides')
     .option('-a, --peer <ip>', 'be the requester of this responder (without it: be the responder)')
     .option('-I, --local <ip>', 'own address (requester; default: by the route)')
     .option('-p, --port <n>', 'TCP port (default: 18515)')
     .option('-m, --mtu <bytes>', 'path MTU (default: 1024)')
+    .option('-u, --uc', 'an unreliable connection: SEND and WRITE only')
     .option('-e, --errors', 'end with a READ that the responder refuses'),
   options,
   main,

@@ -8,6 +8,7 @@ import {
   type IWVCompletionQueue,
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,
+  type IWVDatagramEndpoint,
   type IWVDevice,
   type IWVProtectionDomain,
   type IWVProvider,
@@ -29,7 +30,7 @@ const PEER_ACCESS = 0xf;
 /** A completion that is kept: the array that poll() fills is used again. */
 export type Completion = Pick<
   WvCompletion,
-  'context' | 'opcode' | 'status' | 'length' | 'flags' | 'immediateData' | 'sourceQpn'
+  'context' | 'qpContext' | 'opcode' | 'status' | 'length' | 'flags' | 'immediateData' | 'sourceQpn'
 >;
 
 /** An opened device with a protection domain. */
@@ -49,8 +50,8 @@ export class Side implements Disposable {
     return new Side(provider, provider.openDevice(provider.translateAddress(address).deviceGuid));
   }
 
-  /** The device that a connection request came in on. */
-  static of(provider: IWVProvider, endpoint: IWVConnectEndpoint): Side {
+  /** The device that a request came in on. */
+  static of(provider: IWVProvider, endpoint: IWVConnectEndpoint | IWVDatagramEndpoint): Side {
     provider.addRef();
     return new Side(provider, provider.openDevice(endpoint.query().device.deviceGuid));
   }

@@ -1,62 +1,20 @@
 /** The cases of the interop matrix: role × operation × address family × MTU × loss. */
-import type { Program } from './process.js';
+import {
+  askGuest,
+  bothEnd,
+  FAMILIES,
+  GUEST,
+  gidIndex,
+  HERE,
+  type InteropCase,
+  MTUS,
+  serveGuest,
+  TCP_PORT,
+  withNetem,
+} from './case.js';
+import { datagramCases } from './cases-datagram.js';
+import { verbsCases } from './cases-errors.js';
 import { address, type Rig } from './rig.js';
-
-/** Who this library is in a case. */
-export type Role = 'client' | 'server' | 'both';
-
-export interface InteropCase {
-  /** The Linux program at the other end, or the kernel's part that is asked. */
-  readonly peer: string;
-  readonly operation: string;
-  readonly role: Role;
-  readonly family: 4 | 6;
-  /** Path MTU in bytes that the case forces; undefined: what the link gives. */
-  readonly mtu?: number;
-  /** Per cent of the guest's packets that netem drops, or what else it does. */
-  readonly loss?: string;
-  /** Part of the short run. */
-  readonly quick?: boolean;
-  /** Throws when something is not as it should be. */
-  run(rig: Rig): Promise<void>;
-}
-
-/** This host, and the guest that most cases talk to. */
-export const HERE = 1;
-export const GUEST = 2;
-
-const FAMILIES = [4, 6] as const;
-const MTUS = [256, 512, 1024, 2048, 4096] as const;
-
-/** Both ends end well; the first one's failure is told, with the other's last words. */
-export async function bothEnd(first: Program, second: Program, seconds = 90): Promise<void> {
-  const outcomes = await Promise.allSettled([first.ok(seconds), second.ok(seconds)]);
-  const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
-  if (failures.length > 0) throw new Error(failures.join('\n'));
-}
-
-/** A server here that says when it listens, and a client in the guest. */
-export async function serveGuest(rig: Rig, server: Program, client: string): Promise<void> {
-  await server.line(/^listening/);
-  await bothEnd(rig.guest(GUEST, client), server);
-}
-
-/** A server in the guest on an RDMA or TCP port, and a client here. */
-export async function askGuest(
-  rig: Rig,
-  server: string,
-  kind: 'rdma' | 'tcp',
-  port: number,
-  client: () => Program,
-  exitCodes: readonly number[] = [0],
-): Promise<void> {
-  const there = rig.guest(GUEST, server);
-  await rig.listening(GUEST, kind, port);
-  const here = client();
-  await here.ok(90);
-  const code = await there.end(90);
-  if (!exitCodes.includes(code)) throw there.failure(`ended with exit code ${code}`);
-}
 
 const RPING_PORT = 7174;
 /** rping's server tells a client's disconnect as an error of its last wait. */
@@ -103,10 +61,6 @@ function rping(): InteropCase[] {
     ]),
   );
 }
-
-const TCP_PORT = 18_515;
-/** Index of an address family in the guest's GID table. */
-const gidIndex = (family: 4 | 6): number => (family === 4 ? 1 : 2);
 
 function allOps(): InteropCase[] {
   return FAMILIES.flatMap((family) =>
@@ -365,16 +319,6 @@ function connectionManagement(): InteropCase[] {
   });
 }
 
-/** Runs something while the guest's link is disturbed. */
-export async function withNetem(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
-  await rig.inGuest(GUEST, `modprobe sch_netem; tc qdisc add dev eth0 root netem ${netem}`);
-  try {
-    await run();
-  } finally {
-    await rig.inGuest(GUEST, 'tc qdisc del dev eth0 root');
-  }
-}
-
 export const cases: readonly InteropCase[] = [
   ...rping(),
   ...allOps(),
@@ -382,5 +326,7 @@ export const cases: readonly InteropCase[] = [
   ...ucmatose(),
   ...rdmaClient(),
   ...connectionManagement(),
+  ...datagramCases,
+  ...verbsCases,
   ...disturbed(),
 ];

@@ -3,7 +3,8 @@ import { copyFileSync } from 'node:fs';
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { z } from 'zod';
-import { cases, GUEST, type InteropCase } from './cases.js';
+import { GUEST, type InteropCase } from './case.js';
+import { cases } from './cases.js';
 import { missing, Rig, scriptPath } from './rig.js';
 
 const options = z.object({
@@ -14,6 +15,9 @@ const options = z.object({
   keep: z.boolean().default(false),
   linkMtu: z.coerce.number('must be a number').int().min(1280).max(9000).default(4200),
 });
+
+/** What the guest runs of rig/. */
+const GUEST_SCRIPTS = ['all-ops.py', 'verbs-peer.py'];
 
 interface Outcome {
   readonly name: string;
@@ -81,7 +85,7 @@ async function main(values: z.output<typeof options>): Promise<void> {
   try {
     await rig.boot(GUEST);
     const [share] = await rig.share(GUEST);
-    copyFileSync(scriptPath('all-ops.py'), `${share}/all-ops.py`);
+    for (const script of GUEST_SCRIPTS) copyFileSync(scriptPath(script), `${share}/${script}`);
     for (const one of chosen) {
       const outcome = await runCase(rig, one);
       done.push([one, outcome]);

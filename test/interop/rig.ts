@@ -44,7 +44,7 @@ export class Rig {
   private readonly env: NodeJS.ProcessEnv;
 
   constructor(options: RigOptions) {
-    this.env = { ROCE_MTU: String(options.linkMtu), ROCE_NS: 'roce-interop' };
+    this.env = { ROCE_MTU: String(options.linkMtu), ROCE_NS: process.env.ROCE_NS ?? 'roce-interop' };
   }
 
   private script(name: string, args: readonly string[], label: string): Program {
@@ -103,6 +103,11 @@ export class Rig {
   /** Starts a behaviour of programs/cm.ts in the namespace. */
   cm(behaviour: string, own: string, peer: string, port: number): Program {
     return this.node(here('./programs/cm.js'), behaviour, own, peer, String(port));
+  }
+
+  /** Starts a behaviour of programs/verbs.ts in the namespace. */
+  verbs(behaviour: string, own: string, peer: string): Program {
+    return this.node(here('./programs/verbs.js'), behaviour, own, peer);
   }
 
   /** Starts any script with Node in the namespace. */

@@ -1,0 +1,179 @@
+/** Cases of unreliable transports: UC, UD, service id resolution, multicast groups. */
+import {
+  askGuest,
+  bothEnd,
+  FAMILIES,
+  GUEST,
+  gidIndex,
+  HERE,
+  type InteropCase,
+  serveGuest,
+  TCP_PORT,
+} from './case.js';
+import { address, type Rig } from './rig.js';
+
+const SIDR_PORT = 7174;
+const GROUP = '239.77.5.1';
+
+/** ibv_*_pingpong beside the RC one. */
+function pingpong(): InteropCase[] {
+  const variants = [
+    { type: 'uc', mtu: 1024, size: 4096 },
+    { type: 'uc', mtu: 256, size: 4097 },
+    { type: 'uc', mtu: 4096, size: 10_001 },
+    { type: 'ud', mtu: 4096, size: 4096 },
+    { type: 'ud', mtu: 4096, size: 33 },
+    { type: 'srq', mtu: 1024, size: 4096 },
+  ] as const;
+  return FAMILIES.flatMap((family) =>
+    variants.flatMap(({ type, mtu, size }, index): InteropCase[] => {
+      const tool = `ibv_${type}_pingpong`;
+      const flags = `-n 200 -r 64 -s ${size}${type === 'ud' ? '' : ` -m ${mtu}`}`;
+      const more = type === 'srq' ? ' -q 8' : '';
+      const there = `${tool} -g ${gidIndex(family)} ${flags}${more}`;
+      const ours = ['-t', type, '-I', address(HERE, family), ...`${flags}${more}`.split(' ')];
+      const common = { peer: tool, operation: `SEND, ${size} bytes`, family, mtu } as const;
+      return [
+        {
+          ...common,
+          role: 'client',
+          quick: index === 3 && family === 4,
+          run: (rig) =>
+            // The tool listens for IPv4 only; the queue pairs' addresses are the family's.
+            askGuest(rig, there, 'tcp', TCP_PORT, () =>
+              rig.ours('pingpong', '-a', address(GUEST, 4), ...ours),
+            ),
+        },
+        {
+          ...common,
+          role: 'server',
+          quick: index === 0 && family === 6,
+          run: (rig) => serveGuest(rig, rig.ours('pingpong', ...ours), `${there} ${address(HERE, family)}`),
+        },
+      ];
+    }),
+  );
+}
+
+function allOps(): InteropCase[] {
+  return FAMILIES.flatMap((family) =>
+    [256, 1024, 4096].flatMap((mtu): InteropCase[] => {
+      const there = `python3 /share/all-ops.py --uc --mtu ${mtu} --gid ${gidIndex(family)}`;
+      const ours = ['--uc', '-m', String(mtu)];
+      const common = { peer: 'all-ops.py', operation: 'every UC operation', family, mtu } as const;
+      return [
+        {
+          ...common,
+          role: 'client',
+          run: (rig) =>
+            askGuest(rig, there, 'tcp', TCP_PORT, () =>
+              rig.ours('all-ops', '-a', address(GUEST, family), ...ours),
+            ),
+        },
+        {
+          ...common,
+          role: 'server',
+          quick: family === 4 && mtu === 256,
+          run: (rig) =>
+            serveGuest(
+              rig,
+              rig.ours('all-ops', '-I', address(HERE, family), ...ours),
+              `${there} ${address(HERE, family)}`,
+            ),
+        },
+      ];
+    }),
+  );
+}
+
+function udaddy(): InteropCase[] {
+  const variants = [
+    ['1 queue pair, 100 bytes', '-c 1 -C 10 -S 100'],
+    ['1 queue pair, a whole packet', '-c 1 -C 10 -S 4096'],
+    ['20 queue pairs at once', '-c 20 -C 4 -S 501'],
+  ] as const;
+  return FAMILIES.flatMap((family) =>
+    variants.flatMap(([operation, flags], index): InteropCase[] => {
+      const common = { peer: 'udaddy', operation, family } as const;
+      return [
+        {
+          ...common,
+          role: 'client',
+          quick: index === 0,
+          run: (rig) =>
+            askGuest(rig, `udaddy -b ${address(GUEST, family)} ${flags}`, 'rdma', SIDR_PORT, () =>
+              rig.ours('udaddy', '-s', address(GUEST, family), ...flags.split(' ')),
+            ),
+        },
+        {
+          ...common,
+          role: 'server',
+          quick: index === 2 && family === 4,
+          run: (rig) =>
+            serveGuest(
+              rig,
+              rig.ours('udaddy', '-b', address(HERE, family), ...flags.split(' ')),
+              `udaddy -s ${address(HERE, family)} ${flags}`,
+            ),
+        },
+      ];
+    }),
+  );
+}
+
+/** The kernel's RDMA CM joins groups of IPv4 only on RoCEv2. */
+function mckey(): InteropCase[] {
+  const flags = ['-C', '10', '-S', '1000'];
+  const ours = (rig: Rig, ...more: string[]) =>
+    rig.ours('mckey', '-m', GROUP, '-b', address(HERE, 4), ...flags, ...more);
+  const there = `mckey -m ${GROUP} -b ${address(GUEST, 4)} ${flags.join(' ')}`;
+  const members = async (rig: Rig, count: number) => {
+    const all = Array.from({ length: count }, () => ours(rig));
+    await Promise.all(all.map((one) => one.line(/^joined/)));
+    return all;
+  };
+  /** The guest's member has attached its queue pair when the group's address is on its link twice. */
+  const attached = (rig: Rig) =>
+    rig.inGuest(
+      GUEST,
+      `until ip maddr show dev eth0 | grep -q "inet *${GROUP}" && rdma resource show qp | grep -q mckey; do sleep 0.05; done`,
+    );
+  const common = { peer: 'mckey', family: 4 } as const;
+  return [
+    {
+      ...common,
+      operation: 'group, 1 sender, 1 member',
+      role: 'server',
+      quick: true,
+      run: async (rig) => {
+        const [member] = await members(rig, 1);
+        await bothEnd(rig.guest(GUEST, `${there} -s`), member!);
+      },
+    },
+    {
+      ...common,
+      operation: 'group, 1 sender, 3 member processes',
+      role: 'server',
+      run: async (rig) => {
+        const [first, ...others] = await members(rig, 3);
+        await bothEnd(rig.guest(GUEST, `${there} -s`), first!);
+        for (const one of others) await one.ok();
+      },
+    },
+    {
+      ...common,
+      operation: 'group, 1 sender, members on both hosts',
+      role: 'client',
+      quick: true,
+      run: async (rig) => {
+        const guest = rig.guest(GUEST, there);
+        await attached(rig);
+        const here = await members(rig, 2);
+        await bothEnd(ours(rig, '-s'), guest);
+        for (const one of here) await one.ok();
+      },
+    },
+  ];
+}
+
+export const datagramCases: readonly InteropCase[] = [...pingpong(), ...allOps(), ...udaddy(), ...mckey()];

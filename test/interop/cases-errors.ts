@@ -1,0 +1,36 @@
+/** Cases of single verbs: every NAK, all sizes and depths, memory windows; rig/verbs-peer.py is the guest's side. */
+import { askGuest, FAMILIES, GUEST, HERE, type InteropCase } from './case.js';
+import { address } from './rig.js';
+
+const PEER_PORT = 18_516;
+
+const behaviours = [
+  { behaviour: 'naks-of-theirs', operation: 'every NAK, RNR with finite and infinite retry', role: 'client' },
+  { behaviour: 'naks-of-ours', operation: 'every NAK, RNR with finite and infinite retry', role: 'server' },
+  {
+    behaviour: 'transfer-of-ours',
+    operation: 'SEND, WRITE, READ, 0 to 8 MiB, depth 1 and 16',
+    role: 'client',
+  },
+  {
+    behaviour: 'transfer-of-theirs',
+    operation: 'SEND, WRITE, READ, 0 to 8 MiB, depth 1 and 16',
+    role: 'server',
+  },
+] as const;
+
+export const verbsCases: readonly InteropCase[] = FAMILIES.flatMap((family) =>
+  behaviours.map(
+    ({ behaviour, operation, role }): InteropCase => ({
+      peer: 'verbs-peer.py',
+      operation,
+      role,
+      family,
+      quick: family === 4 && !behaviour.startsWith('transfer'),
+      run: (rig) =>
+        askGuest(rig, 'python3 /share/verbs-peer.py', 'tcp', PEER_PORT, () =>
+          rig.verbs(behaviour, address(HERE, family), address(GUEST, family)),
+        ),
+    }),
+  ),
+);

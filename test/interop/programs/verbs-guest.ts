@@ -1,0 +1,228 @@
+/** Queue pairs of the guest, driven by rig/verbs-peer.py, and ours that are connected to them by hand. */
+import { randomInt } from 'node:crypto';
+import { z } from 'zod';
+import { connectByHand, initialise, type Memory, type Queue, Side } from '../../../examples/interop/side.js';
+import { dial, Reader } from '../../../examples/interop/tcp.js';
+import { gidOfAddress, type IWVConnectQueuePair, RemoteMemory, WvAccess } from '../../../winverbs/index.js';
+
+/** TCP port of verbs-peer.py. */
+const PEER_PORT = 18_516;
+
+/** IBV_ACCESS_* of libibverbs. */
+export const Ibv = {
+  LOCAL_WRITE: 1,
+  REMOTE_WRITE: 2,
+  REMOTE_READ: 4,
+  REMOTE_ATOMIC: 8,
+  MW_BIND: 16,
+} as const;
+
+/** IBV_WC_*: how the guest's requests end. */
+export const IbvWc = {
+  SUCCESS: 0,
+  LOC_LEN_ERR: 1,
+  LOC_QP_OP_ERR: 2,
+  WR_FLUSH_ERR: 5,
+  REM_INV_REQ_ERR: 9,
+  REM_ACCESS_ERR: 10,
+  RETRY_EXC_ERR: 12,
+  RNR_RETRY_EXC_ERR: 13,
+} as const;
+
+/** IBV_QPS_ERR: the guest's queue pair has failed. */
+export const IBV_QPS_ERR = 6;
+
+const EVERY_IBV_RIGHT =
+  Ibv.LOCAL_WRITE | Ibv.REMOTE_WRITE | Ibv.REMOTE_READ | Ibv.REMOTE_ATOMIC | Ibv.MW_BIND;
+const EVERY_RIGHT = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
+
+const word = z.number().int().min(0);
+const made = z.object({ qpn: word, psn: word, gid: z.string(), addr: word, rkey: word });
+const guestCompletion = z.object({ status: word, opcode: word, len: word, flags: word, imm: word });
+export type GuestCompletion = z.output<typeof guestCompletion>;
+
+/** A request that the guest posts. `at` counts in its own memory, `addr` is an address in ours. */
+export interface GuestRequest {
+  readonly op: 'send' | 'send_imm' | 'send_inv' | 'write' | 'write_imm' | 'read' | 'cas' | 'add';
+  readonly at: number;
+  readonly len: number;
+  readonly addr?: number;
+  readonly rkey?: number;
+  readonly imm?: number;
+  readonly want?: number;
+  readonly swap?: number;
+}
+
+/** What two fresh queue pairs are to be like. */
+export interface PairOptions {
+  readonly mtu?: number;
+  /** Bytes of memory on each side. */
+  readonly size?: number;
+  /** Reads and atomics in flight, both ways. */
+  readonly depth?: number;
+  /** Retries of either side's requests. */
+  readonly rnrRetry?: number;
+  readonly retry?: number;
+  /** Rights that the guest's memory and queue pair give, IBV_ACCESS_*. */
+  readonly guestMemory?: number;
+  readonly guestQp?: number;
+  /** Rights that ours give, WV_ACCESS_*. */
+  readonly ourMemory?: number;
+  readonly ourQp?: number;
+}
+
+/** A queue pair of ours, connected to one of the guest; each has memory for the other. */
+export interface Pair {
+  readonly qp: IWVConnectQueuePair;
+  readonly queue: Queue;
+  readonly memory: Memory;
+  /** The guest's memory. */
+  readonly remote: RemoteMemory;
+  readonly size: number;
+}
+
+const BLOCK_BYTES = 4093;
+
+/** The same bytes as `fill` of verbs-peer.py makes. */
+export function pattern(length: number, seed: number): Uint8Array {
+  const block = Uint8Array.from({ length: BLOCK_BYTES }, (_, i) => (i * i * 7 + i + seed) & 0xff);
+  const bytes = new Uint8Array(length);
+  for (let at = 0; at < length; at += BLOCK_BYTES) {
+    bytes.set(block.subarray(0, Math.min(BLOCK_BYTES, length - at)), at);
+  }
+  return bytes;
+}
+
+/** The two hosts of a behaviour. */
+export class Hosts implements Disposable {
+  private constructor(
+    readonly side: Side,
+    private readonly own: string,
+    private readonly gidIndex: number,
+    private readonly reader: Reader,
+    private readonly write: (line: string) => void,
+  ) {}
+
+  /** @param own - This host's address, which decides on the family */
+  static async meet(own: string, guest: string): Promise<Hosts> {
+    const socket = await dial(guest, PEER_PORT);
+    const gidIndex = own.includes(':') ? 2 : 1;
+    return new Hosts(Side.at(own), own, gidIndex, new Reader(socket), (line) => socket.write(line));
+  }
+
+  /** Has the guest do something. @throws Error with what its library says if that refuses */
+  private async ask<T>(
+    wish: { readonly do: string; readonly [field: string]: unknown },
+    form: z.ZodType<T>,
+  ): Promise<T> {
+    this.write(`${JSON.stringify(wish)}\n`);
+    const answer: unknown = JSON.parse(await this.reader.line());
+    const refused = z.object({ error: z.string() }).safeParse(answer);
+    if (refused.success) throw new Error(`The guest refuses: ${refused.data.error}`);
+    return form.parse(answer);
+  }
+
+  /** Two fresh queue pairs; the guest's last ones end. */
+  async pair(options: PairOptions = {}): Promise<Pair> {
+    const { mtu = 1024, size = 65_536, depth = 4, rnrRetry = 7, retry = 7 } = options;
+    const { pd } = this.side;
+    const queue = this.side.queue(256);
+    const qp = pd.createConnectQueuePair({
+      sendCq: queue.cq,
+      receiveCq: queue.cq,
+      sendDepth: 64,
+      sendSge: 1,
+      receiveDepth: 64,
+      receiveSge: 1,
+      initiatorDepth: depth,
+      responderResources: depth,
+    });
+    initialise(qp, options.ourQp ?? EVERY_RIGHT & ~WvAccess.MW_BIND);
+    const memory = this.side.memory(size, options.ourMemory ?? EVERY_RIGHT);
+    const theirs = await this.ask(
+      {
+        do: 'qp',
+        ...{ mtu, size, depth, retry, rnr: rnrRetry, gid: this.gidIndex },
+        mr: options.guestMemory ?? EVERY_IBV_RIGHT,
+        access: options.guestQp ?? EVERY_IBV_RIGHT & ~Ibv.MW_BIND,
+        minrnr: 12,
+        timeout: 14,
+      },
+      made,
+    );
+    const own = { qpn: qp.qpn, psn: randomInt(2 ** 24), gid: gidOfAddress(this.own) };
+    const gid = gidOfAddress(theirs.gid);
+    connectByHand(qp, own, { ...theirs, gid }, { mtu, depth, rnrRetryCount: rnrRetry });
+    const ownGid = Buffer.from(own.gid)
+      .toString('hex')
+      .replace(/(.{4})(?!$)/g, '$1:');
+    await this.ask({ do: 'connect', ...own, gid: ownGid }, z.object({}));
+    const remote = new RemoteMemory({ address: BigInt(theirs.addr), rkey: theirs.rkey });
+    return { qp, queue, memory, remote, size };
+  }
+
+  /** The guest's queue pair and memory end without a word; fresh ones take their place, connected to nobody. */
+  async drop(): Promise<void> {
+    const wish = { do: 'qp', mtu: 1024, size: 64, depth: 1, retry: 7, rnr: 7, gid: this.gidIndex };
+    await this.ask({ ...wish, mr: 1, access: 0, minrnr: 12, timeout: 14 }, made);
+  }
+
+  async receive(at: number, len: number): Promise<void> {
+    await this.ask({ do: 'recv', at, len }, z.object({}));
+  }
+
+  /** The guest posts requests; {@link completions} has how they end. */
+  async post(...ops: readonly GuestRequest[]): Promise<void> {
+    await this.ask({ do: 'post', ops }, z.object({}));
+  }
+
+  /** The guest's next completions, as many as are asked for. @throws Error if they do not come */
+  async completions(count: number): Promise<GuestCompletion[]> {
+    const { wcs } = await this.ask({ do: 'wc', count }, z.object({ wcs: z.array(guestCompletion) }));
+    if (wcs.length < count) throw new Error(`The guest has ${wcs.length} completions instead of ${count}.`);
+    return wcs;
+  }
+
+  /** The guest's status of one request. */
+  async status(request: GuestRequest): Promise<number> {
+    await this.post(request);
+    const [{ status }] = (await this.completions(1)) as [GuestCompletion];
+    return status;
+  }
+
+  /** The guest binds a type 2 window; answers its rkey. */
+  async window(at: number, len: number, access: number): Promise<number> {
+    const { rkey, status } = await this.ask(
+      { do: 'window', at, len, access },
+      z.object({ rkey: word, status: word }),
+    );
+    if (status !== IbvWc.SUCCESS) throw new Error(`The guest's window was not bound: status ${status}.`);
+    return rkey;
+  }
+
+  /** The guest ends a window's binding itself. */
+  async invalidate(rkey: number): Promise<void> {
+    const { status } = await this.ask({ do: 'invalidate', rkey }, z.object({ status: word }));
+    if (status !== IbvWc.SUCCESS)
+      throw new Error(`The guest's window was not invalidated: status ${status}.`);
+  }
+
+  async fill(at: number, len: number, seed: number): Promise<void> {
+    await this.ask({ do: 'fill', at, len, seed }, z.object({}));
+  }
+
+  /** CRC-32 of the guest's memory, as zlib has it. */
+  async crc(at: number, len: number): Promise<number> {
+    return (await this.ask({ do: 'crc', at, len }, z.object({ crc: word }))).crc;
+  }
+
+  /** IBV_QPS_* of the guest's queue pair. */
+  async guestState(): Promise<number> {
+    return (await this.ask({ do: 'state' }, z.object({ state: word }))).state;
+  }
+
+  [Symbol.dispose](): void {
+    this.reader.close();
+    this.side[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,283 @@
+/** Every NAK, in both roles: what is refused, how both sides are told, and in which state that leaves them. */
+import assert from 'node:assert/strict';
+import { SIGNALED, wcName } from '../../../examples/interop/side.js';
+import { readCounters } from '../../../kernel-bridge/index.js';
+import { QpState, RemoteMemory, WcStatus, WvAccess, type WvSge } from '../../../winverbs/index.js';
+import {
+  type GuestRequest,
+  type Hosts,
+  IBV_QPS_ERR,
+  Ibv,
+  IbvWc,
+  type Pair,
+  type PairOptions,
+} from './verbs-guest.js';
+
+const SIZE = 65_536;
+const WORD = 8;
+
+interface Refusal {
+  readonly name: string;
+  readonly pair?: PairOptions;
+  readonly status: number;
+}
+
+interface RefusalOfTheirs extends Refusal {
+  post(pair: Pair, piece: readonly [WvSge]): void;
+}
+
+interface RefusalOfOurs extends Refusal {
+  request(pair: Pair): GuestRequest;
+}
+
+type Operation = 'READ' | 'WRITE' | 'CMP_SWAP';
+const OPERATIONS: readonly Operation[] = ['READ', 'WRITE', 'CMP_SWAP'];
+
+function post(
+  { qp, remote }: Pair,
+  piece: readonly [WvSge],
+  kind: Operation,
+  at: number,
+  key?: number,
+): void {
+  const target = key === undefined ? remote : new RemoteMemory({ address: remote.address, rkey: key });
+  if (kind === 'READ') qp.read(kind, piece, SIGNALED, target, at);
+  else if (kind === 'WRITE') qp.write(kind, piece, SIGNALED, target, at);
+  else qp.compareExchange(kind, piece[0], SIGNALED, 0n, 1n, target, at);
+}
+
+function request({ memory: { region } }: Pair, kind: Operation, at: number, key?: number): GuestRequest {
+  const common = { at: 0, len: WORD, addr: region.address + at, rkey: key ?? region.rkey };
+  if (kind === 'READ') return { op: 'read', ...common };
+  if (kind === 'WRITE') return { op: 'write', ...common };
+  return { op: 'cas', ...common, want: 0, swap: 1 };
+}
+
+/** Changes the 24 bits of a key that name the memory. */
+const otherIndex = (key: number): number => (key ^ 0x5500_0000) >>> 0;
+/** Changes the 8 bits that the consumer chooses. */
+const otherKey = (key: number): number => (key ^ 0x55) >>> 0;
+
+const theirRights: Record<Operation, number> = {
+  READ: Ibv.REMOTE_READ,
+  WRITE: Ibv.REMOTE_WRITE,
+  CMP_SWAP: Ibv.REMOTE_ATOMIC,
+};
+const ourRights: Record<Operation, number> = {
+  READ: WvAccess.REMOTE_READ,
+  WRITE: WvAccess.REMOTE_WRITE,
+  CMP_SWAP: WvAccess.REMOTE_ATOMIC,
+};
+const EVERY = Ibv.LOCAL_WRITE | Ibv.REMOTE_READ | Ibv.REMOTE_WRITE | Ibv.REMOTE_ATOMIC;
+const OUR_EVERY = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
+/** Remote write has the right to write locally in it, which the others need, too. */
+const withoutOurs = (kind: Operation): number => (OUR_EVERY & ~ourRights[kind]) | WvAccess.LOCAL_WRITE;
+
+function refusalsOfTheirs(): RefusalOfTheirs[] {
+  const denied = { status: WcStatus.REMOTE_ACCESS_ERROR };
+  return [
+    ...OPERATIONS.flatMap((kind): RefusalOfTheirs[] => [
+      {
+        ...denied,
+        name: `${kind} with a key that names nothing`,
+        post: (pair, piece) => post(pair, piece, kind, 0, otherIndex(pair.remote.rkey)),
+      },
+      {
+        ...denied,
+        name: `${kind} with another key byte`,
+        post: (pair, piece) => post(pair, piece, kind, 0, otherKey(pair.remote.rkey)),
+      },
+      {
+        ...denied,
+        name: `${kind} without the memory's right`,
+        pair: { guestMemory: EVERY & ~theirRights[kind] },
+        post: (pair, piece) => post(pair, piece, kind, 0),
+      },
+      {
+        name: `${kind} without the queue pair's right`,
+        pair: { guestQp: EVERY & ~theirRights[kind] },
+        // rxe answers so, and so do we (IBA 1 §9.7.4.1.5: the responder does not support the operation).
+        status: WcStatus.REMOTE_INVALID_REQUEST,
+        post: (pair, piece) => post(pair, piece, kind, 0),
+      },
+    ]),
+    ...(['READ', 'WRITE'] as const).map(
+      (kind): RefusalOfTheirs => ({
+        ...denied,
+        name: `${kind} one byte beyond the end`,
+        post: (pair, piece) => post(pair, piece, kind, SIZE - WORD + 1),
+      }),
+    ),
+    {
+      ...denied,
+      name: 'CMP_SWAP beyond the end',
+      post: (pair, piece) => post(pair, piece, 'CMP_SWAP', SIZE),
+    },
+    {
+      name: 'CMP_SWAP at no multiple of 8',
+      status: WcStatus.REMOTE_INVALID_REQUEST,
+      post: (pair, piece) => post(pair, piece, 'CMP_SWAP', 4),
+    },
+  ];
+}
+
+function refusalsOfOurs(): RefusalOfOurs[] {
+  const denied = { status: IbvWc.REM_ACCESS_ERR };
+  return [
+    ...OPERATIONS.flatMap((kind): RefusalOfOurs[] => [
+      {
+        ...denied,
+        name: `${kind} with a key that names nothing`,
+        request: (pair) => request(pair, kind, 0, otherIndex(pair.memory.region.rkey)),
+      },
+      {
+        ...denied,
+        name: `${kind} with another key byte`,
+        request: (pair) => request(pair, kind, 0, otherKey(pair.memory.region.rkey)),
+      },
+      {
+        ...denied,
+        name: `${kind} without the memory's right`,
+        pair: { ourMemory: withoutOurs(kind) & ~(kind === 'WRITE' ? 0x2 : 0) },
+        request: (pair) => request(pair, kind, 0),
+      },
+      {
+        name: `${kind} without the queue pair's right`,
+        pair: { ourQp: OUR_EVERY & ~ourRights[kind] },
+        status: IbvWc.REM_INV_REQ_ERR,
+        request: (pair) => request(pair, kind, 0),
+      },
+    ]),
+    ...(['READ', 'WRITE'] as const).map(
+      (kind): RefusalOfOurs => ({
+        ...denied,
+        name: `${kind} one byte beyond the end`,
+        request: (pair) => request(pair, kind, SIZE - WORD + 1),
+      }),
+    ),
+    // One at no multiple of 8 never leaves the guest: its library refuses it.
+    { ...denied, name: 'CMP_SWAP beyond the end', request: (pair) => request(pair, 'CMP_SWAP', SIZE) },
+  ];
+}
+
+async function step(name: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+    console.log(`ok  ${name}`);
+  } catch (error) {
+    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** The guest refuses our requests: we are told why, and both queue pairs have failed. */
+export async function naksOfTheirs(hosts: Hosts): Promise<void> {
+  for (const { name, pair: options, status, post: run } of refusalsOfTheirs()) {
+    await step(name, async () => {
+      const pair = await hosts.pair({ size: SIZE, ...options });
+      run(pair, pair.memory.piece(0, WORD));
+      pair.qp.send('later', pair.memory.piece(0, WORD), SIGNALED);
+      assert.equal(wcName((await pair.queue.any()).status), wcName(status));
+      assert.equal(wcName((await pair.queue.any()).status), 'FLUSHED');
+      assert.equal(pair.qp.state, QpState.ERROR);
+      assert.equal(await hosts.guestState(), IBV_QPS_ERR);
+      pair.qp.release();
+    });
+  }
+  await step('SEND longer than the receive', async () => {
+    const pair = await hosts.pair({ size: SIZE });
+    await hosts.receive(0, 100);
+    pair.qp.send('send', pair.memory.piece(0, 101), SIGNALED);
+    const here = wcName((await pair.queue.any()).status);
+    const [there] = await hosts.completions(1);
+    // The architecture has an invalid request here; rxe tells of an operational error on both sides.
+    const expected = there?.status === IbvWc.LOC_QP_OP_ERR ? 'REMOTE_OP_ERROR' : 'REMOTE_INVALID_REQUEST';
+    assert.equal(here, expected);
+    assert.ok(there?.status === IbvWc.LOC_QP_OP_ERR || there?.status === IbvWc.LOC_LEN_ERR);
+    assert.equal(await hosts.guestState(), IBV_QPS_ERR);
+    pair.qp.release();
+  });
+  await step('SEND that finds no receive, finite retry', async () => {
+    const pair = await hosts.pair({ rnrRetry: 2 });
+    const before = readCounters().hca.rcvd_rnr_err ?? 0;
+    pair.qp.send('send', pair.memory.piece(0, WORD), SIGNALED);
+    assert.equal(wcName((await pair.queue.any()).status), 'RNR_RETRY_ERROR');
+    // The first try and two more.
+    assert.equal((readCounters().hca.rcvd_rnr_err ?? 0) - before, 3);
+    pair.qp.release();
+  });
+  await step('SEND that finds no receive, infinite retry', async () => {
+    const pair = await hosts.pair({ rnrRetry: 7 });
+    const before = readCounters().hca.rcvd_rnr_err ?? 0;
+    pair.qp.send('send', pair.memory.piece(0, WORD), SIGNALED);
+    // More often than any finite count has tries.
+    while ((readCounters().hca.rcvd_rnr_err ?? 0) - before < 10) await hosts.guestState();
+    assert.equal(pair.queue.cq.peek(), 0);
+    await hosts.receive(0, WORD);
+    assert.equal(wcName((await pair.queue.any()).status), 'SUCCESS');
+    const [there] = await hosts.completions(1);
+    assert.equal(there?.status, IbvWc.SUCCESS);
+    pair.qp.release();
+  });
+  await step('a queue pair that is gone', async () => {
+    const pair = await hosts.pair();
+    await hosts.drop();
+    pair.qp.write('write', pair.memory.piece(0, WORD), SIGNALED, pair.remote, 0);
+    assert.equal(wcName((await pair.queue.any()).status), 'TIMEOUT_RETRY_ERROR');
+    pair.qp.release();
+  });
+}
+
+/** We refuse the guest's requests: its library tells why, and both queue pairs have failed. */
+export async function naksOfOurs(hosts: Hosts): Promise<void> {
+  for (const { name, pair: options, status, request: make } of refusalsOfOurs()) {
+    await step(name, async () => {
+      const pair = await hosts.pair({ size: SIZE, ...options });
+      pair.memory.bytes.fill(0x77);
+      pair.qp.postReceive('receive', pair.memory.piece(0, WORD));
+      await hosts.post(make(pair), { op: 'send', at: 0, len: WORD });
+      const [first, second] = await hosts.completions(2);
+      assert.equal(first?.status, status);
+      assert.equal(second?.status, IbvWc.WR_FLUSH_ERR);
+      assert.equal(await hosts.guestState(), IBV_QPS_ERR);
+      assert.equal(wcName((await pair.queue.any()).status), 'FLUSHED');
+      assert.equal(pair.qp.state, QpState.ERROR);
+      assert.ok(
+        pair.memory.bytes.every((byte) => byte === 0x77),
+        'memory was changed',
+      );
+      pair.qp.release();
+    });
+  }
+  await step('SEND longer than the receive', async () => {
+    const pair = await hosts.pair({ size: SIZE });
+    pair.qp.postReceive('receive', pair.memory.piece(0, 100));
+    assert.equal(await hosts.status({ op: 'send', at: 0, len: 101 }), IbvWc.REM_INV_REQ_ERR);
+    assert.equal(wcName((await pair.queue.any()).status), 'LOCAL_LENGTH_ERROR');
+    pair.qp.release();
+  });
+  await step('SEND that finds no receive, finite retry', async () => {
+    const pair = await hosts.pair({ rnrRetry: 2 });
+    const before = readCounters().hca.send_rnr_err ?? 0;
+    assert.equal(await hosts.status({ op: 'send', at: 0, len: WORD }), IbvWc.RNR_RETRY_EXC_ERR);
+    assert.equal((readCounters().hca.send_rnr_err ?? 0) - before, 3);
+    pair.qp.release();
+  });
+  await step('SEND that finds no receive, infinite retry', async () => {
+    const pair = await hosts.pair({ rnrRetry: 7 });
+    const before = readCounters().hca.send_rnr_err ?? 0;
+    await hosts.post({ op: 'send', at: 0, len: WORD });
+    while ((readCounters().hca.send_rnr_err ?? 0) - before < 10) await hosts.guestState();
+    pair.qp.postReceive('receive', pair.memory.piece(0, WORD));
+    assert.equal(wcName((await pair.queue.any()).status), 'SUCCESS');
+    const [there] = await hosts.completions(1);
+    assert.equal(there?.status, IbvWc.SUCCESS);
+    pair.qp.release();
+  });
+  await step('a queue pair that is gone', async () => {
+    const pair = await hosts.pair({ retry: 3 });
+    const { address, rkey } = pair.memory.region;
+    pair.qp.release();
+    const status = await hosts.status({ op: 'write', at: 0, len: WORD, addr: address, rkey });
+    assert.equal(status, IbvWc.RETRY_EXC_ERR);
+  });
+}

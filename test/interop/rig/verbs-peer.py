@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# The guest's queue pairs, driven by the other side: verbs by name over TCP port 18516, a
+# JSON object a line each way. One client; ends when it goes. Needs a guest with Python.
+#
+#   {"do": "qp", "mtu", "gid", "size", "mr", "access", "depth", "retry", "rnr", "minrnr", "timeout"}
+#        a fresh RC queue pair, CQ and memory in place of the last ones; "mr" and "access" are
+#        access flags of libibverbs: {"qpn", "psn", "gid", "addr", "rkey"}
+#   {"do": "connect", "qpn", "psn", "gid"}      to RTS
+#   {"do": "recv", "at", "len"}                 posts a receive
+#   {"do": "post", "ops": [{"op", "at", "len", "addr", "rkey", "imm", "want", "swap"}, ...]}
+#        posts requests; "op" is send, send_imm, send_inv, write, write_imm, read, cas or add
+#   {"do": "wc", "count"}                       waits for completions: {"wcs": [{"status", "opcode", "len", "flags", "imm"}]}
+#   {"do": "window", "at", "len", "access"}     binds a fresh type 2 window: {"rkey", "status"}
+#   {"do": "invalidate", "rkey"}                local invalidate: {"status"}
+#   {"do": "fill", "at", "len", "seed"}  {"do": "crc", "at", "len"}  {"do": "state"}
+#
+# An operation that the library refuses is answered by {"error"}.
+import argparse, json, socket, sys, time, zlib
+import pyverbs.enums as e
+from pyverbs.addr import AHAttr, GID, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR, MW, MWBindInfo
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import RecvWR, SendWR, SGE
+
+PORT = 18516
+WAIT = 20
+BLOCK = 4093
+OPS = dict(send=e.IBV_WR_SEND, send_imm=e.IBV_WR_SEND_WITH_IMM, send_inv=e.IBV_WR_SEND_WITH_INV,
+           write=e.IBV_WR_RDMA_WRITE, write_imm=e.IBV_WR_RDMA_WRITE_WITH_IMM, read=e.IBV_WR_RDMA_READ,
+           cas=e.IBV_WR_ATOMIC_CMP_AND_SWP, add=e.IBV_WR_ATOMIC_FETCH_AND_ADD)
+MTUS = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
+
+
+class Peer:
+    def __init__(self, dev):
+        self.ctx = Context(name=dev)
+        self.pd = PD(self.ctx)
+        self.qp = self.cq = self.mr = None
+        self.windows = []
+
+    def close(self):
+        for it in [self.qp, *self.windows, self.mr, self.cq]:
+            if it is not None:
+                it.close()
+        self.qp = self.cq = self.mr = None
+        self.windows = []
+
+    def do_qp(self, m):
+        self.close()
+        self.m = m
+        self.cq = CQ(self.ctx, 256)
+        self.mr = MR(self.pd, m['size'], m['mr'])
+        init = QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, sq_sig_all=1,
+                          cap=QPCap(max_send_wr=64, max_recv_wr=64, max_send_sge=1, max_recv_sge=1))
+        attr = QPAttr(port_num=1)
+        attr.qp_access_flags = m['access']
+        self.qp = QP(self.pd, init, attr)
+        return dict(qpn=self.qp.qp_num, psn=0xfffff0, gid=str(self.ctx.query_gid(1, m['gid'])),
+                    addr=self.mr.buf, rkey=self.mr.rkey)
+
+    def do_connect(self, far):
+        m = self.m
+        a = QPAttr(port_num=1)
+        a.qp_access_flags = m['access']
+        a.dest_qp_num, a.rq_psn, a.sq_psn = far['qpn'], far['psn'], 0xfffff0
+        a.path_mtu = MTUS[m['mtu']]
+        a.max_rd_atomic = a.max_dest_rd_atomic = m['depth']
+        a.min_rnr_timer, a.timeout, a.retry_cnt, a.rnr_retry = m['minrnr'], m['timeout'], m['retry'], m['rnr']
+        gr = GlobalRoute(dgid=GID(far['gid']), sgid_index=m['gid'])
+        gr.hop_limit = 64
+        a.ah_attr = AHAttr(port_num=1, is_global=1, gr=gr)
+        self.qp.to_rts(a)
+        return {}
+
+    def sge(self, m):
+        return SGE(self.mr.buf + m['at'], m['len'], self.mr.lkey)
+
+    def do_recv(self, m):
+        self.qp.post_recv(RecvWR(sg=[self.sge(m)], num_sge=1))
+        return {}
+
+    def do_post(self, m):
+        for o in m['ops']:
+            w = SendWR(opcode=OPS[o['op']], num_sge=1, sg=[self.sge(o)])
+            if o['op'] in ('cas', 'add'):
+                w.set_wr_atomic(o['rkey'], o['addr'], o['want'], o['swap'])
+            elif 'addr' in o:
+                w.set_wr_rdma(o['rkey'], o['addr'])
+            if o['op'].endswith('_imm'):
+                w.imm_data = socket.htonl(o['imm'])
+            if o['op'] == 'send_inv':
+                w.imm_data = o['rkey']
+            self.qp.post_send(w)
+        return {}
+
+    def do_wc(self, m):
+        end = time.time() + WAIT
+        wcs = []
+        while len(wcs) < m['count'] and time.time() < end:
+            n, more = self.cq.poll(m['count'] - len(wcs))
+            wcs += [dict(status=w.status, opcode=w.opcode, len=w.byte_len, flags=w.wc_flags,
+                         imm=socket.ntohl(w.imm_data & 0xffffffff)) for w in more[:n]]
+            if not n:
+                time.sleep(0.001)
+        return dict(wcs=wcs)
+
+    def do_window(self, m):
+        mw = MW(self.pd, mw_type=e.IBV_MW_TYPE_2)
+        self.windows.append(mw)
+        w = SendWR(opcode=e.IBV_WR_BIND_MW)
+        w.set_bind_wr(mw, MWBindInfo(self.mr, self.mr.buf + m['at'], m['len'], m['access']))
+        self.qp.post_send(w)
+        return dict(rkey=w.rkey, status=self.do_wc(dict(count=1))['wcs'][0]['status'])
+
+    def do_invalidate(self, m):
+        w = SendWR(opcode=e.IBV_WR_LOCAL_INV)
+        w.imm_data = m['rkey']
+        self.qp.post_send(w)
+        return dict(status=self.do_wc(dict(count=1))['wcs'][0]['status'])
+
+    def do_fill(self, m):
+        block = bytes((i * i * 7 + i + m['seed']) & 0xff for i in range(BLOCK))
+        if m['len']:
+            self.mr.write((block * (m['len'] // BLOCK + 1))[:m['len']], m['len'], m['at'])
+        return {}
+
+    def do_crc(self, m):
+        return dict(crc=zlib.crc32(self.mr.read(m['len'], m['at'])) if m['len'] else 0)
+
+    def do_state(self, m):
+        return dict(state=self.qp.query(e.IBV_QP_STATE)[0].qp_state)
+
+
+ap = argparse.ArgumentParser()
+ap.add_argument('--dev', default='rxe0')
+opt = ap.parse_args()
+peer = Peer(opt.dev)
+srv = socket.socket(socket.AF_INET6)
+srv.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+srv.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+srv.bind(('::', PORT))
+srv.listen(1)
+s, _ = srv.accept()
+f = s.makefile('rw')
+for line in f:
+    m = json.loads(line)
+    try:
+        answer = getattr(peer, 'do_' + m['do'])(m)
+    except Exception as error:
+        answer = dict(error='%s: %s' % (m['do'], error))
+    f.write(json.dumps(answer) + '\n')
+    f.flush()
+peer.close()
