@@ -67,7 +67,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
 
   /**
    * Gives the endpoint its address (EP_BIND): an address of a device, or the wildcard for listening on all. Port 0 asks
-   * for a free port; {@link query} tells it.
+   * for a free port; `query()` tells it.
    *
    * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
    */

@@ -46,6 +46,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /** Requests are handed to the UVP in this, so that posting allocates nothing. */
   private readonly request = new UvpSendRequest();
 
+  /** @internal */
   protected constructor(
     /** @internal */
     readonly pd: WVProtectionDomain,
@@ -223,6 +224,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.pd.letGo();
   }
 
+  /** @internal The request that {@link post} takes, filled in but for what its kind needs. */
   protected prepare(opcode: number, context: unknown, sgl: readonly WvSge[], flags: number): UvpSendRequest {
     this.check();
     const request = this.request;
@@ -234,6 +236,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     return request;
   }
 
+  /** @internal Hands a request to the UVP. */
   protected post(request: UvpSendRequest): void {
     try {
       this.verbs.postSend(this.handle, request);

@@ -1,0 +1,99 @@
+/** The programs of the guides, read from their pages: fenced blocks, each with the output it is said to have. */
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+export const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** Programs are compiled inside the package, so that it is found by its name. */
+const folder = join(root, 'dist/test/guides');
+
+/** A program as it stands in a page. */
+export interface GuideProgram {
+  readonly page: string;
+  /** Its file; blocks of one page with the same name are one program. */
+  readonly file: string;
+  /** The program to start before, and to wait for the first line of. */
+  readonly with?: string;
+  /** What it writes; undefined for files that others import. */
+  readonly output?: string;
+  readonly source: string;
+}
+
+/**
+ * The blocks of a page that begin with ```` ```ts name.ts ```` or ```` ```js name.js ````. A ```` ```text ```` block behind
+ * the last of a name is its output.
+ *
+ * @throws Error for a block without a name: it would not be run.
+ */
+export function programsOf(page: string, text: string): GuideProgram[] {
+  const programs = new Map<string, { file: string; with?: string; output?: string; source: string }>();
+  let latest: string | undefined;
+  for (const [, info = '', body = ''] of text.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)) {
+    const [language, file, ...more] = info.trim().split(/\s+/);
+    if (language === 'text' && latest !== undefined) {
+      programs.get(latest)!.output = body;
+      latest = undefined;
+    } else if (language === 'ts' || language === 'js') {
+      if (file === undefined) throw new Error(`${page}: a block of ${language} has no file name.`);
+      const other = more.find((word) => word.startsWith('with='))?.slice('with='.length);
+      const before = programs.get(file);
+      programs.set(file, {
+        file,
+        source: (before?.source ?? '') + body,
+        ...(other === undefined ? {} : { with: other }),
+      });
+      latest = file;
+    }
+  }
+  return [...programs.values()].map((program) => ({ page, ...program }));
+}
+
+/** All programs: of the guides, and of README. */
+export function readPrograms(): GuideProgram[] {
+  const guides = readdirSync(join(root, 'docs/guide'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/guide/${name}`);
+  return ['README.md', ...guides].flatMap((page) => programsOf(page, readFileSync(join(root, page), 'utf8')));
+}
+
+/** Compiles the programs as strictly as this package itself, and tells what is wrong with them. */
+export function compilePrograms(programs: readonly GuideProgram[]): string[] {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const pages = new Map<string, string>();
+  for (const { page, file, source } of programs) {
+    if (pages.has(file)) return [`${file} is in ${pages.get(file)} and in ${page}.`];
+    pages.set(file, page);
+    writeFileSync(join(folder, sourceName(file)), source);
+  }
+  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), (path) => ts.sys.readFile(path));
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root);
+  const program = ts.createProgram({
+    rootNames: programs.map(({ file }) => join(folder, sourceName(file))),
+    options: { ...options, declaration: false, sourceMap: false, rootDir: folder, outDir: folder },
+  });
+  // The package's own files are compiled already: only the programs are looked at and written.
+  const own = program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(folder));
+  const problems = [...program.getOptionsDiagnostics(), ...program.getGlobalDiagnostics()];
+  for (const file of own) {
+    problems.push(...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file));
+    program.emit(file);
+  }
+  return problems.map(({ file, start, messageText }) => {
+    const place = file && start !== undefined ? ts.getLineAndCharacterOfPosition(file, start) : undefined;
+    const at = file ? `${file.fileName.slice(folder.length + 1)}:${(place?.line ?? 0) + 1}` : 'compiler';
+    return `${at}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+  });
+}
+
+/** Where a program is after compilation. */
+export function compiledFile({ file }: { readonly file: string }): string {
+  return join(folder, sourceName(file).replace(/\.ts$/, '.js'));
+}
+
+/** JavaScript with `import` is TypeScript, too. */
+function sourceName(file: string): string {
+  return file.replace(/\.js$/, '.ts');
+}

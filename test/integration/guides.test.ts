@@ -1,0 +1,92 @@
+/** The guides keep what they promise: each program in them compiles, runs, and writes what stands below it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  compiledFile,
+  compilePrograms,
+  type GuideProgram,
+  programsOf,
+  readPrograms,
+} from '../helpers/guides.js';
+
+const LONGEST_MS = 30_000;
+const programs = readPrograms();
+
+interface Running {
+  /** Settles with the first bytes it writes, or with its end. */
+  readonly begun: Promise<void>;
+  readonly ended: Promise<{ code: number | null; signal: string | null; output: string; errors: string }>;
+  readonly child: ChildProcess;
+}
+
+function start(program: GuideProgram): Running {
+  const child = spawn(process.execPath, [compiledFile(program)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: LONGEST_MS,
+    killSignal: 'SIGKILL',
+  });
+  let output = '';
+  let errors = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const ended: Running['ended'] = new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal, output, errors }));
+  });
+  const begun = Promise.race([
+    new Promise<void>((resolve) => child.stdout.once('data', () => resolve())),
+    ended.then(() => undefined),
+  ]);
+  return { begun, ended, child };
+}
+
+async function checkEnd(program: GuideProgram, { ended }: Running): Promise<void> {
+  const { code, signal, output, errors } = await ended;
+  const at = `${program.file} of ${program.page}`;
+  assert.is(code, 0, `${at} ended with ${signal ?? code}: ${errors}\n${output}`);
+  assert.is(output, program.output, at);
+}
+
+test('every block of code is a program', () => {
+  assert.throws(() => programsOf('page', '```ts\nlet a;\n```\n'), /no file name/);
+  for (const { page, file, output, source } of programs) {
+    assert.ok(output !== undefined || /^export /m.test(source), `${file} of ${page} has no output below it`);
+  }
+  for (const page of new Set(programs.map((program) => program.page))) {
+    assert.ok(
+      programs.some((program) => program.page === page && program.output !== undefined),
+      `${page} has no program that is run`,
+    );
+  }
+});
+
+test('blocks of one name are one program, and the text behind the last is its output', () => {
+  const text = '```ts a.ts\none;\n```\n```cpp\nx\n```\n```ts a.ts with=b.ts\ntwo;\n```\n```text\nout\n```\n';
+  assert.equal(programsOf('page', text), [
+    { page: 'page', file: 'a.ts', source: 'one;\ntwo;\n', with: 'b.ts', output: 'out\n' },
+  ]);
+});
+
+test('all programs compile', () => {
+  assert.equal(compilePrograms(programs), []);
+});
+
+const servers = new Set(programs.map((program) => program.with));
+for (const program of programs) {
+  if (program.output === undefined || servers.has(program.file)) continue;
+  test(`${program.file} of ${program.page}`, async () => {
+    const server = programs.find(({ file }) => file === program.with);
+    if (program.with !== undefined) assert.ok(server, `there is no ${program.with}`);
+    const serving = server && start(server);
+    try {
+      await serving?.begun;
+      await checkEnd(program, start(program));
+      if (server && serving) await checkEnd(server, serving);
+    } finally {
+      serving?.child.kill('SIGKILL');
+    }
+  });
+}
+
+test.run();
