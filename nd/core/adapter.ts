@@ -1,4 +1,5 @@
 import type {
+  IWVCompletionQueue,
   IWVConnectQueuePair,
   IWVDevice,
   IWVProtectionDomain,
@@ -9,11 +10,12 @@ import type {
   WvQpCreate,
 } from '../../winverbs/index.js';
 import { QpAttr, QpState, Status, WvAccess } from '../../winverbs/index.js';
+import type { NdResult } from '../spi/types.js';
 import { refuse, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
 import type { CompletionQueueBase } from './completion-queue.js';
 import { isCount } from './limits.js';
-import type { MemoryWindow } from './memory-window.js';
+import { MemoryWindow } from './memory-window.js';
 import { NdObject } from './object.js';
 import type { MemoryResolver } from './scatter-gather.js';
 
@@ -81,6 +83,21 @@ export abstract class AdapterBase extends NdObject {
     if (!isCount(entries, 1, maxCqEntries)) {
       throw refuse(status, what, `A completion queue has 1 to ${maxCqEntries} entries, not ${entries}.`);
     }
+  }
+
+  /** What a completion queue of this many entries stands on; `status` is what a number that cannot be ends in. */
+  protected makeCompletionQueue(entries: number, status: number): IWVCompletionQueue {
+    const what = 'CreateCompletionQueue';
+    this.alive(what);
+    this.checkCqEntries(entries, what, status);
+    return this.terms.call(what, () => this.device.createCompletionQueue(entries));
+  }
+
+  protected makeMemoryWindow(invalidateResult?: NdResult): MemoryWindow {
+    const what = 'CreateMemoryWindow';
+    this.alive(what);
+    const window = this.terms.call(what, () => this.pd.allocateMemoryWindow());
+    return new MemoryWindow(this, window, invalidateResult);
   }
 
   /** A queue pair in INIT, so that Receives can be posted before the connection; `make` does the rest. */

@@ -458,8 +458,15 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 }
 
-/** INVALID_BUFFER_SIZE if it is more private data than a message carries. */
+/** INVALID_PARAMETER if it is no bytes, INVALID_BUFFER_SIZE if it is more private data than a message carries. */
 export function checkPrivateData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
+  if (data !== undefined && !(data instanceof Uint8Array)) {
+    throw refuse(
+      Status.INVALID_PARAMETER,
+      what,
+      `Private data is a Uint8Array, not ${data === null ? 'null' : `of type ${typeof data}`}.`,
+    );
+  }
   if (data !== undefined && data.length > MAX_PRIVATE_DATA) {
     throw refuse(
       Status.INVALID_BUFFER_SIZE,

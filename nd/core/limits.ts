@@ -1,5 +1,6 @@
 /** Limits and defaults that both versions report, in bytes. */
 import { Capacity } from '../../winverbs/index.js';
+import { refuse } from '../status.js';
 
 /** Private data of Connect, Accept and Reject: what WinVerbs' connection parameter carries. */
 export const MAX_PRIVATE_DATA = Capacity.CONNECT_DATA;
@@ -10,4 +11,33 @@ export const LARGE_REQUEST = 65_536;
 /** Whether a value is a whole number from `min` to `max`. */
 export function isCount(value: unknown, min: number, max: number): value is number {
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+/** Refuses with `status` what is not a number from `min` to `max` that the adapter can do. */
+export function checkCount(
+  what: string,
+  name: string,
+  value: number,
+  min: number,
+  max: number,
+  status: number,
+): void {
+  if (!isCount(value, min, max)) {
+    throw refuse(status, what, `${name} is ${value}; this adapter takes ${min} to ${max}.`);
+  }
+}
+
+/** A read limit, reduced to that of the adapter, which is the default. */
+export function readLimit(
+  what: string,
+  name: string,
+  value: number | undefined,
+  max: number,
+  status: number,
+): number {
+  if (value === undefined) return max;
+  if (!isCount(value, 0, Number.MAX_SAFE_INTEGER)) {
+    throw refuse(status, what, `${name} is ${value}; it must be a number of Reads.`);
+  }
+  return Math.min(value, max);
 }

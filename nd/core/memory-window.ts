@@ -59,10 +59,16 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     this.#invalidating = false;
   }
 
-  /** An Invalidate was queued on `queuePair`; answers the key that it ends. */
-  invalidating(queuePair: QueuePairBase): number {
-    if (this.#boundOn === queuePair) this.#invalidating = true;
+  /** The key of the last Bind. */
+  get key(): number {
     return this.#key;
+  }
+
+  /** An Invalidate was queued on `queuePair`; answers whether it is one of this window's binding. */
+  invalidating(queuePair: QueuePairBase): boolean {
+    if (this.#boundOn !== queuePair) return false;
+    this.#invalidating = true;
+    return true;
   }
 
   /** The binding with this key has ended. */

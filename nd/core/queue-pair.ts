@@ -196,8 +196,11 @@ export abstract class QueuePairBase extends NdObject {
     } catch (error) {
       throw this.#undo(what, record, error);
     }
-    record.window = window;
-    record.windowKey = window.invalidating(this);
+    // What is not bound here fails, and ends nothing there.
+    if (window.invalidating(this)) {
+      record.window = window;
+      record.windowKey = window.key;
+    }
   }
 
   /** A window of this adapter instance; INVALID_PARAMETER_n for anything else. */
@@ -241,6 +244,21 @@ export function checkOffset(what: string, offset: number): void {
       Status.INVALID_PARAMETER_5,
       what,
       `Offset ${offset} is not a whole number of bytes into the peer's memory.`,
+    );
+  }
+}
+
+/** INVALID_PARAMETER_4 unless the peer's memory is told by the version's class, which has checked its numbers. */
+export function checkRemote(
+  what: string,
+  remote: unknown,
+  type: abstract new (...args: never[]) => RemoteMemoryRef,
+): void {
+  if (!(remote instanceof type)) {
+    throw refuse(
+      Status.INVALID_PARAMETER_4,
+      what,
+      `The peer's memory is told by an object of ${type.name}, not by ${remote === null ? 'null' : `this ${typeof remote}`}.`,
     );
   }
 }

@@ -51,12 +51,14 @@ export class ScatterGather {
   }
 
   translate(sgl: readonly SpiSge[], what: string): void {
+    if (!Array.isArray(sgl)) throw noList(what, 'The scatter/gather list', sgl);
     const n = sgl.length;
     const list = this.#lists[n] ?? this.#make(n, what);
     let total = 0;
     this.plain = false;
     for (let i = 0; i < n; i += 1) {
       const sge = sgl[i]!;
+      if (typeof sge !== 'object' || sge === null) throw noList(what, `Entry ${i}`, sge);
       const entry = list[i]!;
       const { memory, offset, length } = sge;
       if (!Number.isSafeInteger(offset) || offset < 0 || length >>> 0 !== length) {
@@ -111,4 +113,12 @@ export class ScatterGather {
     this.#lists[n] = list;
     return list;
   }
+}
+
+function noList(what: string, which: string, value: unknown): unknown {
+  return refuse(
+    Status.INVALID_PARAMETER,
+    what,
+    `${which} is ${value === null ? 'null' : `of type ${typeof value}`}; a list is an array of objects with memory, offset and length.`,
+  );
 }

@@ -7,8 +7,7 @@ import type {
 } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
-import { isCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
-import { MemoryWindow } from '../core/memory-window.js';
+import { checkCount, LARGE_REQUEST, MAX_PRIVATE_DATA, readLimit } from '../core/limits.js';
 import { checkOptions, type OptionNames } from '../core/options.js';
 import { MAX_TRANSFER } from '../core/scatter-gather.js';
 import type {
@@ -27,7 +26,7 @@ import { ND_VERSION_1 } from '../spi/v1.js';
 import { refuse, v1Terms } from '../status.js';
 import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';
-import { Endpoint } from './endpoint.js';
+import { checkResult, Endpoint } from './endpoint.js';
 import { Listen } from './listen.js';
 import { MemoryTable } from './memory.js';
 
@@ -76,13 +75,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
   }
 
   createCompletionQueue(entries: number): INDCompletionQueue {
-    const what = 'CreateCompletionQueue';
-    this.alive(what);
-    this.checkCqEntries(entries, what, Status.INVALID_PARAMETER);
-    return new CompletionQueue(
-      this,
-      this.terms.call(what, () => this.device.createCompletionQueue(entries)),
-    );
+    return new CompletionQueue(this, this.makeCompletionQueue(entries, Status.INVALID_PARAMETER));
   }
 
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView): Overlapped<NdMemoryHandle> {
@@ -96,13 +89,8 @@ export class Adapter extends AdapterBase implements INDAdapter {
   }
 
   createMemoryWindow(invalidateResult?: NdResult): INDMemoryWindow {
-    const what = 'CreateMemoryWindow';
-    this.alive(what);
-    return new MemoryWindow(
-      this,
-      this.terms.call(what, () => this.pd.allocateMemoryWindow()),
-      invalidateResult,
-    );
+    if (invalidateResult !== undefined) checkResult('CreateMemoryWindow', invalidateResult);
+    return this.makeMemoryWindow(invalidateResult);
   }
 
   createConnector(): INDConnector {
@@ -134,38 +122,18 @@ export class Adapter extends AdapterBase implements INDAdapter {
       this.completionQueueOf(value, CompletionQueue, what, status, which);
     const inbound = queue(options.inboundCompletionQueue, Status.INVALID_PARAMETER_1, 'inbound');
     const outbound = queue(options.outboundCompletionQueue, Status.INVALID_PARAMETER_2, 'outbound');
-    const count = (name: keyof NdEndpointOptions, value: number, max: number, status: number): number => {
-      if (!isCount(value, 1, max)) {
-        throw refuse(status, what, `${name} is ${value}; this adapter takes 1 to ${max}.`);
-      }
-      return value;
-    };
-    const limit = (
-      name: keyof NdEndpointOptions,
-      value: number | undefined,
-      max: number,
-      status: number,
-    ): number => {
-      if (value === undefined) return max;
-      if (!isCount(value, 0, Number.MAX_SAFE_INTEGER)) {
-        throw refuse(status, what, `${name} is ${value}; it must be a number of Reads.`);
-      }
-      return Math.min(value, max);
-    };
-    const { inboundEntries: nIn, outboundEntries: nOut, inboundSge = 1, outboundSge = 1 } = options;
-    const receiveDepth = count('inboundEntries', nIn, info.maxInboundRequests, Status.INVALID_PARAMETER_3);
-    const sendDepth = count('outboundEntries', nOut, info.maxOutboundRequests, Status.INVALID_PARAMETER_4);
-    const receiveSge = count('inboundSge', inboundSge, info.maxInboundSge, Status.INVALID_PARAMETER_5);
-    const sendSge = count('outboundSge', outboundSge, info.maxOutboundSge, Status.INVALID_PARAMETER_6);
-    const inboundReadLimit = limit(
-      'inboundReadLimit',
-      options.inboundReadLimit,
-      info.maxInboundReadLimit,
-      Status.INVALID_PARAMETER_7,
-    );
+    const { inboundEntries: receiveDepth, outboundEntries: sendDepth } = options;
+    const { inboundSge: receiveSge = 1, outboundSge: sendSge = 1 } = options;
+    const count = checkCount.bind(undefined, what);
+    count('inboundEntries', receiveDepth, 1, info.maxInboundRequests, Status.INVALID_PARAMETER_3);
+    count('outboundEntries', sendDepth, 1, info.maxOutboundRequests, Status.INVALID_PARAMETER_4);
+    count('inboundSge', receiveSge, 1, info.maxInboundSge, Status.INVALID_PARAMETER_5);
+    count('outboundSge', sendSge, 1, info.maxOutboundSge, Status.INVALID_PARAMETER_6);
+    const limit = (name: 'inboundReadLimit' | 'outboundReadLimit', max: number, status: number): number =>
+      readLimit(what, name, options[name], max, status);
+    const inboundReadLimit = limit('inboundReadLimit', info.maxInboundReadLimit, Status.INVALID_PARAMETER_7);
     const outboundReadLimit = limit(
       'outboundReadLimit',
-      options.outboundReadLimit,
       info.maxOutboundReadLimit,
       Status.INVALID_PARAMETER_8,
     );

@@ -1,5 +1,11 @@
 import { Status, WvSend } from '../../winverbs/index.js';
-import { checkOffset, plainRefused, QueuePairBase, type QueuePairParts } from '../core/queue-pair.js';
+import {
+  checkOffset,
+  checkRemote,
+  plainRefused,
+  QueuePairBase,
+  type QueuePairParts,
+} from '../core/queue-pair.js';
 import type { INDEndpoint, INDMemoryWindow, NdMemoryHandle, NdResult, NdSge } from '../spi/v1.js';
 import { NdMwDescriptor, NdOpFlag } from '../spi/v1.js';
 import { refuse } from '../status.js';
@@ -58,6 +64,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   sendAndInvalidate(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, flags = 0): void {
     const what = 'SendAndInvalidate';
     this.check(what, flags, KNOWN.send, 5);
+    checkRemote(what, remote, NdMwDescriptor);
     const inline = this.#gather(what, sgl);
     checkResult(what, result);
     this.postSendAndInvalidate(what, result, flags, inline, remote.rkey);
@@ -97,6 +104,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   read(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, offset: number, flags = 0): void {
     const what = 'Read';
     this.check(what, flags, KNOWN.other, 6);
+    checkRemote(what, remote, NdMwDescriptor);
     checkOffset(what, offset);
     this.sg.translate(sgl, what);
     checkResult(what, result);
@@ -106,6 +114,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   write(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, offset: number, flags = 0): void {
     const what = 'Write';
     this.check(what, flags, KNOWN.other, 6);
+    checkRemote(what, remote, NdMwDescriptor);
     checkOffset(what, offset);
     const inline = this.#gather(what, sgl);
     checkResult(what, result);
@@ -122,8 +131,8 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   }
 }
 
-/** Without a result, a request's completion would fail in the way of all others of its queue. */
-function checkResult(what: string, result: unknown): void {
+/** Without a result object, a request's completion would fail in the way of all others of its queue. */
+export function checkResult(what: string, result: unknown): void {
   if (typeof result !== 'object' || result === null) {
     throw refuse(
       Status.INVALID_PARAMETER_1,

@@ -1,8 +1,7 @@
 import type { IWVProvider, SocketAddress, WvDeviceAttributes, WvMemoryRegion } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
-import { isCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
-import { MemoryWindow } from '../core/memory-window.js';
+import { checkCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
 import { checkOptions, type OptionNames } from '../core/options.js';
 import { addressesOf } from '../core/provider.js';
 import { MAX_TRANSFER, type MemoryResolver } from '../core/scatter-gather.js';
@@ -120,13 +119,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   }
 
   createCompletionQueue(depth: number, _affinity?: Nd2Affinity): IND2CompletionQueue {
-    const what = 'CreateCompletionQueue';
-    this.alive(what);
-    this.checkCqEntries(depth, what, Status.INVALID_PARAMETER_3);
-    return new CompletionQueue(
-      this,
-      this.terms.call(what, () => this.device.createCompletionQueue(depth)),
-    );
+    return new CompletionQueue(this, this.makeCompletionQueue(depth, Status.INVALID_PARAMETER_3));
   }
 
   createMemoryRegion(): IND2MemoryRegion {
@@ -135,12 +128,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   }
 
   createMemoryWindow(): IND2MemoryWindow {
-    const what = 'CreateMemoryWindow';
-    this.alive(what);
-    return new MemoryWindow(
-      this,
-      this.terms.call(what, () => this.pd.allocateMemoryWindow()),
-    );
+    return this.makeMemoryWindow();
   }
 
   createSharedReceiveQueue(options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue {
@@ -254,19 +242,6 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
           srq,
         ),
     );
-  }
-}
-
-function checkCount(
-  what: string,
-  name: string,
-  value: number,
-  min: number,
-  max: number,
-  status: number,
-): void {
-  if (!isCount(value, min, max)) {
-    throw refuse(status, what, `${name} is ${value}; this adapter takes ${min} to ${max}.`);
   }
 }
 

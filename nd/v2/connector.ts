@@ -1,10 +1,10 @@
 import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { ConnectorBase, checkPrivateData, type ReadLimits } from '../core/connector.js';
-import { isCount } from '../core/limits.js';
+import { readLimit } from '../core/limits.js';
 import { checkOptions } from '../core/options.js';
 import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } from '../spi/v2.js';
-import { type NdError, refuse } from '../status.js';
+import type { NdError } from '../status.js';
 import { QueuePair } from './queue-pair.js';
 
 /** IND2Connector: bound by the client, with read limits of Connect and Accept. */
@@ -55,16 +55,21 @@ export class Connector extends ConnectorBase implements IND2Connector {
   #limits(what: string, options: Nd2ConnectOptions, inStatus: number, outStatus: number): ReadLimits {
     checkOptions(what, options, { inboundReadLimit: true, outboundReadLimit: true, privateData: true });
     const { maxQpResponderResources, maxQpInitiatorDepth } = this.adapter.limits;
-    const limit = (name: string, value: number | undefined, max: number, status: number): number => {
-      if (value === undefined) return max;
-      if (!isCount(value, 0, Number.MAX_SAFE_INTEGER)) {
-        throw refuse(status, what, `${name} is ${value}; it must be a number of Reads.`);
-      }
-      return Math.min(value, max);
-    };
     return {
-      inbound: limit('inboundReadLimit', options.inboundReadLimit, maxQpResponderResources, inStatus),
-      outbound: limit('outboundReadLimit', options.outboundReadLimit, maxQpInitiatorDepth, outStatus),
+      inbound: readLimit(
+        what,
+        'inboundReadLimit',
+        options.inboundReadLimit,
+        maxQpResponderResources,
+        inStatus,
+      ),
+      outbound: readLimit(
+        what,
+        'outboundReadLimit',
+        options.outboundReadLimit,
+        maxQpInitiatorDepth,
+        outStatus,
+      ),
     };
   }
 }

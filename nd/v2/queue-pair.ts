@@ -1,13 +1,13 @@
 import { Status, WvSend } from '../../winverbs/index.js';
-import { checkOffset, plainRefused, QueuePairBase, type QueuePairParts } from '../core/queue-pair.js';
-import type {
-  IND2MemoryRegion,
-  IND2MemoryWindow,
-  IND2QueuePair,
-  Nd2RemoteMemory,
-  Nd2Sge,
-} from '../spi/v2.js';
-import { Nd2OpFlag } from '../spi/v2.js';
+import {
+  checkOffset,
+  checkRemote,
+  plainRefused,
+  QueuePairBase,
+  type QueuePairParts,
+} from '../core/queue-pair.js';
+import type { IND2MemoryRegion, IND2MemoryWindow, IND2QueuePair, Nd2Sge } from '../spi/v2.js';
+import { Nd2OpFlag, Nd2RemoteMemory } from '../spi/v2.js';
 import { refuse } from '../status.js';
 import { MemoryRegion } from './memory-region.js';
 import type { SharedReceiveQueue } from './shared-receive-queue.js';
@@ -93,6 +93,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
   read(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset = 0, flags = 0): void {
     const what = 'Read';
     this.check(what, flags, KNOWN, 6);
+    checkRemote(what, remote, Nd2RemoteMemory);
     checkOffset(what, offset);
     this.sg.translate(sgl, what);
     this.postRead(what, context, flags & OTHER, remote, offset);
@@ -101,6 +102,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
   write(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset = 0, flags = 0): void {
     const what = 'Write';
     this.check(what, flags, KNOWN, 6);
+    checkRemote(what, remote, Nd2RemoteMemory);
     checkOffset(what, offset);
     this.postWrite(what, context, flags & OTHER, this.#gather(what, sgl, flags), remote, offset);
   }

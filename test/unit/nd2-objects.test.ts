@@ -365,10 +365,20 @@ test('T17 silent requests free their places with a later result, and come back w
   const results: Nd2Result[] = [];
   assert.is(initiators.getResults(results, 5), 1);
   assert.is(results[0]!.requestContext, 'loud');
+  // Both places are free, and no more.
   queuePair.send('silent 2', [], Nd2OpFlag.SILENT_SUCCESS);
-  qp.complete(qp.posted[2]!, { status: WcStatus.FLUSHED });
-  assert.is(initiators.getResults(results, 5), 1);
-  assert.equal([results[0]!.requestContext, results[0]!.status], ['silent 2', Status.CANCELED]);
+  queuePair.send('loud 2', []);
+  assert.is(
+    statusOf(() => queuePair.send('full', [])),
+    Status.NO_MORE_ENTRIES,
+  );
+  for (const posted of qp.posted.slice(2)) qp.complete(posted, { status: WcStatus.FLUSHED });
+  assert.is(initiators.getResults(results, 5), 2);
+  for (const [i, context] of ['silent 2', 'loud 2'].entries()) {
+    assert.equal([results[i]!.requestContext, results[i]!.status], [context, Status.CANCELED]);
+  }
+  queuePair.send('again', []);
+  queuePair.send('and again', []);
 });
 
 test('T6 every WV_WC_STATUS has the v2 status that applications know', () => {

@@ -1,0 +1,149 @@
+/** Arguments that TypeScript would not let through: refused with a status before anything is queued or lost. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Nd2RemoteMemory, NdMwDescriptor, NdOpFlag, Status } from '../../nd/index.js';
+import { WcStatus } from '../../winverbs/index.js';
+import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
+import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
+
+const { ALLOW_READ } = NdOpFlag;
+
+/** What is passed for lists of scatter/gather entries by mistake: a single entry, first of all. */
+const lists = [
+  { memory: new Uint8Array(4), offset: 0, length: 4 },
+  new Uint8Array(4),
+  undefined,
+  null,
+  'text',
+];
+const entries = [null, undefined, 7];
+
+test('a scatter/gather list is an array of objects', () => {
+  const v1 = openFake();
+  const { endpoint, qp } = endpointOf(v1.adapter, v1.pd);
+  const v2 = openFake2();
+  const { queuePair, qp: qp2 } = queuePairOf(v2.adapter, v2.pd);
+  const descriptor = new NdMwDescriptor(0n, 8n, 1);
+  const remote = new Nd2RemoteMemory(0n, 1);
+  for (const list of [...lists, ...entries.map((entry) => [entry])]) {
+    const sgl = list as never;
+    for (const call of [
+      () => endpoint.send(result(), sgl),
+      () => endpoint.sendAndInvalidate(result(), sgl, descriptor),
+      () => endpoint.receive(result(), sgl),
+      () => endpoint.read(result(), sgl, descriptor, 0),
+      () => endpoint.write(result(), sgl, descriptor, 0),
+      () => queuePair.send(0, sgl),
+      () => queuePair.receive(0, sgl),
+      () => queuePair.read(0, sgl, remote),
+      () => queuePair.write(0, sgl, remote),
+    ]) {
+      assert.is(statusOf(call), Status.INVALID_PARAMETER, `${call} ${JSON.stringify(list)}`);
+    }
+  }
+  assert.equal([qp.posted.length, qp2.posted.length], [0, 0]);
+});
+
+test('memory of the peer is an object of the version’s class', () => {
+  const v1 = openFake();
+  const { endpoint, qp } = endpointOf(v1.adapter, v1.pd);
+  const v2 = openFake2();
+  const { queuePair, qp: qp2 } = queuePairOf(v2.adapter, v2.pd);
+  const descriptor = new NdMwDescriptor(0n, 8n, 1);
+  for (const remote of [
+    undefined,
+    null,
+    {},
+    { ...descriptor },
+    descriptor.encode(),
+    new Nd2RemoteMemory(0n, 1),
+  ]) {
+    for (const call of [
+      () => endpoint.sendAndInvalidate(result(), [], remote as never),
+      () => endpoint.read(result(), [], remote as never, 0),
+      () => endpoint.write(result(), [], remote as never, 0),
+    ]) {
+      assert.is(statusOf(call), Status.INVALID_PARAMETER_4);
+    }
+  }
+  for (const remote of [undefined, null, {}, 5n, descriptor]) {
+    assert.is(
+      statusOf(() => queuePair.read(0, [], remote as never)),
+      Status.INVALID_PARAMETER_4,
+    );
+    assert.is(
+      statusOf(() => queuePair.write(0, [], remote as never)),
+      Status.INVALID_PARAMETER_4,
+    );
+  }
+  assert.equal([qp.posted.length, qp2.posted.length], [0, 0]);
+});
+
+test('private data is bytes', () => {
+  const { adapter, pd } = openFake();
+  const { endpoint } = endpointOf(adapter, pd);
+  const { adapter: adapter2, pd: pd2 } = openFake2();
+  const { queuePair } = queuePairOf(adapter2, pd2);
+  for (const data of ['text', null, 4, [1, 2], new ArrayBuffer(4)]) {
+    const privateData = data as never;
+    const connector2 = adapter2.createConnector();
+    connector2.bind('10.0.0.1');
+    assert.is(
+      statusOf(() => adapter.createConnector().connect(endpoint, '10.0.0.2:1', { privateData })),
+      Status.INVALID_PARAMETER,
+    );
+    assert.is(
+      statusOf(() => connector2.connect(queuePair, '10.0.0.2:1', { privateData })),
+      Status.INVALID_PARAMETER,
+    );
+  }
+});
+
+test('v1: the result of an invalidation by the peer is an object, or none', () => {
+  const { adapter } = openFake();
+  for (const value of [null, 5, 'result']) {
+    assert.is(
+      statusOf(() => adapter.createMemoryWindow(value as never)),
+      Status.INVALID_PARAMETER_1,
+    );
+  }
+  adapter.createMemoryWindow().release();
+  adapter.createMemoryWindow(result()).release();
+});
+
+test('an Invalidate on another queue pair fails, and leaves the window bound where it is', () => {
+  const v1 = openFake();
+  const mine = endpointOf(v1.adapter, v1.pd);
+  const other = endpointOf(v1.adapter, v1.pd);
+  const memory = registered(v1.adapter, v1.pd);
+  const gone = result('the peer has invalidated it');
+  const window = v1.adapter.createMemoryWindow(gone);
+  const { token } = mine.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  const failed = result();
+  other.endpoint.invalidate(failed, window);
+  other.qp.complete(other.qp.posted.at(-1)!, { status: WcStatus.LOCAL_OP_ERROR });
+  assert.is(other.outbound.getResults([]), 1);
+  assert.is(failed.status, Status.INVALID_DEVICE_REQUEST);
+  assert.is(
+    statusOf(() => mine.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ)),
+    Status.INVALID_DEVICE_STATE,
+    'it is bound',
+  );
+  assert.is((v1.adapter as never as { windows: Map<number, unknown> }).windows.has(token), true);
+
+  const v2 = openFake2();
+  const mine2 = queuePairOf(v2.adapter, v2.pd);
+  const other2 = queuePairOf(v2.adapter, v2.pd);
+  const region = registered2(v2.adapter, v2.pd, 1);
+  const window2 = v2.adapter.createMemoryWindow();
+  mine2.queuePair.bind('b', region, window2, 0, 8, ALLOW_READ);
+  other2.queuePair.invalidate('i', window2);
+  other2.qp.complete(other2.qp.posted.at(-1)!, { status: WcStatus.LOCAL_OP_ERROR });
+  assert.is(other2.initiators.getResults([]), 1);
+  assert.is(
+    statusOf(() => mine2.queuePair.bind('b', region, window2, 0, 8, ALLOW_READ)),
+    Status.INVALID_DEVICE_STATE,
+  );
+});
+
+test.run();
