@@ -17,6 +17,8 @@ const behaviours = [
     operation: 'SEND, WRITE, READ, 0 to 8 MiB, depth 1 and 16',
     role: 'server',
   },
+  { behaviour: 'windows-of-theirs', operation: 'type 2 windows', role: 'client' },
+  { behaviour: 'windows-of-ours', operation: 'type 2 windows', role: 'server' },
 ] as const;
 
 export const verbsCases: readonly InteropCase[] = FAMILIES.flatMap((family) =>

@@ -42,7 +42,8 @@ class Peer:
         self.windows = []
 
     def close(self):
-        for it in [self.qp, *self.windows, self.mr, self.cq]:
+        # A bound window holds its queue pair: rxe waits 50 s for it if the queue pair is to go first.
+        for it in [*self.windows, self.qp, self.mr, self.cq]:
             if it is not None:
                 it.close()
         self.qp = self.cq = self.mr = None
