@@ -13,6 +13,10 @@ const options = z.object({
   list: z.boolean().default(false),
   json: z.boolean().default(false),
   keep: z.boolean().default(false),
+  kernel: z
+    .string()
+    .regex(/^linux-image-[a-z0-9.+-]+$/, 'must be a Debian kernel package, as in linux-image-6.12-amd64')
+    .optional(),
   linkMtu: z.coerce.number('must be a number').int().min(1280).max(9000).default(4200),
 });
 
@@ -79,11 +83,13 @@ async function main(values: z.output<typeof options>): Promise<void> {
     console.log(`SKIPPED: none of ${chosen.length} interop tests was run: this machine ${reason}.`);
     return;
   }
-  const rig = new Rig({ linkMtu: values.linkMtu });
+  const rig = new Rig(values);
   const done: (readonly [InteropCase, Outcome])[] = [];
   const begin = performance.now();
   try {
     await rig.boot(GUEST);
+    const [release] = await rig.inGuest(GUEST, 'uname -r');
+    console.error(`Linux ${release}, link MTU ${values.linkMtu}`);
     const [share] = await rig.share(GUEST);
     for (const script of GUEST_SCRIPTS) copyFileSync(scriptPath(script), `${share}/${script}`);
     for (const one of chosen) {
@@ -116,6 +122,7 @@ const command = new Command('test:interop')
   .option('--list', 'print the names of the cases')
   .option('--json', 'print a JSON object for each case')
   .option('--keep', 'leave the guests running')
+  .option('--kernel <package>', "Debian package of the guest's kernel (default: linux-image-amd64)")
   .option('--link-mtu <bytes>', 'MTU of the link between the hosts (default: 4200)')
   .action(async () => {
     const parsed = options.safeParse(command.opts());

@@ -4,6 +4,8 @@
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Program } from './process.js';
 
@@ -23,6 +25,8 @@ export const address = (host: number, family: 4 | 6): string =>
 export interface RigOptions {
   /** MTU of the link in bytes: 1500 makes a path MTU of 1024, 4200 one of 4096. */
   readonly linkMtu: number;
+  /** Debian package of the guest's kernel; undefined: Debian's present one. */
+  readonly kernel?: string | undefined;
 }
 
 /** Why the guests cannot be had here; undefined: they can. */
@@ -43,8 +47,13 @@ export class Rig {
   private readonly programs = new Set<Program>();
   private readonly env: NodeJS.ProcessEnv;
 
-  constructor(options: RigOptions) {
-    this.env = { ROCE_MTU: String(options.linkMtu), ROCE_NS: process.env.ROCE_NS ?? 'roce-interop' };
+  constructor({ linkMtu, kernel }: RigOptions) {
+    this.env = { ROCE_MTU: String(linkMtu), ROCE_NS: process.env.ROCE_NS ?? 'roce-interop' };
+    if (kernel === undefined) return;
+    const { ROCE_CACHE, XDG_CACHE_HOME } = process.env;
+    const cache = ROCE_CACHE ?? join(XDG_CACHE_HOME ?? tmpdir(), 'roce-interop');
+    this.env.KERNEL_PKG = kernel;
+    this.env.ROCE_CACHE = `${cache}-${kernel}`;
   }
 
   private script(name: string, args: readonly string[], label: string): Program {
