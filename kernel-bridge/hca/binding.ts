@@ -275,6 +275,12 @@ export interface HcaLimits {
   maxMrSize: number;
   /** Address handles. */
   maxAh: number;
+  /** Multicast groups, counted for each interface. */
+  maxGroups: number;
+  /** QPs that are attached to one group. */
+  maxGroupQps: number;
+  /** Attachments of all groups and QPs. */
+  maxAttached: number;
   /** Entries of a P_Key table. */
   maxPkeys: number;
 }
@@ -342,7 +348,8 @@ export interface NativeHca {
    * @param interfaceIndex - As {@link NativeInterface.index}.
    * @returns SUCCESS, INVALID_HANDLE, INVALID_DEVICE_REQUEST (not a UD QP), INVALID_ADDRESS (no multicast group),
    * INVALID_PARAMETER (no index), INVALID_DEVICE_STATE (attached already), NETWORK_UNREACHABLE (no such interface),
-   * INSUFFICIENT_RESOURCES (the host allows no more groups: `net.ipv4.igmp_max_memberships`).
+   * INSUFFICIENT_RESOURCES (`limits.maxGroups`, `maxGroupQps`, `maxAttached`, or the host allows no more groups:
+   * `net.ipv4.igmp_max_memberships`).
    */
   attachMulticast(qp: number, group: Uint8Array, interfaceIndex: number): number;
   /** Undoes {@link attachMulticast}. INVALID_HANDLE: no such QP; INVALID_PARAMETER: it was not attached so. */

@@ -130,6 +130,9 @@ export class FakeHca implements NativeHca {
     maxReadDepth: 16,
     maxMrSize: 2 ** 40,
     maxAh: 100,
+    maxGroups: 50,
+    maxGroupQps: 20,
+    maxAttached: 200,
     maxPkeys: 16,
   };
   readonly events: HcaEvent[] = [];

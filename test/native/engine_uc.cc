@@ -165,6 +165,8 @@ TEST(uc_send_errors_end_in_sq_error) {
       {kWcLocalProtection, [](Wr& w) { w.sges[0].lkey ^= 1; }},
       {kWcLocalOp, [](Wr& w) { w.opcode = kOpRead; }},
       {kWcLocalOp, [](Wr& w) { w.opcode = kOpFetchAdd; }},
+      {kWcLocalOp, [](Wr& w) { w.opcode = kOpBindWindow; }},
+      {kWcLocalOp, [](Wr& w) { w.opcode = kOpLocalInvalidate; }},
       {kWcLocalOp, [](Wr& w) { w.flags |= kSendFlagInvalidate; }},
       {kWcLocalOp, [](Wr& w) { w.opcode = 9; }},
   };

@@ -275,6 +275,55 @@ TEST(ud_groups_are_limited) {
   CHECK_EQ(w.net.members.size(), 0u);
 }
 
+TEST(ud_address_handles_are_limited) {
+  EngineOptions o;
+  o.maxAh = 2;
+  World w(o);
+  Path path;
+  path.source = w.a->gid;
+  path.destination = w.b->gid;
+  Engine& e = w.a->engine;
+  Handle first = 0, second = 0, third = 0;
+  CHECK(e.createAh(w.a->pd, path, 1024, &first) == Status::kSuccess);
+  CHECK(e.createAh(w.a->pd, path, 1024, &second) == Status::kSuccess);
+  CHECK(e.createAh(w.a->pd, path, 1024, &third) == Status::kInsufficientResources);
+  CHECK_EQ(e.ahCount(), 2u);
+  CHECK(e.destroyAh(first) == Status::kSuccess);
+  CHECK(e.createAh(w.a->pd, path, 1024, &third) == Status::kSuccess);
+}
+
+TEST(ud_members_of_a_group_are_limited) {
+  EngineOptions o;
+  o.maxGroupQps = 2;
+  World w(o);
+  TestQp one(*w.a, ud()), two(*w.a, ud()), three(*w.a, ud());
+  Engine& e = w.a->engine;
+  for (TestQp* qp : {&one, &two}) CHECK(e.attachMulticast(qp->handle, group(1), 1) == Status::kSuccess);
+  CHECK(e.attachMulticast(three.handle, group(1), 1) == Status::kInsufficientResources);
+  CHECK(e.attachMulticast(one.handle, group(1), 1) == Status::kInvalidDeviceState);
+  CHECK(e.attachMulticast(three.handle, group(2), 1) == Status::kSuccess);
+  CHECK(e.detachMulticast(one.handle, group(1), 1) == Status::kSuccess);
+  CHECK(e.attachMulticast(three.handle, group(1), 1) == Status::kSuccess);
+}
+
+TEST(ud_attachments_are_limited) {
+  EngineOptions o;
+  o.maxAttached = 3;
+  World w(o);
+  TestQp one(*w.a, ud()), two(*w.a, ud());
+  Engine& e = w.a->engine;
+  for (uint8_t n : {uint8_t(1), uint8_t(2)}) CHECK(e.attachMulticast(one.handle, group(n), 1) == Status::kSuccess);
+  CHECK(e.attachMulticast(two.handle, group(1), 1) == Status::kSuccess);
+  // Neither a group more nor a member more.
+  CHECK(e.attachMulticast(two.handle, group(3), 1) == Status::kInsufficientResources);
+  CHECK(e.attachMulticast(two.handle, group(2), 1) == Status::kInsufficientResources);
+  CHECK_EQ(w.net.members.size(), 2u);
+  // A QP that goes gives its places back.
+  CHECK(e.destroyQp(one.handle) == Status::kSuccess);
+  for (uint8_t n : {uint8_t(2), uint8_t(3)}) CHECK(e.attachMulticast(two.handle, group(n), 1) == Status::kSuccess);
+  CHECK(e.attachMulticast(two.handle, group(4), 1) == Status::kInsufficientResources);
+}
+
 TEST(fuzz_ud) {
   Random r(99);
   for (int round = 0; round < 150; round++) {

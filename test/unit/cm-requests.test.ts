@@ -50,7 +50,7 @@ const refusals: [string, number, (body: CmBody<'REQ'>) => void][] = [
     28,
     (body) => withHeader(body, (h) => (h.destinationAddress[15] = 9)),
   ],
-  ['the partition is not the port’s', 5, (body) => (body.pkey = 0x8001)],
+  ['the partition is not the port’s', 12, (body) => (body.pkey = 0x8001)],
   ['the path MTU is none', 26, (body) => (body.pathMtu = 0)],
   ['the path MTU is not defined', 26, (body) => (body.pathMtu = 6)],
 ];

@@ -54,6 +54,11 @@ test('address handles', () => {
   assert.is(hca.deallocatePd(pd), Status.SUCCESS);
 });
 
+test('limits of datagrams are the engine’s', () => {
+  const { maxAh, maxGroups, maxGroupQps, maxAttached } = hca.limits;
+  assert.equal([maxAh, maxGroups, maxGroupQps, maxAttached], [65_536, 4096, 1024, 65_536]);
+});
+
 test('multicast groups are for queue pairs', () => {
   for (const command of ['attachMulticast', 'detachMulticast'] as const) {
     assert.is(hca[command](0x777, group, 1), Status.INVALID_HANDLE);

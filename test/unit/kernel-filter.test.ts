@@ -190,6 +190,8 @@ test('a device opens by GUID with the provider’s limits, and its attributes ar
   const attributes = s.WvIoDeviceAttributes.decode(rig.ioctl('DEVICE_QUERY', rig.id(id)).output);
   assert.is(attributes.nodeGuid, ethGuid);
   assert.is(attributes.maxQpInitiatorDepth, 16);
+  const { maxAh, maxMulticast, maxQpAttach, maxMulticastQp } = attributes;
+  assert.equal([maxAh, maxMulticast, maxQpAttach, maxMulticastQp], [100, 50, 20, 200]);
   assert.is(attributes.physPortCount, 1);
   assert.is(attributes.maxInlineSend, 512, 'K9: MaxInlineSend is filled');
   sound(rig);

@@ -148,6 +148,9 @@ Napi::Value NativeHca::getLimits(const Info& info) {
   out.Set("maxReadDepth", o.maxReadDepth);
   out.Set("maxMrSize", static_cast<double>(o.maxMrSize));
   out.Set("maxAh", o.maxAh);
+  out.Set("maxGroups", o.maxGroups);
+  out.Set("maxGroupQps", o.maxGroupQps);
+  out.Set("maxAttached", o.maxAttached);
   out.Set("maxPkeys", o.maxPkeys);
   return out;
 }

@@ -169,6 +169,7 @@ struct Core final : public PacketSink {
   HandleTable<AddressHandle> ahs;
   HandleTable<Qp> qps;
   std::map<Group, std::vector<Qp*>> groups;  // and the QPs attached
+  uint32_t attached = 0;                     // members of all groups
   HandleTable<PkeyTable> pkeyTables;
   std::array<PkeyTable, kKernels> defaultPkeys;
   Memory memory;

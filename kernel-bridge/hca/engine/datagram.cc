@@ -136,6 +136,7 @@ bool Core::detachFrom(Qp& qp, const Group& group) {
   if (member == members.end()) return false;
   members.erase(member);
   qp.groups--;
+  attached--;
   if (members.empty()) {
     groups.erase(found);
     link.leaveGroup(group.gid, group.interface);
@@ -197,17 +198,20 @@ Status Engine::attachMulticast(Handle handle, const Gid& gid, uint32_t interface
   if (!interface) return Status::kInvalidParameter;
   const Group group{gid, interface};
   const auto found = core.groups.find(group);
+  const bool full = core.attached >= core.options.maxAttached;
   if (found == core.groups.end()) {
-    if (core.groups.size() >= core.options.maxGroups) return Status::kInsufficientResources;
+    if (full || core.groups.size() >= core.options.maxGroups) return Status::kInsufficientResources;
     const Status status = core.link.joinGroup(gid, interface);
     if (status != Status::kSuccess) return status;
     core.groups[group].push_back(qp);
   } else {
     std::vector<Qp*>& members = found->second;
     if (std::find(members.begin(), members.end(), qp) != members.end()) return Status::kInvalidDeviceState;
+    if (full || members.size() >= core.options.maxGroupQps) return Status::kInsufficientResources;
     members.push_back(qp);
   }
   qp->groups++;
+  core.attached++;
   return Status::kSuccess;
 }
 

@@ -18,6 +18,7 @@ struct EngineOptions {
   uint32_t maxQp = 65000, maxCq = 65536, maxPd = 65536, maxMr = 1u << 20, maxMw = 1u << 20;
   uint32_t maxSrq = 65536, maxAh = 65536;
   uint32_t maxGroups = 4096;                 // multicast groups, counted for each interface
+  uint32_t maxGroupQps = 1024, maxAttached = 65536;  // QPs of one group; attachments of all
   uint32_t maxPkeyTables = 4096, maxPkeys = 4096;  // entries of one table
   uint32_t maxQpWr = 16384, maxSge = 32, maxCqEntries = 1u << 20, maxInline = 1024;
   uint32_t maxReadDepth = 128;               // responder resources and initiator depth per QP

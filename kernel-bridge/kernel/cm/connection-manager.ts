@@ -263,9 +263,9 @@ class Manager implements ConnectionManager, ConnectionHost {
     const maxPathMtu = this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU;
     const request = readReq(body, origin.source, origin.destination, origin.scopeId, maxPathMtu);
     if ('reason' in request) return request;
-    // The architecture has no reason of its own for a P_Key.
+    // The table of reasons has none for a P_Key: the primary path is refused by its GID, as Linux's ib_cm does it.
     if (this.platform.acceptsPkey?.(origin.destination, request.pkey) === false) {
-      return { reason: RejReason.unsupportedRequest, ari: NOTHING };
+      return { reason: RejReason.invalidGid, ari: Uint8Array.from(origin.destination) };
     }
     const listener = this.#listeners.find(body.serviceId, request.localAddress);
     if (!listener) return { reason: RejReason.consumerReject, ari: NOTHING };

@@ -64,7 +64,8 @@ function indexOfGroup(qp: IbQp, gid: Uint8Array): number {
  * @param lid - means nothing on RoCE; {@link ciDetachMcast} has to name the same.
  * @returns SUCCESS, NOT_SUPPORTED for a queue pair that is not UD, INVALID_ADDRESS for a GID that is no group,
  * ADDRESS_ALREADY_EXISTS if it is attached, NETWORK_UNREACHABLE if the interface cannot join,
- * INSUFFICIENT_RESOURCES if the host allows no more groups, FILE_FORCED_CLOSED.
+ * INSUFFICIENT_RESOURCES if the HCA (MaxMulticast, MaxQpAttach, MaxMulticastQp) or the host allows no more groups,
+ * FILE_FORCED_CLOSED.
  */
 export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {
   const { native, port, gone } = qp.pd.ca.hca;
