@@ -17,6 +17,7 @@ import {
   commonOptions,
   count,
   format,
+  Interrupted,
   ONE_ROLE,
   oneRole,
   roleOptions,
@@ -169,6 +170,7 @@ async function server(tool: Tool, address: SocketAddress, options: Options): Pro
     tally.stop();
   }
   tally.print(true, { spi: options.spi, threads: options.threads });
+  if (tool.signal.aborted) throw new Interrupted();
 }
 
 /** One connection of the client's. */

@@ -1,0 +1,69 @@
+/** The `nd` command in processes of its own, as people start it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
+
+/** How a process has ended. */
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A tool that runs. */
+export class NdTool {
+  readonly process: ChildProcess;
+  readonly ended: Promise<Ended>;
+  #stdout = '';
+  #stderr = '';
+  #look: (() => void)[] = [];
+  #over = false;
+
+  constructor(args: readonly string[], input?: Uint8Array) {
+    this.process = spawn(process.execPath, [command, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+    this.process
+      .stdout!.setEncoding('latin1')
+      .on('data', (text: string) => this.#heard(() => (this.#stdout += text)));
+    this.process
+      .stderr!.setEncoding('latin1')
+      .on('data', (text: string) => this.#heard(() => (this.#stderr += text)));
+    this.process.stdin!.on('error', () => {}).end(input);
+    this.ended = new Promise((resolve, reject) => {
+      this.process.once('error', reject);
+      this.process.once('close', (code, signal) => {
+        this.#over = true;
+        this.#heard(() => {});
+        resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr });
+      });
+    });
+  }
+
+  /** Waits until what it has printed matches. */
+  async printed(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = pattern.exec(this.#stdout) ?? pattern.exec(this.#stderr);
+      if (found !== null) return found;
+      if (this.#over) throw new Error(`It never printed ${pattern}:\n${this.#stdout}\n${this.#stderr}`);
+      await new Promise<void>((resolve) => this.#look.push(resolve));
+    }
+  }
+
+  #heard(take: () => void): void {
+    take();
+    for (const look of this.#look.splice(0)) look();
+  }
+}
+
+/** Runs a tool to its end. */
+export function runNd(...args: string[]): Promise<Ended> {
+  return new NdTool(args).ended;
+}
+
+/** Starts a server, and tells when it listens. */
+export async function startServer(tool: string, ...args: string[]): Promise<NdTool> {
+  const server = new NdTool([tool, '-s', ...args]);
+  await server.printed(/Listening on /);
+  return server;
+}

@@ -1,0 +1,190 @@
+// The tools that measure transfers, each as two processes: what they print, in both versions and both ways to wait.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { NdTool, runNd, startServer } from '../helpers/nd-tool.js';
+
+interface Report {
+  tool: string;
+  spi: string;
+  mode: string;
+  local: string;
+  peer: string;
+  nSge: number;
+  rows: { size: number; iterations: number; latency: number; cpu: number; bytesPerSecond: number }[];
+}
+
+const QUICK = ['--warmup', '5', '--iterations', '40'];
+
+/** What Latency and Bytes/Sec of a tool have in common: transfers that count, times latencies, of an iteration. */
+const tools = [
+  { name: 'ping', port: 54_324, factor: 1, args: [[], []] },
+  { name: 'pingpong', port: 54_325, factor: 1, args: [[], []] },
+  { name: 'rping', port: 54_326, factor: 1, args: [['-w'], ['-r']] },
+  { name: 'rpingpong', port: 54_327, factor: 1, args: [[], []] },
+];
+
+/** Versions of server and client, their ways to wait, entries of a list, and the address. */
+const ways = [
+  { server: ['--spi', 'v2', '-b'], client: ['--spi', 'v2', '-p', '-n', '3'], address: '127.0.0.1', nSge: 3 },
+  { server: ['--spi', 'v1', '-p'], client: ['--spi', 'v1', '-b'], address: '[::1]', nSge: 1 },
+];
+
+for (const { name, port, args } of tools) {
+  ways.forEach((way, index) => {
+    const [, spi, waiting] = way.client;
+    test(`${name}, SPI ${spi}, ${waiting}: a row for each size, with numbers that fit each other`, async () => {
+      const own = args[index]!;
+      const server = await startServer(name, ...way.server, '-N', String(way.nSge), way.address);
+      const client = await runNd(
+        ...[name, '-c', ...way.client, ...own, ...QUICK, '--warmup', '0', '--sizes', '1,100,70000,4194304'],
+        ...['--volume', '8400000', '--json', way.address],
+      );
+      assert.is(client.code, 0, client.stderr);
+      const ended = await server.ended;
+      assert.is(ended.code, 0, ended.stderr);
+      assert.match(ended.stdout, new RegExp(`^Beginning test: nd ${name}\nEnd of test: nd ${name}\n$`));
+      assert.match(ended.stderr, new RegExp(`^Listening on .*:${port}$`, 'm'));
+
+      const report = JSON.parse(client.stdout) as Report;
+      const host = way.address.replace(/[[\]]/g, '');
+      assert.equal(
+        [report.tool, report.spi, report.mode, report.local, report.peer, report.nSge],
+        [
+          `nd ${name}`,
+          spi,
+          waiting === '-b' ? 'blocking' : 'polling',
+          host,
+          `${way.address}:${port}`,
+          way.nSge,
+        ],
+      );
+      // 8400000 bytes are 2 of 4 MiB; smaller ones come as often as they may.
+      assert.equal(
+        report.rows.map(({ size, iterations }) => [size, iterations]),
+        [
+          [1, 40],
+          [100, 40],
+          [70_000, 40],
+          [4_194_304, 2],
+        ],
+      );
+      for (const { size, latency, cpu, bytesPerSecond } of report.rows) {
+        assert.ok(latency > 0 && cpu >= 0);
+        // Half round trips in both directions, or whole ones in one: the product is the size each time.
+        const product = (bytesPerSecond * latency) / 1e6;
+        assert.ok(Math.abs(product / size - 1) < 1e-6, `${product} of ${size}`);
+      }
+    });
+  });
+}
+
+test('the table has the columns that people know, and the banner around it', async () => {
+  const server = await startServer('pingpong', '127.0.0.1:50001');
+  const { code, stdout } = await runNd(
+    ...['pingpong', '-C', '-P', '--warmup', '0', '--iterations', '20', '--sizes', '1,64', '127.0.0.1:50001'],
+  );
+  assert.is(code, 0);
+  const lines = stdout.split('\n');
+  assert.is(lines[0], 'Beginning test: nd pingpong');
+  assert.match(lines[1]!, /^Using \d+ processors\. Sender Frequency is 1000000000$/);
+  assert.equal(lines.slice(2, 4), ['', '      Size      Iter   Latency     CPU   Bytes/Sec']);
+  for (const [line, size] of [
+    [lines[4]!, 1],
+    [lines[5]!, 64],
+  ] as const) {
+    assert.match(line, /^ {1,10}\d+ {7,8}\d+ +\d+\.\d\d +\d+\.\d\d +\d+$/);
+    assert.equal([Number(line.slice(0, 10)), Number(line.slice(10, 20))], [size, 20]);
+  }
+  assert.equal(lines.slice(6), ['End of test: nd pingpong', '']);
+  assert.is((await server.ended).code, 0);
+});
+
+test('versions of the SPI can be mixed, and warm-up transfers come before the table', async () => {
+  const server = await startServer('ping', '--spi', 'v1', '127.0.0.1');
+  const { code, stdout } = await runNd(
+    ...[
+      'ping',
+      '-c',
+      '--spi',
+      'v2',
+      '-q',
+      '7',
+      ...QUICK,
+      '--iterations',
+      '1000',
+      '--sizes',
+      '64',
+      '--json',
+      '127.0.0.1',
+    ],
+  );
+  assert.is(code, 0);
+  assert.is((JSON.parse(stdout) as Report).rows[0]!.iterations, 1000);
+  assert.is((await server.ended).code, 0);
+});
+
+test('a client without a server says how to start one', async () => {
+  for (const spi of ['v1', 'v2']) {
+    const { code, stdout, stderr } = await runNd('rping', '-c', '--spi', spi, '127.0.0.1');
+    assert.equal([code, stdout], [1, 'Beginning test: nd rping\n']);
+    assert.match(
+      stderr,
+      /^nd rping: No server answers at 127\.0\.0\.1, port 54326\. .*: nd rping -s 127\.0\.0\.1:54326\n$/,
+    );
+  }
+});
+
+test('wrong arguments: a sentence, the usage, and exit code 2', async () => {
+  const wrong = [
+    [['ping', '127.0.0.1'], /^nd ping: give one of -s \(server\) and -c \(client\)$/m],
+    [['ping', '-s', '-c', '127.0.0.1'], /give one of -s/],
+    [['pingpong', '-s', '-b', '-p', '127.0.0.1'], /-b \(blocking\) and -p \(polling\) exclude each other/],
+    [['rping', '-c', '-r', '-w', '127.0.0.1'], /-r \(read\) and -w \(write\) exclude each other/],
+    [['ping', '-s', '-n', '0', '127.0.0.1'], /^nd ping: --nSge must be 1 or more$/m],
+    [['ping', '-c', '--sizes', '1,5000000', '127.0.0.1'], /--sizes must be sizes from 1 to 4194304/],
+    [['ping', '-c', 'host'], /^nd ping: Bad address 'host'/m],
+    [['ping', '-c', '0.0.0.0'], /^nd ping: Bad address '0\.0\.0\.0'/m],
+    [['ping', '-c'], /missing required argument/],
+    [['ping', '-c', '127.0.0.1', '-q'], /argument missing/],
+  ] as const;
+  const check = async ([args, sentence]: (typeof wrong)[number]) => {
+    const { code, stdout, stderr } = await runNd(...args);
+    assert.equal([code, stdout], [2, ''], args.join(' '));
+    assert.match(stderr, sentence);
+    assert.match(stderr, /^Usage: nd \w+ \[options\] <ip\[:port\]>$/m);
+  };
+  await Promise.all(wrong.map(check));
+});
+
+test('what the adapter cannot do is told with the limit', async () => {
+  const many = await runNd('ping', '-s', '-n', '200', '127.0.0.1');
+  assert.is(many.code, 1);
+  assert.match(many.stderr, /^nd ping: This adapter takes at most \d+ scatter\/gather entries, not 200\.$/m);
+  const other = await runNd('ping', '-s', '203.0.113.9');
+  assert.is(other.code, 1);
+  assert.match(other.stderr, /^nd ping: No adapter of this host has the address 203\.0\.113\.9\.$/m);
+});
+
+for (const [who, waiting] of [
+  ['server', '-b'],
+  ['client', '-p'],
+  ['client', '-b'],
+] as const) {
+  test(`Ctrl-C at the ${who}, ${waiting}: it ends with 130, and the other side ends too`, async () => {
+    const server = await startServer('rpingpong', waiting, '127.0.0.1');
+    const client = new NdTool(['rpingpong', '-c', waiting, '--warmup', '0', '--sizes', '1', '127.0.0.1']);
+    await client.printed(/Latency/);
+    (who === 'server' ? server : client).process.kill('SIGINT');
+    const [first, second] = await Promise.all([server.ended, client.ended]);
+    const [interrupted, other] = who === 'server' ? [first, second] : [second, first];
+    assert.is(interrupted.code, 130);
+    assert.match(interrupted.stderr, /^nd rpingpong: interrupted$/m);
+    assert.is(other.code, 1);
+    assert.match(
+      other.stderr,
+      /^nd rpingpong: The peer has ended the connection before the test was over\.$/m,
+    );
+  });
+}
+
+test.run();
