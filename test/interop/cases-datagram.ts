@@ -121,6 +121,37 @@ function udaddy(): InteropCase[] {
   );
 }
 
+/** Nobody there, and a listener that refuses, told by SIDR's status. */
+function sidrRefusals(): InteropCase[] {
+  return FAMILIES.flatMap((family): InteropCase[] => {
+    const common = { peer: 'rdma_cm, SIDR', family } as const;
+    const sidr = (rig: Rig, behaviour: string, port: number) =>
+      rig.sidr(behaviour, address(HERE, family), address(GUEST, family), port);
+    return [
+      {
+        ...common,
+        operation: 'nobody listens there',
+        role: 'client',
+        quick: family === 4,
+        run: async (rig) => {
+          await sidr(rig, 'refused', 999).ok();
+        },
+      },
+      {
+        ...common,
+        operation: 'rejection by the listener',
+        role: 'server',
+        run: async (rig) => {
+          const server = sidr(rig, 'reject', SIDR_PORT);
+          await server.line(/^listening/);
+          await rig.guest(GUEST, `udaddy -s ${address(HERE, family)}`).line(/UNREACHABLE, error: 2/);
+          await server.ok();
+        },
+      },
+    ];
+  });
+}
+
 /** The kernel's RDMA CM joins groups of IPv4 only on RoCEv2. */
 function mckey(): InteropCase[] {
   const flags = ['-C', '10', '-S', '1000'];
@@ -176,4 +207,10 @@ function mckey(): InteropCase[] {
   ];
 }
 
-export const datagramCases: readonly InteropCase[] = [...pingpong(), ...allOps(), ...udaddy(), ...mckey()];
+export const datagramCases: readonly InteropCase[] = [
+  ...pingpong(),
+  ...allOps(),
+  ...udaddy(),
+  ...sidrRefusals(),
+  ...mckey(),
+];

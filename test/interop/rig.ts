@@ -114,6 +114,11 @@ export class Rig {
     return this.node(here('./programs/cm.js'), behaviour, own, peer, String(port));
   }
 
+  /** Starts a behaviour of programs/sidr.ts in the namespace. */
+  sidr(behaviour: string, own: string, peer: string, port: number): Program {
+    return this.node(here('./programs/sidr.js'), behaviour, own, peer, String(port));
+  }
+
   /** Starts a behaviour of programs/verbs.ts in the namespace. */
   verbs(behaviour: string, own: string, peer: string): Program {
     return this.node(here('./programs/verbs.js'), behaviour, own, peer);

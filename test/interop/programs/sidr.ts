@@ -1,0 +1,48 @@
+/** What the matrix asks of service id resolution: `sidr BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
+import assert from 'node:assert/strict';
+import { socketAddress } from '../../../examples/interop/side.js';
+import { openProvider, Status, WvError } from '../../../winverbs/index.js';
+
+const [behaviour = '', own = '', peerAddress = '', portText = '0'] = process.argv.slice(2);
+const peer = socketAddress(peerAddress, Number(portText));
+/** SIDR_REP status (IBA 1 §12.11.2): the service ID is not known. */
+const NOBODY_THERE = 1;
+
+const behaviours: Record<string, () => Promise<void>> = {
+  /** Nobody listens there: refused with the kernel's reason, not timed out. */
+  async refused() {
+    const provider = openProvider();
+    const endpoint = provider.createDatagramEndpoint();
+    endpoint.bindAddress(socketAddress(own, 0));
+    const error: unknown = await endpoint.lookup(peer).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof WvError, `the lookup ended with ${String(error)}`);
+    assert.equal(error.status, Status.CONNECTION_REFUSED);
+    assert.equal(endpoint.query(peer).sidrStatus, NOBODY_THERE);
+    endpoint.release();
+    provider.release();
+  },
+
+  /** This listener refuses whoever asks. */
+  async reject() {
+    const provider = openProvider();
+    const listener = provider.createDatagramEndpoint();
+    listener.bindAddress(socketAddress(own, peer.port));
+    listener.listen(1);
+    console.log('listening');
+    const endpoint = provider.createDatagramEndpoint();
+    await listener.getRequest(endpoint);
+    assert.equal(endpoint.query().peerAddress?.address, peer.address);
+    endpoint.reject(new TextEncoder().encode('not today'));
+    endpoint.release();
+    listener.release();
+    // Gone in order, so that the refusal has left.
+    provider.release();
+  },
+};
+
+const run = behaviours[behaviour];
+if (run === undefined) throw new Error(`There is no behaviour '${behaviour}'.`);
+await run();
