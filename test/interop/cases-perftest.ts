@@ -1,11 +1,17 @@
 /** Cases of the matrix with the programs of perftest: bandwidth and latency of every RC operation. */
-import { askGuest, GUEST, HERE, type InteropCase, serveGuest, withNetem } from './cases.js';
+import {
+  askGuest,
+  GUEST,
+  gidIndex,
+  HERE,
+  type InteropCase,
+  serveGuest,
+  TCP_PORT,
+  withNetem,
+} from './case.js';
 import { address, type Rig } from './rig.js';
 
-const PORT = 18_515;
 const ITERATIONS = '200';
-/** The programs' addresses over TCP are IPv4; the queue pairs' are the family's, by their place in the GID table. */
-const gidIndex = (family: 4 | 6): number => (family === 4 ? 1 : 2);
 
 interface Variant {
   readonly test: string;
@@ -45,7 +51,7 @@ function byRdmaCm(variant: Variant): InteropCase[] {
       role: 'client',
       quick: quick === 'client',
       run: (rig) =>
-        askGuest(rig, theirs(variant, '-R'), 'rdma', PORT, () =>
+        askGuest(rig, theirs(variant, '-R'), 'rdma', TCP_PORT, () =>
           ours(rig, variant, '-R', '-a', address(GUEST, 4)),
         ),
     },
@@ -58,7 +64,7 @@ function byRdmaCm(variant: Variant): InteropCase[] {
   ];
 }
 
-/** Both roles, queue pairs connected by hand. */
+/** Both roles, queue pairs connected by hand: the meeting is by IPv4, the queue pairs' addresses are the family's. */
 function byTcp(variant: Variant, family: 4 | 6): InteropCase[] {
   const { test, operation } = variant;
   const common = { peer: `ib_${test}`, operation, family } as const;
@@ -69,7 +75,7 @@ function byTcp(variant: Variant, family: 4 | 6): InteropCase[] {
       ...common,
       role: 'client',
       run: (rig) =>
-        askGuest(rig, theirs(variant, ...gid), 'tcp', PORT, () =>
+        askGuest(rig, theirs(variant, ...gid), 'tcp', TCP_PORT, () =>
           ours(rig, variant, ...local, '-a', address(GUEST, 4)),
         ),
     },
@@ -93,7 +99,7 @@ function withLoss(variant: Variant): InteropCase[] {
 
 const named = (test: string): Variant => VARIANTS.find((one) => one.test === test)!;
 
-export const perftest = (): InteropCase[] => [
+export const perftestCases: readonly InteropCase[] = [
   ...VARIANTS.flatMap(byRdmaCm),
   ...['send_bw', 'write_bw', 'read_bw', 'atomic_bw'].flatMap((test) => byTcp(named(test), 6)),
   ...['send_lat', 'write_lat', 'read_lat', 'atomic_lat'].flatMap((test) => byTcp(named(test), 4)),

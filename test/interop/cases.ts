@@ -14,6 +14,7 @@ import {
 } from './case.js';
 import { datagramCases } from './cases-datagram.js';
 import { verbsCases } from './cases-errors.js';
+import { perftestCases } from './cases-perftest.js';
 import { address, type Rig } from './rig.js';
 
 const RPING_PORT = 7174;
@@ -328,5 +329,6 @@ export const cases: readonly InteropCase[] = [
   ...connectionManagement(),
   ...datagramCases,
   ...verbsCases,
+  ...perftestCases,
   ...disturbed(),
 ];
