@@ -6,9 +6,11 @@
 import { injectDeviceFault, openDeviceFile, readCounters } from '../../kernel-bridge/index.js';
 import * as ioctl from '../../kernel-bridge/ioctl/index.js';
 import { StatusError, statusName } from '../../winverbs/index.js';
-import { ADDRESS, connectedPair, openListener, openSide } from './loopback.js';
+import { ADDRESS, connect, connectedPair, openListener, openSide } from './loopback.js';
 
 const each = 8;
+/** CM attribute of the answer to a DREQ. */
+const DREP = 0x16;
 const many = <T>(make: () => T): T[] => Array.from({ length: each }, make);
 
 async function outcome(request: PromiseLike<unknown>): Promise<string> {
@@ -21,6 +23,8 @@ async function outcome(request: PromiseLike<unknown>): Promise<string> {
   }
 }
 
+// No DREQ is answered, so that a disconnect waits.
+process.env.ND_OPTIONS = JSON.stringify({ faults: { dropMads: { [DREP]: 100_000 } } });
 const pair = await connectedPair();
 const { provider, a, b } = pair;
 const guid = a.device.guid;
@@ -28,6 +32,28 @@ const { listener, peer } = openListener(provider);
 const sides = many(() => openSide(provider));
 const active = many(() => openSide(provider));
 const { listener: silent, peer: silentPeer } = openListener(provider);
+const leaving = openSide(provider);
+const deserted = openSide(provider);
+await connect(provider, leaving, deserted);
+// A peer that has the answer and never says so.
+const accepting = openSide(provider);
+const mute = openSide(provider);
+const { listener: third, peer: thirdPeer } = openListener(provider);
+mute.ep.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+mute.ep.resolveRoute(thirdPeer);
+const requested = third.getRequest(accepting.ep);
+const answered = mute.ep.connect(mute.qp, thirdPeer, {});
+await requested;
+const accept = accepting.ep.accept(accepting.qp, {});
+await answered;
+// Asked, and silent.
+const asked = provider.createDatagramEndpoint();
+asked.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+asked.listen(64);
+const asking = provider.createDatagramEndpoint();
+asking.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+const askedPeer = { family: 4, address: ADDRESS, port: asked.query().localAddress.port } as const;
+const srq = a.pd.createSharedReceiveQueue(4, 1);
 const file = openDeviceFile(ioctl.hcaFileName(guid));
 const opened = file.ioctl(ioctl.IoctlCode.DEVICE_OPEN, ioctl.WvIoDeviceOpen.encode({}), ioctl.WvIoId.size);
 const { id } = ioctl.WvIoId.decode(opened);
@@ -43,6 +69,11 @@ const waiting: Record<string, PromiseLike<unknown>[]> = {
     ep.resolveRoute(silentPeer);
     return ep.connect(qp, silentPeer, {});
   }),
+  accept: [accept],
+  disconnect: [leaving.ep.disconnect()],
+  lookup: many(() => asking.lookup(askedPeer)),
+  srqNotify: many(() => srq.notify()),
+  deviceNotify: many(() => b.device.notify(1)),
   notifyDisconnect: [a.ep.notifyDisconnect(), b.ep.notifyDisconnect()],
   portEvent: many(() => onFile(ioctl.IoctlCode.DEVICE_NOTIFY, ioctl.WvIoId.encode({ id, data: 1 }))),
   fatalEvent: many(() => onFile(ioctl.HcaFileCode.CA_FATAL_EVENT, ioctl.WvIoObject.encode({ id }))),
@@ -53,8 +84,8 @@ const ends = Object.entries(waiting).map(async ([kind, requests]) => {
 });
 injectDeviceFault(guid, 'unplug');
 const ended = Object.fromEntries(await Promise.all(ends));
-for (const side of [...sides, ...active]) side.release();
-for (const one of [listener, silent]) one.release();
+for (const side of [...sides, ...active, leaving, deserted, accepting, mute]) side.release();
+for (const one of [listener, silent, third, asked, asking, srq]) one.release();
 file.close();
 injectDeviceFault(guid, 'plug');
 const { port } = peer;
@@ -66,12 +97,13 @@ const heir = again.provider.createConnectEndpoint();
 heir.bindAddress({ family: 4, address: ADDRESS, port });
 heir.release();
 again.release();
-const { pd, mr, mw, cq, qp } = objects;
+const { pd, mr, mw, cq, srq: srqs, qp } = objects;
 const left = {
   pd,
   mr,
   mw,
   cq,
+  srq: srqs,
   qp,
   removing: devices.removing,
   abandoned: io.abandonedIrps,

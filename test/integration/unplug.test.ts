@@ -27,12 +27,17 @@ test('every request that waits ends in DEVICE_REMOVED, nothing is left, and the 
       'cqError',
       'getRequest',
       'connect',
+      'accept',
+      'disconnect',
+      'lookup',
+      'srqNotify',
+      'deviceNotify',
       'notifyDisconnect',
       'portEvent',
       'fatalEvent',
     ].map((kind) => [kind, removed]),
   );
-  const left = { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, removing: 0, abandoned: 0, faults: 0 };
+  const left = { pd: 0, mr: 0, mw: 0, cq: 0, srq: 0, qp: 0, removing: 0, abandoned: 0, faults: 0 };
   for (const told of await Promise.all([run(), run()])) assert.equal(told, { ended, left });
 });
 
