@@ -37,11 +37,12 @@ export const rounds = fc.array(session, { minLength: 2, maxLength: 6 });
 export type Session = typeof session extends fc.Arbitrary<infer T> ? T : never;
 
 const MOST_OUTSTANDING = 8;
-const flushed: Record<Layer, string> = { nd: 'CANCELLED', wv: 'FLUSHED' };
+const flushed: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
 /** What NotifyDisconnect ends in, by whether the peer has ended the connection. */
-const toldByPeer: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
+const toldByPeer: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 const toldByBoth: Record<Layer, readonly string[]> = {
   nd: ['SUCCESS', 'CANCELLED'],
+  nd2: ['SUCCESS', 'CONNECTION_DISCONNECTED'],
   wv: ['CONNECTION_DISCONNECTED'],
 };
 

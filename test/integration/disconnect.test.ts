@@ -18,14 +18,21 @@ const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
 const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 
 /** What each layer calls it. */
-const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', wv: 'FLUSHED' };
-const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
+const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
+const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
 /** NotifyDisconnect of the side that disconnects, and of its peer. */
-const ownEnd: Record<Layer, string> = { nd: 'CANCELLED', wv: 'CONNECTION_DISCONNECTED' };
-const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
-const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
+const ownEnd: Record<Layer, string> = {
+  nd: 'CANCELLED',
+  nd2: 'CONNECTION_DISCONNECTED',
+  wv: 'CONNECTION_DISCONNECTED',
+};
+const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
+const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
 
-const LAYERS: readonly Layer[] = ['nd', 'wv'];
+/** v2: the connection is over, as was asked. */
+const lostDisconnect: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'SUCCESS', wv: 'TIMEOUT' };
+
+const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
 
 const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: number): Told[] =>
   Array.from({ length: count }, (_, i) => ({ label: `${what} ${from + i}`, status: flushedAs[layer] }));
@@ -220,7 +227,7 @@ for (const layer of LAYERS) {
     assert.equal([cm!['sent.DREQ'], cm!['retransmitted.DREQ'], hca!.fault_mads_dropped], [1, 2, 2]);
   });
 
-  test(`${layer}: when every DREQ is lost Disconnect ends in TIMEOUT, and the connection is over`, async () => {
+  test(`${layer}: when every DREQ is lost Disconnect ends in ${lostDisconnect[layer]}, and the connection is over`, async () => {
     const client: KernelOptionsInput = {
       cm: { responseTimeoutCode: 14, maxRetries: 2 },
       faults: { dropMads: { [DREQ]: 1000 } },
@@ -230,8 +237,8 @@ for (const layer of LAYERS) {
     const ends = [active.notifyDisconnect(), passive.notifyDisconnect()];
     await active.receive(2);
     assert.equal((await active.startDisconnect()).receives, flushed(layer, 'receive', 0, 2));
-    assert.is(await active.disconnected(), 'TIMEOUT');
-    assert.is(await ends[0], layer === 'nd' ? 'CANCELLED' : 'TIMEOUT');
+    assert.is(await active.disconnected(), lostDisconnect[layer]);
+    assert.is(await ends[0], layer === 'wv' ? 'TIMEOUT' : ownEnd[layer]);
     assert.is((await active.peer.counters()).hca!.fault_mads_dropped, 3);
     // Nobody has told the other side, but nobody answers it either: its keep-alive finds out.
     assert.is(await ends[1], lostEnd[layer]);

@@ -6,7 +6,7 @@ import { connectTo, endPeers, Peer, PeerError, type PeerLink } from '../helpers/
 import type { Layer } from '../helpers/peer/protocol.js';
 
 const LOOPBACK = '127.0.0.1';
-const LAYERS: readonly Layer[] = ['nd', 'wv'];
+const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
 
 /** An IPv4 address of this host that other hosts could use. */
 const interfaceAddress = Object.values(networkInterfaces())

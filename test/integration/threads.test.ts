@@ -6,7 +6,7 @@ import type { Layer } from '../helpers/peer/protocol.js';
 
 const ADDRESS = '127.0.0.1';
 const LAYERS: readonly Layer[] = ['nd', 'wv'];
-const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
+const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 
 /** One message from a link to another that has a Receive for it. */
 async function tell(from: PeerLink, to: PeerLink, text: string): Promise<void> {

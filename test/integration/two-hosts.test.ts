@@ -6,11 +6,11 @@ import { hostsProblem, TwoHosts } from '../helpers/peer/hosts.js';
 import { connectTo, endPeers, type Joining, Peer, type PeerLink } from '../helpers/peer/peer.js';
 import type { Layer } from '../helpers/peer/protocol.js';
 
-const LAYERS: readonly Layer[] = ['nd', 'wv'];
-const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', wv: 'FLUSHED' };
-const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
-const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
-const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
+const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
+const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
+const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
+const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
+const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 
 /** Retries are over after some 0.2 s. */
 const hasty: KernelOptionsInput = { rc: { ackTimeoutCode: 12, minRnrTimerCode: 0 }, keepAliveMs: 0 };

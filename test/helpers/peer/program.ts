@@ -10,11 +10,12 @@ import { resolveKernelOptions } from '../../../kernel-bridge/soft/kernel-options
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
 import type { Link, LinkListener, LinkStack } from './link.js';
 import { NdStack } from './nd-link.js';
+import { Nd2Stack } from './nd2-link.js';
 import type { Answer, Arguments, Command, Completions, Layer, Operation, Reply } from './protocol.js';
 import { TrafficSide } from './traffic.js';
 import { WvStack } from './wv-link.js';
 
-const stacks: Record<Layer, LinkStack> = { nd: new NdStack(), wv: new WvStack() };
+const stacks: Record<Layer, LinkStack> = { nd: new NdStack(), nd2: new Nd2Stack(), wv: new WvStack() };
 const links = new Map<string, Link>();
 const listeners = new Map<string, LinkListener>();
 const disconnects = new Map<string, Overlapped<void>>();

@@ -3,8 +3,8 @@
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
 import type { TrafficOptions, TrafficReport } from './traffic.js';
 
-/** Which of the two interfaces a link is made with. */
-export type Layer = 'nd' | 'wv';
+/** Which of the interfaces a link is made with: ND SPI v1, v2, or WinVerbs. */
+export type Layer = 'nd' | 'nd2' | 'wv';
 
 /** How a request ended: its label, the name of its status, and for a Receive what has come. */
 export interface Told {

@@ -1,0 +1,150 @@
+// A host with two adapters, and addresses that come and go: in a network namespace that the test makes itself.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  type IND2Adapter,
+  type IND2Provider,
+  ndCleanup,
+  ndNotifyAddressListChange,
+  ndQueryAddressList,
+  ndResolveAddress,
+  ndStartup,
+  openNetworkDirect2,
+  Status,
+} from '../../nd/index.js';
+import { statusOf } from '../helpers/nd-fixture.js';
+import { outcome } from '../helpers/nd-pair.js';
+import { Side } from '../helpers/nd2-pair.js';
+import { hostsProblem } from '../helpers/peer/hosts.js';
+
+/** Set in the process that has the namespace. */
+const APART = 'ND_TWO_ADAPTERS';
+const [FIRST, SECOND] = ['10.98.1.1', '10.98.2.1'];
+
+function ip(...args: string[]): void {
+  const { status, stderr } = spawnSync('ip', args);
+  if (status !== 0) throw new Error(`ip ${args.join(' ')}: ${String(stderr).trim()}`);
+}
+
+const test = suite<{ nd: IND2Provider; first: IND2Adapter; second: IND2Adapter }>('two adapters');
+
+test.before((context) => {
+  ip('link', 'set', 'lo', 'up');
+  for (const [i, address] of [FIRST, SECOND].entries()) {
+    ip('link', 'add', `nd${i}`, 'type', 'veth', 'peer', 'name', `far${i}`);
+    ip('address', 'add', `${address}/24`, 'dev', `nd${i}`);
+    ip('link', 'set', `far${i}`, 'up');
+    ip('link', 'set', `nd${i}`, 'up');
+  }
+  // The system brings links up in its own time; until then their addresses are not listed.
+  const up = 'for i in $(seq 500); do ip -o link show dev "$0" | grep -q "state UP" && exit 0; done; exit 1';
+  for (const name of ['nd0', 'nd1']) {
+    assert.is(spawnSync('sh', ['-c', up, name]).status, 0, `${name} does not come up`);
+  }
+  const nd = openNetworkDirect2();
+  context.nd = nd;
+  context.first = nd.openAdapter(nd.resolveAddress(FIRST!));
+  context.second = nd.openAdapter(nd.resolveAddress(SECOND!));
+});
+test.after(({ nd, first, second }) => {
+  for (const object of [first, second, nd]) object.release();
+});
+
+test('each interface is an adapter, with its addresses', ({ nd, first, second }) => {
+  assert.is.not(nd.resolveAddress(FIRST!), nd.resolveAddress(SECOND!));
+  const addresses = (adapter: IND2Adapter) =>
+    adapter
+      .queryAddressList()
+      .filter(({ family }) => family === 4)
+      .map(({ address }) => address);
+  assert.equal([addresses(first), addresses(second)], [[FIRST], [SECOND]]);
+  const connector = first.createConnector();
+  assert.is(
+    statusOf(() => connector.bind(SECOND!)),
+    Status.INVALID_ADDRESS,
+    'an address of another adapter',
+  );
+  connector.release();
+});
+
+test('the route to a peer starts at the address of its interface', () => {
+  ndStartup();
+  try {
+    assert.is(ndResolveAddress('10.98.1.77').address, FIRST);
+    assert.is(ndResolveAddress('10.98.2.77').address, SECOND);
+    assert.is(ndResolveAddress(SECOND!).address, SECOND);
+    assert.is(
+      statusOf(() => ndResolveAddress('203.0.113.9')),
+      Status.NETWORK_UNREACHABLE,
+    );
+  } finally {
+    ndCleanup();
+  }
+});
+
+test('a wildcard listener takes what comes to its own adapter, and leaves the other one alone', async ({
+  first,
+  second,
+}) => {
+  const listener = first.createListener();
+  listener.bind('0.0.0.0:4711');
+  listener.listen();
+  const client = await Side.create(second);
+  client.connector.bind(SECOND!);
+  assert.is(
+    await outcome(client.connector.connect(client.queuePair, `${SECOND}:4711`)),
+    Status.CONNECTION_REFUSED,
+    'nobody listens at the second adapter',
+  );
+  const own = await Side.create(first);
+  const server = await Side.create(first);
+  const requested = listener.getConnectionRequest(server.connector);
+  own.connector.bind(FIRST!);
+  const connected = own.connector.connect(own.queuePair, `${FIRST}:4711`);
+  await requested;
+  const accepted = server.connector.accept(server.queuePair);
+  await connected;
+  await own.connector.completeConnect();
+  await accepted;
+  assert.is(server.connector.getLocalAddress().address, FIRST);
+  await own.connector.disconnect();
+  for (const side of [client, own, server]) side.release();
+  listener.release();
+});
+
+test('who waits for another address list is told of addresses that come and go', async () => {
+  ndStartup();
+  try {
+    const has = () => ndQueryAddressList().some(({ address }) => address === '10.98.1.2');
+    assert.is(has(), false);
+    const comes = ndNotifyAddressListChange();
+    ip('address', 'add', '10.98.1.2/24', 'dev', 'nd0');
+    await comes;
+    assert.is(has(), true);
+    const goes = ndNotifyAddressListChange();
+    ip('address', 'delete', '10.98.1.2/24', 'dev', 'nd0');
+    await goes;
+    assert.is(has(), false);
+  } finally {
+    ndCleanup();
+  }
+});
+
+const problem = process.env[APART] === undefined ? hostsProblem() : undefined;
+if (process.env[APART] !== undefined) {
+  test.run();
+} else {
+  const outside = suite('two adapters');
+  const node = [process.execPath, ...process.execArgv, fileURLToPath(import.meta.url)];
+  if (problem !== undefined) outside.skip(`not possible here: ${problem}`, () => {});
+  else {
+    outside('in a network namespace of their own', () => {
+      const env = { ...process.env, [APART]: '1' };
+      const { status, stdout, stderr } = spawnSync('unshare', ['-n', ...node], { env, timeout: 60_000 });
+      assert.is(status, 0, `${stdout}${stderr}`);
+    });
+  }
+  outside.run();
+}
