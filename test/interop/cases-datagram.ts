@@ -14,6 +14,7 @@ import { address, type Rig } from './rig.js';
 
 const SIDR_PORT = 7174;
 const GROUP = '239.77.5.1';
+const GROUP_V6 = 'ff15::77:5';
 
 /** ibv_*_pingpong beside the RC one. */
 function pingpong(): InteropCase[] {
@@ -207,10 +208,32 @@ function mckey(): InteropCase[] {
   ];
 }
 
+/** IPv6: the guest can send only, for nothing there attaches a queue pair to a group that it cannot join. */
+function groups(): InteropCase[] {
+  const ours = (rig: Rig) =>
+    rig.ours('mckey', '-m', GROUP_V6, '-b', address(HERE, 6), '-C', '10', '-S', '1000');
+  const there = `python3 /share/group.py ${GROUP_V6} 10 1000`;
+  const common = { peer: 'group.py', family: 6 } as const;
+  return [
+    {
+      ...common,
+      operation: 'group, 1 sender, 2 member processes',
+      role: 'server',
+      run: async (rig) => {
+        const here = [ours(rig), ours(rig)];
+        await Promise.all(here.map((one) => one.line(/^joined/)));
+        await bothEnd(rig.guest(GUEST, there), here[0]!);
+        await here[1]!.ok();
+      },
+    },
+  ];
+}
+
 export const datagramCases: readonly InteropCase[] = [
   ...pingpong(),
   ...allOps(),
   ...udaddy(),
   ...sidrRefusals(),
   ...mckey(),
+  ...groups(),
 ];
