@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
+import { QpAttr, QpState, WcStatus, WvSend } from '../../winverbs/index.js';
+import { connectedPair, take } from '../helpers/loopback.js';
 import type { PkeyPort, PkeyReport } from '../helpers/pkey-peer.js';
 
 const program = fileURLToPath(new URL('../helpers/pkey-peer.js', import.meta.url));
@@ -99,6 +101,30 @@ for (const [what, [server, client]] of Object.entries(unheard)) {
     assert.ok(badPkeys >= 3, `${badPkeys} of a REQ and its two retries were counted`);
   });
 }
+
+test('packets of a connection whose P_Key does not fit are dropped and counted until the sender gives up', async () => {
+  process.env.ND_OPTIONS = JSON.stringify({ pkeys: [0xffff, 0x8001] } satisfies KernelOptionsInput);
+  const { a, b, release } = await connectedPair();
+  const sgl = (side: typeof a) => [{ region: side.region, offset: 0, length: 8 }];
+  b.qp.postReceive('r', sgl(b));
+  a.qp.send('fits', sgl(a), WvSend.SIGNALED);
+  assert.is((await take(a.cq, 1))[0]!.status, WcStatus.SUCCESS);
+  assert.is((await take(b.cq, 1))[0]!.context, 'r');
+  const before = b.device.queryPort(1).badPkeyCounter;
+  // In the other partition: one packet and two repetitions.
+  a.qp.modify({ qpState: QpState.SQD }, QpAttr.STATE);
+  a.qp.modify(
+    { pkeyIndex: 1, localAckTimeout: 8, retryCount: 2 },
+    QpAttr.PKEY_INDEX | QpAttr.ACK_TIMEOUT | QpAttr.ERROR_RETRY_COUNT,
+  );
+  a.qp.modify({ qpState: QpState.RTS }, QpAttr.STATE);
+  b.qp.postReceive('never', sgl(b));
+  a.qp.send('foreign', sgl(a), WvSend.SIGNALED);
+  const [lost] = await take(a.cq, 1);
+  assert.equal([lost!.context, lost!.status], ['foreign', WcStatus.TIMEOUT_RETRY_ERROR]);
+  assert.is(b.device.queryPort(1).badPkeyCounter - before, 3);
+  release();
+});
 
 test('table, first entry and index are told; what is not named has the default partition', async () => {
   const child = start([0x8001, 0xffff, 0x0002], 'server');
