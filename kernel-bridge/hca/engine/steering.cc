@@ -96,7 +96,12 @@ void Steering::finishRound(uint64_t now) {
     sendRound(now);
     return;
   }
-  if (answered_ == 0 && !attached_) return probe(now);  // the program that is there may not be one of ours
+  if (!attached_) {
+    // The program that was there may not have been one of ours, or there was none: then the answers tell nothing of the
+    // indexes. They serve until a round under our own rule has ended.
+    if (answered_ != 0) indexOfSlot_ = found;
+    return probe(now);
+  }
   probed_ = 0;
   if (answered_ == 0) return;  // no loopback, or everybody is busy: forwarding goes on
   indexOfSlot_ = found;
