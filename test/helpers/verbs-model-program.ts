@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { nothingLeft, runPlans } from './verbs-model.js';
+import { runPlans } from './verbs-model.js';
+import { nothingLeft } from './verbs-model-outcome.js';
 
 interface Task {
   readonly seed: number;

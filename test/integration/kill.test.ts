@@ -18,7 +18,7 @@ import {
 } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide } from '../helpers/loopback.js';
 import { seeded } from '../helpers/random.js';
-import { nothingLeft } from '../helpers/verbs-model.js';
+import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const program = fileURLToPath(new URL('../helpers/kill-victim.js', import.meta.url));
 /** Clients of a victim; each is at a point of its own when the victim dies. */

@@ -6,7 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type IWVConnectEndpoint, openProvider, QpState, WcStatus } from '../../winverbs/index.js';
 import { openListener, openSide, type Side, take, toInit } from '../helpers/loopback.js';
-import { nothingLeft } from '../helpers/verbs-model.js';
+import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const program = fileURLToPath(new URL('../helpers/srq-sender.js', import.meta.url));
 const PAIRS = 3;

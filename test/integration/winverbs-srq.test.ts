@@ -15,7 +15,7 @@ import {
 } from '../../winverbs/index.js';
 import { throwsWv } from '../helpers/fake-pair.js';
 import { connect, openSide, remoteOf, type Side, take, toInit } from '../helpers/loopback.js';
-import { nothingLeft } from '../helpers/verbs-model.js';
+import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const { SIGNALED, IMMEDIATE } = WvSend;
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];

@@ -21,7 +21,7 @@ import {
   type Side,
   take,
 } from '../helpers/loopback.js';
-import { nothingLeft } from '../helpers/verbs-model.js';
+import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const { SIGNALED, IMMEDIATE, INLINE } = WvSend;
 const UC = { type: QpType.UC };

@@ -1,0 +1,60 @@
+/** How calls on the stack may end, what hangs, and what is left over. */
+import { readCounters } from '../../kernel-bridge/index.js';
+import { Status, StatusError, statusName } from '../../winverbs/index.js';
+
+/** Longer than anything here can take that has not hung. */
+export const HANG_MS = 15_000;
+
+/** The stack did what the model does not allow. */
+export class ModelError extends Error {}
+
+export function names(statuses: Iterable<number>): string {
+  return [...statuses].map((status) => statusName(status)).join(' or ');
+}
+
+export async function within<T>(what: string, promise: PromiseLike<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new ModelError(`${what} has hung.`)), HANG_MS);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export async function outcome(what: string, request: PromiseLike<unknown>): Promise<number> {
+  try {
+    await within(what, request);
+    return Status.SUCCESS;
+  } catch (error) {
+    if (error instanceof StatusError) return error.status;
+    throw error;
+  }
+}
+
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A call that may throw what it could also reject with. */
+export async function attempt(call: () => PromiseLike<unknown>): Promise<void> {
+  await call();
+}
+
+/** What is alive in the HCA, and what connection management still has. */
+export function leftovers(): Record<string, number> {
+  const { objects, cm } = readCounters();
+  const { pd, mr, mw, cq, srq, qp } = objects;
+  return { pd, mr, mw, cq, srq, qp, connections: cm.connections ?? 0 };
+}
+
+/** Waits until nothing is left: connections end when the peer has confirmed. */
+export async function nothingLeft(): Promise<void> {
+  const began = performance.now();
+  for (;;) {
+    const left = leftovers();
+    if (Object.values(left).every((count) => count === 0)) return;
+    if (performance.now() - began > HANG_MS) throw new ModelError(`Left over: ${JSON.stringify(left)}.`);
+    await turn();
+  }
+}

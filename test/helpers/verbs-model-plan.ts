@@ -1,0 +1,70 @@
+/** Random sequences of verbs: the steps there are, and how runs of them are made. */
+import fc from 'fast-check';
+
+const OPERATIONS = [
+  'createCq',
+  'allocatePd',
+  'register',
+  'deregister',
+  'allocateMw',
+  'createQp',
+  'createQp',
+  'modify',
+  'receive',
+  'receive',
+  'send',
+  'send',
+  'write',
+  'write',
+  'read',
+  'add',
+  'bind',
+  'invalidate',
+  'poll',
+  'poll',
+  'resize',
+  'notify',
+  'cancel',
+  'connect',
+  'connect',
+  'connect',
+  'disconnect',
+  'leave',
+  'notifyDisconnect',
+  'drain',
+  'addRef',
+  'release',
+] as const;
+
+type Operation = (typeof OPERATIONS)[number];
+
+/** One step; the numbers choose objects and parameters, modulo how many there are. */
+export interface Step {
+  readonly op: Operation;
+  readonly a: number;
+  readonly b: number;
+  readonly c: number;
+}
+
+/** A whole run. */
+export interface Plan {
+  readonly steps: readonly Step[];
+  /** Everything is released in an order that `order` gives, or the file is closed under all of it first. */
+  readonly end: 'release' | 'closeFile';
+  readonly order: number;
+  /** Begins with a connection. */
+  readonly connected: boolean;
+}
+
+const nat = fc.nat(999);
+/** Random runs. */
+export const plans: fc.Arbitrary<Plan> = fc.record({
+  steps: fc.array(fc.record({ op: fc.constantFrom(...OPERATIONS), a: nat, b: nat, c: nat }), {
+    minLength: 10,
+    maxLength: 80,
+    size: 'max',
+  }),
+  end: fc.constantFrom('release', 'release', 'closeFile'),
+  order: nat,
+  connected: fc.boolean(),
+});

@@ -1,0 +1,282 @@
+/** Requests of connected queue pairs, and their completions. */
+import { QpState, Status, WcStatus, WvAccess, WvSend, type WvSge } from '../../winverbs/index.js';
+import { remoteOf } from './loopback.js';
+import {
+  type Cq,
+  handle,
+  MESSAGE_BYTES,
+  type Mw,
+  pick,
+  type Qp,
+  REGION_ACCESS,
+  type Region,
+} from './verbs-model-objects.js';
+import { HANG_MS, ModelError, turn } from './verbs-model-outcome.js';
+import type { Step } from './verbs-model-plan.js';
+import type { Request } from './verbs-model-queues.js';
+import { World } from './verbs-model-world.js';
+
+const { SIGNALED, INLINE, IMMEDIATE, FENCE, SOLICITED } = WvSend;
+
+/** Posts requests and polls what became of them. */
+export class Requests extends World {
+  /** A queue pair for a request: mostly a connected one. */
+  protected poster(a: number): Qp {
+    const connected = this.qps.filter((qp) => qp.pair !== undefined && !qp.tainted);
+    return (a % 4 === 0 ? undefined : pick(connected, a >> 2)) ?? pick(this.qps, a)!;
+  }
+
+  /** A window for a request: mostly one that the queue pair may use, in this state. */
+  protected window(qp: Qp, b: number, bound: Mw['bound']): Mw | undefined {
+    const fitting = this.mws.filter(
+      (mw) => mw.users > 0 && mw.pd === qp.pd && mw.bound === bound && (bound === 'no' || mw.qp === qp),
+    );
+    return (b % 4 === 0 ? undefined : pick(fitting, b >> 2)) ?? pick(this.mws, b);
+  }
+
+  // ── Requests ───────────────────────────────────────────────────────────────────────────────────
+
+  /** A piece of memory for a request, and whether the queue pair may use it so. */
+  protected memory(qp: Qp, choice: number, length: number, write: boolean) {
+    // Mostly memory that will do.
+    const good = this.regions.filter(
+      ({ live, pd, access }) => live && pd === qp.pd && (!write || (access & WvAccess.LOCAL_WRITE) !== 0),
+    );
+    const region = choice % 16 === 0 ? pick(this.regions, choice >> 4) : pick(good, choice >> 4);
+    if (region === undefined) return undefined;
+    const sgl: WvSge[] = [{ region: region.real, offset: choice % 64, length }];
+    return { sgl, region, good: good.includes(region) };
+  }
+
+  protected receive({ a, b }: Step): void {
+    this.postReceive(this.poster(a), b);
+  }
+
+  protected postReceive(qp: Qp, b: number): void {
+    const memory = this.memory(qp, b, MESSAGE_BYTES, true);
+    if (memory === undefined) return;
+    const request = this.newRequest('receive', true, [memory.region]);
+    const state = qp.users > 0 ? qp.real.state : 0;
+    const expected =
+      qp.users === 0
+        ? Status.INVALID_HANDLE
+        : state === QpState.RESET
+          ? Status.INVALID_DEVICE_STATE
+          : qp.receives.length >= qp.receiveDepth
+            ? Status.NO_MORE_ENTRIES
+            : Status.SUCCESS;
+    const done = this.expect('postReceive', [expected], () => qp.real.postReceive(request, memory.sgl));
+    if (done === undefined) return;
+    qp.postedReceive(request);
+    if (!memory.good) this.taint(qp);
+  }
+
+  protected newRequest(kind: string, signaled: boolean, regions: readonly Region[], window?: Mw): Request {
+    return { kind, signaled, regions, window, serial: this.serial++, mayFail: false };
+  }
+
+  /** Posts a send request that the model takes for good, or for one that will fail. */
+  protected post(qp: Qp, request: Request, good: boolean, call: () => unknown, refused?: number): boolean {
+    const state = qp.users > 0 ? qp.real.state : 0;
+    const full = qp.sends.length >= qp.sendDepth;
+    const expected =
+      qp.users === 0
+        ? Status.INVALID_HANDLE
+        : (refused ??
+          (state < QpState.RTS
+            ? Status.INVALID_DEVICE_STATE
+            : full
+              ? Status.NO_MORE_ENTRIES
+              : Status.SUCCESS));
+    if (this.expect(request.kind, [expected], call) === undefined) return false;
+    qp.sends.push(request);
+    if (state !== QpState.RTS) request.mayFail = true;
+    if (!good) this.taint(qp);
+    else if (qp.tainted) request.mayFail = true;
+    return true;
+  }
+
+  protected flags({ b, c }: Step): number {
+    return (b % 5 === 0 ? 0 : SIGNALED) | (c % 7 === 0 ? FENCE : 0) | (c % 5 === 0 ? SOLICITED : 0);
+  }
+
+  protected send(step: Step): void {
+    const qp = this.poster(step.a);
+    const length = step.c % (MESSAGE_BYTES + 1);
+    const memory = this.memory(qp, step.b, length, false);
+    if (memory === undefined) return;
+    let flags = this.flags(step);
+    if (step.c % 3 === 0) flags |= INLINE;
+    if (step.c % 4 === 0) flags |= IMMEDIATE;
+    const request = this.newRequest('send', (flags & SIGNALED) !== 0, [memory.region]);
+    const { peer, outgoing } = qp;
+    // Mostly there is a receive for it.
+    if (peer !== undefined && step.a % 16 !== 0 && peer.receivesPosted <= outgoing.length)
+      this.postReceive(peer, step.c);
+    const good = memory.good || (flags & INLINE) !== 0;
+    const immediate = (flags & IMMEDIATE) !== 0 ? step.c : undefined;
+    const posted = this.post(qp, request, good, () => qp.real.send(request, memory.sgl, flags, step.c));
+    // Without a receive it is tried again, and given up at last.
+    if (posted && outgoing.add({ length, immediate }) > (peer?.receivesPosted ?? 0)) this.taint(qp);
+  }
+
+  protected oneSided(
+    kind: 'write' | 'read' | 'add',
+    step: Step,
+    right: number,
+    call: (
+      qp: Qp,
+      request: Request,
+      sgl: readonly WvSge[],
+      flags: number,
+      target: Region,
+      offset: number,
+    ) => void,
+  ): void {
+    const qp = this.poster(step.a);
+    const length = kind === 'add' ? 8 : step.c % 2000;
+    const memory = this.memory(qp, step.b, length, kind !== 'write');
+    const good = this.regions.filter(
+      ({ live, pd, access }) => live && pd === qp.peer?.pd && (access & right) === right,
+    );
+    const target = step.c % 16 === 0 ? pick(this.regions, step.c >> 4) : pick(good, step.c >> 2);
+    if (memory === undefined || target === undefined) return;
+    const flags = this.flags(step);
+    const request = this.newRequest(kind, (flags & SIGNALED) !== 0, [memory.region, target]);
+    this.post(qp, request, (memory.good || length === 0) && (good.includes(target) || length === 0), () =>
+      call(qp, request, memory.sgl, flags, target, (step.a % 64) * 8),
+    );
+  }
+
+  protected write(step: Step): void {
+    const right = WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE;
+    this.oneSided('write', step, right, (qp, request, sgl, flags, target, offset) =>
+      qp.real.write(request, sgl, flags, remoteOf(target.real), offset),
+    );
+  }
+
+  protected read(step: Step): void {
+    this.oneSided('read', step, WvAccess.REMOTE_READ, (qp, request, sgl, flags, target, offset) =>
+      qp.real.read(request, sgl, flags, remoteOf(target.real), offset),
+    );
+  }
+
+  protected add(step: Step): void {
+    this.oneSided('add', step, WvAccess.REMOTE_ATOMIC, (qp, request, sgl, flags, target, offset) =>
+      qp.real.fetchAdd(request, sgl[0]!, flags, 1n, remoteOf(target.real), offset),
+    );
+  }
+
+  protected windowRefusal(qp: Qp, mw: Mw): number | undefined {
+    if (mw.pd !== qp.pd) return Status.INVALID_PARAMETER;
+    return mw.users === 0 ? Status.INVALID_HANDLE : undefined;
+  }
+
+  protected bind(step: Step): void {
+    const qp = this.poster(step.a);
+    const mw = this.window(qp, step.b, 'no');
+    const fitting = this.regions.filter(
+      ({ live, pd, access }) => live && pd === qp.pd && access === REGION_ACCESS[0],
+    );
+    const region = (step.c % 4 === 0 ? undefined : pick(fitting, step.c >> 2)) ?? pick(this.regions, step.c);
+    if (mw === undefined || region === undefined) return;
+    const request = this.newRequest('bind', true, [region], mw);
+    const rights = region.live && region.pd === qp.pd && (region.access & WvAccess.MW_BIND) !== 0;
+    const good = rights && mw.bound === 'no';
+    const posted = this.post(
+      qp,
+      request,
+      good,
+      () => qp.real.bindMemoryWindow(mw.real, request, region.real, 0, 64, WvAccess.REMOTE_WRITE, SIGNALED),
+      this.windowRefusal(qp, mw),
+    );
+    if (!posted) return;
+    // Until the poster has seen how it ended, the window's key is this bind's, on every queue pair.
+    mw.bound = 'maybe';
+    if (!good) return;
+    mw.region = region;
+    mw.qp = qp;
+    request.done = () => {
+      if (mw.bound === 'maybe' && mw.region === region && mw.qp === qp && !qp.tainted) mw.bound = 'yes';
+    };
+  }
+
+  protected invalidate(step: Step): void {
+    const qp = this.poster(step.a);
+    const mw = this.window(qp, step.b, 'yes');
+    if (mw === undefined) return;
+    const request = this.newRequest('invalidate', true, [], mw);
+    const good = mw.bound === 'yes' && mw.qp === qp && !qp.tainted;
+    const posted = this.post(
+      qp,
+      request,
+      good,
+      () => qp.real.invalidateMemoryWindow(mw.real, request, SIGNALED),
+      this.windowRefusal(qp, mw),
+    );
+    if (!posted || mw.bound === 'no') return;
+    mw.bound = 'maybe';
+    if (!good) return;
+    request.done = () => {
+      mw.bound = 'no';
+      mw.region = undefined;
+    };
+  }
+
+  // ── Completions ────────────────────────────────────────────────────────────────────────────────
+
+  protected poll({ a, b }: Step): void {
+    const cq = a % 3 === 0 ? pick(this.cqs, a)! : this.poster(a).sendCq;
+    this.pollSome(cq, 1 + (b % 20));
+  }
+
+  protected pollSome(cq: Cq, most: number): number {
+    const done = this.expect('poll', [handle(cq)], () => cq.real.poll(this.completions, most));
+    if (done === undefined) return 0;
+    for (const completion of this.completions.slice(0, done.value)) {
+      const qp = this.qps.find(({ context }) => context === completion.qpContext);
+      if (qp === undefined) throw new ModelError('A completion of no queue pair.');
+      const failure = qp.completed(completion, cq);
+      if (failure !== undefined) throw new ModelError(failure);
+      if (completion.status !== WcStatus.SUCCESS) this.taint(qp);
+    }
+    return done.value;
+  }
+
+  protected notify({ a, b }: Step): void {
+    const cq = pick(this.cqs, a)!;
+    const type = (['any', 'solicited', 'error'] as const)[b % 3]!;
+    const done = this.expect('notify', [handle(cq)], () => cq.real.notify(type));
+    if (done === undefined) return;
+    cq.notifies.push(done.value);
+    this.endings.push({
+      what: `notify ${type}`,
+      request: done.value,
+      allowed: type === 'error' ? [Status.CANCELLED] : [Status.SUCCESS, Status.CANCELLED],
+    });
+  }
+
+  protected cancel({ a }: Step): void {
+    const cq = pick(this.cqs, a)!;
+    const done = this.expect('cancelOverlappedRequests', [handle(cq)], () =>
+      cq.real.cancelOverlappedRequests(),
+    );
+    if (done === undefined) return;
+    for (const request of cq.notifies) {
+      if (!request.completed) throw new ModelError('A notification waits after its queue has cancelled all.');
+    }
+    cq.notifies.length = 0;
+  }
+
+  /** Waits until all that was posted on a sound queue pair has come back. */
+  protected async drain({ a }: Step): Promise<void> {
+    const qp = this.poster(a);
+    const began = performance.now();
+    for (;;) {
+      const last = qp.sends.findLast(({ signaled }) => signaled);
+      if (last === undefined || qp.tainted || qp.users === 0 || qp.sendCq.users === 0) return;
+      if (this.pollSome(qp.sendCq, 32) === 0) await turn();
+      if (performance.now() - began > HANG_MS) throw new ModelError(`A ${last.kind} never came back.`);
+    }
+  }
+}

@@ -1,0 +1,326 @@
+/** The world of a run: its objects are made, changed and released here. */
+import { type DeviceFile, openDeviceFile } from '../../kernel-bridge/index.js';
+import { loadUserVerbs } from '../../kernel-bridge/uvp/index.js';
+import {
+  type Overlapped,
+  QpAttr,
+  QpState,
+  Status,
+  StatusError,
+  statusName,
+  WVProvider,
+  type WvCompletion,
+  type WvMemoryRegion,
+  type WvUnknown,
+} from '../../winverbs/index.js';
+import { ADDRESS } from './loopback.js';
+import {
+  budget,
+  type Counted,
+  CountedEp,
+  CountedQp,
+  CQ_ENTRIES,
+  Cq,
+  Device,
+  handle,
+  MESSAGE_BYTES,
+  MOST_OBJECTS,
+  Mw,
+  Pd,
+  pick,
+  type Qp,
+  REGION_ACCESS,
+  REGION_BYTES,
+  type Region,
+} from './verbs-model-objects.js';
+import { ModelError, names, outcome } from './verbs-model-outcome.js';
+import type { Step } from './verbs-model-plan.js';
+import { type Pair, QueuePair, type Request } from './verbs-model-queues.js';
+
+/** A provider, what was made from it, and what the model expects: making objects, changing and releasing them. */
+export class World {
+  protected readonly files: DeviceFile[] = [];
+  protected readonly provider = new WVProvider({
+    openFile: (name) => {
+      const file = openDeviceFile(name);
+      this.files.push(file);
+      return file;
+    },
+    loadUserVerbs,
+  });
+  protected readonly devices: Device[] = [];
+  protected readonly cqs: Cq[] = [];
+  protected readonly pds: Pd[] = [];
+  protected readonly regions: Region[] = [];
+  protected readonly mws: Mw[] = [];
+  protected readonly qps: Qp[] = [];
+  protected readonly pairs: Pair<Qp>[] = [];
+  /** Everything that can be released, as long as the model holds references. */
+  protected readonly counted: Counted<WvUnknown>[] = [];
+  /** Requests that must have ended when the run ends, and how they may. */
+  protected readonly endings: { what: string; request: Overlapped<void>; allowed: readonly number[] }[] = [];
+  protected readonly completions: WvCompletion[] = [];
+  protected serial = 0;
+
+  constructor() {
+    const { deviceGuid } = this.provider.translateAddress(ADDRESS);
+    for (let n = 0; n < 2; n++) {
+      this.devices.push(this.keep(new Device('device', this.provider.openDevice(deviceGuid))));
+    }
+    // Enough to begin with, so that short sequences do something.
+    this.createCq({ op: 'createCq', a: 0, b: 0, c: 0 });
+    this.allocatePd({ op: 'allocatePd', a: 0, b: 0, c: 0 });
+    this.register({ op: 'register', a: 0, b: 0, c: 0 });
+    for (let n = 0; n < 2; n++) this.createQp({ op: 'createQp', a: 0, b: 0, c: 35 });
+  }
+
+  protected keep<C extends Counted<WvUnknown>>(counted: C): C {
+    this.counted.push(counted);
+    return counted;
+  }
+
+  /** Carries out a call that must end in one of these statuses; answers what it gave if that is SUCCESS. */
+  protected expect<T>(what: string, allowed: readonly number[], call: () => T): { value: T } | undefined {
+    let status: number = Status.SUCCESS;
+    let value: T | undefined;
+    try {
+      value = call();
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error;
+      status = error.status;
+    }
+    if (!allowed.includes(status)) {
+      throw new ModelError(`${what} ended in ${statusName(status)}; the model has ${names(allowed)}.`);
+    }
+    return status === Status.SUCCESS ? { value: value as T } : undefined;
+  }
+
+  // ── Objects ────────────────────────────────────────────────────────────────────────────────────
+
+  protected createCq({ a, b }: Step): void {
+    const device = pick(this.devices, a)!;
+    if (this.cqs.length >= MOST_OBJECTS) return;
+    const entries = [CQ_ENTRIES, CQ_ENTRIES, CQ_ENTRIES + 1, 0, -1, 2 ** 30][b % 6]!;
+    const expected =
+      device.users === 0 ? Status.INVALID_HANDLE : b % 6 > 2 ? Status.INVALID_PARAMETER : Status.SUCCESS;
+    const made = this.expect('createCompletionQueue', [expected], () =>
+      device.real.createCompletionQueue(entries),
+    );
+    if (made === undefined) return;
+    if (made.value.entries < entries) throw new ModelError(`A CQ of ${entries} has ${made.value.entries}.`);
+    this.cqs.push(this.keep(new Cq(device, made.value)));
+  }
+
+  protected resize({ a, b }: Step): void {
+    const cq = pick(this.cqs, a)!;
+    const entries = [CQ_ENTRIES, 2 * CQ_ENTRIES, 4 * CQ_ENTRIES][b % 3]!;
+    this.expect('resize', [handle(cq)], () => cq.real.resize(entries));
+  }
+
+  protected allocatePd({ a }: Step): void {
+    const device = pick(this.devices, a)!;
+    if (this.pds.length >= MOST_OBJECTS) return;
+    const made = this.expect('allocateProtectionDomain', [handle(device)], () =>
+      device.real.allocateProtectionDomain(),
+    );
+    if (made !== undefined) this.pds.push(this.keep(new Pd(device, made.value)));
+  }
+
+  protected async register({ a, b, c }: Step): Promise<void> {
+    const pd = pick(this.pds, a)!;
+    if (this.regions.length >= MOST_OBJECTS) return;
+    const access = REGION_ACCESS[b % REGION_ACCESS.length]!;
+    const refused = b % REGION_ACCESS.length > 4;
+    const expected =
+      pd.users === 0 ? Status.INVALID_HANDLE : refused ? Status.INVALID_PARAMETER : Status.SUCCESS;
+    const buffer = new Uint8Array(REGION_BYTES);
+    let region: WvMemoryRegion | undefined;
+    if (c % 2 === 0) {
+      region = this.expect('registerMemory', [expected], () => pd.real.registerMemory(buffer, access))?.value;
+    } else {
+      // What the arguments alone forbid is thrown, what the kernel refuses rejects.
+      const request = this.expect('registerMemoryOverlapped', [Status.SUCCESS, expected], () =>
+        pd.real.registerMemoryOverlapped(buffer, access),
+      )?.value;
+      if (request === undefined) return;
+      const status = await outcome('registerMemoryOverlapped', request);
+      if (status !== expected) {
+        throw new ModelError(
+          `An overlapped registration ended in ${names([status])}, not ${names([expected])}.`,
+        );
+      }
+      if (status === Status.SUCCESS) region = request.getResult();
+    }
+    if (region === undefined) return;
+    if ((region.rkey !== 0) !== b % REGION_ACCESS.length < 2)
+      throw new ModelError('An rkey without a right.');
+    this.regions.push({ pd, real: region, access, live: true });
+  }
+
+  protected deregister({ a, b }: Step): void {
+    const region = pick(this.regions, a);
+    if (region === undefined) return;
+    const pd = b % 4 === 0 ? pick(this.pds, b)! : region.pd;
+    const windows = this.mws.filter((mw) => mw.region === region);
+    const allowed: number[] = [];
+    if (pd.users === 0) allowed.push(Status.INVALID_HANDLE);
+    else if (pd !== region.pd || !region.live) allowed.push(Status.INVALID_PARAMETER);
+    else if (windows.some(({ bound }) => bound === 'yes')) allowed.push(Status.DEVICE_BUSY);
+    else if (windows.some(({ bound }) => bound === 'maybe')) allowed.push(Status.DEVICE_BUSY, Status.SUCCESS);
+    else allowed.push(Status.SUCCESS);
+    const done = this.expect('deregisterMemory', allowed, () => pd.real.deregisterMemory(region.real));
+    if (done !== undefined) this.revoke(region);
+  }
+
+  /** Requests that are on their way with this memory may fail now. */
+  protected revoke(region: Region): void {
+    region.live = false;
+    for (const qp of this.qps) {
+      const uses = ({ regions }: Request): boolean => regions.includes(region);
+      if (qp.sends.some(uses) || qp.receives.some(uses)) this.taint(qp);
+    }
+  }
+
+  protected allocateMw({ a }: Step): void {
+    const pd = pick(this.pds, a)!;
+    if (this.mws.length >= MOST_OBJECTS) return;
+    const made = this.expect('allocateMemoryWindow', [handle(pd)], () => pd.real.allocateMemoryWindow());
+    if (made !== undefined) this.mws.push(this.keep(new Mw(pd, made.value)));
+  }
+
+  protected createQp({ a, b, c }: Step): void {
+    const pd = pick(this.pds, a)!;
+    const sendCq = pick(this.cqs, b)!;
+    const receiveCq = pick(this.cqs, b >> 3)!;
+    const sendDepth = 1 + (c % 8);
+    const receiveDepth = 1 + ((c >> 3) % 8);
+    if (this.qps.length >= MOST_OBJECTS || !budget(sendCq, sendDepth) || !budget(receiveCq, receiveDepth))
+      return;
+    const status = (cq: Cq): number =>
+      cq.device !== pd.device
+        ? Status.INVALID_PARAMETER
+        : cq.users === 0
+          ? Status.INVALID_HANDLE
+          : Status.SUCCESS;
+    const expected = handle(pd) || status(sendCq) || status(receiveCq);
+    const context = { qp: this.qps.length };
+    const made = this.expect('createConnectQueuePair', [expected], () =>
+      pd.real.createConnectQueuePair({
+        sendCq: sendCq.real,
+        receiveCq: receiveCq.real,
+        context,
+        sendDepth,
+        sendSge: 2,
+        receiveDepth,
+        receiveSge: 2,
+        maxInlineSend: MESSAGE_BYTES,
+      }),
+    );
+    if (made === undefined) return;
+    const qp: Qp = new QueuePair(made.value, context, pd, sendCq, receiveCq, sendDepth, receiveDepth);
+    this.keep(new CountedQp(qp));
+    this.qps.push(qp);
+  }
+
+  protected modify({ a, b }: Step): void {
+    const qp = pick(this.qps, a)!;
+    const target = [QpState.INIT, QpState.ERROR, QpState.RESET, QpState.RTS][b % 4]!;
+    // A connected queue pair is moved by its endpoint; moving it elsewhere is a program's own fault.
+    if (qp.users > 0 && qp.pair !== undefined && target !== QpState.ERROR) return;
+    if (
+      target === QpState.RESET &&
+      !(budget(qp.sendCq, qp.sendDepth) && budget(qp.receiveCq, qp.receiveDepth))
+    ) {
+      return;
+    }
+    const from = qp.users > 0 ? qp.real.state : 0;
+    const legal: Record<number, boolean> = {
+      [QpState.INIT]: from === QpState.RESET || from === QpState.INIT,
+      [QpState.ERROR]: from !== QpState.RESET,
+      [QpState.RESET]: true,
+      [QpState.RTS]: false,
+    };
+    const refusals = [Status.INVALID_DEVICE_STATE, Status.INVALID_PARAMETER];
+    let allowed: number[] = legal[target]! ? [Status.SUCCESS] : refusals;
+    // IBA lets any state go to ERROR; whether RESET does is the HCA's choice. RTS to RTS changes nothing.
+    if (target === QpState.ERROR && from === QpState.RESET) allowed = [Status.SUCCESS, ...refusals];
+    if (qp.users === 0) allowed = [Status.INVALID_HANDLE];
+    const done = this.expect(`modify from ${from} to ${target}`, allowed, () =>
+      qp.real.modify({ qpState: target, pkeyIndex: 0, portNumber: 1, accessFlags: 0 }, QpAttr.STATE),
+    );
+    if (done === undefined) return;
+    if (qp.real.state !== target) throw new ModelError(`A queue pair is in ${qp.real.state}, not ${target}.`);
+    if (target === QpState.RESET) qp.reset();
+    if (target !== QpState.INIT) this.unsettleWindows(qp);
+    if (target === QpState.ERROR) this.taint(qp);
+  }
+
+  protected pickCounted(a: number): Counted<WvUnknown> {
+    return pick(this.counted, a)!;
+  }
+
+  protected addRef({ a }: Step): void {
+    const object = this.pickCounted(a);
+    const done = this.expect(`addRef of a ${object.kind}`, [handle(object)], () => object.real.addRef());
+    if (done === undefined) return;
+    object.users++;
+    if (done.value !== object.users)
+      throw new ModelError(`addRef answers ${done.value}, not ${object.users}.`);
+  }
+
+  protected release({ a, b }: Step): void {
+    // Rarely, so that there is something to do it with.
+    if (b % 3 === 0) this.releaseOnce(this.pickCounted(a));
+  }
+
+  protected releaseOnce(object: Counted<WvUnknown>): void {
+    const left = object.real.release();
+    object.users = Math.max(0, object.users - 1);
+    if (left !== object.users) throw new ModelError(`release answers ${left}, not ${object.users}.`);
+    if (object.users > 0) return;
+    if (object instanceof Mw) this.dropWindow(object);
+    if (object instanceof CountedEp) this.dropPair(object.pair);
+    if (object instanceof CountedQp) this.unsettleWindows(object.qp);
+    if (object instanceof Pd) {
+      for (const region of this.regions) if (region.pd === object && !this.inUse(object)) region.live = false;
+    }
+    // Any release can be the last that kept something else.
+    for (const pd of this.pds) {
+      if (pd.users === 0 && !this.inUse(pd)) {
+        for (const region of this.regions) if (region.pd === pd) region.live = false;
+      }
+    }
+  }
+
+  protected inUse(pd: Pd): boolean {
+    return (
+      this.mws.some((mw) => mw.pd === pd && mw.users > 0) || this.qps.some((qp) => qp.pd === pd && qp.held)
+    );
+  }
+
+  protected dropWindow(mw: Mw): void {
+    // A bind of it that is still queued finds nothing.
+    for (const qp of this.qps) if (qp.sends.some(({ window }) => window === mw)) this.taint(qp);
+    mw.bound = 'no';
+    mw.region = undefined;
+  }
+
+  protected dropPair(pair: Pair<Qp>): void {
+    for (const qp of [pair.a, pair.b]) this.taint(qp);
+    if (pair.endpoints.some(({ users }) => users > 0)) return;
+    for (const qp of [pair.a, pair.b]) if (qp.pair === pair) qp.pair = undefined;
+  }
+
+  protected unsettleWindows(qp: Qp): void {
+    for (const mw of this.mws) if (mw.qp === qp && mw.bound === 'yes') mw.bound = 'maybe';
+  }
+
+  /** From here on requests of the queue pair, and of its peer, may fail. */
+  protected taint(qp: Qp): void {
+    for (const one of [qp, qp.peer]) {
+      if (one === undefined) continue;
+      one.taint();
+      this.unsettleWindows(one);
+    }
+  }
+}
