@@ -8,70 +8,16 @@ import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
-
-type Name = keyof typeof QpMask;
-type TypeName = keyof typeof QpType;
-type StateName = keyof typeof QpState;
-
-interface Rule {
-  from: StateName;
-  to: StateName;
-  types: TypeName[];
-  required: string;
-  optional: string;
-}
-
-const all: TypeName[] = ['RC', 'UC', 'UD'];
-const connected = 'path pathMtu destinationQpn receivePsn';
-const rules: Rule[] = [
-  { from: 'RESET', to: 'INIT', types: ['RC', 'UC'], required: 'pkeyIndex port access', optional: '' },
-  { from: 'RESET', to: 'INIT', types: ['UD'], required: 'pkeyIndex port qkey', optional: '' },
-  { from: 'INIT', to: 'INIT', types: ['RC', 'UC'], required: '', optional: 'pkeyIndex port access' },
-  { from: 'INIT', to: 'INIT', types: ['UD'], required: '', optional: 'pkeyIndex port qkey' },
-  {
-    from: 'INIT',
-    to: 'RTR',
-    types: ['RC'],
-    required: `${connected} responderResources minRnrTimer`,
-    optional: 'access pkeyIndex',
-  },
-  { from: 'INIT', to: 'RTR', types: ['UC'], required: connected, optional: 'access pkeyIndex' },
-  { from: 'INIT', to: 'RTR', types: ['UD'], required: '', optional: 'pkeyIndex qkey' },
-  {
-    from: 'RTR',
-    to: 'RTS',
-    types: ['RC'],
-    required: 'ackTimeout retryCount rnrRetry sendPsn initiatorDepth',
-    optional: 'currentState access minRnrTimer',
-  },
-  { from: 'RTR', to: 'RTS', types: ['UC'], required: 'sendPsn', optional: 'currentState access' },
-  { from: 'RTR', to: 'RTS', types: ['UD'], required: 'sendPsn', optional: 'currentState qkey' },
-  ...(['RTS', 'SQD'] as const).flatMap((from): Rule[] => [
-    { from, to: 'RTS', types: ['RC'], required: '', optional: 'currentState access minRnrTimer' },
-    { from, to: 'RTS', types: ['UC'], required: '', optional: 'currentState access' },
-    { from, to: 'RTS', types: ['UD'], required: '', optional: 'currentState qkey' },
-  ]),
-  { from: 'RTS', to: 'SQD', types: all, required: '', optional: 'drainNotify' },
-  {
-    from: 'SQD',
-    to: 'SQD',
-    types: ['RC'],
-    required: '',
-    optional:
-      'port path ackTimeout retryCount rnrRetry initiatorDepth responderResources access pkeyIndex minRnrTimer',
-  },
-  { from: 'SQD', to: 'SQD', types: ['UC'], required: '', optional: 'path access pkeyIndex' },
-  { from: 'SQD', to: 'SQD', types: ['UD'], required: '', optional: 'pkeyIndex qkey' },
-  { from: 'SQERROR', to: 'RTS', types: ['UC'], required: '', optional: 'currentState access' },
-  { from: 'SQERROR', to: 'RTS', types: ['UD'], required: '', optional: 'currentState qkey' },
-];
+import {
+  qpTypes as all,
+  type QpAttributeName as Name,
+  namesOf,
+  qpRules as rules,
+  type QpStateName as StateName,
+} from '../helpers/qp-rules.js';
 
 const attributeNames = (Object.keys(QpMask) as Name[]).filter((name) => name !== 'state');
-const maskOf = (names: string): number =>
-  names
-    .split(' ')
-    .filter((name) => name !== '')
-    .reduce((mask, name) => mask | QpMask[name as Name], 0);
+const maskOf = (names: string): number => namesOf(names).reduce((mask, name) => mask | QpMask[name], 0);
 
 // Somewhere else: a peer on this host would have to live.
 const home = gidOfAddress('127.0.0.1');

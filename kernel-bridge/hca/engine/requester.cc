@@ -56,7 +56,7 @@ void Core::parse(Qp& qp, uint32_t wqe) {
     e.status = kWcLocalOp;
     return;
   }
-  // An unreliable connection carries SEND and WRITE (IBA 1 §9.4.2): nothing reaches a window through it, so it binds none.
+  // An unreliable connection carries SEND and WRITE: nothing reaches a window through it, so it binds none.
   if (!qp.reliable() && (e.isReadOrAtomic() || kWqeRules[e.opcode].local || (e.flags & kSendFlagInvalidate))) {
     e.status = kWcLocalOp;
     return;

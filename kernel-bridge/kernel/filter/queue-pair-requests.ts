@@ -27,7 +27,7 @@ const optionMask: readonly (readonly [option: number, mask: number])[] = [
   [QpAttr.SEND_PSN, QpMask.sendPsn],
   [QpAttr.RECEIVE_PSN, QpMask.receivePsn],
   [QpAttr.ACCESS_FLAGS, QpMask.access],
-  [QpAttr.AV, QpMask.path | QpMask.pathMtu],
+  [QpAttr.AV, QpMask.path],
   [QpAttr.PORT_NUMBER, QpMask.port],
   [QpAttr.PKEY_INDEX, QpMask.pkeyIndex],
   [QpAttr.ACK_TIMEOUT, QpMask.ackTimeout],
@@ -131,7 +131,7 @@ function attributesOf(qp: IbQp, input: QpAttributesIn, mask: number): Partial<Qp
 
 /** The IOCTL's view of a queue pair's attributes. */
 export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.WvIoQpAttributes> {
-  const { create, qpn } = wvQp.qp;
+  const { create, qpn, given } = wvQp.qp;
   const connected = a.path.destination.some((byte) => byte !== 0);
   return {
     sendDepth: create.sendDepth,
@@ -139,8 +139,10 @@ export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.Wv
     receiveDepth: create.receiveDepth,
     receiveSge: create.receiveSge,
     maxInlineSend: create.maxInline,
-    initiatorDepth: a.initiatorDepth || create.initiatorDepth,
-    responderResources: a.responderResources || create.responderResources,
+    // As created with, until a modify has said; 0 is a depth too.
+    initiatorDepth: (given & QpMask.initiatorDepth) !== 0 ? a.initiatorDepth : create.initiatorDepth,
+    responderResources:
+      (given & QpMask.responderResources) !== 0 ? a.responderResources : create.responderResources,
     qpType: create.type,
     currentQpState: a.state,
     qpState: a.state,
@@ -151,7 +153,7 @@ export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.Wv
     receivePsn: a.receivePsn,
     addressVector: {
       networkRouteValid: connected ? 1 : 0,
-      hopLimit: a.path.hopLimit,
+      hopLimit: connected ? a.path.hopLimit : 0,
       trafficClass: a.path.trafficClass,
       flowLabel: a.path.flowLabel,
       sGid: a.path.source,

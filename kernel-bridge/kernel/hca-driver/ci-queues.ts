@@ -293,6 +293,8 @@ export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttribu
   if (controlled && irp.requestorMode !== 'kernel') return finish(irp, Status.ACCESS_DENIED);
   const status = native.modifyQp(qp.handle, mask, attributes);
   if (status !== Status.SUCCESS) return finish(irp, status);
+  const reset = (mask & QpMask.state) !== 0 && attributes.state === QpState.RESET;
+  qp.given = reset ? 0 : qp.given | mask;
   const query = native.queryQp(qp.handle);
   return finish(irp, query.status, query.attributes?.state ?? 0);
 }

@@ -265,6 +265,8 @@ export type IbQpCreate = Omit<
 export class IbQp {
   /** UD: the multicast groups that it is attached to. */
   readonly groups: IbMcast[] = [];
+  /** QpMask bits of the attributes that were given since RESET. */
+  given = 0;
 
   constructor(
     readonly pd: IbPd,
