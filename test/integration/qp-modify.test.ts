@@ -34,7 +34,7 @@ import {
   qpRule,
   qpTypes,
 } from '../helpers/qp-rules.js';
-import { nothingLeft } from '../helpers/verbs-model.js';
+import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 type Raw = Value<typeof WvIoQpAttributes>;
 type RawInput = Input<typeof WvIoQpAttributes>;
