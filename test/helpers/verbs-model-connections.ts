@@ -25,9 +25,10 @@ export class Connections extends Requests {
   protected async connect({ a, b, c }: Step): Promise<void> {
     const free = this.qps.filter((qp) => qp.users > 0 && qp.pair === undefined);
     const one = pick(free, a);
-    const other = pick(free, b);
-    if (one === undefined || other === undefined) return;
-    if (one === other || !this.ready(one) || !this.ready(other)) return;
+    if (one === undefined) return;
+    const alike = free.filter(({ type }) => type === one.type);
+    const other = b % 8 === 0 ? pick(free, b >> 3) : pick(alike, b);
+    if (other === undefined || one === other || !this.ready(one) || !this.ready(other)) return;
     const { provider } = this;
     const eps = [provider.createConnectEndpoint(), provider.createConnectEndpoint()] as const;
     const [active, passive] = eps;
@@ -42,9 +43,13 @@ export class Connections extends Requests {
     };
     const request = listener.getRequest(passive);
     const connecting = active.connect(one.real, peer, {});
-    switch (c % 8) {
+    switch (one.type === other.type ? c % 8 : 0) {
       case 0:
         await fails('getRequest', request, [Status.SUCCESS]);
+        if (one.type !== other.type) {
+          const accepting = attempt(() => passive.accept(other.real, {}));
+          await fails('accept with another type', accepting, [Status.INVALID_PARAMETER]);
+        }
         passive.reject();
         await fails('a rejected connect', connecting, [Status.CONNECTION_REFUSED]);
         break;
@@ -90,7 +95,9 @@ export class Connections extends Requests {
         }
         [one.peer, other.peer] = [other, one];
         [one.outgoing, other.outgoing] = [new MessageLog(), new MessageLog()];
-        [one.incoming, other.incoming] = [other.outgoing, one.outgoing];
+        one.hear(other.outgoing);
+        other.hear(one.outgoing);
+        for (const qp of [one, other]) if (qp.shared?.poisoned === true) this.taint(qp);
         return;
       }
     }

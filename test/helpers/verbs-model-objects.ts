@@ -5,19 +5,22 @@ import {
   type IWVDevice,
   type IWVMemoryWindow,
   type IWVProtectionDomain,
+  type IWVSharedReceiveQueue,
   type Overlapped,
   Status,
   WvAccess,
   type WvMemoryRegion,
   type WvUnknown,
 } from '../../winverbs/index.js';
-import type { Pair, QueuePair } from './verbs-model-queues.js';
+import { type Pair, type QueuePair, SharedReceives } from './verbs-model-queues.js';
 
 export const REGION_BYTES = 4096;
 export const MESSAGE_BYTES = 64;
 /** Entries of every CQ, and the requests that may ever be told there without polling, so that none overruns. */
 export const CQ_ENTRIES = 512;
 export const MOST_OBJECTS = 12;
+/** Receives of a shared queue that may be posted and not told. */
+export const MOST_SHARED = 24;
 
 export const REGION_ACCESS = [
   WvAccess.LOCAL_WRITE |
@@ -79,6 +82,16 @@ export class Mw extends Counted<IWVMemoryWindow> {
     real: IWVMemoryWindow,
   ) {
     super('memory window', real);
+  }
+}
+
+export class Srq extends Counted<IWVSharedReceiveQueue> {
+  readonly receives = new SharedReceives();
+  constructor(
+    readonly pd: Pd,
+    real: IWVSharedReceiveQueue,
+  ) {
+    super('shared receive queue', real);
   }
 }
 

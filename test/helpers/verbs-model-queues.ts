@@ -1,6 +1,8 @@
 /** The model of a queue pair: what was posted, and in which order and how it may come back. */
 import {
   type IWVConnectQueuePair,
+  QpType,
+  Status,
   WcStatus,
   type WvCompletion,
   WvOpcode,
@@ -30,6 +32,8 @@ export interface Request {
   readonly serial: number;
   /** Whether anything has happened that lets it fail. */
   mayFail: boolean;
+  /** How often its queue pair's send queue had been set going again when it was posted. */
+  epoch?: number;
   /** What its success means. */
   done?: () => void;
 }
@@ -68,6 +72,36 @@ export class Pair<Q> {
   ) {}
 }
 
+/** Receives that several queue pairs share, with bounds of how many wait: who takes one tells it later. */
+export class SharedReceives {
+  /** Posted and not told. */
+  readonly untold = new Set<Request>();
+  posted = 0;
+  told = 0;
+  /** Messages that may have taken one, each. */
+  messages = 0;
+  /** Receives there is room for. */
+  entries = 0;
+  /** One may have been posted whose memory does not do. */
+  poisoned = false;
+  /** How a wait for an event may end: an event is there only after it has been given a reason. */
+  readonly endings: number[] = [Status.CANCELLED];
+
+  /** At least so many wait. */
+  get least(): number {
+    return Math.max(0, this.posted - this.messages);
+  }
+
+  /** At most so many wait. */
+  get most(): number {
+    return this.untold.size;
+  }
+
+  mayTell(): void {
+    if (this.endings.length === 1) this.endings.push(Status.SUCCESS);
+  }
+}
+
 export class QueuePair<Pd, Cq> {
   users = 1;
   /** Posted and not seen to be completed, in order. */
@@ -79,9 +113,16 @@ export class QueuePair<Pd, Cq> {
   peer: QueuePair<Pd, Cq> | undefined;
   pair: Pair<QueuePair<Pd, Cq>> | undefined;
   outgoing = new MessageLog();
-  incoming = new MessageLog();
+  /** What came by the connections that it has had, as far as it may still be told; and where in it we are. */
+  private logs: MessageLog[] = [];
   private received = 0;
-  private sendFailed = false;
+  /** It shares receives and has had a connection before, whose messages may still be told, and may be lost. */
+  private heardBefore = false;
+  /** How often its send queue has been set going again, and when it failed last. */
+  private epoch = 0;
+  private failedEpoch = -1;
+  private everTainted = false;
+  private lastShared = -1;
   private receiveFailed = false;
 
   constructor(
@@ -92,7 +133,35 @@ export class QueuePair<Pd, Cq> {
     readonly receiveCq: Cq,
     readonly sendDepth: number,
     readonly receiveDepth: number,
+    readonly type: number = QpType.RC,
+    readonly shared: SharedReceives | undefined = undefined,
   ) {}
+
+  /** Whether nobody tells what becomes of a message. */
+  get unreliable(): boolean {
+    return this.type !== QpType.RC;
+  }
+
+  /** From now on it hears this peer's messages. */
+  hear(log: MessageLog): void {
+    // Receives that were taken from a shared queue are told after a reset, too.
+    if (this.shared === undefined) this.logs = [log];
+    else {
+      this.heardBefore = this.logs.length > 0;
+      this.logs.push(log);
+    }
+    if (this.logs.length === 1) this.received = 0;
+  }
+
+  posted(request: Request): void {
+    request.epoch = this.epoch;
+    this.sends.push(request);
+  }
+
+  /** SQError is over: what is posted from now on may succeed. */
+  resumed(): void {
+    this.epoch++;
+  }
 
   /** Whether the program or a connection still holds it. */
   get held(): boolean {
@@ -107,6 +176,8 @@ export class QueuePair<Pd, Cq> {
 
   taint(): void {
     this.tainted = true;
+    this.everTainted = true;
+    this.shared?.mayTell();
     for (const request of [...this.sends, ...this.receives]) request.mayFail = true;
   }
 
@@ -115,15 +186,17 @@ export class QueuePair<Pd, Cq> {
     this.sends = [];
     this.receives = [];
     this.receivesPosted = 0;
-    this.received = 0;
+    if (this.shared === undefined) {
+      this.logs = [];
+      this.received = 0;
+    }
     this.tainted = false;
-    this.sendFailed = false;
+    this.resumed();
     this.receiveFailed = false;
     // The old connection's other end is not this queue pair's peer any more.
     if (this.peer?.peer === this) this.peer.peer = undefined;
     this.peer = undefined;
     this.outgoing = new MessageLog();
-    this.incoming = new MessageLog();
   }
 
   /** A completion was polled from `cq`; answers what is wrong with it. */
@@ -143,20 +216,22 @@ export class QueuePair<Pd, Cq> {
     if (untold !== undefined) return `A ${untold.kind} was never told of; a later ${request.kind} was.`;
     for (const one of skipped) one.done?.();
     if (status === WcStatus.SUCCESS) {
-      if (this.sendFailed) return `A ${request.kind} succeeded after one before it had failed.`;
+      if (this.failedEpoch === request.epoch)
+        return `A ${request.kind} succeeded after one before it had failed.`;
       if (!request.signaled) return `A ${request.kind} without SIGNALED was told of.`;
       request.done?.();
       return undefined;
     }
     if (!request.mayFail) return `A ${request.kind} ended in ${status} for no reason.`;
     if (!REQUEST_ERRORS.has(status)) return `A ${request.kind} ended in ${status}.`;
-    if (this.sendFailed && status !== WcStatus.FLUSHED)
+    if (this.failedEpoch === request.epoch && status !== WcStatus.FLUSHED)
       return `A ${request.kind} ended in ${status} after a failure.`;
-    this.sendFailed = true;
+    this.failedEpoch = request.epoch ?? 0;
     return undefined;
   }
 
   private completedReceive(completion: WvCompletion): string | undefined {
+    if (this.shared !== undefined) return this.completedShared(this.shared, completion);
     const request = this.receives.shift();
     if (request === undefined || request !== completion.context) return 'Receives did not complete in order.';
     const { status } = completion;
@@ -169,12 +244,40 @@ export class QueuePair<Pd, Cq> {
       return undefined;
     }
     if (this.receiveFailed) return 'A receive succeeded after one before it had failed.';
-    const message = this.incoming.at(this.received++);
-    if (message === undefined) return 'A receive succeeded, but nothing was sent.';
-    const { length, immediate } = message;
-    if (completion.length !== length) return `${completion.length} bytes came of ${length}.`;
+    return this.arrived(completion);
+  }
+
+  private completedShared(shared: SharedReceives, completion: WvCompletion): string | undefined {
+    const request = completion.context as Request;
+    if (!shared.untold.delete(request)) return 'A completion names a shared receive that is not outstanding.';
+    if (request.serial <= this.lastShared) return 'A queue pair did not take shared receives in order.';
+    this.lastShared = request.serial;
+    if (++shared.told > shared.messages) return 'More shared receives were taken than messages were sent.';
+    const { status } = completion;
+    if (status === WcStatus.SUCCESS) return this.arrived(completion);
+    if (!this.everTainted) return `A shared receive ended in ${status} for no reason.`;
+    return REQUEST_ERRORS.has(status) ? undefined : `A shared receive ended in ${status}.`;
+  }
+
+  /** Compares what came with what was sent: in order, and whole unless messages may be lost or of an earlier connection. */
+  private arrived(completion: WvCompletion): string | undefined {
     const told = (completion.flags & WvWc.IMMEDIATE) !== 0 ? completion.immediateData : undefined;
-    if (told !== immediate) return `The immediate data are ${told}, not ${immediate}.`;
-    return undefined;
+    const gaps = this.unreliable || this.heardBefore;
+    for (let [log] = this.logs; log !== undefined; [log] = this.logs) {
+      for (;;) {
+        const message = log.at(this.received);
+        if (message === undefined) break;
+        this.received++;
+        const { length, immediate } = message;
+        if (completion.length === length && told === immediate) return undefined;
+        if (gaps) continue;
+        if (completion.length !== length) return `${completion.length} bytes came of ${length}.`;
+        return `The immediate data are ${told}, not ${immediate}.`;
+      }
+      if (this.logs.length === 1) break;
+      this.logs.shift();
+      this.received = 0;
+    }
+    return `A receive of ${completion.length} bytes and immediate data ${told} succeeded, but nothing like it was sent.`;
   }
 }

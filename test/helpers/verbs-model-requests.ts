@@ -1,15 +1,18 @@
 /** Requests of connected queue pairs, and their completions. */
-import { QpState, Status, WcStatus, WvAccess, WvSend, type WvSge } from '../../winverbs/index.js';
+import { QpAttr, QpState, Status, WcStatus, WvAccess, WvSend, type WvSge } from '../../winverbs/index.js';
 import { remoteOf } from './loopback.js';
 import {
+  budget,
   type Cq,
   handle,
   MESSAGE_BYTES,
+  MOST_SHARED,
   type Mw,
   pick,
   type Qp,
   REGION_ACCESS,
   type Region,
+  type Srq,
 } from './verbs-model-objects.js';
 import { HANG_MS, ModelError, turn } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
@@ -60,15 +63,64 @@ export class Requests extends World {
     const expected =
       qp.users === 0
         ? Status.INVALID_HANDLE
-        : state === QpState.RESET
-          ? Status.INVALID_DEVICE_STATE
-          : qp.receives.length >= qp.receiveDepth
-            ? Status.NO_MORE_ENTRIES
-            : Status.SUCCESS;
+        : qp.shared !== undefined
+          ? Status.INVALID_DEVICE_REQUEST
+          : state === QpState.RESET
+            ? Status.INVALID_DEVICE_STATE
+            : qp.receives.length >= qp.receiveDepth
+              ? Status.NO_MORE_ENTRIES
+              : Status.SUCCESS;
     const done = this.expect('postReceive', [expected], () => qp.real.postReceive(request, memory.sgl));
     if (done === undefined) return;
     qp.postedReceive(request);
     if (!memory.good) this.taint(qp);
+  }
+
+  protected receiveShared({ a, b }: Step): void {
+    const srq = pick(this.srqs, a);
+    if (srq !== undefined) this.postShared(srq, b);
+  }
+
+  private postShared(srq: Srq, b: number): void {
+    const { receives } = srq;
+    const good = this.regions.filter(
+      ({ live, pd, access }) => live && pd === srq.pd && (access & WvAccess.LOCAL_WRITE) !== 0,
+    );
+    const region = b % 64 === 0 ? pick(this.regions, b >> 4) : pick(good, b >> 4);
+    if (region === undefined || receives.untold.size >= MOST_SHARED) return;
+    const request = this.newRequest('shared receive', true, [region]);
+    const allowed: number[] = [];
+    if (srq.users === 0) allowed.push(Status.INVALID_HANDLE);
+    else {
+      if (receives.least < receives.entries) allowed.push(Status.SUCCESS);
+      if (receives.most >= receives.entries) allowed.push(Status.NO_MORE_ENTRIES);
+    }
+    const done = this.expect('postReceive to a shared queue', allowed, () =>
+      srq.real.postReceive(request, [{ region: region.real, offset: b % 64, length: MESSAGE_BYTES }]),
+    );
+    if (done === undefined) return;
+    receives.untold.add(request);
+    receives.posted++;
+    if (good.includes(region)) return;
+    receives.poisoned = true;
+    this.taintShared(receives);
+  }
+
+  /** Sets a send queue going again that has failed alone (unreliable ones do). */
+  protected resume({ a }: Step): void {
+    const stopped = this.qps.filter((qp) => qp.users > 0 && qp.real.state === QpState.SQERROR);
+    const qp = pick(stopped, a);
+    if (qp === undefined) return;
+    if (!qp.unreliable) throw new ModelError('A reliable queue pair is in SQERROR.');
+    // What failed or was flushed stays in the completion queue beside what follows.
+    if (!budget(qp.sendCq, qp.sendDepth)) return;
+    // The end of the connection may come in between.
+    const allowed = [Status.SUCCESS, Status.INVALID_DEVICE_STATE, Status.INVALID_PARAMETER];
+    const done = this.expect('modify from SQERROR to RTS', allowed, () =>
+      qp.real.modify({ qpState: QpState.RTS }, QpAttr.STATE),
+    );
+    if (done !== undefined) qp.resumed();
+    else if (qp.real.state !== QpState.ERROR) throw new ModelError('SQERROR cannot be left for RTS.');
   }
 
   protected newRequest(kind: string, signaled: boolean, regions: readonly Region[], window?: Mw): Request {
@@ -85,11 +137,13 @@ export class Requests extends World {
         : (refused ??
           (state < QpState.RTS
             ? Status.INVALID_DEVICE_STATE
-            : full
-              ? Status.NO_MORE_ENTRIES
-              : Status.SUCCESS));
+            : qp.unreliable && request.kind !== 'send' && request.kind !== 'write'
+              ? Status.INVALID_PARAMETER
+              : full
+                ? Status.NO_MORE_ENTRIES
+                : Status.SUCCESS));
     if (this.expect(request.kind, [expected], call) === undefined) return false;
-    qp.sends.push(request);
+    qp.posted(request);
     if (state !== QpState.RTS) request.mayFail = true;
     if (!good) this.taint(qp);
     else if (qp.tainted) request.mayFail = true;
@@ -111,13 +165,26 @@ export class Requests extends World {
     const request = this.newRequest('send', (flags & SIGNALED) !== 0, [memory.region]);
     const { peer, outgoing } = qp;
     // Mostly there is a receive for it.
-    if (peer !== undefined && step.a % 16 !== 0 && peer.receivesPosted <= outgoing.length)
-      this.postReceive(peer, step.c);
+    const shared = this.srqs.find(({ receives }) => receives === peer?.shared);
+    if (step.a % 16 !== 0) {
+      if (shared !== undefined) {
+        if (shared.receives.least === 0) this.postShared(shared, step.c);
+      } else if (peer !== undefined && peer.receivesPosted <= outgoing.length) this.postReceive(peer, step.c);
+    }
+    const sends = qp.users > 0 && qp.real.state === QpState.RTS;
     const good = memory.good || (flags & INLINE) !== 0;
     const immediate = (flags & IMMEDIATE) !== 0 ? step.c : undefined;
     const posted = this.post(qp, request, good, () => qp.real.send(request, memory.sgl, flags, step.c));
-    // Without a receive it is tried again, and given up at last.
-    if (posted && outgoing.add({ length, immediate }) > (peer?.receivesPosted ?? 0)) this.taint(qp);
+    if (!posted) return;
+    const count = outgoing.add({ length, immediate });
+    // Without a receive it is tried again, and given up at last; an unreliable one is lost.
+    if (shared === undefined) {
+      if (!qp.unreliable && count > (peer?.receivesPosted ?? 0)) this.taint(qp);
+      return;
+    }
+    const { receives } = shared;
+    if (sends) receives.messages++;
+    if (receives.messages > receives.posted) this.taintShared(receives);
   }
 
   protected oneSided(

@@ -1,14 +1,17 @@
 /** The world of a run: its objects are made, changed and released here. */
 import { type DeviceFile, openDeviceFile } from '../../kernel-bridge/index.js';
+import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { loadUserVerbs } from '../../kernel-bridge/uvp/index.js';
 import {
   type Overlapped,
   QpAttr,
   QpState,
+  QpType,
   Status,
   StatusError,
   statusName,
   WVProvider,
+  WVSharedReceiveQueue,
   type WvCompletion,
   type WvMemoryRegion,
   type WvUnknown,
@@ -25,6 +28,7 @@ import {
   handle,
   MESSAGE_BYTES,
   MOST_OBJECTS,
+  MOST_SHARED,
   Mw,
   Pd,
   pick,
@@ -32,10 +36,11 @@ import {
   REGION_ACCESS,
   REGION_BYTES,
   type Region,
+  Srq,
 } from './verbs-model-objects.js';
 import { ModelError, names, outcome } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
-import { type Pair, QueuePair, type Request } from './verbs-model-queues.js';
+import { type Pair, QueuePair, type Request, type SharedReceives } from './verbs-model-queues.js';
 
 /** A provider, what was made from it, and what the model expects: making objects, changing and releasing them. */
 export class World {
@@ -54,11 +59,13 @@ export class World {
   protected readonly regions: Region[] = [];
   protected readonly mws: Mw[] = [];
   protected readonly qps: Qp[] = [];
+  protected readonly srqs: Srq[] = [];
   protected readonly pairs: Pair<Qp>[] = [];
   /** Everything that can be released, as long as the model holds references. */
   protected readonly counted: Counted<WvUnknown>[] = [];
   /** Requests that must have ended when the run ends, and how they may. */
-  protected readonly endings: { what: string; request: Overlapped<void>; allowed: readonly number[] }[] = [];
+  protected readonly endings: { what: string; request: Overlapped<unknown>; allowed: readonly number[] }[] =
+    [];
   protected readonly completions: WvCompletion[] = [];
   protected serial = 0;
 
@@ -175,6 +182,11 @@ export class World {
   /** Requests that are on their way with this memory may fail now. */
   protected revoke(region: Region): void {
     region.live = false;
+    for (const { receives } of this.srqs) {
+      if (![...receives.untold].some(({ regions }) => regions.includes(region))) continue;
+      receives.poisoned = true;
+      this.taintShared(receives);
+    }
     for (const qp of this.qps) {
       const uses = ({ regions }: Request): boolean => regions.includes(region);
       if (qp.sends.some(uses) || qp.receives.some(uses)) this.taint(qp);
@@ -188,26 +200,108 @@ export class World {
     if (made !== undefined) this.mws.push(this.keep(new Mw(pd, made.value)));
   }
 
+  protected createSrq({ a, b, c }: Step): void {
+    const pd = pick(this.pds, a)!;
+    if (this.srqs.length >= MOST_OBJECTS) return;
+    const maxWr = [4, 16, 5, 1, 0, 2 ** 30][b % 6]!;
+    const limit = [0, 0, 2, maxWr, maxWr + 1, -1][c % 6]!;
+    const refused = b % 6 > 3 || limit < 0 || limit > maxWr;
+    const expected =
+      pd.users === 0 ? Status.INVALID_HANDLE : refused ? Status.INVALID_PARAMETER : Status.SUCCESS;
+    const made = this.expect('createSharedReceiveQueue', [expected], () =>
+      pd.real.createSharedReceiveQueue(maxWr, 2, limit),
+    );
+    if (made === undefined) return;
+    const srq = this.keep(new Srq(pd, made.value));
+    this.srqs.push(srq);
+    if (limit > 0) srq.receives.mayTell();
+    this.measure(srq, maxWr, undefined);
+  }
+
+  /** Takes over the actual size; a limit that is reached has been told, and is gone. */
+  private measure(srq: Srq, maxWr: number, limit: number | undefined): void {
+    const { receives } = srq;
+    const found = srq.real.query();
+    if (found.maxWr < maxWr) throw new ModelError(`A shared queue of ${maxWr} has ${found.maxWr}.`);
+    receives.entries = found.maxWr;
+    if (limit === undefined || limit === 0) return;
+    if (receives.least >= limit && found.srqLimit !== limit)
+      throw new ModelError(`The limit ${limit} is ${found.srqLimit} with ${receives.least} that wait.`);
+    if (receives.most < limit && found.srqLimit !== 0)
+      throw new ModelError(`The limit ${limit} is still there with ${receives.most} that wait.`);
+  }
+
+  protected modifySrq({ a, b, c }: Step): void {
+    const srq = pick(this.srqs, a);
+    if (srq === undefined) return;
+    const { receives } = srq;
+    const maxWr = [16, 4, 1, 64, 0, 2 ** 30][b % 6]!;
+    const limit = [0, 1, 2, maxWr, maxWr + 1, -1][c % 6]!;
+    let allowed: number[] = [Status.SUCCESS];
+    // A power of two is what it gets.
+    if (receives.least > maxWr) allowed = [Status.BUFFER_OVERFLOW];
+    else if (receives.most > maxWr) allowed.push(Status.BUFFER_OVERFLOW);
+    if (b % 6 > 3 || limit < 0 || limit > maxWr) allowed = [Status.INVALID_PARAMETER];
+    if (srq.users === 0) allowed = [Status.INVALID_HANDLE];
+    const done = this.expect('modify of a shared receive queue', allowed, () =>
+      srq.real.modify(maxWr, limit),
+    );
+    if (done === undefined) return;
+    if (limit > 0) receives.mayTell();
+    this.measure(srq, maxWr, limit);
+  }
+
+  protected notifySrq({ a }: Step): void {
+    const srq = pick(this.srqs, a);
+    if (srq === undefined) return;
+    const done = this.expect('notify of a shared receive queue', [handle(srq)], () => srq.real.notify());
+    if (done === undefined) return;
+    this.endings.push({
+      what: 'notify of a shared receive queue',
+      request: done.value,
+      allowed: srq.receives.endings,
+    });
+  }
+
+  /** The kernel destroys nothing that queue pairs use. */
+  protected destroyBusySrq({ a }: Step): void {
+    const busy = this.srqs.filter(({ receives }) =>
+      this.qps.some((qp) => qp.shared === receives && qp.users > 0),
+    );
+    const real = pick(busy, a)?.real;
+    if (!(real instanceof WVSharedReceiveQueue)) return;
+    this.expect('SRQ_DESTROY', [Status.DEVICE_BUSY], () => real.file.callId(IoctlCode.SRQ_DESTROY, real.id));
+  }
+
+  /** From here on any queue pair of a shared receive queue may fail. */
+  protected taintShared(shared: SharedReceives): void {
+    for (const qp of this.qps) if (qp.shared === shared) this.taint(qp);
+  }
+
   protected createQp({ a, b, c }: Step): void {
     const pd = pick(this.pds, a)!;
     const sendCq = pick(this.cqs, b)!;
     const receiveCq = pick(this.cqs, b >> 3)!;
     const sendDepth = 1 + (c % 8);
-    const receiveDepth = 1 + ((c >> 3) % 8);
-    if (this.qps.length >= MOST_OBJECTS || !budget(sendCq, sendDepth) || !budget(receiveCq, receiveDepth))
-      return;
-    const status = (cq: Cq): number =>
-      cq.device !== pd.device
-        ? Status.INVALID_PARAMETER
-        : cq.users === 0
-          ? Status.INVALID_HANDLE
-          : Status.SUCCESS;
-    const expected = handle(pd) || status(sendCq) || status(receiveCq);
+    const srq = (b >> 6) % 3 === 1 ? pick(this.srqs, b >> 4) : undefined;
+    const receiveDepth = srq === undefined ? 1 + ((c >> 3) % 8) : 0;
+    const type = (c >> 6) % 4 === 1 ? QpType.UC : QpType.RC;
+    const toBeTold = srq === undefined ? receiveDepth : MOST_SHARED;
+    if (this.qps.length >= MOST_OBJECTS || !budget(sendCq, sendDepth) || !budget(receiveCq, toBeTold)) return;
+    const status = (device: Device, { users }: { users: number }): number =>
+      device !== pd.device ? Status.INVALID_PARAMETER : users === 0 ? Status.INVALID_HANDLE : Status.SUCCESS;
+    const expected =
+      handle(pd) ||
+      status(sendCq.device, sendCq) ||
+      status(receiveCq.device, receiveCq) ||
+      (srq === undefined ? Status.SUCCESS : status(srq.pd.device, srq));
     const context = { qp: this.qps.length };
     const made = this.expect('createConnectQueuePair', [expected], () =>
       pd.real.createConnectQueuePair({
         sendCq: sendCq.real,
         receiveCq: receiveCq.real,
+        ...(srq === undefined ? {} : { srq: srq.real }),
+        type,
         context,
         sendDepth,
         sendSge: 2,
@@ -217,7 +311,22 @@ export class World {
       }),
     );
     if (made === undefined) return;
-    const qp: Qp = new QueuePair(made.value, context, pd, sendCq, receiveCq, sendDepth, receiveDepth);
+    const qp: Qp = new QueuePair(
+      made.value,
+      context,
+      pd,
+      sendCq,
+      receiveCq,
+      sendDepth,
+      receiveDepth,
+      type,
+      srq?.receives,
+    );
+    // Memory of one domain is of no use to queue pairs of another.
+    if (srq !== undefined && srq.pd !== pd) {
+      srq.receives.poisoned = true;
+      this.taintShared(srq.receives);
+    }
     this.keep(new CountedQp(qp));
     this.qps.push(qp);
   }
@@ -280,7 +389,10 @@ export class World {
     if (object.users > 0) return;
     if (object instanceof Mw) this.dropWindow(object);
     if (object instanceof CountedEp) this.dropPair(object.pair);
-    if (object instanceof CountedQp) this.unsettleWindows(object.qp);
+    if (object instanceof CountedQp) {
+      this.unsettleWindows(object.qp);
+      object.qp.shared?.mayTell();
+    }
     if (object instanceof Pd) {
       for (const region of this.regions) if (region.pd === object && !this.inUse(object)) region.live = false;
     }
@@ -294,8 +406,14 @@ export class World {
 
   protected inUse(pd: Pd): boolean {
     return (
-      this.mws.some((mw) => mw.pd === pd && mw.users > 0) || this.qps.some((qp) => qp.pd === pd && qp.held)
+      this.srqs.some((srq) => srq.pd === pd && this.keepsShared(srq)) ||
+      this.mws.some((mw) => mw.pd === pd && mw.users > 0) ||
+      this.qps.some((qp) => qp.pd === pd && qp.held)
     );
+  }
+
+  private keepsShared(srq: Srq): boolean {
+    return srq.users > 0 || this.qps.some((qp) => qp.shared === srq.receives && qp.held);
   }
 
   protected dropWindow(mw: Mw): void {
