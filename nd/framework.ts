@@ -211,6 +211,7 @@ const framework = new NdFramework(
  * NdStartup: makes the other calls here work. Calls are counted; each needs an {@link ndCleanup}. The first open of a
  * process starts its software HCA, and its options count.
  *
+ * @param options - those of the kernel below; default: none
  * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message says why.
  */
 export function ndStartup(options?: NetworkDirectOptions): void {
@@ -226,7 +227,7 @@ export function ndCleanup(): void {
   framework.cleanup();
 }
 
-/** NdFlushProviders: lets go of the providers until they are needed again. */
+/** NdFlushProviders: lets go of the providers until they are needed again. It never fails. */
 export function ndFlushProviders(): void {
   framework.flushProviders();
 }
@@ -244,6 +245,7 @@ export function ndQueryAddressList(flags = 0): SocketAddress[] {
 /**
  * NdResolveAddress: the local address, of an adapter, from which a route leads to `remote`.
  *
+ * @param remote - a host's address, as text or as a socket address; its port does not matter
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS (no host's address, or the route starts at no adapter),
  * NETWORK_UNREACHABLE
  */
@@ -251,7 +253,12 @@ export function ndResolveAddress(remote: string | SocketAddress): SocketAddress 
   return framework.resolveAddress(remote);
 }
 
-/** NdCheckAddress: passes for a local address of an adapter. @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS */
+/**
+ * NdCheckAddress: passes for a local address of an adapter.
+ *
+ * @param address - a local one, as text or as a socket address; its port does not matter
+ * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS
+ */
 export function ndCheckAddress(address: string | SocketAddress): void {
   framework.checkAddress(address);
 }
@@ -259,13 +266,19 @@ export function ndCheckAddress(address: string | SocketAddress): void {
 /**
  * NdOpenAdapter: opens an adapter (v2) by one of its addresses; the port does not matter.
  *
+ * @param address - a local one, as text or as a socket address; its port does not matter
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, NO_MEMORY
  */
 export function ndOpenAdapter(address: string | SocketAddress): IND2Adapter {
   return framework.openAdapter(address);
 }
 
-/** NdOpenV1Adapter: as {@link ndOpenAdapter}, for v1. */
+/**
+ * NdOpenV1Adapter: as {@link ndOpenAdapter}, for v1.
+ *
+ * @param address - a local one, as text or as a socket address; its port does not matter
+ * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, NO_MEMORY
+ */
 export function ndOpenV1Adapter(address: string | SocketAddress): INDAdapter {
   return framework.openV1Adapter(address);
 }

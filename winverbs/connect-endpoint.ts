@@ -54,6 +54,12 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     super('connect endpoint', provider, id, Capacity.REJ_DATA);
   }
 
+  /**
+   * Takes requests for this address from now on (EP_LISTEN). `backlog` requests are kept while no getRequest waits, 0
+   * means as many as come; more are refused.
+   *
+   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
+   */
   override listen(backlog: number): void {
     super.listen(backlog);
     this.listening = true;

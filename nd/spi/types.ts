@@ -6,9 +6,17 @@ import type { GetResultOptions, Overlapped } from '../../winverbs/index.js';
 
 /** What every object offers: IUnknown without QueryInterface. */
 export interface NdUnknown {
-  /** Adds a reference and returns their number. */
+  /**
+   * Adds a reference and returns their number. It never fails.
+   *
+   * @see IUnknown::AddRef
+   */
   addRef(): number;
-  /** Drops a reference and returns how many are left. The last one ends the object; it never fails. */
+  /**
+   * Drops a reference and returns how many are left. The last one ends the object; it never fails.
+   *
+   * @see IUnknown::Release
+   */
   release(): number;
   /** {@link release}, for `using`. */
   [Symbol.dispose](): void;
@@ -22,6 +30,7 @@ export interface NdOverlappedObject extends NdUnknown {
    * on.
    *
    * @throws UNSUCCESSFUL if it could not.
+   * @see INDOverlapped::CancelOverlappedRequests, IND2Overlapped::CancelOverlappedRequests
    */
   cancelOverlappedRequests(): void;
 
@@ -29,7 +38,10 @@ export interface NdOverlappedObject extends NdUnknown {
    * GetOverlappedResult: the result of a request, of this or of any other object of the adapter, any number of times.
    * The same as `request.getResult(options)`.
    *
+   * @param request - of this or of any other object of the adapter
+   * @param options - `wait`: block the thread until the request has completed
    * @throws the request's status; PENDING if it is outstanding and `wait` is not set.
+   * @see INDOverlapped::GetOverlappedResult, IND2Overlapped::GetOverlappedResult
    */
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
 }
@@ -161,7 +173,13 @@ export class NdMwDescriptor {
     this.rkey = token;
   }
 
-  /** Writes the 20 bytes of the wire form into `out` at `offset` and returns them. */
+  /**
+   * Writes the 20 bytes of the wire form into `out` at `offset` and returns them.
+   *
+   * @param out - where to write them; default: new bytes
+   * @param offset - bytes from the start of `out`
+   * @throws RangeError if there is no room for them
+   */
   encode(out: Uint8Array = new Uint8Array(NdMwDescriptor.size), offset = 0): Uint8Array {
     const view = viewOf(out, offset);
     view.setBigUint64(0, this.base);
@@ -170,7 +188,13 @@ export class NdMwDescriptor {
     return out.subarray(offset, offset + NdMwDescriptor.size);
   }
 
-  /** Reads the wire form from `bytes` at `offset`. */
+  /**
+   * Reads the wire form from `bytes` at `offset`.
+   *
+   * @param bytes - that hold them
+   * @param offset - bytes from the start of `bytes`
+   * @throws RangeError if there are fewer bytes
+   */
   static decode(bytes: Uint8Array, offset = 0): NdMwDescriptor {
     const view = viewOf(bytes, offset);
     return new NdMwDescriptor(view.getBigUint64(0), view.getBigUint64(8), view.getUint32(16));

@@ -43,6 +43,7 @@ export interface INDProvider extends NdUnknown {
    * The local addresses that adapters can be opened by (port 0). It changes as addresses come and go.
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
+   * @see INDProvider::QueryAddressList
    */
   queryAddressList(): SocketAddress[];
 
@@ -50,7 +51,9 @@ export interface INDProvider extends NdUnknown {
    * Opens a new, independent instance of the adapter that owns a local address, given as text (`'192.0.2.1'`,
    * `'fe80::1%2'`) or as a socket address whose port does not matter.
    *
+   * @param address - a local one, as text or as a socket address; its port does not matter
    * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), NO_MEMORY
+   * @see INDProvider::OpenAdapter
    */
   openAdapter(address: string | SocketAddress): INDAdapter;
 }
@@ -75,20 +78,27 @@ export interface INDAdapter extends INDOverlapped {
    *
    * @param version - {@link ND_VERSION_1}, the only one there is.
    * @throws NOT_SUPPORTED for another version, DEVICE_REMOVED
+   * @see INDAdapter::Query
    */
   query(version?: number): NdAdapterInfo;
 
   /**
    * A vendor specific request.
    *
+   * @param code - of the vendor's choice
+   * @param input - bytes for the provider, or null
+   * @param outputLength - bytes that may come back
    * @throws NOT_SUPPORTED where the provider has none.
+   * @see INDAdapter::Control
    */
   control(code: number, input: Uint8Array | null, outputLength: number): Overlapped<Uint8Array>;
 
   /**
    * Makes a completion queue with at least so many entries.
    *
+   * @param entries - 1 up to maxCqEntries
    * @throws INVALID_PARAMETER below 1 or above maxCqEntries, NO_MEMORY, INSUFFICIENT_RESOURCES
+   * @see INDAdapter::CreateCompletionQueue
    */
   createCompletionQueue(entries: number): INDCompletionQueue;
 
@@ -98,6 +108,9 @@ export interface INDAdapter extends INDOverlapped {
    *
    * Ends in INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE (no bytes),
    * INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
+   *
+   * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
+   * @see INDAdapter::RegisterMemory
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView): Overlapped<NdMemoryHandle>;
 
@@ -106,6 +119,9 @@ export interface INDAdapter extends INDOverlapped {
    * registered.
    *
    * Ends in DEVICE_BUSY while a window is bound to it, INVALID_HANDLE if this instance does not hold it.
+   *
+   * @param memory - what registerMemory gave
+   * @see INDAdapter::DeregisterMemory
    */
   deregisterMemory(memory: NdMemoryHandle): Overlapped<void>;
 
@@ -115,17 +131,25 @@ export interface INDAdapter extends INDOverlapped {
    * @param invalidateResult - comes back from `getResults` on the inbound completion queue when the peer invalidates
    * the window (`sendAndInvalidate`).
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see INDAdapter::CreateMemoryWindow
    */
   createMemoryWindow(invalidateResult?: NdResult): INDMemoryWindow;
 
-  /** Makes an idle connector. It serves one connection, as its active or its passive side. */
+  /**
+   * Makes an idle connector. It serves one connection, as its active or its passive side.
+   *
+   * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see INDAdapter::CreateConnector
+   */
   createConnector(): INDConnector;
 
   /**
    * Listens for connection requests on the adapter's address.
    *
+   * @param options - port, backlog and protocol, each with a default
    * @throws ADDRESS_ALREADY_EXISTS if the port is taken, TOO_MANY_ADDRESSES if none is free, INVALID_PARAMETER_1
    * (backlog), INVALID_PARAMETER_3 (protocol), INVALID_PARAMETER (port), NOT_SUPPORTED for UDP
+   * @see INDAdapter::Listen
    */
   listen(options?: NdListenOptions): INDListen;
 }
@@ -138,7 +162,9 @@ export interface INDCompletionQueue extends INDOverlapped {
   /**
    * Changes the number of entries; no completion is lost, traffic need not stop.
    *
+   * @param entries - 1 up to maxCqEntries
    * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW if more are waiting than would fit; nothing changed then.
+   * @see INDCompletionQueue::Resize
    */
   resize(entries: number): void;
 
@@ -149,7 +175,9 @@ export interface INDCompletionQueue extends INDOverlapped {
    *
    * Ends in BUFFER_OVERFLOW (the queue overran and is dead), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
+   * @param type - `'any'`, `'solicited'` or `'errors'`
    * @throws INVALID_PARAMETER for another type
+   * @see INDCompletionQueue::Notify
    */
   notify(type: NdNotifyType): Overlapped<void>;
 
@@ -158,7 +186,9 @@ export interface INDCompletionQueue extends INDOverlapped {
    * in, at most `max` of them, and returns how many. Fewer than `max` means that the queue is drained. It never
    * fails and allocates nothing.
    *
+   * @param results - filled from its start
    * @param max - default: as many as `results` has places, at least 1.
+   * @see INDCompletionQueue::GetResults
    */
   getResults(results: NdResult[], max?: number): number;
 }
@@ -180,7 +210,9 @@ export interface INDListen extends INDOverlapped {
    * Waits for a connection request and gives it to an idle connector, which then can look at its data, Accept or
    * Reject it. Many may be outstanding; they complete in order. CANCELED returns the connector to idle.
    *
+   * @param connector - an idle one of the same adapter instance
    * @throws CONNECTION_ACTIVE if the connector is not idle
+   * @see INDListen::GetConnectionRequest
    */
   getConnectionRequest(connector: INDConnector): Overlapped<void>;
 }
@@ -237,8 +269,10 @@ export interface INDConnector extends INDOverlapped {
   /**
    * Makes an endpoint. Receives can be posted at once, other requests when it is connected.
    *
+   * @param options - queues; depths in requests; scatter/gather entries per request; read limits
    * @throws INVALID_PARAMETER_1 … _8 for the n-th option in the order of {@link NdEndpointOptions},
    * INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see INDConnector::CreateEndpoint
    */
   createEndpoint(options: NdEndpointOptions): INDEndpoint;
 
@@ -250,8 +284,12 @@ export interface INDConnector extends INDOverlapped {
    * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address) — after these connect may be
    * called again —, CANCELED, DEVICE_REMOVED.
    *
+   * @param endpoint - of the same adapter instance, and of no other connector
+   * @param address - the listener's; port in host order
+   * @param options - private data (bytes), local port (host order), protocol
    * @throws CONNECTION_ACTIVE (connector or endpoint in use), INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private
    * data), INVALID_ADDRESS, INVALID_PARAMETER_1 (endpoint), ADDRESS_ALREADY_EXISTS; nothing changed then.
+   * @see INDConnector::Connect
    */
   connect(
     endpoint: INDEndpoint,
@@ -264,6 +302,8 @@ export interface INDConnector extends INDOverlapped {
    *
    * Ends in CONNECTION_ABORTED (the peer gave up), TIMEOUT, CANCELED. Throws CONNECTION_INVALID if there is nothing to
    * complete.
+   *
+   * @see INDConnector::CompleteConnect
    */
   completeConnect(): Overlapped<void>;
 
@@ -274,15 +314,20 @@ export interface INDConnector extends INDOverlapped {
    * Ends in CONNECTION_REFUSED (the peer turned the reply down), CONNECTION_ABORTED (it gave up before), TIMEOUT,
    * CANCELED.
    *
+   * @param endpoint - of the same adapter instance, and of no other connector
+   * @param privateData - at most maxCalleeData bytes; default: none
    * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
    * data), INVALID_PARAMETER_1 (endpoint); nothing changed then.
+   * @see INDConnector::Accept
    */
   accept(endpoint: INDEndpoint, privateData?: Uint8Array): Overlapped<void>;
 
   /**
    * Turns a connection request down, or, after connect, the reply.
    *
+   * @param privateData - at most maxCalleeData bytes; default: none
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, INVALID_BUFFER_SIZE
+   * @see INDConnector::Reject
    */
   reject(privateData?: Uint8Array): void;
 
@@ -290,13 +335,24 @@ export interface INDConnector extends INDOverlapped {
    * What came with the peer's request or reply, or after CONNECTION_REFUSED, with its reject.
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @see INDConnector::GetConnectionData
    */
   getConnectionData(): NdConnectionData;
 
-  /** @throws ADDRESS_NOT_ASSOCIATED before there is one. */
+  /**
+   * The local address, from connect or the request on.
+   *
+   * @throws ADDRESS_NOT_ASSOCIATED before there is one.
+   * @see INDConnector::GetLocalAddress
+   */
   getLocalAddress(): SocketAddress;
 
-  /** @throws CONNECTION_INVALID while there is no peer. */
+  /**
+   * The peer's address, from connect or the request on.
+   *
+   * @throws CONNECTION_INVALID while there is no peer.
+   * @see INDConnector::GetPeerAddress
+   */
   getPeerAddress(): SocketAddress;
 
   /**
@@ -304,6 +360,7 @@ export interface INDConnector extends INDOverlapped {
    * when {@link disconnect} is called here. Accepted from completeConnect on.
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
+   * @see INDConnector::NotifyDisconnect
    */
   notifyDisconnect(): Overlapped<void>;
 
@@ -314,6 +371,7 @@ export interface INDConnector extends INDOverlapped {
    * Ends in TIMEOUT if the peer does not answer; the connection is over all the same.
    *
    * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
+   * @see INDConnector::Disconnect
    */
   disconnect(): Overlapped<void>;
 
@@ -339,37 +397,74 @@ export interface INDEndpoint extends NdUnknown {
   /** A Send or Write of at most this many bytes is copied during the call; its memory need not be registered. */
   readonly maxInline: number;
 
-  /** Cancels all outstanding requests, each with a CANCELED result, in any state. The endpoint is finished then. */
+  /**
+   * Cancels all outstanding requests, each with a CANCELED result, in any state. The endpoint is finished then. It
+   * fails only on an endpoint that was released: INVALID_HANDLE.
+   *
+   * @see INDEndpoint::Flush
+   */
   flush(): void;
 
-  /** Requests may be held back until {@link submitRequestBatch}. */
+  /**
+   * Requests may be held back until {@link submitRequestBatch}. It fails only on an endpoint that was released:
+   * INVALID_HANDLE.
+   *
+   * @see INDEndpoint::StartRequestBatch
+   */
   startRequestBatch(): void;
-  /** Hands over what {@link startRequestBatch} held back. */
+  /**
+   * Hands over what {@link startRequestBatch} held back. It fails only on an endpoint that was released:
+   * INVALID_HANDLE.
+   *
+   * @see INDEndpoint::SubmitRequestBatch
+   */
   submitRequestBatch(): void;
 
   /**
    * Sends one message to one Receive of the peer.
    *
+   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
    * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT; others INVALID_PARAMETER_4
+   * @throws what every request does, see {@link INDEndpoint}; INVALID_PARAMETER_4
+   * @see INDEndpoint::Send
    */
   send(result: NdResult, sgl: readonly NdSge[], flags?: number): void;
 
   /**
    * Sends a message that also invalidates a window of the peer's, whose invalidate result then appears there.
    *
+   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param remote - the window of the peer that ends with the message
    * @param flags - as {@link send}; others INVALID_PARAMETER_5
+   * @throws what every request does, see {@link INDEndpoint}; INVALID_PARAMETER_5
+   * @see INDEndpoint::SendAndInvalidate
    */
   sendAndInvalidate(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, flags?: number): void;
 
-  /** Posts memory for one message; messages take Receives in order. Allowed in every state. */
+  /**
+   * Posts memory for one message; messages take Receives in order. Allowed in every state.
+   *
+   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @throws NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_HANDLE, see {@link INDEndpoint}
+   * @see INDEndpoint::Receive
+   */
   receive(result: NdResult, sgl: readonly NdSge[]): void;
 
   /**
    * Opens a range of registered memory to the peer. The descriptor is valid at once: it may go with the next Send.
    *
+   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param memory - registered by the same adapter instance
+   * @param window - of the same adapter instance
+   * @param offset - bytes from the start of the memory
+   * @param length - bytes, at least 1
    * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; others INVALID_PARAMETER_6
    * @throws INVALID_DEVICE_STATE if the window is bound, INVALID_PARAMETER if the range leaves the memory or is
    * empty, INVALID_PARAMETER_3 (window)
+   * @see INDEndpoint::Bind
    */
   bind(
     result: NdResult,
@@ -383,22 +478,37 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Takes the peer's access back; the window can then be bound again.
    *
+   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param window - of the same adapter instance
    * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_3
    * @throws INVALID_PARAMETER_2 (window)
+   * @see INDEndpoint::Invalidate
    */
   invalidate(result: NdResult, window: INDMemoryWindow, flags?: number): void;
 
   /**
    * Reads from `offset` bytes into the peer's window, as many bytes as the scatter/gather entries hold.
    *
+   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param remote - what the peer's Bind answered
+   * @param offset - bytes from the start of the peer's window
    * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_6
+   * @throws what every request does, see {@link INDEndpoint}; INVALID_PARAMETER_6
+   * @see INDEndpoint::Read
    */
   read(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, offset: number, flags?: number): void;
 
   /**
    * Writes at `offset` bytes into the peer's window; the peer gets no completion.
    *
+   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param remote - what the peer's Bind answered
+   * @param offset - bytes from the start of the peer's window
    * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_6
+   * @throws what every request does, see {@link INDEndpoint}; INVALID_PARAMETER_6
+   * @see INDEndpoint::Write
    */
   write(
     result: NdResult,

@@ -39,6 +39,7 @@ export interface IND2Provider extends NdUnknown {
    * The local addresses of all adapters (port 0). It changes as addresses come and go.
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
+   * @see IND2Provider::QueryAddressList
    */
   queryAddressList(): SocketAddress[];
 
@@ -46,14 +47,18 @@ export interface IND2Provider extends NdUnknown {
    * The id of the adapter that has a local address, given as text (`'192.0.2.1'`, `'fe80::1%2'`) or as a socket address
    * whose port does not matter. Several addresses can have one adapter.
    *
+   * @param address - a local one, as text or as a socket address; its port does not matter
    * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), NO_MEMORY
+   * @see IND2Provider::ResolveAddress
    */
   resolveAddress(address: string | SocketAddress): bigint;
 
   /**
    * Opens a new, independent instance of an adapter.
    *
+   * @param adapterId - as {@link resolveAddress} answers it
    * @throws INVALID_PARAMETER if no adapter has the id, NO_MEMORY
+   * @see IND2Provider::OpenAdapter
    */
   openAdapter(adapterId: bigint): IND2Adapter;
 }
@@ -113,31 +118,52 @@ export interface IND2Adapter extends NdUnknown {
    *
    * @param version - {@link ND_VERSION_2}, the only one there is.
    * @throws NOT_SUPPORTED for another version, DEVICE_REMOVED
+   * @see IND2Adapter::Query
    */
   query(version?: number): Nd2AdapterInfo;
 
-  /** The local addresses of this adapter (port 0). @throws DEVICE_NOT_READY, NO_MEMORY */
+  /**
+   * The local addresses of this adapter (port 0).
+   *
+   * @throws DEVICE_NOT_READY, NO_MEMORY
+   * @see IND2Adapter::QueryAddressList
+   */
   queryAddressList(): SocketAddress[];
 
   /**
    * Makes a completion queue with at least so many entries. It may have fewer than the queues bound to it.
    *
+   * @param depth - entries, 1 up to maxCompletionQueueDepth
+   * @param affinity - processors that completions should interrupt; default: no wish
    * @throws INVALID_PARAMETER_3 below 1 or above maxCompletionQueueDepth, NO_MEMORY, INSUFFICIENT_RESOURCES
+   * @see IND2Adapter::CreateCompletionQueue
    */
   createCompletionQueue(depth: number, affinity?: Nd2Affinity): IND2CompletionQueue;
 
-  /** Makes a memory region with no memory registered. */
+  /**
+   * Makes a memory region with no memory registered.
+   *
+   * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see IND2Adapter::CreateMemoryRegion
+   */
   createMemoryRegion(): IND2MemoryRegion;
 
-  /** Makes a memory window that is not bound. @throws INSUFFICIENT_RESOURCES, NO_MEMORY */
+  /**
+   * Makes a memory window that is not bound.
+   *
+   * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see IND2Adapter::CreateMemoryWindow
+   */
   createMemoryWindow(): IND2MemoryWindow;
 
   /**
    * Makes a shared receive queue.
    *
+   * @param options - depth and threshold in Receives, scatter/gather entries per Receive
    * @throws INVALID_PARAMETER_3 (depth below 1 or above maxSharedReceiveQueueDepth), INVALID_PARAMETER_4 (maxRequestSge),
    * INVALID_PARAMETER_5 (notifyThreshold above the depth), NOT_SUPPORTED where maxSharedReceiveQueueDepth is 0,
    * INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see IND2Adapter::CreateSharedReceiveQueue
    */
   createSharedReceiveQueue(options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue;
 
@@ -145,25 +171,40 @@ export interface IND2Adapter extends NdUnknown {
    * Makes a queue pair. Receives can be posted at once, other requests when it is connected. Depths and entries are
    * from 1 up to the adapter's limits.
    *
+   * @param options - completion queues; depths in requests; scatter/gather entries per request; inline bytes
    * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _5 (receiveQueueDepth),
    * _6 (initiatorQueueDepth), _7 (maxReceiveRequestSge), _8 (maxInitiatorRequestSge), _9 (inlineDataSize),
    * INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see IND2Adapter::CreateQueuePair
    */
   createQueuePair(options: Nd2QueuePairOptions): IND2QueuePair;
 
   /**
    * Makes a queue pair that takes its Receives from a shared receive queue.
    *
+   * @param options - completion and shared receive queues; depth in requests; scatter/gather entries per request;
+   * inline bytes
    * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _4 (sharedReceiveQueue),
    * _6 (initiatorQueueDepth), _7 (maxInitiatorRequestSge), _8 (inlineDataSize), NOT_SUPPORTED, INSUFFICIENT_RESOURCES,
    * NO_MEMORY
+   * @see IND2Adapter::CreateQueuePairWithSrq
    */
   createQueuePairWithSrq(options: Nd2SrqQueuePairOptions): IND2QueuePair;
 
-  /** Makes an idle connector. It serves one connection, as its active or its passive side. */
+  /**
+   * Makes an idle connector. It serves one connection, as its active or its passive side.
+   *
+   * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see IND2Adapter::CreateConnector
+   */
   createConnector(): IND2Connector;
 
-  /** Makes an idle listener. */
+  /**
+   * Makes an idle listener.
+   *
+   * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @see IND2Adapter::CreateListener
+   */
   createListener(): IND2Listener;
 }
 
@@ -172,14 +213,21 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   /** Entries there is room for, at least as many as asked for. */
   readonly entries: number;
 
-  /** The processors that completions interrupt. @throws NOT_SUPPORTED where a provider does not know. */
+  /**
+   * The processors that completions interrupt.
+   *
+   * @throws NOT_SUPPORTED where a provider does not know.
+   * @see IND2CompletionQueue::GetNotifyAffinity
+   */
   getNotifyAffinity(): Nd2Affinity;
 
   /**
    * Changes the number of entries; no completion is lost, traffic need not stop.
    *
+   * @param depth - entries, 1 up to maxCompletionQueueDepth
    * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW if more are waiting than would fit; nothing changed then.
    * NOT_SUPPORTED without CQ_RESIZE_SUPPORTED.
+   * @see IND2CompletionQueue::Resize
    */
   resize(depth: number): void;
 
@@ -191,7 +239,9 @@ export interface IND2CompletionQueue extends IND2Overlapped {
    *
    * Ends in BUFFER_OVERFLOW (the queue overran and is dead), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
+   * @param type - `'any'`, `'solicited'` or `'errors'`
    * @throws INVALID_PARAMETER for another type
+   * @see IND2CompletionQueue::Notify
    */
   notify(type: NdNotifyType): Overlapped<void>;
 
@@ -200,7 +250,9 @@ export interface IND2CompletionQueue extends IND2Overlapped {
    * Objects already in the array are filled again; where it has none, new ones are made. Fewer than `max` means that
    * the queue is drained. It never fails, and allocates nothing when the array is full of results.
    *
+   * @param results - filled from its start
    * @param max - default: as many as `results` has places, at least 1.
+   * @see IND2CompletionQueue::GetResults
    */
   getResults(results: Nd2Result[], max?: number): number;
 }
@@ -213,9 +265,11 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    *
    * Ends in INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
    *
+   * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @param flags - an OR of {@link Nd2MrFlag}; 0 allows local requests to read it, and no more.
    * @throws INVALID_DEVICE_STATE (a buffer is registered here), INVALID_PARAMETER (no such buffer, above
    * maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (no bytes)
+   * @see IND2MemoryRegion::Register
    */
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void>;
 
@@ -226,6 +280,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * Ends in DEVICE_BUSY while a window is bound to it, CANCELED, DEVICE_REMOVED.
    *
    * @throws INVALID_DEVICE_STATE if nothing is registered
+   * @see IND2MemoryRegion::Deregister
    */
   deregister(): Overlapped<void>;
 
@@ -234,13 +289,19 @@ export interface IND2MemoryRegion extends IND2Overlapped {
   /** Bytes registered; 0 if nothing is. */
   readonly length: number;
 
-  /** The token of local requests. @throws INVALID_DEVICE_STATE unless registered */
+  /**
+   * The token of local requests.
+   *
+   * @throws INVALID_DEVICE_STATE unless registered
+   * @see IND2MemoryRegion::GetLocalToken
+   */
   getLocalToken(): number;
 
   /**
    * The token for peers, as the number that is on the wire; it opens what the flags of `register` allow.
    *
    * @throws INVALID_DEVICE_STATE unless registered
+   * @see IND2MemoryRegion::GetRemoteToken
    */
   getRemoteToken(): number;
 }
@@ -255,20 +316,29 @@ export interface IND2MemoryWindow extends INDMemoryWindow {
    * The token for the peer, valid when Bind returns: it may go with the next Send. It changes with every Bind.
    *
    * @throws INVALID_DEVICE_STATE before the first Bind
+   * @see IND2MemoryWindow::GetRemoteToken
    */
   getRemoteToken(): number;
 }
 
 /** IND2SharedReceiveQueue {AABD67DC-459A-4DB1-826B-56CFCC278883}: Receives that many queue pairs take from. */
 export interface IND2SharedReceiveQueue extends IND2Overlapped {
-  /** As of {@link IND2CompletionQueue}. */
+  /**
+   * As of {@link IND2CompletionQueue}.
+   *
+   * @throws NOT_SUPPORTED where a provider does not know
+   * @see IND2SharedReceiveQueue::GetNotifyAffinity
+   */
   getNotifyAffinity(): Nd2Affinity;
 
   /**
    * Changes the depth and the threshold of `notify`. 0 leaves either as it is.
    *
+   * @param depth - Receives; 0: as it is
+   * @param notifyThreshold - Receives, up to the depth; 0: as it is
    * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (depth below the Receives that are outstanding); nothing changed
    * then.
+   * @see IND2SharedReceiveQueue::Modify
    */
   modify(depth: number, notifyThreshold: number): void;
 
@@ -277,6 +347,8 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
    * for an error only. All that wait complete together.
    *
    * Ends in INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   *
+   * @see IND2SharedReceiveQueue::Notify
    */
   notify(): Overlapped<void>;
 
@@ -284,7 +356,10 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
    * Posts memory for one message of any of the queue pairs. Its result comes from the completion queue of the one that
    * took it, with that queue pair's context.
    *
+   * @param context - any value; it comes back in the result
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
    * @throws NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_HANDLE, as {@link IND2QueuePair.receive}
+   * @see IND2SharedReceiveQueue::Receive
    */
   receive(context: unknown, sgl: readonly Nd2Sge[]): void;
 }
@@ -304,31 +379,49 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
  * (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the connection.
  */
 export interface IND2QueuePair extends NdUnknown {
-  /** Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair is finished then. */
+  /**
+   * Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair is finished then. It
+   * fails only on a queue pair that was released: INVALID_HANDLE.
+   *
+   * @see IND2QueuePair::Flush
+   */
   flush(): void;
 
   /**
    * Sends one message to one Receive of the peer.
    *
+   * @param context - any value; it comes back in the result
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
    * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE; INVALID_PARAMETER_4 for unknown bits
+   * @throws what every request does, see {@link IND2QueuePair}; INVALID_PARAMETER_4
+   * @see IND2QueuePair::Send
    */
   send(context: unknown, sgl: readonly Nd2Sge[], flags?: number): void;
 
   /**
    * Posts memory for one message; messages take Receives in order. Allowed in every state.
    *
+   * @param context - any value; it comes back in the result
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
    * @throws INVALID_DEVICE_REQUEST if the queue pair has a shared receive queue
+   * @see IND2QueuePair::Receive
    */
   receive(context: unknown, sgl: readonly Nd2Sge[]): void;
 
   /**
    * Opens `length` bytes at `offset` bytes into a region to the peer. The window's remote token is valid at once.
    *
+   * @param context - any value; it comes back in the result
+   * @param region - of the same adapter instance, with memory registered
+   * @param window - of the same adapter instance
+   * @param offset - bytes from the remote address; default 0
+   * @param length - bytes, at least 1
    * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; INVALID_PARAMETER_6 for unknown bits. With
    * neither ALLOW_READ nor ALLOW_WRITE the window opens nothing.
    * @throws INVALID_PARAMETER_2 (region), INVALID_PARAMETER_3 (window), INVALID_PARAMETER if the range leaves the region
    * or is empty, INVALID_DEVICE_STATE if the window is bound, ACCESS_VIOLATION for ALLOW_WRITE to a region without
    * ALLOW_LOCAL_WRITE
+   * @see IND2QueuePair::Bind
    */
   bind(
     context: unknown,
@@ -342,8 +435,11 @@ export interface IND2QueuePair extends NdUnknown {
   /**
    * Takes the peer's access back; the window can then be bound again.
    *
+   * @param context - any value; it comes back in the result
+   * @param window - of the same adapter instance
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for unknown bits
    * @throws INVALID_PARAMETER_2 (window)
+   * @see IND2QueuePair::Invalidate
    */
   invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
 
@@ -351,7 +447,13 @@ export interface IND2QueuePair extends NdUnknown {
    * Reads from `offset` bytes into the peer's memory, as many bytes as the scatter/gather entries hold. 0 bytes need no
    * valid memory and tell whether the peer is alive.
    *
+   * @param context - any value; it comes back in the result
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param remote - address and token of the peer's memory
+   * @param offset - bytes from the remote address; default 0
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for unknown bits
+   * @throws what every request does, see {@link IND2QueuePair}; INVALID_PARAMETER_6
+   * @see IND2QueuePair::Read
    */
   read(
     context: unknown,
@@ -364,7 +466,13 @@ export interface IND2QueuePair extends NdUnknown {
   /**
    * Writes at `offset` bytes into the peer's memory; the peer gets no completion.
    *
+   * @param context - any value; it comes back in the result
+   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param remote - address and token of the peer's memory
+   * @param offset - bytes from the remote address; default 0
    * @param flags - SILENT_SUCCESS, READ_FENCE, INLINE; INVALID_PARAMETER_6 for unknown bits
+   * @throws what every request does, see {@link IND2QueuePair}; INVALID_PARAMETER_6
+   * @see IND2QueuePair::Write
    */
   write(
     context: unknown,
@@ -400,8 +508,10 @@ export interface IND2Connector extends IND2Overlapped {
    * Binds the connector to an address of the adapter, given as text or as a socket address. Port 0 asks for a free one.
    * Many connectors, and a listener, may have the same address and port.
    *
+   * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (not idle), INVALID_ADDRESS (not of this adapter, or the wildcard),
    * SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS (the port is another process's), TOO_MANY_ADDRESSES
+   * @see IND2Connector::Bind
    */
   bind(address: string | SocketAddress): void;
 
@@ -413,9 +523,13 @@ export interface IND2Connector extends IND2Overlapped {
    * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address) — after these connect may be
    * called again —, CANCELED, DEVICE_REMOVED.
    *
+   * @param queuePair - of the same adapter instance, and of no other connector
+   * @param address - the listener's; port in host order
+   * @param options - read limits (Reads), private data (bytes)
    * @throws ADDRESS_NOT_ASSOCIATED (not bound), CONNECTION_ACTIVE (connector or queue pair in use),
    * INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private data), INVALID_ADDRESS, INVALID_PARAMETER_1 (queue pair),
    * INVALID_PARAMETER_4, _5 (read limits); nothing changed then.
+   * @see IND2Connector::Connect
    */
   connect(
     queuePair: IND2QueuePair,
@@ -429,6 +543,7 @@ export interface IND2Connector extends IND2Overlapped {
    * Ends in CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
    *
    * @throws CONNECTION_INVALID if there is nothing to complete, CONNECTION_ABORTED if there was
+   * @see IND2Connector::CompleteConnect
    */
   completeConnect(): Overlapped<void>;
 
@@ -439,15 +554,20 @@ export interface IND2Connector extends IND2Overlapped {
    * Ends in CONNECTION_REFUSED (the peer turned the reply down), CONNECTION_ABORTED (it gave up before), IO_TIMEOUT,
    * CANCELED.
    *
+   * @param queuePair - of the same adapter instance, and of no other connector
+   * @param options - read limits (Reads), private data (bytes)
    * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
    * data), INVALID_PARAMETER_1 (queue pair), INVALID_PARAMETER_2, _3 (read limits); nothing changed then.
+   * @see IND2Connector::Accept
    */
   accept(queuePair: IND2QueuePair, options?: Nd2ConnectOptions): Overlapped<void>;
 
   /**
    * Turns a connection request down, or, after connect, the reply.
    *
+   * @param privateData - at most maxCalleeData bytes; default: none
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up before), INVALID_BUFFER_SIZE
+   * @see IND2Connector::Reject
    */
   reject(privateData?: Uint8Array): void;
 
@@ -455,6 +575,7 @@ export interface IND2Connector extends IND2Overlapped {
    * The reads that the peer offers with its request, or has granted with its reply: what can be passed on to accept.
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @see IND2Connector::GetReadLimits
    */
   getReadLimits(): Nd2ReadLimits;
 
@@ -463,13 +584,24 @@ export interface IND2Connector extends IND2Overlapped {
    * zeros to the length that the transport carries.
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @see IND2Connector::GetPrivateData
    */
   getPrivateData(): Uint8Array;
 
-  /** The local address, from bind or the request on. @throws ADDRESS_NOT_ASSOCIATED before there is one. */
+  /**
+   * The local address, from bind or the request on.
+   *
+   * @throws ADDRESS_NOT_ASSOCIATED before there is one.
+   * @see IND2Connector::GetLocalAddress
+   */
   getLocalAddress(): SocketAddress;
 
-  /** The peer's address, from connect or the request on. @throws CONNECTION_INVALID while there is no peer. */
+  /**
+   * The peer's address, from connect or the request on.
+   *
+   * @throws CONNECTION_INVALID while there is no peer.
+   * @see IND2Connector::GetPeerAddress
+   */
   getPeerAddress(): SocketAddress;
 
   /**
@@ -478,6 +610,7 @@ export interface IND2Connector extends IND2Overlapped {
    * queue pair is flushed when the peer disconnects, after all that it had sent was delivered.
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
+   * @see IND2Connector::NotifyDisconnect
    */
   notifyDisconnect(): Overlapped<void>;
 
@@ -487,6 +620,7 @@ export interface IND2Connector extends IND2Overlapped {
    * when the peer never answers.
    *
    * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
+   * @see IND2Connector::Disconnect
    */
   disconnect(): Overlapped<void>;
 
@@ -503,8 +637,10 @@ export interface IND2Listener extends IND2Overlapped {
    * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all of this adapter's.
    * Port 0 asks for a free one.
    *
+   * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,
    * TOO_MANY_ADDRESSES, INSUFFICIENT_RESOURCES
+   * @see IND2Listener::Bind
    */
   bind(address: string | SocketAddress): void;
 
@@ -514,18 +650,26 @@ export interface IND2Listener extends IND2Overlapped {
    * @param backlog - requests kept while no getConnectionRequest waits; more are refused. 0, the default: no limit.
    * @throws INVALID_DEVICE_STATE (not bound, or listening already), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
    * (another listener has the address), INVALID_PARAMETER (backlog)
+   * @see IND2Listener::Listen
    */
   listen(backlog?: number): void;
 
-  /** The address and port, from bind on. @throws INVALID_DEVICE_STATE before */
+  /**
+   * The address and port, from bind on.
+   *
+   * @throws INVALID_DEVICE_STATE before
+   * @see IND2Listener::GetLocalAddress
+   */
   getLocalAddress(): SocketAddress;
 
   /**
    * Waits for a connection request and gives it to an idle connector, which then can look at it, Accept or Reject it.
    * Many may be outstanding; they complete in order. CANCELED returns the connector to idle.
    *
+   * @param connector - an idle one of the same adapter instance
    * @throws CONNECTION_ACTIVE if the connector is not idle, INVALID_DEVICE_STATE if the listener does not listen,
    * INVALID_PARAMETER_1 (connector)
+   * @see IND2Listener::GetConnectionRequest
    */
   getConnectionRequest(connector: IND2Connector): Overlapped<void>;
 }

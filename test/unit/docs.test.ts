@@ -1,0 +1,129 @@
+/**
+ * Public methods are documented: all of them with what they do, and those of the NetworkDirect SPI with their SPI name,
+ * every parameter, and how they can end.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** A public method, or exported function, with its docstring as it stands in the source. */
+interface Documented {
+  readonly owner: string;
+  readonly name: string;
+  readonly doc: string;
+  readonly parameters: readonly string[];
+}
+
+const filesOf = (folder: string): string[] =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => `${folder}/${name}`);
+
+/** The public methods of exported interfaces and classes, and exported functions; `@internal` ones left out. */
+function documented(fileName: string, text: string): Documented[] {
+  const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
+  const has = (node: ts.Node, kinds: readonly ts.SyntaxKind[]): boolean =>
+    ts.canHaveModifiers(node) && (ts.getModifiers(node) ?? []).some(({ kind }) => kinds.includes(kind));
+  const hidden = [ts.SyntaxKind.PrivateKeyword, ts.SyntaxKind.ProtectedKeyword];
+  const docOf = (node: ts.Node): string =>
+    ts
+      .getJSDocCommentsAndTags(node)
+      .map((part) => part.getText())
+      .join('\n');
+  const found: Documented[] = [];
+  const add = (owner: string, node: ts.SignatureDeclaration): void => {
+    const doc = docOf(node);
+    // Symbols (dispose) and #names are not the SPI's; constructors of classes are their makers'.
+    if (node.name === undefined || !ts.isIdentifier(node.name) || doc.includes('@internal')) return;
+    const parameters = node.parameters.map((parameter) => parameter.name.getText());
+    found.push({ owner, name: node.name.text, doc, parameters });
+  };
+  for (const node of file.statements) {
+    if (!has(node, [ts.SyntaxKind.ExportKeyword]) || docOf(node).includes('@internal')) continue;
+    if (ts.isFunctionDeclaration(node)) add('', node);
+    if (ts.isInterfaceDeclaration(node)) {
+      for (const member of node.members) if (ts.isMethodSignature(member)) add(node.name.text, member);
+    }
+    if (ts.isClassDeclaration(node)) {
+      for (const member of node.members) {
+        if (ts.isMethodDeclaration(member) && !has(member, hidden)) add(node.name?.text ?? '', member);
+      }
+    }
+  }
+  return found;
+}
+
+const read = (names: readonly string[]): Documented[] =>
+  names.flatMap((name) => documented(name, readFileSync(join(root, name), 'utf8')));
+
+const titleOf = ({ owner, name }: Documented): string => (owner === '' ? name : `${owner}.${name}`);
+
+/** Ours, which the SPI does not have. */
+const own = ['NdMwDescriptor.encode', 'NdMwDescriptor.decode'];
+
+/** What is missing in the documentation of a method of the SPI. */
+function missing(method: Documented): string[] {
+  const { owner, name, doc, parameters } = method;
+  const spiName = name.charAt(0).toUpperCase() + name.slice(1);
+  // The helper calls carry their own name; methods that both versions share name either's interface.
+  const source = owner === '' ? spiName : new RegExp(`@see .*\\w+::${spiName}\\b`);
+  const gaps = [];
+  const named = typeof source === 'string' ? doc.includes(source) : source.test(doc);
+  if (!own.includes(titleOf(method)) && !named) gaps.push('its SPI name');
+  for (const parameter of parameters) {
+    if (!new RegExp(`@param ${parameter} - \\S`).test(doc)) gaps.push(`@param ${parameter}`);
+  }
+  if (!/@throws|Ends in|fails\b/.test(doc)) gaps.push('how it can end');
+  return gaps;
+}
+
+test('the checker sees what is missing', () => {
+  const text = `export interface INDThing {
+    /** Does it. @see INDThing::Right @throws X */ right(): void;
+    /** Does it. @see INDThing::Wrong @throws X */ other(): void;
+    /** Does it. @see INDThing::Bare @throws X */ bare(size: number): void;
+    /** Does it. @see INDThing::Open */ open(): void;
+    silent(): void;
+  }
+  export class Box { private hidden() {} protected inner() {}
+    /** @internal */
+    deep() {}
+    shown() {} }`;
+  const methods = documented('x.ts', text);
+  assert.equal(methods.map(titleOf), [
+    'INDThing.right',
+    'INDThing.other',
+    'INDThing.bare',
+    'INDThing.open',
+    'INDThing.silent',
+    'Box.shown',
+  ]);
+  assert.equal(methods.slice(0, 4).map(missing), [[], ['its SPI name'], ['@param size'], ['how it can end']]);
+  assert.is(methods[4]!.doc, '');
+  assert.is(methods[5]!.doc, '');
+});
+
+test('every method of the SPI tells its SPI name, its parameters and how it ends', () => {
+  const methods = read([...filesOf('nd/spi'), 'nd/framework.ts']);
+  assert.ok(methods.length > 80, `only ${methods.length} methods were found`);
+  const gaps = methods.flatMap((method) => {
+    const found = missing(method);
+    return found.length > 0 ? [`${titleOf(method)}: ${found.join(', ')}`] : [];
+  });
+  assert.equal(gaps, []);
+});
+
+test('every public method of WinVerbs has a docstring', () => {
+  // Not part of the package's face.
+  const inside = ['winverbs/kernel-file.ts', 'winverbs/status.ts'];
+  const methods = read(filesOf('winverbs').filter((name) => !inside.includes(name)));
+  assert.ok(methods.length > 100, `only ${methods.length} methods were found`);
+  assert.equal(methods.filter(({ doc }) => doc === '').map(titleOf), []);
+});
+
+test.run();
