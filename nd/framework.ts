@@ -284,8 +284,8 @@ export function ndOpenV1Adapter(address: string | SocketAddress): INDAdapter {
 }
 
 /**
- * NdNotifyAddressListChange: waits until the address list is another than {@link ndQueryAddressList} last told, or,
- * without such a question, than it is now. All that wait end together.
+ * Waits until the address list is another than {@link ndQueryAddressList} last told, or, without such a question, than
+ * it is now. All that wait end together.
  *
  * Ends in CANCELED, also by the last {@link ndCleanup}.
  *

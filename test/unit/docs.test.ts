@@ -64,7 +64,7 @@ const read = (names: readonly string[]): Documented[] =>
 const titleOf = ({ owner, name }: Documented): string => (owner === '' ? name : `${owner}.${name}`);
 
 /** Ours, which the SPI does not have. */
-const own = ['NdMwDescriptor.encode', 'NdMwDescriptor.decode'];
+const own = ['NdMwDescriptor.encode', 'NdMwDescriptor.decode', 'ndNotifyAddressListChange'];
 
 /** What is missing in the documentation of a method of the SPI. */
 function missing(method: Documented): string[] {
