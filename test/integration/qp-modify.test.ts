@@ -148,7 +148,7 @@ function goodPath(n: number): Partial<Raw['addressVector']> {
     trafficClass: (n * 3) % 256,
     flowLabel: 0xf_ffff - n,
     sGid: home,
-    dGid: gidOfAddress(`192.0.2.${1 + (n % 200)}`),
+    dGid: gidOfAddress(`198.51.100.${1 + (n % 200)}`),
   };
 }
 
