@@ -1,6 +1,6 @@
 // Runs the compiled uvu tests, each file in a process of its own, a few at a time.
 //
-//   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [filter …]
+//   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [--retry] [filter …]
 //
 // A filter is a piece of a path ("unit/ioctl", "integration"). Ends with `N passed, N failed, N skipped`; the exit
 // code is non-zero when a test failed, a file crashed or ran out of time, or nothing was run.
@@ -17,6 +17,7 @@ const { values, positionals } = parseArgs({
     jobs: { type: 'string', default: '2' },
     timeout: { type: 'string', default: '120' },
     list: { type: 'boolean', default: false },
+    retry: { type: 'boolean', default: process.env.CI === 'true' },
   },
 });
 
@@ -55,7 +56,8 @@ async function worker() {
   for (let file = queue.shift(); file !== undefined; file = queue.shift()) await run(file);
 }
 
-function run(file) {
+// A file that fails is run once more and told as AGAIN with what went wrong: processes and timers on a busy machine race.
+function run(file, again = false) {
   const name = relative(join(root, 'dist/test'), file).replace(/\.test\.js$/, '');
   const begun = Date.now();
   return new Promise((resolve) => {
@@ -82,6 +84,11 @@ function run(file) {
       const skipped = count(output, 'Skipped');
       const failed = Math.max(total - passed - skipped, 0);
       const broken = code !== 0 && failed === 0;
+      if (code !== 0 && !timedOut && !again && values.retry) {
+        console.log(`AGAIN ${name}  exit code ${code ?? signal}\n${output.trimEnd()}\n`);
+        resolve(run(file, true));
+        return;
+      }
       totals.passed += passed;
       totals.skipped += skipped;
       totals.failed += failed + (broken || total === 0 ? 1 : 0);
