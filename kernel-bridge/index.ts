@@ -8,7 +8,7 @@ import type { DeviceFile } from './device-file.js';
 import { type DeviceFault, requestFault } from './faults.js';
 import { Status, StatusError } from './ioctl/status.js';
 import type { KernelOptionsInput } from './options.js';
-import { openDeviceFile as openSoftDeviceFile } from './soft/index.js';
+import { allocate as allocateSoft, openDeviceFile as openSoftDeviceFile } from './soft/index.js';
 
 export { COUNTERS_DEVICE, type Counters, type DeviceInterface, type ObjectKind } from './counters.js';
 export type { DeviceFile } from './device-file.js';
@@ -40,6 +40,21 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
     );
   }
   return openSoftDeviceFile(name, options);
+}
+
+/**
+ * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it as any
+ * other buffer. Another process of this host can map it (it is a memfd, sealed against changes of size), so that
+ * between such processes bytes move by a plain copy. All of it is taken from the system at once, and given back when
+ * the array was collected and nothing of it is registered any more.
+ *
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Small buffers are better cut from one large allocation: each takes
+ * whole pages and a file descriptor.
+ * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host has not so much; INSUFFICIENT_RESOURCES: no file
+ * descriptor is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+ */
+export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
+  return allocateSoft(bytes);
 }
 
 /**

@@ -4,6 +4,7 @@
  * @packageDocumentation
  */
 export { Status, StatusError, statusName, statusText } from '../winverbs/index.js';
+export { allocate } from './allocate.js';
 export type { NetworkDirectOptions } from './core/provider.js';
 export {
   NdQueryFlag,

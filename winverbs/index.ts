@@ -22,6 +22,7 @@ export {
   parseGrh,
   replyAddressVector,
 } from './address-vector.js';
+export { allocate } from './allocate.js';
 export { WVCompletionQueue } from './completion-queue.js';
 export { WVConnectEndpoint } from './connect-endpoint.js';
 export { WVConnectQueuePair } from './connect-queue-pair.js';

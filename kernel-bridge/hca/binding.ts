@@ -470,6 +470,12 @@ export interface AddonBinding {
   openHca(options: HcaOptions, onEvent: () => void): NativeHca;
 
   // user side
+  /**
+   * Zeroed memory over a memfd, for buffers: page-aligned, present from the start, freed when the ArrayBuffer was collected
+   * and no pin holds it. Works before the HCA is open. Throws nothing: INVALID_PARAMETER, NO_MEMORY, INSUFFICIENT_RESOURCES (no file descriptor
+   * is left), NOT_SUPPORTED (this runtime has no external buffers); `buffer` is null then.
+   */
+  allocateShared(bytes: number): { status: number; buffer: ArrayBuffer | null };
   /** @throws Error before the HCA is open (no device file was opened yet), RangeError for a size it cannot give. */
   allocateRing(bytes: number): NativeRing;
   /**

@@ -1,1 +1,2 @@
+export { allocate } from './allocate.js';
 export { openDeviceFile } from './soft-kernel.js';

@@ -101,6 +101,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("serveChannel", NativeChannelServer::serveChannel);
   add("failChannel", NativeChannelServer::failChannel);
   add("openHca", NativeHca::openHca);
+  add("allocateShared", Memory::allocateShared);
   add("allocateRing", Memory::allocateRing);
   add("releaseRing", Memory::releaseRing);
   add("pin", Memory::pin);

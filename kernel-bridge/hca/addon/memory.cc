@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "convert.h"
+#include "engine/shared_memory.h"
 
 namespace nd::js {
 
@@ -19,6 +20,27 @@ struct RingHold {
   uint64_t address;
   std::shared_ptr<void> memory;
 };
+
+// What JavaScript holds of allocate(): by id, so that letting go twice does no harm. Leaked, as finalizers may run late.
+struct SharedHolds {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, std::shared_ptr<const SharedRange>> ranges;
+};
+
+SharedHolds& sharedHolds() {
+  static SharedHolds* instance = new SharedHolds;
+  return *instance;
+}
+
+void letGoOfShared(uint64_t id) {
+  std::shared_ptr<const SharedRange> range;  // freed after the lock
+  SharedHolds& all = sharedHolds();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  auto it = all.ranges.find(id);
+  if (it == all.ranges.end()) return;
+  range = std::move(it->second);
+  all.ranges.erase(it);
+}
 
 Napi::Value pinResult(Napi::Env env, Status status, uint32_t pin, uint64_t address) {
   Napi::Object out = Napi::Object::New(env);
@@ -97,6 +119,37 @@ Napi::Value Memory::unpin(const Napi::CallbackInfo& info) {
   if (Engine* engine = sharedEngine()) engine->unpinRange(it->second.range);
   self.pins_.erase(it);
   return env.Undefined();
+}
+
+Napi::Value Memory::allocateShared(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  uint64_t bytes = 0;
+  std::shared_ptr<const SharedRange> range;
+  Status status = Status::kInvalidParameter;
+  if (toUint(env, info[0], &bytes)) status = nd::allocateShared(bytes, &range);
+  Napi::Object out = Napi::Object::New(env);
+  napi_value buffer = env.Null();
+  if (status == Status::kSuccess) {
+    const uint64_t id = range->id;
+    void* memory = reinterpret_cast<void*>(range->base);
+    SharedHolds& all = sharedHolds();
+    {
+      std::lock_guard<std::mutex> lock(all.mutex);
+      all.ranges.emplace(id, std::move(range));
+    }
+    const auto finalizer = [](napi_env, void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
+    const napi_status made = napi_create_external_arraybuffer(
+        env, memory, bytes, finalizer, reinterpret_cast<void*>(static_cast<uintptr_t>(id)), &buffer);
+    if (made != napi_ok) {
+      clearException(env);
+      letGoOfShared(id);
+      buffer = env.Null();
+      status = made == napi_no_external_buffers_allowed ? Status::kNotSupported : Status::kNoMemory;
+    }
+  }
+  out.Set("status", static_cast<uint32_t>(status));
+  out.Set("buffer", buffer);
+  return out;
 }
 
 Napi::Value Memory::allocateRing(const Napi::CallbackInfo& info) {

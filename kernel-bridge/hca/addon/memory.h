@@ -22,6 +22,7 @@ class Memory final : public Closable {
 
   static Napi::Value pin(const Napi::CallbackInfo& info);
   static Napi::Value unpin(const Napi::CallbackInfo& info);
+  static Napi::Value allocateShared(const Napi::CallbackInfo& info);
   static Napi::Value allocateRing(const Napi::CallbackInfo& info);
   static Napi::Value releaseRing(const Napi::CallbackInfo& info);
 

@@ -67,8 +67,14 @@ Status Engine::pinRange(uint64_t address, uint64_t length, uint64_t* id) {
 }
 
 void Engine::unpinRange(uint64_t id) {
+  std::shared_ptr<const SharedRange> shared;  // dropped after the lock
   Command command(impl_->core);
-  impl_->core.memory.unpinRange(id);
+  shared = impl_->core.memory.unpinRange(id);
+}
+
+std::shared_ptr<const SharedRange> Engine::sharedAt(uint64_t address, uint64_t length) {
+  Command command(impl_->core);
+  return impl_->core.memory.sharedAt(address, length) ? sharedRangeAt(address, length) : nullptr;
 }
 
 Status Engine::allocateRing(uint64_t bytes, uint64_t* address) {

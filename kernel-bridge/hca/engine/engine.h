@@ -4,6 +4,7 @@
 // Whoever posts or polls moves the engine on its own thread (`doorbell`, `progress`); the engine's thread
 // (engine_thread.h) does the same when nobody polls.
 #pragma once
+#include <memory>
 #include <mutex>
 #include <vector>
 #include "abi.h"
@@ -11,6 +12,8 @@
 #include "types.h"
 
 namespace nd {
+
+struct SharedRange;  // shared_memory.h
 
 struct EngineOptions {
   uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
@@ -107,6 +110,8 @@ class Engine final : public PacketSink {
   // Ranges may overlap; each is dropped by its id. Dropping a range kills the regions registered in it.
   Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
   void unpinRange(uint64_t id);
+  // The memory of allocate() that holds this part of a pinned range, or null.
+  std::shared_ptr<const SharedRange> sharedAt(uint64_t address, uint64_t length);
   // Rings: zeroed, 64-byte aligned, kept alive by the ids and by the objects that use them.
   Status allocateRing(uint64_t bytes, uint64_t* address);
   void releaseRing(uint64_t address);

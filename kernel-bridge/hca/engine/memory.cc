@@ -72,13 +72,15 @@ Status Memory::pinRange(uint64_t address, uint64_t length, uint64_t* id) {
   range.id = *id = nextRange_++;
   range.address = address;
   range.length = length;
+  range.shared = sharedRangeAt(address, length);
   ranges_.emplace(range.id, std::move(range));
   return Status::kSuccess;
 }
 
-void Memory::unpinRange(uint64_t id) {
+std::shared_ptr<const SharedRange> Memory::unpinRange(uint64_t id) {
   auto found = ranges_.find(id);
-  if (found == ranges_.end()) return;
+  if (found == ranges_.end()) return nullptr;
+  std::shared_ptr<const SharedRange> shared = std::move(found->second.shared);
   const std::vector<MemoryKey*> regions = std::move(found->second.regions);
   ranges_.erase(found);
   epoch_++;
@@ -91,6 +93,15 @@ void Memory::unpinRange(uint64_t id) {
       region->live = false;
     }
   }
+  return shared;
+}
+
+const SharedRange* Memory::sharedAt(uint64_t address, uint64_t length) const {
+  for (auto it = ranges_.rbegin(); it != ranges_.rend(); ++it) {
+    const PinnedRange& range = it->second;
+    if (range.shared && inside(address, length, range.address, range.length)) return range.shared.get();
+  }
+  return nullptr;
 }
 
 PinnedRange* Memory::covering(uint64_t address, uint64_t length) {

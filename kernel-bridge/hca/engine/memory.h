@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 #include "engine.h"
+#include "shared_memory.h"
 #include "table.h"
 
 namespace nd {
@@ -51,6 +52,7 @@ struct MemoryKey {
 
 struct PinnedRange {
   uint64_t id = 0, address = 0, length = 0;
+  std::shared_ptr<const SharedRange> shared;  // where it lies, if that is memory of allocate()
   std::vector<MemoryKey*> regions;
 };
 
@@ -67,7 +69,11 @@ class Memory {
   ~Memory();
 
   Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
-  void unpinRange(uint64_t id);
+  // What is answered may be the last hold of memory that takes its time to give back: drop it without the lock.
+  std::shared_ptr<const SharedRange> unpinRange(uint64_t id);
+  // The memory of allocate() that a pinned range lies in, which holds all of this, or null. It stays while the range
+  // is pinned. A key tells it without a search: MemoryKey::range->shared.
+  const SharedRange* sharedAt(uint64_t address, uint64_t length) const;
 
   std::shared_ptr<Ring> makeRing(uint64_t bytes);  // without the lock; null: no memory
   void addRing(const std::shared_ptr<Ring>& ring);

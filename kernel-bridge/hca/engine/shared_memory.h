@@ -1,0 +1,34 @@
+// Memory of allocate(): backed by a memfd, so that another process of this host can map it. It belongs to the process
+// and needs no engine.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "types.h"
+#include "unique_fd.h"
+
+namespace nd {
+
+// Lives as long as somebody holds it: the ArrayBuffer over it, and every pinned range that lies in it. The file is
+// sealed: it keeps its size, and nobody makes a new writable mapping of it.
+struct SharedRange {
+  SharedRange() = default;
+  SharedRange(const SharedRange&) = delete;
+  SharedRange& operator=(const SharedRange&) = delete;
+  ~SharedRange();
+  bool contains(uint64_t address, uint64_t bytes) const {
+    return address >= base && bytes <= length && address - base <= length - bytes;
+  }
+
+  UniqueFd fd;
+  uint64_t id = 0;                // names it in this process; never used again
+  uint64_t base = 0, length = 0;  // whole pages; the file begins with the first byte
+};
+
+// Zeroed memory, present from the start. kInvalidParameter (no bytes, or more than there are addresses), kNoMemory,
+// kInsufficientResources (no file descriptor is left).
+Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out);
+// The allocation that holds all of it, or null. Any thread.
+std::shared_ptr<const SharedRange> sharedRangeAt(uint64_t address, uint64_t bytes);
+
+}  // namespace nd

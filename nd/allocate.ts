@@ -1,0 +1,26 @@
+import { allocate as allocateFromWinVerbs, StatusError } from '../winverbs/index.js';
+import { NdError } from './status.js';
+
+/**
+ * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it as any
+ * other buffer, with either version of the SPI. Processes of one host move bytes of such memory by a plain copy. All of
+ * it is taken from the system at once, and given back when the array was collected and nothing of it is registered any
+ * more. Not a part of the SPI: where C has any allocator, JavaScript needs one whose memory other processes can map.
+ *
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Small buffers are better cut from one large allocation: each takes
+ * whole pages and a file descriptor.
+ * @throws NdError INVALID_PARAMETER; NO_MEMORY: the host has not so much; INSUFFICIENT_RESOURCES: no file descriptor
+ * is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+ * @example
+ * ```ts
+ * const memory = allocate(64 * 2 ** 20);
+ * await region.register(memory, NdMrFlag.ALLOW_LOCAL_WRITE);
+ * ```
+ */
+export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
+  try {
+    return allocateFromWinVerbs(bytes);
+  } catch (error) {
+    throw error instanceof StatusError ? new NdError(error.status, error.message, { cause: error }) : error;
+  }
+}

@@ -1,0 +1,160 @@
+/** Memory of `allocate()`: how long it lives, on one thread and on those that end, and that it is as good as any other. */
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { allocate as ndAllocate } from '../../nd/index.js';
+import {
+  allocate,
+  openProvider,
+  Status,
+  StatusError,
+  WcStatus,
+  WvAccess,
+  WvSend,
+} from '../../winverbs/index.js';
+import { connectedPair, take } from '../helpers/loopback.js';
+
+const MIB = 2 ** 20;
+const collect: () => void = globalThis.gc ?? assert.unreachable;
+
+/** Bytes of `allocate()` that are mapped into this process. */
+function mapped(): number {
+  let bytes = 0;
+  for (const line of readFileSync('/proc/self/maps', 'utf8').split('\n')) {
+    const range = /^([0-9a-f]+)-([0-9a-f]+) .*memfd:networkdirect /.exec(line);
+    if (range !== null) bytes += Number.parseInt(range[2]!, 16) - Number.parseInt(range[1]!, 16);
+  }
+  return bytes;
+}
+
+function openFiles(): number {
+  let count = 0;
+  for (const fd of readdirSync('/proc/self/fd')) {
+    try {
+      if (readlinkSync(`/proc/self/fd/${fd}`).includes('memfd:networkdirect')) count += 1;
+    } catch {
+      // The descriptor of the listing itself.
+    }
+  }
+  return count;
+}
+
+/** Collects until `done`, giving finalizers their turns of the loop. */
+async function collected(done: () => boolean): Promise<boolean> {
+  for (let i = 0; i < 100 && !done(); i += 1) {
+    collect();
+    await turn();
+  }
+  return done();
+}
+
+test('zeroed bytes in whole pages of a file that no child inherits', () => {
+  const memory = allocate(3 * MIB + 5);
+  assert.is(memory.length, 3 * MIB + 5);
+  assert.is(memory.buffer.byteLength, 3 * MIB + 5);
+  assert.ok(memory.every((byte) => byte === 0));
+  memory.fill(7);
+  assert.ok(openFiles() >= 1);
+  const inherited = execFileSync('ls', ['-l', '/proc/self/fd'], { encoding: 'utf8' });
+  assert.not.match(inherited, /memfd:networkdirect/);
+  assert.ok(memory.every((byte) => byte === 7));
+});
+
+test('wrong sizes are refused with what would be right', () => {
+  for (const bytes of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
+    for (const make of [allocate, ndAllocate]) {
+      assert.throws(
+        () => make(bytes),
+        (error: unknown) =>
+          error instanceof StatusError &&
+          error.status === Status.INVALID_PARAMETER &&
+          /a whole number from 1 to \d+/.test(error.message),
+        String(bytes),
+      );
+    }
+  }
+  // @ts-expect-error: what a program without types may pass.
+  assert.throws(() => allocate('4096'), /bytes is 4096; it must be a whole number/);
+});
+
+test('it is given back when nobody uses it', async () => {
+  await collected(() => mapped() === 0);
+  const before = mapped();
+  const files = openFiles();
+  for (let i = 0; i < 50; i += 1) allocate(MIB).fill(1);
+  assert.ok(await collected(() => mapped() === before), `${mapped() - before} bytes are left`);
+  assert.is(openFiles(), files);
+});
+
+test('a view keeps it, and so does a registration', async () => {
+  const provider = openProvider();
+  const { deviceGuid } = provider.translateAddress('127.0.0.1');
+  const device = provider.openDevice(deviceGuid);
+  const pd = device.allocateProtectionDomain();
+  await collected(() => mapped() === 0);
+  const base = mapped();
+  let view: Uint8Array | undefined = allocate(MIB).subarray(100, 200);
+  await collected(() => false);
+  assert.is(mapped(), base + MIB);
+  view.fill(3);
+  const register = () => pd.registerMemory(allocate(2 * MIB).subarray(MIB), WvAccess.LOCAL_WRITE);
+  const region = register();
+  view = undefined;
+  assert.ok(await collected(() => mapped() === base + 2 * MIB));
+  await collected(() => false);
+  assert.is(mapped(), base + 2 * MIB);
+  pd.deregisterMemory(region);
+  // The region object of this test still names the memory; nothing else does.
+  assert.is(region.length, MIB);
+  for (const object of [pd, device, provider]) object.release();
+});
+
+test('transfers between regions cut from one allocation', async () => {
+  const { a, b, release } = await connectedPair();
+  const memory = allocate(4 * MIB);
+  const source = a.pd.registerMemory(memory.subarray(0, MIB), WvAccess.LOCAL_WRITE);
+  const target = b.pd.registerMemory(memory.subarray(2 * MIB, 3 * MIB), WvAccess.LOCAL_WRITE);
+  for (let i = 0; i < MIB; i += 1) memory[i] = i * 7 + (i >> 8);
+  b.qp.postReceive(1, [{ region: target, offset: 0, length: MIB }]);
+  a.qp.send(2, [{ region: source, offset: 0, length: MIB }], WvSend.SIGNALED);
+  for (const side of [a, b]) {
+    const [completion] = await take(side.cq, 1);
+    assert.is(completion!.status, WcStatus.SUCCESS);
+  }
+  assert.is(Buffer.compare(memory.subarray(0, MIB), memory.subarray(2 * MIB, 3 * MIB)), 0);
+  assert.ok(memory.subarray(3 * MIB).every((byte) => byte === 0));
+  release();
+});
+
+test('a thread that ends gives back what it had, registered or not', async () => {
+  await collected(() => mapped() === 0);
+  const before = mapped();
+  const code = `
+    const { workerData, parentPort } = require('node:worker_threads');
+    import(workerData).then(({ allocate, openProvider }) => {
+      const provider = openProvider();
+      const device = provider.openDevice(provider.translateAddress('127.0.0.1').deviceGuid);
+      const pd = device.allocateProtectionDomain();
+      const kept = [allocate(${MIB}), allocate(${2 * MIB})];
+      pd.registerMemory(kept[1], 0);
+      parentPort.postMessage('ready');
+      if (process.argv[2] === 'spin') for (;;) kept[0].fill(1);
+      setInterval(() => kept, 1000);
+    });`;
+  for (const argument of ['wait', 'spin']) {
+    const worker = new Worker(code, {
+      eval: true,
+      workerData: new URL('../../winverbs/index.js', import.meta.url).href,
+      argv: [argument],
+    });
+    await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));
+    assert.is(mapped(), before + 3 * MIB);
+    await worker.terminate();
+    assert.is(mapped(), before, argument);
+  }
+});
+
+test.run();

@@ -1,0 +1,21 @@
+import { allocate as allocateFromKernel } from '../kernel-bridge/index.js';
+import { guarded } from './status.js';
+
+/**
+ * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it as any
+ * other buffer. Processes of one host move bytes of such memory by a plain copy. All of it is taken from the system at
+ * once, and given back when the array was collected and nothing of it is registered any more.
+ *
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Small buffers are better cut from one large allocation: each takes
+ * whole pages and a file descriptor.
+ * @throws WvError INVALID_PARAMETER; NO_MEMORY: the host has not so much; INSUFFICIENT_RESOURCES: no file descriptor
+ * is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+ * @example
+ * ```ts
+ * const memory = allocate(64 * 2 ** 20);
+ * const region = pd.registerMemory(memory, WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ);
+ * ```
+ */
+export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
+  return guarded('allocate', () => allocateFromKernel(bytes));
+}
