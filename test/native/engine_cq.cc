@@ -182,6 +182,52 @@ TEST(batch_counts_entries) {
   CHECK_EQ(late->calls, 1);
 }
 
+TEST(batch_leaves_others_what_they_asked_for) {
+  const auto armBatch = [](Notified& n, uint32_t count) {
+    CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, count) == Status::kSuccess);
+  };
+  // The event used up the arm of one who is late: it waits for the next entry, not for a batch asked for since.
+  Notified n;
+  n.arm();
+  n.message();
+  n.qb.receiveCq.drain();
+  armBatch(n, 5);
+  auto any = n.wait();
+  CHECK_EQ(any->calls, 0);
+  n.message();
+  CHECK_EQ(any->calls, 1);
+  // A solicited entry in the middle of a batch is told to who is late for it.
+  Notified m;
+  m.message();
+  m.arm(true);
+  m.arm();
+  m.qb.receiveCq.drain();
+  armBatch(m, 2);
+  m.message(true);
+  m.message();
+  CHECK_EQ(m.wait(kCqNotifySolicited)->calls, 1);
+}
+
+TEST(batch_fits_the_queue) {
+  Notified n;
+  auto s = n.wait();
+  CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, 200) == Status::kSuccess);
+  n.message();
+  n.qb.receiveCq.resize(4);  // nobody takes what no event announces: it must come before the queue overruns
+  for (int i = 0; i < 2; i++) n.message();
+  CHECK_EQ(s->calls, 0);
+  n.message();
+  CHECK_EQ(s->calls, 1);
+  // A queue that is full already.
+  auto full = n.wait();
+  n.qb.receiveCq.resize(64);
+  CHECK(n.b->engine.armCqBatch(n.qb.receiveCq.handle, 64) == Status::kSuccess);
+  for (int i = 0; i < 4; i++) n.message();
+  CHECK_EQ(full->calls, 0);
+  n.qb.receiveCq.resize(8);
+  CHECK_EQ(full->calls, 1);
+}
+
 TEST(batch_is_checked) {
   Notified n;
   const Handle cq = n.qb.receiveCq.handle;

@@ -50,7 +50,8 @@ bool Cq::write(const Completion& c) {
     saturatingIncrement(sinceSolicited_);
   }
   const bool batchDone = batchLeft_ != 0 && --batchLeft_ == 0;
-  if (batchDone || armed_ == Arm::kAny || (armed_ == Arm::kSolicited && solicited)) fire(solicited);
+  if (batchDone || armed_ == Arm::kAny || (armed_ == Arm::kSolicited && solicited))
+    fire(sinceSolicited_ < pending());  // a batch may have one before its last
   return true;
 }
 
@@ -58,12 +59,16 @@ Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entry
   if (dead) return Status::kInvalidDeviceState;
   const uint32_t n = untaken();
   if (n > entryCount) return Status::kBufferOverflow;
+  const bool batch = batchLeft_ != 0;
   uint32_t* to = reinterpret_cast<uint32_t*>(address);
   for (uint32_t i = producer_ - n; i != producer_; i++) {
     std::memcpy(to + kCqHeaderBytes / 4 + size_t(i & (entryCount - 1)) * (kCqeBytes / 4),
                 words_ + kCqHeaderBytes / 4 + size_t(i & (entries_ - 1)) * (kCqeBytes / 4), kCqeBytes);
   }
   attach(std::move(memory), address, entryCount, producer_, producer_ - n);
+  // A batch that no longer fits ends when the queue is full.
+  if (batchLeft_ > entries_ - n) batchLeft_ = entries_ - n;
+  if (batchLeft_ == 0 && batch) fire(sinceSolicited_ < pending());
   return Status::kSuccess;
 }
 
@@ -81,6 +86,7 @@ void Cq::countArm(bool solicitedOnly) {
 
 void Cq::meetArm(uint32_t type) {
   if (armsAhead_ != 0) armsAhead_--;
+  if (usedAhead_ != 0) usedAhead_--;
   if (type == kCqNotifySolicited && solicitedAhead_ != 0) solicitedAhead_--;
   solicitedAhead_ = std::min(solicitedAhead_, armsAhead_);
 }
@@ -115,6 +121,7 @@ void Cq::fire(bool solicited) {
   const bool upgraded = armed_ == Arm::kAny && solicitedAhead_ != 0;
   armed_ = Arm::kNone;
   batchLeft_ = 0;
+  usedAhead_ = armsAhead_;
   unannounced_ = 0;
   if (events) ++*events;
   bool served = false;
@@ -151,10 +158,11 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
   waiters_.push_back({type, std::move(sink)});
   if (type == kCqNotifyErrors) return;
   if (armsAhead_ == 0) return saturatingIncrement(waitersAhead_);
+  // Its arm was here before it. An event that others got, or whose entries were taken, may have used that up, and what
+  // is asked for since then (a batch) need not be what it waits for.
+  const bool used = usedAhead_ != 0, solicitedOnly = type == kCqNotifySolicited;
   meetArm(type);
-  // Its arm was here before it. An event that others got, or whose entries were taken, may have used that up.
-  const bool solicitedOnly = type == kCqNotifySolicited;
-  if (solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) askFor(solicitedOnly);
+  if (used || solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) askFor(solicitedOnly);
 }
 
 bool Cq::removeWaiter(const NotifySink* sink) {
@@ -167,7 +175,7 @@ bool Cq::removeWaiter(const NotifySink* sink) {
 void Cq::listen(std::shared_ptr<NotifySink> sink) {
   listener_ = std::move(sink);
   const bool news = kept_ != 0 && untaken() > sinceKept_;
-  kept_ = armsAhead_ = solicitedAhead_ = waitersAhead_ = 0;
+  kept_ = armsAhead_ = usedAhead_ = solicitedAhead_ = waitersAhead_ = 0;
   if (news) listener_->notify(Status::kSuccess);
 }
 

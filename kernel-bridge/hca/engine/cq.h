@@ -63,6 +63,7 @@ struct Cq {
   // A notification is one arm and one waiter, which come by different ways and in either order: arms whose waiters
   // are on their way, and waiters whose arms are.
   uint32_t armsAhead_ = 0, waitersAhead_ = 0;
+  uint32_t usedAhead_ = 0;                 // of the arms ahead, the oldest: an event has used them up
   uint32_t solicitedAhead_ = 0;            // of the arms ahead, those for solicited entries
   uint32_t unannounced_ = 0;               // entries written since the last event
   uint32_t sinceSolicited_ = UINT32_MAX;   // entries written after the last solicited one
