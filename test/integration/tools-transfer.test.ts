@@ -101,7 +101,7 @@ test('the table has the columns that people know, and the banner around it', asy
 
 test('versions of the SPI can be mixed, and warm-up transfers come before the table', async () => {
   const server = await startServer('ping', '--spi', 'v1', '127.0.0.1');
-  const { code, stdout } = await runNd(
+  const { code, stdout, stderr } = await runNd(
     ...[
       'ping',
       '-c',
@@ -118,7 +118,7 @@ test('versions of the SPI can be mixed, and warm-up transfers come before the ta
       '127.0.0.1',
     ],
   );
-  assert.is(code, 0);
+  assert.is(code, 0, stderr);
   assert.is((JSON.parse(stdout) as Report).rows[0]!.iterations, 1000);
   assert.is((await server.ended).code, 0);
 });

@@ -119,6 +119,30 @@ void deaths() {
   HOST_CHECK(a.alive());
 }
 
+// The slot's owner has changed twice before anybody looked: the end of the one before is not the end of the next.
+void slotOfAnother() {
+  Node a;
+  auto b = std::make_unique<Node>();
+  const std::string slot = std::to_string(b->slot);
+  const auto unseen = [&] {  // the owner ends, and another takes the slot, while `a` does not look
+    ::kill(a.pid(), SIGSTOP);
+    b->kill();
+    b = std::make_unique<Node>();
+    HOST_CHECK(std::to_string(b->slot) == slot);
+  };
+  HOST_CHECK(a.ask("watch " + slot, "watch") == "watch 1");
+  unseen();
+  ::kill(a.pid(), SIGCONT);
+  HOST_CHECK(a.expect("gone") == "gone " + slot + " lost");  // `a` is connected to the next one now
+  unseen();
+  a.tell("watch " + slot);
+  ::kill(a.pid(), SIGCONT);
+  HOST_CHECK(a.expect("watch") == "watch 1");
+  HOST_CHECK(a.countUntilNow("gone") == 0);
+  b->kill();
+  HOST_CHECK(a.expect("gone") == "gone " + slot + " lost");
+}
+
 // A process that was not looking finds packets in its socket, and beside them the news that ends the connection: a
 // message that slot 0 has handed over, or that the peer is gone. The packets were first.
 void order() {
@@ -466,7 +490,7 @@ int main(int argc, char** argv) {
   const std::string only = argc > 1 ? argv[1] : "";
   hosttest::privateNetwork();
   const struct { const char* name; void (*run)(); } tests[] = {
-      {"exchange", exchange}, {"steering", steering}, {"deaths", deaths}, {"order", order},
+      {"exchange", exchange}, {"steering", steering}, {"deaths", deaths}, {"slotOfAnother", slotOfAnother}, {"order", order},
       {"ports", ports},
       {"gsi", [] { gsi("with a wire", {"127.0.0.1", "127.0.0.9", "::1"}); }},
       {"withoutWire", withoutWire}, {"foreignPackets", foreignPackets}, {"hostility", hostility},

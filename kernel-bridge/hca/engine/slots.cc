@@ -1,5 +1,6 @@
 #include "slots.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -68,6 +69,11 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
     handler(argument, frame);
   }
   return count;
+}
+
+static bool hasEnded(int connection) {
+  pollfd waited{connection, POLLRDHUP, 0};
+  return poll(&waited, 1, 0) > 0 && (waited.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
 }
 
 // Whether the last thing that came on a connection that has ended is a goodbye.
@@ -214,6 +220,9 @@ void Slots::drain(uint32_t slot, Peer& p) {
 
 bool Slots::watch(uint32_t slot) {
   if (slot == slot_) return true;
+  // A connection from before may be to a process that has ended since, its event not seen yet: that would be told as
+  // the end of the one that has the slot now.
+  if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEnded(peers_[slot]->fd.get())) peers_[slot].reset();
   int error = 0;
   Peer* p = peer(slot, &error);
   if (p == nullptr) return error == EAGAIN;  // alive but too busy to accept
