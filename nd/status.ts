@@ -23,7 +23,6 @@ const commonStatuses: StatusMap = {
   [Status.CONNECTION_IN_USE]: Status.CONNECTION_ACTIVE,
   [Status.REQUEST_ABORTED]: Status.CONNECTION_ABORTED,
   [Status.BAD_NETWORK_PATH]: Status.BAD_NETWORK_NAME,
-  [Status.ACCESS_DENIED]: Status.DEVICE_BUSY,
   [Status.NO_SUCH_DEVICE]: Status.DEVICE_REMOVED,
   [Status.NOT_FOUND]: Status.INVALID_HANDLE,
   [Status.LOCAL_LENGTH]: Status.DATA_OVERRUN,
@@ -44,6 +43,9 @@ const v2Statuses: StatusMap = {
   ...commonStatuses,
   [Status.TIMEOUT]: Status.IO_TIMEOUT,
 };
+
+/** For what ends an object: WinVerbs calls it ACCESS_DENIED where others refer to it still. */
+export const inUseStatuses: StatusMap = { [Status.ACCESS_DENIED]: Status.DEVICE_BUSY };
 
 /** WV_WC_STATUS → v1 result status, by index (ND SPI v1 over WinVerbs). */
 const v1Completions: readonly number[] = (() => {

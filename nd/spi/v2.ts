@@ -635,7 +635,8 @@ export interface IND2Connector extends IND2Overlapped {
 export interface IND2Listener extends IND2Overlapped {
   /**
    * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all of this adapter's.
-   * Port 0 asks for a free one.
+   * Port 0 asks for a free one. With the wildcard the port is taken on every address of the host, as a TCP port would be:
+   * no other listener can have it, be it one of another adapter.
    *
    * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,

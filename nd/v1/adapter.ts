@@ -26,9 +26,10 @@ import { ND_VERSION_1 } from '../spi/v1.js';
 import { refuse, v1Terms } from '../status.js';
 import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';
-import { checkResult, Endpoint } from './endpoint.js';
+import { Endpoint } from './endpoint.js';
 import { Listen } from './listen.js';
 import { MemoryTable } from './memory.js';
+import { checkResult } from './result.js';
 
 /** Inline bytes an endpoint asks for: enough for control messages, small enough to keep WQEs short. */
 const INLINE_WANTED = 256;

@@ -4,27 +4,24 @@ import { CompletionQueueBase } from '../core/completion-queue.js';
 import type { MemoryWindow } from '../core/memory-window.js';
 import { type RequestRecord, RequestType } from '../core/requests.js';
 import type { INDCompletionQueue, NdResult } from '../spi/v1.js';
+import { tell } from './result.js';
 
 /** INDCompletionQueue: results are the clients' own, which came with the requests. */
 export class CompletionQueue extends CompletionQueueBase<NdResult> implements INDCompletionQueue {
   protected put(results: NdResult[], index: number, record: RequestRecord, completion: WvCompletion): void {
     const result = record.context as NdResult;
+    // One that was frozen since its request must not cost the others of the batch theirs.
     if (completion.status === WcStatus.SUCCESS) {
-      result.status = Status.SUCCESS;
-      result.bytesTransferred = record.type === RequestType.receive ? completion.length : record.length;
+      tell(result, Status.SUCCESS, record.type === RequestType.receive ? completion.length : record.length);
     } else {
-      result.status = this.failureOf(record.type, completion.status);
-      result.bytesTransferred = 0;
+      tell(result, this.failureOf(record.type, completion.status), 0);
     }
     results[index] = result;
   }
 
   protected override resultOf(window: MemoryWindow): NdResult | undefined {
     const result = window.invalidateResult;
-    if (result !== undefined) {
-      result.status = Status.SUCCESS;
-      result.bytesTransferred = 0;
-    }
+    if (result !== undefined) tell(result, Status.SUCCESS, 0);
     return result;
   }
 }

@@ -8,8 +8,8 @@ import {
 } from '../core/queue-pair.js';
 import type { INDEndpoint, INDMemoryWindow, NdMemoryHandle, NdResult, NdSge } from '../spi/v1.js';
 import { NdMwDescriptor, NdOpFlag } from '../spi/v1.js';
-import { refuse } from '../status.js';
 import type { MemoryTable } from './memory.js';
+import { checkResult } from './result.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 
@@ -128,16 +128,5 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
     if (sg.total <= this.maxInline) return WvSend.INLINE;
     if (sg.plain) throw plainRefused(what, this.maxInline);
     return 0;
-  }
-}
-
-/** Without a result object, a request's completion would fail in the way of all others of its queue. */
-export function checkResult(what: string, result: unknown): void {
-  if (typeof result !== 'object' || result === null) {
-    throw refuse(
-      Status.INVALID_PARAMETER_1,
-      what,
-      `The result is ${String(result)}; it must be an object, which tells how the request ended.`,
-    );
   }
 }

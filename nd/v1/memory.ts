@@ -4,7 +4,7 @@ import { checkRegistrable } from '../core/registrable.js';
 import type { MemoryResolver } from '../core/scatter-gather.js';
 import { RequestTracker } from '../core/tracker.js';
 import type { NdMemoryHandle } from '../spi/v1.js';
-import { refuse, v1Terms } from '../status.js';
+import { inUseStatuses, refuse, v1Terms } from '../status.js';
 
 /**
  * Local use, and the right to bind windows: peers get their rights from windows alone, so that the registration itself
@@ -67,7 +67,11 @@ export class MemoryTable implements MemoryResolver {
     const what = 'DeregisterMemory';
     this.#tracker.settle();
     const handle = this.live(memory, what);
-    const request = v1Terms.call(what, () => this.#pd.deregisterMemoryOverlapped(handle.region));
+    const request = v1Terms.call(
+      what,
+      () => this.#pd.deregisterMemoryOverlapped(handle.region),
+      inUseStatuses,
+    );
     // From here on no request may start on it; a failure brings it back.
     handle.state = 'deregistering';
     return this.#tracker.track(
@@ -78,7 +82,7 @@ export class MemoryTable implements MemoryResolver {
       },
       (error) => {
         handle.state = 'registered';
-        return v1Terms.error(error, what);
+        return v1Terms.error(error, what, inUseStatuses);
       },
     );
   }

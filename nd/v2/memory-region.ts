@@ -4,7 +4,7 @@ import { NdOverlappedBase } from '../core/object.js';
 import { checkRegistrable } from '../core/registrable.js';
 import { RequestTracker } from '../core/tracker.js';
 import { type IND2MemoryRegion, Nd2MrFlag } from '../spi/v2.js';
-import { refuse } from '../status.js';
+import { inUseStatuses, refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 
 const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
@@ -70,7 +70,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     const what = 'Deregister';
     const { terms, pd } = this.adapter;
     this.#expect('registered', what);
-    const request = terms.call(what, () => pd.deregisterMemoryOverlapped(this.#region!));
+    const request = terms.call(what, () => pd.deregisterMemoryOverlapped(this.#region!), inUseStatuses);
     // From here on no request may start on it; a failure brings it back.
     this.#state = 'deregistering';
     return this.#tracker.track(
@@ -81,7 +81,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
       },
       (error) => {
         this.#state = 'registered';
-        return terms.error(error, what);
+        return terms.error(error, what, inUseStatuses);
       },
     );
   }

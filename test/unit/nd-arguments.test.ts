@@ -111,6 +111,36 @@ test('v1: the result of an invalidation by the peer is an object, or none', () =
   adapter.createMemoryWindow(result()).release();
 });
 
+test('v1: a result that cannot be written is refused at once', () => {
+  const { adapter, pd } = openFake();
+  const { endpoint, qp } = endpointOf(adapter, pd);
+  const readonly = Object.defineProperty(result(), 'status', { value: 0, writable: false });
+  const halfFrozen = Object.defineProperty(result(), 'bytesTransferred', { get: () => 0 });
+  for (const value of [Object.freeze(result()), Object.preventExtensions({}), readonly, halfFrozen]) {
+    for (const call of [
+      () => endpoint.send(value as never, []),
+      () => endpoint.receive(value as never, []),
+      () => adapter.createMemoryWindow(value as never),
+    ]) {
+      assert.is(statusOf(call), Status.INVALID_PARAMETER_1);
+    }
+  }
+  assert.is(qp.posted.length, 0);
+});
+
+test('v1: a result that was frozen after its request costs the others nothing', () => {
+  const { adapter, pd } = openFake();
+  const { endpoint, qp, outbound } = endpointOf(adapter, pd);
+  const all = [result('first'), result('frozen'), result('last')];
+  for (const one of all) endpoint.send(one, []);
+  Object.freeze(all[1]);
+  for (const posted of qp.posted) qp.complete(posted);
+  const results: typeof all = [];
+  assert.is(outbound.getResults(results, 3), 3);
+  assert.equal(results, all);
+  assert.equal([all[0]!.status, all[2]!.status], [Status.SUCCESS, Status.SUCCESS]);
+});
+
 test('an Invalidate on another queue pair fails, and leaves the window bound where it is', () => {
   const v1 = openFake();
   const mine = endpointOf(v1.adapter, v1.pd);

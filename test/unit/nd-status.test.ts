@@ -38,6 +38,7 @@ test('a status that both layers share passes unchanged', () => {
     Status.CONNECTION_REFUSED,
     Status.CANCELLED,
     Status.DEVICE_BUSY,
+    Status.ACCESS_DENIED,
     Status.NO_MORE_ENTRIES,
   ]) {
     assert.is(v1Terms.status(status), status);
