@@ -174,7 +174,8 @@ struct Child {
       out << "sent " << accepted;
     } else if (verb == "mad") {  // mad <source> <destination> <attribute> <tag> <offset> <value as hex bytes>
       std::string source, destination, bytes;
-      uint32_t attribute = 0, tag = 0, offset = 0;
+      uint32_t attribute = 0, tag = 0;
+      int offset = 0;  // in the message; below 0 in the header before it
       in >> source >> destination >> std::hex >> attribute >> tag;
       uint8_t m[256] = {1, 7, 2, 3};
       m[17] = static_cast<uint8_t>(attribute);

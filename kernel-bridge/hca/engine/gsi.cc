@@ -34,29 +34,28 @@ Frame madFrame(const PacketMeta& meta, const uint8_t* bth) {
 
 }  // namespace
 
-bool Gsi::wellFormed(const uint8_t* bth, uint32_t length) const {
-  if (length != mad::kPacketBytes || bth[0] != mad::kOpUdSendOnly) return false;
-  if ((bth[1] & 0x3f) != 0) return false;                           // no pad, TVer 0
-  if (mad::get32(bth + 12) != mad::kGsiQkey) return false;
+bool Gsi::accepts(const uint8_t* bth, uint32_t length) {
+  const bool packet = length == mad::kPacketBytes && bth[0] == mad::kOpUdSendOnly &&
+                      (bth[1] & 0x3f) == 0 &&  // no pad, TVer 0
+                      mad::get32(bth + 12) == mad::kGsiQkey && bth[mad::kPacketMadOffset + mad::kBaseVersion] == 1;
+  if (!packet) {
+    counters_.add(HostCounter::kMadsMalformed);
+    return false;
+  }
+  // Nobody here speaks it. A Send wants no answer (IBA 1 §13.4.5), and Linux gives none, either.
   const uint8_t* m = bth + mad::kPacketMadOffset;
-  return m[mad::kBaseVersion] == 1 && m[mad::kClass] == mad::kCmClass &&
-         m[mad::kClassVersion] == mad::kCmClassVersion && m[mad::kMethod] == mad::kMethodSend;
+  const bool ours = m[mad::kClass] == mad::kCmClass && m[mad::kClassVersion] == mad::kCmClassVersion &&
+                    m[mad::kMethod] == mad::kMethodSend;
+  if (!ours) counters_.add(HostCounter::kMadsForeign);
+  return ours;
 }
 
 void Gsi::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-  if (!wellFormed(bth, length)) {
-    counters_.add(HostCounter::kMadsMalformed);
-    return;
-  }
-  route(meta, bth, true);
+  if (accepts(bth, length)) route(meta, bth, true);
 }
 
 void Gsi::onHandedOver(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-  if (!wellFormed(bth, length)) {
-    counters_.add(HostCounter::kMadsMalformed);
-    return;
-  }
-  route(meta, bth, false);
+  if (accepts(bth, length)) route(meta, bth, false);
 }
 
 void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {

@@ -29,7 +29,7 @@ class Gsi {
   void routeById(const PacketMeta& meta, const uint8_t* bth, uint32_t id, bool mayHandOver);
   void toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
   void toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth);
-  bool wellFormed(const uint8_t* bth, uint32_t length) const;
+  bool accepts(const uint8_t* bth, uint32_t length);  // counts what it does not
 
   const Clock& clock_;
   HostCounters& counters_;

@@ -32,6 +32,7 @@ namespace nd {
   X(kMadsSent, "mad_tx")                                                                          \
   X(kMadsReceived, "mad_rx")                                                                      \
   X(kMadsMalformed, "mad_rx_malformed")                                                           \
+  X(kMadsForeign, "mad_rx_foreign")               /* not a Send of CM's class and version */      \
   X(kMadsHandedOver, "mad_handed_over")           /* to another process of this host */          \
   X(kMadsUnroutable, "mad_unroutable")            /* no kernel to take it */                     \
   X(kFaultDropped, "fault_dropped")                                                               \

@@ -182,7 +182,10 @@ uint32_t Host::Impl::drainLocalQueue(uint32_t budget) {
 uint32_t Host::Impl::deliverDeferred() {
   uint32_t n = 0;
   for (Wire* wire : {&wire4, &wire6}) {
-    for (uint32_t got = 1; got != 0 && n < kMaxDrained; n += got) got = receiveFrom(*wire, UdpWire::kReceiveBatch);
+    uint32_t drained = 0;  // of this one: a flood by one family does not hide the other's packets
+    for (uint32_t got = 1; got != 0 && drained < kMaxDrained; drained += got)
+      got = receiveFrom(*wire, UdpWire::kReceiveBatch);
+    n += drained;
   }
   while (!deferred.empty()) {
     const Deferred what = std::move(deferred.front());
