@@ -1,114 +1,94 @@
 /**
- * The benchmark: this library and `node:net` TCP doing the same work between two processes of this host, in one run.
+ * The benchmark: this library between two processes of this host, and its peers in the same run.
  *
- *   npm run bench -- [--address A] [--only PATTERN] [--scale X] [--json]
+ *   npm run bench -- [--only PATTERN] [--rounds N] [--scale X] [--no-peers] [--json] [--svg FILE]
  *
  * Figures of a shared machine are noisy: read the ratios, not the numbers.
  */
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
-import Table from 'cli-table3';
-import { Command } from 'commander';
+import { writeFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
 import { z } from 'zod';
-import { measureNd, serveNd } from './nd.js';
-import { jobName, type Measurement, plan } from './plan.js';
-import { bytesText } from './statistics.js';
-import { measureTcp, serveTcp } from './tcp.js';
+import { chart } from './chart.js';
+import { plan } from './plan.js';
+import { choosePlacement } from './processes.js';
+import { absences, jsonLines, table } from './report.js';
+import { type RowOutcome, runRow } from './run.js';
 
-const optionsSchema = z.object({
-  address: z.string().default('127.0.0.1'),
-  only: z
-    .string()
-    .default('')
-    .transform((text) => new RegExp(text)),
-  scale: z.coerce.number().positive().default(1),
+const optionsSchema = z.strictObject({
+  only: z.string().transform((text, context) => {
+    try {
+      return new RegExp(text);
+    } catch (error) {
+      context.addIssue(`It is no regular expression: ${(error as Error).message}`);
+      return z.NEVER;
+    }
+  }),
+  rounds: z.coerce.number().int().min(1).max(1000),
+  scale: z.coerce.number().positive().max(100),
+  peers: z.boolean(),
+  pin: z.boolean(),
   json: z.boolean().default(false),
+  list: z.boolean().default(false),
+  svg: z.string().optional(),
 });
 
-async function serve(address: string): Promise<void> {
-  const nd = await serveNd(address);
-  const tcp = await serveTcp(address);
-  process.send!({ nd: nd.port, tcp: tcp.port });
-  process.on('disconnect', () => process.exit(0));
+function parseOptions() {
+  const command = new Command('bench')
+    .description('Measures this library between two processes of this host, beside its peers.')
+    .option('--only <pattern>', 'rows whose name matches; --list tells the names', '')
+    .option('--rounds <n>', 'times that each is measured, in alternation', '5')
+    .option('--scale <factor>', 'longer or shorter measurements', '1')
+    .option('--no-peers', 'this library alone')
+    .option('--no-pin', 'leave the processes where the system puts them')
+    .option('--json', 'JSON lines, one for each row and contestant')
+    .option('--svg <file>', 'write a chart of latency and bandwidth by message size')
+    .option('--list', 'tell the names of the rows and do nothing')
+    .exitOverride()
+    .parse();
+  const parsed = optionsSchema.safeParse(command.opts());
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new CommanderError(2, 'bench.option', `--${issue!.path.join('.')}: ${issue!.message}`);
 }
 
 async function main(): Promise<void> {
-  const command = new Command('bench')
-    .description('Measures latency, bandwidth and message rate, next to TCP by node:net.')
-    .option('--address <address>', 'local address both processes use', '127.0.0.1')
-    .option('--only <pattern>', 'only jobs whose name ("nd latency 8", "tcp write 65536" …) matches')
-    .option('--scale <factor>', 'more or fewer messages', '1')
-    .option('--json', 'one JSON line a measurement')
-    .parse();
-  const options = optionsSchema.parse(command.opts());
-  const jobs = plan(options.scale, options.only);
-  if (jobs.length === 0) throw new Error(`No job matches /${options.only.source}/.`);
-
-  const server = fork(fileURLToPath(import.meta.url), [], {
-    env: { ...process.env, ND_BENCH_SERVER: options.address },
-  });
-  const ports = await firstMessage(server);
-  const measurements: Measurement[] = [];
-  for (const [index, job] of jobs.entries()) {
-    if (process.stderr.isTTY && !options.json) {
-      process.stderr.write(`\r\x1b[K${index + 1} of ${jobs.length}: ${jobName(job)}`);
-    }
-    const measure = job.transport === 'nd' ? measureNd : measureTcp;
-    const measurement = await measure(options.address, ports[job.transport], job);
-    measurements.push(measurement);
-    if (options.json) console.log(JSON.stringify(measurement));
+  const options = parseOptions();
+  const rows = plan(options.scale, options.only);
+  if (rows.length === 0) {
+    throw new CommanderError(2, 'bench.only', `No row's name matches ${options.only}; --list tells them.`);
   }
-  if (process.stderr.isTTY && !options.json) process.stderr.write('\r\x1b[K');
-  server.disconnect();
-  if (!options.json) console.log(report(measurements));
-}
-
-async function firstMessage(server: ChildProcess): Promise<{ nd: number; tcp: number }> {
-  const failed = once(server, 'exit').then(([code]) => {
-    throw new Error(`The benchmark's server process ended with exit code ${code}.`);
-  });
-  const [message] = await Promise.race([once(server, 'message'), failed]);
-  failed.catch(() => {});
-  return message as { nd: number; tcp: number };
-}
-
-function report(measurements: Measurement[]): string {
-  const table = new Table({
-    head: ['what', 'bytes', 'NetworkDirect', 'p99', 'node:net TCP', 'ratio'],
-    colAligns: ['left', 'right', 'right', 'right', 'right', 'right'],
-    style: { head: [], border: [] },
-  });
-  const find = (transport: string, kind: string, size: number) =>
-    measurements.find((m) => m.transport === transport && m.kind === kind && m.size === size);
-  for (const nd of measurements.filter((m) => m.transport === 'nd')) {
-    const tcp = find('tcp', nd.kind === 'read' ? 'write' : nd.kind, nd.size);
-    const [value, unit, better] = figure(nd);
-    const other = tcp ? figure(tcp)[0] : Number.NaN;
-    table.push([
-      titles[nd.kind],
-      bytesText(nd.size),
-      `${value.toFixed(2)} ${unit}`,
-      nd.p99 === undefined ? '' : `${nd.p99.toFixed(2)} ${unit}`,
-      tcp ? `${other.toFixed(2)} ${unit}` : '',
-      tcp ? `${(better === 'less' ? other / value : value / other).toFixed(1)} ×` : '',
-    ]);
+  if (options.list) {
+    for (const { name, title } of rows) console.log(`${name.padEnd(24)}${title}`);
+    return;
   }
-  return table.toString();
+  const placement = options.pin ? choosePlacement() : { cpus: undefined };
+  if (placement.cpus === undefined && options.pin) {
+    console.error('The processes are not pinned: that takes taskset (util-linux) and two processors.');
+  }
+  const terminal = process.stderr.isTTY;
+  const progress = (text: string) => process.stderr.write(terminal ? `\r\x1b[K${text}` : `${text}\n`);
+  const outcomes: RowOutcome[] = [];
+  for (const [index, row] of rows.entries()) {
+    const outcome = await runRow(row, {
+      ...options,
+      placement,
+      progress: (text) => progress(`${index + 1} of ${rows.length}: ${text}`),
+    });
+    outcomes.push(outcome);
+    if (options.json) for (const line of jsonLines(outcome)) console.log(line);
+  }
+  if (terminal) progress('');
+  if (!options.json) console.log(table(outcomes));
+  for (const absence of absences(outcomes)) console.error(absence);
+  if (options.svg !== undefined) writeFileSync(options.svg, chart(outcomes));
+  if (outcomes.some(({ outcomes: who }) => who.some(({ failed }) => failed !== undefined)))
+    process.exitCode = 1;
 }
 
-const titles = {
-  latency: 'ping-pong, half round trip',
-  write: 'RDMA Write (TCP: stream)',
-  read: 'RDMA Read (TCP: stream)',
-  rate: 'messages one way',
-} as const;
-
-function figure(m: Measurement): [value: number, unit: string, better: 'less' | 'more'] {
-  if (m.kind === 'latency') return [m.median ?? Number.NaN, 'µs', 'less'];
-  if (m.kind === 'rate') return [(m.rate ?? Number.NaN) / 1e6, 'M/s', 'more'];
-  return [(m.bandwidth ?? Number.NaN) / 1e9, 'GB/s', 'more'];
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  if (error.code === 'bench.option' || error.code === 'bench.only') console.error(error.message);
+  process.exitCode = error.exitCode;
 }
-
-if (process.env.ND_BENCH_SERVER) await serve(process.env.ND_BENCH_SERVER);
-else await main();

@@ -1,54 +1,402 @@
-/** What is measured. One row of the report is one {@link Measurement}. */
-export type Kind = 'latency' | 'write' | 'read' | 'rate';
-export type Transport = 'nd' | 'tcp';
+/**
+ * What is measured, as data. A row is one question: this library's answer first, then those of its peers, and what the
+ * ratio between them is to be.
+ */
+import type { JobInput } from './ours/job.js';
+import type { LibfabricJob } from './peers/libfabric.js';
+import type { NativeJob } from './peers/native.js';
+import type { NodeJob } from './peers/node-program.js';
+import type { UcxJob } from './peers/ucx.js';
+import { bytesText } from './statistics.js';
 
-export interface Job {
-  transport: Transport;
-  kind: Kind;
-  /** Bytes of a message. */
-  size: number;
-  /** Messages, warm-up not included. */
-  count: number;
+/** Who measures, and what it is asked for. */
+export type Contestant = { readonly label: string } & (
+  | { readonly by: 'networkdirect'; readonly job: JobInput }
+  | { readonly by: 'node'; readonly job: NodeJob }
+  | { readonly by: 'libfabric'; readonly job: LibfabricJob }
+  | { readonly by: 'ucx'; readonly job: UcxJob }
+  | { readonly by: 'native'; readonly job: NativeJob }
+);
+
+/** The unit of a row's figures, and whether less is better. `base` of the samples' unit are one of it. */
+export interface Unit {
+  readonly text: string;
+  readonly base: number;
+  readonly better: 'less' | 'more';
 }
 
-export interface Measurement extends Job {
-  /** Half round trips in µs (latency). */
-  median?: number;
-  p99?: number;
-  /** Bytes per second (write, read). */
-  bandwidth?: number;
-  /** Messages per second (rate). */
-  rate?: number;
+/** Our figure is to be at most (or at least, where more is better) `factor` times that of `against`, or `factor` units. */
+export interface Target {
+  readonly factor: number;
+  /** A contestant's label. */
+  readonly against?: string;
+  /** Wished for, not promised. */
+  readonly stretch?: boolean;
 }
 
-const latencySizes = [8, 64, 512, 4096, 65_536];
-const bandwidthSizes = [4096, 65_536, 1 << 20];
-const rateSizes = [8, 64];
+export interface Row {
+  readonly name: string;
+  readonly title: string;
+  readonly unit: Unit;
+  readonly contestants: readonly [Contestant, ...Contestant[]];
+  readonly targets: readonly Target[];
+  /** Its place in a chart by message size. */
+  readonly chart?: { readonly of: 'latency' | 'bandwidth'; readonly size: number };
+}
 
-/** The jobs of a run; `scale` 1 takes about a minute, and the quick run of the tests 0.02. */
-export function plan(scale: number, only: RegExp): Job[] {
-  const jobs: Job[] = [];
-  const add = (transport: Transport, kind: Kind, size: number, count: number) => {
-    const job = { transport, kind, size, count: Math.max(20, Math.round(count * scale)) };
-    if (only.test(jobName(job))) jobs.push(job);
+const MICROSECONDS: Unit = { text: 'µs', base: 1, better: 'less' };
+const MILLISECONDS: Unit = { text: 'ms', base: 1, better: 'less' };
+const GIGABYTES: Unit = { text: 'GB/s', base: 1e9, better: 'more' };
+const MILLIONS: Unit = { text: 'M/s', base: 1e6, better: 'more' };
+const PER_SECOND: Unit = { text: '/s', base: 1, better: 'more' };
+const KIBIBYTES: Unit = { text: 'KiB', base: 1024, better: 'less' };
+const PERCENT: Unit = { text: '%', base: 1, better: 'less' };
+
+/** This library. */
+export const US = 'networkdirect';
+const TCP = 'node:net TCP';
+const FI_SHM = 'libfabric shm';
+const FI_TCP = 'libfabric tcp';
+const FI_UDP = 'libfabric udp';
+const UCX = 'UCX shm';
+
+const MIB = 1 << 20;
+const latencySizes = [8, 64, 512, 4096, 65_536, MIB];
+const bandwidthSizes = [4096, 16_384, 65_536, 262_144, MIB, 4 * MIB];
+
+/** How much of everything is to be done. */
+class Amount {
+  constructor(private readonly scale: number) {}
+
+  /** Seconds of a measurement that ends by the clock. */
+  get seconds(): number {
+    return Math.max(0.01, 0.4 * this.scale);
+  }
+
+  /** Of something that is counted. */
+  of(count: number, least = 10): number {
+    return Math.max(Math.min(count, least), Math.round(count * this.scale));
+  }
+
+  /** Messages of a size, of which small ones take a time that is nearly the same. */
+  messages(count: number, size: number): number {
+    return this.of(Math.ceil(count / Math.max(1, size / 4096)));
+  }
+}
+
+/** The rows of a run; `scale` 1 takes some ten minutes in five rounds. */
+export function plan(scale: number, only: RegExp): Row[] {
+  const amount = new Amount(scale);
+  const rows = [
+    ...latencySizes.map((size) => localPingPong(amount, size)),
+    writePoll(amount),
+    ...bandwidthSizes.flatMap((size) => [oneSided(amount, 'write', size), oneSided(amount, 'read', size)]),
+    ...(['write', 'read'] as const).map((kind) => oneSidedAllocated(amount, kind, MIB)),
+    rate(amount),
+    ...latencySizes.slice(0, 4).map((size) => wirePingPong(amount, size)),
+    wireWrite(amount),
+    ...(['block', 'loop'] as const).map((wait) => wakeUp(amount, wait)),
+    connecting(amount),
+    ...manyQueuePairs(amount),
+    rest(amount),
+    open(),
+  ];
+  return rows.filter(({ name }) => only.test(name));
+}
+
+function localPingPong(amount: Amount, size: number): Row {
+  const { seconds } = amount;
+  const tag: UcxJob = { test: 'tag_lat', tells: 'latency', size, count: amount.messages(200_000, size) };
+  const shm: LibfabricJob = {
+    provider: 'shm',
+    tells: 'latency',
+    size,
+    count: amount.messages(100_000, size),
   };
-  for (const size of latencySizes) {
-    for (const transport of ['nd', 'tcp'] as const)
-      add(transport, 'latency', size, size > 4096 ? 10_000 : 30_000);
-  }
-  for (const size of bandwidthSizes) {
-    const count = Math.min(200_000, (2 << 30) / size);
-    add('nd', 'write', size, count);
-    add('nd', 'read', size, count);
-    add('tcp', 'write', size, count);
-  }
-  for (const size of rateSizes) {
-    add('nd', 'rate', size, 500_000);
-    add('tcp', 'rate', size, 500_000);
-  }
-  return jobs;
+  return {
+    name: `ping-pong local ${size}`,
+    title: `Send/Receive ${bytesText(size)}, local: half round trip`,
+    unit: MICROSECONDS,
+    contestants: [
+      { label: US, by: 'networkdirect', job: { kind: 'ping-pong', size, seconds } },
+      { label: FI_SHM, by: 'libfabric', job: shm },
+      { label: UCX, by: 'ucx', job: tag },
+      { label: TCP, by: 'node', job: { kind: 'ping-pong', size, seconds } },
+      ...(size === 8 ? [LINE] : []),
+    ],
+    targets:
+      size === 8
+        ? [
+            { against: FI_SHM, factor: 0.5 },
+            { against: TCP, factor: 1 / 40 },
+            { against: UCX, factor: 1, stretch: true },
+          ]
+        : [],
+    chart: { of: 'latency', size },
+  };
 }
 
-export function jobName(job: Pick<Job, 'transport' | 'kind' | 'size'>): string {
-  return `${job.transport} ${job.kind} ${job.size}`;
+/** The floor. */
+const LINE: Contestant = {
+  label: 'one cache line, C',
+  by: 'native',
+  job: { program: 'line', args: [] },
+};
+
+function writePoll(amount: Amount): Row {
+  const { seconds } = amount;
+  const put: UcxJob = { test: 'ucp_put_lat', tells: 'latency', size: 8, count: amount.of(200_000) };
+  return {
+    name: 'write-poll local 8',
+    title: 'RDMA Write 8, local, polling on memory: half round trip',
+    unit: MICROSECONDS,
+    contestants: [
+      { label: US, by: 'networkdirect', job: { kind: 'write-poll', size: 8, seconds } },
+      { label: `${US}, Send`, by: 'networkdirect', job: { kind: 'ping-pong', size: 8, seconds } },
+      { label: 'UCX shm, put', by: 'ucx', job: put },
+    ],
+    targets: [
+      { against: `${US}, Send`, factor: 1 },
+      { against: `${US}, Send`, factor: 0.5, stretch: true },
+    ],
+  };
+}
+
+function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
+  const { seconds } = amount;
+  const verb = kind === 'write' ? 'Write' : 'Read';
+  const copies = ['--bytes', `${size}`, '--count', `${amount.messages(40_000, size)}`];
+  const put: UcxJob = {
+    test: kind === 'write' ? 'ucp_put_bw' : 'ucp_get',
+    tells: 'bandwidth',
+    size,
+    count: amount.messages(200_000, size),
+  };
+  const shm: LibfabricJob = {
+    provider: 'shm',
+    tells: 'bandwidth',
+    size,
+    count: amount.messages(50_000, size),
+  };
+  const vm: Contestant = {
+    label: `process_vm_${kind}v, C`,
+    by: 'native',
+    job: { program: 'vm', args: [`${kind}v`, ...copies] },
+  };
+  return {
+    name: `${kind} local ${size}`,
+    title: `RDMA ${verb} ${bytesText(size)}, local, any memory`,
+    unit: GIGABYTES,
+    contestants: [
+      { label: US, by: 'networkdirect', job: { kind, size, seconds } },
+      vm,
+      { label: FI_SHM, by: 'libfabric', job: shm },
+      { label: UCX, by: 'ucx', job: put },
+      ...(kind === 'write' ? [tcpStream(size, seconds)] : []),
+    ],
+    targets:
+      size === MIB
+        ? [
+            { against: vm.label, factor: 0.95 },
+            { against: FI_SHM, factor: 1 },
+          ]
+        : [],
+    ...(kind === 'write' ? { chart: { of: 'bandwidth', size } } : {}),
+  };
+}
+
+/** The same with memory of the library's own allocator. */
+function oneSidedAllocated(amount: Amount, kind: 'write' | 'read', size: number): Row {
+  const { seconds } = amount;
+  const verb = kind === 'write' ? 'Write' : 'Read';
+  const copies = ['--bytes', `${size}`, '--count', `${amount.messages(40_000, size)}`];
+  const copy = 'memcpy from the other core, C';
+  const put: UcxJob = {
+    test: kind === 'write' ? 'ucp_put_bw' : 'ucp_get',
+    tells: 'bandwidth',
+    size,
+    count: amount.messages(200_000, size),
+  };
+  return {
+    name: `${kind} local allocate ${size}`,
+    title: `RDMA ${verb} ${bytesText(size)}, local, allocate() memory`,
+    unit: GIGABYTES,
+    contestants: [
+      { label: US, by: 'networkdirect', job: { kind, size, seconds, memory: 'allocate' } },
+      { label: copy, by: 'native', job: { program: 'copy', args: ['other', ...copies] } },
+      { label: UCX, by: 'ucx', job: put },
+    ],
+    targets:
+      size === MIB
+        ? [
+            { against: copy, factor: 0.6 },
+            { against: UCX, factor: 1 },
+          ]
+        : [],
+  };
+}
+
+function tcpStream(size: number, seconds: number): Contestant {
+  return { label: TCP, by: 'node', job: { kind: 'stream', size, seconds } };
+}
+
+function rate(amount: Amount): Row {
+  const { seconds } = amount;
+  const tag: UcxJob = { test: 'tag_bw', tells: 'rate', size: 64, count: amount.of(1_000_000) };
+  return {
+    name: 'rate local 64',
+    title: 'messages of 64 bytes one way, one queue pair, local',
+    unit: MILLIONS,
+    contestants: [
+      { label: US, by: 'networkdirect', job: { kind: 'rate', size: 64, seconds } },
+      { label: UCX, by: 'ucx', job: tag },
+      { label: TCP, by: 'node', job: { kind: 'rate', size: 64, seconds } },
+    ],
+    targets: [{ factor: 5 }, { factor: 20, stretch: true }],
+  };
+}
+
+function wirePingPong(amount: Amount, size: number): Row {
+  const { seconds } = amount;
+  const count = amount.messages(20_000, size);
+  const bytes = ['--bytes', `${size}`, '--count', `${count}`];
+  const job = { tells: 'latency', size, count } as const;
+  // The udp provider sends datagrams, which an MTU of 1500 bounds.
+  const udp: Contestant[] =
+    size > 1024 ? [] : [{ label: FI_UDP, by: 'libfabric', job: { provider: 'udp', ...job } }];
+  return {
+    name: `ping-pong wire ${size}`,
+    title: `Send/Receive ${bytesText(size)}, UDP loopback: half round trip`,
+    unit: MICROSECONDS,
+    contestants: [
+      { label: US, by: 'networkdirect', job: { kind: 'ping-pong', size, seconds, link: 'wire' } },
+      { label: 'UDP that spins, C', by: 'native', job: { program: 'udp', args: ['pingpong', ...bytes] } },
+      ...udp,
+      { label: FI_TCP, by: 'libfabric', job: { provider: 'tcp', ...job } },
+    ],
+    targets: size === 8 ? [{ against: 'UDP that spins, C', factor: 1.25 }] : [],
+  };
+}
+
+function wireWrite(amount: Amount): Row {
+  const { seconds } = amount;
+  const count = amount.of(2000);
+  const datagrams = ['--count', `${amount.of(40_000, 1000)}`];
+  return {
+    name: `write wire ${MIB}`,
+    title: 'RDMA Write 1 MiB, UDP loopback',
+    unit: GIGABYTES,
+    contestants: [
+      { label: US, by: 'networkdirect', job: { kind: 'write', size: MIB, seconds, link: 'wire' } },
+      {
+        label: FI_TCP,
+        by: 'libfabric',
+        job: { provider: 'tcp', tells: 'bandwidth', size: MIB, count },
+      },
+      {
+        label: 'UDP with GSO and GRO, C',
+        by: 'native',
+        job: { program: 'udp', args: ['stream', ...datagrams] },
+      },
+      {
+        label: 'UDP, C',
+        by: 'native',
+        job: { program: 'udp', args: ['stream', '--segment', '0', '--bytes', '4112', ...datagrams] },
+      },
+      tcpStream(MIB, seconds),
+    ],
+    targets: [
+      { against: FI_TCP, factor: 1 },
+      { against: 'UDP with GSO and GRO, C', factor: 0.5 },
+    ],
+  };
+}
+
+function wakeUp(amount: Amount, wait: 'block' | 'loop'): Row {
+  const how = wait === 'block' ? 'threads that wait' : 'event loops that wait';
+  const args = ['--count', `${amount.of(20_000, 100)}`];
+  return {
+    name: `wake-up ${wait}`,
+    title: `Send/Receive 8, notify, ${how}: half round trip`,
+    unit: MICROSECONDS,
+    contestants: [
+      {
+        label: US,
+        by: 'networkdirect',
+        job: { kind: 'ping-pong', size: 8, wait, seconds: amount.seconds },
+      },
+      { label: 'eventfd, C', by: 'native', job: { program: 'eventfd', args } },
+    ],
+    targets: [{ against: 'eventfd, C', factor: 1.5 }],
+  };
+}
+
+function connecting(amount: Amount): Row {
+  const job = { kind: 'connect', count: amount.of(2000, 20), inFlight: 100 } as const;
+  return {
+    name: 'connect',
+    title: 'connections made, 100 in flight',
+    unit: PER_SECOND,
+    contestants: [
+      { label: US, by: 'networkdirect', job },
+      { label: TCP, by: 'node', job },
+    ],
+    targets: [{ factor: 3000 }],
+  };
+}
+
+function manyQueuePairs(amount: Amount): Row[] {
+  const { seconds } = amount;
+  const queuePairs = amount.of(10_000, 8);
+  const job = { kind: 'ping-pong', size: 8, seconds } as const;
+  return [
+    {
+      name: 'queue-pairs speed',
+      title: `Send/Receive 8, one of ${queuePairs} queue pairs: half round trip`,
+      unit: MICROSECONDS,
+      contestants: [
+        { label: US, by: 'networkdirect', job: { ...job, queuePairs } },
+        { label: `${US}, 1 queue pair`, by: 'networkdirect', job },
+        { label: `${US}, all in turn`, by: 'networkdirect', job: { ...job, queuePairs, inTurn: true } },
+      ],
+      targets: [{ against: `${US}, 1 queue pair`, factor: 1.1 }],
+    },
+    {
+      name: 'queue-pairs memory',
+      title: `resident memory of a connection (depth 16, all layers, ${queuePairs} of them)`,
+      unit: KIBIBYTES,
+      contestants: [{ label: US, by: 'networkdirect', job: { kind: 'resident', queuePairs } }],
+      targets: [],
+    },
+  ];
+}
+
+function rest(amount: Amount): Row {
+  const queuePairs = amount.of(100);
+  return {
+    name: 'rest',
+    title: `processor time with ${queuePairs} open connections at rest`,
+    unit: PERCENT,
+    contestants: [
+      {
+        label: US,
+        by: 'networkdirect',
+        job: { kind: 'rest', queuePairs, seconds: Math.max(0.1, 7 * amount.seconds) },
+      },
+    ],
+    targets: [{ factor: 0.05 }],
+  };
+}
+
+function open(): Row {
+  return {
+    name: 'open',
+    title: 'from opening the provider to an open device',
+    unit: MILLISECONDS,
+    contestants: [
+      { label: US, by: 'networkdirect', job: { kind: 'open' } },
+      { label: 'a bare worker thread', by: 'node', job: { kind: 'worker' } },
+    ],
+    targets: [{ factor: 80 }],
+  };
 }

@@ -1,7 +1,60 @@
-/** The q-quantile (0..1) of samples, by nearest rank. Sorts its argument. */
-export function quantile(samples: Float64Array, q: number): number {
-  samples.sort();
-  return samples[Math.min(samples.length - 1, Math.floor(q * samples.length))] ?? Number.NaN;
+/** What the measurements of one contestant in one round come to, in base units: µs, bytes/s, 1/s, %, bytes. */
+export interface Sample {
+  /** Of the whole time. */
+  readonly mean: number;
+  /** Of the parts of that time, where they are known. It stays away from what else the machine was doing. */
+  readonly median?: number;
+}
+
+/** Samples of several rounds as one figure: the middle one, and how far the others lie apart. */
+export interface Figure {
+  readonly value: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+/** The q-quantile (0..1) of numbers, by nearest rank; NaN of none. */
+export function quantile(numbers: Iterable<number>, q: number): number {
+  const sorted = Float64Array.from(numbers).sort();
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
+}
+
+export function figureOf(numbers: readonly number[]): Figure {
+  const sorted = Float64Array.from(numbers).sort();
+  const half = sorted.length >> 1;
+  const upper = sorted[half] ?? Number.NaN;
+  return {
+    value: sorted.length % 2 === 1 ? upper : ((sorted[half - 1] ?? Number.NaN) + upper) / 2,
+    least: sorted[0] ?? Number.NaN,
+    most: sorted.at(-1) ?? Number.NaN,
+  };
+}
+
+/** Times of parts of a measurement. Its room is made beforehand, so that adding allocates nothing. */
+export class Parts {
+  readonly #values = new Float64Array(1 << 16);
+  #count = 0;
+
+  add(value: number): void {
+    this.#values[this.#count % this.#values.length] = value;
+    this.#count += 1;
+  }
+
+  /** Median and mean of the values. */
+  get sample(): Sample {
+    const values = this.#values.subarray(0, Math.min(this.#count, this.#values.length));
+    if (values.length === 0) throw new Error('Nothing was measured: the time was too short.');
+    return {
+      median: quantile(values, 0.5),
+      mean: values.reduce((sum, value) => sum + value, 0) / values.length,
+    };
+  }
+}
+
+/** Turns times in µs that `amount` of something took into amounts per second. */
+export function perSecond({ mean, median }: Sample, amount: number): Sample {
+  const rate = (time: number) => (amount * 1e6) / time;
+  return { mean: rate(mean), ...(median === undefined ? {} : { median: rate(median) }) };
 }
 
 /** Bytes as people write them: 8, 4 KiB, 1 MiB. */

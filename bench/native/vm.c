@@ -1,0 +1,41 @@
+/* One copy between two processes by the system: process_vm_writev or process_vm_readv of one buffer, again and again.
+ * `median`, `mean`: bytes per second.
+ *
+ *   vm writev|readv [--bytes N] [--count N] [--cpus A,B] [--no-pin] */
+#include "bench.h"
+#include <sys/uio.h>
+
+int main(int argc, char** argv) {
+  const struct options o = parse(argc, argv, 1 << 20, 2000);
+  const int writes = strcmp(o.mode, "writev") == 0;
+  if (!writes && strcmp(o.mode, "readv") != 0) {
+    fprintf(stderr, "%s: the mode is '%s'; it is writev or readv\n", argv[0], o.mode);
+    return 2;
+  }
+  const size_t bytes = (size_t)o.bytes;
+  _Atomic int* ready = shared(4096);
+  /* Copy on write would give the second process other pages at the same address: each touches its own. */
+  char* buffer = private1(bytes);
+  double* samples = calloc((size_t)o.count, sizeof *samples);
+  if (samples == NULL) die("calloc");
+  const pid_t pid = second(&o);
+  if (pid == 0) {
+    /* Where Yama allows tracing of descendants only, this process is one; its parent may write it. */
+    memset(buffer, 2, bytes);
+    atomic_store(ready, 1);
+    for (;;) pause();
+  }
+  memset(buffer, 3, bytes);
+  while (atomic_load(ready) == 0) pause1();
+  const struct iovec local = {buffer, bytes}, remote = {buffer, bytes};
+  for (long i = -o.count / 10; i < o.count; i++) {
+    const double start = nowUs();
+    const ssize_t n = writes ? process_vm_writev(pid, &local, 1, &remote, 1, 0)
+                             : process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (n != (ssize_t)bytes) die("process_vm");
+    if (i >= 0) samples[i] = nowUs() - start;
+  }
+  finish(pid);
+  reportBandwidth(writes ? "process_vm_writev" : "process_vm_readv", samples, o.count, (double)bytes);
+  return 0;
+}

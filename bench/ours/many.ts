@@ -1,0 +1,92 @@
+/** Many connections: how fast they are made, what they take, and what they cost while nothing happens on them. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { IWVConnectEndpoint } from '../../winverbs/index.js';
+import type { Sample } from '../statistics.js';
+import type { JobOf } from './job.js';
+import { DEPTH } from './ping-pong.js';
+import type { Connection, Side } from './side.js';
+
+/** Connections in flight where their making is not what is measured. */
+const IN_FLIGHT = 32;
+
+/** Makes `count` connections, `inFlight` at a time. */
+export async function connectMany(
+  side: Side,
+  port: number,
+  count: number,
+  queuePair: () => Connection['qp'],
+  inFlight = IN_FLIGHT,
+): Promise<Connection[]> {
+  const made: Connection[] = [];
+  let left = count;
+  const worker = async () => {
+    while (left > 0) {
+      left -= 1;
+      made.push(await side.connect(port, queuePair()));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(inFlight, count) }, worker));
+  return made;
+}
+
+/** Accepts `count` connections, `inFlight` at a time. */
+export async function acceptMany(
+  side: Side,
+  listener: IWVConnectEndpoint,
+  count: number,
+  queuePair: () => Connection['qp'],
+  inFlight = IN_FLIGHT,
+): Promise<Connection[]> {
+  const made: Connection[] = [];
+  let left = count;
+  const worker = async () => {
+    while (left > 0) {
+      left -= 1;
+      const endpoint = side.provider.createConnectEndpoint();
+      await listener.getRequest(endpoint);
+      made.push(await side.accept(endpoint, queuePair()));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(inFlight, count) }, worker));
+  return made;
+}
+
+export function smallQueuePair(side: Side): Connection['qp'] {
+  return side.queuePair({ sends: DEPTH, receives: DEPTH });
+}
+
+export async function connectRate(side: Side, port: number, job: JobOf<'connect'>): Promise<Sample> {
+  const start = performance.now();
+  await connectMany(side, port, job.count, () => smallQueuePair(side), job.inFlight);
+  return { mean: (job.count * 1000) / (performance.now() - start) };
+}
+
+/** Growth of this process' resident memory for each connection. */
+export async function residentBytes(side: Side, port: number, job: JobOf<'resident'>): Promise<Sample> {
+  // What the first ones bring along (code, pools) is not theirs.
+  const first = await connectMany(side, port, 64, () => smallQueuePair(side));
+  const before = resident();
+  const made = await connectMany(side, port, job.queuePairs, () => smallQueuePair(side));
+  const bytes = resident() - before;
+  if (first.length + made.length < job.queuePairs) throw new Error('Connections are missing.');
+  return { mean: bytes / job.queuePairs };
+}
+
+/** The connections that {@link residentBytes} makes. */
+export const residentConnections = (job: JobOf<'resident'>): number => 64 + job.queuePairs;
+
+function resident(): number {
+  globalThis.gc?.();
+  return process.memoryUsage.rss();
+}
+
+/** Processor time while the connections are open and nothing happens. */
+export async function restingCost(job: JobOf<'rest'>): Promise<Sample> {
+  // What making the connections left to be done is not rest.
+  await sleep(500);
+  const start = performance.now();
+  const before = process.cpuUsage();
+  await sleep(job.seconds * 1000);
+  const { user, system } = process.cpuUsage(before);
+  return { mean: (user + system) / 10 / (performance.now() - start) };
+}

@@ -1,0 +1,146 @@
+/** Send and Receive, there and back. A message of 0 bytes is the end. */
+import { WvOpcode, WvSend } from '../../winverbs/index.js';
+import { Parts, type Sample } from '../statistics.js';
+import type { JobOf } from './job.js';
+import { type Connection, piece, type Side } from './side.js';
+
+type PingPong = JobOf<'ping-pong'>;
+
+/** Depth of a queue pair, as the targets for many of them have it. */
+export const DEPTH = 16;
+/** Every so many sends one tells that it is done, and those before it. */
+const SIGNAL_EVERY = DEPTH / 2;
+/** Receives that wait. */
+const RECEIVES = 4;
+/** Longest message that a request carries itself. */
+const INLINE = 64;
+/** Round trips between two looks at the clock. */
+const BATCH = 32;
+const WARMUP_MS = 150;
+
+/** One player: sends and takes messages on any of its queue pairs, each known by its number. */
+export class Player {
+  /** Where the message came that was taken last. */
+  from = 0;
+  readonly #out: ReturnType<typeof piece>;
+  readonly #room: ReturnType<typeof piece>;
+  readonly #inline: number;
+  readonly #flags: number;
+  readonly #sent: Int32Array;
+  readonly #queuePairs: Connection['qp'][] = [];
+
+  constructor(
+    readonly side: Side,
+    { size, queuePairs }: PingPong,
+  ) {
+    const memory = side.memory(new Uint8Array(new SharedArrayBuffer(2 * size)));
+    this.#room = piece(memory, 0, size);
+    this.#out = piece(memory, size, size);
+    this.#inline = size <= INLINE ? INLINE : 0;
+    this.#flags = size <= INLINE ? WvSend.INLINE : 0;
+    this.#sent = new Int32Array(queuePairs);
+  }
+
+  /** A queue pair with its receives. */
+  queuePair(): Connection['qp'] {
+    const context = this.#queuePairs.length;
+    const qp = this.side.queuePair({ sends: DEPTH, receives: DEPTH, inline: this.#inline, context });
+    for (let i = 0; i < RECEIVES; i += 1) qp.postReceive(0, this.#room);
+    this.#queuePairs.push(qp);
+    return qp;
+  }
+
+  /** Sends the message on a queue pair, or the empty one. */
+  send(index: number, end = false): void {
+    const sent = this.#sent[index]!;
+    this.#sent[index] = sent + 1;
+    const flags = sent % SIGNAL_EVERY === SIGNAL_EVERY - 1 ? this.#flags | WvSend.SIGNALED : this.#flags;
+    this.#queuePairs[index]!.send(0, end ? NOTHING : this.#out, flags);
+  }
+
+  /** A new receive for the one that a message took. */
+  renew(index: number): void {
+    this.#queuePairs[index]!.postReceive(0, this.#room);
+  }
+
+  /** Spins until a message is there; answers its length. */
+  take(): number {
+    for (;;) {
+      const length = this.#look();
+      if (length >= 0) return length;
+    }
+  }
+
+  /** The same, but the thread sleeps meanwhile. */
+  takeBlocking(): number {
+    for (;;) {
+      const length = this.#look();
+      if (length >= 0) return length;
+      if (length === EMPTY) this.side.cq.notify('any').getResult({ wait: true });
+    }
+  }
+
+  /** The same, but the event loop waits meanwhile. */
+  async takeAwaiting(): Promise<number> {
+    for (;;) {
+      const length = this.#look();
+      if (length >= 0) return length;
+      if (length === EMPTY) await this.side.cq.notify('any');
+    }
+  }
+
+  /** The length of a message, or that there was something else, or nothing. */
+  #look(): number {
+    const { side } = this;
+    if (side.poll(1) === 0) return EMPTY;
+    const { opcode, length, qpContext } = side.completions[0]!;
+    if (opcode !== WvOpcode.RECEIVE) return OTHER;
+    this.from = qpContext as number;
+    return length;
+  }
+}
+
+const EMPTY = -1;
+const OTHER = -2;
+const NOTHING: ReturnType<typeof piece>[0][] = [];
+
+/** Answers until the end comes. */
+export async function answer(player: Player, { wait }: PingPong): Promise<void> {
+  if (wait === 'loop') {
+    while ((await player.takeAwaiting()) > 0) reply(player);
+  } else if (wait === 'block') {
+    while (player.takeBlocking() > 0) reply(player);
+  } else {
+    while (player.take() > 0) reply(player);
+  }
+}
+
+function reply(player: Player): void {
+  player.send(player.from);
+  player.renew(player.from);
+}
+
+/** Plays for the job's time. */
+export async function play(player: Player, job: PingPong): Promise<Sample> {
+  const turns = job.inTurn ? job.queuePairs : 1;
+  const batch = job.wait === 'poll' ? BATCH : 1;
+  const parts = new Parts();
+  const warm = performance.now() + WARMUP_MS;
+  const end = warm + job.seconds * 1000;
+  let index = 0;
+  for (let now = performance.now(); now < end; ) {
+    const start = now;
+    for (let i = 0; i < batch; i += 1) {
+      player.send(index);
+      player.renew(index);
+      if (job.wait === 'loop') await player.takeAwaiting();
+      else if (job.wait === 'block') player.takeBlocking();
+      else player.take();
+      index = index + 1 === turns ? 0 : index + 1;
+    }
+    now = performance.now();
+    if (start >= warm) parts.add(((now - start) * 1000) / (2 * batch));
+  }
+  player.send(0, true);
+  return parts.sample;
+}

@@ -1,0 +1,168 @@
+/**
+ * One of the two processes of a measurement: `program.js server JOB` prints the port that it listens on,
+ * `program.js client JOB PORT` prints the sample; each as one line of JSON. The server ends with the client.
+ */
+import { openProvider } from '../../winverbs/index.js';
+import type { Sample } from '../statistics.js';
+import { type Job, type JobOf, jobSchema } from './job.js';
+import { libraryOptions } from './library.js';
+import {
+  acceptMany,
+  connectMany,
+  connectRate,
+  residentBytes,
+  residentConnections,
+  restingCost,
+  smallQueuePair,
+} from './many.js';
+import { oneSidedMemory, oneSidedQueuePair, transfer } from './one-sided.js';
+import { answer, Player, play } from './ping-pong.js';
+import { rateQueuePair, Sink, Source } from './rate.js';
+import { type Connection, Side } from './side.js';
+import { answerWrites, playWrites, Writer } from './write-poll.js';
+
+/** What the two sides do. The server gets one connection, or several, and ends when they end. */
+interface Game {
+  serve(side: Side, accept: Accept): Promise<void>;
+  measure(side: Side, port: number): Promise<Sample>;
+}
+type Accept = (queuePair: () => Connection['qp'], count?: number, inFlight?: number) => Promise<Connection[]>;
+
+function gameOf(job: Job): Game {
+  switch (job.kind) {
+    case 'ping-pong':
+      return pingPong(job);
+    case 'write-poll':
+      return writePoll(job);
+    case 'write':
+    case 'read':
+      return oneSided(job);
+    case 'rate':
+      return rate(job);
+    case 'connect':
+      return {
+        serve: async (side, accept) => {
+          await accept(() => smallQueuePair(side), job.count, job.inFlight);
+        },
+        measure: (side, port) => connectRate(side, port, job),
+      };
+    case 'resident':
+      return {
+        serve: async (side, accept) => {
+          await accept(() => smallQueuePair(side), residentConnections(job));
+        },
+        measure: (side, port) => residentBytes(side, port, job),
+      };
+    case 'rest':
+      return {
+        serve: async (side, accept) => {
+          await accept(() => smallQueuePair(side), job.queuePairs);
+        },
+        measure: async (side, port) => {
+          await connectMany(side, port, job.queuePairs, () => smallQueuePair(side));
+          return restingCost(job);
+        },
+      };
+    case 'open':
+      throw new Error('Opening takes no peer.');
+  }
+}
+
+function pingPong(job: JobOf<'ping-pong'>): Game {
+  return {
+    serve: async (side, accept) => {
+      const player = new Player(side, job);
+      await accept(() => player.queuePair(), job.queuePairs);
+      await answer(player, job);
+    },
+    measure: async (side, port) => {
+      const player = new Player(side, job);
+      await connectMany(side, port, job.queuePairs, () => player.queuePair());
+      return play(player, job);
+    },
+  };
+}
+
+function writePoll(job: JobOf<'write-poll'>): Game {
+  return {
+    serve: async (side, accept) => {
+      const writer = new Writer(side, job);
+      writer.connection = (await accept(() => writer.queuePair()))[0]!;
+      answerWrites(writer);
+    },
+    measure: async (side, port) => {
+      const writer = new Writer(side, job);
+      writer.connection = await side.connect(port, writer.queuePair());
+      return playWrites(writer, job);
+    },
+  };
+}
+
+function oneSided(job: JobOf<'write' | 'read'>): Game {
+  return {
+    serve: async (side, accept) => {
+      oneSidedMemory(side, job);
+      const [connection] = await accept(() => oneSidedQueuePair(side));
+      const gone = connection!.endpoint.notifyDisconnect();
+      if (job.target === 'polls') while (!gone.completed) side.cq.peek();
+    },
+    measure: async (side, port) => {
+      const memory = oneSidedMemory(side, job);
+      return transfer(side, memory, await side.connect(port, oneSidedQueuePair(side)), job);
+    },
+  };
+}
+
+function rate(job: JobOf<'rate'>): Game {
+  return {
+    serve: async (side, accept) => {
+      const sink = new Sink(side, job);
+      const [connection] = await accept(() => {
+        const qp = rateQueuePair(side, job);
+        sink.prepare(qp);
+        return qp;
+      });
+      sink.run(connection!);
+    },
+    measure: async (side, port) => {
+      const source = new Source(side, job);
+      const qp = rateQueuePair(side, job);
+      source.prepare(qp);
+      return source.run(await side.connect(port, qp), job);
+    },
+  };
+}
+
+function openingTime(job: Job): Sample {
+  const start = performance.now();
+  const provider = openProvider(libraryOptions(job));
+  provider.openDevice(provider.translateAddress('127.0.0.1').deviceGuid);
+  return { mean: performance.now() - start };
+}
+
+function tell(what: object): void {
+  process.stdout.write(`${JSON.stringify(what)}\n`);
+}
+
+async function serve(job: Job): Promise<void> {
+  const side = new Side(job);
+  const { listener, port } = side.listen(1024);
+  tell({ port });
+  let connections: Connection[] = [];
+  await gameOf(job).serve(side, async (queuePair, count = 1, inFlight) => {
+    connections = await acceptMany(side, listener, count, queuePair, inFlight);
+    return connections;
+  });
+  await connections[0]?.endpoint.notifyDisconnect().then(undefined, () => {});
+}
+
+async function main([role, text, port]: string[]): Promise<void> {
+  const job = jobSchema.parse(JSON.parse(text!));
+  if (role === 'server') await serve(job);
+  else if (job.kind === 'open') tell(openingTime(job));
+  else tell(await gameOf(job).measure(new Side(job), Number(port)));
+  // What is still open ends with the process, as it would with a program that is stopped.
+  process.exit(0);
+}
+
+await main(process.argv.slice(2));

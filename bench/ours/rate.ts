@@ -1,0 +1,114 @@
+/**
+ * Messages one way. The receiver tells after every {@link CREDITS} that it has new receives for as many, so that none
+ * comes too early. A message of 0 bytes is the end.
+ */
+import { WvOpcode, WvSend } from '../../winverbs/index.js';
+import { Parts, perSecond, type Sample } from '../statistics.js';
+import type { JobOf } from './job.js';
+import { type Connection, piece, type Side } from './side.js';
+
+type Rate = JobOf<'rate'>;
+
+const DEPTH = 1024;
+const CREDITS = 256;
+/** Requests posted with one doorbell; the last tells that all are done. */
+const BATCH = 64;
+const COMPLETIONS = 128;
+const INLINE = 64;
+/** Messages between two looks at the clock. */
+const PART = 16 * CREDITS;
+const WARMUP_MS = 150;
+const NOTHING: ReturnType<typeof piece>[0][] = [];
+
+export function rateQueuePair(side: Side, job: Rate) {
+  return side.queuePair({ sends: DEPTH, receives: DEPTH, inline: job.size <= INLINE ? INLINE : 0 });
+}
+
+/** Receives until the end comes. */
+export class Sink {
+  readonly #room: ReturnType<typeof piece>;
+
+  constructor(
+    private readonly side: Side,
+    job: Rate,
+  ) {
+    this.#room = piece(side.memory(new Uint8Array(new SharedArrayBuffer(job.size))), 0, job.size);
+  }
+
+  /** Before the peer may send. */
+  prepare(qp: Connection['qp']): void {
+    for (let i = 0; i < DEPTH; i += 1) qp.postReceive(0, this.#room);
+  }
+
+  run({ qp }: Connection): void {
+    const { side } = this;
+    let taken = 0;
+    for (;;) {
+      const count = side.poll(COMPLETIONS);
+      for (let i = 0; i < count; i += 1) {
+        const { opcode, length } = side.completions[i]!;
+        if (opcode !== WvOpcode.RECEIVE) continue;
+        if (length === 0) return;
+        qp.postReceive(0, this.#room);
+        taken += 1;
+      }
+      for (; taken >= CREDITS; taken -= CREDITS) qp.send(0, NOTHING, WvSend.SIGNALED);
+    }
+  }
+}
+
+/** Sends for the job's time. */
+export class Source {
+  readonly #out: ReturnType<typeof piece>;
+  readonly #flags: number;
+  #credits = DEPTH;
+  #unfinished = 0;
+
+  constructor(
+    private readonly side: Side,
+    job: Rate,
+  ) {
+    this.#out = piece(side.memory(new Uint8Array(new SharedArrayBuffer(job.size))), 0, job.size);
+    this.#flags = job.size <= INLINE ? WvSend.INLINE : 0;
+  }
+
+  prepare(qp: Connection['qp']): void {
+    for (let i = 0; i < DEPTH; i += 1) qp.postReceive(0, NOTHING);
+  }
+
+  run({ qp }: Connection, job: Rate): Sample {
+    const parts = new Parts();
+    const warm = performance.now() + WARMUP_MS;
+    const end = warm + job.seconds * 1000;
+    for (let now = performance.now(); now < end; ) {
+      const start = now;
+      for (let sent = 0; sent < PART; sent += BATCH) this.#send(qp);
+      now = performance.now();
+      if (start >= warm) parts.add((now - start) * 1000);
+    }
+    while (this.#credits === 0 || this.#unfinished > 0) this.#account(qp);
+    qp.send(0, NOTHING, WvSend.SIGNALED);
+    return perSecond(parts.sample, PART);
+  }
+
+  #send(qp: Connection['qp']): void {
+    while (this.#credits < BATCH || this.#unfinished > DEPTH - BATCH) this.#account(qp);
+    qp.startBatch();
+    for (let i = 1; i < BATCH; i += 1) qp.send(0, this.#out, this.#flags);
+    qp.send(0, this.#out, this.#flags | WvSend.SIGNALED);
+    qp.submitBatch();
+    this.#credits -= BATCH;
+    this.#unfinished += BATCH;
+  }
+
+  #account(qp: Connection['qp']): void {
+    const { side } = this;
+    const count = side.poll(COMPLETIONS);
+    for (let i = 0; i < count; i += 1) {
+      if (side.completions[i]!.opcode === WvOpcode.RECEIVE) {
+        this.#credits += CREDITS;
+        qp.postReceive(0, NOTHING);
+      } else this.#unfinished -= BATCH;
+    }
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * RDMA Write, there and back, seen by looking at memory. The last four bytes of a message are its number, and a Write
+ * changes them last; -1 is the end.
+ */
+import { WvSend } from '../../winverbs/index.js';
+import { Parts, type Sample } from '../statistics.js';
+import type { JobOf } from './job.js';
+import { type Connection, type Memory, piece, type Side } from './side.js';
+
+type WritePoll = JobOf<'write-poll'>;
+
+const DEPTH = 64;
+const SIGNAL_EVERY = DEPTH / 2;
+/** Longest message that a request carries itself. */
+const INLINE = 64;
+const BATCH = 32;
+const WARMUP_MS = 150;
+const END = -1;
+
+/** One player: its memory is where messages come to, and behind that what it sends. */
+export class Writer {
+  readonly #memory: Memory;
+  readonly #words: Int32Array;
+  readonly #at: number;
+  readonly #outAt: number;
+  readonly #out: ReturnType<typeof piece>;
+  readonly #flags: number;
+  #sent = 0;
+  #connection!: Connection;
+
+  constructor(
+    readonly side: Side,
+    private readonly job: WritePoll,
+  ) {
+    const room = Math.ceil(job.size / 64) * 64;
+    this.#memory = side.memory(new Uint8Array(new SharedArrayBuffer(2 * room)));
+    this.#words = new Int32Array(this.#memory.bytes.buffer);
+    this.#at = Math.floor(job.size / 4) - 1;
+    this.#outAt = room / 4 + this.#at;
+    this.#out = piece(this.#memory, room, 4 * (this.#at + 1));
+    this.#flags = job.size <= INLINE ? WvSend.INLINE : 0;
+  }
+
+  queuePair() {
+    return this.side.queuePair({ sends: DEPTH, receives: 1, inline: this.job.size <= INLINE ? INLINE : 0 });
+  }
+
+  set connection(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  write(number: number): void {
+    this.#words[this.#outAt] = number;
+    this.#sent += 1;
+    const flags = this.#sent % SIGNAL_EVERY === 0 ? this.#flags | WvSend.SIGNALED : this.#flags;
+    this.#connection.qp.write(0, this.#out, flags, this.#connection.remote, 0);
+  }
+
+  /** Spins until another number is there than `last`. Polling moves what comes. */
+  await(last: number): number {
+    const { side } = this;
+    for (;;) {
+      const number = Atomics.load(this.#words, this.#at);
+      if (number !== last) return number;
+      side.poll(DEPTH);
+    }
+  }
+}
+
+export function answerWrites(writer: Writer): void {
+  let number = 0;
+  for (;;) {
+    number = writer.await(number);
+    if (number === END) return;
+    writer.write(number);
+  }
+}
+
+export function playWrites(writer: Writer, job: WritePoll): Sample {
+  const parts = new Parts();
+  const warm = performance.now() + WARMUP_MS;
+  const end = warm + job.seconds * 1000;
+  let number = 0;
+  for (let now = performance.now(); now < end; ) {
+    const start = now;
+    number = rounds(writer, number);
+    now = performance.now();
+    if (start >= warm) parts.add(((now - start) * 1000) / (2 * BATCH));
+  }
+  writer.write(END);
+  return parts.sample;
+}
+
+function rounds(writer: Writer, number: number): number {
+  let last = number;
+  for (let i = 0; i < BATCH; i += 1) {
+    const next = (last + 1) & 0x7fff_ffff;
+    writer.write(next);
+    writer.await(last);
+    last = next;
+  }
+  return last;
+}

@@ -1,0 +1,40 @@
+/** Two Node processes of a program of this folder: a server that tells its port, and a client that tells the sample. */
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { type Placement, Program } from './processes.js';
+import type { Sample } from './statistics.js';
+
+const portSchema = z.strictObject({ port: z.int().min(1).max(65_535) });
+const sampleSchema = z.strictObject({ mean: z.number().min(0), median: z.number().min(0).optional() });
+
+/** `program` is relative to this folder. */
+export async function measurePair(program: string, job: object, placement: Placement): Promise<Sample> {
+  const server = start(program, ['server', JSON.stringify(job)], placement.cpus?.[1]);
+  try {
+    const { port } = portSchema.parse(JSON.parse(await server.line()));
+    return await measureAlone(program, job, placement, [`${port}`]);
+  } finally {
+    server.end();
+  }
+}
+
+/** A measurement that needs no peer. */
+export async function measureAlone(
+  program: string,
+  job: object,
+  { cpus }: Placement,
+  more: readonly string[] = [],
+): Promise<Sample> {
+  const client = start(program, ['client', JSON.stringify(job), ...more], cpus?.[0]);
+  try {
+    const { mean, median } = sampleSchema.parse(JSON.parse(await client.rest()));
+    return median === undefined ? { mean } : { mean, median };
+  } finally {
+    client.end();
+  }
+}
+
+function start(program: string, args: readonly string[], cpu: number | undefined): Program {
+  const file = fileURLToPath(new URL(program, import.meta.url));
+  return new Program(process.execPath, ['--expose-gc', file, ...args], { cpu });
+}

@@ -1,0 +1,37 @@
+/** libfabric's own ping-pong, fi_pingpong. It tells means only, and its bandwidth is that of messages there and back. */
+import { freePort, isInstalled, type Placement, Program } from '../processes.js';
+import type { Sample } from '../statistics.js';
+
+export interface LibfabricJob {
+  readonly provider: 'shm' | 'tcp' | 'udp';
+  readonly tells: 'latency' | 'bandwidth';
+  readonly size: number;
+  readonly count: number;
+}
+
+const ENDPOINTS = { shm: 'rdm', tcp: 'msg', udp: 'dgram' } as const;
+
+export function missingLibfabric(): string | undefined {
+  return isInstalled('fi_pingpong') ? undefined : 'fi_pingpong is not installed (Debian: libfabric-bin)';
+}
+
+export async function measureLibfabric(job: LibfabricJob, { cpus }: Placement): Promise<Sample> {
+  const port = await freePort();
+  const args = ['-p', job.provider, '-e', ENDPOINTS[job.provider], '-I', `${job.count}`, '-S', `${job.size}`];
+  const server = new Program('fi_pingpong', [...args, '-B', `${port}`], { cpu: cpus?.[1] });
+  try {
+    await server.listening(port);
+    const client = new Program('fi_pingpong', [...args, '-P', `${port}`, '127.0.0.1'], { cpu: cpus?.[0] });
+    return parse(await client.rest(), job);
+  } finally {
+    server.end();
+  }
+}
+
+/** bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec */
+export function parse(text: string, { tells }: Pick<LibfabricJob, 'tells'>): Sample {
+  const columns = text.trim().split('\n').at(-1)!.trim().split(/\s+/);
+  const mean = tells === 'latency' ? Number(columns[6]) : Number(columns[5]) * 1e6;
+  if (columns.length !== 8 || !(mean > 0)) throw new Error(`fi_pingpong told: ${text}`);
+  return { mean };
+}

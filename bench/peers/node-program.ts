@@ -1,0 +1,140 @@
+/**
+ * What Node itself offers, doing the same work: TCP by `node:net` between two processes, and a bare worker thread.
+ * `node-program.js server JOB`, `node-program.js client JOB PORT`, as the library's own program.
+ */
+import { once } from 'node:events';
+import net from 'node:net';
+import { Worker } from 'node:worker_threads';
+import { z } from 'zod';
+import { Parts, perSecond, type Sample } from '../statistics.js';
+
+const size = z
+  .int()
+  .min(1)
+  .max(1 << 30);
+const seconds = z.number().positive().max(60);
+export const nodeJobSchema = z.discriminatedUnion('kind', [
+  /** Half a round trip in µs. */
+  z.strictObject({ kind: z.literal('ping-pong'), size, seconds }),
+  /** A stream of messages one way: bytes per second. */
+  z.strictObject({ kind: z.literal('stream'), size, seconds }),
+  /** The same: messages per second. */
+  z.strictObject({ kind: z.literal('rate'), size, seconds }),
+  /** Connections per second. */
+  z.strictObject({
+    kind: z.literal('connect'),
+    count: z.int().min(1).max(100_000),
+    inFlight: z.int().min(1).max(1000),
+  }),
+  /** From the call that makes a worker thread until it has said something: ms. */
+  z.strictObject({ kind: z.literal('worker') }),
+]);
+export type NodeJob = z.output<typeof nodeJobSchema>;
+
+const ADDRESS = '127.0.0.1';
+const WARMUP_MS = 150;
+/** Bytes between two looks at the clock. */
+const PART_BYTES = 4 << 20;
+
+async function serve(job: NodeJob): Promise<void> {
+  const server = net.createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => socket.destroy());
+    if (job.kind === 'ping-pong') socket.on('data', (chunk) => socket.write(chunk));
+    else {
+      socket.resume();
+      socket.on('end', () => socket.end('.'));
+    }
+  });
+  server.listen(0, ADDRESS, 1024);
+  await once(server, 'listening');
+  process.stdout.write(`${JSON.stringify({ port: (server.address() as net.AddressInfo).port })}\n`);
+}
+
+function pingPong(socket: net.Socket, job: { size: number; seconds: number }): Promise<Sample> {
+  const message = Buffer.alloc(job.size, 1);
+  const parts = new Parts();
+  const warm = performance.now() + WARMUP_MS;
+  const end = warm + job.seconds * 1000;
+  return new Promise((resolve, reject) => {
+    let pending = job.size;
+    let start = performance.now();
+    socket.on('error', reject);
+    socket.on('data', (chunk) => {
+      pending -= chunk.length;
+      if (pending > 0) return;
+      const now = performance.now();
+      if (start >= warm) parts.add(((now - start) * 1000) / 2);
+      if (now >= end) {
+        resolve(parts.sample);
+        return;
+      }
+      pending = job.size;
+      start = now;
+      socket.write(message);
+    });
+    socket.write(message);
+  });
+}
+
+/** Time for each `part` messages, in µs. */
+async function stream(socket: net.Socket, message: Buffer, part: number, seconds: number): Promise<Sample> {
+  const parts = new Parts();
+  const warm = performance.now() + WARMUP_MS;
+  const end = warm + seconds * 1000;
+  for (let now = performance.now(); now < end; ) {
+    const start = now;
+    for (let i = 0; i < part; i += 1) if (!socket.write(message)) await once(socket, 'drain');
+    now = performance.now();
+    if (start >= warm) parts.add((now - start) * 1000);
+  }
+  socket.end();
+  await once(socket, 'data');
+  return parts.sample;
+}
+
+async function connectRate(port: number, job: { count: number; inFlight: number }): Promise<Sample> {
+  const start = performance.now();
+  let left = job.count;
+  const sockets: net.Socket[] = [];
+  const worker = async () => {
+    while (left > 0) {
+      left -= 1;
+      const socket = net.connect({ host: ADDRESS, port, noDelay: true });
+      sockets.push(socket);
+      await once(socket, 'connect');
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(job.inFlight, job.count) }, worker));
+  return { mean: (job.count * 1000) / (performance.now() - start) };
+}
+
+async function measure(job: NodeJob, port: number): Promise<Sample> {
+  if (job.kind === 'worker') {
+    const start = performance.now();
+    await once(
+      new Worker("require('node:worker_threads').parentPort.postMessage(1)", { eval: true }),
+      'message',
+    );
+    return { mean: performance.now() - start };
+  }
+  if (job.kind === 'connect') return connectRate(port, job);
+  const socket = net.connect({ host: ADDRESS, port, noDelay: true });
+  await once(socket, 'connect');
+  if (job.kind === 'ping-pong') return pingPong(socket, job);
+  const part = Math.max(1, Math.ceil(PART_BYTES / (job.kind === 'rate' ? 64 : 1) / job.size));
+  const sample = await stream(socket, Buffer.alloc(job.size, 1), part, job.seconds);
+  return perSecond(sample, job.kind === 'rate' ? part : part * job.size);
+}
+
+async function main([role, text, port]: string[]): Promise<void> {
+  const job = nodeJobSchema.parse(JSON.parse(text!));
+  if (role === 'server') {
+    await serve(job);
+    return;
+  }
+  const sample = await measure(job, Number(port));
+  process.stdout.write(`${JSON.stringify(sample)}\n`);
+  process.exit(0);
+}
+
+await main(process.argv.slice(2));

@@ -1,0 +1,134 @@
+/** Processes that are measured: started on a processor of their own, and read as text or by the line. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Where the two processes of a measurement run: processor numbers; none: wherever the system likes. */
+export interface Placement {
+  readonly cpus: readonly [client: number, server: number] | undefined;
+}
+
+/** How long one measurement may take. */
+const LIMIT_MS = 120_000;
+
+/** Two processors for two processes, of those that this process may use. */
+export function choosePlacement(): Placement {
+  let list: string;
+  try {
+    list = execFileSync('taskset', ['-cp', String(process.pid)], { encoding: 'utf8' });
+  } catch {
+    return { cpus: undefined };
+  }
+  const cpus = (list.split(':')[1] ?? '').split(',').flatMap((range) => {
+    const [first = Number.NaN, last = first] = range.split('-').map(Number);
+    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+  });
+  const [client, server] = cpus;
+  return { cpus: client === undefined || server === undefined ? undefined : [client, server] };
+}
+
+/** A process that was started; whatever happens, {@link end} it. */
+export class Program {
+  readonly #child: ChildProcess;
+  readonly #lines: AsyncIterator<string>;
+  readonly #exit: Promise<string>;
+  #errors = '';
+
+  constructor(
+    private readonly command: string,
+    args: readonly string[],
+    options: { cpu?: number | undefined; env?: NodeJS.ProcessEnv } = {},
+  ) {
+    const full =
+      options.cpu === undefined
+        ? [command, ...args]
+        : ['taskset', '-c', String(options.cpu), command, ...args];
+    const child = spawn(full[0]!, full.slice(1), {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...options.env },
+    });
+    this.#child = child;
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#errors = (this.#errors + text).slice(-2000);
+    });
+    const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS);
+    this.#exit = new Promise((resolve) => {
+      child.once('error', (error) => resolve(error.message));
+      child.once('close', (code, signal) => {
+        clearTimeout(timer);
+        resolve(code === 0 ? '' : `it ended with ${signal ?? `exit code ${code}`}`);
+      });
+    });
+  }
+
+  get running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** The next line of output. @throws Error when there is none */
+  async line(): Promise<string> {
+    const { value, done } = await this.#lines.next();
+    if (done !== true) return value;
+    throw await this.#failure('it told nothing');
+  }
+
+  /** All that is left of the output, when the process has ended well. */
+  async rest(): Promise<string> {
+    const lines: string[] = [];
+    for (let next = await this.#lines.next(); next.done !== true; next = await this.#lines.next()) {
+      lines.push(next.value);
+    }
+    if ((await this.#exit) !== '') throw await this.#failure('');
+    return lines.join('\n');
+  }
+
+  /** Waits until the process listens on a TCP port. */
+  async listening(port: number): Promise<void> {
+    while (!isListening(port)) {
+      if (!this.running) throw await this.#failure(`it does not listen on port ${port}`);
+      await sleep(5);
+    }
+  }
+
+  end(): void {
+    if (this.running) this.#child.kill('SIGKILL');
+  }
+
+  async #failure(otherwise: string): Promise<Error> {
+    const why = (await this.#exit) || otherwise;
+    const errors = this.#errors.trim();
+    return new Error(`${this.command}: ${why}${errors === '' ? '' : `: ${errors}`}`);
+  }
+}
+
+function isListening(port: number): boolean {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  return ['/proc/net/tcp', '/proc/net/tcp6'].some(
+    (file) =>
+      existsSync(file) &&
+      readFileSync(file, 'utf8')
+        .split('\n')
+        .some((line) => {
+          const [, local, , state] = line.trim().split(/\s+/);
+          return state === '0A' && local?.endsWith(suffix) === true;
+        }),
+  );
+}
+
+/** A TCP port that nobody listens on just now. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('The system gave no port.');
+  return address.port;
+}
+
+/** Whether a program can be started by its name. */
+export function isInstalled(command: string): boolean {
+  return (process.env.PATH ?? '').split(':').some((folder) => existsSync(`${folder}/${command}`));
+}

@@ -1,0 +1,136 @@
+/** Runs rows: all contestants in alternation, round after round. */
+import { measureAlone, measurePair } from './pair.js';
+import { measureLibfabric, missingLibfabric } from './peers/libfabric.js';
+import { measureNative, missingNative } from './peers/native.js';
+import { measureUcx, missingUcx } from './peers/ucx.js';
+import { type Contestant, type Row, type Target, US } from './plan.js';
+import type { Placement } from './processes.js';
+import { type Figure, figureOf, type Sample } from './statistics.js';
+
+const OURS = './ours/program.js';
+const NODE = './peers/node-program.js';
+
+/** What was measured of one contestant. */
+export interface Measured {
+  readonly label: string;
+  readonly samples: readonly Sample[];
+  /** Why there is nothing to measure here, or why it ended early. */
+  readonly missing?: string | undefined;
+  readonly failed?: string | undefined;
+}
+
+/** What one contestant of a row came to. */
+export interface Outcome extends Measured {
+  /** In the row's unit: of the medians, or of the means where a contestant tells no more. Undefined: there is none. */
+  readonly figure: Figure | undefined;
+  readonly statistic: 'median' | 'mean';
+  /** Ours over this one's, by the statistic that both tell: the middle of the rounds. Undefined of ours. */
+  readonly ratio: Figure | undefined;
+}
+
+export interface TargetOutcome extends Target {
+  /** Our figure or ratio; undefined where the peer is missing. */
+  readonly value: number | undefined;
+  readonly met: boolean | undefined;
+}
+
+export interface RowOutcome {
+  readonly row: Row;
+  readonly outcomes: readonly Outcome[];
+  readonly targets: readonly TargetOutcome[];
+}
+
+export interface RunOptions {
+  readonly rounds: number;
+  readonly peers: boolean;
+  readonly placement: Placement;
+  readonly progress: (text: string) => void;
+}
+
+function measure(contestant: Contestant, placement: Placement): Promise<Sample> {
+  switch (contestant.by) {
+    case 'networkdirect':
+      if (contestant.job.kind === 'open') return measureAlone(OURS, contestant.job, placement);
+      return measurePair(OURS, contestant.job, placement);
+    case 'node':
+      if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, placement);
+      return measurePair(NODE, contestant.job, placement);
+    case 'libfabric':
+      return measureLibfabric(contestant.job, placement);
+    case 'ucx':
+      return measureUcx(contestant.job, placement);
+    case 'native':
+      return measureNative(contestant.job, placement);
+  }
+}
+
+/** Why a contestant cannot be measured here; undefined: it can. */
+function whyMissing(contestant: Contestant): string | undefined {
+  if (contestant.by === 'libfabric') return missingLibfabric();
+  if (contestant.by === 'ucx') return missingUcx();
+  return contestant.by === 'native' ? missingNative(contestant.job) : undefined;
+}
+
+export async function runRow(row: Row, options: RunOptions): Promise<RowOutcome> {
+  const wanted = row.contestants.filter(({ by }) => options.peers || by === 'networkdirect');
+  const states = wanted.map((contestant) => ({
+    contestant,
+    label: contestant.label,
+    samples: [] as Sample[],
+    missing: whyMissing(contestant),
+    failed: undefined as string | undefined,
+  }));
+  for (let round = 1; round <= options.rounds; round += 1) {
+    for (const state of states) {
+      if (state.missing !== undefined || state.failed !== undefined) continue;
+      options.progress(`${row.name}: ${state.label}, round ${round} of ${options.rounds}`);
+      try {
+        state.samples.push(await measure(state.contestant, options.placement));
+      } catch (error) {
+        state.failed = error instanceof Error ? error.message : String(error);
+      }
+    }
+  }
+  return outcomeOf(row, states);
+}
+
+/** Figures, ratios and targets of what was measured; ours comes first. */
+export function outcomeOf(row: Row, measured: readonly Measured[]): RowOutcome {
+  const ours = measured[0]!.samples;
+  const outcomes = measured.map(({ label, samples, missing, failed }): Outcome => {
+    const statistic = samples.every(({ median }) => median !== undefined) ? 'median' : 'mean';
+    const values = samples.map((sample) => (sample[statistic] ?? sample.mean) / row.unit.base);
+    return {
+      label,
+      samples,
+      missing,
+      failed,
+      figure: values.length === 0 ? undefined : figureOf(values),
+      statistic,
+      ratio: label === US ? undefined : ratioOf(ours, samples),
+    };
+  });
+  return { row, outcomes, targets: row.targets.map((target) => judge(row, target, outcomes)) };
+}
+
+/** Ours over theirs, round by round, so that what else the machine does meets both. */
+function ratioOf(ours: readonly Sample[], theirs: readonly Sample[]): Figure | undefined {
+  const rounds = Math.min(ours.length, theirs.length);
+  if (rounds === 0) return undefined;
+  const both = [...ours, ...theirs].every(({ median }) => median !== undefined);
+  const value = ({ median, mean }: Sample) => (both ? median! : mean);
+  return figureOf(Array.from({ length: rounds }, (_, i) => value(ours[i]!) / value(theirs[i]!)));
+}
+
+function judge(row: Row, target: Target, outcomes: readonly Outcome[]): TargetOutcome {
+  const value =
+    target.against === undefined
+      ? outcomes[0]?.figure?.value
+      : outcomes.find(({ label }) => label === target.against)?.ratio?.value;
+  if (value === undefined) return { ...target, value, met: undefined };
+  return {
+    ...target,
+    value,
+    met: row.unit.better === 'less' ? value <= target.factor : value >= target.factor,
+  };
+}
