@@ -24,7 +24,7 @@ const optionsSchema = z.strictObject({
     }
   }),
   rounds: z.coerce.number().int().min(1).max(1000),
-  scale: z.coerce.number().positive().max(100),
+  scale: z.coerce.number().positive().max(10),
   peers: z.boolean(),
   pin: z.boolean(),
   json: z.boolean().default(false),

@@ -347,7 +347,7 @@ function connecting(amount: Amount): Row {
 
 function manyQueuePairs(amount: Amount): Row[] {
   const { seconds } = amount;
-  const queuePairs = amount.of(10_000, 8);
+  const queuePairs = Math.min(10_000, amount.of(10_000, 8));
   const job = { kind: 'ping-pong', size: 8, seconds } as const;
   return [
     {
@@ -372,7 +372,7 @@ function manyQueuePairs(amount: Amount): Row[] {
 }
 
 function rest(amount: Amount): Row {
-  const queuePairs = amount.of(100);
+  const queuePairs = Math.min(100, amount.of(100));
   return {
     name: 'rest',
     title: `processor time with ${queuePairs} open connections at rest`,

@@ -40,15 +40,55 @@ export class Parts {
     this.#count += 1;
   }
 
+  get count(): number {
+    return this.#count;
+  }
+
   /** Median and mean of the values. */
   get sample(): Sample {
     const values = this.#values.subarray(0, Math.min(this.#count, this.#values.length));
-    if (values.length === 0) throw new Error('Nothing was measured: the time was too short.');
+    if (values.length === 0) throw new Error('Nothing was measured.');
     return {
       median: quantile(values, 0.5),
       mean: values.reduce((sum, value) => sum + value, 0) / values.length,
     };
   }
+}
+
+/** Warm-up of a measurement that takes longer; shorter ones warm up for as long as they take. */
+const WARMUP_SECONDS = 0.15;
+
+/** Does `work` again and again, for a warm-up, then for `seconds` and at least once: the times it took, in µs. */
+export function timed(seconds: number, work: () => void): Sample {
+  const parts = new Parts();
+  const warm = performance.now() + Math.min(seconds, WARMUP_SECONDS) * 1000;
+  const end = warm + seconds * 1000;
+  for (let now = performance.now(); now < end || parts.count === 0; ) {
+    const start = now;
+    work();
+    now = performance.now();
+    if (start >= warm) parts.add((now - start) * 1000);
+  }
+  return parts.sample;
+}
+
+/** {@link timed} of work that lets the event loop wait. */
+export async function timedAsync(seconds: number, work: () => Promise<void>): Promise<Sample> {
+  const parts = new Parts();
+  const warm = performance.now() + Math.min(seconds, WARMUP_SECONDS) * 1000;
+  const end = warm + seconds * 1000;
+  for (let now = performance.now(); now < end || parts.count === 0; ) {
+    const start = now;
+    await work();
+    now = performance.now();
+    if (start >= warm) parts.add((now - start) * 1000);
+  }
+  return parts.sample;
+}
+
+/** Turns the time of `amount` of something into that of one. */
+export function each({ mean, median }: Sample, amount: number): Sample {
+  return { mean: mean / amount, ...(median === undefined ? {} : { median: median / amount }) };
 }
 
 /** Turns times in µs that `amount` of something took into amounts per second. */

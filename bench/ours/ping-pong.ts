@@ -1,6 +1,6 @@
 /** Send and Receive, there and back. A message of 0 bytes is the end. */
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
-import { Parts, type Sample } from '../statistics.js';
+import { each, type Sample, timed, timedAsync } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { type Connection, piece, type Side } from './side.js';
 
@@ -16,7 +16,6 @@ const RECEIVES = 4;
 const INLINE = 64;
 /** Round trips between two looks at the clock. */
 const BATCH = 32;
-const WARMUP_MS = 150;
 
 /** One player: sends and takes messages on any of its queue pairs, each known by its number. */
 export class Player {
@@ -123,24 +122,32 @@ function reply(player: Player): void {
 /** Plays for the job's time. */
 export async function play(player: Player, job: PingPong): Promise<Sample> {
   const turns = job.inTurn ? job.queuePairs : 1;
-  const batch = job.wait === 'poll' ? BATCH : 1;
-  const parts = new Parts();
-  const warm = performance.now() + WARMUP_MS;
-  const end = warm + job.seconds * 1000;
   let index = 0;
-  for (let now = performance.now(); now < end; ) {
-    const start = now;
-    for (let i = 0; i < batch; i += 1) {
-      player.send(index);
-      player.renew(index);
-      if (job.wait === 'loop') await player.takeAwaiting();
-      else if (job.wait === 'block') player.takeBlocking();
-      else player.take();
-      index = index + 1 === turns ? 0 : index + 1;
+  const serveBall = () => {
+    player.send(index);
+    player.renew(index);
+    index = index + 1 === turns ? 0 : index + 1;
+  };
+  const rounds = () => {
+    for (let i = 0; i < BATCH; i += 1) {
+      serveBall();
+      player.take();
     }
-    now = performance.now();
-    if (start >= warm) parts.add(((now - start) * 1000) / (2 * batch));
-  }
+  };
+  const blockingRound = () => {
+    serveBall();
+    player.takeBlocking();
+  };
+  const awaitingRound = async () => {
+    serveBall();
+    await player.takeAwaiting();
+  };
+  const sample =
+    job.wait === 'poll'
+      ? each(timed(job.seconds, rounds), BATCH)
+      : job.wait === 'block'
+        ? timed(job.seconds, blockingRound)
+        : await timedAsync(job.seconds, awaitingRound);
   player.send(0, true);
-  return parts.sample;
+  return each(sample, 2);
 }

@@ -3,7 +3,7 @@
  * comes too early. A message of 0 bytes is the end.
  */
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
-import { Parts, perSecond, type Sample } from '../statistics.js';
+import { perSecond, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { type Connection, piece, type Side } from './side.js';
 
@@ -17,7 +17,6 @@ const COMPLETIONS = 128;
 const INLINE = 64;
 /** Messages between two looks at the clock. */
 const PART = 16 * CREDITS;
-const WARMUP_MS = 150;
 const NOTHING: ReturnType<typeof piece>[0][] = [];
 
 export function rateQueuePair(side: Side, job: Rate) {
@@ -77,18 +76,12 @@ export class Source {
   }
 
   run({ qp }: Connection, job: Rate): Sample {
-    const parts = new Parts();
-    const warm = performance.now() + WARMUP_MS;
-    const end = warm + job.seconds * 1000;
-    for (let now = performance.now(); now < end; ) {
-      const start = now;
+    const sample = timed(job.seconds, () => {
       for (let sent = 0; sent < PART; sent += BATCH) this.#send(qp);
-      now = performance.now();
-      if (start >= warm) parts.add((now - start) * 1000);
-    }
+    });
     while (this.#credits === 0 || this.#unfinished > 0) this.#account(qp);
     qp.send(0, NOTHING, WvSend.SIGNALED);
-    return perSecond(parts.sample, PART);
+    return perSecond(sample, PART);
   }
 
   #send(qp: Connection['qp']): void {

@@ -3,7 +3,7 @@
  * changes them last; -1 is the end.
  */
 import { WvSend } from '../../winverbs/index.js';
-import { Parts, type Sample } from '../statistics.js';
+import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { type Connection, type Memory, piece, type Side } from './side.js';
 
@@ -14,7 +14,6 @@ const SIGNAL_EVERY = DEPTH / 2;
 /** Longest message that a request carries itself. */
 const INLINE = 64;
 const BATCH = 32;
-const WARMUP_MS = 150;
 const END = -1;
 
 /** One player: its memory is where messages come to, and behind that what it sends. */
@@ -77,27 +76,15 @@ export function answerWrites(writer: Writer): void {
 }
 
 export function playWrites(writer: Writer, job: WritePoll): Sample {
-  const parts = new Parts();
-  const warm = performance.now() + WARMUP_MS;
-  const end = warm + job.seconds * 1000;
-  let number = 0;
-  for (let now = performance.now(); now < end; ) {
-    const start = now;
-    number = rounds(writer, number);
-    now = performance.now();
-    if (start >= warm) parts.add(((now - start) * 1000) / (2 * BATCH));
-  }
+  let last = 0;
+  const sample = timed(job.seconds, () => {
+    for (let i = 0; i < BATCH; i += 1) {
+      const next = (last + 1) & 0x7fff_ffff;
+      writer.write(next);
+      writer.await(last);
+      last = next;
+    }
+  });
   writer.write(END);
-  return parts.sample;
-}
-
-function rounds(writer: Writer, number: number): number {
-  let last = number;
-  for (let i = 0; i < BATCH; i += 1) {
-    const next = (last + 1) & 0x7fff_ffff;
-    writer.write(next);
-    writer.await(last);
-    last = next;
-  }
-  return last;
+  return each(sample, 2 * BATCH);
 }

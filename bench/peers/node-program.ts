@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
-import { Parts, perSecond, type Sample } from '../statistics.js';
+import { each, perSecond, type Sample, timedAsync } from '../statistics.js';
 
 const size = z
   .int()
@@ -32,7 +32,6 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
 export type NodeJob = z.output<typeof nodeJobSchema>;
 
 const ADDRESS = '127.0.0.1';
-const WARMUP_MS = 150;
 /** Bytes between two looks at the clock. */
 const PART_BYTES = 4 << 20;
 
@@ -50,46 +49,31 @@ async function serve(job: NodeJob): Promise<void> {
   process.stdout.write(`${JSON.stringify({ port: (server.address() as net.AddressInfo).port })}\n`);
 }
 
-function pingPong(socket: net.Socket, job: { size: number; seconds: number }): Promise<Sample> {
+async function pingPong(socket: net.Socket, job: { size: number; seconds: number }): Promise<Sample> {
   const message = Buffer.alloc(job.size, 1);
-  const parts = new Parts();
-  const warm = performance.now() + WARMUP_MS;
-  const end = warm + job.seconds * 1000;
-  return new Promise((resolve, reject) => {
-    let pending = job.size;
-    let start = performance.now();
-    socket.on('error', reject);
-    socket.on('data', (chunk) => {
-      pending -= chunk.length;
-      if (pending > 0) return;
-      const now = performance.now();
-      if (start >= warm) parts.add(((now - start) * 1000) / 2);
-      if (now >= end) {
-        resolve(parts.sample);
-        return;
-      }
+  let pending = 0;
+  let whole = () => {};
+  socket.on('data', (chunk) => {
+    pending -= chunk.length;
+    if (pending === 0) whole();
+  });
+  const round = () =>
+    new Promise<void>((resolve) => {
+      whole = resolve;
       pending = job.size;
-      start = now;
       socket.write(message);
     });
-    socket.write(message);
-  });
+  return each(await timedAsync(job.seconds, round), 2);
 }
 
-/** Time for each `part` messages, in µs. */
+/** Times of `part` messages each. */
 async function stream(socket: net.Socket, message: Buffer, part: number, seconds: number): Promise<Sample> {
-  const parts = new Parts();
-  const warm = performance.now() + WARMUP_MS;
-  const end = warm + seconds * 1000;
-  for (let now = performance.now(); now < end; ) {
-    const start = now;
+  const sample = await timedAsync(seconds, async () => {
     for (let i = 0; i < part; i += 1) if (!socket.write(message)) await once(socket, 'drain');
-    now = performance.now();
-    if (start >= warm) parts.add((now - start) * 1000);
-  }
+  });
   socket.end();
   await once(socket, 'data');
-  return parts.sample;
+  return sample;
 }
 
 async function connectRate(port: number, job: { count: number; inFlight: number }): Promise<Sample> {

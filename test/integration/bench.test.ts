@@ -1,0 +1,87 @@
+// The benchmark as people run it, as short as it goes: that it measures everything, never how fast that is.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { plan } from '../../bench/plan.js';
+
+const program = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
+
+interface Line {
+  row: string;
+  who: string;
+  value?: number;
+  ratio?: number;
+  missing?: string;
+  failed?: string;
+}
+
+function bench(...args: string[]) {
+  return spawnSync(process.execPath, [program, ...args], { encoding: 'utf8' });
+}
+
+function lines(...args: string[]): Line[] {
+  const { status, stdout, stderr } = bench('--json', '--rounds', '1', '--scale', '0.002', ...args);
+  if (status !== 0) throw new Error(stderr);
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Line);
+}
+
+test('this library alone: every kind of row has a figure', () => {
+  const only =
+    '^(ping-pong (local|wire) 8|write-poll .*|(write|read) local (allocate )?1048576|rate .*|wake-up .*|connect|queue-pairs .*|rest|open)$';
+  const found = lines('--no-peers', '--only', only);
+  const rows = plan(1, new RegExp(only)).map(({ name }) => name);
+  assert.ok(rows.length >= 14);
+  assert.equal([...new Set(found.map(({ row }) => row))], rows);
+  for (const { row, who, value } of found) {
+    assert.match(who, /^networkdirect/);
+    assert.ok(value !== undefined && Number.isFinite(value), row);
+    // A process at rest may well have taken no measurable time.
+    assert.ok(row === 'rest' || row === 'queue-pairs memory' ? value >= 0 : value > 0, `${row}: ${value}`);
+  }
+});
+
+test('with peers: each has a figure and a ratio, or it is said why not; the chart shows them', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-'));
+  const svg = join(folder, 'chart.svg');
+  try {
+    const found = lines('--only', '^(ping-pong local (8|64)|wake-up block|open)$', '--svg', svg);
+    for (const { row, who, value, ratio, missing } of found) {
+      if (missing !== undefined) assert.match(missing, /not installed|cannot build/);
+      else assert.ok(value! > 0 && (who === 'networkdirect' || ratio! > 0), `${row}, ${who}`);
+    }
+    const tcp = found.filter(({ who }) => who === 'node:net TCP');
+    assert.is(tcp.filter(({ missing }) => missing === undefined).length, 2);
+    assert.ok(existsSync(svg) && readFileSync(svg, 'utf8').includes('node:net TCP'));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('what cannot be done is said before anything is measured', () => {
+  for (const [args, words] of [
+    [['--only', 'no such row'], /No row's name matches/],
+    [['--only', '('], /regular expression/],
+    [['--rounds', '0'], /--rounds: .*>=1/],
+    [['--scale', '-1'], /--scale/],
+    [['--rond', '1'], /unknown option/],
+  ] as const) {
+    const { status, stderr, stdout } = bench(...args);
+    assert.is(status, args[0] === '--rond' ? 1 : 2, stderr);
+    assert.match(stderr, words);
+    assert.is(stdout, '');
+  }
+});
+
+test('--list names the rows', () => {
+  const { stdout } = bench('--list', '--only', '^wake-up');
+  assert.match(stdout, /^wake-up block .*\nwake-up loop .*\n$/);
+});
+
+test.run();
