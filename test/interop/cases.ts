@@ -12,6 +12,7 @@ import {
   TCP_PORT,
   withNetem,
 } from './case.js';
+import { cmCases } from './cases-cm.js';
 import { datagramCases } from './cases-datagram.js';
 import { verbsCases } from './cases-errors.js';
 import { perftestCases } from './cases-perftest.js';
@@ -327,6 +328,7 @@ export const cases: readonly InteropCase[] = [
   ...ucmatose(),
   ...rdmaClient(),
   ...connectionManagement(),
+  ...cmCases,
   ...datagramCases,
   ...verbsCases,
   ...perftestCases,

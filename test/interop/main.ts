@@ -21,7 +21,7 @@ const options = z.object({
 });
 
 /** What the guest runs of rig/. */
-const GUEST_SCRIPTS = ['all-ops.py', 'verbs-peer.py', 'group.py'];
+const GUEST_SCRIPTS = ['all-ops.py', 'cm-peer.py', 'verbs-peer.py', 'group.py'];
 
 interface Outcome {
   readonly name: string;

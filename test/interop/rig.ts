@@ -119,6 +119,11 @@ export class Rig {
     return this.node(here('./programs/sidr.js'), behaviour, own, peer, String(port));
   }
 
+  /** Starts a behaviour of programs/cm-peer.ts in the namespace. */
+  cmPeer(behaviour: string, own: string, peer: string): Program {
+    return this.node(here('./programs/cm-peer.js'), behaviour, own, peer);
+  }
+
   /** Starts a behaviour of programs/verbs.ts in the namespace. */
   verbs(behaviour: string, own: string, peer: string): Program {
     return this.node(here('./programs/verbs.js'), behaviour, own, peer);

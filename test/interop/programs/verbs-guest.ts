@@ -2,8 +2,8 @@
 import { randomInt } from 'node:crypto';
 import { z } from 'zod';
 import { connectByHand, initialise, type Memory, type Queue, Side } from '../../../examples/interop/side.js';
-import { dial, Reader } from '../../../examples/interop/tcp.js';
 import { gidOfAddress, type IWVConnectQueuePair, RemoteMemory, WvAccess } from '../../../winverbs/index.js';
+import { GuestPeer } from './guest-peer.js';
 
 /** TCP port of verbs-peer.py. */
 const PEER_PORT = 18_516;
@@ -99,27 +99,14 @@ export class Hosts implements Disposable {
     readonly side: Side,
     private readonly own: string,
     private readonly gidIndex: number,
-    private readonly reader: Reader,
-    private readonly write: (line: string) => void,
+    private readonly peer: GuestPeer,
   ) {}
 
   /** @param own - This host's address, which decides on the family */
   static async meet(own: string, guest: string): Promise<Hosts> {
-    const socket = await dial(guest, PEER_PORT);
+    const peer = await GuestPeer.meet(guest, PEER_PORT);
     const gidIndex = own.includes(':') ? 2 : 1;
-    return new Hosts(Side.at(own), own, gidIndex, new Reader(socket), (line) => socket.write(line));
-  }
-
-  /** Has the guest do something. @throws Error with what its library says if that refuses */
-  private async ask<T>(
-    wish: { readonly do: string; readonly [field: string]: unknown },
-    form: z.ZodType<T>,
-  ): Promise<T> {
-    this.write(`${JSON.stringify(wish)}\n`);
-    const answer: unknown = JSON.parse(await this.reader.line());
-    const refused = z.object({ error: z.string() }).safeParse(answer);
-    if (refused.success) throw new Error(`The guest refuses: ${refused.data.error}`);
-    return form.parse(answer);
+    return new Hosts(Side.at(own), own, gidIndex, peer);
   }
 
   /** Two fresh queue pairs; the guest's last ones end. */
@@ -139,7 +126,7 @@ export class Hosts implements Disposable {
     });
     initialise(qp, options.ourQp ?? EVERY_RIGHT & ~WvAccess.MW_BIND);
     const memory = this.side.memory(size, options.ourMemory ?? EVERY_RIGHT);
-    const theirs = await this.ask(
+    const theirs = await this.peer.ask(
       {
         do: 'qp',
         ...{ mtu, size, depth, retry, rnr: rnrRetry, gid: this.gidIndex },
@@ -156,7 +143,7 @@ export class Hosts implements Disposable {
     const ownGid = Buffer.from(own.gid)
       .toString('hex')
       .replace(/(.{4})(?!$)/g, '$1:');
-    await this.ask({ do: 'connect', ...own, gid: ownGid }, z.object({}));
+    await this.peer.ask({ do: 'connect', ...own, gid: ownGid }, z.object({}));
     const remote = new RemoteMemory({ address: BigInt(theirs.addr), rkey: theirs.rkey });
     return { qp, queue, memory, remote, size };
   }
@@ -164,21 +151,21 @@ export class Hosts implements Disposable {
   /** The guest's queue pair and memory end without a word; fresh ones take their place, connected to nobody. */
   async drop(): Promise<void> {
     const wish = { do: 'qp', mtu: 1024, size: 64, depth: 1, retry: 7, rnr: 7, gid: this.gidIndex };
-    await this.ask({ ...wish, mr: 1, access: 0, minrnr: 12, timeout: 14 }, made);
+    await this.peer.ask({ ...wish, mr: 1, access: 0, minrnr: 12, timeout: 14 }, made);
   }
 
   async receive(at: number, len: number): Promise<void> {
-    await this.ask({ do: 'recv', at, len }, z.object({}));
+    await this.peer.ask({ do: 'recv', at, len }, z.object({}));
   }
 
   /** The guest posts requests; {@link completions} has how they end. */
   async post(...ops: readonly GuestRequest[]): Promise<void> {
-    await this.ask({ do: 'post', ops }, z.object({}));
+    await this.peer.ask({ do: 'post', ops }, z.object({}));
   }
 
   /** The guest's next completions, as many as are asked for. @throws Error if they do not come */
   async completions(count: number): Promise<GuestCompletion[]> {
-    const { wcs } = await this.ask({ do: 'wc', count }, z.object({ wcs: z.array(guestCompletion) }));
+    const { wcs } = await this.peer.ask({ do: 'wc', count }, z.object({ wcs: z.array(guestCompletion) }));
     if (wcs.length < count) throw new Error(`The guest has ${wcs.length} completions instead of ${count}.`);
     return wcs;
   }
@@ -192,7 +179,7 @@ export class Hosts implements Disposable {
 
   /** The guest binds a type 2 window; answers its rkey. */
   async window(at: number, len: number, access: number): Promise<number> {
-    const { rkey, status } = await this.ask(
+    const { rkey, status } = await this.peer.ask(
       { do: 'window', at, len, access },
       z.object({ rkey: word, status: word }),
     );
@@ -202,27 +189,27 @@ export class Hosts implements Disposable {
 
   /** The guest ends a window's binding itself. */
   async invalidate(rkey: number): Promise<void> {
-    const { status } = await this.ask({ do: 'invalidate', rkey }, z.object({ status: word }));
+    const { status } = await this.peer.ask({ do: 'invalidate', rkey }, z.object({ status: word }));
     if (status !== IbvWc.SUCCESS)
       throw new Error(`The guest's window was not invalidated: status ${status}.`);
   }
 
   async fill(at: number, len: number, seed: number): Promise<void> {
-    await this.ask({ do: 'fill', at, len, seed }, z.object({}));
+    await this.peer.ask({ do: 'fill', at, len, seed }, z.object({}));
   }
 
   /** CRC-32 of the guest's memory, as zlib has it. */
   async crc(at: number, len: number): Promise<number> {
-    return (await this.ask({ do: 'crc', at, len }, z.object({ crc: word }))).crc;
+    return (await this.peer.ask({ do: 'crc', at, len }, z.object({ crc: word }))).crc;
   }
 
   /** IBV_QPS_* of the guest's queue pair. */
   async guestState(): Promise<number> {
-    return (await this.ask({ do: 'state' }, z.object({ state: word }))).state;
+    return (await this.peer.ask({ do: 'state' }, z.object({ state: word }))).state;
   }
 
   [Symbol.dispose](): void {
-    this.reader.close();
+    this.peer.close();
     this.side[Symbol.dispose]();
   }
 }

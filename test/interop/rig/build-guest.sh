@@ -41,7 +41,10 @@ done
 
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
-if [ $force = 0 ] && [ -s "$cache/initrd.cpio" ] && [ -s "$cache/vmlinuz" ]; then
+# An image counts only if these very scripts have made it.
+recipe=$(cat "$here"/{build-guest,guest-init,guest-exec}.sh | sha256sum | cut -d' ' -f1)
+if [ $force = 0 ] && [ -s "$cache/initrd.cpio" ] && [ -s "$cache/vmlinuz" ] &&
+    [ "$(cat "$cache/recipe" 2>/dev/null)" = "$recipe" ]; then
     say "already built in $cache (use --force to rebuild)"
     exit 0
 fi
@@ -190,6 +193,7 @@ want=(
     ib_core ib_cm iw_cm ib_uverbs ib_umad rdma_cm rdma_ucm rdma_rxe
     crc32_generic crc32-pclmul
     dummy veth 8021q sch_netem                          # rxe on other links, loss
+    sch_ingress cls_u32 act_gact                        # tc: drop chosen packets
     nvme-rdma nvmet-rdma null_blk rds_rdma              # kernel users of RDMA
 )
 for m in "${want[@]}"; do
@@ -228,6 +232,7 @@ cp "$root/etc/versions.txt" "$cache/versions.txt"
 # Uncompressed: under emulation, unpacking costs more than loading.
 (cd "$root" && find . | LC_ALL=C sort | cpio -o -H newc -R 0:0 --quiet) > "$cache/initrd.cpio.tmp"
 mv "$cache/initrd.cpio.tmp" "$cache/initrd.cpio"
+echo "$recipe" > "$cache/recipe"
 rm -rf "$stage" "$cache/kernel"
 say "built in $cache:"
 sed 's/^/  /' "$cache/versions.txt" >&2

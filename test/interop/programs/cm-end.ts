@@ -1,0 +1,54 @@
+/** Both sides disconnect at once, and peers that answer no more. */
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Status } from '../../../winverbs/index.js';
+import { type CmHosts, type Connected, connectFrom, connectTo, ours, statusOf } from './cm-guest.js';
+
+/** DREQs are to cross this often, in as many connections at most. */
+const CROSSINGS = 20;
+const TRIES = 300;
+/** The guest's DREQ is held back by 20 ms: ours goes at every time in these, for the guest's own takes some to begin. */
+const SWEEP_MS = 20;
+
+/** Both sides disconnect, this one a little later; answers whether the DREQs crossed. */
+async function disconnectBoth(
+  hosts: CmHosts,
+  { endpoint, qp, theirs }: Connected,
+  laterMs: number,
+): Promise<boolean> {
+  const before = { heard: ours('received.DREQ'), answered: ours('received.DREP') };
+  const told = statusOf(endpoint.notifyDisconnect());
+  const theirEnd = hosts.disconnect(theirs);
+  await pause(laterMs);
+  const status = await statusOf(endpoint.disconnect());
+  await theirEnd;
+  assert.equal(status, Status.SUCCESS, 'our disconnect()');
+  assert.equal(await told, Status.CONNECTION_DISCONNECTED, 'our notifyDisconnect()');
+  await hosts.happened(theirs, 'DISCONNECTED');
+  const crossed = ours('received.DREQ') > before.heard && ours('received.DREP') === before.answered;
+  await hosts.destroy(theirs);
+  endpoint.release();
+  qp.release();
+  return crossed;
+}
+
+async function untilCrossed(make: () => Promise<Connected>, hosts: CmHosts): Promise<void> {
+  let crossed = 0;
+  let tries = 0;
+  for (; crossed < CROSSINGS && tries < TRIES; tries += 1) {
+    if (await disconnectBoth(hosts, await make(), tries % SWEEP_MS)) crossed += 1;
+  }
+  console.log(`${crossed} of ${tries} pairs of DREQs crossed`);
+  assert.equal(crossed, CROSSINGS);
+  assert.equal(ours('retransmitted.DREQ'), 0);
+}
+
+export async function crossingOfOurs(hosts: CmHosts): Promise<void> {
+  const listener = await hosts.listen();
+  await untilCrossed(() => connectTo(hosts, listener), hosts);
+}
+
+export async function crossingOfTheirs(hosts: CmHosts): Promise<void> {
+  using listener = hosts.listener();
+  await untilCrossed(() => connectFrom(hosts, listener), hosts);
+}

@@ -1,0 +1,267 @@
+/** The guest's rdma_cm, driven by rig/cm-peer.py, and what this side's behaviours of connection management share. */
+import assert from 'node:assert/strict';
+import { z } from 'zod';
+import { initialise, Listener, Side, socketAddress } from '../../../examples/interop/side.js';
+import { readCounters } from '../../../kernel-bridge/index.js';
+import {
+  type IWVConnectEndpoint,
+  type IWVConnectQueuePair,
+  type SocketAddress,
+  Status,
+  type WvConnectParam,
+  WvError,
+} from '../../../winverbs/index.js';
+import { GuestPeer } from './guest-peer.js';
+
+/** TCP port of cm-peer.py. */
+const PEER_PORT = 18_517;
+/** RDMA ports: where the guest listens, and where this side does. */
+const GUEST_LISTENS = 7501;
+const WE_LISTEN = 7502;
+/** UDP port space: where this side answers questions. */
+export const WE_ANSWER = 7503;
+/** The queue pair number that the guest tells where it has no queue pair. */
+const NUMBER = 0x7ead;
+
+/** Attribute ids of connection management's messages (IBA 1 §12.6, table 91). */
+export const Message = {
+  REQ: 0x10,
+  MRA: 0x11,
+  REJ: 0x12,
+  REP: 0x13,
+  RTU: 0x14,
+  DREQ: 0x15,
+  DREP: 0x16,
+  SIDR_REQ: 0x17,
+  SIDR_REP: 0x18,
+} as const;
+export type MessageName = keyof typeof Message;
+
+/** Reasons of a REJ, as Linux tells them (IBA 1 §12.6.7.2; 35 is Linux's vendor option). */
+export const Reason = { nobodyThere: 8, consumer: 28, vendorOption: 35 } as const;
+
+export type Space = 'tcp' | 'udp';
+type Kind = 'cm_tx_msgs' | 'cm_tx_retries' | 'cm_rx_msgs' | 'cm_rx_duplicates';
+
+const number = z.number().int();
+const identity = z.object({ id: number });
+const bytes = z.hex().transform((text) => Uint8Array.from(Buffer.from(text, 'hex')));
+const request = z.object({ id: number, private: bytes });
+const event = z
+  .object({ event: z.string(), status: number, private: bytes, qpn: number, qkey: number })
+  .transform(({ private: privateData, ...rest }) => ({ ...rest, privateData }));
+const counted = z.object({ count: number });
+const counters = z.record(z.string(), z.record(z.string(), number));
+const nothing = z.object({});
+export type GuestEvent = z.output<typeof event>;
+
+const hex = (data: Uint8Array): string => Buffer.from(data).toString('hex');
+
+/** `length` bytes that differ from those of another seed, and have no two alike in a row. */
+export const data = (length: number, seed: number): Uint8Array =>
+  Uint8Array.from({ length }, (_, i) => (i * 7 + seed * 31 + 1) & 0xff);
+
+/** Private data as the other side gets it: with zeros to the end of what its message holds. */
+export function padded(wanted: Uint8Array, length: number): Uint8Array {
+  const whole = new Uint8Array(length);
+  whole.set(wanted);
+  return whole;
+}
+
+/** The status that a promise ends in. */
+export async function statusOf(promise: PromiseLike<unknown>): Promise<number> {
+  try {
+    await promise;
+    return Status.SUCCESS;
+  } catch (error) {
+    if (error instanceof WvError) return error.status;
+    throw error;
+  }
+}
+
+/** What our connection management has counted, as `sent.REQ`; 0 if it never has. */
+export const ours = (counter: string): number => readCounters().cm[counter] ?? 0;
+
+/** The two hosts of a behaviour. */
+export class CmHosts implements Disposable {
+  private constructor(
+    readonly side: Side,
+    readonly own: string,
+    readonly guest: string,
+    private readonly peer: GuestPeer,
+  ) {}
+
+  static async meet(own: string, guest: string): Promise<CmHosts> {
+    const peer = await GuestPeer.meet(guest, PEER_PORT);
+    return new CmHosts(Side.at(own), own, guest, peer);
+  }
+
+  get family(): 4 | 6 {
+    return this.own.includes(':') ? 6 : 4;
+  }
+
+  /** Where the guest's {@link listen} is to be found. */
+  get there(): SocketAddress {
+    return socketAddress(this.guest, GUEST_LISTENS);
+  }
+
+  /** The queue pair number of the guest's ids that have no queue pair. */
+  readonly number = NUMBER;
+
+  // ── This side ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  listener(): Listener {
+    return new Listener(this.side.provider, socketAddress(this.own, WE_LISTEN));
+  }
+
+  queuePair(): IWVConnectQueuePair {
+    const { cq } = this.side.queue(16);
+    const sizes = { sendDepth: 4, sendSge: 1, receiveDepth: 4, receiveSge: 1 };
+    const qp = this.side.pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });
+    initialise(qp);
+    return qp;
+  }
+
+  /** An endpoint of ours on the way to the guest. */
+  endpoint(): IWVConnectEndpoint {
+    const endpoint = this.side.provider.createConnectEndpoint();
+    endpoint.bindAddress(socketAddress(this.own, 0));
+    endpoint.resolveRoute(this.there);
+    return endpoint;
+  }
+
+  // ── The guest ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The guest listens, at {@link there}. */
+  async listen(ps: Space = 'tcp'): Promise<number> {
+    const wish = { do: 'listen', ps, addr: this.guest, port: GUEST_LISTENS };
+    return (await this.peer.ask(wish, identity)).id;
+  }
+
+  /** The guest asks our listener; without `qp` its side of the connection has no queue pair. */
+  async connect(options: {
+    readonly privateData?: Uint8Array;
+    readonly qp?: boolean;
+    readonly ps?: Space;
+    readonly port?: number;
+  }): Promise<number> {
+    const { privateData = new Uint8Array(0), qp = true, ps = 'tcp', port = WE_LISTEN } = options;
+    const wish = { do: 'connect', ps, own: this.guest, addr: this.own, port, private: hex(privateData), qp };
+    return (await this.peer.ask(wish, identity)).id;
+  }
+
+  /** The next request at a listener of the guest. */
+  async request(listener: number): Promise<{ id: number; privateData: Uint8Array }> {
+    const { id, private: privateData } = await this.peer.ask({ do: 'request', id: listener }, request);
+    return { id, privateData };
+  }
+
+  async accept(id: number, options: { privateData?: Uint8Array; qp?: boolean } = {}): Promise<void> {
+    const { privateData = new Uint8Array(0), qp = true } = options;
+    await this.peer.ask({ do: 'accept', id, private: hex(privateData), qp }, nothing);
+  }
+
+  async reject(id: number, privateData: Uint8Array, options: { ece?: boolean } = {}): Promise<void> {
+    await this.peer.ask({ do: 'reject', id, private: hex(privateData), ece: options.ece ?? false }, nothing);
+  }
+
+  async establish(id: number): Promise<void> {
+    await this.peer.ask({ do: 'establish', id }, nothing);
+  }
+
+  async disconnect(id: number): Promise<void> {
+    await this.peer.ask({ do: 'disconnect', id }, nothing);
+  }
+
+  async destroy(id: number): Promise<void> {
+    await this.peer.ask({ do: 'destroy', id }, nothing);
+  }
+
+  /** What happens next to one of the guest's ids. @throws Error if it is something else than `name` */
+  async happened(id: number, name: string, seconds = 30): Promise<GuestEvent> {
+    const told = await this.peer.ask({ do: 'event', id, seconds }, event);
+    assert.equal(told.event, name, `the guest tells ${told.event}, status ${told.status}`);
+    return told;
+  }
+
+  /** One of ib_cm's counters. */
+  async counter(kind: Kind, message: MessageName): Promise<number> {
+    const all = await this.peer.ask({ do: 'counters' }, counters);
+    const found = all[kind]?.[message.toLowerCase()];
+    if (found === undefined) throw new Error(`The guest has no counter ${kind}/${message.toLowerCase()}.`);
+    return found;
+  }
+
+  /** Messages of a kind leave the guest no more, until {@link lost} says that `count` did not. */
+  async drop(message: MessageName): Promise<void> {
+    await this.peer.ask({ do: 'drop', attribute: Message[message], family: this.family }, nothing);
+  }
+
+  /** Waits until `count` messages were dropped, and lets them through again. */
+  async lost(count: number): Promise<void> {
+    const dropped = async () => (await this.peer.ask({ do: 'dropped' }, counted)).count;
+    while ((await dropped()) < count);
+    await this.peer.ask({ do: 'pass' }, nothing);
+  }
+
+  [Symbol.dispose](): void {
+    this.peer.close();
+    this.side[Symbol.dispose]();
+  }
+}
+
+/** A connection between the two: our end, and the guest's id. */
+export interface Connected {
+  readonly endpoint: IWVConnectEndpoint;
+  readonly qp: IWVConnectQueuePair;
+  readonly theirs: number;
+}
+
+/** We ask, the guest accepts. */
+export async function connectTo(
+  hosts: CmHosts,
+  listener: number,
+  param: WvConnectParam = {},
+  theirs: { privateData?: Uint8Array } = {},
+): Promise<Connected & { readonly seen: Uint8Array }> {
+  const endpoint = hosts.endpoint();
+  const qp = hosts.queuePair();
+  const connecting = endpoint.connect(qp, hosts.there, param);
+  const { id, privateData } = await hosts.request(listener);
+  await hosts.accept(id, theirs);
+  await connecting;
+  await endpoint.accept(null, {});
+  await hosts.happened(id, 'ESTABLISHED');
+  return { endpoint, qp, theirs: id, seen: privateData };
+}
+
+/** The guest asks, we accept. */
+export async function connectFrom(hosts: CmHosts, listener: Listener): Promise<Connected> {
+  const theirs = await hosts.connect({});
+  const endpoint = await listener.next();
+  const qp = hosts.queuePair();
+  const accepting = endpoint.accept(qp, {});
+  await hosts.happened(theirs, 'ESTABLISHED');
+  await accepting;
+  return { endpoint, qp, theirs };
+}
+
+/** Ends a connection from this side and sees it end there. */
+export async function end(hosts: CmHosts, { endpoint, qp, theirs }: Connected): Promise<void> {
+  const ending = endpoint.disconnect();
+  await hosts.happened(theirs, 'DISCONNECTED');
+  await hosts.disconnect(theirs);
+  await ending;
+  await hosts.destroy(theirs);
+  endpoint.release();
+  qp.release();
+}
+
+export async function step(name: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+    console.log(`ok  ${name}`);
+  } catch (error) {
+    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
