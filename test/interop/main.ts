@@ -1,8 +1,11 @@
 /** `npm run test:interop`: the matrix against Linux guests with rdma_rxe, as a table. */
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { z } from 'zod';
+import { canDecode, type Decoded, decode } from './captures.js';
 import { GUEST, type InteropCase } from './case.js';
 import { cases } from './cases.js';
 import { missing, Rig, scriptPath } from './rig.js';
@@ -13,6 +16,7 @@ const options = z.object({
   list: z.boolean().default(false),
   json: z.boolean().default(false),
   keep: z.boolean().default(false),
+  capture: z.string().min(1, 'must be a folder').optional(),
   kernel: z
     .string()
     .regex(/^linux-image-[a-z0-9.+-]+$/, 'must be a Debian kernel package, as in linux-image-6.12-amd64')
@@ -23,23 +27,39 @@ const options = z.object({
 /** What the guest runs of rig/. */
 const GUEST_SCRIPTS = ['all-ops.py', 'cm-peer.py', 'verbs-peer.py', 'group.py'];
 
+/** Malformed packets of a case that are told one by one. */
+const SHOWN = 5;
+
 interface Outcome {
   readonly name: string;
   readonly ok: boolean;
   readonly seconds: number;
   readonly problem?: string;
+  /** What the case has measured. */
+  readonly notes?: readonly string[];
+}
+
+/** A case that was run. */
+interface Done {
+  readonly one: InteropCase;
+  readonly outcome: Outcome;
+  /** What its captures' names begin with. */
+  readonly files?: string;
+  decoded?: Decoded;
 }
 
 const nameOf = ({ peer, operation, role, family, mtu, loss }: InteropCase): string =>
   [`${role} of ${peer}`, operation, `IPv${family}`, mtu && `MTU ${mtu}`, loss].filter(Boolean).join(', ');
 
-async function runCase(rig: Rig, one: InteropCase): Promise<Outcome> {
+async function runCase(rig: Rig, one: InteropCase, files?: string): Promise<Outcome> {
   const begin = performance.now();
+  rig.begin(files);
   const outcome = (ok: boolean, problem?: string): Outcome => ({
     name: nameOf(one),
     ok,
     seconds: (performance.now() - begin) / 1000,
     ...(problem === undefined ? {} : { problem }),
+    ...(rig.notes.length === 0 ? {} : { notes: [...rig.notes] }),
   });
   try {
     await one.run(rig);
@@ -51,23 +71,67 @@ async function runCase(rig: Rig, one: InteropCase): Promise<Outcome> {
   }
 }
 
-/** A row for each peer and operation, a column for each role. */
-function table(done: readonly (readonly [InteropCase, Outcome])[]): string {
-  const rows = new Map<string, { head: string[]; cells: Map<string, string> }>();
-  for (const [one, { ok, seconds }] of done) {
-    const head = [one.peer, one.operation, `IPv${one.family}`, String(one.mtu ?? ''), one.loss ?? ''];
-    const key = head.join('|');
-    const row = rows.get(key) ?? { head, cells: new Map() };
-    row.cells.set(one.role, `${ok ? 'ok' : 'FAILED'} ${seconds.toFixed(1)} s`);
-    rows.set(key, row);
-  }
+/** A row for each peer, operation and role. */
+function table(done: readonly Done[]): string {
+  const captured = done.some(({ decoded }) => decoded !== undefined);
   const out = new Table({
-    head: ['peer', 'operation', 'IP', 'MTU', 'link', 'result', 'we are'],
+    head: [
+      ...['peer', 'operation', 'IP', 'MTU', 'link', 'result', 'we are'],
+      ...(captured ? ['packets', 'malformed'] : []),
+    ],
     style: { head: [], border: [], compact: true },
   });
-  for (const { head, cells } of rows.values())
-    for (const [role, cell] of cells) out.push([...head, cell, role]);
+  for (const { one, outcome, decoded } of done) {
+    const { peer, operation, family, mtu, loss, role } = one;
+    out.push([
+      ...[peer, operation, `IPv${family}`, String(mtu ?? ''), loss ?? ''],
+      ...[`${outcome.ok ? 'ok' : 'FAILED'} ${outcome.seconds.toFixed(1)} s`, role],
+      ...(decoded === undefined ? [] : [String(decoded.packets), String(decoded.malformed.length)]),
+    ]);
+  }
   return out.toString();
+}
+
+/** Where this run's captures go; undefined: nowhere. The short run's are looked at and thrown away. */
+function captureFolder({ capture, quick }: z.output<typeof options>): string | undefined {
+  if (capture === undefined) return quick && canDecode() ? mkdtempSync(join(tmpdir(), 'roce-')) : undefined;
+  const folder = resolve(capture);
+  mkdirSync(folder, { recursive: true });
+  if (readdirSync(folder).length > 0) throw new Error(`--capture: the folder ${folder} is not empty.`);
+  if (!canDecode())
+    throw new Error('--capture: there is no tshark to decode it (scripts/install-interop-tools.sh).');
+  return folder;
+}
+
+/** Decodes what was captured, and answers how many cases have something malformed, or nothing. */
+async function decodeAll(done: readonly Done[]): Promise<number> {
+  let bad = 0;
+  for (const it of done) {
+    if (it.files === undefined) continue;
+    it.decoded = await decode(it.files);
+    const { packets, malformed } = it.decoded;
+    if (packets > 0 && malformed.length === 0) continue;
+    bad += 1;
+    console.error(`${it.outcome.name}: ${packets === 0 ? 'nothing was captured' : 'malformed packets'}`);
+    for (const line of malformed.slice(0, SHOWN)) console.error(`    ${line}`);
+  }
+  return bad;
+}
+
+function tell({ ok, name, seconds, problem, notes = [] }: Outcome): void {
+  console.error(`${ok ? 'ok    ' : 'FAILED'} ${name} (${seconds.toFixed(1)} s)`);
+  for (const text of [...notes, ...(problem === undefined ? [] : [problem])])
+    console.error(text.replace(/^/gm, '    '));
+}
+
+/** A line on the captures: what was found, or why nothing was looked at. */
+function capturesText(done: readonly Done[], bad: number, { quick }: z.output<typeof options>): string {
+  const captured = done.flatMap(({ decoded }) => (decoded === undefined ? [] : [decoded]));
+  if (captured.length === 0)
+    return quick ? 'SKIPPED: no capture was decoded: there is no tshark.' : 'captures: none (--capture)';
+  const packets = captured.reduce((sum, one) => sum + one.packets, 0);
+  const malformed = captured.reduce((sum, one) => sum + one.malformed.length, 0);
+  return `captures: ${packets} packets, ${malformed} malformed; ${bad} cases not as they should be`;
 }
 
 async function main(values: z.output<typeof options>): Promise<void> {
@@ -83,8 +147,9 @@ async function main(values: z.output<typeof options>): Promise<void> {
     console.log(`SKIPPED: none of ${chosen.length} interop tests was run: this machine ${reason}.`);
     return;
   }
+  const folder = captureFolder(values);
   const rig = new Rig(values);
-  const done: (readonly [InteropCase, Outcome])[] = [];
+  const done: Done[] = [];
   const begin = performance.now();
   try {
     await rig.boot(GUEST);
@@ -92,27 +157,26 @@ async function main(values: z.output<typeof options>): Promise<void> {
     console.error(`Linux ${release}, link MTU ${values.linkMtu}`);
     const [share] = await rig.share(GUEST);
     for (const script of GUEST_SCRIPTS) copyFileSync(scriptPath(script), `${share}/${script}`);
-    for (const one of chosen) {
-      const outcome = await runCase(rig, one);
-      done.push([one, outcome]);
+    for (const [index, one] of chosen.entries()) {
+      const files = folder && join(folder, String(index + 1).padStart(3, '0'));
+      const outcome = await runCase(rig, one, files);
+      done.push({ one, outcome, ...(files === undefined ? {} : { files }) });
       if (values.json) console.log(JSON.stringify(outcome));
-      else
-        console.error(
-          `${outcome.ok ? 'ok    ' : 'FAILED'} ${outcome.name} (${outcome.seconds.toFixed(1)} s)`,
-        );
-      if (outcome.problem !== undefined && !values.json)
-        console.error(outcome.problem.replace(/^/gm, '    '));
+      else tell(outcome);
     }
   } finally {
     if (!values.keep) await rig.down();
   }
-  const failed = done.filter(([, { ok }]) => !ok).length;
+  const bad = await decodeAll(done);
+  const failed = done.filter(({ outcome }) => !outcome.ok).length;
   if (!values.json) {
     console.log(table(done));
     console.log(`${done.length} cases in ${((performance.now() - begin) / 1000).toFixed(0)} s`);
     console.log(`${done.length - failed} passed, ${failed} failed, 0 skipped`);
+    console.log(capturesText(done, bad, values));
   }
-  if (failed > 0 || done.length === 0) process.exitCode = 1;
+  if (values.capture === undefined && folder !== undefined) rmSync(folder, { recursive: true });
+  if (failed > 0 || bad > 0 || done.length === 0) process.exitCode = 1;
 }
 
 const command = new Command('test:interop')
@@ -122,6 +186,7 @@ const command = new Command('test:interop')
   .option('--list', 'print the names of the cases')
   .option('--json', 'print a JSON object for each case')
   .option('--keep', 'leave the guests running')
+  .option('--capture <folder>', 'write captures of our side there and decode them with tshark at the end')
   .option('--kernel <package>', "Debian package of the guest's kernel (default: linux-image-amd64)")
   .option('--link-mtu <bytes>', 'MTU of the link between the hosts (default: 4200)')
   .action(async () => {

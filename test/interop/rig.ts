@@ -7,6 +7,7 @@ import { accessSync, constants } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
 import { Program } from './process.js';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
@@ -43,9 +44,15 @@ export function missing(): string | undefined {
   return absent.length > 0 ? `needs ${absent.join(', ')} (scripts/install-interop-tools.sh)` : undefined;
 }
 
+/** Options of the library that whoever runs the matrix gives to all its programs. */
+const commonOptions = (): KernelOptionsInput => JSON.parse(process.env.ND_OPTIONS ?? '{}');
+
 export class Rig {
   private readonly programs = new Set<Program>();
   private readonly env: NodeJS.ProcessEnv;
+  private captureFiles: string | undefined;
+  /** What the case has measured, for whoever reads its result. */
+  readonly notes: string[] = [];
 
   constructor({ linkMtu, kernel }: RigOptions) {
     this.env = { ROCE_MTU: String(linkMtu), ROCE_NS: process.env.ROCE_NS ?? 'roce-interop' };
@@ -56,8 +63,8 @@ export class Rig {
     this.env.ROCE_CACHE = `${cache}-${kernel}`;
   }
 
-  private script(name: string, args: readonly string[], label: string): Program {
-    const program = new Program(label, 'bash', [scriptPath(name), ...args], this.env);
+  private script(name: string, args: readonly string[], label: string, env: NodeJS.ProcessEnv = {}): Program {
+    const program = new Program(label, 'bash', [scriptPath(name), ...args], { ...this.env, ...env });
     this.programs.add(program);
     return program;
   }
@@ -72,6 +79,16 @@ export class Rig {
   async down(): Promise<void> {
     this.settle();
     await this.script('run-guest.sh', ['down'], 'down').ok(60);
+  }
+
+  /**
+   * The programs of a case begin here: each process of this side writes what it sends and receives to a file.
+   *
+   * @param files - What the files' names begin with; undefined: nothing is written
+   */
+  begin(files: string | undefined): void {
+    this.captureFiles = files;
+    this.notes.length = 0;
   }
 
   /** Ends what the last case has left running. */
@@ -131,8 +148,17 @@ export class Rig {
 
   /** Starts any script with Node in the namespace. */
   node(script: string, ...args: string[]): Program {
-    const label = `${script.replace(/^.*\//, '')} ${args.join(' ')}`;
-    return this.script('run-guest.sh', ['ns', process.execPath, script, ...args], label);
+    return this.nodeWith({}, script, ...args);
+  }
+
+  /** As {@link node}, with options of the library's own (`ND_OPTIONS`). */
+  nodeWith(options: KernelOptionsInput, script: string, ...args: string[]): Program {
+    const name = script.replace(/^.*\//, '');
+    const files = this.captureFiles;
+    const capture = files === undefined ? {} : { capture: `${files}-${name.replace('.js', '')}-%p.pcapng` };
+    const all = JSON.stringify({ ...commonOptions(), ...options, ...capture });
+    const label = `${name} ${args.join(' ')}`;
+    return this.script('run-guest.sh', ['ns', process.execPath, script, ...args], label, { ND_OPTIONS: all });
   }
 
   /** The namespace's own commands. */
