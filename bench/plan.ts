@@ -95,6 +95,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     rate(amount),
     ...latencySizes.slice(0, 4).map((size) => wirePingPong(amount, size)),
     wireWrite(amount),
+    icrc(amount),
     ...(['block', 'loop'] as const).map((wait) => wakeUp(amount, wait)),
     connecting(amount),
     ...manyQueuePairs(amount),
@@ -312,6 +313,23 @@ function wireWrite(amount: Amount): Row {
   };
 }
 
+function icrc(amount: Amount): Row {
+  return {
+    name: 'icrc',
+    title: 'ICRC of packets of 4 KiB',
+    unit: GIGABYTES,
+    contestants: [
+      {
+        label: US,
+        by: 'native',
+        job: { program: 'icrc', args: ['--count', `${amount.of(5000)}`] },
+      },
+      { label: 'node:zlib crc32', by: 'node', job: { kind: 'crc32', size: 4096, seconds: amount.seconds } },
+    ],
+    targets: [{ factor: 10 }],
+  };
+}
+
 function wakeUp(amount: Amount, wait: 'block' | 'loop'): Row {
   const how = wait === 'block' ? 'threads that wait' : 'event loops that wait';
   const args = ['--count', `${amount.of(20_000, 100)}`];
@@ -360,6 +378,15 @@ function manyQueuePairs(amount: Amount): Row[] {
         { label: `${US}, all in turn`, by: 'networkdirect', job: { ...job, queuePairs, inTurn: true } },
       ],
       targets: [{ against: `${US}, 1 queue pair`, factor: 1.1 }],
+    },
+    {
+      name: 'queue-pairs engine',
+      title: `engine memory of a queue pair at rest (depth 16, without its rings, 2 × ${queuePairs} of them)`,
+      unit: KIBIBYTES,
+      contestants: [
+        { label: US, by: 'native', job: { program: 'queue_pairs', args: ['--count', `${queuePairs}`] } },
+      ],
+      targets: [{ factor: 4 }],
     },
     {
       name: 'queue-pairs memory',

@@ -1,5 +1,4 @@
 /** What a run came to: a table for people, and JSON lines for programs. */
-import Table from 'cli-table3';
 import type { Unit } from './plan.js';
 import type { Outcome, RowOutcome, TargetOutcome } from './run.js';
 import type { Figure } from './statistics.js';
@@ -31,30 +30,32 @@ function verdict({ met, stretch }: TargetOutcome): string {
   return stretch === true ? 'not yet' : 'MISSED';
 }
 
-/** Lines between the parts of the table would be most of it. */
-const NO_LINES = { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' } as const;
+const HEAD = ['', 'figure', 'of rounds', 'ours is', 'target', ''];
+/** Numbers are at the right of their columns. */
+const RIGHT = [false, true, true, true, false, false];
 
-/** The table of all rows. */
+/** All rows, each with a line for its title and one for each contestant. */
 export function table(outcomes: readonly RowOutcome[]): string {
-  const lines = new Table({
-    head: ['', 'figure', 'of rounds', 'ours is', 'target', ''],
-    colAligns: ['left', 'right', 'right', 'right', 'left', 'left'],
-    style: { head: [], border: [] },
-    chars: NO_LINES,
-  });
-  for (const { row, outcomes: who, targets } of outcomes) {
-    lines.push([{ content: row.title, colSpan: 6 }]);
-    for (const outcome of who) {
+  const parts = outcomes.map(({ row, outcomes: who, targets }) => ({
+    title: row.title,
+    lines: who.flatMap((outcome) => {
       const mine = targets.filter(({ against }) => (against ?? who[0]!.label) === outcome.label);
-      lines.push([
-        `  ${outcome.label}`,
-        ...figures(outcome, row.unit),
-        mine.map((target) => targetText(target, row.unit)).join('\n'),
-        mine.map(verdict).join('\n'),
-      ]);
-    }
-  }
-  return lines.toString();
+      const first = [`  ${outcome.label}`, ...figures(outcome, row.unit), ...targetCells(mine[0], row.unit)];
+      return [first, ...mine.slice(1).map((target) => ['', '', '', '', ...targetCells(target, row.unit)])];
+    }),
+  }));
+  const all = [HEAD, ...parts.flatMap(({ lines }) => lines)];
+  const widths = HEAD.map((_, column) => Math.max(...all.map((cells) => cells[column]!.length)));
+  const text = (cells: readonly string[]) =>
+    cells
+      .map((cell, i) => (RIGHT[i]! ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
+      .join('  ')
+      .trimEnd();
+  return [text(HEAD), ...parts.flatMap(({ title, lines }) => [title, ...lines.map(text)])].join('\n');
+}
+
+function targetCells(target: TargetOutcome | undefined, unit: Unit): [string, string] {
+  return target === undefined ? ['', ''] : [targetText(target, unit), verdict(target)];
 }
 
 function figures({ figure, statistic, ratio, missing }: Outcome, unit: Unit): string[] {

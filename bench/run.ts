@@ -47,13 +47,17 @@ export interface RunOptions {
   readonly progress: (text: string) => void;
 }
 
+/** Starting is several threads' work in one process. */
+const ANYWHERE: Placement = { cpus: undefined };
+
 function measure(contestant: Contestant, placement: Placement): Promise<Sample> {
   switch (contestant.by) {
     case 'networkdirect':
-      if (contestant.job.kind === 'open') return measureAlone(OURS, contestant.job, placement);
+      if (contestant.job.kind === 'open') return measureAlone(OURS, contestant.job, ANYWHERE);
       return measurePair(OURS, contestant.job, placement);
     case 'node':
-      if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, placement);
+      if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, ANYWHERE);
+      if (contestant.job.kind === 'crc32') return measureAlone(NODE, contestant.job, placement);
       return measurePair(NODE, contestant.job, placement);
     case 'libfabric':
       return measureLibfabric(contestant.job, placement);
@@ -72,7 +76,7 @@ function whyMissing(contestant: Contestant): string | undefined {
 }
 
 export async function runRow(row: Row, options: RunOptions): Promise<RowOutcome> {
-  const wanted = row.contestants.filter(({ by }) => options.peers || by === 'networkdirect');
+  const wanted = row.contestants.filter(({ label }) => options.peers || label.startsWith(US));
   const states = wanted.map((contestant) => ({
     contestant,
     label: contestant.label,

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#ifndef __cplusplus
 #include <stdatomic.h>
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@ struct options {
   int cpus[2], pin;
 };
 
-static void die(const char* what) {
+__attribute__((unused)) static void die(const char* what) {
   fprintf(stderr, "%s: %s\n", what, strerror(errno));
   exit(1);
 }

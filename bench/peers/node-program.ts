@@ -5,8 +5,9 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { Worker } from 'node:worker_threads';
+import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { each, perSecond, type Sample, timedAsync } from '../statistics.js';
+import { each, perSecond, type Sample, timed, timedAsync } from '../statistics.js';
 
 const size = z
   .int()
@@ -26,6 +27,8 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
     count: z.int().min(1).max(100_000),
     inFlight: z.int().min(1).max(1000),
   }),
+  /** CRC-32 of a buffer again and again: bytes per second. */
+  z.strictObject({ kind: z.literal('crc32'), size, seconds }),
   /** From the call that makes a worker thread until it has said something: ms. */
   z.strictObject({ kind: z.literal('worker') }),
 ]);
@@ -92,6 +95,15 @@ async function connectRate(port: number, job: { count: number; inFlight: number 
   return { mean: (job.count * 1000) / (performance.now() - start) };
 }
 
+function checksums(job: { size: number; seconds: number }): Sample {
+  const bytes = Buffer.alloc(job.size, 1);
+  const part = 64;
+  const sample = timed(job.seconds, () => {
+    for (let i = 0; i < part; i += 1) bytes[0] = crc32(bytes) & 0xff;
+  });
+  return perSecond(sample, part * job.size);
+}
+
 async function measure(job: NodeJob, port: number): Promise<Sample> {
   if (job.kind === 'worker') {
     const start = performance.now();
@@ -101,6 +113,7 @@ async function measure(job: NodeJob, port: number): Promise<Sample> {
     );
     return { mean: performance.now() - start };
   }
+  if (job.kind === 'crc32') return checksums(job);
   if (job.kind === 'connect') return connectRate(port, job);
   const socket = net.connect({ host: ADDRESS, port, noDelay: true });
   await once(socket, 'connect');
