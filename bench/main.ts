@@ -9,9 +9,10 @@ import { writeFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { z } from 'zod';
 import { chart } from './chart.js';
+import { describeMachine, machineText } from './machine.js';
 import { plan } from './plan.js';
 import { choosePlacement } from './processes.js';
-import { absences, jsonLines, table } from './report.js';
+import { absences, jsonLines, markdown, table } from './report.js';
 import { type RowOutcome, runRow } from './run.js';
 
 const optionsSchema = z.strictObject({
@@ -28,6 +29,7 @@ const optionsSchema = z.strictObject({
   peers: z.boolean(),
   pin: z.boolean(),
   json: z.boolean().default(false),
+  markdown: z.boolean().default(false),
   list: z.boolean().default(false),
   svg: z.string().optional(),
 });
@@ -40,7 +42,8 @@ function parseOptions() {
     .option('--scale <factor>', 'longer or shorter measurements', '1')
     .option('--no-peers', 'this library alone')
     .option('--no-pin', 'leave the processes where the system puts them')
-    .option('--json', 'JSON lines, one for each row and contestant')
+    .option('--json', 'JSON lines: the machine, then one for each row and contestant')
+    .option('--markdown', 'a table for documents')
     .option('--svg <file>', 'write a chart of latency and bandwidth by message size')
     .option('--list', 'tell the names of the rows and do nothing')
     .exitOverride()
@@ -65,20 +68,28 @@ async function main(): Promise<void> {
   if (placement.cpus === undefined && options.pin) {
     console.error('The processes are not pinned: that takes taskset (util-linux) and two processors.');
   }
+  const machine = describeMachine(placement);
+  if (options.json) {
+    console.log(JSON.stringify({ machine, rounds: options.rounds, scale: options.scale }));
+  } else {
+    console.log(`${machineText(machine)}\n`);
+  }
   const terminal = process.stderr.isTTY;
   const progress = (text: string) => process.stderr.write(terminal ? `\r\x1b[K${text}` : `${text}\n`);
   const outcomes: RowOutcome[] = [];
   for (const [index, row] of rows.entries()) {
+    const at = `${index + 1} of ${rows.length}: ${row.name}`;
+    if (!terminal) progress(at);
     const outcome = await runRow(row, {
       ...options,
       placement,
-      progress: (text) => progress(`${index + 1} of ${rows.length}: ${text}`),
+      progress: (text) => terminal && progress(`${at}: ${text}`),
     });
     outcomes.push(outcome);
     if (options.json) for (const line of jsonLines(outcome)) console.log(line);
   }
   if (terminal) progress('');
-  if (!options.json) console.log(table(outcomes));
+  if (!options.json) console.log(options.markdown ? markdown(outcomes) : table(outcomes));
   for (const absence of absences(outcomes)) console.error(absence);
   if (options.svg !== undefined) writeFileSync(options.svg, chart(outcomes));
   if (outcomes.some(({ outcomes: who }) => who.some(({ failed }) => failed !== undefined)))

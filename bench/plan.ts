@@ -123,7 +123,16 @@ function localPingPong(amount: Amount, size: number): Row {
       { label: FI_SHM, by: 'libfabric', job: shm },
       { label: UCX, by: 'ucx', job: tag },
       { label: TCP, by: 'node', job: { kind: 'ping-pong', size, seconds } },
-      ...(size === 8 ? [LINE] : []),
+      ...(size === 8
+        ? [
+            {
+              label: `${US}, by ND SPI v1`,
+              by: 'networkdirect',
+              job: { kind: 'nd-ping-pong', size, seconds },
+            } as const,
+            LINE,
+          ]
+        : []),
     ],
     targets:
       size === 8
@@ -190,6 +199,7 @@ function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
     unit: GIGABYTES,
     contestants: [
       { label: US, by: 'networkdirect', job: { kind, size, seconds } },
+      ...(size === MIB ? [whileTargetPolls(kind, size, seconds)] : []),
       vm,
       { label: FI_SHM, by: 'libfabric', job: shm },
       { label: UCX, by: 'ucx', job: put },
@@ -204,6 +214,17 @@ function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
         : [],
     ...(kind === 'write' ? { chart: { of: 'bandwidth', size } } : {}),
   };
+}
+
+/** Mostly nobody looks at the side whose memory it is; here somebody does. */
+function whileTargetPolls(
+  kind: 'write' | 'read',
+  size: number,
+  seconds: number,
+  memory: 'any' | 'allocate' = 'any',
+): Contestant {
+  const job = { kind, size, seconds, memory, target: 'polls' } as const;
+  return { label: `${US}, target polls`, by: 'networkdirect', job };
 }
 
 /** The same with memory of the library's own allocator. */
@@ -224,6 +245,7 @@ function oneSidedAllocated(amount: Amount, kind: 'write' | 'read', size: number)
     unit: GIGABYTES,
     contestants: [
       { label: US, by: 'networkdirect', job: { kind, size, seconds, memory: 'allocate' } },
+      whileTargetPolls(kind, size, seconds, 'allocate'),
       { label: copy, by: 'native', job: { program: 'copy', args: ['other', ...copies] } },
       { label: UCX, by: 'ucx', job: put },
     ],

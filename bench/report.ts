@@ -54,6 +54,26 @@ export function table(outcomes: readonly RowOutcome[]): string {
   return [text(HEAD), ...parts.flatMap(({ title, lines }) => [title, ...lines.map(text)])].join('\n');
 }
 
+/** The same for documents: one table, titles in bold. */
+export function markdown(outcomes: readonly RowOutcome[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [
+    line(['what', ...HEAD.slice(1)]),
+    line(RIGHT.map((right) => (right ? '---:' : '---'))),
+    ...outcomes.flatMap(({ row, outcomes: who, targets }) => [
+      line([`**${row.title}**`, '', '', '', '', '']),
+      ...who.map((outcome) => {
+        const mine = targets.filter(({ against }) => (against ?? who[0]!.label) === outcome.label);
+        const cells = [
+          mine.map((target) => targetText(target, row.unit)).join(', '),
+          mine.map(verdict).join(', '),
+        ];
+        return line([outcome.label, ...figures(outcome, row.unit), ...cells]);
+      }),
+    ]),
+  ].join('\n');
+}
+
 function targetCells(target: TargetOutcome | undefined, unit: Unit): [string, string] {
   return target === undefined ? ['', ''] : [targetText(target, unit), verdict(target)];
 }

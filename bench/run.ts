@@ -87,7 +87,7 @@ export async function runRow(row: Row, options: RunOptions): Promise<RowOutcome>
   for (let round = 1; round <= options.rounds; round += 1) {
     for (const state of states) {
       if (state.missing !== undefined || state.failed !== undefined) continue;
-      options.progress(`${row.name}: ${state.label}, round ${round} of ${options.rounds}`);
+      options.progress(`${state.label}, round ${round} of ${options.rounds}`);
       try {
         state.samples.push(await measure(state.contestant, options.placement));
       } catch (error) {

@@ -23,6 +23,8 @@ export const jobSchema = z.discriminatedUnion('kind', [
     /** Use all open queue pairs, one after the other. */
     inTurn: z.boolean().default(false),
   }),
+  /** The same by the NetworkDirect SPI, polling. */
+  z.strictObject({ kind: z.literal('nd-ping-pong'), size, link, seconds }),
   /** RDMA Write there and back, seen by looking at memory: half a round trip in µs. */
   z.strictObject({ kind: z.literal('write-poll'), size: size.min(4), link, seconds }),
   /** RDMA Writes or Reads one after the other: bytes per second. */

@@ -15,6 +15,7 @@ import {
   restingCost,
   smallQueuePair,
 } from './many.js';
+import { measureNd, serveNd } from './nd-ping-pong.js';
 import { oneSidedMemory, oneSidedQueuePair, transfer } from './one-sided.js';
 import { answer, Player, play } from './ping-pong.js';
 import { rateQueuePair, Sink, Source } from './rate.js';
@@ -26,9 +27,10 @@ interface Game {
   serve(side: Side, accept: Accept): Promise<void>;
   measure(side: Side, port: number): Promise<Sample>;
 }
+type WinVerbsJob = Exclude<Job, { kind: 'open' | 'nd-ping-pong' }>;
 type Accept = (queuePair: () => Connection['qp'], count?: number, inFlight?: number) => Promise<Connection[]>;
 
-function gameOf(job: Job): Game {
+function gameOf(job: WinVerbsJob): Game {
   switch (job.kind) {
     case 'ping-pong':
       return pingPong(job);
@@ -63,8 +65,6 @@ function gameOf(job: Job): Game {
           return restingCost(job);
         },
       };
-    case 'open':
-      throw new Error('Opening takes no peer.');
   }
 }
 
@@ -145,6 +145,8 @@ function tell(what: object): void {
 }
 
 async function serve(job: Job): Promise<void> {
+  if (job.kind === 'open') throw new Error('Opening takes no peer.');
+  if (job.kind === 'nd-ping-pong') return serveNd(job, (port) => tell({ port }));
   const side = new Side(job);
   const { listener, port } = side.listen(1024);
   tell({ port });
@@ -156,11 +158,16 @@ async function serve(job: Job): Promise<void> {
   await connections[0]?.endpoint.notifyDisconnect().then(undefined, () => {});
 }
 
+async function measure(job: Job, port: number): Promise<Sample> {
+  if (job.kind === 'open') return openingTime(job);
+  if (job.kind === 'nd-ping-pong') return measureNd(job, port);
+  return gameOf(job).measure(new Side(job), port);
+}
+
 async function main([role, text, port]: string[]): Promise<void> {
   const job = jobSchema.parse(JSON.parse(text!));
   if (role === 'server') await serve(job);
-  else if (job.kind === 'open') tell(openingTime(job));
-  else tell(await gameOf(job).measure(new Side(job), Number(port)));
+  else tell(await measure(job, Number(port)));
   // What is still open ends with the process, as it would with a program that is stopped.
   process.exit(0);
 }

@@ -6,7 +6,7 @@ import { jobSchema } from '../../bench/ours/job.js';
 import { parse as parseLibfabric } from '../../bench/peers/libfabric.js';
 import { parse as parseUcx } from '../../bench/peers/ucx.js';
 import { plan, type Row, US } from '../../bench/plan.js';
-import { absences, jsonLines, numberText, table } from '../../bench/report.js';
+import { absences, jsonLines, markdown, numberText, table } from '../../bench/report.js';
 import { outcomeOf, type RowOutcome } from '../../bench/run.js';
 import { bytesText, each, figureOf, Parts, perSecond, quantile, timed } from '../../bench/statistics.js';
 
@@ -171,6 +171,13 @@ test('the table says who is missing, what failed, and which targets are missed',
     'missing: absent: not installed',
     'failed: ping-pong local 8, broken: exit code 1',
   ]);
+});
+
+test('the table for documents has the same cells', () => {
+  const lines = markdown([outcome]).split('\n');
+  assert.is(lines.length, 8);
+  assert.ok(lines.every((line) => line.split(' | ').length === 6));
+  assert.match(lines[4]!, /^\| both \| 4\.00 µs \| {2}\| 0\.500 × \| ≤ 0\.500 × \| met \|$/);
 });
 
 test('JSON lines have a line for each contestant', () => {

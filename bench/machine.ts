@@ -1,0 +1,33 @@
+/** What the figures were measured on. */
+import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import type { Placement } from './processes.js';
+
+export interface Machine {
+  readonly cpu: string;
+  readonly processors: number;
+  readonly memoryBytes: number;
+  readonly kernel: string;
+  readonly node: string;
+  /** Processors of the two processes; left out: not pinned. */
+  readonly pinned?: readonly number[];
+  /** Programs that ran or wanted to before the measurement began, on average. */
+  readonly load: number;
+}
+
+export function describeMachine({ cpus: pinned }: Placement): Machine {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? process.arch,
+    processors: availableParallelism(),
+    memoryBytes: totalmem(),
+    kernel: `${process.platform} ${release()}`,
+    node: process.version,
+    ...(pinned === undefined ? {} : { pinned }),
+    load: loadavg()[0] ?? 0,
+  };
+}
+
+export function machineText({ cpu, processors, kernel, node, pinned, load }: Machine): string {
+  const places = pinned === undefined ? 'not pinned' : `on processors ${pinned.join(' and ')}`;
+  const busy = load > 0.5 ? `; it is busy: load ${load.toFixed(1)}` : '';
+  return `${cpu}, ${processors} processors, ${kernel}, Node ${node}, ${places}${busy}`;
+}
