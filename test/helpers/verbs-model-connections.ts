@@ -1,14 +1,14 @@
 /** Connections: how they are made, refused, given up and ended. */
 import { type Overlapped, QpAttr, QpState, Status, statusName } from '../../winverbs/index.js';
 import { ADDRESS, openListener, toInit } from './loopback.js';
+import { Datagrams } from './verbs-model-datagrams.js';
 import { budget, CountedEp, handle, pick, type Qp } from './verbs-model-objects.js';
 import { attempt, ModelError, names, outcome } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
 import { MessageLog, Pair } from './verbs-model-queues.js';
-import { Requests } from './verbs-model-requests.js';
 
 /** Connects queue pairs, and ends connections. */
-export class Connections extends Requests {
+export class Connections extends Datagrams {
   /** Brings a queue pair to INIT, if it can be connected. */
   protected ready(qp: Qp): boolean {
     if (qp.users === 0 || qp.pair !== undefined) return false;
@@ -28,7 +28,13 @@ export class Connections extends Requests {
     if (one === undefined) return;
     const alike = free.filter(({ type }) => type === one.type);
     const other = b % 8 === 0 ? pick(free, b >> 3) : pick(alike, b);
-    if (other === undefined || one === other || !this.ready(one) || !this.ready(other)) return;
+    if (other === undefined || one === other) return;
+    await this.connectPair(one, other, c);
+  }
+
+  /** Connects two queue pairs, or makes it fail in one of many ways, as `c` says. */
+  protected async connectPair(one: Qp, other: Qp, c: number): Promise<void> {
+    if (!this.ready(one) || !this.ready(other)) return;
     const { provider } = this;
     const eps = [provider.createConnectEndpoint(), provider.createConnectEndpoint()] as const;
     const [active, passive] = eps;
@@ -98,6 +104,9 @@ export class Connections extends Requests {
         one.hear(other.outgoing);
         other.hear(one.outgoing);
         for (const qp of [one, other]) if (qp.shared?.poisoned === true) this.taint(qp);
+        this.coverage.add(one.unreliable ? 'unreliable connection' : 'connection');
+        if (one.shared !== undefined || other.shared !== undefined)
+          this.coverage.add('connection with shared receives');
         return;
       }
     }
@@ -133,6 +142,7 @@ export class Connections extends Requests {
         throw new ModelError(`disconnect ended in ${statusName(status)}, not ${statusName(expected)}.`);
       }
       pair.ended[side] = true;
+      this.coverage.add('disconnect');
     }
     for (const { side } of requests) this.flushed(side === 0 ? pair.a : pair.b);
   }

@@ -1,18 +1,25 @@
 /** The objects of a run and what the model knows of each. */
 import {
+  type IWVAddressHandle,
   type IWVCompletionQueue,
   type IWVConnectEndpoint,
+  type IWVDatagramQueuePair,
   type IWVDevice,
   type IWVMemoryWindow,
   type IWVProtectionDomain,
+  type IWVQueuePair,
   type IWVSharedReceiveQueue,
   type Overlapped,
+  QpType,
   Status,
+  WcStatus,
   WvAccess,
+  type WvCompletion,
   type WvMemoryRegion,
   type WvUnknown,
+  WvWc,
 } from '../../winverbs/index.js';
-import { type Pair, type QueuePair, SharedReceives } from './verbs-model-queues.js';
+import { type Pair, QueuePair, REQUEST_ERRORS, SharedReceives } from './verbs-model-queues.js';
 
 export const REGION_BYTES = 4096;
 export const MESSAGE_BYTES = 64;
@@ -76,6 +83,10 @@ export class Pd extends Counted<IWVProtectionDomain> {
 export class Mw extends Counted<IWVMemoryWindow> {
   bound: 'no' | 'yes' | 'maybe' = 'no';
   region: Region | undefined;
+  /** Regions it may be bound to while nobody knows. */
+  readonly candidates = new Set<Region>();
+  /** Requests that were posted to change it. */
+  changes = 0;
   qp: QueuePair<Pd, Cq> | undefined;
   constructor(
     readonly pd: Pd,
@@ -103,9 +114,78 @@ export interface Region {
 }
 
 export type Qp = QueuePair<Pd, Cq>;
+/** Of any kind. */
+export type AnyQp = QueuePair<Pd, Cq, IWVQueuePair>;
+
+export class Ah extends Counted<IWVAddressHandle> {
+  constructor(
+    readonly pd: Pd,
+    real: IWVAddressHandle,
+    /** Where it leads if that is a group. */
+    readonly group: string | undefined,
+  ) {
+    super('address handle', real);
+  }
+}
+
+/** A datagram that was posted; its immediate data are its place in the {@link Mail}. */
+export interface Datagram {
+  readonly from: Ud;
+  readonly to: Ud | string;
+  readonly length: number;
+  readonly got: Set<Ud>;
+}
+
+/** All datagrams of a run. */
+export class Mail {
+  readonly all: Datagram[] = [];
+}
+
+/** Bytes in front of each datagram that comes. */
+export const GRH = 40;
+
+/** A datagram queue pair: hears what was sent to it or to its groups, each at most once. */
+export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
+  /** Groups it is attached to now, and those it has ever been. */
+  readonly groups = new Set<string>();
+  readonly heard = new Set<string>();
+  /** A datagram may be too long. */
+  protected override readonly errors = new Set([...REQUEST_ERRORS, WcStatus.LOCAL_LENGTH_ERROR]);
+  private readonly qpn: number;
+
+  constructor(
+    real: IWVDatagramQueuePair,
+    context: object,
+    pd: Pd,
+    sendCq: Cq,
+    receiveCq: Cq,
+    sendDepth: number,
+    receiveDepth: number,
+    private readonly mail: Mail,
+  ) {
+    super(real, context, pd, sendCq, receiveCq, sendDepth, receiveDepth, QpType.UD);
+    this.qpn = real.qpn;
+  }
+
+  protected override arrived(completion: WvCompletion): string | undefined {
+    const { length, flags, immediateData, sourceQpn } = completion;
+    if ((flags & WvWc.IMMEDIATE) === 0) return 'A datagram came without its immediate data.';
+    if ((flags & WvWc.GRH_VALID) === 0) return 'A datagram came without a GRH.';
+    const datagram = this.mail.all[immediateData];
+    if (datagram === undefined) return `Datagram ${immediateData} came, which nobody has sent.`;
+    const { from, to, got } = datagram;
+    if (length !== GRH + datagram.length)
+      return `A datagram of ${datagram.length} bytes came as ${length} with its GRH.`;
+    if (sourceQpn !== from.qpn) return `A datagram of ${from.qpn} came from ${sourceQpn}.`;
+    if (typeof to === 'string' ? !this.heard.has(to) : to !== this) return 'A datagram came to a stranger.';
+    if (got.has(this)) return 'A datagram came twice.';
+    got.add(this);
+    return undefined;
+  }
+}
 
 export class CountedQp extends Counted<WvUnknown> {
-  constructor(readonly qp: Qp) {
+  constructor(readonly qp: AnyQp) {
     super('queue pair', qp.real);
     // The queue pair itself tells how many users it has.
     Object.defineProperty(this, 'users', {

@@ -44,8 +44,8 @@ export async function attempt(call: () => PromiseLike<unknown>): Promise<void> {
 /** What is alive in the HCA, and what connection management still has. */
 export function leftovers(): Record<string, number> {
   const { objects, cm } = readCounters();
-  const { pd, mr, mw, cq, srq, qp } = objects;
-  return { pd, mr, mw, cq, srq, qp, connections: cm.connections ?? 0 };
+  const { pd, mr, mw, cq, srq, qp, ah } = objects;
+  return { pd, mr, mw, cq, srq, qp, ah, connections: cm.connections ?? 0 };
 }
 
 /** Waits until nothing is left: connections end when the peer has confirmed. */

@@ -21,12 +21,19 @@ const OPERATIONS = [
   'receive',
   'send',
   'send',
+  'send',
+  'send',
+  'write',
   'write',
   'write',
   'read',
+  'read',
   'add',
   'bind',
+  'bind',
   'invalidate',
+  'invalidate',
+  'poll',
   'poll',
   'poll',
   'resize',
@@ -35,6 +42,16 @@ const OPERATIONS = [
   'connect',
   'connect',
   'connect',
+  'createUd',
+  'createAh',
+  'startUd',
+  'resetUd',
+  'receiveDatagram',
+  'sendDatagram',
+  'sendDatagram',
+  'sendDatagram',
+  'attach',
+  'detach',
   'disconnect',
   'leave',
   'notifyDisconnect',
@@ -59,8 +76,13 @@ export interface Plan {
   /** Everything is released in an order that `order` gives, or the file is closed under all of it first. */
   readonly end: 'release' | 'closeFile';
   readonly order: number;
-  /** Begins with a connection. */
-  readonly connected: boolean;
+  /** What it begins with: a connection, one whose ends share receives, an unreliable one, datagram queue pairs. */
+  readonly begin: {
+    readonly connected: boolean;
+    readonly shared: boolean;
+    readonly unreliable: boolean;
+    readonly datagrams: boolean;
+  };
 }
 
 const nat = fc.nat(999);
@@ -68,10 +90,15 @@ const nat = fc.nat(999);
 export const plans: fc.Arbitrary<Plan> = fc.record({
   steps: fc.array(fc.record({ op: fc.constantFrom(...OPERATIONS), a: nat, b: nat, c: nat }), {
     minLength: 10,
-    maxLength: 80,
+    maxLength: 96,
     size: 'max',
   }),
   end: fc.constantFrom('release', 'release', 'closeFile'),
   order: nat,
-  connected: fc.boolean(),
+  begin: fc.record({
+    connected: fc.boolean(),
+    shared: fc.boolean(),
+    unreliable: fc.boolean(),
+    datagrams: fc.boolean(),
+  }),
 });

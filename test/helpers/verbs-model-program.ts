@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { runPlans } from './verbs-model.js';
+import { Coverage } from './verbs-model-coverage.js';
 import { nothingLeft } from './verbs-model-outcome.js';
 
 interface Task {
@@ -12,7 +13,7 @@ interface Task {
 }
 
 async function work(task: Task): Promise<number> {
-  return runPlans({ ...task, alone: false });
+  return runPlans({ ...task, alone: false, coverage: new Coverage() });
 }
 
 async function inWorker(task: Task): Promise<number> {

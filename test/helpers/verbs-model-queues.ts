@@ -1,6 +1,7 @@
 /** The model of a queue pair: what was posted, and in which order and how it may come back. */
 import {
   type IWVConnectQueuePair,
+  type IWVQueuePair,
   QpType,
   Status,
   WcStatus,
@@ -102,7 +103,7 @@ export class SharedReceives {
   }
 }
 
-export class QueuePair<Pd, Cq> {
+export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> {
   users = 1;
   /** Posted and not seen to be completed, in order. */
   sends: Request[] = [];
@@ -113,6 +114,7 @@ export class QueuePair<Pd, Cq> {
   peer: QueuePair<Pd, Cq> | undefined;
   pair: Pair<QueuePair<Pd, Cq>> | undefined;
   outgoing = new MessageLog();
+  protected readonly errors: ReadonlySet<number> = REQUEST_ERRORS;
   /** What came by the connections that it has had, as far as it may still be told; and where in it we are. */
   private logs: MessageLog[] = [];
   private received = 0;
@@ -126,7 +128,7 @@ export class QueuePair<Pd, Cq> {
   private receiveFailed = false;
 
   constructor(
-    readonly real: IWVConnectQueuePair,
+    readonly real: Real,
     readonly context: object,
     readonly pd: Pd,
     readonly sendCq: Cq,
@@ -194,7 +196,7 @@ export class QueuePair<Pd, Cq> {
     this.resumed();
     this.receiveFailed = false;
     // The old connection's other end is not this queue pair's peer any more.
-    if (this.peer?.peer === this) this.peer.peer = undefined;
+    if (this.peer !== undefined && (this.peer.peer as unknown) === this) this.peer.peer = undefined;
     this.peer = undefined;
     this.outgoing = new MessageLog();
   }
@@ -223,7 +225,7 @@ export class QueuePair<Pd, Cq> {
       return undefined;
     }
     if (!request.mayFail) return `A ${request.kind} ended in ${status} for no reason.`;
-    if (!REQUEST_ERRORS.has(status)) return `A ${request.kind} ended in ${status}.`;
+    if (!this.errors.has(status)) return `A ${request.kind} ended in ${status}.`;
     if (this.failedEpoch === request.epoch && status !== WcStatus.FLUSHED)
       return `A ${request.kind} ended in ${status} after a failure.`;
     this.failedEpoch = request.epoch ?? 0;
@@ -237,7 +239,7 @@ export class QueuePair<Pd, Cq> {
     const { status } = completion;
     if (status !== WcStatus.SUCCESS) {
       if (!request.mayFail) return `A receive ended in ${status} for no reason.`;
-      if (!REQUEST_ERRORS.has(status)) return `A receive ended in ${status}.`;
+      if (!this.errors.has(status)) return `A receive ended in ${status}.`;
       if (this.receiveFailed && status !== WcStatus.FLUSHED)
         return `A receive ended in ${status} after a failure.`;
       this.receiveFailed = true;
@@ -256,11 +258,11 @@ export class QueuePair<Pd, Cq> {
     const { status } = completion;
     if (status === WcStatus.SUCCESS) return this.arrived(completion);
     if (!this.everTainted) return `A shared receive ended in ${status} for no reason.`;
-    return REQUEST_ERRORS.has(status) ? undefined : `A shared receive ended in ${status}.`;
+    return this.errors.has(status) ? undefined : `A shared receive ended in ${status}.`;
   }
 
   /** Compares what came with what was sent: in order, and whole unless messages may be lost or of an earlier connection. */
-  private arrived(completion: WvCompletion): string | undefined {
+  protected arrived(completion: WvCompletion): string | undefined {
     const told = (completion.flags & WvWc.IMMEDIATE) !== 0 ? completion.immediateData : undefined;
     const gaps = this.unreliable || this.heardBefore;
     for (let [log] = this.logs; log !== undefined; [log] = this.logs) {

@@ -1,10 +1,23 @@
 /** Requests of connected queue pairs, and their completions. */
-import { QpAttr, QpState, Status, WcStatus, WvAccess, WvSend, type WvSge } from '../../winverbs/index.js';
-import { remoteOf } from './loopback.js';
 import {
+  QpAttr,
+  QpState,
+  Status,
+  WcStatus,
+  WvAccess,
+  type WvCompletion,
+  WvOpcode,
+  WvSend,
+  type WvSge,
+} from '../../winverbs/index.js';
+import { remoteOf } from './loopback.js';
+import type { Covered } from './verbs-model-coverage.js';
+import {
+  type AnyQp,
   budget,
   type Cq,
   handle,
+  Mail,
   MESSAGE_BYTES,
   MOST_SHARED,
   type Mw,
@@ -13,6 +26,7 @@ import {
   REGION_ACCESS,
   type Region,
   type Srq,
+  Ud,
 } from './verbs-model-objects.js';
 import { HANG_MS, ModelError, turn } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
@@ -23,10 +37,19 @@ const { SIGNALED, INLINE, IMMEDIATE, FENCE, SOLICITED } = WvSend;
 
 /** Posts requests and polls what became of them. */
 export class Requests extends World {
+  protected readonly mail = new Mail();
+
   /** A queue pair for a request: mostly a connected one. */
   protected poster(a: number): Qp {
-    const connected = this.qps.filter((qp) => qp.pair !== undefined && !qp.tainted);
-    return (a % 4 === 0 ? undefined : pick(connected, a >> 2)) ?? pick(this.qps, a)!;
+    if (a % 4 === 0) return pick(this.qps, a)!;
+    // Each kind of connection has its turn, however many there are of it.
+    const kinds = new Map<string, Qp[]>();
+    for (const qp of this.qps) {
+      if (qp.pair === undefined || qp.tainted) continue;
+      const kind = `${qp.type} ${qp.peer?.shared !== undefined}`;
+      kinds.set(kind, [...(kinds.get(kind) ?? []), qp]);
+    }
+    return pick(pick([...kinds.values()], a >> 2) ?? this.qps, a >> 4)!;
   }
 
   /** A window for a request: mostly one that the queue pair may use, in this state. */
@@ -40,7 +63,7 @@ export class Requests extends World {
   // ── Requests ───────────────────────────────────────────────────────────────────────────────────
 
   /** A piece of memory for a request, and whether the queue pair may use it so. */
-  protected memory(qp: Qp, choice: number, length: number, write: boolean) {
+  protected memory(qp: AnyQp, choice: number, length: number, write: boolean) {
     // Mostly memory that will do.
     const good = this.regions.filter(
       ({ live, pd, access }) => live && pd === qp.pd && (!write || (access & WvAccess.LOCAL_WRITE) !== 0),
@@ -108,7 +131,7 @@ export class Requests extends World {
 
   /** Sets a send queue going again that has failed alone (unreliable ones do). */
   protected resume({ a }: Step): void {
-    const stopped = this.qps.filter((qp) => qp.users > 0 && qp.real.state === QpState.SQERROR);
+    const stopped = this.everyQp().filter((qp) => qp.users > 0 && qp.real.state === QpState.SQERROR);
     const qp = pick(stopped, a);
     if (qp === undefined) return;
     if (!qp.unreliable) throw new ModelError('A reliable queue pair is in SQERROR.');
@@ -260,16 +283,21 @@ export class Requests extends World {
     if (!posted) return;
     // Until the poster has seen how it ended, the window's key is this bind's, on every queue pair.
     mw.bound = 'maybe';
+    if (rights) mw.candidates.add(region);
+    const change = ++mw.changes;
     if (!good) return;
     mw.region = region;
     mw.qp = qp;
     request.done = () => {
-      if (mw.bound === 'maybe' && mw.region === region && mw.qp === qp && !qp.tainted) mw.bound = 'yes';
+      if (mw.bound === 'maybe' && mw.changes === change && mw.qp === qp && !qp.tainted) mw.bound = 'yes';
     };
   }
 
   protected invalidate(step: Step): void {
-    const qp = this.poster(step.a);
+    // Whether a window is bound is known when its bind has been told.
+    if (step.c % 4 !== 0) this.pollAll();
+    const sound = this.mws.filter((mw) => mw.bound === 'yes' && mw.qp?.tainted === false);
+    const qp = (step.a % 8 === 0 ? undefined : pick(sound, step.a)?.qp) ?? this.poster(step.a);
     const mw = this.window(qp, step.b, 'yes');
     if (mw === undefined) return;
     const request = this.newRequest('invalidate', true, [], mw);
@@ -283,10 +311,14 @@ export class Requests extends World {
     );
     if (!posted || mw.bound === 'no') return;
     mw.bound = 'maybe';
+    const change = ++mw.changes;
     if (!good) return;
     request.done = () => {
+      // What was posted after it may have bound it again.
+      if (mw.changes !== change) return;
       mw.bound = 'no';
       mw.region = undefined;
+      mw.candidates.clear();
     };
   }
 
@@ -301,13 +333,34 @@ export class Requests extends World {
     const done = this.expect('poll', [handle(cq)], () => cq.real.poll(this.completions, most));
     if (done === undefined) return 0;
     for (const completion of this.completions.slice(0, done.value)) {
-      const qp = this.qps.find(({ context }) => context === completion.qpContext);
+      const qp = this.everyQp().find(({ context }) => context === completion.qpContext);
       if (qp === undefined) throw new ModelError('A completion of no queue pair.');
       const failure = qp.completed(completion, cq);
       if (failure !== undefined) throw new ModelError(failure);
+      this.coverage.add(this.what(qp, completion));
       if (completion.status !== WcStatus.SUCCESS) this.taint(qp);
     }
     return done.value;
+  }
+
+  /** All that has come by now. */
+  protected pollAll(): void {
+    for (const cq of this.cqs) while (cq.users > 0 && this.pollSome(cq, 64) > 0);
+  }
+
+  /** What a completion is counted as. */
+  private what(qp: AnyQp, { opcode, status, immediateData }: WvCompletion): Covered {
+    const datagrams = qp instanceof Ud;
+    if (status !== WcStatus.SUCCESS) return datagrams ? 'failed datagram' : 'failed request';
+    if (opcode >= WvOpcode.RECEIVE) {
+      if (qp.shared !== undefined) return 'shared receive';
+      if (!datagrams) return qp.unreliable ? 'unreliable receive' : 'receive';
+      const group = typeof this.mail.all[immediateData]?.to === 'string';
+      return group ? 'multicast datagram received' : 'datagram received';
+    }
+    if (datagrams) return 'datagram';
+    if (qp.unreliable) return opcode === WvOpcode.SEND ? 'unreliable send' : 'unreliable write';
+    return (['send', 'write', 'read', 'add', 'add', 'bind', 'invalidate'] as const)[opcode]!;
   }
 
   protected notify({ a, b }: Step): void {

@@ -17,7 +17,10 @@ import {
   type WvUnknown,
 } from '../../winverbs/index.js';
 import { ADDRESS } from './loopback.js';
+import { Coverage } from './verbs-model-coverage.js';
 import {
+  type Ah,
+  type AnyQp,
   budget,
   type Counted,
   CountedEp,
@@ -37,6 +40,7 @@ import {
   REGION_BYTES,
   type Region,
   Srq,
+  type Ud,
 } from './verbs-model-objects.js';
 import { ModelError, names, outcome } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
@@ -60,6 +64,8 @@ export class World {
   protected readonly mws: Mw[] = [];
   protected readonly qps: Qp[] = [];
   protected readonly srqs: Srq[] = [];
+  protected readonly uds: Ud[] = [];
+  protected readonly ahs: Ah[] = [];
   protected readonly pairs: Pair<Qp>[] = [];
   /** Everything that can be released, as long as the model holds references. */
   protected readonly counted: Counted<WvUnknown>[] = [];
@@ -69,7 +75,7 @@ export class World {
   protected readonly completions: WvCompletion[] = [];
   protected serial = 0;
 
-  constructor() {
+  constructor(protected readonly coverage: Coverage = new Coverage()) {
     const { deviceGuid } = this.provider.translateAddress(ADDRESS);
     for (let n = 0; n < 2; n++) {
       this.devices.push(this.keep(new Device('device', this.provider.openDevice(deviceGuid))));
@@ -168,7 +174,7 @@ export class World {
     const region = pick(this.regions, a);
     if (region === undefined) return;
     const pd = b % 4 === 0 ? pick(this.pds, b)! : region.pd;
-    const windows = this.mws.filter((mw) => mw.region === region);
+    const windows = this.mws.filter((mw) => mw.candidates.has(region));
     const allowed: number[] = [];
     if (pd.users === 0) allowed.push(Status.INVALID_HANDLE);
     else if (pd !== region.pd || !region.live) allowed.push(Status.INVALID_PARAMETER);
@@ -187,10 +193,14 @@ export class World {
       receives.poisoned = true;
       this.taintShared(receives);
     }
-    for (const qp of this.qps) {
+    for (const qp of this.everyQp()) {
       const uses = ({ regions }: Request): boolean => regions.includes(region);
       if (qp.sends.some(uses) || qp.receives.some(uses)) this.taint(qp);
     }
+  }
+
+  protected everyQp(): AnyQp[] {
+    return [...this.qps, ...this.uds];
   }
 
   protected allocateMw({ a }: Step): void {
@@ -248,6 +258,7 @@ export class World {
     );
     if (done === undefined) return;
     if (limit > 0) receives.mayTell();
+    this.coverage.add('shared queue changed');
     this.measure(srq, maxWr, limit);
   }
 
@@ -408,7 +419,8 @@ export class World {
     return (
       this.srqs.some((srq) => srq.pd === pd && this.keepsShared(srq)) ||
       this.mws.some((mw) => mw.pd === pd && mw.users > 0) ||
-      this.qps.some((qp) => qp.pd === pd && qp.held)
+      this.ahs.some((ah) => ah.pd === pd && ah.users > 0) ||
+      this.everyQp().some((qp) => qp.pd === pd && qp.held)
     );
   }
 
@@ -421,6 +433,7 @@ export class World {
     for (const qp of this.qps) if (qp.sends.some(({ window }) => window === mw)) this.taint(qp);
     mw.bound = 'no';
     mw.region = undefined;
+    mw.candidates.clear();
   }
 
   protected dropPair(pair: Pair<Qp>): void {
@@ -429,13 +442,13 @@ export class World {
     for (const qp of [pair.a, pair.b]) if (qp.pair === pair) qp.pair = undefined;
   }
 
-  protected unsettleWindows(qp: Qp): void {
+  protected unsettleWindows(qp: AnyQp): void {
     for (const mw of this.mws) if (mw.qp === qp && mw.bound === 'yes') mw.bound = 'maybe';
   }
 
   /** From here on requests of the queue pair, and of its peer, may fail. */
-  protected taint(qp: Qp): void {
-    for (const one of [qp, qp.peer]) {
+  protected taint(qp: AnyQp): void {
+    for (const one of [qp, qp.peer] as (AnyQp | undefined)[]) {
       if (one === undefined) continue;
       one.taint();
       this.unsettleWindows(one);

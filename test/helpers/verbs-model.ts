@@ -3,20 +3,46 @@
  * call ends in a status that the model allows, each request comes back once and in order, and what is awaited ends.
  */
 import fc from 'fast-check';
-import { statusName, type WvUnknown } from '../../winverbs/index.js';
+import { Status, statusName, type WvUnknown } from '../../winverbs/index.js';
 import { Connections } from './verbs-model-connections.js';
+import type { Coverage } from './verbs-model-coverage.js';
 import type { Counted } from './verbs-model-objects.js';
 import { ModelError, names, nothingLeft, outcome } from './verbs-model-outcome.js';
 import { type Plan, plans, type Step } from './verbs-model-plan.js';
 
 /** One run, from its first step to its end. */
 class Run extends Connections {
+  /** Makes what the plan begins with. */
+  async begin({ connected, shared, unreliable, datagrams }: Plan['begin']): Promise<void> {
+    const first = { a: 0, b: 0, c: 0 };
+    this.allocateMw({ op: 'allocateMw', ...first });
+    if (connected) await this.connectPair(this.qps[0]!, this.qps[1]!, 7);
+    const pair = async (create: Omit<Step, 'op'>): Promise<void> => {
+      const from = this.qps.length;
+      for (let n = 0; n < 2; n++) this.createQp({ op: 'createQp', ...create });
+      await this.connectPair(this.qps[from]!, this.qps[from + 1]!, 7);
+    };
+    if (shared) {
+      this.createSrq({ op: 'createSrq', ...first, b: 1 });
+      await pair({ ...first, b: 64, c: 35 });
+    }
+    if (unreliable) await pair({ ...first, c: 64 + 35 });
+    if (!datagrams) return;
+    for (let n = 0; n < 2; n++) {
+      this.createUd({ op: 'createUd', ...first, c: 63 });
+      this.startUd({ op: 'startUd', ...first, a: n });
+    }
+    for (const b of [0, 4]) this.createAh({ op: 'createAh', ...first, b });
+    await this.attach({ op: 'attach', ...first });
+  }
+
   async step(step: Step): Promise<void> {
     await this[step.op](step);
   }
 
   /** Ends the run in order, and checks that all that was awaited has ended. */
   async end(how: Plan['end'], order: number, alone: boolean): Promise<void> {
+    this.pollAll();
     if (how === 'closeFile') {
       for (const file of this.files) file.close();
       for (const { what, request } of this.endings) await outcome(`${what} on a closed file`, request);
@@ -33,6 +59,7 @@ class Run extends Connections {
     this.provider.release();
     for (const { what, request, allowed } of this.endings) {
       const status = await outcome(what, request);
+      if (allowed.includes(Status.SUCCESS) && status === Status.SUCCESS) this.coverage.add('event');
       if (how === 'release' && !allowed.includes(status)) {
         throw new ModelError(`${what} ended in ${statusName(status)}, not ${names(allowed)}.`);
       }
@@ -52,10 +79,14 @@ class Run extends Connections {
 }
 
 /** Carries out a plan; `alone`: no other thread of the process has objects, and what is left is counted. */
-export async function runPlan({ steps, end, order, connected }: Plan, alone: boolean): Promise<void> {
-  const run = new Run();
+export async function runPlan(
+  { steps, end, order, begin }: Plan,
+  alone: boolean,
+  coverage: Coverage,
+): Promise<void> {
+  const run = new Run(coverage);
   try {
-    if (connected) await run.step({ op: 'connect', a: 0, b: 1, c: 7 });
+    await run.begin(begin);
     for (const step of steps) await run.step(step);
     await run.end(end, order, alone);
   } catch (error) {
@@ -76,13 +107,14 @@ export async function runPlans(options: {
   runs: number;
   milliseconds: number;
   alone: boolean;
+  coverage: Coverage;
 }): Promise<number> {
   const began = performance.now();
   let done = 0;
   for (let { seed } = options; done < options.runs; seed += 1000) {
     await fc.assert(
       fc.asyncProperty(plans, async (plan) => {
-        await runPlan(plan, options.alone);
+        await runPlan(plan, options.alone, options.coverage);
         if (options.alone) await nothingLeft();
         done++;
       }),

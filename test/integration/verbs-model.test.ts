@@ -8,6 +8,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { runPlans } from '../helpers/verbs-model.js';
+import { Coverage, covered } from '../helpers/verbs-model-coverage.js';
 
 const long = process.env.ND_MODEL_RUNS !== undefined;
 const runs = long ? Number(process.env.ND_MODEL_RUNS) : 10_000;
@@ -15,8 +16,17 @@ const seed = Number(process.env.ND_MODEL_SEED ?? Date.now() % 0x7fff_0000);
 const bound = (milliseconds: number): number => (long ? 0x7fff_ffff : milliseconds);
 
 test('one thread: statuses, completions and what is left are as the model says', async () => {
-  const done = await runPlans({ seed, runs, milliseconds: bound(8000), alone: true });
+  const coverage = new Coverage();
+  const done = await runPlans({ seed, runs, milliseconds: bound(8000), alone: true, coverage });
   assert.ok(done > 0);
+  // Each of them happens in every twentieth run or more often.
+  for (const what of covered) {
+    const least = Math.floor(done / 100);
+    assert.ok(
+      coverage.counts[what] >= least,
+      `${what}: ${coverage.counts[what]} in ${done} runs (seed ${seed})`,
+    );
+  }
   // Rings are shared with JavaScript and go with its garbage.
   for (let n = 0; n < 20 && readCounters().objects.ring > 0; n++) {
     globalThis.gc?.();
