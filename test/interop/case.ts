@@ -53,7 +53,13 @@ export async function askGuest(
   const there = rig.guest(GUEST, server);
   await rig.listening(GUEST, kind, port);
   const here = client();
-  await here.ok(90);
+  try {
+    await here.ok(90);
+  } catch (error) {
+    // What the guest's program has to say may explain it.
+    await there.end(5).catch(() => {});
+    throw new Error(`${(error as Error).message}\n${there.failure('said').message}`);
+  }
   const code = await there.end(90);
   if (!exitCodes.includes(code)) throw there.failure(`ended with exit code ${code}`);
 }

@@ -15,7 +15,27 @@ const both = [
   { role: 'server', whose: 'theirs' },
 ] as const;
 
-export const cmCases: readonly InteropCase[] = FAMILIES.flatMap((family) =>
+/** Every message twice, by this side's fault layer or by netem in the guest. */
+const twice = FAMILIES.flatMap((family): InteropCase[] => [
+  {
+    peer: 'cm-peer.py',
+    operation: 'each of our messages comes twice',
+    role: 'both',
+    family,
+    quick: family === 4,
+    run: (rig) => against(rig, 'ours-twice', family),
+  },
+  {
+    peer: 'cm-peer.py',
+    operation: "each of the guest's messages comes twice",
+    role: 'both',
+    family,
+    loss: '100 % twice',
+    run: (rig) => withNetem(rig, 'duplicate 100%', () => against(rig, 'theirs-twice', family)),
+  },
+]);
+
+const inEitherRole = FAMILIES.flatMap((family) =>
   both.flatMap(({ role, whose }): InteropCase[] => [
     {
       peer: 'cm-peer.py',
@@ -42,5 +62,23 @@ export const cmCases: readonly InteropCase[] = FAMILIES.flatMap((family) =>
       quick: role === 'client' && family === 4,
       run: (rig) => withNetem(rig, 'delay 20ms', () => against(rig, `crossing-of-${whose}`, family)),
     },
+    {
+      peer: 'cm-peer.py',
+      operation: 'each of our messages is lost, then sent again',
+      role,
+      family,
+      quick: role === 'client' && family === 4,
+      run: (rig) => against(rig, `ours-lost-as-${role}`, family),
+    },
+    {
+      peer: 'cm-peer.py',
+      operation: "each of the guest's messages is lost, then sent again",
+      role,
+      family,
+      quick: role === 'client' && family === 6,
+      run: (rig) => against(rig, `theirs-lost-as-${role}`, family),
+    },
   ]),
 );
+
+export const cmCases: readonly InteropCase[] = [...inEitherRole, ...twice];

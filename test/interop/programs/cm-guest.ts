@@ -198,10 +198,11 @@ export class CmHosts implements Disposable {
   }
 
   /** Waits until `count` messages were dropped, and lets them through again. */
-  async lost(count: number): Promise<void> {
-    const dropped = async () => (await this.peer.ask({ do: 'dropped' }, counted)).count;
+  async lost(message: MessageName, count: number): Promise<void> {
+    const attribute = Message[message];
+    const dropped = async () => (await this.peer.ask({ do: 'dropped', attribute }, counted)).count;
     while ((await dropped()) < count);
-    await this.peer.ask({ do: 'pass' }, nothing);
+    await this.peer.ask({ do: 'pass', attribute }, nothing);
   }
 
   [Symbol.dispose](): void {
@@ -244,6 +245,20 @@ export async function connectFrom(hosts: CmHosts, listener: Listener): Promise<C
   await hosts.happened(theirs, 'ESTABLISHED');
   await accepting;
   return { endpoint, qp, theirs };
+}
+
+/** The guest ends a connection; we see it end and answer. */
+export async function endThere(hosts: CmHosts, { endpoint, qp, theirs }: Connected): Promise<void> {
+  await hosts.disconnect(theirs);
+  await endpoint.notifyDisconnect().then(
+    () => assert.fail('notifyDisconnect() ended well'),
+    () => {},
+  );
+  await endpoint.disconnect();
+  await hosts.happened(theirs, 'DISCONNECTED');
+  await hosts.destroy(theirs);
+  endpoint.release();
+  qp.release();
 }
 
 /** Ends a connection from this side and sees it end there. */

@@ -1,7 +1,17 @@
 /** What rig/cm-peer.py is the other side of, one behaviour a run: `cm-peer BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
+import { readCounters } from '../../../kernel-bridge/index.js';
 import { type KernelOptionsInput, openProvider } from '../../../winverbs/index.js';
 import { crossingOfOurs, crossingOfTheirs } from './cm-end.js';
 import { CmHosts } from './cm-guest.js';
+import {
+  lossOptions,
+  oursLostAsClient,
+  oursLostAsServer,
+  oursTwice,
+  theirsLostAsClient,
+  theirsLostAsServer,
+  theirsTwice,
+} from './cm-lost.js';
 import { privateOfOurs, privateOfTheirs, sidrOfOurs, sidrOfTheirs } from './cm-private.js';
 
 interface Behaviour {
@@ -16,6 +26,12 @@ const behaviours: Record<string, Behaviour> = {
   'sidr-of-theirs': { run: sidrOfTheirs },
   'crossing-of-ours': { run: crossingOfOurs },
   'crossing-of-theirs': { run: crossingOfTheirs },
+  'ours-lost-as-client': { options: lossOptions.oursAsClient, run: oursLostAsClient },
+  'ours-lost-as-server': { options: lossOptions.oursAsServer, run: oursLostAsServer },
+  'theirs-lost-as-client': { options: lossOptions.theirs, run: theirsLostAsClient },
+  'theirs-lost-as-server': { options: lossOptions.theirs, run: theirsLostAsServer },
+  'ours-twice': { options: lossOptions.twice, run: oursTwice },
+  'theirs-twice': { options: lossOptions.theirs, run: theirsTwice },
 };
 
 const [name = '', own = '', guest = ''] = process.argv.slice(2);
@@ -24,6 +40,14 @@ if (behaviour === undefined) throw new Error(`'${name}' is none of ${Object.keys
 // The first open of a process decides on the options.
 const provider = openProvider(behaviour.options);
 const hosts = await CmHosts.meet(own, guest);
-await behaviour.run(hosts);
+try {
+  await behaviour.run(hosts);
+} catch (error) {
+  console.log(JSON.stringify(readCounters().cm));
+  console.log(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
 hosts[Symbol.dispose]();
 provider.release();
+// What waits for the guest when something has failed would wait for ever.
+if (process.exitCode === 1) process.exit();

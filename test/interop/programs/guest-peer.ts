@@ -11,6 +11,8 @@ export interface Wish {
 }
 
 export class GuestPeer {
+  private last: Promise<unknown> = Promise.resolve();
+
   private constructor(
     private readonly reader: Reader,
     private readonly write: (line: string) => void,
@@ -21,13 +23,19 @@ export class GuestPeer {
     return new GuestPeer(new Reader(socket), (line) => socket.write(line));
   }
 
-  /** Has the guest do something. Wishes are granted in order. @throws Error with what its library says if that refuses */
-  async ask<T>(wish: Wish, form: z.ZodType<T>): Promise<T> {
+  /** Has the guest do something, when it has done what was asked before. @throws Error with what its library says if that refuses */
+  ask<T>(wish: Wish, form: z.ZodType<T>): Promise<T> {
+    const answer = this.last.then(() => this.exchange(wish));
+    this.last = answer.catch(() => undefined);
+    return answer.then((told) => form.parse(told));
+  }
+
+  private async exchange(wish: Wish): Promise<unknown> {
     this.write(`${JSON.stringify(wish)}\n`);
     const answer: unknown = JSON.parse(await this.reader.line());
     const refused = refusal.safeParse(answer);
     if (refused.success) throw new Error(`The guest refuses: ${refused.data.error}`);
-    return form.parse(answer);
+    return answer;
   }
 
   close(): void {

@@ -13,8 +13,8 @@
 #   {"do": "establish", "id"}  {"do": "disconnect", "id"}  {"do": "destroy", "id"}
 #   {"do": "counters"}                          what ib_cm has counted: {"cm_tx_msgs": {"req", ...}, ...}
 #   {"do": "drop", "attribute", "family"}       CM messages of this attribute id leave the guest no more
-#   {"do": "dropped"}                           how many were dropped since: {"count"}
-#   {"do": "pass"}                              they leave it again: {"count"}
+#   {"do": "dropped", "attribute"}              how many were dropped since: {"count"}
+#   {"do": "pass", "attribute"}                 they leave it again
 #
 # "private" is hexadecimal. A call that librdmacm refuses is answered by {"error"}.
 import ctypes as c, glob, ipaddress, json, os, re, select, socket, struct, subprocess, sys
@@ -150,10 +150,10 @@ class Peer:
         return self.last
 
     def close(self):
-        for one in self.ids.values():
-            one.destroy()
         if self.dropping:
             tc('qdisc', 'del', 'dev', 'eth0', 'clsact')
+        for one in self.ids.values():
+            one.destroy()
 
     def do_listen(self, m):
         one = Id(m['ps'])
@@ -219,6 +219,8 @@ class Peer:
     def do_drop(self, m):
         if not self.dropping:
             subprocess.run(['modprobe', '-a', 'sch_ingress', 'cls_u32', 'act_gact'], check=True)
+            # One may be left of a run that was stopped.
+            subprocess.run(['tc', 'qdisc', 'del', 'dev', 'eth0', 'clsact'], capture_output=True)
             tc('qdisc', 'add', 'dev', 'eth0', 'clsact')
             self.dropping = True
         # Behind the IP header: UDP 8, BTH 12, DETH 8, MAD header. A MAD to queue pair 1, of class 7.
@@ -226,18 +228,18 @@ class Peer:
         matches = [('u16', '4791', '0xffff', at + 2), ('u32', '1', '0x00ffffff', at + 12),
                    ('u16', '0x0107', '0xffff', at + 28), ('u16', str(m['attribute']), '0xffff', at + 44)]
         words = [w for kind, value, mask, off in matches for w in ('match', kind, value, mask, 'at', str(off))]
-        tc('filter', 'add', 'dev', 'eth0', 'egress', 'protocol', ETHERNET[m['family']], 'pref', '1', 'u32',
-           *words, 'action', 'drop')
+        # Not "drop", which rxe is told of: it would try again at once. Without hardware "trap" swallows in silence.
+        tc('filter', 'add', 'dev', 'eth0', 'egress', 'protocol', ETHERNET[m['family']],
+           'pref', str(m['attribute']), 'u32', *words, 'action', 'trap')
         return {}
 
     def do_dropped(self, m):
-        found = re.search(r'dropped (\d+)', tc('-s', 'filter', 'show', 'dev', 'eth0', 'egress'))
-        return dict(count=int(found.group(1)))
+        told = tc('-s', 'filter', 'show', 'dev', 'eth0', 'egress', 'pref', str(m['attribute']))
+        return dict(count=int(re.search(r'Sent \d+ bytes (\d+) pkt', told).group(1)))
 
     def do_pass(self, m):
-        told = self.do_dropped(m)
-        tc('filter', 'del', 'dev', 'eth0', 'egress')
-        return told
+        tc('filter', 'del', 'dev', 'eth0', 'egress', 'pref', str(m['attribute']))
+        return {}
 
 
 peer = Peer()
