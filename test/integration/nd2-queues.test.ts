@@ -1,0 +1,172 @@
+/** ND SPI v2: what queues hold, how they are flushed, and how they tell of it. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Nd2OpFlag, Nd2RemoteMemory, type Overlapped, Status, statusName } from '../../nd/index.js';
+import { statusOf } from '../helpers/nd-fixture.js';
+import { ADDRESS, outcome } from '../helpers/nd-pair.js';
+import { Host2, pair2, Side, take } from '../helpers/nd2-pair.js';
+
+const test = suite<{ host: Host2 }>('ND v2 in one process: queues');
+const { SILENT_SUCCESS } = Nd2OpFlag;
+
+test.before((context) => {
+  context.host = new Host2();
+});
+test.after(({ host }) => {
+  host.release();
+});
+
+const names = (results: readonly { status: number }[]) => results.map(({ status }) => statusName(status));
+
+test('T14 Flush of a queue pair that never was connected', async ({ host }) => {
+  const side = await Side.create(host.adapter, { context: 'QP' });
+  for (let i = 0; i < 3; i += 1) side.queuePair.receive(i, side.sge(0, 10));
+  for (const call of [
+    () => side.queuePair.send('s', []),
+    () => side.queuePair.read('r', [], new Nd2RemoteMemory(0n, 0)),
+    () => side.queuePair.bind('b', side.region, host.adapter.createMemoryWindow(), 0, 1),
+  ]) {
+    assert.is(statusOf(call), Status.CONNECTION_INVALID);
+  }
+  side.queuePair.flush();
+  side.queuePair.flush();
+  side.queuePair.receive('late', side.sge(0, 10));
+  side.queuePair.send('late', []);
+  const flushed = await side.received(4);
+  assert.equal(
+    flushed.map(({ status, requestContext, queuePairContext }) => [status, requestContext, queuePairContext]),
+    [0, 1, 2, 'late'].map((context) => [Status.CANCELED, context, 'QP']),
+  );
+  assert.equal(names(await side.initiated()), ['CANCELLED']);
+  side.release();
+});
+
+test('T17 flushed requests come back, the silent ones too, in the order of each queue', async ({ host }) => {
+  const { active, passive } = await pair2(host);
+  for (let i = 0; i < 4; i += 1) active.queuePair.receive(i, active.sge(0, 10));
+  // Nobody receives: all of them are outstanding when the flush comes.
+  for (let i = 0; i < 4; i += 1)
+    active.queuePair.send(i, active.sge(0, 10), i % 2 === 0 ? SILENT_SUCCESS : 0);
+  active.queuePair.flush();
+  for (const results of [await active.received(4), await active.initiated(4)]) {
+    assert.equal(
+      results.map(({ status, requestContext }) => [status, requestContext]),
+      [0, 1, 2, 3].map((i) => [Status.CANCELED, i]),
+    );
+  }
+  active.release();
+  passive.release();
+});
+
+test('as many requests as the queues are deep, and no more', async ({ host }) => {
+  const { active, passive } = await pair2(host, {
+    active: { receiveQueueDepth: 3, initiatorQueueDepth: 2 },
+  });
+  for (let i = 0; i < 3; i += 1) active.queuePair.receive(i, []);
+  assert.is(
+    statusOf(() => active.queuePair.receive(3, [])),
+    Status.NO_MORE_ENTRIES,
+  );
+  passive.queuePair.receive('r', []);
+  passive.queuePair.receive('r', []);
+  active.queuePair.send('s', []);
+  active.queuePair.send('s', []);
+  assert.is(
+    statusOf(() => active.queuePair.send('s', [])),
+    Status.NO_MORE_ENTRIES,
+  );
+  assert.equal(names(await active.initiated(2)), ['SUCCESS', 'SUCCESS']);
+  passive.queuePair.receive('r', []);
+  active.queuePair.send('s', []);
+  assert.equal(names(await active.initiated()), ['SUCCESS']);
+  active.release();
+  passive.release();
+});
+
+test('T18 a completion queue may be smaller than the queues bound to it', async ({ host }) => {
+  const small = host.adapter.createCompletionQueue(4);
+  const { active, passive } = await pair2(host, {
+    active: { initiatorCompletionQueue: small, initiatorQueueDepth: 32 },
+  });
+  for (let i = 0; i < 20; i += 1) {
+    passive.queuePair.receive(i, []);
+    active.queuePair.send(i, []);
+    assert.equal(names(await take(small, 1)), ['SUCCESS']);
+  }
+  active.release();
+  passive.release();
+  small.release();
+});
+
+test('a completion queue that overran is dead, and its Notify says so', async ({ host }) => {
+  const small = host.adapter.createCompletionQueue(1);
+  const entries = small.entries;
+  const { active, passive } = await pair2(host, { active: { initiatorCompletionQueue: small } });
+  const error = small.notify('errors');
+  for (let i = 0; i <= entries; i += 1) passive.queuePair.receive(i, []);
+  for (let i = 0; i <= entries; i += 1) active.queuePair.send(i, []);
+  assert.is(await outcome(error), Status.BUFFER_OVERFLOW);
+  active.release();
+  passive.release();
+  small.release();
+});
+
+test('T8 cancelling a completion queue: all Notify are done on return, in order, and it can be armed again', async ({
+  host,
+}) => {
+  const { active, passive } = await pair2(host);
+  const order: number[] = [];
+  const requests = (['any', 'solicited', 'errors', 'any'] as const).map((type, i) => {
+    const request = passive.receives.notify(type);
+    request.catch(() => order.push(i));
+    return request;
+  });
+  const elsewhere = passive.initiators.notify('any');
+  passive.receives.cancelOverlappedRequests();
+  for (const request of requests) {
+    assert.is(request.completed, true);
+    assert.is(request.status, Status.CANCELED);
+  }
+  assert.is(elsewhere.completed, false, 'requests of other objects go on');
+  await outcome(requests[3]!);
+  assert.equal(order, [0, 1, 2, 3]);
+  const again = passive.receives.notify('any');
+  passive.queuePair.receive('r', []);
+  active.queuePair.send('s', []);
+  await again;
+  passive.receives.cancelOverlappedRequests();
+  passive.initiators.cancelOverlappedRequests();
+  active.release();
+  passive.release();
+});
+
+test('T7 what is known at once is delivered all the same: exactly once, after the call', async ({ host }) => {
+  const { active, passive } = await pair2(host);
+  passive.queuePair.receive('r', []);
+  active.queuePair.send('s', []);
+  await active.initiated();
+  // The completion is there already, and so is that of the failing Connect.
+  const connector = host.adapter.createConnector();
+  connector.bind(ADDRESS);
+  const lonely = await Side.create(host.adapter);
+  const requests: Overlapped<void>[] = [
+    passive.receives.notify('any'),
+    connector.connect(lonely.queuePair, '0.0.0.0:1'),
+  ];
+  const calls: string[] = [];
+  for (const [i, request] of requests.entries()) {
+    request.then(
+      () => calls.push(`${i} done`),
+      () => calls.push(`${i} failed`),
+    );
+  }
+  assert.equal(calls, [], 'not during the calls');
+  for (const request of requests) await outcome(request);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(calls.sort(), ['0 done', '1 failed']);
+  assert.is(requests[1]!.status, Status.BAD_NETWORK_NAME);
+  for (const side of [active, passive, lonely]) side.release();
+  connector.release();
+});
+
+test.run();

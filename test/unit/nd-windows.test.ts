@@ -1,0 +1,166 @@
+/** v1: windows, bound and invalidated here and by the peer. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { NdOpFlag, type NdResult, Status } from '../../nd/index.js';
+import { WcStatus } from '../../winverbs/index.js';
+import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
+
+const { SILENT_SUCCESS, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
+
+function rig(options?: Parameters<typeof endpointOf>[2]) {
+  const fake = openFake();
+  const memory = registered(fake.adapter, fake.pd);
+  const parts = endpointOf(fake.adapter, fake.pd, options);
+  /** Larger than what goes inline. */
+  const sgl = [{ memory, offset: 10, length: 1000 }];
+  const results: NdResult[] = [];
+  return { ...fake, ...parts, memory, sgl, results };
+}
+
+test('N10: bind gives a window of its own: range, rights and key, before its completion', () => {
+  const { endpoint, qp, adapter, memory, pd } = rig();
+  const window = adapter.createMemoryWindow();
+  const descriptor = endpoint.bind(result(), memory, window, 100, 50, ALLOW_READ);
+  const { detail, flags } = qp.posted[0]!;
+  assert.is(detail.window, pd.windows[0]);
+  assert.equal([detail.offset, detail.length, detail.access, flags], [100, 50, 0x1, 4]);
+  assert.is(descriptor.base, 0x10000n + 100n);
+  assert.is(descriptor.length, 50n);
+  assert.is(descriptor.token, pd.windows[0]!.rkey);
+  endpoint.bind(result(), memory, adapter.createMemoryWindow(), 0, 8, ALLOW_WRITE);
+  assert.is(qp.posted[1]!.detail.access, 0xa);
+  endpoint.bind(result(), memory, adapter.createMemoryWindow(), 0, 8, 0);
+  assert.is(qp.posted[2]!.detail.access, 0, 'a window without rights is allowed');
+});
+
+test('bind refuses what leaves the memory, foreign windows, and windows that are bound', () => {
+  const { endpoint, adapter, memory, nd } = rig();
+  const window = adapter.createMemoryWindow();
+  for (const [offset, length] of [
+    [0, 4097],
+    [4096, 1],
+    [-1, 2],
+    [0, 0],
+    [0, -1],
+    [0.5, 1],
+  ] as const) {
+    assert.is(
+      statusOf(() => endpoint.bind(result(), memory, window, offset, length, ALLOW_READ)),
+      Status.INVALID_PARAMETER,
+    );
+  }
+  const foreign = nd.openAdapter('10.0.0.1').createMemoryWindow();
+  assert.is(
+    statusOf(() => endpoint.bind(result(), memory, foreign, 0, 1, ALLOW_READ)),
+    Status.INVALID_PARAMETER_3,
+  );
+  assert.is(
+    statusOf(() => endpoint.invalidate(result(), foreign)),
+    Status.INVALID_PARAMETER_2,
+  );
+  endpoint.bind(result(), memory, window, 0, 4096, ALLOW_READ);
+  assert.is(
+    statusOf(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ)),
+    Status.INVALID_DEVICE_STATE,
+  );
+  window.release();
+  assert.is(
+    statusOf(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ)),
+    Status.INVALID_PARAMETER_3,
+  );
+});
+
+test('a window can be bound again after an Invalidate, at once on the same endpoint, later on another', () => {
+  const first = rig({ outbound: 8 });
+  const { adapter, memory, pd, outbound, results } = first;
+  const second = endpointOf(adapter, pd, { outbound: 8 });
+  const window = adapter.createMemoryWindow();
+  first.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  first.endpoint.invalidate(result(), window);
+  assert.is(
+    statusOf(() => second.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ)),
+    Status.INVALID_DEVICE_STATE,
+    'the two endpoints have no order between them',
+  );
+  first.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  first.endpoint.invalidate(result(), window, SILENT_SUCCESS);
+  first.endpoint.send(result(), []);
+  // Completions of the first Bind and Invalidate must not unbind the second Bind.
+  first.qp.complete(first.qp.posted[0]!);
+  first.qp.complete(first.qp.posted[1]!);
+  first.qp.complete(first.qp.posted[2]!);
+  assert.is(outbound.getResults(results, 8), 3);
+  const onSecond = (): unknown => second.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  assert.is(statusOf(onSecond), Status.INVALID_DEVICE_STATE);
+  // The silent Invalidate is known to be done when a later request comes back.
+  first.qp.complete(first.qp.posted[4]!);
+  assert.is(outbound.getResults(results, 8), 1);
+  assert.is(statusOf(onSecond), Status.SUCCESS);
+});
+
+test('a window dies with the connection that it was bound on', () => {
+  const { endpoint, adapter, memory, pd } = rig();
+  const window = adapter.createMemoryWindow();
+  endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  endpoint.flush();
+  const next = endpointOf(adapter, pd).endpoint;
+  next.bind(result(), memory, window, 0, 8, ALLOW_READ);
+});
+
+test('Invalidate of an unbound window is told by its result', () => {
+  const { endpoint, adapter, qp, outbound, results } = rig();
+  endpoint.invalidate(result(), adapter.createMemoryWindow());
+  qp.complete(qp.posted[0]!, { status: WcStatus.MW_BIND_ERROR });
+  outbound.getResults(results, 1);
+  assert.is(results[0]!.status, Status.INVALID_DEVICE_REQUEST);
+});
+
+test("the peer's invalidation brings the window's own result, also where the array is full", () => {
+  const { endpoint, adapter, memory, qp, inbound, pd, sgl } = rig();
+  const invalidated = result('window');
+  const window = adapter.createMemoryWindow(invalidated);
+  endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  const received = result('receive');
+  endpoint.receive(received, sgl);
+  endpoint.receive(result('next'), sgl);
+  qp.complete(qp.posted[1]!, { flags: 2, immediateData: pd.windows[0]!.rkey, length: 5 });
+  qp.complete(qp.posted[2]!, { length: 6 });
+  const results: NdResult[] = [];
+  const contexts: unknown[] = [];
+  let notified = 0;
+  while (inbound.getResults(results, 1) === 1) {
+    contexts.push(results[0]!.context);
+    if (contexts.length === 1) {
+      // A result that waits for room is an event that was not seen.
+      inbound.notify('any').getResult();
+      notified += 1;
+    }
+  }
+  assert.is(notified, 1);
+  assert.equal(contexts, ['receive', 'window', 'next']);
+  assert.is(invalidated.status, Status.SUCCESS);
+  assert.is(invalidated.bytesTransferred, 0);
+  // The window is free again.
+  endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+});
+
+test('a batch in which every message invalidates a window loses nothing', () => {
+  const { endpoint, adapter, memory, qp, inbound, pd, sgl } = rig({ outbound: 8, inbound: 8 });
+  for (let i = 0; i < 8; i += 1) {
+    const window = adapter.createMemoryWindow(result(`window ${i}`));
+    pd.windows[i]!.rkey = 0x1000 * (i + 1);
+    endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
+  }
+  for (let i = 0; i < 8; i += 1) {
+    endpoint.receive(result(`receive ${i}`), sgl);
+    qp.complete(qp.posted.at(-1)!, { flags: 2, immediateData: pd.windows[i]!.rkey });
+  }
+  const seen = new Set<unknown>();
+  const results: NdResult[] = [];
+  for (let n = inbound.getResults(results, 5); n > 0; n = inbound.getResults(results, 5)) {
+    for (let i = 0; i < n; i += 1) seen.add(results[i]!.context);
+  }
+  assert.is(seen.size, 16);
+});
+
+test.run();
