@@ -125,9 +125,11 @@ function scaled(value: number, low: number, high: number): number {
   return low === high ? 0.5 : Math.log(value / low) / Math.log(high / low);
 }
 
-/** This library's line is the thick one. */
+/** This library's lines are the thick ones, its variants dashed. */
 function stroke(label: string, colour: string): string {
-  return `stroke="${colour}" stroke-width="${label.startsWith(US) ? 3 : 1.6}"`;
+  const ours = label.startsWith(US);
+  const dashes = ours && label !== US ? ' stroke-dasharray="7 4"' : '';
+  return `stroke="${colour}" stroke-width="${ours ? 3 : 1.6}"${dashes}`;
 }
 
 function text(x: number, y: number, content: string, more = ''): string {

@@ -200,6 +200,7 @@ function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
     contestants: [
       { label: US, by: 'networkdirect', job: { kind, size, seconds } },
       ...(size === MIB ? [whileTargetPolls(kind, size, seconds)] : []),
+      ...(kind === 'write' ? [allocated(size, seconds)] : []),
       vm,
       { label: FI_SHM, by: 'libfabric', job: shm },
       { label: UCX, by: 'ucx', job: put },
@@ -214,6 +215,12 @@ function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
         : [],
     ...(kind === 'write' ? { chart: { of: 'bandwidth', size } } : {}),
   };
+}
+
+/** A second line of the chart. */
+function allocated(size: number, seconds: number): Contestant {
+  const job = { kind: 'write', size, seconds, memory: 'allocate' } as const;
+  return { label: `${US}, allocate()`, by: 'networkdirect', job };
 }
 
 /** Mostly nobody looks at the side whose memory it is; here somebody does. */
