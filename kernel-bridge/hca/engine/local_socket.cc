@@ -50,6 +50,13 @@ int connectLocal(const std::string& name, UniqueFd* connection, pid_t* pid) {
   return 0;
 }
 
+int probeLocal(const std::string& name) {
+  UniqueFd connection;
+  pid_t pid = 0;
+  const int error = connectLocal(name, &connection, &pid);
+  return error == EACCES || error == EAGAIN ? 0 : error;
+}
+
 int acceptLocal(int listener, UniqueFd* connection) {
   UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!fd.valid()) return errno;

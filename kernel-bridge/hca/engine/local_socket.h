@@ -14,12 +14,15 @@ int listenLocal(const std::string& name, UniqueFd* listener);
 // Connects to the listener of that name, non-blocking. 0 or an errno: ECONNREFUSED if there is none, EAGAIN if it
 // has too many unaccepted connections, EACCES if its owner is neither this user nor root. `pid`: the listener's.
 int connectLocal(const std::string& name, UniqueFd* connection, pid_t* pid);
+// Whether some process listens there, of whatever user: 0 it does, ECONNREFUSED it does not, or another errno.
+int probeLocal(const std::string& name);
 // Accepts one connection; same rule for the peer's user. 0, EAGAIN if there is none, or another errno.
 int acceptLocal(int listener, UniqueFd* connection);
 // Whether packets of this peer may be taken: its user is ours or root.
 bool peerTrusted(int connection, pid_t* pid);
 
-// The names, after `prefix`, of all listeners of this host (network namespace) whose name starts with it.
+// The names, after `prefix`, of all listeners of this host (network namespace) whose name starts with it. Reads all
+// UNIX sockets of the host: the time it takes grows with them.
 // Empty if the operating system does not tell.
 std::vector<std::string> listLocalListeners(const std::string& prefix);
 

@@ -41,8 +41,14 @@ Status Ports::tryClaim(uint32_t service, const Gid* address, uint16_t port, Uniq
   if (error != 0) return Status::kInsufficientResources;
   // The name is ours; a claim of the other form (all addresses against one) has another name. Each side looks
   // after it has bound, so of two that come at the same time at least one gives way.
-  for (const std::string& other : listLocalListeners(prefix))
-    if ((address == nullptr) != (other == kAnyAddress)) return Status::kAddressAlreadyExists;
+  if (address != nullptr) {
+    const int found = probeLocal(prefix + kAnyAddress);
+    if (found == 0) return Status::kAddressAlreadyExists;
+    if (found != ECONNREFUSED) return Status::kInsufficientResources;
+  } else {
+    for (const std::string& other : listLocalListeners(prefix))
+      if (other != kAnyAddress) return Status::kAddressAlreadyExists;
+  }
   *listener = std::move(fd);
   return Status::kSuccess;
 }
@@ -77,6 +83,7 @@ Status Ports::claim(KernelId kernel, uint32_t service, const Gid* address, uint1
   entry.any = address == nullptr;
   if (address != nullptr) entry.address = *address;
   entry.listener = std::move(listener);
+  byPort_.emplace(keyOf(service, granted), id);
   *port = granted;
   *claim = id;
   return Status::kSuccess;
@@ -84,24 +91,37 @@ Status Ports::claim(KernelId kernel, uint32_t service, const Gid* address, uint1
 
 void Ports::release(uint32_t claim) {
   std::lock_guard<std::mutex> guard(mutex_);
-  claims_.erase(claim);
+  const auto found = claims_.find(claim);
+  if (found != claims_.end()) drop(found);
+}
+
+std::map<uint32_t, Ports::Claim>::iterator Ports::drop(std::map<uint32_t, Claim>::iterator claim) {
+  const auto [first, last] = byPort_.equal_range(keyOf(claim->second.service, claim->second.port));
+  for (auto i = first; i != last; ++i) {
+    if (i->second != claim->first) continue;
+    byPort_.erase(i);
+    break;
+  }
+  return claims_.erase(claim);
 }
 
 void Ports::releaseKernel(KernelId kernel) {
   std::lock_guard<std::mutex> guard(mutex_);
-  for (auto i = claims_.begin(); i != claims_.end();) i = i->second.kernel == kernel ? claims_.erase(i) : std::next(i);
+  for (auto i = claims_.begin(); i != claims_.end();) i = i->second.kernel == kernel ? drop(i) : std::next(i);
 }
 
 void Ports::releaseAll() {
   std::lock_guard<std::mutex> guard(mutex_);
   claims_.clear();
+  byPort_.clear();
 }
 
 KernelId Ports::find(uint32_t service, uint16_t port, const Gid& address) {
   std::lock_guard<std::mutex> guard(mutex_);
   KernelId any = 0;
-  for (const auto& [id, c] : claims_) {
-    if (c.service != service || c.port != port) continue;
+  const auto [first, last] = byPort_.equal_range(keyOf(service, port));
+  for (auto i = first; i != last; ++i) {
+    const Claim& c = claims_.at(i->second);
     if (!c.any && c.address == address) return c.kernel;
     if (c.any) any = c.kernel;
   }

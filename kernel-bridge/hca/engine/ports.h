@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <unordered_map>
 
 #include "frame.h"
 #include "host_counters.h"
@@ -39,12 +40,15 @@ class Ports {
     Gid address;
     UniqueFd listener;
   };
+  static uint32_t keyOf(uint32_t service, uint16_t port) { return service << 16 | port; }
+  std::map<uint32_t, Claim>::iterator drop(std::map<uint32_t, Claim>::iterator claim);
   Status tryClaim(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
 
   int epoll_;
   std::mutex mutex_;  // innermost: nothing is called with it held but the operating system
   uint32_t nextId_ = 1;
   std::map<uint32_t, Claim> claims_;
+  std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port
   std::random_device random_;
 };
 
