@@ -6,13 +6,8 @@ import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { Endpoint } from '../../kernel-bridge/kernel/filter/endpoint.js';
 import type { EndpointRequest, EndpointState } from '../../kernel-bridge/kernel/filter/endpoint-states.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
-import {
-  cmReply,
-  type FakeConnection,
-  type FakeListener,
-  KernelRig,
-  type Submitted,
-} from '../helpers/kernel-rig.js';
+import { KernelRig, type Submitted } from './kernel-rig.js';
+import { cmReply, type FakeConnection, type FakeListener } from './rig-cm.js';
 
 export function expect(request: Submitted, status: number, what = ''): void {
   assert.is(statusName(request.status), statusName(status), what);

@@ -6,7 +6,7 @@ import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { ask, expect, scene } from '../helpers/endpoint-scene.js';
-import { cmReply } from '../helpers/kernel-rig.js';
+import { cmReply } from '../helpers/rig-cm.js';
 
 test('Disconnect flushes the QP before the DREQ leaves, and ends in SUCCESS with the QP’s state', () => {
   const it = scene('connected');

@@ -11,7 +11,7 @@ import {
   endpointStates,
 } from '../../kernel-bridge/kernel/filter/endpoint-states.js';
 import { ask, expect, scene } from '../helpers/endpoint-scene.js';
-import { cmReply } from '../helpers/kernel-rig.js';
+import { cmReply } from '../helpers/rig-cm.js';
 
 /** Status and next state by state and request; what is missing is INVALID_DEVICE_STATE and changes nothing. */
 const expectedRequests: Record<

@@ -8,7 +8,7 @@ import { decodeSockaddr, gidOfAddress, sockaddrData } from '../../kernel-bridge/
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { ask, endpointOf, expect, type Scene, scene } from '../helpers/endpoint-scene.js';
-import { cmReply } from '../helpers/kernel-rig.js';
+import { cmReply } from '../helpers/rig-cm.js';
 
 // ── Binding and listening ───────────────────────────────────────────────────────────────────────────────────
 

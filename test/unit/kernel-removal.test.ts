@@ -10,7 +10,8 @@ import { ciQueryCa } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.j
 import { ciGetCaFatalEvent, ciGetCaPortEvent } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
 import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/objects.js';
 import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
-import { cmReply, ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import { cmReply } from '../helpers/rig-cm.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);
 const nothing = { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, srq: 0, ring: 0, range: 0 };

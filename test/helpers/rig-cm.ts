@@ -1,0 +1,169 @@
+/** Connection management in memory: a test answers for it. */
+import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
+import type {
+  CmConnection,
+  CmConnectParameters,
+  CmEvents,
+  CmListenerControl,
+  CmListenParameters,
+  CmPath,
+  CmQpParameters,
+  CmReply,
+  CmRequest,
+  CmState,
+  ConnectionManager,
+} from '../../kernel-bridge/kernel/cm/service.js';
+import type { SidrLookupEvents, SidrLookupParameters } from '../../kernel-bridge/kernel/cm/sidr-service.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { FakeLookup, FakeSidrListener } from './fake-sidr.js';
+import { noPath } from './rig-hca.js';
+
+/** A connection that records what was asked of it; the test plays the peer through {@link events}. */
+export class FakeConnection implements CmConnection {
+  state: CmState = 'idle';
+  readonly localCommId = 0x0304_0001;
+  readonly remoteCommId = 0x0700_0001;
+  readonly receivePsn = 0x00ab_cdef;
+  events: CmEvents = {};
+  readonly calls: string[] = [];
+  accepted: { parameters: CmQpParameters; privateData: Uint8Array } | undefined;
+
+  constructor(readonly parameters?: CmConnectParameters) {}
+
+  ready(): void {
+    this.calls.push('ready');
+  }
+  accept(parameters: CmQpParameters, privateData: Uint8Array): void {
+    this.calls.push('accept');
+    this.accepted = { parameters, privateData };
+  }
+  reject(privateData: Uint8Array): void {
+    this.calls.push(`reject ${privateData.length}`);
+  }
+  disconnect(): void {
+    this.calls.push('disconnect');
+  }
+  communicationEstablished(): void {
+    this.calls.push('communicationEstablished');
+  }
+  abandon(): void {
+    this.calls.push('abandon');
+  }
+  will(): { path: CmPath; mad: Uint8Array } {
+    return { path: noPath, mad: new Uint8Array(256).fill(0xdd) };
+  }
+}
+
+/** A listener whose requests the test puts in. */
+export class FakeListener implements CmListenerControl {
+  readonly requests: { connection: FakeConnection; request: CmRequest }[] = [];
+  closed = false;
+
+  constructor(readonly parameters: CmListenParameters) {}
+
+  get waiting(): number {
+    return this.requests.length;
+  }
+  takeRequest(): { connection: FakeConnection; request: CmRequest } | undefined {
+    return this.requests.shift();
+  }
+  close(): void {
+    this.closed = true;
+  }
+  /** A REQ arrives. */
+  arrive(request: Partial<CmRequest> = {}): FakeConnection {
+    const connection = new FakeConnection();
+    this.requests.push({ connection, request: cmRequest(request) });
+    this.parameters.onRequest();
+    return connection;
+  }
+}
+
+/** A connection manager without wire. */
+export class FakeCm implements ConnectionManager {
+  readonly options = kernelOptionsSchema.parse({}).cm;
+  readonly connections: FakeConnection[] = [];
+  readonly listeners: FakeListener[] = [];
+  readonly lookups: FakeLookup[] = [];
+  readonly sidrListeners: FakeSidrListener[] = [];
+  /** Thrown by listen() and listenForLookups(). */
+  listenError: Error | undefined;
+  /** Called by connect() and lookup(), for platforms whose MADs do not leave. */
+  onConnect: () => void = () => {};
+  closed = false;
+
+  receive(): void {}
+  listen(parameters: CmListenParameters): FakeListener {
+    if (this.listenError) throw this.listenError;
+    const listener = new FakeListener(parameters);
+    this.listeners.push(listener);
+    return listener;
+  }
+  connect(parameters: CmConnectParameters, events: CmEvents): FakeConnection {
+    const connection = new FakeConnection(parameters);
+    connection.events = events;
+    this.connections.push(connection);
+    this.onConnect();
+    return connection;
+  }
+  listenForLookups(parameters: CmListenParameters): FakeSidrListener {
+    if (this.listenError) throw this.listenError;
+    const listener = new FakeSidrListener(parameters);
+    this.sidrListeners.push(listener);
+    return listener;
+  }
+  lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): FakeLookup {
+    const lookup = new FakeLookup(parameters, events);
+    this.lookups.push(lookup);
+    this.onConnect();
+    return lookup;
+  }
+  counters(): Record<string, number> {
+    return {};
+  }
+  close(): void {
+    this.closed = true;
+  }
+}
+
+export const otherGid = gidOfAddress('192.0.2.9');
+export const ownGid = gidOfAddress('192.0.2.2');
+
+/** What a REQ said. */
+export function cmRequest(more: Partial<CmRequest> = {}): CmRequest {
+  return {
+    serviceId: 0x0106_1388n,
+    localAddress: ownGid,
+    localPort: 0,
+    peerAddress: otherGid,
+    peerPort: 40_000,
+    path: { ...noPath, source: ownGid, destination: otherGid, hopLimit: 64 },
+    peerQpn: 0x0a_0001,
+    sendPsn: 0x11_1111,
+    responderResources: 4,
+    initiatorDepth: 8,
+    retryCount: 5,
+    rnrRetryCount: 7,
+    pathMtu: 2,
+    localAckTimeout: 18,
+    pkey: 0xffff,
+    peerUsesSrq: false,
+    privateData: new Uint8Array(56).fill(0x51),
+    ...more,
+  };
+}
+
+/** What a REP said. */
+export function cmReply(more: Partial<CmReply> = {}): CmReply {
+  return {
+    peerQpn: 0x0b_0002,
+    sendPsn: 0x22_2222,
+    responderResources: 3,
+    initiatorDepth: 2,
+    rnrRetryCount: 7,
+    targetAckDelay: 15,
+    peerUsesSrq: false,
+    privateData: new Uint8Array(196).fill(0x52),
+    ...more,
+  };
+}
