@@ -64,6 +64,13 @@ const inEitherRole = FAMILIES.flatMap((family) =>
     },
     {
       peer: 'cm-peer.py',
+      operation: 'slow applications, MRA from either side',
+      role,
+      family,
+      run: (rig) => against(rig, `mra-as-${role}`, family),
+    },
+    {
+      peer: 'cm-peer.py',
       operation: 'each of our messages is lost, then sent again',
       role,
       family,

@@ -12,6 +12,7 @@ import {
   theirsLostAsServer,
   theirsTwice,
 } from './cm-lost.js';
+import { mraAsClient, mraAsServer, mraOptions } from './cm-mra.js';
 import { privateOfOurs, privateOfTheirs, sidrOfOurs, sidrOfTheirs } from './cm-private.js';
 
 interface Behaviour {
@@ -30,6 +31,8 @@ const behaviours: Record<string, Behaviour> = {
   'ours-lost-as-server': { options: lossOptions.oursAsServer, run: oursLostAsServer },
   'theirs-lost-as-client': { options: lossOptions.theirs, run: theirsLostAsClient },
   'theirs-lost-as-server': { options: lossOptions.theirs, run: theirsLostAsServer },
+  'mra-as-client': { options: mraOptions.client, run: mraAsClient },
+  'mra-as-server': { run: mraAsServer },
   'ours-twice': { options: lossOptions.twice, run: oursTwice },
   'theirs-twice': { options: lossOptions.theirs, run: theirsTwice },
 };
