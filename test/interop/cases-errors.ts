@@ -1,6 +1,6 @@
 /** Cases of single verbs: every NAK, all sizes and depths, memory windows; rig/verbs-peer.py is the guest's side. */
-import { askGuest, FAMILIES, GUEST, HERE, type InteropCase } from './case.js';
-import { address } from './rig.js';
+import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './case.js';
+import { address, type Rig } from './rig.js';
 
 const PEER_PORT = 18_516;
 
@@ -21,7 +21,31 @@ const behaviours = [
   { behaviour: 'windows-of-ours', operation: 'type 2 windows', role: 'server' },
 ] as const;
 
-export const verbsCases: readonly InteropCase[] = FAMILIES.flatMap((family) =>
+const against = (rig: Rig, behaviour: string, family: 4 | 6): Promise<void> =>
+  askGuest(rig, 'python3 /share/verbs-peer.py', 'tcp', PEER_PORT, () =>
+    rig.verbs(behaviour, address(HERE, family), address(GUEST, family)),
+  );
+
+const gaps = FAMILIES.flatMap((family): InteropCase[] => {
+  const common = { peer: 'verbs-peer.py', operation: 'NAK of a PSN out of sequence', family } as const;
+  return [
+    {
+      ...common,
+      role: 'client',
+      loss: '3 % of ours lost',
+      quick: family === 6,
+      run: (rig) => against(rig, 'gaps-of-ours', family),
+    },
+    {
+      ...common,
+      role: 'server',
+      loss: '3 % lost',
+      run: (rig) => withNetem(rig, 'loss 3%', () => against(rig, 'gaps-of-theirs', family)),
+    },
+  ];
+});
+
+const behavioural = FAMILIES.flatMap((family) =>
   behaviours.map(
     ({ behaviour, operation, role }): InteropCase => ({
       peer: 'verbs-peer.py',
@@ -29,10 +53,9 @@ export const verbsCases: readonly InteropCase[] = FAMILIES.flatMap((family) =>
       role,
       family,
       quick: family === 4 && !behaviour.startsWith('transfer'),
-      run: (rig) =>
-        askGuest(rig, 'python3 /share/verbs-peer.py', 'tcp', PEER_PORT, () =>
-          rig.verbs(behaviour, address(HERE, family), address(GUEST, family)),
-        ),
+      run: (rig) => against(rig, behaviour, family),
     }),
   ),
 );
+
+export const verbsCases: readonly InteropCase[] = [...behavioural, ...gaps];

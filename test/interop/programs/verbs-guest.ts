@@ -25,6 +25,7 @@ export const IbvWc = {
   WR_FLUSH_ERR: 5,
   REM_INV_REQ_ERR: 9,
   REM_ACCESS_ERR: 10,
+  REM_OP_ERR: 11,
   RETRY_EXC_ERR: 12,
   RNR_RETRY_EXC_ERR: 13,
 } as const;

@@ -1,4 +1,6 @@
 /** Requests between our queue pairs and the guest's, one behaviour a run: `verbs BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
+import { openProvider } from '../../../winverbs/index.js';
+import { gapsOfOurs, gapsOfTheirs, lossyOptions } from './verbs-gaps.js';
 import { Hosts } from './verbs-guest.js';
 import { naksOfOurs, naksOfTheirs } from './verbs-naks.js';
 import { transferOfOurs, transferOfTheirs, windowsOfOurs, windowsOfTheirs } from './verbs-transfer.js';
@@ -6,6 +8,8 @@ import { transferOfOurs, transferOfTheirs, windowsOfOurs, windowsOfTheirs } from
 const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
   'naks-of-theirs': naksOfTheirs,
   'naks-of-ours': naksOfOurs,
+  'gaps-of-ours': gapsOfOurs,
+  'gaps-of-theirs': gapsOfTheirs,
   'transfer-of-ours': transferOfOurs,
   'transfer-of-theirs': transferOfTheirs,
   'windows-of-theirs': windowsOfTheirs,
@@ -15,5 +19,7 @@ const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
 const [behaviour = '', own = '', guest = ''] = process.argv.slice(2);
 const run = behaviours[behaviour];
 if (run === undefined) throw new Error(`There is no behaviour '${behaviour}'.`);
+// The first open of a process decides on the options.
+using _provider = openProvider(behaviour === 'gaps-of-ours' ? lossyOptions : undefined);
 using hosts = await Hosts.meet(own, guest);
 await run(hosts);

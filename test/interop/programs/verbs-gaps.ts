@@ -1,0 +1,49 @@
+/** Requests of which packets are lost: the responder's NAK of a PSN out of sequence has them sent again. */
+import assert from 'node:assert/strict';
+import { crc32 } from 'node:zlib';
+import { SIGNALED } from '../../../examples/interop/side.js';
+import { readCounters } from '../../../kernel-bridge/index.js';
+import type { KernelOptionsInput } from '../../../winverbs/index.js';
+import { type Hosts, IbvWc, pattern } from './verbs-guest.js';
+
+const SIZE = 60_001;
+/** So many such NAKs are to be seen, in so many messages at most. */
+const NAKS = 5;
+const MESSAGES = 300;
+
+/** For {@link gapsOfOurs}: what this side sends gets lost. */
+export const lossyOptions: KernelOptionsInput = { faults: { drop: 0.03, seed: 11 } };
+
+const counter = (name: string): number => readCounters().hca[name] ?? 0;
+
+async function untilRefused(naks: string, message: (seed: number) => Promise<void>): Promise<void> {
+  const before = counter(naks);
+  for (let i = 0; i < MESSAGES && counter(naks) - before < NAKS; i += 1) await message(i & 0xff);
+  assert.ok(counter(naks) - before >= NAKS, `${naks}: ${counter(naks) - before} in ${MESSAGES} messages`);
+}
+
+/** Our packets are lost: the guest tells us. */
+export async function gapsOfOurs(hosts: Hosts): Promise<void> {
+  const { qp, queue, memory } = await hosts.pair({ size: SIZE });
+  await untilRefused('rcvd_seq_err', async (seed) => {
+    memory.bytes.set(pattern(SIZE, seed));
+    await hosts.receive(0, SIZE);
+    qp.send('send', memory.piece(), SIGNALED);
+    await queue.next();
+    const [there] = await hosts.completions(1);
+    assert.equal(there?.status, IbvWc.SUCCESS);
+    assert.equal(await hosts.crc(0, SIZE), crc32(pattern(SIZE, seed)), 'other data arrived');
+  });
+}
+
+/** The guest's packets are lost: we tell it. */
+export async function gapsOfTheirs(hosts: Hosts): Promise<void> {
+  const { qp, queue, memory } = await hosts.pair({ size: SIZE });
+  await untilRefused('out_of_seq_request', async (seed) => {
+    await hosts.fill(0, SIZE, seed);
+    qp.postReceive('receive', memory.piece());
+    assert.equal(await hosts.status({ op: 'send', at: 0, len: SIZE }), IbvWc.SUCCESS);
+    await queue.next();
+    assert.equal(crc32(memory.bytes), crc32(pattern(SIZE, seed)), 'other data arrived');
+  });
+}
