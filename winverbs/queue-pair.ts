@@ -166,7 +166,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /**
    * Changes attributes (QP_MODIFY). `options` names those that count, WV_QP_ATTR_*; without STATE the state stays.
    *
-   * @throws WvError INVALID_PARAMETER; INVALID_DEVICE_STATE: no such transition (IBA 1 §10.3.1).
+   * @throws WvError INVALID_PARAMETER, for a path MTU above the port's, too; INVALID_DEVICE_STATE: no such transition (IBA 1 §10.3.1).
    */
   modify(attributes: Partial<WvQpAttributes>, options: number): void {
     this.check();
@@ -199,7 +199,24 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
         },
       }),
     );
-    sink.moved(this.file.call(IoctlCode.QP_MODIFY, input, sink.size));
+    let output: Uint8Array;
+    try {
+      output = this.file.call(IoctlCode.QP_MODIFY, input, sink.size);
+    } catch (error) {
+      throw this.explained(error, rest.pathMtu, portNumber);
+    }
+    sink.moved(output);
+  }
+
+  /** What a modify was refused with, told better where the cause is a path MTU that the port does not carry. */
+  private explained(error: unknown, pathMtu = 0, portNumber = 1): unknown {
+    if (!(error instanceof WvError) || error.status !== Status.INVALID_PARAMETER) return error;
+    const port = this.pd.device.queryPort(portNumber);
+    if (pathMtu <= port.activeMtu) return error;
+    return new WvError(
+      Status.INVALID_PARAMETER,
+      `The path MTU is ${pathMtu} bytes; the port carries at most ${port.activeMtu}, as its interface's MTU allows.`,
+    );
   }
 
   /**

@@ -71,7 +71,7 @@ export const gidIndex = (family: 4 | 6): number => (family === 4 ? 1 : 2);
 
 /** Runs something while the guest's link is disturbed. */
 export async function withNetem(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
-  await rig.inGuest(GUEST, `modprobe sch_netem; tc qdisc add dev eth0 root netem ${netem}`);
+  await rig.inGuest(GUEST, `modprobe sch_netem; tc qdisc replace dev eth0 root netem ${netem}`);
   try {
     await run();
   } finally {

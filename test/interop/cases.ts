@@ -15,6 +15,7 @@ import {
 import { cmCases } from './cases-cm.js';
 import { datagramCases } from './cases-datagram.js';
 import { verbsCases } from './cases-errors.js';
+import { lossCases } from './cases-loss.js';
 import { perftestCases } from './cases-perftest.js';
 import { address, type Rig } from './rig.js';
 
@@ -153,7 +154,7 @@ function disturbed(): InteropCase[] {
     ['1 % lost', 'loss 1%'],
     ['5 % lost', 'loss 5%'],
     ['5 % twice', 'duplicate 5%'],
-    ['5 % reordered', 'delay 2ms reorder 95% 50%'],
+    ['5 % reordered', 'delay 10ms reorder 95%'],
     ['3 ms late', 'delay 3ms 1ms'],
   ];
   return disturbances.flatMap(([loss, netem]) =>
@@ -333,4 +334,5 @@ export const cases: readonly InteropCase[] = [
   ...verbsCases,
   ...perftestCases,
   ...disturbed(),
+  ...lossCases,
 ];

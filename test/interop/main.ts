@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { canDecode, type Decoded, decode } from './captures.js';
 import { GUEST, type InteropCase } from './case.js';
 import { cases } from './cases.js';
-import { missing, Rig, scriptPath } from './rig.js';
+import { guestScripts, missing, Rig, scriptPath } from './rig.js';
 
 const options = z.object({
   only: z.string().default(''),
@@ -23,9 +23,6 @@ const options = z.object({
     .optional(),
   linkMtu: z.coerce.number('must be a number').int().min(1280).max(9000).default(4200),
 });
-
-/** What the guest runs of rig/. */
-const GUEST_SCRIPTS = ['all-ops.py', 'cm-peer.py', 'verbs-peer.py', 'group.py'];
 
 /** Malformed packets of a case that are told one by one. */
 const SHOWN = 5;
@@ -59,7 +56,7 @@ async function runCase(rig: Rig, one: InteropCase, files?: string): Promise<Outc
     ok,
     seconds: (performance.now() - begin) / 1000,
     ...(problem === undefined ? {} : { problem }),
-    ...(rig.notes.length === 0 ? {} : { notes: [...rig.notes] }),
+    ...(rig.notes.length === 0 ? {} : { notes: rig.notes }),
   });
   try {
     await one.run(rig);
@@ -156,7 +153,7 @@ async function main(values: z.output<typeof options>): Promise<void> {
     const [release] = await rig.inGuest(GUEST, 'uname -r');
     console.error(`Linux ${release}, link MTU ${values.linkMtu}`);
     const [share] = await rig.share(GUEST);
-    for (const script of GUEST_SCRIPTS) copyFileSync(scriptPath(script), `${share}/${script}`);
+    for (const script of guestScripts()) copyFileSync(scriptPath(script), `${share}/${script}`);
     for (const [index, one] of chosen.entries()) {
       const files = folder && join(folder, String(index + 1).padStart(3, '0'));
       const outcome = await runCase(rig, one, files);

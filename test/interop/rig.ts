@@ -3,7 +3,7 @@
  * scripts in rig/ build and boot the guests.
  */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +17,10 @@ const examples = here('../../examples/interop');
 
 /** A file of rig/. */
 export const scriptPath = (name: string): string => `${scripts}/${name}`;
+
+/** What the guest runs of rig/. */
+export const guestScripts = (): readonly string[] =>
+  readdirSync(scripts).filter((name) => name.endsWith('.py'));
 
 /** Addresses in the namespace: 1 is this host, a guest has its number. */
 export const address = (host: number, family: 4 | 6): string =>
@@ -51,8 +55,7 @@ export class Rig {
   private readonly programs = new Set<Program>();
   private readonly env: NodeJS.ProcessEnv;
   private captureFiles: string | undefined;
-  /** What the case has measured, for whoever reads its result. */
-  readonly notes: string[] = [];
+  private noted: string[] = [];
 
   constructor({ linkMtu, kernel }: RigOptions) {
     this.env = { ROCE_MTU: String(linkMtu), ROCE_NS: process.env.ROCE_NS ?? 'roce-interop' };
@@ -88,7 +91,16 @@ export class Rig {
    */
   begin(files: string | undefined): void {
     this.captureFiles = files;
-    this.notes.length = 0;
+    this.noted = [];
+  }
+
+  /** What the case has measured, for whoever reads its result. */
+  get notes(): readonly string[] {
+    return this.noted;
+  }
+
+  note(text: string): void {
+    this.noted.push(text);
   }
 
   /** Ends what the last case has left running. */
@@ -144,6 +156,17 @@ export class Rig {
   /** Starts a behaviour of programs/verbs.ts in the namespace. */
   verbs(behaviour: string, own: string, peer: string): Program {
     return this.node(here('./programs/verbs.js'), behaviour, own, peer);
+  }
+
+  /** Starts programs/stream.ts in the namespace; what it sends meets with faults. */
+  stream(
+    type: string,
+    role: string,
+    own: string,
+    peer: string,
+    faults: KernelOptionsInput['faults'],
+  ): Program {
+    return this.nodeWith({ faults }, here('./programs/stream.js'), type, role, own, peer);
   }
 
   /** Starts any script with Node in the namespace. */

@@ -252,11 +252,15 @@ test('QP_MODIFY: INIT takes its attributes, the answer is the state, options are
   expect(modify({ options: QpAttr.ALTERNATE_AV }), Status.NOT_SUPPORTED);
   expect(modify({ options: 0x8000_0000 }), Status.INVALID_PARAMETER);
   const sGid = gidOfAddress('192.0.2.2');
-  const rtr = (addressVector: object) =>
-    modify({ qpState: QpState.RTR, options: QpAttr.STATE, pathMtu: 1024, addressVector });
+  const rtr = (addressVector: object, pathMtu = 1024) =>
+    modify({ qpState: QpState.RTR, options: QpAttr.STATE, pathMtu, addressVector });
   expect(rtr({ sGid }), Status.INVALID_PARAMETER);
   expect(rtr({ networkRouteValid: 1, sGid: gidOfAddress('192.0.2.7') }), Status.INVALID_ADDRESS);
-  expect(rtr({ networkRouteValid: 1, sGid, dGid: gidOfAddress('192.0.2.9') }), Status.SUCCESS);
+  const there = { networkRouteValid: 1, sGid, dGid: gidOfAddress('192.0.2.9') };
+  // An interface MTU of 1500 bytes carries packets with 1024 of payload.
+  expect(rtr(there, 2048), Status.INVALID_PARAMETER);
+  assert.is(rig.qpState(handle), QpState.INIT);
+  expect(rtr(there), Status.SUCCESS);
   sound(rig);
 });
 

@@ -282,15 +282,17 @@ export function ciCreateQp(
  *
  * @param mask - QpMask bits of the attributes given.
  * @returns SUCCESS (Information: the QP's state), INVALID_DEVICE_STATE for transitions that do not exist, INVALID_PARAMETER
- * for missing or impossible attributes, ACCESS_DENIED for a controlled Q_Key of user mode, FILE_FORCED_CLOSED (but RESET
+ * for missing or impossible attributes, a path MTU above the port's among them, ACCESS_DENIED for a controlled Q_Key of user mode, FILE_FORCED_CLOSED (but RESET
  * and ERROR always work).
  */
 export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
-  const { native, gone } = qp.pd.ca.hca;
+  const { native, gone, port } = qp.pd.ca.hca;
   const ends = attributes.state === QpState.ERROR || attributes.state === QpState.RESET;
   if (gone && !ends) return finish(irp, Status.FILE_FORCED_CLOSED);
   const controlled = (mask & QpMask.qkey) !== 0 && (attributes.qkey ?? 0) >= controlledQkey;
   if (controlled && irp.requestorMode !== 'kernel') return finish(irp, Status.ACCESS_DENIED);
+  const tooLong = (mask & QpMask.pathMtu) !== 0 && (attributes.pathMtu ?? 0) > port.activeMtu;
+  if (tooLong) return finish(irp, Status.INVALID_PARAMETER);
   const status = native.modifyQp(qp.handle, mask, attributes);
   if (status !== Status.SUCCESS) return finish(irp, status);
   const reset = (mask & QpMask.state) !== 0 && attributes.state === QpState.RESET;
