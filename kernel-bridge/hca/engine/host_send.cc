@@ -101,16 +101,11 @@ bool Host::Impl::staysHere(const Gid& destination) {
   return lastDestinationLocal;
 }
 
-// `bytes` is the wire's staging room, `length` without ICRC, for which there is room.
-void Host::Impl::transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t length) {
-  IcrcHeaders headers;
-  headers.source = path.source;
-  headers.destination = path.destination;
-  storeIcrc(bytes + length, icrcOf(headers, bytes, length));
-  const uint32_t total = length + kIcrcBytes;
+// `bytes` is the wire's staging room and holds a packet, with its ICRC.
+void Host::Impl::transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t total) {
   if (!faults.active()) return commit(wire, path, bytes, total);
 
-  const Faults::Fate fate = faults.decide(bytes, length);
+  const Faults::Fate fate = faults.decide(bytes, total - kIcrcBytes);
   if (isDropped(fate)) return;
   if (fate.corrupt) {
     uint64_t bit = fate.bit % (total * 8ull);
@@ -224,8 +219,10 @@ bool Host::send(const Path& path, const OutPacket& packet) {
   Impl::Wire& wire = h.wireTo(path.destination);
   if (wire.udp.isOpen() && path.source.isV4() == path.destination.isV4()) {
     uint8_t* bytes = wire.udp.stage();
-    gather(bytes, packet);
-    h.transmit(wire, path, bytes, length);
+    IcrcHeaders headers;
+    headers.source = path.source;
+    headers.destination = path.destination;
+    h.transmit(wire, path, bytes, gatherWithIcrc(bytes, headers, packet));
     return true;
   }
   const bool reachable = path.destination.isMulticast() || isLocal(path.destination);

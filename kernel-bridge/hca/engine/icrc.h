@@ -2,6 +2,7 @@
 // not change), and the IP and UDP headers it covers.
 #pragma once
 #include <cstddef>
+#include "link.h"
 #include "types.h"
 
 namespace nd {
@@ -10,10 +11,6 @@ constexpr uint16_t kRocePort = 4791;
 constexpr uint32_t kBthBytes = 12;
 constexpr uint32_t kIcrcBytes = 4;
 constexpr uint32_t kIp4Bytes = 20, kIp6Bytes = 40, kUdpBytes = 8;
-
-// CRC-32 (reflected polynomial 0xEDB88320) of `length` bytes, continued from a register value. No inversion
-// at either end.
-uint32_t crc32Register(uint32_t state, const uint8_t* data, size_t length);
 
 // The register after the eight 0xFF bytes that stand for the missing LRH.
 constexpr uint32_t kIcrcSeed = 0xDEBB20E3;
@@ -37,7 +34,11 @@ size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPay
 // the ICRC field). The result is stored least significant byte first.
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 
-// The same for a whole packet from its IP header on; `length` includes the ICRC field, which is not read.
+// Writes a packet from its BTH to its ICRC, in one pass over the payload: the ICRC is that of the bytes written, even
+// if the memory they come from changes meanwhile. Returns their number.
+uint32_t gatherWithIcrc(uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
+
+// The ICRC of a whole packet from its IP header on; `length` includes the ICRC field, which is not read.
 // 0 if the packet is too short to have one or is neither IPv4 without options nor IPv6 without extension headers.
 uint32_t icrcOfPacket(const uint8_t* ip, size_t length);
 
@@ -56,8 +57,5 @@ inline void storeIcrc(uint8_t* out, uint32_t icrc) {
 inline uint32_t loadIcrc(const uint8_t* in) {
   return in[0] | in[1] << 8 | in[2] << 16 | static_cast<uint32_t>(in[3]) << 24;
 }
-
-// For tests: the portable implementation, whatever the processor offers.
-uint32_t crc32RegisterPortable(uint32_t state, const uint8_t* data, size_t length);
 
 }  // namespace nd

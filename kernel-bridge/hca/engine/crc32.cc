@@ -1,0 +1,194 @@
+#include "crc32.h"
+
+#include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "crc_math.h"
+
+namespace nd {
+namespace {
+
+// Table n holds what a byte contributes when n further bytes follow it.
+struct SlicingTables {
+  uint32_t slice[8][256];
+};
+
+constexpr SlicingTables makeTables() {
+  SlicingTables t{};
+  for (uint32_t i = 0; i < 256; i++) {
+    uint32_t c = i;
+    for (int bit = 0; bit < 8; bit++) c = (c & 1) ? (c >> 1) ^ crc::kPolynomial : c >> 1;
+    t.slice[0][i] = c;
+  }
+  for (uint32_t i = 0; i < 256; i++)
+    for (int n = 1; n < 8; n++)
+      t.slice[n][i] = (t.slice[n - 1][i] >> 8) ^ t.slice[0][t.slice[n - 1][i] & 0xff];
+  return t;
+}
+
+constexpr SlicingTables kTables = makeTables();
+
+inline uint32_t load32(const uint8_t* p) {
+  return p[0] | p[1] << 8 | p[2] << 16 | static_cast<uint32_t>(p[3]) << 24;
+}
+
+uint32_t copyPortable(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  if (length != 0) std::memcpy(to, from, length);
+  return crc32RegisterPortable(state, to, length);
+}
+
+#if defined(__x86_64__)
+// Folding (carry-less multiplication): a register of message bits is moved over the bits that follow it. Each of its
+// halves is multiplied by the power of x that stands for the distance, and what comes there is added. The shift makes
+// up for the one bit by which a carry-less product of reflected operands is off.
+constexpr uint64_t foldConstant(uint64_t bits) { return static_cast<uint64_t>(crc::powerOfX(bits)) << 1; }
+
+struct Distance {
+  uint64_t low, high;
+};
+constexpr Distance over(uint64_t bits) { return {foldConstant(bits + 32), foldConstant(bits - 32)}; }
+constexpr Distance kOver128 = over(128), kOver256 = over(256), kOver512 = over(512), kOver1024 = over(1024);
+
+#define ND_SSE __attribute__((target("pclmul,sse2")))
+#define ND_AVX __attribute__((target("vpclmulqdq,avx2,pclmul")))
+
+ND_SSE inline __m128i constants(const Distance& d) {
+  return _mm_set_epi64x(static_cast<long long>(d.high), static_cast<long long>(d.low));
+}
+
+ND_SSE inline __m128i fold(__m128i value, __m128i by, __m128i next) {
+  const __m128i low = _mm_clmulepi64_si128(value, by, 0x00);
+  const __m128i high = _mm_clmulepi64_si128(value, by, 0x11);
+  return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+template <bool kCopies>
+ND_SSE inline __m128i take(uint8_t* to, const uint8_t* from) {
+  const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  if (kCopies) _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
+  return value;
+}
+
+// The message so far is congruent to `sum`; up to what is left of it.
+template <bool kCopies>
+ND_SSE inline uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from, size_t length) {
+  const __m128i by128 = constants(kOver128);
+  for (; length >= 16; from += 16, to += 16, length -= 16)
+    sum = fold(sum, by128, take<kCopies>(to, from));
+  alignas(16) uint8_t rest[16];
+  _mm_store_si128(reinterpret_cast<__m128i*>(rest), sum);
+  const uint32_t state = crc32RegisterPortable(0, rest, 16);
+  return kCopies ? copyPortable(state, to, from, length) : crc32RegisterPortable(state, from, length);
+}
+
+// At least 64 bytes.
+template <bool kCopies>
+ND_SSE uint32_t clmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  constexpr size_t kStep = 64;
+  const __m128i by512 = constants(kOver512), by128 = constants(kOver128);
+  __m128i a = _mm_xor_si128(take<kCopies>(to, from), _mm_cvtsi32_si128(static_cast<int>(state)));
+  __m128i b = take<kCopies>(to + 16, from + 16), c = take<kCopies>(to + 32, from + 32),
+          d = take<kCopies>(to + 48, from + 48);
+  for (from += kStep, to += kStep, length -= kStep; length >= kStep; from += kStep, to += kStep, length -= kStep) {
+    a = fold(a, by512, take<kCopies>(to, from));
+    b = fold(b, by512, take<kCopies>(to + 16, from + 16));
+    c = fold(c, by512, take<kCopies>(to + 32, from + 32));
+    d = fold(d, by512, take<kCopies>(to + 48, from + 48));
+  }
+  a = fold(fold(fold(a, by128, b), by128, c), by128, d);
+  return finish<kCopies>(a, to, from, length);
+}
+
+ND_AVX inline __m256i constants256(const Distance& d) { return _mm256_broadcastsi128_si256(constants(d)); }
+
+ND_AVX inline __m256i fold256(__m256i value, __m256i by, __m256i next) {
+  const __m256i low = _mm256_clmulepi64_epi128(value, by, 0x00);
+  const __m256i high = _mm256_clmulepi64_epi128(value, by, 0x11);
+  return _mm256_xor_si256(_mm256_xor_si256(low, high), next);
+}
+
+template <bool kCopies>
+ND_AVX inline __m256i take256(uint8_t* to, const uint8_t* from) {
+  const __m256i value = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  if (kCopies) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
+  return value;
+}
+
+// At least 128 bytes.
+template <bool kCopies>
+ND_AVX uint32_t vpclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  constexpr size_t kStep = 128;
+  const __m256i by1024 = constants256(kOver1024), by256 = constants256(kOver256);
+  __m256i a = _mm256_xor_si256(take256<kCopies>(to, from),
+                               _mm256_zextsi128_si256(_mm_cvtsi32_si128(static_cast<int>(state))));
+  __m256i b = take256<kCopies>(to + 32, from + 32), c = take256<kCopies>(to + 64, from + 64),
+          d = take256<kCopies>(to + 96, from + 96);
+  for (from += kStep, to += kStep, length -= kStep; length >= kStep; from += kStep, to += kStep, length -= kStep) {
+    a = fold256(a, by1024, take256<kCopies>(to, from));
+    b = fold256(b, by1024, take256<kCopies>(to + 32, from + 32));
+    c = fold256(c, by1024, take256<kCopies>(to + 64, from + 64));
+    d = fold256(d, by1024, take256<kCopies>(to + 96, from + 96));
+  }
+  a = fold256(fold256(fold256(a, by256, b), by256, c), by256, d);
+  const __m128i sum = fold(_mm256_castsi256_si128(a), constants(kOver128), _mm256_extracti128_si256(a, 1));
+  _mm256_zeroupper();
+  return finish<kCopies>(sum, to, from, length);
+}
+
+// A target that nothing is copied to.
+uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
+
+uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
+  return length < 64 ? crc32RegisterPortable(state, data, length) : clmul<false>(state, unwritten(data), data, length);
+}
+uint32_t copyClmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  return length < 64 ? copyPortable(state, to, from, length) : clmul<true>(state, to, from, length);
+}
+uint32_t runVpclmul(uint32_t state, const uint8_t* data, size_t length) {
+  return length < 128 ? runClmul(state, data, length) : vpclmul<false>(state, unwritten(data), data, length);
+}
+uint32_t copyVpclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  return length < 128 ? copyClmul(state, to, from, length) : vpclmul<true>(state, to, from, length);
+}
+#endif
+
+const Crc32Way kBest = crc32Ways().front();
+
+}  // namespace
+
+const std::vector<Crc32Way>& crc32Ways() {
+  static const auto* ways = [] {
+    auto* list = new std::vector<Crc32Way>;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const bool clmul128 = __builtin_cpu_supports("pclmul") != 0;
+    if (clmul128 && __builtin_cpu_supports("vpclmulqdq") != 0 && __builtin_cpu_supports("avx2") != 0)
+      list->push_back({"vpclmulqdq", runVpclmul, copyVpclmul});
+    if (clmul128) list->push_back({"pclmulqdq", runClmul, copyClmul});
+#endif
+    list->push_back({"tables", crc32RegisterPortable, copyPortable});
+    return list;
+  }();
+  return *ways;
+}
+
+uint32_t crc32RegisterPortable(uint32_t state, const uint8_t* data, size_t length) {
+  const auto& t = kTables.slice;
+  for (; length >= 8; data += 8, length -= 8) {
+    const uint32_t low = state ^ load32(data), high = load32(data + 4);
+    state = t[7][low & 0xff] ^ t[6][low >> 8 & 0xff] ^ t[5][low >> 16 & 0xff] ^ t[4][low >> 24] ^
+            t[3][high & 0xff] ^ t[2][high >> 8 & 0xff] ^ t[1][high >> 16 & 0xff] ^ t[0][high >> 24];
+  }
+  for (; length > 0; data++, length--) state = (state >> 8) ^ t[0][(state ^ *data) & 0xff];
+  return state;
+}
+
+uint32_t crc32Register(uint32_t state, const uint8_t* data, size_t length) { return kBest.run(state, data, length); }
+
+uint32_t crc32Copy(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  return kBest.copy(state, to, from, length);
+}
+
+}  // namespace nd

@@ -1,0 +1,27 @@
+// CRC-32 (reflected polynomial 0xEDB88320) of bytes, by the best means the processor has.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace nd {
+
+// The register after `length` more bytes. No inversion at either end.
+uint32_t crc32Register(uint32_t state, const uint8_t* data, size_t length);
+
+// Copies `length` bytes and returns the register after them: of the bytes as they were copied, whatever happens to
+// the originals meanwhile. The ranges do not overlap.
+uint32_t crc32Copy(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
+
+// The same by tables, on any processor.
+uint32_t crc32RegisterPortable(uint32_t state, const uint8_t* data, size_t length);
+
+// Every way that this processor knows, the best one first. For tests and measurements.
+struct Crc32Way {
+  const char* name;
+  uint32_t (*run)(uint32_t state, const uint8_t* data, size_t length);
+  uint32_t (*copy)(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
+};
+const std::vector<Crc32Way>& crc32Ways();
+
+}  // namespace nd
