@@ -38,17 +38,20 @@ void Core::unschedule(Qp& qp) {
 
 bool Core::run(Qp& qp, uint32_t share) {
   // Answers first: the peer's window waits for them. Half of the share is left for our own requests.
-  uint32_t answers = share / 2 + 1, requests = share / 2 + 1;
+  uint32_t answers = share / 2, requests = share / 2;
   bool more = respond(qp, answers);
   more |= request(qp, requests);
+  acknowledge(qp);  // after longer packets, with which it can leave in one piece
   checkDrained(qp);
   return more;
 }
 
-bool Core::step(uint64_t time) {
+bool Core::step(uint64_t time, bool returns) {
   now = std::max(now, time);  // another thread may have looked at the clock before and got the lock after us
   received = 0;
   bool moved = false;
+  puttingOff = returns;
+  payDebts();
   const bool mayHaveMore = link.poll(*this, kReceiveBudget);
   moved |= received > 0 || mayHaveMore;
 
@@ -78,6 +81,8 @@ bool Core::step(uint64_t time) {
   }
   settle();
   link.flush();
+  puttingOff = false;
+  if (firstOwing) rouse(now + kOwedNs);
   return moved;
 }
 
@@ -396,6 +401,7 @@ void Core::sendWill(Qp& qp) {
 void Core::destroy(Qp& qp) {
   timers.clear(qp);
   unschedule(qp);
+  forgive(qp);
   memory.unbindAll(qp);
   detachFromAll(qp);
   qp.setState(kQpsReset);

@@ -18,12 +18,13 @@ struct Core final : public PacketSink {
   static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
   // A process that ends in order sends its DREQs before its goodbye, but another process may hand them over.
   static constexpr uint64_t kGoodbyeNs = 100'000'000;
-  static constexpr uint32_t kShare = 32;          // packets a QP may send per round
-  static constexpr uint32_t kStepShare = 128;     // packets per step, all QPs
+  static constexpr uint32_t kShare = 60;          // packets a QP may send per round
+  static constexpr uint32_t kStepShare = 120;     // packets per step, all QPs
   static constexpr uint32_t kTimersPerStep = 64;
   // A thread that polls in vain for so long gives its processor to others, among whom may be the one that it waits
   // for. Polls further apart than the gap are not waiting: there is other work between them.
   static constexpr uint64_t kPatienceNs = 50'000, kPatienceGapNs = 20'000;
+  static constexpr uint64_t kOwedNs = 1'000'000;  // when a poller that put off an acknowledgement has not come back
   static constexpr uint32_t kFirstQpIndex = 2;    // QPNs 0 and 1 are special
   static constexpr uint32_t kQpIndexes = 0x10000 - kFirstQpIndex;
   static constexpr uint32_t kKernels = 64;
@@ -49,7 +50,9 @@ struct Core final : public PacketSink {
   };
 
   // ── core.cc: scheduling ───────────────────────────────────────────────────────────────────────
-  bool step(uint64_t time);
+  // `returns`: the caller polls, and will come back very soon. Acknowledgements are then put off until it does: the
+  // program may be about to answer, and both leave in one piece.
+  bool step(uint64_t time, bool returns = false);
   // After a poll at `now`: whether the thread should let others run, having found nothing for a while.
   bool losesPatience(bool moved);
   void schedule(Qp& qp);
@@ -57,7 +60,7 @@ struct Core final : public PacketSink {
   bool run(Qp& qp, uint32_t share);  // true: there is more
   void setTimer(Qp& qp, uint64_t due);
   void onTimer(Qp& qp);
-  uint64_t deadline() const { return firstScheduled ? 0 : timers.earliest(); }
+  uint64_t deadline() const { return firstScheduled || firstOwing ? 0 : timers.earliest(); }
   void rouse(uint64_t due);
   // Ends what a failing CQ began: its QPs go to ERROR. Called at the end of every command and packet.
   void settle();
@@ -132,6 +135,9 @@ struct Core final : public PacketSink {
   void remember(Qp& qp, const Resource& resource);
   void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
   bool respond(Qp& qp, uint32_t& budget);
+  void acknowledge(Qp& qp);
+  void payDebts();
+  void forgive(Qp& qp);
   bool sendReadResponse(Qp& qp, ResponseJob& job);
   void sendAtomicResponse(Qp& qp, const ResponseJob& job);
   void sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn);
@@ -179,6 +185,8 @@ struct Core final : public PacketSink {
   uint64_t now = 0;  // at the start of the present step
   Qp *firstScheduled = nullptr, *lastScheduled = nullptr;
   Qp* firstDoomed = nullptr;
+  Qp* firstOwing = nullptr;                  // an acknowledgement, from the step before
+  bool puttingOff = false;                   // during such a step
   bool settling = false;
   uint64_t waitingSince = 0;                 // the polling thread, in vain
   std::atomic<uint64_t> lastPoll{0};         // when it came back from it

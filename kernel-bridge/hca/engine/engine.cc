@@ -386,7 +386,7 @@ bool Engine::progress() {
   core.pollerMark.store(now, std::memory_order_relaxed);
   bool moved = false, impatient = true;  // who has the lock does this thread's work: it must get to run
   if (std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock); lock.owns_lock()) {
-    moved = core.step(now);
+    moved = core.step(now, true);
     if (core.firstScheduled) {
       core.rouse(0);
       moved = true;

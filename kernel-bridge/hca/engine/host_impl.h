@@ -61,6 +61,8 @@ struct Host::Impl {
   };
   std::vector<Joined> joined;      // multicast groups
   Wire wire4{counters, AF_INET}, wire6{counters, AF_INET6};
+  Wire* busyWire = nullptr;        // where packets came from last
+  uint32_t pollsWithoutLook = 0;   // at all descriptors
   Engine* engine = nullptr;
   PacketSink* sink = nullptr;      // during poll()
   std::deque<std::vector<uint8_t>> localQueue;  // frames
@@ -94,7 +96,7 @@ struct Host::Impl {
 
   // ── In
   uint32_t receiveFrom(Wire& wire, uint32_t budget);
-  void onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t length);
+  void onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole, bool taken);
   void onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onFrame(const Frame& frame);
   void deliver(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,

@@ -11,19 +11,22 @@ namespace {
 
 constexpr uint32_t kFramesPerConnection = 64;    // of one peer process per poll
 constexpr uint32_t kEventsPerLook = 32;
+constexpr uint32_t kPollsWithoutLook = 4;
 
 }  // namespace
 
 uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
   if (!wire.udp.isOpen()) return 0;
   const uint32_t n = wire.udp.receive(budget);
+  if (n == 0) return 0;
   uint32_t packets = 0;
   for (uint32_t i = 0; i < n; i++) {
     const UdpWire::Datagram datagram = wire.udp.datagram(i);
+    const bool taken = takes(datagram.meta);
     uint32_t at = 0;
     do {
       const uint32_t length = std::min(datagram.segment, datagram.length - at);
-      onDatagram(wire, datagram, datagram.bytes + at, length);
+      onDatagram(wire, datagram, datagram.bytes + at, length, taken);
       at += length;
       packets++;
     } while (at < datagram.length);
@@ -41,8 +44,9 @@ bool Host::Impl::takes(const PacketMeta& meta) {
   return false;
 }
 
-// `bth`: one packet of the datagram, with its ICRC.
-void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole) {
+// `bth`: one packet of the datagram, with its ICRC. `taken`: it came from and to where it may.
+void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole,
+                            bool taken) {
   if (!datagram.complete || whole < kBthBytes + kIcrcBytes || whole > kMaxDatagram || whole % 4 != 0)
     return counters.add(HostCounter::kWireRxShort);
   const uint32_t length = whole - kIcrcBytes;
@@ -57,7 +61,7 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
     counters.add(HostCounter::kIpv4IdSolved);
   }
   const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
-  if (!takes(datagram.meta)) {
+  if (!taken) {
     // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of
     // them nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well.
     const bool strayed = wire.family == AF_INET && datagram.meta.destination.isMulticast() &&
@@ -208,7 +212,8 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
     const uint32_t left = n < budget ? budget - n : 0, id = eventId(events[i].data.u64);
     switch (eventKind(events[i].data.u64)) {
       case EventKind::kWire:
-        if (left != 0) n += receiveFrom(id == AF_INET ? wire4 : wire6, left);
+        busyWire = id == AF_INET ? &wire4 : &wire6;
+        if (left != 0) n += receiveFrom(*busyWire, left);
         break;
       case EventKind::kSlotListener:
         inbound.acceptFrom(slots.listener());
@@ -262,8 +267,13 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   if (!h.started || budget == 0) return false;
   h.sink = &sink;
   uint32_t n = h.localQueue.empty() ? 0 : h.drainLocalQueue(budget);
-  // One system call tells of all descriptors, and an empty one costs less than an attempt to receive.
-  if (n < budget) n += h.lookAtAll(budget - n);
+  // Traffic comes where it came from last: that socket is asked first. One system call tells of all others.
+  const uint32_t before = n;
+  if (h.busyWire != nullptr && n < budget) n += h.receiveFrom(*h.busyWire, budget - n);
+  if (n < budget && (n == before || ++h.pollsWithoutLook >= kPollsWithoutLook)) {
+    h.pollsWithoutLook = 0;
+    n += h.lookAtAll(budget - n);
+  }
   if (!h.deferred.empty()) n += h.deliverDeferred();
   if (h.nextDeadline() != UINT64_MAX) {
     h.runTimers();

@@ -137,6 +137,7 @@ struct Responder {
   Fifo<Resource> resources;
   Fifo<ResponseJob> jobs;
   bool ackPending = false;
+  bool ackDue = false;      // was put off for a step already
   bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
   bool nakSent = false;     // for this expected PSN
@@ -228,8 +229,8 @@ struct Qp {
   uint32_t groups = 0;  // multicast groups it is attached to
 
   // Scheduling
-  bool scheduled = false, doomed = false;
-  Qp *nextScheduled = nullptr, *nextDoomed = nullptr;
+  bool scheduled = false, doomed = false, owing = false;
+  Qp *nextScheduled = nullptr, *nextDoomed = nullptr, *nextOwing = nullptr;
   uint64_t timerDue = 0;
   uint32_t timerPlace = UINT32_MAX;
 

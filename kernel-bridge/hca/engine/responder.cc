@@ -381,11 +381,42 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
       fail(qp, failure);
       return false;
     }
-  } else if (rs.ackPending) {
-    rs.ackPending = false;
-    sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
   }
   return false;
+}
+
+void Core::acknowledge(Qp& qp) {
+  Responder& rs = qp.rs;
+  if (!rs.ackPending || rs.nakPending || rs.jobs.size() || qp.doomed || !stateRules(qp.state()).receivesRequests)
+    return;
+  if (puttingOff && !rs.ackDue) {
+    if (qp.owing) return;
+    qp.owing = true;
+    qp.nextOwing = firstOwing;
+    firstOwing = &qp;
+    return;
+  }
+  rs.ackPending = rs.ackDue = false;
+  sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
+}
+
+// What the step before put off is due in this one.
+void Core::payDebts() {
+  while (Qp* qp = firstOwing) {
+    firstOwing = qp->nextOwing;
+    qp->owing = false;
+    if (!qp->rs.ackPending) continue;
+    qp->rs.ackDue = true;
+    schedule(*qp);
+  }
+}
+
+void Core::forgive(Qp& qp) {
+  if (!qp.owing) return;
+  qp.owing = false;
+  Qp** place = &firstOwing;
+  while (*place != &qp) place = &(*place)->nextOwing;
+  *place = qp.nextOwing;
 }
 
 bool Core::sendReadResponse(Qp& qp, ResponseJob& job) {

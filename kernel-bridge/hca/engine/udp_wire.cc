@@ -3,6 +3,7 @@
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -64,7 +65,7 @@ T controlValue(const cmsghdr* header) {
 }  // namespace
 
 struct UdpWire::Buffers {
-  // By run: messages, addresses, control, paths. By packet: pieces, bytes.
+  // By run; the bytes of all packets without gaps.
   struct Out {
     mmsghdr messages[kBatch];
     iovec pieces[kBatch];
@@ -72,7 +73,7 @@ struct UdpWire::Buffers {
     Control control[kBatch];
     Path paths[kBatch];
     Run runs[kBatch];
-    alignas(64) uint8_t bytes[kBatch][kMaxDatagram];
+    alignas(64) uint8_t bytes[kStagingBytes];
   };
   struct In {
     mmsghdr messages[kReceiveBatch];
@@ -86,9 +87,11 @@ struct UdpWire::Buffers {
   Buffers() {
     for (uint32_t i = 0; i < kBatch; i++) {
       out.messages[i] = {};
-      out.pieces[i] = {out.bytes[i], 0};
-      out.messages[i].msg_hdr.msg_name = &out.addresses[i];
-      out.messages[i].msg_hdr.msg_control = out.control[i].bytes;
+      msghdr& m = out.messages[i].msg_hdr;
+      m.msg_name = &out.addresses[i];
+      m.msg_control = out.control[i].bytes;
+      m.msg_iov = &out.pieces[i];
+      m.msg_iovlen = 1;
     }
     for (uint32_t i = 0; i < kReceiveBatch; i++) {
       in.messages[i] = {};
@@ -148,7 +151,7 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
   if (bind(s, &address.any, addressBytes) != 0) return errno;
   if (!buffers_) buffers_.reset(new Buffers());
   family_ = family;
-  staged_ = runs_ = 0;
+  staged_ = stagedBytes_ = runs_ = 0;
   fd_ = std::move(fd);
   return 0;
 }
@@ -172,41 +175,40 @@ int UdpWire::changeGroup(bool join, const Gid& group, uint32_t interface) {
 void UdpWire::close() { fd_.reset(); }
 
 uint8_t* UdpWire::stage() {
-  if (staged_ == kBatch) flush();
-  return buffers_->out.bytes[staged_];
+  if (staged_ == kBatch || stagedBytes_ + kMaxDatagram > kStagingBytes) flush();
+  return buffers_->out.bytes + stagedBytes_;
 }
 
-bool UdpWire::extendsRun(const Path& path, uint32_t index, uint32_t length) const {
+bool UdpWire::extendsRun(const Path& path, const uint8_t* bth, uint32_t length) const {
   if (!runsWork_ || runs_ == 0) return false;
   const Buffers::Out& out = buffers_->out;
   const Run& run = out.runs[runs_ - 1];
   const Path& p = out.paths[runs_ - 1];
   if (!run.open || run.count == kMaxRunPackets || run.bytes + length > kMaxRunBytes) return false;
   // A run is steered as one, by its first packet: all must be for the same QP.
-  return length <= out.pieces[run.first].iov_len &&
-         std::memcmp(out.bytes[index] + 5, out.bytes[run.first] + 5, 3) == 0 && p.destination == path.destination &&
-         p.source == path.source && p.trafficClass == path.trafficClass && p.hopLimit == path.hopLimit &&
-         p.scopeId == path.scopeId;
+  return length <= run.segment && std::memcmp(bth + 5, out.bytes + run.at + 5, 3) == 0 &&
+         p.destination == path.destination && p.source == path.source && p.trafficClass == path.trafficClass &&
+         p.hopLimit == path.hopLimit && p.scopeId == path.scopeId;
 }
 
 void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
   Buffers::Out& out = buffers_->out;
-  const uint32_t packet = staged_++;
-  out.pieces[packet].iov_len = length;
-  if (mayRun && extendsRun(path, packet, length)) {
+  const uint32_t at = stagedBytes_;
+  staged_++;
+  stagedBytes_ += length;
+  if (mayRun && extendsRun(path, out.bytes + at, length)) {
     Run& run = out.runs[runs_ - 1];
     run.count++;
     run.bytes += length;
-    run.open = length == out.pieces[run.first].iov_len;  // a shorter one is the last
-    out.messages[runs_ - 1].msg_hdr.msg_iovlen = run.count;
+    run.open = length == run.segment;  // a shorter one is the last
+    out.pieces[runs_ - 1].iov_len = run.bytes;
     return;
   }
   const uint32_t i = runs_++;
-  out.runs[i] = {packet, 1, length, mayRun};
+  out.runs[i] = {at, 1, length, length, mayRun};
   out.paths[i] = path;
+  out.pieces[i] = {out.bytes + at, length};
   msghdr& m = out.messages[i].msg_hdr;
-  m.msg_iov = &out.pieces[packet];
-  m.msg_iovlen = 1;
   m.msg_controllen = 0;
   Address& to = out.addresses[i];
   const int trafficClass = path.trafficClass, hopLimit = path.hopLimit;
@@ -240,14 +242,14 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
 }
 
 int UdpWire::flush() {
+  if (runs_ == 0) return 0;
   Buffers::Out& out = buffers_->out;
   int lastError = 0;
   uint32_t done = 0;
   bool retried = false;
   for (uint32_t i = 0; i < runs_; i++) {
     if (out.runs[i].count == 1) continue;
-    const auto segment = static_cast<uint16_t>(out.pieces[out.runs[i].first].iov_len);
-    appendControl(&out.messages[i].msg_hdr, IPPROTO_UDP, UDP_SEGMENT, segment);
+    appendControl(&out.messages[i].msg_hdr, IPPROTO_UDP, UDP_SEGMENT, static_cast<uint16_t>(out.runs[i].segment));
   }
   while (done < runs_) {
     const int n = sendmmsg(fd_.get(), out.messages + done, runs_ - done, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -274,7 +276,7 @@ int UdpWire::flush() {
       runsWork_ = false;
     }
   }
-  staged_ = runs_ = 0;
+  staged_ = stagedBytes_ = runs_ = 0;
   return lastError;
 }
 
@@ -284,9 +286,9 @@ bool UdpWire::sendSingly(const Run& run, int* lastError) {
   msghdr message = out.messages[&run - out.runs].msg_hdr;
   bool all = true;
   message.msg_controllen -= CMSG_SPACE(sizeof(uint16_t));
-  for (uint32_t i = 0; i < run.count; i++) {
-    message.msg_iov = &out.pieces[run.first + i];
-    message.msg_iovlen = 1;
+  for (uint32_t done = 0; done < run.bytes; done += run.segment) {
+    iovec piece = {out.bytes + run.at + done, std::min(run.segment, run.bytes - done)};
+    message.msg_iov = &piece;
     if (sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
       counters_.add(HostCounter::kWireTxPackets);
       continue;
@@ -301,7 +303,7 @@ bool UdpWire::sendSingly(const Run& run, int* lastError) {
 
 uint32_t UdpWire::receive(uint32_t budget) {
   Buffers::In& in = buffers_->in;
-  const uint32_t count = budget < kReceiveBatch ? budget : kReceiveBatch;
+  const uint32_t count = std::min(budget, expected_);
   for (uint32_t i = 0; i < count; i++) {
     msghdr& m = in.messages[i].msg_hdr;
     m.msg_namelen = sizeof(Address);
@@ -310,10 +312,20 @@ uint32_t UdpWire::receive(uint32_t budget) {
   }
   int n;
   do {
-    n = recvmmsg(fd_.get(), in.messages, count, MSG_DONTWAIT, nullptr);
+    n = count == 1 ? receiveOne() : recvmmsg(fd_.get(), in.messages, count, MSG_DONTWAIT, nullptr);
   } while (n < 0 && errno == EINTR);
-  if (n <= 0) return 0;
-  return static_cast<uint32_t>(n);
+  const uint32_t got = n < 0 ? 0 : static_cast<uint32_t>(n);
+  // Finding nothing more costs as much as a small datagram: ask for as many as are likely to be there.
+  expected_ = got == count ? std::min(2 * expected_, kReceiveBatch) : std::max(got, 1u);
+  return got;
+}
+
+int UdpWire::receiveOne() {
+  mmsghdr& m = buffers_->in.messages[0];
+  const ssize_t n = recvmsg(fd_.get(), &m.msg_hdr, MSG_DONTWAIT);
+  if (n < 0) return -1;
+  m.msg_len = static_cast<unsigned>(n);
+  return 1;
 }
 
 UdpWire::Datagram UdpWire::datagram(uint32_t index) const {

@@ -23,8 +23,9 @@ constexpr uint32_t kMaxDatagram = 4352;
 
 class UdpWire {
  public:
-  static constexpr uint32_t kBatch = 32;          // packets staged
-  static constexpr uint32_t kReceiveBatch = 16;   // datagrams, or runs of them, received at once
+  static constexpr uint32_t kBatch = 32;                          // packets staged
+  static constexpr uint32_t kStagingBytes = kBatch * kMaxDatagram;  // and their bytes
+  static constexpr uint32_t kReceiveBatch = 16;  // datagrams, or runs of them, received at once, at most
 
   // One packet, or several of the same flow that the system delivers in one piece (UDP_GRO).
   struct Datagram {
@@ -65,16 +66,19 @@ class UdpWire {
  private:
   struct Buffers;
   struct BuffersDeleter { void operator()(Buffers* buffers) const; };
-  struct Run {                       // packets first … first + count − 1 of the batch, in one message
-    uint32_t first, count, bytes;
+  struct Run {                       // packets in one message
+    uint32_t at, count, bytes;       // place in the staging room, packets, bytes of all
+    uint32_t segment;                // bytes of each packet but the last
     bool open;
   };
-  bool extendsRun(const Path& path, uint32_t index, uint32_t length) const;
+  bool extendsRun(const Path& path, const uint8_t* bth, uint32_t length) const;
+  int receiveOne();
   bool sendSingly(const Run& run, int* lastError);
   HostCounters& counters_;
   UniqueFd fd_;
   int family_ = AF_UNSPEC;
-  uint32_t staged_ = 0, runs_ = 0;
+  uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
+  uint32_t expected_ = 1;            // datagrams that the next receive() asks for
   bool runsWork_ = true;
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };

@@ -1,0 +1,94 @@
+// When acknowledgements leave: a thread that polls puts them off until it comes back, so that the program's answer and
+// the acknowledgement share a datagram; nobody waits for one that is not coming back.
+#include "world.h"
+
+using namespace world;
+
+namespace {
+
+uint32_t count(const std::vector<Frame>& frames, uint8_t opcode) {
+  uint32_t n = 0;
+  for (const Frame& f : frames) n += f.bth().opcode == opcode;
+  return n;
+}
+
+struct Exchange : Pair {
+  Buffer from{*a, 64, kAllAccess, 1}, to{*b, 64};
+  Exchange() {
+    net.logging = true;
+    for (int i = 0; i < 4; i++) qb.receive({{to.at(), 64, to.lkey}});
+    for (int i = 0; i < 4; i++) qa.receive({{from.at(), 64, from.lkey}});
+  }
+  void ask() { qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}}); }
+  uint32_t acks() { return count(net.log, wire::kOpAcknowledge); }
+};
+
+}  // namespace
+
+TEST(acknowledgement_waits_for_the_next_poll) {
+  Exchange x;
+  x.ask();
+  CHECK(x.b->engine.progress());
+  CHECK_EQ(x.qb.receiveCq.written(), 1u);  // the program knows already
+  CHECK_EQ(x.acks(), 0u);
+  x.b->engine.progress();
+  CHECK_EQ(x.acks(), 1u);
+  x.b->engine.progress();
+  CHECK_EQ(x.acks(), 1u);
+  x.a->engine.progress();
+  CHECK_EQ(x.qa.sendCq.written(), 1u);
+}
+
+// The answer first: it is the longer one, and a shorter packet may end a run.
+TEST(acknowledgement_leaves_with_the_answer) {
+  Exchange x;
+  x.ask();
+  x.b->engine.progress();
+  x.qb.post({kOpSend, kSendFlagSignaled, {{x.to.at(), 8, x.to.lkey}}});
+  if (!CHECK_EQ(x.net.log.size(), 3u)) return;
+  CHECK_EQ(uint32_t(x.net.log[1].bth().opcode), 0x04u);
+  CHECK_EQ(uint32_t(x.net.log[2].bth().opcode), uint32_t(wire::kOpAcknowledge));
+  x.b->engine.progress();
+  CHECK_EQ(x.acks(), 1u);
+}
+
+TEST(acknowledgements_of_two_polls_are_one) {
+  Exchange x;
+  x.ask();
+  x.b->engine.progress();
+  x.ask();
+  x.b->engine.progress();
+  CHECK_EQ(x.acks(), 1u);
+  x.pump();
+  CHECK_EQ(x.qa.sendCq.written(), 2u);
+}
+
+// Who polls once and goes: the engine's thread is told to look, and sends what is owed.
+TEST(acknowledgement_of_a_poller_that_went) {
+  Exchange x;
+  x.pump();
+  CHECK_EQ(x.b->deadline() > x.clock.time, true);
+  std::atomic<int> wakes{0};
+  x.b->engine.setWake([](void* n) { (*static_cast<std::atomic<int>*>(n))++; }, &wakes);
+  x.ask();
+  x.b->engine.progress();
+  CHECK(wakes > 0);
+  CHECK_EQ(x.b->deadline(), 0u);
+  x.b->step();
+  CHECK_EQ(x.acks(), 1u);
+  x.b->engine.setWake(nullptr, nullptr);
+}
+
+TEST(queue_pair_ends_while_it_owes) {
+  World w;
+  {
+    TestQp qa(*w.a), qb(*w.b), other(*w.b);
+    w.connect(qa, qb);
+    Buffer from(*w.a, 64), to(*w.b, 64);
+    qb.receive({{to.at(), 64, to.lkey}});
+    qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}});
+    w.b->engine.progress();
+  }
+  w.b->engine.progress();
+  CHECK_EQ(w.b->deadline(), UINT64_MAX);
+}
