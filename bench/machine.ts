@@ -10,11 +10,12 @@ export interface Machine {
   readonly node: string;
   /** Processors of the two processes; left out: not pinned. */
   readonly pinned?: readonly number[];
+  readonly realtime?: boolean;
   /** Programs that ran or wanted to before the measurement began, on average. */
   readonly load: number;
 }
 
-export function describeMachine({ cpus: pinned }: Placement): Machine {
+export function describeMachine({ cpus: pinned, realtime }: Placement): Machine {
   return {
     cpu: cpus()[0]?.model.trim() ?? process.arch,
     processors: availableParallelism(),
@@ -22,12 +23,13 @@ export function describeMachine({ cpus: pinned }: Placement): Machine {
     kernel: `${process.platform} ${release()}`,
     node: process.version,
     ...(pinned === undefined ? {} : { pinned }),
+    ...(realtime === true ? { realtime } : {}),
     load: loadavg()[0] ?? 0,
   };
 }
 
-export function machineText({ cpu, processors, kernel, node, pinned, load }: Machine): string {
+export function machineText({ cpu, processors, kernel, node, pinned, realtime, load }: Machine): string {
   const places = pinned === undefined ? 'not pinned' : `on processors ${pinned.join(' and ')}`;
   const busy = load > 0.5 ? `; it is busy: load ${load.toFixed(1)}` : '';
-  return `${cpu}, ${processors} processors, ${kernel}, Node ${node}, ${places}${busy}`;
+  return `${cpu}, ${processors} processors, ${kernel}, Node ${node}, ${places}${realtime === true ? ', real-time' : ''}${busy}`;
 }

@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { chart } from './chart.js';
 import { describeMachine, machineText } from './machine.js';
 import { plan } from './plan.js';
-import { choosePlacement } from './processes.js';
+import { choosePlacement, mayBeRealtime } from './processes.js';
 import { absences, jsonLines, markdown, table } from './report.js';
 import { type RowOutcome, runRow } from './run.js';
 
@@ -28,6 +28,7 @@ const optionsSchema = z.strictObject({
   scale: z.coerce.number().positive().max(10),
   peers: z.boolean(),
   pin: z.boolean(),
+  realtime: z.boolean().default(false),
   json: z.boolean().default(false),
   markdown: z.boolean().default(false),
   list: z.boolean().default(false),
@@ -42,6 +43,10 @@ function parseOptions() {
     .option('--scale <factor>', 'longer or shorter measurements', '1')
     .option('--no-peers', 'this library alone')
     .option('--no-pin', 'leave the processes where the system puts them')
+    .option(
+      '--realtime',
+      'measured processes go before all others of the machine (takes root); on a busy one',
+    )
     .option('--json', 'JSON lines: the machine, then one for each row and contestant')
     .option('--markdown', 'a table for documents')
     .option('--svg <file>', 'write a chart of latency and bandwidth by message size')
@@ -64,9 +69,17 @@ async function main(): Promise<void> {
     for (const { name, title } of rows) console.log(`${name.padEnd(24)}${title}`);
     return;
   }
-  const placement = options.pin ? choosePlacement() : { cpus: undefined };
-  if (placement.cpus === undefined && options.pin) {
+  const { cpus } = options.pin ? choosePlacement() : { cpus: undefined };
+  const placement = { cpus, realtime: options.realtime };
+  if (cpus === undefined && options.pin) {
     console.error('The processes are not pinned: that takes taskset (util-linux) and two processors.');
+  }
+  if (options.realtime && !mayBeRealtime()) {
+    throw new CommanderError(
+      2,
+      'bench.option',
+      '--realtime: chrt (util-linux) may not do it here; it takes root.',
+    );
   }
   const machine = describeMachine(placement);
   if (options.json) {

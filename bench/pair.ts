@@ -1,7 +1,7 @@
 /** Two Node processes of a program of this folder: a server that tells its port, and a client that tells the sample. */
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { type Placement, Program } from './processes.js';
+import { type Placement, Program, placed } from './processes.js';
 import type { Sample } from './statistics.js';
 
 const portSchema = z.strictObject({ port: z.int().min(1).max(65_535) });
@@ -9,7 +9,7 @@ const sampleSchema = z.strictObject({ mean: z.number().min(0), median: z.number(
 
 /** `program` is relative to this folder. */
 export async function measurePair(program: string, job: object, placement: Placement): Promise<Sample> {
-  const server = start(program, ['server', JSON.stringify(job)], placement.cpus?.[1]);
+  const server = start(program, ['server', JSON.stringify(job)], placed(placement, 'server'));
   try {
     const { port } = portSchema.parse(JSON.parse(await server.line()));
     return await measureAlone(program, job, placement, [`${port}`]);
@@ -22,10 +22,10 @@ export async function measurePair(program: string, job: object, placement: Place
 export async function measureAlone(
   program: string,
   job: object,
-  { cpus }: Placement,
+  placement: Placement,
   more: readonly string[] = [],
 ): Promise<Sample> {
-  const client = start(program, ['client', JSON.stringify(job), ...more], cpus?.[0]);
+  const client = start(program, ['client', JSON.stringify(job), ...more], placed(placement, 'client'));
   try {
     const { mean, median } = sampleSchema.parse(JSON.parse(await client.rest()));
     return median === undefined ? { mean } : { mean, median };
@@ -34,7 +34,7 @@ export async function measureAlone(
   }
 }
 
-function start(program: string, args: readonly string[], cpu: number | undefined): Program {
+function start(program: string, args: readonly string[], place: readonly string[]): Program {
   const file = fileURLToPath(new URL(program, import.meta.url));
-  return new Program(process.execPath, ['--expose-gc', file, ...args], { cpu });
+  return new Program(process.execPath, ['--expose-gc', file, ...args], place);
 }

@@ -1,5 +1,5 @@
 /** Processes that are measured: started on a processor of their own, and read as text or by the line. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -8,6 +8,26 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Where the two processes of a measurement run: processor numbers; none: wherever the system likes. */
 export interface Placement {
   readonly cpus: readonly [client: number, server: number] | undefined;
+  /** Before all other programs of the machine. */
+  readonly realtime?: boolean;
+}
+
+/** Above anything that is not real-time itself; how far above is all the same. */
+const PRIORITY = '1';
+
+/** What a command line begins with, for the program to run where it should; no role: on any processor. */
+export function placed({ cpus, realtime }: Placement, role?: 'client' | 'server'): string[] {
+  const cpu = role === undefined ? undefined : cpus?.[role === 'client' ? 0 : 1];
+  return [
+    ...(realtime === true ? ['chrt', '--rr', PRIORITY] : []),
+    ...(cpu === undefined ? [] : ['taskset', '-c', `${cpu}`]),
+  ];
+}
+
+/** Whether this process may start programs with real-time priority. */
+export function mayBeRealtime(): boolean {
+  const { status } = spawnSync('chrt', ['--rr', PRIORITY, 'true'], { stdio: 'ignore' });
+  return status === 0;
 }
 
 /** How long one measurement may take. */
@@ -39,22 +59,23 @@ export class Program {
   constructor(
     private readonly command: string,
     args: readonly string[],
-    options: { cpu?: number | undefined; env?: NodeJS.ProcessEnv } = {},
+    place: readonly string[],
+    env: NodeJS.ProcessEnv = {},
   ) {
-    const full =
-      options.cpu === undefined
-        ? [command, ...args]
-        : ['taskset', '-c', String(options.cpu), command, ...args];
-    const child = spawn(full[0]!, full.slice(1), {
+    const [first, ...rest] = [...place, command, ...args];
+    const child = spawn(first!, rest, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...options.env },
+      env: { ...process.env, ...env },
     });
     this.#child = child;
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#errors = (this.#errors + text).slice(-2000);
     });
-    const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS);
+    const timer = setTimeout(() => {
+      this.#errors += `\nIt took longer than ${LIMIT_MS / 1000} s.`;
+      child.kill('SIGKILL');
+    }, LIMIT_MS);
     this.#exit = new Promise((resolve) => {
       child.once('error', (error) => resolve(error.message));
       child.once('close', (code, signal) => {

@@ -48,15 +48,15 @@ export interface RunOptions {
 }
 
 /** Starting is several threads' work in one process. */
-const ANYWHERE: Placement = { cpus: undefined };
+const anywhere = ({ realtime }: Placement): Placement => ({ cpus: undefined, realtime: realtime === true });
 
 function measure(contestant: Contestant, placement: Placement): Promise<Sample> {
   switch (contestant.by) {
     case 'networkdirect':
-      if (contestant.job.kind === 'open') return measureAlone(OURS, contestant.job, ANYWHERE);
+      if (contestant.job.kind === 'open') return measureAlone(OURS, contestant.job, anywhere(placement));
       return measurePair(OURS, contestant.job, placement);
     case 'node':
-      if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, ANYWHERE);
+      if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, anywhere(placement));
       if (contestant.job.kind === 'crc32') return measureAlone(NODE, contestant.job, placement);
       return measurePair(NODE, contestant.job, placement);
     case 'libfabric':

@@ -1,5 +1,5 @@
 /** libfabric's own ping-pong, fi_pingpong. It tells means only, and its bandwidth is that of messages there and back. */
-import { freePort, isInstalled, type Placement, Program } from '../processes.js';
+import { freePort, isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../statistics.js';
 
 export interface LibfabricJob {
@@ -15,13 +15,17 @@ export function missingLibfabric(): string | undefined {
   return isInstalled('fi_pingpong') ? undefined : 'fi_pingpong is not installed (Debian: libfabric-bin)';
 }
 
-export async function measureLibfabric(job: LibfabricJob, { cpus }: Placement): Promise<Sample> {
+export async function measureLibfabric(job: LibfabricJob, placement: Placement): Promise<Sample> {
   const port = await freePort();
   const args = ['-p', job.provider, '-e', ENDPOINTS[job.provider], '-I', `${job.count}`, '-S', `${job.size}`];
-  const server = new Program('fi_pingpong', [...args, '-B', `${port}`], { cpu: cpus?.[1] });
+  const server = new Program('fi_pingpong', [...args, '-B', `${port}`], placed(placement, 'server'));
   try {
     await server.listening(port);
-    const client = new Program('fi_pingpong', [...args, '-P', `${port}`, '127.0.0.1'], { cpu: cpus?.[0] });
+    const client = new Program(
+      'fi_pingpong',
+      [...args, '-P', `${port}`, '127.0.0.1'],
+      placed(placement, 'client'),
+    );
     return parse(await client.rest(), job);
   } finally {
     server.end();

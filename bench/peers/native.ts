@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { isInstalled, type Placement, Program } from '../processes.js';
+import { isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../statistics.js';
 
 export interface NativeJob {
@@ -44,9 +44,10 @@ function build(program: string): string | undefined {
   }
 }
 
-export async function measureNative({ program, args }: NativeJob, { cpus }: Placement): Promise<Sample> {
-  const placed = cpus === undefined ? ['--no-pin'] : ['--cpus', cpus.join(',')];
-  const run = new Program(`${binaries}/${program}`, [...args, ...placed]);
+export async function measureNative({ program, args }: NativeJob, placement: Placement): Promise<Sample> {
+  const { cpus } = placement;
+  const where = cpus === undefined ? ['--no-pin'] : ['--cpus', cpus.join(',')];
+  const run = new Program(`${binaries}/${program}`, [...args, ...where], placed(placement));
   const { median, mean, bandwidth } = answerSchema.parse(JSON.parse(await run.rest()));
   const value = mean ?? bandwidth ?? median;
   if (value === undefined) throw new Error(`${program} told no figure.`);

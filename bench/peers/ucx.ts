@@ -1,5 +1,5 @@
 /** UCX' own measurements, ucx_perftest, over shared memory. */
-import { freePort, isInstalled, type Placement, Program } from '../processes.js';
+import { freePort, isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../statistics.js';
 
 export interface UcxJob {
@@ -18,15 +18,15 @@ export function missingUcx(): string | undefined {
   return isInstalled('ucx_perftest') ? undefined : 'ucx_perftest is not installed (Debian: ucx-utils)';
 }
 
-export async function measureUcx(job: UcxJob, { cpus }: Placement): Promise<Sample> {
+export async function measureUcx(job: UcxJob, placement: Placement): Promise<Sample> {
   const port = await freePort();
-  const server = new Program('ucx_perftest', ['-p', `${port}`], { cpu: cpus?.[1], env });
+  const server = new Program('ucx_perftest', ['-p', `${port}`], placed(placement, 'server'), env);
   try {
     await server.listening(port);
     const warmup = Math.max(10, Math.round(job.count / 10));
     const args = ['127.0.0.1', '-p', `${port}`, '-t', job.test, '-s', `${job.size}`];
     const counts = ['-n', `${job.count}`, '-w', `${warmup}`, '-f', '-v'];
-    const client = new Program('ucx_perftest', [...args, ...counts], { cpu: cpus?.[0], env });
+    const client = new Program('ucx_perftest', [...args, ...counts], placed(placement, 'client'), env);
     return parse(await client.rest(), job);
   } finally {
     server.end();
