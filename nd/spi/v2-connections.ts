@@ -1,0 +1,196 @@
+/** ND SPI v2: how connections are made and ended. */
+import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
+import type { IND2Overlapped, IND2QueuePair } from './v2.js';
+import type { Nd2ReadLimits } from './v2-types.js';
+
+/** What Connect and Accept may add. */
+export interface Nd2ConnectOptions {
+  /** Reads the peer may have in flight against us; reduced to the adapter's limit, which is the default. */
+  inboundReadLimit?: number;
+  /** Reads we may have in flight; reduced to the adapter's limit, which is the default. */
+  outboundReadLimit?: number;
+  /** At most maxCallerData bytes with Connect, maxCalleeData with Accept. */
+  privateData?: Uint8Array;
+}
+
+/**
+ * IND2Connector {7DD615C4-6B4C-4866-950C-F3B1D25A5302}: makes and ends one connection.
+ *
+ * Active: bind, connect, look at what the peer answered, then completeConnect (or reject). Passive: an idle connector,
+ * not bound, is given to {@link IND2Listener.getConnectionRequest}; look at the request, then accept (or reject). A
+ * connect that failed (refused, timed out, unreachable) leaves the connector bound and the queue pair, with its posted
+ * Receives, ready for another; a failed completeConnect or accept ends both.
+ *
+ * Releasing it disconnects.
+ */
+export interface IND2Connector extends IND2Overlapped {
+  /**
+   * Binds the connector to an address of the adapter, given as text or as a socket address. Port 0 asks for a free one.
+   * Many connectors, and a listener, may have the same address and port.
+   *
+   * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
+   * @throws ADDRESS_ALREADY_ASSOCIATED (not idle), INVALID_ADDRESS (not of this adapter, or the wildcard),
+   * SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS (the port is another process's), TOO_MANY_ADDRESSES
+   * @see IND2Connector::Bind
+   */
+  bind(address: string | SocketAddress): void;
+
+  /**
+   * Asks a listener for a connection; succeeds when it accepts. `address` is a socket address or text such as
+   * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
+   *
+   * Ends in CONNECTION_REFUSED (rejected: see getPrivateData; nobody listens; backlog full), IO_TIMEOUT,
+   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address) — after these connect may be
+   * called again —, CANCELED, DEVICE_REMOVED.
+   *
+   * @param queuePair - of the same adapter instance, and of no other connector
+   * @param address - the listener's; port in host order
+   * @param options - read limits (Reads), private data (bytes)
+   * @throws ADDRESS_NOT_ASSOCIATED (not bound), CONNECTION_ACTIVE (connector or queue pair in use),
+   * INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private data), INVALID_ADDRESS, INVALID_PARAMETER_1 (queue pair),
+   * INVALID_PARAMETER_4, _5 (read limits); nothing changed then.
+   * @see IND2Connector::Connect
+   */
+  connect(
+    queuePair: IND2QueuePair,
+    address: string | SocketAddress,
+    options?: Nd2ConnectOptions,
+  ): Overlapped<void>;
+
+  /**
+   * Tells the peer that we are ready; the queue pair can then send.
+   *
+   * Ends in CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
+   *
+   * @throws CONNECTION_INVALID if there is nothing to complete, CONNECTION_ABORTED if there was
+   * @see IND2Connector::CompleteConnect
+   */
+  completeConnect(): Overlapped<void>;
+
+  /**
+   * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
+   * queue pair may receive before that is seen. Read limits stay within what the peer offers.
+   *
+   * Ends in CONNECTION_REFUSED (the peer turned the reply down), CONNECTION_ABORTED (it gave up before), IO_TIMEOUT,
+   * CANCELED.
+   *
+   * @param queuePair - of the same adapter instance, and of no other connector
+   * @param options - read limits (Reads), private data (bytes)
+   * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
+   * data), INVALID_PARAMETER_1 (queue pair), INVALID_PARAMETER_2, _3 (read limits); nothing changed then.
+   * @see IND2Connector::Accept
+   */
+  accept(queuePair: IND2QueuePair, options?: Nd2ConnectOptions): Overlapped<void>;
+
+  /**
+   * Turns a connection request down, or, after connect, the reply.
+   *
+   * @param privateData - at most maxCalleeData bytes; default: none
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up before), INVALID_BUFFER_SIZE
+   * @see IND2Connector::Reject
+   */
+  reject(privateData?: Uint8Array): void;
+
+  /**
+   * The reads that the peer offers with its request, or has granted with its reply: what can be passed on to accept.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @see IND2Connector::GetReadLimits
+   */
+  getReadLimits(): Nd2ReadLimits;
+
+  /**
+   * The private data of the peer's request or reply, or after CONNECTION_REFUSED, of its reject. It may be padded with
+   * zeros to the length that the transport carries.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @see IND2Connector::GetPrivateData
+   */
+  getPrivateData(): Uint8Array;
+
+  /**
+   * The local address, from bind or the request on.
+   *
+   * @throws ADDRESS_NOT_ASSOCIATED before there is one.
+   * @see IND2Connector::GetLocalAddress
+   */
+  getLocalAddress(): SocketAddress;
+
+  /**
+   * The peer's address, from connect or the request on.
+   *
+   * @throws CONNECTION_INVALID while there is no peer.
+   * @see IND2Connector::GetPeerAddress
+   */
+  getPeerAddress(): SocketAddress;
+
+  /**
+   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has;
+   * CONNECTION_DISCONNECTED when {@link disconnect} is called here; CANCELED. Accepted from completeConnect on. The
+   * queue pair is flushed when the peer disconnects, after all that it had sent was delivered.
+   *
+   * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
+   * @see IND2Connector::NotifyDisconnect
+   */
+  notifyDisconnect(): Overlapped<void>;
+
+  /**
+   * Ends the connection. Every request outstanding on the queue pair comes back from its completion queue CANCELED.
+   * What had completed before is delivered at the peer. Both sides may call it at once, and both succeed; so does it
+   * when the peer never answers.
+   *
+   * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
+   * @see IND2Connector::Disconnect
+   */
+  disconnect(): Overlapped<void>;
+
+  /** Disconnects if connected, waits for that, and releases; for `await using`. It does not fail. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * IND2Listener {65D23D83-3A57-4E02-86A4-350165C2D130}: bind, listen, then getConnectionRequest for each connection.
+ * Releasing it refuses the requests that nobody has taken.
+ */
+export interface IND2Listener extends IND2Overlapped {
+  /**
+   * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all of this adapter's.
+   * Port 0 asks for a free one. With the wildcard the port is taken on every address of the host, as a TCP port would be:
+   * no other listener can have it, be it one of another adapter.
+   *
+   * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
+   * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,
+   * TOO_MANY_ADDRESSES, INSUFFICIENT_RESOURCES
+   * @see IND2Listener::Bind
+   */
+  bind(address: string | SocketAddress): void;
+
+  /**
+   * Listens.
+   *
+   * @param backlog - requests kept while no getConnectionRequest waits; more are refused. 0, the default: no limit.
+   * @throws INVALID_DEVICE_STATE (not bound, or listening already), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
+   * (another listener has the address), INVALID_PARAMETER (backlog)
+   * @see IND2Listener::Listen
+   */
+  listen(backlog?: number): void;
+
+  /**
+   * The address and port, from bind on.
+   *
+   * @throws INVALID_DEVICE_STATE before
+   * @see IND2Listener::GetLocalAddress
+   */
+  getLocalAddress(): SocketAddress;
+
+  /**
+   * Waits for a connection request and gives it to an idle connector, which then can look at it, Accept or Reject it.
+   * Many may be outstanding; they complete in order. CANCELED returns the connector to idle.
+   *
+   * @param connector - an idle one of the same adapter instance
+   * @throws CONNECTION_ACTIVE if the connector is not idle, INVALID_DEVICE_STATE if the listener does not listen,
+   * INVALID_PARAMETER_1 (connector)
+   * @see IND2Listener::GetConnectionRequest
+   */
+  getConnectionRequest(connector: IND2Connector): Overlapped<void>;
+}
