@@ -1,6 +1,6 @@
-import type { GetResultOptions } from '../../nd/index.js';
+import type { GetResultOptions, NdNotifyType, SocketAddress } from '../../nd/index.js';
 import { Status } from '../../nd/index.js';
-import type { Outcome } from './half.js';
+import type { HalfAddress, Outcome, Post, Posted, Target } from './half.js';
 import { patternByte } from './half.js';
 
 /** What halves use of an overlapped request. */
@@ -9,6 +9,39 @@ export interface Request extends PromiseLike<unknown> {
   readonly status: number;
   getResult(options?: GetResultOptions): unknown;
   cancel(): void;
+}
+
+/** What halves use of an object that requests are made on. */
+export interface Owner {
+  cancelOverlappedRequests(): void;
+  release(): number;
+}
+
+/** What halves use of a completion queue of either version. */
+export interface AnyQueue extends Owner {
+  readonly entries: number;
+  resize(entries: number): void;
+  notify(type: NdNotifyType): Request;
+}
+
+/** What halves use of a connector of either version. */
+export interface AnyConnector extends Owner {
+  completeConnect(): Request;
+  reject(privateData?: Uint8Array): void;
+  getLocalAddress(): SocketAddress;
+  getPeerAddress(): SocketAddress;
+  notifyDisconnect(): Request;
+  disconnect(): Request;
+}
+
+/** A connection, as a half of either version keeps it. */
+export interface AnyLink {
+  readonly connector: AnyConnector;
+  readonly inbound: number;
+  readonly outbound: number;
+  readonly memory: number;
+  /** What it has made itself, and releases. */
+  readonly own: readonly { release(): number }[];
 }
 
 interface Tracked {
@@ -26,12 +59,21 @@ export function statusOfError(error: unknown): number {
   return status;
 }
 
-/** Numbers for objects, requests and their outcomes, memory: what halves of both versions do alike. */
-export abstract class CommonHalf {
+/** Numbers for objects, requests and their outcomes, memory, connections: what halves of both versions do alike. */
+export abstract class CommonHalf<
+  Queue extends AnyQueue,
+  Listener extends Owner,
+  Window extends { release(): number },
+  Link extends AnyLink,
+> {
   /** How long anything may take that should come at once. */
   protected readonly patienceMs: number;
   readonly #requests = new Map<number, Tracked>();
   protected readonly bytes = new Map<number, Uint8Array>();
+  protected readonly cqs = new Map<number, Queue>();
+  protected readonly listeners = new Map<number, Listener>();
+  protected readonly windows = new Map<number, Window>();
+  protected readonly links = new Map<number, Link>();
   #last = 0;
 
   constructor(patienceMs: number) {
@@ -41,6 +83,28 @@ export abstract class CommonHalf {
   protected next(): number {
     this.#last += 1;
     return this.#last;
+  }
+
+  protected add<T>(table: Map<number, T>, object: T): number {
+    const id = this.next();
+    table.set(id, object);
+    return id;
+  }
+
+  protected queueOf(id: number): Queue {
+    return lookUp(this.cqs, id, 'completion queue');
+  }
+
+  protected listenerOf(id: number): Listener {
+    return lookUp(this.listeners, id, 'listener');
+  }
+
+  protected linkOf(id: number): Link {
+    return lookUp(this.links, id, 'link');
+  }
+
+  protected windowOf({ window = 0 }: Post): Window {
+    return lookUp(this.windows, window, 'window');
   }
 
   protected request(owner: number, issue: () => Request): number {
@@ -86,7 +150,71 @@ export abstract class CommonHalf {
   }
 
   abstract poll(cq: number, max: number): Outcome[];
-  protected abstract notifyAny(cq: number): Request;
+
+  cqEntries(cq: number): number {
+    return this.queueOf(cq).entries;
+  }
+
+  resize(cq: number, entries: number): void {
+    this.queueOf(cq).resize(entries);
+  }
+
+  notify(cq: number, type: NdNotifyType): number {
+    return this.request(cq, () => this.queueOf(cq).notify(type));
+  }
+
+  complete(link: number): number {
+    return this.request(link, () => this.linkOf(link).connector.completeConnect());
+  }
+
+  reject(link: number, data?: readonly number[]): void {
+    this.linkOf(link).connector.reject(bytesOf(data));
+  }
+
+  localAddress(link: number): HalfAddress {
+    const { address, port } = this.linkOf(link).connector.getLocalAddress();
+    return { address, port };
+  }
+
+  peerAddress(link: number): HalfAddress {
+    const { address, port } = this.linkOf(link).connector.getPeerAddress();
+    return { address, port };
+  }
+
+  notifyDisconnect(link: number): number {
+    return this.request(link, () => this.linkOf(link).connector.notifyDisconnect());
+  }
+
+  disconnect(link: number): number {
+    return this.request(link, () => this.linkOf(link).connector.disconnect());
+  }
+
+  /** Issues a request; answers the target that a Bind gives. */
+  protected abstract issue(link: Link, post: Post): Target | undefined;
+
+  post(link: number, posts: readonly Post[]): Posted[] {
+    return posts.map((post) => {
+      const on = this.linkOf(link);
+      try {
+        const target = this.issue(on, post);
+        return target === undefined ? { status: Status.SUCCESS } : { status: Status.SUCCESS, target };
+      } catch (error) {
+        return { status: statusOfError(error) };
+      }
+    });
+  }
+
+  /** Releases all that was made: of links, listeners, windows, queues, and of these tables. Forgets the rest. */
+  protected releaseAll(...tables: Map<number, { release(): number }>[]): void {
+    for (const { own } of this.links.values()) for (const object of own) object.release();
+    for (const table of [this.listeners, this.windows, this.cqs, ...tables]) {
+      for (const object of table.values()) object.release();
+      table.clear();
+    }
+    this.links.clear();
+    this.#requests.clear();
+    this.bytes.clear();
+  }
 
   async take(cq: number, count: number): Promise<Outcome[]> {
     const taken: Outcome[] = [];
@@ -94,7 +222,7 @@ export abstract class CommonHalf {
     for (;;) {
       taken.push(...this.poll(cq, count - taken.length));
       if (taken.length >= count || performance.now() > deadline) return taken;
-      const notification = this.notifyAny(cq);
+      const notification = this.queueOf(cq).notify('any');
       const status = await this.wait(notification);
       if (status === Status.PENDING) {
         // Whoever looks now would find what the provider has kept silent about.
@@ -137,11 +265,6 @@ export abstract class CommonHalf {
     return bytes.subarray(at, at + length);
   }
 
-  protected forget(): void {
-    this.#requests.clear();
-    this.bytes.clear();
-  }
-
   #tracked(id: number): Tracked {
     const tracked = this.#requests.get(id);
     if (tracked === undefined) throw new Error(`This half has made no request ${id}.`);
@@ -154,4 +277,12 @@ export function lookUp<T>(table: ReadonlyMap<number, T>, id: number, kind: strin
   const found = table.get(id);
   if (found === undefined) throw new Error(`This half has no ${kind} ${id}.`);
   return found;
+}
+
+export function familyOf(address: string): 4 | 6 {
+  return address.includes(':') ? 6 : 4;
+}
+
+export function bytesOf(data: readonly number[] | undefined): Uint8Array | undefined {
+  return data === undefined ? undefined : Uint8Array.from(data);
 }

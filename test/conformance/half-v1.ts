@@ -12,7 +12,7 @@ import {
   type NdSge,
   Status,
 } from '../../nd/index.js';
-import { CommonHalf, lookUp, type Request, statusOfError } from './common-half.js';
+import { type AnyLink, bytesOf, CommonHalf, familyOf, lookUp } from './common-half.js';
 import type {
   Half,
   HalfAddress,
@@ -26,14 +26,9 @@ import type {
   Target,
 } from './half.js';
 
-interface Link {
+interface Link extends AnyLink {
   readonly connector: INDConnector;
   readonly endpoint: INDEndpoint;
-  readonly inbound: number;
-  readonly outbound: number;
-  readonly memory: number;
-  /** What it has made itself, and releases. */
-  readonly own: readonly { release(): number }[];
 }
 
 const noShared = (): never => {
@@ -41,14 +36,10 @@ const noShared = (): never => {
 };
 
 /** A half over a provider of ND SPI v1. */
-export class HalfV1 extends CommonHalf implements Half {
+export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryWindow, Link> implements Half {
   readonly #provider: INDProvider;
   readonly #address: string;
   #adapter: INDAdapter | undefined;
-  readonly #cqs = new Map<number, INDCompletionQueue>();
-  readonly #listeners = new Map<number, INDListen>();
-  readonly #links = new Map<number, Link>();
-  readonly #windows = new Map<number, INDMemoryWindow>();
   readonly #memory = new Map<number, NdMemoryHandle>();
   /** Results that this half has handed to the provider. */
   #results = new WeakSet<NdResult>();
@@ -70,14 +61,8 @@ export class HalfV1 extends CommonHalf implements Half {
   }
 
   end(): void {
-    for (const { own } of this.#links.values()) for (const object of own) object.release();
-    for (const table of [this.#listeners, this.#windows, this.#cqs]) {
-      for (const object of table.values()) object.release();
-      table.clear();
-    }
-    this.#links.clear();
+    this.releaseAll();
     this.#memory.clear();
-    this.forget();
     this.#adapter?.release();
     this.#adapter = undefined;
   }
@@ -107,24 +92,16 @@ export class HalfV1 extends CommonHalf implements Half {
   }
 
   listen(options: { port?: number; backlog?: number; protocol?: number }): number {
-    return this.#add(this.#listeners, this.adapter.listen(options));
+    return this.add(this.listeners, this.adapter.listen(options));
   }
 
   listenerAddress(listener: number): HalfAddress {
-    const { address, port } = lookUp(this.#listeners, listener, 'listener').address;
+    const { address, port } = this.listenerOf(listener).address;
     return { address, port };
   }
 
   cq(entries: number): number {
-    return this.#add(this.#cqs, this.adapter.createCompletionQueue(entries));
-  }
-
-  cqEntries(cq: number): number {
-    return this.#cq(cq).entries;
-  }
-
-  resize(cq: number, entries: number): void {
-    this.#cq(cq).resize(entries);
+    return this.add(this.cqs, this.adapter.createCompletionQueue(entries));
   }
 
   async link(options: LinkOptions): Promise<number> {
@@ -136,14 +113,14 @@ export class HalfV1 extends CommonHalf implements Half {
       connector = this.adapter.createConnector();
       own.push(connector);
     } else {
-      connector = this.#link(options.connectorOf).connector;
+      connector = this.linkOf(options.connectorOf).connector;
     }
     let endpoint: INDEndpoint;
     if (options.endpointOf === undefined) {
       try {
         endpoint = connector.createEndpoint({
-          inboundCompletionQueue: this.#cq(inbound),
-          outboundCompletionQueue: this.#cq(outbound),
+          inboundCompletionQueue: this.queueOf(inbound),
+          outboundCompletionQueue: this.queueOf(outbound),
           inboundEntries: options.receives ?? 32,
           outboundEntries: options.requests ?? 32,
           inboundSge: options.receiveSge ?? 4,
@@ -157,23 +134,21 @@ export class HalfV1 extends CommonHalf implements Half {
       }
       own.push(endpoint);
     } else {
-      endpoint = this.#link(options.endpointOf).endpoint;
+      endpoint = this.linkOf(options.endpointOf).endpoint;
     }
     const wanted = options.memory ?? 65_536;
     const memory = wanted === 0 ? 0 : await this.memory(wanted);
-    return this.#add(this.#links, { connector, endpoint, inbound, outbound, memory, own });
+    return this.add(this.links, { connector, endpoint, inbound, outbound, memory, own });
   }
 
   parts(link: number): { inbound: number; outbound: number; memory: number; maxInline: number } {
-    const { inbound, outbound, memory, endpoint } = this.#link(link);
+    const { inbound, outbound, memory, endpoint } = this.linkOf(link);
     return { inbound, outbound, memory, maxInline: endpoint.maxInline };
   }
 
   awaitRequest(listener: number, link: number): number {
-    const { connector } = this.#link(link);
-    return this.request(listener, () =>
-      lookUp(this.#listeners, listener, 'listener').getConnectionRequest(connector),
-    );
+    const { connector } = this.linkOf(link);
+    return this.request(listener, () => this.listenerOf(listener).getConnectionRequest(connector));
   }
 
   connect(
@@ -181,7 +156,7 @@ export class HalfV1 extends CommonHalf implements Half {
     to: string | HalfAddress,
     options: { data?: readonly number[]; localPort?: number; protocol?: number },
   ): number {
-    const { connector, endpoint } = this.#link(link);
+    const { connector, endpoint } = this.linkOf(link);
     const { data, ...rest } = options;
     const address = typeof to === 'string' ? to : { family: familyOf(to.address), ...to };
     return this.request(link, () =>
@@ -192,59 +167,29 @@ export class HalfV1 extends CommonHalf implements Half {
     );
   }
 
-  complete(link: number): number {
-    return this.request(link, () => this.#link(link).connector.completeConnect());
-  }
-
   accept(link: number, data?: readonly number[]): number {
-    const { connector, endpoint } = this.#link(link);
+    const { connector, endpoint } = this.linkOf(link);
     return this.request(link, () => connector.accept(endpoint, bytesOf(data)));
-  }
-
-  reject(link: number, data?: readonly number[]): void {
-    this.#link(link).connector.reject(bytesOf(data));
   }
 
   peerData(link: number): PeerData {
     const { inboundReadLimit, outboundReadLimit, privateData } =
-      this.#link(link).connector.getConnectionData();
+      this.linkOf(link).connector.getConnectionData();
     return { inboundReads: inboundReadLimit, outboundReads: outboundReadLimit, data: [...privateData] };
   }
 
-  localAddress(link: number): HalfAddress {
-    const { address, port } = this.#link(link).connector.getLocalAddress();
-    return { address, port };
-  }
-
-  peerAddress(link: number): HalfAddress {
-    const { address, port } = this.#link(link).connector.getPeerAddress();
-    return { address, port };
-  }
-
-  notifyDisconnect(link: number): number {
-    return this.request(link, () => this.#link(link).connector.notifyDisconnect());
-  }
-
-  disconnect(link: number): number {
-    return this.request(link, () => this.#link(link).connector.disconnect());
-  }
-
   cancel(object: number): number[] {
-    const target = this.#cqs.get(object) ?? this.#listeners.get(object) ?? this.#links.get(object)?.connector;
+    const target = this.cqs.get(object) ?? this.listeners.get(object) ?? this.links.get(object)?.connector;
     return this.cancelWith(object, () => (target ?? this.adapter).cancelOverlappedRequests());
   }
 
-  post(link: number, posts: readonly Post[]): Posted[] {
-    return posts.map((post) => this.#post(this.#link(link), post));
-  }
-
   flush(link: number): void {
-    this.#link(link).endpoint.flush();
+    this.linkOf(link).endpoint.flush();
   }
 
   poll(cq: number, max: number): Outcome[] {
     const results: NdResult[] = [];
-    const n = this.#cq(cq).getResults(results, max);
+    const n = this.queueOf(cq).getResults(results, max);
     if (n > max) throw new Error(`GetResults has answered ${n} results where ${max} were asked for.`);
     return results.slice(0, n).map((result) => ({
       context: this.#results.has(result)
@@ -253,14 +198,6 @@ export class HalfV1 extends CommonHalf implements Half {
       status: result.status,
       bytes: result.bytesTransferred,
     }));
-  }
-
-  notify(cq: number, type: 'errors' | 'any' | 'solicited'): number {
-    return this.request(cq, () => this.#cq(cq).notify(type));
-  }
-
-  protected notifyAny(cq: number): Request {
-    return this.#cq(cq).notify('any');
   }
 
   async memory(bytes: number): Promise<number> {
@@ -284,7 +221,7 @@ export class HalfV1 extends CommonHalf implements Half {
 
   window(invalidateContext?: number | string): number {
     const result = invalidateContext === undefined ? undefined : this.#result(invalidateContext);
-    return this.#add(this.#windows, this.adapter.createMemoryWindow(result));
+    return this.add(this.windows, this.adapter.createMemoryWindow(result));
   }
 
   shared(): number {
@@ -301,28 +238,19 @@ export class HalfV1 extends CommonHalf implements Half {
   }
 
   release(object: number, part?: 'connector' | 'endpoint' | 'inbound' | 'outbound'): void {
-    const link = this.#links.get(object);
+    const link = this.links.get(object);
     if (link !== undefined) {
       if (part === undefined) for (const one of link.own) one.release();
       else if (part === 'connector' || part === 'endpoint') link[part].release();
-      else this.#cq(link[part]).release();
+      else this.queueOf(link[part]).release();
       return;
     }
-    const found = this.#cqs.get(object) ?? this.#listeners.get(object) ?? this.#windows.get(object);
+    const found = this.cqs.get(object) ?? this.listeners.get(object) ?? this.windows.get(object);
     if (found === undefined) throw new Error(`This half has nothing ${object} that could be released.`);
     found.release();
   }
 
-  #post(link: Link, post: Post): Posted {
-    try {
-      const target = this.#issue(link, post);
-      return target === undefined ? { status: Status.SUCCESS } : { status: Status.SUCCESS, target };
-    } catch (error) {
-      return { status: statusOfError(error) };
-    }
-  }
-
-  #issue({ endpoint, memory }: Link, post: Post): Target | undefined {
+  protected issue({ endpoint, memory }: Link, post: Post): Target | undefined {
     const { flags, offset = 0 } = post;
     const result = this.#result(post.context ?? 0);
     const sgl = (post.pieces ?? []).map((piece) => this.#sge(piece, memory));
@@ -346,7 +274,7 @@ export class HalfV1 extends CommonHalf implements Half {
         const { base, length, token } = endpoint.bind(
           result,
           lookUp(this.#memory, post.memory ?? memory, 'memory'),
-          this.#window(post),
+          this.windowOf(post),
           offset,
           post.length ?? 0,
           flags ?? 0,
@@ -354,7 +282,7 @@ export class HalfV1 extends CommonHalf implements Half {
         return { address: base.toString(), length: Number(length), key: token };
       }
       case 'invalidate':
-        endpoint.invalidate(result, this.#window(post), flags);
+        endpoint.invalidate(result, this.windowOf(post), flags);
         break;
       case 'startBatch':
         endpoint.startRequestBatch();
@@ -380,37 +308,11 @@ export class HalfV1 extends CommonHalf implements Half {
     return result;
   }
 
-  #window(post: Post): INDMemoryWindow {
-    return lookUp(this.#windows, post.window ?? 0, 'window');
-  }
-
   #keep(bytes: Uint8Array, handle: NdMemoryHandle): number {
-    const id = this.#add(this.#memory, handle);
+    const id = this.add(this.#memory, handle);
     this.bytes.set(id, bytes);
     return id;
   }
-
-  #add<T>(table: Map<number, T>, object: T): number {
-    const id = this.next();
-    table.set(id, object);
-    return id;
-  }
-
-  #cq(id: number): INDCompletionQueue {
-    return lookUp(this.#cqs, id, 'completion queue');
-  }
-
-  #link(id: number): Link {
-    return lookUp(this.#links, id, 'link');
-  }
-}
-
-export function familyOf(address: string): 4 | 6 {
-  return address.includes(':') ? 6 : 4;
-}
-
-export function bytesOf(data: readonly number[] | undefined): Uint8Array | undefined {
-  return data === undefined ? undefined : Uint8Array.from(data);
 }
 
 function descriptorOf({ target }: Post): NdMwDescriptor {

@@ -14,7 +14,7 @@ import {
   type Nd2Sge,
   Status,
 } from '../../nd/index.js';
-import { CommonHalf, lookUp, type Request, statusOfError } from './common-half.js';
+import { type AnyLink, CommonHalf, familyOf, lookUp, statusOfError } from './common-half.js';
 import type {
   Half,
   HalfAddress,
@@ -27,29 +27,22 @@ import type {
   Posted,
   Target,
 } from './half.js';
-import { bytesOf, familyOf } from './half-v1.js';
 
-interface Link {
+interface Link extends AnyLink {
   readonly connector: IND2Connector;
   readonly queuePair: IND2QueuePair;
-  readonly inbound: number;
-  readonly outbound: number;
-  readonly memory: number;
   readonly inline: number;
   readonly limits: { inboundReadLimit?: number; outboundReadLimit?: number };
-  /** What it has made itself, and releases. */
-  readonly own: readonly { release(): number }[];
 }
 
 /** A half over a provider of ND SPI v2. */
-export class HalfV2 extends CommonHalf implements Half {
+export class HalfV2
+  extends CommonHalf<IND2CompletionQueue, IND2Listener, IND2MemoryWindow, Link>
+  implements Half
+{
   readonly #provider: IND2Provider;
   readonly #address: string;
   #adapter: IND2Adapter | undefined;
-  readonly #cqs = new Map<number, IND2CompletionQueue>();
-  readonly #listeners = new Map<number, IND2Listener>();
-  readonly #links = new Map<number, Link>();
-  readonly #windows = new Map<number, IND2MemoryWindow>();
   readonly #regions = new Map<number, IND2MemoryRegion>();
   readonly #shared = new Map<number, IND2SharedReceiveQueue>();
   /** Connectors that have a role, or an address: the first Connect binds the others. */
@@ -72,13 +65,7 @@ export class HalfV2 extends CommonHalf implements Half {
   }
 
   end(): void {
-    for (const { own } of this.#links.values()) for (const object of own) object.release();
-    for (const table of [this.#listeners, this.#windows, this.#cqs, this.#shared, this.#regions]) {
-      for (const object of table.values()) object.release();
-      table.clear();
-    }
-    this.#links.clear();
-    this.forget();
+    this.releaseAll(this.#shared, this.#regions);
     this.#adapter?.release();
     this.#adapter = undefined;
   }
@@ -116,24 +103,16 @@ export class HalfV2 extends CommonHalf implements Half {
       listener.release();
       throw error;
     }
-    return this.#add(this.#listeners, listener);
+    return this.add(this.listeners, listener);
   }
 
   listenerAddress(listener: number): HalfAddress {
-    const { address, port } = lookUp(this.#listeners, listener, 'listener').getLocalAddress();
+    const { address, port } = this.listenerOf(listener).getLocalAddress();
     return { address, port };
   }
 
   cq(entries: number): number {
-    return this.#add(this.#cqs, this.adapter.createCompletionQueue(entries));
-  }
-
-  cqEntries(cq: number): number {
-    return this.#cq(cq).entries;
-  }
-
-  resize(cq: number, entries: number): void {
-    this.#cq(cq).resize(entries);
+    return this.add(this.cqs, this.adapter.createCompletionQueue(entries));
   }
 
   async link(options: LinkOptions): Promise<number> {
@@ -145,8 +124,8 @@ export class HalfV2 extends CommonHalf implements Half {
     let queuePair: IND2QueuePair;
     if (options.endpointOf === undefined) {
       const common = {
-        receiveCompletionQueue: this.#cq(inbound),
-        initiatorCompletionQueue: this.#cq(outbound),
+        receiveCompletionQueue: this.queueOf(inbound),
+        initiatorCompletionQueue: this.queueOf(outbound),
         context: id,
         initiatorQueueDepth: options.requests ?? 32,
         maxInitiatorRequestSge: options.requestSge ?? 4,
@@ -165,19 +144,19 @@ export class HalfV2 extends CommonHalf implements Half {
             });
       own.push(queuePair);
     } else {
-      queuePair = this.#link(options.endpointOf).queuePair;
+      queuePair = this.linkOf(options.endpointOf).queuePair;
     }
     let connector: IND2Connector;
     if (options.connectorOf === undefined) {
       connector = this.adapter.createConnector();
       own.push(connector);
     } else {
-      connector = this.#link(options.connectorOf).connector;
+      connector = this.linkOf(options.connectorOf).connector;
     }
     const { inboundReads, outboundReads, rights } = options;
     const wanted = options.memory ?? 65_536;
     const memory = wanted === 0 ? 0 : await this.memory(wanted, rights);
-    this.#links.set(id, {
+    this.links.set(id, {
       connector,
       queuePair,
       inbound,
@@ -194,14 +173,14 @@ export class HalfV2 extends CommonHalf implements Half {
   }
 
   parts(link: number): { inbound: number; outbound: number; memory: number; maxInline: number } {
-    const { inbound, outbound, memory, inline } = this.#link(link);
+    const { inbound, outbound, memory, inline } = this.linkOf(link);
     return { inbound, outbound, memory, maxInline: inline };
   }
 
   awaitRequest(listener: number, link: number): number {
-    const { connector } = this.#link(link);
+    const { connector } = this.linkOf(link);
     return this.request(listener, () => {
-      const request = lookUp(this.#listeners, listener, 'listener').getConnectionRequest(connector);
+      const request = this.listenerOf(listener).getConnectionRequest(connector);
       this.#placed.add(connector);
       return request;
     });
@@ -212,7 +191,7 @@ export class HalfV2 extends CommonHalf implements Half {
     to: string | HalfAddress,
     options: { data?: readonly number[]; localPort?: number },
   ): number {
-    const { connector, queuePair, limits } = this.#link(link);
+    const { connector, queuePair, limits } = this.linkOf(link);
     const { data, localPort } = options;
     const address = typeof to === 'string' ? to : { family: familyOf(to.address), ...to };
     return this.request(link, () => {
@@ -227,12 +206,8 @@ export class HalfV2 extends CommonHalf implements Half {
     });
   }
 
-  complete(link: number): number {
-    return this.request(link, () => this.#link(link).connector.completeConnect());
-  }
-
   accept(link: number, data?: readonly number[]): number {
-    const { connector, queuePair, limits } = this.#link(link);
+    const { connector, queuePair, limits } = this.linkOf(link);
     return this.request(link, () =>
       connector.accept(queuePair, {
         ...limits,
@@ -241,12 +216,8 @@ export class HalfV2 extends CommonHalf implements Half {
     );
   }
 
-  reject(link: number, data?: readonly number[]): void {
-    this.#link(link).connector.reject(bytesOf(data));
-  }
-
   peerData(link: number): PeerData {
-    const { connector } = this.#link(link);
+    const { connector } = this.linkOf(link);
     const data = [...connector.getPrivateData()];
     // A reject has data, but no limits.
     let limits = { inbound: 0, outbound: 0 };
@@ -258,45 +229,23 @@ export class HalfV2 extends CommonHalf implements Half {
     return { inboundReads: limits.inbound, outboundReads: limits.outbound, data };
   }
 
-  localAddress(link: number): HalfAddress {
-    const { address, port } = this.#link(link).connector.getLocalAddress();
-    return { address, port };
-  }
-
-  peerAddress(link: number): HalfAddress {
-    const { address, port } = this.#link(link).connector.getPeerAddress();
-    return { address, port };
-  }
-
-  notifyDisconnect(link: number): number {
-    return this.request(link, () => this.#link(link).connector.notifyDisconnect());
-  }
-
-  disconnect(link: number): number {
-    return this.request(link, () => this.#link(link).connector.disconnect());
-  }
-
   cancel(object: number): number[] {
     const target =
-      this.#cqs.get(object) ??
-      this.#listeners.get(object) ??
+      this.cqs.get(object) ??
+      this.listeners.get(object) ??
       this.#regions.get(object) ??
       this.#shared.get(object) ??
-      this.#link(object).connector;
+      this.linkOf(object).connector;
     return this.cancelWith(object, () => target.cancelOverlappedRequests());
   }
 
-  post(link: number, posts: readonly Post[]): Posted[] {
-    return posts.map((post) => this.#post(this.#link(link), post));
-  }
-
   flush(link: number): void {
-    this.#link(link).queuePair.flush();
+    this.linkOf(link).queuePair.flush();
   }
 
   poll(cq: number, max: number): Outcome[] {
     const results: Nd2Result[] = [];
-    const n = this.#cq(cq).getResults(results, max);
+    const n = this.queueOf(cq).getResults(results, max);
     if (n > max) throw new Error(`GetResults has answered ${n} results where ${max} were asked for.`);
     return results.slice(0, n).map((result) => ({
       context: result.requestContext as number | string,
@@ -305,14 +254,6 @@ export class HalfV2 extends CommonHalf implements Half {
       type: result.requestType,
       link: result.queuePairContext as number,
     }));
-  }
-
-  notify(cq: number, type: 'errors' | 'any' | 'solicited'): number {
-    return this.request(cq, () => this.#cq(cq).notify(type));
-  }
-
-  protected notifyAny(cq: number): Request {
-    return this.#cq(cq).notify('any');
   }
 
   memory(bytes: number, rights?: number): Promise<number> {
@@ -333,12 +274,12 @@ export class HalfV2 extends CommonHalf implements Half {
   }
 
   window(): number {
-    return this.#add(this.#windows, this.adapter.createMemoryWindow());
+    return this.add(this.windows, this.adapter.createMemoryWindow());
   }
 
   shared(options: { depth: number; sge?: number; threshold?: number }): number {
     const { depth, sge, threshold } = options;
-    return this.#add(
+    return this.add(
       this.#shared,
       this.adapter.createSharedReceiveQueue({
         depth,
@@ -372,34 +313,25 @@ export class HalfV2 extends CommonHalf implements Half {
   }
 
   release(object: number, part?: 'connector' | 'endpoint' | 'inbound' | 'outbound'): void {
-    const link = this.#links.get(object);
+    const link = this.links.get(object);
     if (link !== undefined) {
       if (part === undefined) for (const one of link.own) one.release();
       else if (part === 'connector') link.connector.release();
       else if (part === 'endpoint') link.queuePair.release();
-      else this.#cq(link[part]).release();
+      else this.queueOf(link[part]).release();
       return;
     }
     const found =
-      this.#cqs.get(object) ??
-      this.#listeners.get(object) ??
-      this.#windows.get(object) ??
+      this.cqs.get(object) ??
+      this.listeners.get(object) ??
+      this.windows.get(object) ??
       this.#regions.get(object) ??
       this.#shared.get(object);
     if (found === undefined) throw new Error(`This half has nothing ${object} that could be released.`);
     found.release();
   }
 
-  #post(link: Link, post: Post): Posted {
-    try {
-      const target = this.#issue(link, post);
-      return target === undefined ? { status: Status.SUCCESS } : { status: Status.SUCCESS, target };
-    } catch (error) {
-      return { status: statusOfError(error) };
-    }
-  }
-
-  #issue({ queuePair, memory }: Link, post: Post): Target | undefined {
+  protected issue({ queuePair, memory }: Link, post: Post): Target | undefined {
     const { context = 0, flags, offset = 0 } = post;
     const sgl = (post.pieces ?? []).map((piece) => this.#sge(piece, memory));
     switch (post.op) {
@@ -417,7 +349,7 @@ export class HalfV2 extends CommonHalf implements Half {
         break;
       case 'bind': {
         const region = this.#region(post.memory ?? memory);
-        const window = this.#window(post);
+        const window = this.windowOf(post);
         const length = post.length ?? 0;
         queuePair.bind(context, region, window, offset, length, flags);
         return {
@@ -427,7 +359,7 @@ export class HalfV2 extends CommonHalf implements Half {
         };
       }
       case 'invalidate':
-        queuePair.invalidate(context, this.#window(post), flags);
+        queuePair.invalidate(context, this.windowOf(post), flags);
         break;
       default:
         throw new Error(`SPI v2 has no request ${post.op}.`);
@@ -446,7 +378,7 @@ export class HalfV2 extends CommonHalf implements Half {
 
   async #register(bytes: Uint8Array, rights: number = Nd2MrFlag.ALLOW_LOCAL_WRITE): Promise<number> {
     const region = this.adapter.createMemoryRegion();
-    const id = this.#add(this.#regions, region);
+    const id = this.add(this.#regions, region);
     this.bytes.set(id, bytes);
     await region.register(bytes, rights);
     return id;
@@ -456,26 +388,8 @@ export class HalfV2 extends CommonHalf implements Half {
     return { family: familyOf(this.#address), address: this.#address, port };
   }
 
-  #add<T>(table: Map<number, T>, object: T): number {
-    const id = this.next();
-    table.set(id, object);
-    return id;
-  }
-
-  #cq(id: number): IND2CompletionQueue {
-    return lookUp(this.#cqs, id, 'completion queue');
-  }
-
-  #link(id: number): Link {
-    return lookUp(this.#links, id, 'link');
-  }
-
   #region(id: number): IND2MemoryRegion {
     return lookUp(this.#regions, id, 'memory');
-  }
-
-  #window(post: Post): IND2MemoryWindow {
-    return lookUp(this.#windows, post.window ?? 0, 'window');
   }
 }
 
