@@ -1,18 +1,21 @@
 import * as assert from 'uvu/assert';
-import { type INDAdapter, NdError, type NdMemoryHandle, type NdResult, Status } from '../../nd/index.js';
+import {
+  type INDAdapter,
+  NdError,
+  type NdMemoryHandle,
+  type NdResult,
+  type SocketAddress,
+  Status,
+} from '../../nd/index.js';
 import type { Endpoint } from '../../nd/v1/endpoint.js';
 import { Provider } from '../../nd/v1/provider.js';
 import { QpState } from '../../winverbs/index.js';
 import { type FakeCq, type FakeDevice, type FakePd, FakeProvider, type FakeQp } from './fake-winverbs.js';
 
-/** An adapter on WinVerbs in memory. */
-export function openFake(): {
-  wv: FakeProvider;
-  nd: Provider;
-  adapter: INDAdapter;
-  device: FakeDevice;
-  pd: FakePd;
-} {
+/** A provider of either version on WinVerbs in memory, on a host with three addresses. */
+export function fakeProvider<P>(
+  Provider: new (open: () => FakeProvider, addresses: () => SocketAddress[]) => P,
+): { wv: FakeProvider; nd: P } {
   const wv = new FakeProvider();
   const nd = new Provider(
     () => {
@@ -26,6 +29,18 @@ export function openFake(): {
     ],
   );
   wv.references -= 1;
+  return { wv, nd };
+}
+
+/** An adapter on WinVerbs in memory. */
+export function openFake(): {
+  wv: FakeProvider;
+  nd: Provider;
+  adapter: INDAdapter;
+  device: FakeDevice;
+  pd: FakePd;
+} {
+  const { wv, nd } = fakeProvider(Provider);
   const adapter = nd.openAdapter('10.0.0.1');
   const device = wv.devices[0]!;
   return { wv, nd, adapter, device, pd: device.pds[0]! };

@@ -3,7 +3,8 @@ import type { Adapter } from '../../nd/v2/adapter.js';
 import { Provider } from '../../nd/v2/provider.js';
 import type { QueuePair } from '../../nd/v2/queue-pair.js';
 import { QpState } from '../../winverbs/index.js';
-import { type FakeDevice, type FakePd, FakeProvider, type FakeQp } from './fake-winverbs.js';
+import type { FakeDevice, FakePd, FakeProvider, FakeQp } from './fake-winverbs.js';
+import { fakeProvider } from './nd-fixture.js';
 
 /** A v2 adapter on WinVerbs in memory. */
 export function openFake2(): {
@@ -13,19 +14,7 @@ export function openFake2(): {
   device: FakeDevice;
   pd: FakePd;
 } {
-  const wv = new FakeProvider();
-  const nd = new Provider(
-    () => {
-      wv.references += 1;
-      return wv;
-    },
-    () => [
-      { family: 4, address: '10.0.0.1', port: 0 },
-      { family: 4, address: '192.168.7.7', port: 0 },
-      { family: 6, address: 'fd00::1', port: 0 },
-    ],
-  );
-  wv.references -= 1;
+  const { wv, nd } = fakeProvider(Provider);
   const adapter = nd.openAdapter(nd.resolveAddress('10.0.0.1')) as Adapter;
   const device = wv.devices[0]!;
   return { wv, nd, adapter, device, pd: device.pds[0]! };

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { cmEvents, cmStates, transitions } from '../../kernel-bridge/kernel/cm/states.js';
+import { sameTable } from '../helpers/state-table.js';
 
 /**
  * The whole machine once more, written by hand: the state that follows, `.` ignored, `?` misused by the owner,
@@ -32,25 +33,9 @@ const shorthand = {
   dreqSent: 'DRS',
   timewait: 'TMW',
 } as const;
-const signs = { ignored: '.', misused: '?', impossible: '!' } as const;
 
 test('every cell of the table is the expected one', () => {
-  const [head, ...rows] = expected
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/));
-  assert.equal(head, [...cmEvents]);
-  assert.equal(
-    rows.map(([state]) => state),
-    [...cmStates],
-  );
-  for (const [index, state] of cmStates.entries()) {
-    for (const [column, event] of cmEvents.entries()) {
-      const cell = transitions[state][event];
-      const found = cell.kind === 'go' ? shorthand[cell.next] : signs[cell.kind];
-      assert.is(found, rows[index]?.[column + 1], `${state} × ${event}`);
-    }
-  }
+  sameTable(transitions, cmStates, cmEvents, shorthand, expected);
 });
 
 const told = /^tell/;

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { sidrEvents, sidrStates, sidrTransitions } from '../../kernel-bridge/kernel/cm/sidr-states.js';
+import { sameTable } from '../helpers/state-table.js';
 
 /**
  * The whole machine once more, written by hand: the state that follows, `?` misused by the owner, `!` impossible.
@@ -15,25 +16,9 @@ answered     ?      ?     ?      ?      ANS     ANS !   OVR   !       !         
 over         ?      ?     ?      ?      OVR     !   !   !     !       !         !
 `;
 const shorthand = { idle: 'IDL', reqSent: 'RQS', reqReceived: 'RQR', answered: 'ANS', over: 'OVR' } as const;
-const signs = { ignored: '.', misused: '?', impossible: '!' } as const;
 
 test('every cell of the table is the expected one', () => {
-  const [head, ...rows] = expected
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/));
-  assert.equal(head, [...sidrEvents]);
-  assert.equal(
-    rows.map(([state]) => state),
-    [...sidrStates],
-  );
-  for (const [index, state] of sidrStates.entries()) {
-    for (const [column, event] of sidrEvents.entries()) {
-      const cell = sidrTransitions[state][event];
-      const found = cell.kind === 'go' ? shorthand[cell.next] : signs[cell.kind];
-      assert.is(found, rows[index]?.[column + 1], `${state} × ${event}`);
-    }
-  }
+  sameTable(sidrTransitions, sidrStates, sidrEvents, shorthand, expected);
 });
 
 test('the owner hears of every end that it did not bring about, and of nothing inside its calls', () => {
