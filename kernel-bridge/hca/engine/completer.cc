@@ -62,6 +62,7 @@ void Core::progressed(Qp& qp) {
   Requester& rq = qp.rq;
   rq.retries = rq.rnrRetries = 0;
   rq.fastRetried = false;
+  if (rq.ringOnly && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) rq.ringOnly = false;
   rq.ackStart = now;
   if (rq.rnrUntil) {
     // The peer has moved on: what it refused has been taken in the meantime.
@@ -193,24 +194,24 @@ void Core::onNak(Qp& qp, uint8_t syndrome) {
   failSend(qp, status, syndrome, QpEvent::kFatal);
 }
 
-bool Core::scatterToHead(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t length) {
-  if (length == 0) return true;
+// False: the packet is done with.
+bool Core::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
+  if (p.length == 0) return true;
   Requester& rq = qp.rq;
   const SendEntry& e = qp.entry(rq.head);
   iovec places[OutPacket::kMaxPieces];
   uint32_t count = 0;
   const uint32_t* sges = qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4;
   const uint32_t status = pieces(qp.pd, qp.scatterCache, sges, e.count,
-                                 rq.scatter, offset, length, true, places, &count);
+                                 rq.scatter, offset, p.length, true, places, &count);
   if (status) {
     failSend(qp, status, 0, QpEvent::kFatal);
     return false;
   }
-  for (uint32_t i = 0; i < count; i++) {
-    std::memcpy(places[i].iov_base, data, places[i].iov_len);
-    data += places[i].iov_len;
-  }
-  return true;
+  if (moveTo(p, places, count) == kWcSuccess) return true;
+  rq.scatter.offset = UINT32_MAX;  // it comes again
+  toRing(qp, pullLasting);
+  return false;
 }
 
 void Core::onReadResponse(Qp& qp, const Packet& p) {
@@ -231,7 +232,7 @@ void Core::onReadResponse(Qp& qp, const Packet& p) {
     failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
     return;
   }
-  if (!scatterToHead(qp, offset, p.payload, p.length)) return;
+  if (!scatterToHead(qp, offset, p)) return;
   if (endsRequest && rq.reads > 0 && wire::psnDiff(rq.psn, rq.una) > 0) rq.reads--;
   rq.una = wire::psnAdd(rq.una, 1);
   if (packet + 1 == e.packets) {
@@ -251,9 +252,10 @@ void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {
   }
   // Big-endian on the wire, a plain 64-bit number in memory.
   const uint64_t original = wire::load64(p.extension + wire::kAethBytes);
-  uint8_t bytes[8];
-  std::memcpy(bytes, &original, 8);
-  if (!scatterToHead(qp, 0, bytes, 8)) return;
+  Packet value;
+  value.payload = reinterpret_cast<const uint8_t*>(&original);
+  value.length = sizeof original;
+  if (!scatterToHead(qp, 0, value)) return;
   if (rq.reads > 0 && wire::psnDiff(rq.psn, rq.una) > 0) rq.reads--;
   rq.una = wire::psnAdd(rq.una, 1);
   completeHead(qp);

@@ -10,6 +10,7 @@ Core::Core(Link& l, const Clock& c, const EngineOptions& o)
   // QPNs begin anywhere, so that a process's late packets do not meet its successor's QPs.
   fillRandom(&qpBase, sizeof qpBase);
   qpBase %= kQpIndexes;
+  memory.onRevoke([](void* self, uint64_t epoch) { static_cast<Core*>(self)->link.revoke(epoch); }, this);
 }
 
 Core::~Core() {
@@ -135,7 +136,8 @@ void Core::onTimer(Qp& qp) {
     } else if (options.keepAliveNs) {
       next = std::min(next, now + options.keepAliveNs);
     }
-  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable()) {
+  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable() && !qp.local) {
+    // The end of a process on the local link shows at once.
     uint64_t due = qp.lastActivity + options.keepAliveNs;
     if (now >= due) {
       if (rq.head == rq.begun && !rq.keepAlive) {
@@ -283,6 +285,7 @@ void Core::fail(Qp& qp, const Failure& failure) {
     qp.rq.keepAlive = false;
     qp.rq.rnrUntil = 0;
     qp.rq.reads = 0;
+    leaveLink(qp);
     flushSends(qp, failure.sendStatus, failure.vendor);
     flushReceives(qp, failure.receiveStatus, failure.vendor);
     if (qp.srq) report(qp, QpEvent::kLastWqe, 0);
@@ -305,6 +308,9 @@ void Core::toReset(Qp& qp) {
   timers.clear(qp);
   qp.goneAt = 0;
   unschedule(qp);
+  leaveLink(qp);
+  qp.local.reset();
+  qp.waiting = false;
   memory.unbindAll(qp);
   // Counters run on; what is posted is forgotten without completions.
   const uint32_t send = loadWord(qp.header + kQpSendProducer), receive = loadWord(qp.header + kQpReceiveProducer);
@@ -348,10 +354,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   applyAttributes(qp.attributes, mask, a);
   qp.setState(to);
   qp.lastActivity = now;
-  if (mask & (qpmask::kPath | qpmask::kPathMtu)) {
-    qp.mtu = qp.attributes.pathMtu;
-    qp.mtuShift = qp.mtu ? 31 - uint32_t(__builtin_clz(qp.mtu)) : 0;
-  }
+  if (mask & (qpmask::kPath | qpmask::kPathMtu)) setMtu(qp);
   if (mask & qpmask::kResponderResources) resizeResources(qp);
   if (to == kQpsRtr && from == kQpsInit) qp.rs.expected = a.receivePsn;
   if (to == kQpsRts && from == kQpsRtr) qp.rq.una = qp.rq.psn = qp.rq.maxPsn = a.sendPsn;
@@ -367,7 +370,11 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (mask & qpmask::kPath) {
     qp.peerLocal = link.isLocal(qp.attributes.path.destination);
     const uint32_t peer = qp.attributes.destinationQpn >> 16;
-    if (qp.peerLocal && peer != slot && !link.watchPeer(peer)) peerGone(qp);
+    if (qp.peerLocal && peer != slot && !link.watchPeer(peer)) {
+      peerGone(qp);
+    } else {
+      chooseLink(qp);
+    }
   }
   return Status::kSuccess;
 }
@@ -402,6 +409,7 @@ void Core::destroy(Qp& qp) {
   timers.clear(qp);
   unschedule(qp);
   forgive(qp);
+  leaveLink(qp);
   memory.unbindAll(qp);
   detachFromAll(qp);
   qp.setState(kQpsReset);
@@ -490,13 +498,25 @@ uint32_t Core::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint3
   return 0;
 }
 
-void Core::transmit(const Qp& qp, const Path& path) {
+void Core::transmit(Qp& qp, const Path& path) {
   const uint16_t pkey = qp.pkey();
   wire::storePkey(out.header, pkey);
   counters.sentPackets++;
   counters.sentBytes += out.headerLength + out.payloadLength;
   // Without a partition nothing may leave; to the transport it is lost.
-  if (!isPkey(pkey) || !link.send(path, out)) counters.sendFailures++;
+  if (!isPkey(pkey)) {
+    counters.sendFailures++;
+  } else if (!qp.local) {
+    if (!link.send(path, out)) counters.sendFailures++;
+  } else if (qp.local->plain) {
+    link.sendPlain(*qp.local, path, out);
+  } else if (out.byReference && out.payloadLength) {
+    qp.local->putReference(out, qp.qpn, path.trafficClass, memory.revocations());
+  } else {
+    qp.local->put(out, qp.qpn, path.trafficClass, out.localFlags);
+  }
+  out.byReference = false;
+  out.localFlags = 0;
 }
 
 namespace {
@@ -553,36 +573,49 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
     counters.unknownQp++;
     return;
   }
-  if (transportOf(p.flags) != qp->attributes.type) {
-    counters.wrongTransport++;
-    return;
-  }
-  const StateRules& rules = stateRules(qp->state());
-  const bool isRequest = (p.flags & wire::kRequest) != 0;
-  if (qp->doomed || !(isRequest ? rules.receivesRequests : rules.receivesResponses)) {
-    counters.wrongState++;
-    return;
-  }
+  if (!accepts(*qp, p)) return;
   if (qp->datagram()) {
     onDatagram(*qp, meta, p);
     return settle();
   }
-  if (meta.source != qp->attributes.path.destination || meta.destination != qp->attributes.path.source) {
+  // Who waits to hear of the pair may be sent to by the wire already: its peer has heard.
+  if (meta.source != qp->attributes.path.destination || meta.destination != qp->attributes.path.source ||
+      (carrier || !qp->waiting ? qp->local.get() != carrier : false)) {
     counters.wrongAddress++;
     return;
   }
-  if (!pkeyFits(*qp, p)) return;
   if ((meta.trafficClass & 3) == 3) counters.congestionMarked++;
-  qp->lastActivity = now;
-  // Also in RTS: a passive side is there before its REP leaves, and it is the RTU that this packet stands in for.
-  if (!qp->established && (qp->state() == kQpsRtr || qp->state() == kQpsRts)) {
-    qp->established = true;
-    report(*qp, QpEvent::kCommunicationEstablished, 0);
+  take(*qp, p);
+}
+
+// Whether the queue pair takes such packets now.
+bool Core::accepts(Qp& qp, const Packet& p) {
+  if (transportOf(p.flags) != qp.attributes.type) {
+    counters.wrongTransport++;
+    return false;
   }
-  if (isRequest) {
-    onRequest(*qp, p);
+  const StateRules& rules = stateRules(qp.state());
+  const bool isRequest = (p.flags & wire::kRequest) != 0;
+  if (qp.doomed || !(isRequest ? rules.receivesRequests : rules.receivesResponses)) {
+    counters.wrongState++;
+    return false;
+  }
+  return true;
+}
+
+// A packet of the connection, whichever link it came by.
+void Core::take(Qp& qp, const Packet& p) {
+  if (!pkeyFits(qp, p)) return;
+  qp.lastActivity = now;
+  // Also in RTS: a passive side is there before its REP leaves, and it is the RTU that this packet stands in for.
+  if (!qp.established && (qp.state() == kQpsRtr || qp.state() == kQpsRts)) {
+    qp.established = true;
+    report(qp, QpEvent::kCommunicationEstablished, 0);
+  }
+  if (p.flags & wire::kRequest) {
+    onRequest(qp, p);
   } else {
-    onResponse(*qp, p);
+    onResponse(qp, p);
   }
   settle();
 }

@@ -21,6 +21,7 @@ struct Core final : public PacketSink {
   static constexpr uint32_t kShare = 60;          // packets a QP may send per round
   static constexpr uint32_t kStepShare = 120;     // packets per step, all QPs
   static constexpr uint32_t kTimersPerStep = 64;
+  static constexpr uint32_t kSelfSteps = 4;       // of a doorbell whose packets are for this process
   // A thread that polls in vain for so long gives its processor to others, among whom may be the one that it waits
   // for. Polls further apart than the gap are not waiting: there is other work between them.
   static constexpr uint64_t kPatienceNs = 50'000, kPatienceGapNs = 20'000;
@@ -47,7 +48,11 @@ struct Core final : public PacketSink {
     const uint8_t* extension = nullptr;
     const uint8_t* payload = nullptr;
     uint32_t length = 0;  // of the payload
+    LocalPair* pair = nullptr;           // by which it came; null: the wire
+    const LocalPacket* local = nullptr;  // without payload: to be pulled
+    bool inRing() const { return local && (local->flags & LocalEntry::kInRing); }
   };
+  static constexpr uint32_t kUnpulled = 0xFFFFFFFF;  // beside WV_WC_STATUS: the payload could not be copied
 
   // ── core.cc: scheduling ───────────────────────────────────────────────────────────────────────
   // `returns`: the caller polls, and will come back very soon. Acknowledgements are then put off until it does: the
@@ -88,11 +93,30 @@ struct Core final : public PacketSink {
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
   uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
                   uint32_t offset, uint32_t length, bool write, iovec* out, uint32_t* outCount);
-  void transmit(const Qp& qp, const Path& path);  // sends `out` under the QP's P_Key
+  void transmit(Qp& qp, const Path& path);  // sends `out` under the QP's P_Key
 
   // ── core.cc: packets ──────────────────────────────────────────────────────────────────────────
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
+
+  bool accepts(Qp& qp, const Packet& p);
+  void take(Qp& qp, const Packet& p);
+
+  // ── core_local.cc ─────────────────────────────────────────────────────────────────────────────
+  void chooseLink(Qp& qp);
+  void settleLink(Qp& qp);
+  void setMtu(Qp& qp);
+  void leaveLink(Qp& qp);
+  bool refersTo(const Qp& qp, uint32_t length, bool inRing) const;
+  bool hasRoom(Qp& qp, uint32_t payload, bool reference);
+  uint32_t moveTo(const Packet& p, const iovec* places, uint32_t count);
+  void refuseUnpulled(Qp& qp);
+  void toRing(Qp& qp, bool lasting);
+  void onLocalPacket(LocalPair& pair, const LocalPacket& local) override;
+  void onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
+  void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting) override;
+  void onLocalPair(LocalPair& pair) override;
+  void onLocalSpace(LocalPair& pair) override;
 
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);
@@ -117,7 +141,7 @@ struct Core final : public PacketSink {
   void progressed(Qp& qp);
   void retryNow(Qp& qp);
   void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
-  bool scatterToHead(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t length);
+  bool scatterToHead(Qp& qp, uint32_t offset, const Packet& p);
 
   // ── responder.cc ──────────────────────────────────────────────────────────────────────────────
   void onRequest(Qp& qp, const Packet& p);
@@ -129,10 +153,10 @@ struct Core final : public PacketSink {
   void onAtomic(Qp& qp, const Packet& p);
   bool takeReceive(Qp& qp, const Packet& p);
   bool beginReceive(Qp& qp);  // false: the WQE's list is longer than its place
-  uint32_t scatterToReceive(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t length);
+  uint32_t scatterToReceive(Qp& qp, uint32_t offset, const Packet& p);
   void completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length);
   void accepted(Qp& qp, const Packet& p);
-  void remember(Qp& qp, const Resource& resource);
+  void remember(Qp& qp, const Resource& resource, bool inRing);
   void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
   bool respond(Qp& qp, uint32_t& budget);
   void acknowledge(Qp& qp);
@@ -194,6 +218,9 @@ struct Core final : public PacketSink {
   uint32_t stepsWithoutTimers = 0;
   uint32_t gsiPsn = 0;
   OutPacket out;
+  Qp* firstStalled = nullptr;
+  LocalPair* carrier = nullptr;  // of the packet being looked at, if it came whole by a pair
+  bool pullLasting = false;      // with kUnpulled: it would fail again
 
   void (*wake)(void*) = nullptr;
   void* wakeArgument = nullptr;

@@ -108,8 +108,11 @@ void Core::onDatagram(Qp& qp, const PacketMeta& meta, const Packet& p) {
   }
   uint8_t grh[kGrhBytes];
   writeGrh(grh, meta, uint32_t(p.payload - p.extension) + wire::kBthBytes + p.length + p.bth.pad);
-  uint32_t status = scatterToReceive(qp, 0, grh, kGrhBytes);
-  if (!status) status = scatterToReceive(qp, kGrhBytes, p.payload, p.length);
+  Packet before;
+  before.payload = grh;
+  before.length = kGrhBytes;
+  uint32_t status = scatterToReceive(qp, 0, before);
+  if (!status) status = scatterToReceive(qp, kGrhBytes, p);
   if (status) return refuse(qp, 0, p.bth.psn, status, status);
   completeReceive(qp, p, kOpReceive, total);
 }

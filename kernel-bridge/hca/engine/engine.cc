@@ -378,6 +378,8 @@ void Engine::doorbell(Handle handle) {
   if (core.run(*qp, Core::kShare)) core.schedule(*qp);
   core.settle();
   core.link.flush();
+  // What queue pairs of this process send each other is there already.
+  for (uint32_t i = 0; i < Core::kSelfSteps && core.link.selfPending(); i++) core.step(core.now);
 }
 
 bool Engine::progress() {

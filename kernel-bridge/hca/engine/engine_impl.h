@@ -23,7 +23,7 @@ class Command {
   }
   ~Command() {
     core_.settle();
-    if (core_.firstScheduled) core_.rouse(0);
+    if (core_.firstScheduled || core_.link.selfPending()) core_.rouse(0);
   }
 
  private:

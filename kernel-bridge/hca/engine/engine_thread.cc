@@ -97,6 +97,7 @@ void EngineThread::run() {
         if (engine_.commandsWait() || engine_.pollerMark() != mark) break;
       }
       deadline = std::min(engine_.nextDeadline(), host_.nextDeadline());
+      more = more || !host_.fallAsleep();
     }
     if (!more) {
       sleep(true, deadline);

@@ -10,6 +10,10 @@ enum class FrameKind : uint8_t {
   kMad = 2,          // the same, of QP1: for a kernel of the receiver, which does not hand it on
   kProbeReply = 3,   // body: ProbeReply (steering.h)
   kGoodbye = 4,      // no body; the last frame of a process that ends in order, on the connections it has accepted
+  // Set-up of the local link; body: LocalHello (local_pairs.h).
+  kPairAsk = 5,      // from the higher slot: make me an offer
+  kPairOffer = 6,    // from the lower one: with the segment and two eventfds
+  kPairAnswer = 7,   // yes or no
 };
 
 struct Frame {
@@ -34,7 +38,7 @@ struct Frame {
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kGoodbye))
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kPairAnswer))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

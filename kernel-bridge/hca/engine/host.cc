@@ -91,6 +91,7 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();
   h.started = true;
   configure(options);
+  h.startLocalLink(options);
   return Status::kSuccess;
 }
 
@@ -101,6 +102,7 @@ void Host::stop() {
   std::lock_guard<std::mutex> guard(h.engine->mutex());
   if (!h.started.exchange(false)) return;
   flush();
+  h.pairs.stop();
   h.inbound.acceptAll(h.slots.listener());  // who has only just connected hears the goodbye too
   h.slots.release();
   h.ports.releaseAll();
@@ -117,12 +119,14 @@ void Host::stop() {
 void Host::configure(const HostOptions& options) {
   impl_->faults.configure(options.faults);
   if (impl_->capture.open(options.capturePath) != 0) impl_->counters.add(HostCounter::kCaptureErrors);
+  impl_->seePackets();
 }
 
 void Host::join(const HostOptions& options) {
   if (asksForFaults(options.faults)) impl_->faults.configure(options.faults);
   if (!options.capturePath.empty() && impl_->capture.open(options.capturePath) != 0)
     impl_->counters.add(HostCounter::kCaptureErrors);
+  impl_->seePackets();
 }
 
 uint32_t Host::slot() const { return impl_->slots.slot(); }

@@ -25,7 +25,12 @@ struct FaultOptions {          // a seeded fault layer under the wire's transmit
 
 bool asksForFaults(const FaultOptions& options);
 
+// Which link connections to processes of this host take.
+enum class LinkChoice : uint8_t { kAuto, kWire };  // the local one where it can be had; the wire
+
 struct HostOptions {
+  LinkChoice link = LinkChoice::kAuto;
+  bool allowPtrace = false;    // lets any process of this user read this one's memory, for single copies
   std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
   FaultOptions faults;
   uint32_t receiveBufferBytes = 4u << 20;
@@ -77,6 +82,13 @@ class Host final : public Link {
   bool isLocal(const Gid& address) override;
   bool watchPeer(uint32_t slot) override;
   uint32_t interfaceOf(const Gid& address) override;
+  std::shared_ptr<LocalPair> localPair(uint32_t slot) override;
+  void sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) override;
+  void revoke(uint64_t epoch) override;
+  bool selfPending() const override;
+  // Before the engine's thread waits for pollFd(): from now on peers on the local link make it readable. False: there
+  // is something to do now.
+  bool fallAsleep();
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;
 

@@ -27,6 +27,22 @@ namespace nd {
   X(kSlotPeersGone, "slot_peers_gone")                                                            \
   X(kLocalPackets, "local_packets")               /* to this process, without a wire */          \
   X(kLocalQueueFull, "local_queue_full")                                                          \
+  X(kLocalPairsUp, "local_link_pairs_up")         /* pairs of processes that came up */         \
+  X(kLocalPairsEnded, "local_link_pairs_ended")   /* of those, the ones that ended */           \
+  X(kLocalBroken, "local_link_broken")            /* of those, for nonsense from the peer */    \
+  X(kLocalRefusedOption, "local_link_refused_option") /* an option forces the wire */           \
+  X(kLocalRefusedUser, "local_link_refused_user") /* another user's process */                  \
+  X(kLocalRefusedSystem, "local_link_refused_system") /* no shared memory, no descriptors */    \
+  X(kLocalRefusedVersion, "local_link_refused_version")                                          \
+  X(kLocalRefusedSilent, "local_link_refused_silent") /* the peer did not answer in time */     \
+  X(kLocalNoPull, "local_link_no_single_copy")    /* the system forbids reading the peer */     \
+  X(kLocalTx, "local_link_tx_packets")                                                            \
+  X(kLocalRx, "local_link_rx_packets")                                                            \
+  X(kLocalPulled, "local_link_single_copy_bytes") /* taken out of the peer's memory */           \
+  X(kLocalPullChanged, "local_link_pull_changed") /* asked again: memory was given back */      \
+  X(kLocalPullFailed, "local_link_pull_failed")                                                   \
+  X(kLocalStalls, "local_link_ring_full")                                                         \
+  X(kLocalWakes, "local_link_wakes")              /* of a peer that slept */                     \
   X(kSteeringProbes, "steering_probes")                                                           \
   X(kSteeringUpdates, "steering_updates")                                                         \
   X(kMadsSent, "mad_tx")                                                                          \
@@ -53,6 +69,11 @@ class HostCounters {
  public:
   void add(HostCounter counter, uint64_t n = 1) {
     values_[static_cast<uint32_t>(counter)].fetch_add(n, std::memory_order_relaxed);
+  }
+  // With the engine's lock held, where it is counted for every packet; of counters that nobody add()s to.
+  void bump(HostCounter counter, uint64_t n = 1) {
+    auto& value = values_[static_cast<uint32_t>(counter)];
+    value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
   uint64_t get(HostCounter counter) const {
     return values_[static_cast<uint32_t>(counter)].load(std::memory_order_relaxed);

@@ -10,12 +10,17 @@
 #include "host.h"
 #include "host_counters.h"
 #include "local_addresses.h"
+#include "local_pairs.h"
 #include "ports.h"
 #include "slots.h"
 #include "steering.h"
 #include "udp_wire.h"
 
 namespace nd {
+
+// A packet's bytes in one piece, BTH to pad; their number, 0 for one that may not be sent.
+uint32_t gather(uint8_t* out, const OutPacket& packet);
+uint32_t checkedLength(const OutPacket& packet);
 
 struct Host::Impl {
   struct Wire {
@@ -30,7 +35,16 @@ struct Host::Impl {
     uint64_t due = UINT64_MAX;
     Wire* wire = nullptr;          // null: a packet without a wire
     Path path;
+    std::shared_ptr<LocalPair> pair;  // or by this
     std::vector<uint8_t> bytes;
+  };
+  // Captures what comes by pairs on which whole packets travel.
+  struct PlainSink final : PacketSink {
+    explicit PlainSink(Impl& h) : host(h) {}
+    Impl& host;
+    void onPacket(const PacketMeta&, const uint8_t*, uint32_t) override {}
+    void onPeerProcessGone(uint32_t, bool) override {}
+    void onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   };
 
   // What came past the wire and may end connections, a handed-over message or a departure: packets that were sent
@@ -55,6 +69,10 @@ struct Host::Impl {
   Faults faults;
   Capture capture;
   LocalAddresses addresses;
+  LocalPairs pairs{counters, slots, epoll.get()};
+  PlainSink plainSink{*this};
+  bool localLink = false;          // option: what can go by it goes by it
+  uint32_t looksToSkip = 0, quietLooks = 0;  // at the sockets, while pairs are busy
   struct Joined {
     Gid group;
     uint32_t interface;
@@ -83,9 +101,13 @@ struct Host::Impl {
   void commit(Wire& wire, const Path& path, const uint8_t* bytes, uint32_t length);
   bool takes(const PacketMeta& meta);
   bool staysHere(const Gid& destination);
-  void transmitLocal(const Path& path, uint8_t* bytes, uint32_t length);
-  void carryLocal(const Path& path, const uint8_t* bytes, uint32_t length);
-  bool hold(Wire* wire, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets);
+  // By a pair; without one, by the slots' connections.
+  void transmitLocal(LocalPair* pair, const Path& path, uint8_t* bytes, uint32_t length);
+  void carryLocal(LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length);
+  bool hold(Wire* wire, LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets);
+  bool staysOffTheWire(const Path& path, const OutPacket& packet);
+  void startLocalLink(const HostOptions& options);
+  void seePackets();
   void overtakeHeld();
   void releaseHeld();
   bool isDropped(const Faults::Fate& fate);
@@ -98,9 +120,13 @@ struct Host::Impl {
   uint32_t receiveFrom(Wire& wire, uint32_t budget);
   void onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole, bool taken);
   void onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  void onFrame(const Frame& frame);
+  void onFrame(const Frame& frame, FrameOrigin& origin);
   void deliver(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
                const uint8_t* icrc);
+  void captureIn(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
+                 const uint8_t* icrc);
+  void drainPairs();
+  bool looksNow();
   uint32_t drainLocalQueue(uint32_t budget);
   uint32_t deliverDeferred();
   uint32_t lookAtAll(uint32_t budget);

@@ -12,6 +12,7 @@ namespace {
 constexpr uint32_t kFramesPerConnection = 64;    // of one peer process per poll
 constexpr uint32_t kEventsPerLook = 32;
 constexpr uint32_t kPollsWithoutLook = 4;
+constexpr uint32_t kMostSkipped = 64;            // polls of pairs without a look at the sockets
 
 }  // namespace
 
@@ -107,8 +108,9 @@ void Host::Impl::onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth,
   if (probe.slot < Slots::kMax) slots.send(probe.slot, frame);
 }
 
-void Host::Impl::onFrame(const Frame& frame) {
+void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
   counters.add(HostCounter::kForwardedIn);
+  if (frame.kind >= FrameKind::kPairAsk) return pairs.onFrame(frame, origin, clock.now(), *sink);
   if (frame.kind == FrameKind::kProbeReply) {
     ProbeReply reply;
     if (frame.bodyLength != sizeof reply) return counters.add(HostCounter::kSlotBadFrames);
@@ -145,19 +147,23 @@ void Host::Impl::onFrame(const Frame& frame) {
 }
 
 // `icrc`: the bytes that came with the packet, null if it came without.
+void Host::Impl::captureIn(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
+                           const uint8_t* icrc) {
+  if (!capture.active()) return;
+  uint8_t whole[kMaxDatagram];
+  std::memcpy(whole, bth, length);
+  if (icrc != nullptr)
+    std::memcpy(whole + length, icrc, kIcrcBytes);
+  else
+    storeIcrc(whole + length, icrcOf(headers, bth, length));
+  capture.write(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit}, whole,
+                length + kIcrcBytes);
+  capture.scheduleFlush(clock.now());
+}
+
 void Host::Impl::deliver(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
                          const uint8_t* icrc) {
-  if (capture.active()) {
-    uint8_t whole[kMaxDatagram];
-    std::memcpy(whole, bth, length);
-    if (icrc != nullptr)
-      std::memcpy(whole + length, icrc, kIcrcBytes);
-    else
-      storeIcrc(whole + length, icrcOf(headers, bth, length));
-    capture.write(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit}, whole,
-                  length + kIcrcBytes);
-    capture.scheduleFlush(clock.now());
-  }
+  captureIn(meta, headers, bth, length, icrc);
   sink->onPacket(meta, bth, length);
 }
 
@@ -176,6 +182,7 @@ uint32_t Host::Impl::drainLocalQueue(uint32_t budget) {
       IcrcHeaders headers;
       headers.source = frame.meta.source;
       headers.destination = frame.meta.destination;
+      if (pairs.any() && mad::destinationQpn(frame.body) == mad::kGsiQpn) drainPairs();  // it may end a connection
       deliver(frame.meta, headers, frame.body, frame.bodyLength, nullptr);
     }
     n++;
@@ -191,12 +198,14 @@ uint32_t Host::Impl::deliverDeferred() {
       got = receiveFrom(*wire, UdpWire::kReceiveBatch);
     n += drained;
   }
+  if (pairs.any()) drainPairs();
   while (!deferred.empty()) {
     const Deferred what = std::move(deferred.front());
     deferred.pop_front();
     Frame frame;
     if (what.frame.empty()) {
       sink->onPeerProcessGone(what.slot, what.orderly);
+      pairs.forget(what.slot);
     } else if (frame.decode(what.frame.data(), static_cast<uint32_t>(what.frame.size()))) {
       gsi.onHandedOver(frame.meta, frame.body, frame.bodyLength);
     }
@@ -222,7 +231,8 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
         if (left == 0) break;
         n += inbound.read(
             id, std::min(left, kFramesPerConnection),
-            [](void* self, const Frame& frame) { static_cast<Impl*>(self)->onFrame(frame); }, this);
+            [](void* self, const Frame& frame, FrameOrigin& origin) { static_cast<Impl*>(self)->onFrame(frame, origin); },
+            this);
         break;
       case EventKind::kOutbound:
         switch (slots.onOutbound(id, events[i].events, clock.now())) {
@@ -240,20 +250,22 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
         ports.acceptOn(id, inbound);
         break;
       case EventKind::kLocalQueue:
-        break;  // drained in every poll
+      case EventKind::kPair:
+        break;  // looked at in every poll
     }
   }
   return n;
 }
 
 uint64_t Host::Impl::nextDeadline() const {
-  return std::min(std::min(held.due, capture.flushDue()),
+  return std::min(std::min(std::min(held.due, capture.flushDue()), pairs.deadline()),
                   std::min(wire4.steering.deadline(), wire6.steering.deadline()));
 }
 
 void Host::Impl::runTimers() {
   const uint64_t now = clock.now();
   if (held.due <= now) releaseHeld();
+  if (pairs.deadline() <= now) pairs.onTime(now, *sink);
   if (capture.flushDue() <= now) {
     capture.flush();
     if (!capture.active()) counters.add(HostCounter::kCaptureErrors);
@@ -266,13 +278,19 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   Impl& h = *impl_;
   if (!h.started || budget == 0) return false;
   h.sink = &sink;
-  uint32_t n = h.localQueue.empty() ? 0 : h.drainLocalQueue(budget);
-  // Traffic comes where it came from last: that socket is asked first. One system call tells of all others.
-  const uint32_t before = n;
-  if (h.busyWire != nullptr && n < budget) n += h.receiveFrom(*h.busyWire, budget - n);
-  if (n < budget && (n == before || ++h.pollsWithoutLook >= kPollsWithoutLook)) {
-    h.pollsWithoutLook = 0;
-    n += h.lookAtAll(budget - n);
+  uint32_t n = 0;
+  if (h.pairs.any()) n = h.pairs.receive(sink, h.plainSink, budget);
+  if (!h.localQueue.empty()) n += h.drainLocalQueue(budget);
+  if (n < budget && h.looksNow()) {
+    // Traffic comes where it came from last: that socket is asked first. One system call tells of all others.
+    const uint32_t before = n;
+    if (h.busyWire != nullptr) n += h.receiveFrom(*h.busyWire, budget - n);
+    if (n < budget && (n == before || ++h.pollsWithoutLook >= kPollsWithoutLook)) {
+      h.pollsWithoutLook = 0;
+      n += h.lookAtAll(budget - n);
+    }
+    h.quietLooks = n != before ? 0 : std::min(h.quietLooks + 1, kMostSkipped);
+    h.looksToSkip = h.quietLooks;
   }
   if (!h.deferred.empty()) n += h.deliverDeferred();
   if (h.nextDeadline() != UINT64_MAX) {
@@ -280,7 +298,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
     flush();
   }
   h.sink = nullptr;
-  return n >= std::min(budget, UdpWire::kReceiveBatch) || !h.localQueue.empty();
+  return n >= std::min(budget, UdpWire::kReceiveBatch) || !h.localQueue.empty() || h.pairs.pending();
 }
 
 uint64_t Host::nextDeadline() const { return impl_->nextDeadline(); }

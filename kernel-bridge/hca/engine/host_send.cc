@@ -10,6 +10,8 @@ namespace {
 constexpr uint32_t kDestinationUses = 4096;      // packets for which a destination is believed to stay local
 constexpr uint32_t kMaxLocalQueue = 4096;        // packets of this process to itself, without a wire
 
+}  // namespace
+
 uint32_t gather(uint8_t* out, const OutPacket& packet) {
   std::memcpy(out, packet.header, packet.headerLength);
   uint32_t at = packet.headerLength;
@@ -33,6 +35,8 @@ uint32_t checkedLength(const OutPacket& packet) {
   if (pieces != packet.payloadLength || length % 4 != 0 || length + kIcrcBytes > kMaxDatagram) return 0;
   return static_cast<uint32_t>(length);
 }
+
+namespace {
 
 PacketMeta metaOf(const Path& path) {
   PacketMeta meta;
@@ -61,11 +65,12 @@ bool Host::Impl::isDropped(const Faults::Fate& fate) {
   return true;
 }
 
-bool Host::Impl::hold(Wire* wire, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets) {
+bool Host::Impl::hold(Wire* wire, LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets) {
   if (held.packetsToGo != 0) return false;  // one at a time is enough disorder
   held.packetsToGo = packets;
   held.due = clock.now() + Faults::kMaxHoldNs;
   held.wire = wire;
+  held.pair = pair ? pair->shared_from_this() : nullptr;
   held.path = path;
   held.bytes.assign(bytes, bytes + length);
   counters.add(HostCounter::kFaultReordered);
@@ -80,7 +85,8 @@ void Host::Impl::releaseHeld() {
   held.packetsToGo = 0;
   held.due = UINT64_MAX;
   const auto length = static_cast<uint32_t>(held.bytes.size());
-  if (held.wire == nullptr) return carryLocal(held.path, held.bytes.data(), length);
+  const std::shared_ptr<LocalPair> pair = std::move(held.pair);
+  if (held.wire == nullptr) return carryLocal(pair.get(), held.path, held.bytes.data(), length);
   std::memcpy(held.wire->udp.stage(), held.bytes.data(), length);
   commit(*held.wire, held.path, held.bytes.data(), length);
 }
@@ -113,7 +119,7 @@ void Host::Impl::transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t
     bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] ^ 1u << bit % 8);
     counters.add(HostCounter::kFaultCorrupted);
   }
-  if (fate.reorder && hold(&wire, path, bytes, total, fate.holdFor)) return;
+  if (fate.reorder && hold(&wire, nullptr, path, bytes, total, fate.holdFor)) return;
   commit(wire, path, bytes, total);
   if (fate.duplicate) {
     counters.add(HostCounter::kFaultDuplicated);
@@ -124,23 +130,23 @@ void Host::Impl::transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t
   overtakeHeld();
 }
 
-void Host::Impl::transmitLocal(const Path& path, uint8_t* bytes, uint32_t length) {
-  if (!faults.active()) return carryLocal(path, bytes, length);
+void Host::Impl::transmitLocal(LocalPair* pair, const Path& path, uint8_t* bytes, uint32_t length) {
+  if (!faults.active()) return carryLocal(pair, path, bytes, length);
   const Faults::Fate fate = faults.decide(bytes, length);
   if (isDropped(fate)) return;
   if (fate.corrupt) return counters.add(HostCounter::kFaultCorrupted);  // no ICRC here: what it would find is lost
-  if (fate.reorder && hold(nullptr, path, bytes, length, fate.holdFor)) return;
-  carryLocal(path, bytes, length);
+  if (fate.reorder && hold(nullptr, pair, path, bytes, length, fate.holdFor)) return;
+  carryLocal(pair, path, bytes, length);
   if (fate.duplicate) {
     counters.add(HostCounter::kFaultDuplicated);
-    carryLocal(path, bytes, length);
+    carryLocal(pair, path, bytes, length);
   }
   overtakeHeld();
 }
 
 // Without a wire: to the process that owns the destination QP. QP1 is everybody's, so its packets are this
 // process's own to route.
-void Host::Impl::carryLocal(const Path& path, const uint8_t* bytes, uint32_t length) {
+void Host::Impl::carryLocal(LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length) {
   if (capture.active()) {
     uint8_t whole[kMaxDatagram];
     IcrcHeaders headers;
@@ -149,6 +155,11 @@ void Host::Impl::carryLocal(const Path& path, const uint8_t* bytes, uint32_t len
     std::memcpy(whole, bytes, length);
     storeIcrc(whole + length, icrcOf(headers, bytes, length));
     captureOut(path, whole, length + kIcrcBytes);
+  }
+  if (pair != nullptr) {
+    // One that was held back comes when its pair may be full, or gone: lost.
+    if (pair->ready(length, false)) pair->putPlain(metaOf(path), bytes, length);
+    return;
   }
   Frame frame;
   frame.meta = metaOf(path);
@@ -217,7 +228,7 @@ bool Host::send(const Path& path, const OutPacket& packet) {
     return false;
   }
   Impl::Wire& wire = h.wireTo(path.destination);
-  if (wire.udp.isOpen() && path.source.isV4() == path.destination.isV4()) {
+  if (wire.udp.isOpen() && path.source.isV4() == path.destination.isV4() && !h.staysOffTheWire(path, packet)) {
     uint8_t* bytes = wire.udp.stage();
     IcrcHeaders headers;
     headers.source = path.source;
@@ -232,13 +243,14 @@ bool Host::send(const Path& path, const OutPacket& packet) {
   }
   uint8_t bytes[kMaxDatagram];
   gather(bytes, packet);
-  h.transmitLocal(path, bytes, length);
+  h.transmitLocal(nullptr, path, bytes, length);
   return true;
 }
 
 void Host::flush() {
   if (impl_->wire4.udp.isOpen()) impl_->wire4.udp.flush();
   if (impl_->wire6.udp.isOpen()) impl_->wire6.udp.flush();
+  if (impl_->pairs.any()) impl_->pairs.flush();
 }
 
 }  // namespace nd

@@ -5,6 +5,9 @@
 
 namespace nd {
 
+class LocalPair;
+struct LocalPacket;
+
 // A packet as the transport builds it: BTH and extension headers in one piece, the payload gathered from
 // registered memory, 0..3 pad bytes. The link adds IP, UDP and ICRC.
 struct OutPacket {
@@ -16,6 +19,9 @@ struct OutPacket {
   uint32_t pieceCount = 0;
   uint32_t payloadLength = 0;  // without pad
   uint32_t padLength = 0;
+  // For the local link: name the payload instead of carrying it; LocalEntry's flags.
+  bool byReference = false;
+  uint32_t localFlags = 0;
 };
 
 // Receives what the link has checked (length, ICRC): BTH to end of payload and pad, without the ICRC.
@@ -27,6 +33,17 @@ class PacketSink {
   // The process that owned `slot` on this host has ended: its queue pairs are gone. `orderly`: it said goodbye, and
   // its last packets may still be on their way.
   virtual void onPeerProcessGone(uint32_t slot, bool orderly) = 0;
+
+  // ── Of the local link (local_pair.h).
+  virtual void onLocalPacket(LocalPair&, const LocalPacket&) {}
+  // A whole packet, checked by nobody: of a pair where capture or faults want to see packets.
+  virtual void onPlainPacket(LocalPair&, const PacketMeta&, const uint8_t* /*bth*/, uint32_t /*length*/) {}
+  // The peer could not copy the payload of our packets from this PSN on; `lasting`: nor would it be able to again.
+  virtual void onUnpulled(LocalPair&, uint32_t /*sourceQpn*/, uint32_t /*qpn*/, uint32_t /*psn*/, bool /*lasting*/) {}
+  // The pair is up, or refused: connections that wait for it know now which way they go.
+  virtual void onLocalPair(LocalPair&) {}
+  // The pair has room again for those that found it full.
+  virtual void onLocalSpace(LocalPair&) {}
 };
 
 class Link {
@@ -44,6 +61,14 @@ class Link {
   // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end.
   // False: there is no such process now.
   virtual bool watchPeer(uint32_t slot) = 0;
+  // The local link to the process that owns `slot`: up, or being asked for (onLocalPair follows). Null: the wire.
+  virtual std::shared_ptr<LocalPair> localPair(uint32_t /*slot*/) { return nullptr; }
+  // Sends over a pair where capture or faults want to see whole packets.
+  virtual void sendPlain(LocalPair&, const Path&, const OutPacket&) {}
+  // Memory is about to be given back that peers may be copying from: what they took counts only under an older epoch.
+  virtual void revoke(uint64_t /*epoch*/) {}
+  // Whether this process has sent itself packets by the local link that are still to be delivered.
+  virtual bool selfPending() const { return false; }
   // Index of the interface that has this address, 0 if there is none.
   virtual uint32_t interfaceOf(const Gid& address) = 0;
   // Lets an interface join or leave a multicast group. kNetworkUnreachable: no such interface;

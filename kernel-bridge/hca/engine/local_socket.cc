@@ -65,12 +65,19 @@ int acceptLocal(int listener, UniqueFd* connection) {
   return 0;
 }
 
-bool peerTrusted(int connection, pid_t* pid) {
+bool identifyPeer(int connection, PeerIdentity* identity) {
   ucred credentials{};
   socklen_t bytes = sizeof credentials;
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) return false;
-  if (pid != nullptr) *pid = credentials.pid;
-  return credentials.uid == geteuid() || credentials.uid == 0;
+  *identity = {credentials.pid, credentials.uid};
+  return true;
+}
+
+bool peerTrusted(int connection, pid_t* pid) {
+  PeerIdentity peer;
+  if (!identifyPeer(connection, &peer)) return false;
+  if (pid != nullptr) *pid = peer.pid;
+  return peer.uid == geteuid() || peer.uid == 0;
 }
 
 std::vector<std::string> listLocalListeners(const std::string& prefix) {

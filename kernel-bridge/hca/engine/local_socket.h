@@ -20,6 +20,12 @@ int probeLocal(const std::string& name);
 int acceptLocal(int listener, UniqueFd* connection);
 // Whether packets of this peer may be taken: its user is ours or root.
 bool peerTrusted(int connection, pid_t* pid);
+// Whose process is at the other end: as it was when that end connected, or began to listen.
+struct PeerIdentity {
+  pid_t pid = 0;  // 0: a process that this one cannot see
+  uid_t uid = 0;
+};
+bool identifyPeer(int connection, PeerIdentity* identity);
 
 // The names, after `prefix`, of all listeners of this host (network namespace) whose name starts with it. Reads all
 // UNIX sockets of the host: the time it takes grows with them.

@@ -84,6 +84,7 @@ std::shared_ptr<const SharedRange> Memory::unpinRange(uint64_t id) {
   const std::vector<MemoryKey*> regions = std::move(found->second.regions);
   ranges_.erase(found);
   epoch_++;
+  revoke();
   for (MemoryKey* region : regions) {
     // The same memory may have been pinned more than once: the region lives on in the other range.
     region->range = covering(region->address, region->length);
@@ -163,8 +164,14 @@ MemoryKey* Memory::add(Pd& pd) {
   return raw;
 }
 
+void Memory::revoke() {
+  revocations_++;
+  if (observer_) observer_(observerArgument_, revocations_);
+}
+
 void Memory::erase(MemoryKey* key) {
   epoch_++;
+  revoke();
   key->pd->users--;
   keys_.erase(key->key >> 8);
 }
@@ -256,6 +263,7 @@ bool Memory::bind(Qp& qp, const BindRequest& r) {
 void Memory::unbind(MemoryKey& window) {
   if (!window.live) return;
   epoch_++;
+  revoke();
   window.region->windows--;
   if (window.nextBound) window.nextBound->previousBound = window.previousBound;
   (window.previousBound ? window.previousBound->nextBound : window.qp->windows) = window.nextBound;

@@ -97,6 +97,15 @@ class Memory {
   bool invalidate(Qp& qp, uint32_t rkey);
   void unbindAll(Qp& qp);
 
+  // What was given may be in use by peers that copy by themselves: from now on that does not count. Called whenever a
+  // key loses its meaning; the observer hears the new number.
+  void revoke();
+  uint64_t revocations() const { return revocations_; }
+  void onRevoke(void (*observer)(void*, uint64_t), void* argument) {
+    observer_ = observer;
+    observerArgument_ = argument;
+  }
+
   // The memory behind a local SGE, or null: unknown key, other PD, outside, or no local write. length > 0.
   uint8_t* local(KeyCache& cache, const Pd* pd, uint32_t lkey, uint64_t address, uint64_t length, bool write) const;
   // The memory a peer may access through this QP with this right, or null. length > 0.
@@ -128,6 +137,9 @@ class Memory {
   std::unordered_map<uint32_t, std::unique_ptr<MemoryKey>> keys_;  // by key >> 8
   uint32_t regions_ = 0;
   HandleTable<Window> windows_;
+  uint64_t revocations_ = 0;
+  void (*observer_)(void*, uint64_t) = nullptr;
+  void* observerArgument_ = nullptr;
   uint64_t epoch_ = 1;  // changes whenever a key stops meaning what it meant
   std::array<uint32_t, 64> random_{};
   uint32_t randomLeft_ = 0;

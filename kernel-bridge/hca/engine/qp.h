@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 #include "cq.h"
+#include "local_pair.h"
 #include "pkeys.h"
 #include "wire.h"
 
@@ -73,6 +74,11 @@ struct Requester {
   uint64_t rnrUntil = 0;   // not 0: the peer asked for silence until then
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
+  // Local link: payload is not named but carried, until this PSN is answered, or always.
+  bool ringOnly = false, ringOnlyAlways = false;
+  uint32_t ringOnlyEnd = 0;
+  bool referred = false;       // packets have named memory of ours
+  uint32_t lastPosition = 0;   // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }
 };
 
@@ -93,6 +99,7 @@ struct ResponseJob {
   uint32_t rkey = 0, length = 0, msn = 0;
   uint64_t result = 0;
   bool replay = false;  // of a request that came again
+  bool inRing = false;  // local link: the payload may not be named
 };
 
 template <typename T>
@@ -142,6 +149,7 @@ struct Responder {
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
   bool nakSent = false;     // for this expected PSN
   bool nakPending = false, nakFatal = false;
+  bool unpulled = false, unpulledLasting = false;  // to be told: a payload that was named could not be copied
   uint8_t nakSyndrome = 0;
   uint32_t nakPsn = 0;
   uint32_t failStatus = 0;  // with nakFatal: of the receive WQE, 0 when none is concerned
@@ -219,6 +227,10 @@ struct Qp {
   bool established = false;  // the event was raised
   bool drainNotify = false, drained = false;
   uint64_t lastActivity = 0;
+  std::shared_ptr<LocalPair> local;  // null: the wire
+  bool waiting = false;      // for the pair to come up, or be refused
+  bool stalled = false;      // for room in the pair's ring
+  Qp* nextStalled = nullptr;
   uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
   std::unique_ptr<Will> will;
 

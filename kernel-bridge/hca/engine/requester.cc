@@ -127,7 +127,7 @@ void Core::executeLocal(Qp& qp, SendEntry& e) {
 bool Core::request(Qp& qp, uint32_t& budget) {
   Requester& rq = qp.rq;
   const StateRules& rules = stateRules(qp.state());
-  if (!rules.continuesWork || rq.rnrUntil || qp.doomed) return false;
+  if (!rules.continuesWork || rq.rnrUntil || qp.doomed || qp.waiting) return false;
   if (!refreshSend(qp)) {
     Failure failure;
     failure.reason = kWcLocalOp;
@@ -138,6 +138,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
   bool any = false, more = false;
   while (!qp.doomed) {
     if (rq.keepAlive && rq.psn == rq.keepAlivePsn) {
+      if (qp.local && !hasRoom(qp, 0, false)) break;
       if (budget == 0) {
         more = true;
         break;
@@ -193,6 +194,12 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       more = true;
       break;
     }
+    if (qp.local) {
+      const bool data = e.opcode <= kOpWrite;
+      const uint32_t payload = data ? std::min(qp.mtu, e.length - (rq.packet << qp.mtuShift)) : 0;
+      out.byReference = data && e.count <= LocalPair::kMaxPieces && refersTo(qp, payload, rq.ringOnly);
+      if (!hasRoom(qp, payload, out.byReference)) break;
+    }
     budget--;
     if (e.opcode == kOpRead) {
       sendRead(qp, e, span);
@@ -218,7 +225,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     qp.lastActivity = now;
     const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
     if (!wasOutstanding && timeout) {
-      rq.ackStart = clock.now();  // not `now`: the timer must not run before the packet does
+      rq.ackStart = qp.local ? now : clock.now();  // not `now`: the timer must not run before the packet does
       setTimer(qp, rq.ackStart + timeout + timeout / 4);
     }
   }
@@ -236,7 +243,9 @@ void Core::sent(Qp& qp, uint32_t span, const Path& path) {
     counters.retransmitted++;
   }
   if (!qp.reliable()) rq.una = rq.psn;
+  rq.referred |= out.byReference && out.payloadLength;
   transmit(qp, path);
+  if (qp.local) rq.lastPosition = qp.local->position();
 }
 
 void Core::sendData(Qp& qp, SendEntry& e) {
@@ -304,6 +313,7 @@ void Core::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
                  {e.remote + offset, e.rkey, uint32_t(std::min<uint64_t>(room, e.length - offset))});
   out.headerLength = wire::kBthBytes + wire::kRethBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
+  if (rq.ringOnly) out.localFlags = LocalEntry::kInRing;
   rq.sinceAck = 0;
   rq.packet += span;
   rq.reads++;
@@ -370,6 +380,10 @@ void Core::onAckTimeout(Qp& qp) {
     return;
   }
   rq.retries++;
+  if (qp.local && !qp.local->consumed(rq.lastPosition)) {
+    rq.ackStart = now;  // nothing is lost: the peer has not looked at it yet
+    return;
+  }
   goBack(qp);
 }
 

@@ -75,7 +75,7 @@ void Core::onRequest(Qp& qp, const Packet& p) {
     }
     return;
   }
-  rs.nakSent = rs.nakPending = false;
+  rs.nakSent = rs.nakPending = rs.unpulled = false;
 
   const uint32_t kind = p.flags & (wire::kSend | wire::kWrite);
   if (p.flags & wire::kFirst ? rs.open != 0 : rs.open != kind) {
@@ -175,18 +175,13 @@ bool Core::beginReceive(Qp& qp) {
 }
 
 // Bytes at a message offset of the receive. 0 or a WV_WC_STATUS.
-uint32_t Core::scatterToReceive(Qp& qp, uint32_t offset, const uint8_t* data, uint32_t length) {
+uint32_t Core::scatterToReceive(Qp& qp, uint32_t offset, const Packet& p) {
   Responder& rs = qp.rs;
   iovec places[OutPacket::kMaxPieces];
   uint32_t count = 0;
   const uint32_t status = pieces(qp.receivePd(), qp.scatterCache, qp.receiveSges(), rs.sgeCount, rs.scatter, offset,
-                                 length, true, places, &count);
-  if (status) return status;
-  for (uint32_t i = 0; i < count; i++) {
-    std::memcpy(places[i].iov_base, data, places[i].iov_len);
-    data += places[i].iov_len;
-  }
-  return 0;
+                                 p.length, true, places, &count);
+  return status ? status : moveTo(p, places, count);
 }
 
 void Core::onSend(Qp& qp, const Packet& p) {
@@ -196,7 +191,11 @@ void Core::onSend(Qp& qp, const Packet& p) {
   if (rs.received + p.length > rs.room || rs.received + p.length > wire::kMaxMessage)
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, kWcLocalLength, kWcLocalLength);
   if (p.length) {
-    const uint32_t status = scatterToReceive(qp, uint32_t(rs.received), p.payload, p.length);
+    const uint32_t status = scatterToReceive(qp, uint32_t(rs.received), p);
+    if (status == kUnpulled) {
+      rs.scatter.offset = UINT32_MAX;
+      return refuseUnpulled(qp);
+    }
     if (status) return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, status, status);
     rs.received += p.length;
   }
@@ -232,13 +231,20 @@ void Core::onWrite(Qp& qp, const Packet& p) {
   const uint64_t total = rs.received + p.length;
   if (p.flags & wire::kLast ? total != rs.writeLength : total >= rs.writeLength)
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
-  copyInOrder(target, p.payload, p.length);
+  if (p.payload) {
+    copyInOrder(target, p.payload, p.length);
+  } else if (p.length) {
+    uint8_t last;
+    const iovec places[] = {{target, p.length - 1}, {&last, 1}};
+    if (moveTo(p, places, 2) != kWcSuccess) return refuseUnpulled(qp);
+    __atomic_store_n(target + p.length - 1, last, __ATOMIC_RELEASE);
+  }
   rs.received = total;
   accepted(qp, p);
   if (p.flags & wire::kConsumes) completeReceive(qp, p, kOpReceiveRdmaWrite, rs.writeLength);
 }
 
-void Core::remember(Qp& qp, const Resource& resource) {
+void Core::remember(Qp& qp, const Resource& resource, bool inRing) {
   Responder& rs = qp.rs;
   if (rs.resources.full()) rs.resources.pop();
   rs.resources.push(resource);
@@ -246,7 +252,7 @@ void Core::remember(Qp& qp, const Resource& resource) {
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
   rs.ackPending = false;  // the response acknowledges what came before it
   rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
-                resource.result, false});
+                resource.result, false, inRing});
   schedule(qp);
 }
 
@@ -262,7 +268,7 @@ void Core::onReadRequest(Qp& qp, const Packet& p) {
   r.address = reth.address;
   r.rkey = reth.rkey;
   r.length = reth.length;
-  remember(qp, r);
+  remember(qp, r, p.inRing());
 }
 
 void Core::onAtomic(Qp& qp, const Packet& p) {
@@ -282,7 +288,7 @@ void Core::onAtomic(Qp& qp, const Packet& p) {
     r.result = a.compare;
     __atomic_compare_exchange_n(word, &r.result, a.swapOrAdd, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
-  remember(qp, r);
+  remember(qp, r, false);
 }
 
 // The requester went back, and will repeat everything after this as well.
@@ -312,7 +318,7 @@ void Core::onDuplicate(Qp& qp, const Packet& p) {
     const wire::Reth reth = wire::parseReth(p.extension);
     const uint64_t skipped = uint64_t(offset) << qp.mtuShift;
     found = reth.rkey == r.rkey && reth.address == r.address + skipped && reth.length + skipped <= r.length;
-    job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0, true};
+    job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0, true, p.inRing()};
   }
   if (!found) return;
   while (rs.jobs.size() && wire::psnDiff(rs.jobs[rs.jobs.size() - 1].psn, job.psn) >= 0) rs.jobs.popBack();
@@ -354,11 +360,16 @@ void Core::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus
 
 bool Core::respond(Qp& qp, uint32_t& budget) {
   Responder& rs = qp.rs;
-  if (!stateRules(qp.state()).receivesRequests || qp.doomed) return false;
+  if (!stateRules(qp.state()).receivesRequests || qp.doomed || qp.waiting) return false;
   while (rs.jobs.size()) {
     if (budget == 0) return true;
-    budget--;
     ResponseJob& job = rs.jobs[0];
+    if (qp.local) {
+      const uint32_t payload = std::min(job.length, qp.mtu);
+      out.byReference = !job.atomic && refersTo(qp, payload, job.inRing);
+      if (!hasRoom(qp, payload, out.byReference)) return false;
+    }
+    budget--;
     if (job.atomic) {
       sendAtomicResponse(qp, job);
       rs.jobs.pop();
@@ -369,6 +380,12 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
     } else if (job.length == 0) {
       rs.jobs.pop();
     }
+  }
+  if (qp.local && (rs.unpulled || rs.nakPending || rs.ackPending) && !hasRoom(qp, 0, false)) return false;
+  if (rs.unpulled) {
+    rs.unpulled = rs.ackPending = false;  // it acknowledges what came before it
+    qp.local->putUnpulled(qp.qpn, qp.attributes.destinationQpn, rs.expected, rs.unpulledLasting);
+    return false;
   }
   if (rs.nakPending) {
     rs.nakPending = rs.ackPending = false;  // a NAK acknowledges what came before it

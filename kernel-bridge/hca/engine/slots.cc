@@ -1,6 +1,7 @@
 #include "slots.h"
 
 #include <poll.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -15,6 +16,54 @@ namespace {
 
 const char kSlotPrefix[] = "networkdirect/slot/";
 std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
+
+// Room for as many descriptors as a frame may have; those beyond are dropped by the system.
+union FrameControl {
+  char bytes[CMSG_SPACE(kMaxFrameFds * sizeof(int))];
+  cmsghdr align;
+};
+
+ssize_t receiveFrame(int connection, void* bytes, size_t room, FrameOrigin* origin) {
+  FrameControl control;
+  iovec piece = {bytes, room};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  const ssize_t n = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0) return n;
+  origin->connection = connection;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    int fds[kMaxFrameFds];
+    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    std::memcpy(fds, CMSG_DATA(c), std::min<size_t>(count, kMaxFrameFds) * sizeof(int));
+    for (size_t i = 0; i < count && origin->fdCount < kMaxFrameFds; i++) origin->fds[origin->fdCount++].reset(fds[i]);
+  }
+  return n;
+}
+
+ssize_t sendFrame(int connection, iovec* pieces, size_t pieceCount, const int* fds, uint32_t fdCount) {
+  FrameControl control{};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = pieceCount;
+  if (fdCount != 0) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = CMSG_SPACE(fdCount * sizeof(int));
+    cmsghdr* c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(fdCount * sizeof(int));
+    std::memcpy(CMSG_DATA(c), fds, fdCount * sizeof(int));
+  }
+  ssize_t n;
+  do {
+    n = sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (n < 0 && errno == EINTR);
+  return n;
+}
 
 }  // namespace
 
@@ -55,8 +104,8 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
   const int fd = found->second.get();
   uint32_t count = 0;
   while (count < budget) {
-    // No control buffer: descriptors that a peer attaches are dropped by the system.
-    const ssize_t n = recv(fd, buffer_, sizeof buffer_, MSG_DONTWAIT);
+    FrameOrigin origin;
+    const ssize_t n = receiveFrame(fd, buffer_, sizeof buffer_, &origin);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return count;
     Frame frame;
@@ -66,7 +115,7 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
       return count;
     }
     count++;
-    handler(argument, frame);
+    handler(argument, frame, origin);
   }
   return count;
 }
@@ -158,7 +207,7 @@ Slots::Peer* Slots::peer(uint32_t slot, int* error) {
   return peers_[slot].get();
 }
 
-bool Slots::send(uint32_t slot, const Frame& frame) {
+bool Slots::send(uint32_t slot, const Frame& frame, const int* fds, uint32_t fdCount) {
   int error = 0;
   Peer* p = peer(slot, &error);
   if (p == nullptr) {
@@ -169,14 +218,7 @@ bool Slots::send(uint32_t slot, const Frame& frame) {
   frame.encodeHeader(header);
   if (p->queue.empty()) {
     iovec pieces[2] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
-    msghdr message{};
-    message.msg_iov = pieces;
-    message.msg_iovlen = 2;
-    ssize_t n;
-    do {
-      n = sendmsg(p->fd.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } while (n < 0 && errno == EINTR);
-    if (n >= 0) {
+    if (sendFrame(p->fd.get(), pieces, 2, fds, fdCount) >= 0) {
       counters_.add(HostCounter::kForwardedOut);
       return true;
     }
@@ -190,9 +232,15 @@ bool Slots::send(uint32_t slot, const Frame& frame) {
     counters_.add(HostCounter::kSlotQueueFull);
     return false;
   }
-  std::vector<uint8_t> copy(bytes);
-  std::memcpy(copy.data(), header, sizeof header);
-  if (frame.bodyLength != 0) std::memcpy(copy.data() + sizeof header, frame.body, frame.bodyLength);
+  Queued copy;
+  copy.bytes.resize(bytes);
+  std::memcpy(copy.bytes.data(), header, sizeof header);
+  if (frame.bodyLength != 0) std::memcpy(copy.bytes.data() + sizeof header, frame.body, frame.bodyLength);
+  for (uint32_t i = 0; i < fdCount; i++) {
+    copy.fds[i].reset(fcntl(fds[i], F_DUPFD_CLOEXEC, 0));
+    if (!copy.fds[i].valid()) return false;
+  }
+  copy.fdCount = fdCount;
   p->queue.push_back(std::move(copy));
   p->queuedBytes += bytes;
   setWantsOut(slot, *p, true);
@@ -207,15 +255,22 @@ void Slots::setWantsOut(uint32_t slot, Peer& p, bool wanted) {
 
 void Slots::drain(uint32_t slot, Peer& p) {
   while (!p.queue.empty()) {
-    const std::vector<uint8_t>& next = p.queue.front();
-    const ssize_t n = ::send(p.fd.get(), next.data(), next.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return;
+    Queued& next = p.queue.front();
+    int fds[kMaxFrameFds];
+    for (uint32_t i = 0; i < next.fdCount; i++) fds[i] = next.fds[i].get();
+    iovec piece = {next.bytes.data(), next.bytes.size()};
+    if (sendFrame(p.fd.get(), &piece, 1, fds, next.fdCount) < 0) return;
     counters_.add(HostCounter::kForwardedOut);
-    p.queuedBytes -= next.size();
+    p.queuedBytes -= next.bytes.size();
     p.queue.pop_front();
   }
   setWantsOut(slot, p, false);
+}
+
+bool Slots::identify(uint32_t slot, PeerIdentity* identity) {
+  int error = 0;
+  Peer* p = peer(slot, &error);
+  return p != nullptr && identifyPeer(p->fd.get(), identity);
 }
 
 bool Slots::watch(uint32_t slot) {

@@ -12,15 +12,24 @@
 
 #include "frame.h"
 #include "host_counters.h"
+#include "local_socket.h"
 #include "unique_fd.h"
 
 namespace nd {
+
+// Descriptors that come or go with a frame.
+constexpr uint32_t kMaxFrameFds = 3;
+struct FrameOrigin {
+  int connection = -1;
+  UniqueFd fds[kMaxFrameFds];
+  uint32_t fdCount = 0;
+};
 
 // Accepted connections, from the slot's listener and from those of RDMA ports. Everything that comes in is
 // checked; a peer that sends nonsense is disconnected.
 class Inbound {
  public:
-  using Handler = void (*)(void* argument, const Frame& frame);
+  using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
   Inbound(HostCounters& counters, int epoll) : counters_(counters), epoll_(epoll) {}
   // Accepts what waits at the listener, within bounds.
   void acceptFrom(int listener) { accept(listener, kAcceptsPerEvent); }
@@ -63,7 +72,9 @@ class Slots {
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
   // Sends a frame, or keeps it until the peer reads. False: no such process, or it does not read (both counted).
-  bool send(uint32_t slot, const Frame& frame);
+  bool send(uint32_t slot, const Frame& frame, const int* fds = nullptr, uint32_t fdCount = 0);
+  // Who has the slot, at the connection that send() uses. False: nobody, or nobody who can be talked to.
+  bool identify(uint32_t slot, PeerIdentity* identity);
   // Whether a process owns the slot; from now on its end is reported by onOutbound().
   bool watch(uint32_t slot);
   // Something happened on the connection to this slot. Not kNone: the process watched there is gone.
@@ -73,6 +84,11 @@ class Slots {
   static constexpr size_t kMaxQueuedFrames = 1024, kMaxQueuedBytes = 4u << 20;
   static constexpr uint32_t kMaxReconnects = 16;
   static constexpr uint64_t kReconnectWindowNs = 1'000'000'000, kLiveNs = 100'000'000;
+  struct Queued {
+    std::vector<uint8_t> bytes;
+    UniqueFd fds[kMaxFrameFds];
+    uint32_t fdCount = 0;
+  };
   struct Peer {
     UniqueFd fd;
     pid_t pid = 0;
@@ -81,7 +97,7 @@ class Slots {
     bool saidGoodbye = false;
     uint32_t reconnects = 0;
     uint64_t firstReconnect = 0;
-    std::deque<std::vector<uint8_t>> queue;
+    std::deque<Queued> queue;
     size_t queuedBytes = 0;
   };
   int connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid);

@@ -1,0 +1,173 @@
+// Queue pairs on the local link (local_pair.h): the choice of the way, back-pressure, and what becomes of a payload
+// that could not be copied.
+#include "core.h"
+
+namespace nd {
+
+using namespace abi;
+
+// A queue pair's peer is known: which way its packets go. It sends nothing while that is being asked.
+void Core::chooseLink(Qp& qp) {
+  qp.local.reset();
+  qp.waiting = false;
+  setMtu(qp);
+  if (!qp.peerLocal || qp.datagram()) return;
+  qp.local = link.localPair(qp.attributes.destinationQpn >> 16);
+  if (qp.local) settleLink(qp);
+}
+
+void Core::settleLink(Qp& qp) {
+  qp.waiting = qp.local->state == LocalPair::State::kAsking;
+  if (qp.local->state == LocalPair::State::kRefused) qp.local.reset();
+  setMtu(qp);
+  if (!qp.waiting) schedule(qp);
+}
+
+void Core::setMtu(Qp& qp) {
+  const bool whole = qp.local && qp.local->up() && !qp.local->plain;
+  qp.mtu = whole ? LocalPair::kMtu : qp.attributes.pathMtu;
+  qp.mtuShift = qp.mtu ? 31 - uint32_t(__builtin_clz(qp.mtu)) : 0;
+}
+
+void Core::onLocalPair(LocalPair& pair) {
+  received++;
+  qps.forEach([&](Qp& qp) {
+    if (qp.local.get() == &pair && qp.waiting) settleLink(qp);
+  });
+}
+
+// ── Back-pressure ───────────────────────────────────────────────────────────────────────────────
+
+bool Core::refersTo(const Qp& qp, uint32_t length, bool inRing) const {
+  return length >= LocalPair::kReferenceFrom && qp.reliable() && !inRing && qp.local && !qp.local->plain &&
+         qp.local->peerPulls();
+}
+
+// Whether a packet may be sent now; if not, the queue pair is in line again when there is room.
+bool Core::hasRoom(Qp& qp, uint32_t payload, bool reference) {
+  if (qp.local->ready(payload, reference)) return true;
+  if (!qp.stalled) {
+    qp.stalled = true;
+    qp.nextStalled = firstStalled;
+    firstStalled = &qp;
+  }
+  qp.local->wantSpace();
+  return false;
+}
+
+void Core::onLocalSpace(LocalPair& pair) {
+  received++;
+  for (Qp** at = &firstStalled; *at;) {
+    Qp& qp = **at;
+    if (qp.local.get() != &pair) {
+      at = &qp.nextStalled;
+      continue;
+    }
+    *at = qp.nextStalled;
+    qp.stalled = false;
+    schedule(qp);
+  }
+}
+
+// The queue pair's packets are forgotten: what they name is no longer theirs.
+void Core::leaveLink(Qp& qp) {
+  if (qp.stalled) {
+    Qp** at = &firstStalled;
+    while (*at != &qp) at = &(*at)->nextStalled;
+    *at = qp.nextStalled;
+    qp.stalled = false;
+  }
+  if (qp.rq.referred) memory.revoke();
+  qp.rq.referred = false;
+}
+
+// ── In ──────────────────────────────────────────────────────────────────────────────────────────
+
+void Core::onLocalPacket(LocalPair& pair, const LocalPacket& local) {
+  received++;
+  counters.receivedPackets++;
+  counters.receivedBytes += local.headerLength + local.length;
+  Packet p;
+  p.bth = wire::parseBth(local.bth);
+  p.flags = wire::kOpcodes[p.bth.opcode].flags;
+  p.extension = local.bth + wire::kBthBytes;
+  p.payload = local.payload;
+  p.length = local.length;
+  p.pair = &pair;
+  p.local = &local;
+  Qp* qp = byQpn(p.bth.destinationQpn);
+  if (!qp) {
+    counters.unknownQp++;
+    return;
+  }
+  if (!accepts(*qp, p)) return;
+  if (qp->local.get() != &pair || local.sourceQpn != qp->attributes.destinationQpn) {
+    counters.wrongAddress++;
+    return;
+  }
+  take(*qp, p);
+}
+
+void Core::onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  if (length >= wire::kBthBytes) {
+    const uint32_t qpn = wire::parseBth(bth).destinationQpn;
+    if (qpn == wire::kGsiQpn || qpn == wire::kMulticastQpn) {
+      counters.malformed++;
+      return;
+    }
+  }
+  carrier = &pair;
+  onPacket(meta, bth, length);
+  carrier = nullptr;
+}
+
+// The payload to its places, in order. kWcSuccess, or kUnpulled: the peer is told, and sends it again otherwise.
+uint32_t Core::moveTo(const Packet& p, const iovec* places, uint32_t count) {
+  if (p.payload) {
+    const uint8_t* data = p.payload;
+    for (uint32_t i = 0; i < count; i++) {
+      std::memcpy(places[i].iov_base, data, places[i].iov_len);
+      data += places[i].iov_len;
+    }
+    return kWcSuccess;
+  }
+  const Pull outcome = p.pair->pull(*p.local, places, count);
+  if (outcome == Pull::kDone) return kWcSuccess;
+  pullLasting = outcome == Pull::kFailed;
+  return kUnpulled;
+}
+
+// As responder: like a packet that was lost, but told with the reason.
+void Core::refuseUnpulled(Qp& qp) {
+  qp.rs.nakSent = true;  // what follows in flight is refused silently until this PSN comes again
+  qp.rs.unpulled = true;
+  qp.rs.unpulledLasting = pullLasting;
+  schedule(qp);
+}
+
+// As requester: from the oldest packet on again, with payload in the ring until what is in flight now is answered.
+void Core::toRing(Qp& qp, bool lasting) {
+  Requester& rq = qp.rq;
+  rq.ringOnly = true;
+  rq.ringOnlyAlways |= lasting;
+  rq.ringOnlyEnd = rq.maxPsn;
+  rq.fastRetried = true;  // what is under way from before shows gaps that are none
+  goBack(qp);
+}
+
+void Core::onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting) {
+  received++;
+  Qp* qp = byQpn(qpn);
+  if (!qp || qp->local.get() != &pair || qp->attributes.destinationQpn != sourceQpn || qp->doomed ||
+      !stateRules(qp->state()).receivesResponses)
+    return;
+  Requester& rq = qp->rq;
+  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 || !advance(*qp, psn)) {
+    counters.staleResponses++;
+  } else if (!qp->doomed && !rq.rnrUntil) {
+    toRing(*qp, lasting);
+  }
+  settle();
+}
+
+}  // namespace nd

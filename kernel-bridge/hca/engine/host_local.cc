@@ -1,0 +1,76 @@
+// The local link as the host side sees it: which pairs there are, and whole packets for capture and faults.
+#include <sys/prctl.h>
+
+#include "host_impl.h"
+#include "mad.h"
+
+#ifndef PR_SET_PTRACER
+#define PR_SET_PTRACER 0x59616d61
+#endif
+
+namespace nd {
+
+void Host::Impl::startLocalLink(const HostOptions& options) {
+  // Where the system restricts who may read a process's memory (Yama), any process of this user may from now on.
+  if (options.allowPtrace) prctl(PR_SET_PTRACER, static_cast<unsigned long>(-1), 0, 0, 0);
+  localLink = options.link == LinkChoice::kAuto;
+  seePackets();
+  pairs.start(localLink);
+}
+
+// Pairs that are set up from now on carry whole packets if there is somebody to see them.
+void Host::Impl::seePackets() { pairs.setPlain(faults.active() || capture.active()); }
+
+// Messages of QP1 to processes of this host need no wire: they are routed by the ids in them in any case.
+bool Host::Impl::staysOffTheWire(const Path& path, const OutPacket& packet) {
+  const uint32_t qpn = mad::destinationQpn(packet.header);
+  return localLink && qpn == mad::kGsiQpn && started &&
+         addresses.contains(path.destination, clock.now());
+}
+
+std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {
+  return impl_->started ? impl_->pairs.pairWith(slot, impl_->clock.now()) : nullptr;
+}
+
+void Host::sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) {
+  Impl& h = *impl_;
+  const uint32_t length = checkedLength(packet);
+  if (length == 0) return h.counters.add(HostCounter::kTxTooLong);
+  uint8_t bytes[kMaxDatagram];
+  gather(bytes, packet);
+  h.transmitLocal(&pair, path, bytes, length);
+}
+
+void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
+bool Host::selfPending() const { return impl_->pairs.selfPending(); }
+bool Host::fallAsleep() { return impl_->pairs.fallAsleep(); }
+
+// A packet that came whole: captured, then like any other.
+void Host::Impl::PlainSink::onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  if (length < kBthBytes || length % 4 != 0 || length + kIcrcBytes > kMaxDatagram)
+    return host.counters.add(HostCounter::kSlotBadFrames);
+  IcrcHeaders headers;
+  headers.source = meta.source;
+  headers.destination = meta.destination;
+  host.captureIn(meta, headers, bth, length, nullptr);
+  host.sink->onPlainPacket(pair, meta, bth, length);
+}
+
+// What came by the pairs before a message that ends a connection, or a process's end, is delivered before it.
+void Host::Impl::drainPairs() {
+  uint32_t n = 0;
+  for (uint32_t got = 1; got != 0 && n < kMaxDrained; n += got) got = pairs.receive(*sink, plainSink, kMaxDrained);
+}
+
+// A look at the sockets is a system call, many times what a packet costs on the local link. Who is busy there, or
+// waits there for an answer, looks less often as long as looks find nothing.
+bool Host::Impl::looksNow() {
+  if (!pairs.any()) return true;
+  if (looksToSkip != 0) {
+    looksToSkip--;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace nd

@@ -1,0 +1,128 @@
+// The local link between this process and one process of the same host (or itself): what connections between the two
+// exchange packets by. The transport is the wire's; a packet has no UDP and no ICRC, its segments are larger, and a large
+// payload is not sent but named: the process that owns the destination copies it, once, out of the other's memory.
+//
+// All functions want the engine's lock held. What the peer writes is read once and checked; nonsense breaks the pair,
+// and only it.
+#pragma once
+#include <sys/types.h>
+
+#include <memory>
+
+#include "host_counters.h"
+#include "link.h"
+#include "local_segment.h"
+
+namespace nd {
+
+// How a packet's payload travels.
+enum class LocalKind : uint8_t {
+  kInline = 1,     // behind the header, in the entry's slots
+  kBulk = 2,       // in the bulk area
+  kReference = 3,  // the entry lists pieces of the sender's memory
+  kPlain = 4,      // addresses in the entry, and a whole RoCE packet in the bulk area
+  kUnpulled = 5,   // no packet: a payload that was named could not be copied, from this PSN on
+};
+
+struct LocalEntry {
+  // In word 0: payload length in 20 bits, kind in 4, flags in 8. In word 1: source QPN in 24, traffic class in 8.
+  static constexpr uint32_t kHeadBytes = 8, kLengthBits = 20, kKindBits = 4;
+  static constexpr uint32_t kInRing = 1;     // flag: the answer's payload may not be a reference
+  static constexpr uint32_t kLasting = 2;    // flag of kUnpulled: it would fail again
+  static constexpr uint32_t kPlainBytes = 36;
+  static uint32_t word(uint32_t length, LocalKind kind, uint32_t flags) {
+    return length | uint32_t(kind) << kLengthBits | flags << (kLengthBits + kKindBits);
+  }
+};
+
+// A piece of the sender's memory.
+struct LocalPiece {
+  uint64_t address, length;
+};
+
+// A packet as it came. Header and pieces are private copies; payload may stand in memory that the peer writes.
+struct LocalPacket {
+  uint32_t sourceQpn = 0, flags = 0;
+  const uint8_t* bth = nullptr;
+  uint32_t headerLength = 0;
+  const uint8_t* payload = nullptr;  // null: to be pulled
+  uint32_t length = 0;
+  uint64_t epoch = 0;
+  uint32_t pieceCount = 0;
+  const LocalPiece* pieces = nullptr;
+};
+
+enum class Pull : uint8_t { kDone, kChanged, kFailed };
+
+class LocalPair : public std::enable_shared_from_this<LocalPair> {
+ public:
+  static constexpr uint32_t kMtu = 128u << 10;         // of connections on it, unless it is plain
+  static constexpr uint32_t kReferenceFrom = 8u << 10; // payload of that size is named
+  static constexpr uint32_t kMaxPieces = 12;
+  static constexpr uint32_t kMaxPacket = 4352;         // a plain one
+
+  enum class State : uint8_t { kAsking, kUp, kRefused, kClosed };
+
+  LocalPair(uint32_t number, HostCounters& counters) : slot(number), counters_(counters) {}
+
+  // ── Set-up (local_pairs.cc)
+  bool startSelf();
+  void attach(uint32_t side, pid_t pid);  // `mapping` is in place
+  void probe();                           // whether the peer's memory can be read
+  void close();
+
+  // ── Out
+  bool up() const { return state == State::kUp; }
+  // Whether an entry with so many bytes of payload fits now. False: wantsSpace() and try when onSpace() is told.
+  bool ready(uint32_t payload, bool reference);
+  bool peerPulls();
+  // Sends; ready() has said yes, and a reference has at most kMaxPieces.
+  void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
+  void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
+  void putPlain(const PacketMeta& meta, const uint8_t* bytes, uint32_t length);
+  void putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting);
+  uint32_t position() const { return producer_.position(); }
+  bool consumed(uint32_t at) { return up() && producer_.consumed(at); }
+  void wantSpace();
+  void resume();  // those who waited for space are told
+  bool hasSpace() { return ready(kMtu, false); }
+  // After a step: lets the peer see what was taken, and wakes it if it sleeps.
+  void flush();
+  void setEpoch(uint64_t epoch);
+
+  // ── In
+  bool pending() const { return up() && consumer_.ready(); }
+  bool broken() const { return broken_ || producer_.broken(); }
+  // Takes entries until `budget` or a step's bytes are spent. Their number.
+  uint32_t receive(PacketSink& sink, uint32_t budget);
+  // Copies a packet's payload to places that together have its length.
+  Pull pull(const LocalPacket& packet, const iovec* places, uint32_t count);
+  void sleeping(bool asleep);
+
+  const uint32_t slot;
+  State state = State::kAsking;
+  bool plain = false, self = false;
+  bool stalled = false;             // queue pairs wait for space
+  uint64_t deadline = UINT64_MAX;   // of asking
+  LocalMapping mapping;
+  UniqueFd wakeFd, peerWakeFd;      // ours in the epoll set; the peer's
+
+ private:
+  static constexpr uint32_t kStepBytes = 256u << 10;  // copied per step, so that the lock is given up in between
+  bool takeOne(PacketSink& sink);
+  bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
+  Pull copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count);
+  void fill(uint8_t* to, const OutPacket& packet);
+
+  HostCounters& counters_;
+  pid_t pid_ = 0;
+  bool broken_ = false, dirty_ = false, peerPulls_ = false;
+  LocalProducer producer_;
+  LocalConsumer consumer_;
+  LocalSide *own_ = nullptr, *peer_ = nullptr;
+  uint64_t nonceAddress_ = 0;  // the peer's, as first read
+  uint8_t nonce_[16] = {}, peerNonce_[16] = {};
+  uint32_t taken_ = 0;         // bytes copied in this step
+};
+
+}  // namespace nd
