@@ -53,8 +53,8 @@ export const pkeysSchema = z.union([pkeyListSchema, z.record(z.string(), pkeyLis
 });
 
 /**
- * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `window` and
- * `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
+ * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `window`, `link`,
+ * `allowPtrace` and `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
  * those that a later thread asks for hold for all from then on, and those it leaves out stay as they are.
  * `ND_OPTIONS` (JSON of this shape) gives defaults for programs that pass none.
  */
@@ -65,7 +65,20 @@ export const kernelOptionsSchema = z.strictObject({
   keepAliveMs: z.int().min(0).max(3_600_000).default(10_000),
   /** PSNs in flight per QP. */
   window: z.int().min(1).max(4096).default(128),
-  /** Write what passes the link to this pcapng file; `%p` becomes the process id. */
+  /**
+   * How connections between processes of this host travel: `auto`, by shared memory where both processes are the same user's
+   * and neither forces the wire; `wire`, by UDP like any other. The HCA's counters `local_link_*` say what became of it.
+   */
+  link: z.enum(['auto', 'wire']).default('auto'),
+  /**
+   * Lets every process of this user read this one's memory (`PR_SET_PTRACER_ANY`), for single copies on the local link where
+   * Yama restricts that. Without it, and with Yama, large messages between processes are copied twice.
+   */
+  allowPtrace: z.boolean().default(false),
+  /**
+   * Write what passes the links to this pcapng file; `%p` becomes the process id. What two processes exchange by shared memory
+   * passes as whole packets, to be seen or to suffer `faults`, if either asks for them before the two first connect.
+   */
   capture: z.string().default(''),
   receiveBufferBytes: z.int().min(65_536).max(268_435_456).default(4_194_304),
   faults: faultOptionsSchema.prefault({}),

@@ -153,6 +153,10 @@ export interface PathParameters {
 export interface HcaOptions {
   keepAliveMs: number;
   window: number;
+  /** Which way connections to processes of this host go: `auto`, the local link where it can be had; `wire`. */
+  link: 'auto' | 'wire';
+  /** Lets every process of this user read this one's memory. */
+  allowPtrace: boolean;
   capturePath: string;
   receiveBufferBytes: number;
   faults: {

@@ -15,11 +15,20 @@ import { Kernel } from './kernel.js';
 const faultsTold = 10;
 
 /** The HCA's part of the options. */
-function hcaOptions({ keepAliveMs, window, capture, receiveBufferBytes, faults }: KernelOptions): HcaOptions {
+function hcaOptions(options: KernelOptions): HcaOptions {
+  const { keepAliveMs, window, link, allowPtrace, capture, receiveBufferBytes, faults } = options;
   const dropMads = Object.fromEntries(
     Object.entries(faults.dropMads).map(([attribute, count]) => [Number(attribute), count]),
   );
-  return { keepAliveMs, window, capturePath: capture, receiveBufferBytes, faults: { ...faults, dropMads } };
+  return {
+    keepAliveMs,
+    window,
+    link,
+    allowPtrace,
+    capturePath: capture,
+    receiveBufferBytes,
+    faults: { ...faults, dropMads },
+  };
 }
 
 /** What does not keep the kernel from starting, but will be missed. */

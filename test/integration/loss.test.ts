@@ -15,6 +15,7 @@ type Faults = NonNullable<KernelOptionsInput['faults']>;
  * outlast a machine that is busy otherwise.
  */
 const hasty: KernelOptionsInput = {
+  link: 'wire',
   rc: { ackTimeoutCode: 13, minRnrTimerCode: 5 },
   cm: { responseTimeoutCode: 12, maxRetries: 15 },
 };

@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "engine/engine.h"
+#include "engine/local_pair.h"
 #include "engine/wire.h"
 
 namespace world {
@@ -124,8 +125,32 @@ struct FakeLink final : Link {
     net.send(std::move(f));
     return true;
   }
-  void flush() override {}
+  // The local link, where a test has made one.
+  std::shared_ptr<LocalPair> pair;
+  bool pairAsked = false;
+  std::shared_ptr<LocalPair> localPair(uint32_t) override {
+    pairAsked = true;
+    return pair;
+  }
+  void revoke(uint64_t epoch) override {
+    if (pair) pair->setEpoch(epoch);
+  }
+  bool selfPending() const override { return pair && pair->self && pair->pending(); }
+  void pollPair(PacketSink& sink, uint32_t budget) {
+    pair->receive(sink, budget);
+    if (pair->stalled && pair->hasSpace()) {
+      pair->resume();
+      sink.onLocalSpace(*pair);
+    }
+    if (!pair->broken() || !pair->up()) return;
+    pair->close();
+    sink.onPeerProcessGone(pair->slot, false);
+  }
+  void flush() override {
+    if (pair) pair->flush();
+  }
   bool poll(PacketSink& sink, uint32_t budget) override {
+    if (pair) pollPair(sink, budget);
     for (uint32_t slot : gone) sink.onPeerProcessGone(slot, false);
     for (uint32_t slot : ended) sink.onPeerProcessGone(slot, true);
     gone.clear();

@@ -21,7 +21,15 @@ let hca: NativeHca;
 test.before(() => {
   const faults = { seed: 1, drop: 0, duplicate: 0, reorder: 0, corrupt: 0, dropMads: {} };
   hca = addon.openHca(
-    { keepAliveMs: 0, window: 64, capturePath: '', receiveBufferBytes: 65_536, faults },
+    {
+      keepAliveMs: 0,
+      window: 64,
+      link: 'auto',
+      allowPtrace: false,
+      capturePath: '',
+      receiveBufferBytes: 65_536,
+      faults,
+    },
     () => {},
   );
 });
@@ -101,7 +109,15 @@ test('MADs carry a P_Key', () => {
 test('a closed HCA answers that it is gone', () => {
   const faults = { seed: 1, drop: 0, duplicate: 0, reorder: 0, corrupt: 0, dropMads: {} };
   const closed = addon.openHca(
-    { keepAliveMs: 0, window: 64, capturePath: '', receiveBufferBytes: 65_536, faults },
+    {
+      keepAliveMs: 0,
+      window: 64,
+      link: 'auto',
+      allowPtrace: false,
+      capturePath: '',
+      receiveBufferBytes: 65_536,
+      faults,
+    },
     () => {},
   );
   closed.close();

@@ -44,11 +44,15 @@ bool readDropMads(Napi::Env env, napi_value value, FaultOptions* out) {
 bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOptions* host, std::string* problem) {
   Reader reader(env, value);
   uint64_t keepAliveMs = 0;
+  std::string link;
   reader.uint("keepAliveMs", &keepAliveMs, 1e9)
       .uint("window", &engine->window, 1 << 16)
+      .string("link", &link)
+      .boolean("allowPtrace", &host->allowPtrace)
       .string("capturePath", &host->capturePath)
       .uint("receiveBufferBytes", &host->receiveBufferBytes, 1 << 30);
-  reader.note(engine->window > 0, "window");
+  reader.note(engine->window > 0, "window").note(link == "auto" || link == "wire", "link");
+  host->link = link == "wire" ? LinkChoice::kWire : LinkChoice::kAuto;
   engine->keepAliveNs = keepAliveMs * 1'000'000;
   expandProcessId(&host->capturePath);
   Reader faults(env, reader.get("faults"));

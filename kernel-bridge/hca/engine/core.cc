@@ -136,8 +136,7 @@ void Core::onTimer(Qp& qp) {
     } else if (options.keepAliveNs) {
       next = std::min(next, now + options.keepAliveNs);
     }
-  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable() && !qp.local) {
-    // The end of a process on the local link shows at once.
+  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable()) {
     uint64_t due = qp.lastActivity + options.keepAliveNs;
     if (now >= due) {
       if (rq.head == rq.begun && !rq.keepAlive) {

@@ -424,6 +424,8 @@ void Engine::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t lengt
 
 void Engine::onPeerProcessGone(uint32_t slot, bool orderly) { impl_->core.onPeerProcessGone(slot, orderly); }
 
+void Engine::onLocalPair(LocalPair& pair) { impl_->core.onLocalPair(pair); }
+
 void Engine::setGsi(GsiHandler handler, void* argument) {
   Command command(impl_->core);
   impl_->core.gsi = handler;
