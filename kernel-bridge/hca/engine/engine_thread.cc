@@ -92,6 +92,7 @@ void EngineThread::run() {
     uint64_t deadline = UINT64_MAX;
     {
       std::lock_guard<std::mutex> guard(engine_.mutex());
+      host_.lookNext();
       for (uint32_t step = 0; step < kStepsPerTurn && more; step++) {
         more = engine_.progressLocked();
         if (engine_.commandsWait() || engine_.pollerMark() != mark) break;

@@ -89,6 +89,8 @@ class Host final : public Link {
   // Before the engine's thread waits for pollFd(): from now on peers on the local link make it readable. False: there
   // is something to do now.
   bool fallAsleep();
+  // The next poll() looks at the sockets, however busy the local link is.
+  void lookNext();
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;
 

@@ -43,6 +43,7 @@ void Host::sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet)
 
 void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
 bool Host::selfPending() const { return impl_->pairs.selfPending(); }
+void Host::lookNext() { impl_->looksToSkip = 0; }
 bool Host::fallAsleep() { return impl_->pairs.fallAsleep(); }
 
 // A packet that came whole: captured, then like any other.

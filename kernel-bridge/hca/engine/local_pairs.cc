@@ -296,18 +296,10 @@ void LocalPairs::revoke(uint64_t epoch) {
 }
 
 bool LocalPairs::fallAsleep() {
-  if (up_.empty()) return true;
-  asleep_ = true;
   for (LocalPair* pair : up_) pair->sleeping(true);
   if (!pending()) return true;
-  wakeUp();
-  return false;
-}
-
-void LocalPairs::wakeUp() {
-  if (!asleep_) return;
-  asleep_ = false;
   for (LocalPair* pair : up_) pair->sleeping(false);
+  return false;
 }
 
 }  // namespace nd

@@ -47,9 +47,9 @@ class LocalPairs {
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
-  // Before the engine's thread sleeps. False: there is something to do.
+  // Before the engine's thread sleeps: peers wake it from now on, once each. Threads that poll leave that as it is, for
+  // they do not end its sleep. False: there is something to do.
   bool fallAsleep();
-  void wakeUp();
   uint64_t deadline() const { return deadline_; }
   void onTime(uint64_t now, PacketSink& sink);
 
@@ -73,7 +73,7 @@ class LocalPairs {
   HostCounters& counters_;
   Slots& slots_;
   int epoll_;
-  bool enabled_ = false, plain_ = false, asleep_ = false;
+  bool enabled_ = false, plain_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   uint32_t next_ = 0;  // of up_: whose turn it is
   std::shared_ptr<LocalPair> self_;
