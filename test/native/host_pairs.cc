@@ -1,0 +1,284 @@
+// The local link between processes: how pairs come about or are refused, a peer that sleeps, stops or is killed in the
+// middle of copies, and memory that is given back while it is being written.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "host_side.h"
+
+using namespace hosttest;
+
+namespace {
+
+constexpr uint32_t kMessage = 1u << 20;
+
+// What the other process does once it is connected.
+enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's' };
+
+uint64_t hostCounter(const char* name) {
+  const auto values = Process::instance().host().counters();
+  for (size_t i = 0; i < values.size(); i++)
+    if (std::strcmp(Host::counterNames()[i], name) == 0) return values[i];
+  HOST_CHECK(!"counter exists");
+  return 0;
+}
+
+uint64_t engineCounter(const char* name) {
+  const auto values = Process::instance().engine().counters();
+  for (size_t i = 0; i < values.size(); i++)
+    if (std::strcmp(Engine::counterNames()[i], name) == 0) return values[i];
+  HOST_CHECK(!"counter exists");
+  return 0;
+}
+
+HostOptions optionsFrom(const std::string& words) {
+  HostOptions options;
+  if (words.find("wire") != std::string::npos) options.link = LinkChoice::kWire;
+  if (words.find("undumpable") != std::string::npos) prctl(PR_SET_DUMPABLE, 0);
+  return options;
+}
+
+int peerMain(const std::string& words) {
+  startProcess(optionsFrom(words));
+  Side side;
+  const Hello own = side.hello();
+  if (write(1, &own, sizeof own) != sizeof own) return 2;
+  Hello other{};
+  char how = 0;
+  if (read(0, &other, sizeof other) != sizeof other || read(0, &how, 1) != 1) return 2;
+  side.connect(other, 4096);
+  char told = 1;
+  if (write(1, &told, 1) != 1) return 2;
+  if (how == kStream) {
+    for (uint32_t posted = 0, done = 0;;) {
+      for (; posted - done < 8; posted++) side.post(kOpWrite, 0, kMessage, other.address, other.rkey);
+      if (side.polled() != kWcSuccess) return hosttest::failures;
+      done++;
+    }
+  }
+  while (read(0, &told, 1) == 1) {
+    if (how == kPollOnce) side.engine.progress();
+    if (write(1, &told, 1) != 1) return 2;
+  }
+  return hosttest::failures;
+}
+
+struct Peer {
+  pid_t pid;
+  int in, out;
+  Hello hello{};
+  explicit Peer(const char* words = "") {
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) std::abort();
+    pid = fork();
+    if (pid == 0) {
+      dup2(to[0], 0);
+      dup2(from[1], 1);
+      execl("/proc/self/exe", "peer", "peer", words, nullptr);
+      _exit(127);
+    }
+    ::close(to[0]);
+    ::close(from[1]);
+    in = to[1];
+    out = from[0];
+    HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello);
+  }
+  // Both connect at the same time; waits for the other.
+  void connect(Side& side, char how) {
+    const Hello own = side.hello();
+    HOST_CHECK(write(in, &own, sizeof own) == sizeof own && write(in, &how, 1) == 1);
+    side.connect(hello, 4096);
+    char told;
+    HOST_CHECK(read(out, &told, 1) == 1);
+  }
+  void tell() {
+    char word = 1;
+    HOST_CHECK(write(in, &word, 1) == 1 && read(out, &word, 1) == 1);
+  }
+  void kill() {
+    ::kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    ::close(in);
+    ::close(out);
+  }
+  void end() {
+    ::close(in);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    HOST_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ::close(out);
+  }
+};
+
+// WRITE and READ back, of a size that is copied once and of one that is not.
+void exchange(Side& side, const Peer& peer) {
+  for (const uint32_t bytes : {64u, kMessage}) {
+    for (uint32_t i = 0; i < bytes; i++) side.memory[i] = static_cast<uint8_t>(i * 7 + (i >> 11) + bytes);
+    std::memset(&side.memory[2u << 20], 0, kMessage);
+    side.post(kOpWrite, 0, bytes, peer.hello.address, peer.hello.rkey);
+    HOST_CHECK(side.waited() == kWcSuccess);
+    side.post(kOpRead, 2u << 20, bytes, peer.hello.address, peer.hello.rkey);
+    HOST_CHECK(side.waited() == kWcSuccess);
+    HOST_CHECK(std::memcmp(&side.memory[0], &side.memory[2u << 20], bytes) == 0);
+  }
+}
+
+// Whichever side begins, and when both do: one pair.
+void pairsComeUp() {
+  for (int round = 0; round < 6; round++) {
+    const uint64_t before = hostCounter("local_link_pairs_up"), wire = hostCounter("wire_tx_packets");
+    Side side, second;
+    Peer peer;
+    peer.connect(side, kRest);
+    exchange(side, peer);
+    HOST_CHECK(hostCounter("local_link_pairs_up") == before + 1);
+    HOST_CHECK(hostCounter("local_link_single_copy_bytes") > 0);
+    HOST_CHECK(hostCounter("wire_tx_packets") <= wire + 64);  // probes of the steering, no megabytes
+    peer.end();
+    HOST_CHECK(readable(side.kernel.wake, 10000));
+    HOST_CHECK(hostCounter("local_link_pairs_ended") == before + 1);
+  }
+}
+
+void optionWire() {
+  const uint64_t up = hostCounter("local_link_pairs_up");
+  Side side;
+  Peer peer("wire");
+  peer.connect(side, kRest);
+  exchange(side, peer);
+  HOST_CHECK(hostCounter("local_link_pairs_up") == up);
+  HOST_CHECK(hostCounter("local_link_refused_option") == 1);
+  HOST_CHECK(hostCounter("wire_tx_packets") > 256);
+  peer.end();
+}
+
+// Queue pairs of one process, too.
+void oneProcess() {
+  Side a, b;
+  const uint64_t wire = hostCounter("wire_tx_packets");
+  a.connect(b.hello(), 4096);
+  b.connect(a.hello(), 4096);
+  for (const uint32_t bytes : {8u, kMessage}) {
+    for (uint32_t i = 0; i < bytes; i++) a.memory[i] = static_cast<uint8_t>(i * 5 + (i >> 9));
+    b.postReceive(0, kMessage);
+    a.post(kOpSend, 0, bytes);
+    HOST_CHECK(a.waited() == kWcSuccess && b.waited() == kWcSuccess);
+    HOST_CHECK(std::memcmp(&a.memory[0], &b.memory[0], bytes) == 0);
+  }
+  HOST_CHECK(hostCounter("wire_tx_packets") <= wire + 64);
+}
+
+// A thread that polls once and then does something else leaves its process to be woken as before.
+void sleeper() {
+  Side side;
+  Peer peer;
+  peer.connect(side, kPollOnce);
+  const uint64_t timeouts = engineCounter("ack_timeout");
+  for (int round = 0; round < 20; round++) {
+    side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+    HOST_CHECK(side.waited() == kWcSuccess);
+    peer.tell();
+  }
+  HOST_CHECK(engineCounter("ack_timeout") == timeouts);
+  HOST_CHECK(hostCounter("local_link_wakes") > 0);
+  peer.end();
+}
+
+// A peer that stops for longer than the ACK timer, and goes on: nothing is repeated.
+void stopped() {
+  Side side;
+  Peer peer;
+  peer.connect(side, kRest);
+  side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+  HOST_CHECK(side.waited() == kWcSuccess);
+  const uint64_t timeouts = engineCounter("ack_timeout"), repeated = engineCounter("retransmitted_pkts");
+  ::kill(peer.pid, SIGSTOP);
+  int status;
+  waitpid(peer.pid, &status, WUNTRACED);
+  side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+  while (engineCounter("ack_timeout") == timeouts) side.engine.progress();
+  ::kill(peer.pid, SIGCONT);
+  HOST_CHECK(side.waited() == kWcSuccess);
+  HOST_CHECK(engineCounter("retransmitted_pkts") == repeated);
+  peer.end();
+}
+
+// The peer writes into our memory without pause, and is killed in the middle or not, while the memory is taken away from
+// it: from then on nobody writes there.
+void hammer() {
+  for (int round = 0; round < 12; round++) {
+    Side side;
+    Peer peer;
+    volatile uint8_t* const last = &side.memory[kMessage - 1];
+    peer.connect(side, kStream);
+    // It has begun when a first message is whole: its memory is zero, ours is not.
+    side.memory[kMessage - 1] = 1;
+    const uint64_t end = clockNow() + 10'000'000'000ull;
+    while (*last != 0 && clockNow() < end) {
+      if (round % 2 == 0) side.engine.progress();
+    }
+    HOST_CHECK(*last == 0);
+    for (int i = 0; i < round * 20; i++) sched_yield();
+    if (round % 3 == 0) peer.kill();
+    HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
+    std::memset(side.memory.data(), 0xA5, kBytes);
+    // What the peer had posted is refused, or the peer is gone: either ends the connection.
+    const uint64_t limit = clockNow() + 10'000'000'000ull;
+    while (side.kernel.event == 0 && clockNow() < limit) side.engine.progress();
+    HOST_CHECK(side.kernel.event != 0);
+    HOST_CHECK(std::count(side.memory.begin(), side.memory.end(), 0xA5) == static_cast<long>(kBytes));
+    HOST_CHECK(side.engine.registerMr(side.pd, reinterpret_cast<uint64_t>(side.memory.data()), kBytes,
+                                      kAccessLocalWrite, &side.lkey, &side.rkey) == Status::kSuccess);
+    if (round % 3 != 0) peer.end();
+  }
+}
+
+// Processes that may not read each other's memory: everything goes through the ring.
+int unprivilegedMain() {
+  if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) return 0;
+  prctl(PR_SET_DUMPABLE, 0);
+  startProcess();
+  {
+    Side side;
+    Peer peer("undumpable");
+    peer.connect(side, kRest);
+    exchange(side, peer);
+    HOST_CHECK(hostCounter("local_link_pairs_up") == 1);
+    HOST_CHECK(hostCounter("local_link_no_single_copy") == 1);
+    HOST_CHECK(hostCounter("local_link_single_copy_bytes") == 0);
+    peer.end();
+  }
+  return hosttest::failures;
+}
+
+void forbidden() {
+  if (geteuid() != 0) return;  // cannot become somebody else
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execl("/proc/self/exe", "unprivileged", "unprivileged", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  HOST_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  if (argc > 2 && std::strcmp(argv[1], "peer") == 0) return peerMain(argv[2]);
+  if (argc > 1 && std::strcmp(argv[1], "unprivileged") == 0) return unprivilegedMain();
+  hosttest::privateNetwork();
+  forbidden();
+  startProcess();
+  pairsComeUp();
+  optionWire();
+  oneProcess();
+  sleeper();
+  stopped();
+  hammer();
+  return hosttest::finish("host_pairs");
+}

@@ -1,0 +1,210 @@
+// A process with the whole HCA: its engine, one queue pair, and the steps of a connection that a test makes by hand.
+#pragma once
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include <atomic>
+
+#include "engine/process.h"
+#include "host_test.h"
+
+namespace hosttest {
+
+using namespace nd;
+using namespace nd::abi;
+
+constexpr uint32_t kBytes = 4u << 20, kEntries = 256, kStride = 128, kReceiveStride = 64;
+
+inline uint64_t clockNow() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+inline Gid loopback() {
+  Gid gid;
+  gid.raw[10] = gid.raw[11] = 0xff;
+  gid.raw[12] = 127;
+  gid.raw[15] = 1;
+  return gid;
+}
+
+struct Kernel final : KernelPort {
+  int wake = eventfd(0, EFD_CLOEXEC);
+  std::atomic<uint32_t> event{0};
+  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
+  void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override {
+    if (e == QpEvent::kCommunicationEstablished) return;
+    event = static_cast<uint32_t>(e);
+    const uint64_t one = 1;
+    if (write(wake, &one, sizeof one) < 0) std::abort();
+  }
+  void onCqError(Handle) override {}
+};
+
+struct Waiter final : NotifySink {
+  int wake = eventfd(0, EFD_CLOEXEC);
+  void notify(Status status) override {
+    const uint64_t one = 1 + static_cast<uint64_t>(status != Status::kSuccess);
+    if (write(wake, &one, sizeof one) < 0) std::abort();
+  }
+};
+
+inline bool readable(int fd, int ms) {
+  pollfd p = {fd, POLLIN, 0};
+  uint64_t count;
+  return ::poll(&p, 1, ms) == 1 && read(fd, &count, sizeof count) == sizeof count;
+}
+
+// What the two sides tell each other before they connect.
+struct Hello {
+  uint32_t qpn, rkey;
+  uint64_t address;
+};
+
+inline uint32_t load(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline void store(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+
+struct Side {
+  Engine& engine = Process::instance().engine();
+  Kernel kernel;
+  KernelId id = 0;
+  Handle pd = 0, cq = 0, qp = 0;
+  uint32_t qpn = 0, lkey = 0, rkey = 0, sent = 0, received = 0, taken = 0;
+  uint64_t cqRing = 0, qpRing = 0, range = 0;
+  std::vector<uint8_t> memory = std::vector<uint8_t>(kBytes);
+
+  Side() {
+    HOST_CHECK(engine.attachKernel(&kernel, &id) == Status::kSuccess);
+    HOST_CHECK(engine.allocatePd(id, &pd) == Status::kSuccess);
+    const auto address = reinterpret_cast<uint64_t>(memory.data());
+    HOST_CHECK(engine.pinRange(address, kBytes, &range) == Status::kSuccess);
+    const uint32_t access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    HOST_CHECK(engine.registerMr(pd, address, kBytes, access, &lkey, &rkey) == Status::kSuccess);
+    const uint64_t cqBytes = kCqHeaderBytes + 1024 * kCqeBytes;
+    HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
+    HOST_CHECK(engine.createCq(id, cqRing, cqBytes, 1024, &cq) == Status::kSuccess);
+    const uint64_t qpBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
+    HOST_CHECK(engine.allocateRing(qpBytes, &qpRing) == Status::kSuccess);
+    QpCreate request;
+    request.kernel = id;
+    request.pd = pd;
+    request.sendCq = request.receiveCq = cq;
+    request.signalAll = true;
+    request.ringAddress = qpRing;
+    request.ringBytes = qpBytes;
+    request.sendEntries = request.receiveEntries = kEntries;
+    request.sendStride = kStride;
+    request.receiveStride = kReceiveStride;
+    request.sendSge = request.receiveSge = 2;
+    HOST_CHECK(engine.createQp(request, &qp, &qpn) == Status::kSuccess);
+  }
+  ~Side() {
+    engine.detachKernel(id);
+    engine.unpinRange(range);
+    engine.releaseRing(cqRing);
+    engine.releaseRing(qpRing);
+  }
+
+  Hello hello() { return {qpn, rkey, reinterpret_cast<uint64_t>(memory.data())}; }
+
+  void connect(const Hello& peer, uint32_t pathMtu) {
+    QpAttributes a;
+    a.state = kQpsInit;
+    a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    a.port = 1;
+    HOST_CHECK(engine.modifyQp(qp, qpmask::kState | qpmask::kAccess | qpmask::kPkeyIndex | qpmask::kPort, a) ==
+               Status::kSuccess);
+    a.state = kQpsRtr;
+    a.path.source = a.path.destination = loopback();
+    a.pathMtu = pathMtu;
+    a.destinationQpn = peer.qpn;
+    a.responderResources = a.initiatorDepth = 16;
+    a.minRnrTimer = 12;
+    HOST_CHECK(engine.modifyQp(qp,
+                               qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
+                                   qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer,
+                               a) == Status::kSuccess);
+    a.state = kQpsRts;
+    a.ackTimeout = 14;
+    a.retryCount = 7;
+    a.rnrRetry = 7;
+    HOST_CHECK(engine.modifyQp(qp,
+                               qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
+                                   qpmask::kSendPsn | qpmask::kInitiatorDepth,
+                               a) == Status::kSuccess);
+  }
+
+  void sge(uint32_t* at, uint32_t offset, uint32_t length) {
+    const uint64_t address = reinterpret_cast<uint64_t>(memory.data()) + offset;
+    at[kSgeAddressLo] = static_cast<uint32_t>(address);
+    at[kSgeAddressHi] = static_cast<uint32_t>(address >> 32);
+    at[kSgeLength] = length;
+    at[kSgeLkey] = lkey;
+  }
+  void post(uint32_t opcode, uint32_t offset, uint32_t length, uint64_t remote = 0, uint32_t remoteKey = 0) {
+    auto* wqe = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + (sent % kEntries) * kStride);
+    std::memset(wqe, 0, kStride);
+    wqe[kSwOpcode] = opcode;
+    wqe[kSwFlags] = kSendFlagSignaled;
+    wqe[kSwSgeCount] = 1;
+    wqe[kSwRemoteLo] = static_cast<uint32_t>(remote);
+    wqe[kSwRemoteHi] = static_cast<uint32_t>(remote >> 32);
+    wqe[kSwRkey] = remoteKey;
+    sge(wqe + kSendWqeHeaderBytes / 4, offset, length);
+    store(reinterpret_cast<uint32_t*>(qpRing) + kQpSendProducer, ++sent);
+    engine.doorbell(qp);
+  }
+  void postReceive(uint32_t offset, uint32_t length) {
+    auto* wqe = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + kEntries * kStride +
+                                            (received % kEntries) * kReceiveStride);
+    wqe[kRwSgeCount] = 1;
+    sge(wqe + kReceiveWqeHeaderBytes / 4, offset, length);
+    store(reinterpret_cast<uint32_t*>(qpRing) + kQpReceiveProducer, ++received);
+  }
+  bool completion(uint32_t out[16]) {
+    auto* words = reinterpret_cast<uint32_t*>(cqRing);
+    if (load(words + kCqProducer) == taken) return false;
+    std::memcpy(out, reinterpret_cast<uint8_t*>(cqRing) + kCqHeaderBytes + (taken % 1024) * kCqeBytes, kCqeBytes);
+    store(words + kCqConsumer, ++taken);
+    return true;
+  }
+  // Polls for one: moves the engine itself. Status, 99 after ten seconds.
+  uint32_t polled() {
+    uint32_t cqe[16];
+    const uint64_t end = clockNow() + 10'000'000'000ull;
+    for (;;) {
+      if (completion(cqe)) return cqe[kCqeStatus];
+      const uint64_t now = clockNow();
+      if (now > end) return 99;
+      engine.progress();
+    }
+  }
+  // Waits for one: the engine's thread does the work.
+  uint32_t waited() {
+    uint32_t cqe[16];
+    for (;;) {
+      if (completion(cqe)) return cqe[kCqeStatus];
+      auto waiter = std::make_shared<Waiter>();
+      HOST_CHECK(engine.armCq(cq, false) == Status::kSuccess);
+      if (completion(cqe)) return cqe[kCqeStatus];
+      HOST_CHECK(engine.addCqWaiter(cq, kCqNotifyAny, waiter) == Status::kSuccess);
+      const bool came = readable(waiter->wake, 10000);
+      engine.removeCqWaiter(cq, waiter.get());
+      close(waiter->wake);
+      if (!came) return 99;
+    }
+  }
+};
+
+inline void startProcess(HostOptions options = {}) {
+  std::string problem;
+  HOST_CHECK(!Process::instance().started());
+  HOST_CHECK(Process::instance().start({}, options, &problem) == Status::kSuccess);
+  HOST_CHECK(Process::instance().start({}, options, &problem) == Status::kSuccess);  // only checks
+  HOST_CHECK(problem.empty());
+}
+
+}  // namespace hosttest
