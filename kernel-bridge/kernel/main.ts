@@ -6,7 +6,7 @@ import { workerData } from 'node:worker_threads';
 import { ChannelMajor, type HcaOptions, type NativeChannelServer, type NativeHca } from '../hca/binding.js';
 import { addon } from '../hca/index.js';
 import { Status } from '../ioctl/status.js';
-import { type KernelOptions, kernelOptionsSchema } from '../options.js';
+import type { KernelOptions } from '../options.js';
 import { createConnectionManager } from './cm/connection-manager.js';
 import { SystemNetwork } from './hca-driver/host-interfaces.js';
 import { Kernel } from './kernel.js';
@@ -85,21 +85,20 @@ function refuseAll(server: NativeChannelServer, reason: string): () => boolean {
 }
 
 function start(): void {
-  const { channel, options } = workerData as { channel: number; options: unknown };
+  const { channel, options } = workerData as { channel: number; options: KernelOptions };
   let requests = (): boolean => false;
   const wakeRequests = pump(() => requests());
   const server = addon.serveChannel(channel, wakeRequests);
   try {
-    const checked = kernelOptionsSchema.parse(options ?? {});
     let events = (): boolean => false;
     const wakeEvents = pump(() => events());
-    const hca = addon.openHca(hcaOptions(checked), wakeEvents);
-    warnOf(hca, checked);
+    const hca = addon.openHca(hcaOptions(options), wakeEvents);
+    warnOf(hca, options);
     const parts = {
       server,
       hca,
       network: new SystemNetwork(() => addon.interfaces()),
-      options: checked,
+      options,
       createConnectionManager,
     };
     const kernel = new Kernel(parts);

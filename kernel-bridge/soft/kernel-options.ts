@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { defaultOptions } from '../default-options.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { type KernelOptions, type KernelOptionsInput, kernelOptionsSchema } from '../options.js';
 
@@ -16,7 +17,7 @@ export function resolveKernelOptions(
 ): KernelOptions {
   if (options !== undefined) return parse(options, 'Option');
   const json = environment[optionsVariable];
-  if (json === undefined || json.trim() === '') return parse({}, 'Option');
+  if (json === undefined || json.trim() === '') return structuredClone(defaultOptions);
   let value: unknown;
   try {
     value = JSON.parse(json);
@@ -42,7 +43,7 @@ function describe(issue: z.core.$ZodIssue, value: unknown): string {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
     const names = issue.keys.map((key) => `'${[...path, key].join('.')}'`).join(', ');
-    const known = Object.keys(at(kernelOptionsSchema.parse({}), path) ?? {}).join(', ');
+    const known = Object.keys(at(defaultOptions, path) ?? {}).join(', ');
     return `${names} is not known; ${path.length === 0 ? 'there are' : `'${path.join('.')}' has`} ${known}`;
   }
   const field = path.length === 0 ? 'object' : `'${path.join('.')}'`;

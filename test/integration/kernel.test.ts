@@ -22,6 +22,7 @@ import { Status, type StatusError, statusName } from '../../kernel-bridge/ioctl/
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../../kernel-bridge/overlapped.js';
 import { openDeviceFile } from '../../kernel-bridge/soft/index.js';
+import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
 
 const loopback = (port = 0): SocketAddress => ({ family: 4, address: '127.0.0.1', port });
 /** Code 12 is 17 ms: what nobody answers is given up within a fraction of a second. */
@@ -347,7 +348,8 @@ test('a ring that is no ring, and memory that is not pinned, are refused by the 
 test('a kernel that cannot start says why to every open', async () => {
   const channel = addon.createChannel(8, () => {});
   const main = new URL('../../kernel-bridge/kernel/main.js', import.meta.url);
-  const worker = new Worker(main, { workerData: { channel: channel.id, options: { window: 0 } } });
+  const options = { ...resolveKernelOptions(undefined, {}), window: 0 };
+  const worker = new Worker(main, { workerData: { channel: channel.id, options } });
   const ended = new Promise((resolve) => worker.once('exit', resolve));
   for (let n = 0; n < 2; n++) {
     const slot = channel.submit(

@@ -33,6 +33,7 @@ type Room = (typeof rooms)[number];
 const ioctl = 'kernel-bridge/ioctl/';
 const hca = 'kernel-bridge/hca/';
 const options = 'kernel-bridge/options.ts';
+const defaults = 'kernel-bridge/default-options.ts';
 const overlapped = 'kernel-bridge/overlapped.ts';
 const deviceFile = 'kernel-bridge/device-file.ts';
 const userVerbs = 'kernel-bridge/user-verbs.ts';
@@ -66,7 +67,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   ],
   'kernel-bridge/kernel/': [ioctl, hca, options, 'kernel-bridge/kernel/'],
   'kernel-bridge/uvp/': [ioctl, hca, userVerbs],
-  'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, 'zod'],
+  'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, defaults, 'zod'],
   'kernel-bridge/': [ioctl, 'kernel-bridge/soft/index.ts', 'zod'],
   'examples/': [
     'nd/index.ts',
@@ -162,6 +163,21 @@ test('what the rules are against is found', () => {
   ] as const) {
     assert.equal(violations(file, [target]), [`${file} imports ${target}`]);
   }
+});
+
+test('the library loads no package but its own when it is imported', () => {
+  // Loading zod takes longer than starting the kernel: only options that somebody gives need it.
+  const library = sources().filter((file) => /^(nd|winverbs|kernel-bridge)\//.test(file));
+  const loading = library.filter((file) => {
+    const text = ts.transpile(readFileSync(join(root, file), 'utf8'), {
+      module: ts.ModuleKind.ESNext,
+      verbatimModuleSyntax: true,
+    });
+    return ts
+      .preProcessFile(text)
+      .importedFiles.some(({ fileName }) => !fileName.startsWith('.') && !fileName.startsWith('node:'));
+  });
+  assert.equal(loading, []);
 });
 
 test('no source takes refuge from the type system', () => {

@@ -22,6 +22,9 @@ test('no options give the defaults', () => {
   assert.is(options.rc.ackTimeoutCode, 17);
   assert.equal(resolveKernelOptions({}, {}), options);
   assert.equal(resolveKernelOptions(undefined, { ND_OPTIONS: ' ' }), options);
+  // Whoever changes his options changes nobody else's.
+  options.cm.maxRetries = 3;
+  assert.is(resolveKernelOptions(undefined, {}).cm.maxRetries, 15);
 });
 
 test('ND_OPTIONS serves programs that pass none, and only those', () => {

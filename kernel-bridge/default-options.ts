@@ -1,0 +1,34 @@
+/**
+ * What the options of the soft kernel and its HCA are where nobody says otherwise. `options.ts` says what each means and may be.
+ *
+ * @internal
+ */
+export const defaultOptions = {
+  cm: {
+    responseTimeoutCode: 20,
+    maxRetries: 15,
+    timewaitMs: 500,
+    mraServiceTimeoutCode: 24,
+  },
+  rc: {
+    /** 17 is 0.54 s, as Linux 6.12. */
+    ackTimeoutCode: 17,
+    minRnrTimerCode: 12,
+  },
+  keepAliveMs: 10_000,
+  window: 128,
+  link: 'auto' as 'auto' | 'wire',
+  allowPtrace: false,
+  capture: '',
+  receiveBufferBytes: 4_194_304,
+  faults: {
+    seed: 1,
+    drop: 0,
+    duplicate: 0,
+    reorder: 0,
+    corrupt: 0,
+    dropMads: {} as Record<string, number>,
+  },
+  pkeys: [0xffff],
+  startTimeoutMs: 10_000,
+};
