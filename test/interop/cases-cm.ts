@@ -3,6 +3,8 @@ import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './
 import { address, type Rig } from './rig.js';
 
 const PEER_PORT = 18_517;
+/** The guest that is shut off. */
+const SPARE = 3;
 
 /** A behaviour of programs/cm-peer.ts against the guest's rdma_cm. */
 const against = (rig: Rig, behaviour: string, family: 4 | 6): Promise<void> =>
@@ -35,6 +37,30 @@ const twice = FAMILIES.flatMap((family): InteropCase[] => [
   },
 ]);
 
+/** A guest of its own is shut off: connections of either side, with requests under way and without. */
+const gone = FAMILIES.map(
+  (family): InteropCase => ({
+    peer: 'cm-peer.py',
+    operation: 'guest shut off: 4 connections, a request, requests to come',
+    role: 'both',
+    family,
+    run: async (rig) => {
+      await rig.boot(SPARE);
+      try {
+        rig.guest(SPARE, 'python3 /share/cm-peer.py');
+        await rig.listening(SPARE, 'tcp', PEER_PORT);
+        const here = rig.cmPeer('gone', address(HERE, family), address(SPARE, family));
+        await here.line(/^ready/);
+        await rig.cut(SPARE);
+        here.stop('SIGUSR2');
+        await here.ok(60);
+      } finally {
+        await rig.cut(SPARE).catch(() => {});
+      }
+    },
+  }),
+);
+
 const inEitherRole = FAMILIES.flatMap((family) =>
   both.flatMap(({ role, whose }): InteropCase[] => [
     {
@@ -42,7 +68,7 @@ const inEitherRole = FAMILIES.flatMap((family) =>
       operation: 'private data whole, rejections with data and reason',
       role,
       family,
-      quick: true,
+      quick: (role === 'client') === (family === 4),
       run: (rig) => against(rig, `private-of-${whose}`, family),
     },
     {
@@ -82,10 +108,9 @@ const inEitherRole = FAMILIES.flatMap((family) =>
       operation: "each of the guest's messages is lost, then sent again",
       role,
       family,
-      quick: role === 'client' && family === 6,
       run: (rig) => against(rig, `theirs-lost-as-${role}`, family),
     },
   ]),
 );
 
-export const cmCases: readonly InteropCase[] = [...inEitherRole, ...twice];
+export const cmCases: readonly InteropCase[] = [...inEitherRole, ...twice, ...gone];

@@ -1,5 +1,5 @@
 /** `npm run test:interop`: the matrix against Linux guests with rdma_rxe, as a table. */
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import Table from 'cli-table3';
@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { canDecode, type Decoded, decode } from './captures.js';
 import { GUEST, type InteropCase } from './case.js';
 import { cases } from './cases.js';
-import { guestScripts, missing, Rig, scriptPath } from './rig.js';
+import { missing, Rig } from './rig.js';
 
 const options = z.object({
   only: z.string().default(''),
@@ -152,8 +152,6 @@ async function main(values: z.output<typeof options>): Promise<void> {
     await rig.boot(GUEST);
     const [release] = await rig.inGuest(GUEST, 'uname -r');
     console.error(`Linux ${release}, link MTU ${values.linkMtu}`);
-    const [share] = await rig.share(GUEST);
-    for (const script of guestScripts()) copyFileSync(scriptPath(script), `${share}/${script}`);
     for (const [index, one] of chosen.entries()) {
       const files = folder && join(folder, String(index + 1).padStart(3, '0'));
       const outcome = await runCase(rig, one, files);

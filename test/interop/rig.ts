@@ -3,7 +3,7 @@
  * scripts in rig/ build and boot the guests.
  */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, readdirSync } from 'node:fs';
+import { accessSync, constants, copyFileSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,11 +16,10 @@ const scripts = here('../../../test/interop/rig');
 const examples = here('../../examples/interop');
 
 /** A file of rig/. */
-export const scriptPath = (name: string): string => `${scripts}/${name}`;
+const scriptPath = (name: string): string => `${scripts}/${name}`;
 
 /** What the guest runs of rig/. */
-export const guestScripts = (): readonly string[] =>
-  readdirSync(scripts).filter((name) => name.endsWith('.py'));
+const guestScripts = (): readonly string[] => readdirSync(scripts).filter((name) => name.endsWith('.py'));
 
 /** Addresses in the namespace: 1 is this host, a guest has its number. */
 export const address = (host: number, family: 4 | 6): string =>
@@ -75,7 +74,16 @@ export class Rig {
   /** Builds the guest's image if there is none yet (a download of 75 MB), and boots a guest. */
   async boot(...guests: number[]): Promise<void> {
     await this.script('build-guest.sh', ['--with-python'], 'build-guest').ok(600);
-    for (const guest of guests) await this.script('run-guest.sh', ['start', String(guest)], 'boot').ok(240);
+    for (const guest of guests) {
+      await this.script('run-guest.sh', ['start', String(guest)], 'boot').ok(240);
+      const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok(10);
+      for (const script of guestScripts()) copyFileSync(scriptPath(script), `${share}/${script}`);
+    }
+  }
+
+  /** Ends a guest at once, as a power cut does: it sends nothing any more. */
+  async cut(guest: number): Promise<void> {
+    await this.script('run-guest.sh', ['cut', String(guest)], 'cut').ok(10);
   }
 
   /** Shuts everything down. */
@@ -126,11 +134,6 @@ export class Rig {
         ? `rdma resource show cm_id | grep -q "LISTEN.*:${port} "`
         : `netstat -ltn | grep -q ":${port} "`;
     await this.inGuest(guest, `until ${look}; do sleep 0.05; done`, 60);
-  }
-
-  /** The folder that a guest sees as /share. */
-  share(guest: number): Promise<readonly string[]> {
-    return this.script('run-guest.sh', ['share', String(guest)], 'share').ok(10);
   }
 
   /** Starts a program of examples/interop in the namespace. */

@@ -1,7 +1,7 @@
 /** The guest's rdma_cm, driven by rig/cm-peer.py, and what this side's behaviours of connection management share. */
 import assert from 'node:assert/strict';
 import { z } from 'zod';
-import { initialise, Listener, Side, socketAddress } from '../../../examples/interop/side.js';
+import { initialise, Listener, type Queue, Side, socketAddress } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import {
   type IWVConnectEndpoint,
@@ -114,8 +114,8 @@ export class CmHosts implements Disposable {
     return new Listener(this.side.provider, socketAddress(this.own, WE_LISTEN));
   }
 
-  queuePair(): IWVConnectQueuePair {
-    const { cq } = this.side.queue(16);
+  queuePair(queue = this.side.queue(16)): IWVConnectQueuePair {
+    const { cq } = queue;
     const sizes = { sendDepth: 4, sendSge: 1, receiveDepth: 4, receiveSge: 1 };
     const qp = this.side.pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });
     initialise(qp);
@@ -224,16 +224,17 @@ export async function connectTo(
   listener: number,
   param: WvConnectParam = {},
   theirs: { privateData?: Uint8Array } = {},
-): Promise<Connected & { readonly seen: Uint8Array }> {
+): Promise<Connected & { readonly seen: Uint8Array; readonly queue: Queue }> {
   const endpoint = hosts.endpoint();
-  const qp = hosts.queuePair();
+  const queue = hosts.side.queue(16);
+  const qp = hosts.queuePair(queue);
   const connecting = endpoint.connect(qp, hosts.there, param);
   const { id, privateData } = await hosts.request(listener);
   await hosts.accept(id, theirs);
   await connecting;
   await endpoint.accept(null, {});
   await hosts.happened(id, 'ESTABLISHED');
-  return { endpoint, qp, theirs: id, seen: privateData };
+  return { endpoint, qp, theirs: id, seen: privateData, queue };
 }
 
 /** The guest asks, we accept. */

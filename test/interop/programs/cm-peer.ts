@@ -2,6 +2,7 @@
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { type KernelOptionsInput, openProvider } from '../../../winverbs/index.js';
 import { crossingOfOurs, crossingOfTheirs } from './cm-end.js';
+import { goneOptions, peerGone } from './cm-gone.js';
 import { CmHosts } from './cm-guest.js';
 import {
   lossOptions,
@@ -33,6 +34,7 @@ const behaviours: Record<string, Behaviour> = {
   'theirs-lost-as-server': { options: lossOptions.theirs, run: theirsLostAsServer },
   'mra-as-client': { options: mraOptions.client, run: mraAsClient },
   'mra-as-server': { run: mraAsServer },
+  gone: { options: goneOptions, run: peerGone },
   'ours-twice': { options: lossOptions.twice, run: oursTwice },
   'theirs-twice': { options: lossOptions.theirs, run: theirsTwice },
 };
@@ -52,5 +54,5 @@ try {
 }
 hosts[Symbol.dispose]();
 provider.release();
-// What waits for the guest when something has failed would wait for ever.
-if (process.exitCode === 1) process.exit();
+// The guest may be gone, and TCP would wait for it.
+process.exit();

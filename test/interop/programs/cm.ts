@@ -1,13 +1,6 @@
 /** What the matrix asks of connection management, one behaviour a run: `cm BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
 import assert from 'node:assert/strict';
-import {
-  connect,
-  disconnected,
-  initialise,
-  Listener,
-  Side,
-  socketAddress,
-} from '../../../examples/interop/side.js';
+import { connect, initialise, Listener, Side, socketAddress } from '../../../examples/interop/side.js';
 import { type IWVConnectQueuePair, openProvider, Status, WvError } from '../../../winverbs/index.js';
 
 const [behaviour = '', own = '', peerAddress = '', portText = '0'] = process.argv.slice(2);
@@ -72,16 +65,6 @@ const behaviours: Record<string, () => Promise<void>> = {
       endpoint.release();
       qp.release();
     }
-  },
-
-  /** Connects, says so, and waits for the end of a peer that is shut off. */
-  async 'lost-peer'() {
-    using side = Side.at(own);
-    const qp = queuePair(side);
-    const endpoint = await connect(side, qp, own, peer, {});
-    console.log('connected');
-    await disconnected(endpoint);
-    console.log('noticed');
   },
 };
 

@@ -1,0 +1,76 @@
+/**
+ * The guest is shut off, as by a power cut, in the middle of everything: says `ready`, and goes on at SIGUSR2, which tells that
+ * it is off. Every request ends in the status that its method documents, and none takes longer than its retries.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { SIGNALED, socketAddress, wcName } from '../../../examples/interop/side.js';
+import { type KernelOptionsInput, QpState, Status, statusName } from '../../../winverbs/index.js';
+import { type CmHosts, connectFrom, connectTo, statusOf } from './cm-guest.js';
+
+/** CM: 2.1 s and three tries. A connection in which nothing happens is probed each second. */
+export const goneOptions: KernelOptionsInput = {
+  cm: { responseTimeoutCode: 19, maxRetries: 2 },
+  keepAliveMs: 1000,
+};
+/**
+ * The longest way: a probe, and eight tries of 2.1 s, which is what the guest's request says of its ACK timeout; ours says
+ * 0.54 s. And a machine that has other things to do.
+ */
+const IN_TIME_MS = 30_000;
+
+export async function peerGone(hosts: CmHosts): Promise<void> {
+  const listener = await hosts.listen();
+  using ourListener = hosts.listener();
+  const idle = await connectTo(hosts, listener);
+  const theirs = await connectFrom(hosts, ourListener);
+  const ending = await connectTo(hosts, listener);
+  // The guest has posted no receive: this one is under way, whatever happens.
+  const busy = await connectTo(hosts, listener);
+  const piece = hosts.side.memory(8, 0).piece();
+  busy.qp.send('under way', piece, SIGNALED);
+  busy.qp.send('behind it', piece, SIGNALED);
+  const lost = {
+    idle: statusOf(idle.endpoint.notifyDisconnect()),
+    'idle, of theirs': statusOf(theirs.endpoint.notifyDisconnect()),
+    busy: statusOf(busy.endpoint.notifyDisconnect()),
+  };
+  const asking = hosts.endpoint();
+  const asked = statusOf(asking.connect(hosts.queuePair(), hosts.there, {}));
+  await hosts.request(listener);
+  console.log('ready');
+  await once(process, 'SIGUSR2');
+  const begin = performance.now();
+  const later = hosts.endpoint();
+  const questioner = hosts.side.provider.createDatagramEndpoint();
+  questioner.bindAddress(socketAddress(hosts.own, 0));
+  const ends = {
+    ...lost,
+    'disconnect()': statusOf(ending.endpoint.disconnect()),
+    'connect() that was asked before': asked,
+    'connect() that is asked after': statusOf(later.connect(hosts.queuePair(), hosts.there, {})),
+    'lookup()': statusOf(questioner.lookup(hosts.there)),
+  };
+  const expected: Record<keyof typeof ends, readonly number[]> = {
+    idle: [Status.CONNECTION_ABORTED],
+    'idle, of theirs': [Status.CONNECTION_ABORTED],
+    busy: [Status.CONNECTION_ABORTED],
+    'disconnect()': [Status.TIMEOUT],
+    'connect() that was asked before': [Status.TIMEOUT],
+    // The system may have found out by now that nobody has the address.
+    'connect() that is asked after': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
+    'lookup()': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
+  };
+  for (const name of Object.keys(ends) as (keyof typeof ends)[]) {
+    const status = await ends[name];
+    const ms = Math.round(performance.now() - begin);
+    console.log(`${name}: ${statusName(status)} by ${ms} ms`);
+    assert.ok(expected[name].includes(status), `${name} ended in ${statusName(status)}`);
+    assert.ok(ms < IN_TIME_MS, `${name} took ${ms} ms`);
+  }
+  assert.equal(wcName((await busy.queue.any()).status), 'TIMEOUT_RETRY_ERROR');
+  assert.equal(wcName((await busy.queue.any()).status), 'FLUSHED');
+  for (const { qp } of [idle, theirs, ending, busy]) assert.equal(qp.state, QpState.ERROR);
+  // A connection that is over already has nobody to tell.
+  assert.equal(await statusOf(idle.endpoint.disconnect()), Status.SUCCESS);
+}
