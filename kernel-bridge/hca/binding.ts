@@ -140,7 +140,7 @@ export interface PathParameters {
   hopLimit: number;
   /**
    * Index of the interface, for IPv6 link-local destinations and for multicast groups; 0 for all others. An address
-   * handle finds it out by its source where it is 0.
+   * handle to a group finds it out by its source where it is 0.
    */
   scopeId: number;
 }

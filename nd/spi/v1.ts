@@ -384,7 +384,8 @@ export interface INDConnector extends INDOverlapped {
  *
  * A request that throws was not queued and did no harm. All of them throw NO_MORE_ENTRIES (as many are outstanding
  * as the endpoint has entries: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW
- * (more bytes than the adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), and, except
+ * (more bytes than the adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered),
+ * INVALID_PARAMETER_1 (the result is no object, or cannot be written), and, except
  * for Receive, CONNECTION_INVALID before the connection is there. After its end they are accepted and come back
  * CANCELED.
  *
