@@ -5,7 +5,11 @@ import { type Placement, Program, placed } from './processes.js';
 import type { Sample } from './statistics.js';
 
 const portSchema = z.strictObject({ port: z.int().min(1).max(65_535) });
-const sampleSchema = z.strictObject({ mean: z.number().min(0), median: z.number().min(0).optional() });
+const sampleSchema = z.strictObject({
+  mean: z.number().min(0),
+  median: z.number().min(0).optional(),
+  link: z.enum(['shared memory', 'UDP']).optional(),
+});
 
 /** `program` is relative to this folder. */
 export async function measurePair(program: string, job: object, placement: Placement): Promise<Sample> {
@@ -27,8 +31,8 @@ export async function measureAlone(
 ): Promise<Sample> {
   const client = start(program, ['client', JSON.stringify(job), ...more], placed(placement, 'client'));
   try {
-    const { mean, median } = sampleSchema.parse(JSON.parse(await client.rest()));
-    return median === undefined ? { mean } : { mean, median };
+    const { mean, median, link } = sampleSchema.parse(JSON.parse(await client.rest()));
+    return { mean, ...(median === undefined ? {} : { median }), ...(link === undefined ? {} : { link }) };
   } finally {
     client.end();
   }

@@ -1,5 +1,5 @@
 /** What a run came to: a table for people, and JSON lines for programs. */
-import type { Unit } from './plan.js';
+import type { Row, Unit } from './plan.js';
 import type { Outcome, RowOutcome, TargetOutcome } from './run.js';
 import type { Figure } from './statistics.js';
 
@@ -40,7 +40,11 @@ export function table(outcomes: readonly RowOutcome[]): string {
     title: row.title,
     lines: who.flatMap((outcome) => {
       const mine = targets.filter(({ against }) => (against ?? who[0]!.label) === outcome.label);
-      const first = [`  ${outcome.label}`, ...figures(outcome, row.unit), ...targetCells(mine[0], row.unit)];
+      const first = [
+        `  ${nameOf(outcome, row)}`,
+        ...figures(outcome, row.unit),
+        ...targetCells(mine[0], row.unit),
+      ];
       return [first, ...mine.slice(1).map((target) => ['', '', '', '', ...targetCells(target, row.unit)])];
     }),
   }));
@@ -68,7 +72,7 @@ export function markdown(outcomes: readonly RowOutcome[]): string {
           mine.map((target) => targetText(target, row.unit)).join(', '),
           mine.map(verdict).join(', '),
         ];
-        return line([outcome.label, ...figures(outcome, row.unit), ...cells]);
+        return line([nameOf(outcome, row), ...figures(outcome, row.unit), ...cells]);
       }),
     ]),
   ].join('\n');
@@ -76,6 +80,12 @@ export function markdown(outcomes: readonly RowOutcome[]): string {
 
 function targetCells(target: TargetOutcome | undefined, unit: Unit): [string, string] {
   return target === undefined ? ['', ''] : [targetText(target, unit), verdict(target)];
+}
+
+/** Who it is. Where the library could not use shared memory between two processes, that is said. */
+function nameOf({ label, samples }: Outcome, { name }: Row): string {
+  const byUdp = !name.includes(' wire ') && samples.some(({ link }) => link === 'UDP');
+  return byUdp ? `${label} (by UDP)` : label;
 }
 
 function figures({ figure, statistic, ratio, missing }: Outcome, unit: Unit): string[] {

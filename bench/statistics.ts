@@ -4,6 +4,8 @@ export interface Sample {
   readonly mean: number;
   /** Of the parts of that time, where they are known. It stays away from what else the machine was doing. */
   readonly median?: number;
+  /** Which way this library's messages went. */
+  readonly link?: 'shared memory' | 'UDP';
 }
 
 /** Samples of several rounds as one figure: the middle one, and how far the others lie apart. */

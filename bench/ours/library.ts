@@ -1,9 +1,16 @@
-/** How the jobs choose between what the library offers. */
+/** How the jobs choose between what the library offers, and what came of it. */
+import { readCounters } from '../../kernel-bridge/index.js';
 import { allocate, type KernelOptionsInput } from '../../winverbs/index.js';
 import type { Job } from './job.js';
 
-export function libraryOptions(_job: Job): KernelOptionsInput {
-  return {};
+export function libraryOptions({ link }: Job): KernelOptionsInput {
+  return { link };
+}
+
+/** Which way the messages of this process went. */
+export function linkUsed(job: Job): 'shared memory' | 'UDP' {
+  const { hca } = readCounters(libraryOptions(job));
+  return (hca.local_link_tx_packets ?? 0) > 0 ? 'shared memory' : 'UDP';
 }
 
 /** Memory for one-sided operations. */

@@ -13,7 +13,7 @@ const SIGNAL_EVERY = DEPTH / 2;
 /** Receives that wait. */
 const RECEIVES = 4;
 /** Longest message that a request carries itself. */
-const INLINE = 64;
+const INLINE = 16;
 /** Round trips between two looks at the clock. */
 const BATCH = 32;
 

@@ -5,7 +5,7 @@
 import { openProvider } from '../../winverbs/index.js';
 import type { Sample } from '../statistics.js';
 import { type Job, type JobOf, jobSchema } from './job.js';
-import { libraryOptions } from './library.js';
+import { libraryOptions, linkUsed } from './library.js';
 import {
   acceptMany,
   connectMany,
@@ -160,8 +160,9 @@ async function serve(job: Job): Promise<void> {
 
 async function measure(job: Job, port: number): Promise<Sample> {
   if (job.kind === 'open') return openingTime(job);
-  if (job.kind === 'nd-ping-pong') return measureNd(job, port);
-  return gameOf(job).measure(new Side(job), port);
+  const sample =
+    job.kind === 'nd-ping-pong' ? await measureNd(job, port) : await gameOf(job).measure(new Side(job), port);
+  return { ...sample, link: linkUsed(job) };
 }
 
 async function main([role, text, port]: string[]): Promise<void> {

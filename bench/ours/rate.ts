@@ -14,7 +14,7 @@ const CREDITS = 256;
 /** Requests posted with one doorbell; the last tells that all are done. */
 const BATCH = 64;
 const COMPLETIONS = 128;
-const INLINE = 64;
+const INLINE = 16;
 /** Messages between two looks at the clock. */
 const PART = 16 * CREDITS;
 const NOTHING: ReturnType<typeof piece>[0][] = [];

@@ -12,7 +12,7 @@ type WritePoll = JobOf<'write-poll'>;
 const DEPTH = 64;
 const SIGNAL_EVERY = DEPTH / 2;
 /** Longest message that a request carries itself. */
-const INLINE = 64;
+const INLINE = 16;
 const BATCH = 32;
 const END = -1;
 

@@ -173,6 +173,15 @@ test('the table says who is missing, what failed, and which targets are missed',
   ]);
 });
 
+test('a local row says when its messages went by UDP, a row of the wire does not', () => {
+  const one = (name: string) =>
+    table([
+      outcomeOf({ ...latencyRow, name, targets: [] }, [{ label: US, samples: [{ mean: 1, link: 'UDP' }] }]),
+    ]);
+  assert.match(one('ping-pong local 8'), /networkdirect \(by UDP\)/);
+  assert.not.match(one('ping-pong wire 8'), /by UDP/);
+});
+
 test('the table for documents has the same cells', () => {
   const lines = markdown([outcome]).split('\n');
   assert.is(lines.length, 8);
