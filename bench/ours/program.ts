@@ -158,11 +158,14 @@ async function serve(job: Job): Promise<void> {
   await connections[0]?.endpoint.notifyDisconnect().then(undefined, () => {});
 }
 
+/** Jobs whose connections carry no messages. */
+const MANY: ReadonlySet<Job['kind']> = new Set(['connect', 'resident', 'rest']);
+
 async function measure(job: Job, port: number): Promise<Sample> {
   if (job.kind === 'open') return openingTime(job);
   const sample =
     job.kind === 'nd-ping-pong' ? await measureNd(job, port) : await gameOf(job).measure(new Side(job), port);
-  return { ...sample, link: linkUsed(job) };
+  return MANY.has(job.kind) ? sample : { ...sample, link: linkUsed(job) };
 }
 
 async function main([role, text, port]: string[]): Promise<void> {

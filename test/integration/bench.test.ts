@@ -17,6 +17,7 @@ interface Line {
   ratio?: number;
   missing?: string;
   failed?: string;
+  samples: { link?: string }[];
 }
 
 function bench(...args: string[]) {
@@ -34,18 +35,19 @@ function lines(...args: string[]): Line[] {
 
 test('this library alone: every kind of row has a figure', () => {
   const only =
-    '^(ping-pong local 8|write-poll .*|write local 4096|read local allocate .*|rate .*|wake-up .*|icrc|connect|queue-pairs .*|rest|open)$';
+    '^(ping-pong local 8|write-poll .*|write local 4096|read local allocate .*|rate .*|ping-pong wire 8|wake-up .*|icrc|connect|queue-pairs .*|rest|open)$';
   const found = lines('--no-peers', '--only', only);
   const rows = plan(1, new RegExp(only)).map(({ name }) => name);
   assert.ok(rows.length >= 14);
   assert.equal([...new Set(found.map(({ row }) => row))], rows);
-  for (const { row, who, value, missing } of found) {
+  for (const { row, who, value, missing, samples } of found) {
     assert.match(who, /^networkdirect/);
     // Parts of the engine alone are measured by programs in C++.
     if (missing !== undefined && /^(icrc|queue-pairs engine)$/.test(row)) {
       assert.match(missing, /make cannot build|not installed/);
       continue;
     }
+    if (row.startsWith('ping-pong wire')) assert.is(samples[0]!.link, 'UDP');
     assert.ok(value !== undefined && Number.isFinite(value), row);
     // A process at rest may well have taken no measurable time.
     assert.ok(row === 'rest' || row === 'queue-pairs memory' ? value >= 0 : value > 0, `${row}: ${value}`);
@@ -56,7 +58,7 @@ test('with peers: each has a figure and a ratio, or it is said why not; the char
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   const svg = join(folder, 'chart.svg');
   try {
-    const found = lines('--only', '^(ping-pong local (64|512)|wake-up block)$', '--svg', svg);
+    const found = lines('--only', '^ping-pong local (64|512)$', '--svg', svg);
     for (const { row, who, value, ratio, missing } of found) {
       if (missing !== undefined) assert.match(missing, /not installed|make cannot build/);
       else assert.ok(value! > 0 && (who === 'networkdirect' || ratio! > 0), `${row}, ${who}`);
