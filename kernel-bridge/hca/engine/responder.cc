@@ -381,7 +381,7 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
       rs.jobs.pop();
     }
   }
-  if (qp.local && (rs.unpulled || rs.nakPending || rs.ackPending) && !hasRoom(qp, 0, false)) return false;
+  if (qp.local && (rs.unpulled || rs.nakPending) && !hasRoom(qp, 0, false)) return false;
   if (rs.unpulled) {
     rs.unpulled = rs.ackPending = false;  // it acknowledges what came before it
     qp.local->putUnpulled(qp.qpn, qp.attributes.destinationQpn, rs.expected, rs.unpulledLasting);
@@ -406,6 +406,7 @@ void Core::acknowledge(Qp& qp) {
   Responder& rs = qp.rs;
   if (!rs.ackPending || rs.nakPending || rs.jobs.size() || qp.doomed || !stateRules(qp.state()).receivesRequests)
     return;
+  if (qp.waiting || (qp.local && !hasRoom(qp, 0, false))) return;
   if (puttingOff && !rs.ackDue) {
     if (qp.owing) return;
     qp.owing = true;
