@@ -8,4 +8,9 @@ test('SPI v2, both halves in one process', () => passesAll('v2', here));
 
 test('SPI v2, in two processes', () => passesAll('v2', here, '--processes', '2'));
 
+// Two processes of one host go by shared memory unless they are told otherwise.
+const onTheWire = { by: ['env', 'ND_OPTIONS={"link":"wire"}'] };
+
+test('SPI v2, in two processes, on the wire', () => passesAll('v2', onTheWire, '--processes', '2'));
+
 test.run();

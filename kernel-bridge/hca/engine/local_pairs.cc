@@ -140,7 +140,9 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
         return counters_.add(HostCounter::kSlotBadFrames);
       return onOffer(slot, hello, origin, sender.pid, sink);
     default:
-      if (!lower || frame.bodyLength != sizeof hello) return counters_.add(HostCounter::kSlotBadFrames);
+      // A no may answer an offer or a question; a yes, an offer.
+      if (frame.bodyLength != sizeof hello || (!lower && hello.reason == LocalHello::kYes))
+        return counters_.add(HostCounter::kSlotBadFrames);
       return onAnswer(slot, hello, sender.pid, sink);
   }
 }

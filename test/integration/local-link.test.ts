@@ -1,0 +1,80 @@
+// Which link two processes of one host use, as their counters tell: shared memory, unless one of them forces the wire.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { endPeers, Peer } from '../helpers/peer/peer.js';
+import { TRAFFIC_REQUESTS, TRAFFIC_SIZES } from '../helpers/peer/traffic.js';
+
+const ADDRESS = '127.0.0.1';
+
+/** What both processes' HCAs counted while Sends, Writes and Reads of all sizes went both ways. */
+async function countersOfTraffic(
+  serverOptions: KernelOptionsInput,
+  clientOptions: KernelOptionsInput,
+): Promise<Readonly<Record<string, number>>[]> {
+  const peers = await Promise.all([
+    Peer.start({ kernel: serverOptions }),
+    Peer.start({ kernel: clientOptions }),
+  ]);
+  const [server, client] = peers;
+  const port = await server.call('trafficListen', { as: 'traffic', address: ADDRESS, seed: 1 });
+  await Promise.all([
+    client.call('trafficConnect', { as: 'traffic', address: ADDRESS, port, seed: 1 }),
+    server.call('trafficAccepted', { as: 'traffic' }),
+  ]);
+  const [passive, active] = await Promise.all([
+    server.call('trafficRun', { as: 'traffic' }),
+    client.call('trafficRun', { as: 'traffic' }),
+  ]);
+  const succeeded = (count: number): string[] => Array<string>(count).fill('SUCCESS');
+  const messages = succeeded(TRAFFIC_SIZES.length);
+  assert.equal(active, { inbound: messages, outbound: succeeded(TRAFFIC_REQUESTS) });
+  assert.equal(passive, { inbound: messages, outbound: messages });
+  return Promise.all(peers.map(async (peer) => (await peer.counters()).hca!));
+}
+
+test.after.each(() => endPeers());
+
+test('by default: shared memory, large messages by a single copy, and no packet of the connection on the wire', async () => {
+  const counters = await countersOfTraffic({}, {});
+  for (const hca of counters) {
+    assert.is(hca.local_link_pairs_up, 1);
+    assert.ok(hca.local_link_tx_packets! > 0 && hca.local_link_rx_packets! > 0);
+    assert.is(hca.local_link_broken, 0);
+    assert.is(hca.retransmitted_pkts, 0);
+  }
+  const copied = counters.reduce((sum, hca) => sum + hca.local_link_single_copy_bytes!, 0);
+  const forbidden = counters.some((hca) => hca.local_link_no_single_copy! > 0);
+  assert.is(copied > 0, !forbidden, `${copied} bytes`);
+});
+
+for (const [who, server, client] of [
+  ['the passive side', { link: 'wire' }, {}],
+  ['the active side', {}, { link: 'wire' }],
+  ['both', { link: 'wire' }, { link: 'wire' }],
+] as const) {
+  test(`the option link: wire of ${who} sends the connection by the wire`, async () => {
+    const counters = await countersOfTraffic(server, client);
+    for (const hca of counters) {
+      assert.is(hca.local_link_pairs_up, 0);
+      assert.is(hca.local_link_tx_packets, 0);
+      assert.ok(hca.wire_tx_packets! > TRAFFIC_REQUESTS, `${hca.wire_tx_packets} on the wire`);
+    }
+    if (who !== 'both') assert.ok(counters.every((hca) => hca.local_link_refused_option === 1));
+  });
+}
+
+test('who injects faults has whole packets carried, and they suffer', async () => {
+  const counters = await countersOfTraffic(
+    { rc: { ackTimeoutCode: 13 } },
+    { faults: { drop: 0.02 }, rc: { ackTimeoutCode: 13 } },
+  );
+  for (const hca of counters) {
+    assert.is(hca.local_link_pairs_up, 1);
+    assert.is(hca.local_link_single_copy_bytes, 0);
+  }
+  const [, client] = counters;
+  assert.ok(client!.fault_dropped! > 0 && client!.retransmitted_pkts! > 0);
+});
+
+test.run();
