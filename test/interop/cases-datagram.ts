@@ -208,11 +208,16 @@ function mckey(): InteropCase[] {
   ];
 }
 
-/** IPv6: the guest can send only, for nothing there attaches a queue pair to a group that it cannot join. */
+/** IPv6, whose groups the kernel's RDMA CM does not join: the guest's member attaches its queue pair itself. */
 function groups(): InteropCase[] {
-  const ours = (rig: Rig) =>
-    rig.ours('mckey', '-m', GROUP_V6, '-b', address(HERE, 6), '-C', '10', '-S', '1000');
-  const there = `python3 /share/group.py ${GROUP_V6} 10 1000`;
+  const ours = (rig: Rig, ...more: string[]) =>
+    rig.ours('mckey', '-m', GROUP_V6, '-b', address(HERE, 6), '-C', '10', '-S', '1000', ...more);
+  const there = `${GROUP_V6} 10 1000`;
+  const members = async (rig: Rig) => {
+    const both = [ours(rig), ours(rig)] as const;
+    await Promise.all(both.map((one) => one.line(/^joined/)));
+    return both;
+  };
   const common = { peer: 'group.py', family: 6 } as const;
   return [
     {
@@ -220,10 +225,22 @@ function groups(): InteropCase[] {
       operation: 'group, 1 sender, 2 member processes',
       role: 'server',
       run: async (rig) => {
-        const here = [ours(rig), ours(rig)];
-        await Promise.all(here.map((one) => one.line(/^joined/)));
-        await bothEnd(rig.guest(GUEST, there), here[0]!);
-        await here[1]!.ok();
+        const [first, second] = await members(rig);
+        await bothEnd(rig.guest(GUEST, `python3 /share/group.py ${there}`), first);
+        await second.ok();
+      },
+    },
+    {
+      ...common,
+      operation: 'group, 1 sender, members on both hosts',
+      role: 'client',
+      run: async (rig) => {
+        const guest = rig.guest(GUEST, `python3 -u /share/group.py --member ${there}`);
+        await guest.line(/^joined/);
+        const [first, second] = await members(rig);
+        await bothEnd(ours(rig, '-s'), guest);
+        await first.ok();
+        await second.ok();
       },
     },
   ];
