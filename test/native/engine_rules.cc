@@ -1,4 +1,5 @@
 // Rules of the transport that show only when packets meet in an unlucky order, or rights are few.
+#include "engine/qp.h"
 #include "world.h"
 
 using namespace world;
@@ -82,4 +83,28 @@ TEST(keep_alive_needs_no_right_to_write) {
     only(q.qa.sendCq, 0, kOpWrite, kWcRemoteInvalidRequest);
     only(q.qb.receiveCq, 0, kOpReceive, kWcFlushed);
   }
+}
+
+// What a connection keeps for READs and ATOMICs that it has answered: no memory before the first.
+TEST(answers_are_kept_in_order_from_the_first_on) {
+  static_assert(sizeof(Qp) + 16 * sizeof(SendEntry) <= 4096, "a queue pair of depth 16 at rest");
+  Fifo<uint32_t> fifo;
+  CHECK(fifo.full());
+  fifo.reset(3);
+  CHECK_EQ(fifo.capacity(), 3u);
+  CHECK(!fifo.hasMemory() && !fifo.full());
+  for (uint32_t round = 0; round < 5; round++) {
+    for (uint32_t i = 0; i < 3; i++) fifo.push(10 * round + i);
+    CHECK(fifo.full() && fifo.hasMemory());
+    for (uint32_t i = 0; i < 3; i++) CHECK_EQ(fifo[i], 10 * round + i);
+    fifo.popBack();
+    fifo.pop();
+    CHECK_EQ(fifo.size(), 1u);
+    CHECK_EQ(fifo[0], 10 * round + 1);
+    fifo.pop();
+    fifo.push(7);
+    fifo.pop();
+  }
+  fifo.reset(2);
+  CHECK(!fifo.hasMemory() && fifo.size() == 0);
 }

@@ -1,5 +1,6 @@
 // A queue pair: attributes, state table, and the state of its requester and responder.
 #pragma once
+#include <memory>
 #include <vector>
 #include "cq.h"
 #include "local_pair.h"
@@ -102,18 +103,24 @@ struct ResponseJob {
   bool inRing = false;  // local link: the payload may not be named
 };
 
+// Fixed capacity, set when the QP's depth is. Its memory comes with the first item: most connections never need it.
 template <typename T>
-class Fifo {  // fixed capacity, set when the QP's depth is
+class Fifo {
  public:
   void reset(uint32_t capacity) {
-    items_.assign(capacity, T{});
+    items_.reset();
+    capacity_ = capacity;
     first_ = count_ = 0;
   }
-  uint32_t capacity() const { return uint32_t(items_.size()); }
+  uint32_t capacity() const { return capacity_; }
   uint32_t size() const { return count_; }
-  bool full() const { return count_ == items_.size(); }
+  bool full() const { return count_ == capacity_; }
+  bool hasMemory() const { return items_ != nullptr; }
   T& operator[](uint32_t i) { return items_[wrap(first_ + i)]; }
-  void push(const T& item) { items_[wrap(first_ + count_++)] = item; }
+  void push(const T& item) {
+    if (!items_) items_ = std::make_unique<T[]>(capacity_);
+    items_[wrap(first_ + count_++)] = item;
+  }
   void pop() {
     first_ = wrap(first_ + 1);
     count_--;
@@ -121,9 +128,9 @@ class Fifo {  // fixed capacity, set when the QP's depth is
   void popBack() { count_--; }
 
  private:
-  uint32_t wrap(uint32_t i) const { return i >= items_.size() ? i - uint32_t(items_.size()) : i; }
-  std::vector<T> items_;
-  uint32_t first_ = 0, count_ = 0;
+  uint32_t wrap(uint32_t i) const { return i >= capacity_ ? i - capacity_ : i; }
+  std::unique_ptr<T[]> items_;
+  uint32_t capacity_ = 0, first_ = 0, count_ = 0;
 };
 
 struct Responder {

@@ -1,0 +1,125 @@
+/** Posting, polling and the native calls between them leave nothing on the heap, with the real HCA behind them. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Nd2OpFlag, type Nd2Result, type NdResult } from '../../nd/index.js';
+import { type WvCompletion, WvSend } from '../../winverbs/index.js';
+import { connectedPair } from '../helpers/loopback.js';
+import * as v1 from '../helpers/nd-pair.js';
+import * as v2 from '../helpers/nd2-pair.js';
+
+const ROUNDS = 2500;
+
+/** Bytes that one of `operations` in a round leaves on the heap. */
+function bytesPerOperation(round: () => void, operations: number): number {
+  for (let i = 0; i < 4 * ROUNDS; i += 1) round();
+  // The lowest of several runs: the runtime's own compiling and collecting may fall into any one.
+  let least = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 6; run += 1) {
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < ROUNDS; i += 1) round();
+    const grown = process.memoryUsage().heapUsed - before;
+    if (grown >= 0) least = Math.min(least, grown);
+  }
+  return least / (ROUNDS * operations);
+}
+
+/** Polls until `n` have come; `poll` answers how many came now. */
+function until(n: number, poll: () => number): void {
+  for (let had = 0; had < n; ) had += poll();
+}
+
+function nothing(perOperation: number): void {
+  assert.ok(perOperation < 1, `${perOperation.toFixed(2)} bytes are left by an operation`);
+}
+
+test('WinVerbs: a batch of every kind of request', async () => {
+  const { a, b, release } = await connectedPair();
+  const context = {};
+  const small = [{ region: a.region, offset: 0, length: 8 }];
+  const room = [{ region: b.region, offset: 4096, length: 64 }];
+  const atA: WvCompletion[] = [];
+  const atB: WvCompletion[] = [];
+  const pollA = () => a.cq.poll(atA, 16);
+  const pollB = () => b.cq.poll(atB, 16);
+  const round = () => {
+    b.qp.postReceive(context, room);
+    b.qp.postReceive(context, room);
+    a.qp.startBatch();
+    a.qp.write(context, small, 0, b.remote, 256);
+    a.qp.read(context, small, 0, b.remote, 512);
+    a.qp.send(context, small, WvSend.INLINE);
+    a.qp.send(context, small, WvSend.SIGNALED);
+    a.qp.submitBatch();
+    until(1, pollA);
+    until(2, pollB);
+    if (atA[0]!.status + atB[0]!.status + atB[1]!.status !== 0) throw new Error('a request failed');
+  };
+  nothing(bytesPerOperation(round, 6));
+  release();
+});
+
+test('ND v1: a ping-pong', async () => {
+  const host = new v1.TestHost();
+  const { active, passive } = await v1.connectedPair(host);
+  const ping = v1.newResult();
+  const pong = v1.newResult();
+  const message = active.sge(0, 8);
+  const answer = passive.sge(0, 8);
+  const results: NdResult[] = [];
+  let queue = active.inbound;
+  const poll = () => queue.getResults(results, 1);
+  const take = (from: typeof queue) => {
+    queue = from;
+    until(1, poll);
+    if (results[0]!.status !== 0) throw new Error('a request failed');
+  };
+  const round = () => {
+    passive.endpoint.receive(pong, answer);
+    active.endpoint.receive(ping, message);
+    active.endpoint.send(ping, message);
+    take(passive.inbound);
+    passive.endpoint.send(pong, answer);
+    take(active.inbound);
+    take(active.outbound);
+    take(passive.outbound);
+  };
+  nothing(bytesPerOperation(round, 4));
+  active.release();
+  passive.release();
+  host.release();
+});
+
+test('ND v2: a ping-pong, and one-sided requests', async () => {
+  const host = new v2.Host2();
+  const { active, passive } = await v2.pair2(host);
+  const context = {};
+  const message = active.sge(0, 8);
+  const answer = passive.sge(0, 8);
+  const { remote } = passive;
+  const results: Nd2Result[] = [];
+  let queue = active.receives;
+  const poll = () => queue.getResults(results, 4);
+  const take = (from: typeof queue) => {
+    queue = from;
+    until(1, poll);
+    if (results[0]!.status !== 0) throw new Error('a request failed');
+  };
+  const round = () => {
+    passive.queuePair.receive(context, answer);
+    active.queuePair.receive(context, message);
+    active.queuePair.write(context, message, remote, 64, Nd2OpFlag.SILENT_SUCCESS);
+    active.queuePair.read(context, message, remote, 64, Nd2OpFlag.SILENT_SUCCESS);
+    active.queuePair.send(context, message, Nd2OpFlag.INLINE);
+    take(passive.receives);
+    passive.queuePair.send(context, answer);
+    take(active.receives);
+    take(active.initiators);
+    take(passive.initiators);
+  };
+  nothing(bytesPerOperation(round, 6));
+  active.release();
+  passive.release();
+  host.release();
+});
+
+test.run();
