@@ -189,11 +189,21 @@ async function server(values: Options): Promise<void> {
   const provider = openProvider();
   using listener = new Listener(provider, socketAddress(values.address ?? '0.0.0.0', values.port));
   console.log(`listening on port ${values.port}`);
-  const connections: Promise<void>[] = [];
+  const connections = new Set<Promise<void>>();
   do {
     const endpoint = await listener.next();
     const side = Side.of(provider, endpoint);
-    connections.push(serve(endpoint, side, values).finally(() => side[Symbol.dispose]()));
+    const connection = serve(endpoint, side, values)
+      .catch((error: unknown) => {
+        if (!values.persistent) throw error;
+        // A client that goes in the middle of a ping ends its own connection only.
+        console.log(`a connection has ended: ${error instanceof Error ? error.message : String(error)}`);
+      })
+      .finally(() => {
+        side[Symbol.dispose]();
+        connections.delete(connection);
+      });
+    connections.add(connection);
   } while (values.persistent);
   await Promise.all(connections);
   provider.release();

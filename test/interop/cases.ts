@@ -12,11 +12,13 @@ import {
   TCP_PORT,
   withNetem,
 } from './case.js';
+import { addressCases } from './cases-addresses.js';
 import { cmCases } from './cases-cm.js';
 import { datagramCases } from './cases-datagram.js';
 import { verbsCases } from './cases-errors.js';
 import { lossCases } from './cases-loss.js';
 import { perftestCases } from './cases-perftest.js';
+import { processCases } from './cases-processes.js';
 import { address, type Rig } from './rig.js';
 
 const RPING_PORT = 7174;
@@ -187,6 +189,8 @@ function disturbed(): InteropCase[] {
 }
 
 const CM_PORT = 7471;
+/** TCP port of cm-peer.py. */
+const CM_PEER_PORT = 18_517;
 
 function ucmatose(): InteropCase[] {
   const variants = [
@@ -318,6 +322,16 @@ function connectionManagement(): InteropCase[] {
           await bothEnd(cm(rig, 'sequence'), server);
         },
       },
+      {
+        peer: 'cm-peer.py',
+        family,
+        operation: '200 connections, one after another',
+        role: 'server',
+        run: (rig) =>
+          askGuest(rig, 'python3 /share/cm-peer.py', 'tcp', CM_PEER_PORT, () =>
+            rig.cmPeer('sequence-of-theirs', address(HERE, family), address(GUEST, family)),
+          ),
+      },
     ];
   });
 }
@@ -335,4 +349,6 @@ export const cases: readonly InteropCase[] = [
   ...perftestCases,
   ...disturbed(),
   ...lossCases,
+  ...addressCases,
+  ...processCases,
 ];

@@ -67,6 +67,27 @@ export class Program {
     });
   }
 
+  /** Waits until what has been printed is enough. @throws Error when the program ends or the time runs out before */
+  until(enough: () => boolean, what: string, seconds = 30): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const finish = (done: () => void) => {
+        clearTimeout(timer);
+        this.watchers.delete(look);
+        done();
+      };
+      const look = () => {
+        if (enough()) finish(resolve);
+        else if (this.over) finish(() => reject(this.failure(`ended before it had printed ${what}`)));
+      };
+      const timer = setTimeout(
+        () => finish(() => reject(this.failure(`has not printed ${what} within ${seconds} s`))),
+        seconds * 1000,
+      );
+      this.watchers.add(look);
+      look();
+    });
+  }
+
   /** Waits for the end and answers the exit code. @throws Error when the time runs out; the program is stopped then */
   async end(seconds = 60): Promise<number> {
     let timer: NodeJS.Timeout | undefined;

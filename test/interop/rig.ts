@@ -56,7 +56,11 @@ export class Rig {
   private captureFiles: string | undefined;
   private noted: string[] = [];
 
+  /** MTU of the link in bytes. */
+  readonly linkMtu: number;
+
   constructor({ linkMtu, kernel }: RigOptions) {
+    this.linkMtu = linkMtu;
     this.env = { ROCE_MTU: String(linkMtu), ROCE_NS: process.env.ROCE_NS ?? 'roce-interop' };
     if (kernel === undefined) return;
     const { ROCE_CACHE, XDG_CACHE_HOME } = process.env;
@@ -170,6 +174,16 @@ export class Rig {
     faults: KernelOptionsInput['faults'],
   ): Program {
     return this.nodeWith({ faults }, here('./programs/stream.js'), type, role, own, peer);
+  }
+
+  /** Starts programs/path-mtu.ts in the namespace. */
+  pathMtu(role: string, own: string, peer: string, port: number): Program {
+    return this.node(here('./programs/path-mtu.js'), role, own, peer, String(port));
+  }
+
+  /** Starts rping here as {@link ours} does; at its end, by SIGTERM, it prints the HCA's counters. */
+  countedRping(...args: string[]): Program {
+    return this.node(here('./programs/rping-counted.js'), ...args);
   }
 
   /** Starts any script with Node in the namespace. */

@@ -2,11 +2,22 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Status } from '../../../winverbs/index.js';
-import { type CmHosts, type Connected, connectFrom, connectTo, ours, statusOf } from './cm-guest.js';
+import {
+  type CmHosts,
+  type Connected,
+  connectFrom,
+  connectTo,
+  end,
+  endThere,
+  ours,
+  statusOf,
+} from './cm-guest.js';
 
 /** DREQs are to cross this often, in as many connections at most. */
 const CROSSINGS = 20;
 const TRIES = 300;
+/** Connections one after another. */
+const SEQUENCE = 200;
 /** The guest's DREQ is held back by 20 ms: ours goes at every time in these, for the guest's own takes some to begin. */
 const SWEEP_MS = 20;
 
@@ -41,6 +52,15 @@ async function untilCrossed(make: () => Promise<Connected>, hosts: CmHosts): Pro
   console.log(`${crossed} of ${tries} pairs of DREQs crossed`);
   assert.equal(crossed, CROSSINGS);
   assert.equal(ours('retransmitted.DREQ'), 0);
+}
+
+/** The guest connects, time after time; the sides end it in turn. */
+export async function sequenceOfTheirs(hosts: CmHosts): Promise<void> {
+  using listener = hosts.listener();
+  for (let i = 0; i < SEQUENCE; i += 1) {
+    const connected = await connectFrom(hosts, listener);
+    await (i % 2 === 0 ? end : endThere)(hosts, connected);
+  }
 }
 
 export async function crossingOfOurs(hosts: CmHosts): Promise<void> {

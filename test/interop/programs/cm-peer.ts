@@ -1,7 +1,7 @@
 /** What rig/cm-peer.py is the other side of, one behaviour a run: `cm-peer BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { type KernelOptionsInput, openProvider } from '../../../winverbs/index.js';
-import { crossingOfOurs, crossingOfTheirs } from './cm-end.js';
+import { crossingOfOurs, crossingOfTheirs, sequenceOfTheirs } from './cm-end.js';
 import { goneOptions, peerGone } from './cm-gone.js';
 import { CmHosts } from './cm-guest.js';
 import {
@@ -15,6 +15,7 @@ import {
 } from './cm-lost.js';
 import { mraAsClient, mraAsServer, mraOptions } from './cm-mra.js';
 import { privateOfOurs, privateOfTheirs, sidrOfOurs, sidrOfTheirs } from './cm-private.js';
+import { optionsWith } from './options.js';
 
 interface Behaviour {
   readonly options?: KernelOptionsInput;
@@ -28,6 +29,7 @@ const behaviours: Record<string, Behaviour> = {
   'sidr-of-theirs': { run: sidrOfTheirs },
   'crossing-of-ours': { run: crossingOfOurs },
   'crossing-of-theirs': { run: crossingOfTheirs },
+  'sequence-of-theirs': { run: sequenceOfTheirs },
   'ours-lost-as-client': { options: lossOptions.oursAsClient, run: oursLostAsClient },
   'ours-lost-as-server': { options: lossOptions.oursAsServer, run: oursLostAsServer },
   'theirs-lost-as-client': { options: lossOptions.theirs, run: theirsLostAsClient },
@@ -43,7 +45,7 @@ const [name = '', own = '', guest = ''] = process.argv.slice(2);
 const behaviour = behaviours[name];
 if (behaviour === undefined) throw new Error(`'${name}' is none of ${Object.keys(behaviours).join(', ')}.`);
 // The first open of a process decides on the options.
-const provider = openProvider(behaviour.options);
+const provider = openProvider(optionsWith(behaviour.options ?? {}));
 const hosts = await CmHosts.meet(own, guest);
 try {
   await behaviour.run(hosts);

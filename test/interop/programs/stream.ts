@@ -13,7 +13,6 @@ import {
   SIGNALED,
   Side,
 } from '../../../examples/interop/side.js';
-import { dial, Reader } from '../../../examples/interop/tcp.js';
 import {
   GRH_BYTES,
   gidOfAddress,
@@ -26,6 +25,7 @@ import {
   type WvCompletion,
   WvWc,
 } from '../../../winverbs/index.js';
+import { GuestPeer } from './guest-peer.js';
 import { pattern } from './verbs-guest.js';
 
 const PEER_PORT = 18_520;
@@ -209,36 +209,8 @@ class UdEnd extends StreamEnd {
   }
 }
 
-/** The guest, which does what it is told. */
-class Guest {
-  private constructor(
-    private readonly reader: Reader,
-    private readonly write: (line: string) => void,
-  ) {}
-
-  static async dial(address: string): Promise<Guest> {
-    const socket = await dial(address, PEER_PORT);
-    return new Guest(new Reader(socket), (line) => socket.write(line));
-  }
-
-  async ask<T>(
-    wish: { readonly do: string; readonly [field: string]: unknown },
-    form: z.ZodType<T>,
-  ): Promise<T> {
-    this.write(`${JSON.stringify(wish)}\n`);
-    const answer: unknown = JSON.parse(await this.reader.line());
-    const refused = z.object({ error: z.string() }).safeParse(answer);
-    if (refused.success) throw new Error(`The guest has failed: ${refused.data.error}`);
-    return form.parse(answer);
-  }
-
-  close(): void {
-    this.reader.close();
-  }
-}
-
 /** We send all messages, and the mark until it has come. */
-async function sending(end: StreamEnd, guest: Guest): Promise<Report> {
+async function sending(end: StreamEnd, guest: GuestPeer): Promise<Report> {
   for (let number = 0; number < COUNT; number += 1) {
     await end.send(number);
     if (number % BATCH === BATCH - 1) await guest.ask({ do: 'sync' }, nothing);
@@ -250,7 +222,7 @@ async function sending(end: StreamEnd, guest: Guest): Promise<Report> {
   }
 }
 
-async function receiving(end: StreamEnd, guest: Guest): Promise<Report> {
+async function receiving(end: StreamEnd, guest: GuestPeer): Promise<Report> {
   for (let from = 0; from < COUNT; from += BATCH) {
     await guest.ask({ do: 'send', from, count: BATCH }, nothing);
   }
@@ -265,7 +237,7 @@ const [type, role, own, guestAddress] = arguments_.parse(process.argv.slice(2));
 const gid = gidOfAddress(own);
 using side = Side.at(own);
 const end = type === 'uc' ? new UcEnd(side, gid) : new UdEnd(side, gid);
-const guest = await Guest.dial(guestAddress);
+const guest = await GuestPeer.meet(guestAddress, PEER_PORT);
 const theirs = await guest.ask(
   { do: 'open', type, count: COUNT, size: BYTES[type], mtu: MTU, gid: own.includes(':') ? 2 : 1 },
   meeting,

@@ -1,5 +1,6 @@
 /** Requests between our queue pairs and the guest's, one behaviour a run: `verbs BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
 import { openProvider } from '../../../winverbs/index.js';
+import { optionsWith } from './options.js';
 import { gapsOfOurs, gapsOfTheirs, lossyOptions } from './verbs-gaps.js';
 import { Hosts } from './verbs-guest.js';
 import { naksOfOurs, naksOfTheirs } from './verbs-naks.js';
@@ -20,6 +21,6 @@ const [behaviour = '', own = '', guest = ''] = process.argv.slice(2);
 const run = behaviours[behaviour];
 if (run === undefined) throw new Error(`There is no behaviour '${behaviour}'.`);
 // The first open of a process decides on the options.
-using _provider = openProvider(behaviour === 'gaps-of-ours' ? lossyOptions : undefined);
+using _provider = openProvider(optionsWith(behaviour === 'gaps-of-ours' ? lossyOptions : {}));
 using hosts = await Hosts.meet(own, guest);
 await run(hosts);
