@@ -41,6 +41,7 @@ struct Frame {
   Gid source, destination;
   std::vector<uint8_t> bytes;
   Gid port{};  // where it arrives
+  uint8_t trafficClass = 0;
   wire::Bth bth() const { return wire::parseBth(bytes.data()); }
   uint8_t syndrome() const { return bytes[12]; }
 };
@@ -59,6 +60,7 @@ struct Net {
   std::function<bool(Frame&)> filter;
   std::vector<Frame> log;
   bool logging = false;
+  uint8_t ecn = 0;  // as what arrives is marked
   std::set<std::pair<std::array<uint8_t, 16>, std::array<uint8_t, 16>>> members;  // group, address
 
   void send(Frame f) {
@@ -113,6 +115,7 @@ struct FakeLink final : Link {
     Frame f;
     f.source = path.source;
     f.destination = path.destination;
+    f.trafficClass = path.trafficClass;
     f.bytes.assign(p.header, p.header + p.headerLength);
     uint32_t n = 0;
     for (uint32_t i = 0; i < p.pieceCount; i++) {
@@ -161,6 +164,7 @@ struct FakeLink final : Link {
       PacketMeta meta;
       meta.source = f.source;
       meta.destination = f.destination;
+      meta.trafficClass = uint8_t(f.trafficClass | net.ecn);
       if (f.destination.isMulticast()) meta.scopeId = f.port.raw[15];
       // A copy of exactly this size, so that ASan sees reads beyond it.
       std::vector<uint8_t> exact(f.bytes);
@@ -532,6 +536,7 @@ uint32_t TestSrq::receive(const std::vector<Sge>& sges) {
 struct Link2 {  // how two QPs are connected
   uint32_t mtu = 1024, psnA = 100, psnB = 5000, depth = 16, rnrTimer = 12, ackTimeout = 14, retries = 7, rnrRetries = 6;
   uint32_t access = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite;
+  uint8_t trafficClass = 0;
 };
 
 constexpr uint32_t kInitMask = qpmask::kState | qpmask::kPkeyIndex | qpmask::kPort | qpmask::kAccess;
@@ -549,6 +554,7 @@ inline QpAttributes attributesFor(Node& node, const Gid& peer, uint32_t peerQpn,
   a.access = l.access;
   a.path.source = node.gid;
   a.path.destination = peer;
+  a.path.trafficClass = l.trafficClass;
   a.pathMtu = l.mtu;
   a.destinationQpn = peerQpn;
   a.receivePsn = isA ? l.psnB : l.psnA;

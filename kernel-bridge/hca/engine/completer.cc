@@ -54,15 +54,17 @@ bool Core::advance(Qp& qp, uint32_t limit) {
     completeHead(qp);
     retireLocal(qp);
   }
-  if (rq.una != before) progressed(qp);
+  if (rq.una != before) progressed(qp, (rq.una - before) & wire::kPsnMask);
   return free;
 }
 
-void Core::progressed(Qp& qp) {
+void Core::progressed(Qp& qp, uint32_t acknowledged) {
   Requester& rq = qp.rq;
-  rq.retries = rq.rnrRetries = 0;
-  rq.fastRetried = false;
+  rq.retries = rq.rnrRetries = rq.probes = 0;
+  rq.fastRetried = rq.probing = false;
   if (rq.ringOnly && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) rq.ringOnly = false;
+  sampleRoundTrip(rq);
+  openWindow(rq, acknowledged);
   rq.ackStart = now;
   if (rq.rnrUntil) {
     // The peer has moved on: what it refused has been taken in the meantime.
@@ -96,6 +98,7 @@ void Core::retryNow(Qp& qp) {
   }
   rq.retries++;
   rq.fastRetried = true;
+  reduceWindow(qp, rq.window / 2);
   goBack(qp);
 }
 
@@ -239,7 +242,7 @@ void Core::onReadResponse(Qp& qp, const Packet& p) {
     completeHead(qp);
     retireLocal(qp);
   }
-  progressed(qp);
+  progressed(qp, 1);
 }
 
 void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {
@@ -260,7 +263,7 @@ void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {
   rq.una = wire::psnAdd(rq.una, 1);
   completeHead(qp);
   retireLocal(qp);
-  progressed(qp);
+  progressed(qp, 1);
 }
 
 }  // namespace nd

@@ -42,6 +42,7 @@ bool Core::run(Qp& qp, uint32_t share) {
   uint32_t answers = share / 2, requests = share / 2;
   bool more = respond(qp, answers);
   more |= request(qp, requests);
+  if (stateRules(qp.state()).receivesRequests) sendCongestionNotification(qp);
   acknowledge(qp);  // after longer packets, with which it can leave in one piece
   checkDrained(qp);
   return more;
@@ -132,7 +133,8 @@ void Core::onTimer(Qp& qp) {
         if (qp.state() == kQpsError) return;
         due = rq.ackStart + timeout + timeout / 4;
       }
-      next = std::min(next, due);
+      if (now >= probeDue(qp)) probe(qp);
+      next = std::min(next, std::min(due, probeDue(qp)));
     } else if (options.keepAliveNs) {
       next = std::min(next, now + options.keepAliveNs);
     }
@@ -318,6 +320,8 @@ void Core::toReset(Qp& qp) {
   qp.rq.entries = std::move(entries);
   qp.rq.head = qp.rq.next = qp.rq.begun = qp.rq.parsed = qp.rq.producer = send;
   qp.rs = Responder{};
+  qp.cnpPending = false;
+  qp.cnpSentAt = 0;
   qp.shared.held = false;
   qp.rs.head = qp.rs.producer = receive;
   qp.established = qp.drainNotify = qp.drained = qp.peerLocal = false;
@@ -351,6 +355,13 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (from == kQpsSqd && to == kQpsSqd && (mask & ~(qpmask::kState | qpmask::kCurrentState)) && !qp.drained)
     return Status::kInvalidDeviceState;
   applyAttributes(qp.attributes, mask, a);
+  if (mask & qpmask::kPath) {
+    qp.route = qp.attributes.path;
+    // The ECN bits are not the application's.
+    const uint8_t dscp = qp.route.trafficClass & wire::kDscpMask;
+    if (!qp.datagram()) qp.route.trafficClass = uint8_t(dscp | (options.ecn ? wire::kEct0 : 0));
+  }
+  if (!qp.rq.window) qp.rq.window = options.window;
   qp.setState(to);
   qp.lastActivity = now;
   if (mask & (qpmask::kPath | qpmask::kPathMtu)) setMtu(qp);
@@ -520,6 +531,10 @@ void Core::transmit(Qp& qp, const Path& path) {
 
 namespace {
 
+bool comesFromPeer(const Qp& qp, const PacketMeta& meta) {
+  return meta.source == qp.attributes.path.destination && meta.destination == qp.attributes.path.source;
+}
+
 uint32_t transportOf(uint32_t flags) {
   return flags & wire::kDatagram ? kQptUd : flags & wire::kUnreliable ? kQptUc : kQptRc;
 }
@@ -547,7 +562,14 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
     return;
   }
   if (p.bth.opcode == wire::kOpCnp) {
-    counters.congestionNotifications++;
+    Qp* const qp = length == wire::kBthBytes + wire::kCnpReservedBytes ? byQpn(p.bth.destinationQpn) : nullptr;
+    if (!qp) {
+      counters.unknownQp++;
+    } else if (qp->datagram() || !comesFromPeer(*qp, meta)) {
+      counters.wrongAddress++;
+    } else if (pkeyFits(*qp, p)) {
+      onCongestion(*qp);
+    }
     return;
   }
   const wire::OpInfo& op = wire::kOpcodes[p.bth.opcode];
@@ -578,12 +600,12 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
     return settle();
   }
   // Who waits to hear of the pair may be sent to by the wire already: its peer has heard.
-  if (meta.source != qp->attributes.path.destination || meta.destination != qp->attributes.path.source ||
+  if (!comesFromPeer(*qp, meta) ||
       (carrier || !qp->waiting ? qp->local.get() != carrier : false)) {
     counters.wrongAddress++;
     return;
   }
-  if ((meta.trafficClass & 3) == 3) counters.congestionMarked++;
+  if ((meta.trafficClass & wire::kEcnMask) == wire::kCongestionExperienced) onMarked(*qp);
   take(*qp, p);
 }
 

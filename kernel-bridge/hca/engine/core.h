@@ -26,6 +26,12 @@ struct Core final : public PacketSink {
   // for. Polls further apart than the gap are not waiting: there is other work between them.
   static constexpr uint64_t kPatienceNs = 50'000, kPatienceGapNs = 20'000;
   static constexpr uint64_t kOwedNs = 1'000'000;  // when a poller that put off an acknowledgement has not come back
+  // At most one CNP for a QP in this time, and one reaction to those that come.
+  static constexpr uint64_t kCongestionNs = 50'000;
+  static constexpr uint32_t kSmallestWindow = 4, kAlphaOne = 1024;
+  // Acknowledgements may wait for a program that polls, or for the engine's thread: that is no loss.
+  static constexpr uint64_t kShortestProbeNs = 3'000'000;
+  static constexpr uint32_t kMostProbes = 4;      // in 15 intervals
   static constexpr uint32_t kFirstQpIndex = 2;    // QPNs 0 and 1 are special
   static constexpr uint32_t kQpIndexes = 0x10000 - kFirstQpIndex;
   static constexpr uint32_t kKernels = 64;
@@ -138,10 +144,20 @@ struct Core final : public PacketSink {
   bool advance(Qp& qp, uint32_t limit);  // false: an unanswered READ or ATOMIC is in the way
   void completeHead(Qp& qp);
   void retireLocal(Qp& qp);
-  void progressed(Qp& qp);
+  void progressed(Qp& qp, uint32_t acknowledged);
   void retryNow(Qp& qp);
   void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
   bool scatterToHead(Qp& qp, uint32_t offset, const Packet& p);
+
+  // ── congestion.cc ─────────────────────────────────────────────────────────────────────────────
+  void openWindow(Requester& rq, uint32_t acknowledged) const;
+  void reduceWindow(Qp& qp, uint32_t packets) const;
+  void onCongestion(Qp& qp);
+  void onMarked(Qp& qp);
+  void sendCongestionNotification(Qp& qp);
+  void sampleRoundTrip(Requester& rq);
+  uint64_t probeDue(const Qp& qp) const;
+  void probe(Qp& qp);
 
   // ── responder.cc ──────────────────────────────────────────────────────────────────────────────
   void onRequest(Qp& qp, const Packet& p);

@@ -37,6 +37,8 @@ namespace nd {
   X(staleResponses, "stale_response")                                             \
   X(congestionNotifications, "rcvd_cnp")                                          \
   X(congestionMarked, "rcvd_ecn_marked")                                          \
+  X(congestionNotificationsSent, "sent_cnp")                                      \
+  X(tailProbes, "tail_probe")                  /* repeated before the time-out */ \
   X(remoteAccessErrors, "req_remote_access_errors")                               \
   X(remoteInvalidRequests, "req_remote_invalid_request")                          \
   X(localProtectionErrors, "local_protection_err")                                \

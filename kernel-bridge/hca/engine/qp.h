@@ -75,6 +75,15 @@ struct Requester {
   uint64_t rnrUntil = 0;   // not 0: the peer asked for silence until then
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
+  // Congestion: PSNs that may be under way, what was acknowledged towards the next, share of marked intervals.
+  uint32_t window = 0, credit = 0, alpha = 0;
+  uint64_t congestedAt = 0;
+  // Round trip: one request at a time is timed (RFC 6298).
+  bool timing = false;
+  uint32_t timedPsn = 0;
+  uint64_t timedAt = 0, roundTrip = 0, variation = 0;
+  bool probing = false;      // only the oldest packet is repeated until an answer comes
+  uint32_t probes = 0;       // for this `una`
   // Local link: payload is not named but carried, until this PSN is answered, or always.
   bool ringOnly = false, ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
@@ -230,6 +239,9 @@ struct Qp {
 
   // Connection
   uint32_t mtu = 0, mtuShift = 0;
+  Path route;                // attributes.path, as packets take it
+  bool cnpPending = false;
+  uint64_t cnpSentAt = 0;
   bool peerLocal = false;
   bool established = false;  // the event was raised
   bool drainNotify = false, drained = false;

@@ -189,7 +189,8 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       if (e.opcode == kOpRead) span = std::min(e.chunk - (rq.packet & (e.chunk - 1)), e.packets - rq.packet);
     }
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
-    if (inFlight && inFlight + span > options.window) break;
+    if (rq.probing && rq.psn != rq.una) break;
+    if (inFlight && inFlight + span > rq.window) break;
     if (budget == 0) {
       more = true;
       break;
@@ -226,7 +227,8 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
     if (!wasOutstanding && timeout) {
       rq.ackStart = qp.local ? now : clock.now();  // not `now`: the timer must not run before the packet does
-      setTimer(qp, rq.ackStart + timeout + timeout / 4);
+      const uint64_t late = timeout + timeout / 4;
+      setTimer(qp, rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
     }
   }
   return more;
@@ -236,9 +238,15 @@ bool Core::request(Qp& qp, uint32_t& budget) {
 
 void Core::sent(Qp& qp, uint32_t span, const Path& path) {
   Requester& rq = qp.rq;
-  rq.psn = wire::psnAdd(rq.psn, span);
+  const uint32_t psn = rq.psn;
+  rq.psn = wire::psnAdd(psn, span);
   if (wire::psnDiff(rq.psn, rq.maxPsn) > 0) {
     rq.maxPsn = rq.psn;
+    if (!rq.timing && rq.sinceAck == 0) {  // it asks for an answer
+      rq.timing = true;
+      rq.timedPsn = psn;
+      rq.timedAt = now;
+    }
   } else {
     counters.retransmitted++;
   }
@@ -280,7 +288,7 @@ void Core::sendData(Qp& qp, SendEntry& e) {
   bth.psn = rq.psn;
   // Message ends, every quarter of the window, and the packet that fills it.
   const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + 1;
-  bth.ackRequest = qp.reliable() && (last || ++rq.sinceAck >= (options.window + 3) / 4 || inFlight >= options.window);
+  bth.ackRequest = qp.reliable() && (last || ++rq.sinceAck >= (rq.window + 3) / 4 || inFlight >= rq.window || rq.probing);
   if (bth.ackRequest) rq.sinceAck = 0;
   wire::emitBth(out.header, bth);
   uint8_t* p = out.header + wire::kBthBytes;
@@ -296,7 +304,7 @@ void Core::sendData(Qp& qp, SendEntry& e) {
   out.payloadLength = length;
   out.padLength = bth.pad;
   rq.packet++;
-  sent(qp, 1, qp.attributes.path);
+  sent(qp, 1, qp.route);
 }
 
 void Core::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
@@ -317,7 +325,7 @@ void Core::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
   rq.sinceAck = 0;
   rq.packet += span;
   rq.reads++;
-  sent(qp, span, qp.attributes.path);
+  sent(qp, span, qp.route);
 }
 
 void Core::sendAtomic(Qp& qp, SendEntry& e) {
@@ -336,7 +344,7 @@ void Core::sendAtomic(Qp& qp, SendEntry& e) {
   rq.sinceAck = 0;
   rq.packet++;
   rq.reads++;
-  sent(qp, 1, qp.attributes.path);
+  sent(qp, 1, qp.route);
 }
 
 void Core::sendKeepAlive(Qp& qp) {
@@ -350,13 +358,14 @@ void Core::sendKeepAlive(Qp& qp) {
   out.headerLength = wire::kBthBytes + wire::kRethBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
   counters.keepAlives++;
-  sent(qp, 1, qp.attributes.path);
+  sent(qp, 1, qp.route);
 }
 
 // ── Retransmission ──────────────────────────────────────────────────────────────────────────────
 
 void Core::goBack(Qp& qp) {
   Requester& rq = qp.rq;
+  rq.probing = rq.timing = false;  // of what is repeated nobody knows which one was answered
   rq.psn = rq.una;
   rq.next = rq.head;
   rq.packet = 0;
@@ -384,6 +393,7 @@ void Core::onAckTimeout(Qp& qp) {
     rq.ackStart = now;  // nothing is lost: the peer has not looked at it yet
     return;
   }
+  reduceWindow(qp, kSmallestWindow);
   goBack(qp);
 }
 

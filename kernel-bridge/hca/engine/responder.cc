@@ -414,6 +414,7 @@ void Core::acknowledge(Qp& qp) {
     firstOwing = &qp;
     return;
   }
+  if (qp.local && !hasRoom(qp, 0, false)) return;  // the requests before it may have taken it
   rs.ackPending = rs.ackDue = false;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
 }
@@ -462,7 +463,7 @@ bool Core::sendReadResponse(Qp& qp, ResponseJob& job) {
   job.psn = wire::psnAdd(job.psn, 1);
   job.address += length;
   job.length -= length;
-  transmit(qp, qp.attributes.path);
+  transmit(qp, qp.route);
   return true;
 }
 
@@ -476,7 +477,7 @@ void Core::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
   wire::store64(out.header + wire::kBthBytes + wire::kAethBytes, job.result);
   out.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
-  transmit(qp, qp.attributes.path);
+  transmit(qp, qp.route);
 }
 
 void Core::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
@@ -488,7 +489,7 @@ void Core::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
   wire::store32(out.header + wire::kBthBytes, uint32_t(syndrome) << 24 | qp.rs.msn);
   out.headerLength = wire::kBthBytes + wire::kAethBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
-  transmit(qp, qp.attributes.path);
+  transmit(qp, qp.route);
 }
 
 void Core::resizeResources(Qp& qp) {

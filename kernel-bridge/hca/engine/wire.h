@@ -16,6 +16,10 @@ constexpr uint32_t kLargestMtu = 4096;
 constexpr uint32_t kMaxMessage = 1u << 31;
 constexpr uint16_t kDefaultPkey = 0xFFFF;
 constexpr uint32_t kMulticastQpn = 0xFFFFFF;
+constexpr uint32_t kBthCongestionByte = 4, kCnpReservedBytes = 16;
+constexpr uint8_t kBecn = 0x40;
+// Traffic class: DSCP and ECN (RFC 3168).
+constexpr uint8_t kDscpMask = 0xFC, kEcnMask = 3, kEct0 = 2, kCongestionExperienced = 3;
 constexpr uint32_t kGsiQpn = 1, kGsiQkey = 0x80010000;
 constexpr uint32_t kMadBytes = 256;
 
