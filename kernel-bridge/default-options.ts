@@ -14,8 +14,10 @@ export const defaultOptions = {
     /** 17 is 0.54 s, as Linux 6.12. */
     ackTimeoutCode: 17,
     minRnrTimerCode: 12,
+    trafficClass: 0,
   },
   keepAliveMs: 10_000,
+  ecn: false,
   window: 128,
   link: 'auto' as 'auto' | 'wire',
   allowPtrace: false,

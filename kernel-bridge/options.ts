@@ -45,6 +45,16 @@ const rcSchema = ({ z }: Zod, { rc } = defaultOptions) =>
     ackTimeoutCode: z.int().min(1).max(31).default(rc.ackTimeoutCode),
     /** RNR NAK timer code announced to the peer (AETH §1.8: 12 is 0.64 ms, 0 is 655 ms). */
     minRnrTimerCode: z.int().min(0).max(31).default(rc.minRnrTimerCode),
+    /**
+     * Traffic class of connections whose path names none: six bits of DSCP above two that are 0 (ECN has its own option).
+     * The REQ tells it to the passive side, which sends with the same. 0xa0 is DSCP 40.
+     */
+    trafficClass: z
+      .int()
+      .min(0)
+      .max(0xfc)
+      .multipleOf(4, 'it takes a DSCP shifted left by two: a multiple of 4')
+      .default(rc.trafficClass),
   });
 
 const faultSchema = ({ z }: Zod, { faults } = defaultOptions) => {
@@ -84,7 +94,9 @@ const kernelSchema = (zod: Zod) => {
     rc: rcSchema(zod).prefault({}),
     /** Idle wire connections are probed this often (zero-length RDMA WRITE); 0: never. */
     keepAliveMs: z.int().min(0).max(3_600_000).default(defaultOptions.keepAliveMs),
-    /** PSNs in flight per QP. */
+    /** Marks what connections send as ECN-capable, ECT(0). Marks that arrive are answered by CNPs in any case. */
+    ecn: z.boolean().default(defaultOptions.ecn),
+    /** PSNs in flight per QP, at most; fewer after losses and congestion notifications. */
     window: z.int().min(1).max(4096).default(defaultOptions.window),
     /**
      * How connections between processes of this host travel: `auto`, by shared memory where both processes are the same user's
@@ -126,8 +138,8 @@ export const faultOptionsSchema = lazy((zod) => faultSchema(zod));
 export const pkeysSchema = lazy(pkeysShape);
 
 /**
- * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `window`, `link`,
- * `allowPtrace` and `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
+ * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `ecn`, `window`,
+ * `link`, `allowPtrace` and `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
  * those that a later thread asks for hold for all from then on, and those it leaves out stay as they are.
  * `ND_OPTIONS` (JSON of this shape) gives defaults for programs that pass none.
  */

@@ -152,6 +152,7 @@ export interface PathParameters {
  */
 export interface HcaOptions {
   keepAliveMs: number;
+  ecn: boolean;
   window: number;
   /** Which way connections to processes of this host go: `auto`, the local link where it can be had; `wire`. */
   link: 'auto' | 'wire';

@@ -16,12 +16,13 @@ const faultsTold = 10;
 
 /** The HCA's part of the options. */
 function hcaOptions(options: KernelOptions): HcaOptions {
-  const { keepAliveMs, window, link, allowPtrace, capture, receiveBufferBytes, faults } = options;
+  const { keepAliveMs, ecn, window, link, allowPtrace, capture, receiveBufferBytes, faults } = options;
   const dropMads = Object.fromEntries(
     Object.entries(faults.dropMads).map(([attribute, count]) => [Number(attribute), count]),
   );
   return {
     keepAliveMs,
+    ecn,
     window,
     link,
     allowPtrace,

@@ -23,6 +23,7 @@ test.before(() => {
   hca = addon.openHca(
     {
       keepAliveMs: 0,
+      ecn: false,
       window: 64,
       link: 'auto',
       allowPtrace: false,
@@ -111,6 +112,7 @@ test('a closed HCA answers that it is gone', () => {
   const closed = addon.openHca(
     {
       keepAliveMs: 0,
+      ecn: false,
       window: 64,
       link: 'auto',
       allowPtrace: false,

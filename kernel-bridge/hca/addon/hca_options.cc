@@ -46,6 +46,7 @@ bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOpt
   uint64_t keepAliveMs = 0;
   std::string link;
   reader.uint("keepAliveMs", &keepAliveMs, 1e9)
+      .boolean("ecn", &engine->ecn)
       .uint("window", &engine->window, 1 << 16)
       .string("link", &link)
       .boolean("allowPtrace", &host->allowPtrace)

@@ -86,7 +86,7 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
       source: sgid,
       destination: dgid,
       flowLabel: (hopFlowRaw >>> 8) & 0xfffff,
-      trafficClass: tclass,
+      trafficClass: tclass || services.rc.trafficClass,
       hopLimit: hopFlowRaw & 0xff || 64,
       scopeId: isLinkLocal(dgid) ? port.interfaceIndex : 0,
     },

@@ -1,0 +1,66 @@
+// The traffic class of connections: the one that the connecting side was given, told in the REQ, used by both sides, as the
+// sockets deliver it; and the ECN mark, which is each process's own.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { readPcapng } from '../helpers/pcapng.js';
+import { endPeers, Peer } from '../helpers/peer/peer.js';
+
+const DSCP_40 = 0xa0;
+const ECT_0 = 2;
+/** BTH opcodes of RC are those below. */
+const RC_OPCODES = 0x20;
+
+/** Traffic classes of the RC packets in a capture file, each once. */
+function classesIn(file: string): number[] {
+  const found = new Set<number>();
+  for (const ip of readPcapng(file)) {
+    const v4 = ip[0]! >> 4 === 4;
+    const bth = (v4 ? 20 : 40) + 8;
+    if (ip[bth]! < RC_OPCODES) found.add(v4 ? ip[1]! : ((ip[0]! & 0xf) << 4) | (ip[1]! >> 4));
+  }
+  return [...found].sort((a, b) => a - b);
+}
+
+const test = suite<{ folder: string }>('traffic class');
+test.before((context) => {
+  context.folder = mkdtempSync(join(tmpdir(), 'nd-class-'));
+});
+test.after(({ folder }) => rmSync(folder, { recursive: true }));
+test.after.each(() => endPeers());
+
+for (const address of ['127.0.0.1', '::1']) {
+  for (const [trafficClass, ecn] of [
+    [0, false],
+    [DSCP_40, false],
+    [DSCP_40, true],
+  ] as const) {
+    test(`${address}: class ${trafficClass}, ${ecn ? 'the client marks' : 'no marks'}`, async ({
+      folder,
+    }) => {
+      const capture = join(folder, '%p.pcapng');
+      const common: KernelOptionsInput = { link: 'wire', capture };
+      const [server, client] = await Promise.all([
+        Peer.start({ kernel: common }),
+        Peer.start({ kernel: { ...common, rc: { trafficClass }, ecn } }),
+      ]);
+      const port = await server.call('trafficListen', { as: 't', address, seed: 1 });
+      await Promise.all([
+        client.call('trafficConnect', { as: 't', address, port, seed: 1 }),
+        server.call('trafficAccepted', { as: 't' }),
+      ]);
+      await Promise.all([server.call('trafficRun', { as: 't' }), client.call('trafficRun', { as: 't' })]);
+      await Promise.all([server.leave('exit'), client.leave('exit')]);
+      // Each file has what its process sent and what it received.
+      const expected = ecn ? [trafficClass, trafficClass | ECT_0] : [trafficClass];
+      for (const { pid } of [server, client]) {
+        assert.equal(classesIn(capture.replace('%p', String(pid))), expected);
+      }
+    });
+  }
+}
+
+test.run();
