@@ -3,6 +3,7 @@ import { Status } from '../../../nd/index.js';
 import {
   ALLOW_READ,
   CANCELED,
+  type CaseContext,
   End,
   receives,
   SEND_AND_SOLICIT_EVENT,
@@ -219,12 +220,21 @@ group.add(
   },
 );
 
+/** One end is told of a Send of its own: whatever it was to be told of before has come. */
+async function toldOf(t: CaseContext, end: End, peer: End): Promise<void> {
+  const told = await end.party.notify(end.outbound, 'any');
+  await peer.post(...receives(1));
+  await end.post(...sends(1));
+  await t.ends(end.party, told, SUCCESS, 'Notify of a Send that came after');
+}
+
 group.add('notify-solicited', '§IND2CompletionQueue::Notify: SOLICITED', async (t) => {
   const { near, far } = await t.pair();
   await far.post(...receives(2));
   const solicited = await t.far.notify(far.inbound, 'solicited');
   await near.post(...sends(1));
   t.run(await near.done(1), 1, SUCCESS, 'A Send that solicits nothing');
+  await toldOf(t, far, near);
   t.status(await t.far.statusNow(solicited), PENDING, 'SOLICITED after a message that solicits nothing');
   await near.post(...sends(1, 64, 1, SEND_AND_SOLICIT_EVENT));
   await t.ends(t.far, solicited, SUCCESS, 'SOLICITED after a Send with SEND_AND_SOLICIT_EVENT');
@@ -260,8 +270,10 @@ group.add(
 group.add('notify-errors', '§IND2CompletionQueue::Notify: ERRORS are not those of requests', async (t) => {
   const { near, far } = await t.pair();
   const errors = await t.near.notify(near.outbound, 'errors');
+  const any = await t.near.notify(near.outbound, 'any');
   const { target } = await far.open(ALLOW_READ, 64);
   await near.post({ op: 'read', context: 'r', pieces: [{ at: 0, length: 65 }], target });
+  await t.ends(t.near, any, SUCCESS, 'ANY after a request that failed');
   t.results(await near.done(1), [['r', t.says.remoteAccess]], 'A Read that fails');
   t.status(await t.near.statusNow(errors), PENDING, 'ERRORS after a request that failed');
   t.same(await t.near.cancel(near.outbound), [CANCELED], 'Cancel of ERRORS');
