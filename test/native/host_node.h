@@ -117,6 +117,7 @@ inline void setOption(const std::string& argument, HostOptions* options) {
   const size_t equals = argument.find('=');
   if (equals == std::string::npos) return;
   const std::string key = argument.substr(0, equals), value = argument.substr(equals + 1);
+  if (key == "link" && value == "wire") options->link = nd::LinkChoice::kWire;
   if (key == "capture") options->capturePath = value;
   if (key == "seed") options->faults.seed = std::strtoull(value.c_str(), nullptr, 10);
   if (key == "drop") options->faults.drop = std::atof(value.c_str());
@@ -295,7 +296,7 @@ inline int nodeMain(int argc, char** argv) {
 // The parent's view of a child.
 class Node {
  public:
-  // Starts one. `options` are its arguments: capture=<path>, drop=<p>, duplicate=<p>, reorder=<p>, corrupt=<p>,
+  // Starts one. `options` are its arguments: link=wire, capture=<path>, drop=<p>, duplicate=<p>, reorder=<p>, corrupt=<p>,
   // seed=<n>, dropReq=<n>.
   explicit Node(const std::string& options = "");
   ~Node();
