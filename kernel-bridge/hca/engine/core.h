@@ -64,6 +64,10 @@ struct Core final : public PacketSink {
   // `returns`: the caller polls, and will come back very soon. Acknowledgements are then put off until it does: the
   // program may be about to answer, and both leave in one piece.
   bool step(uint64_t time, bool returns = false);
+  // Whether a step would do nothing.
+  bool quiet(uint64_t time) const {
+    return !firstScheduled && !firstOwing && timers.earliest() > time && link.quiet(time);
+  }
   // After a poll at `now`: whether the thread should let others run, having found nothing for a while.
   bool losesPatience(bool moved);
   void schedule(Qp& qp);

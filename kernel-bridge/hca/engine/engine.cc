@@ -374,7 +374,7 @@ void Engine::doorbell(Handle handle) {
   }
   if (qp->state() == kQpsSqError) return core.flushSends(*qp, 0, 0);
   if (!stateRules(qp->state()).continuesWork) return;  // →RTS looks at the ring
-  core.now = core.clock.now();
+  core.now = std::max(core.now, core.clock.recent());
   if (core.run(*qp, Core::kShare)) core.schedule(*qp);
   core.settle();
   core.link.flush();
@@ -384,11 +384,15 @@ void Engine::doorbell(Handle handle) {
 
 bool Engine::progress() {
   Core& core = impl_->core;
-  const uint64_t now = core.clock.now();
+  const uint64_t now = core.clock.recent();
   core.pollerMark.store(now, std::memory_order_relaxed);
   bool moved = false, impatient = true;  // who has the lock does this thread's work: it must get to run
   if (std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock); lock.owns_lock()) {
-    moved = core.step(now, true);
+    if (core.quiet(now)) {
+      core.now = std::max(core.now, now);
+    } else {
+      moved = core.step(now, true);
+    }
     if (core.firstScheduled) {
       core.rouse(0);
       moved = true;

@@ -72,7 +72,9 @@ struct Host::Impl {
   LocalPairs pairs{counters, slots, epoll.get()};
   PlainSink plainSink{*this};
   bool localLink = false;          // option: what can go by it goes by it
-  uint32_t looksToSkip = 0, quietLooks = 0;  // at the sockets, while pairs are busy
+  // While pairs are up, between looks at the sockets that find nothing.
+  static constexpr uint64_t kFirstLookGapNs = 500, kLongestLookGapNs = 20'000;
+  uint64_t lookDue = 0, lookGap = 0;
   struct Joined {
     Gid group;
     uint32_t interface;
@@ -126,7 +128,7 @@ struct Host::Impl {
   void captureIn(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
                  const uint8_t* icrc);
   void drainPairs();
-  bool looksNow();
+  void looked(uint64_t now, bool found);
   uint32_t drainLocalQueue(uint32_t budget);
   uint32_t deliverDeferred();
   uint32_t lookAtAll(uint32_t budget);

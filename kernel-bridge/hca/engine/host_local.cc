@@ -1,6 +1,8 @@
 // The local link as the host side sees it: which pairs there are, and whole packets for capture and faults.
 #include <sys/prctl.h>
 
+#include <algorithm>
+
 #include "host_impl.h"
 #include "mad.h"
 
@@ -43,7 +45,7 @@ void Host::sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet)
 
 void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
 bool Host::selfPending() const { return impl_->pairs.selfPending(); }
-void Host::lookNext() { impl_->looksToSkip = 0; }
+void Host::lookNext() { impl_->lookDue = 0; }
 bool Host::fallAsleep() { return impl_->pairs.fallAsleep(); }
 
 // A packet that came whole: captured, then like any other.
@@ -65,13 +67,16 @@ void Host::Impl::drainPairs() {
 
 // A look at the sockets is a system call, many times what a packet costs on the local link. Who is busy there, or
 // waits there for an answer, looks less often as long as looks find nothing.
-bool Host::Impl::looksNow() {
-  if (!pairs.any()) return true;
-  if (looksToSkip != 0) {
-    looksToSkip--;
-    return false;
-  }
-  return true;
+void Host::Impl::looked(uint64_t now, bool found) {
+  lookGap = found ? 0 : std::min(2 * lookGap + kFirstLookGapNs, kLongestLookGapNs);
+  lookDue = now + lookGap;
+}
+
+// With pairs up, between two looks at the sockets.
+bool Host::quiet(uint64_t now) const {
+  const Impl& h = *impl_;
+  return h.started && now < h.lookDue && h.pairs.any() && !h.pairs.pending() && h.localQueue.empty() &&
+         h.deferred.empty() && h.nextDeadline() > now;
 }
 
 }  // namespace nd

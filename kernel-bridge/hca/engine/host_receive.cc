@@ -12,7 +12,6 @@ namespace {
 constexpr uint32_t kFramesPerConnection = 64;    // of one peer process per poll
 constexpr uint32_t kEventsPerLook = 32;
 constexpr uint32_t kPollsWithoutLook = 4;
-constexpr uint32_t kMostSkipped = 64;            // polls of pairs without a look at the sockets
 
 }  // namespace
 
@@ -281,7 +280,8 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   uint32_t n = 0;
   if (h.pairs.any()) n = h.pairs.receive(sink, h.plainSink, budget);
   if (!h.localQueue.empty()) n += h.drainLocalQueue(budget);
-  if (n < budget && h.looksNow()) {
+  const uint64_t now = h.pairs.any() ? h.clock.recent() : 0;
+  if (n < budget && (now == 0 || now >= h.lookDue)) {
     // Traffic comes where it came from last: that socket is asked first. One system call tells of all others.
     const uint32_t before = n;
     if (h.busyWire != nullptr) n += h.receiveFrom(*h.busyWire, budget - n);
@@ -289,8 +289,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
       h.pollsWithoutLook = 0;
       n += h.lookAtAll(budget - n);
     }
-    h.quietLooks = n != before ? 0 : std::min(h.quietLooks + 1, kMostSkipped);
-    h.looksToSkip = h.quietLooks;
+    h.looked(now, n != before);
   }
   if (!h.deferred.empty()) n += h.deliverDeferred();
   if (h.nextDeadline() != UINT64_MAX) {

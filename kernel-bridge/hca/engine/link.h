@@ -56,6 +56,8 @@ class Link {
   virtual void flush() = 0;
   // Delivers received packets, without blocking, at most `budget` of them. True if there may be more.
   virtual bool poll(PacketSink& sink, uint32_t budget) = 0;
+  // Whether poll() would find nothing: told without a system call, so only of what needs none now.
+  virtual bool quiet(uint64_t /*now*/) const { return false; }
   // Whether the address is one of this host's.
   virtual bool isLocal(const Gid& address) = 0;
   // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end.
