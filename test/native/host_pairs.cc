@@ -211,15 +211,16 @@ void hammer() {
   for (int round = 0; round < 12; round++) {
     Side side;
     Peer peer;
-    volatile uint8_t* const last = &side.memory[kMessage - 1];
+    uint8_t* const last = &side.memory[kMessage - 1];
+    const auto untouched = [&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) != 0; };
     peer.connect(side, kStream);
     // It has begun when a first message is whole: its memory is zero, ours is not.
-    side.memory[kMessage - 1] = 1;
+    __atomic_store_n(last, uint8_t(1), __ATOMIC_RELEASE);
     const uint64_t end = clockNow() + 10'000'000'000ull;
-    while (*last != 0 && clockNow() < end) {
+    while (untouched() && clockNow() < end) {
       if (round % 2 == 0) side.engine.progress();
     }
-    HOST_CHECK(*last == 0);
+    HOST_CHECK(!untouched());
     for (int i = 0; i < round * 20; i++) sched_yield();
     if (round % 3 == 0) peer.kill();
     HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);

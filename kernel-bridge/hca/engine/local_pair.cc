@@ -175,7 +175,7 @@ void LocalPair::flush() {
   dirty_ = false;
   if (self) return;
   // Either the peer, about to sleep, sees what was written, or we see that it sleeps.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  fullFence();
   if (__atomic_load_n(&peer_->asleep, __ATOMIC_RELAXED) == 0) return;
   if (!wrote && __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) == 0) return;
   if (__atomic_exchange_n(&peer_->asleep, 0u, __ATOMIC_ACQ_REL) == 0) return;
@@ -357,7 +357,7 @@ Pull LocalPair::copyFromPeer(const LocalPacket& packet, const iovec* places, uin
   const ssize_t n = process_vm_readv(pid_, to, count + 1, from, packet.pieceCount + 1, 0);
   if (n != static_cast<ssize_t>(sizeof found + packet.length)) return Pull::kFailed;
   if (std::memcmp(found, peerNonce_, sizeof found) != 0) return Pull::kFailed;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  fullFence();
   return __atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) == packet.epoch ? Pull::kDone : Pull::kChanged;
 }
 
