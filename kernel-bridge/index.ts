@@ -20,6 +20,7 @@ export {
   type KernelOptions,
   type KernelOptionsInput,
   kernelOptionsSchema,
+  type OptionsSchema,
   type RcOptions,
   rcOptionsSchema,
 } from './options.js';
