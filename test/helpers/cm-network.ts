@@ -329,8 +329,8 @@ export class Pair {
   }
 
   /** A connection that both sides hold for established. */
-  established(): { active: Side; passive: Side } {
-    const active = this.connect();
+  established(more: Partial<CmConnectParameters> = {}): { active: Side; passive: Side } {
+    const active = this.connect(more);
     this.network.clock.advance(20);
     const passive = this.taken.at(-1);
     if (!passive || active.state !== 'established' || passive.state !== 'established') {

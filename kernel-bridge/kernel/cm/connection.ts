@@ -18,6 +18,9 @@ import { type CmAction, type CmEvent, transitions } from './states.js';
 import { AnsweredMessage, type CmBody, emitMad, RejReason, timeoutCodeToMs } from './wire.js';
 
 const NOTHING = new Uint8Array(0);
+/** Repeats of a DREQ within the peer's timewait, and the shortest time between them that is worth it. */
+const EARLY_REPEATS = 2;
+const SHORTEST_EARLY_MS = 8;
 
 /** What a connection needs of its manager. */
 export interface ConnectionHost {
@@ -73,6 +76,10 @@ export class Connection implements CmConnection {
   #awaited: { name: 'REQ' | 'REP' | 'DREQ'; mad: Uint8Array } | undefined;
   #retriesLeft = 0;
   #intervalMs = 1;
+  /** Repeats of a DREQ that come before its first retry, and how long each waits. */
+  #early = { left: 0, ms: 0 };
+  /** What the early repeats have taken of the first interval. */
+  #earlyMs = 0;
   #rtu: Uint8Array | undefined;
   #reject: Uint8Array | undefined;
 
@@ -215,6 +222,7 @@ export class Connection implements CmConnection {
     },
     sendDreq: (self) => {
       const { responseTimeoutCode, maxRetries } = self.#host.options;
+      self.#repeatEarly(timeoutCodeToMs(responseTimeoutCode));
       self.#await('DREQ', self.will().mad, responseTimeoutCode, maxRetries);
     },
     sendDrep: (self, { transactionId }) => {
@@ -248,7 +256,8 @@ export class Connection implements CmConnection {
       self.#send('REJ', self.#reject);
     },
     resend: (self) => {
-      self.#retriesLeft -= 1;
+      if (self.#early.left > 0) self.#early.left -= 1;
+      else self.#retriesLeft -= 1;
       self.#repeat();
       self.#awaitAnswer();
     },
@@ -340,7 +349,25 @@ export class Connection implements CmConnection {
 
   /** Waits for the answer to REQ, REP or DREQ. */
   #awaitAnswer(): void {
-    this.#startTimer(this.#intervalMs, this.#retriesLeft > 0 ? 'timeout' : 'exhausted');
+    if (this.#early.left > 0) {
+      this.#startTimer(this.#early.ms, 'timeout');
+      return;
+    }
+    this.#startTimer(this.#intervalMs - this.#earlyMs, this.#retriesLeft > 0 ? 'timeout' : 'exhausted');
+    this.#earlyMs = 0;
+  }
+
+  /**
+   * A peer answers a repeated DREQ for as long as it is in timewait. Linux is there for the path's ACK timeout, which may be
+   * far less than our patience, and says nothing afterwards while its application keeps the connection's id. So a DREQ is
+   * repeated within that time, too; such repeats are not counted as retries.
+   */
+  #repeatEarly(intervalMs: number): void {
+    const code = this.offered?.ackTimeoutCode ?? this.received?.body.primaryAckTimeout ?? 0;
+    const ms = timeoutCodeToMs(code) / (EARLY_REPEATS + 2);
+    if (ms < SHORTEST_EARLY_MS || ms * (EARLY_REPEATS + 1) > intervalMs) return;
+    this.#early = { left: EARLY_REPEATS, ms };
+    this.#earlyMs = ms * EARLY_REPEATS;
   }
 
   /** Waits for the owner as long as the peer may: all its retries, each as long as an MRA from us can make it. */

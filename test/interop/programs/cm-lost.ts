@@ -39,6 +39,8 @@ export const lossOptions = {
   oursAsServer: dropping(1, 'REP', 'DREQ', 'DREP', 'REJ', 'SIDR_REP'),
   // The guest answers a DREQ that comes again for as long as this says: 4.3 s.
   theirs: { cm, rc: { ackTimeoutCode: 20 } },
+  // Here its own REQ says it, which is 0.54 s since packets on RoCE are taken to live for 0.27 s (Linux 6.3; 1.1 s before).
+  theirsAsServer: { cm: { ...cm, responseTimeoutCode: 14 } },
   twice: { cm, faults: { duplicate: 1 } },
 } satisfies Record<string, KernelOptionsInput>;
 

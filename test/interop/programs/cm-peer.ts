@@ -33,7 +33,7 @@ const behaviours: Record<string, Behaviour> = {
   'ours-lost-as-client': { options: lossOptions.oursAsClient, run: oursLostAsClient },
   'ours-lost-as-server': { options: lossOptions.oursAsServer, run: oursLostAsServer },
   'theirs-lost-as-client': { options: lossOptions.theirs, run: theirsLostAsClient },
-  'theirs-lost-as-server': { options: lossOptions.theirs, run: theirsLostAsServer },
+  'theirs-lost-as-server': { options: lossOptions.theirsAsServer, run: theirsLostAsServer },
   'mra-as-client': { options: mraOptions.client, run: mraAsClient },
   'mra-as-server': { run: mraAsServer },
   gone: { options: goneOptions, run: peerGone },
