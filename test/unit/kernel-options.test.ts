@@ -66,6 +66,26 @@ test('an option that does not exist is named, with those that do', () => {
   assert.match(mad, 'number of a CM attribute');
 });
 
+test('what marks packets is checked: a DSCP above two bits of 0, and ECN as yes or no', () => {
+  const trafficClass = (value: number) => ({ rc: { trafficClass: value } });
+  for (const good of [0, 4, 0xa0, 0xfc]) {
+    assert.is(resolveKernelOptions(trafficClass(good), {}).rc.trafficClass, good);
+  }
+  for (const bad of [-4, 1, 2, 0xa1, 0x100, 0xa0 + 0.5]) {
+    const told = message(() => resolveKernelOptions(trafficClass(bad), {}));
+    assert.match(told, 'rc.trafficClass');
+    assert.match(told, String(bad));
+  }
+  assert.match(
+    message(() => resolveKernelOptions(trafficClass(2), {})),
+    'multiple of 4',
+  );
+  assert.is(resolveKernelOptions({ ecn: true }, {}).ecn, true);
+  const told = message(() => resolveKernelOptions({ ecn: 1 } as unknown as KernelOptionsInput, {}));
+  assert.match(told, "'ecn'");
+  assert.match(told, 'boolean');
+});
+
 test('ND_OPTIONS that cannot be used says so by name', () => {
   assert.match(
     message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{' })),
