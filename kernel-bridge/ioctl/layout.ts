@@ -5,6 +5,17 @@
  * Integers are little-endian, those with the suffix `be` big-endian (network order). Layouts are those of a C
  * compiler on x64: every pad is a `reserved` field of its own, and a table that would need a hidden pad is refused.
  */
+import {
+  bytesCode,
+  compile,
+  type FieldCode,
+  integer64Code,
+  integerCode,
+  type ReadStruct,
+  structCode,
+  unionCode,
+  type WriteStruct,
+} from './layout-code.js';
 import { Status, StatusError } from './status.js';
 
 /** How one field is laid out, read and written. `V` is its value, `I` what an encoder takes for it. */
@@ -20,6 +31,8 @@ export interface FieldType<V, I = V> {
   write(view: DataView, at: number, value: I, path: string): void;
   /** The value of bytes that are all zero. */
   zero(): V;
+  /** What {@link read} and {@link write} do, as code; without it the structures around it are walked through. */
+  readonly code?: FieldCode | undefined;
 }
 
 /** A pad: zero when written, ignored when read, no part of the value. */
@@ -127,6 +140,7 @@ function integer(name: string, size: 1 | 2 | 4, littleEndian: boolean): UintType
       view[writer[size]](at, value, littleEndian);
     },
     zero: () => 0,
+    code: integerCode(size, littleEndian),
   };
 }
 
@@ -143,6 +157,7 @@ function integer64(name: string, littleEndian: boolean): Uint64Type {
       view.setBigUint64(at, value, littleEndian);
     },
     zero: () => 0n,
+    code: integer64Code(littleEndian),
   };
 }
 
@@ -189,6 +204,7 @@ export function bytes(size: number, align = 1): BytesType {
       field.fill(0, value.length);
     },
     zero: () => new Uint8Array(size),
+    code: bytesCode(size),
   };
 }
 
@@ -280,28 +296,63 @@ export function struct<const F extends Fields>(name: string, table: F): Struct<F
     // Only the table knows the fields' types: this is the one place that vouches for them.
     Object.fromEntries(visible.map((member) => [member.info.key, get(member)])) as V;
 
-  return complete<F>(
-    {
-      name,
-      size,
-      align,
-      read: (view, at) => collect(({ info, type }) => type.read(view, at + info.offset)),
-      write: (view, at, value, path) => {
-        const given = membersOf(value, path);
-        for (const { info, type } of members) {
-          const one = given[info.key];
-          type.write(
-            view,
-            at + info.offset,
-            one === undefined ? (type.zero() as never) : one,
-            `${path}.${info.name}`,
-          );
-        }
-      },
-      zero: () => collect(({ type }) => type.zero()),
+  const walk = {
+    name,
+    size,
+    align,
+    read: (view: DataView, at: number) => collect(({ info, type }) => type.read(view, at + info.offset)),
+    write: (view: DataView, at: number, value: FieldsInput<F>, path: string) => {
+      const given = membersOf(value, path);
+      for (const { info, type } of members) {
+        const one = given[info.key];
+        type.write(
+          view,
+          at + info.offset,
+          one === undefined ? (type.zero() as never) : one,
+          `${path}.${info.name}`,
+        );
+      }
     },
+    zero: () => collect(({ type }) => type.zero()),
+    code: structCode(
+      members.map(({ info, type }) => ({ ...info, code: type.code })),
+      size,
+    ),
+  };
+  return complete<F>(
+    compiled(walk),
     members.map((member) => member.info),
   );
+}
+
+/** Structures that are seldom used are not worth the making of code. */
+const usesBeforeCode = 16;
+
+/** The same type, by code of its own once it is used often. */
+function compiled<V, I>(walk: FieldType<V, I>): FieldType<V, I> {
+  const { code } = walk;
+  if (code === undefined) return walk;
+  let uses = 0;
+  let read: ReadStruct | undefined;
+  let write: WriteStruct | undefined;
+  const count = (): void => {
+    if (++uses === usesBeforeCode) ({ read, write } = compile(code) ?? {});
+  };
+  return {
+    ...walk,
+    read: (view, at) => {
+      // Made of the same table, so of the same type.
+      if (read !== undefined) return read(view, at) as V;
+      count();
+      return walk.read(view, at);
+    },
+    write: (view, at, value, path) => {
+      // What the code refuses is written, or refused in words, by the walk.
+      if (write?.(view, at, value) === true) return;
+      if (write === undefined) count();
+      walk.write(view, at, value, path);
+    },
+  };
 }
 
 /**
@@ -322,7 +373,7 @@ export function union<const F extends Fields>(name: string, table: F): Struct<F>
     Object.fromEntries(members.map((member) => [member.info.key, get(member)])) as V;
 
   return complete<F>(
-    {
+    compiled<V, FieldsInput<F>>({
       name,
       size,
       align,
@@ -349,7 +400,11 @@ export function union<const F extends Fields>(name: string, table: F): Struct<F>
         if (longest) target.set(longest.bytes);
       },
       zero: () => collect(({ type }) => type.zero()),
-    },
+      code: unionCode(
+        members.map(({ info, type }) => ({ ...info, code: type.code })),
+        size,
+      ),
+    }),
     members.map((member) => member.info),
   );
 }

@@ -22,8 +22,24 @@ function invalid(text: string, why: string): never {
   throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is no usable address: ${why}`);
 }
 
-function bytesOfV4(text: string): Uint8Array {
-  return Uint8Array.from(text.split('.'), Number);
+/** The number that an IPv4 address is. The caller has checked the text. */
+function numberOfV4(text: string): number {
+  let number = 0;
+  let octet = 0;
+  for (let i = 0; i < text.length; i++) {
+    const digit = text.charCodeAt(i) - 48;
+    if (digit >= 0) {
+      octet = octet * 10 + digit;
+    } else {
+      number = number * 256 + octet;
+      octet = 0;
+    }
+  }
+  return number * 256 + octet;
+}
+
+function textOfV4(a: number, b: number, c: number, d: number): string {
+  return `${a}.${b}.${c}.${d}`;
 }
 
 /** The 16-bit groups of a piece of an IPv6 address; undefined if it is malformed. */
@@ -35,8 +51,8 @@ function groupsOf(piece: string): number[] | undefined {
     if (/^[0-9a-f]{1,4}$/i.test(word)) {
       groups.push(Number.parseInt(word, 16));
     } else if (i === words.length - 1 && isIPv4(word)) {
-      const [a, b, c, d] = bytesOfV4(word);
-      groups.push((a! << 8) | b!, (c! << 8) | d!);
+      const number = numberOfV4(word);
+      groups.push(number >>> 16, number & 0xffff);
     } else {
       return undefined;
     }
@@ -94,7 +110,9 @@ function textOfV6(raw: Uint8Array, scopeId: number): string {
 }
 
 function isMapped(raw: Uint8Array): boolean {
-  return raw.subarray(0, 10).every((byte) => byte === 0) && raw[10] === 0xff && raw[11] === 0xff;
+  if (raw[10] !== 0xff || raw[11] !== 0xff) return false;
+  for (let i = 0; i < 10; i++) if (raw[i] !== 0) return false;
+  return true;
 }
 
 function checkPort(port: number, text: string): void {
@@ -116,8 +134,7 @@ export function encodeSockaddr(address: SocketAddress): Uint8Array {
   const out = new Uint8Array(SOCKADDR_BYTES);
   if (family === 4) {
     if (!isIPv4(text)) invalid(text, 'family 4 takes four numbers, as in 192.0.2.1');
-    const [a, b, c, d] = bytesOfV4(text);
-    const sinAddr = a! * 2 ** 24 + ((b! << 16) | (c! << 8) | d!);
+    const sinAddr = numberOfV4(text);
     return WvIoSockaddrIn.encode({ sinFamily: AddressFamily.IPV4, sinPort: port, sinAddr }, out);
   }
   if (family !== 6) invalid(text, `family ${String(family)} is neither 4 nor 6`);
@@ -136,8 +153,8 @@ export function encodeSockaddr(address: SocketAddress): Uint8Array {
 export function decodeSockaddr(bytes: Uint8Array): SocketAddress {
   const { sinFamily, sinPort, sinAddr } = WvIoSockaddrIn.decode(bytes);
   if (sinFamily === AddressFamily.IPV4) {
-    const octets = [sinAddr >>> 24, (sinAddr >>> 16) & 0xff, (sinAddr >>> 8) & 0xff, sinAddr & 0xff];
-    return { family: 4, address: octets.join('.'), port: sinPort };
+    const address = textOfV4(sinAddr >>> 24, (sinAddr >>> 16) & 0xff, (sinAddr >>> 8) & 0xff, sinAddr & 0xff);
+    return { family: 4, address, port: sinPort };
   }
   if (sinFamily !== AddressFamily.IPV6) {
     const families = `${AddressFamily.IPV4} (IPv4) and ${AddressFamily.IPV6} (IPv6)`;
@@ -159,8 +176,13 @@ export function decodeOptionalSockaddr(bytes: Uint8Array): SocketAddress | undef
 export function gidOfAddress(address: string): Uint8Array {
   if (!isIPv4(address)) return parseV6(address).raw;
   const gid = new Uint8Array(16);
-  gid.fill(0xff, 10, 12);
-  gid.set(bytesOfV4(address), 12);
+  const number = numberOfV4(address);
+  gid[10] = 0xff;
+  gid[11] = 0xff;
+  gid[12] = number >>> 24;
+  gid[13] = number >>> 16;
+  gid[14] = number >>> 8;
+  gid[15] = number;
   return gid;
 }
 
@@ -169,7 +191,7 @@ export function addressOfGid(gid: Uint8Array, scopeId = 0): string {
   if (gid.length !== 16) {
     throw new StatusError(Status.INVALID_PARAMETER, `a GID of ${gid.length} bytes; it takes 16`);
   }
-  return isMapped(gid) ? gid.subarray(12).join('.') : textOfV6(gid, scopeId);
+  return isMapped(gid) ? textOfV4(gid[12]!, gid[13]!, gid[14]!, gid[15]!) : textOfV6(gid, scopeId);
 }
 
 /** The interface index of an address's `%scope`; 0 for addresses without one. */

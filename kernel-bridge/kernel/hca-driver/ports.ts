@@ -71,24 +71,32 @@ export interface PortChange {
 export const freshMs = 1000;
 
 function sameGid(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === 16 && b.length === 16 && a.every((byte, index) => byte === b[index]);
+  if (a.length !== 16 || b.length !== 16) return false;
+  // Addresses differ at their ends.
+  for (let index = 15; index >= 0; index--) if (a[index] !== b[index]) return false;
+  return true;
+}
+
+function zeroUpTo(gid: Uint8Array, end: number): boolean {
+  for (let index = 0; index < end; index++) if (gid[index] !== 0) return false;
+  return true;
 }
 
 /** `::` or `::ffff:0.0.0.0`. */
 export function isUnspecified(gid: Uint8Array): boolean {
-  const tail = gid.subarray(12);
-  return tail.every((byte) => byte === 0) && (gid.subarray(0, 12).every((byte) => byte === 0) || isV4(gid));
+  for (let index = 12; index < 16; index++) if (gid[index] !== 0) return false;
+  return zeroUpTo(gid, 12) || isV4(gid);
 }
 
 /** An IPv4 address in GID form. */
 export function isV4(gid: Uint8Array): boolean {
-  return gid[10] === 0xff && gid[11] === 0xff && gid.subarray(0, 10).every((byte) => byte === 0);
+  return gid[10] === 0xff && gid[11] === 0xff && zeroUpTo(gid, 10);
 }
 
 /** 127.0.0.0/8 or ::1. */
 export function isLoopback(gid: Uint8Array): boolean {
   if (isV4(gid)) return gid[12] === 127;
-  return gid[15] === 1 && gid.subarray(0, 15).every((byte) => byte === 0);
+  return gid[15] === 1 && zeroUpTo(gid, 15);
 }
 
 /** 224.0.0.0/4 or ff00::/8. */
