@@ -9,7 +9,8 @@ using namespace world;
 namespace {
 
 constexpr uint32_t kSizes[] = {0,    1,    20,   21,    40,     41,     64,          100,         119,    120,    121,
-                               200,  4096, 8191, 8192,  8193,   65536,  128u << 10,  (128u << 10) + 1, 300'001, 1u << 20};
+                               200,  4096, 8191, 8192,  8193,   65536,  98'303, 98'304, 98'305, 128u << 10, 300'001,
+                               512u << 10, (512u << 10) + 1, 1u << 20};
 
 Wr send(const Buffer& from, uint64_t address, uint32_t length, uint32_t opcode = kOpSend) {
   Wr wr;

@@ -56,8 +56,8 @@ enum class Pull : uint8_t { kDone, kChanged, kFailed };
 
 class LocalPair : public std::enable_shared_from_this<LocalPair> {
  public:
-  static constexpr uint32_t kMtu = 128u << 10;         // of connections on it, unless it is plain
-  static constexpr uint32_t kReferenceFrom = 8u << 10; // payload of that size is named
+  static constexpr uint32_t kMtu = 512u << 10;         // of connections on it, unless it is plain
+  static constexpr uint32_t kReferenceFrom = 96u << 10; // payload of that size is named
   static constexpr uint32_t kMaxPieces = 12;
   static constexpr uint32_t kMaxPacket = 4352;         // a plain one
 
@@ -108,7 +108,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   UniqueFd wakeFd, peerWakeFd;      // ours in the epoll set; the peer's
 
  private:
-  static constexpr uint32_t kStepBytes = 256u << 10;  // copied per step, so that the lock is given up in between
+  static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
   bool takeOne(PacketSink& sink);
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
   Pull copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count);

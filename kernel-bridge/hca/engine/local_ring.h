@@ -27,7 +27,7 @@ inline void fullFence() {
 struct LocalRing {
   static constexpr uint32_t kSlots = 1024, kSlotBody = 60;
   static constexpr uint32_t kEntrySlots = 4, kEntryBytes = kEntrySlots * kSlotBody;
-  static constexpr uint32_t kBulkUnit = 64, kBulkUnits = 8192, kBulkBytes = kBulkUnits * kBulkUnit;
+  static constexpr uint32_t kBulkUnit = 64, kBulkUnits = 16384, kBulkBytes = kBulkUnits * kBulkUnit;
   struct alignas(64) Slot {
     uint32_t sequence;
     uint8_t body[kSlotBody];
