@@ -187,6 +187,11 @@ export class Listener implements Disposable {
     this.listener.listen(backlog);
   }
 
+  /** Where it listens: its port is a free one if 0 was asked for. */
+  get address(): SocketAddress {
+    return this.listener.query().localAddress;
+  }
+
   /** The next request; accept or reject it. */
   async next(): Promise<IWVConnectEndpoint> {
     const endpoint = this.provider.createConnectEndpoint();

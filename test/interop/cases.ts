@@ -19,6 +19,7 @@ import { verbsCases } from './cases-errors.js';
 import { lossCases } from './cases-loss.js';
 import { perftestCases } from './cases-perftest.js';
 import { processCases } from './cases-processes.js';
+import { qperfCases } from './cases-qperf.js';
 import { address, type Rig } from './rig.js';
 
 const RPING_PORT = 7174;
@@ -349,6 +350,7 @@ export const cases: readonly InteropCase[] = [
   ...datagramCases,
   ...verbsCases,
   ...perftestCases,
+  ...qperfCases,
   ...disturbed(),
   ...lossCases,
   ...addressCases,
