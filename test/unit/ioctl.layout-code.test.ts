@@ -136,6 +136,30 @@ test('code writes what the walk writes, and refuses what it refuses with the sam
   assert.ok(written > 50 && refused > 20, `${written} values were written, ${refused} refused`);
 });
 
+test('code knows the bounds of every kind of field', () => {
+  const bounds: Readonly<Record<string, readonly unknown[]>> = {
+    u8: [255, 256, -1, 0.5, 1n],
+    u16: [65_535, 65_536, -1, 0.5],
+    u16be: [65_535, 65_536, -1, 0.5],
+    u32: [2 ** 32 - 1, 2 ** 32, -1, 0.5],
+    u32be: [2 ** 32 - 1, 2 ** 32, -1, 0.5],
+    u64: [2n ** 64n - 1n, 2n ** 64n, -1n, 1],
+    u64be: [2n ** 64n - 1n, 2n ** 64n, -1n, 1],
+    short: [new Uint8Array(16).fill(7), new Uint8Array(17), 'text'],
+    long: [new Uint8Array(64).fill(7), new Uint8Array(65), [1]],
+  };
+  for (const [name, [fits, ...others]] of Object.entries(bounds)) {
+    const [cold, warm] = [make([name]), hot([name])];
+    const write = (one: AnyStruct, value: unknown) => outcome(() => one.encode({ field0: value } as never));
+    assert.equal(write(warm, fits), write(cold, fits), name);
+    assert.equal(warm.decode(write(warm, fits) as Uint8Array), { field0: fits }, name);
+    for (const value of others) {
+      assert.type(write(warm, value), 'string', `${name} took ${String(value)}`);
+      assert.is(write(warm, value), write(make([name]), value), name);
+    }
+  }
+});
+
 test('code reads what the walk reads, and writes it back to the same bytes', () => {
   fc.assert(
     fc.property(
