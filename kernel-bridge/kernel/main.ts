@@ -7,6 +7,7 @@ import { ChannelMajor, type HcaOptions, type NativeChannelServer, type NativeHca
 import { addon } from '../hca/index.js';
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
+import { awaitOptions, type OptionsDelivery } from '../options-delivery.js';
 import { createConnectionManager } from './cm/connection-manager.js';
 import { SystemNetwork } from './hca-driver/host-interfaces.js';
 import { Kernel } from './kernel.js';
@@ -86,11 +87,12 @@ function refuseAll(server: NativeChannelServer, reason: string): () => boolean {
 }
 
 function start(): void {
-  const { channel, options } = workerData as { channel: number; options: KernelOptions };
+  const { channel, options: delivery } = workerData as { channel: number; options: OptionsDelivery };
   let requests = (): boolean => false;
   const wakeRequests = pump(() => requests());
   const server = addon.serveChannel(channel, wakeRequests);
   try {
+    const options = awaitOptions(delivery);
     let events = (): boolean => false;
     const wakeEvents = pump(() => events());
     const hca = addon.openHca(hcaOptions(options), wakeEvents);

@@ -1,9 +1,11 @@
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { DeviceFile } from '../device-file.js';
 import { addon, ChannelMajor, type NativeChannel } from '../hca/index.js';
 import { ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 import type { KernelOptions, KernelOptionsInput } from '../options.js';
+import { optionsDelivery } from '../options-delivery.js';
 import { Overlapped } from '../overlapped.js';
 import { resolveKernelOptions } from './kernel-options.js';
 import { SlotRequest } from './slot-request.js';
@@ -43,17 +45,25 @@ export class SoftKernel {
   #workerError: unknown;
   #answered = false;
 
-  constructor(
-    readonly options: KernelOptions,
-    setup: SoftKernelSetup = {},
-  ) {
+  readonly options: KernelOptions;
+
+  /** `options` may be what checks them: the thread starts meanwhile. What it throws ends the thread and is thrown. */
+  constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, (slot) => {
       this.#requests.get(slot)?.overlapped.settle();
     });
-    const entry = setup.entry ?? new URL('../kernel/main.js', import.meta.url);
-    this.#worker = new Worker(new URL('./kernel-thread.js', import.meta.url), {
+    const here = import.meta.url;
+    const { delivery, deliver } = optionsDelivery();
+    this.#worker = new Worker(new URL('./kernel-thread.cjs', here), {
       name: 'networkdirect-kernel',
-      workerData: { channel: this.channel.id, options, entry: entry.href },
+      workerData: {
+        channel: this.channel.id,
+        options: delivery,
+        entry: (setup.entry ?? new URL('../kernel/main.js', here)).href,
+        addon: new URL('../hca/index.js', here).href,
+        bundle: setup.entry ? undefined : fileURLToPath(new URL('../kernel/bundle.cjs', here)),
+      },
+      transferList: [delivery.port],
       // The program's own flags (--input-type, loaders, inspectors) are not meant for this thread.
       execArgv: [],
     });
@@ -67,6 +77,13 @@ export class SoftKernel {
       process.off('exit', this.#onExit);
     });
     process.on('exit', this.#onExit);
+    try {
+      this.options = typeof options === 'function' ? options() : options;
+    } catch (error) {
+      this.#discard();
+      throw error;
+    }
+    deliver(this.options);
   }
 
   /** Whether a new kernel may take this one's place: it did not start, failed later, or was given up. */
@@ -263,8 +280,9 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
     );
   }
   if (current === undefined || current.ended || options !== undefined) {
-    const resolved = resolveKernelOptions(options);
-    if (current === undefined || current.ended) current = new SoftKernel(resolved);
+    const resolve = (): KernelOptions => resolveKernelOptions(options);
+    if (current === undefined || current.ended) current = new SoftKernel(resolve);
+    else resolve();
   }
   return current.open(name);
 }

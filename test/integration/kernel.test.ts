@@ -20,6 +20,7 @@ import {
 } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, type StatusError, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { optionsDelivery } from '../../kernel-bridge/options-delivery.js';
 import type { Overlapped } from '../../kernel-bridge/overlapped.js';
 import { openDeviceFile } from '../../kernel-bridge/soft/index.js';
 import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
@@ -348,8 +349,12 @@ test('a ring that is no ring, and memory that is not pinned, are refused by the 
 test('a kernel that cannot start says why to every open', async () => {
   const channel = addon.createChannel(8, () => {});
   const main = new URL('../../kernel-bridge/kernel/main.js', import.meta.url);
-  const options = { ...resolveKernelOptions(undefined, {}), window: 0 };
-  const worker = new Worker(main, { workerData: { channel: channel.id, options } });
+  const { delivery, deliver } = optionsDelivery();
+  deliver({ ...resolveKernelOptions(undefined, {}), window: 0 });
+  const worker = new Worker(main, {
+    workerData: { channel: channel.id, options: delivery },
+    transferList: [delivery.port],
+  });
   const ended = new Promise((resolve) => worker.once('exit', resolve));
   for (let n = 0; n < 2; n++) {
     const slot = channel.submit(

@@ -33,6 +33,7 @@ type Room = (typeof rooms)[number];
 const ioctl = 'kernel-bridge/ioctl/';
 const hca = 'kernel-bridge/hca/';
 const options = 'kernel-bridge/options.ts';
+const delivery = 'kernel-bridge/options-delivery.ts';
 const defaults = 'kernel-bridge/default-options.ts';
 const overlapped = 'kernel-bridge/overlapped.ts';
 const deviceFile = 'kernel-bridge/device-file.ts';
@@ -65,9 +66,9 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/kernel/hca-driver/',
     'kernel-bridge/kernel/cm/service.ts',
   ],
-  'kernel-bridge/kernel/': [ioctl, hca, options, 'kernel-bridge/kernel/'],
+  'kernel-bridge/kernel/': [ioctl, hca, options, delivery, 'kernel-bridge/kernel/'],
   'kernel-bridge/uvp/': [ioctl, hca, userVerbs],
-  'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, defaults, 'zod'],
+  'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, defaults, 'zod'],
   'kernel-bridge/': [ioctl, 'kernel-bridge/soft/index.ts', 'zod'],
   'examples/': [
     'nd/index.ts',
@@ -96,7 +97,7 @@ function roomOf(file: string): Room {
 function sources(): string[] {
   return ['nd', 'winverbs', 'kernel-bridge', 'examples', 'test/conformance'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+      .filter((name) => /\.c?ts$/.test(name) && !name.endsWith('.test.ts'))
       .map((name) => join(folder, name)),
   );
 }

@@ -1,0 +1,133 @@
+/** The soft kernel's thread starts from one file where there is one that fits, and from its modules everywhere else. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const addon = join(root, 'build/Release/networkdirect_hca.node');
+const home = mkdtempSync(join(tmpdir(), 'kernel-bundle-'));
+const dist = join(home, 'dist');
+const kernel = join(dist, 'kernel-bridge/kernel');
+const bundle = join(kernel, 'bundle.cjs');
+const cache = join(kernel, 'bundle.cache');
+
+const env = { ...process.env, NETWORKDIRECT_HCA_ADDON: addon };
+
+/** Makes the bundle anew. */
+function build(): void {
+  execFileSync(process.execPath, [join(root, 'scripts/bundle-kernel.mjs'), dist], { env, stdio: 'ignore' });
+}
+
+function edit(from: string, to: string): void {
+  const source = readFileSync(bundle, 'utf8');
+  assert.ok(source.includes(from));
+  writeFileSync(bundle, source.replace(from, to));
+}
+
+/** Opens a provider, and tells where its kernel came from. */
+function open(): { ended: number | null; said: string; from: string } {
+  const script = `import { openProvider } from ${JSON.stringify(join(dist, 'winverbs/index.js'))};
+    using provider = openProvider();
+    provider.queryDeviceList();`;
+  const child = spawnSync(process.execPath, ['--input-type=module', '-e', script.replace('using', 'const')], {
+    env: { ...env, NODE_OPTIONS: '' },
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
+  return {
+    ended: child.status,
+    said: child.stderr,
+    from: child.stderr.includes('started from the bundle') ? 'bundle' : 'modules',
+  };
+}
+
+const start = 'exports.start = () => ';
+
+const test = suite('kernel bundle');
+
+test.before(() => {
+  for (const part of ['kernel-bridge', 'winverbs']) {
+    cpSync(join(root, 'dist', part), join(dist, part), { recursive: true });
+  }
+  writeFileSync(join(home, 'package.json'), '{"type":"module"}');
+  symlinkSync(join(root, 'node_modules'), join(home, 'node_modules'));
+});
+test.before.each(() => {
+  build();
+  edit(start, `const said = 'started from the bundle';\n${start}external('node:fs').writeSync(2, said) && `);
+});
+test.after(() => rmSync(home, { recursive: true, force: true }));
+
+test('a bundle that is newer than its modules is what starts', () => {
+  const { ended, from, said } = open();
+  assert.is(ended, 0, said);
+  assert.is(from, 'bundle', said);
+});
+
+test('files of one age, as a package manager unpacks them, are a bundle and its modules', () => {
+  const sources = /exports\.files = Object\.keys\(table\)/;
+  assert.match(readFileSync(bundle, 'utf8'), sources);
+  const age = new Date(1985, 9, 26);
+  for (const name of ['kernel-bridge/kernel/main.js', 'kernel-bridge/ioctl/structs.js'])
+    utimesSync(join(dist, name), age, age);
+  assert.is(open().from, 'bundle');
+});
+
+test('a module that was compiled later counts', () => {
+  const later = new Date(Date.now() + 60_000);
+  utimesSync(join(kernel, 'cm/wire.js'), later, later);
+  const { ended, from, said } = open();
+  assert.is(ended, 0, said);
+  assert.is(from, 'modules');
+  const now = new Date(0);
+  utimesSync(join(kernel, 'cm/wire.js'), now, now);
+});
+
+test('without a bundle, or with a broken one, the modules start', () => {
+  for (const content of [
+    undefined,
+    '(function (exports) { exports.files = 7; })',
+    'no script',
+    "throw new Error('broken')",
+  ]) {
+    if (content === undefined) rmSync(bundle);
+    else writeFileSync(bundle, content);
+    const { ended, from, said } = open();
+    assert.is(ended, 0, `${content}: ${said}`);
+    assert.is(from, 'modules');
+  }
+});
+
+test('kept code of another bundle, or none at all, is not used', () => {
+  // Of the same length, so that V8 itself would not notice.
+  const source = readFileSync(bundle, 'utf8');
+  const kept = readFileSync(cache);
+  const mark = source.slice(0, source.indexOf('*/') + 2);
+  assert.is(kept.toString('latin1', 0, mark.length), mark, 'it is of this bundle');
+  for (const other of [
+    Buffer.alloc(0),
+    Buffer.from('*/'),
+    Buffer.concat([Buffer.from(mark), Buffer.alloc(100, 7)]),
+  ]) {
+    writeFileSync(cache, other);
+    const { ended, from, said } = open();
+    assert.is(ended, 0, said);
+    assert.is(from, 'bundle');
+  }
+  // Kept code that belongs to another mark: the text that is there now is what runs.
+  execFileSync(process.execPath, [join(root, 'scripts/cache-kernel.mjs'), dist], { env, stdio: 'ignore' });
+  assert.is(open().from, 'bundle');
+  const changed = readFileSync(bundle, 'utf8')
+    .replace('started from the bundle', 'started from a new one!')
+    .replace(mark, `/*${'0'.repeat(mark.length - 4)}*/`);
+  writeFileSync(bundle, changed);
+  const { ended, said } = open();
+  assert.is(ended, 0, said);
+  assert.match(said, 'started from a new one!');
+});
+
+test.run();
