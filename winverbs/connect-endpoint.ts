@@ -30,6 +30,17 @@ const DEFAULT_RETRY_COUNT = 7;
 const DEFAULT_RNR_RETRY_COUNT = 6;
 const RNR_FOR_EVER = 7;
 
+/** Private data: what the structure holds, and what follows it. */
+function dataOf(
+  { data, dataLength }: { data: Uint8Array; dataLength: number },
+  rest: Uint8Array,
+): Uint8Array {
+  const whole = new Uint8Array(dataLength + rest.length);
+  whole.set(data.subarray(0, dataLength));
+  whole.set(rest, dataLength);
+  return whole;
+}
+
 /** A queue pair that an outstanding Connect or Accept will give the endpoint, if it succeeds. */
 interface Candidate {
   readonly qp: WVConnectQueuePair;
@@ -192,7 +203,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   /** Addresses, device, what the peer sent last, and the read depths in this side's view (EP_QUERY). */
   query(): WvConnectAttributes {
     this.check();
-    const output = this.file.callId(IoctlCode.EP_QUERY, this.id, WvIoEpAttributes.size);
+    const room = WvIoEpAttributes.size + Capacity.REP_DATA - Capacity.CONNECT_DATA;
+    const output = this.file.callId(IoctlCode.EP_QUERY, this.id, room);
     return guarded('EP_QUERY', () => {
       const { localAddress, peerAddress, device, param } = WvIoEpAttributes.decode(output);
       const { connect, backlog } = param;
@@ -201,7 +213,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
         localAddress: addressOrAny(localAddress.sockAddr),
         peerAddress: addressOrNone(peerAddress.sockAddr),
         device,
-        privateData: listener ? NO_BYTES : connect.data.slice(0, connect.dataLength),
+        privateData: listener ? NO_BYTES : dataOf(connect, output.subarray(WvIoEpAttributes.size)),
         responderResources: listener ? 0 : Number(connect.responderResources),
         initiatorDepth: listener ? 0 : Number(connect.initiatorDepth),
         retryCount: connect.retryCount,

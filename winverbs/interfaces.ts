@@ -56,6 +56,10 @@ export interface WvConnectAttributes {
   readonly localAddress: SocketAddress;
   readonly peerAddress: SocketAddress | undefined;
   readonly device: WvDeviceAddress;
+  /**
+   * What the peer sent last. Messages do not tell its length: it is padded with zeros to 56 bytes, and longer only if the REP
+   * (196 bytes at most) or REJ (148) has anything but zeros behind them.
+   */
   readonly privateData: Uint8Array;
   readonly responderResources: number;
   readonly initiatorDepth: number;
@@ -363,6 +367,15 @@ export interface WvQpAttributes {
   readonly rnrNakTimeout: number;
   readonly sourceGid: Uint8Array;
   readonly destinationGid: Uint8Array;
+  /**
+   * 8 bits, with the option AV: IPv4's TOS, IPv6's traffic class. The upper six are the DSCP; the lower two, ECN, are the
+   * HCA's own on a connection (option `ecn`).
+   */
+  readonly trafficClass: number;
+  /** 20 bits, with the option AV: what IPv6 headers carry; 0 leaves it to the operating system. IPv4 has none. */
+  readonly flowLabel: number;
+  /** 8 bits, with the option AV: IPv4's TTL, IPv6's hop limit. 0, as left out: 64. */
+  readonly hopLimit: number;
 }
 
 /** Where a remote operation goes: made once from what the peer sent; requests add a byte offset. */

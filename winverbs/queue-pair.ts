@@ -16,6 +16,8 @@ import { guarded, refusal, Status, WvError } from './status.js';
 
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 const NO_SGES: readonly WvSge[] = [];
+/** Hops of packets whose queue pair was not told. */
+const DEFAULT_HOP_LIMIT = 64;
 
 /** A queue pair that the kernel has made. */
 export interface MadeQueuePair {
@@ -160,6 +162,9 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       rnrNakTimeout,
       sourceGid: addressVector.sGid,
       destinationGid: addressVector.dGid,
+      trafficClass: addressVector.trafficClass,
+      flowLabel: addressVector.flowLabel,
+      hopLimit: addressVector.hopLimit,
     };
   }
 
@@ -170,7 +175,11 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
    */
   modify(attributes: Partial<WvQpAttributes>, options: number): void {
     this.check();
-    const { accessFlags, portNumber, sourceGid, destinationGid, retryCount, ...rest } = attributes;
+    const { accessFlags, portNumber, sourceGid, destinationGid, retryCount, ...others } = attributes;
+    const { trafficClass, flowLabel, hopLimit, ...rest } = others;
+    checkBits('trafficClass', trafficClass, 8);
+    checkBits('flowLabel', flowLabel, 20);
+    checkBits('hopLimit', hopLimit, 8);
     if (accessFlags !== undefined && (accessFlags & ~KNOWN_ACCESS) !== 0) {
       throw new WvError(
         Status.INVALID_PARAMETER,
@@ -192,7 +201,9 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
         sequenceErrorRetryCount: retryCount,
         addressVector: {
           networkRouteValid: 1,
-          hopLimit: 64,
+          hopLimit: hopLimit || DEFAULT_HOP_LIMIT,
+          trafficClass,
+          flowLabel,
           sGid: sourceGid,
           dGid: destinationGid,
           portNumber: portNumber ?? 1,
@@ -264,6 +275,14 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       request.sgl = NO_SGES;
     }
   }
+}
+
+function checkBits(what: string, value: number | undefined, bits: number): void {
+  if (value === undefined || (Number.isInteger(value) && value >= 0 && value < 2 ** bits)) return;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `${what} is ${value}; it has ${bits} bits, 0 to ${2 ** bits - 1}.`,
+  );
 }
 
 function checkedSrq(pd: WVProtectionDomain, srq: unknown): WVSharedReceiveQueue {

@@ -20,6 +20,7 @@ import {
   type WvCompletion,
   type WvConnectParam,
   type WvMemoryRegion,
+  type WvQpAttributes,
   WvSend,
   type WvSge,
 } from '../../winverbs/index.js';
@@ -221,18 +222,27 @@ export interface Destination {
   readonly gid: Uint8Array;
 }
 
+/** What packets say to routers: IPv4's TOS and TTL, IPv6's traffic class, flow label and hop limit. */
+export type Route = Partial<Pick<WvQpAttributes, 'trafficClass' | 'flowLabel' | 'hopLimit'>>;
+
 /** Connects an initialised queue pair by hand: RTR with what the peer told, RTS with what it was told. */
 export function connectByHand(
   qp: IWVConnectQueuePair,
   own: Destination,
   peer: Destination,
-  path: { readonly mtu: number; readonly depth: number; readonly rnrRetryCount?: number },
+  path: {
+    readonly mtu: number;
+    readonly depth: number;
+    readonly rnrRetryCount?: number;
+    readonly route?: Route;
+  },
 ): void {
   qp.modify(
     {
       qpState: QpState.RTR,
       sourceGid: own.gid,
       destinationGid: peer.gid,
+      ...path.route,
       pathMtu: path.mtu,
       destinationQpn: peer.qpn,
       receivePsn: peer.psn,

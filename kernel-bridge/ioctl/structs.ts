@@ -324,7 +324,10 @@ export const WvIoEpAccept = struct('WV_IO_EP_ACCEPT', { Id: u64, QpId: u64, Para
 /** Param of {@link WvIoEpAttributes}: Backlog for a listener, Connect for every other endpoint. */
 export const WvIoEpParam = union('WV_IO_EP_ATTRIBUTES.Param', { Connect: WvIoConnectParam, Backlog: u64 });
 
-/** EP_QUERY's output. Addresses that are not set are all zero. */
+/**
+ * EP_QUERY's output. Addresses that are not set are all zero. Data holds 56 bytes of what a REP (196) or REJ (148) may carry:
+ * what comes after them, up to the last byte that is not 0, follows the structure in a larger output.
+ */
 export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
   LocalAddress: WvIoSockaddrData,
   PeerAddress: WvIoSockaddrData,

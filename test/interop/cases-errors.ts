@@ -17,6 +17,11 @@ const behaviours = [
     operation: 'SEND, WRITE, READ, 0 to 8 MiB, depth 1 and 16',
     role: 'server',
   },
+  {
+    behaviour: 'route-of-ours',
+    operation: 'traffic class, flow label, hop limit at the guest',
+    role: 'client',
+  },
   { behaviour: 'windows-of-theirs', operation: 'type 2 windows', role: 'client' },
   { behaviour: 'windows-of-ours', operation: 'type 2 windows', role: 'server' },
 ] as const;

@@ -67,7 +67,8 @@ const reach: Record<Exclude<CmState, 'idle'>, () => Scene> = {
   },
   established: () => {
     const pair = new Pair(OPTIONS);
-    return sceneOf(pair, pair.established().active);
+    // An ACK timeout beyond the response timeout: no DREQ is repeated before its first retry.
+    return sceneOf(pair, pair.established({ ackTimeoutCode: 20 }).active);
   },
   dreqSent: () => {
     const scene = reach.established();

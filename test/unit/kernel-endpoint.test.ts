@@ -315,6 +315,24 @@ test('a refused Connect leaves the QP as it was, shows the peer’s data, and ca
   expect(it.rig.connect(it.id, it.qp), Status.PENDING);
 });
 
+test('data beyond the structure’s 56 bytes follows it where the output has room, without the message’s padding', () => {
+  const it = scene('activeConnect');
+  const said = Uint8Array.from({ length: 148 }, (_, i) => (i < 100 ? i + 1 : 0));
+  it.connection!.events.rejected!({ reason: 28, ari: new Uint8Array(0), privateData: said });
+  const { size } = s.WvIoEpAttributes;
+  for (const [room, length] of [
+    [0, 0],
+    [7, 7],
+    [44, 44],
+    [200, 44],
+  ] as const) {
+    const { output } = it.rig.ioctl('EP_QUERY', it.rig.id(it.id), size + room);
+    assert.is(output.length, size + length);
+    assert.is(s.WvIoEpAttributes.decode(output).param.connect.dataLength, 56);
+    assert.equal(output.subarray(size), said.subarray(56, 56 + length));
+  }
+});
+
 test('E6: after a REQ timeout the old connection is forgotten and a new Connect gets its own', () => {
   const it = scene('activeConnect');
   const old = it.connection!;

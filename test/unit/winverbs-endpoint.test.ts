@@ -189,6 +189,16 @@ test('query tells addresses, data and depths; of a listener the backlog', () => 
     rnrRetryCount: 6,
     backlog: 0,
   });
+  // What follows the structure belongs to the data.
+  door.handlers.set(IoctlCode.EP_QUERY, () =>
+    Uint8Array.of(
+      ...s.WvIoEpAttributes.encode({
+        param: { connect: { dataLength: 56, data: new Uint8Array(56).fill(1) } },
+      }),
+      ...[2, 3],
+    ),
+  );
+  assert.equal(ep.query().privateData, Uint8Array.of(...new Uint8Array(56).fill(1), 2, 3));
   ep.listen(12);
   assert.is(s.WvIoEpListen.decode(door.input('EP_LISTEN')).backlog, 12n);
   throwsWv(() => ep.listen(-1), Status.INVALID_PARAMETER, /backlog/);

@@ -17,13 +17,14 @@ void store16(uint8_t* p, uint32_t v) {
   p[1] = uint8_t(v);
 }
 
-// The header as it stood on the wire; what the socket does not tell (IPv4 ID, IPv6 flow label) is 0.
+// The header as it stood on the wire; what the socket does not tell (IPv4 ID) is 0.
 void writeGrh(uint8_t grh[kGrhBytes], const PacketMeta& meta, uint32_t roceBytes) {
   const uint32_t udpBytes = kUdpBytes + roceBytes + kIcrcBytes;
   std::memset(grh, 0, kGrhBytes);
   if (!meta.source.isV4()) {
     grh[0] = uint8_t(0x60 | meta.trafficClass >> 4);
-    grh[1] = uint8_t(meta.trafficClass << 4);
+    grh[1] = uint8_t(meta.trafficClass << 4 | (meta.flowLabel >> 16 & 0xf));
+    store16(grh + 2, meta.flowLabel);
     store16(grh + 4, udpBytes);
     grh[6] = kProtocolUdp;
     grh[7] = meta.hopLimit;

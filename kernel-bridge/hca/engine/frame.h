@@ -17,9 +17,9 @@ enum class FrameKind : uint8_t {
 };
 
 struct Frame {
-  static constexpr uint32_t kHeaderBytes = 40;
+  static constexpr uint32_t kHeaderBytes = 44;
   static constexpr uint32_t kMaxBytes = kHeaderBytes + 4352;
-  static constexpr uint8_t kVersion = 1;
+  static constexpr uint8_t kVersion = 2;
 
   FrameKind kind = FrameKind::kPacket;
   PacketMeta meta;
@@ -34,6 +34,7 @@ struct Frame {
     std::memcpy(out + 4, &meta.scopeId, 4);
     std::memcpy(out + 8, meta.source.raw.data(), 16);
     std::memcpy(out + 24, meta.destination.raw.data(), 16);
+    std::memcpy(out + 40, &meta.flowLabel, 4);
   }
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
@@ -46,6 +47,7 @@ struct Frame {
     std::memcpy(&meta.scopeId, in + 4, 4);
     std::memcpy(meta.source.raw.data(), in + 8, 16);
     std::memcpy(meta.destination.raw.data(), in + 24, 16);
+    std::memcpy(&meta.flowLabel, in + 40, 4);
     body = in + kHeaderBytes;
     bodyLength = length - kHeaderBytes;
     return true;

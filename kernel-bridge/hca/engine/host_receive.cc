@@ -155,7 +155,7 @@ void Host::Impl::captureIn(const PacketMeta& meta, const IcrcHeaders& headers, c
     std::memcpy(whole + length, icrc, kIcrcBytes);
   else
     storeIcrc(whole + length, icrcOf(headers, bth, length));
-  capture.write(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit}, whole,
+  capture.write(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit, meta.flowLabel}, whole,
                 length + kIcrcBytes);
   capture.scheduleFlush(clock.now());
 }

@@ -44,6 +44,7 @@ PacketMeta metaOf(const Path& path) {
   meta.destination = path.destination;
   meta.trafficClass = path.trafficClass;
   meta.hopLimit = path.hopLimit;
+  meta.flowLabel = path.flowLabel;
   meta.scopeId = path.scopeId;
   return meta;
 }
@@ -55,7 +56,8 @@ void Host::Impl::captureOut(const Path& path, const uint8_t* bytes, uint32_t len
   IcrcHeaders headers;
   headers.source = path.source;
   headers.destination = path.destination;
-  capture.write(Capture::Direction::kOutbound, headers, {path.trafficClass, path.hopLimit}, bytes, length);
+  capture.write(Capture::Direction::kOutbound, headers, {path.trafficClass, path.hopLimit, path.flowLabel}, bytes,
+                length);
   capture.scheduleFlush(clock.now());
 }
 

@@ -59,8 +59,9 @@ size_t buildHeaders(uint8_t out[48], const IcrcHeaders& h, uint32_t udpPayload, 
     if (!masked) store16be(out + 10, ipv4Checksum(out));
     udp = out + kIp4Bytes;
   } else {
-    store16be(out, masked ? 0x6fff : 0x6000u | static_cast<uint32_t>(variant.trafficClass) << 4);
-    store16be(out + 2, masked ? 0xffff : 0);
+    const uint32_t label = variant.flowLabel & 0xfffff;
+    store16be(out, masked ? 0x6fff : 0x6000u | static_cast<uint32_t>(variant.trafficClass) << 4 | label >> 16);
+    store16be(out + 2, masked ? 0xffff : label);
     store16be(out + 4, udpLength);
     out[6] = 17;
     out[7] = masked ? 0xff : variant.hopLimit;

@@ -26,7 +26,10 @@ struct IcrcHeaders {
 // Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked`
 // the fields that routers may change are ones, as the ICRC wants them; without it they hold traffic class, hop
 // limit and a right IPv4 checksum. Returns the number of bytes, at most 48.
-struct IpVariant { uint8_t trafficClass = 0, hopLimit = 64; };
+struct IpVariant {
+  uint8_t trafficClass = 0, hopLimit = 64;
+  uint32_t flowLabel = 0;
+};
 size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPayload, bool masked,
                     const IpVariant& variant = {});
 

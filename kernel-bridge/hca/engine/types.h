@@ -69,6 +69,7 @@ struct PacketMeta {
   Gid destination;
   uint8_t trafficClass = 0;  // TOS byte where the socket tells it; low two bits are ECN
   uint8_t hopLimit = 0;
+  uint32_t flowLabel = 0;    // of IPv6
   uint32_t scopeId = 0;  // index of the interface it came by, for IPv6 link-local sources and multicast groups
 };
 

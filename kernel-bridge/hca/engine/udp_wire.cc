@@ -13,6 +13,12 @@
 #ifndef UDP_NO_CHECK6_RX
 #define UDP_NO_CHECK6_RX 102
 #endif
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
+#ifndef IPV6_FLOWINFO_SEND
+#define IPV6_FLOWINFO_SEND 33
+#endif
 #ifndef IPV6_MULTICAST_ALL
 #define IPV6_MULTICAST_ALL 29
 #endif
@@ -30,6 +36,7 @@ constexpr int kDefaultHopLimit = 64;
 constexpr size_t kControlBytes = 160;
 constexpr uint32_t kMaxRunBytes = 65000, kMaxRunPackets = 64;  // what one message may carry
 constexpr uint32_t kReceiveBytes = 65536;
+constexpr uint32_t kFlowLabelMask = 0xfffff;
 
 union Address {
   sockaddr any;
@@ -131,7 +138,11 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
   }
   if (!ok) return errno;
   setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // an older system delivers packets one by one
-  if (family == AF_INET6) setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);  // or those for others' groups, too
+  if (family == AF_INET6) {
+    setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);  // or those for others' groups, too
+    setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+    labelsWork_ = setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+  }
   // Only with privileges may a buffer exceed the system's limit; both are wishes.
   const int wanted = receiveBufferBytes > INT32_MAX / 2 ? INT32_MAX / 2 : static_cast<int>(receiveBufferBytes);
   if (!setInt(s, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) setInt(s, SOL_SOCKET, SO_RCVBUF, wanted);
@@ -188,7 +199,7 @@ bool UdpWire::extendsRun(const Path& path, const uint8_t* bth, uint32_t length) 
   // A run is steered as one, by its first packet: all must be for the same QP.
   return length <= run.segment && std::memcmp(bth + 5, out.bytes + run.at + 5, 3) == 0 &&
          p.destination == path.destination && p.source == path.source && p.trafficClass == path.trafficClass &&
-         p.hopLimit == path.hopLimit && p.scopeId == path.scopeId;
+         p.hopLimit == path.hopLimit && p.flowLabel == path.flowLabel && p.scopeId == path.scopeId;
 }
 
 void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
@@ -230,6 +241,7 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
     to.v6.sin6_family = AF_INET6;
     to.v6.sin6_port = htons(kRocePort);
     to.v6.sin6_scope_id = path.scopeId;
+    if (labelsWork_) to.v6.sin6_flowinfo = htonl(path.flowLabel & kFlowLabelMask);  // 0: the system's own choice
     std::memcpy(&to.v6.sin6_addr, path.destination.raw.data(), 16);
     m.msg_namelen = sizeof to.v6;
     in6_pktinfo info{};
@@ -267,6 +279,12 @@ int UdpWire::flush() {
       }
       for (; done < runs_; done++) counters_.add(HostCounter::kTxBufferFull, out.runs[done].count);
       break;
+    }
+    // A label that nobody leased is refused where somebody on this host has one for himself. It is a hint; the packet counts.
+    Address& to = out.addresses[done];
+    if (family_ == AF_INET6 && to.v6.sin6_flowinfo != 0 && (errno == ENOENT || errno == EINVAL)) {
+      to.v6.sin6_flowinfo = 0;
+      continue;
     }
     // This message only: no route, too long for the path, not our address; or a system that knows no runs.
     const Run& run = out.runs[done++];
@@ -356,6 +374,8 @@ UdpWire::Datagram UdpWire::datagram(uint32_t index) const {
       d.meta.trafficClass = static_cast<uint8_t>(controlValue<int>(c));
     } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT) {
       d.meta.hopLimit = static_cast<uint8_t>(controlValue<int>(c));
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_FLOWINFO) {
+      d.meta.flowLabel = ntohl(controlValue<uint32_t>(c)) & kFlowLabelMask;
     } else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
       const int segment = controlValue<int>(c);
       if (segment > 0 && static_cast<uint32_t>(segment) < d.length) d.segment = static_cast<uint32_t>(segment);

@@ -80,6 +80,7 @@ class UdpWire {
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
   uint32_t expected_ = 1;            // datagrams that the next receive() asks for
   bool runsWork_ = true;
+  bool labelsWork_ = false;
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };
 

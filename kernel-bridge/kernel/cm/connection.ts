@@ -18,8 +18,7 @@ import { type CmAction, type CmEvent, transitions } from './states.js';
 import { AnsweredMessage, type CmBody, emitMad, RejReason, timeoutCodeToMs } from './wire.js';
 
 const NOTHING = new Uint8Array(0);
-/** Repeats of a DREQ within the peer's timewait, and the shortest time between them that is worth it. */
-const EARLY_REPEATS = 2;
+/** Below this a DREQ is not repeated early: the peer's answer may well take so long. */
 const SHORTEST_EARLY_MS = 8;
 
 /** What a connection needs of its manager. */
@@ -76,9 +75,7 @@ export class Connection implements CmConnection {
   #awaited: { name: 'REQ' | 'REP' | 'DREQ'; mad: Uint8Array } | undefined;
   #retriesLeft = 0;
   #intervalMs = 1;
-  /** Repeats of a DREQ that come before its first retry, and how long each waits. */
-  #early = { left: 0, ms: 0 };
-  /** What the early repeats have taken of the first interval. */
+  /** When a DREQ is to be repeated before its first retry; 0: not, or not again. */
   #earlyMs = 0;
   #rtu: Uint8Array | undefined;
   #reject: Uint8Array | undefined;
@@ -256,10 +253,11 @@ export class Connection implements CmConnection {
       self.#send('REJ', self.#reject);
     },
     resend: (self) => {
-      if (self.#early.left > 0) self.#early.left -= 1;
-      else self.#retriesLeft -= 1;
+      const early = self.#earlyMs;
+      self.#earlyMs = 0;
+      if (early === 0) self.#retriesLeft -= 1;
       self.#repeat();
-      self.#awaitAnswer();
+      self.#awaitAnswer(early);
     },
     repeat: (self) => self.#repeat(),
     repeatRtu: (self) => {
@@ -347,27 +345,21 @@ export class Connection implements CmConnection {
 
   // ── Time ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Waits for the answer to REQ, REP or DREQ. */
-  #awaitAnswer(): void {
-    if (this.#early.left > 0) {
-      this.#startTimer(this.#early.ms, 'timeout');
-      return;
-    }
-    this.#startTimer(this.#intervalMs - this.#earlyMs, this.#retriesLeft > 0 ? 'timeout' : 'exhausted');
-    this.#earlyMs = 0;
+  /** Waits for the answer to REQ, REP or DREQ; some of the interval may have `passed`. */
+  #awaitAnswer(passed = 0): void {
+    if (this.#earlyMs > 0) this.#startTimer(this.#earlyMs, 'timeout');
+    else this.#startTimer(this.#intervalMs - passed, this.#retriesLeft > 0 ? 'timeout' : 'exhausted');
   }
 
   /**
    * A peer answers a repeated DREQ for as long as it is in timewait. Linux is there for the path's ACK timeout, which may be
    * far less than our patience, and says nothing afterwards while its application keeps the connection's id. So a DREQ is
-   * repeated within that time, too; such repeats are not counted as retries.
+   * repeated within that time, too; this repeat is not counted as a retry.
    */
   #repeatEarly(intervalMs: number): void {
     const code = this.offered?.ackTimeoutCode ?? this.received?.body.primaryAckTimeout ?? 0;
-    const ms = timeoutCodeToMs(code) / (EARLY_REPEATS + 2);
-    if (ms < SHORTEST_EARLY_MS || ms * (EARLY_REPEATS + 1) > intervalMs) return;
-    this.#early = { left: EARLY_REPEATS, ms };
-    this.#earlyMs = ms * EARLY_REPEATS;
+    const ms = timeoutCodeToMs(code) / 2;
+    this.#earlyMs = ms >= SHORTEST_EARLY_MS && ms < intervalMs ? ms : 0;
   }
 
   /** Waits for the owner as long as the peer may: all its retries, each as long as an MRA from us can make it. */

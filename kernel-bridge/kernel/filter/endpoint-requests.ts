@@ -49,6 +49,15 @@ function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): Endpoi
   };
 }
 
+/** What of private data the structure holds, and what follows it: no zeros at its end, which are the message's padding. */
+function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: Uint8Array } {
+  const end = whole.findLastIndex((byte) => byte !== 0) + 1;
+  return {
+    data: whole.subarray(0, Capacity.CONNECT_DATA),
+    rest: whole.subarray(Capacity.CONNECT_DATA, Math.min(end, Capacity.CONNECT_DATA + room)),
+  };
+}
+
 /** The queue pair of an id; 0 is none. */
 function queuePair(call: Call, id: bigint): WvQp | undefined {
   return id === 0n ? undefined : call.find(call.file.qps, id);
@@ -200,7 +209,10 @@ export function endpointRequests(services: EndpointServices) {
       if (endpoint instanceof DatagramEndpoint) return queryDatagram(call, endpoint, services);
       const answer = () => {
         const { local, peer, param, backlog, state } = endpoint;
-        const data = param.privateData.subarray(0, Capacity.CONNECT_DATA);
+        const { data, rest } = splitData(
+          param.privateData,
+          call.irp.outputCapacity - s.WvIoEpAttributes.size,
+        );
         const connect = {
           responderResources: BigInt(param.responderResources),
           initiatorDepth: BigInt(param.initiatorDepth),
@@ -209,12 +221,18 @@ export function endpointRequests(services: EndpointServices) {
           dataLength: data.length,
           data,
         };
-        return call.struct(s.WvIoEpAttributes, {
-          localAddress: sockaddrData(local && socketAddress(local)),
-          peerAddress: sockaddrData(peer && socketAddress(peer)),
-          device: deviceOf(endpoint),
-          param: state === 'listening' ? { backlog: BigInt(backlog) } : { connect },
-        });
+        const { output } = call.irp;
+        s.WvIoEpAttributes.encode(
+          {
+            localAddress: sockaddrData(local && socketAddress(local)),
+            peerAddress: sockaddrData(peer && socketAddress(peer)),
+            device: deviceOf(endpoint),
+            param: state === 'listening' ? { backlog: BigInt(backlog) } : { connect },
+          },
+          output,
+        );
+        output.set(rest, s.WvIoEpAttributes.size);
+        return call.irp.complete(Status.SUCCESS, s.WvIoEpAttributes.size + rest.length);
       };
       return endpoint.handle('query', call.irp, { answer });
     },

@@ -16,6 +16,8 @@ import {
 /** DREQs are to cross this often, in as many connections at most. */
 const CROSSINGS = 20;
 const TRIES = 300;
+/** Our patience, code 20. */
+const RESPONSE_TIMEOUT_MS = 4295;
 /** Connections one after another. */
 const SEQUENCE = 200;
 /** The guest's DREQ is held back by 20 ms: ours goes at every time in these, for the guest's own takes some to begin. */
@@ -31,7 +33,10 @@ async function disconnectBoth(
   const told = statusOf(endpoint.notifyDisconnect());
   const theirEnd = hosts.disconnect(theirs);
   await pause(laterMs);
+  const begin = performance.now();
   const status = await statusOf(endpoint.disconnect());
+  const ms = performance.now() - begin;
+  assert.ok(ms < RESPONSE_TIMEOUT_MS, `our disconnect() took ${ms} ms, as if its DREQ had to be sent again`);
   await theirEnd;
   assert.equal(status, Status.SUCCESS, 'our disconnect()');
   assert.equal(await told, Status.CONNECTION_DISCONNECTED, 'our notifyDisconnect()');
@@ -51,7 +56,6 @@ async function untilCrossed(make: () => Promise<Connected>, hosts: CmHosts): Pro
   }
   console.log(`${crossed} of ${tries} pairs of DREQs crossed`);
   assert.equal(crossed, CROSSINGS);
-  assert.equal(ours('retransmitted.DREQ'), 0);
 }
 
 /** The guest connects, time after time; the sides end it in turn. */

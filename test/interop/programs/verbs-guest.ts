@@ -1,7 +1,14 @@
 /** Queue pairs of the guest, driven by rig/verbs-peer.py, and ours that are connected to them by hand. */
 import { randomInt } from 'node:crypto';
 import { z } from 'zod';
-import { connectByHand, initialise, type Memory, type Queue, Side } from '../../../examples/interop/side.js';
+import {
+  connectByHand,
+  initialise,
+  type Memory,
+  type Queue,
+  type Route,
+  Side,
+} from '../../../examples/interop/side.js';
 import { gidOfAddress, type IWVConnectQueuePair, RemoteMemory, WvAccess } from '../../../winverbs/index.js';
 import { GuestPeer } from './guest-peer.js';
 
@@ -42,6 +49,10 @@ const made = z.object({ qpn: word, psn: word, gid: z.string(), addr: word, rkey:
 const guestCompletion = z.object({ status: word, opcode: word, len: word, flags: word, imm: word });
 export type GuestCompletion = z.output<typeof guestCompletion>;
 
+const guestHeader = z.object({ version: word, class: word, label: word, hops: word });
+/** What an IP header says to routers; `label` is 0 for IPv4. */
+export type GuestHeader = z.output<typeof guestHeader>;
+
 /** A request that the guest posts. `at` counts in its own memory, `addr` is an address in ours. */
 export interface GuestRequest {
   readonly op: 'send' | 'send_imm' | 'send_inv' | 'write' | 'write_imm' | 'read' | 'cas' | 'add';
@@ -70,6 +81,8 @@ export interface PairOptions {
   /** Rights that ours give, WV_ACCESS_*. */
   readonly ourMemory?: number;
   readonly ourQp?: number;
+  /** What our packets say to routers. */
+  readonly route?: Route;
 }
 
 /** A queue pair of ours, connected to one of the guest; each has memory for the other. */
@@ -140,7 +153,12 @@ export class Hosts implements Disposable {
     );
     const own = { qpn: qp.qpn, psn: randomInt(2 ** 24), gid: gidOfAddress(this.own) };
     const gid = gidOfAddress(theirs.gid);
-    connectByHand(qp, own, { ...theirs, gid }, { mtu, depth, rnrRetryCount: rnrRetry });
+    connectByHand(
+      qp,
+      own,
+      { ...theirs, gid },
+      { mtu, depth, rnrRetryCount: rnrRetry, route: options.route ?? {} },
+    );
     const ownGid = Buffer.from(own.gid)
       .toString('hex')
       .replace(/(.{4})(?!$)/g, '$1:');
@@ -193,6 +211,16 @@ export class Hosts implements Disposable {
     const { status } = await this.peer.ask({ do: 'invalidate', rkey }, z.object({ status: word }));
     if (status !== IbvWc.SUCCESS)
       throw new Error(`The guest's window was not invalidated: status ${status}.`);
+  }
+
+  /** The guest looks at what comes from now on. */
+  async watch(): Promise<void> {
+    await this.peer.ask({ do: 'watch' }, z.object({}));
+  }
+
+  /** The IP headers of the next RC packets that came to the guest since {@link watch}. */
+  async seen(count: number): Promise<GuestHeader[]> {
+    return (await this.peer.ask({ do: 'seen', count }, z.object({ seen: z.array(guestHeader) }))).seen;
   }
 
   async fill(at: number, len: number, seed: number): Promise<void> {

@@ -4,6 +4,7 @@ import { optionsWith } from './options.js';
 import { gapsOfOurs, gapsOfTheirs, lossyOptions } from './verbs-gaps.js';
 import { Hosts } from './verbs-guest.js';
 import { naksOfOurs, naksOfTheirs } from './verbs-naks.js';
+import { routeOfOurs } from './verbs-route.js';
 import { transferOfOurs, transferOfTheirs, windowsOfOurs, windowsOfTheirs } from './verbs-transfer.js';
 
 const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
@@ -13,6 +14,7 @@ const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
   'gaps-of-theirs': gapsOfTheirs,
   'transfer-of-ours': transferOfOurs,
   'transfer-of-theirs': transferOfTheirs,
+  'route-of-ours': routeOfOurs,
   'windows-of-theirs': windowsOfTheirs,
   'windows-of-ours': windowsOfOurs,
 };

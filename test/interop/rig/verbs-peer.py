@@ -12,10 +12,12 @@
 #   {"do": "wc", "count"}                       waits for completions: {"wcs": [{"status", "opcode", "len", "flags", "imm"}]}
 #   {"do": "window", "at", "len", "access"}     binds a fresh type 2 window: {"rkey", "status"}
 #   {"do": "invalidate", "rkey"}                local invalidate: {"status"}
+#   {"do": "watch"}                             what comes by eth0 from now on is looked at; {"do": "seen", "count"}
+#        the IP headers of the next RC packets: {"seen": [{"version", "class", "label", "hops"}]}
 #   {"do": "fill", "at", "len", "seed"}  {"do": "crc", "at", "len"}  {"do": "state"}
 #
 # An operation that the library refuses is answered by {"error"}.
-import argparse, json, socket, sys, time, zlib
+import argparse, json, socket, struct, sys, time, zlib
 import pyverbs.enums as e
 from pyverbs.addr import AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ
@@ -31,6 +33,7 @@ BLOCK = 4093
 OPS = dict(send=e.IBV_WR_SEND, send_imm=e.IBV_WR_SEND_WITH_IMM, send_inv=e.IBV_WR_SEND_WITH_INV,
            write=e.IBV_WR_RDMA_WRITE, write_imm=e.IBV_WR_RDMA_WRITE_WITH_IMM, read=e.IBV_WR_RDMA_READ,
            cas=e.IBV_WR_ATOMIC_CMP_AND_SWP, add=e.IBV_WR_ATOMIC_FETCH_AND_ADD)
+ETH_P_ALL, ROCE, RC = 3, 4791, 0x20
 MTUS = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 
 
@@ -40,6 +43,7 @@ class Peer:
         self.pd = PD(self.ctx)
         self.qp = self.cq = self.mr = None
         self.windows = []
+        self.tap = None
 
     def close(self):
         # A bound window holds its queue pair: rxe waits 50 s for it if the queue pair is to go first.
@@ -121,6 +125,28 @@ class Peer:
         w.imm_data = m['rkey']
         self.qp.post_send(w)
         return dict(status=self.do_wc(dict(count=1))['wcs'][0]['status'])
+
+    def do_watch(self, m):
+        self.tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+        self.tap.bind(('eth0', ETH_P_ALL))
+        self.tap.settimeout(WAIT)
+        return {}
+
+    def do_seen(self, m):
+        seen = []
+        while len(seen) < m['count']:
+            p, where = self.tap.recvfrom(65536)
+            if where[2] == socket.PACKET_OUTGOING or len(p) < 60:
+                continue
+            v = p[0] >> 4
+            at = dict([(4, 20), (6, 40)]).get(v)
+            if at is None or p[9 if v == 4 else 6] != 17 or p[at + 2:at + 4] != struct.pack('!H', ROCE) or p[at + 8] >= RC:
+                continue
+            word = struct.unpack('!I', p[:4])[0]
+            seen.append(dict([('version', v), ('class', p[1] if v == 4 else word >> 20 & 0xff),
+                              ('label', 0 if v == 4 else word & 0xfffff), ('hops', p[8 if v == 4 else 7])]))
+        self.tap.close()
+        return dict(seen=seen)
 
     def do_fill(self, m):
         block = bytes((i * i * 7 + i + m['seed']) & 0xff for i in range(BLOCK))
