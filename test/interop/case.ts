@@ -69,12 +69,50 @@ export const TCP_PORT = 18_515;
 /** Index of an address family in the guest's GID table. */
 export const gidIndex = (family: 4 | 6): number => (family === 4 ? 1 : 2);
 
-/** Runs something while the guest's link is disturbed. */
+/** Packets that a queue has dropped, marked or let pass, as `tc -s` tells. */
+export async function queueCounter(
+  rig: Rig,
+  device: string,
+  what: 'dropped' | 'marked' | 'pkt',
+): Promise<number> {
+  const lines = await rig.inGuest(GUEST, `tc -s qdisc show dev ${device}`);
+  const form = what === 'pkt' ? / (\d+) pkt/ : new RegExp(`${what} (\\d+)`);
+  return Number(form.exec(lines.join(' '))?.[1] ?? 0);
+}
+
+/** Runs something while the guest's link is disturbed: what the guest sends. */
 export async function withNetem(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
   await rig.inGuest(GUEST, `modprobe sch_netem; tc qdisc replace dev eth0 root netem ${netem}`);
   try {
     await run();
   } finally {
     await rig.inGuest(GUEST, 'tc qdisc del dev eth0 root');
+  }
+}
+
+/** The device that what comes in to the guest goes through in {@link withNetemInwards}. */
+export const INWARDS = 'ifb0';
+
+/**
+ * Runs something while the other direction is disturbed: what this side sends. The guest does it, too, on what comes in: this
+ * host's kernel may have no netem.
+ */
+export async function withNetemInwards(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
+  const all = 'protocol all u32 match u32 0 0 action mirred egress redirect dev';
+  await rig.inGuest(
+    GUEST,
+    [
+      'modprobe -a ifb act_mirred cls_u32 sch_ingress sch_netem',
+      `ip link show ${INWARDS} >/dev/null 2>&1 || ip link add ${INWARDS} type ifb`,
+      `ip link set ${INWARDS} up`,
+      `tc qdisc replace dev ${INWARDS} root netem ${netem}`,
+      'tc qdisc add dev eth0 ingress',
+      `tc filter add dev eth0 parent ffff: ${all} ${INWARDS}`,
+    ].join(' && '),
+  );
+  try {
+    await run();
+  } finally {
+    await rig.inGuest(GUEST, `tc qdisc del dev eth0 ingress; ip link del ${INWARDS}`);
   }
 }

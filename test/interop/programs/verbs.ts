@@ -4,6 +4,7 @@ import { optionsWith } from './options.js';
 import { gapsOfOurs, gapsOfTheirs, lossyOptions } from './verbs-gaps.js';
 import { Hosts } from './verbs-guest.js';
 import { naksOfOurs, naksOfTheirs } from './verbs-naks.js';
+import { recoveryOfOurs, recoveryOfTheirs } from './verbs-recovery.js';
 import { routeOfOurs } from './verbs-route.js';
 import { transferOfOurs, transferOfTheirs, windowsOfOurs, windowsOfTheirs } from './verbs-transfer.js';
 
@@ -12,6 +13,8 @@ const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
   'naks-of-ours': naksOfOurs,
   'gaps-of-ours': gapsOfOurs,
   'gaps-of-theirs': gapsOfTheirs,
+  'recovery-of-ours': recoveryOfOurs,
+  'recovery-of-theirs': recoveryOfTheirs,
   'transfer-of-ours': transferOfOurs,
   'transfer-of-theirs': transferOfTheirs,
   'route-of-ours': routeOfOurs,

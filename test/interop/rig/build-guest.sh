@@ -194,6 +194,7 @@ want=(
     crc32_generic crc32-pclmul
     dummy veth 8021q sch_netem                          # rxe on other links, loss
     sch_ingress cls_u32 act_gact                        # tc: drop chosen packets
+    ifb act_mirred sch_red sch_tbf                      # tc: queues for what comes in, marks
     nvme-rdma nvmet-rdma null_blk rds_rdma              # kernel users of RDMA
 )
 for m in "${want[@]}"; do
