@@ -3,8 +3,9 @@ import { readCounters } from '../../kernel-bridge/index.js';
 import { allocate, type KernelOptionsInput } from '../../winverbs/index.js';
 import type { Job } from './job.js';
 
-export function libraryOptions({ link }: Job): KernelOptionsInput {
-  return { link };
+/** None where the job wants what the library does by itself: that is what most programs open it with. */
+export function libraryOptions({ link }: Job): KernelOptionsInput | undefined {
+  return link === 'auto' ? undefined : { link };
 }
 
 /** Which way the messages of this process went. */
