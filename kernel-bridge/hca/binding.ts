@@ -510,6 +510,11 @@ export interface AddonBinding {
    * @throws Error if the system does not tell them.
    */
   interfaces(): NativeInterface[];
+  /**
+   * Calls `onChange` on this thread's event loop, which it does not keep alive, when interfaces or their addresses have
+   * changed. Answers a function that ends the watch; undefined where the system gives no routing socket.
+   */
+  watchInterfaces(onChange: () => void): (() => void) | undefined;
 
   /** The table of engine/abi.h, by the names of abi.ts. */
   abi(): Record<string, number>;

@@ -55,7 +55,9 @@ export class Kernel {
   readonly filter: FilterDriver;
   readonly cm: ConnectionManager;
   private readonly hca: NativeHca;
-  private watch: NodeJS.Timeout | undefined;
+  private readonly network: HostNetwork;
+  /** Ends the watching of the interfaces. */
+  private stopWatch: (() => void) | undefined;
   private readonly commIds = new Set<number>();
   private nextCommId = randomInt(commIdCount);
   /** How the latest MAD left. */
@@ -64,6 +66,7 @@ export class Kernel {
   constructor(parts: KernelParts) {
     const { server, hca, network, options } = parts;
     this.hca = hca;
+    this.network = network;
     this.io = new IoManager(server);
     this.ports = new PortTable(network, undefined, pkeysBy(options.pkeys));
     const { namespace } = this.io;
@@ -177,7 +180,7 @@ export class Kernel {
   /** Serves requests that have come. True: there are more. */
   serveRequests(): boolean {
     const more = this.io.serve();
-    if (this.watch === undefined && this.watching) this.startWatch();
+    if (this.stopWatch === undefined && this.watching) this.startWatch(this.network);
     return more;
   }
 
@@ -185,17 +188,23 @@ export class Kernel {
     return this.hcaDriver.watching || this.filter.watching;
   }
 
-  /** Looks for changes of the interfaces as long as they concern somebody: nothing in Node tells of them. */
-  private startWatch(): void {
-    this.watch = setInterval(() => {
-      if (this.watching) this.ports.refresh(true);
-      else this.stopWatch();
+  private lookEachSecond(look: () => void): () => void {
+    const timer = setInterval(() => {
+      if (this.watching) return look();
+      clearInterval(timer);
+      this.stopWatch = undefined;
     }, freshMs).unref();
+    return () => clearInterval(timer);
   }
 
-  private stopWatch(): void {
-    clearInterval(this.watch);
-    this.watch = undefined;
+  /** Looks at the interfaces when they have changed and it concerns somebody; each second where nothing tells. */
+  private startWatch(network: HostNetwork): void {
+    const look = (): void => {
+      if (this.watching) this.ports.refresh(true);
+    };
+    this.stopWatch = network.watch(look) ?? this.lookEachSecond(look);
+    // What has changed since the last look was told to nobody.
+    look();
   }
 
   /** Passes on events of the HCA that have come. True: there are more. */
@@ -210,7 +219,7 @@ export class Kernel {
 
   /** Closes every file, tells every peer, and lets the HCA go. */
   close(): void {
-    this.stopWatch();
+    this.stopWatch?.();
     this.io.closeAll();
     this.cm.close();
     this.hca.close();

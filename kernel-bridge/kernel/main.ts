@@ -100,7 +100,7 @@ function start(): void {
     const parts = {
       server,
       hca,
-      network: new SystemNetwork(() => addon.interfaces()),
+      network: new SystemNetwork(addon),
       options,
       createConnectionManager,
     };

@@ -105,6 +105,16 @@ export class FakeNetwork implements HostNetwork {
   ];
   reads = 0;
 
+  /** Who is told of changes; where the network does not tell, the kernel looks by itself. */
+  readonly watchers = new Set<() => void>();
+  tells = false;
+
+  watch(changed: () => void): (() => void) | undefined {
+    if (!this.tells) return undefined;
+    this.watchers.add(changed);
+    return () => this.watchers.delete(changed);
+  }
+
   interfaces(): HostInterface[] {
     this.reads++;
     return this.list;

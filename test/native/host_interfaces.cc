@@ -1,6 +1,8 @@
 // What the system tells of its interfaces: a cable's two ends in a network namespace of this test's own.
 #include "engine/interfaces.h"
+#include <poll.h>
 
+#include "engine/interface_events.h"
 #include "engine/local_addresses.h"
 #include "host_test.h"
 
@@ -31,6 +33,37 @@ Gid v6(std::initializer_list<uint8_t> head, uint8_t last) {
   std::copy(head.begin(), head.end(), gid.raw.begin());
   gid.raw[15] = last;
   return gid;
+}
+
+// Whether the socket becomes readable, at once or when the system gets to it.
+bool told(InterfaceEvents& events, int timeoutMs = 10'000) {
+  pollfd fd{events.fd(), POLLIN, 0};
+  return poll(&fd, 1, timeoutMs) == 1 && events.take();
+}
+
+// Changes are told, each of them, and nothing else is.
+void testEvents() {
+  InterfaceEvents events;
+  HOST_CHECK(!events.take());  // not open
+  HOST_CHECK(events.open());
+  HOST_CHECK(!told(events, 0));
+  for (const char* command : {"ip link add cable2 type veth peer name cable3", "ip address add 10.98.1.1/24 dev cable2",
+                              "ip address add fd98::1/64 dev cable2 nodad", "ip link set cable2 mtu 1400",
+                              "ip link set cable2 address 02:00:00:00:00:09", "ip link set cable2 up",
+                              "ip address delete 10.98.1.1/24 dev cable2", "ip link delete cable2"}) {
+    while (told(events, 0)) {
+    }
+    HOST_CHECK(std::system(command) == 0);
+    HOST_CHECK(told(events));
+  }
+  // More than the socket keeps: that something was lost is a change as well.
+  HOST_CHECK(std::system("for i in $(seq 400); do echo link add many$i type veth peer name other$i; done | "
+                         "ip -batch -") == 0);
+  HOST_CHECK(told(events));
+  while (told(events, 100)) {
+  }
+  HOST_CHECK(std::system("ip link delete many7") == 0);
+  HOST_CHECK(told(events));
 }
 
 }  // namespace
@@ -87,5 +120,6 @@ int main() {
   HOST_CHECK(all.size() == 3 && all[0].index < all[1].index && all[1].index < all[2].index);
   HOST_CHECK(std::system("ip link delete cable0") == 0);
   HOST_CHECK(list().size() == 1);
+  testEvents();
   return hosttest::finish("host_interfaces");
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
+import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addon } from '../../kernel-bridge/hca/index.js';
@@ -21,6 +23,28 @@ test('the addon lists at least what Node lists, and agrees with it', () => {
       assert.is(Buffer.from(found.mac).toString('hex'), entry.mac.replaceAll(':', ''));
     }
   }
+});
+
+test('a watch keeps no program alive, ends with its thread, and may be ended twice', async () => {
+  assert.throws(() => addon.watchInterfaces(undefined as never), /onChange is a function/);
+  const stop = addon.watchInterfaces(() => {});
+  stop?.();
+  stop?.();
+  const url = new URL('../../kernel-bridge/hca/index.js', import.meta.url).href;
+  const script = (more: string) =>
+    `import(${JSON.stringify(url)}).then(({ addon }) => { addon.watchInterfaces(() => {}); ${more} })`;
+  const ended = (worker: Worker) => once(worker, 'exit').then(([code]) => code as number);
+  assert.is(await ended(new Worker(script(''), { eval: true })), 0, 'it ends by itself');
+  const busy = new Worker(
+    script("require('worker_threads').parentPort.on('message', () => {}).postMessage(1)"),
+    {
+      eval: true,
+    },
+  );
+  await once(busy, 'message');
+  const gone = ended(busy);
+  await busy.terminate();
+  assert.is(await gone, 1);
 });
 
 test.run();

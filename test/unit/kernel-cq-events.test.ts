@@ -165,7 +165,7 @@ test('the HCA itself calls back: armed, a completion comes as one event; not arm
   const kernel = new Kernel({
     server: new FakeServer(),
     hca,
-    network: new SystemNetwork(() => addon.interfaces()),
+    network: new SystemNetwork(addon),
     options: kernelOptionsSchema.parse({}),
     createConnectionManager,
   });

@@ -34,7 +34,7 @@ test('DISPATCH_LEVEL lasts as long as the routine, also one that fails or is ins
 });
 
 test('a verb that would read the host’s interfaces is a fault; other requests may', () => {
-  const ports = new PortTable(new SystemNetwork(() => addon.interfaces()));
+  const ports = new PortTable(new SystemNetwork(addon));
   const read = (irp: Irp): number => {
     ports.all();
     return irp.complete(Status.SUCCESS, 0);

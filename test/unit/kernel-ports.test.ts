@@ -152,7 +152,7 @@ fe800000000000000000000000000000 40 ${zero} 00 ${zero} 00000100 2 0 00000001 eth
 });
 
 test('the real host has a loopback device with its address', () => {
-  const ports = new PortTable(new SystemNetwork(() => addon.interfaces()));
+  const ports = new PortTable(new SystemNetwork(addon));
   assert.is(ports.ofGid(gidOfAddress('127.0.0.1'))?.interfaceName, 'lo');
 });
 
@@ -167,7 +167,9 @@ test('an interface is an active port only with carrier; without it is there all 
     addresses: [{ gid: gidOfAddress(`192.0.2.${index}`), family: 4 as const, prefixLength: 24, scopeId: 0 }],
   });
   const system = [one('a', 1, true, true), one('b', 2, true, false), one('c', 3, false, true)];
-  const ports = new PortTable(new SystemNetwork(() => system)).all();
+  const ports = new PortTable(
+    new SystemNetwork({ interfaces: () => system, watchInterfaces: () => undefined }),
+  ).all();
   assert.equal(
     ports.map(({ state }) => state),
     [PortState.ACTIVE, PortState.DOWN, PortState.DOWN],

@@ -38,6 +38,22 @@ const ways: Record<string, (rig: KernelRig) => void> = {
   },
 };
 
+test('a network that tells of changes is looked at when it tells, and else not', () => {
+  const rig = new KernelRig();
+  rig.network.tells = true;
+  rig.queuePair();
+  assert.is(rig.network.watchers.size, 1);
+  const { reads } = rig.network;
+  rig.network.list = rig.network.list.filter((one) => one.name !== 'eth0');
+  assert.is(rig.network.reads, reads);
+  for (const told of rig.network.watchers) told();
+  assert.is(rig.network.reads, reads + 1);
+  assert.is(rig.kernel.hcaDriver.counters.removing, 1, 'the device of eth0 waits for its owner');
+  rig.kernel.close();
+  assert.is(rig.network.watchers.size, 0);
+  sound(rig);
+});
+
 /** One of everything that waits, on eth0. */
 function busy(rig: KernelRig) {
   const { device, pd, cq, qp, handle } = rig.queuePair();

@@ -6,6 +6,7 @@
 #include "engine/process.h"
 #include "env.h"
 #include "hca.h"
+#include "interface_watch.h"
 #include "interfaces.h"
 #include "memory.h"
 
@@ -110,6 +111,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("armCq", armCq);
   add("armCqBatch", armCqBatch);
   add("interfaces", interfaces);
+  add("watchInterfaces", InterfaceWatch::watchInterfaces);
   add("abi", abiTable);
   add("icrcOf", icrcOfJs);
   napi_value progressFunction;

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "channel.h"
 
@@ -52,6 +53,7 @@ class EnvData {
   Napi::FunctionReference serverClass;
   Napi::FunctionReference hcaClass;
   std::unique_ptr<Closable> memory;  // the Memory of this environment (memory.h)
+  std::vector<std::unique_ptr<Closable>> watches;  // interface_watch.h
 
  private:
   static void onEnvironmentEnd(napi_async_cleanup_hook_handle hook, void* data);

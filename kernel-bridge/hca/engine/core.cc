@@ -138,7 +138,9 @@ void Core::onTimer(Qp& qp) {
     } else if (options.keepAliveNs) {
       next = std::min(next, now + options.keepAliveNs);
     }
-  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable()) {
+  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable() &&
+             !(qp.local && qp.local->up())) {
+    // On the local link a peer's end is told by the system.
     uint64_t due = qp.lastActivity + options.keepAliveNs;
     if (now >= due) {
       if (rq.head == rq.begun && !rq.keepAlive) {
@@ -374,7 +376,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
     checkDrained(qp);
   }
   if (to == kQpsRts) {
-    if (options.keepAliveNs && qp.reliable()) setTimer(qp, now + options.keepAliveNs);
+    if (options.keepAliveNs && qp.reliable() && !(qp.local && qp.local->up())) setTimer(qp, now + options.keepAliveNs);
     schedule(qp);
   }
   if (mask & qpmask::kPath) {

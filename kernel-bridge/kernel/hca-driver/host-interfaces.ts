@@ -1,6 +1,6 @@
 /** This host's network interfaces, as far as RDMA devices need them: read from the system, or made up by tests. */
 import { readFileSync, readlinkSync } from 'node:fs';
-import type { NativeInterface } from '../../hca/binding.js';
+import type { AddonBinding } from '../../hca/binding.js';
 
 /** An address of an interface. */
 export interface InterfaceAddress {
@@ -35,6 +35,8 @@ export interface DefaultRoute {
 /** Where interfaces and default routes come from. */
 export interface HostNetwork {
   interfaces(): HostInterface[];
+  /** Has changes told, until the function that it answers is called. Undefined: nothing tells of them. */
+  watch(changed: () => void): (() => void) | undefined;
   defaultRoutes(): DefaultRoute[];
   /** A text that stays the same until the host restarts and differs between hosts and network namespaces. */
   identity(): string;
@@ -86,11 +88,10 @@ export function defaultRoutes6(text: string): DefaultRoute[] {
 
 /** The real network of this host: that of the network namespace that the process is in. */
 export class SystemNetwork implements HostNetwork {
-  /** `list` is the addon's `interfaces()`. */
-  constructor(private readonly list: () => NativeInterface[]) {}
+  constructor(private readonly system: Pick<AddonBinding, 'interfaces' | 'watchInterfaces'>) {}
 
   interfaces(): HostInterface[] {
-    return this.list().map(({ name, index, mac, mtu, up, running, addresses }) => ({
+    return this.system.interfaces().map(({ name, index, mac, mtu, up, running, addresses }) => ({
       name,
       index,
       mac: ethernetMac(mac),
@@ -98,6 +99,10 @@ export class SystemNetwork implements HostNetwork {
       up: up && running,
       addresses: addresses.map(({ gid, family, prefixLength }) => ({ gid, family, prefixLength })),
     }));
+  }
+
+  watch(changed: () => void): (() => void) | undefined {
+    return this.system.watchInterfaces(changed);
   }
 
   defaultRoutes(): DefaultRoute[] {

@@ -1,0 +1,56 @@
+/**
+ * One side of connections on which nothing happens: `rest-program.js listen` prints its port, `rest-program.js connect
+ * PORT` connects; both print `ready` when all connections are there, and then wait for their end.
+ */
+import { openProvider, type SocketAddress } from '../../winverbs/index.js';
+
+/** Connections between the two. */
+const CONNECTIONS = 3;
+/** Far less than what the test watches for: probes of idle connections would be seen. */
+const KEEP_ALIVE_MS = 400;
+
+const address: SocketAddress = { family: 4, address: '127.0.0.1', port: 0 };
+const provider = openProvider({ keepAliveMs: KEEP_ALIVE_MS });
+const device = provider.openDevice(provider.translateAddress(address).deviceGuid);
+const pd = device.allocateProtectionDomain();
+const cq = device.createCompletionQueue(64);
+const queuePair = () =>
+  pd.createConnectQueuePair({
+    sendCq: cq,
+    receiveCq: cq,
+    sendDepth: 4,
+    sendSge: 1,
+    receiveDepth: 4,
+    receiveSge: 1,
+  });
+
+const [role, port] = process.argv.slice(2);
+const endpoints = [];
+if (role === 'listen') {
+  const listener = provider.createConnectEndpoint();
+  listener.bindAddress(address);
+  listener.listen(0);
+  console.log(listener.query().localAddress.port);
+  for (let n = 0; n < CONNECTIONS; n++) {
+    const endpoint = provider.createConnectEndpoint();
+    await listener.getRequest(endpoint);
+    await endpoint.accept(queuePair(), {});
+    endpoints.push(endpoint);
+  }
+} else {
+  const peer = { ...address, port: Number(port) };
+  for (let n = 0; n < CONNECTIONS; n++) {
+    const endpoint = provider.createConnectEndpoint();
+    endpoint.bindAddress(address);
+    endpoint.resolveRoute(peer);
+    await endpoint.connect(queuePair(), peer, {});
+    await endpoint.accept(null, {});
+    endpoints.push(endpoint);
+  }
+}
+console.log('ready');
+// A thread that waits for a completion, and the ends of the connections, are part of what must cost nothing.
+const waiting = cq.notify('any');
+await Promise.allSettled(endpoints.map((endpoint) => endpoint.notifyDisconnect()));
+waiting.cancel();
+await Promise.allSettled([waiting]);

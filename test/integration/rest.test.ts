@@ -1,0 +1,91 @@
+/** Open connections on which nothing happens: no thread of either process wakes up. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const program = fileURLToPath(new URL('../helpers/rest-program.js', import.meta.url));
+/** V8 itself collects garbage for some time after work; that is not what is asked for here. */
+const quietV8 = ['--v8-pool-size=0', '--no-memory-reducer', '--single-threaded-gc'];
+/** How long nobody may wake up: several looks at the interfaces and probes, if there were any. */
+const WINDOW_MS = 3_000;
+/** What connecting has left to be done ends in the first windows. */
+const WINDOWS = 5;
+
+/** Interfaces of the host may come and go: a namespace of its own has one that does not. */
+function namespace(): string[] {
+  const apart = ['unshare', '-n', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
+  const { error, status } = spawnSync(apart[0]!, [...apart.slice(1), 'true']);
+  return error === undefined && status === 0 ? apart : [];
+}
+
+interface Side {
+  readonly child: ChildProcess;
+  line(): Promise<string>;
+}
+
+function start(before: readonly string[], ...args: string[]): Side {
+  const [command, ...rest] = [...before, process.execPath, ...quietV8, program, ...args];
+  const child = spawn(command!, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+  return {
+    child,
+    line: async () => {
+      const { value, done } = await lines.next();
+      if (done === true) throw new Error(`a side ended (${child.exitCode ?? child.signalCode})`);
+      return value;
+    },
+  };
+}
+
+/** How often each thread of a process has gone to sleep. */
+function sleeps({ child }: Side): Map<string, number> {
+  const folder = `/proc/${child.pid}/task`;
+  return new Map(
+    readdirSync(folder).map((thread) => {
+      const status = readFileSync(`${folder}/${thread}/status`, 'utf8');
+      const name = /^Name:\s*(.*)$/m.exec(status)?.[1];
+      return [`${name} ${thread}`, Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(status)?.[1])];
+    }),
+  );
+}
+
+/** Threads that woke up within a window, and how often. */
+async function awake(sides: readonly Side[]): Promise<[string, number][]> {
+  const before = sides.map(sleeps);
+  await sleep(WINDOW_MS);
+  return sides.flatMap((side, i) =>
+    [...sleeps(side)]
+      .map(([thread, count]): [string, number] => [thread, count - (before[i]!.get(thread) ?? 0)])
+      .filter(([, count]) => count > 0),
+  );
+}
+
+test('connections at rest wake no thread of either process', async () => {
+  const apart = namespace();
+  // Both in one namespace: the second joins that of the first.
+  const server = start(apart, 'listen');
+  const port = await server.line();
+  const join = apart.length === 0 ? [] : ['nsenter', '--net', '--target', `${server.child.pid}`];
+  const client = start(join, 'connect', port);
+  try {
+    assert.equal(await Promise.all([server.line(), client.line()]), ['ready', 'ready']);
+    let woken: [string, number][] = [];
+    for (let n = 0; n < WINDOWS; n++) {
+      woken = await awake([server, client]);
+      if (woken.length === 0) break;
+    }
+    assert.equal(woken, []);
+  } finally {
+    for (const { child } of [client, server]) {
+      const ended = once(child, 'exit');
+      if (child.kill('SIGKILL')) await ended;
+    }
+  }
+});
+
+test.run();
