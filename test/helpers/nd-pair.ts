@@ -1,4 +1,5 @@
 import {
+  allocate,
   type INDAdapter,
   type INDCompletionQueue,
   type INDConnector,
@@ -50,8 +51,9 @@ export class TestSide {
     adapter: INDAdapter,
     options: Partial<NdEndpointOptions> = {},
     memoryBytes = MEMORY,
+    allocated = false,
   ): Promise<TestSide> {
-    const bytes = new Uint8Array(memoryBytes);
+    const bytes = allocated ? allocate(memoryBytes) : new Uint8Array(memoryBytes);
     const memory = await adapter.registerMemory(bytes);
     return new TestSide(adapter, adapter.createConnector(), memory, bytes, options);
   }

@@ -1,9 +1,10 @@
 // Which link two processes of one host use, as their counters tell: shared memory, unless one of them forces the wire.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { readCounters } from '../../kernel-bridge/index.js';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
-import { TRAFFIC_REQUESTS, TRAFFIC_SIZES } from '../helpers/peer/traffic.js';
+import { TRAFFIC_REQUESTS, TRAFFIC_SIZES, TrafficSide } from '../helpers/peer/traffic.js';
 
 const ADDRESS = '127.0.0.1';
 
@@ -46,6 +47,37 @@ test('by default: shared memory, large messages by a single copy, and no packet 
   const copied = counters.reduce((sum, hca) => sum + hca.local_link_single_copy_bytes!, 0);
   const forbidden = counters.some((hca) => hca.local_link_no_single_copy! > 0);
   assert.is(copied > 0, !forbidden, `${copied} bytes`);
+});
+
+test('memory of allocate() is mapped by the other process at its first use, and copied from there', async () => {
+  const passive = await Peer.start();
+  const options = { seed: 2, allocated: true };
+  const port = await passive.call('trafficListen', { as: 'traffic', address: ADDRESS, ...options });
+  const [active] = await Promise.all([
+    TrafficSide.connect(ADDRESS, port, options),
+    passive.call('trafficAccepted', { as: 'traffic' }),
+  ]);
+  await Promise.all([active.run(), passive.call('trafficRun', { as: 'traffic' })]);
+  const here = (): Readonly<Record<string, number>> => readCounters().hca!;
+  const there = async (): Promise<Readonly<Record<string, number>>> => (await passive.counters()).hca!;
+  const size = 65_536;
+  // Each process has told the other of its memory by now. A request that finds the answer there goes by the mapping.
+  const mappedReads = (): number => here().local_link_mapped_copy_bytes!;
+  for (let before = mappedReads(), n = 0; mappedReads() === before && n < 10_000; n += 1)
+    await active.again('read', size);
+  const mappedWrites = async (): Promise<number> => (await there()).local_link_mapped_copy_bytes!;
+  for (let before = await mappedWrites(), n = 0; (await mappedWrites()) === before && n < 10_000; n += 1)
+    await active.again('write', size);
+  const [reads, writes] = [mappedReads(), await mappedWrites()];
+  await active.again('read', size);
+  await active.again('write', size);
+  assert.is(mappedReads(), reads + size);
+  assert.is(await mappedWrites(), writes + size);
+  // The passive side has one memory; the active one sends from a second, and its first is only written to.
+  assert.is(here().local_link_memory_mapped, 1);
+  assert.is((await there()).local_link_memory_mapped, 1);
+  assert.is(here().local_link_memory_refused, 0);
+  active.release();
 });
 
 for (const [who, server, client] of [

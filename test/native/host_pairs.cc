@@ -42,7 +42,7 @@ HostOptions optionsFrom(const std::string& words) {
 
 int peerMain(const std::string& words) {
   startProcess(optionsFrom(words));
-  Side side;
+  Side side(words.find("allocate") != std::string::npos);
   const Hello own = side.hello();
   if (write(1, &own, sizeof own) != sizeof own) return 2;
   Hello other{};
@@ -207,10 +207,10 @@ void stopped() {
 
 // The peer writes into our memory without pause, and is killed in the middle or not, while the memory is taken away from
 // it: from then on nobody writes there.
-void hammer() {
+void hammer(const char* memory) {
   for (int round = 0; round < 12; round++) {
     Side side;
-    Peer peer;
+    Peer peer(memory);
     uint8_t* const last = &side.memory[kMessage - 1];
     const auto untouched = [&] { return __atomic_load_n(last, __ATOMIC_ACQUIRE) != 0; };
     peer.connect(side, kStream);
@@ -236,6 +236,82 @@ void hammer() {
   }
 }
 
+// How much of our memory of allocate() the peer has mapped: for reading only, as its kernel tells.
+int mappings(const Peer& peer) {
+  std::FILE* file = std::fopen(("/proc/" + std::to_string(peer.pid) + "/maps").c_str(), "re");
+  if (file == nullptr) return -1;
+  char line[512];
+  int count = 0;
+  while (std::fgets(line, sizeof line, file) != nullptr)
+    count += std::strstr(line, " r--s ") != nullptr && std::strstr(line, "/memfd:networkdirect ") != nullptr;
+  std::fclose(file);
+  return count;
+}
+
+bool becomes(const Peer& peer, int expected) {
+  const uint64_t end = clockNow() + 10'000'000'000ull;
+  while (mappings(peer) != expected && clockNow() < end) sched_yield();
+  return mappings(peer) == expected;
+}
+
+// Memory of allocate() is mapped by the other process at its first use, copied from there, and unmapped when it is freed.
+// Not `readable`: where processes may not read each other's memory, so that no list of the peer's mappings is to be had.
+void mapsMemory(const char* words, bool readable) {
+  const uint64_t before = hostCounter("local_link_memory_mapped"), ended = hostCounter("local_link_memory_unmapped");
+  Peer peer(words);
+  {
+    Side side(true);
+    peer.connect(side, kRest);
+    exchange(side, peer);  // by ordinary copies, perhaps
+    if (readable) HOST_CHECK(becomes(peer, 1));
+    const uint64_t limit = clockNow() + 10'000'000'000ull;
+    while (hostCounter("local_link_memory_mapped") == before && clockNow() < limit) sched_yield();
+    HOST_CHECK(hostCounter("local_link_memory_mapped") == before + 1);
+    // The peer names it from when it has our answer.
+    uint64_t mapped = hostCounter("local_link_mapped_copy_bytes");
+    for (const uint64_t none = mapped; mapped == none && clockNow() < limit;) {
+      exchange(side, peer);
+      mapped = hostCounter("local_link_mapped_copy_bytes");
+    }
+    exchange(side, peer);
+    HOST_CHECK(hostCounter("local_link_mapped_copy_bytes") == mapped + kMessage);
+    HOST_CHECK(readable || hostCounter("local_link_single_copy_bytes") == hostCounter("local_link_mapped_copy_bytes"));
+    HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
+    if (readable) HOST_CHECK(mappings(peer) == 1);
+  }
+  if (readable) HOST_CHECK(becomes(peer, 0));
+  HOST_CHECK(hostCounter("local_link_memory_unmapped") == ended);  // that of the peer's is there
+  peer.end();
+}
+
+// We write from memory of allocate() without pause, and take it away in the middle, or the peer is killed.
+void freeing() {
+  for (int round = 0; round < 12; round++) {
+    Peer peer;
+    {
+      Side side(true);
+      peer.connect(side, kRest);
+      exchange(side, peer);
+      HOST_CHECK(becomes(peer, 1));
+      for (int i = 0; i < 64; i++) side.post(kOpWrite, 0, kMessage, peer.hello.address, peer.hello.rkey);
+      for (int i = 0; i < round * 20; i++) side.engine.progress();
+      if (round % 3 == 0) peer.kill();
+      HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
+      std::memset(side.memory.data(), 0xA5, kBytes);
+      if (round % 3 == 1) {
+        // What was posted and not done yet fails; nothing of it hangs.
+        uint32_t status = kWcSuccess, done = 0;
+        for (; done < 64 && status == kWcSuccess; done++) status = side.polled();
+        HOST_CHECK(status == kWcSuccess || status == kWcLocalProtection);
+      }
+    }
+    if (round % 3 != 0) {
+      HOST_CHECK(becomes(peer, 0));
+      peer.end();
+    }
+  }
+}
+
 // Processes that may not read each other's memory: everything goes through the ring.
 int unprivilegedMain() {
   if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) return 0;
@@ -251,6 +327,7 @@ int unprivilegedMain() {
     HOST_CHECK(hostCounter("local_link_single_copy_bytes") == 0);
     peer.end();
   }
+  mapsMemory("undumpable allocate", false);
   return hosttest::failures;
 }
 
@@ -280,6 +357,9 @@ int main(int argc, char** argv) {
   oneProcess();
   sleeper();
   stopped();
-  hammer();
+  hammer("");
+  mapsMemory("allocate", true);
+  hammer("allocate");
+  freeing();
   return hosttest::finish("host_pairs");
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "engine/process.h"
+#include "engine/shared_memory.h"
 #include "host_test.h"
 
 namespace hosttest {
@@ -67,6 +68,26 @@ struct Hello {
 inline uint32_t load(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 inline void store(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 
+// What a side registers: the heap's, or of allocate().
+struct Registered {
+  std::vector<uint8_t> heap;
+  std::shared_ptr<const SharedRange> shared;
+  uint8_t* bytes;
+  explicit Registered(bool ofAllocate) {
+    if (ofAllocate) {
+      HOST_CHECK(allocateShared(kBytes, &shared) == Status::kSuccess);
+      bytes = reinterpret_cast<uint8_t*>(shared->base);
+    } else {
+      heap.resize(kBytes);
+      bytes = heap.data();
+    }
+  }
+  uint8_t* data() { return bytes; }
+  uint8_t* begin() { return bytes; }
+  uint8_t* end() { return bytes + kBytes; }
+  uint8_t& operator[](size_t i) { return bytes[i]; }
+};
+
 struct Side {
   Engine& engine = Process::instance().engine();
   Kernel kernel;
@@ -74,9 +95,9 @@ struct Side {
   Handle pd = 0, cq = 0, qp = 0;
   uint32_t qpn = 0, lkey = 0, rkey = 0, sent = 0, received = 0, taken = 0;
   uint64_t cqRing = 0, qpRing = 0, range = 0;
-  std::vector<uint8_t> memory = std::vector<uint8_t>(kBytes);
+  Registered memory;
 
-  Side() {
+  explicit Side(bool ofAllocate = false) : memory(ofAllocate) {
     HOST_CHECK(engine.attachKernel(&kernel, &id) == Status::kSuccess);
     HOST_CHECK(engine.allocatePd(id, &pd) == Status::kSuccess);
     const auto address = reinterpret_cast<uint64_t>(memory.data());

@@ -472,7 +472,8 @@ void Core::detach(KernelId kernel) {
 // ── Memory of requests ──────────────────────────────────────────────────────────────────────────
 
 uint32_t Core::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
-                      uint32_t offset, uint32_t length, bool write, iovec* list, uint32_t* outCount) {
+                      uint32_t offset, uint32_t length, bool write, iovec* list, uint32_t* outCount,
+                      const SharedRange** shared) {
   const auto lengthOf = [&](uint32_t i) { return peekWord(sges + i * (kSgeBytes / 4) + kSgeLength); };
   if (cursor.offset != offset) {
     cursor = {};
@@ -501,6 +502,7 @@ uint32_t Core::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint3
                              cursor.within;
     uint8_t* data = memory.local(cache, pd, peekWord(sge + kSgeLkey), address, take, write);
     if (!data) return kWcLocalProtection;
+    if (shared) shared[n] = memory.sharedOf(cache, peekWord(sge + kSgeLkey));
     list[n++] = {data, take};
     length -= take;
     cursor.offset += take;

@@ -102,7 +102,8 @@ struct Core final : public PacketSink {
   bool refreshReceive(Qp& qp);
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
   uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
-                  uint32_t offset, uint32_t length, bool write, iovec* out, uint32_t* outCount);
+                  uint32_t offset, uint32_t length, bool write, iovec* out, uint32_t* outCount,
+                  const SharedRange** shared = nullptr);
   void transmit(Qp& qp, const Path& path);  // sends `out` under the QP's P_Key
 
   // ── core.cc: packets ──────────────────────────────────────────────────────────────────────────
@@ -117,7 +118,8 @@ struct Core final : public PacketSink {
   void settleLink(Qp& qp);
   void setMtu(Qp& qp);
   void leaveLink(Qp& qp);
-  bool refersTo(const Qp& qp, uint32_t length, bool inRing) const;
+  bool refersToSource(Qp& qp, const SendEntry& e, uint32_t length);
+  bool refersToTarget(Qp& qp, const ResponseJob& job, uint32_t length);
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
   uint32_t moveTo(const Packet& p, const iovec* places, uint32_t count);
   void refuseUnpulled(Qp& qp);

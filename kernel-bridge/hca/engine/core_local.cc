@@ -38,9 +38,28 @@ void Core::onLocalPair(LocalPair& pair) {
 
 // ── Back-pressure ───────────────────────────────────────────────────────────────────────────────
 
-bool Core::refersTo(const Qp& qp, uint32_t length, bool inRing) const {
-  return length >= LocalPair::kReferenceFrom && qp.reliable() && !inRing && qp.local && !qp.local->plain &&
-         qp.local->peerPulls();
+// Whether a payload is named instead of carried. `mapped` tells whether the peer has the memory mapped.
+template <typename Mapped>
+static bool refers(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
+  if (length < LocalPair::kMappedFrom || inRing || !qp.reliable() || !qp.local || qp.local->plain) return false;
+  if (qp.local->self || (length >= LocalPair::kReferenceFrom && qp.local->peerPulls())) return true;
+  return mapped();
+}
+
+bool Core::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
+  if (e.count > LocalPair::kMaxPieces || (e.flags & kSendFlagInline)) return false;
+  return refers(qp, length, qp.rq.ringOnly, [&] {
+    const uint32_t* sge = qp.sendWqe(qp.rq.next) + kSendWqeHeaderBytes / 4;
+    for (uint32_t i = 0; i < e.count; i++, sge += kSgeBytes / 4)
+      if (!qp.local->isMapped(memory.sharedOf(qp.gatherCache, peekWord(sge + kSgeLkey)))) return false;
+    return true;
+  });
+}
+
+bool Core::refersToTarget(Qp& qp, const ResponseJob& job, uint32_t length) {
+  return !job.atomic && refers(qp, length, job.inRing, [&] {
+    return qp.local->isMapped(memory.sharedOf(qp.remoteCache, job.rkey));
+  });
 }
 
 // Whether a packet may be sent now; if not, the queue pair is in line again when there is room.

@@ -14,6 +14,10 @@ enum class FrameKind : uint8_t {
   kPairAsk = 5,      // from the higher slot: make me an offer
   kPairOffer = 6,    // from the lower one: with the segment and two eventfds
   kPairAnswer = 7,   // yes or no
+  // Memory of allocate() for a pair that is up; body: LocalMemory (local_maps.h).
+  kMemoryOffer = 8,  // with the file
+  kMemoryAnswer = 9,
+  kMemoryGone = 10,  // it was given back: unmap it
 };
 
 struct Frame {
@@ -39,7 +43,7 @@ struct Frame {
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kPairAnswer))
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kMemoryGone))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

@@ -39,6 +39,10 @@ namespace nd {
   X(kLocalTx, "local_link_tx_packets")                                                            \
   X(kLocalRx, "local_link_rx_packets")                                                            \
   X(kLocalPulled, "local_link_single_copy_bytes") /* taken out of the peer's memory */           \
+  X(kLocalMappedBytes, "local_link_mapped_copy_bytes") /* of those, by a mapping of allocate() memory */ \
+  X(kLocalMaps, "local_link_memory_mapped")       /* peers' allocate() memory that was mapped */ \
+  X(kLocalMapsEnded, "local_link_memory_unmapped") /* of that, given back by the peer */         \
+  X(kLocalMapsRefused, "local_link_memory_refused") /* not mapped: too much, or not to be trusted */ \
   X(kLocalPullChanged, "local_link_pull_changed") /* asked again: memory was given back */      \
   X(kLocalPullFailed, "local_link_pull_failed")                                                   \
   X(kLocalStalls, "local_link_ring_full")                                                         \

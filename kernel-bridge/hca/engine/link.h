@@ -7,6 +7,7 @@ namespace nd {
 
 class LocalPair;
 struct LocalPacket;
+struct SharedRange;
 
 // A packet as the transport builds it: BTH and extension headers in one piece, the payload gathered from
 // registered memory, 0..3 pad bytes. The link adds IP, UDP and ICRC.
@@ -21,6 +22,7 @@ struct OutPacket {
   uint32_t padLength = 0;
   // For the local link: name the payload instead of carrying it; LocalEntry's flags.
   bool byReference = false;
+  const SharedRange* shared[kMaxPieces];  // then: the memory of allocate() that each piece lies in, or null
   uint32_t localFlags = 0;
 };
 

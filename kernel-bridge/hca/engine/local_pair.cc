@@ -18,6 +18,28 @@ void storeWords(uint8_t* to, uint32_t first, uint32_t second) {
   std::memcpy(to + 4, &second, 4);
 }
 
+// From pieces to places, which have the same length together.
+void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const iovec* places, uint32_t count) {
+  uint32_t piece = 0;
+  uint64_t within = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    auto* to = static_cast<uint8_t*>(places[i].iov_base);
+    uint64_t left = places[i].iov_len;
+    while (left != 0) {
+      if (within == pieces[piece].length) {
+        piece++;
+        within = 0;
+        continue;
+      }
+      const uint64_t n = std::min(left, pieces[piece].length - within);
+      std::memmove(to, sources[piece] + within, n);
+      to += n;
+      within += n;
+      left -= n;
+    }
+  }
+}
+
 uint32_t bulkOf(LocalKind kind, uint32_t length) {
   return kind == LocalKind::kBulk || kind == LocalKind::kPlain ? length : 0;
 }
@@ -64,6 +86,8 @@ void LocalPair::close() {
   state = State::kClosed;
   own_ = peer_ = nullptr;
   mapping.unmap();
+  offers.clear();
+  maps.clear();
   wakeFd.reset();
   peerWakeFd.reset();
 }
@@ -122,11 +146,13 @@ void LocalPair::putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_
   at += packet.headerLength;
   std::memcpy(entry + at, &epoch, 8);
   at += 8;
-  for (uint32_t i = 0; i < packet.pieceCount; i++, at += 12) {
+  for (uint32_t i = 0; i < packet.pieceCount; i++, at += kPieceBytes) {
     const auto address = reinterpret_cast<uint64_t>(packet.pieces[i].iov_base);
     const auto length = static_cast<uint32_t>(packet.pieces[i].iov_len);
+    const uint32_t number = packet.shared[i] != nullptr && !self ? offers.numberOf(*packet.shared[i]) : 0;
     std::memcpy(entry + at, &address, 8);
     std::memcpy(entry + at + 8, &length, 4);
+    std::memcpy(entry + at + 12, &number, 4);
   }
   producer_.write(entry, at);
 }
@@ -245,7 +271,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
       if (flags == 0 || flags > kMaxPieces) return false;
       p.pieceCount = flags;
       p.flags = 0;
-      bytes += 8 + flags * 12;
+      bytes += 8 + flags * kPieceBytes;
     } else if (kind != LocalKind::kBulk) {
       return false;
     }
@@ -272,10 +298,11 @@ bool LocalPair::takeOne(PacketSink& sink) {
       std::memcpy(&p.epoch, at, 8);
       at += 8;
       uint64_t total = 0;
-      for (uint32_t i = 0; i < p.pieceCount; i++, at += 12) {
+      for (uint32_t i = 0; i < p.pieceCount; i++, at += kPieceBytes) {
         uint32_t n;
         std::memcpy(&pieces[i].address, at, 8);
         std::memcpy(&n, at + 8, 4);
+        std::memcpy(&pieces[i].number, at + 12, 4);
         pieces[i].length = n;
         total += n;
       }
@@ -326,26 +353,32 @@ Pull LocalPair::copyFromPeer(const LocalPacket& packet, const iovec* places, uin
   if (self) {
     // Under one lock: if nothing was given back since it was named, the memory is there.
     if (own_->epoch != packet.epoch) return Pull::kChanged;
-    uint32_t piece = 0;
-    uint64_t within = 0;
-    for (uint32_t i = 0; i < count; i++) {
-      auto* to = static_cast<uint8_t*>(places[i].iov_base);
-      uint64_t left = places[i].iov_len;
-      while (left != 0) {
-        if (within == packet.pieces[piece].length) {
-          piece++;
-          within = 0;
-          continue;
-        }
-        const uint64_t n = std::min(left, packet.pieces[piece].length - within);
-        std::memmove(to, reinterpret_cast<const uint8_t*>(packet.pieces[piece].address) + within, n);
-        to += n;
-        within += n;
-        left -= n;
-      }
-    }
+    const uint8_t* sources[kMaxPieces];
+    for (uint32_t i = 0; i < packet.pieceCount; i++)
+      sources[i] = reinterpret_cast<const uint8_t*>(packet.pieces[i].address);
+    scatter(sources, packet.pieces, places, count);
     return Pull::kDone;
   }
+  if (!copyMapped(packet, places, count) && !copyBySystem(packet, places, count)) return Pull::kFailed;
+  fullFence();
+  return __atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) == packet.epoch ? Pull::kDone : Pull::kChanged;
+}
+
+// False: not all of it is mapped here.
+bool LocalPair::copyMapped(const LocalPacket& packet, const iovec* places, uint32_t count) {
+  const uint8_t* sources[kMaxPieces];
+  for (uint32_t i = 0; i < packet.pieceCount; i++) {
+    const LocalPiece& piece = packet.pieces[i];
+    if (piece.number == 0) return false;
+    sources[i] = maps.find(piece.number, piece.address, piece.length);
+    if (sources[i] == nullptr) return false;
+  }
+  scatter(sources, packet.pieces, places, count);
+  counters_.bump(HostCounter::kLocalMappedBytes, packet.length);
+  return true;
+}
+
+bool LocalPair::copyBySystem(const LocalPacket& packet, const iovec* places, uint32_t count) {
   // The nonce is read in the same call: so the memory is of the process that named it, not of a successor with its id.
   iovec to[OutPacket::kMaxPieces + 2], from[kMaxPieces + 1];
   uint8_t found[sizeof peerNonce_];
@@ -355,10 +388,7 @@ Pull LocalPair::copyFromPeer(const LocalPacket& packet, const iovec* places, uin
   for (uint32_t i = 0; i < packet.pieceCount; i++)
     from[i + 1] = {reinterpret_cast<void*>(packet.pieces[i].address), packet.pieces[i].length};
   const ssize_t n = process_vm_readv(pid_, to, count + 1, from, packet.pieceCount + 1, 0);
-  if (n != static_cast<ssize_t>(sizeof found + packet.length)) return Pull::kFailed;
-  if (std::memcmp(found, peerNonce_, sizeof found) != 0) return Pull::kFailed;
-  fullFence();
-  return __atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) == packet.epoch ? Pull::kDone : Pull::kChanged;
+  return n == static_cast<ssize_t>(sizeof found + packet.length) && std::memcmp(found, peerNonce_, sizeof found) == 0;
 }
 
 }  // namespace nd

@@ -11,6 +11,7 @@
 
 #include "host_counters.h"
 #include "link.h"
+#include "local_maps.h"
 #include "local_segment.h"
 
 namespace nd {
@@ -38,6 +39,7 @@ struct LocalEntry {
 // A piece of the sender's memory.
 struct LocalPiece {
   uint64_t address, length;
+  uint32_t number;  // of the offer (local_maps.h) it lies in; 0: of none
 };
 
 // A packet as it came. Header and pieces are private copies; payload may stand in memory that the peer writes.
@@ -57,7 +59,10 @@ enum class Pull : uint8_t { kDone, kChanged, kFailed };
 class LocalPair : public std::enable_shared_from_this<LocalPair> {
  public:
   static constexpr uint32_t kMtu = 512u << 10;         // of connections on it, unless it is plain
-  static constexpr uint32_t kReferenceFrom = 96u << 10; // payload of that size is named
+  // Payload of that size is named: where this process reads the peer's memory by a system call, and where it is mapped.
+  // Below, two copies, made by both processes at the same time, are faster.
+  static constexpr uint32_t kReferenceFrom = 96u << 10, kMappedFrom = 4u << 10;
+  static constexpr uint32_t kPieceBytes = 16;          // of an entry
   static constexpr uint32_t kMaxPieces = 12;
   static constexpr uint32_t kMaxPacket = 4352;         // a plain one
 
@@ -79,6 +84,8 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // Sends; ready() has said yes, and a reference has at most kMaxPieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
   void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
+  // Whether the peer has all this memory mapped. It is offered if it is not known to the peer.
+  bool isMapped(const SharedRange* range) { return range != nullptr && (self || offers.numberOf(*range) != 0); }
   void putPlain(const PacketMeta& meta, const uint8_t* bytes, uint32_t length);
   void putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting);
   uint32_t position() const { return producer_.position(); }
@@ -105,6 +112,8 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool stalled = false;             // queue pairs wait for space
   uint64_t deadline = UINT64_MAX;   // of asking
   LocalMapping mapping;
+  LocalOffers offers;
+  LocalMaps maps;
   UniqueFd wakeFd, peerWakeFd;      // ours in the epoll set; the peer's
 
  private:
@@ -112,6 +121,8 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool takeOne(PacketSink& sink);
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
   Pull copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count);
+  bool copyBySystem(const LocalPacket& packet, const iovec* places, uint32_t count);
+  bool copyMapped(const LocalPacket& packet, const iovec* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
 
   HostCounters& counters_;

@@ -25,10 +25,24 @@ HostCounter counterOf(LocalHello::Reason reason) {
 
 }  // namespace
 
-void LocalPairs::start(bool enabled) { enabled_ = enabled; }
+void LocalPairs::start(bool enabled) {
+  enabled_ = enabled;
+  freedFd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!freedFd_.valid() || !watchFd(epoll_, freedFd_.get(), EPOLLIN | EPOLLET, EventKind::kPair, slots_.slot())) return;
+  onToldRangeFreed(
+      [](void* self) {
+        const uint64_t one = 1;
+        if (::write(static_cast<LocalPairs*>(self)->freedFd_.get(), &one, sizeof one) < 0) {
+          // Only a counter at its limit refuses, and then the descriptor is readable, as wanted.
+        }
+      },
+      this);
+}
 
 void LocalPairs::stop() {
   enabled_ = false;
+  onToldRangeFreed(nullptr, nullptr);
+  freedFd_.reset();
   for (Entry& e : entries_) {
     if (e.pair) e.pair->close();
     e = {};
@@ -104,15 +118,13 @@ bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
 }
 
 void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, PacketSink& sink) {
+  if (frame.kind >= FrameKind::kMemoryOffer) return onMemory(frame, origin);
   LocalHello hello;
   if (frame.bodyLength < 2 * sizeof(uint32_t)) return counters_.add(HostCounter::kSlotBadFrames);
   std::memcpy(&hello, frame.body, std::min<size_t>(frame.bodyLength, sizeof hello));
   const uint32_t slot = hello.slot;
-  // The connection must be of the process that has the slot: another could set up, or spoil, what is not its own.
-  PeerIdentity sender, owner;
-  if (slot >= Slots::kMax || slot == slots_.slot() || !identifyPeer(origin.connection, &sender) ||
-      !slots_.identify(slot, &owner) || sender.pid != owner.pid || sender.uid != owner.uid)
-    return counters_.add(HostCounter::kSlotBadFrames);
+  PeerIdentity sender;
+  if (!isOwner(slot, origin, &sender)) return counters_.add(HostCounter::kSlotBadFrames);
   const bool lower = slots_.slot() < slot;
   if (frame.kind != FrameKind::kPairAnswer) {
     LocalHello::Reason no = LocalHello::kYes;
@@ -145,6 +157,13 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
         return counters_.add(HostCounter::kSlotBadFrames);
       return onAnswer(slot, hello, sender.pid, sink);
   }
+}
+
+// The connection must be of the process that has the slot: another could set up, or spoil, what is not its own.
+bool LocalPairs::isOwner(uint32_t slot, const FrameOrigin& origin, PeerIdentity* sender) {
+  PeerIdentity owner;
+  return slot < Slots::kMax && slot != slots_.slot() && identifyPeer(origin.connection, sender) &&
+         slots_.identify(slot, &owner) && sender->pid == owner.pid && sender->uid == owner.uid;
 }
 
 void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink) {
@@ -252,6 +271,47 @@ void LocalPairs::forget(uint32_t slot) {
   remove(*pair);
 }
 
+// ── Memory of allocate() ──────────────────────────────────────────────────────────────────────────
+
+void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin) {
+  LocalMemory memory;
+  PeerIdentity sender;
+  if (frame.bodyLength == sizeof memory) std::memcpy(&memory, frame.body, sizeof memory);
+  if (frame.bodyLength != sizeof memory || !isOwner(memory.slot, origin, &sender))
+    return counters_.add(HostCounter::kSlotBadFrames);
+  const uint32_t slot = memory.slot;
+  LocalPair* const pair = entries_[slot].pair.get();
+  if (pair == nullptr || !pair->up()) return;  // it ended meanwhile
+  switch (frame.kind) {
+    case FrameKind::kMemoryOffer: {
+      if (origin.fdCount != 1) return counters_.add(HostCounter::kSlotBadFrames);
+      memory.mapped = pair->maps.add(memory, origin.fds[0].get());
+      counters_.add(memory.mapped ? HostCounter::kLocalMaps : HostCounter::kLocalMapsRefused);
+      tellMemory(slot, FrameKind::kMemoryAnswer, memory, -1);  // one that is lost leaves the ordinary copy
+      return;
+    }
+    case FrameKind::kMemoryAnswer:
+      return pair->offers.onAnswer(memory.number, memory.mapped == 1);
+    default:
+      if (pair->maps.remove(memory.number)) counters_.add(HostCounter::kLocalMapsEnded);
+  }
+}
+
+bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, int fd) {
+  memory.slot = slots_.slot();
+  Frame frame;
+  frame.kind = kind;
+  frame.body = reinterpret_cast<const uint8_t*>(&memory);
+  frame.bodyLength = sizeof memory;
+  return slots_.send(slot, frame, &fd, fd < 0 ? 0 : 1);
+}
+
+void LocalPairs::tellOffers(LocalPair& pair) {
+  pair.offers.tellAll([&](const LocalMemory& memory, int fd) {
+    return tellMemory(pair.slot, fd < 0 ? FrameKind::kMemoryGone : FrameKind::kMemoryOffer, memory, fd);
+  });
+}
+
 // ── Traffic ───────────────────────────────────────────────────────────────────────────────────────
 
 bool LocalPairs::pending() const {
@@ -289,7 +349,13 @@ uint32_t LocalPairs::receiveSelf(PacketSink& sink, uint32_t budget) {
 }
 
 void LocalPairs::flush() {
-  for (LocalPair* pair : up_) pair->flush();
+  const uint32_t freed = toldRangesFreed();
+  for (LocalPair* pair : up_) {
+    pair->flush();
+    if (freed != freed_) pair->offers.sweep();
+    if (pair->offers.news()) tellOffers(*pair);
+  }
+  freed_ = freed;
 }
 
 void LocalPairs::revoke(uint64_t epoch) {

@@ -64,6 +64,10 @@ class LocalPairs {
   void onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink);
   void onAnswer(uint32_t slot, const LocalHello& hello, pid_t pid, PacketSink& sink);
   bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const int* fds = nullptr, uint32_t fdCount = 0);
+  bool isOwner(uint32_t slot, const FrameOrigin& origin, PeerIdentity* sender);
+  void onMemory(const Frame& frame, FrameOrigin& origin);
+  bool tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, int fd);
+  void tellOffers(LocalPair& pair);
   void answerNo(uint32_t slot, LocalHello::Reason reason);
   void refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink);
   void goUp(LocalPair& pair, PacketSink& sink);
@@ -75,6 +79,8 @@ class LocalPairs {
   int epoll_;
   bool enabled_ = false, plain_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
+  UniqueFd freedFd_;    // readable: memory that peers were told of was given back
+  uint32_t freed_ = 0;  // how often, as last seen
   uint32_t next_ = 0;  // of up_: whose turn it is
   std::shared_ptr<LocalPair> self_;
   std::vector<LocalPair*> up_;  // the one with ourselves included

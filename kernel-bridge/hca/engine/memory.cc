@@ -320,4 +320,10 @@ uint8_t* Memory::remote(KeyCache& cache, const Qp& qp, uint32_t rkey, uint64_t a
   return reinterpret_cast<uint8_t*>(address);
 }
 
+const SharedRange* Memory::sharedOf(KeyCache& cache, uint32_t key) const {
+  const MemoryKey* entry = cached(cache, key);
+  if (entry && entry->window) entry = entry->region;
+  return entry && entry->live && entry->range ? entry->range->shared.get() : nullptr;
+}
+
 }  // namespace nd

@@ -112,6 +112,9 @@ class Memory {
   uint8_t* remote(KeyCache& cache, const Qp& qp, uint32_t rkey, uint64_t address, uint64_t length,
                   uint32_t right) const;
 
+  // The memory of allocate() that a key's memory lies in, or null. It stays while the key means it.
+  const SharedRange* sharedOf(KeyCache& cache, uint32_t key) const;
+
   uint32_t regionCount() const { return regions_; }
   uint32_t windowCount() const { return windows_.size(); }
   uint32_t ringCount() const { return liveRings_->load(std::memory_order_relaxed); }

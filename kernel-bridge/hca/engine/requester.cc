@@ -200,7 +200,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     if (qp.local) {
       const bool data = e.opcode <= kOpWrite;
       const uint32_t payload = data ? std::min(qp.mtu, e.length - (rq.packet << qp.mtuShift)) : 0;
-      out.byReference = data && e.count <= LocalPair::kMaxPieces && refersTo(qp, payload, rq.ringOnly);
+      out.byReference = data && refersToSource(qp, e, payload);
       if (!hasRoom(qp, payload, out.byReference)) break;
     }
     budget--;
@@ -270,7 +270,7 @@ void Core::sendData(Qp& qp, SendEntry& e) {
     out.pieces[out.pieceCount++] = {data + offset, length};
   } else {
     e.status = pieces(qp.pd, qp.gatherCache, qp.sendWqe(rq.next) + kSendWqeHeaderBytes / 4, e.count, rq.gather, offset,
-                      length, false, out.pieces, &out.pieceCount);
+                      length, false, out.pieces, &out.pieceCount, out.byReference ? out.shared : nullptr);
     if (e.status) return;
   }
   uint32_t flags = e.opcode == kOpWrite ? wire::kWrite : wire::kSend;

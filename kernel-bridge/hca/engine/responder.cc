@@ -366,7 +366,7 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
     ResponseJob& job = rs.jobs[0];
     if (qp.local) {
       const uint32_t payload = std::min(job.length, qp.mtu);
-      out.byReference = !job.atomic && refersTo(qp, payload, job.inRing);
+      out.byReference = refersToTarget(qp, job, payload);
       if (!hasRoom(qp, payload, out.byReference)) return false;
     }
     budget--;
@@ -444,6 +444,7 @@ bool Core::sendReadResponse(Qp& qp, ResponseJob& job) {
   if (length) {
     uint8_t* data = memory.remote(qp.remoteCache, qp, job.rkey, job.address, length, kAccessRemoteRead);
     if (!data) return false;
+    out.shared[0] = out.byReference ? memory.sharedOf(qp.remoteCache, job.rkey) : nullptr;
     out.pieces[out.pieceCount++] = {data, length};
   }
   const bool last = job.length == length;

@@ -16,7 +16,6 @@ constexpr uint64_t kLargest = 1ull << 46;
 
 // Names that older headers lack.
 constexpr unsigned kMfdNoexecSeal = 8;  // Linux 6.3
-constexpr int kSealFutureWrite = 0x10;  // Linux 5.1
 constexpr int kPopulateWrite = 23;      // Linux 5.14
 
 // By base address. Leaked: threads may still look something up while the process exits.
@@ -24,6 +23,9 @@ struct Registry {
   std::mutex mutex;
   std::map<uint64_t, std::weak_ptr<const SharedRange>> ranges;
   uint64_t nextId = 1;
+  std::atomic<uint32_t> freed{0};  // of those that peers were told of
+  void (*hook)(void*) = nullptr;
+  void* hookArgument = nullptr;
 };
 
 Registry& registry() {
@@ -76,6 +78,10 @@ SharedRange::~SharedRange() {
     Registry& all = registry();
     std::lock_guard<std::mutex> lock(all.mutex);
     all.ranges.erase(base);
+    if (told.load(std::memory_order_relaxed)) {
+      all.freed.fetch_add(1, std::memory_order_release);
+      if (all.hook != nullptr) all.hook(all.hookArgument);
+    }
   }
   munmap(reinterpret_cast<void*>(base), length);
 }
@@ -112,6 +118,15 @@ std::shared_ptr<const SharedRange> sharedRangeAt(uint64_t address, uint64_t byte
   if (it == all.ranges.begin()) return nullptr;
   range = (--it)->second.lock();
   return range && range->contains(address, bytes) ? range : nullptr;
+}
+
+uint32_t toldRangesFreed() { return registry().freed.load(std::memory_order_acquire); }
+
+void onToldRangeFreed(void (*hook)(void*), void* argument) {
+  Registry& all = registry();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.hook = hook;
+  all.hookArgument = argument;
 }
 
 }  // namespace nd

@@ -1,6 +1,7 @@
 // Memory of allocate(): backed by a memfd, so that another process of this host can map it. It belongs to the process
 // and needs no engine.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -9,9 +10,12 @@
 
 namespace nd {
 
+// A seal that older headers lack (Linux 5.1): nobody makes a new writable mapping, nor a hole.
+constexpr int kSealFutureWrite = 0x10;
+
 // Lives as long as somebody holds it: the ArrayBuffer over it, and every pinned range that lies in it. The file is
 // sealed: it keeps its size, and nobody makes a new writable mapping of it.
-struct SharedRange {
+struct SharedRange : std::enable_shared_from_this<SharedRange> {
   SharedRange() = default;
   SharedRange(const SharedRange&) = delete;
   SharedRange& operator=(const SharedRange&) = delete;
@@ -23,6 +27,7 @@ struct SharedRange {
   UniqueFd fd;
   uint64_t id = 0;                // names it in this process; never used again
   uint64_t base = 0, length = 0;  // whole pages; the file begins with the first byte
+  mutable std::atomic<bool> told{false};  // peers have been given the file: they are to hear of its end
 };
 
 // Zeroed memory, present from the start. kInvalidParameter (no bytes, or more than there are addresses), kNoMemory,
@@ -30,5 +35,9 @@ struct SharedRange {
 Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out);
 // The allocation that holds all of it, or null. Any thread.
 std::shared_ptr<const SharedRange> sharedRangeAt(uint64_t address, uint64_t bytes);
+// How often memory that peers were told of has been given back. Any thread.
+uint32_t toldRangesFreed();
+// Calls `hook` at once when that happens, on the thread that does it; null: nobody any more. It takes no locks.
+void onToldRangeFreed(void (*hook)(void*), void* argument);
 
 }  // namespace nd

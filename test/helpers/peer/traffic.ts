@@ -1,5 +1,7 @@
 import {
+  allocate,
   type INDMemoryWindow,
+  type NdMemoryHandle,
   NdMwDescriptor,
   NdOpFlag,
   type NdResult,
@@ -21,6 +23,8 @@ export interface TrafficOptions {
   readonly seed: number;
   /** Default: {@link TRAFFIC_SIZES}. */
   readonly sizes?: readonly number[];
+  /** This side's memory is of `allocate()`. */
+  readonly allocated?: boolean;
 }
 
 /** How the requests of one side ended, by the names of their statuses, in the order they were posted. */
@@ -97,10 +101,13 @@ export class TrafficSide {
   /** Where the peer's window starts, for the active side. */
   #remote: NdMwDescriptor | undefined;
   #window: INDMemoryWindow | undefined;
+  /** What the active side's Sends and Writes leave from. */
+  #source: NdMemoryHandle | undefined;
 
   private constructor(
     readonly side: TestSide,
     plan: Plan,
+    private readonly allocated: boolean,
   ) {
     this.#plan = plan;
   }
@@ -113,9 +120,10 @@ export class TrafficSide {
       adapter,
       { inboundEntries: ENTRIES, outboundEntries: ENTRIES },
       plan.bytes,
+      options.allocated,
     );
     side.bytes.fill(UNTOUCHED);
-    const traffic = new TrafficSide(side, plan);
+    const traffic = new TrafficSide(side, plan, options.allocated === true);
     provider.release();
     return traffic;
   }
@@ -178,10 +186,11 @@ export class TrafficSide {
     const { side } = this;
     const { pieces } = this.#plan;
     // Sends and Writes leave from a second memory: what arrives here has one of its own.
-    const source = new Uint8Array(this.#plan.bytes);
+    const source = this.allocated ? allocate(this.#plan.bytes) : new Uint8Array(this.#plan.bytes);
     this.#plan.fillAll(source, 'send');
     this.#plan.fillAll(source, 'write');
     const memory = await side.adapter.registerMemory(source);
+    this.#source = memory;
     this.#postReceives();
     let posted = 0;
     for (let index = 0; index < this.#plan.count; index += 1) {
@@ -199,6 +208,23 @@ export class TrafficSide {
         throw new Error(`Request ${n}: ${result.bytesTransferred} bytes.`);
     });
     return { inbound: await echoes, outbound };
+  }
+
+  /** Of the active side, after run(): a request of the traffic of that size once more. What a Read brings is checked. */
+  async again(kind: 'read' | 'write', size: number): Promise<void> {
+    const { side } = this;
+    const index = this.#plan.pieces[kind].findIndex((piece) => piece.size === size);
+    const { at } = this.#plan.pieces[kind][index]!;
+    const remote = this.#remote!;
+    if (kind === 'read') {
+      side.bytes.fill(UNTOUCHED, at, at + size);
+      side.endpoint.read(numbered(0), side.sge(at, size), remote, at);
+    } else {
+      side.endpoint.write(numbered(0), [{ memory: this.#source!, offset: at, length: size }], remote, at);
+    }
+    const { status } = await side.next(side.outbound);
+    if (status !== Status.SUCCESS) throw new Error(`The ${kind} of ${size} bytes: ${statusName(status)}.`);
+    if (kind === 'read') this.#plan.check(side.bytes, 'read', index);
   }
 
   async #serve(): Promise<TrafficReport> {
