@@ -3,9 +3,10 @@ import { NdError } from './status.js';
 
 /**
  * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it as any
- * other buffer, with either version of the SPI. It is a memfd that another process of this host could map; the local link does
- * not do so yet and copies from it as from any memory. All of it is taken from the system at once, and given back when the
- * array was collected and nothing of it is registered any more. Not a part of the SPI, where C has any allocator.
+ * other buffer, with either version of the SPI. It is a memfd: a process of the same user on this host that is sent something
+ * from it maps all of it for reading, and copies from there, two to three times as fast as from other memory. All of it is
+ * taken from the system at once, and given back when the array was collected, nothing of it is registered any more, and
+ * such processes have unmapped it, which they are told to. Not a part of the SPI, where C has any allocator.
  *
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Small buffers are better cut from one large allocation: each takes
  * whole pages and a file descriptor.
