@@ -9,46 +9,44 @@ import type { Connection, Side } from './side.js';
 /** Connections in flight where their making is not what is measured. */
 const IN_FLIGHT = 32;
 
-/** Makes `count` connections, `inFlight` at a time. */
-export async function connectMany(
-  side: Side,
-  port: number,
-  count: number,
-  queuePair: () => Connection['qp'],
-  inFlight = IN_FLIGHT,
-): Promise<Connection[]> {
+/** Makes `count` connections, `inFlight` at a time, each by `one`. */
+async function many(count: number, inFlight: number, one: () => Promise<Connection>): Promise<Connection[]> {
   const made: Connection[] = [];
   let left = count;
   const worker = async () => {
     while (left > 0) {
       left -= 1;
-      made.push(await side.connect(port, queuePair()));
+      made.push(await one());
     }
   };
   await Promise.all(Array.from({ length: Math.min(inFlight, count) }, worker));
   return made;
 }
 
+/** Makes `count` connections, `inFlight` at a time. */
+export function connectMany(
+  side: Side,
+  port: number,
+  count: number,
+  queuePair: () => Connection['qp'],
+  inFlight = IN_FLIGHT,
+): Promise<Connection[]> {
+  return many(count, inFlight, () => side.connect(port, queuePair()));
+}
+
 /** Accepts `count` connections, `inFlight` at a time. */
-export async function acceptMany(
+export function acceptMany(
   side: Side,
   listener: IWVConnectEndpoint,
   count: number,
   queuePair: () => Connection['qp'],
   inFlight = IN_FLIGHT,
 ): Promise<Connection[]> {
-  const made: Connection[] = [];
-  let left = count;
-  const worker = async () => {
-    while (left > 0) {
-      left -= 1;
-      const endpoint = side.provider.createConnectEndpoint();
-      await listener.getRequest(endpoint);
-      made.push(await side.accept(endpoint, queuePair()));
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(inFlight, count) }, worker));
-  return made;
+  return many(count, inFlight, async () => {
+    const endpoint = side.provider.createConnectEndpoint();
+    await listener.getRequest(endpoint);
+    return side.accept(endpoint, queuePair());
+  });
 }
 
 export function smallQueuePair(side: Side): Connection['qp'] {

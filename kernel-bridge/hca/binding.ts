@@ -327,6 +327,8 @@ export interface NativeHca {
   createQp(parameters: QpCreateParameters): { status: number; qp: number; qpn: number };
   modifyQp(qp: number, mask: number, attributes: Partial<QpAttributeValues>): number;
   queryQp(qp: number): { status: number; attributes: QpAttributeValues };
+  /** The `state` of {@link queryQp}, without making all the rest; -1 if there is no such queue pair. */
+  queryQpState(qp: number): number;
   destroyQp(qp: number): number;
   setWill(qp: number, path: PathParameters, mad: Uint8Array): number;
 

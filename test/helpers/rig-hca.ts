@@ -226,6 +226,9 @@ export class FakeHca implements NativeHca {
       attributes: qp?.attributes ?? ({} as QpAttributeValues),
     };
   }
+  queryQpState(handle: number): number {
+    return this.qps.get(handle)?.attributes.state ?? -1;
+  }
   destroyQp(handle: number): number {
     return this.qps.delete(handle) ? Status.SUCCESS : Status.INVALID_HANDLE;
   }

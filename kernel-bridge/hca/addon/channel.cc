@@ -233,11 +233,23 @@ bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t
     s.output.clear();
   }
 
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (s.abandoned) {
-    free(slot);
-    return true;
+  bool waits;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (s.abandoned) {
+      free(slot);
+      return true;
+    }
+    settle(slot, serial);
+    waits = waiting_;
   }
+  // Who is woken finds the lock free.
+  if (waits) done_.notify_all();
+  return true;
+}
+
+void Channel::settle(uint32_t slot, uint32_t serial) {
+  Slot& s = slots_[slot];
   s.ticket.store(pack(serial, kDone), std::memory_order_release);
   states_[slot].store(kSlotDone, std::memory_order_release);
   if (s.overlapped && !s.queued) {
@@ -248,8 +260,6 @@ bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t
       userWake_->wake();
     }
   }
-  if (waiting_) done_.notify_all();
-  return true;
 }
 
 void Channel::free(uint32_t slot) {

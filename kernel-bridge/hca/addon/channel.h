@@ -135,6 +135,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   Phase phase(uint32_t slot) const { return phaseOf(slots_[slot].ticket.load(std::memory_order_acquire)); }
 
   void push(Request&& request);  // lock held
+  void settle(uint32_t slot, uint32_t serial);  // completed and not abandoned; lock held
   void free(uint32_t slot);      // lock held
   bool popReady(uint32_t* slot);
 

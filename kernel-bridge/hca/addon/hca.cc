@@ -32,7 +32,8 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createSrq>("createSrq"),
        InstanceMethod<&H::modifySrq>("modifySrq"), InstanceMethod<&H::querySrq>("querySrq"),
        InstanceMethod<&H::destroySrq>("destroySrq"), InstanceMethod<&H::createQp>("createQp"),
-       InstanceMethod<&H::modifyQp>("modifyQp"), InstanceMethod<&H::queryQp>("queryQp"),
+       InstanceMethod<&H::modifyQp>("modifyQp"), InstanceMethod<&H::queryQp>("queryQp"), InstanceMethod<&H::queryQpState>("queryQpState"),
+      
        InstanceMethod<&H::destroyQp>("destroyQp"), InstanceMethod<&H::setWill>("setWill"),
        InstanceMethod<&H::listenCq>("listenCq"), InstanceMethod<&H::armCq>("armCq"),
        InstanceMethod<&H::createAh>("createAh"), InstanceMethod<&H::destroyAh>("destroyAh"),

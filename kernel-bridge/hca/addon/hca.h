@@ -51,6 +51,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value createQp(const Info& info);
   Napi::Value modifyQp(const Info& info);
   Napi::Value queryQp(const Info& info);
+  Napi::Value queryQpState(const Info& info);
   Napi::Value destroyQp(const Info& info);
   Napi::Value setWill(const Info& info);
   Napi::Value listenCq(const Info& info);

@@ -107,6 +107,13 @@ Napi::Value NativeHca::queryQp(const Info& info) {
   return out;
 }
 
+Napi::Value NativeHca::queryQpState(const Info& info) {
+  Handle qp;
+  QpAttributes attributes;
+  const bool known = open_ && toU32(info.Env(), info[0], &qp) && engine_->queryQp(qp, &attributes) == Status::kSuccess;
+  return Napi::Number::New(info.Env(), known ? static_cast<double>(attributes.state) : -1.0);
+}
+
 Napi::Value NativeHca::destroyQp(const Info& info) { return handleCommand(info, &Engine::destroyQp); }
 
 Napi::Value NativeHca::setWill(const Info& info) {

@@ -5,7 +5,7 @@
 import { type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
 import { QpState, QpType, WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
-import { ciModifyQp, ciQueryQp, ciSetQpWill } from '../hca-driver/ci-queues.js';
+import { ciModifyQp, ciQueryQpState, ciSetQpWill } from '../hca-driver/ci-queues.js';
 import type { IbQp } from '../hca-driver/objects.js';
 import { callVerbNow } from './call.js';
 
@@ -60,7 +60,7 @@ function move(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>): n
 
 /** The queue pair's WV_QP_STATE; ERROR for one that cannot be asked. */
 export function stateOfQp(qp: IbQp): number {
-  return callVerbNow<QpAttributeValues>((irp) => ciQueryQp(qp, irp)).information?.state ?? QpState.ERROR;
+  return callVerbNow<number>((irp) => ciQueryQpState(qp, irp)).information ?? QpState.ERROR;
 }
 
 /** Remote reads and atomics are allowed only where there are resources to answer them. */

@@ -297,8 +297,13 @@ export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttribu
   if (status !== Status.SUCCESS) return finish(irp, status);
   const reset = (mask & QpMask.state) !== 0 && attributes.state === QpState.RESET;
   qp.given = reset ? 0 : qp.given | mask;
-  const query = native.queryQp(qp.handle);
-  return finish(irp, query.status, query.attributes?.state ?? 0);
+  return ciQueryQpState(qp, irp);
+}
+
+/** The state of a queue pair. @returns SUCCESS (Information: the state), INVALID_HANDLE if the HCA does not know it. */
+export function ciQueryQpState(qp: IbQp, irp: Irp): number {
+  const state = qp.pd.ca.hca.native.queryQpState(qp.handle);
+  return state < 0 ? finish(irp, Status.INVALID_HANDLE) : finish(irp, Status.SUCCESS, state);
 }
 
 /** Attributes of a queue pair. @returns SUCCESS (Information: the attributes) or the HCA's status. */
