@@ -83,6 +83,7 @@ struct Registered {
     }
   }
   uint8_t* data() { return bytes; }
+  size_t size() const { return kBytes; }
   uint8_t* begin() { return bytes; }
   uint8_t* end() { return bytes + kBytes; }
   uint8_t& operator[](size_t i) { return bytes[i]; }
