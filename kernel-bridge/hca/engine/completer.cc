@@ -66,6 +66,10 @@ void Core::progressed(Qp& qp, uint32_t acknowledged) {
   sampleRoundTrip(rq);
   openWindow(rq, acknowledged);
   rq.ackStart = now;
+  if (rq.asking) {
+    rq.asking = false;
+    if (!rq.rnrUntil && wire::psnDiff(rq.una, rq.askLimit) < 0) goBack(qp);  // the rest has not come
+  }
   if (rq.rnrUntil) {
     // The peer has moved on: what it refused has been taken in the meantime.
     rq.rnrUntil = 0;

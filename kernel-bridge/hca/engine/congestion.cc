@@ -8,6 +8,57 @@
 
 namespace nd {
 
+// ── Asking for acknowledgements ─────────────────────────────────────────────────────────────────
+
+// Whether a packet of a SEND or WRITE carries AckReq: at the end of messages whose completion is wanted, of every so
+// many that nobody waits for (half of the send queue), and of those that others have waited before for too long; for
+// every quarter of the window, and where the window ends. What is repeated asks, and so does who may not ask later.
+// The tail that this leaves is asked for by ask().
+bool Core::asksForAnswer(Qp& qp, const SendEntry& e, bool last) const {
+  if (!qp.reliable()) return false;
+  Requester& rq = qp.rq;
+  const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + 1;
+  bool asks = ++rq.sinceAck >= (rq.window + 3) / 4 || inFlight >= rq.window || rq.probing || rq.asking;
+  if (last && !asks) {
+    asks = qp.signalAll || (e.flags & abi::kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
+           (rq.unasked() && now - rq.ackStart >= kLateAskNs) || rq.awaited || qp.local ||
+           wire::psnDiff(rq.psn, rq.maxPsn) < 0 || !stateRules(qp.state()).beginsWork ||
+           rq.roundTrip == 0 || qp.attributes.ackTimeout == 0 || qp.attributes.retryCount == 0;
+  }
+  if (asks) rq.sinceAck = rq.messagesSinceAck = 0;
+  return asks;
+}
+
+// Asks for the answer to packets that have left without asking: by the oldest of them, once more, beside what goes on.
+void Core::ask(Qp& qp) {
+  Requester& rq = qp.rq;
+  SendEntry& e = qp.entry(rq.head);
+  if (rq.head == rq.begun || e.local || e.isReadOrAtomic() || rq.rnrUntil) return;
+  counters.lateAckRequests++;
+  const uint32_t psn = rq.psn, next = rq.next, packet = rq.packet;
+  rq.asking = true;
+  rq.askLimit = psn;
+  rq.psn = rq.una;
+  rq.next = rq.head;
+  rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+  rq.gather.offset = UINT32_MAX;
+  sendData(qp, e);
+  rq.psn = psn;
+  rq.next = next;
+  rq.packet = packet;
+  rq.gather.offset = UINT32_MAX;
+  if (!e.status) return;
+  // Its memory is not registered any more, which matters only if it was lost: an empty WRITE asks in its place.
+  e.status = 0;
+  rq.asking = false;
+  if (rq.keepAlive) return;
+  rq.keepAlive = true;
+  rq.keepAlivePsn = rq.psn;
+  schedule(qp);
+}
+
+// ── Window ──────────────────────────────────────────────────────────────────────────────────────
+
 void Core::openWindow(Requester& rq, uint32_t acknowledged) const {
   if (rq.window >= options.window) return;
   rq.credit += acknowledged;
@@ -86,8 +137,10 @@ void Core::sampleRoundTrip(Requester& rq) {
 // RFC 8985 §7). A peer that has used up its retries is asked no more often than it allows.
 uint64_t Core::probeDue(const Qp& qp) const {
   const Requester& rq = qp.rq;
-  if (qp.local || rq.roundTrip == 0 || rq.probes >= kMostProbes || qp.attributes.retryCount == 0 || qp.attributes.ackTimeout == 0)
+  if (qp.local || rq.probes >= kMostProbes || qp.attributes.retryCount == 0 || qp.attributes.ackTimeout == 0)
     return UINT64_MAX;
+  if (rq.unasked() && !rq.keepAlive) return rq.ackStart + kShortestProbeNs;  // no reason to think of a loss yet
+  if (rq.roundTrip == 0) return UINT64_MAX;
   const uint64_t interval = std::max(2 * rq.roundTrip + 4 * rq.variation, kShortestProbeNs);
   return rq.ackStart + interval * ((2ull << rq.probes) - 1);
 }
@@ -96,8 +149,9 @@ uint64_t Core::probeDue(const Qp& qp) const {
 void Core::probe(Qp& qp) {
   Requester& rq = qp.rq;
   const uint64_t ackStart = rq.ackStart;
-  counters.tailProbes++;
   rq.probes++;
+  if (rq.unasked() && !rq.keepAlive) return ask(qp);
+  counters.tailProbes++;
   goBack(qp);
   rq.ackStart = ackStart;  // a probe is no reason to wait longer for the time-out
   rq.probing = true;

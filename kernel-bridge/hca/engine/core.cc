@@ -278,6 +278,7 @@ void Core::toSendQueueError(Qp& qp, uint32_t status) {
 
 void Core::fail(Qp& qp, const Failure& failure) {
   if (qp.state() != kQpsError) {
+    if (failure.event != QpEvent::kPeerLost) acknowledgeLast(qp);
     const bool wasConnected = qp.state() != kQpsReset && qp.state() != kQpsInit;
     qp.setState(kQpsError);
     timers.clear(qp);
@@ -308,6 +309,7 @@ void Core::peerGone(Qp& qp) {
 }
 
 void Core::toReset(Qp& qp) {
+  acknowledgeLast(qp);
   timers.clear(qp);
   qp.goneAt = 0;
   unschedule(qp);
@@ -369,10 +371,12 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (mask & (qpmask::kPath | qpmask::kPathMtu)) setMtu(qp);
   if (mask & qpmask::kResponderResources) resizeResources(qp);
   if (to == kQpsRtr && from == kQpsInit) qp.rs.expected = a.receivePsn;
-  if (to == kQpsRts && from == kQpsRtr) qp.rq.una = qp.rq.psn = qp.rq.maxPsn = a.sendPsn;
+  if (to == kQpsRts && from == kQpsRtr) qp.rq.una = qp.rq.psn = qp.rq.maxPsn = qp.rq.askedEnd = a.sendPsn;
   if (to == kQpsSqd && from == kQpsRts) {
     qp.drained = false;
     qp.drainNotify = (mask & qpmask::kDrainNotify) != 0;
+    qp.rq.awaited = true;
+    schedule(qp);
     checkDrained(qp);
   }
   if (to == kQpsRts) {
@@ -398,6 +402,7 @@ void Core::checkDrained(Qp& qp) {
 }
 
 void Core::sendWill(Qp& qp) {
+  acknowledgeLast(qp);
   if (!qp.will || qp.state() == kQpsReset || qp.state() == kQpsInit) return;
   if (!isPkey(qp.pkey())) return;
   wire::Bth bth;
@@ -418,6 +423,7 @@ void Core::sendWill(Qp& qp) {
 }
 
 void Core::destroy(Qp& qp) {
+  acknowledgeLast(qp);
   timers.clear(qp);
   unschedule(qp);
   forgive(qp);

@@ -32,6 +32,7 @@ struct Core final : public PacketSink {
   // Acknowledgements may wait for a program that polls, or for the engine's thread: that is no loss.
   static constexpr uint64_t kShortestProbeNs = 3'000'000;
   static constexpr uint32_t kMostProbes = 4;      // in 15 intervals
+  static constexpr uint64_t kLateAskNs = 1'000'000;  // a packet waits for no answer longer than this without one being asked for
   static constexpr uint32_t kFirstQpIndex = 2;    // QPNs 0 and 1 are special
   static constexpr uint32_t kQpIndexes = 0x10000 - kFirstQpIndex;
   static constexpr uint32_t kKernels = 64;
@@ -156,6 +157,8 @@ struct Core final : public PacketSink {
   bool scatterToHead(Qp& qp, uint32_t offset, const Packet& p);
 
   // ── congestion.cc ─────────────────────────────────────────────────────────────────────────────
+  bool asksForAnswer(Qp& qp, const SendEntry& e, bool last) const;
+  void ask(Qp& qp);
   void openWindow(Requester& rq, uint32_t acknowledged) const;
   void reduceWindow(Qp& qp, uint32_t packets) const;
   void onCongestion(Qp& qp);
@@ -182,6 +185,7 @@ struct Core final : public PacketSink {
   void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
   bool respond(Qp& qp, uint32_t& budget);
   void acknowledge(Qp& qp);
+  void acknowledgeLast(Qp& qp);
   void payDebts();
   void forgive(Qp& qp);
   bool sendReadResponse(Qp& qp, ResponseJob& job);

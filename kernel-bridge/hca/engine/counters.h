@@ -39,6 +39,7 @@ namespace nd {
   X(congestionMarked, "rcvd_ecn_marked")                                          \
   X(congestionNotificationsSent, "sent_cnp")                                      \
   X(tailProbes, "tail_probe")                  /* repeated before the time-out */ \
+  X(lateAckRequests, "late_ack_request")       /* for what nobody waited for */   \
   X(remoteAccessErrors, "req_remote_access_errors")                               \
   X(remoteInvalidRequests, "req_remote_invalid_request")                          \
   X(localProtectionErrors, "local_protection_err")                                \

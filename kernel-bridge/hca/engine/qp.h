@@ -67,7 +67,11 @@ struct Requester {
   uint32_t packet = 0;    // of `next`, to be sent next
   uint32_t una = 0, psn = 0, maxPsn = 0;  // oldest unacknowledged, next to send, one past the newest ever sent
   uint32_t reads = 0;     // READ and ATOMIC requests awaiting their answer
-  uint32_t sinceAck = 0;  // packets since one with A
+  uint32_t sinceAck = 0, messagesSinceAck = 0;  // packets, and ends of messages, since one with A
+  uint32_t askedEnd = 0;  // one past the newest packet with A
+  bool awaited = false;   // something waits for the answer to all that was sent
+  bool asking = false;    // the oldest packet was repeated, only to ask
+  uint32_t askLimit = 0;  // for the answer to everything before this
   SgeCursor gather, scatter;
   bool keepAlive = false;  // a keep-alive occupies keepAlivePsn
   uint32_t keepAlivePsn = 0;
@@ -90,6 +94,8 @@ struct Requester {
   bool referred = false;       // packets have named memory of ours
   uint32_t lastPosition = 0;   // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }
+  // What is under way has left without asking for an answer.
+  bool unasked() const { return psn != una && wire::psnDiff(askedEnd, una) <= 0; }
 };
 
 // ── Responder ───────────────────────────────────────────────────────────────────────────────────
@@ -161,6 +167,7 @@ struct Responder {
   Fifo<ResponseJob> jobs;
   bool ackPending = false;
   bool ackDue = false;      // was put off for a step already
+  bool unanswered = false;  // packets were executed that nobody was told of
   bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
   bool nakSent = false;     // for this expected PSN

@@ -159,6 +159,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     }
     if (e.status) {
       // Everything before it completes first; then it fails.
+      rq.awaited = true;
       if (rq.next == rq.head) {
         failSend(qp, e.status, 0, QpEvent::kFatal);
         return false;
@@ -169,7 +170,10 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       if (!rules.beginsWork) break;
       if ((e.flags & kSendFlagFence) && rq.reads > 0) break;
       // Invalidating is ordered after everything before it: no answer may still use the key.
-      if (e.opcode == kOpLocalInvalidate && rq.next != rq.head) break;
+      if (e.opcode == kOpLocalInvalidate && rq.next != rq.head) {
+        rq.awaited = true;
+        break;
+      }
       e.firstPsn = rq.psn;
       rq.begun++;
       rq.packet = 0;
@@ -182,6 +186,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       rq.packet = 0;
       rq.gather = {};
       retireLocal(qp);
+      rq.awaited |= rq.head != rq.next && (qp.signalAll || (e.flags & kSendFlagSignaled));
       continue;
     }
 
@@ -224,6 +229,8 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       if (!qp.reliable()) completeHead(qp);  // nobody will answer, and the link has copied it
     }
   }
+  if (rq.una == rq.psn) rq.awaited = false;
+  if (rq.awaited && rq.unasked() && !qp.doomed) ask(qp);
   if (any) {
     qp.lastActivity = now;
     const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
@@ -252,6 +259,7 @@ void Core::sent(Qp& qp, uint32_t span, const Path& path) {
   } else {
     counters.retransmitted++;
   }
+  if (rq.sinceAck == 0) rq.askedEnd = rq.psn;
   if (!qp.reliable()) rq.una = rq.psn;
   rq.referred |= out.byReference && out.payloadLength;
   transmit(qp, path);
@@ -288,10 +296,7 @@ void Core::sendData(Qp& qp, SendEntry& e) {
   bth.pad = uint8_t(-length & 3);
   bth.destinationQpn = qp.attributes.destinationQpn;
   bth.psn = rq.psn;
-  // Message ends, every quarter of the window, and the packet that fills it.
-  const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + 1;
-  bth.ackRequest = qp.reliable() && (last || ++rq.sinceAck >= (rq.window + 3) / 4 || inFlight >= rq.window || rq.probing);
-  if (bth.ackRequest) rq.sinceAck = 0;
+  bth.ackRequest = asksForAnswer(qp, e, last);
   wire::emitBth(out.header, bth);
   uint8_t* p = out.header + wire::kBthBytes;
   if ((flags & (wire::kWrite | wire::kFirst)) == (wire::kWrite | wire::kFirst)) {
@@ -359,6 +364,7 @@ void Core::sendKeepAlive(Qp& qp) {
   wire::emitReth(out.header + wire::kBthBytes, {});
   out.headerLength = wire::kBthBytes + wire::kRethBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
+  qp.rq.sinceAck = 0;
   counters.keepAlives++;
   sent(qp, 1, qp.route);
 }
@@ -367,12 +373,13 @@ void Core::sendKeepAlive(Qp& qp) {
 
 void Core::goBack(Qp& qp) {
   Requester& rq = qp.rq;
-  rq.probing = rq.timing = false;  // of what is repeated nobody knows which one was answered
+  rq.probing = rq.asking = rq.timing = false;  // of what is repeated nobody knows which one was answered
   rq.psn = rq.una;
   rq.next = rq.head;
   rq.packet = 0;
   rq.reads = 0;
-  rq.sinceAck = 0;
+  rq.sinceAck = rq.messagesSinceAck = 0;
+  rq.askedEnd = rq.una;
   rq.gather.offset = UINT32_MAX;
   rq.ackStart = now;
   if (rq.head != rq.begun && !(rq.keepAlive && rq.una == rq.keepAlivePsn)) {

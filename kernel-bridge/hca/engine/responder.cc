@@ -132,7 +132,7 @@ void Core::accepted(Qp& qp, const Packet& p) {
   Responder& rs = qp.rs;
   rs.expected = wire::psnAdd(rs.expected, 1);
   rs.ackPsn = p.bth.psn;
-  rs.ackable = true;
+  rs.ackable = rs.unanswered = true;
   rs.open = p.flags & wire::kLast ? 0 : p.flags & (wire::kSend | wire::kWrite);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
   if (p.bth.ackRequest && qp.reliable()) {
@@ -250,7 +250,7 @@ void Core::remember(Qp& qp, const Resource& resource, bool inRing) {
   rs.resources.push(resource);
   rs.expected = wire::psnAdd(rs.expected, resource.packets);
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  rs.ackPending = false;  // the response acknowledges what came before it
+  rs.ackPending = rs.unanswered = false;  // the response acknowledges what came before it
   rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
                 resource.result, false, inRing});
   schedule(qp);
@@ -419,6 +419,16 @@ void Core::acknowledge(Qp& qp) {
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
 }
 
+// Before a queue pair ends: the peer is not to repeat, nor to think lost, what has been taken.
+void Core::acknowledgeLast(Qp& qp) {
+  Responder& rs = qp.rs;
+  if (!rs.unanswered || rs.nakPending || rs.nakSent || rs.jobs.size() || qp.local || qp.waiting || !qp.reliable() ||
+      !stateRules(qp.state()).receivesRequests)
+    return;
+  sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
+  link.flush();
+}
+
 // What the step before put off is due in this one.
 void Core::payDebts() {
   while (Qp* qp = firstOwing) {
@@ -488,6 +498,7 @@ void Core::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
   bth.psn = psn;
   wire::emitBth(out.header, bth);
   wire::store32(out.header + wire::kBthBytes, uint32_t(syndrome) << 24 | qp.rs.msn);
+  qp.rs.unanswered = false;
   out.headerLength = wire::kBthBytes + wire::kAethBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
   transmit(qp, qp.route);

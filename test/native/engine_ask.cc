@@ -1,0 +1,312 @@
+// Who asks for acknowledgements, and when: not for every message that nobody waits for, but nothing that has left may
+// stay unknown (IBA 1 §9.7.5.1.2, §9.7.3.5).
+#include "world.h"
+
+using namespace world;
+
+namespace {
+
+constexpr uint32_t kSize = 4096;
+
+struct Talk : Pair {
+  Buffer from{*a, kSize, kAllAccess, 1}, to{*b, kSize};
+  explicit Talk(const Link2& l = {}, const QpShape& shape = {}) : Pair(l, shape) {
+    write(true);  // the round trip is known from now on
+    pump();
+    CHECK(only(qa.sendCq, 0, kOpWrite, kWcSuccess));
+    net.logging = true;
+  }
+  uint32_t write(bool signaled, uint32_t bytes = 8) {
+    return qa.post({kOpWrite, signaled ? kSendFlagSignaled : 0u, {{from.at(), bytes, from.lkey}}, 0, to.at(), to.rkey});
+  }
+  uint32_t asked() const {
+    uint32_t n = 0;
+    for (const Frame& f : net.log) n += f.source == a->gid && f.bth().ackRequest;
+    return n;
+  }
+  uint32_t answers() const {
+    uint32_t n = 0;
+    for (const Frame& f : net.log) n += f.source == b->gid;
+    return n;
+  }
+  // WQEs that have ended: a queue that is ended now tells of all others.
+  uint32_t unfinished() {
+    qa.toState(kQpsError);
+    return uint32_t(qa.sendCq.drain().size());
+  }
+};
+
+}  // namespace
+
+TEST(nobody_asks_for_messages_that_nobody_waits_for) {
+  Talk t;
+  for (int i = 0; i < 7; i++) t.write(false);
+  t.pump();
+  CHECK_EQ(t.asked(), 0u);
+  CHECK_EQ(t.answers(), 0u);
+  t.write(true);
+  t.pump();
+  CHECK_EQ(t.asked(), 1u);
+  CHECK_EQ(t.answers(), 1u);
+  CHECK(only(t.qa.sendCq, 8, kOpWrite, kWcSuccess));
+  CHECK_EQ(t.unfinished(), 0u);
+}
+
+// A Send there, a Send back, every eighth signaled: a datagram each, but for the acknowledgements of those.
+TEST(exchange_is_one_packet_each_way) {
+  Talk t;
+  for (int i = 0; i < 64; i++) {
+    t.qa.receive({{t.from.at(64), 8, t.from.lkey}});
+    t.qb.receive({{t.to.at(64), 8, t.to.lkey}});
+  }
+  t.qb.post({kOpSend, kSendFlagSignaled, {{t.to.at(), 8, t.to.lkey}}});
+  t.pump();
+  t.net.log.clear();
+  for (uint32_t i = 0; i < 48; i++) {
+    TestQp& q = i % 2 ? t.qb : t.qa;
+    Buffer& m = i % 2 ? t.to : t.from;
+    q.post({kOpSend, i % 16 > 13 ? kSendFlagSignaled : 0u, {{m.at(), 8, m.lkey}}});
+    (i % 2 ? t.a : t.b)->engine.progress();
+  }
+  t.pump();
+  CHECK_EQ(t.qb.receiveCq.written(), 24u);
+  CHECK_EQ(t.qa.receiveCq.written(), 25u);
+  CHECK_EQ(t.net.log.size(), 48u + 6u);
+}
+
+// Half of the queue at the latest, or it would be full of what is long done.
+TEST(queue_full_of_unsignaled_requests_goes_on) {
+  QpShape shape;
+  shape.sendEntries = 8;
+  Talk t({}, shape);
+  const uint64_t start = t.clock.time;
+  for (int i = 0; i < 100; i++) {
+    t.write(false);
+    t.pump();
+  }
+  CHECK_EQ(t.a->counter("ring_fault"), 0u);
+  CHECK_EQ(t.asked(), 25u);
+  CHECK_EQ(t.clock.time, start);
+  CHECK_EQ(t.a->counter("retransmitted_pkts"), 0u);
+  CHECK_EQ(t.qb.stateWord(), kQpsRts);
+  CHECK_EQ(t.qa.stateWord(), kQpsRts);
+}
+
+TEST(queue_of_one_asks_always) {
+  QpShape shape;
+  shape.sendEntries = 1;
+  Talk t({}, shape);
+  for (int i = 0; i < 5; i++) {
+    t.write(false);
+    t.pump();
+  }
+  CHECK_EQ(t.asked(), 5u);
+  CHECK_EQ(t.a->counter("ring_fault"), 0u);
+}
+
+TEST(what_falls_silent_is_asked_for_once) {
+  Talk t;
+  const uint64_t start = t.clock.time;
+  for (int i = 0; i < 3; i++) t.write(false);
+  CHECK(t.until([&] { return t.answers() == 1; }));
+  CHECK(t.clock.time - start < 5'000'000);
+  CHECK_EQ(t.asked(), 1u);
+  CHECK_EQ(t.a->counter("late_ack_request"), 1u);
+  CHECK_EQ(t.b->counter("duplicate_request"), 1u);
+  for (int i = 0; i < 50; i++) {
+    t.clock.time += 1'000'000;
+    t.pump();
+  }
+  CHECK_EQ(t.asked(), 1u);
+  CHECK_EQ(t.a->counter("ack_timeout") + t.a->counter("tail_probe"), 0u);
+  CHECK_EQ(t.unfinished(), 0u);
+}
+
+// The first, the last, all, or the answer to the question.
+TEST(lost_tail_of_unsignaled_requests_is_found) {
+  for (int lost = 0; lost < 4; lost++) {
+    Talk t;
+    const uint64_t start = t.clock.time;
+    uint32_t n = 0;
+    t.net.filter = [&](Frame& f) {
+      if (f.source == t.b->gid) return lost != 3 || n++ != 0;
+      if (lost == 3) return true;
+      n++;
+      return lost == 0 ? n != 1 : lost == 1 ? n != 5 : n > 5;
+    };
+    std::memset(t.to.data(), 0, kSize);
+    for (uint32_t i = 0; i < 5; i++)
+      t.qa.post({kOpWrite, 0, {{t.from.at(i * 8), 8, t.from.lkey}}, 0, t.to.at(i * 8), t.to.rkey});
+    const uint32_t answers = lost == 3 ? 2 : 1;
+    CHECK(t.until([&] { return std::memcmp(t.to.data(), t.from.data(), 40) == 0 && t.answers() >= answers; }));
+    CHECK(t.clock.time - start < 80'000'000);  // the time-out is 84 ms
+    t.pump();
+    CHECK_EQ(t.a->counter("ack_timeout"), 0u);
+    CHECK_EQ(t.unfinished(), 0u);
+  }
+}
+
+TEST(new_message_asks_for_those_that_wait) {
+  Talk t;
+  t.write(false);
+  t.pump();
+  t.clock.time += 900'000;
+  t.write(false);
+  t.pump();
+  CHECK_EQ(t.asked(), 0u);
+  t.clock.time += 200'000;
+  t.write(false);
+  t.pump();
+  CHECK_EQ(t.asked(), 1u);
+  CHECK_EQ(t.a->counter("late_ack_request"), 0u);
+  CHECK_EQ(t.unfinished(), 0u);
+}
+
+TEST(error_of_an_unsignaled_request_is_told) {
+  Talk t;
+  const uint64_t start = t.clock.time;
+  t.write(false);
+  t.qa.post({kOpWrite, 0, {{t.from.at(), 8, t.from.lkey}}, 0, t.to.at(), t.to.rkey ^ 1});
+  t.pump();
+  CHECK(only(t.qa.sendCq, 2, kOpWrite, kWcRemoteAccess));
+  CHECK_EQ(t.clock.time, start);
+}
+
+// The end comes when it would for a signaled one.
+TEST(dead_peer_of_an_unsignaled_request_is_told) {
+  Link2 l;
+  l.retries = 1;
+  Talk t(l);
+  const uint64_t start = t.clock.time, timeout = wire::ackNanoseconds(l.ackTimeout) * 5 / 4;
+  t.net.filter = [](Frame&) { return false; };
+  t.write(false);
+  CHECK(t.until([&] { return t.qa.sendCq.written() == 2; }));
+  CHECK(only(t.qa.sendCq, 1, kOpWrite, kWcTimeoutRetry));
+  CHECK_EQ(t.clock.time - start, timeout * 2);
+}
+
+// Without a time-out, or without a retry, nobody could ask later.
+TEST(who_may_not_repeat_asks_at_once) {
+  for (int what = 0; what < 2; what++) {
+    Link2 l;
+    (what ? l.retries : l.ackTimeout) = 0;
+    Talk t(l);
+    t.write(false);
+    t.pump();
+    CHECK_EQ(t.asked(), 1u);
+    CHECK_EQ(t.unfinished(), 0u);
+  }
+}
+
+// Work that waits for the end of what was sent before it does not wait for time.
+TEST(local_work_after_unsignaled_requests_is_not_late) {
+  for (int signaled = 0; signaled < 2; signaled++) {
+    Talk t;
+    const uint64_t start = t.clock.time;
+    Handle mw = 0;
+    uint32_t rkey = 0;
+    CHECK(t.a->engine.allocateMw(t.a->pd, &mw, &rkey) == Status::kSuccess);
+    t.write(false);
+    Wr bind{kOpBindWindow, kSendFlagSignaled, {}};
+    bind.remote = t.from.at();
+    bind.rkey = t.from.lkey;
+    bind.access = kAccessRemoteRead;
+    bind.compare = 64;
+    bind.swap = uint64_t(rkey + 1) << 32 | rkey;
+    t.qa.post(bind);
+    t.pump();
+    CHECK(only(t.qa.sendCq, 2, kOpBindWindow, kWcSuccess));
+    t.write(false);
+    Wr invalidate{kOpLocalInvalidate, signaled ? kSendFlagSignaled : 0u, {}};
+    invalidate.rkey = rkey + 1;
+    t.qa.post(invalidate);
+    t.pump();
+    if (signaled) CHECK(only(t.qa.sendCq, 4, kOpLocalInvalidate, kWcSuccess));
+    CHECK_EQ(t.unfinished(), 0u);
+    CHECK_EQ(t.clock.time, start);
+    CHECK_EQ(t.a->counter("late_ack_request"), 2u);
+    t.a->engine.deallocateMw(mw);
+  }
+}
+
+TEST(request_that_cannot_be_sent_fails_without_delay) {
+  Talk t;
+  const uint64_t start = t.clock.time;
+  t.write(false);
+  t.pump();
+  t.qa.post({kOpWrite, 0, {{t.from.at(), 8, t.from.lkey ^ 1}}, 0, t.to.at(), t.to.rkey});
+  t.pump();
+  CHECK(only(t.qa.sendCq, 2, kOpWrite, kWcLocalProtection));
+  CHECK_EQ(t.clock.time, start);
+}
+
+TEST(send_queue_drains_without_delay) {
+  Talk t;
+  const uint64_t start = t.clock.time;
+  for (int i = 0; i < 3; i++) t.write(false);
+  t.pump();
+  QpAttributes a;
+  a.state = kQpsSqd;
+  CHECK(t.qa.modify(qpmask::kState | qpmask::kDrainNotify, a) == Status::kSuccess);
+  t.pump();
+  CHECK_EQ(t.a->port.count(QpEvent::kSendQueueDrained), 1);
+  CHECK_EQ(t.clock.time, start);
+}
+
+// The program knows from an answer that its message came, and takes the memory away: no reason to fail.
+TEST(memory_that_went_away_is_not_needed_to_ask) {
+  Talk t;
+  const uint32_t wqe = [&] {
+    Buffer gone(*t.a, 64);
+    return t.qa.post({kOpWrite, 0, {{gone.at(), 8, gone.lkey}}, 0, t.to.at(), t.to.rkey});
+  }();
+  CHECK(t.until([&] { return t.answers() == 1; }));
+  CHECK_EQ(t.a->counter("keep_alive"), 1u);
+  t.write(true);
+  t.pump();
+  CHECK(only(t.qa.sendCq, wqe + 1, kOpWrite, kWcSuccess));
+}
+
+// Who ends tells what it has taken: the peer's requests have not failed.
+TEST(last_acknowledgement_comes_with_the_end) {
+  for (int how = 0; how < 3; how++) {
+    Talk t;
+    {
+      TestQp other(*t.b), mine(*t.a);
+      t.connect(mine, other);
+      mine.post({kOpWrite, kSendFlagSignaled, {{t.from.at(), 8, t.from.lkey}}, 0, t.to.at(), t.to.rkey});
+      t.pump();
+      CHECK(only(mine.sendCq, 0, kOpWrite, kWcSuccess));
+      mine.post({kOpWrite, 0, {{t.from.at(), 8, t.from.lkey}}, 0, t.to.at(), t.to.rkey});
+      t.pump();
+      t.net.log.clear();
+      if (how == 0) CHECK(other.toState(kQpsError) == Status::kSuccess);
+      if (how == 1) CHECK(other.toState(kQpsReset) == Status::kSuccess);
+      if (how == 2) CHECK(t.b->engine.destroyQp(other.handle) == Status::kSuccess);
+      t.pump();
+      CHECK_EQ(t.answers(), 1u);
+      mine.toState(kQpsError);
+      CHECK_EQ(mine.sendCq.drain().size(), size_t(0));
+    }
+  }
+}
+
+// Faults of every kind in the middle of what nobody waits for: all arrives, in order.
+TEST(unsignaled_requests_survive_faults) {
+  for (uint32_t seed = 1; seed <= 20; seed++) {
+    Talk t;
+    t.net.random = Random(seed);
+    t.net.faults = {0.1, 0.1, 0.1};
+    for (uint32_t value = 1; value <= 300; value++) {
+      std::memcpy(t.from.data(), &value, 4);
+      t.qa.post({kOpWrite, kSendFlagInline, {}, 0, t.to.at(), t.to.rkey, 0, 0, 0, {t.from.data(), t.from.data() + 4}});
+      if (value % 20 != 0) continue;
+      CHECK(t.until([&] { return std::memcmp(t.to.data(), &value, 4) == 0; }));
+    }
+    t.net.faults = {};
+    t.write(true);
+    CHECK(t.until([&] { return t.qa.sendCq.written() == 2; }));
+    CHECK_EQ(t.qa.sendCq.drain().back().status, kWcSuccess);
+    CHECK_EQ(t.a->counter("ring_fault"), 0u);
+  }
+}
