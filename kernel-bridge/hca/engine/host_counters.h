@@ -16,6 +16,9 @@ namespace nd {
   X(kTxUnroutable, "tx_unroutable")               /* no socket and no process for it */          \
   X(kTxErrors, "tx_errors")                       /* the socket refused the packet */            \
   X(kTxBufferFull, "tx_buffer_full")              /* lost: the socket's buffer was full */       \
+  X(kFlowsOpened, "tx_flow_opened")               /* connected sockets for sending */            \
+  X(kFlowsRefused, "tx_flow_refused")             /* the system does not tell what they need */  \
+  X(kFlowsMiscounted, "tx_flow_id_lost")          /* closed: an IPv4 ID was not as counted */    \
   X(kTxTooLong, "tx_too_long")                                                                    \
   X(kRxMisdirected, "rx_misdirected")             /* for another slot of this host */            \
   X(kForwardedOut, "slot_tx_forwarded")                                                           \

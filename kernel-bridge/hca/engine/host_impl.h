@@ -28,6 +28,8 @@ struct Host::Impl {
     int family;
     UdpWire udp;
     Steering steering;
+    // Of the last sender whose IPv4 IDs are not 0: what the next may have.
+    uint16_t countingPort = 0, lastId = 0;
   };
   // A packet that others overtake (fault layer).
   struct Held {
@@ -99,7 +101,7 @@ struct Host::Impl {
   Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
 
   // ── Out
-  void transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t length);
+  void transmitFaulty(Wire& wire, const Path& path, uint8_t* bytes, uint32_t length);
   void commit(Wire& wire, const Path& path, const uint8_t* bytes, uint32_t length);
   bool takes(const PacketMeta& meta);
   bool staysHere(const Gid& destination);
@@ -114,6 +116,7 @@ struct Host::Impl {
   void releaseHeld();
   bool isDropped(const Faults::Fate& fate);
   void captureOut(const Path& path, const uint8_t* bytes, uint32_t length);
+  void captureOut(const Path& path, const IcrcHeaders& headers, const uint8_t* bytes, uint32_t length);
   void sendToOthers(const Frame& frame);
   void queueLocal(const Frame& frame);
   static void sendProbe(void* wire, const SteeringProbe& probe);

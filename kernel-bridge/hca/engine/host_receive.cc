@@ -19,9 +19,13 @@ uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
   if (!wire.udp.isOpen()) return 0;
   const uint32_t n = wire.udp.receive(budget);
   if (n == 0) return 0;
-  uint32_t packets = 0;
+  uint32_t packets = 0, empty = 0;
   for (uint32_t i = 0; i < n; i++) {
     const UdpWire::Datagram datagram = wire.udp.datagram(i);
+    if (datagram.length == 0) {  // a peer that learns something from its own system
+      empty++;
+      continue;
+    }
     const bool taken = takes(datagram.meta);
     uint32_t at = 0;
     do {
@@ -32,7 +36,7 @@ uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
     } while (at < datagram.length);
   }
   counters.add(HostCounter::kWireRxPackets, packets);
-  return packets;
+  return packets + empty;
 }
 
 // Whether a packet has come from and to where it may.
@@ -54,11 +58,16 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
   headers.source = datagram.meta.source;
   headers.destination = datagram.meta.destination;
   headers.sourcePort = datagram.sourcePort;
+  // Most senders' ID is 0, and those of a socket that counts follow each other.
+  const bool counts = wire.family == AF_INET && headers.sourcePort == wire.countingPort;
+  if (counts) headers.ipv4Id = bth == datagram.bytes ? ++wire.lastId : wire.lastId;
   const uint32_t computed = icrcOf(headers, bth, length), received = loadIcrc(bth + length);
   if (computed != received) {
     if (wire.family != AF_INET || !solveIpv4Id(computed, received, length, &headers))
       return counters.add(HostCounter::kIcrcErrors);
     counters.add(HostCounter::kIpv4IdSolved);
+    wire.countingPort = headers.sourcePort;
+    wire.lastId = headers.ipv4Id;
   }
   const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
   if (!taken) {

@@ -38,6 +38,9 @@ uint32_t checkedLength(const OutPacket& packet) {
 
 namespace {
 
+// Of a connection that repeats what is lost: it may change its way, and be late once.
+bool isReliable(const OutPacket& packet) { return packet.header[0] >> 5 == 0; }
+
 PacketMeta metaOf(const Path& path) {
   PacketMeta meta;
   meta.source = path.source;
@@ -52,10 +55,14 @@ PacketMeta metaOf(const Path& path) {
 }  // namespace
 
 void Host::Impl::captureOut(const Path& path, const uint8_t* bytes, uint32_t length) {
-  if (!capture.active()) return;
   IcrcHeaders headers;
   headers.source = path.source;
   headers.destination = path.destination;
+  captureOut(path, headers, bytes, length);
+}
+
+void Host::Impl::captureOut(const Path& path, const IcrcHeaders& headers, const uint8_t* bytes, uint32_t length) {
+  if (!capture.active()) return;
   capture.write(Capture::Direction::kOutbound, headers, {path.trafficClass, path.hopLimit, path.flowLabel}, bytes,
                 length);
   capture.scheduleFlush(clock.now());
@@ -95,7 +102,7 @@ void Host::Impl::releaseHeld() {
 
 void Host::Impl::commit(Wire& wire, const Path& path, const uint8_t* bytes, uint32_t length) {
   captureOut(path, bytes, length);
-  wire.udp.commit(path, length, !faults.active() && staysHere(path.destination));
+  wire.udp.commit(path, length, false);
 }
 
 bool Host::Impl::staysHere(const Gid& destination) {
@@ -110,9 +117,7 @@ bool Host::Impl::staysHere(const Gid& destination) {
 }
 
 // `bytes` is the wire's staging room and holds a packet, with its ICRC.
-void Host::Impl::transmit(Wire& wire, const Path& path, uint8_t* bytes, uint32_t total) {
-  if (!faults.active()) return commit(wire, path, bytes, total);
-
+void Host::Impl::transmitFaulty(Wire& wire, const Path& path, uint8_t* bytes, uint32_t total) {
   const Faults::Fate fate = faults.decide(bytes, total - kIcrcBytes);
   if (isDropped(fate)) return;
   if (fate.corrupt) {
@@ -231,11 +236,24 @@ bool Host::send(const Path& path, const OutPacket& packet) {
   }
   Impl::Wire& wire = h.wireTo(path.destination);
   if (wire.udp.isOpen() && path.source.isV4() == path.destination.isV4() && !h.staysOffTheWire(path, packet)) {
-    uint8_t* bytes = wire.udp.stage();
     IcrcHeaders headers;
     headers.source = path.source;
     headers.destination = path.destination;
-    h.transmit(wire, path, bytes, gatherWithIcrc(bytes, headers, packet));
+    if (!h.faults.active()) {
+      const bool stays = h.staysHere(path.destination), v4 = wire.family == AF_INET;
+      if (isReliable(packet) && (stays || !v4)) {
+        const UdpWire::Way way = wire.udp.prepare(path, packet.header, length + kIcrcBytes, stays);
+        headers.sourcePort = way.sourcePort;
+        headers.ipv4Id = way.ipv4Id;
+      }
+      uint8_t* const bytes = wire.udp.stage();
+      const uint32_t total = gatherWithIcrc(bytes, headers, packet);
+      h.captureOut(path, headers, bytes, total);
+      wire.udp.commit(path, total, stays);
+      return true;
+    }
+    uint8_t* const bytes = wire.udp.stage();
+    h.transmitFaulty(wire, path, bytes, gatherWithIcrc(bytes, headers, packet));
     return true;
   }
   const bool reachable = path.destination.isMulticast() || isLocal(path.destination);

@@ -136,7 +136,7 @@ bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHead
   const uint32_t word = multiply(computed ^ received, retreatTable()[length / 4]);
   const uint32_t flags = word >> 16;
   if (flags != 0 && flags != 0x40) return false;
-  headers->ipv4Id = static_cast<uint16_t>((word & 0xff) << 8 | (word >> 8 & 0xff));
+  headers->ipv4Id ^= static_cast<uint16_t>((word & 0xff) << 8 | (word >> 8 & 0xff));
   headers->dontFragment = flags == 0;
   return true;
 }

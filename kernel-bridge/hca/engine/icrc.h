@@ -46,7 +46,7 @@ uint32_t gatherWithIcrc(uint8_t* out, const IcrcHeaders& headers, const OutPacke
 uint32_t icrcOfPacket(const uint8_t* ip, size_t length);
 
 // A UDP socket does not tell the IPv4 ID and flags of a received packet, yet the ICRC covers them. The CRC is
-// affine, so the difference between the ICRC received and the one computed for ID 0 with DF names the only
+// affine, so the difference between the ICRC received and the one computed for a guess (`headers`, DF set) names the only
 // header word that can explain it. True if that word is an ID with offset 0 and MF clear; then `headers` gets ID
 // and DF. False: the packet is corrupt (a corrupt one passes with probability 2^-15).
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers);

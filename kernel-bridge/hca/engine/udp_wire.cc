@@ -32,17 +32,10 @@
 namespace nd {
 namespace {
 
-constexpr int kDefaultHopLimit = 64;
 constexpr size_t kControlBytes = 160;
 constexpr uint32_t kMaxRunBytes = 65000, kMaxRunPackets = 64;  // what one message may carry
 constexpr uint32_t kReceiveBytes = 65536;
 constexpr uint32_t kFlowLabelMask = 0xfffff;
-
-union Address {
-  sockaddr any;
-  sockaddr_in v4;
-  sockaddr_in6 v6;
-};
 
 struct Control {
   alignas(cmsghdr) uint8_t bytes[kControlBytes];
@@ -76,7 +69,7 @@ struct UdpWire::Buffers {
   struct Out {
     mmsghdr messages[kBatch];
     iovec pieces[kBatch];
-    Address addresses[kBatch];
+    SocketAddress addresses[kBatch];
     Control control[kBatch];
     Path paths[kBatch];
     Run runs[kBatch];
@@ -85,7 +78,7 @@ struct UdpWire::Buffers {
   struct In {
     mmsghdr messages[kReceiveBatch];
     iovec pieces[kReceiveBatch];
-    Address addresses[kReceiveBatch];
+    SocketAddress addresses[kReceiveBatch];
     Control control[kReceiveBatch];
     alignas(64) uint8_t bytes[kReceiveBatch][kReceiveBytes];
   };
@@ -148,17 +141,10 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
   if (!setInt(s, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) setInt(s, SOL_SOCKET, SO_RCVBUF, wanted);
   if (!setInt(s, SOL_SOCKET, SO_SNDBUFFORCE, wanted)) setInt(s, SOL_SOCKET, SO_SNDBUF, wanted);
 
-  Address address{};
-  socklen_t addressBytes;
-  if (family == AF_INET) {
-    address.v4.sin_family = AF_INET;
-    address.v4.sin_port = htons(kRocePort);
-    addressBytes = sizeof address.v4;
-  } else {
-    address.v6.sin6_family = AF_INET6;
-    address.v6.sin6_port = htons(kRocePort);
-    addressBytes = sizeof address.v6;
-  }
+  Gid any;
+  if (family == AF_INET) any = gidOfIpv4(htonl(INADDR_ANY));
+  SocketAddress address;
+  const socklen_t addressBytes = socketAddress(any, kRocePort, 0, &address);
   if (bind(s, &address.any, addressBytes) != 0) return errno;
   if (!buffers_) buffers_.reset(new Buffers());
   family_ = family;
@@ -183,19 +169,38 @@ int UdpWire::changeGroup(bool join, const Gid& group, uint32_t interface) {
   return result == 0 ? 0 : errno;
 }
 
-void UdpWire::close() { fd_.reset(); }
+void UdpWire::close() {
+  fd_.reset();
+  flows_.close();
+}
 
 uint8_t* UdpWire::stage() {
-  if (staged_ == kBatch || stagedBytes_ + kMaxDatagram > kStagingBytes) flush();
+  if (!hasRoom()) flush();
   return buffers_->out.bytes + stagedBytes_;
 }
 
-bool UdpWire::extendsRun(const Path& path, const uint8_t* bth, uint32_t length) const {
+UdpWire::Way UdpWire::prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun) {
+  Way way;
+  // One flow label for a socket: those that choose theirs take the other.
+  if (path.flowLabel != 0) return way;
+  // The room is made before, so that the packet's run and ID are still those when it is committed.
+  if (!hasRoom() || flows_.evicts(path)) flush();
+  UdpFlow& flow = flows_.at(path);
+  if (!flow.use(counters_)) return way;
+  prepared_ = &flow;
+  way.sourcePort = flow.sourcePort();
+  if (family_ == AF_INET) way.ipv4Id = mayRun && extendsRun(path, &flow, bth, length) ? runOf(runs_ - 1).id : flow.nextId();
+  return way;
+}
+
+const UdpWire::Run& UdpWire::runOf(uint32_t index) const { return buffers_->out.runs[index]; }
+
+bool UdpWire::extendsRun(const Path& path, const UdpFlow* flow, const uint8_t* bth, uint32_t length) const {
   if (!runsWork_ || runs_ == 0) return false;
   const Buffers::Out& out = buffers_->out;
   const Run& run = out.runs[runs_ - 1];
   const Path& p = out.paths[runs_ - 1];
-  if (!run.open || run.count == kMaxRunPackets || run.bytes + length > kMaxRunBytes) return false;
+  if (!run.open || run.flow != flow || run.count == kMaxRunPackets || run.bytes + length > kMaxRunBytes) return false;
   // A run is steered as one, by its first packet: all must be for the same QP.
   return length <= run.segment && std::memcmp(bth + 5, out.bytes + run.at + 5, 3) == 0 &&
          p.destination == path.destination && p.source == path.source && p.trafficClass == path.trafficClass &&
@@ -205,9 +210,11 @@ bool UdpWire::extendsRun(const Path& path, const uint8_t* bth, uint32_t length) 
 void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
   Buffers::Out& out = buffers_->out;
   const uint32_t at = stagedBytes_;
+  UdpFlow* const flow = prepared_;
+  prepared_ = nullptr;
   staged_++;
   stagedBytes_ += length;
-  if (mayRun && extendsRun(path, out.bytes + at, length)) {
+  if (mayRun && extendsRun(path, flow, out.bytes + at, length)) {
     Run& run = out.runs[runs_ - 1];
     run.count++;
     run.bytes += length;
@@ -216,20 +223,31 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
     return;
   }
   const uint32_t i = runs_++;
-  out.runs[i] = {at, 1, length, length, mayRun};
+  out.runs[i] = {at, 1, length, length, mayRun, flow, 0, false};
   out.paths[i] = path;
   out.pieces[i] = {out.bytes + at, length};
+  if (flow == nullptr) return address(i, path);
   msghdr& m = out.messages[i].msg_hdr;
+  m.msg_name = nullptr;
+  m.msg_namelen = 0;
   m.msg_controllen = 0;
-  Address& to = out.addresses[i];
+  out.runs[i].id = flow->nextId();
+  out.runs[i].checked = flow->checkDue();
+  flow->stagedOne();
+  if (out.runs[i].checked) appendControl(&m, SOL_SOCKET, SO_TIMESTAMPING, kTimestampRequest);
+}
+
+// Tells the unconnected socket where to.
+void UdpWire::address(uint32_t message, const Path& path) {
+  Buffers::Out& out = buffers_->out;
+  msghdr& m = out.messages[message].msg_hdr;
+  SocketAddress& to = out.addresses[message];
+  m.msg_name = &to;
+  m.msg_namelen = socketAddress(path.destination, kRocePort, path.scopeId, &to);
+  m.msg_controllen = 0;
   const int trafficClass = path.trafficClass, hopLimit = path.hopLimit;
   const bool ownHopLimit = hopLimit != 0 && hopLimit != kDefaultHopLimit;
   if (family_ == AF_INET) {
-    to.v4 = {};
-    to.v4.sin_family = AF_INET;
-    to.v4.sin_port = htons(kRocePort);
-    std::memcpy(&to.v4.sin_addr, path.destination.raw.data() + 12, 4);
-    m.msg_namelen = sizeof to.v4;
     in_pktinfo info{};
     std::memcpy(&info.ipi_spec_dst, path.source.raw.data() + 12, 4);
     if (path.destination.isMulticast()) info.ipi_ifindex = static_cast<int>(path.scopeId);
@@ -237,13 +255,7 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
     if (trafficClass != 0) appendControl(&m, IPPROTO_IP, IP_TOS, trafficClass);
     if (ownHopLimit) appendControl(&m, IPPROTO_IP, IP_TTL, hopLimit);
   } else {
-    to.v6 = {};
-    to.v6.sin6_family = AF_INET6;
-    to.v6.sin6_port = htons(kRocePort);
-    to.v6.sin6_scope_id = path.scopeId;
     if (labelsWork_) to.v6.sin6_flowinfo = htonl(path.flowLabel & kFlowLabelMask);  // 0: the system's own choice
-    std::memcpy(&to.v6.sin6_addr, path.destination.raw.data(), 16);
-    m.msg_namelen = sizeof to.v6;
     in6_pktinfo info{};
     std::memcpy(&info.ipi6_addr, path.source.raw.data(), 16);
     info.ipi6_ifindex = path.scopeId;
@@ -264,38 +276,72 @@ int UdpWire::flush() {
     appendControl(&out.messages[i].msg_hdr, IPPROTO_UDP, UDP_SEGMENT, static_cast<uint16_t>(out.runs[i].segment));
   }
   while (done < runs_) {
-    const int n = sendmmsg(fd_.get(), out.messages + done, runs_ - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const Run& run = out.runs[done];
+    if (run.flow != nullptr && !run.flow->ready()) {  // lost, with the one before that failed
+      refused(done++);
+      continue;
+    }
+    uint32_t together = 1;  // by one socket
+    while (done + together < runs_ && out.runs[done + together].flow == run.flow) together++;
+    const int n = send(done, together);
     if (n > 0) {
-      for (int i = 0; i < n; i++) counters_.add(HostCounter::kWireTxPackets, out.runs[done++].count);
+      for (int i = 0; i < n; i++, done++) {
+        const Run& sent = out.runs[done];
+        counters_.add(HostCounter::kWireTxPackets, sent.count);
+        if (sent.checked && sent.flow->ready()) sent.flow->check(sent.id, counters_);
+      }
       continue;
     }
     if (errno == EINTR) continue;
     lastError = errno;
+    // A connected socket also tells of refusals by ICMP, once, in place of sending.
+    const bool told = run.flow != nullptr && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH);
+    if ((errno == EAGAIN || errno == ENOBUFS || told) && !retried) {
+      retried = true;
+      continue;
+    }
     if (errno == EAGAIN || errno == ENOBUFS) {
       // Sent packets give the buffer back at their own pace; waiting is not ours to do, and transports retry.
-      if (!retried) {
-        retried = true;
-        continue;
-      }
-      for (; done < runs_; done++) counters_.add(HostCounter::kTxBufferFull, out.runs[done].count);
+      for (; done < runs_; done++) refused(done);
       break;
     }
     // A label that nobody leased is refused where somebody on this host has one for himself. It is a hint; the packet counts.
-    Address& to = out.addresses[done];
-    if (family_ == AF_INET6 && to.v6.sin6_flowinfo != 0 && (errno == ENOENT || errno == EINVAL)) {
+    SocketAddress& to = out.addresses[done];
+    if (family_ == AF_INET6 && run.flow == nullptr && to.v6.sin6_flowinfo != 0 && (errno == ENOENT || errno == EINVAL)) {
       to.v6.sin6_flowinfo = 0;
       continue;
     }
     // This message only: no route, too long for the path, not our address; or a system that knows no runs.
-    const Run& run = out.runs[done++];
-    if (run.count == 1) {
+    if (run.flow != nullptr) {
+      if (run.count > 1 && (lastError == EINVAL || lastError == EIO)) runsWork_ = false;
+      counters_.add(HostCounter::kTxErrors, run.count);
+      run.flow->failed();
+    } else if (run.count == 1) {
       counters_.add(HostCounter::kTxErrors);
     } else if (sendSingly(run, &lastError)) {
       runsWork_ = false;
     }
+    done++;
   }
   staged_ = stagedBytes_ = runs_ = 0;
   return lastError;
+}
+
+// Lost: there is no room in the socket's buffer, or its flow has ended.
+void UdpWire::refused(uint32_t message) {
+  const Run& run = buffers_->out.runs[message];
+  counters_.add(HostCounter::kTxBufferFull, run.count);
+  if (run.flow != nullptr) run.flow->failed();
+}
+
+// A message alone goes by the cheaper call.
+int UdpWire::send(uint32_t first, uint32_t count) {
+  const UdpFlow* const flow = runOf(first).flow;
+  const int fd = flow != nullptr ? flow->fd() : fd_.get();
+  mmsghdr* const messages = buffers_->out.messages + first;
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  if (count != 1) return sendmmsg(fd, messages, count, kFlags);
+  return sendmsg(fd, &messages->msg_hdr, kFlags) < 0 ? -1 : 1;
 }
 
 // True if all went out, one by one.
@@ -324,7 +370,7 @@ uint32_t UdpWire::receive(uint32_t budget) {
   const uint32_t count = std::min(budget, expected_);
   for (uint32_t i = 0; i < count; i++) {
     msghdr& m = in.messages[i].msg_hdr;
-    m.msg_namelen = sizeof(Address);
+    m.msg_namelen = sizeof(SocketAddress);
     m.msg_controllen = kControlBytes;
     m.msg_flags = 0;
   }
@@ -352,7 +398,7 @@ UdpWire::Datagram UdpWire::datagram(uint32_t index) const {
   Datagram d;
   d.bytes = in.bytes[index];
   d.length = d.segment = in.messages[index].msg_len;
-  const Address& from = in.addresses[index];
+  const SocketAddress& from = in.addresses[index];
   bool known = false;
   uint32_t interface = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {

@@ -14,6 +14,7 @@
 #include "host_counters.h"
 #include "icrc.h"
 #include "link.h"
+#include "udp_flow.h"
 #include "unique_fd.h"
 
 namespace nd {
@@ -25,6 +26,7 @@ class UdpWire {
  public:
   static constexpr uint32_t kBatch = 32;                          // packets staged
   static constexpr uint32_t kStagingBytes = kBatch * kMaxDatagram;  // and their bytes
+  static constexpr int kDefaultHopLimit = 64;
   static constexpr uint32_t kReceiveBatch = 16;  // datagrams, or runs of them, received at once, at most
 
   // One packet, or several of the same flow that the system delivers in one piece (UDP_GRO).
@@ -56,6 +58,12 @@ class UdpWire {
   // the IPv4 IDs, which the ICRC of the packets does not know.
   uint8_t* stage();
   void commit(const Path& path, uint32_t length, bool mayRun);
+  // Before stage(), for a packet of a connection: chooses the way of the packet that is committed next, and tells what the
+  // ICRC must count with. `bth`: at least its first 8 bytes; `length`: of the whole packet.
+  struct Way {
+    uint16_t sourcePort = kRocePort, ipv4Id = 0;
+  };
+  Way prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun);
   // Sends the batch. 0, or the errno of the last packet that could not be sent.
   int flush();
 
@@ -70,8 +78,16 @@ class UdpWire {
     uint32_t at, count, bytes;       // place in the staging room, packets, bytes of all
     uint32_t segment;                // bytes of each packet but the last
     bool open;
+    UdpFlow* flow;                   // null: the unconnected socket
+    uint16_t id;                     // IPv4, of the message
+    bool checked;                    // its ID will be looked at
   };
-  bool extendsRun(const Path& path, const uint8_t* bth, uint32_t length) const;
+  bool hasRoom() const { return staged_ < kBatch && stagedBytes_ + kMaxDatagram <= kStagingBytes; }
+  const Run& runOf(uint32_t index) const;
+  bool extendsRun(const Path& path, const UdpFlow* flow, const uint8_t* bth, uint32_t length) const;
+  void address(uint32_t message, const Path& path);
+  void refused(uint32_t message);
+  int send(uint32_t first, uint32_t count);
   int receiveOne();
   bool sendSingly(const Run& run, int* lastError);
   HostCounters& counters_;
@@ -81,6 +97,8 @@ class UdpWire {
   uint32_t expected_ = 1;            // datagrams that the next receive() asks for
   bool runsWork_ = true;
   bool labelsWork_ = false;
+  UdpFlows flows_;
+  UdpFlow* prepared_ = nullptr;      // of the next packet
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };
 
