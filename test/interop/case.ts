@@ -96,9 +96,15 @@ export const INWARDS = 'ifb0';
 /**
  * Runs something while the other direction is disturbed: what this side sends. The guest does it, too, on what comes in: this
  * host's kernel may have no netem.
+ *
+ * @param what - The packets that are meant, as tc's u32 filter says it
  */
-export async function withNetemInwards(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
-  const all = 'protocol all u32 match u32 0 0 action mirred egress redirect dev';
+export async function withNetemInwards(
+  rig: Rig,
+  netem: string,
+  run: () => Promise<void>,
+  what = 'protocol all u32 match u32 0 0',
+): Promise<void> {
   await rig.inGuest(
     GUEST,
     [
@@ -107,7 +113,7 @@ export async function withNetemInwards(rig: Rig, netem: string, run: () => Promi
       `ip link set ${INWARDS} up`,
       `tc qdisc replace dev ${INWARDS} root netem ${netem}`,
       'tc qdisc add dev eth0 ingress',
-      `tc filter add dev eth0 parent ffff: ${all} ${INWARDS}`,
+      `tc filter add dev eth0 parent ffff: ${what} action mirred egress redirect dev ${INWARDS}`,
     ].join(' && '),
   );
   try {

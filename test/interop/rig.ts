@@ -25,6 +25,11 @@ const guestScripts = (): readonly string[] => readdirSync(scripts).filter((name)
 export const address = (host: number, family: 4 | 6): string =>
   family === 4 ? `10.77.0.${host}` : `fd77::${host.toString(16)}`;
 
+/** Addresses of a third host, which is beyond the guest: the guest routes to it. */
+export const FAR = { 4: '10.78.0.2', 6: 'fd78::2' } as const;
+/** The guest's addresses on that side. */
+const GATEWAY = { 4: '10.78.0.1', 6: 'fd78::1' } as const;
+
 /** What boots, as the scripts' environment has it. */
 export interface RigOptions {
   /** MTU of the link in bytes: 1500 makes a path MTU of 1024, 4200 one of 4096. */
@@ -181,6 +186,64 @@ export class Rig {
     return this.node(here('./programs/path-mtu.js'), role, own, peer, String(port));
   }
 
+  /** The namespace of the third host. */
+  private get farSpace(): string {
+    return `${this.env.ROCE_NS}-far`;
+  }
+
+  /** Runs something while there is a third host, whose packets from and to this one a guest routes. */
+  async withFar(guest: number, run: () => Promise<void>): Promise<void> {
+    const far = this.farSpace;
+    const mtu = this.linkMtu;
+    // A namespace's name is made outside of the others, whose mounts are their own.
+    const near = `ip -n ${this.env.ROCE_NS}`;
+    const inHost = (...lines: string[]) => new Program('third host', 'sh', ['-c', lines.join(' && ')]).ok();
+    await this.inGuest(
+      guest,
+      `ip addr add ${GATEWAY[4]}/24 dev eth0 && ip addr add ${GATEWAY[6]}/64 dev eth0 nodad &&
+        for one in ipv4/ip_forward ipv6/conf/all/forwarding; do echo 1 > /proc/sys/net/$one; done
+        for one in all eth0; do echo 0 > /proc/sys/net/ipv4/conf/$one/send_redirects; done`,
+    );
+    try {
+      await inHost(
+        `ip netns add ${far}`,
+        `${near} link add far0 mtu ${mtu} type veth peer name eth0 mtu ${mtu} netns ${far}`,
+        `${near} link set far0 master br0 up`,
+        `ip -n ${far} link set lo up`,
+        `ip -n ${far} link set eth0 up`,
+        `ip -n ${far} addr add ${FAR[4]}/24 dev eth0`,
+        `ip -n ${far} addr add ${FAR[6]}/64 dev eth0 nodad`,
+        `ip -n ${far} route add default via ${GATEWAY[4]}`,
+        `ip -n ${far} -6 route add default via ${GATEWAY[6]}`,
+        `${near} route add ${FAR[4]} via ${address(guest, 4)}`,
+        `${near} -6 route add ${FAR[6]} via ${address(guest, 6)}`,
+      );
+      await run();
+    } finally {
+      // The link goes with its namespace, once nobody is in it any more; routes to it stay behind.
+      for (const program of this.programs) program.stop();
+      await inHost(
+        `${near} route del ${FAR[4]}; ${near} -6 route del ${FAR[6]}; ${near} link del far0; ip netns del ${far}`,
+      );
+      await this.inGuest(
+        guest,
+        `ip addr del ${GATEWAY[4]}/24 dev eth0; ip addr del ${GATEWAY[6]}/64 dev eth0
+          for one in ipv4/ip_forward ipv6/conf/all/forwarding; do echo 0 > /proc/sys/net/$one; done`,
+      );
+    }
+  }
+
+  /** Starts a role of programs/ecn.ts on the third host. */
+  farEcn(role: string, own: string, peer: string, port: number): Program {
+    const env = { ROCE_NS: this.farSpace };
+    return this.nodeIn(env, { ecn: true }, here('./programs/ecn.js'), [role, own, peer, String(port)]);
+  }
+
+  /** Starts a role of programs/ecn.ts in the namespace. */
+  ecn(role: string, own: string, peer: string, port: number): Program {
+    return this.nodeWith({ ecn: true }, here('./programs/ecn.js'), role, own, peer, String(port));
+  }
+
   /** Starts rping here as {@link ours} does; at its end, by SIGTERM, it prints the HCA's counters. */
   countedRping(...args: string[]): Program {
     return this.node(here('./programs/rping-counted.js'), ...args);
@@ -193,12 +256,24 @@ export class Rig {
 
   /** As {@link node}, with options of the library's own (`ND_OPTIONS`). */
   nodeWith(options: KernelOptionsInput, script: string, ...args: string[]): Program {
+    return this.nodeIn({}, options, script, args);
+  }
+
+  private nodeIn(
+    env: NodeJS.ProcessEnv,
+    options: KernelOptionsInput,
+    script: string,
+    args: readonly string[],
+  ): Program {
     const name = script.replace(/^.*\//, '');
     const files = this.captureFiles;
     const capture = files === undefined ? {} : { capture: `${files}-${name.replace('.js', '')}-%p.pcapng` };
     const all = JSON.stringify({ ...commonOptions(), ...options, ...capture });
     const label = `${name} ${args.join(' ')}`;
-    return this.script('run-guest.sh', ['ns', process.execPath, script, ...args], label, { ND_OPTIONS: all });
+    return this.script('run-guest.sh', ['ns', process.execPath, script, ...args], label, {
+      ...env,
+      ND_OPTIONS: all,
+    });
   }
 
   /** The namespace's own commands. */

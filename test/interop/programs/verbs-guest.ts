@@ -53,6 +53,17 @@ const guestHeader = z.object({ version: word, class: word, label: word, hops: wo
 /** What an IP header says to routers; `label` is 0 for IPv4. */
 export type GuestHeader = z.output<typeof guestHeader>;
 
+const tallied = z.object({
+  out: z.boolean(),
+  version: word,
+  opcode: word,
+  ecn: word,
+  nosum: z.boolean(),
+  count: word,
+});
+/** Packets of one kind on the guest's link; `out`: it has sent them; `nosum`: without UDP checksum. */
+export type Tallied = z.output<typeof tallied>;
+
 /** A request that the guest posts. `at` counts in its own memory, `addr` is an address in ours. */
 export interface GuestRequest {
   readonly op: 'send' | 'send_imm' | 'send_inv' | 'write' | 'write_imm' | 'read' | 'cas' | 'add';
@@ -81,6 +92,8 @@ export interface PairOptions {
   /** Rights that ours give, WV_ACCESS_*. */
   readonly ourMemory?: number;
   readonly ourQp?: number;
+  /** Traffic class of the guest's packets; its low two bits are ECN's. */
+  readonly guestClass?: number;
   /** What our packets say to routers. */
   readonly route?: Route;
 }
@@ -162,7 +175,10 @@ export class Hosts implements Disposable {
     const ownGid = Buffer.from(own.gid)
       .toString('hex')
       .replace(/(.{4})(?!$)/g, '$1:');
-    await this.peer.ask({ do: 'connect', ...own, gid: ownGid }, z.object({}));
+    await this.peer.ask(
+      { do: 'connect', ...own, gid: ownGid, tclass: options.guestClass ?? 0 },
+      z.object({}),
+    );
     const remote = new RemoteMemory({ address: BigInt(theirs.addr), rkey: theirs.rkey });
     return { qp, queue, memory, remote, size };
   }
@@ -221,6 +237,11 @@ export class Hosts implements Disposable {
   /** The IP headers of the next RC packets that came to the guest since {@link watch}. */
   async seen(count: number): Promise<GuestHeader[]> {
     return (await this.peer.ask({ do: 'seen', count }, z.object({ seen: z.array(guestHeader) }))).seen;
+  }
+
+  /** All RoCE packets on the guest's link since {@link watch}. */
+  async tally(): Promise<Tallied[]> {
+    return (await this.peer.ask({ do: 'tally' }, z.object({ tally: z.array(tallied) }))).tally;
   }
 
   async fill(at: number, len: number, seed: number): Promise<void> {

@@ -7,12 +7,15 @@ import { naksOfOurs, naksOfTheirs } from './verbs-naks.js';
 import { recoveryOfOurs, recoveryOfTheirs } from './verbs-recovery.js';
 import { routeOfOurs } from './verbs-route.js';
 import { transferOfOurs, transferOfTheirs, windowsOfOurs, windowsOfTheirs } from './verbs-transfer.js';
+import { checksums, marksOfTheirs } from './verbs-wire.js';
 
 const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
   'naks-of-theirs': naksOfTheirs,
   'naks-of-ours': naksOfOurs,
   'gaps-of-ours': gapsOfOurs,
   'gaps-of-theirs': gapsOfTheirs,
+  checksums,
+  'marks-of-theirs': marksOfTheirs,
   'recovery-of-ours': recoveryOfOurs,
   'recovery-of-theirs': recoveryOfTheirs,
   'transfer-of-ours': transferOfOurs,

@@ -5,7 +5,7 @@
 #   {"do": "qp", "mtu", "gid", "size", "mr", "access", "depth", "retry", "rnr", "minrnr", "timeout"}
 #        a fresh RC queue pair, CQ and memory in place of the last ones; "mr" and "access" are
 #        access flags of libibverbs: {"qpn", "psn", "gid", "addr", "rkey"}
-#   {"do": "connect", "qpn", "psn", "gid"}      to RTS
+#   {"do": "connect", "qpn", "psn", "gid", "tclass"}    to RTS
 #   {"do": "recv", "at", "len"}                 posts a receive
 #   {"do": "post", "ops": [{"op", "at", "len", "addr", "rkey", "imm", "want", "swap"}, ...]}
 #        posts requests; "op" is send, send_imm, send_inv, write, write_imm, read, cas or add
@@ -14,6 +14,8 @@
 #   {"do": "invalidate", "rkey"}                local invalidate: {"status"}
 #   {"do": "watch"}                             what comes by eth0 from now on is looked at; {"do": "seen", "count"}
 #        the IP headers of the next RC packets: {"seen": [{"version", "class", "label", "hops"}]}
+#   {"do": "tally"}                             all RoCE packets since "watch", in both directions:
+#        {"tally": [{"out", "version", "opcode", "ecn", "nosum", "count"}]}; nosum: the UDP checksum is 0
 #   {"do": "fill", "at", "len", "seed"}  {"do": "crc", "at", "len"}  {"do": "state"}
 #
 # An operation that the library refuses is answered by {"error"}.
@@ -34,6 +36,8 @@ OPS = dict(send=e.IBV_WR_SEND, send_imm=e.IBV_WR_SEND_WITH_IMM, send_inv=e.IBV_W
            write=e.IBV_WR_RDMA_WRITE, write_imm=e.IBV_WR_RDMA_WRITE_WITH_IMM, read=e.IBV_WR_RDMA_READ,
            cas=e.IBV_WR_ATOMIC_CMP_AND_SWP, add=e.IBV_WR_ATOMIC_FETCH_AND_ADD)
 ETH_P_ALL, ROCE, RC = 3, 4791, 0x20
+# Not in Python's socket module; what is watched may be megabytes.
+SO_RCVBUFFORCE, TAP_BYTES = 33, 64 << 20
 MTUS = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 
 
@@ -76,6 +80,7 @@ class Peer:
         a.min_rnr_timer, a.timeout, a.retry_cnt, a.rnr_retry = m['minrnr'], m['timeout'], m['retry'], m['rnr']
         gr = GlobalRoute(dgid=GID(far['gid']), sgid_index=m['gid'])
         gr.hop_limit = 64
+        gr.traffic_class = far.get('tclass', 0)
         a.ah_attr = AHAttr(port_num=1, is_global=1, gr=gr)
         self.qp.to_rts(a)
         return {}
@@ -129,6 +134,7 @@ class Peer:
     def do_watch(self, m):
         self.tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
         self.tap.bind(('eth0', ETH_P_ALL))
+        self.tap.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, TAP_BYTES)
         self.tap.settimeout(WAIT)
         return {}
 
@@ -147,6 +153,25 @@ class Peer:
                               ('label', 0 if v == 4 else word & 0xfffff), ('hops', p[8 if v == 4 else 7])]))
         self.tap.close()
         return dict(seen=seen)
+
+    def do_tally(self, m):
+        counts = {}
+        self.tap.setblocking(False)
+        while True:
+            try:
+                p, where = self.tap.recvfrom(96)
+            except BlockingIOError:
+                break
+            v = p[0] >> 4
+            at = dict([(4, 20), (6, 40)]).get(v)
+            if at is None or p[9 if v == 4 else 6] != 17 or p[at + 2:at + 4] != struct.pack('!H', ROCE):
+                continue
+            ecn = p[1] & 3 if v == 4 else p[1] >> 4 & 3
+            key = where[2] == socket.PACKET_OUTGOING, v, p[at + 8], ecn, p[at + 6:at + 8] == bytes(2)
+            counts[key] = counts.get(key, 0) + 1
+        self.tap.close()
+        names = 'out', 'version', 'opcode', 'ecn', 'nosum'
+        return dict(tally=[dict(zip(names, key), count=n) for key, n in counts.items()])
 
     def do_fill(self, m):
         block = bytes((i * i * 7 + i + m['seed']) & 0xff for i in range(BLOCK))

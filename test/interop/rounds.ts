@@ -1,0 +1,44 @@
+/** A program that tells the rate of each of its rounds, as `round 7: 12.3 MB/s`. */
+import type { Program } from './process.js';
+
+/** Rounds that a rate is taken of. */
+const ROUNDS = 7;
+const ROUND_SECONDS = 10;
+/** Rounds that a rate may take to come back. */
+const PATIENCE = 100;
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
+
+export class Rounds {
+  constructor(readonly program: Program) {}
+
+  private get rates(): number[] {
+    return this.program.lines.flatMap((line) => {
+      const [, rate] = /^round .* ([0-9.]+) MB\/s/.exec(line) ?? [];
+      return rate === undefined ? [] : [Number(rate)];
+    });
+  }
+
+  private async next(count: number): Promise<number[]> {
+    const begin = this.rates.length;
+    const enough = () => this.rates.length >= begin + count;
+    await this.program.until(enough, `${count} more rounds`, count * ROUND_SECONDS);
+    return this.rates.slice(begin);
+  }
+
+  /** The next rounds' median rate in MB/s, after some that do not count. */
+  async rate(warmUp = 1): Promise<number> {
+    await this.next(warmUp);
+    return median(await this.next(ROUNDS));
+  }
+
+  /** Waits for a rate that is not less. @throws Error if it does not come */
+  async reach(least: number): Promise<number> {
+    for (let passed = 0; ; passed += ROUNDS) {
+      const rate = median(await this.next(ROUNDS));
+      if (rate >= least) return rate;
+      if (passed >= PATIENCE)
+        throw new Error(`After ${passed} rounds the stream has ${rate} MB/s instead of ${least.toFixed(1)}.`);
+    }
+  }
+}
