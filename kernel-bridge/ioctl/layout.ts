@@ -31,7 +31,11 @@ export interface FieldType<V, I = V> {
   write(view: DataView, at: number, value: I, path: string): void;
   /** The value of bytes that are all zero. */
   zero(): V;
-  /** What {@link read} and {@link write} do, as code; without it the structures around it are walked through. */
+  /**
+   * What {@link read} and {@link write} do, as code; without it the structures around it are walked through.
+   *
+   * @internal
+   */
   readonly code?: FieldCode | undefined;
 }
 
