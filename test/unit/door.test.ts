@@ -291,6 +291,17 @@ door('a kernel that cannot start says why, and makes room for another', () => {
   assert.is(kernel.ended, true);
 });
 
+door('options that are refused end the thread that was started while they were checked', async () => {
+  const started = once(process, 'worker') as Promise<[Worker]>;
+  const refuse = (): never => {
+    throw new Error('these options are refused');
+  };
+  assert.throws(() => new SoftKernel(refuse), /these options are refused/);
+  const [thread] = await started;
+  // It does not wait for options that never come.
+  await once(thread, 'exit');
+});
+
 door('a refused open is no reason to give a kernel up', () => {
   const kernel = new SoftKernel(resolveKernelOptions({}));
   kernels.push(kernel);
