@@ -2,6 +2,7 @@ import { abi } from '../hca/abi.js';
 import type { AddonBinding, NativeRing } from '../hca/binding.js';
 import type { UvpCompletion } from '../user-verbs.js';
 import type { SoftQueuePair, TokenTable } from './queue-pair.js';
+import { loadAcquire, storeRelease } from './ring-words.js';
 
 /** The addon's functions that the speed path uses. */
 export type UvpAddon = Pick<
@@ -29,6 +30,8 @@ class Completion implements UvpCompletion {
 
 const HEADER_WORDS = abi.cqHeaderBytes / 4;
 const CQE_WORDS = abi.cqeBytes / 4;
+// Constants of a module are constants to V8; fields of another module's object are loaded.
+const { cqProducer, cqConsumer, cqState, cqeToken } = abi;
 
 export function cqRingBytes(entries: number): number {
   return abi.cqHeaderBytes + entries * abi.cqeBytes;
@@ -66,27 +69,27 @@ export class SoftCompletionQueue {
 
   /** Completions waiting now. */
   peek(): number {
-    const waiting = (Atomics.load(this.words, abi.cqProducer) - this.consumer) >>> 0;
+    const waiting = (loadAcquire(this.words, cqProducer) - this.consumer) >>> 0;
     if (waiting > 0) return waiting;
     this.addon.progress();
-    return (Atomics.load(this.words, abi.cqProducer) - this.consumer) >>> 0;
+    return (loadAcquire(this.words, cqProducer) - this.consumer) >>> 0;
   }
 
   /** Takes at most `n` completions; -1 when the queue has overrun and nothing is left to read. */
   poll(completions: UvpCompletion[], n: number): number {
     const words = this.words;
     let consumer = this.consumer;
-    let producer = Atomics.load(words, abi.cqProducer);
+    let producer = loadAcquire(words, cqProducer);
     if (producer === consumer) {
       this.addon.progress();
-      producer = Atomics.load(words, abi.cqProducer);
-      if (producer === consumer) return Atomics.load(words, abi.cqState) === 0 ? 0 : -1;
+      producer = loadAcquire(words, cqProducer);
+      if (producer === consumer) return loadAcquire(words, cqState) === 0 ? 0 : -1;
     }
     let count = 0;
     while (count < n && consumer !== producer) {
       const cqe = HEADER_WORDS + (consumer & this.mask) * CQE_WORDS;
       consumer = (consumer + 1) >>> 0;
-      const qp = this.tokens.find(words[cqe + abi.cqeToken]!);
+      const qp = this.tokens.find(words[cqe + cqeToken]!);
       if (qp === undefined) continue;
       let completion = completions[count];
       if (completion === undefined) {
@@ -96,7 +99,7 @@ export class SoftCompletionQueue {
       if (qp.complete(words, cqe, completion)) count++;
     }
     this.consumer = consumer;
-    Atomics.store(words, abi.cqConsumer, consumer);
+    storeRelease(words, cqConsumer, consumer);
     if (this.retired.length > 0) this.letGo();
     return count;
   }

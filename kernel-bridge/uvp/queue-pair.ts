@@ -6,6 +6,7 @@ import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge
 import { writeDestination } from './address-handle.js';
 import type { SoftCompletionQueue, UvpAddon } from './completion-queue.js';
 import type { SoftMemoryWindow } from './memory-window.js';
+import { loadAcquire, storeRelease } from './ring-words.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 import {
   badRange,
@@ -16,24 +17,37 @@ import {
   RECEIVE_HEADER_WORDS,
   receiveStride,
   TWO_32,
+  UPPER,
   writeSgl,
 } from './work-request.js';
 
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
+// Constants of a module are constants to V8; fields of another module's object are loaded.
+const { qpSendProducer, qpReceiveProducer, qpState, rwSgeCount } = abi;
+const { swOpcode, swFlags, swSgeCount, swImmediate, swRemoteLo, swRemoteHi, swRkey, sendFlagInvalidate } =
+  abi;
+const { cqeWqe, cqeOpcode, cqeStatus, cqeLength, cqeFlags, cqeImmediate, cqeSourceQpn, cqeVendor } = abi;
+const { cqePkeyIndex, cqeFlagReceiveQueue, cqeFlagSharedReceive } = abi;
+const { SEND, COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
+const { INLINE, IMMEDIATE, FENCE } = WvSend;
+const { INIT, RTS, ERROR } = QpState;
 /** The bits of a completion's flags that WV_COMPLETION has. */
 const PUBLIC_FLAGS = abi.cqeFlagImmediate | abi.cqeFlagInvalidated | abi.cqeFlagGrh | abi.cqeFlagSolicited;
 const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
 
-/** Flags that each opcode refuses, because they would mean nothing to it. */
-const REFUSED_FLAGS: readonly number[] = [
-  /* send */ 0,
-  /* write */ 0,
-  /* read */ WvSend.IMMEDIATE | WvSend.INLINE,
-  /* compare-exchange */ WvSend.IMMEDIATE | WvSend.INLINE,
-  /* fetch-add */ WvSend.IMMEDIATE | WvSend.INLINE,
-  /* bind */ WvSend.IMMEDIATE | WvSend.INLINE,
-  /* invalidate */ WvSend.IMMEDIATE | WvSend.INLINE,
+const NO_DATA = KNOWN_SEND_FLAGS & ~(WvSend.IMMEDIATE | WvSend.INLINE);
+/** Flags that each opcode takes; the others would mean nothing to it. */
+const SEND_FLAGS: readonly number[] = [
+  /* send */ KNOWN_SEND_FLAGS,
+  /* write */ KNOWN_SEND_FLAGS,
+  /* read */ NO_DATA,
+  /* compare-exchange */ NO_DATA,
+  /* fetch-add */ NO_DATA,
+  /* bind */ NO_DATA,
+  /* invalidate */ NO_DATA,
 ];
+/** In place of the flags that an opcode refuses: it is refused itself. */
+const NO_REQUEST = -1;
 
 /** Requests that each type of queue pair has, by opcode (IBA 1 §11.4.1.1; unreliable ones have no answers). */
 const REQUESTS: Readonly<Record<number, readonly boolean[]>> = {
@@ -124,7 +138,8 @@ export class SoftQueuePair {
   readonly maxInline: number;
   private readonly qpContext: unknown;
   private readonly datagram: boolean;
-  private readonly requests: readonly boolean[];
+  /** Flags refused by opcode, or {@link NO_REQUEST}. */
+  private readonly refused: Int32Array;
   private readonly reliable: boolean;
 
   private readonly words: Uint32Array;
@@ -158,7 +173,10 @@ export class SoftQueuePair {
     readonly receiveCq: SoftCompletionQueue,
     readonly srq: SoftSharedReceiveQueue | null = null,
   ) {
-    this.requests = REQUESTS[create.type] ?? [];
+    const requests = REQUESTS[create.type] ?? [];
+    this.refused = Int32Array.from(SEND_FLAGS, (flags, opcode) =>
+      requests[opcode] === true ? ~flags : NO_REQUEST,
+    );
     this.reliable = create.type === QpType.RC;
     this.sendDepth = create.sendDepth;
     this.sendSge = create.sendSge;
@@ -224,33 +242,31 @@ export class SoftQueuePair {
   }
 
   postSend(request: UvpSendRequest): void {
-    const opcode = request.opcode;
-    if (!(opcode >= WvOpcode.SEND && opcode <= WvOpcode.FETCH_ADD))
-      invalid(`Opcode ${opcode} is no send request.`);
+    const { opcode, sgl } = request;
+    if (!(opcode >= SEND && opcode <= FETCH_ADD)) invalid(`Opcode ${opcode} is no send request.`);
     const words = this.words;
-    const wqe = this.takeSlot(opcode, request.flags);
     let flags = request.flags;
+    const wqe = this.takeSlot(opcode, flags);
     if (request.invalidate) {
       if (!this.reliable) invalid('Only a reliable queue pair can invalidate the peer’s key.');
-      if (opcode !== WvOpcode.SEND || (flags & WvSend.IMMEDIATE) !== 0) {
+      if (opcode !== SEND || (flags & IMMEDIATE) !== 0) {
         invalid('Only a send can invalidate the peer’s key, and not together with immediate data.');
       }
-      flags |= abi.sendFlagInvalidate;
+      flags |= sendFlagInvalidate;
     }
-    words[wqe + abi.swOpcode] = opcode;
-    words[wqe + abi.swFlags] = flags;
-    words[wqe + abi.swImmediate] = request.immediate;
+    words[wqe + swOpcode] = opcode;
+    words[wqe + swFlags] = flags;
+    words[wqe + swImmediate] = request.immediate;
     if (this.datagram) {
-      if (opcode !== WvOpcode.SEND || request.invalidate || (flags & WvSend.FENCE) !== 0) {
+      if (opcode !== SEND || request.invalidate || (flags & FENCE) !== 0) {
         invalid(
           'A datagram queue pair sends, and does nothing else; it has no fence and invalidates no key.',
         );
       }
       writeDestination(words, wqe, request);
-    } else if (opcode !== WvOpcode.SEND) {
+    } else if (opcode !== SEND) {
       this.writeRemote(wqe, request);
-      if (opcode >= WvOpcode.COMPARE_EXCHANGE) {
-        const sgl = request.sgl;
+      if (opcode >= COMPARE_EXCHANGE) {
         if (sgl.length !== 1 || sgl[0]!.length !== 8) {
           invalid('An atomic operation takes one SGE of 8 bytes for the value it returns.');
         }
@@ -260,10 +276,10 @@ export class SoftQueuePair {
         words[wqe + abi.swSwapHi] = request.swapHigh;
       }
     }
-    words[wqe + abi.swSgeCount] =
-      (flags & WvSend.INLINE) !== 0
-        ? this.writeInline(wqe, request.sgl)
-        : writeSgl(words, wqe + HEADER_WORDS, request.sgl, this.sendSge);
+    words[wqe + swSgeCount] =
+      (flags & INLINE) !== 0
+        ? this.writeInline(wqe, sgl)
+        : writeSgl(words, wqe + HEADER_WORDS, sgl, this.sendSge);
     this.queueSend(request.context);
   }
 
@@ -279,11 +295,11 @@ export class SoftQueuePair {
     words[wqe + abi.swFlags] = request.flags;
     words[wqe + abi.swSgeCount] = 0;
     words[wqe + abi.swRemoteLo] = start;
-    words[wqe + abi.swRemoteHi] = start / TWO_32;
+    words[wqe + abi.swRemoteHi] = start * UPPER;
     words[wqe + abi.swRkey] = region.lkey;
     words[wqe + abi.swAccess] = request.access;
     words[wqe + abi.swCompareLo] = length;
-    words[wqe + abi.swCompareHi] = length / TWO_32;
+    words[wqe + abi.swCompareHi] = length * UPPER;
     words[wqe + abi.swSwapLo] = mw.rkey;
     words[wqe + abi.swSwapHi] = next;
     this.binds ??= new Array<SoftMemoryWindow | undefined>(this.sendMask + 1).fill(undefined);
@@ -310,7 +326,7 @@ export class SoftQueuePair {
         'The queue pair receives from a shared receive queue; post the receive there.',
       );
     }
-    if (Atomics.load(words, abi.qpState) < QpState.INIT) {
+    if (loadAcquire(words, qpState) < INIT) {
       throw new StatusError(
         Status.INVALID_DEVICE_STATE,
         'The queue pair is in RESET; receives can be posted from INIT on.',
@@ -320,13 +336,13 @@ export class SoftQueuePair {
     if ((index - this.receiveConsumer) >>> 0 >= this.receiveDepth) full('receive', this.receiveDepth);
     const slot = index & this.receiveMask;
     const wqe = this.receiveBase + slot * this.receiveStrideWords;
-    words[wqe + abi.rwSgeCount] = writeSgl(words, wqe + RECEIVE_HEADER_WORDS, sgl, this.receiveSge);
+    words[wqe + rwSgeCount] = writeSgl(words, wqe + RECEIVE_HEADER_WORDS, sgl, this.receiveSge);
     this.receiveContexts[slot] = context;
     this.receiveProducer = (index + 1) >>> 0;
-    Atomics.store(words, abi.qpReceiveProducer, this.receiveProducer);
     // In ERROR nothing else makes the HCA look at the queue. It publishes the state before it flushes, so that one
-    // of the two sees the other.
-    if (Atomics.load(words, abi.qpState) === QpState.ERROR) this.doorbell();
+    // of the two sees the other: this store may not be overtaken by the load.
+    Atomics.store(words, qpReceiveProducer, this.receiveProducer);
+    if (loadAcquire(words, qpState) === ERROR) this.doorbell();
   }
 
   startBatch(): void {
@@ -335,19 +351,19 @@ export class SoftQueuePair {
 
   submitBatch(): void {
     this.batching = false;
-    if (Atomics.load(this.words, abi.qpSendProducer) === this.sendProducer) return;
-    Atomics.store(this.words, abi.qpSendProducer, this.sendProducer);
+    if (this.words[qpSendProducer] === this.sendProducer) return;
+    storeRelease(this.words, qpSendProducer, this.sendProducer);
     this.doorbell();
   }
 
   /** Turns a CQE of this queue pair into a completion, and frees what it completes. False: it is from before a reset. */
   complete(cq: Uint32Array, cqe: number, completion: UvpCompletion): boolean {
-    const index = cq[cqe + abi.cqeWqe]!;
-    const flags = cq[cqe + abi.cqeFlags]!;
-    const status = cq[cqe + abi.cqeStatus]!;
-    if ((flags & abi.cqeFlagSharedReceive) !== 0) {
+    const index = cq[cqe + cqeWqe]!;
+    const flags = cq[cqe + cqeFlags]!;
+    const status = cq[cqe + cqeStatus]!;
+    if ((flags & cqeFlagSharedReceive) !== 0) {
       completion.context = this.srq?.take(index);
-    } else if ((flags & abi.cqeFlagReceiveQueue) !== 0) {
+    } else if ((flags & cqeFlagReceiveQueue) !== 0) {
       const consumer = this.receiveConsumer;
       if ((index - consumer) >>> 0 >= (this.receiveProducer - consumer) >>> 0) return false;
       const slot = index & this.receiveMask;
@@ -361,14 +377,14 @@ export class SoftQueuePair {
       this.freeSends(index, status);
     }
     completion.qpContext = this.qpContext;
-    completion.opcode = cq[cqe + abi.cqeOpcode]!;
+    completion.opcode = cq[cqe + cqeOpcode]!;
     completion.status = status;
-    completion.length = cq[cqe + abi.cqeLength]!;
+    completion.length = cq[cqe + cqeLength]!;
     completion.flags = flags & PUBLIC_FLAGS;
-    completion.immediateData = cq[cqe + abi.cqeImmediate]!;
-    completion.sourceQpn = cq[cqe + abi.cqeSourceQpn]!;
-    completion.vendorCode = cq[cqe + abi.cqeVendor]!;
-    completion.pkeyIndex = cq[cqe + abi.cqePkeyIndex]!;
+    completion.immediateData = cq[cqe + cqeImmediate]!;
+    completion.sourceQpn = cq[cqe + cqeSourceQpn]!;
+    completion.vendorCode = cq[cqe + cqeVendor]!;
+    completion.pkeyIndex = cq[cqe + cqePkeyIndex]!;
     return true;
   }
 
@@ -394,23 +410,37 @@ export class SoftQueuePair {
 
   /** Checks that one more request may be posted; answers the first word of its WQE. */
   private takeSlot(opcode: number, flags: number): number {
-    const state = Atomics.load(this.words, abi.qpState);
-    if (state < QpState.RTS) {
+    const index = this.sendProducer;
+    const refused = this.refused[opcode]!;
+    if (
+      loadAcquire(this.words, qpState) < RTS ||
+      (flags & refused) !== 0 ||
+      refused === NO_REQUEST ||
+      (index - this.sendConsumer) >>> 0 >= this.sendDepth
+    ) {
+      this.refuseSend(opcode, flags);
+    }
+    return this.sendBase + (index & this.sendMask) * this.sendStrideWords;
+  }
+
+  private refuseSend(opcode: number, flags: number): never {
+    if (loadAcquire(this.words, qpState) < RTS) {
       throw new StatusError(
         Status.INVALID_DEVICE_STATE,
         'The queue pair is not ready to send yet; send requests can be posted from RTS on.',
       );
     }
-    if (this.requests[opcode] !== true)
+    const refused = this.refused[opcode]!;
+    if (refused === NO_REQUEST) {
       invalid(
         `A queue pair of this type has no request of opcode ${opcode}; an unreliable one sends and writes.`,
       );
-    const refused = flags & (REFUSED_FLAGS[opcode]! | ~KNOWN_SEND_FLAGS);
-    if (refused !== 0)
-      invalid(`Flags 0x${(refused >>> 0).toString(16)} mean nothing to a request of opcode ${opcode}.`);
-    const index = this.sendProducer;
-    if ((index - this.sendConsumer) >>> 0 >= this.sendDepth) full('send', this.sendDepth);
-    return this.sendBase + (index & this.sendMask) * this.sendStrideWords;
+    }
+    const wrong = flags & ~SEND_FLAGS[opcode]!;
+    if (wrong !== 0) {
+      invalid(`Flags 0x${(wrong >>> 0).toString(16)} mean nothing to a request of opcode ${opcode}.`);
+    }
+    return full('send', this.sendDepth);
   }
 
   private queueSend(context: unknown): void {
@@ -418,7 +448,7 @@ export class SoftQueuePair {
     this.sendContexts[index & this.sendMask] = context;
     this.sendProducer = (index + 1) >>> 0;
     if (this.batching) return;
-    Atomics.store(this.words, abi.qpSendProducer, this.sendProducer);
+    storeRelease(this.words, qpSendProducer, this.sendProducer);
     this.doorbell();
   }
 
@@ -426,11 +456,11 @@ export class SoftQueuePair {
     const offset = request.remoteOffset;
     if (!(offset >= 0 && Number.isSafeInteger(offset))) badRange('remote offset', offset);
     const low = request.remoteLow + (offset >>> 0);
-    const high = request.remoteHigh + Math.floor(offset / TWO_32) + (low >= TWO_32 ? 1 : 0);
+    const high = request.remoteHigh + Math.floor(offset * UPPER) + (low >= TWO_32 ? 1 : 0);
     if (!(high < TWO_32)) invalid(`The remote offset ${offset} leaves the 64-bit address space.`);
-    this.words[wqe + abi.swRemoteLo] = low;
-    this.words[wqe + abi.swRemoteHi] = high;
-    this.words[wqe + abi.swRkey] = request.rkey;
+    this.words[wqe + swRemoteLo] = low;
+    this.words[wqe + swRemoteHi] = high;
+    this.words[wqe + swRkey] = request.rkey;
   }
 
   private writeInline(wqe: number, sgl: readonly UvpSge[]): number {
@@ -456,8 +486,17 @@ export class SoftQueuePair {
           `SGE ${i} (offset ${offset}, ${length} bytes) lies outside its region of ${bytes.length} bytes.`,
         );
       }
-      // A loop, not set(subarray): nothing is to be allocated, and the bytes are few.
-      for (let k = 0; k < length; k++) target[start + total + k] = bytes[offset + k]!;
+      // Loops, not set(subarray): nothing is to be allocated, and the bytes are few.
+      let k = 0;
+      if (((total | start) & 3) === 0) {
+        const words = this.words;
+        for (let at = (start + total) >>> 2; k + 4 <= length; at++, k += 4) {
+          const from = offset + k;
+          words[at] =
+            bytes[from]! | (bytes[from + 1]! << 8) | (bytes[from + 2]! << 16) | (bytes[from + 3]! << 24);
+        }
+      }
+      for (; k < length; k++) target[start + total + k] = bytes[offset + k]!;
       total += length;
     }
     return total;

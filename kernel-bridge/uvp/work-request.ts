@@ -6,11 +6,14 @@ import type { UvpSge } from '../user-verbs.js';
 /** The longest message of a connected queue pair (IBA 1 §9.7.7), in bytes. */
 const MAX_MESSAGE = 2 ** 31;
 export const TWO_32 = 2 ** 32;
+/** Times an address below {@link MAX_ADDRESS}: its upper word, and a fraction that a store drops. */
+export const UPPER = 2 ** -32;
 /** Native addresses and offsets within memory stay below this. */
 export const MAX_ADDRESS = 2 ** 48;
 
 export const RECEIVE_HEADER_WORDS = abi.receiveWqeHeaderBytes / 4;
 const SGE_WORDS = abi.sgeBytes / 4;
+const { sgeAddressLo, sgeAddressHi, sgeLength, sgeLkey } = abi;
 
 export function powerOfTwo(n: number): number {
   let result = 1;
@@ -37,16 +40,17 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
   for (let i = 0; i < count; i++) {
     const sge = sgl[i]!;
     const length = sge.length;
-    const address = sge.region.address + sge.offset;
+    const { region, offset } = sge;
+    const address = region.address + offset;
     if (length >>> 0 !== length) badRange('SGE length', length);
-    if (!(sge.offset >= 0 && address <= MAX_ADDRESS && Number.isSafeInteger(address))) {
-      badRange('SGE offset', sge.offset);
+    if (!(offset >= 0 && address <= MAX_ADDRESS && Number.isSafeInteger(address))) {
+      badRange('SGE offset', offset);
     }
     total += length;
-    words[at + abi.sgeAddressLo] = address;
-    words[at + abi.sgeAddressHi] = address / TWO_32;
-    words[at + abi.sgeLength] = length;
-    words[at + abi.sgeLkey] = sge.region.lkey;
+    words[at + sgeAddressLo] = address;
+    words[at + sgeAddressHi] = address * UPPER;
+    words[at + sgeLength] = length;
+    words[at + sgeLkey] = region.lkey;
     at += SGE_WORDS;
   }
   if (total > MAX_MESSAGE) {
