@@ -24,6 +24,7 @@ import { perftestCases } from './cases-perftest.js';
 import { processCases } from './cases-processes.js';
 import { qperfCases } from './cases-qperf.js';
 import { recoveryCases } from './cases-recovery.js';
+import { ucCases } from './cases-uc.js';
 import { address, type Rig } from './rig.js';
 
 const RPING_PORT = 7174;
@@ -377,6 +378,7 @@ export const cases: readonly InteropCase[] = [
   ...disturbed(),
   ...lossCases,
   ...recoveryCases,
+  ...ucCases,
   ...addressCases,
   ...processCases,
 ];

@@ -244,6 +244,11 @@ export class Rig {
     return this.nodeWith({ ecn: true }, here('./programs/ecn.js'), role, own, peer, String(port));
   }
 
+  /** Starts programs/uc-gap.ts in the namespace. */
+  ucGap(operation: string, own: string, peer: string): Program {
+    return this.node(here('./programs/uc-gap.js'), operation, own, peer);
+  }
+
   /** Starts rping here as {@link ours} does; at its end, by SIGTERM, it prints the HCA's counters. */
   countedRping(...args: string[]): Program {
     return this.node(here('./programs/rping-counted.js'), ...args);

@@ -177,7 +177,7 @@ class UcEnd extends StreamEnd {
   }
 
   protected post(number: number, piece: ReturnType<Memory['piece']>): void {
-    // No WRITEs: rxe never takes another message after one that has lost a part of a WRITE (the last opcode stays).
+    // No WRITEs: rxe takes nothing more after one that it has the beginning of only (cases-uc.ts).
     this.qp.send(number, piece, SIGNALED);
   }
 }

@@ -1,0 +1,63 @@
+/**
+ * Cases of UC messages that lose a packet of theirs on the way to rxe. It goes on with a later message, except after a WRITE that
+ * it has seen the beginning of and not the end: its responder resets the last opcode only where a receive was taken
+ * (do_class_d1e_error), which a WRITE has not done, and so refuses whatever begins from then on. Linux 6.1, and later ones.
+ */
+import { z } from 'zod';
+import { GUEST, HERE, type InteropCase } from './case.js';
+import { address, type Rig } from './rig.js';
+
+const PORT = 18_520;
+/** BTH opcodes of UC (IBA 1 §9.3.2). */
+const Opcode = { SEND_MIDDLE: 0x21, WRITE_FIRST: 0x26, WRITE_MIDDLE: 0x27 } as const;
+/** Bytes of the headers before the BTH. */
+const BTH_AT = { 4: 28, 6: 48 } as const;
+
+const variants = [
+  { operation: 'send', what: 'SEND', lost: 'SEND_MIDDLE', goesOn: true },
+  { operation: 'write-imm', what: 'WRITE with immediate', lost: 'WRITE_FIRST', goesOn: true },
+  { operation: 'write-imm', what: 'WRITE with immediate', lost: 'WRITE_MIDDLE', goesOn: false },
+  { operation: 'write', what: 'WRITE', lost: 'WRITE_MIDDLE', goesOn: false },
+] as const;
+
+const report = z.object({ before: z.number(), after: z.number(), broken: z.number(), marked: z.boolean() });
+
+async function gap(rig: Rig, family: 4 | 6, { operation, lost, goesOn }: (typeof variants)[number]) {
+  const opcode = `u32 match u8 ${Opcode[lost]} 0xff at ${BTH_AT[family]}`;
+  const protocol = family === 4 ? 'ip' : 'ipv6';
+  rig.guest(GUEST, 'python3 /share/stream.py');
+  await rig.listening(GUEST, 'tcp', PORT);
+  await rig.inGuest(
+    GUEST,
+    `modprobe -a sch_ingress cls_u32 act_gact && tc qdisc add dev eth0 ingress &&
+      tc filter add dev eth0 parent ffff: protocol ${protocol} ${opcode} match u16 4791 0xffff at ${BTH_AT[family] - 6} action drop`,
+  );
+  try {
+    const ours = rig.ucGap(operation, address(HERE, family), address(GUEST, family));
+    const found = report.parse(JSON.parse((await ours.ok()).at(-1) ?? ''));
+    const told = JSON.stringify(found);
+    const dropped = await rig.inGuest(GUEST, 'tc -s filter show dev eth0 parent ffff:');
+    if (!/\(dropped 1,/.test(dropped.join(' ')))
+      throw new Error(`Not one packet was lost: ${dropped.join(' ')}`);
+    if (found.before !== 1) throw new Error(`Nothing arrived before the loss: ${told}`);
+    if (found.after !== 0 || found.broken !== 0)
+      throw new Error(`The incomplete message was delivered: ${told}`);
+    if (found.marked !== goesOn)
+      throw new Error(goesOn ? `Nothing arrived any more: ${told}` : `rxe goes on, unlike before: ${told}`);
+  } finally {
+    await rig.inGuest(GUEST, 'tc qdisc del dev eth0 ingress');
+  }
+}
+
+export const ucCases: readonly InteropCase[] = ([4] as const).flatMap((family) =>
+  variants.map(
+    (variant): InteropCase => ({
+      peer: 'stream.py',
+      operation: `UC ${variant.what}, ${variant.goesOn ? 'rxe goes on' : 'rxe takes nothing more'}`,
+      role: 'client',
+      family,
+      loss: `${variant.lost} lost`,
+      run: (rig) => gap(rig, family, variant),
+    }),
+  ),
+);
