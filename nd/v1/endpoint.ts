@@ -56,7 +56,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   send(result: NdResult, sgl: readonly NdSge[], flags = 0): void {
     const what = 'Send';
     this.check(what, flags, KNOWN.send, 4);
-    const inline = this.#gather(what, sgl);
+    const inline = this.#gather(what, sgl, flags);
     checkResult(what, result);
     this.postSend(what, result, flags, inline);
   }
@@ -65,7 +65,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
     const what = 'SendAndInvalidate';
     this.check(what, flags, KNOWN.send, 5);
     checkRemote(what, remote, NdMwDescriptor);
-    const inline = this.#gather(what, sgl);
+    const inline = this.#gather(what, sgl, flags);
     checkResult(what, result);
     this.postSendAndInvalidate(what, result, flags, inline, remote.rkey);
   }
@@ -116,16 +116,19 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
     this.check(what, flags, KNOWN.other, 6);
     checkRemote(what, remote, NdMwDescriptor);
     checkOffset(what, offset);
-    const inline = this.#gather(what, sgl);
+    const inline = this.#gather(what, sgl, flags);
     checkResult(what, result);
     this.postWrite(what, result, flags, inline, remote, offset);
   }
 
-  /** Translates what a Send or Write carries; answers INLINE where it fits. */
-  #gather(what: string, sgl: readonly NdSge[]): number {
+  /**
+   * Translates what a Send or Write carries; answers INLINE where it fits. Inline bytes are taken at once, but a fenced
+   * request may carry what a Read has yet to bring: it goes inline only from memory that no Read can bring anything to.
+   */
+  #gather(what: string, sgl: readonly NdSge[], flags: number): number {
     const { sg } = this;
     sg.translate(sgl, what);
-    if (sg.total <= this.maxInline) return WvSend.INLINE;
+    if (sg.total <= this.maxInline && (sg.plain || (flags & READ_FENCE) === 0)) return WvSend.INLINE;
     if (sg.plain) throw plainRefused(what, this.maxInline);
     return 0;
   }

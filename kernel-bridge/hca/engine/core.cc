@@ -107,6 +107,9 @@ void Core::setTimer(Qp& qp, uint64_t due) {
   rouse(due);
 }
 
+// On the local link the system tells of a peer's end, and nothing is lost: except by the fault layer, on a plain pair.
+static bool isProbed(const Qp& qp) { return !qp.local || !qp.local->up() || qp.local->plain; }
+
 void Core::onTimer(Qp& qp) {
   if (qp.goneAt) {
     if (now >= qp.goneAt) return peerGone(qp);
@@ -138,9 +141,7 @@ void Core::onTimer(Qp& qp) {
     } else if (options.keepAliveNs) {
       next = std::min(next, now + options.keepAliveNs);
     }
-  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable() &&
-             !(qp.local && qp.local->up())) {
-    // On the local link a peer's end is told by the system.
+  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable() && isProbed(qp)) {
     uint64_t due = qp.lastActivity + options.keepAliveNs;
     if (now >= due) {
       if (rq.head == rq.begun && !rq.keepAlive) {
@@ -380,7 +381,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
     checkDrained(qp);
   }
   if (to == kQpsRts) {
-    if (options.keepAliveNs && qp.reliable() && !(qp.local && qp.local->up())) setTimer(qp, now + options.keepAliveNs);
+    if (options.keepAliveNs && qp.reliable() && isProbed(qp)) setTimer(qp, now + options.keepAliveNs);
     schedule(qp);
   }
   if (mask & qpmask::kPath) {
