@@ -499,8 +499,11 @@ export interface AddonBinding {
   unpin(pin: number): void;
   /** A function without arguments that tells the HCA of new work requests on this QP. */
   queuePairDoorbell(qp: number): () => void;
-  /** Moves the engine one step if nobody else does; true if something moved. Marks this thread as polling. */
-  progress(): boolean;
+  /**
+   * Moves the engine one step if nobody else does, and marks this thread as polling. Asked again at once, it looks out for
+   * what other processes of this host send for half a microsecond before it returns in vain.
+   */
+  progress(): void;
   /** Asks for an event on the next completion (see Engine::armCq). */
   armCq(cq: number, solicitedOnly: boolean): number;
   /** Asks for an event when `count` completions have come (see Engine::armCqBatch). */

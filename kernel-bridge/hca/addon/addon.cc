@@ -23,11 +23,9 @@ napi_value doorbell(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-napi_value progress(napi_env env, napi_callback_info) {
-  Engine* engine = sharedEngine();
-  const bool moved = engine != nullptr && engine->progress();
-  napi_value result;
-  return napi_get_boolean(env, moved, &result) == napi_ok ? result : nullptr;
+napi_value progress(napi_env, napi_callback_info) {
+  if (Engine* engine = sharedEngine()) engine->progress();
+  return nullptr;
 }
 
 // The handle travels as the function's data pointer: nothing to free, and a QP that is gone is a stale handle.

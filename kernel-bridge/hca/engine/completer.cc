@@ -120,6 +120,16 @@ void Core::failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event) {
   fail(qp, failure);
 }
 
+void Core::onAcknowledged(Qp& qp, uint32_t psn) {
+  const Requester& rq = qp.rq;
+  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0) {
+    counters.staleResponses++;
+  } else if (!advance(qp, wire::psnAdd(psn, 1))) {
+    counters.responseGaps++;
+    retryNow(qp);
+  }
+}
+
 void Core::onResponse(Qp& qp, const Packet& p) {
   Requester& rq = qp.rq;
   const uint32_t psn = p.bth.psn;

@@ -531,13 +531,16 @@ void Core::transmit(Qp& qp, const Path& path) {
     if (!link.send(path, out)) counters.sendFailures++;
   } else if (qp.local->plain) {
     link.sendPlain(*qp.local, path, out);
-  } else if (out.byReference && out.payloadLength) {
-    qp.local->putReference(out, qp.qpn, path.trafficClass, memory.revocations());
   } else {
-    qp.local->put(out, qp.qpn, path.trafficClass, out.localFlags);
+    out.localAck = owedWord(qp);
+    if (out.byReference && out.payloadLength) {
+      qp.local->putReference(out, qp.qpn, path.trafficClass, memory.revocations());
+    } else {
+      qp.local->put(out, qp.qpn, path.trafficClass, out.localFlags);
+    }
   }
   out.byReference = false;
-  out.localFlags = 0;
+  out.localFlags = out.localAck = 0;
 }
 
 namespace {
@@ -639,6 +642,10 @@ bool Core::accepts(Qp& qp, const Packet& p) {
 void Core::take(Qp& qp, const Packet& p) {
   if (!pkeyFits(qp, p)) return;
   qp.lastActivity = now;
+  if (p.local && p.local->acknowledged && stateRules(qp.state()).receivesResponses && qp.reliable()) {
+    onAcknowledged(qp, p.local->acknowledged & wire::kPsnMask);
+    if (qp.doomed || !accepts(qp, p)) return settle();
+  }
   // Also in RTS: a passive side is there before its REP leaves, and it is the RTU that this packet stands in for.
   if (!qp.established && (qp.state() == kQpsRtr || qp.state() == kQpsRts)) {
     qp.established = true;

@@ -25,6 +25,7 @@ struct Core final : public PacketSink {
   // A thread that polls in vain for so long gives its processor to others, among whom may be the one that it waits
   // for. Polls further apart than the gap are not waiting: there is other work between them.
   static constexpr uint64_t kPatienceNs = 50'000, kPatienceGapNs = 20'000;
+  static constexpr uint64_t kWaitingGapNs = 2'000;
   static constexpr uint64_t kOwedNs = 1'000'000;  // when a poller that put off an acknowledgement has not come back
   // At most one CNP for a QP in this time, and one reaction to those that come.
   static constexpr uint64_t kCongestionNs = 50'000;
@@ -69,6 +70,8 @@ struct Core final : public PacketSink {
   bool quiet(uint64_t time) const {
     return !firstScheduled && !firstOwing && timers.earliest() > time && link.quiet(time);
   }
+  // Whether the thread that polls at `now` did so a moment ago, in vain: then it does nothing else.
+  bool waits() const { return waitingSince < now && now < lastPoll.load(std::memory_order_relaxed) + kWaitingGapNs; }
   // After a poll at `now`: whether the thread should let others run, having found nothing for a while.
   bool losesPatience(bool moved);
   void schedule(Qp& qp);
@@ -145,6 +148,7 @@ struct Core final : public PacketSink {
 
   // ── completer.cc ──────────────────────────────────────────────────────────────────────────────
   void onResponse(Qp& qp, const Packet& p);
+  void onAcknowledged(Qp& qp, uint32_t psn);
   void onReadResponse(Qp& qp, const Packet& p);
   void onAtomicAcknowledge(Qp& qp, const Packet& p);
   void onNak(Qp& qp, uint8_t syndrome);
@@ -186,6 +190,8 @@ struct Core final : public PacketSink {
   bool respond(Qp& qp, uint32_t& budget);
   void acknowledge(Qp& qp);
   void acknowledgeLast(Qp& qp);
+  uint32_t owedWord(Qp& qp);  // LocalEntry's: the acknowledgement that goes along with a packet
+  void owe(Qp& qp);
   void payDebts();
   void forgive(Qp& qp);
   bool sendReadResponse(Qp& qp, ResponseJob& job);

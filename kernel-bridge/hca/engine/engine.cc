@@ -388,10 +388,11 @@ bool Engine::progress() {
   core.pollerMark.store(now, std::memory_order_relaxed);
   bool moved = false, impatient = true;  // who has the lock does this thread's work: it must get to run
   if (std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock); lock.owns_lock()) {
-    if (core.quiet(now)) {
-      core.now = std::max(core.now, now);
-    } else {
+    if (!core.quiet(now)) {
       moved = core.step(now, true);
+    } else {
+      core.now = std::max(core.now, now);
+      if (core.waits() && core.link.lookOut(core.commandsWaiting)) moved = core.step(core.clock.recent(), true);
     }
     if (core.firstScheduled) {
       core.rouse(0);

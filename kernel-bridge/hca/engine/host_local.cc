@@ -79,4 +79,6 @@ bool Host::quiet(uint64_t now) const {
          h.deferred.empty() && h.nextDeadline() > now;
 }
 
+bool Host::lookOut(const std::atomic<uint32_t>& wanted) { return impl_->pairs.lookOut(wanted); }
+
 }  // namespace nd

@@ -1,6 +1,9 @@
 // The border between the transport (queue pairs) and what carries its packets.
 #pragma once
 #include <sys/uio.h>
+
+#include <atomic>
+
 #include "types.h"
 
 namespace nd {
@@ -24,6 +27,7 @@ struct OutPacket {
   bool byReference = false;
   const SharedRange* shared[kMaxPieces];  // then: the memory of allocate() that each piece lies in, or null
   uint32_t localFlags = 0;
+  uint32_t localAck = 0;  // LocalEntry's third word
 };
 
 // Receives what the link has checked (length, ICRC): BTH to end of payload and pad, without the ICRC.
@@ -60,6 +64,8 @@ class Link {
   virtual bool poll(PacketSink& sink, uint32_t budget) = 0;
   // Whether poll() would find nothing: told without a system call, so only of what needs none now.
   virtual bool quiet(uint64_t /*now*/) const { return false; }
+  // Looks for a moment whether something comes by the local link; ends when somebody wants the lock. True: poll().
+  virtual bool lookOut(const std::atomic<uint32_t>& /*wanted*/) { return false; }
   // Whether the address is one of this host's.
   virtual bool isLocal(const Gid& address) = 0;
   // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end.

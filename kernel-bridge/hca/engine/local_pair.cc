@@ -13,9 +13,10 @@ namespace {
 // Of an entry of one slot: what follows the head and the BTH.
 constexpr uint32_t kHead = LocalEntry::kHeadBytes;
 
-void storeWords(uint8_t* to, uint32_t first, uint32_t second) {
-  std::memcpy(to, &first, 4);
-  std::memcpy(to + 4, &second, 4);
+void storeWords(uint8_t* to, uint32_t first, uint32_t second, uint32_t third = 0) {
+  const uint32_t words[] = {first, second, third};
+  static_assert(sizeof words == kHead, "the head of an entry");
+  std::memcpy(to, words, sizeof words);
 }
 
 // From pieces to places, which have the same length together.
@@ -122,14 +123,15 @@ void LocalPair::put(const OutPacket& packet, uint32_t sourceQpn, uint8_t traffic
   const uint32_t whole = kHead + packet.headerLength + length;
   if (whole <= LocalRing::kSlotBody) {
     uint8_t* body = producer_.body();
-    storeWords(body, LocalEntry::word(length, LocalKind::kInline, flags), second);
+    storeWords(body, LocalEntry::word(length, LocalKind::kInline, flags), second, packet.localAck);
     std::memcpy(body + kHead, packet.header, packet.headerLength);
     if (length) fill(body + kHead + packet.headerLength, packet);
     return producer_.publish();
   }
   uint8_t entry[LocalRing::kEntryBytes];
   const bool isInline = length <= LocalRing::kEntryBytes / 2;
-  storeWords(entry, LocalEntry::word(length, isInline ? LocalKind::kInline : LocalKind::kBulk, flags), second);
+  storeWords(entry, LocalEntry::word(length, isInline ? LocalKind::kInline : LocalKind::kBulk, flags), second,
+             packet.localAck);
   std::memcpy(entry + kHead, packet.header, packet.headerLength);
   fill(isInline ? entry + kHead + packet.headerLength : producer_.bulk(length), packet);
   producer_.write(entry, isInline ? whole : kHead + packet.headerLength);
@@ -140,7 +142,7 @@ void LocalPair::putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_
   counters_.bump(HostCounter::kLocalTx);
   uint8_t entry[LocalRing::kEntryBytes];
   storeWords(entry, LocalEntry::word(packet.payloadLength, LocalKind::kReference, packet.pieceCount),
-             sourceQpn | uint32_t(trafficClass) << 24);
+             sourceQpn | uint32_t(trafficClass) << 24, packet.localAck);
   uint32_t at = kHead;
   std::memcpy(entry + at, packet.header, packet.headerLength);
   at += packet.headerLength;
@@ -193,9 +195,12 @@ void LocalPair::resume() {
   if (up()) __atomic_store_n(&own_->wantsSpace, 0u, __ATOMIC_RELAXED);
 }
 
-void LocalPair::flush() {
+void LocalPair::flush(bool all) {
   if (!up()) return;
-  const bool took = consumer_.publish();
+  const uint32_t left = consumer_.unpublished();
+  bool took = false;
+  if (left != 0 && (all || left >= kPublishSlots || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0))
+    took = consumer_.publish();
   if (!took && !dirty_) return;
   const bool wrote = dirty_;
   dirty_ = false;
@@ -231,7 +236,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
       break;
     }
     n++;
-    if (consumer_.unpublished() >= LocalRing::kSlots / 4) flush();
+    if (consumer_.unpublished() >= kPublishSlots) flush(false);
   }
   if (n != 0) counters_.bump(HostCounter::kLocalRx, n);
   return n;
@@ -241,9 +246,10 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
 bool LocalPair::takeOne(PacketSink& sink) {
   uint8_t entry[LocalRing::kEntryBytes];
   if (!consumer_.copy(0, entry)) return false;
-  uint32_t first, second;
+  uint32_t first, second, third;
   std::memcpy(&first, entry, 4);
   std::memcpy(&second, entry + 4, 4);
+  std::memcpy(&third, entry + 8, 4);
   const uint32_t length = first & ((1u << LocalEntry::kLengthBits) - 1);
   const auto kind = static_cast<LocalKind>(first >> LocalEntry::kLengthBits & ((1u << LocalEntry::kKindBits) - 1));
   const uint32_t flags = first >> (LocalEntry::kLengthBits + LocalEntry::kKindBits);
@@ -252,6 +258,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
   LocalPacket p;
   p.sourceQpn = second & wire::kQpnMask;
   p.flags = flags;
+  p.acknowledged = third;
   p.length = length;
   p.bth = entry + kHead;
   uint32_t bytes;

@@ -26,8 +26,10 @@ enum class LocalKind : uint8_t {
 };
 
 struct LocalEntry {
-  // In word 0: payload length in 20 bits, kind in 4, flags in 8. In word 1: source QPN in 24, traffic class in 8.
-  static constexpr uint32_t kHeadBytes = 8, kLengthBits = 20, kKindBits = 4;
+  // In word 0: payload length in 20 bits, kind in 4, flags in 8. In word 1: source QPN in 24, traffic class in 8. In
+  // word 2: the newest PSN that the packet acknowledges beside what it is itself, and kAcknowledges; or 0.
+  static constexpr uint32_t kHeadBytes = 12, kLengthBits = 20, kKindBits = 4;
+  static constexpr uint32_t kAcknowledges = 1u << 24;
   static constexpr uint32_t kInRing = 1;     // flag: the answer's payload may not be a reference
   static constexpr uint32_t kLasting = 2;    // flag of kUnpulled: it would fail again
   static constexpr uint32_t kPlainBytes = 36;
@@ -45,6 +47,7 @@ struct LocalPiece {
 // A packet as it came. Header and pieces are private copies; payload may stand in memory that the peer writes.
 struct LocalPacket {
   uint32_t sourceQpn = 0, flags = 0;
+  uint32_t acknowledged = 0;         // as in the entry
   const uint8_t* bth = nullptr;
   uint32_t headerLength = 0;
   const uint8_t* payload = nullptr;  // null: to be pulled
@@ -93,8 +96,9 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void wantSpace();
   void resume();  // those who waited for space are told
   bool hasSpace() { return ready(kMtu, false); }
-  // After a step: lets the peer see what was taken, and wakes it if it sleeps.
-  void flush();
+  // After a step: wakes the peer if it sleeps and something was written. Lets it see what was taken: at once if it waits
+  // for room, else in large pieces, or `all` when this side has nothing else to do.
+  void flush(bool all = true);
   void setEpoch(uint64_t epoch);
 
   // ── In
@@ -117,6 +121,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   UniqueFd wakeFd, peerWakeFd;      // ours in the epoll set; the peer's
 
  private:
+  static constexpr uint32_t kPublishSlots = LocalRing::kSlots / 4;
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
   bool takeOne(PacketSink& sink);
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);

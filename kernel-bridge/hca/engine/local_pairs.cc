@@ -320,6 +320,16 @@ bool LocalPairs::pending() const {
   return false;
 }
 
+bool LocalPairs::lookOut(const std::atomic<uint32_t>& wanted) {
+  for (LocalPair* pair : up_) pair->flush();
+  for (uint32_t looks = 0; looks < kLooks; looks += static_cast<uint32_t>(up_.size()) + 1) {
+    for (const LocalPair* pair : up_)
+      if (pair->pending()) return true;
+    if (wanted.load(std::memory_order_relaxed) != 0) return false;
+  }
+  return false;
+}
+
 uint32_t LocalPairs::receive(PacketSink& sink, PacketSink& plain, uint32_t budget) {
   uint32_t n = 0;
   const auto count = static_cast<uint32_t>(up_.size());
@@ -351,7 +361,7 @@ uint32_t LocalPairs::receiveSelf(PacketSink& sink, uint32_t budget) {
 void LocalPairs::flush() {
   const uint32_t freed = toldRangesFreed();
   for (LocalPair* pair : up_) {
-    pair->flush();
+    pair->flush(false);
     if (freed != freed_) pair->offers.sweep();
     if (pair->offers.news()) tellOffers(*pair);
   }
@@ -364,7 +374,10 @@ void LocalPairs::revoke(uint64_t epoch) {
 }
 
 bool LocalPairs::fallAsleep() {
-  for (LocalPair* pair : up_) pair->sleeping(true);
+  for (LocalPair* pair : up_) {
+    pair->flush();
+    pair->sleeping(true);
+  }
   if (!pending()) return true;
   for (LocalPair* pair : up_) pair->sleeping(false);
   return false;

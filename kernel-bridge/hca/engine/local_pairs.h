@@ -41,6 +41,8 @@ class LocalPairs {
 
   bool any() const { return !up_.empty(); }
   bool pending() const;
+  // Looks at the rings again and again, for kLooks looks, or until somebody wants the lock. True: there is something.
+  bool lookOut(const std::atomic<uint32_t>& wanted);
   bool selfPending() const { return self_ && self_->pending(); }
   // `plain`: takes the packets of pairs on which whole ones travel.
   uint32_t receive(PacketSink& sink, PacketSink& plain, uint32_t budget);
@@ -55,6 +57,7 @@ class LocalPairs {
 
  private:
   static constexpr uint64_t kPatienceNs = 2'000'000'000;
+  static constexpr uint32_t kLooks = 256;  // half a microsecond
   struct Entry {
     std::shared_ptr<LocalPair> pair;
     LocalHello::Reason refusal = LocalHello::kYes;  // ours, told again to who asks again

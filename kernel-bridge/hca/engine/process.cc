@@ -29,16 +29,33 @@ class MonotonicClock final : public Clock {
     unsigned a, b, c, d = 0;
     steadyTicks_ = __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
   }
+  // Between two readings of the system's clock the counter tells what has passed, as soon as its pace is known.
   uint64_t recent() const override {
-    static thread_local struct { uint64_t ticks, ns; } last;
+    static thread_local struct {
+      uint64_t ticks, ns, baseTicks, baseNs;
+      uint64_t pace;  // nanoseconds of a tick, in 2^-kPaceBits; 0: not known yet
+    } last;
     if (!steadyTicks_) return now();
-    const uint64_t ticks = __rdtsc();
-    if (ticks - last.ticks < kRecentTicks && last.ns != 0) return last.ns;
-    last = {ticks, now()};
+    const uint64_t ticks = __rdtsc(), passed = ticks - last.ticks;
+    if (last.pace != 0 && passed < kReadTicks) return last.ns + (passed * last.pace >> kPaceBits);
+    if (last.ns != 0 && passed < kRecentTicks) return last.ns;
+    last.ns = now();
+    last.ticks = ticks;
+    if (__rdtsc() - ticks > kRecentTicks) return last.ns;  // interrupted in between: says nothing of the pace
+    const uint64_t span = ticks - last.baseTicks;
+    if (span >= kPaceTicks && span < kLongestTicks) last.pace = ((last.ns - last.baseNs) << kPaceBits) / span;
+    if (span >= kLongestTicks) {
+      last.baseTicks = ticks;
+      last.baseNs = last.ns;
+    }
     return last.ns;
   }
 
  private:
+  static constexpr uint32_t kPaceBits = 20;
+  static constexpr uint64_t kReadTicks = 1u << 16;       // some 20 µs
+  static constexpr uint64_t kPaceTicks = 1u << 25;       // some 10 ms
+  static constexpr uint64_t kLongestTicks = 1ull << 33;  // some seconds; then the pace is measured anew
   bool steadyTicks_ = false;
 #endif
 };

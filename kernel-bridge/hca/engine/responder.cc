@@ -138,7 +138,11 @@ void Core::accepted(Qp& qp, const Packet& p) {
   if (p.bth.ackRequest && qp.reliable()) {
     if (rs.ackPending) counters.acksCoalesced++;
     rs.ackPending = true;
-    schedule(qp);
+    if (puttingOff && !rs.ackDue) {
+      owe(qp);
+    } else {
+      schedule(qp);
+    }
   }
 }
 
@@ -407,13 +411,7 @@ void Core::acknowledge(Qp& qp) {
   if (!rs.ackPending || rs.nakPending || rs.jobs.size() || qp.doomed || !stateRules(qp.state()).receivesRequests)
     return;
   if (qp.waiting || (qp.local && !hasRoom(qp, 0, false))) return;
-  if (puttingOff && !rs.ackDue) {
-    if (qp.owing) return;
-    qp.owing = true;
-    qp.nextOwing = firstOwing;
-    firstOwing = &qp;
-    return;
-  }
+  if (puttingOff && !rs.ackDue) return owe(qp);
   if (qp.local && !hasRoom(qp, 0, false)) return;  // the requests before it may have taken it
   rs.ackPending = rs.ackDue = false;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
@@ -427,6 +425,23 @@ void Core::acknowledgeLast(Qp& qp) {
     return;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
   link.flush();
+}
+
+void Core::owe(Qp& qp) {
+  if (qp.owing) return;
+  qp.owing = true;
+  qp.nextOwing = firstOwing;
+  firstOwing = &qp;
+}
+
+// On the local link an acknowledgement needs no packet of its own where another leaves.
+uint32_t Core::owedWord(Qp& qp) {
+  Responder& rs = qp.rs;
+  if (!rs.ackPending || rs.nakPending || rs.unpulled || rs.jobs.size()) return 0;
+  rs.ackPending = rs.ackDue = rs.unanswered = false;
+  forgive(qp);
+  counters.acksCarried++;
+  return rs.ackPsn | LocalEntry::kAcknowledges;
 }
 
 // What the step before put off is due in this one.

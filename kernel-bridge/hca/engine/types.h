@@ -79,7 +79,7 @@ class Clock {
   static constexpr uint64_t kRecentTicks = 2048;  // about a microsecond
   virtual ~Clock() = default;
   virtual uint64_t now() const = 0;
-  // The same, at most kRecentTicks of the processor's counter old: for who asks again and again.
+  // The same, a microsecond off at most, and cheap: for who asks again and again.
   virtual uint64_t recent() const { return now(); }
 };
 

@@ -1,0 +1,119 @@
+// Acknowledgements that packets of the local link carry, and what a side tells of the room that it has made.
+#include "local_world.h"
+
+using namespace world;
+
+namespace {
+
+struct Exchange : LocalConnection {
+  Buffer from{*a, 64, kAllAccess, 1}, to{*b, 64};
+  Exchange() {
+    for (int i = 0; i < 4; i++) qb.receive({{to.at(), 64, to.lkey}});
+    for (int i = 0; i < 4; i++) qa.receive({{from.at(), 64, from.lkey}});
+  }
+  void ask() { qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}}); }
+  void answer() { qb.post({kOpSend, kSendFlagSignaled, {{to.at(), 8, to.lkey}}}); }
+  // The third word of B's first entry.
+  uint8_t* carried() { return segment().rings[1].slots[0].body + 8; }
+};
+
+}  // namespace
+
+TEST(carried_acknowledgement_takes_no_entry) {
+  Exchange x;
+  x.ask();
+  CHECK(x.b->engine.progress());
+  CHECK_EQ(x.countersB.get(HostCounter::kLocalTx), 0u);
+  x.answer();
+  x.b->engine.progress();
+  CHECK_EQ(x.countersB.get(HostCounter::kLocalTx), 1u);
+  CHECK_EQ(x.b->counter("ack_carried"), 1u);
+  CHECK(x.a->engine.progress());
+  CHECK_EQ(x.qa.sendCq.written(), 1u);
+  CHECK_EQ(x.qa.receiveCq.written(), 1u);
+  x.pump();
+  CHECK_EQ(x.qb.sendCq.written(), 1u);
+  CHECK_EQ(x.a->counter("stale_response") + x.b->counter("stale_response"), 0u);
+}
+
+// Without an answer it leaves by itself, and is told once.
+TEST(carried_acknowledgement_does_not_wait_for_ever) {
+  Exchange x;
+  x.ask();
+  x.b->engine.progress();
+  x.b->engine.progress();
+  CHECK_EQ(x.countersB.get(HostCounter::kLocalTx), 1u);
+  x.a->engine.progress();
+  CHECK_EQ(x.qa.sendCq.written(), 1u);
+  x.answer();
+  CHECK_EQ(x.b->counter("ack_carried"), 0u);
+}
+
+// A NAK says more than an acknowledgement of what came before it.
+TEST(carried_acknowledgement_gives_way_to_a_nak) {
+  Exchange x;
+  for (int i = 0; i < 5; i++) x.ask();  // four have a receive
+  x.b->engine.progress();
+  x.answer();
+  x.pump();
+  CHECK_EQ(x.qa.sendCq.written(), 4u);
+  CHECK_EQ(x.b->counter("send_rnr_err"), 1u);
+  x.qb.receive({{x.to.at(), 64, x.to.lkey}});
+  x.clock.time += 700'000'000;
+  x.pump();
+  CHECK_EQ(x.qa.sendCq.written(), 5u);
+}
+
+// Of a PSN that was never sent, in the future or in the past: the packet itself counts, nothing else happens.
+TEST(carried_acknowledgement_of_nonsense) {
+  for (const uint32_t psn : {0u, 99u, 101u, 4711u, 0xFFFFFFu}) {
+    Exchange x;
+    x.ask();  // has PSN 100
+    x.b->engine.progress();
+    x.answer();
+    const uint32_t word = psn | LocalEntry::kAcknowledges;
+    std::memcpy(x.carried(), &word, sizeof word);
+    x.a->engine.progress();
+    CHECK_EQ(x.qa.receiveCq.written(), 1u);
+    CHECK_EQ(x.qa.sendCq.written(), 0u);
+    CHECK_EQ(x.a->counter("stale_response"), 1u);
+    CHECK_EQ(x.qa.state(), kQpsRts);
+  }
+}
+
+// One for a QP that asked nothing of anybody.
+TEST(carried_acknowledgement_that_nobody_waits_for) {
+  Exchange x;
+  x.answer();
+  const uint32_t word = 100 | LocalEntry::kAcknowledges;
+  std::memcpy(x.carried(), &word, sizeof word);
+  x.a->engine.progress();
+  CHECK_EQ(x.qa.receiveCq.written(), 1u);
+  CHECK_EQ(x.a->counter("stale_response"), 1u);
+}
+
+TEST(room_is_told_in_large_pieces) {
+  Exchange x;
+  const auto told = [&] { return __atomic_load_n(&x.segment().sides[1].consumed, __ATOMIC_ACQUIRE) & 0xFFFFFFFF; };
+  struct Nobody final : PacketSink {
+    void onPacket(const PacketMeta&, const uint8_t*, uint32_t) override {}
+    void onPeerProcessGone(uint32_t, bool) override {}
+  } nobody;
+  const auto pass = [&](uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) x.pa->putUnpulled(x.qa.qpn, x.qb.qpn, 1, false);
+    x.pb->receive(nobody, count);
+    x.pb->flush(false);
+  };
+  pass(10);
+  CHECK_EQ(told(), 0u);
+  x.pb->flush();  // nothing else to do
+  CHECK_EQ(told(), 10u);
+  pass(10);
+  CHECK_EQ(told(), 10u);
+  x.pa->wantSpace();
+  x.pb->flush(false);
+  CHECK_EQ(told(), 20u);
+  x.pa->resume();
+  pass(300);
+  CHECK(told() >= 20 + LocalRing::kSlots / 4);
+}
