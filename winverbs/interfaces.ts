@@ -294,7 +294,11 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   resize(entries: number): void;
   /** Completions waiting now. */
   peek(): number;
-  /** Fills `completions` from the start, at most `n`; returns how many. Objects already in the array are reused. */
+  /**
+   * Fills `completions` from the start, at most `n` (its length, unless told: an empty array alone takes none); returns how many.
+   * Objects already in the array are reused. A thread that asks again at once after it got none looks out in the engine
+   * for half a microsecond.
+   */
   poll(completions: WvCompletion[], n?: number): number;
   /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
   notify(type: 'any' | 'solicited' | 'error'): Overlapped<void>;

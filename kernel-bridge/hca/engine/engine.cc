@@ -392,7 +392,7 @@ bool Engine::progress() {
       moved = core.step(now, true);
     } else {
       core.now = std::max(core.now, now);
-      if (core.waits() && core.link.lookOut(core.commandsWaiting)) moved = core.step(core.clock.recent(), true);
+      if (core.waits() && core.link.lookOut(core.commandsWaiting)) moved = core.step(now, true);
     }
     if (core.firstScheduled) {
       core.rouse(0);

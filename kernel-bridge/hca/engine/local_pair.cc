@@ -197,10 +197,8 @@ void LocalPair::resume() {
 
 void LocalPair::flush(bool all) {
   if (!up()) return;
-  const uint32_t left = consumer_.unpublished();
-  bool took = false;
-  if (left != 0 && (all || left >= kPublishSlots || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0))
-    took = consumer_.publish();
+  const bool tell = all || consumer_.publishDue() || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0;
+  const bool took = tell && consumer_.publish();
   if (!took && !dirty_) return;
   const bool wrote = dirty_;
   dirty_ = false;
@@ -236,7 +234,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
       break;
     }
     n++;
-    if (consumer_.unpublished() >= kPublishSlots) flush(false);
+    if (consumer_.publishDue()) flush(false);
   }
   if (n != 0) counters_.bump(HostCounter::kLocalRx, n);
   return n;

@@ -121,7 +121,6 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   UniqueFd wakeFd, peerWakeFd;      // ours in the epoll set; the peer's
 
  private:
-  static constexpr uint32_t kPublishSlots = LocalRing::kSlots / 4;
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
   bool takeOne(PacketSink& sink);
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
