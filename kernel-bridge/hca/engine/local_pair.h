@@ -66,7 +66,9 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // Below, two copies, made by both processes at the same time, are faster.
   static constexpr uint32_t kReferenceFrom = 96u << 10, kMappedFrom = 4u << 10;
   static constexpr uint32_t kPieceBytes = 16;          // of an entry
-  static constexpr uint32_t kMaxPieces = 12;
+  static constexpr uint32_t kMaxPieces = 11;
+  static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
+                "head, the longest header that names payload, epoch, pieces");
   static constexpr uint32_t kMaxPacket = 4352;         // a plain one
 
   enum class State : uint8_t { kAsking, kUp, kRefused, kClosed };
