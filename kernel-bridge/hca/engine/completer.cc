@@ -87,8 +87,8 @@ void Core::progressed(Qp& qp, uint32_t acknowledged) {
       if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
     }
   }
-  // What could be sent before has been: a doorbell brings the rest.
-  if (rq.next != rq.producer || rq.keepAlive || qp.state() != kQpsRts) schedule(qp);
+  // On the local link, what could be sent before has been: a doorbell brings the rest.
+  if (!qp.local || rq.next != rq.producer || rq.keepAlive || qp.state() != kQpsRts) schedule(qp);
 }
 
 // A loss was shown by the peer's answers. Once for each oldest PSN: what is still under way from before would
