@@ -92,7 +92,7 @@ const kernelSchema = (zod: Zod) => {
   return z.strictObject({
     cm: cmSchema(zod).prefault({}),
     rc: rcSchema(zod).prefault({}),
-    /** Idle wire connections are probed this often (zero-length RDMA WRITE); 0: never. */
+    /** Idle wire connections are probed this often, once established (zero-length RDMA WRITE); 0: never. */
     keepAliveMs: z.int().min(0).max(3_600_000).default(defaultOptions.keepAliveMs),
     /** Marks what connections send as ECN-capable, ECT(0). Marks that arrive are answered by CNPs in any case. */
     ecn: z.boolean().default(defaultOptions.ecn),

@@ -41,7 +41,7 @@ const twice = FAMILIES.flatMap((family): InteropCase[] => [
 const gone = FAMILIES.map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',
-    operation: 'guest shut off: 4 connections, a request, requests to come',
+    operation: 'guest shut off: 4 connections, requests of either side, accept(), requests to come',
     role: 'both',
     family,
     run: async (rig) => {
@@ -53,11 +53,22 @@ const gone = FAMILIES.map(
         await here.line(/^ready/);
         await rig.cut(SPARE);
         here.stop('SIGUSR2');
-        await here.ok(60);
+        await here.ok(120);
       } finally {
         await rig.cut(SPARE).catch(() => {});
       }
     },
+  }),
+);
+
+/** The guest's REJ of our reply is lost: nobody repeats it, so our replies end it. */
+const rejectionLost = FAMILIES.map(
+  (family): InteropCase => ({
+    peer: 'cm-peer.py',
+    operation: "the guest's rejection of our reply is lost",
+    role: 'server',
+    family,
+    run: (rig) => against(rig, 'rejection-lost', family),
   }),
 );
 
@@ -113,4 +124,4 @@ const inEitherRole = FAMILIES.flatMap((family) =>
   ]),
 );
 
-export const cmCases: readonly InteropCase[] = [...inEitherRole, ...twice, ...gone];
+export const cmCases: readonly InteropCase[] = [...inEitherRole, ...twice, ...rejectionLost, ...gone];

@@ -235,21 +235,65 @@ TEST(keep_alive_holds_an_idle_connection_and_notices_a_dead_peer) {
   options.keepAliveNs = 1'000'000'000;
   Pair p({}, {}, options);
   p.qa.receive({});
-  p.until([&] { return p.a->counter("keep_alive") >= 3; });
+  p.qa.post({kOpWrite, kSendFlagSignaled});
+  CHECK(p.until([&] { return p.qa.sendCq.written() == 1; }));
+  only(p.qa.sendCq, 0, kOpWrite, kWcSuccess);
+  CHECK(p.until([&] { return p.a->counter("keep_alive") >= 3; }));
   CHECK_EQ(p.qa.stateWord(), kQpsRts);
   CHECK_EQ(p.qb.stateWord(), kQpsRts);
   CHECK_EQ(p.a->counter("retransmitted_pkts"), 0u);
   // Work goes on after it as if it had not been.
   Buffer from(*p.a, 3000, kAllAccess, 3), to(*p.b, 3000);
   p.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 3000, from.lkey}}, 0, to.at(), to.rkey});
-  CHECK(p.until([&] { return p.qa.sendCq.written() == 1; }));
-  only(p.qa.sendCq, 0, kOpWrite, kWcSuccess);
+  CHECK(p.until([&] { return p.qa.sendCq.written() == 2; }));
+  only(p.qa.sendCq, 1, kOpWrite, kWcSuccess);
   CHECK(std::memcmp(from.data(), to.data(), 3000) == 0);
   p.net.filter = [](Frame&) { return false; };
   CHECK(p.until([&] { return p.qa.receiveCq.written() > 0; }));
   only(p.qa.receiveCq, 0, kOpReceive, kWcFlushed);
   CHECK_EQ(p.a->port.count(QpEvent::kPeerLost), 1);
   CHECK_EQ(p.qa.stateWord(), kQpsError);
+}
+
+// A passive side is in RTS before its REP leaves: until the peer is known to be there, silence tells nothing.
+TEST(keep_alive_begins_when_the_connection_is_established) {
+  EngineOptions options;
+  options.keepAliveNs = 1'000'000'000;
+  const auto fiveSeconds = [](World& w) {
+    const uint64_t end = w.clock.time + 5'000'000'000;
+    while (w.clock.time < end && w.advance()) w.pump();
+    CHECK(w.clock.time >= end);
+  };
+  for (const bool byPacket : {false, true}) {
+    World w(options);
+    TestQp qa(*w.a), qb(*w.b);
+    bring(qb, qa.node.gid, qa.qpn, {}, false);  // the peer is not even in INIT
+    fiveSeconds(w);
+    CHECK_EQ(w.b->counter("keep_alive"), 0u);
+    CHECK_EQ(qb.stateWord(), kQpsRts);
+    CHECK_EQ(w.b->port.count(QpEvent::kPeerLost), 0);
+    const uint64_t established = w.clock.time;
+    if (byPacket) {
+      bring(qa, qb.node.gid, qb.qpn, {}, true);
+      qa.post({kOpWrite, kSendFlagSignaled});
+      w.pump();
+      only(qa.sendCq, 0, kOpWrite, kWcSuccess);
+      CHECK_EQ(w.b->port.count(QpEvent::kCommunicationEstablished), 1);
+    } else {
+      Path path;
+      path.source = w.b->gid;
+      path.destination = w.a->gid;
+      const uint8_t mad[256] = {};
+      CHECK(w.b->engine.setWill(qb.handle, path, mad) == Status::kSuccess);
+    }
+    // A whole interval from now; a peer that is silent then is lost.
+    w.net.filter = [](Frame&) { return false; };
+    CHECK(w.until([&] { return w.b->counter("keep_alive") > 0; }));
+    CHECK(w.clock.time - established >= options.keepAliveNs);
+    CHECK(w.clock.time - established <= 2 * options.keepAliveNs);
+    CHECK(w.until([&] { return qb.stateWord() == kQpsError; }));
+    CHECK_EQ(w.b->port.count(QpEvent::kPeerLost), 1);
+  }
 }
 
 TEST(peer_process_gone) {

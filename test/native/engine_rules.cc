@@ -62,13 +62,17 @@ TEST(keep_alive_needs_no_right_to_write) {
   Link2 l;
   l.access = kAccessRemoteRead;
   Pair p(l, {}, options);
-  p.until([&] { return p.a->counter("keep_alive") >= 3 && p.b->counter("keep_alive") >= 3; });
-  CHECK_EQ(p.qa.stateWord(), kQpsRts);
-  CHECK_EQ(p.qb.stateWord(), kQpsRts);
   Buffer to(*p.a, 8), from(*p.b, 8, kAllAccess, 3);
-  p.qa.post({kOpRead, kSendFlagSignaled, {{to.at(), 8, to.lkey}}, 0, from.at(), from.rkey});
+  const Wr read{kOpRead, kSendFlagSignaled, {{to.at(), 8, to.lkey}}, 0, from.at(), from.rkey};
+  p.qa.post(read);
   p.pump();
   only(p.qa.sendCq, 0, kOpRead, kWcSuccess, 8);
+  CHECK(p.until([&] { return p.a->counter("keep_alive") >= 3; }));
+  CHECK_EQ(p.qa.stateWord(), kQpsRts);
+  CHECK_EQ(p.qb.stateWord(), kQpsRts);
+  p.qa.post(read);
+  p.pump();
+  only(p.qa.sendCq, 1, kOpRead, kWcSuccess, 8);
   // What takes a receive, or names memory, does need it.
   for (const bool immediate : {true, false}) {
     Pair q(l);

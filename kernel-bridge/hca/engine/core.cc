@@ -144,7 +144,7 @@ void Core::onTimer(Qp& qp) {
   } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable() && isProbed(qp)) {
     uint64_t due = qp.lastActivity + options.keepAliveNs;
     if (now >= due) {
-      if (rq.head == rq.begun && !rq.keepAlive) {
+      if (qp.connected() && rq.head == rq.begun && !rq.keepAlive) {
         rq.keepAlive = true;
         rq.keepAlivePsn = rq.psn;
         schedule(qp);  // request() sets the ACK timer

@@ -357,6 +357,7 @@ Status Engine::setWill(Handle handle, const Path& path, const uint8_t mad[256]) 
   qp->will = std::make_unique<Will>();
   qp->will->path = path;
   std::memcpy(qp->will->mad, mad, wire::kMadBytes);
+  qp->lastActivity = core.clock.now();  // the connection begins
   return Status::kSuccess;
 }
 

@@ -154,7 +154,8 @@ class Engine final : public PacketSink {
   Status destroyPkeyTable(Handle table);
   // Lock held: whether a MAD for this address may be given to the kernel. Counts the one that may not.
   bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
-  // The MAD that tells the peer of this QP's end (a DREQ), sent when the kernel dies without a goodbye.
+  // The MAD that tells the peer of this QP's end (a DREQ), sent when the kernel dies without a goodbye. Set when the
+  // connection is established: from then on it is probed when idle.
   Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
 
   // ── Completion events (winverbs §1.3 Notify, networkdirect §6.6).

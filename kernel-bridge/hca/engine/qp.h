@@ -289,6 +289,9 @@ struct Qp {
   uint16_t pkey() const { return pkeyTable->at(attributes.pkeyIndex); }
   bool datagram() const { return attributes.type == abi::kQptUd; }
   bool reliable() const { return attributes.type == abi::kQptRc; }
+  // The peer is there: a packet of it came, or the connection management left the connection's last message. Before that a
+  // passive side waits in RTS for a peer that may not take packets yet.
+  bool connected() const { return established || will; }
   uint32_t packetsFor(uint32_t length) const { return length ? ((length - 1) >> mtuShift) + 1 : 1; }
   void setState(uint32_t state) {
     attributes.state = state;

@@ -5,8 +5,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { SIGNALED, socketAddress, wcName } from '../../../examples/interop/side.js';
-import { type KernelOptionsInput, QpState, Status, statusName } from '../../../winverbs/index.js';
-import { type CmHosts, connectFrom, connectTo, statusOf } from './cm-guest.js';
+import {
+  type IWVConnectEndpoint,
+  type IWVConnectQueuePair,
+  type KernelOptionsInput,
+  QpState,
+  Status,
+  statusName,
+} from '../../../winverbs/index.js';
+import { type CmHosts, connectFrom, connectTo, ours, statusOf } from './cm-guest.js';
 
 /** CM: 2.1 s and three tries. A connection in which nothing happens is probed each second. */
 export const goneOptions: KernelOptionsInput = {
@@ -18,6 +25,8 @@ export const goneOptions: KernelOptionsInput = {
  * 0.54 s. And a machine that has other things to do.
  */
 const IN_TIME_MS = 30_000;
+/** A REP is sent as often, and its answer waited for as long, as the guest's REQ asks for: 16 times 4.3 s. */
+const REPLY_MS = { least: 16 * 4290, most: 16 * 4295 + 15_000 } as const;
 
 export async function peerGone(hosts: CmHosts): Promise<void> {
   const listener = await hosts.listen();
@@ -38,8 +47,12 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   const asking = hosts.endpoint();
   const asked = statusOf(asking.connect(hosts.queuePair(), hosts.there, {}));
   await hosts.request(listener);
+  await hosts.connect({});
+  const unanswered = await ourListener.next();
+  const accepted = hosts.queuePair();
   console.log('ready');
   await once(process, 'SIGUSR2');
+  const accepting = acceptDead(unanswered, accepted);
   const begin = performance.now();
   const later = hosts.endpoint();
   const questioner = hosts.side.provider.createDatagramEndpoint();
@@ -71,6 +84,45 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   assert.equal(wcName((await busy.queue.any()).status), 'TIMEOUT_RETRY_ERROR');
   assert.equal(wcName((await busy.queue.any()).status), 'FLUSHED');
   for (const { qp } of [idle, theirs, ending, busy]) assert.equal(qp.state, QpState.ERROR);
+  await accepting;
   // A connection that is over already has nobody to tell.
   assert.equal(await statusOf(idle.endpoint.disconnect()), Status.SUCCESS);
+}
+
+/** The reply to a guest that is no more is repeated as its request says, and accept() tells that nobody confirmed it. */
+async function acceptDead(endpoint: IWVConnectEndpoint, qp: IWVConnectQueuePair): Promise<void> {
+  await unconfirmed(endpoint.accept(qp, {}), qp);
+  endpoint.release();
+  qp.release();
+}
+
+/** The guest rejects our reply and its REJ, which nobody repeats, is lost: it answers none of the repeated replies. */
+export async function rejectionLost(hosts: CmHosts): Promise<void> {
+  using listener = hosts.listener();
+  // Without a queue pair the guest's application decides on the reply.
+  const theirs = await hosts.connect({ qp: false });
+  const endpoint = await listener.next();
+  const qp = hosts.queuePair();
+  await hosts.drop('REJ');
+  const ending = unconfirmed(endpoint.accept(qp, {}), qp);
+  await hosts.happened(theirs, 'CONNECT_RESPONSE');
+  await hosts.reject(theirs, new Uint8Array(0));
+  await hosts.lost('REJ', 1);
+  await ending;
+  await hosts.destroy(theirs);
+  endpoint.release();
+  qp.release();
+}
+
+/** A reply that nobody confirms: accept() ends in IO_TIMEOUT after its repetitions, not before, and the queue pair with it. */
+async function unconfirmed(accepting: PromiseLike<unknown>, qp: IWVConnectQueuePair): Promise<void> {
+  const begin = performance.now();
+  const retried = ours('retransmitted.REP');
+  const status = await statusOf(accepting);
+  const ms = Math.round(performance.now() - begin);
+  console.log(`accept(): ${statusName(status)} by ${ms} ms`);
+  assert.equal(status, Status.IO_TIMEOUT, `accept() ended in ${statusName(status)}`);
+  assert.ok(ms >= REPLY_MS.least && ms < REPLY_MS.most, `accept() took ${ms} ms`);
+  assert.equal(ours('retransmitted.REP') - retried, 15);
+  assert.equal(qp.state, QpState.ERROR);
 }

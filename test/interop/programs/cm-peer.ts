@@ -2,7 +2,7 @@
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { type KernelOptionsInput, openProvider } from '../../../winverbs/index.js';
 import { crossingOfOurs, crossingOfTheirs, sequenceOfTheirs } from './cm-end.js';
-import { goneOptions, peerGone } from './cm-gone.js';
+import { goneOptions, peerGone, rejectionLost } from './cm-gone.js';
 import { CmHosts } from './cm-guest.js';
 import {
   lossOptions,
@@ -37,6 +37,7 @@ const behaviours: Record<string, Behaviour> = {
   'mra-as-client': { options: mraOptions.client, run: mraAsClient },
   'mra-as-server': { run: mraAsServer },
   gone: { options: goneOptions, run: peerGone },
+  'rejection-lost': { options: goneOptions, run: rejectionLost },
   'ours-twice': { options: lossOptions.twice, run: oursTwice },
   'theirs-twice': { options: lossOptions.theirs, run: theirsTwice },
 };
