@@ -2,9 +2,8 @@
 import { z } from 'zod';
 import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, serveGuest, TCP_PORT } from './case.js';
 import { address, type Rig } from './rig.js';
+import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping.js';
 
-const RPING_PORT = 7174;
-const RPING_SERVER_ENDS = [0, 255];
 const CM_PORT = 7471;
 const SIDR_PORT = 7174;
 /** Index of the link-local address in the guest's GID table. */
@@ -43,7 +42,8 @@ async function link(rig: Rig): Promise<Link> {
   };
 }
 
-const rpingFlags = ['-C', '5', '-S', '5000', '-V'];
+const PINGS = 5;
+const rpingFlags = ['-C', String(PINGS), '-S', '5000', '-V'];
 const udaddyFlags = ['-C', '10', '-S', '100'];
 const ucmatoseFlags = ['-c', '10', '-C', '4', '-S', '200'];
 
@@ -55,7 +55,7 @@ const linkLocals: readonly Omit<InteropCase, 'family'>[] = [
     quick: true,
     run: async (rig) => {
       const { own, peer, theirs } = await link(rig);
-      const there = `rping -s -a ${theirs} -C 5 -S 5000`;
+      const there = `rping -s -a ${theirs} -C ${PINGS} -S 5000`;
       const ours = () => rig.ours('rping', '-c', '-a', peer, '-I', own, ...rpingFlags);
       await askGuest(rig, there, 'rdma', RPING_PORT, ours, RPING_SERVER_ENDS);
     },
@@ -67,11 +67,8 @@ const linkLocals: readonly Omit<InteropCase, 'family'>[] = [
     quick: true,
     run: async (rig) => {
       const { own, ours } = await link(rig);
-      await serveGuest(
-        rig,
-        rig.ours('rping', '-s', '-a', own),
-        `rping -c -a ${ours} ${rpingFlags.join(' ')}`,
-      );
+      const server = rig.ours('rping', '-s', '-v', '-a', own);
+      await serveRping(rig, server, `rping -c -a ${ours} ${rpingFlags.join(' ')}`, PINGS);
     },
   },
   {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { FAMILIES, GUEST, HERE, type InteropCase } from './case.js';
 import type { Program } from './process.js';
 import { address, type Rig } from './rig.js';
+import { clientEnded } from './rping.js';
 
 const PORTS = [7174, 7175, 7176, 7177] as const;
 /** Each process of this side, with its port. */
@@ -17,16 +18,10 @@ async function servers(rig: Rig, family: 4 | 6, ports: readonly number[]): Promi
   return all;
 }
 
-/**
- * A client in the guest has had all its pings, each of them compared. rping's own end is a race between its threads, one of
- * which may find its event channel closed (255).
- */
+/** A client in the guest that prints its pings has had them all, each of them compared. */
 async function pinged(one: Program, count: number): Promise<void> {
   await one.line(new RegExp(`ping data: rdma-ping-${count - 1}:`), 60);
-  const code = await one.end(60);
-  const raced =
-    code === 255 && one.lines.some((line) => line.includes('rdma_get_cm_event: Bad file descriptor'));
-  if (code !== 0 && !raced) throw one.failure(`ended with exit code ${code}`);
+  await clientEnded(one);
 }
 
 /** Packets and CM messages of others that these processes have handed on; ends the processes. */

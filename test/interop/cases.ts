@@ -26,19 +26,16 @@ import { qperfCases } from './cases-qperf.js';
 import { recoveryCases } from './cases-recovery.js';
 import { ucCases } from './cases-uc.js';
 import { address, type Rig } from './rig.js';
-
-const RPING_PORT = 7174;
-/** rping's server tells a client's disconnect as an error of its last wait. */
-const RPING_SERVER_ENDS = [0, 255];
+import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping.js';
 
 function rping(): InteropCase[] {
-  const variants: readonly (readonly [operation: string, flags: readonly string[]])[] = [
-    ['64 bytes', ['-C', '10', '-v']],
-    ['1 byte more than a packet', ['-C', '5', '-V', '-S', '1025']],
-    ['65,000 bytes', ['-C', '3', '-V', '-S', '65000']],
+  const variants: readonly (readonly [operation: string, pings: number, flags: readonly string[]])[] = [
+    ['64 bytes', 10, ['-v']],
+    ['1 byte more than a packet', 5, ['-S', '1025']],
+    ['65,000 bytes', 3, ['-S', '65000']],
   ];
   return FAMILIES.flatMap((family) =>
-    variants.flatMap(([operation, flags], index): InteropCase[] => [
+    variants.flatMap(([operation, pings, flags], index): InteropCase[] => [
       {
         peer: 'rping -s',
         operation,
@@ -48,11 +45,10 @@ function rping(): InteropCase[] {
         run: (rig) =>
           askGuest(
             rig,
-            `rping -s -a ${address(GUEST, family)} ${flags.filter((flag) => flag !== '-V').join(' ')}`,
+            `rping -s -a ${address(GUEST, family)} -C ${pings} ${flags.join(' ')}`,
             'rdma',
             RPING_PORT,
-            () =>
-              rig.ours('rping', '-c', '-a', address(GUEST, family), '-V', ...flags.filter((f) => f !== '-V')),
+            () => rig.ours('rping', '-c', '-a', address(GUEST, family), '-V', '-C', String(pings), ...flags),
             RPING_SERVER_ENDS,
           ),
       },
@@ -63,10 +59,11 @@ function rping(): InteropCase[] {
         family,
         quick: index === 2,
         run: (rig) =>
-          serveGuest(
+          serveRping(
             rig,
-            rig.ours('rping', '-s', '-a', address(HERE, family)),
-            `rping -c -a ${address(HERE, family)} ${flags.join(' ')} -V`,
+            rig.ours('rping', '-s', '-v', '-a', address(HERE, family)),
+            `rping -c -a ${address(HERE, family)} -V -C ${pings} ${flags.join(' ')}`,
+            pings,
           ),
       },
     ]),
@@ -167,7 +164,8 @@ function disturbed(): InteropCase[] {
   ];
   // Late, each as it likes: most packets are out of order, and rxe's requester waits for its timer again and again. Slow.
   const jitter: (typeof disturbances)[number] = ['2 to 4 ms late', 'delay 3ms 1ms'];
-  const flags = '-C 20 -S 30000';
+  const pings = 20;
+  const flags = `-C ${pings} -S 30000`;
   const client = (rig: Rig, family: 4 | 6) =>
     askGuest(
       rig,
@@ -178,12 +176,13 @@ function disturbed(): InteropCase[] {
       RPING_SERVER_ENDS,
     );
   const server = (rig: Rig, family: 4 | 6) =>
-    serveGuest(
+    serveRping(
       rig,
-      rig.ours('rping', '-s', '-a', address(HERE, family)),
+      rig.ours('rping', '-s', '-v', '-a', address(HERE, family)),
       `rping -c -a ${address(HERE, family)} ${flags} -V`,
+      pings,
     );
-  const operation = '20 pings of 30,000 bytes';
+  const operation = `${pings} pings of 30,000 bytes`;
   const theirs = (family: 4 | 6, [loss, netem]: (typeof disturbances)[number]): InteropCase[] => [
     {
       ...{ peer: 'rping -s', operation, role: 'client', family, loss },

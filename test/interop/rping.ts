@@ -1,0 +1,35 @@
+/** rping's ends: its port, how its programs end, and a server here that has to have served every ping. */
+import { GUEST } from './case.js';
+import type { Program } from './process.js';
+import type { Rig } from './rig.js';
+
+export const RPING_PORT = 7174;
+/** rping's server tells a client's disconnect as an error of its last wait. */
+export const RPING_SERVER_ENDS = [0, 255];
+
+/**
+ * A client in the guest has ended as one does whose pings were all answered. rping's own end is a race: its first thread closes
+ * the event channel on which the second still waits, or is about to. Then the second one ends the program (255), after
+ * the disconnect, and what has been compared before stays compared.
+ */
+export async function clientEnded(client: Program, seconds = 60): Promise<void> {
+  const code = await client.end(seconds);
+  const said = (what: string): boolean => client.lines.some((line) => line.includes(what));
+  const raced =
+    code === 255 && said('client DISCONNECT EVENT') && said('rdma_get_cm_event: Bad file descriptor');
+  if (said('data mismatch') || (code !== 0 && !raced)) throw client.failure(`ended with exit code ${code}`);
+}
+
+/**
+ * A server here, started with `-v`, and a client in the guest that pings it so many times.
+ * @throws Error when one of them fails, or the server has not read every ping
+ */
+export async function serveRping(rig: Rig, server: Program, client: string, pings: number): Promise<void> {
+  await server.line(/^listening/);
+  const there = rig.guest(GUEST, client);
+  const outcomes = await Promise.allSettled([server.ok(90), clientEnded(there, 90)]);
+  const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
+  const read = server.lines.filter((line) => line.startsWith('server ping data: rdma-ping-')).length;
+  if (read !== pings) failures.unshift(`The server has read ${read} of ${pings} pings.`);
+  if (failures.length > 0) throw new Error(failures.join('\n'));
+}
