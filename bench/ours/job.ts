@@ -39,7 +39,7 @@ export const jobSchema = z.discriminatedUnion('kind', [
   }),
   /** Messages one way on one queue pair: messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, link, seconds }),
-  /** Connections made: per second. */
+  /** Connections made, after as many for a warm-up: per second. */
   z.strictObject({
     kind: z.literal('connect'),
     link,

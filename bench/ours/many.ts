@@ -53,11 +53,19 @@ export function smallQueuePair(side: Side): Connection['qp'] {
   return side.queuePair({ sends: DEPTH, receives: DEPTH });
 }
 
+/** The second `count` of connections; the first ones are the warm-up, and stay open. */
 export async function connectRate(side: Side, port: number, job: JobOf<'connect'>): Promise<Sample> {
+  const make = () => connectMany(side, port, job.count, () => smallQueuePair(side), job.inFlight);
+  const warm = await make();
   const start = performance.now();
-  await connectMany(side, port, job.count, () => smallQueuePair(side), job.inFlight);
-  return { mean: (job.count * 1000) / (performance.now() - start) };
+  const made = await make();
+  const elapsed = performance.now() - start;
+  if (warm.length + made.length < rateConnections(job)) throw new Error('Connections are missing.');
+  return { mean: (job.count * 1000) / elapsed };
 }
+
+/** The connections that {@link connectRate} makes. */
+export const rateConnections = (job: JobOf<'connect'>): number => 2 * job.count;
 
 /** Growth of this process' resident memory for each connection. */
 export async function residentBytes(side: Side, port: number, job: JobOf<'resident'>): Promise<Sample> {

@@ -10,6 +10,7 @@ import {
   acceptMany,
   connectMany,
   connectRate,
+  rateConnections,
   residentBytes,
   residentConnections,
   restingCost,
@@ -44,7 +45,7 @@ function gameOf(job: WinVerbsJob): Game {
     case 'connect':
       return {
         serve: async (side, accept) => {
-          await accept(() => smallQueuePair(side), job.count, job.inFlight);
+          await accept(() => smallQueuePair(side), rateConnections(job), job.inFlight);
         },
         measure: (side, port) => connectRate(side, port, job),
       };

@@ -21,7 +21,7 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('stream'), size, seconds }),
   /** The same: messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, seconds }),
-  /** Connections per second. */
+  /** Connections per second, after as many for a warm-up. */
   z.strictObject({
     kind: z.literal('connect'),
     count: z.int().min(1).max(100_000),
@@ -79,19 +79,24 @@ async function stream(socket: net.Socket, message: Buffer, part: number, seconds
   return sample;
 }
 
+/** The second `count` of connections; the first ones are the warm-up, and stay open. */
 async function connectRate(port: number, job: { count: number; inFlight: number }): Promise<Sample> {
-  const start = performance.now();
-  let left = job.count;
   const sockets: net.Socket[] = [];
-  const worker = async () => {
-    while (left > 0) {
-      left -= 1;
-      const socket = net.connect({ host: ADDRESS, port, noDelay: true });
-      sockets.push(socket);
-      await once(socket, 'connect');
-    }
+  const make = async () => {
+    let left = job.count;
+    const worker = async () => {
+      while (left > 0) {
+        left -= 1;
+        const socket = net.connect({ host: ADDRESS, port, noDelay: true });
+        sockets.push(socket);
+        await once(socket, 'connect');
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(job.inFlight, job.count) }, worker));
   };
-  await Promise.all(Array.from({ length: Math.min(job.inFlight, job.count) }, worker));
+  await make();
+  const start = performance.now();
+  await make();
   return { mean: (job.count * 1000) / (performance.now() - start) };
 }
 
