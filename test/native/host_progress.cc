@@ -2,6 +2,7 @@
 // of a test are on their way only when the descriptor says that they are there, so nothing here waits for a time.
 #include <poll.h>
 
+#include "engine/local_pair.h"
 #include "host_node.h"
 
 using hosttest::addressText, hosttest::parseAddress, hosttest::RealClock;
@@ -20,6 +21,7 @@ struct Member final : PacketSink {
   ~Member() override { host.stop(); }
   void onPacket(const PacketMeta&, const uint8_t*, uint32_t) override { packets++; }
   void onPeerProcessGone(uint32_t, bool) override {}
+  void onLocalPacket(LocalPair&, const LocalPacket&) override { packets++; }
 
   // What one poll delivers.
   uint32_t polled() {
@@ -96,11 +98,51 @@ void nextPollDeliversForwarded() {
   HOST_CHECK(b.host.slot() != a.host.slot());
 }
 
+// A thread that polls sees what ends the sleep of the engine's thread before that has woken up: it stays awake all
+// the same, for the peer, who has rung, does not ring again until it is told of a sleeper anew.
+void pollerLeavesTheRing() {
+  Member a, b;
+  const auto pair = [](Member& of, Member& with) {
+    std::lock_guard<std::mutex> guard(of.engine.mutex());
+    return of.host.localPair(with.host.slot());
+  };
+  const auto to = pair(a, b);
+  HOST_CHECK(to != nullptr);
+  while (!to->up()) a.polled(), b.polled();
+  const auto send = [&] {
+    std::lock_guard<std::mutex> guard(a.engine.mutex());
+    OutPacket packet;
+    packet.header[0] = 4;  // RC SEND only
+    packet.headerLength = 12;
+    HOST_CHECK(to->ready(0, false));
+    to->put(packet, 1, 0, 0);
+    a.host.flush();
+  };
+  const auto asleep = [&] {
+    std::lock_guard<std::mutex> guard(b.engine.mutex());
+    return b.host.fallAsleep();
+  };
+  quiet(a, b);
+  for (int round = 0; round < 20; round++) {
+    HOST_CHECK(asleep());
+    HOST_CHECK(!b.readable(0));
+    send();
+    HOST_CHECK(b.readable(0));
+    b.host.lookNext();
+    HOST_CHECK(b.polled() == 1);
+    HOST_CHECK(b.readable(0));
+    send();
+    HOST_CHECK(!asleep());
+    HOST_CHECK(b.polled() == 1);
+  }
+}
+
 }  // namespace
 
 int main() {
   hosttest::privateNetwork();
   nextPollDelivers();
   nextPollDeliversForwarded();
+  pollerLeavesTheRing();
   return hosttest::finish("host_progress");
 }

@@ -257,8 +257,10 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
       case EventKind::kClaim:
         ports.acceptOn(id, inbound);
         break;
-      case EventKind::kLocalQueue:
       case EventKind::kPair:
+        pairs.rang(id);
+        break;
+      case EventKind::kLocalQueue:
         break;  // looked at in every poll
     }
   }

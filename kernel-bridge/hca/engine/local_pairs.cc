@@ -28,7 +28,7 @@ HostCounter counterOf(LocalHello::Reason reason) {
 void LocalPairs::start(bool enabled) {
   enabled_ = enabled;
   freedFd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!freedFd_.valid() || !watchFd(epoll_, freedFd_.get(), EPOLLIN | EPOLLET, EventKind::kPair, slots_.slot())) return;
+  if (!freedFd_.valid() || !watchFd(epoll_, freedFd_.get(), EPOLLIN, EventKind::kPair, slots_.slot())) return;
   onToldRangeFreed(
       [](void* self) {
         const uint64_t one = 1;
@@ -50,6 +50,7 @@ void LocalPairs::stop() {
   if (self_) self_->close();
   self_.reset();
   up_.clear();
+  rang_.clear();
   deadline_ = UINT64_MAX;
 }
 
@@ -107,7 +108,7 @@ bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
   PeerIdentity peer;
   if (!own.valid() || !theirs.valid() || !pair.mapping.create(&memory)) return false;
   if (!slots_.identify(pair.slot, &peer)) return false;
-  if (!watchFd(epoll_, own.get(), EPOLLIN | EPOLLET, EventKind::kPair, pair.slot)) return false;
+  if (!watchFd(epoll_, own.get(), EPOLLIN, EventKind::kPair, pair.slot)) return false;
   const int fds[] = {memory.get(), own.get(), theirs.get()};
   pair.wakeFd = std::move(own);
   pair.peerWakeFd = std::move(theirs);
@@ -174,7 +175,7 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
   }
   LocalPair& pair = *e.pair;
   const bool good = origin.fdCount == 3 && pair.mapping.open(origin.fds[0].get()) &&
-                    watchFd(epoll_, origin.fds[2].get(), EPOLLIN | EPOLLET, EventKind::kPair, slot);
+                    watchFd(epoll_, origin.fds[2].get(), EPOLLIN, EventKind::kPair, slot);
   if (!good) {
     refuse(pair, LocalHello::kSystem, &sink);
     return answerNo(slot, LocalHello::kSystem);
@@ -267,7 +268,8 @@ void LocalPairs::remove(LocalPair& pair) {
 void LocalPairs::forget(uint32_t slot) {
   if (slot >= Slots::kMax || !entries_[slot].pair) return;
   const std::shared_ptr<LocalPair> pair = entries_[slot].pair;
-  entries_[slot] = {};
+  entries_[slot].pair = nullptr;
+  entries_[slot].refusal = LocalHello::kYes;
   remove(*pair);
 }
 
@@ -373,7 +375,25 @@ void LocalPairs::revoke(uint64_t epoch) {
   for (LocalPair* pair : up_) pair->setEpoch(epoch);
 }
 
+void LocalPairs::rang(uint32_t slot) {
+  if (slot >= Slots::kMax || entries_[slot].rang) return;
+  entries_[slot].rang = true;
+  rang_.push_back(slot);
+}
+
+void LocalPairs::stopRinging() {
+  for (const uint32_t slot : rang_) {
+    Entry& e = entries_[slot];
+    e.rang = false;
+    const int fd = slot == slots_.slot() ? freedFd_.get() : e.pair ? e.pair->wakeFd.get() : -1;
+    uint64_t count;
+    if (fd >= 0 && ::read(fd, &count, sizeof count) < 0) count = 0;
+  }
+  rang_.clear();
+}
+
 bool LocalPairs::fallAsleep() {
+  stopRinging();
   for (LocalPair* pair : up_) {
     pair->flush();
     pair->sleeping(true);

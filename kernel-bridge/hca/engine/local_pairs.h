@@ -49,6 +49,10 @@ class LocalPairs {
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
+  // A descriptor of this pair's, or of this process' own slot's, was seen readable. It stays so until the engine's thread falls
+  // asleep the next time: a thread that polls may see it first, and must not take from the sleeper what ends its sleep, for
+  // the peer rings once only.
+  void rang(uint32_t slot);
   // Before the engine's thread sleeps: peers wake it from now on, once each. Threads that poll leave that as it is, for
   // they do not end its sleep. False: there is something to do.
   bool fallAsleep();
@@ -61,7 +65,9 @@ class LocalPairs {
   struct Entry {
     std::shared_ptr<LocalPair> pair;
     LocalHello::Reason refusal = LocalHello::kYes;  // ours, told again to who asks again
+    bool rang = false;                              // and is in rang_
   };
+  void stopRinging();
   std::shared_ptr<LocalPair> begin(uint32_t slot, uint64_t now);
   bool offer(LocalPair& pair, uint64_t now);
   void onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink);
@@ -86,6 +92,7 @@ class LocalPairs {
   uint32_t freed_ = 0;  // how often, as last seen
   uint32_t next_ = 0;  // of up_: whose turn it is
   std::shared_ptr<LocalPair> self_;
+  std::vector<uint32_t> rang_;  // slots whose descriptors are readable
   std::vector<LocalPair*> up_;  // the one with ourselves included
   std::array<Entry, Slots::kMax> entries_;
 };
