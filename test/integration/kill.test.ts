@@ -143,6 +143,9 @@ function endOf(random: () => number): keyof typeof ends {
   return 'working';
 }
 
+/** Victims that the signal has found alive: one that ends by itself may be quicker. */
+let killed = 0;
+
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function killOne(provider: IWVProvider, seed: number): Promise<void> {
@@ -181,6 +184,7 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   child.kill('SIGKILL');
   const [code, signal] = await exited;
   if (end !== 'ending' || code !== 0) assert.equal([code, signal], [null, 'SIGKILL']);
+  if (signal === 'SIGKILL') killed += 1;
   // What it held is free: its port can be had.
   if (port !== undefined) {
     const heir = provider.createConnectEndpoint();
@@ -221,7 +225,11 @@ test('processes that are killed leave their peers with an error at once, and not
   const seen = [...points.values()].reduce((sum, count) => sum + count, 0);
   if (process.env.ND_KILL_RUNS !== undefined) console.log(kills, seen, Object.fromEntries(points));
   // Now and then a client is between two requests.
-  assert.ok(seen > 0.9 * runs * CLIENTS, `${seen} requests were waiting when ${runs * CLIENTS} clients died`);
+  assert.ok(killed > 0.8 * runs, `${killed} of ${runs} were killed`);
+  assert.ok(
+    seen > 0.9 * killed * CLIENTS,
+    `${seen} requests were waiting when ${killed * CLIENTS} clients died`,
+  );
   if (runs < 42) return;
   for (const what of ['getRequest', 'accept', 'session']) {
     assert.ok(
