@@ -15,6 +15,18 @@ export const ChannelMajor = { create: 0, close: 2, deviceControl: 14, cancel: 0x
 /** Slot states, as found in {@link NativeChannel.states}. */
 export const SlotState = { free: 0, pending: 1, done: 2 } as const;
 
+/** How {@link NativeChannel.call} ended. */
+export const CallOutcome = {
+  /** Status, information and output are in `answer` and `answerBytes`. */
+  done: 0,
+  /** The output is too long for `answerBytes`: it is in the slot that `answer` names, which the caller releases. */
+  long: 1,
+  /** The kernel was asked to cancel the request; its answer is lost. */
+  timedOut: 2,
+  /** All slots are taken. */
+  noSlot: 3,
+} as const;
+
 /** The user side of a channel. Slots are small integers; each holds one request until it is released. */
 export interface NativeChannel {
   /** Names the channel to {@link AddonBinding.serveChannel}; process-wide. */
@@ -34,6 +46,22 @@ export interface NativeChannel {
     outputLength: number,
     overlapped: boolean,
   ): number;
+  /**
+   * A blocking request: submit, wait, status, information, output and release in one. Answers a {@link CallOutcome};
+   * {@link answer} and {@link answerBytes} hold what the kernel said until the next call. A timeout as of {@link wait}.
+   */
+  call(
+    major: number,
+    fileId: number,
+    code: number,
+    input: Uint8Array | null,
+    outputLength: number,
+    timeoutMs: number,
+  ): number;
+  /** Of the latest {@link call}: status, information, bytes of output, slot. */
+  readonly answer: Float64Array;
+  /** Of the latest {@link call}: its output first. */
+  readonly answerBytes: Uint8Array;
   /**
    * Blocks this thread until the slot is done; negative timeout: without a bound (a kernel that ends completes all
    * its slots with DEVICE_REMOVED, so it always returns). False: timed out.
@@ -73,7 +101,10 @@ export interface ChannelRequest {
 
 /** The kernel side of a channel. */
 export interface NativeChannelServer {
-  /** The next request, or undefined; `onRequest` is called after it has answered undefined once. */
+  /**
+   * The next request, or undefined; `onRequest` is called after it has answered undefined once. After a request it stays
+   * for some microseconds until the next one comes, unless something else wants this thread's event loop.
+   */
   take(): ChannelRequest | undefined;
   /**
    * Completes a request; output is copied, at most `outputLength` bytes. The user sees `information` bytes of it,

@@ -1,12 +1,18 @@
 import { createRequire } from 'node:module';
 import type { AddonBinding } from './binding.js';
+import { channelServer, type RawChannelServer } from './channel-server.js';
 
 const require = createRequire(import.meta.url);
 
 /** Relative to the compiled file, `dist/kernel-bridge/hca/`. */
 const builtAddon = '../../../build/Release/networkdirect_hca.node';
 
-function load(): AddonBinding {
+/** The addon as native code makes it. */
+type RawBinding = Omit<AddonBinding, 'serveChannel'> & {
+  serveChannel(id: number, onRequest: () => void): RawChannelServer;
+};
+
+function load(): RawBinding {
   const path = process.env.NETWORKDIRECT_HCA_ADDON ?? builtAddon;
   try {
     return require(path);
@@ -19,8 +25,13 @@ function load(): AddonBinding {
   }
 }
 
+const raw = load();
+
 /** The native addon. */
-export const addon: AddonBinding = load();
+export const addon: AddonBinding = {
+  ...raw,
+  serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),
+};
 
 export * from './abi.js';
 export * from './binding.js';

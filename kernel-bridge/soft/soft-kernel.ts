@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { DeviceFile } from '../device-file.js';
-import { addon, ChannelMajor, type NativeChannel } from '../hca/index.js';
+import { addon, CallOutcome, ChannelMajor, type NativeChannel } from '../hca/index.js';
 import { ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 import type { KernelOptions, KernelOptionsInput } from '../options.js';
@@ -150,15 +150,23 @@ export class SoftKernel {
     timeoutMs: number,
   ): Answer | undefined {
     const { channel } = this;
-    const slot = this.#submit(major, fileId, code, input, outputLength, false);
-    if (slot < 0) return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: new Uint8Array(0) };
+    let outcome = channel.call(major, fileId, code, input, outputLength, timeoutMs);
+    if (outcome === CallOutcome.noSlot && this.#sweep()) {
+      outcome = channel.call(major, fileId, code, input, outputLength, timeoutMs);
+    }
+    if (outcome === CallOutcome.timedOut) return undefined;
+    if (outcome === CallOutcome.noSlot) {
+      return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: new Uint8Array(0) };
+    }
+    const { answer, answerBytes } = channel;
+    const status = answer[0]!;
+    const information = answer[1]!;
+    if (outcome === CallOutcome.done) {
+      return { status, information, output: answerBytes.slice(0, answer[2]!) };
+    }
+    const slot = answer[3]!;
     try {
-      if (!channel.wait(slot, timeoutMs)) {
-        channel.cancel(slot);
-        return undefined;
-      }
-      const status = channel.status(slot);
-      return { status, information: channel.information(slot), output: channel.output(slot) };
+      return { status, information, output: channel.output(slot) };
     } finally {
       channel.release(slot);
     }

@@ -1,10 +1,12 @@
 // The channel between a user isolate and its soft kernel, without N-API: threads against each other, for the
 // sanitizers above all.
 #include <atomic>
+#include <condition_variable>
 #include <thread>
 #include <vector>
 
 #include "addon/channel.h"
+#include "addon/linger.h"
 #include "check.h"
 
 using namespace nd::door;
@@ -139,6 +141,78 @@ TEST(blocking_requests_from_many_channels) {
   for (std::thread& user : users) user.join();
   CHECK_EQ(wrong.load(), 0);
   CHECK_EQ(doubles.load(), 0);
+}
+
+// A loop whose thread stays for a moment for the next request; another thread wakes it for something else all the time.
+TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
+  struct Signal final : Wake {
+    Linger& linger;
+    Loop& loop;
+    const bool lingers;
+    const int32_t number;
+    Signal(Linger& l, Loop& woken, bool stays) : linger(l), loop(woken), lingers(stays), number(l.newNumber()) {}
+    void wake() override {
+      if (linger.call(number)) return;
+      loop.wake();
+      linger.wokeLoop(!lingers);
+    }
+  };
+  Linger linger;
+  Loop loop;
+  auto requests = std::make_shared<Signal>(linger, loop, true);
+  Signal events(linger, loop, false);
+  auto channel = Channel::create(16, nullptr);
+  CHECK(channel->serve(requests));
+  std::atomic<int> told{0}, seen{0};
+  std::atomic<bool> stop{false};
+  std::thread kernel([&] {
+    bool running = true;
+    while (running) {
+      loop.sleep();
+      seen = told.load();
+      Request request;
+      const auto look = [&] { return channel->take(&request); };
+      // Much longer than the test takes: who is called and does not come is found out.
+      while (running && (look() || linger.stay(requests->number, 60'000'000, look))) {
+        running = request.code != kStop;
+        channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(), request.input.size());
+      }
+    }
+  });
+  std::thread teller([&] {
+    while (!stop.load()) {
+      const int mine = ++told;
+      events.wake();
+      while (seen.load() < mine && !stop.load()) std::this_thread::yield();
+    }
+  });
+  int wrong = 0;
+  for (uint32_t i = 0; i < 20000; ++i) {
+    const int32_t slot = submitWord(*channel, kEcho, i, false);
+    if (slot < 0 || !channel->wait(slot, 20'000) || outputWord(*channel, slot) != i) ++wrong;
+    channel->release(slot);
+    if (wrong > 0) break;
+  }
+  stop = true;
+  teller.join();
+  const int32_t last = submitWord(*channel, kStop, 0, false);
+  CHECK(channel->wait(last, 20'000));
+  channel->release(last);
+  kernel.join();
+  CHECK_EQ(wrong, 0);
+  CHECK(told.load() > 0);
+}
+
+TEST(a_blocking_wait_ends_by_its_time) {
+  auto channel = Channel::create(16, nullptr);
+  const int32_t slot = submitWord(*channel, kEcho, 1, false);
+  CHECK(!channel->wait(slot, 0));
+  CHECK(!channel->wait(slot, 20));
+  CHECK_EQ(channel->status(slot), kStatusPending);
+  channel->end("test");
+  CHECK(channel->wait(slot, 20));
+  CHECK_EQ(channel->status(slot), kStatusDeviceRemoved);
+  channel->release(slot);
 }
 
 TEST(overlapped_completions_race_with_cancel_release_and_native_completion) {

@@ -1,8 +1,9 @@
 #include "channel.h"
 
 #include <algorithm>
-#include <chrono>
 #include <unordered_map>
+
+#include "wait_word.h"
 
 namespace nd::door {
 
@@ -71,6 +72,7 @@ int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const ui
 
   uint32_t slot, serial;
   bool refused;
+  std::shared_ptr<Wake> wake;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (freeSlots_.size() <= (overlapped ? reserve_ : 0)) return -1;
@@ -91,9 +93,10 @@ int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const ui
     if (!refused) {
       request.slot = slot;
       request.serial = serial;
-      push(std::move(request));
+      wake = push(std::move(request));
     }
   }
+  if (wake) wake->wake();
   if (refused) {
     complete(slot, serial, tooLarge ? kStatusInsufficientResources : kStatusDeviceRemoved, 0, nullptr, 0);
   }
@@ -101,20 +104,10 @@ int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const ui
 }
 
 bool Channel::wait(uint32_t slot, int64_t timeoutMs) {
-  const auto settled = [this, slot] {
-    const Phase p = phase(slot);
-    return p == kDone || p == kFree;
-  };
-  if (settled()) return true;
-  std::unique_lock<std::mutex> lock(mutex_);
-  waiting_ = true;
-  bool result = true;
-  if (timeoutMs < 0) {
-    done_.wait(lock, settled);
-  } else {
-    result = done_.wait_until(lock, std::chrono::steady_clock::now() + std::chrono::milliseconds(timeoutMs), settled);
-  }
-  waiting_ = false;
+  if (states_[slot].load(std::memory_order_acquire) != kSlotPending) return true;
+  waiting_.store(true);  // before the state is looked at again, as completers set the state before they look at this
+  const bool result = waitWhile(states_[slot], kSlotPending, timeoutMs < 0 ? -1 : timeoutMs * 1000);
+  waiting_.store(false, std::memory_order_relaxed);
   return result;
 }
 
@@ -141,16 +134,20 @@ const uint8_t* Channel::output(uint32_t slot, size_t* length) const {
 }
 
 void Channel::cancel(uint32_t slot) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  Slot& s = slots_[slot];
-  const uint64_t ticket = s.ticket.load(std::memory_order_acquire);
-  if (phaseOf(ticket) != kPending || s.cancelRequested || ended_) return;
-  s.cancelRequested = true;
-  Request request;
-  request.major = kMajorCancel;
-  request.slot = slot;
-  request.serial = serialOf(ticket);
-  push(std::move(request));
+  std::shared_ptr<Wake> wake;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Slot& s = slots_[slot];
+    const uint64_t ticket = s.ticket.load(std::memory_order_acquire);
+    if (phaseOf(ticket) != kPending || s.cancelRequested || ended_) return;
+    s.cancelRequested = true;
+    Request request;
+    request.major = kMajorCancel;
+    request.slot = slot;
+    request.serial = serialOf(ticket);
+    wake = push(std::move(request));
+  }
+  if (wake) wake->wake();
 }
 
 void Channel::release(uint32_t slot) {
@@ -186,12 +183,15 @@ void Channel::closeUser() {
 // ── Server side ─────────────────────────────────────────────────────────────────────────────────────────────
 
 bool Channel::serve(std::shared_ptr<Wake> wake) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (served_ || ended_) return false;
-  served_ = true;
-  serverWake_ = std::move(wake);
-  armed_ = inbox_.empty();
-  if (!armed_) serverWake_->wake();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (served_ || ended_) return false;
+    served_ = true;
+    serverWake_ = wake;
+    armed_ = inbox_.empty();
+    if (armed_) return true;
+  }
+  wake->wake();
   return true;
 }
 
@@ -206,12 +206,11 @@ bool Channel::take(Request* out) {
   return true;
 }
 
-void Channel::push(Request&& request) {
+std::shared_ptr<Wake> Channel::push(Request&& request) {
   inbox_.push_back(std::move(request));
-  if (armed_ && serverWake_) {
-    armed_ = false;
-    serverWake_->wake();
-  }
+  if (!armed_ || serverWake_ == nullptr) return nullptr;
+  armed_ = false;
+  return serverWake_;
 }
 
 // ── Any thread ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,33 +232,30 @@ bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t
     s.output.clear();
   }
 
-  bool waits;
+  std::shared_ptr<Wake> wake;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (s.abandoned) {
       free(slot);
       return true;
     }
-    settle(slot, serial);
-    waits = waiting_;
+    wake = settle(slot, serial);
   }
-  // Who is woken finds the lock free.
-  if (waits) done_.notify_all();
+  if (waiting_.load()) wakeWaiters(states_[slot]);
+  if (wake) wake->wake();
   return true;
 }
 
-void Channel::settle(uint32_t slot, uint32_t serial) {
+std::shared_ptr<Wake> Channel::settle(uint32_t slot, uint32_t serial) {
   Slot& s = slots_[slot];
   s.ticket.store(pack(serial, kDone), std::memory_order_release);
-  states_[slot].store(kSlotDone, std::memory_order_release);
-  if (s.overlapped && !s.queued) {
-    s.queued = true;
-    ready_.push_back(slot);
-    if (userArmed_ && userWake_) {
-      userArmed_ = false;
-      userWake_->wake();
-    }
-  }
+  states_[slot].store(kSlotDone);
+  if (!s.overlapped || s.queued) return nullptr;
+  s.queued = true;
+  ready_.push_back(slot);
+  if (!userArmed_ || userWake_ == nullptr) return nullptr;
+  userArmed_ = false;
+  return userWake_;
 }
 
 void Channel::free(uint32_t slot) {
@@ -275,6 +271,7 @@ void Channel::free(uint32_t slot) {
 }
 
 void Channel::end(const std::string& reason) {
+  std::shared_ptr<Wake> wake;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (ended_) return;
@@ -285,9 +282,10 @@ void Channel::end(const std::string& reason) {
       // A server that still lives learns that all files are closed, whoever ended the channel.
       Request request;
       request.major = kMajorClose;
-      push(std::move(request));
+      wake = push(std::move(request));
     }
   }
+  if (wake) wake->wake();
   // Nothing becomes pending any more without being completed by submit() itself.
   for (uint32_t slot = 0; slot < slotCount_; ++slot) {
     const uint64_t ticket = slots_[slot].ticket.load(std::memory_order_acquire);

@@ -8,7 +8,6 @@
 // the slot's next request. `state(slot)` repeats the phase as one word that JavaScript reads without a call.
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -36,7 +35,7 @@ constexpr uint32_t kNoSlot = 0xFFFFFFFF;
 // Input of one request; a buffered IOCTL copies it, and a larger one ends in kStatusInsufficientResources.
 constexpr size_t kMaxInput = 16u << 20;
 
-// Something that makes a thread's event loop look again. Called with the channel's lock held.
+// Something that makes a thread's event loop look again. Called without the channel's lock: who is woken finds it free.
 class Wake {
  public:
   virtual ~Wake() = default;
@@ -134,8 +133,9 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   static Phase phaseOf(uint64_t ticket) { return static_cast<Phase>(ticket & 0xFFFFFFFF); }
   Phase phase(uint32_t slot) const { return phaseOf(slots_[slot].ticket.load(std::memory_order_acquire)); }
 
-  void push(Request&& request);  // lock held
-  void settle(uint32_t slot, uint32_t serial);  // completed and not abandoned; lock held
+  // Both with the lock held. They answer what is to be woken once the lock is free, or null.
+  std::shared_ptr<Wake> push(Request&& request);
+  std::shared_ptr<Wake> settle(uint32_t slot, uint32_t serial);  // completed and not abandoned
   void free(uint32_t slot);      // lock held
   bool popReady(uint32_t* slot);
 
@@ -146,14 +146,15 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   std::unique_ptr<Slot[]> slots_;
   uint32_t undelivered_ = 0;
 
+  // The user thread is in wait(), or about to: completers wake it by the slot's state word.
+  std::atomic<bool> waiting_{false};
+
   mutable std::mutex mutex_;
-  std::condition_variable done_;
   std::vector<uint32_t> freeSlots_;
   std::deque<uint32_t> ready_;
   std::deque<Request> inbox_;
   std::shared_ptr<Wake> userWake_;
   std::shared_ptr<Wake> serverWake_;
-  bool waiting_ = false;    // the user thread is in wait()
   bool userArmed_ = true;   // the user's loop must be woken for the next completion
   bool armed_ = false;      // the server's loop must be woken for the next request
   bool served_ = false;

@@ -7,7 +7,18 @@ namespace nd::js {
 namespace {
 
 constexpr double kMaxSlots = 1u << 20;
+// Input and output up to here go through memory that both sides of a native call keep.
+constexpr size_t kShortBytes = 4096;
+// How long the kernel's thread stays for the next request after one that it has served. Not shorter: a timer that is the
+// system's next one costs more (to set, and to take back) than what going back to the event loop does.
+constexpr int64_t kLingerMicroseconds = 10'000;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
+
+// How call() ended, `CallOutcome` of binding.ts.
+constexpr int kCallDone = 0, kCallLong = 1, kCallTimedOut = 2, kCallNoSlot = 3;
+
+// Milliseconds to wait: negative, or longer than anybody lives, is without a bound.
+int64_t boundOf(double timeout) { return timeout < 0 || timeout > 1e12 ? -1 : static_cast<int64_t>(timeout); }
 
 void throwType(Napi::Env env, const char* text) { napi_throw_type_error(env, nullptr, text); }
 
@@ -20,7 +31,10 @@ Napi::Function NativeChannel::define(Napi::Env env) {
                      {InstanceAccessor<&NativeChannel::getId>("id"),
                       InstanceAccessor<&NativeChannel::getStates>("states"),
                       InstanceAccessor<&NativeChannel::getProblem>("problem"),
-                      InstanceMethod<&NativeChannel::submit>("submit"), InstanceMethod<&NativeChannel::wait>("wait"),
+                      InstanceAccessor<&NativeChannel::getAnswer>("answer"),
+                      InstanceAccessor<&NativeChannel::getAnswerBytes>("answerBytes"),
+                      InstanceMethod<&NativeChannel::submit>("submit"), InstanceMethod<&NativeChannel::call>("call"),
+                      InstanceMethod<&NativeChannel::wait>("wait"),
                       InstanceMethod<&NativeChannel::status>("status"),
                       InstanceMethod<&NativeChannel::information>("information"),
                       InstanceMethod<&NativeChannel::output>("output"),
@@ -58,6 +72,12 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
       env, channel_->states(), slots * sizeof(int32_t),
       [](Napi::Env, void*, std::shared_ptr<door::Channel>* hint) { delete hint; }, keep);
   states_ = Napi::Persistent(Napi::Int32Array::New(env, slots, buffer, 0));
+  Napi::Float64Array answer = Napi::Float64Array::New(env, 4);
+  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
+  answer_ = Napi::Persistent(answer);
+  answerBytes_ = Napi::Persistent(bytes);
+  answerWords_ = answer.Data();
+  answerData_ = bytes.Data();
 }
 
 NativeChannel::~NativeChannel() {
@@ -114,6 +134,38 @@ Napi::Value NativeChannel::submit(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, slot);
 }
 
+Napi::Value NativeChannel::call(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  uint32_t major, fileId, code, outputLength;
+  Bytes input;
+  double timeout;
+  if (!toU32(env, info[0], &major) || !toU32(env, info[1], &fileId) || !toU32(env, info[2], &code) ||
+      !toBytes(env, info[3], &input, true) || !toU32(env, info[4], &outputLength) ||
+      !toDouble(env, info[5], &timeout)) {
+    throwType(env, "call(major, fileId, code, input, outputLength, timeoutMs): unsigned 32-bit numbers, "
+                   "a Uint8Array or null, and a number");
+    return env.Undefined();
+  }
+  const int32_t submitted = channel_->submit(major, fileId, code, input.data, input.length, outputLength, false);
+  if (submitted < 0) return Napi::Number::New(env, kCallNoSlot);
+  const uint32_t slot = static_cast<uint32_t>(submitted);
+  if (!channel_->wait(slot, boundOf(timeout))) {
+    channel_->cancel(slot);
+    channel_->release(slot);
+    return Napi::Number::New(env, kCallTimedOut);
+  }
+  size_t length;
+  const uint8_t* output = channel_->output(slot, &length);
+  answerWords_[0] = channel_->status(slot);
+  answerWords_[1] = static_cast<double>(channel_->information(slot));
+  answerWords_[2] = static_cast<double>(length);
+  answerWords_[3] = slot;
+  if (length > kShortBytes) return Napi::Number::New(env, kCallLong);
+  if (length > 0) std::memcpy(answerData_, output, length);
+  channel_->release(slot);
+  return Napi::Number::New(env, kCallDone);
+}
+
 Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
   uint32_t slot;
   double timeout;
@@ -122,8 +174,7 @@ Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
     throwType(info.Env(), "wait(slot, timeoutMs): timeoutMs is a number");
     return info.Env().Undefined();
   }
-  const int64_t ms = timeout < 0 || timeout > 1e12 ? -1 : static_cast<int64_t>(timeout);
-  return Napi::Boolean::New(info.Env(), channel_->wait(slot, ms));
+  return Napi::Boolean::New(info.Env(), channel_->wait(slot, boundOf(timeout)));
 }
 
 Napi::Value NativeChannel::status(const Napi::CallbackInfo& info) {
@@ -164,7 +215,10 @@ void NativeChannel::close(const Napi::CallbackInfo&) { channel_->end("the channe
 
 Napi::Function NativeChannelServer::define(Napi::Env env) {
   return DefineClass(env, "NativeChannelServer",
-                     {InstanceMethod<&NativeChannelServer::take>("take"),
+                     {InstanceAccessor<&NativeChannelServer::getRequest>("request"),
+                      InstanceAccessor<&NativeChannelServer::getRequestBytes>("requestBytes"),
+                      InstanceMethod<&NativeChannelServer::next>("next"),
+                      InstanceMethod<&NativeChannelServer::longInput>("longInput"),
                       InstanceMethod<&NativeChannelServer::complete>("complete"),
                       InstanceMethod<&NativeChannelServer::close>("close")});
 }
@@ -215,6 +269,12 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
     return;
   }
   channel_ = std::move(channel);
+  Napi::Uint32Array request = Napi::Uint32Array::New(env, 6);
+  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
+  request_ = Napi::Persistent(request);
+  requestBytes_ = Napi::Persistent(bytes);
+  requestWords_ = request.Data();
+  requestData_ = bytes.Data();
   teardown_ = data.teardown();
   teardown_->items.insert(this);
   napi_type_tag_object(env, Value(), &kServerTag);
@@ -235,19 +295,30 @@ void NativeChannelServer::closeNow() {
   Unref();
 }
 
-Napi::Value NativeChannelServer::take(const Napi::CallbackInfo& info) {
+Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   door::Request request;
-  if (!channel_->take(&request)) return env.Undefined();
-  Napi::Object out = Napi::Object::New(env);
-  out.Set("slot", request.slot == door::kNoSlot ? -1.0 : static_cast<double>(request.slot));
-  out.Set("serial", request.serial);
-  out.Set("major", request.major);
-  out.Set("fileId", request.fileId);
-  out.Set("code", request.code);
-  out.Set("input", copyToJs(env, request.input.data(), request.input.size()));
-  out.Set("outputLength", request.outputLength);
-  return out;
+  const auto look = [&] { return channel_->take(&request); };
+  if (!look() && (!busy_ || closed_ || !signal_->linger(kLingerMicroseconds, look))) {
+    busy_ = false;
+    return Napi::Number::New(env, -1);
+  }
+  busy_ = true;
+  const uint32_t words[] = {request.slot, request.serial, request.major, request.fileId, request.code, request.outputLength};
+  std::memcpy(requestWords_, words, sizeof words);
+  const size_t length = request.input.size();
+  if (length > kShortBytes) {
+    longInput_ = std::move(request.input);
+  } else if (length > 0) {
+    std::memcpy(requestData_, request.input.data(), length);
+  }
+  return Napi::Number::New(env, static_cast<double>(length));
+}
+
+Napi::Value NativeChannelServer::longInput(const Napi::CallbackInfo& info) {
+  const std::vector<uint8_t> input = std::move(longInput_);
+  longInput_.clear();
+  return copyToJs(info.Env(), input.data(), input.size());
 }
 
 Napi::Value NativeChannelServer::complete(const Napi::CallbackInfo& info) {

@@ -22,7 +22,10 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   Napi::Value getId(const Napi::CallbackInfo& info);
   Napi::Value getStates(const Napi::CallbackInfo& info);
   Napi::Value getProblem(const Napi::CallbackInfo& info);
+  Napi::Value getAnswer(const Napi::CallbackInfo&) { return answer_.Value(); }
+  Napi::Value getAnswerBytes(const Napi::CallbackInfo&) { return answerBytes_.Value(); }
   Napi::Value submit(const Napi::CallbackInfo& info);
+  Napi::Value call(const Napi::CallbackInfo& info);
   Napi::Value wait(const Napi::CallbackInfo& info);
   Napi::Value status(const Napi::CallbackInfo& info);
   Napi::Value information(const Napi::CallbackInfo& info);
@@ -36,6 +39,10 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   std::shared_ptr<Teardown> teardown_;
   std::unique_ptr<LoopCallback> onComplete_;
   Napi::Reference<Napi::Int32Array> states_;
+  Napi::Reference<Napi::Float64Array> answer_;
+  Napi::Reference<Napi::Uint8Array> answerBytes_;
+  double* answerWords_ = nullptr;  // of answer_
+  uint8_t* answerData_ = nullptr;  // of answerBytes_
 };
 
 class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, public Closable {
@@ -52,7 +59,10 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   const std::shared_ptr<door::Channel>& channel() const { return channel_; }
 
  private:
-  Napi::Value take(const Napi::CallbackInfo& info);
+  Napi::Value getRequest(const Napi::CallbackInfo&) { return request_.Value(); }
+  Napi::Value getRequestBytes(const Napi::CallbackInfo&) { return requestBytes_.Value(); }
+  Napi::Value next(const Napi::CallbackInfo& info);
+  Napi::Value longInput(const Napi::CallbackInfo& info);
   Napi::Value complete(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
 
@@ -60,6 +70,12 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   std::shared_ptr<LoopSignal> signal_;
   std::shared_ptr<Teardown> teardown_;
   std::unique_ptr<LoopCallback> onRequest_;
+  Napi::Reference<Napi::Uint32Array> request_;
+  Napi::Reference<Napi::Uint8Array> requestBytes_;
+  uint32_t* requestWords_ = nullptr;  // of request_
+  uint8_t* requestData_ = nullptr;    // of requestBytes_
+  std::vector<uint8_t> longInput_;    // what did not fit there
+  bool busy_ = false;                 // has taken a request since the loop called
   bool closed_ = false;
 };
 

@@ -12,7 +12,8 @@ void Teardown::finishIfIdle() {
   napi_remove_async_cleanup_hook(done);
 }
 
-EnvData::EnvData(Napi::Env env) : env_(env), teardown_(std::make_shared<Teardown>()) {
+EnvData::EnvData(Napi::Env env)
+    : env_(env), teardown_(std::make_shared<Teardown>()), linger_(std::make_shared<door::Linger>()) {
   napi_add_async_cleanup_hook(env, &EnvData::onEnvironmentEnd, this, &teardown_->hook);
 }
 
@@ -59,13 +60,26 @@ std::shared_ptr<LoopSignal> LoopSignal::open(EnvData& data, std::function<void()
   holder->teardown = data.teardown();
   ++holder->teardown->openHandles;
   signal->holder_ = holder;
+  signal->linger_ = data.linger();
+  signal->number_ = signal->linger_->newNumber();
   signal->setKeepAlive(keepAlive);
   return signal;
 }
 
 void LoopSignal::wake() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (holder_ != nullptr) uv_async_send(&holder_->async);
+  if (linger_->call(number_)) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (holder_ != nullptr) uv_async_send(&holder_->async);
+  }
+  linger_->wokeLoop(!lingers_.load());
+}
+
+int64_t LoopSignal::untilTimer() const {
+  if (holder_ == nullptr) return 0;  // only this thread changes it
+  uv_loop_t* loop = holder_->async.loop;
+  uv_update_time(loop);
+  return int64_t{uv_backend_timeout(loop)} * 1000;
 }
 
 void LoopSignal::setKeepAlive(bool keepAlive) {

@@ -7,6 +7,7 @@
 #include "napi_header.h"
 #include <uv.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "channel.h"
+#include "linger.h"
 
 namespace nd::js {
 
@@ -48,6 +50,7 @@ class EnvData {
 
   Napi::Env env() const { return env_; }
   const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
+  const std::shared_ptr<door::Linger>& linger() const { return linger_; }
 
   Napi::FunctionReference channelClass;
   Napi::FunctionReference serverClass;
@@ -60,6 +63,7 @@ class EnvData {
 
   Napi::Env env_;
   std::shared_ptr<Teardown> teardown_;
+  std::shared_ptr<door::Linger> linger_;
 };
 
 // Runs a function on this environment's loop when any thread calls wake(); several calls may become one run.
@@ -70,13 +74,28 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
   void wake() override;                // any thread
   void setKeepAlive(bool keepAlive);   // the loop's thread
   void close();                        // the loop's thread; wake() does nothing from now on
+  // Stays until `look` finds what wake() is called for, and answers whether it did; at most for so long, nor longer than the
+  // loop's next timer. Comes back at once when any signal of this environment is woken. The loop's thread.
+  template <typename Look>
+  bool linger(int64_t microseconds, Look look);
 
  private:
   struct Holder;
+  int64_t untilTimer() const;  // in microseconds; negative: there is none
+  std::shared_ptr<door::Linger> linger_;
+  std::atomic<bool> lingers_{false};
+  int32_t number_ = 0;  // what others end its waiting by
   std::mutex mutex_;
   Holder* holder_ = nullptr;
   bool keepAlive_ = true;
 };
+
+template <typename Look>
+bool LoopSignal::linger(int64_t microseconds, Look look) {
+  lingers_.store(true);
+  const int64_t timer = untilTimer();
+  return linger_->stay(number_, timer < 0 ? microseconds : std::min(timer, microseconds), look);
+}
 
 // A JavaScript function that native code calls from the loop. An exception it throws is an uncaughtException of
 // the environment, as for any event handler.
