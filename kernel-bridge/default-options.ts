@@ -20,6 +20,7 @@ export const defaultOptions = {
   ecn: false,
   window: 128,
   link: 'auto' as 'auto' | 'wire',
+  icrc: 'solved' as 'solved' | 'exact',
   allowPtrace: false,
   capture: '',
   receiveBufferBytes: 4_194_304,

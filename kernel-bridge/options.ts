@@ -104,6 +104,12 @@ const kernelSchema = (zod: Zod) => {
      */
     link: z.enum(['auto', 'wire']).default(defaultOptions.link),
     /**
+     * How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide. `solved`: some ID explains it,
+     * which lets one corrupt packet in 2^15 pass; needs nothing. `exact`: with the ID, by a raw socket, which takes the privilege
+     * CAP_NET_RAW; without it opening fails. IPv6 has no such ID and is always checked exactly.
+     */
+    icrc: z.enum(['solved', 'exact']).default(defaultOptions.icrc),
+    /**
      * Lets every process of this user read this one's memory (`PR_SET_PTRACER_ANY`), for single copies on the local link where
      * Yama restricts that. Without it, and with Yama, large messages between processes are copied twice.
      */
@@ -139,7 +145,7 @@ export const pkeysSchema = lazy(pkeysShape);
 
 /**
  * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `ecn`, `window`,
- * `link`, `allowPtrace` and `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
+ * `link`, `icrc`, `allowPtrace` and `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
  * those that a later thread asks for hold for all from then on, and those it leaves out stay as they are.
  * `ND_OPTIONS` (JSON of this shape) gives defaults for programs that pass none.
  */

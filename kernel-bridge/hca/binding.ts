@@ -187,6 +187,8 @@ export interface HcaOptions {
   window: number;
   /** Which way connections to processes of this host go: `auto`, the local link where it can be had; `wire`. */
   link: 'auto' | 'wire';
+  /** How the ICRC of IPv4 packets is checked: `solved`, with the ID that explains it; `exact`, by a raw socket (CAP_NET_RAW). */
+  icrc: 'solved' | 'exact';
   /** Lets every process of this user read this one's memory. */
   allowPtrace: boolean;
   capturePath: string;

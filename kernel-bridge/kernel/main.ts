@@ -17,7 +17,7 @@ const faultsTold = 10;
 
 /** The HCA's part of the options. */
 function hcaOptions(options: KernelOptions): HcaOptions {
-  const { keepAliveMs, ecn, window, link, allowPtrace, capture, receiveBufferBytes, faults } = options;
+  const { keepAliveMs, ecn, window, link, icrc, allowPtrace, capture, receiveBufferBytes, faults } = options;
   const dropMads = Object.fromEntries(
     Object.entries(faults.dropMads).map(([attribute, count]) => [Number(attribute), count]),
   );
@@ -26,6 +26,7 @@ function hcaOptions(options: KernelOptions): HcaOptions {
     ecn,
     window,
     link,
+    icrc,
     allowPtrace,
     capturePath: capture,
     receiveBufferBytes,

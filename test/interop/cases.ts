@@ -107,6 +107,39 @@ function allOps(): InteropCase[] {
   );
 }
 
+/** The same with ICRCs that are checked exactly, which IPv4 takes a raw socket for. */
+function exactIcrc(): InteropCase[] {
+  const options = { icrc: 'exact' } as const;
+  const common = { peer: 'all-ops.py', operation: 'every RC operation, exact ICRC', family: 4 } as const;
+  return ([1024, 4096] as const).flatMap((mtu): InteropCase[] => {
+    const there = `python3 /share/all-ops.py --errors --mtu ${mtu} --gid ${gidIndex(4)}`;
+    const ours = ['-m', String(mtu)];
+    return [
+      {
+        ...common,
+        role: 'client',
+        mtu,
+        quick: mtu === 4096,
+        run: (rig) =>
+          askGuest(rig, there, 'tcp', TCP_PORT, () =>
+            rig.oursWith(options, 'all-ops', '-a', address(GUEST, 4), '-e', ...ours),
+          ),
+      },
+      {
+        ...common,
+        role: 'server',
+        mtu,
+        run: (rig) =>
+          serveGuest(
+            rig,
+            rig.oursWith(options, 'all-ops', '-I', address(HERE, 4), ...ours),
+            `${there} ${address(HERE, 4)}`,
+          ),
+      },
+    ];
+  });
+}
+
 function pingpong(): InteropCase[] {
   return FAMILIES.flatMap((family) =>
     MTUS.filter((mtu) => mtu !== 512 && mtu !== 2048).flatMap((mtu): InteropCase[] => {
@@ -365,6 +398,7 @@ function connectionManagement(): InteropCase[] {
 export const cases: readonly InteropCase[] = [
   ...rping(),
   ...allOps(),
+  ...exactIcrc(),
   ...pingpong(),
   ...ucmatose(),
   ...rdmaClient(),

@@ -150,6 +150,11 @@ export class Rig {
     return this.node(`${examples}/${program}.js`, ...args);
   }
 
+  /** As {@link ours}, with options of the library's own. */
+  oursWith(options: KernelOptionsInput, program: string, ...args: string[]): Program {
+    return this.nodeWith(options, `${examples}/${program}.js`, ...args);
+  }
+
   /** Starts a behaviour of programs/cm.ts in the namespace. */
   cm(behaviour: string, own: string, peer: string, port: number): Program {
     return this.node(here('./programs/cm.js'), behaviour, own, peer, String(port));

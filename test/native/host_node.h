@@ -118,6 +118,7 @@ inline void setOption(const std::string& argument, HostOptions* options) {
   if (equals == std::string::npos) return;
   const std::string key = argument.substr(0, equals), value = argument.substr(equals + 1);
   if (key == "link" && value == "wire") options->link = nd::LinkChoice::kWire;
+  if (key == "icrc" && value == "exact") options->icrc = nd::IcrcCheck::kExact;
   if (key == "capture") options->capturePath = value;
   if (key == "seed") options->faults.seed = std::strtoull(value.c_str(), nullptr, 10);
   if (key == "drop") options->faults.drop = std::atof(value.c_str());

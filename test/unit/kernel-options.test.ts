@@ -86,6 +86,17 @@ test('what marks packets is checked: a DSCP above two bits of 0, and ECN as yes 
   assert.match(told, 'boolean');
 });
 
+test('icrc is solved or exact', () => {
+  assert.is(resolveKernelOptions(undefined, {}).icrc, 'solved');
+  assert.is(resolveKernelOptions({ icrc: 'exact' }, {}).icrc, 'exact');
+  for (const bad of ['guessed', true, 1]) {
+    const told = message(() => resolveKernelOptions({ icrc: bad } as unknown as KernelOptionsInput, {}));
+    assert.match(told, "'icrc'");
+    assert.match(told, 'solved');
+    assert.match(told, 'exact');
+  }
+});
+
 test('ND_OPTIONS that cannot be used says so by name', () => {
   assert.match(
     message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{' })),

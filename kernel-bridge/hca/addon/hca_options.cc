@@ -44,15 +44,18 @@ bool readDropMads(Napi::Env env, napi_value value, FaultOptions* out) {
 bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOptions* host, std::string* problem) {
   Reader reader(env, value);
   uint64_t keepAliveMs = 0;
-  std::string link;
+  std::string link, icrc;
   reader.uint("keepAliveMs", &keepAliveMs, 1e9)
       .boolean("ecn", &engine->ecn)
       .uint("window", &engine->window, 1 << 16)
       .string("link", &link)
+      .string("icrc", &icrc)
       .boolean("allowPtrace", &host->allowPtrace)
       .string("capturePath", &host->capturePath)
       .uint("receiveBufferBytes", &host->receiveBufferBytes, 1 << 30);
-  reader.note(engine->window > 0, "window").note(link == "auto" || link == "wire", "link");
+  reader.note(engine->window > 0, "window").note(link == "auto" || link == "wire", "link")
+      .note(icrc == "solved" || icrc == "exact", "icrc");
+  host->icrc = icrc == "exact" ? IcrcCheck::kExact : IcrcCheck::kSolved;
   host->link = link == "wire" ? LinkChoice::kWire : LinkChoice::kAuto;
   engine->keepAliveNs = keepAliveMs * 1'000'000;
   expandProcessId(&host->capturePath);

@@ -18,6 +18,7 @@ enum class FrameKind : uint8_t {
   kMemoryOffer = 8,  // with the file
   kMemoryAnswer = 9,
   kMemoryGone = 10,  // it was given back: unmap it
+  kStray = 11,       // as kPacket; it came by the wire, to a socket that was not the receiver's
 };
 
 struct Frame {
@@ -43,7 +44,7 @@ struct Frame {
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kMemoryGone))
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kStray))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

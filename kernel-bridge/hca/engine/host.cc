@@ -48,8 +48,21 @@ Host::Impl::Impl(const Clock& c) : clock(c), epoll(epoll_create1(EPOLL_CLOEXEC))
 Host::Host(const Clock& clock) : impl_(new Impl(clock)) {}
 Host::~Host() { stop(); }
 
+int Host::Impl::openRaw(const HostOptions& options) {
+  return options.icrc == IcrcCheck::kExact ? wire4.raw.open(options.receiveBufferBytes) : 0;
+}
+
 void Host::Impl::openWire(Wire& wire, uint32_t receiveBufferBytes) {
-  const int error = wire.udp.open(wire.family, receiveBufferBytes);
+  // Packets that were joined would come to the raw socket so, too, which is not told where they end.
+  int error = wire.udp.open(wire.family, receiveBufferBytes, !wire.raw.isOpen());
+  if (error == 0 && wire.raw.isOpen()) {
+    error = wire.raw.divide(wire.udp.fd(), slots.slot());
+    if (error == 0)
+      watchFd(epoll.get(), wire.raw.fd(), EPOLLIN, EventKind::kWire, static_cast<uint32_t>(wire.family));
+    else
+      wire.udp.close();
+  }
+  if (error != 0) wire.raw.close();
   if (error == 0) {
     watchFd(epoll.get(), wire.udp.fd(), EPOLLIN, EventKind::kWire, static_cast<uint32_t>(wire.family));
     wire.steering.start(wire.udp.fd(), slots.slot(), clock.now());
@@ -76,6 +89,10 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   if (error != 0) {
     h.slots.release();
     return error == EADDRINUSE ? Status::kTooManyAddresses : Status::kInsufficientResources;
+  }
+  if (const int refused = h.openRaw(options)) {
+    h.slots.release();
+    return refused == EPERM || refused == EACCES ? Status::kAccessDenied : Status::kInsufficientResources;
   }
   h.engine = &engine;
   h.gsi.setEngine(&engine);
@@ -109,6 +126,7 @@ void Host::stop() {
   h.inbound.sayGoodbye();
   h.inbound.closeAll();
   h.wire4.udp.close();
+  h.wire4.raw.close();
   h.wire6.udp.close();
   h.held.packetsToGo = 0;
   h.held.due = UINT64_MAX;

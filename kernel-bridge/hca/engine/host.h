@@ -28,7 +28,12 @@ bool asksForFaults(const FaultOptions& options);
 // Which link connections to processes of this host take.
 enum class LinkChoice : uint8_t { kAuto, kWire };  // the local one where it can be had; the wire
 
+// How the ICRC of received IPv4 packets is checked: with the ID that explains it, which the UDP socket hides; or with the
+// header as it came, by a raw socket (CAP_NET_RAW).
+enum class IcrcCheck : uint8_t { kSolved, kExact };
+
 struct HostOptions {
+  IcrcCheck icrc = IcrcCheck::kSolved;
   LinkChoice link = LinkChoice::kAuto;
   bool allowPtrace = false;    // lets any process of this user read this one's memory, for single copies
   std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
@@ -44,7 +49,8 @@ class Host final : public Link {
   explicit Host(const Clock& clock);
   ~Host() override;
 
-  // Claims a slot and opens the sockets. Succeeds without a wire; wireProblem() then says why.
+  // Claims a slot and opens the sockets. Succeeds without a wire; wireProblem() then says why. kAccessDenied: kExact
+  // without the privilege to open a raw socket.
   Status start(const HostOptions& options, Engine& engine);
   void stop();
   void configure(const HostOptions& options);   // faults and capture may change later (lock held)

@@ -11,6 +11,8 @@ namespace nd {
   X(kWireTxPackets, "wire_tx_packets")            /* packets given to a UDP socket */            \
   X(kWireRxShort, "wire_rx_bad_length")           /* too short, too long or not in words */      \
   X(kIcrcErrors, "rx_icrc_errors")                                                                \
+  X(kRawUnsegmented, "rx_raw_unsegmented")        /* lost: several in one piece, exact ICRC only */ \
+  X(kRawUnwitnessed, "rx_raw_unwitnessed")        /* lost: not known to be whole, exact ICRC only */ \
   X(kRxNotLocal, "rx_not_local")                  /* broadcast or an address of nobody here */   \
   X(kIpv4IdSolved, "rx_ipv4_id_solved")           /* ICRC right with an ID other than 0/DF */    \
   X(kTxUnroutable, "tx_unroutable")               /* no socket and no process for it */          \

@@ -12,6 +12,7 @@
 #include "local_addresses.h"
 #include "local_pairs.h"
 #include "ports.h"
+#include "raw_wire.h"
 #include "slots.h"
 #include "steering.h"
 #include "udp_wire.h"
@@ -24,9 +25,10 @@ uint32_t checkedLength(const OutPacket& packet);
 
 struct Host::Impl {
   struct Wire {
-    Wire(HostCounters& c, int f) : family(f), udp(c), steering(c, &Impl::sendProbe, this) {}
+    Wire(HostCounters& c, int f) : family(f), udp(c), raw(c), steering(c, &Impl::sendProbe, this) {}
     int family;
     UdpWire udp;
+    RawWire raw;                   // IPv4, where ICRCs are checked exactly
     Steering steering;
     // Of the last sender whose IPv4 IDs are not 0: what the next may have.
     uint16_t countingPort = 0, lastId = 0;
@@ -85,6 +87,7 @@ struct Host::Impl {
   Wire wire4{counters, AF_INET}, wire6{counters, AF_INET6};
   Wire* busyWire = nullptr;        // where packets came from last
   uint32_t pollsWithoutLook = 0;   // at all descriptors
+  uint32_t rawBatches = 0;         // since the UDP socket beside it was looked at
   Engine* engine = nullptr;
   PacketSink* sink = nullptr;      // during poll()
   std::deque<std::vector<uint8_t>> localQueue;  // frames
@@ -123,6 +126,10 @@ struct Host::Impl {
 
   // ── In
   uint32_t receiveFrom(Wire& wire, uint32_t budget);
+  uint32_t receiveRaw(Wire& wire, uint32_t budget);
+  void drainRaw();
+  bool comesByRaw(const Frame& frame, uint32_t qpn);
+  bool vouchedFor(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole, bool taken);
   void onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onFrame(const Frame& frame, FrameOrigin& origin);
@@ -138,6 +145,7 @@ struct Host::Impl {
   uint64_t nextDeadline() const;
   void runTimers();
 
+  int openRaw(const HostOptions& options);
   void openWire(Wire& wire, uint32_t receiveBufferBytes);
 };
 

@@ -12,14 +12,21 @@ namespace {
 constexpr uint32_t kFramesPerConnection = 64;    // of one peer process per poll
 constexpr uint32_t kEventsPerLook = 32;
 constexpr uint32_t kPollsWithoutLook = 4;
+constexpr uint32_t kRawBatches = 4;              // of the raw socket for one of the UDP socket beside it
 
 }  // namespace
 
 uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
   if (!wire.udp.isOpen()) return 0;
+  uint32_t packets = 0, empty = 0, raw = 0;
+  if (wire.raw.isOpen()) {
+    raw = receiveRaw(wire, budget);
+    if (raw >= budget || (raw != 0 && ++rawBatches < kRawBatches)) return raw;
+    rawBatches = 0;
+    budget -= raw;
+  }
   const uint32_t n = wire.udp.receive(budget);
-  if (n == 0) return 0;
-  uint32_t packets = 0, empty = 0;
+  if (n == 0) return raw;
   for (uint32_t i = 0; i < n; i++) {
     const UdpWire::Datagram datagram = wire.udp.datagram(i);
     if (datagram.length == 0) {  // a peer that learns something from its own system
@@ -36,7 +43,46 @@ uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
     } while (at < datagram.length);
   }
   counters.add(HostCounter::kWireRxPackets, packets);
-  return packets + empty;
+  return raw + packets + empty;
+}
+
+// What comes by the raw socket: whole packets for queue pairs of this process.
+uint32_t Host::Impl::receiveRaw(Wire& wire, uint32_t budget) {
+  const uint32_t n = wire.raw.receive(budget);
+  uint32_t packets = 0, witnesses = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    RawWire::Piece piece = wire.raw.piece(i);
+    const bool taken = piece.length != 0 && !piece.meta.destination.isMulticast() && takes(piece.meta);
+    RawWire::Packet packet;
+    uint32_t ours = 0;
+    for (; wire.raw.next(&piece, &packet); ours++) {
+      if (taken)
+        deliver(packet.meta, packet.headers, packet.bth, packet.length, packet.bth + packet.length);
+      else
+        counters.add(HostCounter::kRxNotLocal);
+    }
+    packets += ours;
+    witnesses += ours == 0;
+  }
+  counters.add(HostCounter::kWireRxPackets, packets);
+  return packets + witnesses;
+}
+
+// All that lies in the raw socket, so that a message that may end connections does not overtake their packets.
+void Host::Impl::drainRaw() {
+  for (uint32_t n = 0, got = 1; got != 0 && n < kMaxDrained; n += got) got = receiveRaw(wire4, RawWire::kBatch);
+}
+
+// Exact ICRCs: whether a packet that came past the raw socket is known to be whole. What this host has sent itself is; of
+// all others the raw socket has had a copy, before the UDP sockets.
+bool Host::Impl::vouchedFor(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  if (!wire4.raw.isOpen() || !meta.source.isV4()) return true;
+  if (mad::destinationQpn(bth) == mad::kGsiQpn) drainRaw();
+  if (addresses.contains(meta.source, clock.now()) || wire4.raw.witnessed(meta, bth, length)) return true;
+  drainRaw();
+  if (wire4.raw.witnessed(meta, bth, length)) return true;
+  counters.add(HostCounter::kRawUnwitnessed);
+  return false;
 }
 
 // Whether a packet has come from and to where it may.
@@ -62,14 +108,19 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
   const bool counts = wire.family == AF_INET && headers.sourcePort == wire.countingPort;
   if (counts) headers.ipv4Id = bth == datagram.bytes ? ++wire.lastId : wire.lastId;
   const uint32_t computed = icrcOf(headers, bth, length), received = loadIcrc(bth + length);
-  if (computed != received) {
+  const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
+  if (wire.raw.isOpen() && (slot == slots.slot() || qpn <= mad::kGsiQpn || qpn == wire::kMulticastQpn)) {
+    // From this host, with ID 0; or a copy witnesses for it. Packets of others' are theirs to judge.
+    const bool own = addresses.contains(datagram.meta.source, clock.now());
+    if (own && computed != received) return counters.add(HostCounter::kIcrcErrors);
+    if (!vouchedFor(datagram.meta, bth, length)) return;
+  } else if (computed != received) {
     if (wire.family != AF_INET || !solveIpv4Id(computed, received, length, &headers))
       return counters.add(HostCounter::kIcrcErrors);
     counters.add(HostCounter::kIpv4IdSolved);
     wire.countingPort = headers.sourcePort;
     wire.lastId = headers.ipv4Id;
   }
-  const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
   if (!taken) {
     // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of
     // them nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well.
@@ -78,6 +129,7 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
     if (!strayed) return counters.add(HostCounter::kRxNotLocal);
     counters.add(HostCounter::kRxMisdirected);
     Frame frame;
+    frame.kind = FrameKind::kStray;
     frame.meta = datagram.meta;
     frame.body = bth;
     frame.bodyLength = length;
@@ -95,6 +147,7 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
   counters.add(HostCounter::kRxMisdirected);
   if (slot >= Slots::kMax) return counters.add(HostCounter::kUnknownSlot);
   Frame frame;
+  frame.kind = FrameKind::kStray;
   frame.meta = datagram.meta;
   frame.body = bth;
   frame.bodyLength = length;
@@ -116,9 +169,18 @@ void Host::Impl::onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth,
   if (probe.slot < Slots::kMax) slots.send(probe.slot, frame);
 }
 
+// Whether the raw socket has a copy of its own of what another process hands over: a queue pair's packet that came by the
+// wire, from another host, or from this one's reliable connections.
+bool Host::Impl::comesByRaw(const Frame& frame, uint32_t qpn) {
+  const PacketMeta& meta = frame.meta;
+  if (!wire4.raw.isOpen() || meta.destination.isMulticast() || qpn <= mad::kGsiQpn || !meta.source.isV4()) return false;
+  return !addresses.contains(meta.source, clock.now()) || (frame.kind == FrameKind::kStray && wire::isReliable(frame.body[0]));
+}
+
 void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
   counters.add(HostCounter::kForwardedIn);
-  if (frame.kind >= FrameKind::kPairAsk) return pairs.onFrame(frame, origin, clock.now(), *sink);
+  const bool stray = frame.kind == FrameKind::kStray;
+  if (frame.kind >= FrameKind::kPairAsk && !stray) return pairs.onFrame(frame, origin, clock.now(), *sink);
   if (frame.kind == FrameKind::kProbeReply) {
     ProbeReply reply;
     if (frame.bodyLength != sizeof reply) return counters.add(HostCounter::kSlotBadFrames);
@@ -132,12 +194,13 @@ void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
   const uint32_t qpn = packet ? mad::destinationQpn(frame.body) : 0;
   const bool multicast = frame.meta.destination.isMulticast();
   // One for a group comes to everybody: what is not for us is no mistake.
-  if (multicast && packet && qpn == wire::kMulticastQpn && frame.kind == FrameKind::kPacket && !takes(frame.meta))
+  if (multicast && packet && qpn == wire::kMulticastQpn && frame.kind != FrameKind::kMad && !takes(frame.meta))
     return counters.add(HostCounter::kRxNotLocal);
   if (!packet || !takes(frame.meta)) return counters.add(HostCounter::kSlotBadFrames);
   IcrcHeaders headers;
   headers.source = frame.meta.source;
   headers.destination = frame.meta.destination;
+  if (comesByRaw(frame, qpn) || !vouchedFor(frame.meta, frame.body, frame.bodyLength)) return;
   if (frame.kind == FrameKind::kMad) {
     if (qpn != mad::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
     Deferred message;
@@ -147,7 +210,7 @@ void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
     deferred.push_back(std::move(message));
     return;
   }
-  if (frame.kind != FrameKind::kPacket) return counters.add(HostCounter::kSlotBadFrames);
+  if (frame.kind != FrameKind::kPacket && !stray) return counters.add(HostCounter::kSlotBadFrames);
   // Never forwarded again: a frame for another slot is its sender's mistake.
   const bool ours = multicast ? qpn == wire::kMulticastQpn : qpn >> 16 == slots.slot() || qpn == mad::kGsiQpn;
   if (!ours) return counters.add(HostCounter::kSlotBadFrames);

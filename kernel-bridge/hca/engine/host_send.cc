@@ -3,6 +3,7 @@
 
 #include "host_impl.h"
 #include "mad.h"
+#include "wire.h"
 
 namespace nd {
 namespace {
@@ -39,7 +40,7 @@ uint32_t checkedLength(const OutPacket& packet) {
 namespace {
 
 // Of a connection that repeats what is lost: it may change its way, and be late once.
-bool isReliable(const OutPacket& packet) { return packet.header[0] >> 5 == 0; }
+bool isReliable(const OutPacket& packet) { return wire::isReliable(packet.header[0]); }
 
 PacketMeta metaOf(const Path& path) {
   PacketMeta meta;

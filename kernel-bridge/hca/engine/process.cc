@@ -115,6 +115,9 @@ Status Process::start(const EngineOptions& engineOptions, const HostOptions& hos
   const Status status = p.host->start(hostOptions, *p.engine);
   if (status == Status::kTooManyAddresses)
     return fail(status, "254 processes of this host use RDMA already; that is the limit");
+  if (status == Status::kAccessDenied)
+    return fail(status, "the option icrc is 'exact', which takes a raw socket and so the privilege CAP_NET_RAW; give it "
+                        "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");
   if (status != Status::kSuccess)
     return fail(status, "the host side of the HCA needs an epoll set and some sockets, and the system refused them "
                         "(is the limit of open files too low?)");

@@ -107,7 +107,7 @@ struct UdpWire::Buffers {
 
 void UdpWire::BuffersDeleter::operator()(Buffers* buffers) const { delete buffers; }
 
-int UdpWire::open(int family, uint32_t receiveBufferBytes) {
+int UdpWire::open(int family, uint32_t receiveBufferBytes, bool inRuns) {
   UniqueFd fd(socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP));
   if (!fd.valid()) return errno;
   const int s = fd.get();
@@ -130,7 +130,7 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes) {
          setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // else packets with checksum 0 never arrive
   }
   if (!ok) return errno;
-  setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // an older system delivers packets one by one
+  if (inRuns) setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // an older system delivers packets one by one
   if (family == AF_INET6) {
     setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);  // or those for others' groups, too
     setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO, 1);

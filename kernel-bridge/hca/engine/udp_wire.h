@@ -43,7 +43,8 @@ class UdpWire {
 
   // Binds the family's wildcard address. 0 or an errno: EADDRINUSE/EACCES say that somebody else has the port,
   // EAFNOSUPPORT that the host has no such family.
-  int open(int family, uint32_t receiveBufferBytes);
+  // `inRuns`: the system may join packets of a flow on their way up.
+  int open(int family, uint32_t receiveBufferBytes, bool inRuns = true);
   void close();
   bool isOpen() const { return fd_.valid(); }
   int fd() const { return fd_.get(); }

@@ -55,6 +55,9 @@ inline int32_t psnDiff(uint32_t a, uint32_t b) { return int32_t((a - b) << 8) >>
 inline uint32_t psnAdd(uint32_t a, uint32_t n) { return (a + n) & kPsnMask; }
 
 // ── Opcodes ─────────────────────────────────────────────────────────────────────────────────────
+// Of a reliable connection (RC), by the first three bits.
+inline bool isReliable(uint8_t opcode) { return opcode >> 5 == 0; }
+
 // A packet's place in its message: First alone, neither (Middle), Last alone, or both (Only).
 enum OpFlag : uint32_t {
   kRequest = 0x1,

@@ -1,0 +1,99 @@
+// ICRCs checked exactly: between two hosts, over the loopback interface, and without the privilege that it takes.
+import { spawnSync } from 'node:child_process';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { hostsProblem, TwoHosts } from '../helpers/peer/hosts.js';
+import { connectTo, endPeers, Peer } from '../helpers/peer/peer.js';
+
+const exact: KernelOptionsInput = { link: 'wire', icrc: 'exact' };
+const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
+const opens = `import { openProvider } from '${winverbs}'; openProvider({ icrc: 'exact' }).release();`;
+const program = ['--input-type=module', '-e', opens];
+const WITHOUT = ['--bounding-set', '-net_raw', '--inh-caps', '-net_raw'];
+
+const local = suite('exact ICRC');
+local.after.each(() => endPeers());
+
+/** Every operation in both directions, the data checked. */
+async function traffic(server: Peer, client: Peer, address: string): Promise<void> {
+  const port = await server.call('trafficListen', { as: 't', address, seed: 3 });
+  await Promise.all([
+    client.call('trafficConnect', { as: 't', address, port, seed: 3 }),
+    server.call('trafficAccepted', { as: 't' }),
+  ]);
+  await Promise.all([server.call('trafficRun', { as: 't' }), client.call('trafficRun', { as: 't' })]);
+  await whole(server, client);
+}
+
+/** Packets came to both, and each was found whole. */
+async function whole(...peers: readonly Peer[]): Promise<void> {
+  for (const peer of peers) {
+    const { hca } = await peer.counters();
+    assert.ok(hca!.wire_rx_packets! > 0);
+    assert.is(hca!.rx_icrc_errors, 0);
+    assert.is(hca!.rx_raw_unwitnessed, 0);
+    assert.is(hca!.rx_raw_unsegmented, 0);
+  }
+}
+
+if (spawnSync('setpriv', [...WITHOUT, 'true']).status === 0) {
+  local('without CAP_NET_RAW opening fails, and says what it takes', () => {
+    const { status, stderr } = spawnSync('setpriv', [...WITHOUT, process.execPath, ...program], {
+      encoding: 'utf8',
+    });
+    assert.is(status, 1);
+    assert.match(stderr, 'CAP_NET_RAW');
+    assert.match(stderr, "'solved'");
+  });
+} else {
+  local.skip('setpriv cannot take the privilege away here', () => {});
+}
+
+if (spawnSync(process.execPath, program).status === 0) {
+  local('processes of one host', async () => {
+    const [server, client] = await Promise.all([
+      Peer.start({ kernel: exact }),
+      Peer.start({ kernel: exact }),
+    ]);
+    await traffic(server, client, '127.0.0.1');
+  });
+} else {
+  local.skip('there is no privilege to open a raw socket here', () => {});
+}
+local.run();
+
+const problem = hostsProblem();
+const far = suite<{ hosts: TwoHosts }>('exact ICRC, two hosts');
+if (problem === undefined) {
+  far.before(async (context) => {
+    context.hosts = await TwoHosts.start();
+  });
+  far.after.each(() => endPeers());
+  far.after(({ hosts }) => hosts.end());
+  for (const [one, other] of [
+    [exact, exact],
+    [exact, { link: 'wire' }],
+  ] as const) {
+    far(`one has ${one.icrc}, the other ${other.icrc ?? 'solved'}`, async ({ hosts }) => {
+      const [a, b] = hosts.hosts;
+      const [server, client] = await Promise.all([
+        Peer.start({ kernel: one, by: a.by }),
+        Peer.start({ kernel: other, by: b.by }),
+      ]);
+      const listener = await server.listen('wv', a.address);
+      const [active, passive] = await connectTo(listener, client, { from: b.address, accepterReceives: 2 });
+      await active.send('over', 'the wire');
+      await active.results(2, 0);
+      const { receives } = await passive.results(0, 2);
+      assert.equal(
+        receives.map(({ text }) => text),
+        ['over', 'the wire'],
+      );
+      await whole(server, client);
+    });
+  }
+} else {
+  far.skip(`not possible here: ${problem}`, () => {});
+}
+far.run();
