@@ -254,6 +254,10 @@ void severalProcesses(Sender& sender) {
       const uint32_t qpn = to->slot << 16 | 5, psn = 20 + index;
       sender.send(packetOf(send(qpn, psn), {}));
       HOST_CHECK(has(to->expect(arrival(qpn, psn)), "good=1"));
+      std::vector<uint8_t> unreliable = send(qpn, psn + 10);
+      unreliable[0] = 0x24;  // UC SEND only
+      sender.send(packetOf(unreliable, {}));
+      HOST_CHECK(has(to->expect(arrival(qpn, psn + 10)), "good=1"));
     }
     sender.send(packetOf(management(static_cast<uint8_t>(index)), {}));
   }
