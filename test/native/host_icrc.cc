@@ -111,6 +111,17 @@ void implementationsAgree() {
       }
     HOST_CHECK(same);
     HOST_CHECK(copied);
+    bool fewSame = true;
+    for (size_t n = 4; n < 200; n++)
+      for (uint32_t state : {0u, 0x12345678u, 0xffffffffu}) {
+        const uint32_t expected = crc32RegisterPortable(state, &bytes[n], n);
+        std::fill(copy.begin(), copy.end(), 0xA5);
+        uint8_t* const data = &copy[n + kCrc32Room];
+        std::memcpy(data, &bytes[n], n);
+        fewSame = fewSame && way.few(state, data, n) == expected && copy[n - 1] == 0xA5 && data[n] == 0xA5 &&
+                  std::memcmp(data + 4, &bytes[n + 4], n - 4) == 0;
+      }
+    HOST_CHECK(fewSame);
     HOST_CHECK(~way.run(0xffffffff, check, 9) == 0xCBF43926);  // the CRC-32 check value
   }
   HOST_CHECK(crc32Ways().back().run == crc32RegisterPortable);
@@ -122,7 +133,7 @@ void gatheringAgrees() {
   std::vector<uint8_t> payload(4096);
   for (uint8_t& b : payload) b = static_cast<uint8_t>(random());
   bool same = true;
-  for (uint32_t length : {0u, 1u, 2u, 3u, 4u, 63u, 64u, 127u, 128u, 129u, 1000u, 4095u, 4096u})
+  for (uint32_t length : {0u, 1u, 2u, 3u, 4u, 63u, 64u, 88u, 99u, 100u, 112u, 116u, 127u, 128u, 129u, 1000u, 4095u, 4096u})
     for (uint32_t pieces : {0u, 1u, 2u, 5u})
       for (bool v4 : {true, false}) {
         if (pieces == 0 && length != 0) continue;
@@ -147,6 +158,11 @@ void gatheringAgrees() {
         same = same && body == p.headerLength + length + p.padLength && out[total] == 0x5A &&
                std::memcmp(out.data() + p.headerLength, payload.data(), length) == 0 &&
                loadIcrc(out.data() + body) == icrcOf(h, out.data(), body);
+        // And as the whole packet says, whose headers are read as they came.
+        std::vector<uint8_t> whole(48);
+        whole.resize(buildHeaders(whole.data(), h, total, false));
+        whole.insert(whole.end(), out.begin(), out.begin() + total);
+        same = same && loadIcrc(out.data() + body) == icrcOfPacket(whole.data(), whole.size());
         for (uint32_t i = 0; i < p.padLength; i++) same = same && out[p.headerLength + length + i] == 0;
       }
   HOST_CHECK(same);

@@ -39,6 +39,8 @@ uint32_t copyPortable(uint32_t state, uint8_t* to, const uint8_t* from, size_t l
   return crc32RegisterPortable(state, to, length);
 }
 
+uint32_t fewPortable(uint32_t state, uint8_t* data, size_t length) { return crc32RegisterPortable(state, data, length); }
+
 #if defined(__x86_64__)
 // Folding (carry-less multiplication): a register of message bits is moved over the bits that follow it. Each of its
 // halves is multiplied by the power of x that stands for the distance, and what comes there is added. The shift makes
@@ -71,15 +73,39 @@ ND_SSE inline __m128i take(uint8_t* to, const uint8_t* from) {
   return value;
 }
 
+// x^64 divided by the polynomial (x^32 is bit 0), for quotients without a division.
+constexpr uint64_t reciprocal() {
+  uint64_t quotient = 1;
+  uint32_t rest = crc::kPolynomial;
+  for (uint32_t bit = 1; bit <= 32; bit++) {
+    if (rest & 1) quotient |= uint64_t{1} << bit;
+    rest = (rest & 1) ? (rest >> 1) ^ crc::kPolynomial : rest >> 1;
+  }
+  return quotient;
+}
+
+// The register after 16 bytes, without tables, whose lines a stream of packets has driven out of the cache: 128 bits are
+// folded to 96, to 64, and the remainder of those is what is left of them less the polynomial times their quotient (Barrett).
+ND_SSE inline uint32_t remainderOf(__m128i sum) {
+  const __m128i folds = _mm_set_epi64x(static_cast<long long>(foldConstant(64)), static_cast<long long>(foldConstant(96)));
+  const __m128i divides = _mm_set_epi64x(static_cast<long long>(uint64_t{crc::kPolynomial} << 1 | 1),
+                                         static_cast<long long>(reciprocal()));
+  const __m128i first32 = _mm_cvtsi32_si128(-1);
+  const __m128i in96 = _mm_xor_si128(_mm_clmulepi64_si128(sum, folds, 0x00), _mm_srli_si128(sum, 8));
+  const __m128i in64 =
+      _mm_xor_si128(_mm_clmulepi64_si128(_mm_and_si128(in96, first32), folds, 0x10), _mm_srli_si128(in96, 4));
+  const __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(in64, first32), divides, 0x00);
+  const __m128i product = _mm_clmulepi64_si128(_mm_and_si128(quotient, first32), divides, 0x10);
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_srli_si128(_mm_xor_si128(in64, product), 4)));
+}
+
 // The message so far is congruent to `sum`; up to what is left of it.
 template <bool kCopies>
 ND_SSE inline uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from, size_t length) {
   const __m128i by128 = constants(kOver128);
   for (; length >= 16; from += 16, to += 16, length -= 16)
     sum = fold(sum, by128, take<kCopies>(to, from));
-  alignas(16) uint8_t rest[16];
-  _mm_store_si128(reinterpret_cast<__m128i*>(rest), sum);
-  const uint32_t state = crc32RegisterPortable(0, rest, 16);
+  const uint32_t state = remainderOf(sum);
   return kCopies ? copyPortable(state, to, from, length) : crc32RegisterPortable(state, from, length);
 }
 
@@ -137,6 +163,22 @@ ND_AVX uint32_t vpclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t
   return finish<kCopies>(sum, to, from, length);
 }
 
+// Zeros before a message change nothing while the register is 0, so it is lengthened to whole blocks at its beginning.
+ND_SSE uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
+  static_assert(kCrc32Room == 16);
+  const __m128i by128 = constants(kOver128);
+  uint32_t first;
+  std::memcpy(&first, data, sizeof first);
+  first ^= state;
+  std::memcpy(data, &first, sizeof first);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(data - kCrc32Room), _mm_setzero_si128());
+  const uint8_t* at = data - (-length & 15);
+  const uint8_t* const end = data + length;
+  __m128i sum = take<false>(nullptr, at);
+  while ((at += 16) != end) sum = fold(sum, by128, take<false>(nullptr, at));
+  return remainderOf(sum);
+}
+
 // A target that nothing is copied to.
 uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
 
@@ -165,10 +207,10 @@ const std::vector<Crc32Way>& crc32Ways() {
     __builtin_cpu_init();
     const bool clmul128 = __builtin_cpu_supports("pclmul") != 0;
     if (clmul128 && __builtin_cpu_supports("vpclmulqdq") != 0 && __builtin_cpu_supports("avx2") != 0)
-      list->push_back({"vpclmulqdq", runVpclmul, copyVpclmul});
-    if (clmul128) list->push_back({"pclmulqdq", runClmul, copyClmul});
+      list->push_back({"vpclmulqdq", runVpclmul, copyVpclmul, fewClmul});
+    if (clmul128) list->push_back({"pclmulqdq", runClmul, copyClmul, fewClmul});
 #endif
-    list->push_back({"tables", crc32RegisterPortable, copyPortable});
+    list->push_back({"tables", crc32RegisterPortable, copyPortable, fewPortable});
     return list;
   }();
   return *ways;
@@ -186,6 +228,8 @@ uint32_t crc32RegisterPortable(uint32_t state, const uint8_t* data, size_t lengt
 }
 
 uint32_t crc32Register(uint32_t state, const uint8_t* data, size_t length) { return kBest.run(state, data, length); }
+
+uint32_t crc32Short(uint32_t state, uint8_t* data, size_t length) { return kBest.few(state, data, length); }
 
 uint32_t crc32Copy(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   return kBest.copy(state, to, from, length);

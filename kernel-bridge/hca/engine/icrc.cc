@@ -78,28 +78,43 @@ size_t buildHeaders(uint8_t out[48], const IcrcHeaders& h, uint32_t udpPayload, 
 
 namespace {
 
-// The register after everything up to the BTH's end; `length`: BTH to pad.
-uint32_t registerAfterBth(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length) {
-  uint8_t masked[48 + kBthBytes];
+constexpr uint32_t kFewBytes = 128;  // of a packet: copied behind its headers
+static_assert(kFewBytes >= OutPacket::kMaxHeader && kFewBytes >= kBthBytes + 16);
+
+// The register after the packet's headers and its first `few` bytes; `length`: BTH to pad.
+uint32_t registerAfter(const IcrcHeaders& headers, const uint8_t* bth, uint32_t few, uint32_t length) {
+  alignas(16) uint8_t bytes[kCrc32Room + 48 + kFewBytes];
+  uint8_t* const masked = bytes + kCrc32Room;
   const size_t n = buildHeaders(masked, headers, length + kIcrcBytes, true);
-  std::memcpy(masked + n, bth, kBthBytes);
+  std::memcpy(masked + n, bth, few);
   masked[n + 4] = 0xff;  // FECN, BECN, reserved
-  return crc32RegisterPortable(kIcrcSeed, masked, n + kBthBytes);
+  return crc32Short(kIcrcSeed, masked, n + few);
 }
 
 }  // namespace
 
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length) {
-  const uint32_t state = registerAfterBth(headers, bth, length);
-  return ~crc32Register(state, bth + kBthBytes, length - kBthBytes);
+  if (length <= kFewBytes) return ~registerAfter(headers, bth, length, length);
+  const uint32_t few = kBthBytes + (length - kBthBytes) % 16;  // what is left is in whole blocks
+  return ~crc32Register(registerAfter(headers, bth, few, length), bth + few, length - few);
 }
 
 uint32_t gatherWithIcrc(uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet) {
   const uint32_t length = packet.headerLength + packet.payloadLength + packet.padLength;
   std::memcpy(out, packet.header, packet.headerLength);
-  uint32_t state = registerAfterBth(headers, packet.header, length);
-  state = crc32RegisterPortable(state, packet.header + kBthBytes, packet.headerLength - kBthBytes);
   uint8_t* at = out + packet.headerLength;
+  if (length <= kFewBytes) {
+    for (uint32_t i = 0; i < packet.pieceCount; i++) {
+      const iovec& piece = packet.pieces[i];
+      if (piece.iov_len == 0) continue;  // may have no address
+      std::memcpy(at, piece.iov_base, piece.iov_len);
+      at += piece.iov_len;
+    }
+    std::memset(at, 0, packet.padLength);
+    storeIcrc(at + packet.padLength, icrcOf(headers, out, length));
+    return length + kIcrcBytes;
+  }
+  uint32_t state = registerAfter(headers, packet.header, packet.headerLength, length);
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
     const iovec& piece = packet.pieces[i];
     state = crc32Copy(state, at, static_cast<const uint8_t*>(piece.iov_base), piece.iov_len);
