@@ -47,7 +47,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     const depth = type === QpType.RC ? DEFAULT_READ_DEPTH : 0;
     const initiatorDepth = create.initiatorDepth ?? depth;
     const responderResources = create.responderResources ?? depth;
-    const made = WVQueuePair.make(pd, type, { ...create, initiatorDepth, responderResources });
+    const made = WVQueuePair.make(pd, type, create, { initiatorDepth, responderResources });
     return new WVConnectQueuePair(pd, made, initiatorDepth, responderResources);
   }
 

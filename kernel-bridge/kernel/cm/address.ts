@@ -1,5 +1,5 @@
 /** Addresses as CM messages carry them: GIDs, and the IP addresses of the RDMA IP CM header. */
-import type { Gid } from './service.js';
+import type { CmPath, Gid } from './service.js';
 
 const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
 
@@ -37,4 +37,26 @@ export function gidKey(gid: Gid): string {
 /** The flow label that rdma_cm derives from a connection's ports (20 bits); it sets the UDP source port. */
 export function rdmaCmFlowLabel(sourcePort: number, destinationPort: number): number {
   return (sourcePort * 31 + destinationPort) & 0xfffff;
+}
+
+/** A copy that nobody else changes. */
+export function ownPath({
+  source,
+  destination,
+  flowLabel,
+  trafficClass,
+  hopLimit,
+  scopeId,
+  pkey,
+}: CmPath): CmPath {
+  const path: CmPath = {
+    source: Uint8Array.from(source),
+    destination: Uint8Array.from(destination),
+    flowLabel,
+    trafficClass,
+    hopLimit,
+    scopeId,
+  };
+  if (pkey !== undefined) path.pkey = pkey;
+  return path;
 }

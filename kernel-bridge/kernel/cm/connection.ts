@@ -1,5 +1,6 @@
 /** One connection: the actions of the state machine in `states.ts`, its messages and its one timer. */
 import type { CmOptions } from '../../options.js';
+import { ownPath } from './address.js';
 import { checkPrivateData, makeRep, makeReq, type RequestIdentity } from './messages.js';
 import type {
   CmConnection,
@@ -92,11 +93,7 @@ export class Connection implements CmConnection {
     this.offered = 'connect' in origin ? origin.connect : undefined;
     this.received = 'connect' in origin ? undefined : origin.received;
     const path = 'connect' in origin ? origin.connect.path : origin.received.request.path;
-    this.path = {
-      ...path,
-      source: Uint8Array.from(path.source),
-      destination: Uint8Array.from(path.destination),
-    };
+    this.path = ownPath(path);
     this.#transactionId = transactionId;
     this.#caGuid = host.platform.caGuid(this.path.source);
     this.receivePsn = host.platform.randomPsn() & 0xff_ffff;

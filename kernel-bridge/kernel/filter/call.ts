@@ -36,9 +36,6 @@ export function callVerbNow<T>(verb: (irp: Irp<T>) => number): {
 
 /** The request, its file, and the five ways to answer it. Handlers return what the answer returns. */
 export class Call {
-  /** Input behind the fixed structure: provider data, an option's value, private data. */
-  readonly tail: Uint8Array;
-
   constructor(
     /** The open file's tables. */
     readonly file: WvFile,
@@ -46,8 +43,11 @@ export class Call {
     readonly row: NamedIoctlRow,
     /** The handler's own copy of the whole input. */
     readonly input: Uint8Array,
-  ) {
-    this.tail = input.subarray(row.input?.size ?? 0);
+  ) {}
+
+  /** Input behind the fixed structure: provider data, an option's value, private data. */
+  get tail(): Uint8Array {
+    return this.input.subarray(this.row.input?.size ?? 0);
   }
 
   /** Success without output. */

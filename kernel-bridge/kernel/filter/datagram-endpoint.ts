@@ -81,7 +81,15 @@ export class DatagramEndpoint extends EndpointMachine<
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
 
   protected readonly requestActions: Readonly<Record<DatagramAction, RequestStep>> = {
-    ...this.commonActions,
+    // Name by name: a table that is spread into another is slow to make.
+    bind: this.commonActions.bind,
+    setRoute: this.commonActions.setRoute,
+    listen: this.commonActions.listen,
+    awaitRequest: this.commonActions.awaitRequest,
+    assign: this.commonActions.assign,
+    query: this.commonActions.query,
+    cancelRequests: this.commonActions.cancelRequests,
+    destroy: this.commonActions.destroy,
 
     lookup: (irp, args) => {
       const { path, pkey } = this.route!;

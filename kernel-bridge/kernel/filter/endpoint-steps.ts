@@ -1,5 +1,4 @@
 /** Checks and small steps of endpoints that need no state of theirs. */
-import type { QpAttributeValues } from '../../hca/binding.js';
 import { QpState, QpType } from '../../ioctl/constants.js';
 import type { Input } from '../../ioctl/layout.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
@@ -8,11 +7,9 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import type * as s from '../../ioctl/structs.js';
 import type { RcOptions } from '../../options.js';
 import type { CmConnection, CmEvents, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
-import { ciQueryQp } from '../hca-driver/ci-queues.js';
 import { DEFAULT_PKEY, pkeyIndexFor } from '../hca-driver/pkeys.js';
 import { isUnspecified, mtuBytes, sameGid } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
-import { callVerbNow } from './call.js';
 import type { Endpoint } from './endpoint.js';
 import { type ConnectionAttributes, finiteRnrRetry, stateOfQp } from './endpoint-qp.js';
 import type { EndpointServices } from './endpoint-services.js';
@@ -60,8 +57,7 @@ export function usableQp(qp: WvQp | undefined, local: Uint8Array, type?: number)
 
 /** The P_Key index with which a queue pair connects: the one it was given in INIT, else that of the route. */
 export function activePkeyIndex({ qp }: WvQp, { pkey }: EndpointRoute): number {
-  const { information: now } = callVerbNow<QpAttributeValues>((irp) => ciQueryQp(qp, irp));
-  return now?.state === QpState.INIT ? now.pkeyIndex : Math.max(0, qp.pd.ca.hca.port.pkeys.indexOf(pkey));
+  return stateOfQp(qp) === QpState.INIT ? qp.pkeyIndex : Math.max(0, qp.pd.ca.hca.port.pkeys.indexOf(pkey));
 }
 
 /**

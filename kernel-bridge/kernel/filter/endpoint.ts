@@ -100,7 +100,15 @@ export class Endpoint extends EndpointMachine<
 
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
   protected readonly requestActions: Readonly<Record<RequestAction, RequestStep>> = {
-    ...this.commonActions,
+    // Name by name: a table that is spread into another is slow to make.
+    bind: this.commonActions.bind,
+    setRoute: this.commonActions.setRoute,
+    listen: this.commonActions.listen,
+    awaitRequest: this.commonActions.awaitRequest,
+    assign: this.commonActions.assign,
+    query: this.commonActions.query,
+    cancelRequests: this.commonActions.cancelRequests,
+    destroy: this.commonActions.destroy,
 
     connect: (irp, args) => {
       const qp = usableQp(args.qp, this.route!.path.source);
@@ -120,7 +128,15 @@ export class Endpoint extends EndpointMachine<
       const { connection, status } = this.services.connect(
         {
           serviceId: this.serviceId(peer.port),
-          path: { ...path, pkey: qp.qp.pd.ca.hca.port.pkeys[pkeyIndex] ?? DEFAULT_PKEY },
+          path: {
+            source: path.source,
+            destination: path.destination,
+            flowLabel: path.flowLabel,
+            trafficClass: path.trafficClass,
+            hopLimit: path.hopLimit,
+            scopeId: path.scopeId,
+            pkey: qp.qp.pd.ca.hca.port.pkeys[pkeyIndex] ?? DEFAULT_PKEY,
+          },
           localPort: this.local!.port,
           peerPort: peer.port,
           qp: { ...cmQp(qp, param), retryCount: param.retryCount },

@@ -210,7 +210,11 @@ export function queuePairRequests() {
           });
           const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
           const { receiveDepth, receiveSge } = qp.create;
-          return call.struct(s.WvIoQpCreate, { ...input, receiveDepth, receiveSge, id }, udata);
+          // What was asked for, as it is now; nobody else has the decoded structure.
+          input.id = id;
+          input.receiveDepth = receiveDepth;
+          input.receiveSge = receiveSge;
+          return call.struct(s.WvIoQpCreate, input, udata);
         },
         // The call-backs are the filter's.
         'kernel',

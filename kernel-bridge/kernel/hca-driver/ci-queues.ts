@@ -16,6 +16,7 @@ import {
   type IbCqDispatch,
   type IbPd,
   IbQp,
+  type IbQpCreate,
   type IbQpDispatch,
   type IbSrq,
   mayDispatch,
@@ -238,30 +239,31 @@ export function ciCreateQp(
   if (ring.sendEntries < request.sendDepth || ring.receiveEntries < request.receiveDepth) {
     return finish(irp, Status.INVALID_PARAMETER);
   }
-  const create = {
-    pkeyTable: pd.ca.hca.pkeyTable,
-    type: request.qpType,
-    signalAll: (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0,
-    sendSge: request.sendSge,
-    maxInline: request.maxInlineSend,
-    receiveSge: request.receiveSge,
-  };
+  const { pkeyTable } = pd.ca.hca;
+  const { qpType: type, sendSge, receiveSge, maxInlineSend: maxInline } = request;
+  const signalAll = (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0;
+  // Name by name: an object that is spread into another of so many members is slow to make and to read.
   const {
     status,
     qp: handle,
     qpn,
   } = native.createQp({
-    ...create,
     pd: pd.handle,
     sendCq: sendCq.handle,
     receiveCq: receiveCq.handle,
     srq: srq?.handle ?? 0,
+    pkeyTable,
+    type,
+    signalAll,
     ringAddress: ringAddress(ring.ringAddress),
     ringBytes: ring.ringBytes,
     sendEntries: ring.sendEntries,
     sendStride: ring.sendStride,
+    sendSge,
+    maxInline,
     receiveEntries: ring.receiveEntries,
     receiveStride: ring.receiveStride,
+    receiveSge,
     token: ring.token,
   });
   if (status !== Status.SUCCESS) return finish(irp, status);
@@ -270,8 +272,19 @@ export function ciCreateQp(
   receiveCq.resources.acquire();
   srq?.resources.acquire();
   const { sendDepth, receiveDepth, initiatorDepth, responderResources } = request;
-  const depths = { sendDepth, receiveDepth, initiatorDepth, responderResources };
-  const qp = new IbQp(pd, sendCq, receiveCq, srq, handle, qpn, { ...create, ...depths }, dispatch);
+  const create: IbQpCreate = {
+    pkeyTable,
+    type,
+    signalAll,
+    sendSge,
+    maxInline,
+    receiveSge,
+    sendDepth,
+    receiveDepth,
+    initiatorDepth,
+    responderResources,
+  };
+  const qp = new IbQp(pd, sendCq, receiveCq, srq, handle, qpn, create, dispatch);
   registry.qps.set(handle, qp);
   putOutput(udata, QpProviderOut.encode({ handle, qpn }));
   return finish(irp, Status.SUCCESS, qp);
@@ -297,6 +310,7 @@ export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttribu
   if (status !== Status.SUCCESS) return finish(irp, status);
   const reset = (mask & QpMask.state) !== 0 && attributes.state === QpState.RESET;
   qp.given = reset ? 0 : qp.given | mask;
+  if ((mask & QpMask.pkeyIndex) !== 0) qp.pkeyIndex = attributes.pkeyIndex ?? 0;
   return ciQueryQpState(qp, irp);
 }
 

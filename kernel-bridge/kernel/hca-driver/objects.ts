@@ -267,6 +267,8 @@ export class IbQp {
   readonly groups: IbMcast[] = [];
   /** QpMask bits of the attributes that were given since RESET. */
   given = 0;
+  /** The latest that was given. */
+  pkeyIndex = 0;
 
   constructor(
     readonly pd: IbPd,

@@ -28,10 +28,15 @@ const openProblems: ReadonlyMap<number, string> = new Map([
   [Status.DEVICE_REMOVED, 'the device is being removed'],
 ]);
 
+const noBytes = new Uint8Array(0);
+
 /** The output of a completed IOCTL: an error answers none, a warning (BUFFER_OVERFLOW) does (NTSTATUS severity, bits 31:30). */
-function answeredBytes({ ioStatus, output, outputCapacity }: Irp): Uint8Array {
-  const { status, information = 0 } = ioStatus;
-  return output.subarray(0, status >>> 30 === 3 ? 0 : Math.min(information, outputCapacity));
+function answeredBytes(irp: Irp): Uint8Array {
+  const { status, information = 0 } = irp.ioStatus;
+  const length = status >>> 30 === 3 ? 0 : Math.min(information, irp.outputCapacity);
+  if (length === 0) return noBytes;
+  const { output } = irp;
+  return length === output.length ? output : output.subarray(0, length);
 }
 
 /** What the I/O manager counts. */
@@ -317,7 +322,7 @@ export class IoManager {
       requestorMode: 'kernel',
       fileObject: file,
       controlCode,
-      input,
+      input: input.slice(),
       outputLength,
       onComplete: (completed) => {
         file.outstanding.delete(completed);

@@ -123,6 +123,8 @@ export interface NativeSlot {
 /** Called when an IRP is to be cancelled; must complete it (it has been unset already). */
 export type CancelRoutine<T> = (irp: Irp<T>) => void;
 
+const noBytes = new Uint8Array(0);
+
 /** No IOCTL of this system answers more; longer output buffers are allowed and not filled. */
 const maxSystemBuffer = 65_536;
 
@@ -131,7 +133,7 @@ export interface IrpInit<T> {
   requestorMode: RequestorMode;
   fileObject?: FileObject | undefined;
   controlCode?: number;
-  /** METHOD_BUFFERED: the system buffer starts with these bytes. */
+  /** METHOD_BUFFERED: the request's own bytes, which nobody else writes to. */
   input?: Uint8Array;
   outputLength?: number;
   native?: NativeSlot;
@@ -155,11 +157,13 @@ export class Irp<T = number> {
   private current: IrpState = 'allocated';
   private cancelRoutine: CancelRoutine<T> | undefined;
   private cancelFlag = false;
-  private readonly buffer: Uint8Array;
+  private input: Uint8Array;
+  /** Made when it is first looked at. */
+  private answer: Uint8Array | undefined;
   private readonly onComplete: (irp: Irp<T>) => void;
 
   constructor(init: IrpInit<T>) {
-    const input = init.input ?? new Uint8Array(0);
+    const input = init.input ?? noBytes;
     const outputLength = init.outputLength ?? 0;
     this.stack = {
       major: init.major,
@@ -171,9 +175,7 @@ export class Irp<T = number> {
     this.requestorMode = init.requestorMode;
     this.native = init.native;
     this.onComplete = init.onComplete;
-    // One buffer for both directions, as METHOD_BUFFERED has it; what the input does not fill is zero.
-    this.buffer = new Uint8Array(Math.max(input.length, Math.min(outputLength, maxSystemBuffer)));
-    this.buffer.set(input);
+    this.input = input;
   }
 
   get state(): IrpState {
@@ -202,18 +204,19 @@ export class Irp<T = number> {
   }
 
   /**
-   * The handler's own copy of the input. Zeroes the system buffer, so that no answer can carry the input or
-   * the bytes of an earlier request back, and none overwrites input that is still needed.
+   * The input, for the handler to keep; once. Input and output have bytes of their own, so that no answer can carry the input
+   * back, and none overwrites input that is still needed.
    */
   takeInput(): Uint8Array {
-    const copy = this.buffer.slice(0, this.stack.inputLength);
-    this.buffer.fill(0);
-    return copy;
+    const { input } = this;
+    this.input = noBytes;
+    return input;
   }
 
-  /** The system buffer as output, {@link outputCapacity} bytes. */
+  /** The output, {@link outputCapacity} bytes, zero where nobody has written. */
   get output(): Uint8Array {
-    return this.buffer.subarray(0, this.outputCapacity);
+    this.answer ??= new Uint8Array(this.outputCapacity);
+    return this.answer;
   }
 
   private step(event: IrpEvent): void {
@@ -288,21 +291,29 @@ export class Irp<T = number> {
  * A cancel-safe queue of pended IRPs (as IoCsq): inserting sets the cancel routine, removing clears it.
  */
 export class IrpQueue<C = undefined> {
-  private readonly entries = new Map<Irp, C>();
+  /** Made for the first IRP: most queues never have one. */
+  private entries: Map<Irp, C> | undefined;
 
   /** `onCancelled` runs before a cancelled IRP is completed with CANCELLED. */
   constructor(private readonly onCancelled?: (irp: Irp, context: C) => void) {}
 
   get size(): number {
-    return this.entries.size;
+    return this.entries?.size ?? 0;
+  }
+
+  /** Those that are here now. */
+  private get waiting(): readonly Irp[] {
+    return this.entries === undefined ? [] : [...this.entries.keys()];
   }
 
   /** Pends the IRP here. Answers what the dispatch routine returns. */
   insert(irp: Irp, context: C): number {
     irp.markPending();
-    this.entries.set(irp, context);
+    this.entries ??= new Map();
+    const { entries } = this;
+    entries.set(irp, context);
     irp.setCancelRoutine((cancelled) => {
-      this.entries.delete(cancelled);
+      entries.delete(cancelled);
       this.onCancelled?.(cancelled, context);
       cancelled.complete(Status.CANCELLED);
     });
@@ -311,7 +322,7 @@ export class IrpQueue<C = undefined> {
 
   /** The oldest entry, taken out, or undefined. */
   removeFirst(): { irp: Irp; context: C } | undefined {
-    for (const [irp, context] of this.entries) {
+    for (const [irp, context] of this.entries ?? []) {
       this.remove(irp);
       return { irp, context };
     }
@@ -320,27 +331,27 @@ export class IrpQueue<C = undefined> {
 
   /** The oldest entry, left in the queue. */
   first(): { irp: Irp; context: C } | undefined {
-    for (const [irp, context] of this.entries) return { irp, context };
+    for (const [irp, context] of this.entries ?? []) return { irp, context };
     return undefined;
   }
 
   /** Takes one IRP out; the caller completes it. False: it was not here (any more). */
   remove(irp: Irp): boolean {
-    if (!this.entries.delete(irp)) return false;
+    if (this.entries?.delete(irp) !== true) return false;
     irp.setCancelRoutine(undefined);
     return true;
   }
 
   /** Completes all entries that are here now. */
   completeAll(status: number, information?: number): void {
-    for (const irp of [...this.entries.keys()]) {
+    for (const irp of this.waiting) {
       if (this.remove(irp)) irp.complete(status, information);
     }
   }
 
   /** Completes the entries of which `fits` is true; answers how many. */
   completeWhere(fits: (context: C) => boolean, status: number, information?: number): number {
-    const chosen = [...this.entries].filter(([, context]) => fits(context));
+    const chosen = [...(this.entries ?? [])].filter(([, context]) => fits(context));
     let completed = 0;
     for (const [irp] of chosen) {
       if (!this.remove(irp)) continue;
@@ -352,6 +363,6 @@ export class IrpQueue<C = undefined> {
 
   /** Cancels all entries that are here now. */
   cancelAll(): void {
-    for (const irp of [...this.entries.keys()]) irp.cancel();
+    for (const irp of this.waiting) irp.cancel();
   }
 }
