@@ -152,6 +152,11 @@ struct FakeLink final : Link {
   void flush() override {
     if (pair) pair->flush();
   }
+  // A poller is told that only the local link has anything.
+  bool localOnly = false;
+  bool quiet(uint64_t) const override { return localOnly && pair && pair->up(); }
+  bool localPending() const override { return pair && pair->pending(); }
+  void pollLocal(PacketSink& sink, uint32_t budget) override { pollPair(sink, budget); }
   bool poll(PacketSink& sink, uint32_t budget) override {
     if (pair) pollPair(sink, budget);
     for (uint32_t slot : gone) sink.onPeerProcessGone(slot, false);

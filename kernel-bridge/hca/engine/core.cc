@@ -69,7 +69,31 @@ bool Core::step(uint64_t time, bool returns) {
     }
   }
 
-  // One round: QPs that come back in line while it lasts are for the next step.
+  moved |= runScheduled();
+  settle();
+  link.flush();
+  puttingOff = false;
+  if (firstOwing) rouse(now + kOwedNs);
+  return moved;
+}
+
+bool Core::stepLocal() {
+  received = 0;
+  puttingOff = true;
+  link.pollLocal(*this, kReceiveBudget);
+  if (firstScheduled) {
+    runScheduled();
+    settle();
+    link.flush();
+  }
+  puttingOff = false;
+  if (firstOwing) rouse(now + kOwedNs);
+  return received > 0;
+}
+
+// One round: QPs that come back in line while it lasts are for the next step.
+bool Core::runScheduled() {
+  bool moved = false;
   uint32_t sentBefore = uint32_t(counters.sentPackets);
   Qp* const end = lastScheduled;
   while (Qp* qp = firstScheduled) {
@@ -81,10 +105,6 @@ bool Core::step(uint64_t time, bool returns) {
     if (run(*qp, kShare)) schedule(*qp);
     if (isEnd || uint32_t(counters.sentPackets) - sentBefore >= kStepShare) break;
   }
-  settle();
-  link.flush();
-  puttingOff = false;
-  if (firstOwing) rouse(now + kOwedNs);
   return moved;
 }
 

@@ -20,6 +20,7 @@ struct Core final : public PacketSink {
   static constexpr uint64_t kGoodbyeNs = 100'000'000;
   static constexpr uint32_t kShare = 60;          // packets a QP may send per round
   static constexpr uint32_t kStepShare = 120;     // packets per step, all QPs
+  static constexpr uint32_t kStraightShare = 64;  // of messages that go straight
   static constexpr uint32_t kTimersPerStep = 64;
   static constexpr uint32_t kSelfSteps = 4;       // of a doorbell whose packets are for this process
   // A thread that polls in vain for so long gives its processor to others, among whom may be the one that it waits
@@ -66,7 +67,9 @@ struct Core final : public PacketSink {
   // `returns`: the caller polls, and will come back very soon. Acknowledgements are then put off until it does: the
   // program may be about to answer, and both leave in one piece.
   bool step(uint64_t time, bool returns = false);
-  // Whether a step would do nothing.
+  // A step of which nothing is wanted but what has come by the local link, for a thread that polls.
+  bool stepLocal();
+  // Whether a step would do nothing else.
   bool quiet(uint64_t time) const {
     return !firstScheduled && !firstOwing && timers.earliest() > time && link.quiet(time);
   }
@@ -74,6 +77,7 @@ struct Core final : public PacketSink {
   bool waits() const { return waitingSince < now && now < lastPoll.load(std::memory_order_relaxed) + kWaitingGapNs; }
   // After a poll at `now`: whether the thread should let others run, having found nothing for a while.
   bool losesPatience(bool moved);
+  bool runScheduled();
   void schedule(Qp& qp);
   void unschedule(Qp& qp);
   bool run(Qp& qp, uint32_t share);  // true: there is more
@@ -134,6 +138,10 @@ struct Core final : public PacketSink {
   void onLocalPair(LocalPair& pair) override;
   void onLocalSpace(LocalPair& pair) override;
 
+  // ── core_straight.cc ──────────────────────────────────────────────────────────────────────────
+  uint32_t sendStraight(Qp& qp);
+  bool onLocalSend(LocalPair& pair, const LocalSend& send) override;
+
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);
   void parse(Qp& qp, uint32_t wqe);
@@ -191,6 +199,7 @@ struct Core final : public PacketSink {
   void acknowledge(Qp& qp);
   void acknowledgeLast(Qp& qp);
   uint32_t owedWord(Qp& qp);  // LocalEntry's: the acknowledgement that goes along with a packet
+  void oweAnswer(Qp& qp);  // an acknowledgement was asked for
   void owe(Qp& qp);
   void payDebts();
   void forgive(Qp& qp);

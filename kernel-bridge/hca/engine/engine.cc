@@ -393,7 +393,8 @@ bool Engine::progress() {
       moved = core.step(now, true);
     } else {
       core.now = std::max(core.now, now);
-      if (core.waits() && core.link.lookOut(core.commandsWaiting)) moved = core.step(now, true);
+      if (core.link.localPending() || (core.waits() && core.link.lookOut(core.commandsWaiting)))
+        moved = core.stepLocal();
     }
     if (core.firstScheduled) {
       core.rouse(0);

@@ -75,8 +75,18 @@ void Host::Impl::looked(uint64_t now, bool found) {
 // With pairs up, between two looks at the sockets.
 bool Host::quiet(uint64_t now) const {
   const Impl& h = *impl_;
-  return h.started && now < h.lookDue && h.pairs.any() && !h.pairs.pending() && h.localQueue.empty() &&
-         h.deferred.empty() && h.nextDeadline() > now;
+  return h.started && now < h.lookDue && h.pairs.any() && h.localQueue.empty() && h.deferred.empty() &&
+         h.nextDeadline() > now;
+}
+
+bool Host::localPending() const { return impl_->pairs.pending(); }
+
+void Host::pollLocal(PacketSink& sink, uint32_t budget) {
+  Impl& h = *impl_;
+  if (!h.started) return;
+  h.sink = &sink;
+  h.pairs.receive(sink, h.plainSink, budget);
+  h.sink = nullptr;
 }
 
 bool Host::lookOut(const std::atomic<uint32_t>& wanted) { return impl_->pairs.lookOut(wanted); }

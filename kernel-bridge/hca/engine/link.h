@@ -10,6 +10,7 @@ namespace nd {
 
 class LocalPair;
 struct LocalPacket;
+struct LocalSend;
 struct SharedRange;
 
 // A packet as the transport builds it: BTH and extension headers in one piece, the payload gathered from
@@ -42,6 +43,8 @@ class PacketSink {
 
   // ── Of the local link (local_pair.h).
   virtual void onLocalPacket(LocalPair&, const LocalPacket&) {}
+  // False: nothing was done; it comes again by onLocalPacket().
+  virtual bool onLocalSend(LocalPair&, const LocalSend&) { return false; }
   // A whole packet, checked by nobody: of a pair where capture or faults want to see packets.
   virtual void onPlainPacket(LocalPair&, const PacketMeta&, const uint8_t* /*bth*/, uint32_t /*length*/) {}
   // The peer could not copy the payload of our packets from this PSN on; `lasting`: nor would it be able to again.
@@ -62,9 +65,13 @@ class Link {
   virtual void flush() = 0;
   // Delivers received packets, without blocking, at most `budget` of them. True if there may be more.
   virtual bool poll(PacketSink& sink, uint32_t budget) = 0;
-  // Whether poll() would find nothing: told without a system call, so only of what needs none now.
+  // Whether poll() would find nothing but what comes by the local link: told without a system call, so only of what
+  // needs none now.
   virtual bool quiet(uint64_t /*now*/) const { return false; }
-  // Looks for a moment whether something comes by the local link; ends when somebody wants the lock. True: poll().
+  // Whether something has come by the local link. pollLocal() delivers that, and nothing else.
+  virtual bool localPending() const { return false; }
+  virtual void pollLocal(PacketSink& /*sink*/, uint32_t /*budget*/) {}
+  // Looks for a moment whether something comes by the local link; ends when somebody wants the lock. True: pollLocal().
   virtual bool lookOut(const std::atomic<uint32_t>& /*wanted*/) { return false; }
   // Whether the address is one of this host's.
   virtual bool isLocal(const Gid& address) = 0;

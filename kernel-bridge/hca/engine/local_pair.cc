@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <cerrno>
+#include <iterator>
 
 #include "wire.h"
 
@@ -229,15 +230,40 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   uint32_t n = 0;
   taken_ = 0;
   while (n < budget && taken_ < kStepBytes && up() && consumer_.ready()) {
-    if (!takeOne(sink)) {
+    if (!takeSend(sink) && !takeOne(sink)) {
       broken_ = true;
       break;
     }
     n++;
     if (consumer_.publishDue()) flush(false);
   }
-  if (n != 0) counters_.bump(HostCounter::kLocalRx, n);
+  if (n == 0) return 0;
+  counters_.bump(HostCounter::kLocalRx, n);
+  if (up() && __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0) flush(false);
   return n;
+}
+
+// False: it is something else, or there is something about it, that takeOne() sees to.
+bool LocalPair::takeSend(PacketSink& sink) {
+  LocalSend send;
+  send.slots[0] = consumer_.look(0);
+  if (plain || send.slots[0] == nullptr) return false;
+  uint32_t words[sizeof send.header / 4];
+  const uint8_t* body = send.slots[0]->body;
+  for (uint32_t i = 0; i < std::size(words); i++)
+    words[i] = __atomic_load_n(reinterpret_cast<const uint32_t*>(body) + i, __ATOMIC_RELAXED);
+  std::memcpy(&send.header, words, sizeof words);
+  send.length = send.header.head[0] & ((1u << LocalEntry::kLengthBits) - 1);
+  if (send.header.head[0] != LocalEntry::word(send.length, LocalKind::kInline, 0) ||
+      uint8_t(send.header.bth[0]) != wire::kOpSendOnly || send.length > LocalSend::kMostBytes)
+    return false;
+  const uint32_t slots = LocalRing::slotsFor(sizeof send.header + send.length);
+  for (uint32_t i = 1; i < slots; i++)
+    if ((send.slots[i] = consumer_.look(i)) == nullptr) return false;
+  if (!sink.onLocalSend(*this, send)) return false;
+  taken_ += send.length;
+  consumer_.take(slots, 0);
+  return true;
 }
 
 // False: nonsense.

@@ -57,6 +57,27 @@ struct LocalPacket {
   const LocalPiece* pieces = nullptr;
 };
 
+// A SEND of one packet whose entry holds all of it, without immediate data: what comes most, and goes straight
+// (core_straight.cc). Words are as they stand in the entry, each read once; payload stands where the peer may change
+// it.
+struct LocalSend {
+  static constexpr uint32_t kMostBytes = LocalRing::kEntryBytes / 2;
+  struct Header {
+    uint32_t head[3];  // LocalEntry's
+    uint32_t bth[3];
+  };
+  static constexpr uint32_t kBeside = LocalRing::kSlotBody - sizeof(Header);  // payload in the first slot
+  static constexpr uint32_t kMostSlots = LocalRing::slotsFor(sizeof(Header) + kMostBytes);
+  Header header;
+  uint32_t length;
+  const LocalRing::Slot* slots[kMostSlots];
+  void copyTo(uint8_t* to) const {
+    copySmall(to, slots[0]->body + sizeof header, std::min(length, kBeside));
+    for (uint32_t at = kBeside, i = 1; at < length; at += LocalRing::kSlotBody, i++)
+      copySmall(to + at, slots[i]->body, std::min(length - at, LocalRing::kSlotBody));
+  }
+};
+
 enum class Pull : uint8_t { kDone, kChanged, kFailed };
 
 class LocalPair : public std::enable_shared_from_this<LocalPair> {
@@ -88,6 +109,16 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool peerPulls();
   // Sends; ready() has said yes, and a reference has at most kMaxPieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
+  // The same of a LocalSend's payload. `bth`: in words, as it is to stand there.
+  void putSend(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
+               const uint8_t* payload, uint32_t length) {
+    dirty_ = true;
+    counters_.bump(HostCounter::kLocalTx);
+    const LocalSend::Header header = {{LocalEntry::word(length, LocalKind::kInline, 0),
+                                       sourceQpn | uint32_t(trafficClass) << 24, acknowledges},
+                                      {bth[0], bth[1], bth[2]}};
+    producer_.write(header, payload, length);
+  }
   void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
   // Whether the peer has all this memory mapped. It is offered if it is not known to the peer.
   bool isMapped(const SharedRange* range) { return range != nullptr && (self || offers.numberOf(*range) != 0); }
@@ -125,6 +156,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
  private:
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
   bool takeOne(PacketSink& sink);
+  bool takeSend(PacketSink& sink);
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
   Pull copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count);
   bool copyBySystem(const LocalPacket& packet, const iovec* places, uint32_t count);

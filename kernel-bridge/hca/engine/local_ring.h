@@ -24,6 +24,29 @@ inline void fullFence() {
 #endif
 }
 
+// At most 64 bytes, without a call: overlapping pieces of one size.
+inline void copySmall(uint8_t* to, const uint8_t* from, uint32_t length) {
+  const auto ends = [&](auto piece) {
+    constexpr uint32_t size = sizeof piece;
+    auto last = piece;
+    std::memcpy(&piece, from, size);
+    std::memcpy(&last, from + length - size, size);
+    std::memcpy(to, &piece, size);
+    std::memcpy(to + length - size, &last, size);
+  };
+  struct Half {
+    uint64_t words[2];
+  };
+  struct Whole {
+    uint64_t words[4];
+  };
+  if (length >= 32) return ends(Whole{});
+  if (length >= 16) return ends(Half{});
+  if (length >= 8) return ends(uint64_t(0));
+  if (length >= 4) return ends(uint32_t(0));
+  for (uint32_t i = 0; i < length; i++) to[i] = from[i];
+}
+
 struct LocalRing {
   static constexpr uint32_t kSlots = 1024, kSlotBody = 60;
   static constexpr uint32_t kEntrySlots = 4, kEntryBytes = kEntrySlots * kSlotBody;
@@ -108,6 +131,24 @@ class LocalProducer {
     position_ += slots;
     ahead();
   }
+  // An entry of a header and payload behind it, as long together as write() takes.
+  template <typename Header>
+  void write(const Header& header, const uint8_t* payload, uint32_t length) {
+    constexpr uint32_t beside = LocalRing::kSlotBody - sizeof header;
+    const uint32_t slots = LocalRing::slotsFor(sizeof header + length);
+    for (uint32_t i = slots; i-- > 1;) {
+      const uint32_t from = beside + (i - 1) * LocalRing::kSlotBody;
+      LocalRing::Slot& s = slot(position_ + i);
+      copySmall(s.body, payload + from, std::min(LocalRing::kSlotBody, length - from));
+      __atomic_store_n(&s.sequence, position_ + i + 1, __ATOMIC_RELEASE);
+    }
+    LocalRing::Slot& first = slot(position_);
+    std::memcpy(first.body, &header, sizeof header);
+    copySmall(first.body + sizeof header, payload, std::min(beside, length));
+    __atomic_store_n(&first.sequence, position_ + 1, __ATOMIC_RELEASE);
+    position_ += slots;
+    ahead();
+  }
 
  private:
   // The line of a slot is the consumer's until it is fetched: early enough, many are under way at the same time.
@@ -159,6 +200,11 @@ class LocalConsumer {
     if (__atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) != position_ + index + 1) return false;
     std::memcpy(to, s.body, LocalRing::kSlotBody);
     return true;
+  }
+  // A slot of the next entry, which the peer may change while it is looked at; null: it is not there.
+  const LocalRing::Slot* look(uint32_t index) const {
+    const LocalRing::Slot& s = slot(position_ + index);
+    return __atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) == position_ + index + 1 ? &s : nullptr;
   }
   // Where the next entry's payload of so many bytes stands. It may change while it is looked at.
   const uint8_t* bulk(uint32_t bytes) const {

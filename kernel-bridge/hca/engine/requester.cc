@@ -137,8 +137,9 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     return false;
   }
   const bool wasOutstanding = rq.outstanding();
-  bool any = false, more = false;
-  while (!qp.doomed) {
+  const uint32_t straight = qp.local && rules.beginsWork ? sendStraight(qp) : 0;
+  bool any = straight != 0, more = straight == kStraightShare;
+  while (!qp.doomed && !more) {
     if (rq.keepAlive && rq.psn == rq.keepAlivePsn) {
       if (qp.local && !hasRoom(qp, 0, false)) break;
       if (budget == 0) {

@@ -135,14 +135,17 @@ void Core::accepted(Qp& qp, const Packet& p) {
   rs.ackable = rs.unanswered = true;
   rs.open = p.flags & wire::kLast ? 0 : p.flags & (wire::kSend | wire::kWrite);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  if (p.bth.ackRequest && qp.reliable()) {
-    if (rs.ackPending) counters.acksCoalesced++;
-    rs.ackPending = true;
-    if (puttingOff && !rs.ackDue) {
-      owe(qp);
-    } else {
-      schedule(qp);
-    }
+  if (p.bth.ackRequest && qp.reliable()) oweAnswer(qp);
+}
+
+void Core::oweAnswer(Qp& qp) {
+  Responder& rs = qp.rs;
+  if (rs.ackPending) counters.acksCoalesced++;
+  rs.ackPending = true;
+  if (puttingOff && !rs.ackDue) {
+    owe(qp);
+  } else {
+    schedule(qp);
   }
 }
 

@@ -12,6 +12,7 @@ constexpr uint32_t kRethBytes = 16, kAethBytes = 4, kImmediateBytes = 4, kInvali
                    kAtomicAckBytes = 8, kDethBytes = 8;
 constexpr uint32_t kPsnMask = 0xFFFFFF;
 constexpr uint32_t kQpnMask = 0xFFFFFF;
+constexpr uint32_t kAckRequest = 1u << 31;  // beside the PSN
 constexpr uint32_t kLargestMtu = 4096;
 constexpr uint32_t kMaxMessage = 1u << 31;
 constexpr uint16_t kDefaultPkey = 0xFFFF;
@@ -79,6 +80,7 @@ enum OpFlag : uint32_t {
 };
 
 enum Opcode : uint8_t {
+  kOpSendOnly = 0x04,
   kOpReadRequest = 0x0C,
   kOpReadFirst = 0x0D,
   kOpReadMiddle = 0x0E,

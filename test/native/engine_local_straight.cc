@@ -1,0 +1,298 @@
+// Small messages that go straight on the local link: the same order, checks, statuses and counters as all others.
+#include "local_world.h"
+
+using namespace world;
+
+namespace {
+
+constexpr uint32_t kMost = LocalSend::kMostBytes;
+
+struct Small : LocalConnection {
+  static QpShape shape() {
+    QpShape s;
+    s.maxInline = kMost + 40;
+    return s;
+  }
+  Buffer from{*a, 4096, kAllAccess, 1}, to{*b, 4096};
+  explicit Small(const EngineOptions& options = {}) : LocalConnection({}, shape(), options) {
+    // The first packet establishes the connection, which is out of the ordinary.
+    qb.receive({});
+    qa.post({kOpSend, 0, {}});
+    pump();
+    CHECK_EQ(qb.receiveCq.drain().size(), 1u);
+  }
+  void send(uint32_t length, bool inlined = false, uint32_t flags = kSendFlagSignaled) {
+    Wr wr;
+    wr.flags = flags | (inlined ? kSendFlagInline : 0);
+    if (inlined) wr.inlined.assign(from.data(), from.data() + length);
+    else wr.sges = {{from.at(), length, from.lkey}};
+    qa.post(wr);
+  }
+  // Of B's next entry, which A has written but B not seen.
+  uint8_t* entry() { return segment().rings[0].slots[(pa->position() - 1) % LocalRing::kSlots].body; }
+};
+
+}  // namespace
+
+TEST(straight_every_length) {
+  for (const bool inlined : {false, true}) {
+    for (uint32_t length = 0; length <= kMost + 40; length++) {
+      check::note = "length";
+      check::noteNumber = length;
+      Small w;
+      std::memset(w.to.data(), 0xEE, 512);
+      w.qb.receive({{w.to.at(64), 256, w.to.lkey}});
+      const uint64_t bytes = w.b->counter("rcvd_bytes"), packets = w.b->counter("rcvd_pkts");
+      w.send(length, inlined, kSendFlagSignaled | (length % 2 ? kSendFlagSolicited : 0));
+      w.pump();
+      const std::vector<Cqe> got = w.qb.receiveCq.drain();
+      CHECK_EQ(got.size(), 1u);
+      CHECK_EQ(got[0].status, kWcSuccess);
+      CHECK_EQ(got[0].opcode, kOpReceive);
+      CHECK_EQ(got[0].length, length);
+      CHECK_EQ(got[0].sourceQpn, w.qa.qpn);
+      CHECK_EQ(got[0].flags, kCqeFlagReceiveQueue | (length % 2 ? kCqeFlagSolicited : 0u));
+      CHECK(std::memcmp(w.to.data() + 64, w.from.data(), length) == 0);
+      for (uint32_t i = 0; i < 64; i++) CHECK(w.to.data()[i] == 0xEE && w.to.data()[64 + length + i] == 0xEE);
+      CHECK(only(w.qa.sendCq, 1, kOpSend, kWcSuccess));
+      CHECK_EQ(w.b->counter("rcvd_pkts"), packets + 1);
+      CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + wire::kBthBytes + length);
+      CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
+    }
+  }
+}
+
+// All kinds of requests mixed with small ones, and receives that come too late: everything arrives once and in order.
+TEST(straight_keeps_the_order) {
+  for (uint64_t seed = 1; seed <= 150; seed++) {
+    check::note = "seed";
+    check::noteNumber = seed;
+    Small w;
+    w.a->link.localOnly = w.b->link.localOnly = seed % 2 != 0;
+    Random random(seed);
+    constexpr uint32_t kPlace = 1024;
+    Buffer memory(*w.a, 64 * kPlace, kAllAccess, seed), target(*w.b, 64 * kPlace), written(*w.b, 64);
+    struct Message {
+      uint32_t place, length;
+      bool immediate;
+    };
+    std::vector<Message> sent;
+    uint32_t received = 0, posted = 0, completed = 0;
+    for (uint32_t round = 0; round < 400 || completed < sent.size(); round++) {
+      const auto place = uint32_t(sent.size() % 64);
+      if (sent.size() < 300 && sent.size() - completed < 30 && random.chance(0.6)) {
+        const uint32_t length = random.chance(0.7) ? random.below(kMost + 1) : random.below(kPlace + 1);
+        Wr wr;
+        wr.flags = kSendFlagSignaled | (random.chance(0.1) ? kSendFlagFence : 0);
+        const bool immediate = random.chance(0.1);
+        if (immediate) wr.flags |= kSendFlagImmediate;
+        wr.immediate = uint32_t(sent.size());
+        const uint64_t at = memory.at(place * kPlace);
+        if (length <= kMost && random.chance(0.5)) {
+          wr.flags |= kSendFlagInline;
+          wr.inlined.assign(memory.data() + place * kPlace, memory.data() + place * kPlace + length);
+        } else if (random.chance(0.2)) {
+          wr.sges = {{at, length / 2, memory.lkey}, {at + length / 2, length - length / 2, memory.lkey}};
+        } else {
+          wr.sges = {{at, length, memory.lkey}};
+        }
+        if (random.chance(0.3)) w.qa.write(wr);  // the next doorbell finds several
+        else w.qa.post(wr);
+        sent.push_back({place, length, immediate});
+      } else if (posted - received < 40 && random.chance(0.5)) {
+        const uint64_t at = target.at(posted % 64 * kPlace);
+        if (random.chance(0.2)) w.qb.receive({{at, 1, target.lkey}, {at + 1, kPlace - 1, target.lkey}});
+        else w.qb.receive({{at, kPlace, target.lkey}});
+        posted++;
+      } else if (random.chance(0.5)) {
+        w.b->engine.progress();
+      } else {
+        w.a->engine.progress();
+        if (random.chance(0.1)) w.a->engine.doorbell(w.qa.handle);
+      }
+      if (round > 4000 && !w.a->step() && !w.b->step() && !w.advance()) w.qa.node.engine.doorbell(w.qa.handle);
+      Cqe c;
+      while (w.qb.receiveCq.poll(&c)) {
+        const Message& m = sent[received];
+        CHECK_EQ(c.status, kWcSuccess);
+        CHECK_EQ(c.length, m.length);
+        CHECK_EQ(c.flags & kCqeFlagImmediate, m.immediate ? kCqeFlagImmediate : 0u);
+        if (m.immediate) CHECK_EQ(c.immediate, received);
+        CHECK(std::memcmp(target.data() + received % 64 * kPlace, memory.data() + m.place * kPlace, m.length) == 0);
+        received++;
+      }
+      while (w.qa.sendCq.poll(&c)) {
+        CHECK_EQ(c.status, kWcSuccess);
+        CHECK_EQ(c.wqe, completed + 1);
+        completed++;
+      }
+      if (round > 100'000) break;
+    }
+    CHECK_EQ(received, uint32_t(sent.size()));
+    CHECK_EQ(completed, uint32_t(sent.size()));
+    CHECK(w.pa->up() && w.pb->up());
+  }
+}
+
+TEST(straight_without_a_receive) {
+  Small w;
+  w.qb.receive({{w.to.at(), 64, w.to.lkey}});
+  for (int i = 0; i < 3; i++) w.send(8);
+  w.pump();
+  CHECK_EQ(w.qb.receiveCq.drain().size(), 1u);
+  CHECK_EQ(w.b->counter("send_rnr_err"), 1u);
+  for (int i = 1; i < 3; i++) w.qb.receive({{w.to.at(64 * uint64_t(i)), 64, w.to.lkey}});
+  CHECK(w.until([&] { return w.qa.sendCq.written() == 3; }));
+  CHECK_EQ(w.qb.receiveCq.drain().size(), 2u);
+  for (int i = 0; i < 3; i++) CHECK(std::memcmp(w.to.data() + 64 * i, w.from.data(), 8) == 0);
+}
+
+// A ring that the peer does not read fills up: the rest waits, and is sent when there is room.
+TEST(straight_full_ring) {
+  EngineOptions options;
+  options.window = 4096;
+  LocalConnection w({}, [] {
+    QpShape s;
+    s.sendEntries = s.receiveEntries = 2048;
+    s.cqEntries = 4096;
+    return s;
+  }(), options);
+  Buffer from(*w.a, 2048 * 8), to(*w.b, 2048 * 8);
+  for (uint32_t i = 0; i < 2000; i++) {
+    std::memcpy(from.data() + i * 8, &i, 4);
+    w.qb.receive({{to.at(i * 8), 8, to.lkey}});
+  }
+  for (uint32_t i = 0; i < 2000; i++) {
+    Wr wr;
+    wr.flags = i % 100 == 99 ? kSendFlagSignaled : 0;
+    wr.sges = {{from.at(i * 8), 8, from.lkey}};
+    w.qa.post(wr);
+    w.a->step();
+  }
+  CHECK(w.countersA.get(HostCounter::kLocalTx) <= LocalRing::kSlots);
+  CHECK(w.countersA.get(HostCounter::kLocalTx) >= LocalRing::kSlots - 2 * LocalRing::kEntrySlots);
+  CHECK(w.countersA.get(HostCounter::kLocalStalls) > 0);
+  w.pump();
+  CHECK_EQ(w.qb.receiveCq.written(), 2000u);
+  CHECK_EQ(w.qa.sendCq.written(), 20u);
+  CHECK(std::memcmp(from.data(), to.data(), 2000 * 8) == 0);
+}
+
+TEST(straight_protection) {
+  {  // A key that means nothing, at the sender.
+    Small w;
+    w.qb.receive({{w.to.at(), 64, w.to.lkey}});
+    w.qa.post({kOpSend, kSendFlagSignaled, {{w.from.at(), 8, w.from.lkey ^ 1}}});
+    w.pump();
+    CHECK(only(w.qa.sendCq, 1, kOpSend, kWcLocalProtection));
+    CHECK_EQ(w.qa.state(), kQpsError);
+    CHECK_EQ(w.qb.receiveCq.written(), 1u);
+  }
+  {  // Behind its end.
+    Small w;
+    w.qb.receive({{w.to.at(), 64, w.to.lkey}});
+    w.qa.post({kOpSend, kSendFlagSignaled, {{w.from.at(4090), 8, w.from.lkey}}});
+    w.pump();
+    CHECK(only(w.qa.sendCq, 1, kOpSend, kWcLocalProtection));
+  }
+  {  // At the receiver: its own receive fails, and the sender hears of it.
+    Small w;
+    w.qb.receive({{w.to.at(4090), 64, w.to.lkey}});
+    w.send(8);
+    w.pump();
+    CHECK(only(w.qb.receiveCq, 1, kOpReceive, kWcLocalProtection));
+    CHECK(only(w.qa.sendCq, 1, kOpSend, kWcRemoteOp));
+    CHECK_EQ(w.b->counter("local_protection_err"), 1u);
+  }
+  {  // Memory that may not be written.
+    Small w;
+    Buffer readOnly(*w.b, 64, kAccessRemoteRead, 7);
+    const std::vector<uint8_t> before(readOnly.data(), readOnly.data() + 64);
+    w.qb.receive({{readOnly.at(), 64, readOnly.lkey}});
+    w.send(8);
+    w.pump();
+    CHECK(only(w.qb.receiveCq, 1, kOpReceive, kWcLocalProtection));
+    CHECK(std::memcmp(before.data(), readOnly.data(), 64) == 0);
+  }
+  {  // A receive that is too short.
+    Small w;
+    std::memset(w.to.data(), 0xEE, 16);
+    w.qb.receive({{w.to.at(), 7, w.to.lkey}});
+    w.send(8);
+    w.pump();
+    CHECK(only(w.qb.receiveCq, 1, kOpReceive, kWcLocalLength));
+    CHECK(only(w.qa.sendCq, 1, kOpSend, kWcRemoteInvalidRequest));
+    CHECK_EQ(w.to.data()[0], 0xEE);
+  }
+  {  // More inline bytes than the queue pair has.
+    Small w;
+    w.send(8, true);
+    Wr wr;
+    wr.flags = kSendFlagSignaled | kSendFlagInline;
+    const uint32_t index = w.qa.write(wr);
+    w.qa.sendSlot(index)[kSwSgeCount] = Small::shape().maxInline + 1;
+    w.qb.receive({{w.to.at(), 64, w.to.lkey}});
+    w.a->engine.doorbell(w.qa.handle);
+    w.pump();
+    const std::vector<Cqe> all = w.qa.sendCq.drain();
+    CHECK_EQ(all.size(), 2u);
+    CHECK_EQ(all[1].status, kWcLocalLength);
+  }
+}
+
+// Each word of the header that is not as it should be: nobody is given the message.
+TEST(straight_words_that_are_nonsense) {
+  struct Wrong {
+    uint32_t at, mask;
+    const char* counter;
+  };
+  const Wrong all[] = {
+      {12 + 1, 0x10, nullptr},          // pad: refused
+      {12 + 3, 0x01, "bad_pkey"},
+      {12 + 5, 0x7F, "unknown_qp"},     // of another process
+      {12 + 7, 0x40, "unknown_qp"},
+      {12 + 9, 0x80, "duplicate_request"},
+      {12 + 11, 0x08, "out_of_seq_request"},
+      {4, 0x01, "wrong_address"},       // source QPN
+  };
+  for (const Wrong& wrong : all) {
+    check::note = wrong.counter ? wrong.counter : "pad";
+    Small w;
+    std::memset(w.to.data(), 0xEE, 64);
+    w.qb.receive({{w.to.at(), 64, w.to.lkey}});
+    w.send(8);
+    w.entry()[wrong.at] ^= uint8_t(wrong.mask);
+    w.b->engine.progress();
+    for (const Cqe& c : w.qb.receiveCq.drain()) CHECK_EQ(c.status, kWcFlushed);  // where the pad is refused
+    CHECK_EQ(w.to.data()[0], 0xEE);
+    if (wrong.counter) CHECK_EQ(w.b->counter(wrong.counter), 1u);
+    CHECK(w.pb->up());
+  }
+  // A length that reaches into slots that are not there, and one that no entry has.
+  for (const uint32_t length : {100u, 130u, LocalRing::kEntryBytes}) {
+    Small w;
+    std::memset(w.to.data(), 0xEE, 512);
+    w.qb.receive({{w.to.at(), 512, w.to.lkey}});
+    w.send(8);
+    const uint32_t word = LocalEntry::word(length, LocalKind::kInline, 0);
+    std::memcpy(w.entry(), &word, 4);
+    w.b->engine.progress();
+    CHECK_EQ(w.to.data()[0], 0xEE);
+    CHECK(!w.pb->up());
+  }
+}
+
+// The queue pair's own states: what is in line when it ends is flushed, and nothing of it arrives.
+TEST(straight_and_the_end) {
+  Small w;
+  for (int i = 0; i < 4; i++) w.qb.receive({{w.to.at(), 64, w.to.lkey}});
+  for (int i = 0; i < 4; i++) w.send(8);
+  CHECK_EQ(uint32_t(w.qb.toState(kQpsError)), 0u);
+  w.b->engine.progress();
+  CHECK_EQ(w.b->counter("wrong_qp_state"), 4u);
+  for (const Cqe& c : w.qb.receiveCq.drain()) CHECK_EQ(c.status, kWcFlushed);
+  CHECK_EQ(uint32_t(w.qa.toState(kQpsError)), 0u);
+  const std::vector<Cqe> flushed = w.qa.sendCq.drain();
+  CHECK_EQ(flushed.size(), 4u);
+  for (const Cqe& c : flushed) CHECK_EQ(c.status, kWcFlushed);
+}
