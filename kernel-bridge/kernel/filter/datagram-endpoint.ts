@@ -25,13 +25,20 @@ import {
   datagramTables,
 } from './datagram-states.js';
 import {
+  type CommonAction,
   type CommonRequest,
   type CommonSignal,
   EndpointMachine,
   type RequestStep,
 } from './endpoint-machine.js';
 import type { EndpointServices } from './endpoint-services.js';
-import type { AnyEndpoint, DatagramPeer, EndpointAddress, SignalData } from './endpoint-types.js';
+import type {
+  AnyEndpoint,
+  DatagramPeer,
+  EndpointAddress,
+  RequestArguments,
+  SignalData,
+} from './endpoint-types.js';
 
 /** Peers of an endpoint that can be queried; beyond, those looked up first are forgotten. */
 export const PEERS_KEPT = 1024;
@@ -80,18 +87,11 @@ export class DatagramEndpoint extends EndpointMachine<
 
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
 
-  protected readonly requestActions: Readonly<Record<DatagramAction, RequestStep>> = {
-    // Name by name: a table that is spread into another is slow to make.
-    bind: this.commonActions.bind,
-    setRoute: this.commonActions.setRoute,
-    listen: this.commonActions.listen,
-    awaitRequest: this.commonActions.awaitRequest,
-    assign: this.commonActions.assign,
-    query: this.commonActions.query,
-    cancelRequests: this.commonActions.cancelRequests,
-    destroy: this.commonActions.destroy,
-
-    lookup: (irp, args) => {
+  /** One table for all endpoints: `this` is the one that is asked. */
+  private static readonly requestActions: Readonly<
+    Record<Exclude<DatagramAction, CommonAction>, RequestStep<DatagramEndpoint>>
+  > = {
+    lookup(irp, args) {
       const { path, pkey } = this.route!;
       const asked = args.address!;
       const loopback = isLoopback(asked.gid) && this.services.isOwn(path.destination);
@@ -127,7 +127,7 @@ export class DatagramEndpoint extends EndpointMachine<
       return undefined;
     },
 
-    accept: (irp, args) => {
+    accept(irp, args) {
       const { qpn, qkey } = args.datagram!;
       this.inquiry!.accept(qpn, qkey, args.privateData!);
       this.inquiry = undefined;
@@ -135,14 +135,14 @@ export class DatagramEndpoint extends EndpointMachine<
       return undefined;
     },
 
-    reject: (irp, args) => {
+    reject(irp, args) {
       this.inquiry!.reject(args.privateData!);
       this.inquiry = undefined;
       irp.complete(Status.SUCCESS, 0);
       return undefined;
     },
 
-    join: (irp, args) => {
+    join(irp, args) {
       const group = args.address!;
       const key = gidKey(group.gid);
       if (this.groups.has(key)) {
@@ -165,7 +165,7 @@ export class DatagramEndpoint extends EndpointMachine<
       return undefined;
     },
 
-    leave: (irp, args) => {
+    leave(irp, args) {
       const { gid } = args.address!;
       if (!this.groups.delete(gidKey(gid))) {
         throw new StatusError(Status.NOT_FOUND, `the endpoint is no member of ${addressOfGid(gid)}`);
@@ -174,6 +174,11 @@ export class DatagramEndpoint extends EndpointMachine<
       return undefined;
     },
   };
+
+  protected act(action: DatagramAction, irp: Irp, args: RequestArguments): number | undefined {
+    if (DatagramEndpoint.isCommon(action)) return this.common(action, irp, args);
+    return DatagramEndpoint.requestActions[action].call(this, irp, args);
+  }
 
   private lookedUp(
     irp: Irp,
@@ -242,12 +247,14 @@ export class DatagramEndpoint extends EndpointMachine<
 
   // ── Happenings ──────────────────────────────────────────────────────────────────────────────────────────
 
-  protected readonly signalActions: Readonly<Record<DatagramSignalAction, (data: SignalData) => void>> = {
-    stay: () => {
+  private static readonly signalActions: Readonly<
+    Record<DatagramSignalAction, (this: DatagramEndpoint, data: SignalData) => void>
+  > = {
+    stay() {
       this.assignedBy = undefined;
     },
 
-    adopt: (data) => {
+    adopt(data) {
       if (!data || !('inquiry' in data)) return;
       const { inquiry, asked, local } = data;
       this.assignedBy = undefined;
@@ -264,11 +271,11 @@ export class DatagramEndpoint extends EndpointMachine<
       };
     },
 
-    onWithdrawn: () => {
+    onWithdrawn() {
       this.inquiry = undefined;
     },
 
-    onDeviceLost: (data) => {
+    onDeviceLost(data) {
       const status = data && 'lost' in data ? data.lost : Status.DEVICE_REMOVED;
       this.letGo();
       for (let taken = this.lookups.removeFirst(); taken; taken = this.lookups.removeFirst()) {
@@ -279,6 +286,10 @@ export class DatagramEndpoint extends EndpointMachine<
       this.stopListening();
     },
   };
+
+  protected react(action: DatagramSignalAction, data: SignalData): void {
+    DatagramEndpoint.signalActions[action].call(this, data);
+  }
 
   // ── What the machine asks for ───────────────────────────────────────────────────────────────────────────
 

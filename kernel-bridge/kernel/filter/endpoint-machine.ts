@@ -46,7 +46,7 @@ export interface EndpointTables<
  * Carries a request out: completes or pends its IRP and answers undefined, or answers the status of a failure. A
  * StatusError means that nothing was done.
  */
-export type RequestStep = (irp: Irp, args: RequestArguments) => number | undefined;
+export type RequestStep<E> = (this: E, irp: Irp, args: RequestArguments) => number | undefined;
 
 /** Requests that every type of endpoint knows. */
 export type CommonRequest =
@@ -82,6 +82,8 @@ export interface Nameable {
   signal(signal: 'unassigned'): void;
 }
 
+type AnyMachine = EndpointMachine<string, string, string, string, string, Nameable>;
+
 /** `S` its states, `R` and `H` the requests and happenings it has besides the common ones, `RA` and `SA` their actions, `E` the type. */
 export abstract class EndpointMachine<
   S extends string,
@@ -111,8 +113,10 @@ export abstract class EndpointMachine<
   /** Bound to the wildcard address of one device. */
   private onlyDevice: bigint | undefined;
 
-  protected abstract readonly requestActions: Readonly<Record<RA, RequestStep>>;
-  protected abstract readonly signalActions: Readonly<Record<SA, (data: SignalData) => void>>;
+  /** Takes the action of a request: completes or pends the IRP, or answers the status that refuses. */
+  protected abstract act(action: RA, irp: Irp, args: RequestArguments): number | undefined;
+  /** Takes the action of a happening. */
+  protected abstract react(action: SA, data: SignalData): void;
 
   constructor(
     /** WinVerbs endpoint type, also the RDMA port space. */
@@ -134,7 +138,7 @@ export abstract class EndpointMachine<
     const before = this.current;
     this.current = cell.next;
     try {
-      const failure = this.requestActions[cell.action](irp, args);
+      const failure = this.act(cell.action, irp, args);
       if (failure === undefined) return irp.returnStatus;
       this.current = cell.failed ?? before;
       return irp.complete(failure);
@@ -153,7 +157,7 @@ export abstract class EndpointMachine<
       return;
     }
     this.current = cell.next;
-    this.signalActions[cell.action](data);
+    this.react(cell.action, data);
   }
 
   /** Its device goes: what waits for it ends in `status`. */
@@ -168,8 +172,8 @@ export abstract class EndpointMachine<
 
   // ── Requests that are the same for all ──────────────────────────────────────────────────────────────────
 
-  protected readonly commonActions: Readonly<Record<CommonAction, RequestStep>> = {
-    bind: (_irp, args) => {
+  private static readonly commonActions: Readonly<Record<CommonAction, RequestStep<AnyMachine>>> = {
+    bind(_irp, args) {
       const address = args.address!;
       if (address.port === 0) {
         const gid = isUnspecified(address.gid) ? null : address.gid;
@@ -187,7 +191,7 @@ export abstract class EndpointMachine<
       return undefined;
     },
 
-    setRoute: (irp, args) => {
+    setRoute(irp, args) {
       const route = args.route!;
       const bound = this.bound!;
       if (!isUnspecified(bound.gid) && !sameGid(bound.gid, route.path.source)) {
@@ -202,7 +206,7 @@ export abstract class EndpointMachine<
       return undefined;
     },
 
-    listen: (irp, args) => {
+    listen(irp, args) {
       const { gid, port } = this.bound!;
       const address = isUnspecified(gid) ? undefined : gid;
       let claimed = this.claim;
@@ -229,7 +233,7 @@ export abstract class EndpointMachine<
       return undefined;
     },
 
-    awaitRequest: (irp, args) => {
+    awaitRequest(irp, args) {
       const endpoint = this.own(args.endpoint!);
       if (!endpoint) {
         throw new StatusError(Status.INVALID_PARAMETER, 'listener and endpoint are of different types');
@@ -242,25 +246,36 @@ export abstract class EndpointMachine<
       return undefined;
     },
 
-    assign: () => undefined,
+    assign() {
+      return undefined;
+    },
 
-    query: (_irp, args) => {
+    query(_irp, args) {
       args.answer!();
       return undefined;
     },
 
-    cancelRequests: (irp) => {
+    cancelRequests(irp) {
       this.cancelAll();
       irp.complete(Status.SUCCESS, 0);
       return undefined;
     },
 
-    destroy: (irp) => {
+    destroy(irp) {
       this.destroy();
       irp.complete(Status.SUCCESS, 0);
       return undefined;
     },
   };
+
+  protected static isCommon(action: string): action is CommonAction {
+    return action in EndpointMachine.commonActions;
+  }
+
+  /** Takes an action that is the same in every type. */
+  protected common(action: CommonAction, irp: Irp, args: RequestArguments): number | undefined {
+    return EndpointMachine.commonActions[action].call(this as unknown as AnyMachine, irp, args);
+  }
 
   // ── What a type of endpoint adds ────────────────────────────────────────────────────────────────────────
 

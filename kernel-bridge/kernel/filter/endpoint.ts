@@ -13,8 +13,9 @@ import type {
 import type { Hca } from '../hca-driver/objects.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { isLoopback, mtuCode, sameGid } from '../hca-driver/ports.js';
-import { IrpQueue } from '../io-manager/irp.js';
+import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import {
+  type CommonAction,
   type CommonRequest,
   type CommonSignal,
   EndpointMachine,
@@ -42,7 +43,13 @@ import {
   signalsOf,
   usableQp,
 } from './endpoint-steps.js';
-import { type AnyEndpoint, type EndpointParam, noParam, type SignalData } from './endpoint-types.js';
+import {
+  type AnyEndpoint,
+  type EndpointParam,
+  noParam,
+  type RequestArguments,
+  type SignalData,
+} from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 
 export class Endpoint extends EndpointMachine<
@@ -99,18 +106,11 @@ export class Endpoint extends EndpointMachine<
   }
 
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
-  protected readonly requestActions: Readonly<Record<RequestAction, RequestStep>> = {
-    // Name by name: a table that is spread into another is slow to make.
-    bind: this.commonActions.bind,
-    setRoute: this.commonActions.setRoute,
-    listen: this.commonActions.listen,
-    awaitRequest: this.commonActions.awaitRequest,
-    assign: this.commonActions.assign,
-    query: this.commonActions.query,
-    cancelRequests: this.commonActions.cancelRequests,
-    destroy: this.commonActions.destroy,
-
-    connect: (irp, args) => {
+  /** One table for all endpoints: `this` is the one that is asked. */
+  private static readonly requestActions: Readonly<
+    Record<Exclude<RequestAction, CommonAction>, RequestStep<Endpoint>>
+  > = {
+    connect(irp, args) {
       const qp = usableQp(args.qp, this.route!.path.source);
       const { path, pathMtu } = this.route!;
       const peer = args.address!;
@@ -160,7 +160,7 @@ export class Endpoint extends EndpointMachine<
       return undefined;
     },
 
-    completeConnect: (irp, args) => {
+    completeConnect(irp, args) {
       if (args.qp && args.qp !== this.qp) {
         throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of Connect');
       }
@@ -183,7 +183,7 @@ export class Endpoint extends EndpointMachine<
       return undefined;
     },
 
-    accept: (irp, args) => {
+    accept(irp, args) {
       const qp = usableQp(args.qp, this.request!.localAddress, this.request!.type);
       const request = this.request!;
       const pkeyIndex = passivePkeyIndex(qp, request);
@@ -211,7 +211,7 @@ export class Endpoint extends EndpointMachine<
       return undefined;
     },
 
-    reject: (irp, args) => {
+    reject(irp, args) {
       this.connection!.reject(args.privateData!);
       this.end(Status.CONNECTION_ABORTED);
       irp.complete(Status.SUCCESS, 0);
@@ -219,7 +219,7 @@ export class Endpoint extends EndpointMachine<
     },
 
     // Rejecting before the REP: the REQ is withdrawn, and the Connect that waits for it ends.
-    giveUpConnect: (irp) => {
+    giveUpConnect(irp) {
       this.abandon();
       this.end(Status.CONNECTION_ABORTED);
       this.connecting.completeAll(Status.CANCELLED);
@@ -227,7 +227,7 @@ export class Endpoint extends EndpointMachine<
       return undefined;
     },
 
-    disconnect: (irp, args) => {
+    disconnect(irp, args) {
       this.checkQp(args.qp);
       // The flush is visible before the peer can know; then the DREQ goes out.
       failQp(this.qp!.qp);
@@ -236,32 +236,39 @@ export class Endpoint extends EndpointMachine<
       return undefined;
     },
 
-    finishDisconnect: (irp, args) => {
+    finishDisconnect(irp, args) {
       this.checkQp(args.qp);
       this.detach();
       completeWithState(irp, QpState.ERROR);
       return undefined;
     },
 
-    awaitDisconnect: (irp) => {
+    awaitDisconnect(irp) {
       this.notifies.insert(irp, undefined);
       return undefined;
     },
 
-    tellDisconnect: (irp) => {
+    tellDisconnect(irp) {
       irp.complete(this.endReason);
       return undefined;
     },
   };
 
+  protected act(action: RequestAction, irp: Irp, args: RequestArguments): number | undefined {
+    if (Endpoint.isCommon(action)) return this.common(action, irp, args);
+    return Endpoint.requestActions[action].call(this, irp, args);
+  }
+
   // ── Happenings ──────────────────────────────────────────────────────────────────────────────────────────
 
-  protected readonly signalActions: Readonly<Record<SignalAction, (data: SignalData) => void>> = {
-    stay: () => {
+  private static readonly signalActions: Readonly<
+    Record<SignalAction, (this: Endpoint, data: SignalData) => void>
+  > = {
+    stay() {
       this.assignedBy = undefined;
     },
 
-    adopt: (data) => {
+    adopt(data) {
       if (!data || !('connection' in data)) return;
       const { connection, request, local } = data;
       this.assignedBy = undefined;
@@ -273,7 +280,7 @@ export class Endpoint extends EndpointMachine<
       this.param = { responderResources, initiatorDepth, retryCount, rnrRetryCount, privateData };
     },
 
-    onReplied: (data) => {
+    onReplied(data) {
       if (!data || !('reply' in data)) return;
       const { reply } = data;
       this.reply = reply;
@@ -288,58 +295,74 @@ export class Endpoint extends EndpointMachine<
       this.connecting.completeAll(Status.SUCCESS, 0);
     },
 
-    onRefused: (data) => {
+    onRefused(data) {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
       this.endConnect(Status.CONNECTION_REFUSED);
     },
-    onConnectTimedOut: () => this.endConnect(Status.TIMEOUT),
-    onConnectCancelled: () => {
+    onConnectTimedOut() {
+      this.endConnect(Status.TIMEOUT);
+    },
+    onConnectCancelled() {
       this.abandon();
       this.endConnect(Status.CANCELLED);
     },
 
-    onPeerGaveUp: (data) => {
+    onPeerGaveUp(data) {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
       this.end(Status.CONNECTION_ABORTED);
     },
 
-    onEstablished: () => this.established(),
-    onFirstPacket: () => this.connection?.communicationEstablished(),
-    onAcceptRefused: (data) => {
+    onEstablished() {
+      this.established();
+    },
+    onFirstPacket() {
+      this.connection?.communicationEstablished();
+    },
+    onAcceptRefused(data) {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
       this.endAccept(Status.CONNECTION_REFUSED);
     },
-    onAcceptTimedOut: () => this.endAccept(Status.IO_TIMEOUT),
-    onAcceptLost: () => {
+    onAcceptTimedOut() {
+      this.endAccept(Status.IO_TIMEOUT);
+    },
+    onAcceptLost() {
       this.abandon();
       this.endAccept(Status.CONNECTION_ABORTED);
     },
-    onAcceptCancelled: () => {
+    onAcceptCancelled() {
       this.abandon();
       this.endAccept(Status.CANCELLED);
     },
     // The DREQ overtook the RTU: the connection was there, and is gone.
-    onEstablishedAndGone: () => {
+    onEstablishedAndGone() {
       this.established();
       this.closedByPeer(Status.CONNECTION_DISCONNECTED);
     },
 
-    onPeerDisconnected: () => this.closedByPeer(Status.CONNECTION_DISCONNECTED),
-    onStaleRejected: () => this.closedByPeer(Status.CONNECTION_ABORTED),
-    onLost: () => {
+    onPeerDisconnected() {
+      this.closedByPeer(Status.CONNECTION_DISCONNECTED);
+    },
+    onStaleRejected() {
+      this.closedByPeer(Status.CONNECTION_ABORTED);
+    },
+    onLost() {
       // Tells the peer, if it still listens, without anybody waiting for its answer.
       this.abandon();
       this.closedByPeer(Status.CONNECTION_ABORTED);
     },
 
-    onDisconnectAnswered: () => this.endDisconnect(Status.SUCCESS, Status.CONNECTION_DISCONNECTED),
-    onDisconnectTimedOut: () => this.endDisconnect(Status.TIMEOUT, Status.TIMEOUT),
-    onDisconnectCancelled: () => {
+    onDisconnectAnswered() {
+      this.endDisconnect(Status.SUCCESS, Status.CONNECTION_DISCONNECTED);
+    },
+    onDisconnectTimedOut() {
+      this.endDisconnect(Status.TIMEOUT, Status.TIMEOUT);
+    },
+    onDisconnectCancelled() {
       this.abandon();
       this.endDisconnect(Status.CANCELLED, Status.CONNECTION_DISCONNECTED);
     },
 
-    onDeviceLost: (data) => {
+    onDeviceLost(data) {
       const status = data && 'lost' in data ? data.lost : Status.DEVICE_REMOVED;
       this.abandon();
       this.end(status);
@@ -349,6 +372,10 @@ export class Endpoint extends EndpointMachine<
       this.stopListening();
     },
   };
+
+  protected react(action: SignalAction, data: SignalData): void {
+    Endpoint.signalActions[action].call(this, data);
+  }
 
   // ── Ends ────────────────────────────────────────────────────────────────────────────────────────────────
 
