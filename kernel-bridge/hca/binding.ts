@@ -433,6 +433,11 @@ export interface NativeHca {
    */
   addCqWaiter(cq: number, type: number, server: NativeChannelServer, slot: number, serial: number): number;
   removeCqWaiter(cq: number, slot: number, serial: number): number;
+  /**
+   * After {@link addCqWaiter}, requests of that channel like the one in the slot go to the HCA without the kernel, until
+   * this takes it back; those that wait end in `status`.
+   */
+  endCqEvents(cq: number, status: number): void;
 
   /** First CM id of this kernel; ids are `commIdBase + 1 … commIdBase + 0x3ffff`. */
   readonly commIdBase: number;
@@ -494,7 +499,11 @@ export interface NativeInterface {
 
 export interface AddonBinding {
   // door
-  createChannel(slots: number, onComplete: (slot: number) => void): NativeChannel;
+  /**
+   * Overlapped IOCTLs with the code `eventCode` wait for events of the HCA: while there are any, this thread's event loop, or
+   * the thread that is blocked in {@link NativeChannel.wait}, watches the HCA's descriptors itself.
+   */
+  createChannel(slots: number, onComplete: (slot: number) => void, eventCode?: number): NativeChannel;
   /**
    * Takes the kernel side of a channel. It keeps this thread's event loop alive until it is closed; when this thread
    * ends, the channel ends.

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { DeviceFile } from '../device-file.js';
 import { addon, CallOutcome, ChannelMajor, type NativeChannel } from '../hca/index.js';
-import { ioctlName } from '../ioctl/codes.js';
+import { IoctlCode, ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 import type { KernelOptions, KernelOptionsInput } from '../options.js';
 import { optionsDelivery } from '../options-delivery.js';
@@ -49,9 +49,8 @@ export class SoftKernel {
 
   /** `options` may be what checks them: the thread starts meanwhile. What it throws ends the thread and is thrown. */
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
-    this.channel = addon.createChannel(setup.slots ?? defaultSlots, (slot) => {
-      this.#requests.get(slot)?.overlapped.settle();
-    });
+    const onComplete = (slot: number) => this.#requests.get(slot)?.overlapped.settle();
+    this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
     const here = import.meta.url;
     const { delivery, deliver } = optionsDelivery();
     this.#worker = new Worker(new URL('./kernel-thread.cjs', here), {

@@ -299,6 +299,9 @@ export class FakeHca implements NativeHca {
     this.waiters.set(cq, [...(this.waiters.get(cq) ?? []), { type, server, slot, serial }]);
     return Status.SUCCESS;
   }
+  /** No request comes past the kernel here. */
+  endCqEvents(): void {}
+
   removeCqWaiter(cq: number, slot: number, serial: number): number {
     const before = this.waiters.get(cq) ?? [];
     const after = before.filter((waiter) => waiter.slot !== slot || waiter.serial !== serial);

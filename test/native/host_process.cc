@@ -27,7 +27,7 @@ int peerMain() {
   if (write(1, &own, sizeof own) != sizeof own) return 2;
   if (how == 'n') {
     char end;
-    return read(0, &end, 1) >= 0 ? hosttest::failures : 1;
+    return read(0, &end, 1) >= 0 ? hosttest::failures.load() : 1;
   }
   uint32_t echoed = 0;
   for (;;) {

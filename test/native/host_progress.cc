@@ -118,9 +118,15 @@ void pollerLeavesTheRing() {
     to->put(packet, 1, 0, 0);
     a.host.flush();
   };
-  const auto asleep = [&] {
+  uint32_t told = 0;
+  Sleeper sleeper, second;
+  for (Sleeper* each : {&sleeper, &second}) {
+    each->tell = [](void* self) { ++*static_cast<uint32_t*>(self); };
+    each->self = &told;
+  }
+  const auto asleep = [&](Sleeper* who = nullptr) {
     std::lock_guard<std::mutex> guard(b.engine.mutex());
-    return b.host.fallAsleep();
+    return b.host.fallAsleep(who != nullptr ? *who : sleeper);
   };
   quiet(a, b);
   for (int round = 0; round < 20; round++) {
@@ -135,6 +141,17 @@ void pollerLeavesTheRing() {
     HOST_CHECK(!asleep());
     HOST_CHECK(b.polled() == 1);
   }
+  // Two sleep, and one has fallen asleep anew before the other has seen that it was woken: that one is told.
+  HOST_CHECK(asleep() && asleep(&second));
+  HOST_CHECK(told == 0);
+  send();
+  b.host.lookNext();
+  HOST_CHECK(b.polled() == 1);
+  HOST_CHECK(asleep() && !b.readable(0));
+  HOST_CHECK(told == 1 && !second.asleep && sleeper.asleep);
+  HOST_CHECK(asleep(&second));
+  b.host.forget(sleeper);
+  b.host.forget(second);
 }
 
 }  // namespace

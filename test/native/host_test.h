@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,7 @@
 
 namespace hosttest {
 
-inline int failures = 0, checks = 0;
+inline std::atomic<int> failures{0}, checks{0};
 
 inline void report(bool ok, const char* what, const char* file, int line) {
   checks++;
@@ -28,7 +29,7 @@ inline void report(bool ok, const char* what, const char* file, int line) {
 #define HOST_CHECK(condition) hosttest::report((condition), #condition, __FILE__, __LINE__)
 
 inline int finish(const char* name) {
-  std::printf("%s: %d checks, %d failed\n", name, checks, failures);
+  std::printf("%s: %d checks, %d failed\n", name, checks.load(), failures.load());
   return failures == 0 ? 0 : 1;
 }
 

@@ -1,6 +1,9 @@
 #include "channel.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "wait_word.h"
@@ -25,8 +28,9 @@ constexpr size_t kKeptCapacity = 4096;  // output buffers larger than this are g
 
 }  // namespace
 
-std::shared_ptr<Channel> Channel::create(uint32_t slots, std::shared_ptr<Wake> wake) {
+std::shared_ptr<Channel> Channel::create(uint32_t slots, std::shared_ptr<Wake> wake, uint32_t eventCode) {
   auto channel = std::make_shared<Channel>(slots);
+  channel->eventCode_ = eventCode;
   channel->userWake_ = std::move(wake);
   Registry& all = registry();
   std::lock_guard<std::mutex> lock(all.mutex);
@@ -84,17 +88,20 @@ int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const ui
     s.overlapped = overlapped;
     s.abandoned = false;
     s.cancelRequested = false;
-    s.counted = overlapped;
-    if (overlapped) ++undelivered_;
+    s.event = overlapped && major == kMajorDeviceControl && code == eventCode_ && code != 0;
+    if (overlapped) count(s, true);
     serial = serialOf(s.ticket.load(std::memory_order_relaxed)) + 1;
     states_[slot].store(kSlotPending, std::memory_order_release);
     s.ticket.store(pack(serial, kPending), std::memory_order_release);
     refused = ended_ || tooLarge;
-    if (!refused) {
-      request.slot = slot;
-      request.serial = serial;
-      wake = push(std::move(request));
-    }
+    request.slot = slot;
+    request.serial = serial;
+    if (!refused && !s.event) wake = push(std::move(request));
+  }
+  if (!refused && slots_[slot].event && !submitEvent(slot, serial, fileId, request.input)) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    refused = ended_;
+    if (!refused) wake = push(std::move(request));
   }
   if (wake) wake->wake();
   if (refused) {
@@ -109,6 +116,49 @@ bool Channel::wait(uint32_t slot, int64_t timeoutMs) {
   const bool result = waitWhile(states_[slot], kSlotPending, timeoutMs < 0 ? -1 : timeoutMs * 1000);
   waiting_.store(false, std::memory_order_relaxed);
   return result;
+}
+
+bool Channel::settled(uint32_t slot) const {
+  return states_[slot].load(std::memory_order_acquire) != kSlotPending;
+}
+
+bool Channel::wakeBy(uint32_t slot, int fd) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (settled(slot)) return false;
+  wakeFd_ = fd;
+  return true;
+}
+
+void Channel::noWake() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  wakeFd_ = -1;
+}
+
+bool Channel::anyReady() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return !ready_.empty();
+}
+
+void Channel::deliveryFollows() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  userArmed_ = false;
+}
+
+void Channel::deliveryByWake() {
+  std::shared_ptr<Wake> wake;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    userArmed_ = ready_.empty();
+    if (!userArmed_) wake = userWake_;
+  }
+  if (wake) wake->wake();
+}
+
+// Of the requests whose completions are not delivered.
+void Channel::count(Slot& slot, bool in) {
+  slot.counted = in;
+  undelivered_ += in ? 1 : -1;
+  if (slot.event) undeliveredEvents_ += in ? 1 : -1;
 }
 
 uint32_t Channel::status(uint32_t slot) const {
@@ -133,7 +183,40 @@ const uint8_t* Channel::output(uint32_t slot, size_t* length) const {
   return s.output.data();
 }
 
+// False: the kernel is to be asked.
+bool Channel::submitEvent(uint32_t slot, uint32_t serial, uint32_t fileId, const std::vector<uint8_t>& input) {
+  std::lock_guard<std::mutex> lock(eventMutex_);
+  Slot& s = slots_[slot];
+  s.source = nullptr;
+  if (input.size() != kEventBytes) return false;
+  uint64_t id;
+  uint32_t type;
+  std::memcpy(&id, input.data() + kEventIdAt, sizeof id);
+  std::memcpy(&type, input.data() + kEventTypeAt, sizeof type);
+  s.eventKey = {fileId, id};
+  s.eventSerial = serial;
+  const auto it = sources_.find(s.eventKey);
+  if (it == sources_.end() || !it->second->wait(type, slot, serial)) return false;
+  s.source = it->second;
+  return true;
+}
+
+void Channel::bindEvent(uint32_t slot, uint32_t serial, std::shared_ptr<EventSource> source) {
+  std::lock_guard<std::mutex> lock(eventMutex_);
+  if (slot < slotCount_ && slots_[slot].eventSerial == serial) sources_[slots_[slot].eventKey] = std::move(source);
+}
+
+void Channel::unbindEvent(EventSource& source, uint32_t status) {
+  std::lock_guard<std::mutex> lock(eventMutex_);
+  for (auto it = sources_.begin(); it != sources_.end();) it = it->second.get() == &source ? sources_.erase(it) : ++it;
+  source.endAll(status);
+}
+
 void Channel::cancel(uint32_t slot) {
+  if (slots_[slot].event) {
+    std::lock_guard<std::mutex> lock(eventMutex_);
+    if (slots_[slot].source != nullptr) return slots_[slot].source->cancel(slot, kStatusCancelled);
+  }
   std::shared_ptr<Wake> wake;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -152,10 +235,7 @@ void Channel::cancel(uint32_t slot) {
 
 void Channel::release(uint32_t slot) {
   Slot& s = slots_[slot];
-  if (s.counted) {
-    s.counted = false;
-    --undelivered_;
-  }
+  if (s.counted) count(s, false);
   std::lock_guard<std::mutex> lock(mutex_);
   switch (phase(slot)) {
     case kDone: free(slot); break;
@@ -240,6 +320,12 @@ bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t
       return true;
     }
     wake = settle(slot, serial);
+    if (wakeFd_ >= 0) {
+      const uint64_t one = 1;
+      if (::write(wakeFd_, &one, sizeof one) < 0) {
+        // Only a full counter refuses, and then the descriptor is readable, as wanted.
+      }
+    }
   }
   if (waiting_.load()) wakeWaiters(states_[slot]);
   if (wake) wake->wake();

@@ -10,9 +10,11 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace nd::door {
@@ -22,6 +24,7 @@ constexpr uint32_t kStatusPending = 0x00000103;
 constexpr uint32_t kStatusInvalidHandle = 0xC0000008;
 constexpr uint32_t kStatusInsufficientResources = 0xC000009A;
 constexpr uint32_t kStatusDeviceRemoved = 0xC00002B6;
+constexpr uint32_t kStatusCancelled = 0xC0000120;
 
 // Request kinds, `ChannelMajor` of binding.ts.
 constexpr uint32_t kMajorCreate = 0, kMajorClose = 2, kMajorDeviceControl = 14, kMajorCancel = 0x100;
@@ -42,6 +45,17 @@ class Wake {
   virtual void wake() = 0;
 };
 
+// Takes requests for events from the user's thread, past the kernel's. Called with a lock of the channel that no completion
+// takes.
+class EventSource {
+ public:
+  virtual ~EventSource() = default;
+  // Completes the slot when the event comes; `type` as in the request. False: the kernel is to be asked.
+  virtual bool wait(uint32_t type, uint32_t slot, uint32_t serial) = 0;
+  virtual void cancel(uint32_t slot, uint32_t status) = 0;  // what still waits ends so
+  virtual void endAll(uint32_t status) = 0;
+};
+
 struct Request {
   uint32_t slot = kNoSlot;
   uint32_t serial = 0;
@@ -55,8 +69,9 @@ struct Request {
 class Channel final : public std::enable_shared_from_this<Channel> {
  public:
   // Makes a channel of `slots` slots, named by id() in the whole process while it lives. `wake` (may be null)
-  // is called when overlapped requests have completed.
-  static std::shared_ptr<Channel> create(uint32_t slots, std::shared_ptr<Wake> wake);
+  // is called when overlapped requests have completed. Overlapped IOCTLs with the code `eventCode` wait for an event of
+  // the HCA; 0: there are none.
+  static std::shared_ptr<Channel> create(uint32_t slots, std::shared_ptr<Wake> wake, uint32_t eventCode = 0);
   static std::shared_ptr<Channel> find(uint32_t id);  // null: no such channel
   explicit Channel(uint32_t slots);
   ~Channel();
@@ -75,6 +90,10 @@ class Channel final : public std::enable_shared_from_this<Channel> {
                  uint32_t outputLength, bool overlapped);
   // Blocks until the slot is done or free; negative: without a bound. False: timed out.
   bool wait(uint32_t slot, int64_t timeoutMs);
+  bool settled(uint32_t slot) const;          // done or free
+  // Instead of wait(): the slot's completion writes `fd` from now on, until noWake(). False: it is settled.
+  bool wakeBy(uint32_t slot, int fd);
+  void noWake();
   uint32_t status(uint32_t slot) const;       // kStatusPending until done, kStatusInvalidHandle if free
   uint64_t information(uint32_t slot) const;  // 0 until done
   // The bytes written by the completer, bounded by what the request asked for and by the information it gave
@@ -88,6 +107,15 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   void drainCompletions(Deliver deliver);
   // Overlapped requests submitted and neither delivered nor released.
   uint32_t undelivered() const { return undelivered_; }
+  // Of those, the ones that wait for events.
+  uint32_t undeliveredEvents() const { return undeliveredEvents_; }
+  bool isEvent(uint32_t slot) const { return slots_[slot].event; }
+  bool anyReady() const;    // drainCompletions() has something
+  // Completions need not wake the user, who calls drainCompletions() by itself, or says that they do again.
+  void deliveryFollows();
+  void deliveryByWake();
+  // Whether the user's thread watches the HCA while requests wait for events.
+  std::atomic<bool> watches{false};
   // The user side is gone: nobody will look at a slot again. The server is told by a close of file 0.
   void closeUser();
 
@@ -96,6 +124,10 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // has found none.
   bool serve(std::shared_ptr<Wake> wake);
   bool take(Request* out);
+  // From now on requests for the same event as the pending one in `slot` go to the source.
+  void bindEvent(uint32_t slot, uint32_t serial, std::shared_ptr<EventSource> source);
+  // They go to the kernel again; what waits there ends in `status`.
+  void unbindEvent(EventSource& source, uint32_t status);
 
   // ── Any thread ─────────────────────────────────────────────────────────────────────────────────────────
   // True: this call completed the request. At most the asked-for number of output bytes is kept.
@@ -110,6 +142,10 @@ class Channel final : public std::enable_shared_from_this<Channel> {
  private:
   enum Phase : uint32_t { kFree = 0, kPending = 1, kCompleting = 2, kDone = 3 };
 
+  // A request for an event is a WV_IO_ID: of which file, and its Id.
+  using EventKey = std::pair<uint32_t, uint64_t>;
+  static constexpr size_t kEventIdAt = 0, kEventTypeAt = 12, kEventBytes = 16;
+
   struct Slot {
     std::atomic<uint64_t> ticket{0};  // serial << 32 | phase
     // Written by the user before kPending, read by who completes.
@@ -120,12 +156,17 @@ class Channel final : public std::enable_shared_from_this<Channel> {
     uint32_t status = 0;
     uint64_t information = 0;
     std::vector<uint8_t> output;
+    // Under eventMutex_.
+    EventKey eventKey{};
+    uint32_t eventSerial = 0;             // of the request that the key is of
+    std::shared_ptr<EventSource> source;  // has the request
     // Under mutex_.
     bool abandoned = false;        // released while pending
     bool queued = false;           // is in ready_
     bool cancelRequested = false;
     // The user's thread only.
     bool counted = false;          // is in undelivered_
+    bool event = false;            // waits for an event, and is then in undeliveredEvents_, too
   };
 
   static uint64_t pack(uint32_t serial, Phase phase) { return static_cast<uint64_t>(serial) << 32 | phase; }
@@ -133,6 +174,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   static Phase phaseOf(uint64_t ticket) { return static_cast<Phase>(ticket & 0xFFFFFFFF); }
   Phase phase(uint32_t slot) const { return phaseOf(slots_[slot].ticket.load(std::memory_order_acquire)); }
 
+  void count(Slot& slot, bool in);
+  bool submitEvent(uint32_t slot, uint32_t serial, uint32_t fileId, const std::vector<uint8_t>& input);
   // Both with the lock held. They answer what is to be woken once the lock is free, or null.
   std::shared_ptr<Wake> push(Request&& request);
   std::shared_ptr<Wake> settle(uint32_t slot, uint32_t serial);  // completed and not abandoned
@@ -144,7 +187,10 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   uint32_t reserve_ = 0;  // slots that overlapped requests leave free
   std::unique_ptr<std::atomic<int32_t>[]> states_;
   std::unique_ptr<Slot[]> slots_;
-  uint32_t undelivered_ = 0;
+  uint32_t undelivered_ = 0, undeliveredEvents_ = 0, eventCode_ = 0;
+
+  std::mutex eventMutex_;  // before mutex_ and the engine's
+  std::map<EventKey, std::shared_ptr<EventSource>> sources_;
 
   // The user thread is in wait(), or about to: completers wake it by the slot's state word.
   std::atomic<bool> waiting_{false};
@@ -155,6 +201,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   std::deque<Request> inbox_;
   std::shared_ptr<Wake> userWake_;
   std::shared_ptr<Wake> serverWake_;
+  int wakeFd_ = -1;         // the user thread is between wakeBy() and noWake()
   bool userArmed_ = true;   // the user's loop must be woken for the next completion
   bool armed_ = false;      // the server's loop must be woken for the next request
   bool served_ = false;
@@ -175,8 +222,7 @@ void Channel::drainCompletions(Deliver deliver) {
   while (budget-- > 0 && popReady(&slot)) {
     Slot& s = slots_[slot];
     if (!s.counted || phase(slot) != kDone) continue;
-    s.counted = false;
-    --undelivered_;
+    count(s, false);
     deliver(slot);
   }
 }

@@ -1,6 +1,8 @@
 #include "door.h"
 
 #include "convert.h"
+#include "engine/process.h"
+#include "memory.h"
 
 namespace nd::js {
 
@@ -44,14 +46,16 @@ Napi::Function NativeChannel::define(Napi::Env env) {
 }
 
 Napi::Value NativeChannel::createChannel(const Napi::CallbackInfo& info) {
-  return EnvData::of(info.Env()).channelClass.New({info[0], info[1]});
+  return EnvData::of(info.Env()).channelClass.New({info[0], info[1], info[2]});
 }
 
 NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeChannel>(info) {
   Napi::Env env = info.Env();
-  uint32_t slots;
-  if (!toUint(env, info[0], &slots, kMaxSlots) || slots == 0 || !info[1].IsFunction()) {
-    throwType(env, "createChannel(slots, onComplete): slots is a whole number from 1 to 1048576, onComplete a function");
+  uint32_t slots, eventCode = 0;
+  if (!toUint(env, info[0], &slots, kMaxSlots) || slots == 0 || !info[1].IsFunction() ||
+      (!info[2].IsUndefined() && !toU32(env, info[2], &eventCode))) {
+    throwType(env, "createChannel(slots, onComplete, eventCode): slots is a whole number from 1 to 1048576, onComplete a "
+                   "function, eventCode an IOCTL's code or undefined");
     return;
   }
   EnvData& data = EnvData::of(env);
@@ -61,7 +65,7 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
     napi_throw_error(env, nullptr, "the event loop of this thread is ending: no channel can be opened");
     return;
   }
-  channel_ = door::Channel::create(slots, signal_);
+  channel_ = door::Channel::create(slots, signal_, eventCode);
   teardown_ = data.teardown();
   teardown_->items.insert(this);
 
@@ -86,7 +90,27 @@ NativeChannel::~NativeChannel() {
   teardown_->items.erase(this);
 }
 
+LoopWatch* NativeChannel::loopWatch() {
+  Engine* engine = sharedEngine();
+  if (loopWatch_ == nullptr && engine != nullptr && !closed_) {
+    loopWatch_ = LoopWatch::open(EnvData::of(Env()), *engine, Process::instance().host(), channel_, signal_,
+                                 [this] { deliver(); });
+    channel_->watches = loopWatch_ != nullptr;
+  }
+  return loopWatch_.get();
+}
+
+BlockedWatch* NativeChannel::blockedWatch() {
+  Engine* engine = sharedEngine();
+  if (blockedWatch_ == nullptr && engine != nullptr)
+    blockedWatch_ = std::make_unique<BlockedWatch>(*engine, Process::instance().host());
+  return blockedWatch_ != nullptr && blockedWatch_->valid() ? blockedWatch_.get() : nullptr;
+}
+
 void NativeChannel::closeNow() {
+  closed_ = true;
+  channel_->watches = false;
+  loopWatch_.reset();
   channel_->closeUser();
   signal_->close();
 }
@@ -131,6 +155,9 @@ Napi::Value NativeChannel::submit(const Napi::CallbackInfo& info) {
   }
   const int32_t slot = channel_->submit(major, fileId, code, input.data, input.length, outputLength, overlapped);
   if (overlapped) updateKeepAlive();
+  if (overlapped && channel_->undeliveredEvents() != 0) {
+    if (LoopWatch* watch = loopWatch()) watch->start();
+  }
   return Napi::Number::New(env, slot);
 }
 
@@ -174,7 +201,9 @@ Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
     throwType(info.Env(), "wait(slot, timeoutMs): timeoutMs is a number");
     return info.Env().Undefined();
   }
-  return Napi::Boolean::New(info.Env(), channel_->wait(slot, boundOf(timeout)));
+  const int64_t ms = boundOf(timeout);
+  BlockedWatch* watch = channel_->isEvent(slot) && !channel_->settled(slot) ? blockedWatch() : nullptr;
+  return Napi::Boolean::New(info.Env(), watch != nullptr ? watch->wait(*channel_, slot, ms) : channel_->wait(slot, ms));
 }
 
 Napi::Value NativeChannel::status(const Napi::CallbackInfo& info) {

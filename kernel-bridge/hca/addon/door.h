@@ -2,6 +2,7 @@
 #pragma once
 #include "channel.h"
 #include "env.h"
+#include "loop_watch.h"
 
 namespace nd::js {
 
@@ -15,6 +16,9 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   void closeNow() override;
 
  private:
+  // This thread's watches of the HCA; null if it cannot watch.
+  LoopWatch* loopWatch();
+  BlockedWatch* blockedWatch();
   bool slotOf(const Napi::CallbackInfo& info, uint32_t* slot);
   void updateKeepAlive();
   void deliver();
@@ -37,6 +41,9 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   std::shared_ptr<door::Channel> channel_;
   std::shared_ptr<LoopSignal> signal_;
   std::shared_ptr<Teardown> teardown_;
+  std::unique_ptr<LoopWatch> loopWatch_;
+  std::unique_ptr<BlockedWatch> blockedWatch_;
+  bool closed_ = false;
   std::unique_ptr<LoopCallback> onComplete_;
   Napi::Reference<Napi::Int32Array> states_;
   Napi::Reference<Napi::Float64Array> answer_;

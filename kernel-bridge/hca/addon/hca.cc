@@ -41,6 +41,7 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::createPkeyTable>("createPkeyTable"), InstanceMethod<&H::setPkeyTable>("setPkeyTable"),
        InstanceMethod<&H::queryPkeyTable>("queryPkeyTable"), InstanceMethod<&H::destroyPkeyTable>("destroyPkeyTable"),
        InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
+       InstanceMethod<&H::endCqEvents>("endCqEvents"),
        InstanceMethod<&H::sendMad>("sendMad"), InstanceMethod<&H::claimPort>("claimPort"),
        InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),
        InstanceMethod<&H::objectCounts>("objectCounts"), InstanceMethod<&H::close>("close")});
@@ -105,6 +106,7 @@ void NativeHca::closeNow() {
   host_->releaseKernel(kernel_);
   engine_->detachKernel(kernel_);  // after this the engine calls port_ no more
   waiters_.clear();
+  cqEvents_.clear();
   signal_->close();
   Unref();
 }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/process.h"
+#include "cq_events.h"
 #include "hca_events.h"
 
 namespace nd::js {
@@ -66,6 +67,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value destroyPkeyTable(const Info& info);
   Napi::Value addCqWaiter(const Info& info);
   Napi::Value removeCqWaiter(const Info& info);
+  void endCqEvents(const Info& info);
   Napi::Value sendMad(const Info& info);
   Napi::Value claimPort(const Info& info);
   void releasePort(const Info& info);
@@ -81,6 +83,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   std::unique_ptr<LoopCallback> onEvent_;
   std::shared_ptr<Teardown> teardown_;
   std::map<WaiterKey, Waiter> waiters_;
+  std::map<Handle, std::vector<std::shared_ptr<CqEvents>>> cqEvents_;  // one for each channel that asked for events
   Engine* engine_ = nullptr;
   Host* host_ = nullptr;
   KernelId kernel_ = 0;

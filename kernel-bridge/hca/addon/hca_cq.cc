@@ -1,5 +1,8 @@
 // Completion queues and who waits for their events.
 #include "hca.h"
+
+#include <algorithm>
+
 #include "hca_commands.h"
 
 namespace nd::js {
@@ -15,6 +18,7 @@ class SlotSink final : public NotifySink {
     const bool won = channel_->complete(slot_, serial_, static_cast<uint32_t>(status), 0, nullptr, 0);
     if (std::shared_ptr<HcaPort> port = port_.lock()) port->onNotified(channel_.get(), slot_, serial_, won);
   }
+  bool watches() const override { return channel_->watches; }
 
  private:
   std::shared_ptr<door::Channel> channel_;
@@ -99,8 +103,27 @@ Napi::Value NativeHca::addCqWaiter(const Info& info) {
   // Known before the engine is asked: an event kept for the next waiter fires inside the call.
   if (!waiters_.emplace(key, Waiter{cq, sink}).second) return number(env, Status::kInvalidParameter);
   const Status status = engine_->addCqWaiter(cq, type, sink);
-  if (status != Status::kSuccess) waiters_.erase(key);
+  if (status != Status::kSuccess) {
+    waiters_.erase(key);
+    return number(env, status);
+  }
+  // From now on the user's thread comes by itself.
+  std::vector<std::shared_ptr<CqEvents>>& all = cqEvents_[cq];
+  const door::Channel* const channel = server->channel().get();
+  auto it = std::find_if(all.begin(), all.end(), [&](const auto& events) { return events->isOf(channel); });
+  if (it == all.end()) it = all.insert(all.end(), std::make_shared<CqEvents>(*engine_, cq, server->channel()));
+  server->channel()->bindEvent(slot, serial, *it);
   return number(env, status);
+}
+
+void NativeHca::endCqEvents(const Info& info) {
+  Handle cq;
+  uint32_t status;
+  if (!toU32(info.Env(), info[0], &cq) || !toU32(info.Env(), info[1], &status)) return;
+  const auto it = cqEvents_.find(cq);
+  if (it == cqEvents_.end()) return;
+  for (const std::shared_ptr<CqEvents>& events : it->second) events->end(status);
+  cqEvents_.erase(it);
 }
 
 Napi::Value NativeHca::removeCqWaiter(const Info& info) {

@@ -5,6 +5,7 @@
 // puts it back if it has more, so that no QP, and no peer's huge READ, keeps the lock or starves others.
 #pragma once
 #include <atomic>
+#include "attendance.h"
 #include "counters.h"
 #include "cq.h"
 #include "memory.h"
@@ -229,7 +230,7 @@ struct Core final : public PacketSink {
   const Clock& clock;
   const EngineOptions options;
   std::mutex mutex;
-  std::atomic<uint64_t> pollerMark{0};
+  Attendance attendance;
   std::atomic<uint32_t> commandsWaiting{0};  // threads that want the mutex for more than a poll
 
   uint32_t slot = 0, qpBase = 0;

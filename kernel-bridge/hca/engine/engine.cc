@@ -221,9 +221,10 @@ Status Engine::addCqWaiter(Handle handle, uint32_t type, std::shared_ptr<NotifyS
   Cq* cq = core.cqs.find(handle);
   if (!cq) return Status::kInvalidHandle;
   if (type > kCqNotifySolicited || !sink) return Status::kInvalidParameter;
+  const bool watches = sink->watches();
   cq->addWaiter(type, std::move(sink));
   // The poller may be about to sleep: the engine's thread takes over.
-  if (core.wake) core.wake(core.wakeArgument);
+  if (!watches && core.wake) core.wake(core.wakeArgument);
   return Status::kSuccess;
 }
 
@@ -386,7 +387,7 @@ void Engine::doorbell(Handle handle) {
 bool Engine::progress() {
   Core& core = impl_->core;
   const uint64_t now = core.clock.recent();
-  core.pollerMark.store(now, std::memory_order_relaxed);
+  core.attendance.mark(now);
   bool moved = false, impatient = true;  // who has the lock does this thread's work: it must get to run
   if (std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock); lock.owns_lock()) {
     if (!core.quiet(now)) {
@@ -416,7 +417,17 @@ bool Engine::progressLocked() {
 
 uint64_t Engine::nextDeadline() { return impl_->core.announced = impl_->core.deadline(); }
 
-uint64_t Engine::pollerMark() const { return impl_->core.pollerMark.load(std::memory_order_relaxed); }
+uint64_t Engine::pollerMark() const { return impl_->core.attendance.marked(); }
+Attendance& Engine::attendance() { return impl_->core.attendance; }
+void Engine::attend() { impl_->core.attendance.mark(impl_->core.clock.recent()); }
+
+void Engine::wakeThread() {
+  Core& core = impl_->core;
+  Command command(core);
+  if (core.wake) core.wake(core.wakeArgument);
+}
+
+std::unique_lock<std::mutex> Engine::hold() { return lockCore(impl_->core); }
 bool Engine::commandsWait() const { return impl_->core.commandsWaiting.load(std::memory_order_relaxed) != 0; }
 
 void Engine::setWake(void (*wake)(void*), void* argument) {

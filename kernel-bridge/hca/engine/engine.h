@@ -14,6 +14,7 @@
 namespace nd {
 
 struct SharedRange;  // shared_memory.h
+class Attendance;    // attendance.h
 
 struct EngineOptions {
   uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
@@ -179,6 +180,10 @@ class Engine final : public PacketSink {
   bool progressLocked();                // the same with the lock held
   uint64_t nextDeadline();              // lock held: when a timer is due (ns), or UINT64_MAX
   uint64_t pollerMark() const;          // when a thread last polled (ns)
+  Attendance& attendance();
+  void attend();                        // marks the thread as one that comes back soon, as progress() does
+  void wakeThread();                    // the engine's thread looks again
+  std::unique_lock<std::mutex> hold();  // the lock, for longer than a poll
   bool commandsWait() const;            // somebody waits for the lock who does not come back by himself
   // Called (lock held or not) when the engine's thread must look again: earlier timer, a waiter came.
   void setWake(void (*wake)(void*), void* argument);

@@ -12,15 +12,20 @@ struct Engine::Impl {
 
 inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
+// The lock, for longer than a poll has it.
+inline std::unique_lock<std::mutex> lockCore(Core& core) {
+  std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  core.commandsWaiting.fetch_add(1, std::memory_order_relaxed);
+  lock.lock();
+  core.commandsWaiting.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
+}
+
 // The lock for a command. What a command set off is finished before others see it.
 class Command {
  public:
-  explicit Command(Core& core) : core_(core), lock_(core.mutex, std::try_to_lock) {
-    if (lock_.owns_lock()) return;
-    core.commandsWaiting.fetch_add(1, std::memory_order_relaxed);
-    lock_.lock();
-    core.commandsWaiting.fetch_sub(1, std::memory_order_relaxed);
-  }
+  explicit Command(Core& core) : core_(core), lock_(lockCore(core)) {}
   ~Command() {
     core_.settle();
     if (core_.firstScheduled || core_.link.selfPending()) core_.rouse(0);

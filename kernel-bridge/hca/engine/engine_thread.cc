@@ -8,12 +8,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace nd {
 
 bool EngineThread::start() {
   wakeFd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!wakeFd_.valid()) return false;
+  if (!wakeFd_.valid() || !attendance_.open()) return false;
+  sleeper_.tell = [](void* self) { static_cast<EngineThread*>(self)->signalWake(); };
+  sleeper_.self = this;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -34,6 +37,8 @@ bool EngineThread::stop(uint32_t timeoutMs) {
   }
   pthread_join(thread_, nullptr);
   running_ = false;
+  std::lock_guard<std::mutex> guard(engine_.mutex());
+  host_.forget(sleeper_);
   return true;
 }
 
@@ -60,8 +65,14 @@ void* EngineThread::main(void* self) {
   return nullptr;
 }
 
-void EngineThread::sleep(bool sockets, uint64_t deadline) {
-  pollfd fds[2] = {{wakeFd_.get(), POLLIN, 0}, {host_.pollFd(), POLLIN, 0}};
+void EngineThread::giveWay(uint64_t time) {
+  attendance_.sleepUntil(time);
+  sleep(attendance_.alarm(), UINT64_MAX);
+  attendance_.wokeUp();
+}
+
+bool EngineThread::sleep(int other, uint64_t deadline) {
+  pollfd fds[2] = {{wakeFd_.get(), POLLIN, 0}, {other, POLLIN, 0}};
   timespec wait{};
   timespec* timeout = nullptr;
   if (deadline != UINT64_MAX) {
@@ -71,21 +82,37 @@ void EngineThread::sleep(bool sockets, uint64_t deadline) {
     wait.tv_nsec = static_cast<long>(ns % 1'000'000'000u);
     timeout = &wait;
   }
-  if (ppoll(fds, sockets ? 2 : 1, timeout, nullptr) > 0 && fds[0].revents != 0) {
+  if (ppoll(fds, 2, timeout, nullptr) <= 0) return false;
+  if (fds[0].revents != 0) {
     uint64_t count;
     if (::read(wakeFd_.get(), &count, sizeof count) < 0) count = 0;
   }
+  return fds[1].revents != 0;
 }
 
 void EngineThread::run() {
   // The poller's mark at which the last wake came. Somebody who waits no longer polls, however young the mark is;
   // a newer mark says that polling goes on, and that the poller sees to what the wake was for.
   uint64_t ignoredMark = 0;
+  uint32_t ignoredWatch = 0;  // a thread that watches and has been given its time
+  bool rung = false;          // something has come by the host's descriptors
   while (!stopping_) {
-    if (attention_.exchange(false)) ignoredMark = wakeMark_;
+    if (attention_.exchange(false)) {
+      ignoredMark = wakeMark_;
+      rung = false;
+    }
     const uint64_t mark = engine_.pollerMark(), now = clock_.now();
-    if (mark != ignoredMark && now - mark < kPollingNs) {
-      sleep(false, now + kPollingNs);
+    if (mark != ignoredMark && now < mark + Attendance::kMarkNs) {
+      giveWay(mark + Attendance::kMarkNs);
+      rung = false;
+      continue;
+    }
+    // A thread that watches was woken as well, and does not come if the program does something else: then it is not
+    // waited for again.
+    const uint32_t watching = attendance_.watching();
+    if (std::exchange(rung, false) && watching != 0 && watching != ignoredWatch) {
+      ignoredWatch = watching;
+      giveWay(now + Attendance::kMarkNs);
       continue;
     }
     bool more = true;
@@ -98,10 +125,11 @@ void EngineThread::run() {
         if (engine_.commandsWait() || engine_.pollerMark() != mark) break;
       }
       deadline = std::min(engine_.nextDeadline(), host_.nextDeadline());
-      more = more || !host_.fallAsleep();
+      more = more || !host_.fallAsleep(sleeper_);
     }
     if (!more) {
-      sleep(true, deadline);
+      rung = sleep(host_.pollFd(), deadline);
+      sleeper_.asleep = false;
       continue;
     }
     // Others may want the lock. They are about to wake up, and would find it taken again.

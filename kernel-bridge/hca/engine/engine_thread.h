@@ -1,8 +1,8 @@
 // The engine's own thread: takes over sockets and timers when no thread of the application polls.
 //
 // It sleeps in the operating system until a descriptor, a deadline or a wake needs it; an idle process wakes for
-// nothing. While some thread polls, it leaves the sockets to that thread and looks every millisecond whether the
-// polling goes on.
+// nothing. While some thread polls, it leaves the sockets to that thread and sleeps until the polling has ended
+// (attendance.h).
 #pragma once
 #include <pthread.h>
 
@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "attendance.h"
 #include "engine.h"
 #include "host.h"
 #include "unique_fd.h"
@@ -32,19 +33,22 @@ class EngineThread {
   static void wake(void* self);
 
  private:
-  static constexpr uint64_t kPollingNs = 1'000'000;   // a poller's mark is good for this long
   static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is given up in any case
   static constexpr uint32_t kGiveWayYields = 100;     // how long others have time to take it
   static void* main(void* self);
   void run();
   void signalWake();
-  // Waits for the wake descriptor and, with `sockets`, the host's. Until `deadline`.
-  void sleep(bool sockets, uint64_t deadline);
+  // Waits for the wake descriptor and `other`, until `deadline`. Whether `other` is readable.
+  bool sleep(int other, uint64_t deadline);
+  // Sleeps until `time`, or, as long as others attend, until the last of them has been away for so long.
+  void giveWay(uint64_t time);
 
   Engine& engine_;
   Host& host_;
   const Clock& clock_;
+  Attendance& attendance_ = engine_.attendance();
   UniqueFd wakeFd_;
+  Sleeper sleeper_;
   pthread_t thread_{};
   bool running_ = false;
   std::atomic<bool> stopping_{false};

@@ -11,6 +11,7 @@
 //          "networkdirect/port/<service hex>/<port>/<gid hex or *>"; a REQ that another process received is
 //          handed to the owner by connecting to that name. Wildcard and single-address claims conflict.
 #pragma once
+#include <atomic>
 #include <string>
 #include "engine.h"
 #include "link.h"
@@ -39,6 +40,14 @@ struct HostOptions {
   std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
   FaultOptions faults;
   uint32_t receiveBufferBytes = 4u << 20;
+};
+
+// A thread that waits for pollFd(). A peer on the local link rings once, and what rang may be taken in, or answered, by
+// another thread before this one has seen that the descriptor was readable: then it is told.
+struct Sleeper {
+  void (*tell)(void* self) = nullptr;  // makes it look again; called with the engine's lock held
+  void* self = nullptr;
+  std::atomic<bool> asleep{false};     // the thread takes it back when it wakes up
 };
 
 // Locking: the Link functions, configure() and nextDeadline() want the engine's lock held; start(), stop() and sendMad() take it themselves; all others are callable from any thread in any case.
@@ -96,11 +105,16 @@ class Host final : public Link {
   void sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) override;
   void revoke(uint64_t epoch) override;
   bool selfPending() const override;
-  // Before the engine's thread waits for pollFd(): from now on peers on the local link make it readable. False: there
-  // is something to do now.
-  bool fallAsleep();
+  // Before a thread waits for pollFd(): from now on peers on the local link make it readable. False: there is something
+  // to do now.
+  bool fallAsleep(Sleeper& sleeper);
+  // It will not wait any more; before it is destroyed.
+  void forget(Sleeper& sleeper);
   // The next poll() looks at the sockets, however busy the local link is.
   void lookNext();
+  // At all of them at once, the busy one not before the others; or, with pairs up, at none for a moment.
+  void lookAllNext();
+  void lookLater();
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;
 

@@ -79,6 +79,8 @@ struct Host::Impl {
   // While pairs are up, between looks at the sockets that find nothing.
   static constexpr uint64_t kFirstLookGapNs = 500, kLongestLookGapNs = 20'000;
   uint64_t lookDue = 0, lookGap = 0;
+  bool lookAll = false;            // the next look
+  std::vector<Sleeper*> sleepers;
   struct Joined {
     Gid group;
     uint32_t interface;
@@ -139,6 +141,8 @@ struct Host::Impl {
                  const uint8_t* icrc);
   void drainPairs();
   void looked(uint64_t now, bool found);
+  bool anyAsleep() const;
+  void tellSleepers();
   uint32_t drainLocalQueue(uint32_t budget);
   uint32_t deliverDeferred();
   uint32_t lookAtAll(uint32_t budget);

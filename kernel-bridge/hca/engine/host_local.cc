@@ -46,7 +46,32 @@ void Host::sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet)
 void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
 bool Host::selfPending() const { return impl_->pairs.selfPending(); }
 void Host::lookNext() { impl_->lookDue = 0; }
-bool Host::fallAsleep() { return impl_->pairs.fallAsleep(); }
+void Host::lookAllNext() {
+  impl_->lookDue = 0;
+  impl_->lookAll = true;
+}
+void Host::lookLater() { impl_->lookDue = impl_->clock.recent() + Impl::kLongestLookGapNs; }
+bool Host::fallAsleep(Sleeper& sleeper) {
+  Impl& h = *impl_;
+  if (std::find(h.sleepers.begin(), h.sleepers.end(), &sleeper) == h.sleepers.end()) h.sleepers.push_back(&sleeper);
+  // Others may not have seen yet that it was readable.
+  sleeper.asleep = false;
+  if (h.pairs.anyRang()) h.tellSleepers();
+  sleeper.asleep = h.pairs.fallAsleep(h.anyAsleep());
+  return sleeper.asleep;
+}
+void Host::forget(Sleeper& sleeper) {
+  impl_->sleepers.erase(std::remove(impl_->sleepers.begin(), impl_->sleepers.end(), &sleeper), impl_->sleepers.end());
+}
+
+bool Host::Impl::anyAsleep() const {
+  return std::any_of(sleepers.begin(), sleepers.end(), [](const Sleeper* s) { return s->asleep.load(); });
+}
+
+void Host::Impl::tellSleepers() {
+  for (Sleeper* sleeper : sleepers)
+    if (sleeper->asleep.exchange(false)) sleeper->tell(sleeper->self);
+}
 
 // A packet that came whole: captured, then like any other.
 void Host::Impl::PlainSink::onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) {

@@ -1,5 +1,6 @@
 // What comes in: from the sockets, from other processes of this host, from this process itself.
 #include <algorithm>
+#include <utility>
 
 #include "host_events.h"
 #include "host_impl.h"
@@ -358,7 +359,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   if (n < budget && (now == 0 || now >= h.lookDue)) {
     // Traffic comes where it came from last: that socket is asked first. One system call tells of all others.
     const uint32_t before = n;
-    if (h.busyWire != nullptr) n += h.receiveFrom(*h.busyWire, budget - n);
+    if (h.busyWire != nullptr && !std::exchange(h.lookAll, false)) n += h.receiveFrom(*h.busyWire, budget - n);
     if (n < budget && (n == before || ++h.pollsWithoutLook >= kPollsWithoutLook)) {
       h.pollsWithoutLook = 0;
       n += h.lookAtAll(budget - n);
@@ -370,6 +371,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
     h.runTimers();
     flush();
   }
+  if (h.pairs.grown()) h.tellSleepers();  // they do not wait for the new ones yet
   h.sink = nullptr;
   return n >= std::min(budget, UdpWire::kReceiveBatch) || !h.localQueue.empty() || h.pairs.pending();
 }

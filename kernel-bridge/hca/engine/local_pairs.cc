@@ -218,6 +218,7 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
   pair.probe();
   counters_.add(HostCounter::kLocalPairsUp);
   up_.push_back(&pair);
+  grown_ = true;
   sink.onLocalPair(pair);
 }
 
@@ -392,14 +393,15 @@ void LocalPairs::stopRinging() {
   rang_.clear();
 }
 
-bool LocalPairs::fallAsleep() {
+bool LocalPairs::fallAsleep(bool others) {
   stopRinging();
   for (LocalPair* pair : up_) {
     pair->flush();
     pair->sleeping(true);
   }
   if (!pending()) return true;
-  for (LocalPair* pair : up_) pair->sleeping(false);
+  if (!others)
+    for (LocalPair* pair : up_) pair->sleeping(false);
   return false;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "frame.h"
@@ -49,13 +50,16 @@ class LocalPairs {
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
-  // A descriptor of this pair's, or of this process' own slot's, was seen readable. It stays so until the engine's thread falls
-  // asleep the next time: a thread that polls may see it first, and must not take from the sleeper what ends its sleep, for
-  // the peer rings once only.
+  // A descriptor of this pair's, or of this process' own slot's, was seen readable. It stays so until a thread falls asleep the
+  // next time: a thread that polls may see it first, and must not take from a sleeper what ends its sleep, for the peer
+  // rings once only.
   void rang(uint32_t slot);
-  // Before the engine's thread sleeps: peers wake it from now on, once each. Threads that poll leave that as it is, for
-  // they do not end its sleep. False: there is something to do.
-  bool fallAsleep();
+  bool anyRang() const { return !rang_.empty(); }
+  // Before a thread sleeps: peers ring from now on, once each. Threads that poll leave that as it is, for they do not
+  // end its sleep. False: there is something to do. `others`: somebody sleeps already.
+  bool fallAsleep(bool others);
+  // Whether pairs have come up since it was asked last.
+  bool grown() { return std::exchange(grown_, false); }
   uint64_t deadline() const { return deadline_; }
   void onTime(uint64_t now, PacketSink& sink);
 
@@ -86,7 +90,7 @@ class LocalPairs {
   HostCounters& counters_;
   Slots& slots_;
   int epoll_;
-  bool enabled_ = false, plain_ = false;
+  bool enabled_ = false, plain_ = false, grown_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   UniqueFd freedFd_;    // readable: memory that peers were told of was given back
   uint32_t freed_ = 0;  // how often, as last seen

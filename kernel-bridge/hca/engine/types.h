@@ -94,6 +94,8 @@ class NotifySink {
  public:
   virtual ~NotifySink() = default;
   virtual void notify(Status status) = 0;
+  // Whether the thread that waits watches the host meanwhile (watch.h), so that the engine's thread need not be woken.
+  virtual bool watches() const { return false; }
 };
 
 enum class QpEvent : uint32_t {

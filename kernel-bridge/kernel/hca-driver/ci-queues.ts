@@ -177,12 +177,14 @@ export function ciCqEventDelivered(irp: Irp): void {
 
 /** Ends all event requests of a completion queue in CANCELLED. */
 export function ciCancelCqEvents(cq: IbCq): void {
+  cq.ca.hca.native.endCqEvents(cq.handle, Status.CANCELLED);
   for (const irp of [...cq.waiters]) irp.cancel();
   cq.kernelWaits.cancelAll();
 }
 
 /** Ends all event requests of a completion queue in `status`, those apart that the HCA has completed meanwhile. */
 export function ciEndCqEvents(cq: IbCq, status: number): void {
+  cq.ca.hca.native.endCqEvents(cq.handle, status);
   for (const irp of [...cq.waiters]) {
     cq.waiters.delete(irp);
     irp.setCancelRoutine(undefined);

@@ -1,0 +1,45 @@
+#include "cq_events.h"
+
+namespace nd::js {
+
+struct CqEvents::Sink final : NotifySink {
+  Sink(std::weak_ptr<door::Channel> c, uint32_t atSlot, uint32_t withSerial)
+      : channel(std::move(c)), slot(atSlot), serial(withSerial) {}
+  void notify(Status status) override { complete(static_cast<uint32_t>(status)); }
+  bool watches() const override {
+    const std::shared_ptr<door::Channel> c = channel.lock();
+    return c != nullptr && c->watches;
+  }
+  void complete(uint32_t status) const {
+    if (const std::shared_ptr<door::Channel> c = channel.lock()) c->complete(slot, serial, status, 0, nullptr, 0);
+  }
+  const std::weak_ptr<door::Channel> channel;
+  const uint32_t slot, serial;
+};
+
+bool CqEvents::wait(uint32_t type, uint32_t slot, uint32_t serial) {
+  auto sink = std::make_shared<Sink>(channel_, slot, serial);
+  std::shared_ptr<Sink>& place = sinks_[slot];  // what stood there has fired: its slot was given back
+  place = sink;
+  if (engine_.addCqWaiter(cq_, type, sink) == Status::kSuccess) return true;
+  sinks_.erase(slot);
+  return false;
+}
+
+void CqEvents::cancel(uint32_t slot, uint32_t status) {
+  const auto it = sinks_.find(slot);
+  if (it == sinks_.end()) return;
+  const std::shared_ptr<Sink> sink = std::move(it->second);
+  sinks_.erase(it);
+  if (engine_.removeCqWaiter(cq_, sink.get()) == Status::kSuccess) sink->complete(status);  // else it has fired
+}
+
+void CqEvents::endAll(uint32_t status) {
+  while (!sinks_.empty()) cancel(sinks_.begin()->first, status);
+}
+
+void CqEvents::end(uint32_t status) {
+  if (const std::shared_ptr<door::Channel> channel = channel_.lock()) channel->unbindEvent(*this, status);
+}
+
+}  // namespace nd::js

@@ -1,0 +1,31 @@
+// CQ_NOTIFY without the kernel's thread: once the kernel has handed a request for a completion queue's event to the HCA, the
+// requests like it that follow go to the HCA from the user's own thread, until the kernel takes that back.
+#pragma once
+#include <unordered_map>
+
+#include "channel.h"
+#include "engine/engine.h"
+
+namespace nd::js {
+
+class CqEvents final : public door::EventSource {
+ public:
+  CqEvents(Engine& engine, Handle cq, const std::shared_ptr<door::Channel>& channel)
+      : engine_(engine), cq_(cq), channel_(channel) {}
+  bool wait(uint32_t type, uint32_t slot, uint32_t serial) override;
+  void cancel(uint32_t slot, uint32_t status) override;
+  void endAll(uint32_t status) override;
+  // Whether it is the channel's.
+  bool isOf(const door::Channel* channel) const { return channel_.lock().get() == channel; }
+  // Takes it back, and ends what waits. The kernel's thread.
+  void end(uint32_t status);
+
+ private:
+  struct Sink;
+  Engine& engine_;
+  const Handle cq_;
+  const std::weak_ptr<door::Channel> channel_;
+  std::unordered_map<uint32_t, std::shared_ptr<Sink>> sinks_;  // by slot; may have fired
+};
+
+}  // namespace nd::js

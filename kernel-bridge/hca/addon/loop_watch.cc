@@ -1,0 +1,177 @@
+#include "loop_watch.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+
+namespace nd::js {
+
+namespace {
+
+void ring(int fd) {
+  const uint64_t one = 1;
+  if (::write(fd, &one, sizeof one) < 0) {
+    // Only a full counter refuses, and then the descriptor is readable, as wanted.
+  }
+}
+
+}  // namespace
+
+// ── Blocked ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+BlockedWatch::BlockedWatch(Engine& engine, Host& host)
+    : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      watch_(engine, host, [](void* self) { ring(static_cast<BlockedWatch*>(self)->fd_.get()); }, this) {}
+
+bool BlockedWatch::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs) {
+  using std::chrono::steady_clock, std::chrono::nanoseconds;
+  const auto end = steady_clock::now() + std::chrono::milliseconds(timeoutMs);
+  const auto settled = [&] { return channel.settled(slot); };
+  bool inTime = true;
+  while (inTime && !settled()) {
+    const Watch::Entry entry = watch_.enter(settled);
+    if (entry == Watch::Entry::kDone || !channel.wakeBy(slot, fd_.get())) break;
+    timespec left{};
+    if (timeoutMs >= 0) {
+      const int64_t ns = std::max<int64_t>(0, nanoseconds(end - steady_clock::now()).count());
+      left.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
+      left.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+    }
+    pollfd fds[2] = {{fd_.get(), POLLIN, 0}, {watch_.pollFd(), POLLIN, 0}};
+    const nfds_t count = entry == Watch::Entry::kWatching ? 2 : 1;
+    inTime = ppoll(fds, count, timeoutMs < 0 ? nullptr : &left, nullptr) != 0;
+    channel.noWake();
+    uint64_t rings;
+    if (fds[0].revents != 0 && ::read(fd_.get(), &rings, sizeof rings) < 0) rings = 0;
+  }
+  watch_.leave();
+  return settled();
+}
+
+// ── An event loop ───────────────────────────────────────────────────────────────────────────────────────────
+
+// The handles outlive the watch until the loop has closed them.
+struct LoopWatch::Handles {
+  uv_prepare_t prepare;
+  uv_check_t check;
+  uv_poll_t poll;
+  LoopWatch* owner = nullptr;
+  std::shared_ptr<Teardown> teardown;
+  uint32_t open = 0;
+
+  template <typename Handle>
+  void add(Handle& handle) {
+    auto* h = reinterpret_cast<uv_handle_t*>(&handle);
+    h->data = this;
+    uv_unref(h);
+    open++;
+    teardown->openHandles++;
+  }
+  template <typename Handle>
+  static LoopWatch* ownerOf(Handle* handle) {
+    return static_cast<Handles*>(handle->data)->owner;
+  }
+  template <typename Handle>
+  static void close(Handle& handle) {
+    uv_close(reinterpret_cast<uv_handle_t*>(&handle), [](uv_handle_t* h) {
+      auto* all = static_cast<Handles*>(h->data);
+      --all->teardown->openHandles;
+      all->teardown->finishIfIdle();
+      if (--all->open == 0) delete all;
+    });
+  }
+};
+
+std::unique_ptr<LoopWatch> LoopWatch::open(EnvData& data, Engine& engine, Host& host,
+                                           std::shared_ptr<door::Channel> channel, std::shared_ptr<LoopSignal> signal,
+                                           std::function<void()> deliver) {
+  uv_loop_t* loop = nullptr;
+  if (data.teardown()->ending || napi_get_uv_event_loop(data.env(), &loop) != napi_ok) return nullptr;
+  auto handles = std::make_unique<Handles>();
+  handles->teardown = data.teardown();
+  if (uv_poll_init(loop, &handles->poll, host.pollFd()) != 0) return nullptr;
+  uv_prepare_init(loop, &handles->prepare);
+  uv_check_init(loop, &handles->check);
+  handles->add(handles->poll);
+  handles->add(handles->prepare);
+  handles->add(handles->check);
+  std::unique_ptr<LoopWatch> watch(new LoopWatch);
+  handles->owner = watch.get();
+  watch->handles_ = handles.release();
+  watch->channel_ = std::move(channel);
+  watch->signal_ = std::move(signal);
+  watch->deliver_ = std::move(deliver);
+  watch->watch_ = std::make_unique<Watch>(
+      engine, host, [](void* self) { static_cast<LoopSignal*>(self)->wake(); }, watch->signal_.get());
+  return watch;
+}
+
+LoopWatch::~LoopWatch() {
+  watch_.reset();
+  handles_->owner = nullptr;
+  Handles::close(handles_->poll);
+  Handles::close(handles_->prepare);
+  Handles::close(handles_->check);
+}
+
+void LoopWatch::start() {
+  if (started_) return;
+  started_ = true;
+  uv_prepare_start(&handles_->prepare, [](uv_prepare_t* h) {
+    if (LoopWatch* self = Handles::ownerOf(h)) self->beforeSleep();
+  });
+  uv_check_start(&handles_->check, [](uv_check_t* h) {
+    if (LoopWatch* self = Handles::ownerOf(h)) self->watch_->leave();
+  });
+}
+
+void LoopWatch::beforeSleep() {
+  if (channel_->undeliveredEvents() == 0) {
+    started_ = false;
+    uv_prepare_stop(&handles_->prepare);
+    uv_check_stop(&handles_->check);
+    return poll(false);
+  }
+  const auto ready = [this] { return channel_->anyReady(); };
+  channel_->deliveryFollows();
+  Watch::Entry entry = watch_->enter(ready);
+  if (entry == Watch::Entry::kDone) {
+    // Told at once, and once in a turn: what comes then wakes the loop, which does not sleep.
+    Handles* const handles = handles_;
+    watch_->leave();
+    tell();
+    if (handles->owner == nullptr || !started_) return;
+    entry = watch_->enter(ready);
+  } else {
+    channel_->deliveryByWake();
+  }
+  if (entry != Watch::Entry::kDone) poll(entry == Watch::Entry::kWatching);
+}
+
+void LoopWatch::tell() {
+  const std::function<void()> deliver = deliver_;  // which may end the watch
+  deliver();
+}
+
+void LoopWatch::onReadable() {
+  channel_->deliveryFollows();
+  watch_->enter([this] { return channel_->anyReady(); });
+  watch_->leave();
+  tell();
+}
+
+void LoopWatch::poll(bool on) {
+  if (on == polls_) return;
+  polls_ = on;
+  if (!on) {
+    uv_poll_stop(&handles_->poll);
+    return;
+  }
+  uv_poll_start(&handles_->poll, UV_READABLE, [](uv_poll_t* h, int, int) {
+    if (LoopWatch* self = Handles::ownerOf(h)) self->onReadable();
+  });
+}
+
+}  // namespace nd::js

@@ -1,0 +1,49 @@
+// A thread whose requests wait for events of the HCA watches the host itself (engine/watch.h): its event loop between two
+// turns, or the thread while it is blocked.
+#pragma once
+#include "engine/unique_fd.h"
+#include "engine/watch.h"
+#include "env.h"
+
+namespace nd::js {
+
+// Of a thread that is blocked.
+class BlockedWatch {
+ public:
+  BlockedWatch(Engine& engine, Host& host);
+  bool valid() const { return fd_.valid(); }
+  // As Channel::wait.
+  bool wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs);
+
+ private:
+  UniqueFd fd_;
+  Watch watch_;
+};
+
+// Of an event loop. All on the loop's thread.
+class LoopWatch {
+ public:
+  // `deliver` tells JavaScript of the channel's completions. Null: the loop is ending, or the system has no room.
+  static std::unique_ptr<LoopWatch> open(EnvData& data, Engine& engine, Host& host, std::shared_ptr<door::Channel> channel,
+                                         std::shared_ptr<LoopSignal> signal, std::function<void()> deliver);
+  ~LoopWatch();
+  // A request waits for an event: from the next turn on, and as long as there are such.
+  void start();
+
+ private:
+  struct Handles;
+  LoopWatch() = default;
+  void beforeSleep();
+  void onReadable();
+  void tell();
+  void poll(bool on);
+
+  Handles* handles_ = nullptr;
+  std::unique_ptr<Watch> watch_;
+  std::shared_ptr<door::Channel> channel_;
+  std::shared_ptr<LoopSignal> signal_;
+  std::function<void()> deliver_;
+  bool started_ = false, polls_ = false;
+};
+
+}  // namespace nd::js

@@ -1,0 +1,71 @@
+#include "watch.h"
+
+#include "attendance.h"
+
+namespace nd {
+
+Watch::Watch(Engine& engine, Host& host, void (*tell)(void* self), void* self) : engine_(engine), host_(host) {
+  sleeper_.tell = tell;
+  sleeper_.self = self;
+}
+
+Watch::~Watch() {
+  leave();
+  const auto hold = engine_.hold();
+  host_.forget(sleeper_);
+}
+
+bool Watch::begin() {
+  if (apart_) return false;  // until it leaves
+  Attendance& attendance = engine_.attendance();
+  if (entered_) {
+    slept_ = true;
+    attendance.watchOn();
+    engine_.attend();
+    return true;
+  }
+  entered_ = attendance.watch();
+  if (!entered_) giveUp();
+  return entered_;
+}
+
+bool Watch::step() {
+  const auto hold = engine_.hold();
+  sleeper_.asleep = false;
+  // Mostly it is a peer's packet that ended a sleep: the first look is for those alone.
+  const bool quick = slept_;
+  slept_ = false;
+  if (quick)
+    host_.lookLater();
+  else
+    host_.lookAllNext();
+  return !engine_.progressLocked() && !quick && host_.fallAsleep(sleeper_);
+}
+
+// The engine's thread attends from now on.
+void Watch::giveUp() {
+  leave();
+  apart_ = true;
+  engine_.attendance().apart(1);
+  engine_.wakeThread();
+}
+
+void Watch::leave() {
+  Attendance& attendance = engine_.attendance();
+  if (entered_) {
+    entered_ = slept_ = false;
+    sleeper_.asleep = false;
+    attendance.watchEnds();
+    // Nobody else would see to those who wait, too, while this thread is away.
+    if (attendance.anyApart())
+      engine_.wakeThread();
+    else
+      engine_.attend();
+  }
+  if (apart_) {
+    apart_ = false;
+    attendance.apart(-1);
+  }
+}
+
+}  // namespace nd

@@ -1,0 +1,56 @@
+// A thread of the program that waits for completions watches the host's descriptors itself: what arrives wakes it and not the
+// engine's thread first, and it takes it in on its own.
+//
+// One thread watches at a time. The engine's thread does not rely on it: while nobody attends it sleeps on the same
+// descriptors and is woken with the watching thread, and it lets that one go first, for as long as a mark is good.
+#pragma once
+#include "engine.h"
+#include "host.h"
+
+namespace nd {
+
+class Watch {
+ public:
+  enum class Entry {
+    kDone,      // what the thread waits for is there
+    kWatching,  // sleep until pollFd() is readable or the sleeper is told, then enter again or leave
+    kApart,     // others see to the host: sleep until what is waited for is there, then leave
+  };
+  // `tell` ends the thread's sleep; called from any thread with the engine's lock held.
+  Watch(Engine& engine, Host& host, void (*tell)(void* self), void* self);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // Before the thread sleeps: does what there is to do, until `done` says that what it waits for is there. More than a
+  // few steps are left to the engine's thread.
+  template <typename Done>
+  Entry enter(Done done) {
+    if (!begin()) return Entry::kApart;
+    for (uint32_t i = 0; i < kSteps; i++) {
+      const bool nothing = step();
+      if (done()) return Entry::kDone;
+      if (nothing) return Entry::kWatching;
+    }
+    giveUp();
+    return Entry::kApart;
+  }
+  // After sleeping, and after kDone: the thread does something else now. Without enter() before, nothing.
+  void leave();
+  int pollFd() const { return host_.pollFd(); }
+
+ private:
+  static constexpr uint32_t kSteps = 8;
+  bool begin();
+  bool step();  // true: there was nothing to do, and peers ring from now on
+  void giveUp();
+
+  Engine& engine_;
+  Host& host_;
+  Sleeper sleeper_;
+  bool entered_ = false;  // this thread is the one that watches
+  bool slept_ = false;    // and comes from sleeping
+  bool apart_ = false;
+};
+
+}  // namespace nd

@@ -1,0 +1,258 @@
+// Threads of the program that watch the host while they wait (engine/watch.h), beside the engine's thread and threads that
+// poll: nothing that comes is lost, whoever sleeps, and nobody relies on a thread that watches and does not come.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "engine/attendance.h"
+#include "engine/watch.h"
+#include "host_side.h"
+
+using namespace hosttest;
+
+namespace {
+
+constexpr uint32_t kMessage = 64;
+
+void ring(int fd) {
+  const uint64_t one = 1;
+  if (write(fd, &one, sizeof one) < 0) std::abort();
+}
+
+// Waits for a side's completions as a blocked thread does.
+struct Waiting {
+  struct Sink final : NotifySink {
+    explicit Sink(int f) : fd(f) {}
+    void notify(Status) override {
+      done = true;
+      ring(fd);
+    }
+    bool watches() const override { return true; }
+    const int fd;
+    std::atomic<bool> done{false};
+  };
+  int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  Watch watch{Process::instance().engine(), Process::instance().host(), [](void* self) { ring(*static_cast<int*>(self)); },
+              &fd};
+  uint32_t watched = 0, apart = 0;  // sleeps
+
+  ~Waiting() {
+    watch.leave();
+    close(fd);
+  }
+  // The status of the next completion, 99 if none comes.
+  uint32_t next(Side& side, uint32_t cqe[16]) {
+    while (!side.completion(cqe)) {
+      auto sink = std::make_shared<Sink>(fd);
+      HOST_CHECK(side.engine.addCqWaiter(side.cq, kCqNotifyAny, sink) == Status::kSuccess);
+      HOST_CHECK(side.engine.armCq(side.cq, false) == Status::kSuccess);
+      const bool came = sleepUntil(*sink);
+      side.engine.removeCqWaiter(side.cq, sink.get());
+      if (!came) return 99;
+    }
+    return cqe[kCqeStatus];
+  }
+
+ private:
+  bool sleepUntil(const Sink& sink) {
+    const auto done = [&] { return sink.done.load(); };
+    bool came = true;
+    while (came && !done()) {
+      const Watch::Entry entry = watch.enter(done);
+      if (entry == Watch::Entry::kDone) break;
+      const bool watches = entry == Watch::Entry::kWatching;
+      (watches ? watched : apart)++;
+      pollfd fds[2] = {{fd, POLLIN, 0}, {watch.pollFd(), POLLIN, 0}};
+      came = ::poll(fds, watches ? 2 : 1, 10000) > 0;
+      uint64_t rings;
+      if (fds[0].revents != 0 && read(fd, &rings, sizeof rings) < 0) rings = 0;
+    }
+    watch.leave();
+    return came;
+  }
+};
+
+// Connected queue pairs in two processes. The other process echoes messages, waiting for them ('e'), or writes into our memory
+// as often as it is told ('w').
+int peerMain() {
+  startProcess();
+  char how = 0;
+  Hello other{};
+  if (read(0, &how, 1) != 1 || read(0, &other, sizeof other) != sizeof other) return 2;
+  Side side;
+  for (uint32_t i = 0; i < 16; i++) side.postReceive(i * kMessage, kMessage);
+  side.connect(other, 4096);
+  const Hello own = side.hello();
+  if (write(1, &own, sizeof own) != sizeof own) return 2;
+  Waiting waiting;
+  uint32_t cqe[16];
+  if (how == 'w') {
+    for (char word; read(0, &word, 1) == 1;) {
+      side.post(kOpWrite, 0, 8, other.address, other.rkey);
+      word = waiting.next(side, cqe) == kWcSuccess ? 'y' : 'n';
+      if (write(1, &word, 1) != 1) return 2;
+    }
+    return hosttest::failures;
+  }
+  for (uint32_t echoed = 0;;) {
+    // The end is the other's: its process goes, or it takes its queue pair away.
+    if (waiting.next(side, cqe) != kWcSuccess) return hosttest::failures;
+    if ((cqe[kCqeFlags] & kCqeFlagReceiveQueue) == 0) continue;
+    const uint32_t offset = echoed++ % 16 * kMessage;
+    side.post(kOpSend, offset, cqe[kCqeLength]);
+    side.postReceive(offset, kMessage);
+  }
+}
+
+struct Peer {
+  pid_t pid;
+  int in, out;
+  Hello hello{};
+  Peer(char how, Side& side) {
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) std::abort();
+    pid = fork();
+    if (pid == 0) {
+      dup2(to[0], 0);
+      dup2(from[1], 1);
+      execl("/proc/self/exe", "peer", "peer", nullptr);
+      _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    in = to[1];
+    out = from[0];
+    const Hello own = side.hello();
+    HOST_CHECK(write(in, &how, 1) == 1 && write(in, &own, sizeof own) == sizeof own);
+    HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello);
+    side.connect(hello, 4096);
+  }
+  ~Peer() {
+    ::kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    close(in);
+    close(out);
+  }
+};
+
+// Round trips, both sides asleep in between. Now and then something else is done before waiting, for longer than
+// a mark is good, so that the engine's thread takes over and is displaced again.
+void play(Side& side, Waiting& waiting, uint32_t rounds) {
+  uint32_t cqe[16];
+  for (uint32_t n = 0; n < rounds; n++) {
+    side.memory[0] = static_cast<uint8_t>(n);
+    side.postReceive(1u << 20, kMessage);
+    side.post(kOpSend, 0, 8);
+    if (n % 64 == 0)
+      for (const uint64_t end = clockNow() + 2 * Attendance::kMarkNs; clockNow() < end;) sched_yield();
+    for (int i = 0; i < 2; i++) {
+      const uint32_t status = waiting.next(side, cqe);
+      HOST_CHECK(status == kWcSuccess);
+      if (status != kWcSuccess) return;
+    }
+    HOST_CHECK(side.memory[1u << 20] == static_cast<uint8_t>(n));
+  }
+}
+
+void waiters(uint32_t rounds) {
+  Side side;
+  Peer peer('e', side);
+  Waiting waiting;
+  play(side, waiting, rounds);
+  HOST_CHECK(waiting.watched >= rounds / 2);  // and not in vain: the engine's thread would have done it all the same
+}
+
+// Another thread polls now and then, takes what is for others, and goes away in the middle of it.
+void besidePollers(uint32_t rounds) {
+  Side side, other;
+  Peer peer('e', side);
+  Waiting waiting;
+  std::atomic<bool> stop{false};
+  std::thread poller([&] {
+    for (uint32_t burst = 1; !stop; burst = burst * 7 % 1021 + 1) {
+      for (uint32_t i = 0; i < burst; i++) other.engine.progress();
+      for (uint32_t i = 0; i < burst; i++) sched_yield();
+    }
+  });
+  play(side, waiting, rounds);
+  stop = true;
+  poller.join();
+}
+
+// Watches, and does not come.
+void watch(Waiting& waiting) {
+  const auto never = [] { return false; };
+  while (waiting.watch.enter(never) != Watch::Entry::kWatching) waiting.watch.leave();
+}
+
+// Two threads of one process wait; one of them watches, and goes without telling the other.
+void twoWait(uint32_t rounds) {
+  Side a, b;
+  Peer peerA('e', a), peerB('e', b);
+  Waiting waitingA, waitingB;
+  std::thread second([&] { play(b, waitingB, rounds / 2); });
+  play(a, waitingA, rounds);
+  second.join();
+  play(b, waitingB, rounds / 2);
+  HOST_CHECK(waitingA.watched != 0 && waitingB.watched != 0);
+  const uint32_t apart = waitingB.apart;
+  watch(waitingA);
+  for (const uint64_t end = clockNow() + 10'000'000'000ull; waitingB.apart == apart && clockNow() < end;)
+    play(b, waitingB, 20);
+  HOST_CHECK(waitingB.apart > apart);
+}
+
+// A thread that watches, and computes instead of coming when it is rung for.
+void watchesAndDoesNotCome() {
+  Side side;
+  Peer peer('w', side);
+  Waiting waiting;
+  watch(waiting);
+  for (int i = 0; i < 50; i++) {
+    char word = 'w';
+    HOST_CHECK(write(peer.in, &word, 1) == 1);
+    HOST_CHECK(read(peer.out, &word, 1) == 1 && word == 'y');
+  }
+  // It may not even have seen that the descriptor was readable: the engine's thread, which took that away, told it.
+  HOST_CHECK(readable(waiting.fd, 10000));
+}
+
+uint64_t left(const Attendance& attendance) {
+  itimerspec at{};
+  timerfd_gettime(attendance.alarm(), &at);
+  return static_cast<uint64_t>(at.it_value.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(at.it_value.tv_nsec);
+}
+
+// The alarm is put off by marks of the second half of its time, to the end of theirs, and by none once the thread is awake.
+void alarmIsPutOff() {
+  constexpr uint64_t kHour = 3'600'000'000'000u;
+  Attendance attendance;
+  HOST_CHECK(attendance.open());
+  const uint64_t start = clockNow();
+  attendance.sleepUntil(start + kHour);
+  attendance.mark(start + kHour / 2);
+  HOST_CHECK(left(attendance) <= kHour);
+  attendance.mark(start + 2 * kHour);
+  HOST_CHECK(left(attendance) > kHour && left(attendance) <= 2 * kHour + Attendance::kMarkNs);
+  attendance.wokeUp();
+  attendance.mark(start + 3 * kHour);
+  HOST_CHECK(attendance.marked() == start + 3 * kHour);
+  HOST_CHECK(left(attendance) <= 2 * kHour + Attendance::kMarkNs);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "peer") == 0) return peerMain();
+  signal(SIGPIPE, SIG_IGN);
+  hosttest::privateNetwork();
+  startProcess();
+  const uint32_t rounds = argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 2000;
+  waiters(rounds);
+  besidePollers(rounds);
+  twoWait(rounds);
+  watchesAndDoesNotCome();
+  alarmIsPutOff();
+  return hosttest::finish("host_watch");
+}
