@@ -72,6 +72,17 @@ export type CommonAction =
   | 'cancelRequests'
   | 'destroy';
 
+const COMMON_ACTIONS: Readonly<Record<CommonAction, true>> = {
+  bind: true,
+  setRoute: true,
+  listen: true,
+  awaitRequest: true,
+  assign: true,
+  query: true,
+  cancelRequests: true,
+  destroy: true,
+};
+
 /** Happenings that every type of endpoint knows. */
 export type CommonSignal = 'unassigned' | 'deviceLost';
 
@@ -81,8 +92,6 @@ export interface Nameable {
   assign(assignedBy: Irp): number | undefined;
   signal(signal: 'unassigned'): void;
 }
-
-type AnyMachine = EndpointMachine<string, string, string, string, string, Nameable>;
 
 /** `S` its states, `R` and `H` the requests and happenings it has besides the common ones, `RA` and `SA` their actions, `E` the type. */
 export abstract class EndpointMachine<
@@ -172,109 +181,107 @@ export abstract class EndpointMachine<
 
   // ── Requests that are the same for all ──────────────────────────────────────────────────────────────────
 
-  private static readonly commonActions: Readonly<Record<CommonAction, RequestStep<AnyMachine>>> = {
-    bind(_irp, args) {
-      const address = args.address!;
-      if (address.port === 0) {
-        const gid = isUnspecified(address.gid) ? null : address.gid;
-        const { status, claim, port } = this.services.claimPort(this.type, gid, 0);
-        if (status !== Status.SUCCESS) throw new StatusError(status);
-        this.claim = claim;
-        this.bound = { ...address, port };
-      } else {
-        // An explicit port is claimed by Listen: many connectors may be bound to a listener's address.
-        this.bound = address;
-      }
-      this.onlyDevice = args.onlyDevice;
-      this.standAt(this.bound);
-      args.answer!();
-      return undefined;
-    },
-
-    setRoute(irp, args) {
-      const route = args.route!;
-      const bound = this.bound!;
-      if (!isUnspecified(bound.gid) && !sameGid(bound.gid, route.path.source)) {
-        throw new StatusError(
-          Status.INVALID_ADDRESS,
-          `the route starts at ${addressOfGid(route.path.source)}, but the endpoint is bound to ${addressOfGid(bound.gid)}`,
-        );
-      }
-      this.route = route;
-      this.standAt({ ...bound, gid: route.path.source, scopeId: route.path.scopeId });
-      irp.complete(Status.SUCCESS, 0);
-      return undefined;
-    },
-
-    listen(irp, args) {
-      const { gid, port } = this.bound!;
-      const address = isUnspecified(gid) ? undefined : gid;
-      let claimed = this.claim;
-      if (claimed === undefined) {
-        const { status, claim } = this.services.claimPort(this.type, address ?? null, port);
-        if (status !== Status.SUCCESS) throw new StatusError(status);
-        claimed = claim;
-      }
-      try {
-        this.listener = this.startListening({
-          serviceId: this.serviceId(port),
-          address,
-          ...(this.onlyDevice === undefined ? {} : { accepts: this.ofDevice(this.onlyDevice) }),
-          backlog: args.backlog!,
-          onRequest: () => this.deliverRequests(),
-        });
-      } catch (error) {
-        if (this.claim === undefined) this.services.releasePort(claimed);
-        throw error;
-      }
-      this.claim = claimed;
-      this.backlog = args.backlog!;
-      irp.complete(Status.SUCCESS, 0);
-      return undefined;
-    },
-
-    awaitRequest(irp, args) {
-      const endpoint = this.own(args.endpoint!);
-      if (!endpoint) {
-        throw new StatusError(Status.INVALID_PARAMETER, 'listener and endpoint are of different types');
-      }
-      // Marks the other endpoint queued; it answers whether it could be.
-      const refused = endpoint.assign(irp);
-      if (refused !== undefined) throw new StatusError(refused);
-      this.getRequests.insert(irp, endpoint);
-      this.deliverRequests();
-      return undefined;
-    },
-
-    assign() {
-      return undefined;
-    },
-
-    query(_irp, args) {
-      args.answer!();
-      return undefined;
-    },
-
-    cancelRequests(irp) {
-      this.cancelAll();
-      irp.complete(Status.SUCCESS, 0);
-      return undefined;
-    },
-
-    destroy(irp) {
-      this.destroy();
-      irp.complete(Status.SUCCESS, 0);
-      return undefined;
-    },
-  };
-
   protected static isCommon(action: string): action is CommonAction {
-    return action in EndpointMachine.commonActions;
+    return action in COMMON_ACTIONS;
   }
 
   /** Takes an action that is the same in every type. */
   protected common(action: CommonAction, irp: Irp, args: RequestArguments): number | undefined {
-    return EndpointMachine.commonActions[action].call(this as unknown as AnyMachine, irp, args);
+    switch (action) {
+      case 'bind':
+        return this.bind(args);
+      case 'setRoute':
+        return this.setRoute(irp, args);
+      case 'listen':
+        return this.listen(irp, args);
+      case 'awaitRequest':
+        return this.awaitRequest(irp, args);
+      case 'assign':
+        return undefined;
+      case 'query':
+        args.answer!();
+        return undefined;
+      case 'cancelRequests':
+        this.cancelAll();
+        break;
+      case 'destroy':
+        this.destroy();
+    }
+    irp.complete(Status.SUCCESS, 0);
+    return undefined;
+  }
+
+  private bind(args: RequestArguments): undefined {
+    const address = args.address!;
+    if (address.port === 0) {
+      const gid = isUnspecified(address.gid) ? null : address.gid;
+      const { status, claim, port } = this.services.claimPort(this.type, gid, 0);
+      if (status !== Status.SUCCESS) throw new StatusError(status);
+      this.claim = claim;
+      this.bound = { ...address, port };
+    } else {
+      // An explicit port is claimed by Listen: many connectors may be bound to a listener's address.
+      this.bound = address;
+    }
+    this.onlyDevice = args.onlyDevice;
+    this.standAt(this.bound);
+    args.answer!();
+    return undefined;
+  }
+
+  private setRoute(irp: Irp, args: RequestArguments): undefined {
+    const route = args.route!;
+    const bound = this.bound!;
+    if (!isUnspecified(bound.gid) && !sameGid(bound.gid, route.path.source)) {
+      throw new StatusError(
+        Status.INVALID_ADDRESS,
+        `the route starts at ${addressOfGid(route.path.source)}, but the endpoint is bound to ${addressOfGid(bound.gid)}`,
+      );
+    }
+    this.route = route;
+    this.standAt({ ...bound, gid: route.path.source, scopeId: route.path.scopeId });
+    irp.complete(Status.SUCCESS, 0);
+    return undefined;
+  }
+
+  private listen(irp: Irp, args: RequestArguments): undefined {
+    const { gid, port } = this.bound!;
+    const address = isUnspecified(gid) ? undefined : gid;
+    let claimed = this.claim;
+    if (claimed === undefined) {
+      const { status, claim } = this.services.claimPort(this.type, address ?? null, port);
+      if (status !== Status.SUCCESS) throw new StatusError(status);
+      claimed = claim;
+    }
+    try {
+      this.listener = this.startListening({
+        serviceId: this.serviceId(port),
+        address,
+        ...(this.onlyDevice === undefined ? {} : { accepts: this.ofDevice(this.onlyDevice) }),
+        backlog: args.backlog!,
+        onRequest: () => this.deliverRequests(),
+      });
+    } catch (error) {
+      if (this.claim === undefined) this.services.releasePort(claimed);
+      throw error;
+    }
+    this.claim = claimed;
+    this.backlog = args.backlog!;
+    irp.complete(Status.SUCCESS, 0);
+    return undefined;
+  }
+
+  private awaitRequest(irp: Irp, args: RequestArguments): undefined {
+    const endpoint = this.own(args.endpoint!);
+    if (!endpoint) {
+      throw new StatusError(Status.INVALID_PARAMETER, 'listener and endpoint are of different types');
+    }
+    // Marks the other endpoint queued; it answers whether it could be.
+    const refused = endpoint.assign(irp);
+    if (refused !== undefined) throw new StatusError(refused);
+    this.getRequests.insert(irp, endpoint);
+    this.deliverRequests();
+    return undefined;
   }
 
   // ── What a type of endpoint adds ────────────────────────────────────────────────────────────────────────
