@@ -37,8 +37,10 @@ const twice = FAMILIES.flatMap((family): InteropCase[] => [
   },
 ]);
 
+// What takes more than a minute, for the guest's timers or ours, is run for one family: no part of it knows addresses.
+
 /** A guest of its own is shut off: connections of either side, with requests under way and without. */
-const gone = FAMILIES.map(
+const gone = ([6] as const).map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',
     operation: 'guest shut off: 4 connections, requests of either side, accept(), requests to come',
@@ -62,7 +64,7 @@ const gone = FAMILIES.map(
 );
 
 /** The guest's REJ of our reply is lost: nobody repeats it, so our replies end it. */
-const rejectionLost = FAMILIES.map(
+const rejectionLost = ([4] as const).map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',
     operation: "the guest's rejection of our reply is lost",
