@@ -2,7 +2,8 @@
 //
 //   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [--retry] [filter …]
 //
-// A filter is a piece of a path ("unit/ioctl", "integration"). Ends with `N passed, N failed, N skipped`; the exit
+// A filter is a piece of a path ("unit/ioctl", "integration"). A file whose tests end one after the other has time; it
+// hangs, and is killed, when none has ended for `--timeout` seconds. Ends with `N passed, N failed, N skipped`; the exit
 // code is non-zero when a test failed, a file crashed or ran out of time, or nothing was run.
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -68,13 +69,16 @@ function run(file, again = false) {
       detached: true, // a group of its own, so that a test's own processes end with it
     });
     let output = '';
-    child.stdout.on('data', (chunk) => (output += chunk));
-    child.stderr.on('data', (chunk) => (output += chunk));
     let timedOut = false;
     const timer = setTimeout(() => {
       timedOut = true;
       killGroup(child.pid);
     }, Number(values.timeout) * 1000);
+    child.stdout.on('data', (chunk) => {
+      output += chunk;
+      timer.refresh(); // a test has ended: each prints its mark
+    });
+    child.stderr.on('data', (chunk) => (output += chunk));
     // What a test leaves behind would hold the pipes open, and `close` would wait for it.
     child.on('exit', () => killGroup(child.pid));
     child.on('close', (code, signal) => {
@@ -97,7 +101,7 @@ function run(file, again = false) {
         console.log(`ok    ${name}  ${passed} of ${total}  ${seconds} s`);
       } else {
         const why = timedOut
-          ? `not finished after ${values.timeout} s`
+          ? `no test has ended for ${values.timeout} s`
           : total === 0 && code === 0
             ? 'ran no test'
             : (signal ?? `exit code ${code}`);
