@@ -1,7 +1,18 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { bits, type Fields, Layout, u8, u32, u64 } from '../../kernel-bridge/kernel/cm/bit-layout.js';
+import {
+  bits,
+  bytes,
+  type Field,
+  type FieldPlace,
+  type Fields,
+  Layout,
+  u8,
+  u32,
+  u64,
+} from '../../kernel-bridge/kernel/cm/bit-layout.js';
+import { compileBits } from '../../kernel-bridge/kernel/cm/bit-layout-code.js';
 import {
   CmAttribute,
   type CmBody,
@@ -198,6 +209,63 @@ test('every field of every layout reads back what was written, and only that', (
       assert.is(ones, width, `${layout.name}.${name}`);
       assert.equal((layout.parse(emitted) as Record<string, unknown>)[name], value, `${layout.name}.${name}`);
     }
+  }
+});
+
+/** A layout of the same table that has not been used yet: it walks through its table. */
+function walked({ name, fields }: { name: string; fields: readonly FieldPlace[] }): Layout<Fields> {
+  return new Layout(name, Object.fromEntries(fields.map((field) => [field.name, field as Field])));
+}
+
+const allLayouts = [...Object.values(cmLayouts), madHeader, ipCmHeader] as const;
+
+test('the code made of a layout reads and writes what the walk through its table does', () => {
+  const number = fc.oneof(fc.integer({ min: -2, max: 2 ** 33 }), fc.double(), fc.constant(-0));
+  const odd = fc.record({
+    bits: fc.option(number, { nil: undefined }),
+    long: fc.option(fc.bigInt({ min: -1n, max: 1n << 64n }), { nil: undefined }),
+    bytes: fc.option(fc.uint8Array({ maxLength: 240 }), { nil: undefined }),
+  });
+  fc.assert(
+    fc.property(
+      fc.nat(allLayouts.length - 1),
+      fc.uint8Array({ minLength: 232, maxLength: 232 }),
+      fc.nat(20),
+      fc.array(fc.tuple(fc.nat(60), odd), { maxLength: 4 }),
+      (which, bytes, margin, changes) => {
+        const layout = allLayouts[which]!;
+        const from = Uint8Array.of(...new Uint8Array(margin).fill(7), ...bytes);
+        const code = compileBits(layout.fields, layout.size)!;
+        const value = walked(layout).parse(from, margin) as Record<string, never>;
+        assert.equal(code.read(from, margin), value);
+        for (const [index, change] of changes) {
+          const { name, kind } = layout.fields[index % layout.fields.length]!;
+          value[name] = change[kind] as never;
+        }
+        const [byWalk, byCode] = [new Uint8Array(260).fill(0xee), new Uint8Array(260).fill(0xee)];
+        let refused = false;
+        try {
+          walked(layout).emit(value, byWalk, margin);
+        } catch {
+          refused = true;
+        }
+        assert.is(code.write(byCode, margin, value), !refused);
+        assert.equal(byCode, byWalk);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('a layout that is used often is read and written by its code, with the same refusals', () => {
+  const layout = new Layout('sample', { a: bits(4), b: bits(4), c: bytes(3) } as const);
+  for (let i = 0; i < 40; i++) {
+    const target = new Uint8Array(4).fill(0xee);
+    assert.throws(() => layout.emit({ a: 1, b: 16 }, target), /sample\.b holds 4 bits; 16 does not fit/);
+    assert.throws(() => layout.parse(target, 1), /takes 4 bytes, only 3/);
+    assert.equal(target, new Uint8Array(4).fill(0xee));
+    layout.emit({ a: 1, b: i % 16, c: Uint8Array.of(i) }, target);
+    assert.equal(layout.parse(target), { a: 1, b: i % 16, c: Uint8Array.of(i, 0, 0) });
   }
 });
 

@@ -5,17 +5,21 @@ const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
 
 /** Whether both GIDs are the same 16 bytes. */
 export function gidEquals(a: Gid, b: Gid): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+  if (a.length !== b.length) return false;
+  // Addresses differ at their ends.
+  for (let index = a.length - 1; index >= 0; index--) if (a[index] !== b[index]) return false;
+  return true;
 }
 
 /** Whether the GID is an IPv4 address (`::ffff:a.b.c.d`). */
 export function isIpv4Gid(gid: Gid): boolean {
-  return MAPPED_PREFIX.every((byte, index) => gid[index] === byte);
+  for (let index = 11; index >= 0; index--) if (gid[index] !== MAPPED_PREFIX[index]) return false;
+  return true;
 }
 
 /** The 16 address bytes of an RDMA IP CM header: IPv4 stands behind 12 zero bytes. */
 export function headerAddressOf(gid: Gid): Uint8Array {
-  const address = Uint8Array.from(gid);
+  const address = new Uint8Array(gid);
   if (isIpv4Gid(gid)) address.fill(0, 0, 12);
   return address;
 }
@@ -50,8 +54,8 @@ export function ownPath({
   pkey,
 }: CmPath): CmPath {
   const path: CmPath = {
-    source: Uint8Array.from(source),
-    destination: Uint8Array.from(destination),
+    source: new Uint8Array(source),
+    destination: new Uint8Array(destination),
     flowLabel,
     trafficClass,
     hopLimit,

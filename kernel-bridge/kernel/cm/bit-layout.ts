@@ -2,6 +2,7 @@
  * Big-endian bit-field layouts as data. A layout lists every bit of a message in wire order, reserved ones
  * included, so that `emit` is the exact inverse of `parse` for any bytes, and the table is the documentation.
  */
+import { compileBits, type ReadBits, type WriteBits } from './bit-layout-code.js';
 
 /** An unsigned field of 1 to 32 bits: a number. */
 export interface BitsField {
@@ -71,12 +72,18 @@ function writeBits(to: Uint8Array, firstBit: number, width: number, value: numbe
   }
 }
 
-/** A fixed-size message part, parsed and emitted from its table. */
+/** Messages that are seldom used are not worth the making of code. */
+const USES_BEFORE_CODE = 16;
+
+/** A fixed-size message part, parsed and emitted from its table, by code of its own once it is used often. */
 export class Layout<F extends Fields> {
   readonly name: string;
   /** In bytes. */
   readonly size: number;
   readonly fields: readonly FieldPlace[];
+  #uses = 0;
+  #read: ReadBits | undefined;
+  #write: WriteBits | undefined;
 
   constructor(name: string, fields: F) {
     this.name = name;
@@ -97,11 +104,14 @@ export class Layout<F extends Fields> {
     if (at < 0 || from.length - at < this.size) {
       throw new RangeError(`${this.name} takes ${this.size} bytes, only ${from.length - at} are there.`);
     }
+    // Made of the same table, so of the same type.
+    if (this.#read) return this.#read(from, at) as LayoutValue<F>;
+    this.#count();
     const value: Record<string, number | bigint | Uint8Array> = {};
     for (const { name, kind, bit, width } of this.fields) {
       const first = at * 8 + bit;
       if (kind === 'bits') value[name] = readBits(from, first, width);
-      else if (kind === 'bytes') value[name] = Uint8Array.from(from.subarray(first / 8, (first + width) / 8));
+      else if (kind === 'bytes') value[name] = new Uint8Array(from.subarray(first / 8, (first + width) / 8));
       else value[name] = (BigInt(readBits(from, first, 32)) << 32n) | BigInt(readBits(from, first + 32, 32));
     }
     return value as LayoutValue<F>;
@@ -116,6 +126,9 @@ export class Layout<F extends Fields> {
     if (at < 0 || to.length - at < this.size) {
       throw new RangeError(`${this.name} takes ${this.size} bytes, only ${to.length - at} are there.`);
     }
+    // What the code refuses is written, or refused in words, by the walk.
+    if (this.#write?.(to, at, value)) return to;
+    this.#count();
     for (const place of this.fields) this.#check(place, given[place.name]);
     to.fill(0, at, at + this.size);
     for (const { name, kind, bit, width } of this.fields) {
@@ -132,6 +145,13 @@ export class Layout<F extends Fields> {
       }
     }
     return to;
+  }
+
+  #count(): void {
+    if (++this.#uses !== USES_BEFORE_CODE) return;
+    const code = compileBits(this.fields, this.size);
+    this.#read = code?.read;
+    this.#write = code?.write;
   }
 
   #check({ name, kind, width }: FieldPlace, item: number | bigint | Uint8Array | undefined): void {

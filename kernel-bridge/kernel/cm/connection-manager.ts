@@ -29,6 +29,7 @@ import {
   type CmBody,
   type CmMessage,
   type CmMessageName,
+  counterNames,
   emitMad,
   parseMad,
   RejReason,
@@ -36,6 +37,7 @@ import {
 
 const NOTHING = new Uint8Array(0);
 const LARGEST_PATH_MTU = 5;
+const RECEIVED = counterNames('received');
 
 /** Where a MAD came from and where it arrived. */
 interface Origin {
@@ -61,7 +63,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   readonly #sidr: SidrManager;
   /** Where a connection's request waits, or waited until it was taken. */
   readonly #requestedAt = new Map<Connection, Listener<TakenRequest>>();
-  readonly #counters = new Map<string, number>();
+  readonly #counters = new Map<string, { count: number }>();
   /** Opens this manager's transaction ids; their low half is the connection's id. */
   readonly #clientId: number;
   #closed = false;
@@ -110,7 +112,7 @@ class Manager implements ConnectionManager, ConnectionHost {
 
   counters(): CmCounters {
     return {
-      ...Object.fromEntries(this.#counters),
+      ...Object.fromEntries([...this.#counters].map(([name, { count }]) => [name, count])),
       connections: this.#connections.size - this.#connections.inTimewait,
       timewait: this.#connections.inTimewait,
       waitingRequests: this.#listeners.waiting,
@@ -136,7 +138,9 @@ class Manager implements ConnectionManager, ConnectionHost {
   // ── What connections tell (ConnectionHost) ─────────────────────────────────────────────────────────────────
 
   count(counter: string): void {
-    this.#counters.set(counter, (this.#counters.get(counter) ?? 0) + 1);
+    const counted = this.#counters.get(counter);
+    if (counted) counted.count++;
+    else this.#counters.set(counter, { count: 1 });
   }
 
   changed(connection: Connection, before: CmState): void {
@@ -144,7 +148,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       this.#requestedAt.get(connection)?.forget(connection);
       this.#requestedAt.delete(connection);
     }
-    this.#connections.changed(connection);
+    this.#connections.changed(connection, before);
     if (connection.state === 'idle') this.platform.releaseCommId(connection.localCommId);
   }
 
@@ -161,8 +165,8 @@ class Manager implements ConnectionManager, ConnectionHost {
       this.count('dropped.badAddress');
       return;
     }
-    this.count(`received.${message.name}`);
-    const origin = { source: Uint8Array.from(source), destination: Uint8Array.from(destination), scopeId };
+    this.count(RECEIVED[message.name]);
+    const origin = { source: new Uint8Array(source), destination: new Uint8Array(destination), scopeId };
     const handle = this.#handlers[message.name] as (message: CmMessage, origin: Origin) => void;
     handle(message, origin);
   }

@@ -16,9 +16,19 @@ import type {
   CmTimer,
 } from './service.js';
 import { type CmAction, type CmEvent, transitions } from './states.js';
-import { AnsweredMessage, type CmBody, emitMad, RejReason, timeoutCodeToMs } from './wire.js';
+import {
+  AnsweredMessage,
+  type CmBody,
+  type CmMessageName,
+  counterNames,
+  emitMad,
+  RejReason,
+  timeoutCodeToMs,
+} from './wire.js';
 
 const NOTHING = new Uint8Array(0);
+const SENT = counterNames('sent');
+const RETRANSMITTED = counterNames('retransmitted');
 /** Below this a DREQ is not repeated early: the peer's answer may well take so long. */
 const SHORTEST_EARLY_MS = 8;
 
@@ -323,8 +333,8 @@ export class Connection implements CmConnection {
     this.#send('MRA', mad);
   }
 
-  #send(name: string, mad: Uint8Array, again = false): void {
-    this.#host.count(again ? `retransmitted.${name}` : `sent.${name}`);
+  #send(name: CmMessageName, mad: Uint8Array, again = false): void {
+    this.#host.count((again ? RETRANSMITTED : SENT)[name]);
     this.#host.platform.sendMad(this.path, mad);
   }
 

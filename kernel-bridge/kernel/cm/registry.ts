@@ -1,5 +1,5 @@
 /** A manager's connections, by everything a message can name them with. */
-import { gidKey } from './address.js';
+import { gidEquals, gidKey } from './address.js';
 import type { Connection } from './connection.js';
 import type { CmState, Gid } from './service.js';
 
@@ -20,20 +20,18 @@ const holdsRemoteQp: Readonly<Record<CmState, boolean>> = {
   timewait: false,
 };
 
-/**
- * CA GUIDs are made from MAC addresses, which containers and clones on other hosts repeat, and ids from small
- * numbers: only together with the address do they name one peer, and no host can speak of another's connection.
- */
-function peerKey(caGuid: bigint, number: number, address: Gid): string {
-  return `${caGuid.toString(16)}/${number.toString(16)}/${gidKey(address)}`;
-}
-
 export class Registry {
   readonly #byLocalId = new Map<number, Connection>();
   readonly #byRemoteId = new Map<string, Connection>();
   readonly #byRemoteQp = new Map<string, Connection>();
   /** Oldest first. */
   readonly #timewait = new Set<Connection>();
+  /** The device that was named last, and how its keys begin: mostly it is named again. */
+  #lastPeer: { caGuid: bigint; address: Gid; key: string } = {
+    caGuid: 0n,
+    address: new Uint8Array(0),
+    key: '',
+  };
 
   get size(): number {
     return this.#byLocalId.size;
@@ -53,16 +51,16 @@ export class Registry {
 
   /** The connection, timewait included, whose peer has this communication id. */
   byRemoteId(caGuid: bigint, commId: number, address: Gid): Connection | undefined {
-    return this.#byRemoteId.get(peerKey(caGuid, commId, address));
+    return this.#byRemoteId.get(this.#peerKey(caGuid, commId, address));
   }
 
   /** The live connection whose peer is this QP. */
   byRemoteQp(caGuid: bigint, qpn: number, address: Gid): Connection | undefined {
-    return this.#byRemoteQp.get(peerKey(caGuid, qpn, address));
+    return this.#byRemoteQp.get(this.#peerKey(caGuid, qpn, address));
   }
 
   /** Follows a state change; the connection ended last is the one that stays. */
-  changed(connection: Connection): void {
+  changed(connection: Connection, before: CmState): void {
     const { state, remote } = connection;
     if (state === 'idle') {
       this.#byLocalId.delete(connection.localCommId);
@@ -73,12 +71,13 @@ export class Registry {
     }
     if (remote) {
       const address = connection.path.destination;
-      const qpKey = peerKey(remote.caGuid, remote.qpn, address);
-      if (holdsRemoteQp[state]) {
-        this.#byRemoteQp.set(qpKey, connection);
-        this.#byRemoteId.set(peerKey(remote.caGuid, remote.commId, address), connection);
-      } else if (this.#byRemoteQp.get(qpKey) === connection) {
-        this.#byRemoteQp.delete(qpKey);
+      const holds = holdsRemoteQp[state];
+      if (holds && !holdsRemoteQp[before]) {
+        this.#byRemoteQp.set(this.#peerKey(remote.caGuid, remote.qpn, address), connection);
+        this.#byRemoteId.set(this.#peerKey(remote.caGuid, remote.commId, address), connection);
+      } else if (!holds) {
+        const qpKey = this.#peerKey(remote.caGuid, remote.qpn, address);
+        if (this.#byRemoteQp.get(qpKey) === connection) this.#byRemoteQp.delete(qpKey);
       }
     }
     if (state === 'timewait') {
@@ -96,13 +95,26 @@ export class Registry {
   forgetRemoteId(connection: Connection): void {
     const { remote } = connection;
     if (!remote) return;
-    const key = peerKey(remote.caGuid, remote.commId, connection.path.destination);
+    const key = this.#peerKey(remote.caGuid, remote.commId, connection.path.destination);
     if (this.#byRemoteId.get(key) === connection) this.#byRemoteId.delete(key);
   }
 
   /** It never came to be. */
   remove(connection: Connection): void {
     this.#byLocalId.delete(connection.localCommId);
+  }
+
+  /**
+   * CA GUIDs are made from MAC addresses, which containers and clones on other hosts repeat, and ids from small
+   * numbers: only together with the address do they name one peer, and no host can speak of another's connection.
+   */
+  #peerKey(caGuid: bigint, number: number, address: Gid): string {
+    const last = this.#lastPeer;
+    if (last.caGuid !== caGuid || !gidEquals(last.address, address)) {
+      const key = `${caGuid.toString(16)}/${gidKey(address)}/`;
+      this.#lastPeer = { caGuid, address: new Uint8Array(address), key };
+    }
+    return this.#lastPeer.key + number.toString(16);
   }
 
   clear(): void {

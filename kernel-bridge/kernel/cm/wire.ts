@@ -295,6 +295,12 @@ const nameOfAttribute = new Map<number, CmMessageName>(
   Object.entries(CmAttribute).map(([name, id]) => [id, name as CmMessageName]),
 );
 
+/** Names of counters, one for each message: `sent.REQ`. */
+export function counterNames(what: string): Readonly<Record<CmMessageName, string>> {
+  const names = Object.keys(CmAttribute).map((name) => [name, `${what}.${name}`]);
+  return Object.fromEntries(names) as Record<CmMessageName, string>;
+}
+
 /** A parsed CM MAD, told apart by `name`. */
 export type CmMessage = {
   [N in CmMessageName]: { readonly name: N; readonly header: MadHeader; readonly body: CmBody<N> };
@@ -348,7 +354,10 @@ export function emitMad<N extends CmMessageName>(
   return layout.emit(body, mad, MAD_HEADER_SIZE);
 }
 
+/** By code. */
+const TIMEOUTS = Array.from({ length: 32 }, (_, code) => Math.max(1, Math.ceil(0.004096 * 2 ** code)));
+
 /** Milliseconds of a CM or ACK timeout code: 4.096 µs × 2^code, at least 1. */
 export function timeoutCodeToMs(code: number): number {
-  return Math.max(1, Math.ceil(0.004096 * 2 ** code));
+  return TIMEOUTS[code]!;
 }
