@@ -15,6 +15,8 @@ export interface InteropCase {
   readonly mtu?: number;
   /** Per cent of the guest's packets that netem drops, or what else it does. */
   readonly loss?: string;
+  /** It waits for timers most of its time, of about so many seconds, and may run beside others that keep the machine busy. */
+  readonly waits?: number;
   /** Part of the short run. */
   readonly quick?: boolean;
   /** Throws when something is not as it should be. */

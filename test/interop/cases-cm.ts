@@ -37,15 +37,14 @@ const twice = FAMILIES.flatMap((family): InteropCase[] => [
   },
 ]);
 
-// What takes more than a minute, for the guest's timers or ours, is run for one family: no part of it knows addresses.
-
 /** A guest of its own is shut off: connections of either side, with requests under way and without. */
-const gone = ([6] as const).map(
+const gone = FAMILIES.map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',
     operation: 'guest shut off: 4 connections, requests of either side, accept(), requests to come',
     role: 'both',
     family,
+    waits: 90,
     run: async (rig) => {
       await rig.boot(SPARE);
       try {
@@ -64,12 +63,13 @@ const gone = ([6] as const).map(
 );
 
 /** The guest's REJ of our reply is lost: nobody repeats it, so our replies end it. */
-const rejectionLost = ([4] as const).map(
+const rejectionLost = FAMILIES.map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',
     operation: "the guest's rejection of our reply is lost",
     role: 'server',
     family,
+    waits: 70,
     run: (rig) => against(rig, 'rejection-lost', family),
   }),
 );
@@ -106,6 +106,7 @@ const inEitherRole = FAMILIES.flatMap((family) =>
       operation: 'slow applications, MRA from either side',
       role,
       family,
+      waits: 12,
       run: (rig) => against(rig, `mra-as-${role}`, family),
     },
     {
@@ -114,6 +115,7 @@ const inEitherRole = FAMILIES.flatMap((family) =>
       role,
       family,
       quick: role === 'client' && family === 4,
+      waits: 12,
       run: (rig) => against(rig, `ours-lost-as-${role}`, family),
     },
     {
@@ -121,6 +123,7 @@ const inEitherRole = FAMILIES.flatMap((family) =>
       operation: "each of the guest's messages is lost, then sent again",
       role,
       family,
+      waits: 9,
       run: (rig) => against(rig, `theirs-lost-as-${role}`, family),
     },
   ]),

@@ -1,14 +1,15 @@
 /** `npm run test:interop`: the matrix against Linux guests with rdma_rxe, as a table. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { canDecode, type Decoded, decode } from './captures.js';
-import { GUEST, type InteropCase } from './case.js';
+import type { InteropCase } from './case.js';
 import { cases } from './cases.js';
-import { missing, Rig } from './rig.js';
+import { type Numbered, runLanes } from './lanes.js';
+import { missing, type Rig } from './rig.js';
 
 const options = z.object({
   only: z.string().default(''),
@@ -104,15 +105,18 @@ function captureFolder({ capture, quick }: z.output<typeof options>): string | u
 /** Decodes what was captured, and answers how many cases have something malformed, or nothing. */
 async function decodeAll(done: readonly Done[]): Promise<number> {
   let bad = 0;
-  for (const it of done) {
-    if (it.files === undefined) continue;
-    it.decoded = await decode(it.files);
-    const { packets, malformed } = it.decoded;
-    if (packets > 0 && malformed.length === 0) continue;
-    bad += 1;
-    console.error(`${it.outcome.name}: ${packets === 0 ? 'nothing was captured' : 'malformed packets'}`);
-    for (const line of malformed.slice(0, SHOWN)) console.error(`    ${line}`);
-  }
+  const queue = done.filter(({ files }) => files !== undefined);
+  const worker = async () => {
+    for (let it = queue.shift(); it !== undefined; it = queue.shift()) {
+      it.decoded = await decode(it.files!);
+      const { packets, malformed } = it.decoded;
+      if (packets > 0 && malformed.length === 0) continue;
+      bad += 1;
+      console.error(`${it.outcome.name}: ${packets === 0 ? 'nothing was captured' : 'malformed packets'}`);
+      for (const line of malformed.slice(0, SHOWN)) console.error(`    ${line}`);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, worker));
   return bad;
 }
 
@@ -146,28 +150,22 @@ async function main(values: z.output<typeof options>): Promise<void> {
     return;
   }
   const folder = captureFolder(values);
-  const rig = new Rig(values);
-  const done: Done[] = [];
+  const results = new Map<number, Done>();
   const begin = performance.now();
-  try {
-    await rig.boot(GUEST);
-    const [release] = await rig.inGuest(GUEST, 'uname -r');
-    console.error(`Linux ${release}, link MTU ${values.linkMtu}`);
-    for (const [index, one] of chosen.entries()) {
-      let files = folder && join(folder, String(index + 1).padStart(3, '0'));
-      let outcome = await runCase(rig, one, files);
-      if (!outcome.ok && values.retry) {
-        tell(outcome, 'AGAIN ');
-        files = folder && join(folder, `again-${index + 1}`);
-        outcome = await runCase(rig, one, files);
-      }
-      done.push({ one, outcome, ...(files === undefined ? {} : { files }) });
-      if (values.json) console.log(JSON.stringify(outcome));
-      else tell(outcome);
+  const run = async (rig: Rig, { one, index }: Numbered) => {
+    let files = folder && join(folder, String(index + 1).padStart(3, '0'));
+    let outcome = await runCase(rig, one, files);
+    if (!outcome.ok && values.retry) {
+      tell(outcome, 'AGAIN ');
+      files = folder && join(folder, `again-${index + 1}`);
+      outcome = await runCase(rig, one, files);
     }
-  } finally {
-    if (!values.keep) await rig.down();
-  }
+    results.set(index, { one, outcome, ...(files === undefined ? {} : { files }) });
+    if (values.json) console.log(JSON.stringify(outcome));
+    else tell(outcome);
+  };
+  await runLanes(values, chosen, run, values.keep);
+  const done = [...results.entries()].sort(([a], [b]) => a - b).map(([, it]) => it);
   const bad = await decodeAll(done);
   const failed = done.filter(({ outcome }) => !outcome.ok).length;
   if (!values.json) {

@@ -64,9 +64,11 @@ export class Rig {
   /** MTU of the link in bytes. */
   readonly linkMtu: number;
 
-  constructor({ linkMtu, kernel }: RigOptions) {
+  /** @param name - Ends the names of its namespace and folder: rigs that run side by side have different ones */
+  constructor({ linkMtu, kernel }: RigOptions, name = '') {
     this.linkMtu = linkMtu;
-    this.env = { ROCE_MTU: String(linkMtu), ROCE_NS: process.env.ROCE_NS ?? 'roce-interop' };
+    const { ROCE_NS = 'roce-interop', ROCE_RUN = join(tmpdir(), 'roce-interop-run') } = process.env;
+    this.env = { ROCE_MTU: String(linkMtu), ROCE_NS: `${ROCE_NS}${name}`, ROCE_RUN: `${ROCE_RUN}${name}` };
     if (kernel === undefined) return;
     const { ROCE_CACHE, XDG_CACHE_HOME } = process.env;
     const cache = ROCE_CACHE ?? join(XDG_CACHE_HOME ?? tmpdir(), 'roce-interop');
@@ -80,9 +82,13 @@ export class Rig {
     return program;
   }
 
-  /** Builds the guest's image if there is none yet (a download of 75 MB), and boots a guest. */
-  async boot(...guests: number[]): Promise<void> {
+  /** Builds the guests' image if there is none yet (a download of 75 MB). */
+  async build(): Promise<void> {
     await this.script('build-guest.sh', ['--with-python'], 'build-guest').ok(600);
+  }
+
+  /** Boots guests of the image. */
+  async boot(...guests: number[]): Promise<void> {
     for (const guest of guests) {
       await this.script('run-guest.sh', ['start', String(guest)], 'boot').ok(240);
       const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok(10);

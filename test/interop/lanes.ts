@@ -1,0 +1,60 @@
+/**
+ * The order in which cases run: one after another against one guest. What waits for timers most of its time goes beside
+ * the others, in a namespace of its own with a guest of its own.
+ */
+import { GUEST, type InteropCase } from './case.js';
+import { Rig, type RigOptions } from './rig.js';
+
+/** A case and its place in the table. */
+export interface Numbered {
+  readonly one: InteropCase;
+  /** From 0 on. */
+  readonly index: number;
+}
+
+/** A guest's boot costs as much as cases that wait for this long, in seconds. */
+const WORTH_A_GUEST = 60;
+
+const waits = ({ one }: Numbered): number => one.waits ?? 0;
+
+/** The lanes of a run; the first one is never empty unless all are. */
+export function lanesOf(cases: readonly InteropCase[]): readonly (readonly Numbered[])[] {
+  const all = cases.map((one, index) => ({ one, index }));
+  const busy = all.filter((it) => waits(it) === 0);
+  const waiting = all.filter((it) => waits(it) > 0);
+  const seconds = waiting.reduce((sum, it) => sum + waits(it), 0);
+  if (busy.length === 0 || seconds < WORTH_A_GUEST) return [all];
+  // The longest first: what is left at the end, when the other lane is through, is short.
+  return [busy, waiting.sort((a, b) => waits(b) - waits(a))];
+}
+
+/**
+ * Runs cases by lanes, which go side by side. Everything has been shut down when it returns, or throws.
+ *
+ * @param run - Runs one case; what it throws ends its lane
+ * @param keep - Whether guests go on running
+ */
+export async function runLanes(
+  options: RigOptions,
+  cases: readonly InteropCase[],
+  run: (rig: Rig, it: Numbered) => Promise<void>,
+  keep: boolean,
+): Promise<void> {
+  const lanes = lanesOf(cases);
+  const rigs = lanes.map((_, n) => new Rig(options, n === 0 ? '' : `-${n + 1}`));
+  const runLane = async (rig: Rig, lane: readonly Numbered[]) => {
+    try {
+      await rig.boot(GUEST);
+      if (rig === rigs[0]) {
+        const [release] = await rig.inGuest(GUEST, 'uname -r');
+        console.error(`Linux ${release}, link MTU ${options.linkMtu}, guests: ${lanes.length}`);
+      }
+      for (const it of lane) await run(rig, it);
+    } finally {
+      if (!keep) await rig.down();
+    }
+  };
+  await rigs[0]!.build();
+  const ends = await Promise.allSettled(lanes.map((lane, n) => runLane(rigs[n]!, lane)));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}
