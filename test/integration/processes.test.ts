@@ -126,6 +126,35 @@ test('a listener that dies gives its port to the next at once, and connections f
   assert.is(await active.disconnect(), 'SUCCESS');
 });
 
+test('a port that one process gives back and another takes is reached there by who has connected before', async () => {
+  const [first, second, client] = (await startPeers(3)) as [Peer, Peer, Peer];
+  const old = await first.listen('nd', LOOPBACK);
+  const { port } = old;
+  const [early, atFirst] = await connectTo(old, client, { request: 'to the first' });
+  await old.release();
+  const asked = {
+    as: client.newLink(),
+    layer: 'nd',
+    from: LOOPBACK,
+    to: LOOPBACK,
+    port,
+    receives: 0,
+    data: '',
+  } as const;
+  assert.is(await refused(client.call('connect', asked)), 'CONNECTION_REFUSED');
+  for (const address of [LOOPBACK, '0.0.0.0']) {
+    const next = await second.listen('wv', address, { port });
+    const [active, passive] = await connectTo(next, client, { to: LOOPBACK, request: `at ${address}` });
+    assert.is(passive.said, `at ${address}`);
+    await exchange(active, passive, 'to the second');
+    await next.release();
+  }
+  const again = await first.listen('nd', LOOPBACK, { port });
+  const [, passive] = await connectTo(again, client, { request: 'back to the first' });
+  assert.is(passive.said, 'back to the first');
+  await exchange(early, atFirst, 'all the while');
+});
+
 for (const layer of LAYERS) {
   test(`${layer}: hundreds of short connections leave nothing behind`, async () => {
     const options = { kernel: { cm: { timewaitMs: 0 } } };

@@ -63,13 +63,19 @@ inline void say(const std::string& line) {
   if (write(1, whole.data(), whole.size()) < 0) _exit(3);
 }
 
+// What kernels hear while their process is in sendMad() comes behind its status.
+inline thread_local std::string* heldBack = nullptr;
+
 struct Kernel final : KernelPort {
   KernelId id = 0;
   void onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t m[256]) override {
     std::ostringstream out;
     out << "mad kernel=" << id << " attr=" << std::hex << mad::attribute(m) << " tag=" << mad::get32(m + 8)
         << " from=" << addressText(meta.source) << " to=" << addressText(meta.destination) << " pkey=" << pkey;
-    say(out.str());
+    if (heldBack != nullptr)
+      *heldBack += "\n" + out.str();
+    else
+      say(out.str());
   }
   void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
   void onCqError(Handle) override {}
@@ -189,7 +195,11 @@ struct Child {
       Path path;
       path.source = parseAddress(source);
       path.destination = parseAddress(destination);
-      out << "mad-status " << std::hex << static_cast<uint32_t>(host.sendMad(path, m, 0xFFFF));
+      std::string heard;
+      heldBack = &heard;
+      const Status status = host.sendMad(path, m, 0xFFFF);
+      heldBack = nullptr;
+      out << "mad-status " << std::hex << static_cast<uint32_t>(status) << heard;
     } else if (verb == "kernel") {
       auto kernel = std::make_unique<Kernel>();
       engine.attachKernel(kernel.get(), &kernel->id);

@@ -427,6 +427,15 @@ void Engine::wakeThread() {
   if (core.wake) core.wake(core.wakeArgument);
 }
 
+void Engine::take(void (*deliver)(void* self, PacketSink& sink), void* self) {
+  Core& core = impl_->core;
+  core.now = std::max(core.now, core.clock.now());
+  deliver(self, core);
+  core.settle();
+  core.link.flush();
+  if (core.firstScheduled || core.link.selfPending()) core.rouse(0);
+}
+
 std::unique_lock<std::mutex> Engine::hold() { return lockCore(impl_->core); }
 bool Engine::commandsWait() const { return impl_->core.commandsWaiting.load(std::memory_order_relaxed) != 0; }
 

@@ -184,6 +184,9 @@ class Engine final : public PacketSink {
   void attend();                        // marks the thread as one that comes back soon, as progress() does
   void wakeThread();                    // the engine's thread looks again
   std::unique_lock<std::mutex> hold();  // the lock, for longer than a poll
+  // Lock held: packets that this thread has for the engine, outside of a step. What they set off is finished, or left to the
+  // engine's thread.
+  void take(void (*deliver)(void* self, PacketSink& sink), void* self);
   bool commandsWait() const;            // somebody waits for the lock who does not come back by himself
   // Called (lock held or not) when the engine's thread must look again: earlier timer, a waiter came.
   void setWake(void (*wake)(void*), void* argument);

@@ -131,6 +131,7 @@ void Host::stop() {
   h.held.packetsToGo = 0;
   h.held.due = UINT64_MAX;
   h.localQueue.clear();
+  h.silenceLocal();
   h.capture.close();
 }
 
@@ -157,8 +158,22 @@ int Host::pollFd() const { return impl_->epoll.get(); }
 Status Host::claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
   return impl_->ports.claim(kernel, service, address, port, claim);
 }
-void Host::releasePort(uint32_t claim) { impl_->ports.release(claim); }
-void Host::releaseKernel(KernelId kernel) { impl_->ports.releaseKernel(kernel); }
+void Host::releasePort(uint32_t claim) {
+  Impl& h = *impl_;
+  h.ports.release(claim);
+  h.closeClaim(claim);
+}
+
+void Host::releaseKernel(KernelId kernel) {
+  for (uint32_t claim : impl_->ports.releaseKernel(kernel)) impl_->closeClaim(claim);
+}
+
+// Who is connected to it learns that it is gone, and looks for another one.
+void Host::Impl::closeClaim(uint32_t claim) {
+  if (!started) return;
+  const auto hold = engine->hold();
+  inbound.closeClaim(claim);
+}
 
 uint32_t Host::commIdBase(KernelId kernel) const { return impl_->slots.slot() << 24 | kernel << 18; }
 
@@ -188,7 +203,20 @@ Status Host::sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey) {
   packet.pieceCount = 1;
   packet.payloadLength = mad::kMadBytes;
   flush();  // so that the error found below is this packet's
-  if (!send(path, packet)) return Status::kHostUnreachable;
+  h.carriesOn = h.localQueue.empty();
+  const bool sent = send(path, packet);
+  // What goes to this host is there before this returns, and the engine's thread need not wake up for it.
+  if (std::exchange(h.carriesOn, false) && !h.localQueue.empty()) {
+    const auto deliver = [](void* self, PacketSink& sink) {
+      Impl& host = *static_cast<Impl*>(self);
+      host.sink = &sink;
+      host.drainLocalQueue(Impl::kMaxDrained);
+      host.sink = nullptr;
+    };
+    h.engine->take(deliver, &h);
+    if (!h.localQueue.empty()) h.ringLocal();
+  }
+  if (!sent) return Status::kHostUnreachable;
   h.counters.add(HostCounter::kMadsSent);
   UdpWire& udp = h.wireTo(path.destination).udp;
   return udp.isOpen() ? statusOfErrno(udp.flush()) : Status::kSuccess;

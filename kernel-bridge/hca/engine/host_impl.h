@@ -93,6 +93,8 @@ struct Host::Impl {
   Engine* engine = nullptr;
   PacketSink* sink = nullptr;      // during poll()
   std::deque<std::vector<uint8_t>> localQueue;  // frames
+  bool localRung = false;  // localWake says that there are some
+  bool carriesOn = false;  // who queues takes them out himself, at once
   Held held;
   std::deque<Deferred> deferred;
   Gid lastDestination;             // and whether it was one of this host; looked up again now and then
@@ -124,6 +126,9 @@ struct Host::Impl {
   void captureOut(const Path& path, const IcrcHeaders& headers, const uint8_t* bytes, uint32_t length);
   void sendToOthers(const Frame& frame);
   void queueLocal(const Frame& frame);
+  void ringLocal();
+  void silenceLocal();
+  void closeClaim(uint32_t claim);
   static void sendProbe(void* wire, const SteeringProbe& probe);
 
   // ── In

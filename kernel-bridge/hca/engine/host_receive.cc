@@ -239,16 +239,18 @@ void Host::Impl::deliver(const PacketMeta& meta, const IcrcHeaders& headers, con
   sink->onPacket(meta, bth, length);
 }
 
+void Host::Impl::silenceLocal() {
+  uint64_t ignored;
+  if (std::exchange(localRung, false) && ::read(localWake.get(), &ignored, sizeof ignored) < 0) ignored = 0;
+}
+
 uint32_t Host::Impl::drainLocalQueue(uint32_t budget) {
   uint32_t n = 0;
   while (n < budget && !localQueue.empty()) {
     // Taken out first: delivering may queue an answer.
     const std::vector<uint8_t> bytes = std::move(localQueue.front());
     localQueue.pop_front();
-    if (localQueue.empty()) {
-      uint64_t ignored;
-      if (::read(localWake.get(), &ignored, sizeof ignored) < 0) ignored = 0;
-    }
+    if (localQueue.empty()) silenceLocal();
     Frame frame;
     if (frame.decode(bytes.data(), static_cast<uint32_t>(bytes.size()))) {
       IcrcHeaders headers;

@@ -190,14 +190,17 @@ void Host::Impl::sendToOthers(const Frame& frame) {
     if (member != slots.slot()) slots.send(member, frame);
 }
 
+void Host::Impl::ringLocal() {
+  localRung = true;
+  const uint64_t one = 1;
+  if (::write(localWake.get(), &one, sizeof one) < 0) {
+    // The counter is at its limit only if it was never read: the descriptor is readable, as wanted.
+  }
+}
+
 void Host::Impl::queueLocal(const Frame& frame) {
   if (localQueue.size() >= kMaxLocalQueue) return counters.add(HostCounter::kLocalQueueFull);
-  if (localQueue.empty()) {
-    const uint64_t one = 1;
-    if (::write(localWake.get(), &one, sizeof one) < 0) {
-      // The counter is at its limit only if it was never read: the descriptor is readable, as wanted.
-    }
-  }
+  if (!carriesOn && !localRung) ringLocal();
   std::vector<uint8_t> bytes(Frame::kHeaderBytes + frame.bodyLength);
   frame.encodeHeader(bytes.data());
   std::memcpy(bytes.data() + Frame::kHeaderBytes, frame.body, frame.bodyLength);

@@ -31,6 +31,16 @@ std::string addressName(const Gid* address) {
   return text;
 }
 
+bool sendTo(int connection, const Frame& frame) {
+  uint8_t header[Frame::kHeaderBytes];
+  frame.encodeHeader(header);
+  iovec pieces[2] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
+  return sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
 }  // namespace
 
 Status Ports::tryClaim(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener) {
@@ -105,15 +115,25 @@ std::map<uint32_t, Ports::Claim>::iterator Ports::drop(std::map<uint32_t, Claim>
   return claims_.erase(claim);
 }
 
-void Ports::releaseKernel(KernelId kernel) {
+std::vector<uint32_t> Ports::releaseKernel(KernelId kernel) {
   std::lock_guard<std::mutex> guard(mutex_);
-  for (auto i = claims_.begin(); i != claims_.end();) i = i->second.kernel == kernel ? drop(i) : std::next(i);
+  std::vector<uint32_t> released;
+  for (auto i = claims_.begin(); i != claims_.end();) {
+    if (i->second.kernel != kernel) {
+      ++i;
+      continue;
+    }
+    released.push_back(i->first);
+    i = drop(i);
+  }
+  return released;
 }
 
 void Ports::releaseAll() {
   std::lock_guard<std::mutex> guard(mutex_);
   claims_.clear();
   byPort_.clear();
+  owners_.clear();
 }
 
 KernelId Ports::find(uint32_t service, uint16_t port, const Gid& address) {
@@ -130,26 +150,47 @@ KernelId Ports::find(uint32_t service, uint16_t port, const Gid& address) {
 
 bool Ports::handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame) {
   const std::string prefix = portPrefix(service, port);
-  for (const Gid* form : {&address, static_cast<const Gid*>(nullptr)}) {
+  const std::string names[] = {prefix + addressName(&address), prefix + addressName(nullptr)};
+  for (const std::string& name : names)
+    if (sendToKnown(name, frame)) return true;
+  for (const std::string& name : names) {
     UniqueFd fd;
     pid_t pid = 0;
-    if (connectLocal(prefix + addressName(form), &fd, &pid) != 0) continue;
-    // Closed right after: what was sent stays readable for the owner.
-    uint8_t header[Frame::kHeaderBytes];
-    frame.encodeHeader(header);
-    iovec pieces[2] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
-    msghdr message{};
-    message.msg_iov = pieces;
-    message.msg_iovlen = 2;
-    return sendmsg(fd.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    if (connectLocal(name, &fd, &pid) != 0) continue;
+    if (!sendTo(fd.get(), frame)) return false;
+    // If it is closed instead, what was sent stays readable for the owner.
+    keepOwner(name, std::move(fd));
+    return true;
   }
   return false;
+}
+
+// False: there is no connection, it has ended, or its owner is behind with reading (then another one waits in line).
+bool Ports::sendToKnown(const std::string& name, const Frame& frame) {
+  const auto owner = std::find_if(owners_.begin(), owners_.end(), [&](const Owner& o) { return o.name == name; });
+  if (owner == owners_.end()) return false;
+  owner->used = ++uses_;
+  if (sendTo(owner->connection.get(), frame)) return true;
+  if (errno != EAGAIN && errno != ENOBUFS) owners_.erase(owner);
+  return false;
+}
+
+void Ports::keepOwner(std::string name, UniqueFd connection) {
+  const auto known = [&](const Owner& o) { return o.name == name; };
+  if (std::any_of(owners_.begin(), owners_.end(), known)) return;
+  const auto lessUsed = [](const Owner& a, const Owner& b) { return a.used < b.used; };
+  if (owners_.size() >= kMaxOwners) owners_.erase(std::min_element(owners_.begin(), owners_.end(), lessUsed));
+  Owner owner;
+  owner.name = std::move(name);
+  owner.connection = std::move(connection);
+  owner.used = ++uses_;
+  owners_.push_back(std::move(owner));
 }
 
 void Ports::acceptOn(uint32_t claim, Inbound& inbound) {
   std::lock_guard<std::mutex> guard(mutex_);
   const auto found = claims_.find(claim);
-  if (found != claims_.end()) inbound.acceptFrom(found->second.listener.get());
+  if (found != claims_.end()) inbound.acceptFrom(found->second.listener.get(), claim);
 }
 
 }  // namespace nd

@@ -3,7 +3,9 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "frame.h"
 #include "host_counters.h"
@@ -20,12 +22,13 @@ class Ports {
   // See Host::claimPort. Callable from any thread.
   Status claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
   void release(uint32_t claim);
-  void releaseKernel(KernelId kernel);
+  std::vector<uint32_t> releaseKernel(KernelId kernel);  // the claims
   void releaseAll();
 
   // The kernel of this process that listens there: a claim of the address wins over one of all addresses. 0: none.
   KernelId find(uint32_t service, uint16_t port, const Gid& address);
-  // Hands a frame to another process's claim. False: there is none, or it does not take it.
+  // Hands a frame to another process's claim. False: there is none, or it does not take it. The connection to the owner
+  // stays: it ends with the claim, at the owner's side. The engine's lock is held.
   bool handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame);
   // Takes what other processes hand over to this claim.
   void acceptOn(uint32_t claim, Inbound& inbound);
@@ -43,6 +46,15 @@ class Ports {
   static uint32_t keyOf(uint32_t service, uint16_t port) { return service << 16 | port; }
   std::map<uint32_t, Claim>::iterator drop(std::map<uint32_t, Claim>::iterator claim);
   Status tryClaim(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
+  // A connection to another process's claim.
+  struct Owner {
+    std::string name;
+    UniqueFd connection;
+    uint64_t used = 0;
+  };
+  static constexpr size_t kMaxOwners = 8;
+  bool sendToKnown(const std::string& name, const Frame& frame);
+  void keepOwner(std::string name, UniqueFd connection);
 
   int epoll_;
   std::mutex mutex_;  // innermost: nothing is called with it held but the operating system
@@ -50,6 +62,8 @@ class Ports {
   std::map<uint32_t, Claim> claims_;
   std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port
   std::random_device random_;
+  std::vector<Owner> owners_;
+  uint64_t uses_ = 0;
 };
 
 }  // namespace nd

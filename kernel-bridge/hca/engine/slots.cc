@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <iterator>
 
 #include "host_events.h"
 #include "local_socket.h"
@@ -69,7 +70,7 @@ ssize_t sendFrame(int connection, iovec* pieces, size_t pieceCount, const int* f
 
 // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-void Inbound::accept(int listener, uint32_t budget) {
+void Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
   for (uint32_t i = 0; i < budget; i++) {
     UniqueFd fd;
     const int error = acceptLocal(listener, &fd);
@@ -82,11 +83,17 @@ void Inbound::accept(int listener, uint32_t budget) {
     }
     const uint32_t id = nextId_++;
     if (!watchFd(epoll_, fd.get(), EPOLLIN | EPOLLRDHUP, EventKind::kInbound, id)) continue;
-    connections_.emplace(id, std::move(fd));
+    Connection& connection = connections_[id];
+    connection.fd = std::move(fd);
+    connection.claim = claim;
   }
 }
 
-void Inbound::acceptAll(int listener) { accept(listener, kMaxConnections); }
+void Inbound::acceptAll(int listener) { accept(listener, kMaxConnections, 0); }
+
+void Inbound::closeClaim(uint32_t claim) {
+  for (auto i = connections_.begin(); i != connections_.end();) i = i->second.claim == claim ? connections_.erase(i) : std::next(i);
+}
 
 void Inbound::sayGoodbye() {
   Frame goodbye;
@@ -94,14 +101,14 @@ void Inbound::sayGoodbye() {
   uint8_t bytes[Frame::kHeaderBytes];
   goodbye.encodeHeader(bytes);
   for (const auto& connection : connections_) {
-    if (::send(connection.second.get(), bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;  // it is gone
+    if (::send(connection.second.fd.get(), bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;  // it is gone
   }
 }
 
 uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argument) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return 0;
-  const int fd = found->second.get();
+  const int fd = found->second.fd.get();
   uint32_t count = 0;
   while (count < budget) {
     FrameOrigin origin;

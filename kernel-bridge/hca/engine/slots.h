@@ -31,8 +31,10 @@ class Inbound {
  public:
   using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
   Inbound(HostCounters& counters, int epoll) : counters_(counters), epoll_(epoll) {}
-  // Accepts what waits at the listener, within bounds.
-  void acceptFrom(int listener) { accept(listener, kAcceptsPerEvent); }
+  // Accepts what waits at the listener, within bounds; `claim`: whose it is, if it is a port's.
+  void acceptFrom(int listener, uint32_t claim = 0) { accept(listener, kAcceptsPerEvent, claim); }
+  // Closes the connections of a port's claim that is gone.
+  void closeClaim(uint32_t claim);
   // Reads at most `budget` frames of one connection. Returns their number; forgets the connection at its end.
   uint32_t read(uint32_t id, uint32_t budget, Handler handler, void* argument);
   // Before an orderly end: takes in everybody who waits at the listener, and tells all of them.
@@ -42,13 +44,18 @@ class Inbound {
   size_t size() const { return connections_.size(); }
 
  private:
-  static constexpr size_t kMaxConnections = 1024;
+  // Of each other process one, and one for each of its Ports::kMaxOwners, at most.
+  static constexpr size_t kMaxConnections = 4096;
   static constexpr uint32_t kAcceptsPerEvent = 16;
-  void accept(int listener, uint32_t budget);
+  struct Connection {
+    UniqueFd fd;
+    uint32_t claim = 0;
+  };
+  void accept(int listener, uint32_t budget, uint32_t claim);
   HostCounters& counters_;
   int epoll_;
   uint32_t nextId_ = 1;
-  std::unordered_map<uint32_t, UniqueFd> connections_;
+  std::unordered_map<uint32_t, Connection> connections_;
   alignas(64) uint8_t buffer_[Frame::kMaxBytes + 1];  // one more, to see what is too long
 };
 
