@@ -43,7 +43,7 @@ export async function serveGuest(rig: Rig, server: Program, client: string): Pro
   await bothEnd(rig.guest(GUEST, client), server);
 }
 
-/** A server in the guest on an RDMA or TCP port, and a client here. */
+/** A server in the guest on an RDMA or TCP port, and a client here, which has `seconds`. */
 export async function askGuest(
   rig: Rig,
   server: string,
@@ -51,18 +51,19 @@ export async function askGuest(
   port: number,
   client: () => Program,
   exitCodes: readonly number[] = [0],
+  seconds = 90,
 ): Promise<void> {
-  const there = rig.guest(GUEST, server);
+  const there = rig.guest(GUEST, server, seconds);
   await rig.listening(GUEST, kind, port);
   const here = client();
   try {
-    await here.ok(90);
+    await here.ok(seconds);
   } catch (error) {
     // What the guest's program has to say may explain it.
     await there.end(5).catch(() => {});
     throw new Error(`${(error as Error).message}\n${there.failure('said').message}`);
   }
-  const code = await there.end(90);
+  const code = await there.end(seconds);
   if (!exitCodes.includes(code)) throw there.failure(`ended with exit code ${code}`);
 }
 

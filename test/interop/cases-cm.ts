@@ -7,9 +7,15 @@ const PEER_PORT = 18_517;
 const SPARE = 3;
 
 /** A behaviour of programs/cm-peer.ts against the guest's rdma_cm. */
-const against = (rig: Rig, behaviour: string, family: 4 | 6): Promise<void> =>
-  askGuest(rig, 'python3 /share/cm-peer.py', 'tcp', PEER_PORT, () =>
-    rig.cmPeer(behaviour, address(HERE, family), address(GUEST, family)),
+const against = (rig: Rig, behaviour: string, family: 4 | 6, seconds?: number): Promise<void> =>
+  askGuest(
+    rig,
+    'python3 /share/cm-peer.py',
+    'tcp',
+    PEER_PORT,
+    () => rig.cmPeer(behaviour, address(HERE, family), address(GUEST, family)),
+    [0],
+    seconds,
   );
 
 const both = [
@@ -70,7 +76,7 @@ const rejectionLost = FAMILIES.map(
     role: 'server',
     family,
     waits: 70,
-    run: (rig) => against(rig, 'rejection-lost', family),
+    run: (rig) => against(rig, 'rejection-lost', family, 150),
   }),
 );
 

@@ -103,7 +103,7 @@ export async function rejectionLost(hosts: CmHosts): Promise<void> {
   const theirs = await hosts.connect({ qp: false });
   const endpoint = await listener.next();
   const qp = hosts.queuePair();
-  await hosts.drop('REJ');
+  await hosts.drop('REJ', 1);
   const ending = unconfirmed(endpoint.accept(qp, {}), qp);
   await hosts.happened(theirs, 'CONNECT_RESPONSE');
   await hosts.reject(theirs, new Uint8Array(0));

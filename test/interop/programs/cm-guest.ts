@@ -192,12 +192,15 @@ export class CmHosts implements Disposable {
     return found;
   }
 
-  /** Messages of a kind leave the guest no more, until {@link lost} says that `count` did not. */
-  async drop(message: MessageName): Promise<void> {
-    await this.peer.ask({ do: 'drop', attribute: Message[message], family: this.family }, nothing);
+  /**
+   * The next `count` messages of a kind do not leave the guest, the one after them does. More of them may get lost until
+   * {@link lost} ends it.
+   */
+  async drop(message: MessageName, count: number): Promise<void> {
+    await this.peer.ask({ do: 'drop', attribute: Message[message], family: this.family, count }, nothing);
   }
 
-  /** Waits until `count` messages were dropped, and lets them through again. */
+  /** Waits until `count` messages were dropped, and lets all through again. */
   async lost(message: MessageName, count: number): Promise<void> {
     const attribute = Message[message];
     const dropped = async () => (await this.peer.ask({ do: 'dropped', attribute }, counted)).count;

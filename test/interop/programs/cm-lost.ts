@@ -97,14 +97,14 @@ async function lookedUp(hosts: CmHosts, service: number): Promise<void> {
 export async function theirsLostAsClient(hosts: CmHosts): Promise<void> {
   const listener = await hosts.listen();
   await step('REP is lost', async () => {
-    await hosts.drop('REP');
+    await hosts.drop('REP', LOST);
     const making = connectTo(hosts, listener);
     await hosts.lost('REP', LOST);
     await end(hosts, await making);
   });
   await step('DREQ is lost', async () => {
     const made = await connectTo(hosts, listener);
-    await hosts.drop('DREQ');
+    await hosts.drop('DREQ', LOST);
     const ending = endThere(hosts, made);
     await hosts.lost('DREQ', LOST);
     await ending;
@@ -112,27 +112,27 @@ export async function theirsLostAsClient(hosts: CmHosts): Promise<void> {
   await step('DREP is lost', async () => {
     const made = await connectTo(hosts, listener);
     const before = ours('retransmitted.DREQ');
-    await hosts.drop('DREP');
+    await hosts.drop('DREP', LOST);
     const ending = end(hosts, made);
     await hosts.lost('DREP', LOST);
     await ending;
     atLeast(ours('retransmitted.DREQ') - before, LOST, 'our DREQ');
   });
   await step('REJ of the request is lost', async () => {
-    await hosts.drop('REJ');
     while (!(await rejectedTwice(hosts, listener)));
   });
 }
 
 /** A rejection is lost; false if the guest was so slow that it asked us for more time, which would be over a minute. */
 async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean> {
+  await hosts.drop('REJ', 1);
   const endpoint = hosts.endpoint();
   const waits = ours('received.MRA');
   const connecting = statusOf(endpoint.connect(hosts.queuePair(), hosts.there, {}));
   await hosts.reject((await hosts.request(listener)).id, new Uint8Array(0));
   const inTime = ours('received.MRA') === waits;
+  await hosts.lost('REJ', 1);
   if (inTime) {
-    await hosts.lost('REJ', 1);
     // To the guest a REQ that comes again after its rejection is another request.
     await hosts.reject((await hosts.request(listener)).id, new Uint8Array(0));
     assert.equal(await connecting, Status.CONNECTION_REFUSED);
@@ -211,18 +211,18 @@ export async function theirsLostAsServer(hosts: CmHosts): Promise<void> {
   await step('DREP is lost', async () => {
     const other = await connectFrom(hosts, listener);
     const before = ours('retransmitted.DREQ');
-    await hosts.drop('DREP');
+    await hosts.drop('DREP', LOST);
     const ending = end(hosts, other);
     await hosts.lost('DREP', LOST);
     await ending;
     atLeast(ours('retransmitted.DREQ') - before, LOST, 'our DREQ');
   });
-  await hosts.drop('RTU');
+  await hosts.drop('RTU', 1);
   const [theirs, endpoint, qp] = [await hosts.connect({}), await listener.next(), hosts.queuePair()];
   const accepting = endpoint.accept(qp, {});
   await hosts.happened(theirs, 'ESTABLISHED');
   await hosts.lost('RTU', 1);
-  for (const name of ['REQ', 'SIDR_REQ', 'DREQ'] as const) await hosts.drop(name);
+  for (const name of ['REQ', 'SIDR_REQ', 'DREQ'] as const) await hosts.drop(name, 1);
   const requested = await hosts.connect({});
   const looking = await hosts.connect({ ps: 'udp', port: WE_ANSWER });
   const ending = endThere(hosts, made);

@@ -12,9 +12,10 @@
 #   {"do": "reject", "id", "private", "ece"}    with "ece" for a vendor option, else by the consumer
 #   {"do": "establish", "id"}  {"do": "disconnect", "id"}  {"do": "destroy", "id"}
 #   {"do": "counters"}                          what ib_cm has counted: {"cm_tx_msgs": {"req", ...}, ...}
-#   {"do": "drop", "attribute", "family"}       CM messages of this attribute id leave the guest no more
+#   {"do": "drop", "attribute", "family", "count"}
+#        the next CM messages of this attribute id do not leave the guest, then one does, and so on
 #   {"do": "dropped", "attribute"}              how many were dropped since: {"count"}
-#   {"do": "pass", "attribute"}                 they leave it again
+#   {"do": "pass", "attribute"}                 all of them leave it again
 #
 # "private" is hexadecimal. A call that librdmacm refuses is answered by {"error"}.
 import ctypes as c, glob, ipaddress, json, os, re, select, socket, struct, subprocess, sys
@@ -230,7 +231,8 @@ class Peer:
         words = [w for kind, value, mask, off in matches for w in ('match', kind, value, mask, 'at', str(off))]
         # Not "drop", which rxe is told of: it would try again at once. Without hardware "trap" swallows in silence.
         tc('filter', 'add', 'dev', 'eth0', 'egress', 'protocol', ETHERNET[m['family']],
-           'pref', str(m['attribute']), 'u32', *words, 'action', 'trap')
+           'pref', str(m['attribute']), 'u32', *words,
+           'action', 'trap', 'random', 'determ', 'pass', str(m['count'] + 1))
         return {}
 
     def do_dropped(self, m):
