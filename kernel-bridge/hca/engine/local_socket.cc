@@ -50,11 +50,15 @@ int connectLocal(const std::string& name, UniqueFd* connection, pid_t* pid) {
   return 0;
 }
 
-int probeLocal(const std::string& name) {
-  UniqueFd connection;
-  pid_t pid = 0;
-  const int error = connectLocal(name, &connection, &pid);
-  return error == EACCES || error == EAGAIN ? 0 : error;
+int probeLocal(const std::string& name, UniqueFd* socket) {
+  sockaddr_un address;
+  socklen_t bytes;
+  if (!makeAddress(name, &address, &bytes)) return ENAMETOOLONG;
+  if (!socket->valid()) *socket = makeSocket();
+  if (!socket->valid()) return errno;
+  if (connect(socket->get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) return errno == EAGAIN ? 0 : errno;
+  socket->reset();  // it is connected now
+  return 0;
 }
 
 int acceptLocal(int listener, UniqueFd* connection) {

@@ -14,8 +14,9 @@ int listenLocal(const std::string& name, UniqueFd* listener);
 // Connects to the listener of that name, non-blocking. 0 or an errno: ECONNREFUSED if there is none, EAGAIN if it
 // has too many unaccepted connections, EACCES if its owner is neither this user nor root. `pid`: the listener's.
 int connectLocal(const std::string& name, UniqueFd* connection, pid_t* pid);
-// Whether some process listens there, of whatever user: 0 it does, ECONNREFUSED it does not, or another errno.
-int probeLocal(const std::string& name);
+// Whether some process listens there, of whatever user: 0 it does, ECONNREFUSED it does not, or another errno. `socket` is made
+// where there is none, and can be used again.
+int probeLocal(const std::string& name, UniqueFd* socket);
 // Accepts one connection; same rule for the peer's user. 0, EAGAIN if there is none, or another errno.
 int acceptLocal(int listener, UniqueFd* connection);
 // Whether packets of this peer may be taken: its user is ours or root.

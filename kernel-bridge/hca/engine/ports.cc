@@ -22,11 +22,12 @@ std::string portPrefix(uint32_t service, uint16_t port) {
 
 std::string addressName(const Gid* address) {
   if (address == nullptr) return kAnyAddress;
+  constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  char byte[4];
+  text.reserve(2 * address->raw.size());
   for (uint8_t b : address->raw) {
-    std::snprintf(byte, sizeof byte, "%02x", b);
-    text += byte;
+    text += kDigits[b >> 4];
+    text += kDigits[b & 15];
   }
   return text;
 }
@@ -52,7 +53,7 @@ Status Ports::tryClaim(uint32_t service, const Gid* address, uint16_t port, Uniq
   // The name is ours; a claim of the other form (all addresses against one) has another name. Each side looks
   // after it has bound, so of two that come at the same time at least one gives way.
   if (address != nullptr) {
-    const int found = probeLocal(prefix + kAnyAddress);
+    const int found = probeLocal(prefix + kAnyAddress, &probe_);
     if (found == 0) return Status::kAddressAlreadyExists;
     if (found != ECONNREFUSED) return Status::kInsufficientResources;
   } else {
@@ -134,6 +135,7 @@ void Ports::releaseAll() {
   claims_.clear();
   byPort_.clear();
   owners_.clear();
+  probe_.reset();
 }
 
 KernelId Ports::find(uint32_t service, uint16_t port, const Gid& address) {

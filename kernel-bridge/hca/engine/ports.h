@@ -62,6 +62,7 @@ class Ports {
   std::map<uint32_t, Claim> claims_;
   std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port
   std::random_device random_;
+  UniqueFd probe_;
   std::vector<Owner> owners_;
   uint64_t uses_ = 0;
 };
