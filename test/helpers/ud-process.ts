@@ -6,7 +6,7 @@ import type { KernelOptionsInput } from '../../winverbs/index.js';
 
 const program = fileURLToPath(new URL('./ud-program.js', import.meta.url));
 /** Nothing that a test waits for takes this long, unless it never comes. */
-const PATIENCE_MS = 25_000;
+const PATIENCE_MS = 60_000;
 
 /** What a receive has got; `status` is the name of a WV_WC_STATUS. */
 export interface UdArrival {

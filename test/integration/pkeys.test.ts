@@ -16,9 +16,15 @@ test.after.each(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-function start(pkeys: KernelOptionsInput['pkeys'], ...args: string[]): ChildProcess {
-  // A REQ that nobody answers is given up soon.
-  const options: KernelOptionsInput = { pkeys, cm: { responseTimeoutCode: 14, maxRetries: 2 } };
+/** A REQ that nobody answers is given up soon. */
+const hasty: KernelOptionsInput = { cm: { responseTimeoutCode: 14, maxRetries: 2 } };
+
+function start(
+  pkeys: KernelOptionsInput['pkeys'],
+  args: readonly string[],
+  more: KernelOptionsInput = {},
+): ChildProcess {
+  const options: KernelOptionsInput = { pkeys, ...more };
   const env = { ...process.env, ND_OPTIONS: JSON.stringify(options) };
   const child = fork(program, args, { env });
   children.add(child);
@@ -43,12 +49,12 @@ async function portOf(child: ChildProcess): Promise<PkeyPort> {
 
 type Table = number[] | Record<string, number[]>;
 
-async function meet(server: Table, client: Table, index: number) {
-  const passive = start(server, 'server');
+async function meet(server: Table, client: Table, index: number, more?: KernelOptionsInput) {
+  const passive = start(server, ['server']);
   const port = await told<number>(passive);
   const accepted = told<PkeyReport>(passive);
   accepted.catch(() => {});
-  const active = start(client, 'client', String(port), String(index));
+  const active = start(client, ['client', String(port), String(index)], more);
   const report = await told<PkeyReport>(active);
   // A server tells of requests that reached it, and else of its port only.
   const served = report.connected === 'SUCCESS' ? await accepted : undefined;
@@ -96,7 +102,7 @@ const unheard: Record<string, [server: Table, client: Table]> = {
 
 for (const [what, [server, client]] of Object.entries(unheard)) {
   test(`${what}, and no default partition: not heard at all, and counted`, async () => {
-    const { report, badPkeys } = await meet(server, client, 0);
+    const { report, badPkeys } = await meet(server, client, 0, hasty);
     assert.equal(report, { connected: 'TIMEOUT' });
     assert.ok(badPkeys >= 3, `${badPkeys} of a REQ and its two retries were counted`);
   });
@@ -127,10 +133,10 @@ test('packets of a connection whose P_Key does not fit are dropped and counted u
 });
 
 test('table, first entry and index are told; what is not named has the default partition', async () => {
-  const child = start([0x8001, 0xffff, 0x0002], 'server');
+  const child = start([0x8001, 0xffff, 0x0002], ['server']);
   await told<number>(child);
   assert.equal(await portOf(child), { table: [0x8001, 0xffff, 2], pkey: 0x8001, badPkeys: 0 });
-  const other = start({ nothing0: [0x8001] }, 'server');
+  const other = start({ nothing0: [0x8001] }, ['server']);
   await told<number>(other);
   assert.equal(await portOf(other), { table: [0xffff], pkey: 0xffff, badPkeys: 0 });
 });

@@ -15,7 +15,7 @@ import type {
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
 
 /** Nothing that a test waits for takes this long, unless it never comes. */
-const PATIENCE_MS = 25_000;
+const PATIENCE_MS = 60_000;
 
 /** A command that the peer could not carry out; `status` is the name of a StatusError's status. */
 export class PeerError extends Error {
