@@ -176,8 +176,7 @@ void Core::onTimer(Qp& qp) {
   if (next != UINT64_MAX) setTimer(qp, next);
 }
 
-void Core::settle() {
-  if (settling) return;
+void Core::settleDoomed() {
   settling = true;
   while (Qp* qp = firstDoomed) {
     firstDoomed = qp->nextDoomed;

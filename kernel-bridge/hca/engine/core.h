@@ -87,7 +87,10 @@ struct Core final : public PacketSink {
   uint64_t deadline() const { return firstScheduled || firstOwing ? 0 : timers.earliest(); }
   void rouse(uint64_t due);
   // Ends what a failing CQ began: its QPs go to ERROR. Called at the end of every command and packet.
-  void settle();
+  void settle() {
+    if (firstDoomed && !settling) settleDoomed();
+  }
+  void settleDoomed();
 
   // ── core.cc: life of a QP ─────────────────────────────────────────────────────────────────────
   Qp* byQpn(uint32_t qpn) const;

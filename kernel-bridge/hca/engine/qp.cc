@@ -33,16 +33,6 @@ constexpr Transition kTransitions[] = {
 };
 constexpr Transition::Masks kAlways = {true, 0, kCurrentState};
 
-constexpr StateRules kRules[] = {
-    /* RESET */ {false, false, false, false},
-    /* INIT  */ {false, false, false, false},
-    /* RTR   */ {true, false, false, false},
-    /* RTS   */ {true, true, true, true},
-    /* SQD   */ {true, true, false, true},
-    /* SQE   */ {true, false, false, false},
-    /* ERROR */ {false, false, false, false},
-};
-
 constexpr uint32_t kQpAccessBits = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic |
                                    kAccessLocalWrite | kAccessMwBind;
 
@@ -114,7 +104,5 @@ void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from) 
   if (mask & kRetryCount) to.retryCount = from.retryCount;
   if (mask & kRnrRetry) to.rnrRetry = from.rnrRetry;
 }
-
-const StateRules& stateRules(uint32_t state) { return kRules[state <= kQpsError ? state : uint32_t(kQpsError)]; }
 
 }  // namespace nd

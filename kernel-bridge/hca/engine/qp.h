@@ -30,7 +30,18 @@ void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from);
 struct StateRules {
   bool receivesRequests, receivesResponses, beginsWork, continuesWork;
 };
-const StateRules& stateRules(uint32_t state);
+inline constexpr StateRules kStateRules[] = {
+    /* RESET */ {false, false, false, false},
+    /* INIT  */ {false, false, false, false},
+    /* RTR   */ {true, false, false, false},
+    /* RTS   */ {true, true, true, true},
+    /* SQD   */ {true, true, false, true},
+    /* SQE   */ {true, false, false, false},
+    /* ERROR */ {false, false, false, false},
+};
+inline const StateRules& stateRules(uint32_t state) {
+  return kStateRules[state <= abi::kQpsError ? state : uint32_t(abi::kQpsError)];
+}
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
 // A send WQE as the HCA read it once: the ring's bytes may change under us.
