@@ -35,6 +35,7 @@ export const abi = {
   qpSendProducer: 0,
   qpReceiveProducer: 1,
   qpState: 16,
+  qpUnfenced: 17,
 
   sendWqeHeaderBytes: 64,
   swOpcode: 0,

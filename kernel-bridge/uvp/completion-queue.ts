@@ -7,7 +7,7 @@ import { loadAcquire, storeRelease } from './ring-words.js';
 /** The addon's functions that the speed path uses. */
 export type UvpAddon = Pick<
   AddonBinding,
-  'allocateRing' | 'releaseRing' | 'pin' | 'unpin' | 'queuePairDoorbell' | 'progress' | 'armCq' | 'armCqBatch'
+  'allocateRing' | 'releaseRing' | 'pin' | 'unpin' | 'doorbell' | 'ring' | 'progress' | 'armCq' | 'armCqBatch'
 >;
 
 /** A completion with all its fields from the start, so that all that are polled have one shape. */

@@ -45,8 +45,10 @@ export class FakeHca implements UvpAddon {
     if (!this.pins.delete(pin)) throw new Error(`pin ${pin} was undone twice`);
   }
 
-  queuePairDoorbell(qp: number): () => void {
-    return () => this.log.push(`doorbell ${qp}`);
+  readonly doorbell = new Uint32Array(1);
+
+  ring(): void {
+    this.log.push(`doorbell ${this.doorbell[0]}`);
   }
 
   progress(): boolean {

@@ -127,7 +127,8 @@ class Bench {
         words[wqe + abi.swSgeCount] = 1;
         words[wqe + abi.sendWqeHeaderBytes / 4 + abi.sgeLength] = 8;
         Atomics.store(words, abi.qpSendProducer, 1);
-        addon.queuePairDoorbell(made.qp)();
+        addon.doorbell[0] = made.qp;
+        addon.ring();
       }
       assert.is(this.state(made.qp), QpState[state], `${typeName} is in ${state}`);
       run(made.qp);

@@ -196,6 +196,31 @@ TEST(flush_is_complete_when_modify_returns) {
   CHECK(p.a->deadline() == UINT64_MAX);
 }
 
+// With a barrier in all threads posters do not fence: what one posts until then is seen, and later the state is.
+static TestQp* posting;
+static uint32_t barriers, stateThen;
+TEST(a_receive_posted_while_the_queue_pair_fails) {
+  Pair p;
+  CHECK_EQ(p.qa.unfencedWord(), 0u);
+  p.a->engine.setBarrier([] {
+    barriers++;
+    stateThen = posting->stateWord();
+    posting->receive({});
+  });
+  CHECK_EQ(p.qa.unfencedWord(), 1u);
+  TestQp later(*p.a);
+  CHECK_EQ(later.unfencedWord(), 1u);
+  posting = &p.qa;
+  barriers = 0;
+  p.qa.receive({});
+  CHECK(p.qa.toState(kQpsError) == Status::kSuccess);
+  CHECK_EQ(barriers, 1u);
+  CHECK_EQ(stateThen, kQpsError);
+  CHECK_EQ(p.qa.receiveCq.drain().size(), 2u);
+  CHECK(p.qa.toState(kQpsError) == Status::kSuccess);
+  CHECK_EQ(barriers, 1u);  // it is in ERROR already
+}
+
 TEST(reset_forgets_and_the_qp_can_be_used_again) {
   Pair p;
   Buffer a(*p.a, 4096, kAllAccess, 3), b(*p.b, 4096);

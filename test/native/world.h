@@ -470,6 +470,7 @@ struct TestQp {
                                        uint64_t(i & (shape.receiveEntries - 1)) * receiveStride);
   }
   uint32_t stateWord() { return __atomic_load_n(header() + kQpState, __ATOMIC_ACQUIRE); }
+  uint32_t unfencedWord() { return __atomic_load_n(header() + kQpUnfenced, __ATOMIC_ACQUIRE); }
   uint32_t state() {
     QpAttributes a;
     CHECK(node.engine.queryQp(handle, &a) == Status::kSuccess);

@@ -207,10 +207,10 @@ test('the HCA itself calls back: armed, a completion comes as one event; not arm
 
   // A receive that is posted to a queue pair in ERROR is flushed: a completion like any other.
   const header = new Uint32Array(qpRing.buffer, 0, abi.qpHeaderBytes / 4);
-  const doorbell = addon.queuePairDoorbell(qp.handle);
   const flush = (): void => {
     Atomics.add(header, abi.qpReceiveProducer, 1);
-    doorbell();
+    addon.doorbell[0] = qp.handle;
+    addon.ring();
   };
   flush();
   await new Promise<void>((resolve) => setImmediate(resolve));

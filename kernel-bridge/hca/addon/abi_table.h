@@ -37,6 +37,7 @@ constexpr AbiEntry kAbiTable[] = {
     {"qpSendProducer", abi::kQpSendProducer},
     {"qpReceiveProducer", abi::kQpReceiveProducer},
     {"qpState", abi::kQpState},
+    {"qpUnfenced", abi::kQpUnfenced},
     {"sendWqeHeaderBytes", abi::kSendWqeHeaderBytes},
     {"swOpcode", abi::kSwOpcode},
     {"swFlags", abi::kSwFlags},

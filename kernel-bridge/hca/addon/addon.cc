@@ -14,34 +14,18 @@ namespace nd::js {
 
 namespace {
 
-// The doorbell and progress functions are the speed path: plain N-API, no arguments, no allocation.
+// ring() and progress() are the speed path: plain N-API, no arguments, no allocation.
 
-napi_value doorbell(napi_env env, napi_callback_info info) {
-  void* handle = nullptr;
-  napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &handle);
-  if (Engine* engine = sharedEngine()) engine->doorbell(static_cast<Handle>(reinterpret_cast<uintptr_t>(handle)));
+napi_value ring(napi_env env, napi_callback_info) {
+  void* data = nullptr;
+  napi_get_instance_data(env, &data);
+  if (Engine* engine = sharedEngine()) engine->doorbell(*static_cast<const EnvData*>(data)->doorbellWord);
   return nullptr;
 }
 
 napi_value progress(napi_env, napi_callback_info) {
   if (Engine* engine = sharedEngine()) engine->progress();
   return nullptr;
-}
-
-// The handle travels as the function's data pointer: nothing to free, and a QP that is gone is a stale handle.
-Napi::Value queuePairDoorbell(const Napi::CallbackInfo& info) {
-  Napi::Env env = info.Env();
-  Handle qp;
-  napi_value function;
-  if (!toU32(env, info[0], &qp)) {
-    napi_throw_type_error(env, nullptr, "queuePairDoorbell(qp): qp is a queue pair handle");
-    return env.Undefined();
-  }
-  if (napi_create_function(env, "doorbell", NAPI_AUTO_LENGTH, doorbell,
-                           reinterpret_cast<void*>(static_cast<uintptr_t>(qp)), &function) != napi_ok) {
-    return env.Undefined();
-  }
-  return Napi::Value(env, function);
 }
 
 Napi::Value armCq(const Napi::CallbackInfo& info) {
@@ -105,17 +89,23 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("releaseRing", Memory::releaseRing);
   add("pin", Memory::pin);
   add("unpin", Memory::unpin);
-  add("queuePairDoorbell", queuePairDoorbell);
   add("armCq", armCq);
   add("armCqBatch", armCqBatch);
   add("interfaces", interfaces);
   add("watchInterfaces", InterfaceWatch::watchInterfaces);
   add("abi", abiTable);
   add("icrcOf", icrcOfJs);
-  napi_value progressFunction;
-  if (napi_create_function(env, "progress", NAPI_AUTO_LENGTH, progress, nullptr, &progressFunction) == napi_ok) {
-    exports.Set("progress", Napi::Value(env, progressFunction));
-  }
+  const auto addPlain = [&](const char* name, napi_callback function) {
+    napi_value made;
+    if (napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &made) == napi_ok)
+      exports.Set(name, Napi::Value(env, made));
+  };
+  addPlain("ring", ring);
+  addPlain("progress", progress);
+  Napi::Uint32Array doorbell = Napi::Uint32Array::New(env, 1);
+  data->doorbell = Napi::Persistent(doorbell);
+  data->doorbellWord = doorbell.Data();
+  exports.Set("doorbell", doorbell);
   return exports;
 }
 

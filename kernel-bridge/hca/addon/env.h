@@ -55,6 +55,8 @@ class EnvData {
   Napi::FunctionReference channelClass;
   Napi::FunctionReference serverClass;
   Napi::FunctionReference hcaClass;
+  Napi::Reference<Napi::Uint32Array> doorbell;  // of one word, which says whose work requests are meant
+  const uint32_t* doorbellWord = nullptr;
   std::unique_ptr<Closable> memory;  // the Memory of this environment (memory.h)
   std::vector<std::unique_ptr<Closable>> watches;  // interface_watch.h
 

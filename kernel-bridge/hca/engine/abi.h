@@ -42,6 +42,9 @@ constexpr uint32_t kQpHeaderBytes = 128;
 constexpr uint32_t kQpSendProducer = 0;     // word, written by the poster
 constexpr uint32_t kQpReceiveProducer = 1;  // word, written by the poster
 constexpr uint32_t kQpState = 16;           // word, written by the HCA: WV_QP_STATE number
+// Word, written by the HCA. Who posts a receive looks at the state afterwards, and rings in ERROR. 0: with a fence
+// in between. 1: the HCA sees to it that one of the two sees the other, by a barrier in all threads of the process.
+constexpr uint32_t kQpUnfenced = 17;
 
 // Send WQE: 64-byte header, then SGEs or inline bytes. The stride is a multiple of 64 bytes.
 constexpr uint32_t kSendWqeHeaderBytes = 64;

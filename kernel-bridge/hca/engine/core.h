@@ -267,6 +267,9 @@ struct Core final : public PacketSink {
   LocalPair* carrier = nullptr;  // of the packet being looked at, if it came whole by a pair
   bool pullLasting = false;      // with kUnpulled: it would fail again
 
+  // Orders what every thread of the process stores before against what it loads after; null: nothing does, and
+  // posters of receives fence for themselves.
+  void (*barrier)() = nullptr;
   void (*wake)(void*) = nullptr;
   void* wakeArgument = nullptr;
   uint64_t announced = UINT64_MAX;  // what the engine's thread was told last

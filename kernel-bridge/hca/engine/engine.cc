@@ -314,11 +314,19 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
   qp->attributes.qpn = qp->qpn;
   storeWord(qp->header + kQpSendProducer, 0);
   storeWord(qp->header + kQpReceiveProducer, 0);
+  storeWord(qp->header + kQpUnfenced, core.barrier ? 1 : 0);
   qp->setState(kQpsReset);
   core.timers.reserve(core.qps.size());
   *handleOut = qp->handle;
   *qpnOut = qp->qpn;
   return Status::kSuccess;
+}
+
+void Engine::setBarrier(void (*barrier)()) {
+  Core& core = impl_->core;
+  Command command(core);
+  core.barrier = barrier;
+  core.qps.forEach([&](Qp& qp) { storeWord(qp.header + kQpUnfenced, 1); });
 }
 
 Status Engine::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attributes) {

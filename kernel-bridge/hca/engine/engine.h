@@ -190,6 +190,9 @@ class Engine final : public PacketSink {
   bool commandsWait() const;            // somebody waits for the lock who does not come back by himself
   // Called (lock held or not) when the engine's thread must look again: earlier timer, a waiter came.
   void setWake(void (*wake)(void*), void* argument);
+  // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders what every thread of the
+  // process stored before against what it loads after. Once.
+  void setBarrier(void (*barrier)());
 
   // ── PacketSink (lock held).
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;

@@ -1,7 +1,12 @@
 #include "process.h"
 
 #include <dlfcn.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
@@ -68,6 +73,29 @@ void keepLibraryLoaded() {
     dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
+// Asking the system for barriers takes it some 20 ms, during which nobody is to wait: a thread of its own does it,
+// which touches nothing but an engine that stays until the process ends.
+void askForBarriers(Engine& engine) {
+  const auto ask = [](void* argument) -> void* {
+    pthread_setname_np(pthread_self(), "rdma-barrier");
+    const auto call = [](int command) { return syscall(SYS_membarrier, command, 0, 0); };
+    if (call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) return nullptr;
+    static_cast<Engine*>(argument)->setBarrier(
+        [] { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); });
+    return nullptr;
+  };
+  pthread_attr_t detached;
+  pthread_t thread;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_attr_init(&detached);
+  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_create(&thread, &detached, ask, &engine);  // where it fails, posters fence
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&detached);
+}
+
 }  // namespace
 
 struct Process::Impl {
@@ -128,6 +156,7 @@ Status Process::start(const EngineOptions& engineOptions, const HostOptions& hos
     return fail(Status::kInsufficientResources, "the system refused a thread for the HCA");
   }
   p.started = true;
+  askForBarriers(*p.engine);
   std::atexit([] { Process::instance().impl_->shutDown(); });
   return Status::kSuccess;
 }
