@@ -17,6 +17,9 @@ const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
 /** Neither retries nor the keep-alive end within the time that a test has. */
 const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 
+/** Half a second for an answer: what is sent again was lost, and not late because this machine is slow. */
+const unhurried = { responseTimeoutCode: 17 };
+
 /** What each layer calls it. */
 const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
 const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
@@ -216,7 +219,7 @@ for (const layer of LAYERS) {
 
   test(`${layer}: a lost DREQ is sent again`, async () => {
     const client: KernelOptionsInput = {
-      cm: { responseTimeoutCode: 15 },
+      cm: unhurried,
       faults: { dropMads: { [DREQ]: 2 } },
     };
     const { active, passive } = await pair(layer, { client });
@@ -232,7 +235,7 @@ for (const layer of LAYERS) {
       cm: { responseTimeoutCode: 14, maxRetries: 2 },
       faults: { dropMads: { [DREQ]: 1000 } },
     };
-    const server: KernelOptionsInput = { rc: { ackTimeoutCode: 10 }, keepAliveMs: 100 };
+    const server: KernelOptionsInput = { rc: { ackTimeoutCode: 13 }, keepAliveMs: 100 };
     const { active, passive } = await pair(layer, { client, server });
     const ends = [active.notifyDisconnect(), passive.notifyDisconnect()];
     await active.receive(2);
@@ -245,7 +248,7 @@ for (const layer of LAYERS) {
   });
 
   test(`${layer}: a lost DREP is sent again for the DREQ that comes again`, async () => {
-    const client: KernelOptionsInput = { cm: { responseTimeoutCode: 14 } };
+    const client: KernelOptionsInput = { cm: unhurried };
     const server: KernelOptionsInput = { cm: { timewaitMs: 60_000 }, faults: { dropMads: { [DREP]: 2 } } };
     const { active, passive } = await pair(layer, { client, server });
     const end = passive.notifyDisconnect();

@@ -94,12 +94,12 @@ for (const layer of LAYERS) {
       Peer.start({
         kernel: {
           cm: { responseTimeoutCode: 14 },
-          rc: { ackTimeoutCode: 12 },
+          rc: { ackTimeoutCode: 14 },
           faults: { seed: 7, drop: 0.2, dropMads: { [DREQ]: 1 } },
         },
       }),
-      // Asks for a connection that nobody takes, and would give up soon if nobody answered.
-      Peer.start({ kernel: { cm: { responseTimeoutCode: 13, maxRetries: 5 } } }),
+      // Asks for a connection that nobody takes, asks again soon, and is answered then.
+      Peer.start({ kernel: { cm: { responseTimeoutCode: 15, maxRetries: 15 } } }),
     ]);
     const listener = await spinner.listen(layer, ADDRESS);
     const [active, passive] = await connectTo(listener, lossy, { accepterReceives: 25 });

@@ -12,8 +12,8 @@ const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv
 const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
 const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 
-/** Retries are over after some 0.2 s. */
-const hasty: KernelOptionsInput = { rc: { ackTimeoutCode: 12, minRnrTimerCode: 0 }, keepAliveMs: 0 };
+/** Retries are over after some 0.7 s: soon, and yet they outlast a machine that is busy otherwise. */
+const hasty: KernelOptionsInput = { rc: { ackTimeoutCode: 14, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 const probing: KernelOptionsInput = { ...hasty, keepAliveMs: 150 };
 
 const problem = hostsProblem();

@@ -56,7 +56,7 @@ export class Peer {
     const command = [...by, process.execPath, '--enable-source-maps', '--expose-gc', program];
     this.#child = spawn(command[0]!, command.slice(1), {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
-      env: { ...process.env, ND_OPTIONS: JSON.stringify(kernel) },
+      env: { ...process.env, ND_OPTIONS: JSON.stringify({ startTimeoutMs: PATIENCE_MS, ...kernel }) },
     });
     this.#child.stderr?.on('data', (chunk) => {
       this.errors += String(chunk);
