@@ -6,10 +6,10 @@
 #   {"do": "open", "type": "uc" or "ud", "count", "size", "mtu", "gid"}   {"qpn", "psn", "gid", "addr", "rkey"}
 #   {"do": "connect", "qpn", "psn", "gid", "addr", "rkey"}
 #   {"do": "send", "from", "count"}    sends messages; over UC every second one is a WRITE with immediate data
-#   {"do": "mark"}                     sends the message that ends the stream
+#   {"do": "mark"}                     sends the message that ends the stream, once the link's queue (netem) is empty
 #   {"do": "sync"}                     nothing
-#   {"do": "report"}                   takes what has arrived: {"whole", "distinct", "broken", "marked"}
-import json, socket, struct, time
+#   {"do": "report"}                   takes what has arrived, up to a mark: {"whole", "distinct", "broken", "marked"}
+import json, socket, struct, subprocess, time
 import pyverbs.enums as e
 from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ
@@ -110,6 +110,9 @@ class Stream:
         return {}
 
     def do_mark(self, m):
+        # A message that netem delays would come behind the mark.
+        while b'backlog 0b 0p' not in subprocess.check_output(['tc', '-s', 'qdisc', 'show', 'dev', 'eth0']):
+            pass
         self.post(MARK, MARK_BYTES)
         return {}
 
@@ -143,7 +146,8 @@ class Stream:
             n, wcs = self.recv_cq.poll(16)
             for wc in wcs[:n]:
                 self.take(wc)
-        return dict(whole=self.whole, distinct=len(self.seen), broken=self.broken, marked=self.marked)
+        marked, self.marked = self.marked, False
+        return dict(whole=self.whole, distinct=len(self.seen), broken=self.broken, marked=marked)
 
 
 srv = socket.socket(socket.AF_INET6)
