@@ -234,6 +234,8 @@ export function connectByHand(
     readonly mtu: number;
     readonly depth: number;
     readonly rnrRetryCount?: number;
+    /** Code of the ACK timer; 0: what is not answered is not sent again. */
+    readonly ackTimeout?: number;
     readonly route?: Route;
   },
 ): void {
@@ -256,7 +258,7 @@ export function connectByHand(
       qpState: QpState.RTS,
       sendPsn: own.psn,
       initiatorDepth: path.depth,
-      localAckTimeout: ACK_TIMEOUT_537_MS,
+      localAckTimeout: path.ackTimeout ?? ACK_TIMEOUT_537_MS,
       retryCount: 7,
       rnrRetryCount: path.rnrRetryCount ?? 6,
     },

@@ -1,5 +1,5 @@
 /** What a case of the interop matrix is, and the ways in which its two ends meet. */
-import type { Program } from './process.js';
+import { PATIENCE, type Program } from './process.js';
 import type { Rig } from './rig.js';
 
 /** Who this library is in a case. */
@@ -31,7 +31,7 @@ export const FAMILIES = [4, 6] as const;
 export const MTUS = [256, 512, 1024, 2048, 4096] as const;
 
 /** Both ends end well; the first one's failure is told, with the other's last words. */
-export async function bothEnd(first: Program, second: Program, seconds = 90): Promise<void> {
+export async function bothEnd(first: Program, second: Program, seconds = PATIENCE): Promise<void> {
   const outcomes = await Promise.allSettled([first.ok(seconds), second.ok(seconds)]);
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
   if (failures.length > 0) throw new Error(failures.join('\n'));
@@ -43,7 +43,7 @@ export async function serveGuest(rig: Rig, server: Program, client: string): Pro
   await bothEnd(rig.guest(GUEST, client), server);
 }
 
-/** A server in the guest on an RDMA or TCP port, and a client here, which has `seconds`. */
+/** A server in the guest on an RDMA or TCP port, and a client here. */
 export async function askGuest(
   rig: Rig,
   server: string,
@@ -51,19 +51,18 @@ export async function askGuest(
   port: number,
   client: () => Program,
   exitCodes: readonly number[] = [0],
-  seconds = 90,
 ): Promise<void> {
-  const there = rig.guest(GUEST, server, seconds);
+  const there = rig.guest(GUEST, server);
   await rig.listening(GUEST, kind, port);
   const here = client();
   try {
-    await here.ok(seconds);
+    await here.ok();
   } catch (error) {
     // What the guest's program has to say may explain it.
     await there.end(5).catch(() => {});
     throw new Error(`${(error as Error).message}\n${there.failure('said').message}`);
   }
-  const code = await there.end(seconds);
+  const code = await there.end();
   if (!exitCodes.includes(code)) throw there.failure(`ended with exit code ${code}`);
 }
 

@@ -2,6 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
+/** After so many seconds a program is taken to hang. No case measures by it, and a machine may be busy. */
+export const PATIENCE = 150;
 /** Lines of output that a failure shows. */
 const SHOWN = 12;
 
@@ -43,7 +45,7 @@ export class Program {
   }
 
   /** Waits for a line of output that matches. @throws Error when the program ends or the time runs out before */
-  line(pattern: RegExp, seconds = 20): Promise<string> {
+  line(pattern: RegExp, seconds = PATIENCE): Promise<string> {
     return new Promise((resolve, reject) => {
       let seen = 0;
       const finish = (done: () => void) => {
@@ -68,7 +70,7 @@ export class Program {
   }
 
   /** Waits until what has been printed is enough. @throws Error when the program ends or the time runs out before */
-  until(enough: () => boolean, what: string, seconds = 30): Promise<void> {
+  until(enough: () => boolean, what: string, seconds = PATIENCE): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (done: () => void) => {
         clearTimeout(timer);
@@ -89,7 +91,7 @@ export class Program {
   }
 
   /** Waits for the end and answers the exit code. @throws Error when the time runs out; the program is stopped then */
-  async end(seconds = 60): Promise<number> {
+  async end(seconds = PATIENCE): Promise<number> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
       timer = setTimeout(resolve, seconds * 1000, 'late');
@@ -102,7 +104,7 @@ export class Program {
   }
 
   /** Waits for a good end. @throws Error on any other exit code */
-  async ok(seconds = 60): Promise<readonly string[]> {
+  async ok(seconds = PATIENCE): Promise<readonly string[]> {
     const code = await this.end(seconds);
     if (code !== 0) throw this.failure(`ended with exit code ${code}`);
     return this.lines;

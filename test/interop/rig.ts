@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
-import { Program } from './process.js';
+import { PATIENCE, Program } from './process.js';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 /** The scripts lie beside the sources, two levels above dist/test/interop. */
@@ -91,20 +91,20 @@ export class Rig {
   async boot(...guests: number[]): Promise<void> {
     for (const guest of guests) {
       await this.script('run-guest.sh', ['start', String(guest)], 'boot').ok(240);
-      const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok(10);
+      const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
       for (const script of guestScripts()) copyFileSync(scriptPath(script), `${share}/${script}`);
     }
   }
 
   /** Ends a guest at once, as a power cut does: it sends nothing any more. */
   async cut(guest: number): Promise<void> {
-    await this.script('run-guest.sh', ['cut', String(guest)], 'cut').ok(10);
+    await this.script('run-guest.sh', ['cut', String(guest)], 'cut').ok();
   }
 
   /** Shuts everything down. */
   async down(): Promise<void> {
     this.settle();
-    await this.script('run-guest.sh', ['down'], 'down').ok(60);
+    await this.script('run-guest.sh', ['down'], 'down').ok();
   }
 
   /**
@@ -133,12 +133,12 @@ export class Rig {
   }
 
   /** Starts a command in a guest; its children end with it after `seconds`. */
-  guest(guest: number, command: string, seconds = 90): Program {
+  guest(guest: number, command: string, seconds = PATIENCE): Program {
     return this.script('run-guest.sh', ['exec', '-t', String(seconds), String(guest), command], command);
   }
 
   /** Runs a command in a guest to its good end. */
-  async inGuest(guest: number, command: string, seconds = 90): Promise<readonly string[]> {
+  async inGuest(guest: number, command: string, seconds = PATIENCE): Promise<readonly string[]> {
     return this.guest(guest, command, seconds).ok(seconds + 15);
   }
 
@@ -148,7 +148,7 @@ export class Rig {
       kind === 'rdma'
         ? `rdma resource show cm_id | grep -q "LISTEN.*:${port} "`
         : `netstat -ltn | grep -q ":${port} "`;
-    await this.inGuest(guest, `until ${look}; do sleep 0.05; done`, 60);
+    await this.inGuest(guest, `until ${look}; do sleep 0.05; done`);
   }
 
   /** Starts a program of examples/interop in the namespace. */

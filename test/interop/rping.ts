@@ -1,6 +1,6 @@
 /** rping's ends: its port, how its programs end, and a server here that has to have served every ping. */
 import { GUEST } from './case.js';
-import type { Program } from './process.js';
+import { PATIENCE, type Program } from './process.js';
 import type { Rig } from './rig.js';
 
 export const RPING_PORT = 7174;
@@ -12,7 +12,7 @@ export const RPING_SERVER_ENDS = [0, 255];
  * the event channel on which the second still waits, or is about to. Then the second one ends the program (255), after
  * the disconnect, and what has been compared before stays compared.
  */
-export async function clientEnded(client: Program, seconds = 60): Promise<void> {
+export async function clientEnded(client: Program, seconds = PATIENCE): Promise<void> {
   const code = await client.end(seconds);
   const said = (what: string): boolean => client.lines.some((line) => line.includes(what));
   const raced =
@@ -27,7 +27,7 @@ export async function clientEnded(client: Program, seconds = 60): Promise<void> 
 export async function serveRping(rig: Rig, server: Program, client: string, pings: number): Promise<void> {
   await server.line(/^listening/);
   const there = rig.guest(GUEST, client);
-  const outcomes = await Promise.allSettled([server.ok(90), clientEnded(there, 90)]);
+  const outcomes = await Promise.allSettled([server.ok(), clientEnded(there)]);
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
   const read = server.lines.filter((line) => line.startsWith('server ping data: rdma-ping-')).length;
   if (read !== pings) failures.unshift(`The server has read ${read} of ${pings} pings.`);

@@ -36,7 +36,7 @@ Gid v6(std::initializer_list<uint8_t> head, uint8_t last) {
 }
 
 // Whether the socket becomes readable, at once or when the system gets to it.
-bool told(InterfaceEvents& events, int timeoutMs = 10'000) {
+bool told(InterfaceEvents& events, int timeoutMs = kPatienceMs) {
   pollfd fd{events.fd(), POLLIN, 0};
   return poll(&fd, 1, timeoutMs) == 1 && events.take();
 }

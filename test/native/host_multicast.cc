@@ -142,7 +142,7 @@ struct Side {
 std::vector<Side*> sides;
 
 bool until(const std::function<bool()>& done) {
-  const uint64_t end = RealClock().now() + 10'000'000'000ull;
+  const uint64_t end = RealClock().now() + kPatienceNs;
   while (!done()) {
     for (Side* s : sides) s->step();
     if (RealClock().now() > end) return false;

@@ -316,7 +316,7 @@ class Node {
 
   void tell(const std::string& line);
   // Waits for a line that starts with `prefix`, dropping others before it. Ends the test when none comes
-  // within ten seconds.
+  // within kPatienceMs.
   std::string expect(const std::string& prefix);
   // Asks and waits for the answer.
   std::string ask(const std::string& line, const std::string& prefix) {
@@ -394,7 +394,7 @@ inline std::string Node::expect(const std::string& prefix) {
       lines_.pop_front();
       if (line.compare(0, prefix.size(), prefix) == 0) return line;
     }
-    if (!readMore(10000)) {
+    if (!readMore(kPatienceMs)) {
       // What follows would wait as long each time; the children end with their input.
       report(false, ("child says '" + prefix + "'").c_str(), __FILE__, __LINE__);
       std::exit(1);
@@ -419,7 +419,7 @@ inline int Node::countUntilNow(const std::string& prefix) {
       if (line == "synced") return count;
       if (line.compare(0, prefix.size(), prefix) == 0) count++;
     }
-    if (!readMore(10000)) return -1;
+    if (!readMore(kPatienceMs)) return -1;
   }
 }
 

@@ -137,7 +137,7 @@ void pairsComeUp() {
     HOST_CHECK(hostCounter("local_link_single_copy_bytes") > 0);
     HOST_CHECK(hostCounter("wire_tx_packets") <= wire + 64);  // probes of the steering, no megabytes
     peer.end();
-    HOST_CHECK(readable(side.kernel.wake, 10000));
+    HOST_CHECK(readable(side.kernel.wake, kPatienceMs));
     HOST_CHECK(hostCounter("local_link_pairs_ended") == before + 1);
   }
 }
@@ -216,7 +216,7 @@ void hammer(const char* memory) {
     peer.connect(side, kStream);
     // It has begun when a first message is whole: its memory is zero, ours is not.
     __atomic_store_n(last, uint8_t(1), __ATOMIC_RELEASE);
-    const uint64_t end = clockNow() + 10'000'000'000ull;
+    const uint64_t end = clockNow() + kPatienceNs;
     while (untouched() && clockNow() < end) {
       if (round % 2 == 0) side.engine.progress();
     }
@@ -226,7 +226,7 @@ void hammer(const char* memory) {
     HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
     std::memset(side.memory.data(), 0xA5, kBytes);
     // What the peer had posted is refused, or the peer is gone: either ends the connection.
-    const uint64_t limit = clockNow() + 10'000'000'000ull;
+    const uint64_t limit = clockNow() + kPatienceNs;
     while (side.kernel.event == 0 && clockNow() < limit) side.engine.progress();
     HOST_CHECK(side.kernel.event != 0);
     HOST_CHECK(std::count(side.memory.begin(), side.memory.end(), 0xA5) == static_cast<long>(kBytes));
@@ -249,7 +249,7 @@ int mappings(const Peer& peer) {
 }
 
 bool becomes(const Peer& peer, int expected) {
-  const uint64_t end = clockNow() + 10'000'000'000ull;
+  const uint64_t end = clockNow() + kPatienceNs;
   while (mappings(peer) != expected && clockNow() < end) sched_yield();
   return mappings(peer) == expected;
 }
@@ -264,7 +264,7 @@ void mapsMemory(const char* words, bool readable) {
     peer.connect(side, kRest);
     exchange(side, peer);  // by ordinary copies, perhaps
     if (readable) HOST_CHECK(becomes(peer, 1));
-    const uint64_t limit = clockNow() + 10'000'000'000ull;
+    const uint64_t limit = clockNow() + kPatienceNs;
     while (hostCounter("local_link_memory_mapped") == before && clockNow() < limit) sched_yield();
     HOST_CHECK(hostCounter("local_link_memory_mapped") == before + 1);
     // The peer names it from when it has our answer.

@@ -127,7 +127,7 @@ void death() {
   Peer peer('n', 64, side);
   side.postReceive(0, 64);
   peer.kill();
-  HOST_CHECK(readable(side.kernel.wake, 10000));
+  HOST_CHECK(readable(side.kernel.wake, kPatienceMs));
   HOST_CHECK(side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost));
   HOST_CHECK(side.waited() == kWcFlushed);
 }

@@ -67,7 +67,7 @@ void nextPollDelivers() {
     // IPv4 and IPv6 in turn: whatever was busy last, the other is seen as soon.
     for (const char* address : {"127.0.0.1", "127.0.0.1", "::1"}) {
       a.send(address, b.host.slot());
-      HOST_CHECK(b.readable(10000));
+      HOST_CHECK(b.readable(kPatienceMs));
       HOST_CHECK(b.polled() == 1);
       HOST_CHECK(b.polled() == 0);
     }
@@ -79,16 +79,16 @@ void nextPollDeliversForwarded() {
   Member a, b;
   quiet(a, b);
   a.send("127.0.0.1", b.host.slot());
-  HOST_CHECK(b.readable(10000) && b.polled() == 1);
+  HOST_CHECK(b.readable(kPatienceMs) && b.polled() == 1);
   HOST_CHECK(hosttest::missteer(0));  // to the first of the group, which is a
   for (int round = 0; round < 20; round++) {
     a.send("127.0.0.1", b.host.slot());
-    HOST_CHECK(a.readable(10000));
+    HOST_CHECK(a.readable(kPatienceMs));
     HOST_CHECK(a.polled() == 0);  // it hands the packet over
-    HOST_CHECK(b.readable(10000));
+    HOST_CHECK(b.readable(kPatienceMs));
     uint32_t got = b.polled();
     if (round == 0 && got == 0) {  // that was the connection
-      HOST_CHECK(b.readable(10000));
+      HOST_CHECK(b.readable(kPatienceMs));
       got = b.polled();
     }
     HOST_CHECK(got == 1);

@@ -193,10 +193,10 @@ struct Side {
     store(words + kCqConsumer, ++taken);
     return true;
   }
-  // Polls for one: moves the engine itself. Status, 99 after ten seconds.
+  // Polls for one: moves the engine itself. Status, 99 after kPatienceNs.
   uint32_t polled() {
     uint32_t cqe[16];
-    const uint64_t end = clockNow() + 10'000'000'000ull;
+    const uint64_t end = clockNow() + kPatienceNs;
     for (;;) {
       if (completion(cqe)) return cqe[kCqeStatus];
       const uint64_t now = clockNow();
@@ -213,7 +213,7 @@ struct Side {
       HOST_CHECK(engine.armCq(cq, false) == Status::kSuccess);
       if (completion(cqe)) return cqe[kCqeStatus];
       HOST_CHECK(engine.addCqWaiter(cq, kCqNotifyAny, waiter) == Status::kSuccess);
-      const bool came = readable(waiter->wake, 10000);
+      const bool came = readable(waiter->wake, kPatienceMs);
       engine.removeCqWaiter(cq, waiter.get());
       close(waiter->wake);
       if (!came) return 99;

@@ -9,11 +9,16 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
+
+// What has not come by then has not come at all; a busy machine takes many seconds.
+constexpr int kPatienceMs = 60'000;
+constexpr uint64_t kPatienceNs = kPatienceMs * 1'000'000ull;
 
 namespace hosttest {
 

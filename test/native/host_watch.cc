@@ -198,7 +198,7 @@ void twoWait(uint32_t rounds) {
   HOST_CHECK(waitingA.watched != 0 && waitingB.watched != 0);
   const uint32_t apart = waitingB.apart;
   watch(waitingA);
-  for (const uint64_t end = clockNow() + 10'000'000'000ull; waitingB.apart == apart && clockNow() < end;)
+  for (const uint64_t end = clockNow() + kPatienceNs; waitingB.apart == apart && clockNow() < end;)
     play(b, waitingB, 20);
   HOST_CHECK(waitingB.apart > apart);
 }

@@ -86,6 +86,8 @@ export interface PairOptions {
   /** Retries of either side's requests. */
   readonly rnrRetry?: number;
   readonly retry?: number;
+  /** Code of both sides' ACK timers; 0: what is not answered is not sent again. */
+  readonly ackTimeout?: number;
   /** Rights that the guest's memory and queue pair give, IBV_ACCESS_*. */
   readonly guestMemory?: number;
   readonly guestQp?: number;
@@ -160,7 +162,7 @@ export class Hosts implements Disposable {
         mr: options.guestMemory ?? EVERY_IBV_RIGHT,
         access: options.guestQp ?? EVERY_IBV_RIGHT & ~Ibv.MW_BIND,
         minrnr: 12,
-        timeout: 14,
+        timeout: options.ackTimeout ?? 14,
       },
       made,
     );
@@ -170,7 +172,10 @@ export class Hosts implements Disposable {
       qp,
       own,
       { ...theirs, gid },
-      { mtu, depth, rnrRetryCount: rnrRetry, route: options.route ?? {} },
+      {
+        ...{ mtu, depth, rnrRetryCount: rnrRetry, route: options.route ?? {} },
+        ...(options.ackTimeout === undefined ? {} : { ackTimeout: options.ackTimeout }),
+      },
     );
     const ownGid = Buffer.from(own.gid)
       .toString('hex')
