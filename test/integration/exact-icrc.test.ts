@@ -1,5 +1,6 @@
 // ICRCs checked exactly: between two hosts, over the loopback interface, and without the privilege that it takes.
 import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -14,6 +15,21 @@ const WITHOUT = ['--bounding-set', '-net_raw', '--inh-caps', '-net_raw'];
 
 const local = suite('exact ICRC');
 local.after.each(() => endPeers());
+
+/** How many raw sockets a process has, to which the system gives IPv4 packets with their headers. */
+function rawSockets({ pid }: Peer): number {
+  const rows = readFileSync(`/proc/${pid}/net/raw`, 'utf8').trim().split('\n').slice(1);
+  const inodes = new Set(rows.map((row) => row.trim().split(/\s+/)[9]));
+  return readdirSync(`/proc/${pid}/fd`).filter((fd) => {
+    let link = '';
+    try {
+      link = readlinkSync(`/proc/${pid}/fd/${fd}`);
+    } catch {
+      // Closed since.
+    }
+    return inodes.has(/^socket:\[(\d+)\]$/.exec(link)?.[1]);
+  }).length;
+}
 
 /** Every operation in both directions, the data checked. */
 async function traffic(server: Peer, client: Peer, address: string): Promise<void> {
@@ -57,6 +73,7 @@ if (spawnSync(process.execPath, program).status === 0) {
       Peer.start({ kernel: exact }),
     ]);
     await traffic(server, client, '127.0.0.1');
+    assert.equal([rawSockets(server), rawSockets(client)], [1, 1]);
   });
 } else {
   local.skip('there is no privilege to open a raw socket here', () => {});
@@ -91,6 +108,7 @@ if (problem === undefined) {
         ['over', 'the wire'],
       );
       await whole(server, client);
+      assert.equal([rawSockets(server), rawSockets(client)], [1, other.icrc === 'exact' ? 1 : 0]);
     });
   }
 } else {
