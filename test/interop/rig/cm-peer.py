@@ -18,7 +18,8 @@
 #   {"do": "pass", "attribute"}                 all of them leave it again
 #
 # "private" is hexadecimal. A call that librdmacm refuses is answered by {"error"}.
-import ctypes as c, glob, ipaddress, json, os, re, select, socket, struct, subprocess, sys
+import ctypes as c, glob, ipaddress, os, re, select, socket, struct, subprocess
+from lines import serve
 
 PORT = 18517
 WAIT = 30
@@ -245,19 +246,5 @@ class Peer:
 
 
 peer = Peer()
-srv = socket.socket(socket.AF_INET6)
-srv.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-srv.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-srv.bind(('::', PORT))
-srv.listen(1)
-s, _ = srv.accept()
-f = s.makefile('rw')
-for line in f:
-    m = json.loads(line)
-    try:
-        answer = getattr(peer, 'do_' + m['do'])(m)
-    except Exception as error:
-        answer = dict(error='%s: %s' % (m['do'], error))
-    f.write(json.dumps(answer) + '\n')
-    f.flush()
+serve(PORT, peer)
 peer.close()

@@ -9,7 +9,8 @@
 #   {"do": "mark"}                     sends the message that ends the stream, once the link's queue (netem) is empty
 #   {"do": "sync"}                     nothing
 #   {"do": "report"}                   takes what has arrived, up to a mark: {"whole", "distinct", "broken", "marked"}
-import json, socket, struct, subprocess, time
+import socket, struct, subprocess, time
+from lines import serve
 import pyverbs.enums as e
 from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ
@@ -150,19 +151,4 @@ class Stream:
         return dict(whole=self.whole, distinct=len(self.seen), broken=self.broken, marked=marked)
 
 
-srv = socket.socket(socket.AF_INET6)
-srv.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-srv.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-srv.bind(('::', PORT))
-srv.listen(1)
-s, _ = srv.accept()
-f = s.makefile('rw')
-stream = Stream()
-for line in f:
-    m = json.loads(line)
-    try:
-        answer = getattr(stream, 'do_' + m['do'])(m)
-    except Exception as error:
-        answer = dict(error='%s: %s' % (m['do'], error))
-    f.write(json.dumps(answer) + '\n')
-    f.flush()
+serve(PORT, Stream())

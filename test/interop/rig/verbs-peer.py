@@ -19,7 +19,8 @@
 #   {"do": "fill", "at", "len", "seed"}  {"do": "crc", "at", "len"}  {"do": "state"}
 #
 # An operation that the library refuses is answered by {"error"}.
-import argparse, json, socket, struct, sys, time, zlib
+import argparse, socket, struct, time, zlib
+from lines import serve
 import pyverbs.enums as e
 from pyverbs.addr import AHAttr, GID, GlobalRoute
 from pyverbs.cq import CQ
@@ -190,19 +191,5 @@ ap = argparse.ArgumentParser()
 ap.add_argument('--dev', default='rxe0')
 opt = ap.parse_args()
 peer = Peer(opt.dev)
-srv = socket.socket(socket.AF_INET6)
-srv.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-srv.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-srv.bind(('::', PORT))
-srv.listen(1)
-s, _ = srv.accept()
-f = s.makefile('rw')
-for line in f:
-    m = json.loads(line)
-    try:
-        answer = getattr(peer, 'do_' + m['do'])(m)
-    except Exception as error:
-        answer = dict(error='%s: %s' % (m['do'], error))
-    f.write(json.dumps(answer) + '\n')
-    f.flush()
+serve(PORT, peer)
 peer.close()
