@@ -66,7 +66,8 @@ async function main(): Promise<void> {
     throw new CommanderError(2, 'bench.only', `No row's name matches ${options.only}; --list tells them.`);
   }
   if (options.list) {
-    for (const { name, title } of rows) console.log(`${name.padEnd(24)}${title}`);
+    const width = Math.max(...rows.map(({ name }) => name.length));
+    for (const { name, title } of rows) console.log(`${name.padEnd(width)}  ${title}`);
     return;
   }
   const { cpus } = options.pin ? choosePlacement() : { cpus: undefined };
