@@ -3,6 +3,7 @@
  * compiles to straight loads and stores. The walk through the table stays what defines the structure: generated code
  * leaves every value that it does not like to it.
  */
+import { madeCode } from './made-code.js';
 
 /** Reads a structure. The caller has checked that the bytes are there. */
 export type ReadStruct = (view: DataView, at: number) => unknown;
@@ -133,16 +134,9 @@ export function unionCode(members: readonly CodedField[], size: number): FieldCo
 
 /** Makes the two functions of a structure. Undefined where the process may not make code of strings. */
 export function compile(code: FieldCode): { read: ReadStruct; write: WriteStruct } | undefined {
-  const source =
-    `const { ${Object.keys(helpers).join(', ')} } = helpers;\n` +
+  return madeCode(
+    helpers,
     `return {\nread(view, at) { return (${code.read(0)}); },\n` +
-    `write(view, at, value) { if (value === undefined) return false;\n${code.write(0, 'value')}\nreturn true; },\n};`;
-  try {
-    // The source is made of numbers and of names of this package's own tables.
-    return new Function('helpers', source)(helpers);
-  } catch (error) {
-    // --disallow-code-generation-from-strings
-    if (error instanceof EvalError) return undefined;
-    throw error;
-  }
+      `write(view, at, value) { if (value === undefined) return false;\n${code.write(0, 'value')}\nreturn true; },\n};`,
+  );
 }

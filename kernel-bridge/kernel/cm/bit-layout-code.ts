@@ -2,6 +2,7 @@
  * Code made of a bit-field layout: what reads and writes all its fields by whole bytes in one function of its own. The walk
  * through the table stays what defines the layout: generated code leaves every value that it does not like to it.
  */
+import { madeCode } from '../../ioctl/made-code.js';
 import type { FieldPlace } from './bit-layout.js';
 
 /** Reads a message part. The caller has checked that the bytes are there. */
@@ -111,16 +112,10 @@ export function compileBits(
   fields: readonly FieldPlace[],
   size: number,
 ): { read: ReadBits; write: WriteBits } | undefined {
-  const source =
-    `const { ${Object.keys(helpers).join(', ')} } = helpers;\nconst nothing = new Uint8Array(0);\n` +
-    `return {\nread(from, at) { return { ${fields.map((one) => `${JSON.stringify(one.name)}: ${read(one)}`).join(',\n')} }; },\n` +
-    `write(to, at, value) {\n${fields.map(take).join('\n')}\n${write(fields, size)}\nreturn true; },\n};`;
-  try {
-    // The source is made of numbers and of names of this package's own tables.
-    return new Function('helpers', source)(helpers);
-  } catch (error) {
-    // --disallow-code-generation-from-strings
-    if (error instanceof EvalError) return undefined;
-    throw error;
-  }
+  return madeCode(
+    helpers,
+    `const nothing = new Uint8Array(0);\nreturn {\n` +
+      `read(from, at) { return { ${fields.map((one) => `${JSON.stringify(one.name)}: ${read(one)}`).join(',\n')} }; },\n` +
+      `write(to, at, value) {\n${fields.map(take).join('\n')}\n${write(fields, size)}\nreturn true; },\n};`,
+  );
 }
