@@ -1,5 +1,5 @@
 // The HCA behind Engine's lock: object tables, scheduling, and the transport's three roles. One role per file:
-// requester.cc, responder.cc, completer.cc; core.cc has what they share.
+// requester.cc, responder.cc, completer.cc; core.cc and core_life.cc have what they share.
 //
 // Work is done in rounds. A QP with something to send stands in a queue; a step gives each a share of packets and
 // puts it back if it has more, so that no QP, and no peer's huge READ, keeps the lock or starves others.
@@ -84,6 +84,9 @@ struct Core final : public PacketSink {
   bool run(Qp& qp, uint32_t share);  // true: there is more
   void setTimer(Qp& qp, uint64_t due);
   void onTimer(Qp& qp);
+  // Whether an idle connection asks if its peer is there. On the local link the system tells of a peer's end, and nothing
+  // is lost: except by the fault layer, on a plain pair.
+  static bool isProbed(const Qp& qp);
   uint64_t deadline() const { return firstScheduled || firstOwing ? 0 : timers.earliest(); }
   void rouse(uint64_t due);
   // Ends what a failing CQ began: its QPs go to ERROR. Called at the end of every command and packet.
@@ -92,8 +95,7 @@ struct Core final : public PacketSink {
   }
   void settleDoomed();
 
-  // ── core.cc: life of a QP ─────────────────────────────────────────────────────────────────────
-  Qp* byQpn(uint32_t qpn) const;
+  // ── core_life.cc ──────────────────────────────────────────────────────────────────────────────
   Status modify(Qp& qp, uint32_t mask, const QpAttributes& attributes);
   void toReset(Qp& qp);
   void fail(Qp& qp, const Failure& failure);
@@ -112,6 +114,8 @@ struct Core final : public PacketSink {
   // Reads a producer counter. False: the ring is garbage.
   bool refreshSend(Qp& qp);
   bool refreshReceive(Qp& qp);
+
+  // ── core.cc: memory of requests ───────────────────────────────────────────────────────────────
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
   uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
                   uint32_t offset, uint32_t length, bool write, iovec* out, uint32_t* outCount,
@@ -119,6 +123,7 @@ struct Core final : public PacketSink {
   void transmit(Qp& qp, const Path& path);  // sends `out` under the QP's P_Key
 
   // ── core.cc: packets ──────────────────────────────────────────────────────────────────────────
+  Qp* byQpn(uint32_t qpn) const;
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
 
