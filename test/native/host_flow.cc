@@ -300,22 +300,31 @@ void fieldsOfThePath() {
   HOST_CHECK(raw.bytes[1] == 0x68 && raw.bytes[8] == 7);
   HOST_CHECK(raw.sees(s.send(path4(1))));
   HOST_CHECK(raw.bytes[1] == 0 && raw.bytes[8] == 64);
+  // IPv4 has no label, and so no socket for one. The passive side of a connection has its peer's.
   Path labelled = path4(1);
   labelled.flowLabel = 5;
-  HOST_CHECK(s.warm(labelled).sourcePort == kRocePort);
+  const IcrcHeaders headers = s.send(labelled);
+  HOST_CHECK(raw.sees(headers) && headers.sourcePort != kRocePort);
+  HOST_CHECK(connected().size() == 2);
 }
 
 void ipv6() {
   Sender s(AF_INET6);
-  IcrcHeaders headers = s.warm(path6());
-  HOST_CHECK(headers.sourcePort != kRocePort);
-  for (int i = 0; i < 3; i++) {
-    headers = s.send(path6());
-    if (s.wire.receive(1) != 1) return HOST_CHECK(!"a datagram came");
-    const UdpWire::Datagram d = s.wire.datagram(0);
-    HOST_CHECK(d.sourcePort == headers.sourcePort && d.meta.destination == path6().destination);
-    HOST_CHECK(icrcOf(headers, d.bytes, d.length - kIcrcBytes) == loadIcrc(d.bytes + d.length - kIcrcBytes));
+  for (const uint32_t label : {0u, 5u, 0xfffffu}) {
+    Path path = path6();
+    path.flowLabel = label;
+    IcrcHeaders headers = s.warm(path);
+    HOST_CHECK(headers.sourcePort != kRocePort);
+    for (int i = 0; i < 3; i++) {
+      headers = s.send(path);
+      if (s.wire.receive(1) != 1) return HOST_CHECK(!"a datagram came");
+      const UdpWire::Datagram d = s.wire.datagram(0);
+      HOST_CHECK(d.sourcePort == headers.sourcePort && d.meta.destination == path.destination);
+      HOST_CHECK(label == 0 || d.meta.flowLabel == label);
+      HOST_CHECK(icrcOf(headers, d.bytes, d.length - kIcrcBytes) == loadIcrc(d.bytes + d.length - kIcrcBytes));
+    }
   }
+  HOST_CHECK(connected().size() == 3);
 }
 
 // Without a descriptor, or on a system that does not tell: as before, by the unconnected socket.

@@ -11,6 +11,10 @@
 #include "icrc.h"
 #include "udp_wire.h"
 
+#ifndef IPV6_FLOWINFO_SEND  // absent from some libc headers
+#define IPV6_FLOWINFO_SEND 33
+#endif
+
 namespace nd {
 
 const uint32_t kTimestampRequest = SOF_TIMESTAMPING_TX_SCHED;
@@ -68,14 +72,16 @@ bool UdpFlow::open() {
                setInt(s, SOL_SOCKET, SO_TIMESTAMPING, SOF_TIMESTAMPING_SOFTWARE)
          : setInt(s, IPPROTO_IPV6, IPV6_V6ONLY, 1) && setInt(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
                setInt(s, IPPROTO_IPV6, IPV6_DONTFRAG, 1) && setInt(s, IPPROTO_IPV6, IPV6_UNICAST_HOPS, hopLimit) &&
-               setInt(s, IPPROTO_IPV6, IPV6_TCLASS, path_.trafficClass);
+               setInt(s, IPPROTO_IPV6, IPV6_TCLASS, path_.trafficClass) &&
+               (path_.flowLabel == 0 || setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1));
   if (!ok) return false;
   constexpr int kSendBuffer = 4 << 20;  // a wish
   if (!setInt(s, SOL_SOCKET, SO_SNDBUFFORCE, kSendBuffer)) setInt(s, SOL_SOCKET, SO_SNDBUF, kSendBuffer);
   SocketAddress source{}, destination{};
   if (bind(s, &source.any, socketAddress(path_.source, 0, path_.scopeId, &source)) != 0) return false;
-  if (connect(s, &destination.any, socketAddress(path_.destination, kRocePort, path_.scopeId, &destination)) != 0)
-    return false;
+  const socklen_t destinationBytes = socketAddress(path_.destination, kRocePort, path_.scopeId, &destination);
+  if (!v4) destination.v6.sin6_flowinfo = htonl(path_.flowLabel & kFlowLabelMask);  // 0: the system's own choice
+  if (connect(s, &destination.any, destinationBytes) != 0) return false;
   socklen_t bytes = sizeof source;
   if (getsockname(s, &source.any, &bytes) != 0) return false;
   sourcePort_ = ntohs(v4 ? source.v4.sin_port : source.v6.sin6_port);

@@ -18,6 +18,8 @@
 
 namespace nd {
 
+constexpr uint32_t kFlowLabelMask = 0xfffff;
+
 union SocketAddress {
   sockaddr any;
   sockaddr_in v4;
@@ -40,7 +42,8 @@ class UdpFlow {
 
   bool is(const Path& path) const {
     return used_ != 0 && path_.destination == path.destination && path_.source == path.source &&
-           path_.trafficClass == path.trafficClass && path_.hopLimit == path.hopLimit && path_.scopeId == path.scopeId;
+           path_.trafficClass == path.trafficClass && path_.hopLimit == path.hopLimit && path_.scopeId == path.scopeId &&
+           (path_.flowLabel == path.flowLabel || isV4());  // of which IPv4 has none
   }
   // A packet for it: opens the socket when there have been enough of them. True if it can go by the socket.
   bool use(HostCounters& counters);

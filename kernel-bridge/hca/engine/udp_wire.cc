@@ -35,7 +35,6 @@ namespace {
 constexpr size_t kControlBytes = 160;
 constexpr uint32_t kMaxRunBytes = 65000, kMaxRunPackets = 64;  // what one message may carry
 constexpr uint32_t kReceiveBytes = 65536;
-constexpr uint32_t kFlowLabelMask = 0xfffff;
 
 struct Control {
   alignas(cmsghdr) uint8_t bytes[kControlBytes];
@@ -181,8 +180,6 @@ uint8_t* UdpWire::stage() {
 
 UdpWire::Way UdpWire::prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun) {
   Way way;
-  // One flow label for a socket: those that choose theirs take the other.
-  if (path.flowLabel != 0) return way;
   // The room is made before, so that the packet's run and ID are still those when it is committed.
   if (!hasRoom() || flows_.evicts(path)) flush();
   UdpFlow& flow = flows_.at(path);
