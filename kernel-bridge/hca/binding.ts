@@ -448,12 +448,20 @@ export interface NativeHca {
    * are zero), INVALID_ADDRESS, NETWORK_UNREACHABLE, HOST_UNREACHABLE.
    */
   sendMad(path: PathParameters, mad: Uint8Array, pkey?: number): number;
-  /** Claims an RDMA port on this host. `address` null: all addresses. `port` 0: a free one is chosen. */
+  /**
+   * Claims an RDMA port on this host. `address` null: all addresses. `port` 0: a free one is chosen, where other
+   * processes reach nobody before {@link openPort}.
+   */
   claimPort(
     service: number,
     address: Uint8Array | null,
     port: number,
   ): { status: number; claim: number; port: number };
+  /**
+   * Lets other processes reach a claimed port, as one listens there now. INVALID_PARAMETER (no such claim),
+   * ADDRESS_ALREADY_EXISTS, INSUFFICIENT_RESOURCES.
+   */
+  openPort(claim: number): number;
   releasePort(claim: number): void;
 
   /** Counters of engine and host by name, and the number of live objects by kind. */

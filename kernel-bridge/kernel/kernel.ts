@@ -95,6 +95,7 @@ export class Kernel {
         return { lookup, status: this.leaveStatus() };
       },
       claimPort: (service, gid, port) => hca.claimPort(service, gid, port),
+      openPort: (claim) => hca.openPort(claim),
       releasePort: (claim) => hca.releasePort(claim),
       portOf: (gid, scopeId) => this.ports.ofGid(gid, scopeId),
       isOwn: (gid) => this.ports.ofGid(gid) !== undefined,

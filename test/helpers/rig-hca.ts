@@ -331,6 +331,9 @@ export class FakeHca implements NativeHca {
     this.claims.set(claim, name);
     return { status: Status.SUCCESS, claim, port: granted };
   }
+  openPort(claim: number): number {
+    return this.claims.has(claim) ? Status.SUCCESS : Status.INVALID_PARAMETER;
+  }
   releasePort(claim: number): void {
     this.claims.delete(claim);
   }

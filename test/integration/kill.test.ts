@@ -209,15 +209,17 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   listener.release();
 }
 
-/** What processes of this network namespace have claimed: slots and ports, by their abstract names. */
+/** What processes of this network namespace have claimed: slots, ports and blocks of them, by their abstract names. */
 function claims(): string[] {
-  const names = readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/(slot|port)\/.*/g) ?? [];
+  const names = readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/(slot|ports?)\/.*/g) ?? [];
   return [...new Set(names)].sort();
 }
 
 /** Kills the processes of these seeds, some at a time. */
 async function killAll(seeds: readonly number[]): Promise<void> {
   const provider = openProvider(options);
+  // A process keeps the block of its first free port.
+  openListener(provider).listener.release();
   const before = claims();
   assert.ok(before.length > 0, 'this process has a slot');
   const left = [...seeds];

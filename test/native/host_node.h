@@ -220,6 +220,10 @@ struct Child {
       auto granted = static_cast<uint16_t>(port);
       const Status status = host.claimPort(kernel, service, address == "*" ? nullptr : &gid, &granted, &claim);
       out << "claim " << std::hex << static_cast<uint32_t>(status) << std::dec << " port " << granted << " id " << claim;
+    } else if (verb == "open") {
+      uint32_t claim = 0;
+      in >> claim;
+      out << "open " << std::hex << static_cast<uint32_t>(host.openPort(claim));
     } else if (verb == "unclaim") {
       uint32_t claim = 0;
       in >> claim;

@@ -43,6 +43,7 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
        InstanceMethod<&H::endCqEvents>("endCqEvents"),
        InstanceMethod<&H::sendMad>("sendMad"), InstanceMethod<&H::claimPort>("claimPort"),
+       InstanceMethod<&H::openPort>("openPort"),
        InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),
        InstanceMethod<&H::objectCounts>("objectCounts"), InstanceMethod<&H::close>("close")});
 }
@@ -199,6 +200,12 @@ Napi::Value NativeHca::claimPort(const Info& info) {
   out.Set("claim", claim);
   out.Set("port", port);
   return out;
+}
+
+Napi::Value NativeHca::openPort(const Info& info) {
+  uint32_t claim;
+  if (!open_) return number(info.Env(), Status::kDeviceRemoved);
+  return number(info.Env(), toU32(info.Env(), info[0], &claim) ? host_->openPort(claim) : Status::kInvalidParameter);
 }
 
 void NativeHca::releasePort(const Info& info) {

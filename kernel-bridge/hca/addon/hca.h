@@ -70,6 +70,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   void endCqEvents(const Info& info);
   Napi::Value sendMad(const Info& info);
   Napi::Value claimPort(const Info& info);
+  Napi::Value openPort(const Info& info);
   void releasePort(const Info& info);
   Napi::Value counters(const Info& info);
   Napi::Value objectCounts(const Info& info);

@@ -19,6 +19,9 @@ enum class FrameKind : uint8_t {
   kMemoryAnswer = 9,
   kMemoryGone = 10,  // it was given back: unmap it
   kStray = 11,       // as kPacket; it came by the wire, to a socket that was not the receiver's
+  // On a connection to a block's name (port_blocks.h); body: PortQuestion, PortAnswer.
+  kPortAsk = 12,
+  kPortAnswer = 13,
 };
 
 struct Frame {
@@ -44,7 +47,7 @@ struct Frame {
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kStray))
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kPortAnswer))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

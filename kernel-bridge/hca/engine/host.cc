@@ -158,6 +158,7 @@ int Host::pollFd() const { return impl_->epoll.get(); }
 Status Host::claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
   return impl_->ports.claim(kernel, service, address, port, claim);
 }
+Status Host::openPort(uint32_t claim) { return impl_->ports.open(claim); }
 void Host::releasePort(uint32_t claim) {
   Impl& h = *impl_;
   h.ports.release(claim);

@@ -9,7 +9,8 @@
 //          same-host packets take that connection from the start.
 // Port     an RDMA port is claimed by binding the abstract listener
 //          "networkdirect/port/<service hex>/<port>/<gid hex or *>"; a REQ that another process received is
-//          handed to the owner by connecting to that name. Wildcard and single-address claims conflict.
+//          handed to the owner by connecting to that name. Wildcard and single-address claims conflict. Ports that
+//          nobody asked for by number have no names until somebody listens: port_blocks.h.
 #pragma once
 #include <atomic>
 #include <string>
@@ -77,8 +78,11 @@ class Host final : public Link {
 
   // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for
   // RC, 0x0111 for UD. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null
-  // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free.
+  // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free. May wait for another
+  // process's answer, a second at most (then it is taken).
   Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
+  // Other processes hand over what is for that port from now on; a port that was asked for by number is open at once.
+  Status openPort(uint32_t claim);
   void releasePort(uint32_t claim);
   void releaseKernel(KernelId kernel);          // all claims of a kernel that ended
 

@@ -181,6 +181,9 @@ bool Host::Impl::comesByRaw(const Frame& frame, uint32_t qpn) {
 void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
   counters.add(HostCounter::kForwardedIn);
   const bool stray = frame.kind == FrameKind::kStray;
+  if (frame.kind == FrameKind::kPortAsk && frame.bodyLength == sizeof(PortQuestion))
+    return ports.onAsked(frame, origin.connection);
+  if (frame.kind >= FrameKind::kPortAsk) return counters.add(HostCounter::kSlotBadFrames);
   if (frame.kind >= FrameKind::kPairAsk && !stray) return pairs.onFrame(frame, origin, clock.now(), *sink);
   if (frame.kind == FrameKind::kProbeReply) {
     ProbeReply reply;

@@ -1,7 +1,5 @@
 #include "ports.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -32,19 +30,9 @@ std::string addressName(const Gid* address) {
   return text;
 }
 
-bool sendTo(int connection, const Frame& frame) {
-  uint8_t header[Frame::kHeaderBytes];
-  frame.encodeHeader(header);
-  iovec pieces[2] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
-  msghdr message{};
-  message.msg_iov = pieces;
-  message.msg_iovlen = 2;
-  return sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
-}
-
 }  // namespace
 
-Status Ports::tryClaim(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener) {
+Status Ports::bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener) {
   const std::string prefix = portPrefix(service, port);
   UniqueFd fd;
   const int error = listenLocal(prefix + addressName(address), &fd);
@@ -64,40 +52,125 @@ Status Ports::tryClaim(uint32_t service, const Gid* address, uint16_t port, Uniq
   return Status::kSuccess;
 }
 
-Status Ports::claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
-  if (kernel == 0 || service > 0xffff) return Status::kInvalidParameter;
+// By a claim of this process: those of blocks have no names.
+bool Ports::isTaken(uint32_t service, const Gid* address, uint16_t port) const {
+  const auto [first, last] = byPort_.equal_range(keyOf(service, port));
+  return std::any_of(first, last, [&](const auto& entry) {
+    const Claim& c = claims_.at(entry.second);
+    return c.any || address == nullptr || c.address == *address;
+  });
+}
+
+bool Ports::hasBlock(uint32_t service, uint16_t port) {
   std::lock_guard<std::mutex> guard(mutex_);
-  UniqueFd listener;
-  uint16_t granted = *port;
-  if (granted != 0) {
-    const Status status = tryClaim(service, address, granted, &listener);
-    if (status != Status::kSuccess) return status;
-  } else {
-    constexpr uint32_t kCount = 65536 - kFirstEphemeral;
-    const uint32_t start = random_() % kCount;
-    for (uint32_t i = 0; i < kCount; i++) {
-      const auto candidate = static_cast<uint16_t>(kFirstEphemeral + (start + i) % kCount);
-      const Status status = tryClaim(service, address, candidate, &listener);
-      if (status == Status::kAddressAlreadyExists) continue;
-      if (status != Status::kSuccess) return status;
-      granted = candidate;
-      break;
-    }
-    if (!listener.valid()) return Status::kTooManyAddresses;
-  }
+  return blocks_.has(service, port);
+}
+
+uint32_t Ports::add(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, UniqueFd listener) {
   const uint32_t id = nextId_++;
-  if (!watchFd(epoll_, listener.get(), EPOLLIN, EventKind::kClaim, id)) return Status::kInsufficientResources;
+  if (listener.valid() && !watchFd(epoll_, listener.get(), EPOLLIN, EventKind::kClaim, id)) return 0;
   Claim& entry = claims_[id];
   entry.kernel = kernel;
   entry.service = service;
-  entry.port = granted;
+  entry.port = port;
   entry.any = address == nullptr;
   if (address != nullptr) entry.address = *address;
   entry.listener = std::move(listener);
-  byPort_.emplace(keyOf(service, granted), id);
-  *port = granted;
-  *claim = id;
+  byPort_.emplace(keyOf(service, port), id);
+  blocks_.use(service, port);
+  return id;
+}
+
+Status Ports::claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
+  if (kernel == 0 || service > 0xffff) return Status::kInvalidParameter;
+  if (*port == 0) return claimFree(kernel, service, address, port, claim);
+  return claimNumber(kernel, service, address, *port, monotonicMs() + kAnswersMs, claim);
+}
+
+Status Ports::claimFree(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
+  uint32_t start;
+  {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const Status status = blocks_.take(service, nextId_++, port);
+    if (status == Status::kSuccess) *claim = add(kernel, service, address, *port, UniqueFd());
+    if (status != Status::kTooManyAddresses) return status;
+    start = blocks_.randomStart();
+  }
+  // Others have all blocks.
+  const int64_t deadline = monotonicMs() + kAnswersMs;
+  for (uint32_t n = 0; n < PortBlocks::kBlocks; n++) {
+    const PortQuestion question{service, 0, PortBlocks::nth(start, n), address == nullptr};
+    if (hasBlock(service, question.first)) continue;
+    const PortAnswer answer = askPortOwner(question, address, deadline);
+    if (answer.verdict != PortVerdict::kYours || PortBlocks::firstOf(static_cast<uint16_t>(answer.port)) != question.first)
+      continue;
+    *port = static_cast<uint16_t>(answer.port);
+    const Status status = claimNumber(kernel, service, address, *port, deadline, claim);
+    if (status != Status::kAddressAlreadyExists) return status;
+  }
+  return Status::kTooManyAddresses;
+}
+
+Status Ports::claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline,
+                          uint32_t* claim) {
+  // True: no other process has it of a block.
+  const auto ask = [&] {
+    if (!PortBlocks::covers(port) || hasBlock(service, port)) return true;
+    const PortQuestion question{service, port, PortBlocks::firstOf(port), address == nullptr};
+    return askPortOwner(question, address, deadline).verdict != PortVerdict::kTaken;
+  };
+  // Before, so that the name is never bound while the owner may want it; and after, for who becomes the owner meanwhile.
+  if (!ask()) return Status::kAddressAlreadyExists;
+  UniqueFd listener;
+  {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (isTaken(service, address, port)) return Status::kAddressAlreadyExists;
+    const Status status = bindName(service, address, port, &listener);
+    if (status != Status::kSuccess) return status;
+  }
+  if (!ask()) return Status::kAddressAlreadyExists;
+  std::lock_guard<std::mutex> guard(mutex_);
+  if (isTaken(service, address, port)) return Status::kAddressAlreadyExists;
+  *claim = add(kernel, service, address, port, std::move(listener));
+  return *claim != 0 ? Status::kSuccess : Status::kInsufficientResources;
+}
+
+Status Ports::open(uint32_t claim) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = claims_.find(claim);
+  if (found == claims_.end()) return Status::kInvalidParameter;
+  Claim& c = found->second;
+  if (c.listener.valid()) return Status::kSuccess;
+  UniqueFd listener;
+  const int error = listenLocal(portPrefix(c.service, c.port) + addressName(c.any ? nullptr : &c.address), &listener);
+  if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
+  if (error != 0 || !watchFd(epoll_, listener.get(), EPOLLIN, EventKind::kClaim, claim)) return Status::kInsufficientResources;
+  c.listener = std::move(listener);
   return Status::kSuccess;
+}
+
+void Ports::onAsked(const Frame& frame, int connection) {
+  PortQuestion question;
+  std::memcpy(&question, frame.body, sizeof question);
+  PortAnswer answer;
+  {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const Gid* address = question.any != 0 ? nullptr : &frame.meta.destination;
+    if (!blocks_.has(question.service, question.first)) {
+      answer = {PortVerdict::kNobody, question.port};
+    } else if (question.port == 0) {
+      answer.port = blocks_.lendAny(question.service, question.first);
+      if (answer.port != 0) answer.verdict = PortVerdict::kYours;
+    } else if (PortBlocks::firstOf(question.port) == question.first && !isTaken(question.service, address, question.port)) {
+      blocks_.lend(question.service, question.port);
+      answer = {PortVerdict::kYours, question.port};
+    }
+  }
+  Frame reply;
+  reply.kind = FrameKind::kPortAnswer;
+  reply.body = reinterpret_cast<const uint8_t*>(&answer);
+  reply.bodyLength = sizeof answer;
+  sendFrame(connection, reply);
 }
 
 void Ports::release(uint32_t claim) {
@@ -113,6 +186,8 @@ std::map<uint32_t, Ports::Claim>::iterator Ports::drop(std::map<uint32_t, Claim>
     byPort_.erase(i);
     break;
   }
+  const Claim& c = claim->second;
+  if (byPort_.count(keyOf(c.service, c.port)) == 0) blocks_.giveBack(c.service, c.port);
   return claims_.erase(claim);
 }
 
@@ -134,6 +209,7 @@ void Ports::releaseAll() {
   std::lock_guard<std::mutex> guard(mutex_);
   claims_.clear();
   byPort_.clear();
+  blocks_.clear();
   owners_.clear();
   probe_.reset();
 }
@@ -159,7 +235,7 @@ bool Ports::handOver(uint32_t service, uint16_t port, const Gid& address, const 
     UniqueFd fd;
     pid_t pid = 0;
     if (connectLocal(name, &fd, &pid) != 0) continue;
-    if (!sendTo(fd.get(), frame)) return false;
+    if (!sendFrame(fd.get(), frame)) return false;
     // If it is closed instead, what was sent stays readable for the owner.
     keepOwner(name, std::move(fd));
     return true;
@@ -172,7 +248,7 @@ bool Ports::sendToKnown(const std::string& name, const Frame& frame) {
   const auto owner = std::find_if(owners_.begin(), owners_.end(), [&](const Owner& o) { return o.name == name; });
   if (owner == owners_.end()) return false;
   owner->used = ++uses_;
-  if (sendTo(owner->connection.get(), frame)) return true;
+  if (sendFrame(owner->connection.get(), frame)) return true;
   if (errno != EAGAIN && errno != ENOBUFS) owners_.erase(owner);
   return false;
 }
@@ -192,7 +268,8 @@ void Ports::keepOwner(std::string name, UniqueFd connection) {
 void Ports::acceptOn(uint32_t claim, Inbound& inbound) {
   std::lock_guard<std::mutex> guard(mutex_);
   const auto found = claims_.find(claim);
-  if (found != claims_.end()) inbound.acceptFrom(found->second.listener.get(), claim);
+  const int listener = found != claims_.end() ? found->second.listener.get() : blocks_.listenerOf(claim);
+  if (listener >= 0) inbound.acceptFrom(listener, claim);
 }
 
 }  // namespace nd

@@ -1,14 +1,15 @@
-// RDMA ports: who on this host listens on a service id (architecture: "networkdirect/port/<service>/<port>/<gid>").
+// RDMA ports: who on this host listens on a service id (architecture: "networkdirect/port/<service>/<port>/<gid>"), and which
+// of them connections have (port_blocks.h).
 #pragma once
 #include <map>
 #include <mutex>
-#include <random>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "frame.h"
 #include "host_counters.h"
+#include "port_blocks.h"
 #include "slots.h"
 #include "types.h"
 #include "unique_fd.h"
@@ -17,10 +18,12 @@ namespace nd {
 
 class Ports {
  public:
-  explicit Ports(int epoll) : epoll_(epoll) {}
+  explicit Ports(int epoll) : epoll_(epoll), blocks_(epoll) {}
 
   // See Host::claimPort. Callable from any thread.
   Status claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
+  // Others hand over to it from now on. See Host::openPort.
+  Status open(uint32_t claim);
   void release(uint32_t claim);
   std::vector<uint32_t> releaseKernel(KernelId kernel);  // the claims
   void releaseAll();
@@ -30,22 +33,31 @@ class Ports {
   // Hands a frame to another process's claim. False: there is none, or it does not take it. The connection to the owner
   // stays: it ends with the claim, at the owner's side. The engine's lock is held.
   bool handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame);
-  // Takes what other processes hand over to this claim.
+  // Takes what other processes hand over to this claim, or ask of this block.
   void acceptOn(uint32_t claim, Inbound& inbound);
+  // Another process wants a port of ours; it is told on that connection.
+  void onAsked(const Frame& frame, int connection);
 
  private:
-  static constexpr uint16_t kFirstEphemeral = 49152;
+  // How long other processes may take to answer, in all.
+  static constexpr int64_t kAnswersMs = 1000;
   struct Claim {
     KernelId kernel = 0;
     uint32_t service = 0;
     uint16_t port = 0;
     bool any = false;
     Gid address;
-    UniqueFd listener;
+    UniqueFd listener;  // none: of a block, and nobody listens
   };
   static uint32_t keyOf(uint32_t service, uint16_t port) { return service << 16 | port; }
+  Status claimFree(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
+  Status claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline, uint32_t* claim);
+  bool hasBlock(uint32_t service, uint16_t port);
+  // All of these with the lock held.
+  uint32_t add(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, UniqueFd listener);
   std::map<uint32_t, Claim>::iterator drop(std::map<uint32_t, Claim>::iterator claim);
-  Status tryClaim(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
+  Status bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
+  bool isTaken(uint32_t service, const Gid* address, uint16_t port) const;
   // A connection to another process's claim.
   struct Owner {
     std::string name;
@@ -57,11 +69,11 @@ class Ports {
   void keepOwner(std::string name, UniqueFd connection);
 
   int epoll_;
-  std::mutex mutex_;  // innermost: nothing is called with it held but the operating system
+  std::mutex mutex_;  // innermost: nothing is called with it held but the operating system, and nobody is waited for
   uint32_t nextId_ = 1;
   std::map<uint32_t, Claim> claims_;
   std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port
-  std::random_device random_;
+  PortBlocks blocks_;
   UniqueFd probe_;
   std::vector<Owner> owners_;
   uint64_t uses_ = 0;

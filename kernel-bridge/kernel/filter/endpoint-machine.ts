@@ -252,6 +252,9 @@ export abstract class EndpointMachine<
       const { status, claim } = this.services.claimPort(this.type, address ?? null, port);
       if (status !== Status.SUCCESS) throw new StatusError(status);
       claimed = claim;
+    } else {
+      const status = this.services.openPort(claimed);
+      if (status !== Status.SUCCESS) throw new StatusError(status);
     }
     try {
       this.listener = this.startListening({

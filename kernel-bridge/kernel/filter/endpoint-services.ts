@@ -24,6 +24,8 @@ export interface EndpointServices {
     gid: Uint8Array | null,
     port: number,
   ): { status: number; claim: number; port: number };
+  /** Somebody listens at a claimed port from now on; answers a status. */
+  openPort(claim: number): number;
   releasePort(claim: number): void;
   /** The port that has this address. */
   portOf(gid: Uint8Array, scopeId?: number): HcaPort | undefined;
