@@ -123,6 +123,15 @@ export interface NativeChannelServer {
   close(): void;
 }
 
+/** The kernel side of a channel in the thread that serves it. */
+export interface ServedChannel extends NativeChannelServer {
+  /**
+   * Has `take` call this back when events of the HCA come while this thread serves requests or stays for the next: then they
+   * do not go by the event loop, which it would have to go back to.
+   */
+  answerEvents(onEvent: () => void): void;
+}
+
 // ── HCA events for the kernel ────────────────────────────────────────────────────────────────────────────────
 
 /** QP event numbers, see `QpEvent` in engine/types.h. */
@@ -518,7 +527,7 @@ export interface AddonBinding {
    *
    * @throws Error if there is no such channel, or it is served already.
    */
-  serveChannel(id: number, onRequest: () => void): NativeChannelServer;
+  serveChannel(id: number, onRequest: () => void): ServedChannel;
   /** Ends a channel from any thread, served or not: everything pending, and all that follows, is DEVICE_REMOVED. */
   failChannel(id: number, reason: string): void;
 

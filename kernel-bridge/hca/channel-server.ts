@@ -1,9 +1,14 @@
-import type { ChannelRequest, NativeChannelServer } from './binding.js';
+import type { ChannelRequest, ServedChannel } from './binding.js';
+
+/** {@link RawChannelServer.next}: there is no request. */
+const none = -1;
 
 /** The kernel side of a channel as native code gives it: a request is words and bytes in memory that is used again. */
-export interface RawChannelServer extends Omit<NativeChannelServer, 'take'> {
-  /** Bytes of the next request's input, -1: there is none. */
+export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEvents'> {
+  /** Bytes of the next request's input; -1: there is none; -2: events of the HCA have come. */
   next(): number;
+  /** From now on next() tells of events. */
+  tellEvents(): void;
   /** Of the latest request: slot (all bits set: none), serial, major, file id, code, length of the output. */
   readonly request: Uint32Array;
   /** Its input, as far as it fits. */
@@ -13,11 +18,21 @@ export interface RawChannelServer extends Omit<NativeChannelServer, 'take'> {
 }
 
 /** Gives native code's kernel side the method that makes objects of requests. */
-export function channelServer(raw: RawChannelServer): NativeChannelServer {
+export function channelServer(raw: RawChannelServer): ServedChannel {
   const { request, requestBytes } = raw;
+  let onEvents = (): void => {};
+  const startAnswering = raw.tellEvents.bind(raw);
+  const answerEvents = (callback: () => void): void => {
+    onEvents = callback;
+    startAnswering();
+  };
   const take = (): ChannelRequest | undefined => {
-    const length = raw.next();
-    if (length < 0) return undefined;
+    let length = raw.next();
+    while (length < none) {
+      onEvents();
+      length = raw.next();
+    }
+    if (length === none) return undefined;
     return {
       slot: request[0]! | 0,
       serial: request[1]!,
@@ -28,5 +43,5 @@ export function channelServer(raw: RawChannelServer): NativeChannelServer {
       outputLength: request[5]!,
     };
   };
-  return Object.assign(raw, { take });
+  return Object.assign(raw, { take, answerEvents });
 }

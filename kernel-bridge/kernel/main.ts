@@ -108,6 +108,7 @@ function start(): void {
     const kernel = new Kernel(parts);
     events = () => kernel.serveEvents();
     requests = serveKernel(kernel, server, wakeEvents);
+    server.answerEvents(wakeEvents);
   } catch (error) {
     requests = refuseAll(
       server,

@@ -1,8 +1,10 @@
 // The channel between a user isolate and its soft kernel, without N-API: threads against each other, for the
 // sanitizers above all.
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "addon/channel.h"
@@ -201,6 +203,90 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
   kernel.join();
   CHECK_EQ(wrong, 0);
   CHECK(told.load() > 0);
+}
+
+// The same where the other thread knocks: the server learns of it while it is busy or stays, else by its loop. Requests pause
+// until it has, for they would bring it back anyway.
+TEST(a_server_that_is_here_hears_who_knocks) {
+  struct Signal final : Wake {
+    Linger& linger;
+    Loop& loop;
+    const bool knocks;
+    const int32_t number;
+    Signal(Linger& l, Loop& woken, bool k) : linger(l), loop(woken), knocks(k), number(l.newNumber()) {}
+    void wake() override {
+      if (knocks ? linger.knock() : linger.call(number)) return;
+      loop.wake();
+      linger.wokeLoop(knocks);
+    }
+  };
+  Linger linger;
+  Loop loop;
+  auto requests = std::make_shared<Signal>(linger, loop, false);
+  Signal events(linger, loop, true);
+  auto channel = Channel::create(16, nullptr);
+  CHECK(channel->serve(requests));
+  CHECK(!linger.knock());
+  linger.come(requests->number);
+  CHECK(!linger.knock());  // nobody would ask
+  linger.leave();
+  linger.answerKnocks();
+  CHECK(!linger.knock() && !linger.knocked());
+  std::atomic<int> told{0}, seen{0}, heard{0};
+  std::atomic<bool> stop{false};
+  std::thread kernel([&] {
+    bool running = true;
+    while (running) {
+      loop.sleep();
+      seen = told.load();
+      for (bool busy = false;;) {
+        Request request;
+        bool taken = false, knocked = false;
+        const auto look = [&] { return (knocked = linger.knocked()) || (taken = channel->take(&request)); };
+        bool found = look();
+        // Much longer than the test takes, and at times not at all.
+        if (!found && busy && told.load() % 5 != 0) found = linger.stay(requests->number, 60'000'000, look);
+        if (!found && std::exchange(busy, false)) {
+          linger.leave();
+          found = look();
+        }
+        if (!found) break;
+        if (!std::exchange(busy, true)) linger.come(requests->number);
+        if (knocked) {
+          ++heard;
+          seen = told.load();
+        }
+        if (!taken) continue;
+        channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(), request.input.size());
+        running = request.code != kStop;
+        if (!running) break;
+      }
+    }
+  });
+  std::thread teller([&] {
+    while (!stop.load()) {
+      const int mine = ++told;
+      events.wake();
+      while (seen.load() < mine && !stop.load()) std::this_thread::yield();
+    }
+  });
+  int wrong = 0;
+  for (uint32_t i = 0; i < 20000 && wrong == 0; ++i) {
+    const int32_t slot = submitWord(*channel, kEcho, i, false);
+    if (slot < 0 || !channel->wait(slot, 20'000) || outputWord(*channel, slot) != i) ++wrong;
+    channel->release(slot);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (const int before = told.load(); seen.load() < before && wrong == 0; std::this_thread::yield())
+      if (std::chrono::steady_clock::now() > end) ++wrong;
+  }
+  stop = true;
+  teller.join();
+  const int32_t last = submitWord(*channel, kStop, 0, false);
+  CHECK(channel->wait(last, 20'000));
+  channel->release(last);
+  kernel.join();
+  CHECK_EQ(wrong, 0);
+  CHECK(heard.load() > 0);
 }
 
 TEST(a_blocking_wait_ends_by_its_time) {

@@ -13,6 +13,7 @@ constexpr double kMaxSlots = 1u << 20;
 constexpr size_t kShortBytes = 4096;
 // How long the kernel's thread stays for the next request after one that it has served. Not shorter: a timer that is the
 // system's next one costs more (to set, and to take back) than what going back to the event loop does.
+constexpr double kNextNone = -1, kNextEvents = -2;
 constexpr int64_t kLingerMicroseconds = 10'000;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
 
@@ -247,6 +248,7 @@ Napi::Function NativeChannelServer::define(Napi::Env env) {
                      {InstanceAccessor<&NativeChannelServer::getRequest>("request"),
                       InstanceAccessor<&NativeChannelServer::getRequestBytes>("requestBytes"),
                       InstanceMethod<&NativeChannelServer::next>("next"),
+                      InstanceMethod<&NativeChannelServer::tellEvents>("tellEvents"),
                       InstanceMethod<&NativeChannelServer::longInput>("longInput"),
                       InstanceMethod<&NativeChannelServer::complete>("complete"),
                       InstanceMethod<&NativeChannelServer::close>("close")});
@@ -327,12 +329,17 @@ void NativeChannelServer::closeNow() {
 Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   door::Request request;
-  const auto look = [&] { return channel_->take(&request); };
-  if (!look() && (!busy_ || closed_ || !signal_->linger(kLingerMicroseconds, look))) {
-    busy_ = false;
-    return Napi::Number::New(env, -1);
+  bool taken = false, knocked = false;
+  const auto look = [&] { return (knocked = signal_->knocked()) || (taken = channel_->take(&request)); };
+  bool found = look();
+  if (!found && busy_ && !closed_) found = signal_->linger(kLingerMicroseconds, look);
+  if (!found && std::exchange(busy_, false)) {
+    signal_->leave();
+    found = look();  // for what came before did not wake the loop
   }
-  busy_ = true;
+  if (!found) return Napi::Number::New(env, kNextNone);
+  if (!std::exchange(busy_, true)) signal_->come();
+  if (!taken) return Napi::Number::New(env, kNextEvents);
   const uint32_t words[] = {request.slot, request.serial, request.major, request.fileId, request.code, request.outputLength};
   std::memcpy(requestWords_, words, sizeof words);
   const size_t length = request.input.size();

@@ -69,6 +69,7 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   Napi::Value getRequest(const Napi::CallbackInfo&) { return request_.Value(); }
   Napi::Value getRequestBytes(const Napi::CallbackInfo&) { return requestBytes_.Value(); }
   Napi::Value next(const Napi::CallbackInfo& info);
+  void tellEvents(const Napi::CallbackInfo&) { signal_->answerKnocks(); }
   Napi::Value longInput(const Napi::CallbackInfo& info);
   Napi::Value complete(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
@@ -82,7 +83,7 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   uint32_t* requestWords_ = nullptr;  // of request_
   uint8_t* requestData_ = nullptr;    // of requestBytes_
   std::vector<uint8_t> longInput_;    // what did not fit there
-  bool busy_ = false;                 // has taken a request since the loop called
+  bool busy_ = false;                 // has found something since the loop called
   bool closed_ = false;
 };
 

@@ -67,7 +67,7 @@ std::shared_ptr<LoopSignal> LoopSignal::open(EnvData& data, std::function<void()
 }
 
 void LoopSignal::wake() {
-  if (linger_->call(number_)) return;
+  if (knocksFirst_ ? linger_->knock() : linger_->call(number_)) return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (holder_ != nullptr) uv_async_send(&holder_->async);

@@ -76,16 +76,24 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
   void wake() override;                // any thread
   void setKeepAlive(bool keepAlive);   // the loop's thread
   void close();                        // the loop's thread; wake() does nothing from now on
+  // wake() only knocks where a thread of this environment is here for another signal. Before the first wake().
+  void knockFirst() { knocksFirst_ = true; }
   // Stays until `look` finds what wake() is called for, and answers whether it did; at most for so long, nor longer than the
   // loop's next timer. Comes back at once when any signal of this environment is woken. The loop's thread.
   template <typename Look>
   bool linger(int64_t microseconds, Look look);
+  // See Linger; the loop's thread.
+  void come() { linger_->come(number_); }
+  void leave() { linger_->leave(); }
+  bool knocked() { return linger_->knocked(); }
+  void answerKnocks() { linger_->answerKnocks(); }
 
  private:
   struct Holder;
   int64_t untilTimer() const;  // in microseconds; negative: there is none
   std::shared_ptr<door::Linger> linger_;
   std::atomic<bool> lingers_{false};
+  bool knocksFirst_ = false;
   int32_t number_ = 0;  // what others end its waiting by
   std::mutex mutex_;
   Holder* holder_ = nullptr;

@@ -29,10 +29,30 @@ class Linger {
     return found || look();
   }
 
-  // True: a thread stayed for this number, and looks again now.
+  // ── Between come() and leave() a thread is busy with what that number stands for, and may stay in between. After leave() it looks
+  // once more: who calls it, or knocks, while it is here need not wake the loop.
+  void come(int32_t number) { here_.store(number); }
+  void leave() { here_.store(kAway); }
+  // Whether somebody has knocked since this was asked last.
+  bool knocked() { return knocked_.load(std::memory_order_relaxed) && knocked_.exchange(false); }
+  // From now on the thread asks for that whenever it looks.
+  void answerKnocks() { answers_.store(true); }
+
+  // True: a thread is here, or stayed, for this number, and looks again now.
   bool call(int32_t number) {
-    if (!word_.compare_exchange_strong(number, kCalled)) return false;
+    const bool here = here_.load() == number;
+    if (!word_.compare_exchange_strong(number, kCalled)) return here;
     wakeWaiters(word_);
+    return true;
+  }
+
+  // For what the thread does not stay for. True: it is here and learns of it.
+  bool knock() {
+    if (!answers_.load() || here_.load() == kAway) return false;
+    knocked_.store(true);
+    int32_t word = here_.load();  // still: else it may have looked for the last time before
+    if (word == kAway) return false;
+    if (word_.compare_exchange_strong(word, kCalled)) wakeWaiters(word_);
     return true;
   }
 
@@ -50,7 +70,8 @@ class Linger {
  private:
   // Or the number that is waited for.
   static constexpr int32_t kAway = 0, kCalled = 1, kWoken = 2, kFirst = 3;
-  Word word_{kAway};
+  Word word_{kAway}, here_{kAway};
+  std::atomic<bool> answers_{false}, knocked_{false};
   int32_t nextNumber_ = kFirst;
 };
 
