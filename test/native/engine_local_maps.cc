@@ -126,8 +126,8 @@ void everySize(bool pulls) {
     check::note = "size";
     check::noteNumber = size;
     run(size, size % 61 + 3);
-    // Whole packets of the link's, and the rest if it is large enough.
-    const uint32_t rest = size % LocalPair::kMtu;
+    // As many packets as are named at once, and the rest if it is large enough.
+    const uint32_t rest = size % (LocalPair::kMtu * LocalPair::kNamedPackets);
     const uint32_t named = size - (rest < LocalPair::kMappedFrom ? rest : 0);
     atB += 2 * named;
     atA += named;

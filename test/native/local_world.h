@@ -19,6 +19,8 @@ struct LocalWorld : World {
     pa->attach(0, getpid());
     pb->attach(1, getpid());
     pa->state = pb->state = LocalPair::State::kUp;
+    // Which way is cheaper differs from machine to machine.
+    fixWay(LocalChoice::Way::kName);
     if (pulls) {
       pa->probe();
       pb->probe();
@@ -26,6 +28,10 @@ struct LocalWorld : World {
     a->link.pair = pa;
     b->link.pair = pb;
     a->link.local = b->link.local = true;
+  }
+  void fixWay(LocalChoice::Way way) {
+    pa->choice.fix(way);
+    pb->choice.fix(way);
   }
   LocalSegment& segment() { return *pa->mapping.get(); }
 };

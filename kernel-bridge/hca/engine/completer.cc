@@ -243,21 +243,22 @@ void Core::onReadResponse(Qp& qp, const Packet& p) {
   }
   const uint32_t packet = (rq.una - e.firstPsn) & wire::kPsnMask;
   const uint32_t offset = packet << qp.mtuShift;
-  const uint32_t expected = std::min(qp.mtu, e.length - offset);
-  const bool endsRequest = packet + 1 == e.packets || ((packet + 1) & (e.chunk - 1)) == 0;
+  const uint32_t left = std::min(e.packets - packet, e.chunk - (packet & (e.chunk - 1)));  // of the request
+  const uint32_t expected = std::min(p.span << qp.mtuShift, e.length - offset);
+  const bool endsRequest = p.span == left;
   // A repeated request may be answered from Middle on, so only the end tells (roce-wire §2.5).
-  if (p.length != expected || ((p.flags & wire::kLast) != 0) != endsRequest) {
+  if (p.span > left || p.length != expected || ((p.flags & wire::kLast) != 0) != endsRequest) {
     failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
     return;
   }
   if (!scatterToHead(qp, offset, p)) return;
   if (endsRequest && rq.reads > 0 && wire::psnDiff(rq.psn, rq.una) > 0) rq.reads--;
-  rq.una = wire::psnAdd(rq.una, 1);
-  if (packet + 1 == e.packets) {
+  rq.una = wire::psnAdd(rq.una, p.span);
+  if (packet + p.span == e.packets) {
     completeHead(qp);
     retireLocal(qp);
   }
-  progressed(qp, 1);
+  progressed(qp, p.span);
 }
 
 void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {

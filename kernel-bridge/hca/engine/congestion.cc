@@ -14,11 +14,12 @@ namespace nd {
 // many that nobody waits for (half of the send queue), and of those that others have waited before for too long; for
 // every quarter of the window, and where the window ends. What is repeated asks, and so does who may not ask later.
 // The tail that this leaves is asked for by ask().
-bool Core::asksForAnswer(Qp& qp, const SendEntry& e, bool last) const {
+bool Core::asksForAnswer(Qp& qp, const SendEntry& e, bool last, uint32_t span) const {
   if (!qp.reliable()) return false;
   Requester& rq = qp.rq;
-  const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + 1;
-  bool asks = ++rq.sinceAck >= (rq.window + 3) / 4 || inFlight >= rq.window || rq.probing || rq.asking;
+  const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + span;
+  rq.sinceAck += span;
+  bool asks = rq.sinceAck >= (rq.window + 3) / 4 || inFlight >= rq.window || rq.probing || rq.asking;
   if (last && !asks) {
     asks = qp.signalAll || (e.flags & abi::kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
            (rq.unasked() && now - rq.ackStart >= kLateAskNs) || rq.awaited || qp.local ||
@@ -42,7 +43,7 @@ void Core::ask(Qp& qp) {
   rq.next = rq.head;
   rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
   rq.gather.offset = UINT32_MAX;
-  sendData(qp, e);
+  sendData(qp, e, 1);
   rq.psn = psn;
   rq.next = next;
   rq.packet = packet;

@@ -58,6 +58,7 @@ struct Core final : public PacketSink {
     const uint8_t* extension = nullptr;
     const uint8_t* payload = nullptr;
     uint32_t length = 0;  // of the payload
+    uint32_t span = 1;    // PSNs that it takes: of a payload that is named, as many as its pieces would
     LocalPair* pair = nullptr;           // by which it came; null: the wire
     const LocalPacket* local = nullptr;  // without payload: to be pulled
     bool inRing() const { return local && (local->flags & LocalEntry::kInRing); }
@@ -136,7 +137,7 @@ struct Core final : public PacketSink {
   void setMtu(Qp& qp);
   void leaveLink(Qp& qp);
   bool refersToSource(Qp& qp, const SendEntry& e, uint32_t length);
-  bool refersToTarget(Qp& qp, const ResponseJob& job, uint32_t length);
+  bool refersToTarget(Qp& qp, const ResponseJob& job);
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
   uint32_t moveTo(const Packet& p, const iovec* places, uint32_t count);
   void refuseUnpulled(Qp& qp);
@@ -155,7 +156,7 @@ struct Core final : public PacketSink {
   bool request(Qp& qp, uint32_t& budget);
   void parse(Qp& qp, uint32_t wqe);
   void executeLocal(Qp& qp, SendEntry& e);
-  void sendData(Qp& qp, SendEntry& e);
+  void sendData(Qp& qp, SendEntry& e, uint32_t span);
   void sendRead(Qp& qp, SendEntry& e, uint32_t span);
   void sendAtomic(Qp& qp, SendEntry& e);
   void sendKeepAlive(Qp& qp);
@@ -178,7 +179,7 @@ struct Core final : public PacketSink {
   bool scatterToHead(Qp& qp, uint32_t offset, const Packet& p);
 
   // ── congestion.cc ─────────────────────────────────────────────────────────────────────────────
-  bool asksForAnswer(Qp& qp, const SendEntry& e, bool last) const;
+  bool asksForAnswer(Qp& qp, const SendEntry& e, bool last, uint32_t span) const;
   void ask(Qp& qp);
   void openWindow(Requester& rq, uint32_t acknowledged) const;
   void reduceWindow(Qp& qp, uint32_t packets) const;
@@ -212,7 +213,7 @@ struct Core final : public PacketSink {
   void owe(Qp& qp);
   void payDebts();
   void forgive(Qp& qp);
-  bool sendReadResponse(Qp& qp, ResponseJob& job);
+  bool sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span);
   void sendAtomicResponse(Qp& qp, const ResponseJob& job);
   void sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn);
   void resizeResources(Qp& qp);

@@ -38,12 +38,12 @@ void Core::onLocalPair(LocalPair& pair) {
 
 // ── Back-pressure ───────────────────────────────────────────────────────────────────────────────
 
-// Whether a payload is named instead of carried. `mapped` tells whether the peer has the memory mapped.
+// Whether what is left of a message is named instead of carried. `mapped` tells whether the peer has the memory mapped.
 template <typename Mapped>
 static bool refers(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
   if (length < LocalPair::kMappedFrom || inRing || !qp.reliable() || !qp.local || qp.local->plain) return false;
-  if (qp.local->self || (length >= LocalPair::kReferenceFrom && qp.local->peerPulls())) return true;
-  return mapped();
+  if (qp.local->self || mapped()) return true;
+  return length >= LocalPair::kReferenceFrom && qp.local->peerPulls() && qp.local->namesNext();
 }
 
 bool Core::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
@@ -56,8 +56,8 @@ bool Core::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
   });
 }
 
-bool Core::refersToTarget(Qp& qp, const ResponseJob& job, uint32_t length) {
-  return !job.atomic && refers(qp, length, job.inRing, [&] {
+bool Core::refersToTarget(Qp& qp, const ResponseJob& job) {
+  return !job.atomic && refers(qp, job.length, job.inRing, [&] {
     return qp.local->isMapped(memory.sharedOf(qp.remoteCache, job.rkey));
   });
 }
@@ -124,6 +124,7 @@ void Core::onLocalPacket(LocalPair& pair, const LocalPacket& local) {
     counters.wrongAddress++;
     return;
   }
+  if (!p.payload) p.span = qp->packetsFor(p.length);
   take(*qp, p);
 }
 

@@ -109,6 +109,11 @@ bool LocalPair::peerPulls() {
   return peerPulls_;
 }
 
+bool LocalPair::namesNext() {
+  return choice.names(__atomic_load_n(&peer_->taken, __ATOMIC_RELAXED),
+                      __atomic_load_n(&peer_->pulled, __ATOMIC_RELAXED));
+}
+
 void LocalPair::fill(uint8_t* to, const OutPacket& packet) {
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
     if (packet.pieces[i].iov_len == 0) continue;  // may have no address
@@ -134,8 +139,15 @@ void LocalPair::put(const OutPacket& packet, uint32_t sourceQpn, uint8_t traffic
   storeWords(entry, LocalEntry::word(length, isInline ? LocalKind::kInline : LocalKind::kBulk, flags), second,
              packet.localAck);
   std::memcpy(entry + kHead, packet.header, packet.headerLength);
-  fill(isInline ? entry + kHead + packet.headerLength : producer_.bulk(length), packet);
-  producer_.write(entry, isInline ? whole : kHead + packet.headerLength);
+  if (isInline) {
+    fill(entry + kHead + packet.headerLength, packet);
+    return producer_.write(entry, whole);
+  }
+  const uint64_t start = times(length) ? CopyCost::clock() : 0;
+  fill(producer_.bulk(length), packet);
+  if (start) choice.filled(CopyCost::clock() - start, length);
+  if (length >= kMtu) choice.sent(length);
+  producer_.write(entry, kHead + packet.headerLength);
 }
 
 void LocalPair::putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch) {
@@ -156,6 +168,7 @@ void LocalPair::putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_
     std::memcpy(entry + at, &address, 8);
     std::memcpy(entry + at + 8, &length, 4);
     std::memcpy(entry + at + 12, &number, 4);
+    if (number == 0) choice.sent(length);
   }
   producer_.write(entry, at);
 }
@@ -277,7 +290,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
   const uint32_t length = first & ((1u << LocalEntry::kLengthBits) - 1);
   const auto kind = static_cast<LocalKind>(first >> LocalEntry::kLengthBits & ((1u << LocalEntry::kKindBits) - 1));
   const uint32_t flags = first >> (LocalEntry::kLengthBits + LocalEntry::kKindBits);
-  if (length > kMtu) return false;
+  if (length > (kind == LocalKind::kReference ? kMtu * kNamedPackets : kMtu)) return false;
 
   LocalPacket p;
   p.sourceQpn = second & wire::kQpnMask;
@@ -347,11 +360,20 @@ bool LocalPair::takeOne(PacketSink& sink) {
       if (plain) return false;
       p.payload = kind == LocalKind::kInline ? entry + kHead + p.headerLength : consumer_.bulk(length);
       taken_ += length;
-      sink.onLocalPacket(*this, p);
+      takeCarried(sink, p);
       break;
   }
   consumer_.take(slots, bulk);
   return good;
+}
+
+// What else the packet sets off is little beside the copy.
+void LocalPair::takeCarried(PacketSink& sink, const LocalPacket& p) {
+  const uint64_t start = times(p.length) ? CopyCost::clock() : 0;
+  sink.onLocalPacket(*this, p);
+  if (start == 0 || !up()) return;
+  takenCost_.add(CopyCost::clock() - start, p.length);
+  __atomic_store_n(&own_->taken, takenCost_.value(), __ATOMIC_RELAXED);
 }
 
 // The packet is copied before it is looked at: its header stands in the bulk area.
@@ -418,7 +440,12 @@ bool LocalPair::copyBySystem(const LocalPacket& packet, const iovec* places, uin
   std::memcpy(to + 1, places, count * sizeof *places);
   for (uint32_t i = 0; i < packet.pieceCount; i++)
     from[i + 1] = {reinterpret_cast<void*>(packet.pieces[i].address), packet.pieces[i].length};
+  const uint64_t start = packet.length >= kMtu ? CopyCost::clock() : 0;
   const ssize_t n = process_vm_readv(pid_, to, count + 1, from, packet.pieceCount + 1, 0);
+  if (start) {
+    pulledCost_.add(CopyCost::clock() - start, packet.length);
+    __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);
+  }
   return n == static_cast<ssize_t>(sizeof found + packet.length) && std::memcmp(found, peerNonce_, sizeof found) == 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "host_counters.h"
 #include "link.h"
+#include "local_choice.h"
 #include "local_maps.h"
 #include "local_segment.h"
 
@@ -82,9 +83,10 @@ enum class Pull : uint8_t { kDone, kChanged, kFailed };
 
 class LocalPair : public std::enable_shared_from_this<LocalPair> {
  public:
-  static constexpr uint32_t kMtu = 512u << 10;         // of connections on it, unless it is plain
-  // Payload of that size is named: where this process reads the peer's memory by a system call, and where it is mapped.
-  // Below, two copies, made by both processes at the same time, are faster.
+  static constexpr uint32_t kMtu = 64u << 10;          // of connections on it, unless it is plain
+  static constexpr uint32_t kNamedPackets = 8;         // so much payload may be named at once
+  // From that size on payload may be named: where this process reads the peer's memory by a system call, and where it is
+  // mapped. Below, two copies, made by both processes at the same time, are faster.
   static constexpr uint32_t kReferenceFrom = 96u << 10, kMappedFrom = 4u << 10;
   static constexpr uint32_t kPieceBytes = 16;          // of an entry
   static constexpr uint32_t kMaxPieces = 11;
@@ -107,6 +109,8 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // Whether an entry with so many bytes of payload fits now. False: wantsSpace() and try when onSpace() is told.
   bool ready(uint32_t payload, bool reference);
   bool peerPulls();
+  // Whether that is cheaper for the next payload than the ring, as far as we know.
+  bool namesNext();
   // Sends; ready() has said yes, and a reference has at most kMaxPieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
   // The same of a LocalSend's payload. `bth`: in words, as it is to stand there.
@@ -151,17 +155,22 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   LocalMapping mapping;
   LocalOffers offers;
   LocalMaps maps;
+  LocalChoice choice;
   UniqueFd wakeFd, peerWakeFd;      // ours in the epoll set; the peer's
 
  private:
+  static constexpr uint32_t kTimedOneIn = 4;
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
   bool takeOne(PacketSink& sink);
   bool takeSend(PacketSink& sink);
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
+  void takeCarried(PacketSink& sink, const LocalPacket& p);
   Pull copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count);
   bool copyBySystem(const LocalPacket& packet, const iovec* places, uint32_t count);
   bool copyMapped(const LocalPacket& packet, const iovec* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
+  // Whether the next copy of so many bytes is to be timed.
+  bool times(uint32_t length) { return length >= kMtu && timed_++ % kTimedOneIn == 0; }
 
   HostCounters& counters_;
   pid_t pid_ = 0;
@@ -172,6 +181,8 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   uint64_t nonceAddress_ = 0;  // the peer's, as first read
   uint8_t nonce_[16] = {}, peerNonce_[16] = {};
   uint32_t taken_ = 0;         // bytes copied in this step
+  uint32_t timed_ = 0;         // copies that could have been timed
+  CopyCost takenCost_, pulledCost_;
 };
 
 }  // namespace nd

@@ -77,6 +77,8 @@ struct LocalSide {
   alignas(64) uint64_t nonceAddress;  // in this side's memory
   uint8_t nonce[16];                  // what is there
   uint32_t pulls;                     // 1: this side can read the other's memory
+  alignas(64) uint32_t taken;         // what copies cost this side (CopyCost): out of the ring,
+  uint32_t pulled;                    // and out of the other's memory
 };
 
 struct LocalSegment {

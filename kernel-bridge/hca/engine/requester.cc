@@ -205,9 +205,14 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     }
     if (qp.local) {
       const bool data = e.opcode <= kOpWrite;
-      const uint32_t payload = data ? std::min(qp.mtu, e.length - (rq.packet << qp.mtuShift)) : 0;
-      out.byReference = data && refersToSource(qp, e, payload);
-      if (!hasRoom(qp, payload, out.byReference)) break;
+      const uint32_t left = data ? e.length - (rq.packet << qp.mtuShift) : 0;
+      out.byReference = data && refersToSource(qp, e, left);
+      if (!hasRoom(qp, std::min(qp.mtu, left), out.byReference)) break;
+      // What is repeated goes packet by packet, for the peer may have taken some of it.
+      if (out.byReference && rq.psn == rq.maxPsn) {
+        span = std::min(LocalPair::kNamedPackets, e.packets - rq.packet);
+        if (inFlight + span > rq.window) span = inFlight < rq.window ? rq.window - inFlight : 1;
+      }
     }
     budget--;
     if (e.opcode == kOpRead) {
@@ -218,7 +223,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       if (qp.datagram()) {
         sendDatagram(qp, e);
       } else {
-        sendData(qp, e);
+        sendData(qp, e, span);
       }
       if (e.status) continue;
     }
@@ -267,10 +272,10 @@ void Core::sent(Qp& qp, uint32_t span, const Path& path) {
   if (qp.local) rq.lastPosition = qp.local->position();
 }
 
-void Core::sendData(Qp& qp, SendEntry& e) {
+void Core::sendData(Qp& qp, SendEntry& e, uint32_t span) {
   Requester& rq = qp.rq;
   const uint32_t offset = rq.packet << qp.mtuShift;
-  const uint32_t length = std::min(qp.mtu, e.length - offset);
+  const uint32_t length = std::min(span << qp.mtuShift, e.length - offset);
   out.pieceCount = 0;
   if (length == 0) {
     // nothing to gather
@@ -284,7 +289,7 @@ void Core::sendData(Qp& qp, SendEntry& e) {
   }
   uint32_t flags = e.opcode == kOpWrite ? wire::kWrite : wire::kSend;
   if (rq.packet == 0) flags |= wire::kFirst;
-  const bool last = rq.packet + 1 == e.packets;
+  const bool last = rq.packet + span == e.packets;
   if (last) {
     flags |= wire::kLast;
     if (e.flags & kSendFlagImmediate) flags |= wire::kImmediate;
@@ -297,7 +302,7 @@ void Core::sendData(Qp& qp, SendEntry& e) {
   bth.pad = uint8_t(-length & 3);
   bth.destinationQpn = qp.attributes.destinationQpn;
   bth.psn = rq.psn;
-  bth.ackRequest = asksForAnswer(qp, e, last);
+  bth.ackRequest = asksForAnswer(qp, e, last, span);
   wire::emitBth(out.header, bth);
   uint8_t* p = out.header + wire::kBthBytes;
   if ((flags & (wire::kWrite | wire::kFirst)) == (wire::kWrite | wire::kFirst)) {
@@ -311,8 +316,8 @@ void Core::sendData(Qp& qp, SendEntry& e) {
   out.headerLength = uint32_t(p - out.header);
   out.payloadLength = length;
   out.padLength = bth.pad;
-  rq.packet++;
-  sent(qp, 1, qp.route);
+  rq.packet += span;
+  sent(qp, span, qp.route);
 }
 
 void Core::sendRead(Qp& qp, SendEntry& e, uint32_t span) {

@@ -17,11 +17,12 @@ void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
   __atomic_store_n(to + length - 1, from[length - 1], __ATOMIC_RELEASE);
 }
 
-bool sizeFits(uint32_t flags, uint32_t length, uint32_t pad, uint32_t mtu) {
-  if (((length + pad) & 3) != 0) return false;
-  if (!(flags & wire::kCarriesData)) return length == 0 && pad == 0;
-  if (!(flags & wire::kLast)) return length == mtu && pad == 0;
-  return length <= mtu && (length > 0 || (flags & wire::kFirst) != 0);
+bool sizeFits(const Core::Packet& p, uint32_t mtu) {
+  const uint32_t most = mtu * p.span;
+  if (((p.length + p.bth.pad) & 3) != 0) return false;
+  if (!(p.flags & wire::kCarriesData)) return p.length == 0 && p.bth.pad == 0;
+  if (!(p.flags & wire::kLast)) return p.length == most && p.bth.pad == 0;
+  return p.length <= most && (p.length > 0 || (p.flags & wire::kFirst) != 0);
 }
 
 // A WRITE of nothing without immediate data touches nothing: peers send it to see whether we are alive, and without
@@ -92,7 +93,7 @@ void Core::onRequest(Qp& qp, const Packet& p) {
   }
   const bool takes = (p.flags & wire::kSend) ? (p.flags & wire::kFirst) != 0 : (p.flags & wire::kConsumes) != 0;
   if (takes && !takeReceive(qp, p)) return;
-  if (!sizeFits(p.flags, p.length, p.bth.pad, qp.mtu))
+  if (!sizeFits(p, qp.mtu))
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   if (p.flags & wire::kSend) {
     onSend(qp, p);
@@ -130,8 +131,8 @@ bool Core::takeReceive(Qp& qp, const Packet& p) {
 
 void Core::accepted(Qp& qp, const Packet& p) {
   Responder& rs = qp.rs;
-  rs.expected = wire::psnAdd(rs.expected, 1);
-  rs.ackPsn = p.bth.psn;
+  rs.expected = wire::psnAdd(rs.expected, p.span);
+  rs.ackPsn = wire::psnAdd(p.bth.psn, p.span - 1);
   rs.ackable = rs.unanswered = true;
   rs.open = p.flags & wire::kLast ? 0 : p.flags & (wire::kSend | wire::kWrite);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
@@ -371,16 +372,18 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
   while (rs.jobs.size()) {
     if (budget == 0) return true;
     ResponseJob& job = rs.jobs[0];
+    uint32_t span = 1;
     if (qp.local) {
-      const uint32_t payload = std::min(job.length, qp.mtu);
-      out.byReference = refersToTarget(qp, job, payload);
-      if (!hasRoom(qp, payload, out.byReference)) return false;
+      out.byReference = refersToTarget(qp, job);
+      if (!hasRoom(qp, std::min(job.length, qp.mtu), out.byReference)) return false;
+      // As requests do: what is repeated goes packet by packet.
+      if (out.byReference && !job.replay) span = std::min(LocalPair::kNamedPackets, qp.packetsFor(job.length));
     }
     budget--;
     if (job.atomic) {
       sendAtomicResponse(qp, job);
       rs.jobs.pop();
-    } else if (!sendReadResponse(qp, job)) {
+    } else if (!sendReadResponse(qp, job, span)) {
       // The region went away under the READ.
       refuse(qp, wire::kNakRemoteAccess, job.psn, 0, kWcLocalAccess);
       while (rs.jobs.size()) rs.jobs.pop();
@@ -466,8 +469,8 @@ void Core::forgive(Qp& qp) {
   *place = qp.nextOwing;
 }
 
-bool Core::sendReadResponse(Qp& qp, ResponseJob& job) {
-  const uint32_t length = std::min(job.length, qp.mtu);
+bool Core::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
+  const uint32_t length = std::min(job.length, span << qp.mtuShift);
   out.pieceCount = 0;
   if (length) {
     uint8_t* data = memory.remote(qp.remoteCache, qp, job.rkey, job.address, length, kAccessRemoteRead);
@@ -489,7 +492,7 @@ bool Core::sendReadResponse(Qp& qp, ResponseJob& job) {
   out.payloadLength = length;
   out.padLength = bth.pad;
   job.started = true;
-  job.psn = wire::psnAdd(job.psn, 1);
+  job.psn = wire::psnAdd(job.psn, span);
   job.address += length;
   job.length -= length;
   transmit(qp, qp.route);

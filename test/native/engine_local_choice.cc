@@ -1,0 +1,201 @@
+// Large payload on the local link: which way it goes, named packets that take several PSNs, and both ways mixed.
+#include "local_world.h"
+
+using namespace world;
+
+namespace {
+
+constexpr uint32_t kNamed = LocalPair::kMtu * LocalPair::kNamedPackets;
+
+Wr request(uint32_t opcode, Buffer& local, uint32_t length, Buffer& remote) {
+  Wr wr;
+  wr.opcode = opcode;
+  wr.sges = {{local.at(), length, local.lkey}};
+  wr.remote = remote.at();
+  wr.rkey = remote.rkey;
+  return wr;
+}
+
+// A choice that has filled the ring at so many ns for 64 KiB.
+LocalChoice filledAt(uint64_t ns) {
+  LocalChoice choice;
+  for (int i = 0; i < 50; i++) choice.filled(ns, CopyCost::kUnit);
+  return choice;
+}
+
+}  // namespace
+
+TEST(choice_begins_with_the_ring_and_tries_both) {
+  LocalChoice choice;
+  CHECK(!choice.names(0, 0));
+  CHECK(!choice.names(3000, 0));  // before this side has timed anything
+  choice.filled(2000, CopyCost::kUnit);
+  CHECK(!choice.names(0, 0));    // the peer has taken nothing yet
+  CHECK(choice.names(3000, 0));  // and has pulled nothing
+}
+
+TEST(choice_takes_the_cheaper_way) {
+  const LocalChoice near = filledAt(2500), far = filledAt(9500);
+  CHECK(!near.names(2500, 7000));
+  CHECK(far.names(5500, 7000));   // filling is the dearer part of the ring
+  CHECK(near.names(7500, 7000));  // taking is
+  CHECK(!far.names(5500, 20'000));
+}
+
+TEST(choice_tries_the_other_way_after_a_while) {
+  for (const bool dear : {false, true}) {
+    LocalChoice choice = filledAt(2500);
+    const uint32_t pulled = dear ? 7000 : 2000;
+    uint64_t bytes = 0, other = 0;
+    for (; bytes < 4 * LocalChoice::kTrialAfter; bytes += LocalPair::kMtu) {
+      if (choice.names(2500, pulled) == dear) other += LocalPair::kMtu;
+      choice.sent(LocalPair::kMtu);
+    }
+    CHECK_EQ(other, 3u * LocalChoice::kTrialBytes);
+  }
+}
+
+TEST(copy_cost_follows_and_is_not_carried_away) {
+  CopyCost cost;
+  cost.add(10'000, 2 * CopyCost::kUnit);
+  CHECK_EQ(cost.value(), 5001u);
+  cost.add(1'000'000'000'000, CopyCost::kUnit);  // the thread was away meanwhile
+  CHECK(cost.value() <= 6300);
+  for (int i = 0; i < 30; i++) cost.add(2000, CopyCost::kUnit);
+  CHECK(cost.value() >= 1900 && cost.value() <= 2100);
+  for (int i = 0; i < 30; i++) cost.add(UINT64_MAX / CopyCost::kUnit, 1);
+  CHECK(cost.value() > 1u << 20);
+  cost.add(0, CopyCost::kUnit);
+  CHECK(cost.value() != 0);  // 0 is "not known"
+}
+
+// What the peer tells of its costs may be anything.
+TEST(choice_believes_no_peer_more_than_its_turn) {
+  for (const uint32_t told : {0u, 1u, UINT32_MAX}) {
+    LocalConnection w;
+    w.fixWay(LocalChoice::Way::kCheaper);
+    Buffer from(*w.a, 1u << 20, kAllAccess, 7), to(*w.b, 1u << 20);
+    for (int round = 0; round < 4; round++) {
+      for (LocalSide& side : w.segment().sides) side.taken = side.pulled = told;
+      const uint32_t i = w.qa.post(request(kOpWrite, from, 1u << 20, to));
+      w.pump();
+      only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
+    }
+    CHECK(std::memcmp(from.data(), to.data(), 1u << 20) == 0);
+  }
+}
+
+// Carried, every PSN is an entry; named, eight of them are. The numbers are the same.
+TEST(named_payload_takes_several_psns) {
+  for (const uint32_t opcode : {kOpSend, kOpWrite, kOpRead}) {
+    for (const auto way : {LocalChoice::Way::kName, LocalChoice::Way::kCarry}) {
+      LocalConnection w;
+      w.fixWay(way);
+      constexpr uint32_t kBytes = kNamed + 3 * LocalPair::kMtu + 100;
+      Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes, kAllAccess, 8);
+      QpAttributes before, after;
+      CHECK(w.a->engine.queryQp(w.qa.handle, &before) == Status::kSuccess);
+      if (opcode == kOpSend) w.qb.receive({{theirs.at(), kBytes, theirs.lkey}});
+      const uint32_t i = w.qa.post(request(opcode, ours, kBytes, theirs));
+      w.pump();
+      only(w.qa.sendCq, i, opcode, kWcSuccess, opcode == kOpRead ? kBytes : 0);
+      CHECK(std::memcmp(ours.data(), theirs.data(), kBytes) == 0);
+      CHECK(w.a->engine.queryQp(w.qa.handle, &after) == Status::kSuccess);
+      CHECK_EQ(after.sendPsn - before.sendPsn, 12u);
+      const bool named = way == LocalChoice::Way::kName;
+      const HostCounters& taker = opcode == kOpRead ? w.countersA : w.countersB;
+      CHECK_EQ(taker.get(HostCounter::kLocalRx), named ? 2u : 12u);
+      CHECK_EQ(taker.get(HostCounter::kLocalPulled), named ? uint64_t(kBytes) : 0u);
+      CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
+    }
+  }
+}
+
+// A small window is kept to, and a message that is larger than it still goes.
+TEST(named_payload_fits_into_the_window) {
+  EngineOptions options;
+  options.window = 5;
+  LocalConnection w({}, {}, options);
+  constexpr uint32_t kBytes = 2 * kNamed;
+  Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes);
+  const uint32_t i = w.qa.post(request(kOpWrite, ours, kBytes, theirs));
+  CHECK_EQ(w.countersA.get(HostCounter::kLocalTx), 1u);
+  w.pump();
+  only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
+  CHECK(std::memcmp(ours.data(), theirs.data(), kBytes) == 0);
+  CHECK_EQ(w.countersB.get(HostCounter::kLocalRx), 4u);  // of 5, 5, 5 and 1 PSNs
+}
+
+// A way for every packet, many messages under way in both directions, and memory given back in between.
+TEST(both_ways_mixed) {
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    check::note = "seed";
+    check::noteNumber = seed;
+    LocalConnection w;
+    Random random(seed);
+    constexpr uint32_t kMessages = 6, kMost = 3 * kNamed / 2;
+    std::vector<std::unique_ptr<Buffer>> ours, theirs;
+    std::vector<uint32_t> sizes, opcodes;
+    for (uint32_t i = 0; i < kMessages; i++) {
+      ours.push_back(std::make_unique<Buffer>(*w.a, kMost, kAllAccess, uint8_t(2 * i + 1)));
+      theirs.push_back(std::make_unique<Buffer>(*w.b, kMost, kAllAccess, uint8_t(2 * i + 2)));
+      sizes.push_back(1 + random.below(kMost));
+      opcodes.push_back(random.chance(0.5) ? kOpWrite : kOpRead);
+    }
+    uint32_t posted = 0;
+    while (posted < kMessages || w.qa.sendCq.written() < kMessages) {
+      w.pa->choice.fix(random.chance(0.5) ? LocalChoice::Way::kName : LocalChoice::Way::kCarry);
+      w.pb->choice.fix(random.chance(0.5) ? LocalChoice::Way::kName : LocalChoice::Way::kCarry);
+      if (posted < kMessages && random.chance(0.4)) {
+        w.qa.post(request(opcodes[posted], *ours[posted], sizes[posted], *theirs[posted]));
+        posted++;
+      }
+      if (random.chance(0.7)) w.a->step();
+      if (random.chance(0.7)) w.b->step();
+      // What is named under an older epoch is asked for again, through the ring.
+      if (random.chance(0.05)) Buffer(*(random.chance(0.5) ? w.a : w.b), 64);
+    }
+    for (const Cqe& c : w.qa.sendCq.drain()) CHECK_EQ(c.status, kWcSuccess);
+    for (uint32_t i = 0; i < kMessages; i++) CHECK(std::memcmp(ours[i]->data(), theirs[i]->data(), sizes[i]) == 0);
+    CHECK_EQ(w.a->counter("ack_timeout") + w.b->counter("ack_timeout"), 0u);
+  }
+  check::note = "";
+}
+
+// A peer whose named answer is longer than what was asked for, or is cut elsewhere than at packets.
+TEST(named_answer_of_wrong_length) {
+  for (const uint32_t length : {LocalPair::kMtu + 4, 3 * LocalPair::kMtu, kNamed}) {
+    LocalConnection w;
+    constexpr uint32_t kBytes = 2 * LocalPair::kMtu;
+    Buffer ours(*w.a, 2 * kNamed, kAllAccess, 7), theirs(*w.b, 2 * kNamed, kAllAccess, 8);
+    const std::vector<uint8_t> before(ours.data(), ours.data() + 2 * kNamed);
+    const uint32_t i = w.qa.post(request(kOpRead, ours, kBytes, theirs));
+    w.b->step();
+    // The one entry of B's ring: length, and that of its only piece.
+    uint8_t* body = w.segment().rings[1].slots[0].body;
+    const uint32_t word = LocalEntry::word(length, LocalKind::kReference, 1);
+    CHECK_EQ(uint32_t(*reinterpret_cast<uint32_t*>(body)), LocalEntry::word(kBytes, LocalKind::kReference, 1));
+    std::memcpy(body, &word, sizeof word);
+    std::memcpy(body + LocalEntry::kHeadBytes + wire::kBthBytes + wire::kAethBytes + 8 + 8, &length, sizeof length);
+    w.pump();
+    only(w.qa.sendCq, i, kOpRead, kWcBadResponse, kBytes);
+    CHECK(std::memcmp(before.data(), ours.data(), before.size()) == 0);
+  }
+}
+
+// The same of a request, whose sender hears of it.
+TEST(named_request_of_wrong_length) {
+  LocalConnection w;
+  constexpr uint32_t kBytes = kNamed + LocalPair::kMtu;
+  Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes);
+  const uint32_t i = w.qa.post(request(kOpWrite, ours, kBytes, theirs));
+  const uint32_t length = kNamed - 64;
+  uint8_t* body = w.segment().rings[0].slots[0].body;
+  const uint32_t word = LocalEntry::word(length, LocalKind::kReference, 1);
+  CHECK_EQ(uint32_t(*reinterpret_cast<uint32_t*>(body)), LocalEntry::word(kNamed, LocalKind::kReference, 1));
+  std::memcpy(body, &word, sizeof word);
+  std::memcpy(body + LocalEntry::kHeadBytes + wire::kBthBytes + wire::kRethBytes + 8 + 8, &length, sizeof length);
+  w.pump();
+  only(w.qa.sendCq, i, kOpWrite, kWcRemoteInvalidRequest);
+  CHECK_EQ(uint32_t(theirs.data()[0]), 0u);
+}
