@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { AddonBinding } from './binding.js';
 import { channelServer, type RawChannelServer } from './channel-server.js';
+import { hcaOfWords, type RawHca } from './hca-words.js';
 
 const require = createRequire(import.meta.url);
 
@@ -8,7 +9,8 @@ const require = createRequire(import.meta.url);
 const builtAddon = '../../../build/Release/networkdirect_hca.node';
 
 /** The addon as native code makes it. */
-type RawBinding = Omit<AddonBinding, 'serveChannel'> & {
+type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca'> & {
+  openHca(...parameters: Parameters<AddonBinding['openHca']>): RawHca;
   serveChannel(id: number, onRequest: () => void): RawChannelServer;
 };
 
@@ -30,6 +32,7 @@ const raw = load();
 /** The native addon. */
 export const addon: AddonBinding = {
   ...raw,
+  openHca: (options, onEvent) => hcaOfWords(raw.openHca(options, onEvent)),
   serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),
 };
 

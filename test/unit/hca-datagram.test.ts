@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeHca, PathParameters } from '../../kernel-bridge/hca/index.js';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { addon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 
@@ -41,6 +41,55 @@ test.after(() => hca.close());
 function wrong<T>(value: unknown): T {
   return value as T;
 }
+
+test('commands of words refuse what is not in range, and what is missing', () => {
+  const { pd } = hca.allocatePd();
+  const { status, qp } = hca.createQp({
+    pd,
+    sendCq: 0,
+    receiveCq: 0,
+    srq: 0,
+    pkeyTable: 0,
+    type: 0,
+    signalAll: false,
+    ringAddress: 0,
+    ringBytes: 0.5,
+    sendEntries: 0,
+    sendStride: 0,
+    sendSge: 0,
+    maxInline: 0,
+    receiveEntries: 0,
+    receiveStride: 0,
+    receiveSge: 0,
+    token: 0,
+  });
+  assert.equal([status, qp], [Status.INVALID_PARAMETER, 0]);
+  // The attributes are looked at before the handle.
+  assert.is(hca.modifyQp(1, QpMask.state, { state: 1 }), Status.INVALID_HANDLE);
+  for (const state of [undefined, -1, 7, 0.5, Number.NaN]) {
+    const attributes = wrong<{ state: number }>({ state });
+    assert.is(hca.modifyQp(1, QpMask.state, attributes), Status.INVALID_PARAMETER);
+  }
+  const mad = new Uint8Array(256);
+  const short = { ...path, source: new Uint8Array(4) };
+  const bad: PathParameters[] = [short, wrong({}), wrong(undefined), { ...path, hopLimit: 256 }];
+  for (const no of bad) {
+    assert.is(hca.modifyQp(1, QpMask.path, { path: no }), Status.INVALID_PARAMETER);
+    assert.is(hca.sendMad(no, mad), Status.INVALID_PARAMETER);
+    assert.is(hca.setWill(1, no, mad), Status.INVALID_PARAMETER);
+  }
+  for (const length of [0, 255, 257]) {
+    assert.is(hca.sendMad(path, new Uint8Array(length)), Status.INVALID_PARAMETER);
+    assert.is(hca.setWill(1, path, new Uint8Array(length)), Status.INVALID_PARAMETER);
+  }
+  assert.is(hca.sendMad(path, mad, 0x1_0000), Status.INVALID_PARAMETER);
+  for (const port of [-1, 65_536, 0.5]) {
+    assert.is(hca.claimPort(0x106, null, port).status, Status.INVALID_PARAMETER);
+  }
+  assert.is(hca.claimPort(0x106, new Uint8Array(4), 0).status, Status.INVALID_PARAMETER);
+  assert.is(hca.takeEvent(), undefined);
+  assert.is(hca.deallocatePd(pd), Status.SUCCESS);
+});
 
 test('address handles', () => {
   const { pd } = hca.allocatePd();

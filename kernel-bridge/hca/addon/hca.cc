@@ -24,17 +24,17 @@ Napi::Function NativeHca::define(Napi::Env env) {
       {InstanceAccessor<&H::getKernelId>("kernelId"), InstanceAccessor<&H::getSlot>("slot"),
        InstanceAccessor<&H::getWireReady>("wireReady"), InstanceAccessor<&H::getWireProblem>("wireProblem"),
        InstanceAccessor<&H::getLimits>("limits"), InstanceAccessor<&H::getCommIdBase>("commIdBase"),
-       InstanceMethod<&H::configure>("configure"), InstanceMethod<&H::takeEvent>("takeEvent"),
+       InstanceAccessor<&H::getWords>("words"), InstanceAccessor<&H::getBytes>("bytes"),
+       InstanceMethod<&H::configure>("configure"), InstanceMethod<&H::takeEventWords>("takeEventWords"),
        InstanceMethod<&H::allocatePd>("allocatePd"), InstanceMethod<&H::deallocatePd>("deallocatePd"),
        InstanceMethod<&H::registerMr>("registerMr"), InstanceMethod<&H::deregisterMr>("deregisterMr"),
        InstanceMethod<&H::allocateMw>("allocateMw"), InstanceMethod<&H::deallocateMw>("deallocateMw"),
        InstanceMethod<&H::createCq>("createCq"), InstanceMethod<&H::resizeCq>("resizeCq"),
        InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createSrq>("createSrq"),
        InstanceMethod<&H::modifySrq>("modifySrq"), InstanceMethod<&H::querySrq>("querySrq"),
-       InstanceMethod<&H::destroySrq>("destroySrq"), InstanceMethod<&H::createQp>("createQp"),
-       InstanceMethod<&H::modifyQp>("modifyQp"), InstanceMethod<&H::queryQp>("queryQp"), InstanceMethod<&H::queryQpState>("queryQpState"),
-      
-       InstanceMethod<&H::destroyQp>("destroyQp"), InstanceMethod<&H::setWill>("setWill"),
+       InstanceMethod<&H::destroySrq>("destroySrq"), InstanceMethod<&H::createQpWords>("createQpWords"),
+       InstanceMethod<&H::modifyQpWords>("modifyQpWords"), InstanceMethod<&H::queryQp>("queryQp"), InstanceMethod<&H::queryQpState>("queryQpState"),
+       InstanceMethod<&H::destroyQp>("destroyQp"), InstanceMethod<&H::setWillWords>("setWillWords"),
        InstanceMethod<&H::listenCq>("listenCq"), InstanceMethod<&H::armCq>("armCq"),
        InstanceMethod<&H::createAh>("createAh"), InstanceMethod<&H::destroyAh>("destroyAh"),
        InstanceMethod<&H::attachMulticast>("attachMulticast"), InstanceMethod<&H::detachMulticast>("detachMulticast"),
@@ -42,7 +42,7 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::queryPkeyTable>("queryPkeyTable"), InstanceMethod<&H::destroyPkeyTable>("destroyPkeyTable"),
        InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
        InstanceMethod<&H::endCqEvents>("endCqEvents"),
-       InstanceMethod<&H::sendMad>("sendMad"), InstanceMethod<&H::claimPort>("claimPort"),
+       InstanceMethod<&H::sendMadWords>("sendMadWords"), InstanceMethod<&H::claimPortWords>("claimPortWords"),
        InstanceMethod<&H::openPort>("openPort"),
        InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),
        InstanceMethod<&H::objectCounts>("objectCounts"), InstanceMethod<&H::close>("close")});
@@ -90,6 +90,11 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   engine_ = &process.engine();
   host_ = &process.host();
   setSharedEngine(engine_);
+  Napi::Float64Array words = Napi::Float64Array::New(env, Words::kCount);
+  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, Words::kBytes);
+  wordsArray_ = Napi::Persistent(words);
+  bytesArray_ = Napi::Persistent(bytes);
+  words_ = {words.Data(), bytes.Data()};
   open_ = true;
   teardown_ = data.teardown();
   teardown_->items.insert(this);
@@ -170,37 +175,30 @@ Napi::Value NativeHca::handleCommand(const Info& info, Status (Engine::*command)
   return number(info.Env(), (engine_->*command)(handle));
 }
 
-Napi::Value NativeHca::sendMad(const Info& info) {
+Napi::Value NativeHca::sendMadWords(const Info& info) {
   Napi::Env env = info.Env();
   Path path;
-  Bytes mad;
+  uint16_t pkey;
   if (!open_) return number(env, Status::kDeviceRemoved);
-  uint16_t pkey = 0xFFFF;
-  if (!Reader::readPath(env, info[0], &path) || !toBytes(env, info[1], &mad) || mad.length != 256 ||
-      (!info[2].IsUndefined() && !toUint(env, info[2], &pkey, 0xFFFF))) {
-    return number(env, Status::kInvalidParameter);
-  }
-  return number(env, host_->sendMad(path, mad.data, pkey));
+  if (!words_.path(&path) || !toUint(env, info[0], &pkey, 0xFFFF)) return number(env, Status::kInvalidParameter);
+  return number(env, host_->sendMad(path, words_.mad(), pkey));
 }
 
-Napi::Value NativeHca::claimPort(const Info& info) {
+Napi::Value NativeHca::claimPortWords(const Info& info) {
   Napi::Env env = info.Env();
   uint32_t service, claim = 0;
   uint16_t port = 0;
-  Bytes address;
-  Gid gid;
+  bool one = false;
   Status status = Status::kInvalidParameter;
   if (!open_) {
     status = Status::kDeviceRemoved;
-  } else if (toU32(env, info[0], &service) && toBytes(env, info[1], &address, true) &&
-             (address.data == nullptr || address.length == gid.raw.size()) && toUint(env, info[2], &port, 65535)) {
-    if (address.data != nullptr) std::memcpy(gid.raw.data(), address.data, address.length);
-    status = host_->claimPort(kernel_, service, address.data != nullptr ? &gid : nullptr, &port, &claim);
+  } else if (toU32(env, info[0], &service) && toUint(env, info[1], &port, 65535) && toBool(env, info[2], &one)) {
+    const Gid address = words_.gid(0);
+    status = host_->claimPort(kernel_, service, one ? &address : nullptr, &port, &claim);
   }
-  Napi::Object out = result(env, status);
-  out.Set("claim", claim);
-  out.Set("port", port);
-  return out;
+  words_.words[0] = claim;
+  words_.words[1] = port;
+  return number(env, status);
 }
 
 Napi::Value NativeHca::openPort(const Info& info) {

@@ -7,6 +7,7 @@
 #include "engine/process.h"
 #include "cq_events.h"
 #include "hca_events.h"
+#include "hca_words.h"
 
 namespace nd::js {
 
@@ -33,8 +34,10 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value getWireProblem(const Info& info);
   Napi::Value getLimits(const Info& info);
   Napi::Value getCommIdBase(const Info& info);
+  Napi::Value getWords(const Info&) { return wordsArray_.Value(); }
+  Napi::Value getBytes(const Info&) { return bytesArray_.Value(); }
   void configure(const Info& info);
-  Napi::Value takeEvent(const Info& info);
+  Napi::Value takeEventWords(const Info& info);
 
   Napi::Value allocatePd(const Info& info);
   Napi::Value deallocatePd(const Info& info);
@@ -49,12 +52,12 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value modifySrq(const Info& info);
   Napi::Value querySrq(const Info& info);
   Napi::Value destroySrq(const Info& info);
-  Napi::Value createQp(const Info& info);
-  Napi::Value modifyQp(const Info& info);
+  Napi::Value createQpWords(const Info& info);
+  Napi::Value modifyQpWords(const Info& info);
   Napi::Value queryQp(const Info& info);
   Napi::Value queryQpState(const Info& info);
   Napi::Value destroyQp(const Info& info);
-  Napi::Value setWill(const Info& info);
+  Napi::Value setWillWords(const Info& info);
   Napi::Value listenCq(const Info& info);
   Napi::Value armCq(const Info& info);
   Napi::Value createAh(const Info& info);
@@ -68,8 +71,8 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value addCqWaiter(const Info& info);
   Napi::Value removeCqWaiter(const Info& info);
   void endCqEvents(const Info& info);
-  Napi::Value sendMad(const Info& info);
-  Napi::Value claimPort(const Info& info);
+  Napi::Value sendMadWords(const Info& info);
+  Napi::Value claimPortWords(const Info& info);
   Napi::Value openPort(const Info& info);
   void releasePort(const Info& info);
   Napi::Value counters(const Info& info);
@@ -85,6 +88,9 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   std::shared_ptr<Teardown> teardown_;
   std::map<WaiterKey, Waiter> waiters_;
   std::map<Handle, std::vector<std::shared_ptr<CqEvents>>> cqEvents_;  // one for each channel that asked for events
+  Napi::Reference<Napi::Float64Array> wordsArray_;
+  Napi::Reference<Napi::Uint8Array> bytesArray_;
+  Words words_;  // in these two
   Engine* engine_ = nullptr;
   Host* host_ = nullptr;
   KernelId kernel_ = 0;

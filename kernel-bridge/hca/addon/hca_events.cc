@@ -85,47 +85,34 @@ uint64_t HcaPort::droppedMads() {
   return droppedMads_;
 }
 
-Napi::Value NativeHca::takeEvent(const Info& info) {
-  Napi::Env env = info.Env();
+Napi::Value NativeHca::takeEventWords(const Info& info) {
+  const auto answer = [&](HcaEvent::Kind kind, std::initializer_list<uint32_t> values) {
+    size_t at = 0;
+    for (uint32_t value : values) words_.words[at++] = value;
+    return Napi::Number::New(info.Env(), static_cast<uint32_t>(kind));
+  };
   HcaEvent event;
   while (open_ && port_->take(&event)) {
-    Napi::Object out = Napi::Object::New(env);
     switch (event.kind) {
+      case HcaEvent::Kind::kNone:
+        break;
       case HcaEvent::Kind::kMad:
-        out.Set("type", "mad");
-        out.Set("source", copyToJs(env, event.meta.source.raw.data(), event.meta.source.raw.size()));
-        out.Set("destination", copyToJs(env, event.meta.destination.raw.data(), event.meta.destination.raw.size()));
-        out.Set("scopeId", event.meta.scopeId);
-        out.Set("pkey", event.pkey);
-        out.Set("mad", copyToJs(env, event.mad.data(), event.mad.size()));
-        return out;
+        std::memcpy(words_.bytes, event.meta.source.raw.data(), 16);
+        std::memcpy(words_.bytes + 16, event.meta.destination.raw.data(), 16);
+        std::memcpy(words_.bytes + Words::kMadAt, event.mad.data(), Words::kMadBytes);
+        return answer(event.kind, {event.meta.scopeId, event.pkey});
       case HcaEvent::Kind::kQp:
-        out.Set("type", "qp");
-        out.Set("qp", event.handle);
-        out.Set("token", event.token);
-        out.Set("event", event.event);
-        out.Set("reason", event.reason);
-        return out;
+        return answer(event.kind, {event.handle, event.token, event.event, event.reason});
       case HcaEvent::Kind::kCq:
-        out.Set("type", "cq");
-        out.Set("cq", event.handle);
-        out.Set("event", event.event);
-        return out;
       case HcaEvent::Kind::kSrq:
-        out.Set("type", "srq");
-        out.Set("srq", event.handle);
-        out.Set("event", event.event);
-        return out;
+        return answer(event.kind, {event.handle, event.event});
       case HcaEvent::Kind::kNotified:
         waiters_.erase(WaiterKey{event.channel, event.slot, event.serial});
         if (!event.won) continue;  // the kernel completed it itself and knows
-        out.Set("type", "notified");
-        out.Set("slot", event.slot);
-        out.Set("serial", event.serial);
-        return out;
+        return answer(event.kind, {event.slot, event.serial});
     }
   }
-  return env.Undefined();
+  return answer(HcaEvent::Kind::kNone, {});
 }
 
 }  // namespace nd::js

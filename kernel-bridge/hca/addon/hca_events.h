@@ -10,7 +10,7 @@ namespace nd::js {
 
 // What the HCA told a kernel and the kernel has not taken yet.
 struct HcaEvent {
-  enum class Kind { kMad, kQp, kCq, kSrq, kNotified } kind = Kind::kMad;
+  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified } kind = Kind::kNone;
   PacketMeta meta;
   uint16_t pkey = 0;
   std::array<uint8_t, 256> mad{};

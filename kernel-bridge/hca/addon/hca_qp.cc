@@ -2,11 +2,13 @@
 #include "hca.h"
 #include "hca_commands.h"
 
+#include <iterator>
+
 namespace nd::js {
 
 namespace {
 
-// One table for modifyQp and queryQp: name, member, largest value, mask bit.
+// One table for modifyQp, whose words are in this order, and queryQp: name, member, largest value, mask bit.
 struct Attribute {
   const char* name;
   uint32_t QpAttributes::*member;
@@ -35,56 +37,39 @@ constexpr Attribute kAttributes[] = {
 
 }  // namespace
 
-Napi::Value NativeHca::createQp(const Info& info) {
-  QpCreate request;
-  request.kernel = kernel_;
-  Reader reader(info.Env(), info[0]);
-  reader.uint("pd", &request.pd)
-      .uint("sendCq", &request.sendCq)
-      .uint("receiveCq", &request.receiveCq)
-      .uint("srq", &request.srq)
-      .uint("pkeyTable", &request.pkeyTable)
-      .uint("type", &request.type)
-      .boolean("signalAll", &request.signalAll)
-      .uint("ringAddress", &request.ringAddress, kMaxSafe)
-      .uint("ringBytes", &request.ringBytes, kMaxSafe)
-      .uint("sendEntries", &request.sendEntries)
-      .uint("sendStride", &request.sendStride)
-      .uint("sendSge", &request.sendSge)
-      .uint("maxInline", &request.maxInline)
-      .uint("receiveEntries", &request.receiveEntries)
-      .uint("receiveStride", &request.receiveStride)
-      .uint("receiveSge", &request.receiveSge)
-      .uint("token", &request.token);
+Napi::Value NativeHca::createQpWords(const Info& info) {
+  if (!open_) return number(info.Env(), Status::kDeviceRemoved);
+  QpCreate q;
+  q.kernel = kernel_;
+  const Words& w = words_;
+  const bool good = w.uint(0, &q.pd) && w.uint(1, &q.sendCq) && w.uint(2, &q.receiveCq) && w.uint(3, &q.srq) &&
+                    w.uint(4, &q.pkeyTable) && w.uint(5, &q.type) && w.uint(6, &q.signalAll, 1) &&
+                    w.uint(7, &q.ringAddress, kMaxSafe) && w.uint(8, &q.ringBytes, kMaxSafe) && w.uint(9, &q.sendEntries) &&
+                    w.uint(10, &q.sendStride) && w.uint(11, &q.sendSge) && w.uint(12, &q.maxInline) &&
+                    w.uint(13, &q.receiveEntries) && w.uint(14, &q.receiveStride) && w.uint(15, &q.receiveSge) &&
+                    w.uint(16, &q.token);
   Handle qp = 0;
   uint32_t qpn = 0;
-  Status status = Status::kInvalidParameter;
-  if (!open_) {
-    status = Status::kDeviceRemoved;
-  } else if (reader.ok()) {
-    status = engine_->createQp(request, &qp, &qpn);
-  }
-  Napi::Object out = result(info.Env(), status);
-  out.Set("qp", qp);
-  out.Set("qpn", qpn);
-  return out;
+  const Status status = good ? engine_->createQp(q, &qp, &qpn) : Status::kInvalidParameter;
+  w.words[0] = qp;
+  w.words[1] = qpn;
+  return number(info.Env(), status);
 }
 
-Napi::Value NativeHca::modifyQp(const Info& info) {
+Napi::Value NativeHca::modifyQpWords(const Info& info) {
   Napi::Env env = info.Env();
   Handle qp;
   uint32_t mask;
   if (!open_) return number(env, Status::kDeviceRemoved);
   if (!toU32(env, info[0], &qp) || !toU32(env, info[1], &mask)) return number(env, Status::kInvalidParameter);
-  // Only what the mask names is read: the object is partial.
+  // Only what the mask names is read.
   QpAttributes attributes;
-  Reader reader(env, info[2]);
-  for (const Attribute& a : kAttributes) {
-    if ((mask & a.mask) != 0) reader.uint(a.name, &(attributes.*a.member), a.max);
+  bool good = (mask & qpmask::kPath) == 0 || words_.path(&attributes.path);
+  for (size_t i = 0; i < std::size(kAttributes); ++i) {
+    const Attribute& a = kAttributes[i];
+    if ((mask & a.mask) != 0) good = words_.uint(i, &(attributes.*a.member), a.max) && good;
   }
-  if ((mask & qpmask::kPath) != 0) reader.path("path", &attributes.path);
-  if (!reader.ok()) return number(env, Status::kInvalidParameter);
-  return number(env, engine_->modifyQp(qp, mask, attributes));
+  return number(env, good ? engine_->modifyQp(qp, mask, attributes) : Status::kInvalidParameter);
 }
 
 Napi::Value NativeHca::queryQp(const Info& info) {
@@ -116,17 +101,13 @@ Napi::Value NativeHca::queryQpState(const Info& info) {
 
 Napi::Value NativeHca::destroyQp(const Info& info) { return handleCommand(info, &Engine::destroyQp); }
 
-Napi::Value NativeHca::setWill(const Info& info) {
+Napi::Value NativeHca::setWillWords(const Info& info) {
   Napi::Env env = info.Env();
   Handle qp;
   Path path;
-  Bytes mad;
   if (!open_) return number(env, Status::kDeviceRemoved);
-  if (!toU32(env, info[0], &qp) || !Reader::readPath(env, info[1], &path) || !toBytes(env, info[2], &mad) ||
-      mad.length != 256) {
-    return number(env, Status::kInvalidParameter);
-  }
-  return number(env, engine_->setWill(qp, path, mad.data));
+  if (!toU32(env, info[0], &qp) || !words_.path(&path)) return number(env, Status::kInvalidParameter);
+  return number(env, engine_->setWill(qp, path, words_.mad()));
 }
 
 }  // namespace nd::js
