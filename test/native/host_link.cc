@@ -36,8 +36,8 @@ void exchange() {
   for (const auto& way : ways) {
     for (int bytes : {0, 1, 2, 3, 4, 255, 1024, 4095, 4096}) {
       for (const auto& pair : {std::pair<Node*, Node*>{&a, &b}, {&b, &a}, {&a, &a}}) {
-        HOST_CHECK(pair.first->ask(send(*pair.second, way.from, way.to, 3, bytes), "sent") == "sent 3");
-        for (int n = 0; n < 3; n++) {
+        HOST_CHECK(pair.first->ask(send(*pair.second, way.from, way.to, 6, bytes), "sent") == "sent 6");
+        for (int n = 0; n < 6; n++) {
           const std::string got = pair.second->expect("packet");
           HOST_CHECK(has(got, "qpn=" + qpn(*pair.second, 0x42) + " "));
           HOST_CHECK(has(got, " bytes=" + std::to_string(bytes) + " good=1"));
@@ -50,7 +50,7 @@ void exchange() {
     }
   }
   HOST_CHECK(a.counter("rx_icrc_errors") == 0 && b.counter("rx_icrc_errors") == 0);
-  HOST_CHECK(a.counter("tx_flow_opened") == 3 && a.counter("tx_flow_id_lost") == 0);  // one for each way
+  HOST_CHECK(a.counter("tx_flow_opened") == 6 && a.counter("tx_flow_id_lost") == 0);  // one for each way and process
   // Too long for a packet, not in words: refused, and the batch goes on.
   HOST_CHECK(a.ask("send 127.0.0.1 127.0.0.1 10042 1 5000", "sent") == "sent 0");
   HOST_CHECK(a.ask("local 127.3.2.1", "local") == "local 1");

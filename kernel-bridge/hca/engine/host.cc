@@ -53,6 +53,7 @@ int Host::Impl::openRaw(const HostOptions& options) {
 }
 
 void Host::Impl::openWire(Wire& wire, uint32_t receiveBufferBytes) {
+  wire.receiveBufferBytes = receiveBufferBytes;
   // Packets that were joined would come to the raw socket so, too, which is not told where they end.
   int error = wire.udp.open(wire.family, receiveBufferBytes, !wire.raw.isOpen());
   if (error == 0 && wire.raw.isOpen()) {
@@ -79,6 +80,13 @@ void Host::Impl::openWire(Wire& wire, uint32_t receiveBufferBytes) {
                "; until it is released only processes of this host can be reached";
   else
     problem += std::string(" cannot be bound: ") + std::strerror(error);
+}
+
+void Host::Impl::closeWire(Wire& wire) {
+  wire.udp.close();
+  wire.raw.close();
+  wire.inlets.close();
+  wire.turn = wire.fresh = nullptr;
 }
 
 Status Host::start(const HostOptions& options, Engine& engine) {
@@ -125,9 +133,8 @@ void Host::stop() {
   h.ports.releaseAll();
   h.inbound.sayGoodbye();
   h.inbound.closeAll();
-  h.wire4.udp.close();
-  h.wire4.raw.close();
-  h.wire6.udp.close();
+  h.closeWire(h.wire4);
+  h.closeWire(h.wire6);
   h.held.packetsToGo = 0;
   h.held.due = UINT64_MAX;
   h.localQueue.clear();

@@ -15,6 +15,7 @@
 #include "raw_wire.h"
 #include "slots.h"
 #include "steering.h"
+#include "udp_inlet.h"
 #include "udp_wire.h"
 
 namespace nd {
@@ -25,13 +26,16 @@ uint32_t checkedLength(const OutPacket& packet);
 
 struct Host::Impl {
   struct Wire {
-    Wire(HostCounters& c, int f) : family(f), udp(c), raw(c), steering(c, &Impl::sendProbe, this) {}
+    Wire(HostCounters& c, int f) : family(f), udp(c), raw(c), inlets(c, f), steering(c, &Impl::sendProbe, this) {}
     int family;
     UdpWire udp;
     RawWire raw;                   // IPv4, where ICRCs are checked exactly
+    UdpInlets inlets;
+    UdpInlet* turn = nullptr;      // where packets came from last; null: the socket that hears everybody
+    UdpInlet* fresh = nullptr;     // opened, while that one may still have what came before
+    uint32_t receiveBufferBytes = 0;
     Steering steering;
-    // Of the last sender whose IPv4 IDs are not 0: what the next may have.
-    uint16_t countingPort = 0, lastId = 0;
+    CountedIds ids;                // of the last sender whose IPv4 IDs are not 0
   };
   // A packet that others overtake (fault layer).
   struct Held {
@@ -132,12 +136,19 @@ struct Host::Impl {
   static void sendProbe(void* wire, const SteeringProbe& probe);
 
   // ── In
-  uint32_t receiveFrom(Wire& wire, uint32_t budget);
+  uint32_t receiveFrom(Wire& wire, uint32_t budget);  // by the socket that is busy
+  uint32_t receiveByUdp(Wire& wire, uint32_t budget);
+  uint32_t receiveBy(Wire& wire, UdpInlet& inlet, uint32_t budget);
+  uint32_t drainInlets();
+  uint32_t take(Wire& wire, const UdpWire::Datagram& datagram, UdpInlet* by);
+  void hear(Wire& wire, const UdpWire::Datagram& datagram);
+  bool divide(Wire& wire, UdpInlet& inlet, UdpWire::Datagram* datagram);
+  void closeWire(Wire& wire);
   uint32_t receiveRaw(Wire& wire, uint32_t budget);
   void drainRaw();
   bool comesByRaw(const Frame& frame, uint32_t qpn);
   bool vouchedFor(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  void onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole, bool taken);
+  void onDatagram(Wire& wire, const UdpWire::Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t whole, bool taken);
   void onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onFrame(const Frame& frame, FrameOrigin& origin);
   void deliver(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,

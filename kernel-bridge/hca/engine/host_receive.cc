@@ -4,6 +4,7 @@
 
 #include "host_events.h"
 #include "host_impl.h"
+#include "joined.h"
 #include "mad.h"
 #include "wire.h"
 
@@ -13,13 +14,19 @@ namespace {
 constexpr uint32_t kFramesPerConnection = 64;    // of one peer process per poll
 constexpr uint32_t kEventsPerLook = 32;
 constexpr uint32_t kPollsWithoutLook = 4;
+constexpr uint32_t kInlets6 = 1 << 8;            // of an inlet's number in the epoll set: it is one for IPv6
 constexpr uint32_t kRawBatches = 4;              // of the raw socket for one of the UDP socket beside it
 
 }  // namespace
 
 uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
   if (!wire.udp.isOpen()) return 0;
-  uint32_t packets = 0, empty = 0, raw = 0;
+  return wire.turn != nullptr ? receiveBy(wire, *wire.turn, budget) : receiveByUdp(wire, budget);
+}
+
+uint32_t Host::Impl::receiveByUdp(Wire& wire, uint32_t budget) {
+  if (!wire.udp.isOpen()) return 0;
+  uint32_t packets = 0, raw = 0;
   if (wire.raw.isOpen()) {
     raw = receiveRaw(wire, budget);
     if (raw >= budget || (raw != 0 && ++rawBatches < kRawBatches)) return raw;
@@ -27,24 +34,101 @@ uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
     budget -= raw;
   }
   const uint32_t n = wire.udp.receive(budget);
-  if (n == 0) return raw;
-  for (uint32_t i = 0; i < n; i++) {
-    const UdpWire::Datagram datagram = wire.udp.datagram(i);
-    if (datagram.length == 0) {  // a peer that learns something from its own system
-      empty++;
-      continue;
+  for (uint32_t i = 0; i < n; i++) packets += take(wire, wire.udp.datagram(i), nullptr);
+  if (wire.fresh != nullptr && wire.udp.emptied()) wire.turn = std::exchange(wire.fresh, nullptr);
+  return raw + packets;
+}
+
+uint32_t Host::Impl::receiveBy(Wire& wire, UdpInlet& inlet, uint32_t budget) {
+  uint32_t packets = 0, n;
+  do {
+    n = wire.inlets.receive(inlet, budget, capture.active());
+    for (uint32_t i = 0; i < n; i++) {
+      UdpWire::Datagram datagram = wire.inlets.datagram(inlet, i);
+      if (datagram.told || divide(wire, inlet, &datagram)) {
+        packets += take(wire, datagram, &inlet);
+      } else {
+        counters.add(HostCounter::kIcrcErrors);
+        packets++;
+      }
     }
-    const bool taken = takes(datagram.meta);
-    uint32_t at = 0;
-    do {
-      const uint32_t length = std::min(datagram.segment, datagram.length - at);
-      onDatagram(wire, datagram, datagram.bytes + at, length, taken);
-      at += length;
-      packets++;
-    } while (at < datagram.length);
+  } while (inlet.strays && n != 0 && packets < kMaxDrained);
+  if (inlet.strays && n == 0) {
+    wire.inlets.refuse(inlet);
+    if (wire.turn == &inlet) wire.turn = nullptr;
+    if (wire.fresh == &inlet) wire.fresh = nullptr;
   }
+  return packets;
+}
+
+// All that lies in them, so that a message that may end connections does not overtake their packets.
+uint32_t Host::Impl::drainInlets() {
+  uint32_t n = 0;
+  for (Wire* wire : {&wire4, &wire6})
+    for (uint32_t i = 0; i < UdpInlets::kMost; i++) {
+      UdpInlet& inlet = wire->inlets.at(i);
+      uint32_t drained = 0;
+      for (uint32_t got = 1; inlet.ready() && got != 0 && drained < kMaxDrained; drained += got)
+        got = receiveBy(*wire, inlet, UdpWire::kReceiveBatch);
+      n += drained;
+    }
+  return n;
+}
+
+// `by`: null: the socket that hears everybody. Answers how many packets it was; one that is empty counts as well.
+uint32_t Host::Impl::take(Wire& wire, const UdpWire::Datagram& datagram, UdpInlet* by) {
+  if (datagram.length == 0) return 1;  // a peer that learns something from its own system
+  const bool taken = takes(datagram.meta);
+  uint32_t at = 0, packets = 0;
+  do {
+    const uint32_t length = std::min(datagram.segment, datagram.length - at);
+    onDatagram(wire, datagram, by, datagram.bytes + at, length, taken);
+    at += length;
+    packets++;
+  } while (at < datagram.length);
   counters.add(HostCounter::kWireRxPackets, packets);
-  return raw + packets + empty;
+  if (by == nullptr && taken) hear(wire, datagram);
+  return packets;
+}
+
+// What a process of this host sends to this one alone may have a socket of its own.
+void Host::Impl::hear(Wire& wire, const UdpWire::Datagram& d) {
+  if (wire.fresh != nullptr || wire.raw.isOpen() || d.sourcePort == kRocePort || !d.complete) return;
+  if (d.length < kBthBytes + kIcrcBytes || !wire::isReliable(d.bytes[0])) return;
+  if (mad::destinationQpn(d.bytes) >> 16 != slots.slot() || isLinkLocal6(d.meta.source)) return;
+  if (!addresses.contains(d.meta.source, clock.now())) return;
+  UdpInlet* const inlet = wire.inlets.hear(d.meta, d.sourcePort, wire.receiveBufferBytes);
+  if (inlet == nullptr) return;
+  const uint32_t id = wire.inlets.indexOf(*inlet) | (wire.family == AF_INET ? 0 : kInlets6);
+  if (!watchFd(epoll.get(), inlet->fd(), EPOLLIN, EventKind::kInlet, id)) return wire.inlets.refuse(*inlet);
+  inlet->ids = {d.sourcePort, wire.ids.port == d.sourcePort ? wire.ids.last : uint16_t(0)};
+  wire.fresh = inlet;
+}
+
+// Of a datagram it is not known whether it is one packet or several of one length: it is one, unless the first ends, by its
+// ICRC, where there is another BTH to the same queue pair. False: the ICRCs say neither.
+bool Host::Impl::divide(Wire& wire, UdpInlet& inlet, UdpWire::Datagram* d) {
+  constexpr uint32_t kLeast = kBthBytes + kIcrcBytes;
+  if (d->length % 4 != 0) return true;
+  IcrcHeaders headers;
+  headers.source = d->meta.source;
+  headers.destination = d->meta.destination;
+  headers.sourcePort = d->sourcePort;
+  headers.ipv4Id = wire.family == AF_INET ? static_cast<uint16_t>(inlet.ids.last + 1) : 0;
+  const auto right = [&](uint32_t whole) {
+    return icrcOf(headers, d->bytes, whole - kIcrcBytes) == loadIcrc(d->bytes + whole - kIcrcBytes);
+  };
+  uint32_t guesses = 0;
+  for (uint32_t segment = kLeast; segment <= kMaxDatagram && segment + kLeast <= d->length; segment += 4) {
+    if (!mayBeJoined(d->bytes, d->length, segment)) continue;
+    if (guesses++ == kMostGuesses) break;
+    if (!right(segment)) continue;
+    d->segment = segment;
+    return true;
+  }
+  if (guesses == 0 || (d->length <= kMaxDatagram && right(d->length))) return true;
+  wire.inlets.tellNext(inlet);
+  return false;
 }
 
 // What comes by the raw socket: whole packets for queue pairs of this process.
@@ -96,8 +180,8 @@ bool Host::Impl::takes(const PacketMeta& meta) {
 }
 
 // `bth`: one packet of the datagram, with its ICRC. `taken`: it came from and to where it may.
-void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const uint8_t* bth, uint32_t whole,
-                            bool taken) {
+void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, UdpInlet* by, const uint8_t* bth,
+                            uint32_t whole, bool taken) {
   if (!datagram.complete || whole < kBthBytes + kIcrcBytes || whole > kMaxDatagram || whole % 4 != 0)
     return counters.add(HostCounter::kWireRxShort);
   const uint32_t length = whole - kIcrcBytes;
@@ -106,8 +190,9 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
   headers.destination = datagram.meta.destination;
   headers.sourcePort = datagram.sourcePort;
   // Most senders' ID is 0, and those of a socket that counts follow each other.
-  const bool counts = wire.family == AF_INET && headers.sourcePort == wire.countingPort;
-  if (counts) headers.ipv4Id = bth == datagram.bytes ? ++wire.lastId : wire.lastId;
+  CountedIds& ids = by != nullptr ? by->ids : wire.ids;
+  const bool counts = wire.family == AF_INET && headers.sourcePort == ids.port;
+  if (counts) headers.ipv4Id = bth == datagram.bytes ? ++ids.last : ids.last;
   const uint32_t computed = icrcOf(headers, bth, length), received = loadIcrc(bth + length);
   const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
   if (wire.raw.isOpen() && (slot == slots.slot() || qpn <= mad::kGsiQpn || qpn == wire::kMulticastQpn)) {
@@ -119,8 +204,7 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
     if (wire.family != AF_INET || !solveIpv4Id(computed, received, length, &headers))
       return counters.add(HostCounter::kIcrcErrors);
     counters.add(HostCounter::kIpv4IdSolved);
-    wire.countingPort = headers.sourcePort;
-    wire.lastId = headers.ipv4Id;
+    ids = {headers.sourcePort, headers.ipv4Id};
   }
   if (!taken) {
     // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of
@@ -141,11 +225,13 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
     if (qpn != wire::kMulticastQpn) return counters.add(HostCounter::kRxNotLocal);
     return deliver(datagram.meta, headers, bth, length, bth + length);
   }
+  if (qpn <= mad::kGsiQpn && by == nullptr) drainInlets();
   if (qpn <= mad::kGsiQpn || slot == slots.slot())
     return deliver(datagram.meta, headers, bth, length, bth + length);
   if (slot == SteeringProbe::kQpnMark >> 16 && bth[0] == SteeringProbe::kOpcode)
     return onProbe(wire, datagram.meta, bth, length);
   counters.add(HostCounter::kRxMisdirected);
+  if (by != nullptr) by->strays = true;
   if (slot >= Slots::kMax) return counters.add(HostCounter::kUnknownSlot);
   Frame frame;
   frame.kind = FrameKind::kStray;
@@ -153,7 +239,7 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, const
   frame.body = bth;
   frame.bodyLength = length;
   // Only a packet that had somebody to go to says that the steering is wrong.
-  if (slots.send(slot, frame)) wire.steering.onMisdirected(clock.now());
+  if (slots.send(slot, frame) && by == nullptr) wire.steering.onMisdirected(clock.now());
 }
 
 void Host::Impl::onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
@@ -272,9 +358,10 @@ uint32_t Host::Impl::deliverDeferred() {
   for (Wire* wire : {&wire4, &wire6}) {
     uint32_t drained = 0;  // of this one: a flood by one family does not hide the other's packets
     for (uint32_t got = 1; got != 0 && drained < kMaxDrained; drained += got)
-      got = receiveFrom(*wire, UdpWire::kReceiveBatch);
+      got = receiveByUdp(*wire, UdpWire::kReceiveBatch);
     n += drained;
   }
+  n += drainInlets();
   if (pairs.any()) drainPairs();
   while (!deferred.empty()) {
     const Deferred what = std::move(deferred.front());
@@ -299,8 +386,16 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
     switch (eventKind(events[i].data.u64)) {
       case EventKind::kWire:
         busyWire = id == AF_INET ? &wire4 : &wire6;
+        busyWire->turn = nullptr;
         if (left != 0) n += receiveFrom(*busyWire, left);
         break;
+      case EventKind::kInlet: {
+        busyWire = (id & kInlets6) == 0 ? &wire4 : &wire6;
+        UdpInlet* const inlet = &busyWire->inlets.at(id & ~kInlets6);
+        busyWire->turn = inlet->ready() && inlet != busyWire->fresh ? inlet : nullptr;
+        if (left != 0) n += receiveFrom(*busyWire, left);
+        break;
+      }
       case EventKind::kSlotListener:
         inbound.acceptFrom(slots.listener());
         break;

@@ -11,6 +11,7 @@
 
 #include "crc32.h"
 #include "local_addresses.h"
+#include "joined.h"
 #include "mad.h"
 #include "udp_wire.h"
 #include "wire.h"
@@ -19,10 +20,9 @@ namespace nd {
 namespace {
 
 constexpr uint32_t kRawBytes = 65536;  // more than any IP packet has
-constexpr uint32_t kMostGuesses = 16;  // lengths to compute an ICRC for
 // Of the IPv4 header, and of the UDP payload.
 constexpr uint32_t kIdAt = 4, kFlagsAt = 6, kSourceAt = 12, kDestinationAt = 16, kQpnWordAt = 4, kSlotAt = 5;
-constexpr uint32_t kTransportBits = 0xe0, kVersionBits = 0x0f;  // of the BTH's first and second byte; RC is 0
+constexpr uint32_t kTransportBits = 0xe0;  // of the BTH's first byte; RC is 0
 constexpr uint32_t kDontFragment = 0x4000;
 constexpr uint32_t kQpnMask = 0xffffff;
 constexpr uint32_t kTake = 0xffffffff, kDrop = 0;
@@ -186,20 +186,10 @@ bool RawWire::right(const Piece& piece, const uint8_t* bth, uint32_t whole, uint
 // queue pair, and the first ICRC is right.
 uint32_t RawWire::findSegment(const Piece& piece, uint32_t likely) {
   const uint8_t* first = piece.bytes;
-  const auto fits = [&](uint32_t segment) {
-    for (uint32_t at = segment; at < piece.length; at += segment) {
-      const uint8_t* bth = first + at;
-      if (piece.length - at < kBthBytes + kIcrcBytes || ((bth[0] ^ first[0]) & kTransportBits) != 0 ||
-          ((bth[1] ^ first[1]) & kVersionBits) != 0 || std::memcmp(bth + 2, first + 2, 2) != 0 ||
-          std::memcmp(bth + 5, first + 5, 3) != 0)
-        return false;
-    }
-    return true;
-  };
   IcrcHeaders headers;
   uint32_t guesses = 0;
   const auto found = [&](uint32_t segment) {
-    return fits(segment) && guesses++ < kMostGuesses && right(piece, first, segment, 0, &headers);
+    return mayBeJoined(first, piece.length, segment) && guesses++ < kMostGuesses && right(piece, first, segment, 0, &headers);
   };
   const uint32_t most = std::min(kMaxDatagram, piece.length - 4);  // the whole was tried
   if (likely != 0 && likely <= most && found(likely)) return likely;

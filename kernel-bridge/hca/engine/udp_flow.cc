@@ -2,18 +2,11 @@
 
 #include <linux/errqueue.h>
 #include <linux/net_tstamp.h>
-#include <netinet/ip.h>
-#include <netinet/udp.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include "icrc.h"
-#include "udp_wire.h"
-
-#ifndef IPV6_FLOWINFO_SEND  // absent from some libc headers
-#define IPV6_FLOWINFO_SEND 33
-#endif
+#include "udp_control.h"
 
 namespace nd {
 
@@ -21,14 +14,11 @@ const uint32_t kTimestampRequest = SOF_TIMESTAMPING_TX_SCHED;
 
 namespace {
 
+constexpr uint32_t kSendBuffer = 4 << 20;
 constexpr size_t kMaxLinkHeader = 64;  // before the IP header of what comes back
 constexpr uint32_t kMostReturned = 8;  // datagrams that came back and nobody has looked at
 constexpr uint32_t kOffId = 4, kOffProtocol = 9, kOffSource = 12, kOffDestination = 16;
 constexpr uint8_t kVersionAndLength = 0x45;
-
-bool setInt(int fd, int level, int option, int value) {
-  return setsockopt(fd, level, option, &value, sizeof value) == 0;
-}
 
 }  // namespace
 
@@ -75,8 +65,7 @@ bool UdpFlow::open() {
                setInt(s, IPPROTO_IPV6, IPV6_TCLASS, path_.trafficClass) &&
                (path_.flowLabel == 0 || setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1));
   if (!ok) return false;
-  constexpr int kSendBuffer = 4 << 20;  // a wish
-  if (!setInt(s, SOL_SOCKET, SO_SNDBUFFORCE, kSendBuffer)) setInt(s, SOL_SOCKET, SO_SNDBUF, kSendBuffer);
+  setSendBuffer(s, kSendBuffer);
   SocketAddress source{}, destination{};
   if (bind(s, &source.any, socketAddress(path_.source, 0, path_.scopeId, &source)) != 0) return false;
   const socklen_t destinationBytes = socketAddress(path_.destination, kRocePort, path_.scopeId, &destination);
@@ -153,10 +142,10 @@ void UdpFlow::failed() {
 
 // ── Table ───────────────────────────────────────────────────────────────────────────────────────
 
-UdpFlow* UdpFlows::find(const Path& path) {
-  if (last_ != nullptr && last_->is(path)) return last_;
+UdpFlow* UdpFlows::find(const Path& path, uint32_t slot) {
+  if (last_ != nullptr && last_->is(path, slot)) return last_;
   for (UdpFlow& flow : flows_)
-    if (flow.is(path)) return last_ = &flow;
+    if (flow.is(path, slot)) return last_ = &flow;
   return nullptr;
 }
 
@@ -167,14 +156,15 @@ UdpFlow& UdpFlows::oldest() {
   return *oldest;
 }
 
-bool UdpFlows::evicts(const Path& path) { return find(path) == nullptr && oldest().ready(); }
+bool UdpFlows::evicts(const Path& path, uint32_t slot) { return find(path, slot) == nullptr && oldest().ready(); }
 
-UdpFlow& UdpFlows::at(const Path& path) {
-  UdpFlow* flow = find(path);
+UdpFlow& UdpFlows::at(const Path& path, uint32_t slot) {
+  UdpFlow* flow = find(path, slot);
   if (flow == nullptr) {
     flow = last_ = &oldest();
     flow->failed();
     flow->path_ = path;
+    flow->slot_ = slot;
   }
   flow->used_ = ++clock_;
   return *flow;

@@ -40,8 +40,8 @@ class UdpFlow {
   // Of the next message. IPv6 has none.
   uint16_t nextId() const { return nextId_; }
 
-  bool is(const Path& path) const {
-    return used_ != 0 && path_.destination == path.destination && path_.source == path.source &&
+  bool is(const Path& path, uint32_t slot) const {
+    return used_ != 0 && slot_ == slot && path_.destination == path.destination && path_.source == path.source &&
            path_.trafficClass == path.trafficClass && path_.hopLimit == path.hopLimit && path_.scopeId == path.scopeId &&
            (path_.flowLabel == path.flowLabel || isV4());  // of which IPv4 has none
   }
@@ -70,6 +70,7 @@ class UdpFlow {
 
   State state_ = State::kCounting;
   Path path_;
+  uint32_t slot_ = 0;
   UniqueFd fd_;
   uint16_t sourcePort_ = 0, nextId_ = 0;
   uint32_t uses_ = 0, staged_ = 0;
@@ -79,19 +80,20 @@ class UdpFlow {
 // Flags of a SO_TIMESTAMPING control message: the datagram comes back as it leaves.
 extern const uint32_t kTimestampRequest;
 
-// Those of one family, by path. The one that was not used for longest gives way.
+// Those of one family, by path and, on this host, the slot of the process that the packets are for, so that it can listen to
+// them alone (udp_inlet.h). The one that was not used for longest gives way.
 class UdpFlows {
  public:
   static constexpr uint32_t kMost = 32;
 
   // The path's entry. `evicts` says beforehand whether finding it closes another's socket.
-  UdpFlow& at(const Path& path);
-  bool evicts(const Path& path);
+  UdpFlow& at(const Path& path, uint32_t slot);
+  bool evicts(const Path& path, uint32_t slot);
   void close();
   uint32_t openSockets() const;
 
  private:
-  UdpFlow* find(const Path& path);
+  UdpFlow* find(const Path& path, uint32_t slot);
   UdpFlow& oldest();
   std::array<UdpFlow, kMost> flows_;
   UdpFlow* last_ = nullptr;

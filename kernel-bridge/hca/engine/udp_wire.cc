@@ -1,33 +1,11 @@
 #include "udp_wire.h"
 
-#include <netinet/ip.h>
-#include <netinet/udp.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "local_addresses.h"
-
-// Absent from some libc headers: Linux ≥ 3.16, 4.20, 4.18 and 5.0.
-#ifndef UDP_NO_CHECK6_RX
-#define UDP_NO_CHECK6_RX 102
-#endif
-#ifndef IPV6_FLOWINFO
-#define IPV6_FLOWINFO 11
-#endif
-#ifndef IPV6_FLOWINFO_SEND
-#define IPV6_FLOWINFO_SEND 33
-#endif
-#ifndef IPV6_MULTICAST_ALL
-#define IPV6_MULTICAST_ALL 29
-#endif
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
+#include "udp_control.h"
 
 namespace nd {
 namespace {
@@ -40,10 +18,6 @@ struct Control {
   alignas(cmsghdr) uint8_t bytes[kControlBytes];
 };
 
-bool setInt(int fd, int level, int option, int value) {
-  return setsockopt(fd, level, option, &value, sizeof value) == 0;
-}
-
 template <typename T>
 void appendControl(msghdr* message, int level, int type, const T& value) {
   auto* header = reinterpret_cast<cmsghdr*>(static_cast<uint8_t*>(message->msg_control) + message->msg_controllen);
@@ -52,13 +26,6 @@ void appendControl(msghdr* message, int level, int type, const T& value) {
   header->cmsg_len = CMSG_LEN(sizeof(T));
   std::memcpy(CMSG_DATA(header), &value, sizeof(T));
   message->msg_controllen += CMSG_SPACE(sizeof(T));
-}
-
-template <typename T>
-T controlValue(const cmsghdr* header) {
-  T value;
-  std::memcpy(&value, CMSG_DATA(header), sizeof value);
-  return value;
 }
 
 }  // namespace
@@ -135,10 +102,8 @@ int UdpWire::open(int family, uint32_t receiveBufferBytes, bool inRuns) {
     setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
     labelsWork_ = setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
   }
-  // Only with privileges may a buffer exceed the system's limit; both are wishes.
-  const int wanted = receiveBufferBytes > INT32_MAX / 2 ? INT32_MAX / 2 : static_cast<int>(receiveBufferBytes);
-  if (!setInt(s, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) setInt(s, SOL_SOCKET, SO_RCVBUF, wanted);
-  if (!setInt(s, SOL_SOCKET, SO_SNDBUFFORCE, wanted)) setInt(s, SOL_SOCKET, SO_SNDBUF, wanted);
+  setReceiveBuffer(s, receiveBufferBytes);
+  setSendBuffer(s, receiveBufferBytes);
 
   Gid any;
   if (family == AF_INET) any = gidOfIpv4(htonl(INADDR_ANY));
@@ -181,8 +146,9 @@ uint8_t* UdpWire::stage() {
 UdpWire::Way UdpWire::prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun) {
   Way way;
   // The room is made before, so that the packet's run and ID are still those when it is committed.
-  if (!hasRoom() || flows_.evicts(path)) flush();
-  UdpFlow& flow = flows_.at(path);
+  const uint32_t slot = mayRun ? bth[5] : 0;  // of this host, each process has its own
+  if (!hasRoom() || flows_.evicts(path, slot)) flush();
+  UdpFlow& flow = flows_.at(path, slot);
   if (!flow.use(counters_)) return way;
   prepared_ = &flow;
   way.sourcePort = flow.sourcePort();
@@ -380,7 +346,8 @@ uint32_t UdpWire::receive(uint32_t budget) {
   } while (n < 0 && errno == EINTR);
   const uint32_t got = n < 0 ? 0 : static_cast<uint32_t>(n);
   // Finding nothing more costs as much as a small datagram: ask for as many as are likely to be there.
-  expected_ = got == count ? std::min(2 * expected_, kReceiveBatch) : std::max(got, 1u);
+  emptied_ = got < count;
+  expected_ = !emptied_ ? std::min(2 * expected_, kReceiveBatch) : std::max(got, 1u);
   return got;
 }
 
@@ -399,44 +366,17 @@ UdpWire::Datagram UdpWire::datagram(uint32_t index) const {
   d.bytes = in.bytes[index];
   d.length = d.segment = in.messages[index].msg_len;
   const SocketAddress& from = in.addresses[index];
-  bool known = false;
-  uint32_t interface = 0;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-      const auto info = controlValue<in_pktinfo>(c);
-      d.meta.destination = gidOfIpv4(info.ipi_addr.s_addr);
-      interface = static_cast<uint32_t>(info.ipi_ifindex);
-      known = true;
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
-      d.meta.trafficClass = controlValue<uint8_t>(c);
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
-      d.meta.hopLimit = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-      const auto info = controlValue<in6_pktinfo>(c);
-      std::memcpy(d.meta.destination.raw.data(), &info.ipi6_addr, 16);
-      interface = info.ipi6_ifindex;
-      known = true;
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
-      d.meta.trafficClass = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT) {
-      d.meta.hopLimit = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_FLOWINFO) {
-      d.meta.flowLabel = ntohl(controlValue<uint32_t>(c)) & kFlowLabelMask;
-    } else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
-      const int segment = controlValue<int>(c);
-      if (segment > 0 && static_cast<uint32_t>(segment) < d.length) d.segment = static_cast<uint32_t>(segment);
-    }
-  }
+  const Arrival arrival = readControl(message, &d);
   if (family_ == AF_INET) {
     d.meta.source = gidOfIpv4(from.v4.sin_addr.s_addr);
     d.sourcePort = ntohs(from.v4.sin_port);
   } else {
     std::memcpy(d.meta.source.raw.data(), &from.v6.sin6_addr, 16);
     d.sourcePort = ntohs(from.v6.sin6_port);
-    if (isLinkLocal6(d.meta.source)) d.meta.scopeId = interface;
+    if (isLinkLocal6(d.meta.source)) d.meta.scopeId = arrival.interface;
   }
-  if (d.meta.destination.isMulticast()) d.meta.scopeId = interface;
-  d.complete = known && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  if (d.meta.destination.isMulticast()) d.meta.scopeId = arrival.interface;
+  d.complete = arrival.known && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
   return d;
 }
 

@@ -37,6 +37,7 @@ class UdpWire {
     uint32_t segment = 0;           // of each but the last
     uint16_t sourcePort = 0;
     bool complete = false;          // false: cut off, or its addresses are not known
+    bool told = true;               // false: how many packets it is, and their header fields, are not known (udp_inlet.h)
   };
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}
@@ -71,6 +72,8 @@ class UdpWire {
   // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
   Datagram datagram(uint32_t index) const;
+  // Whether the last receive() has taken all that was there.
+  bool emptied() const { return emptied_; }
 
  private:
   struct Buffers;
@@ -96,6 +99,7 @@ class UdpWire {
   int family_ = AF_UNSPEC;
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
   uint32_t expected_ = 1;            // datagrams that the next receive() asks for
+  bool emptied_ = false;
   bool runsWork_ = true;
   bool labelsWork_ = false;
   UdpFlows flows_;
