@@ -117,3 +117,35 @@ TEST(room_is_told_in_large_pieces) {
   pass(300);
   CHECK(told() >= 20 + LocalRing::kSlots / 4);
 }
+
+// A peer that sleeps is not woken by each READ while this side has enough of its answers to copy, and in time before
+// they are done; by anything else it is at once.
+TEST(reads_wake_a_sleeping_peer_before_their_answers_run_out) {
+  for (const bool urgent : {false, true}) {
+    LocalConnection w;
+    constexpr uint32_t kBytes = LocalPair::kMtu * LocalPair::kNamedPackets, kReads = 12;
+    Buffer to(*w.a, kBytes), from(*w.b, kBytes, kAllAccess, 3);
+    Wr read{kOpRead, kSendFlagSignaled, {{to.at(), kBytes, to.lkey}}};
+    read.remote = from.at();
+    read.rkey = from.rkey;
+    LocalSide& peer = w.segment().sides[1];
+    const auto wakes = [&] { return w.countersA.get(HostCounter::kLocalWakes); };
+
+    peer.asleep = 1;
+    w.qa.post(read);  // no answers to wait behind
+    CHECK_EQ(wakes(), 1u);
+    CHECK_EQ(peer.asleep, 0u);
+    for (uint32_t i = 1; i < kReads; i++) w.qa.post(read);
+    w.b->step();
+    peer.asleep = 1;
+    for (uint32_t done = 1; done <= kReads; done++) {
+      w.a->step();  // one of them
+      CHECK_EQ(w.qa.sendCq.written(), done);
+      if (done == 1) w.qa.post(read);
+      if (done == 1 && urgent) w.qa.post({kOpSend, kSendFlagSignaled, {{to.at(), 8, to.lkey}}});
+      const uint32_t left = kReads - done;
+      CHECK_EQ(wakes(), urgent || left <= 4 ? 2u : 1u);
+    }
+    CHECK_EQ(peer.asleep, 0u);
+  }
+}

@@ -123,7 +123,7 @@ void LocalPair::fill(uint8_t* to, const OutPacket& packet) {
 }
 
 void LocalPair::put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags) {
-  dirty_ = true;
+  (packet.header[0] == wire::kOpReadRequest ? asked_ : dirty_) = true;
   counters_.bump(HostCounter::kLocalTx);
   const uint32_t second = sourceQpn | uint32_t(trafficClass) << 24, length = packet.payloadLength;
   const uint32_t whole = kHead + packet.headerLength + length;
@@ -213,14 +213,19 @@ void LocalPair::flush(bool all) {
   if (!up()) return;
   const bool tell = all || consumer_.publishDue() || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0;
   const bool took = tell && consumer_.publish();
-  if (!took && !dirty_) return;
-  const bool wrote = dirty_;
-  dirty_ = false;
-  if (self) return;
-  // Either the peer, about to sleep, sees what was written, or we see that it sleeps.
-  fullFence();
-  if (__atomic_load_n(&peer_->asleep, __ATOMIC_RELAXED) == 0) return;
-  if (!wrote && __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) == 0) return;
+  if (!took && !dirty_ && !asked_) return;
+  if (!self) {
+    // Either the peer, about to sleep, sees what was written, or we see that it sleeps.
+    fullFence();
+    if (__atomic_load_n(&peer_->asleep, __ATOMIC_RELAXED) != 0) {
+      if (!owesWake() && !(took && __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0)) return;
+      wakePeer();
+    }
+  }
+  dirty_ = asked_ = false;
+}
+
+void LocalPair::wakePeer() {
   if (__atomic_exchange_n(&peer_->asleep, 0u, __ATOMIC_ACQ_REL) == 0) return;
   counters_.bump(HostCounter::kLocalWakes);
   const uint64_t one = 1;
@@ -252,7 +257,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   }
   if (n == 0) return 0;
   counters_.bump(HostCounter::kLocalRx, n);
-  if (up() && __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0) flush(false);
+  if (up() && (asked_ || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0)) flush(false);
   return n;
 }
 

@@ -161,8 +161,13 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
  private:
   static constexpr uint32_t kTimedOneIn = 4;
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
+  // A READ whose answer would stand behind so many entries need not wake the peer yet. Who has entries to take comes back,
+  // and the peer is woken when few are left.
+  static constexpr uint32_t kBacklog = 4;
+  bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
   bool takeOne(PacketSink& sink);
   bool takeSend(PacketSink& sink);
+  void wakePeer();
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
   void takeCarried(PacketSink& sink, const LocalPacket& p);
   Pull copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count);
@@ -174,7 +179,9 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
 
   HostCounters& counters_;
   pid_t pid_ = 0;
-  bool broken_ = false, dirty_ = false, peerPulls_ = false;
+  bool broken_ = false, peerPulls_ = false;
+  bool dirty_ = false;  // something was written that the peer may not know of,
+  bool asked_ = false;  // and what was written are READ requests
   LocalProducer producer_;
   LocalConsumer consumer_;
   LocalSide *own_ = nullptr, *peer_ = nullptr;
