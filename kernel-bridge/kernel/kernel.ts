@@ -45,6 +45,8 @@ export interface KernelParts {
   hca: NativeHca;
   network: HostNetwork;
   options: KernelOptions;
+  /** An interface has changed: before anybody else is told. */
+  interfacesChanged?(): void;
   createConnectionManager(platform: CmPlatform, options: KernelOptions['cm']): ConnectionManager;
 }
 
@@ -77,6 +79,11 @@ export class Kernel {
       server,
       findIrp: (slot, serial) => this.io.find(slot, serial),
     });
+    const { onChange } = this.ports;
+    this.ports.onChange = (change) => {
+      parts.interfacesChanged?.();
+      onChange(change);
+    };
     this.cm = parts.createConnectionManager(this.cmPlatform(), options.cm);
     this.hcaDriver.onMad = ({ source, destination, scopeId, mad }) =>
       this.cm.receive(source, destination, scopeId, mad);

@@ -23,6 +23,10 @@ export class SoftDeviceFile implements DeviceFile {
 
   ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
     if (this.#closed) throw this.#closedError(code);
+    return this.kernel.kept.answer(code, input, outputLength, () => this.#ask(code, input, outputLength));
+  }
+
+  #ask(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
     const answer = this.kernel.call(ChannelMajor.deviceControl, this.fileId, code, input, outputLength, -1);
     if (answer === undefined) return noBytes; // a wait without a bound does not time out
     if (answer.status !== Status.SUCCESS) {

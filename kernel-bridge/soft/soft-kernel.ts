@@ -7,6 +7,7 @@ import { Status, StatusError, statusText } from '../ioctl/status.js';
 import type { KernelOptions, KernelOptionsInput } from '../options.js';
 import { optionsDelivery } from '../options-delivery.js';
 import { Overlapped } from '../overlapped.js';
+import { KeptAnswers } from './kept-answers.js';
 import { resolveKernelOptions } from './kernel-options.js';
 import { SlotRequest } from './slot-request.js';
 import { SoftDeviceFile } from './soft-device-file.js';
@@ -38,6 +39,8 @@ interface Answer {
  */
 export class SoftKernel {
   readonly channel: NativeChannel;
+  /** Answers that need not be asked for again. */
+  readonly kept: KeptAnswers;
   readonly #worker: Worker;
   readonly #requests = new Map<number, { request: SlotRequest<unknown>; overlapped: Overlapped<unknown> }>();
   readonly #files = new Set<SoftDeviceFile>();
@@ -51,6 +54,7 @@ export class SoftKernel {
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
     const onComplete = (slot: number) => this.#requests.get(slot)?.overlapped.settle();
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
+    this.kept = new KeptAnswers(this.channel.era);
     const here = import.meta.url;
     const { delivery, deliver } = optionsDelivery();
     this.#worker = new Worker(new URL('./kernel-thread.cjs', here), {

@@ -23,6 +23,17 @@ async function outcome(request: PromiseLike<unknown>): Promise<string> {
   }
 }
 
+/** Whether the address is a device's: answers of that kind are kept, and have to be given up. */
+function lookedUp(): string {
+  try {
+    provider.translateAddress(ADDRESS);
+    return 'SUCCESS';
+  } catch (error) {
+    if (error instanceof StatusError) return statusName(error.status);
+    throw error;
+  }
+}
+
 // No DREQ is answered, so that a disconnect waits.
 process.env.ND_OPTIONS = JSON.stringify({ faults: { dropMads: { [DREP]: 100_000 } } });
 const pair = await connectedPair();
@@ -82,12 +93,15 @@ const ends = Object.entries(waiting).map(async ([kind, requests]) => {
   const statuses = await Promise.all(requests.map(outcome));
   return [kind, [...new Set(statuses)]] as const;
 });
+const lookups = [lookedUp()];
 injectDeviceFault(guid, 'unplug');
+lookups.push(lookedUp());
 const ended = Object.fromEntries(await Promise.all(ends));
 for (const side of [...sides, ...active, leaving, deserted, accepting, mute]) side.release();
 for (const one of [listener, silent, third, asked, asking, srq]) one.release();
 file.close();
 injectDeviceFault(guid, 'plug');
+lookups.push(lookedUp());
 const { port } = peer;
 pair.release();
 const { objects, devices, io } = readCounters();
@@ -109,4 +123,4 @@ const left = {
   abandoned: io.abandonedIrps,
   faults: io.driverFaults,
 };
-console.log(JSON.stringify({ ended, left }));
+console.log(JSON.stringify({ ended, left, lookups }));

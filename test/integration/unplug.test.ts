@@ -38,7 +38,8 @@ test('every request that waits ends in DEVICE_REMOVED, nothing is left, and the 
     ].map((kind) => [kind, removed]),
   );
   const left = { pd: 0, mr: 0, mw: 0, cq: 0, srq: 0, qp: 0, removing: 0, abandoned: 0, faults: 0 };
-  for (const told of await Promise.all([run(), run()])) assert.equal(told, { ended, left });
+  const lookups = ['SUCCESS', 'NOT_FOUND', 'SUCCESS'];
+  for (const told of await Promise.all([run(), run()])) assert.equal(told, { ended, left, lookups });
 });
 
 test.run();

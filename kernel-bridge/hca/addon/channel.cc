@@ -47,8 +47,9 @@ std::shared_ptr<Channel> Channel::find(uint32_t id) {
 }
 
 Channel::Channel(uint32_t slots)
-    : slotCount_(slots), states_(new std::atomic<int32_t>[slots]), slots_(new Slot[slots]) {
+    : slotCount_(slots), states_(new std::atomic<int32_t>[slots + 1]), slots_(new Slot[slots]) {
   reserve_ = std::min<uint32_t>(64, slots / 8);
+  states_[slots].store(0, std::memory_order_relaxed);
   freeSlots_.reserve(slots);
   for (uint32_t i = 0; i < slots; ++i) {
     states_[i].store(kSlotFree, std::memory_order_relaxed);
@@ -362,6 +363,7 @@ void Channel::end(const std::string& reason) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (ended_) return;
     ended_ = true;
+    newEra();
     reason_ = reason;
     inbox_.clear();
     if (serverWake_) {

@@ -33,6 +33,7 @@ Napi::Function NativeChannel::define(Napi::Env env) {
   return DefineClass(env, "NativeChannel",
                      {InstanceAccessor<&NativeChannel::getId>("id"),
                       InstanceAccessor<&NativeChannel::getStates>("states"),
+                      InstanceAccessor<&NativeChannel::getEra>("era"),
                       InstanceAccessor<&NativeChannel::getProblem>("problem"),
                       InstanceAccessor<&NativeChannel::getAnswer>("answer"),
                       InstanceAccessor<&NativeChannel::getAnswerBytes>("answerBytes"),
@@ -74,9 +75,10 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t), "state words are plain 32-bit words");
   auto* keep = new std::shared_ptr<door::Channel>(channel_);
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
-      env, channel_->states(), slots * sizeof(int32_t),
+      env, channel_->states(), (slots + 1) * sizeof(int32_t),
       [](Napi::Env, void*, std::shared_ptr<door::Channel>* hint) { delete hint; }, keep);
   states_ = Napi::Persistent(Napi::Int32Array::New(env, slots, buffer, 0));
+  era_ = Napi::Persistent(Napi::Int32Array::New(env, 1, buffer, slots * sizeof(int32_t)));
   Napi::Float64Array answer = Napi::Float64Array::New(env, 4);
   Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
   answer_ = Napi::Persistent(answer);
@@ -249,6 +251,7 @@ Napi::Function NativeChannelServer::define(Napi::Env env) {
                       InstanceAccessor<&NativeChannelServer::getRequestBytes>("requestBytes"),
                       InstanceMethod<&NativeChannelServer::next>("next"),
                       InstanceMethod<&NativeChannelServer::tellEvents>("tellEvents"),
+                      InstanceMethod<&NativeChannelServer::newEra>("newEra"),
                       InstanceMethod<&NativeChannelServer::longInput>("longInput"),
                       InstanceMethod<&NativeChannelServer::complete>("complete"),
                       InstanceMethod<&NativeChannelServer::close>("close")});

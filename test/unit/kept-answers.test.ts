@@ -1,0 +1,119 @@
+/** Answers that the door keeps: asked once, and again as soon as they may be old. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
+import { encodeSockaddr } from '../../kernel-bridge/ioctl/sockaddr.js';
+import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { IbatIpToPortIn, IbatPathIn } from '../../kernel-bridge/ioctl/structs.js';
+import { KeptAnswers } from '../../kernel-bridge/soft/kept-answers.js';
+
+function rig() {
+  const era = new Int32Array(new SharedArrayBuffer(4));
+  const clock = { now: 5 };
+  const kept = new KeptAnswers(era, () => clock.now);
+  let asked = 0;
+  /** How often the question went to the kernel. */
+  const ask = (code: number, input: Uint8Array | null, outputLength = 4): number => {
+    const before = asked;
+    const answer = (): Uint8Array => new Uint8Array([...(input ?? []), ++asked]);
+    kept.answer(code, input, outputLength, answer);
+    return asked - before;
+  };
+  return { era, clock, kept, ask };
+}
+
+const { IP_TO_PORT, PATH } = IbatCode;
+const here = new Uint8Array([1, 2, 3]);
+
+test('the same question is asked once', () => {
+  const { ask } = rig();
+  assert.is(ask(PATH, here), 1);
+  assert.is(ask(PATH, here.slice()), 0);
+  assert.is(ask(IP_TO_PORT, here), 1);
+  assert.is(ask(PATH, here, 5), 1);
+  assert.is(ask(PATH, new Uint8Array([1, 2, 4])), 1);
+  assert.is(ask(PATH, new Uint8Array([1, 2])), 1);
+  assert.is(ask(PATH, null), 1);
+  assert.is(ask(PATH, null), 1);
+  assert.is(ask(PATH, here), 0);
+});
+
+test('the ports of addresses do not matter, all else does', () => {
+  const { ask } = rig();
+  const question = (code: number, at: number): number => {
+    const input = code === PATH ? IbatPathIn.encode(path) : IbatIpToPortIn.encode(address);
+    input[at] = input[at]! ^ 0xff;
+    return ask(code, input);
+  };
+  const sockAddr = encodeSockaddr({ family: 4, address: '192.0.2.1', port: 5 });
+  const path = { version: 6, localAddress: sockAddr, remoteAddress: sockAddr };
+  const address = { version: 6, address: sockAddr };
+  for (const code of [IP_TO_PORT, PATH]) {
+    const { size } = code === PATH ? IbatPathIn : IbatIpToPortIn;
+    const ports = [6, 7, ...(code === PATH ? [34, 35] : [])];
+    assert.is(question(code, ports[0]!), 1);
+    const again = Array.from({ length: size }, (_, at) => at).filter((at) => {
+      question(code, ports[0]!); // or it would have made room
+      return question(code, at) === 0;
+    });
+    assert.equal(again, ports);
+  }
+});
+
+test('what creates or changes something is always asked', () => {
+  const { ask } = rig();
+  for (const code of [IoctlCode.EP_CREATE, IoctlCode.EP_QUERY]) {
+    for (let n = 0; n < 2; n++) assert.is(ask(code, here), 1);
+  }
+});
+
+test('a new era, and a second, make answers old', () => {
+  const { ask, era, clock, kept } = rig();
+  ask(PATH, here);
+  Atomics.add(era, 0, 1);
+  assert.is(ask(PATH, here), 1);
+  assert.is(ask(PATH, here), 0);
+  clock.now += 999;
+  assert.is(ask(PATH, here), 0);
+  clock.now += 1;
+  assert.is(ask(PATH, here), 1);
+  assert.is(ask(PATH, here), 0);
+  // It changes between the kernel's look and the answer.
+  kept.answer(IP_TO_PORT, here, 4, () => {
+    Atomics.add(era, 0, 1);
+    return new Uint8Array(4);
+  });
+  assert.is(ask(IP_TO_PORT, here), 1);
+});
+
+test('nobody changes what is kept', () => {
+  const { kept } = rig();
+  const input = here.slice();
+  const first = kept.answer(PATH, input, 4, () => new Uint8Array([7]));
+  first[0] = 8;
+  input[0] = 9;
+  const second = kept.answer(PATH, here, 4, () => new Uint8Array([6]));
+  assert.equal([...second], [7]);
+  second[0] = 8;
+  assert.equal([...kept.answer(PATH, here, 4, () => new Uint8Array([6]))], [7]);
+});
+
+test('failures are not kept', () => {
+  const { kept, ask } = rig();
+  const fail = (): Uint8Array => {
+    throw new StatusError(Status.NOT_FOUND, 'gone');
+  };
+  assert.throws(() => kept.answer(PATH, here, 4, fail), /gone/);
+  assert.is(ask(PATH, here), 1);
+});
+
+test('the oldest make room', () => {
+  const { ask } = rig();
+  const inputs = Array.from({ length: 17 }, (_, index) => new Uint8Array([index]));
+  for (const input of inputs) assert.is(ask(PATH, input), 1);
+  for (const input of inputs.slice(1)) assert.is(ask(PATH, input), 0);
+  assert.is(ask(PATH, inputs[0]!), 1);
+  assert.is(ask(PATH, inputs[1]!), 1);
+});
+
+test.run();
