@@ -212,13 +212,14 @@ TEST(local_work_after_unsignaled_requests_is_not_late) {
     bind.rkey = t.from.lkey;
     bind.access = kAccessRemoteRead;
     bind.compare = 64;
-    bind.swap = uint64_t(rkey + 1) << 32 | rkey;
+    const uint32_t next = rkey ^ 1;  // of the same window: another low byte
+    bind.swap = uint64_t(next) << 32 | rkey;
     t.qa.post(bind);
     t.pump();
     CHECK(only(t.qa.sendCq, 2, kOpBindWindow, kWcSuccess));
     t.write(false);
     Wr invalidate{kOpLocalInvalidate, signaled ? kSendFlagSignaled : 0u, {}};
-    invalidate.rkey = rkey + 1;
+    invalidate.rkey = next;
     t.qa.post(invalidate);
     t.pump();
     if (signaled) CHECK(only(t.qa.sendCq, 4, kOpLocalInvalidate, kWcSuccess));

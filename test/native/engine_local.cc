@@ -320,7 +320,7 @@ TEST(local_waits_for_the_pair) {
     CHECK_EQ(w.countersA.get(HostCounter::kLocalTx) + w.a->counter("sent_pkts"), 0u);
     w.pa->state = refused ? LocalPair::State::kRefused : LocalPair::State::kUp;
     {
-      std::lock_guard<std::mutex> lock(w.a->engine.mutex());
+      std::lock_guard<EngineLock> lock(w.a->engine.lock());
       w.a->engine.onLocalPair(*w.pa);
     }
     w.pump();

@@ -5,7 +5,7 @@ using namespace world;
 
 namespace {
 
-constexpr uint32_t kMost = LocalSend::kMostBytes;
+constexpr uint32_t kMost = LocalSmall::kMostBytes;
 
 struct Small : LocalConnection {
   static QpShape shape() {
@@ -20,12 +20,25 @@ struct Small : LocalConnection {
     qa.post({kOpSend, 0, {}});
     pump();
     CHECK_EQ(qb.receiveCq.drain().size(), 1u);
+    before = a->counter("sent_straight");
   }
+  uint64_t before;
+  uint64_t straight() { return a->counter("sent_straight") - before; }
   void send(uint32_t length, bool inlined = false, uint32_t flags = kSendFlagSignaled) {
     Wr wr;
     wr.flags = flags | (inlined ? kSendFlagInline : 0);
     if (inlined) wr.inlined.assign(from.data(), from.data() + length);
     else wr.sges = {{from.at(), length, from.lkey}};
+    qa.post(wr);
+  }
+  void write(uint32_t length, uint64_t remote, uint32_t rkey, bool inlined = false) {
+    Wr wr;
+    wr.opcode = kOpWrite;
+    wr.flags = kSendFlagSignaled | (inlined ? kSendFlagInline : 0);
+    if (inlined) wr.inlined.assign(from.data(), from.data() + length);
+    else wr.sges = {{from.at(), length, from.lkey}};
+    wr.remote = remote;
+    wr.rkey = rkey;
     qa.post(wr);
   }
   // Of B's next entry, which A has written but B not seen.
@@ -58,8 +71,83 @@ TEST(straight_every_length) {
       CHECK_EQ(w.b->counter("rcvd_pkts"), packets + 1);
       CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + wire::kBthBytes + length);
       CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
+      CHECK_EQ(w.straight(), length <= kMost ? 1u : 0u);
     }
   }
+}
+
+// A Write consumes no receive and tells the target nothing.
+TEST(straight_writes_of_every_length) {
+  for (const bool inlined : {false, true}) {
+    for (uint32_t length = 0; length <= kMost + 40; length++) {
+      check::note = "length";
+      check::noteNumber = length;
+      Small w;
+      std::memset(w.to.data(), 0xEE, 512);
+      w.qb.receive({{w.to.at(256), 64, w.to.lkey}});
+      const uint64_t bytes = w.b->counter("rcvd_bytes"), packets = w.b->counter("rcvd_pkts");
+      w.write(length, w.to.at(64), w.to.rkey, inlined);
+      w.pump();
+      CHECK_EQ(w.qb.receiveCq.written(), 1u);  // the first of Small
+      CHECK(std::memcmp(w.to.data() + 64, w.from.data(), length) == 0);
+      for (uint32_t i = 0; i < 64; i++) CHECK(w.to.data()[i] == 0xEE && w.to.data()[64 + length + i] == 0xEE);
+      CHECK(only(w.qa.sendCq, 1, kOpWrite, kWcSuccess));
+      CHECK_EQ(w.b->counter("rcvd_pkts"), packets + 1);
+      CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + wire::kBthBytes + wire::kRethBytes + length);
+      CHECK_EQ(w.straight(), length != 0 && length <= kMost ? 1u : 0u);
+    }
+  }
+}
+
+// What waits for the window goes straight, too, when it opens.
+TEST(straight_behind_a_closed_window) {
+  EngineOptions options;
+  options.window = 16;
+  QpShape shape;
+  shape.sendEntries = shape.receiveEntries = 256;
+  shape.cqEntries = 512;
+  LocalConnection w({}, shape, options);
+  Buffer from(*w.a, 64), to(*w.b, 64);
+  w.qb.receive({});
+  w.qa.post({kOpSend, 0, {}});
+  w.pump();
+  for (uint32_t i = 0; i < 200; i++) w.qb.receive({{to.at(), 8, to.lkey}});
+  for (uint32_t i = 0; i < 200; i++) {
+    Wr wr;
+    wr.flags = i % 8 == 7 ? kSendFlagSignaled : 0;
+    wr.sges = {{from.at(), 8, from.lkey}};
+    w.qa.write(wr);
+  }
+  w.a->engine.doorbell(w.qa.handle);
+  CHECK_EQ(w.a->counter("sent_straight"), 1 + 16u);
+  w.pump();
+  CHECK_EQ(w.qb.receiveCq.written(), 201u);
+  CHECK_EQ(w.a->counter("sent_straight"), 1 + 200u);
+  CHECK_EQ(w.qa.sendCq.written(), 25u);
+}
+
+// The time-out counts from the newest message on, where its timer had been set by an older one.
+TEST(straight_timers) {
+  Small w;
+  const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
+  for (int i = 0; i < 8; i++) w.qb.receive({{w.to.at(), 64, w.to.lkey}});
+  w.send(8);
+  w.pump();
+  CHECK(only(w.qa.sendCq, 1, kOpSend, kWcSuccess));
+  w.clock.time += timeout;
+  w.send(8);
+  CHECK_EQ(w.straight(), 2u);
+  const uint64_t posted = w.clock.time;
+  while (w.a->counter("ack_timeout") == 0 && w.clock.time < posted + 10 * timeout) {
+    w.clock.time = std::max<uint64_t>(w.clock.time, std::min(w.a->deadline(), posted + 10 * timeout));
+    w.a->step();
+  }
+  CHECK_EQ(w.a->counter("ack_timeout"), 1u);
+  CHECK(w.clock.time >= posted + timeout);
+  CHECK(w.clock.time <= posted + 3 * timeout);
+  w.pump();
+  CHECK(only(w.qa.sendCq, 2, kOpSend, kWcSuccess));
+  CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
 }
 
 // All kinds of requests mixed with small ones, and receives that come too late: everything arrives once and in order.
@@ -75,12 +163,24 @@ TEST(straight_keeps_the_order) {
     struct Message {
       uint32_t place, length;
       bool immediate;
+      uint32_t writes;  // before it
     };
     std::vector<Message> sent;
-    uint32_t received = 0, posted = 0, completed = 0;
-    for (uint32_t round = 0; round < 400 || completed < sent.size(); round++) {
+    uint32_t received = 0, posted = 0, completed = 0, writes = 0;
+    const auto requests = [&] { return uint32_t(sent.size()) + writes; };
+    for (uint32_t round = 0; sent.size() < 300 || completed < requests(); round++) {
       const auto place = uint32_t(sent.size() % 64);
-      if (sent.size() < 300 && sent.size() - completed < 30 && random.chance(0.6)) {
+      if (sent.size() < 300 && requests() - completed < 30 && random.chance(0.2)) {
+        Wr wr;
+        wr.opcode = kOpWrite;
+        wr.flags = kSendFlagSignaled | kSendFlagInline;
+        writes++;
+        wr.inlined.assign(reinterpret_cast<uint8_t*>(&writes), reinterpret_cast<uint8_t*>(&writes) + 4);
+        wr.remote = written.at(8);
+        wr.rkey = written.rkey;
+        if (random.chance(0.5)) w.qa.write(wr);
+        else w.qa.post(wr);
+      } else if (sent.size() < 300 && requests() - completed < 30 && random.chance(0.6)) {
         const uint32_t length = random.chance(0.7) ? random.below(kMost + 1) : random.below(kPlace + 1);
         Wr wr;
         wr.flags = kSendFlagSignaled | (random.chance(0.1) ? kSendFlagFence : 0);
@@ -98,7 +198,7 @@ TEST(straight_keeps_the_order) {
         }
         if (random.chance(0.3)) w.qa.write(wr);  // the next doorbell finds several
         else w.qa.post(wr);
-        sent.push_back({place, length, immediate});
+        sent.push_back({place, length, immediate, writes});
       } else if (posted - received < 40 && random.chance(0.5)) {
         const uint64_t at = target.at(posted % 64 * kPlace);
         if (random.chance(0.2)) w.qb.receive({{at, 1, target.lkey}, {at + 1, kPlace - 1, target.lkey}});
@@ -110,7 +210,8 @@ TEST(straight_keeps_the_order) {
         w.a->engine.progress();
         if (random.chance(0.1)) w.a->engine.doorbell(w.qa.handle);
       }
-      if (round > 4000 && !w.a->step() && !w.b->step() && !w.advance()) w.qa.node.engine.doorbell(w.qa.handle);
+      // Where nothing moves, a receive came too late, and its sender waits.
+      if (round % 32 == 31 && !w.a->step() && !w.b->step() && !w.advance()) w.qa.node.engine.doorbell(w.qa.handle);
       Cqe c;
       while (w.qb.receiveCq.poll(&c)) {
         const Message& m = sent[received];
@@ -119,6 +220,9 @@ TEST(straight_keeps_the_order) {
         CHECK_EQ(c.flags & kCqeFlagImmediate, m.immediate ? kCqeFlagImmediate : 0u);
         if (m.immediate) CHECK_EQ(c.immediate, received);
         CHECK(std::memcmp(target.data() + received % 64 * kPlace, memory.data() + m.place * kPlace, m.length) == 0);
+        uint32_t number;
+        std::memcpy(&number, written.data() + 8, 4);
+        CHECK(number >= m.writes);
         received++;
       }
       while (w.qa.sendCq.poll(&c)) {
@@ -129,7 +233,9 @@ TEST(straight_keeps_the_order) {
       if (round > 100'000) break;
     }
     CHECK_EQ(received, uint32_t(sent.size()));
-    CHECK_EQ(completed, uint32_t(sent.size()));
+    CHECK_EQ(completed, requests());
+    CHECK(std::memcmp(written.data() + 8, &writes, 4) == 0);
+    CHECK(w.straight() > 100);
     CHECK(w.pa->up() && w.pb->up());
   }
 }
@@ -224,6 +330,27 @@ TEST(straight_protection) {
     CHECK(only(w.qa.sendCq, 1, kOpSend, kWcRemoteInvalidRequest));
     CHECK_EQ(w.to.data()[0], 0xEE);
   }
+  // Writes to where they may not: nothing is written, the sender hears of it, and the target's queue pair fails.
+  const auto refused = [](uint32_t access, uint64_t offset, uint32_t change, bool right, uint32_t status) {
+    Link2 link;
+    if (!right) link.access = kAccessRemoteRead | kAccessLocalWrite;
+    LocalConnection w(link);
+    Buffer from(*w.a, 64, kAllAccess, 1), to(*w.b, 64, access, 7);
+    const std::vector<uint8_t> before(to.data(), to.data() + 64);
+    w.qb.receive({});
+    w.qa.post({kOpSend, 0, {}});
+    w.pump();
+    w.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 8, from.lkey}}, 0, to.at(offset), to.rkey ^ change});
+    CHECK_EQ(w.a->counter("sent_straight"), 2u);
+    w.pump();
+    CHECK(only(w.qa.sendCq, 1, kOpWrite, status));
+    CHECK(std::memcmp(before.data(), to.data(), 64) == 0);
+    CHECK_EQ(w.qb.state(), kQpsError);
+  };
+  refused(kAllAccess, 0, 1u << 8, true, kWcRemoteAccess);
+  refused(kAllAccess, 57, 0, true, kWcRemoteAccess);
+  refused(kAccessLocalWrite | kAccessRemoteRead, 0, 0, true, kWcRemoteAccess);
+  refused(kAllAccess, 0, 0, false, kWcRemoteInvalidRequest);
   {  // More inline bytes than the queue pair has.
     Small w;
     w.send(8, true);
@@ -266,6 +393,19 @@ TEST(straight_words_that_are_nonsense) {
     for (const Cqe& c : w.qb.receiveCq.drain()) CHECK_EQ(c.status, kWcFlushed);  // where the pad is refused
     CHECK_EQ(w.to.data()[0], 0xEE);
     if (wrong.counter) CHECK_EQ(w.b->counter(wrong.counter), 1u);
+    CHECK(w.pb->up());
+  }
+  // A Write whose RETH has another length than the packet.
+  for (const uint32_t length : {0u, 7u, 9u, 0x80000008u}) {
+    Small w;
+    std::memset(w.to.data(), 0xEE, 64);
+    w.write(8, w.to.at(), w.to.rkey);
+    const uint32_t word = __builtin_bswap32(length);
+    std::memcpy(w.entry() + 12 + 12 + 12, &word, 4);
+    w.b->engine.progress();
+    CHECK_EQ(w.to.data()[0], 0xEE);
+    w.pump();
+    CHECK(only(w.qa.sendCq, 1, kOpWrite, kWcRemoteInvalidRequest));
     CHECK(w.pb->up());
   }
   // A length that reaches into slots that are not there, and one that no entry has.

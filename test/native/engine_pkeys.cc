@@ -279,7 +279,7 @@ TEST(pkeys_of_mads) {
   const Gid own = w.b->gid, second = Node::address(77), elsewhere = Node::address(88);
   const Handle t = table(*w.b, {0x8005, 0x0006}, {own, second}), shared = table(*w.b, {0x8007}, {second});
   const auto accepts = [&](const Gid& gid, uint16_t key) {
-    std::lock_guard<std::mutex> lock(e.mutex());
+    std::lock_guard<EngineLock> lock(e.lock());
     return e.acceptsGsiPkey(w.b->kernel, gid, key);
   };
   CHECK(accepts(own, 0x8005) && accepts(own, 0x0005) && accepts(own, 0x8006));

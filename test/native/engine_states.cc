@@ -201,9 +201,11 @@ static TestQp* posting;
 static uint32_t barriers, stateThen;
 TEST(a_receive_posted_while_the_queue_pair_fails) {
   Pair p;
+  posting = nullptr;
   CHECK_EQ(p.qa.unfencedWord(), 0u);
   p.a->engine.setBarrier([] {
     barriers++;
+    if (!posting) return;
     stateThen = posting->stateWord();
     posting->receive({});
   });

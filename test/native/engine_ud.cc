@@ -56,7 +56,7 @@ TEST(ud_grh_of_ipv6) {
   wire::emitDeth(packet + 12, {kKey, 0x123456});
   packet[20] = 0x77;
   {
-    std::lock_guard<std::mutex> lock(w.b->engine.mutex());
+    std::lock_guard<EngineLock> lock(w.b->engine.lock());
     w.b->engine.onPacket(meta, packet, sizeof packet);
   }
   only(w.qb.receiveCq, 0, kOpReceive, kWcSuccess, 48);
@@ -241,7 +241,7 @@ TEST(ud_multicast_by_interface) {
   for (const uint32_t interface : {0u, 3u, 2u}) {
     CHECK_EQ(w.qb.receiveCq.written(), 0u);
     meta.scopeId = interface;
-    std::lock_guard<std::mutex> lock(w.b->engine.mutex());
+    std::lock_guard<EngineLock> lock(w.b->engine.lock());
     w.b->engine.onPacket(meta, packet, sizeof packet);
   }
   only(w.qb.receiveCq, 0, kOpReceive, kWcSuccess, 48);
@@ -250,7 +250,7 @@ TEST(ud_multicast_by_interface) {
   meta.destination = w.b->gid;
   bth.opcode = 0x04;
   {
-    std::lock_guard<std::mutex> lock(w.b->engine.mutex());
+    std::lock_guard<EngineLock> lock(w.b->engine.lock());
     w.b->engine.onPacket(meta, packet, sizeof packet);
     meta.destination = group(1);
     wire::emitBth(packet, bth);

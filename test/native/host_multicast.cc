@@ -116,7 +116,7 @@ struct Side {
   }
   void step() {
     enter();
-    std::lock_guard<std::mutex> lock(engine.mutex());
+    std::lock_guard<nd::EngineLock> lock(engine.lock());
     engine.progressLocked();
   }
   // What has come since the last time.

@@ -150,7 +150,7 @@ struct Child {
       std::string source, destination;
       uint32_t qpn = 0, count = 0, bytes = 0;
       in >> source >> destination >> std::hex >> qpn >> std::dec >> count >> bytes;
-      std::lock_guard<std::mutex> guard(engine.mutex());
+      std::lock_guard<nd::EngineLock> guard(engine.lock());
       Path path;
       path.source = parseAddress(source);
       path.destination = parseAddress(destination);
@@ -232,7 +232,7 @@ struct Child {
     } else if (verb == "watch") {
       uint32_t slot = 0;
       in >> slot;
-      std::lock_guard<std::mutex> guard(engine.mutex());
+      std::lock_guard<nd::EngineLock> guard(engine.lock());
       out << "watch " << host.watchPeer(slot);
     } else if (verb == "missteer") {
       uint32_t index = 0;
@@ -241,7 +241,7 @@ struct Child {
     } else if (verb == "local") {
       std::string address;
       in >> address;
-      std::lock_guard<std::mutex> guard(engine.mutex());
+      std::lock_guard<nd::EngineLock> guard(engine.lock());
       out << "local " << host.isLocal(parseAddress(address));
     } else if (verb == "counters") {
       const auto values = host.counters();
@@ -251,11 +251,11 @@ struct Child {
     } else if (verb == "join") {  // join <option>…
       HostOptions options;
       for (std::string word; in >> word;) setOption(word, &options);
-      std::lock_guard<std::mutex> guard(engine.mutex());
+      std::lock_guard<nd::EngineLock> guard(engine.lock());
       host.join(options);
       out << "joined";
     } else if (verb == "nocapture") {
-      std::lock_guard<std::mutex> guard(engine.mutex());
+      std::lock_guard<nd::EngineLock> guard(engine.lock());
       host.configure(HostOptions());
       out << "configured";
     } else {
@@ -275,7 +275,7 @@ struct Child {
       uint64_t deadline;
       bool more;
       {
-        std::lock_guard<std::mutex> guard(engine.mutex());
+        std::lock_guard<nd::EngineLock> guard(engine.lock());
         more = host.poll(sink, 64);
         host.flush();
         deadline = host.nextDeadline();

@@ -25,7 +25,7 @@ struct Member final : PacketSink {
 
   // What one poll delivers.
   uint32_t polled() {
-    std::lock_guard<std::mutex> guard(engine.mutex());
+    std::lock_guard<nd::EngineLock> guard(engine.lock());
     packets = 0;
     host.poll(*this, 64);
     host.flush();
@@ -36,7 +36,7 @@ struct Member final : PacketSink {
     return ::poll(&p, 1, milliseconds) == 1;
   }
   void send(const char* address, uint32_t slot) {
-    std::lock_guard<std::mutex> guard(engine.mutex());
+    std::lock_guard<nd::EngineLock> guard(engine.lock());
     Path path;
     path.source = path.destination = parseAddress(address);
     OutPacket packet;
@@ -54,7 +54,7 @@ struct Member final : PacketSink {
 // Until nobody has anything to say any more: steering probes and their answers, new connections.
 void quiet(Member& a, Member& b) {
   const auto due = [](Member& m) {
-    std::lock_guard<std::mutex> guard(m.engine.mutex());
+    std::lock_guard<nd::EngineLock> guard(m.engine.lock());
     return m.host.nextDeadline() != UINT64_MAX;
   };
   while (a.readable(0) || b.readable(0) || due(a) || due(b)) a.polled(), b.polled();
@@ -103,14 +103,14 @@ void nextPollDeliversForwarded() {
 void pollerLeavesTheRing() {
   Member a, b;
   const auto pair = [](Member& of, Member& with) {
-    std::lock_guard<std::mutex> guard(of.engine.mutex());
+    std::lock_guard<nd::EngineLock> guard(of.engine.lock());
     return of.host.localPair(with.host.slot());
   };
   const auto to = pair(a, b);
   HOST_CHECK(to != nullptr);
   while (!to->up()) a.polled(), b.polled();
   const auto send = [&] {
-    std::lock_guard<std::mutex> guard(a.engine.mutex());
+    std::lock_guard<nd::EngineLock> guard(a.engine.lock());
     OutPacket packet;
     packet.header[0] = 4;  // RC SEND only
     packet.headerLength = 12;
@@ -125,7 +125,7 @@ void pollerLeavesTheRing() {
     each->self = &told;
   }
   const auto asleep = [&](Sleeper* who = nullptr) {
-    std::lock_guard<std::mutex> guard(b.engine.mutex());
+    std::lock_guard<nd::EngineLock> guard(b.engine.lock());
     return b.host.fallAsleep(who != nullptr ? *who : sleeper);
   };
   quiet(a, b);

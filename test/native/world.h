@@ -73,11 +73,11 @@ struct Node {
     return g;
   }
   bool step() {
-    std::lock_guard<std::mutex> lock(engine.mutex());
+    std::lock_guard<EngineLock> lock(engine.lock());
     return engine.progressLocked();
   }
   uint64_t deadline() {
-    std::lock_guard<std::mutex> lock(engine.mutex());
+    std::lock_guard<EngineLock> lock(engine.lock());
     return engine.nextDeadline();
   }
   uint64_t counter(const char* name) {

@@ -153,8 +153,7 @@ struct FakeLink final : Link {
   // A poller is told that only the local link has anything.
   bool localOnly = false;
   bool quiet(uint64_t) const override { return localOnly && pair && pair->up(); }
-  bool localPending() const override { return pair && pair->pending(); }
-  void pollLocal(PacketSink& sink, uint32_t budget) override { pollPair(sink, budget); }
+  void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>*) override { pollPair(sink, budget); }
   bool poll(PacketSink& sink, uint32_t budget) override {
     if (pair) pollPair(sink, budget);
     for (uint32_t slot : gone) sink.onPeerProcessGone(slot, false);

@@ -128,7 +128,7 @@ void NativeHca::configure(const Info& info) {
     return throwOptions(info.Env(), problem);
   }
   if (!open_) return;
-  std::lock_guard<std::mutex> lock(engine_->mutex());
+  std::lock_guard<EngineLock> lock(engine_->lock());
   host_->configure(hostOptions);
 }
 

@@ -1,5 +1,7 @@
 #include "core.h"
 
+#include <utility>
+
 namespace nd {
 
 using namespace abi;
@@ -77,10 +79,10 @@ bool Core::step(uint64_t time, bool returns) {
   return moved;
 }
 
-bool Core::stepLocal() {
+bool Core::stepLocal(bool waits) {
   received = 0;
   puttingOff = true;
-  link.pollLocal(*this, kReceiveBudget);
+  link.pollLocal(*this, kReceiveBudget, waits ? &commandsWaiting : nullptr);
   if (firstScheduled) {
     runScheduled();
     settle();
@@ -147,6 +149,7 @@ void Core::onTimer(Qp& qp) {
     }
   }
   if (!rq.rnrUntil && rq.outstanding()) {
+    if (std::exchange(rq.undated, false)) rq.ackStart = now;
     if (timeout) {
       // A quarter late: what the clock missed between reading it and sending must not make the timer early.
       uint64_t due = rq.ackStart + timeout + timeout / 4;

@@ -15,6 +15,14 @@
 
 namespace nd {
 
+// Lower addresses land first and the last byte last: pollers of memory wait for it (ND_ADAPTER_FLAG_IN_ORDER_DMA).
+inline void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
+  if (length == 0) return;
+  if (length <= 65) copySmall(to, from, length - 1);
+  else std::memcpy(to, from, length - 1);
+  __atomic_store_n(to + length - 1, from[length - 1], __ATOMIC_RELEASE);
+}
+
 struct Core final : public PacketSink {
   static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
   // A process that ends in order sends its DREQs before its goodbye, but another process may hand them over.
@@ -69,8 +77,9 @@ struct Core final : public PacketSink {
   // `returns`: the caller polls, and will come back very soon. Acknowledgements are then put off until it does: the
   // program may be about to answer, and both leave in one piece.
   bool step(uint64_t time, bool returns = false);
-  // A step of which nothing is wanted but what has come by the local link, for a thread that polls.
-  bool stepLocal();
+  // A step of which nothing is wanted but what has come by the local link, for a thread that polls. `waits`: if nothing
+  // has, it looks out for a moment.
+  bool stepLocal(bool waits);
   // Whether a step would do nothing else.
   bool quiet(uint64_t time) const {
     return !firstScheduled && !firstOwing && timers.earliest() > time && link.quiet(time);
@@ -149,11 +158,14 @@ struct Core final : public PacketSink {
   void onLocalSpace(LocalPair& pair) override;
 
   // ── core_straight.cc ──────────────────────────────────────────────────────────────────────────
+  bool ringStraight(Qp& qp);
   uint32_t sendStraight(Qp& qp);
-  bool onLocalSend(LocalPair& pair, const LocalSend& send) override;
+  bool onStraightAnswer(Qp& qp, uint32_t psn);
+  bool onLocalSmall(LocalPair& pair, const LocalSmall& send) override;
 
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);
+  void startAckTimer(Qp& qp);
   void parse(Qp& qp, uint32_t wqe);
   void executeLocal(Qp& qp, SendEntry& e);
   void sendData(Qp& qp, SendEntry& e, uint32_t span);
@@ -238,9 +250,9 @@ struct Core final : public PacketSink {
   Link& link;
   const Clock& clock;
   const EngineOptions options;
-  std::mutex mutex;
+  EngineLock lock;
   Attendance attendance;
-  std::atomic<uint32_t> commandsWaiting{0};  // threads that want the mutex for more than a poll
+  std::atomic<uint32_t> commandsWaiting{0};  // threads that want the lock for more than a poll
 
   uint32_t slot = 0, qpBase = 0;
   std::array<KernelPort*, kKernels> kernels{};

@@ -1,11 +1,33 @@
-// The straight way of small messages on the local link: a SEND of one packet, from its WQE into the ring, and from the
-// ring to its receive, without the structures that packets of all kinds need. Only where nothing is out of the
-// ordinary: all is checked first, and whatever does not fit is left, untouched, to the requester and the responder.
+// The straight way of small messages on the local link: a SEND or RDMA WRITE of one packet, from its WQE into the ring,
+// and from the ring to its place, without the structures that packets of all kinds need. Only where nothing is out of
+// the ordinary: all is checked first, and whatever does not fit is left, untouched, to the requester and the responder.
 #include "core.h"
 
 namespace nd {
 
 using namespace abi;
+
+// A doorbell of which nothing more is wanted than messages that go straight. False: there is more to do, perhaps after
+// some of them.
+bool Core::ringStraight(Qp& qp) {
+  const Responder& rs = qp.rs;
+  Requester& rq = qp.rq;
+  if (qp.state() != kQpsRts || qp.scheduled || qp.doomed || qp.waiting || rq.rnrUntil || rs.jobs.size() ||
+      rs.nakPending || rs.unpulled || !qp.local->up() || qp.local->self || !refreshSend(qp))
+    return false;
+  const bool wasOutstanding = rq.outstanding();
+  if (sendStraight(qp) == 0 || rq.next != rq.producer) return false;
+  if (!wasOutstanding) {
+    if (timers.has(qp)) {
+      rq.undated = true;
+    } else {
+      now = std::max(now, clock.recent());
+      startAckTimer(qp);
+    }
+  }
+  qp.local->flush(false);
+  return true;
+}
 
 // Sends what stands next in the queue, as far as it goes straight. The number of messages.
 uint32_t Core::sendStraight(Qp& qp) {
@@ -17,33 +39,34 @@ uint32_t Core::sendStraight(Qp& qp) {
       rq.asking || rq.probing || pair.plain || !qp.reliable() || !isPkey(pkey))
     return 0;
   constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
-  const uint32_t first = wire::kOpSendOnly | uint32_t(__builtin_bswap16(pkey)) << 16;
-  const uint32_t second = __builtin_bswap32(qp.attributes.destinationQpn);
+  const uint32_t partition = uint32_t(__builtin_bswap16(pkey)) << 16;
+  const uint32_t peer = __builtin_bswap32(qp.attributes.destinationQpn);
   uint32_t acknowledges = 0, n = 0;
   uint64_t bytes = 0;
   for (; n < kStraightShare && rq.next != rq.producer; n++) {
     const uint32_t* w = qp.sendWqe(rq.next);
-    const uint32_t flags = peekWord(w + kSwFlags), count = peekWord(w + kSwSgeCount);
-    if (peekWord(w + kSwOpcode) != kOpSend || (flags & ~kFlags) != 0) break;
+    const uint32_t opcode = peekWord(w + kSwOpcode), flags = peekWord(w + kSwFlags), count = peekWord(w + kSwSgeCount);
+    if (opcode > kOpWrite || (flags & ~kFlags) != 0) break;
     const uint32_t* body = w + kSendWqeHeaderBytes / 4;
     const uint8_t* data = nullptr;
     uint32_t length = count;
     if (flags & kSendFlagInline) {
-      if (count > qp.maxInline || count > LocalSend::kMostBytes) break;
+      if (count > qp.maxInline || count > LocalSmall::kMostBytes) break;
       data = reinterpret_cast<const uint8_t*>(body);
     } else if (count != 0) {
       if (count != 1 || qp.sendSge == 0) break;
       length = peekWord(body + kSgeLength);
-      if (length > LocalSend::kMostBytes) break;
+      if (length > LocalSmall::kMostBytes) break;
       const uint64_t address = uint64_t(peekWord(body + kSgeAddressHi)) << 32 | peekWord(body + kSgeAddressLo);
       if (length) data = memory.local(qp.gatherCache, qp.pd, peekWord(body + kSgeLkey), address, length, false);
       if (length && !data) break;
     }
+    if (opcode == kOpWrite && length == 0) break;  // no data, and so no key
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
     if ((inFlight && inFlight >= rq.window) || !pair.ready(length, false)) break;
 
     SendEntry& e = qp.entry(rq.next);
-    e.opcode = kOpSend;
+    e.opcode = opcode;
     e.flags = flags;
     e.count = count;
     e.length = length;
@@ -52,10 +75,21 @@ uint32_t Core::sendStraight(Qp& qp) {
     e.status = 0;
     e.local = e.done = false;
     if (n == 0) acknowledges = owedWord(qp);
-    const uint32_t solicited = flags & kSendFlagSolicited ? 0x80 : 0;
-    const uint32_t bth[] = {first | (solicited | (-length & 3) << 4) << 8, second,
-                            __builtin_bswap32(rq.psn | wire::kAckRequest)};
-    pair.putSend(bth, qp.qpn, qp.route.trafficClass, acknowledges, data, length);
+    const uint32_t pad = (-length & 3) << 4, order = __builtin_bswap32(rq.psn | wire::kAckRequest);
+    if (opcode == kOpSend) {
+      const uint32_t solicited = flags & kSendFlagSolicited ? 0x80 : 0;
+      const uint32_t bth[] = {wire::kOpSendOnly | (solicited | pad) << 8 | partition, peer, order};
+      pair.putSend(bth, qp.qpn, qp.route.trafficClass, acknowledges, data, length);
+    } else {
+      const uint32_t low = peekWord(w + kSwRemoteLo), high = peekWord(w + kSwRemoteHi);
+      e.remote = uint64_t(high) << 32 | low;
+      e.rkey = peekWord(w + kSwRkey);
+      const uint32_t bth[] = {wire::kOpWriteOnly | pad << 8 | partition, peer, order};
+      const uint32_t reth[] = {__builtin_bswap32(high), __builtin_bswap32(low), __builtin_bswap32(e.rkey),
+                               __builtin_bswap32(length)};
+      pair.putWrite(bth, reth, qp.qpn, qp.route.trafficClass, acknowledges, data, length);
+      bytes += wire::kRethBytes;
+    }
     acknowledges = 0;
     bytes += wire::kBthBytes + length;
     rq.psn = rq.maxPsn = wire::psnAdd(rq.psn, 1);
@@ -64,70 +98,110 @@ uint32_t Core::sendStraight(Qp& qp) {
   }
   if (n == 0) return 0;
   counters.sentPackets += n;
+  counters.sentStraight += n;
   counters.sentBytes += bytes;
   rq.sinceAck = rq.messagesSinceAck = 0;
   rq.askedEnd = rq.psn;
   rq.lastPosition = pair.position();
+  qp.lastActivity = now;
   return n;
 }
 
-bool Core::onLocalSend(LocalPair& pair, const LocalSend& send) {
-  const uint32_t first = send.header.bth[0], last = __builtin_bswap32(send.header.bth[2]);
-  const uint32_t psn = last & wire::kPsnMask, pad = first >> 12 & 3, length = send.length;
-  Qp* const found = byQpn(__builtin_bswap32(send.header.bth[1]) & wire::kQpnMask);
+// An answer to messages of one packet, while nothing else goes on. False: there is more to it, and onAcknowledged()
+// takes it from where this has come to.
+bool Core::onStraightAnswer(Qp& qp, uint32_t psn) {
+  Requester& rq = qp.rq;
+  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 || rq.next != rq.producer ||
+      rq.psn != rq.maxPsn || rq.keepAlive || rq.asking || rq.timing || rq.rnrUntil || rq.ringOnly ||
+      rq.window < options.window || qp.state() != kQpsRts)
+    return false;
+  for (const uint32_t end = wire::psnAdd(psn, 1); rq.una != end;) {
+    const SendEntry& e = qp.entry(rq.head);
+    if (e.isReadOrAtomic() || e.packets != 1) return false;
+    rq.una = wire::psnAdd(rq.una, 1);
+    completeHead(qp);
+    if (rq.head != rq.next) retireLocal(qp);
+  }
+  rq.retries = rq.rnrRetries = rq.probes = 0;
+  rq.fastRetried = rq.probing = false;
+  rq.ackStart = now;
+  return true;
+}
+
+bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
+  const uint32_t first = small.header.bth[0], last = __builtin_bswap32(small.header.bth[2]);
+  const uint32_t psn = last & wire::kPsnMask, pad = first >> 12 & 3, length = small.length;
+  Qp* const found = byQpn(__builtin_bswap32(small.header.bth[1]) & wire::kQpnMask);
   if (!found) return false;
   Qp& qp = *found;
   Responder& rs = qp.rs;
   const StateRules& rules = stateRules(qp.state());
-  if (qp.local.get() != &pair || (send.header.head[1] & wire::kQpnMask) != qp.attributes.destinationQpn ||
-      !qp.reliable() || !rules.receivesRequests || qp.doomed || !qp.established || qp.srq)
+  if (qp.local.get() != &pair || (small.header.head[1] & wire::kQpnMask) != qp.attributes.destinationQpn ||
+      !qp.reliable() || !rules.receivesRequests || qp.doomed || !qp.established)
     return false;
   if (psn != rs.expected || rs.nakSent || rs.nakPending || rs.nakFatal || rs.unpulled || rs.open ||
       ((length + pad) & 3) != 0 || length > qp.mtu || !pkeysFit(__builtin_bswap16(uint16_t(first >> 16)), qp.pkey()))
     return false;
-  if (rs.producer == rs.head && (!refreshReceive(qp) || rs.producer == rs.head)) return false;
-  const uint32_t* w = qp.receiveWqe(rs.head);
-  const uint32_t count = peekWord(w + kRwSgeCount);
   uint8_t* to = nullptr;
-  if (length != 0) {
-    if (count != 1 || qp.receiveSge == 0) return false;
-    const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
-    const uint64_t address = uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo);
-    if (length > peekWord(sge + kSgeLength)) return false;
-    to = memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, length, true);
+  if (small.write) {
+    const uint64_t address = uint64_t(__builtin_bswap32(small.reth[0])) << 32 | __builtin_bswap32(small.reth[1]);
+    if (length == 0 || __builtin_bswap32(small.reth[3]) != length || !(qp.attributes.access & kAccessRemoteWriteBit))
+      return false;
+    to = memory.remote(qp.remoteCache, qp, __builtin_bswap32(small.reth[2]), address, length, kAccessRemoteWriteBit);
     if (!to) return false;
-  } else if (count > qp.receiveSge) {
-    return false;
+  } else {
+    if (qp.srq || (rs.producer == rs.head && (!refreshReceive(qp) || rs.producer == rs.head))) return false;
+    const uint32_t* w = qp.receiveWqe(rs.head);
+    const uint32_t count = peekWord(w + kRwSgeCount);
+    if (length != 0) {
+      if (count != 1 || qp.receiveSge == 0) return false;
+      const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
+      const uint64_t address = uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo);
+      if (length > peekWord(sge + kSgeLength)) return false;
+      to = memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, length, true);
+      if (!to) return false;
+    } else if (count > qp.receiveSge) {
+      return false;
+    }
   }
 
   received++;
   counters.receivedPackets++;
-  counters.receivedBytes += wire::kBthBytes + length;
+  counters.receivedBytes += wire::kBthBytes + (small.write ? wire::kRethBytes : 0) + length;
   qp.lastActivity = now;
-  if (send.header.head[2] && rules.receivesResponses) {
-    onAcknowledged(qp, send.header.head[2] & wire::kPsnMask);
+  if (small.header.head[2] && rules.receivesResponses) {
+    const uint32_t answered = small.header.head[2] & wire::kPsnMask;
+    if (!onStraightAnswer(qp, answered)) onAcknowledged(qp, answered);
     if (qp.doomed || !stateRules(qp.state()).receivesRequests) {
       counters.wrongState++;
       settle();
       return true;
     }
   }
-  if (length != 0) send.copyTo(to);
+  if (small.write) {
+    uint8_t bytes[LocalSmall::kMostBytes];
+    small.copyTo(bytes);
+    copyInOrder(to, bytes, length);
+  } else if (length != 0) {
+    small.copyTo(to);
+  }
   rs.received = length;
   rs.expected = wire::psnAdd(psn, 1);
   rs.ackPsn = psn;
   rs.ackable = rs.unanswered = true;
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
   if (last & wire::kAckRequest) oweAnswer(qp);
-  Completion c;
-  c.token = qp.token;
-  c.wqe = rs.head++;
-  c.opcode = kOpReceive;
-  c.length = length;
-  c.flags = kCqeFlagReceiveQueue | (first & 0x8000 ? kCqeFlagSolicited : 0);
-  c.pkeyIndex = qp.attributes.pkeyIndex;
-  c.sourceQpn = qp.attributes.destinationQpn;
-  write(*qp.receiveCq, c);
+  if (!small.write) {
+    Completion c;
+    c.token = qp.token;
+    c.wqe = rs.head++;
+    c.opcode = kOpReceive;
+    c.length = length;
+    c.flags = kCqeFlagReceiveQueue | (first & 0x8000 ? kCqeFlagSolicited : 0);
+    c.pkeyIndex = qp.attributes.pkeyIndex;
+    c.sourceQpn = qp.attributes.destinationQpn;
+    write(*qp.receiveCq, c);
+  }
   settle();
   return true;
 }

@@ -20,7 +20,7 @@ Engine::Engine(Link& link, const Clock& clock, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(link, clock, options)) {}
 Engine::~Engine() = default;
 
-std::mutex& Engine::mutex() { return impl_->core.mutex; }
+EngineLock& Engine::lock() { return impl_->core.lock; }
 const EngineOptions& Engine::options() const { return impl_->core.options; }
 
 void Engine::setSlot(uint32_t slot) {
@@ -326,6 +326,7 @@ void Engine::setBarrier(void (*barrier)()) {
   Core& core = impl_->core;
   Command command(core);
   core.barrier = barrier;
+  core.lock.setBarrier(barrier);
   core.qps.forEach([&](Qp& qp) { storeWord(qp.header + kQpUnfenced, 1); });
 }
 
@@ -376,7 +377,7 @@ void Engine::doorbell(Handle handle) {
   Core& core = impl_->core;
   Command command(core);
   Qp* qp = core.qps.find(handle);
-  if (!qp) return;
+  if (!qp || (qp->local && core.ringStraight(*qp))) return;
   if (qp->state() == kQpsError) {
     core.flushSends(*qp, 0, 0);
     core.flushReceives(*qp, 0, 0);
@@ -397,13 +398,12 @@ bool Engine::progress() {
   const uint64_t now = core.clock.recent();
   core.attendance.mark(now);
   bool moved = false, impatient = true;  // who has the lock does this thread's work: it must get to run
-  if (std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock); lock.owns_lock()) {
+  if (std::unique_lock<EngineLock> lock(core.lock, std::try_to_lock); lock.owns_lock()) {
     if (!core.quiet(now)) {
       moved = core.step(now, true);
     } else {
       core.now = std::max(core.now, now);
-      if (core.link.localPending() || (core.waits() && core.link.lookOut(core.commandsWaiting)))
-        moved = core.stepLocal();
+      moved = core.stepLocal(core.waits());
     }
     if (core.firstScheduled) {
       core.rouse(0);
@@ -444,7 +444,7 @@ void Engine::take(void (*deliver)(void* self, PacketSink& sink), void* self) {
   if (core.firstScheduled || core.link.selfPending()) core.rouse(0);
 }
 
-std::unique_lock<std::mutex> Engine::hold() { return lockCore(impl_->core); }
+std::unique_lock<EngineLock> Engine::hold() { return lockCore(impl_->core); }
 bool Engine::commandsWait() const { return impl_->core.commandsWaiting.load(std::memory_order_relaxed) != 0; }
 
 void Engine::setWake(void (*wake)(void*), void* argument) {

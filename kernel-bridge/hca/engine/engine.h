@@ -1,6 +1,6 @@
 // The HCA: object tables, the command interface the driver uses, and the transport engine.
 //
-// One mutex guards everything (`mutex()`); commands take it themselves, and none blocks on anything else.
+// One lock guards everything (`lock()`); commands take it themselves, and none blocks on anything else.
 // Whoever posts or polls moves the engine on its own thread (`doorbell`, `progress`); the engine's thread
 // (engine_thread.h) does the same when nobody polls.
 #pragma once
@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 #include "abi.h"
+#include "engine_lock.h"
 #include "link.h"
 #include "types.h"
 
@@ -96,7 +97,7 @@ class Engine final : public PacketSink {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  std::mutex& mutex();
+  EngineLock& lock();
   const EngineOptions& options() const;
 
   // The process's slot: the high 8 bits of every QPN. Set once, before the first QP.
@@ -183,7 +184,7 @@ class Engine final : public PacketSink {
   Attendance& attendance();
   void attend();                        // marks the thread as one that comes back soon, as progress() does
   void wakeThread();                    // the engine's thread looks again
-  std::unique_lock<std::mutex> hold();  // the lock, for longer than a poll
+  std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll
   // Lock held: packets that this thread has for the engine, outside of a step. What they set off is finished, or left to the
   // engine's thread.
   void take(void (*deliver)(void* self, PacketSink& sink), void* self);

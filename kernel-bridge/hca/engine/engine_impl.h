@@ -13,8 +13,8 @@ struct Engine::Impl {
 inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // The lock, for longer than a poll has it.
-inline std::unique_lock<std::mutex> lockCore(Core& core) {
-  std::unique_lock<std::mutex> lock(core.mutex, std::try_to_lock);
+inline std::unique_lock<EngineLock> lockCore(Core& core) {
+  std::unique_lock<EngineLock> lock(core.lock, std::try_to_lock);
   if (lock.owns_lock()) return lock;
   core.commandsWaiting.fetch_add(1, std::memory_order_relaxed);
   lock.lock();
@@ -33,7 +33,7 @@ class Command {
 
  private:
   Core& core_;
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<EngineLock> lock_;
 };
 
 inline Status checkRing(Core& core, uint64_t address, uint64_t bytes, uint64_t needed, std::shared_ptr<Ring>* ring) {

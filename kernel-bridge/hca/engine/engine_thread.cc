@@ -37,7 +37,7 @@ bool EngineThread::stop(uint32_t timeoutMs) {
   }
   pthread_join(thread_, nullptr);
   running_ = false;
-  std::lock_guard<std::mutex> guard(engine_.mutex());
+  std::lock_guard<EngineLock> guard(engine_.lock());
   host_.forget(sleeper_);
   return true;
 }
@@ -118,7 +118,7 @@ void EngineThread::run() {
     bool more = true;
     uint64_t deadline = UINT64_MAX;
     {
-      std::lock_guard<std::mutex> guard(engine_.mutex());
+      std::lock_guard<EngineLock> guard(engine_.lock());
       host_.lookNext();
       for (uint32_t step = 0; step < kStepsPerTurn && more; step++) {
         more = engine_.progressLocked();

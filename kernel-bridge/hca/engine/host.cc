@@ -110,7 +110,7 @@ Status Host::start(const HostOptions& options, Engine& engine) {
         static_cast<Gsi*>(gsi)->onPacket(meta, bth, length);
       },
       &h.gsi);
-  std::lock_guard<std::mutex> guard(engine.mutex());
+  std::lock_guard<EngineLock> guard(engine.lock());
   h.openWire(h.wire4, options.receiveBufferBytes);
   h.openWire(h.wire6, options.receiveBufferBytes);
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();
@@ -124,7 +124,7 @@ void Host::stop() {
   Impl& h = *impl_;
   if (!h.started) return;
   h.engine->setGsi(nullptr, nullptr);
-  std::lock_guard<std::mutex> guard(h.engine->mutex());
+  std::lock_guard<EngineLock> guard(h.engine->lock());
   if (!h.started.exchange(false)) return;
   flush();
   h.pairs.stop();
@@ -188,7 +188,7 @@ uint32_t Host::commIdBase(KernelId kernel) const { return impl_->slots.slot() <<
 Status Host::sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey) {
   Impl& h = *impl_;
   if (!h.started) return Status::kInvalidDeviceState;
-  std::lock_guard<std::mutex> guard(h.engine->mutex());
+  std::lock_guard<EngineLock> guard(h.engine->lock());
   if (!h.started) return Status::kInvalidDeviceState;
   if ((pkey & 0x7fff) == 0) return Status::kInvalidParameter;
   if (!path.destination.isUnicast()) return Status::kInvalidAddress;

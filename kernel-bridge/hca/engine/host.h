@@ -99,9 +99,7 @@ class Host final : public Link {
   void flush() override;
   bool poll(PacketSink& sink, uint32_t budget) override;
   bool quiet(uint64_t now) const override;
-  bool localPending() const override;
-  void pollLocal(PacketSink& sink, uint32_t budget) override;
-  bool lookOut(const std::atomic<uint32_t>& wanted) override;
+  void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) override;
   bool isLocal(const Gid& address) override;
   bool watchPeer(uint32_t slot) override;
   uint32_t interfaceOf(const Gid& address) override;

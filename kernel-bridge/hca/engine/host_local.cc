@@ -104,16 +104,13 @@ bool Host::quiet(uint64_t now) const {
          h.nextDeadline() > now;
 }
 
-bool Host::localPending() const { return impl_->pairs.pending(); }
-
-void Host::pollLocal(PacketSink& sink, uint32_t budget) {
+void Host::pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) {
   Impl& h = *impl_;
   if (!h.started) return;
   h.sink = &sink;
-  h.pairs.receive(sink, h.plainSink, budget);
+  if (h.pairs.receive(sink, h.plainSink, budget) == 0 && wanted != nullptr && h.pairs.lookOut(*wanted))
+    h.pairs.receive(sink, h.plainSink, budget);
   h.sink = nullptr;
 }
-
-bool Host::lookOut(const std::atomic<uint32_t>& wanted) { return impl_->pairs.lookOut(wanted); }
 
 }  // namespace nd

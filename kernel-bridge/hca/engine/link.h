@@ -10,7 +10,7 @@ namespace nd {
 
 class LocalPair;
 struct LocalPacket;
-struct LocalSend;
+struct LocalSmall;
 struct SharedRange;
 
 // A packet as the transport builds it: BTH and extension headers in one piece, the payload gathered from
@@ -44,7 +44,7 @@ class PacketSink {
   // ── Of the local link (local_pair.h).
   virtual void onLocalPacket(LocalPair&, const LocalPacket&) {}
   // False: nothing was done; it comes again by onLocalPacket().
-  virtual bool onLocalSend(LocalPair&, const LocalSend&) { return false; }
+  virtual bool onLocalSmall(LocalPair&, const LocalSmall&) { return false; }
   // A whole packet, checked by nobody: of a pair where capture or faults want to see packets.
   virtual void onPlainPacket(LocalPair&, const PacketMeta&, const uint8_t* /*bth*/, uint32_t /*length*/) {}
   // The peer could not copy the payload of our packets from this PSN on; `lasting`: nor would it be able to again.
@@ -68,11 +68,9 @@ class Link {
   // Whether poll() would find nothing but what comes by the local link: told without a system call, so only of what
   // needs none now.
   virtual bool quiet(uint64_t /*now*/) const { return false; }
-  // Whether something has come by the local link. pollLocal() delivers that, and nothing else.
-  virtual bool localPending() const { return false; }
-  virtual void pollLocal(PacketSink& /*sink*/, uint32_t /*budget*/) {}
-  // Looks for a moment whether something comes by the local link; ends when somebody wants the lock. True: pollLocal().
-  virtual bool lookOut(const std::atomic<uint32_t>& /*wanted*/) { return false; }
+  // Delivers what has come by the local link, and nothing else. `wanted` not null: if nothing has, looks for a moment
+  // whether something comes; ends when somebody wants the lock.
+  virtual void pollLocal(PacketSink& /*sink*/, uint32_t /*budget*/, const std::atomic<uint32_t>* /*wanted*/) {}
   // Whether the address is one of this host's.
   virtual bool isLocal(const Gid& address) = 0;
   // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end.

@@ -4,7 +4,6 @@
 #include <sys/uio.h>
 
 #include <cerrno>
-#include <iterator>
 
 #include "wire.h"
 
@@ -248,7 +247,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   uint32_t n = 0;
   taken_ = 0;
   while (n < budget && taken_ < kStepBytes && up() && consumer_.ready()) {
-    if (!takeSend(sink) && !takeOne(sink)) {
+    if (!takeSmall(sink) && !takeOne(sink)) {
       broken_ = true;
       break;
     }
@@ -262,24 +261,28 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
 }
 
 // False: it is something else, or there is something about it, that takeOne() sees to.
-bool LocalPair::takeSend(PacketSink& sink) {
-  LocalSend send;
-  send.slots[0] = consumer_.look(0);
-  if (plain || send.slots[0] == nullptr) return false;
-  uint32_t words[sizeof send.header / 4];
-  const uint8_t* body = send.slots[0]->body;
-  for (uint32_t i = 0; i < std::size(words); i++)
-    words[i] = __atomic_load_n(reinterpret_cast<const uint32_t*>(body) + i, __ATOMIC_RELAXED);
-  std::memcpy(&send.header, words, sizeof words);
-  send.length = send.header.head[0] & ((1u << LocalEntry::kLengthBits) - 1);
-  if (send.header.head[0] != LocalEntry::word(send.length, LocalKind::kInline, 0) ||
-      uint8_t(send.header.bth[0]) != wire::kOpSendOnly || send.length > LocalSend::kMostBytes)
+bool LocalPair::takeSmall(PacketSink& sink) {
+  LocalSmall small;
+  small.slots[0] = consumer_.look(0);
+  if (plain || small.slots[0] == nullptr) return false;
+  const auto read = [at = reinterpret_cast<const uint32_t*>(small.slots[0]->body)](uint32_t word) {
+    return __atomic_load_n(at + word, __ATOMIC_RELAXED);
+  };
+  for (uint32_t i = 0; i < 3; i++) small.header.head[i] = read(i);
+  for (uint32_t i = 0; i < 3; i++) small.header.bth[i] = read(3 + i);
+  small.length = small.header.head[0] & ((1u << LocalEntry::kLengthBits) - 1);
+  const auto opcode = uint8_t(small.header.bth[0]);
+  small.write = opcode == wire::kOpWriteOnly;
+  if (small.header.head[0] != LocalEntry::word(small.length, LocalKind::kInline, 0) ||
+      (opcode != wire::kOpSendOnly && !small.write) || small.length > LocalSmall::kMostBytes)
     return false;
-  const uint32_t slots = LocalRing::slotsFor(sizeof send.header + send.length);
+  if (small.write)
+    for (uint32_t i = 0; i < 4; i++) small.reth[i] = read(6 + i);
+  const uint32_t slots = LocalRing::slotsFor(small.headerBytes() + small.length);
   for (uint32_t i = 1; i < slots; i++)
-    if ((send.slots[i] = consumer_.look(i)) == nullptr) return false;
-  if (!sink.onLocalSend(*this, send)) return false;
-  taken_ += send.length;
+    if ((small.slots[i] = consumer_.look(i)) == nullptr) return false;
+  if (!sink.onLocalSmall(*this, small)) return false;
+  taken_ += small.length;
   consumer_.take(slots, 0);
   return true;
 }

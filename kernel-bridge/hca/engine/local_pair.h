@@ -58,23 +58,30 @@ struct LocalPacket {
   const LocalPiece* pieces = nullptr;
 };
 
-// A SEND of one packet whose entry holds all of it, without immediate data: what comes most, and goes straight
-// (core_straight.cc). Words are as they stand in the entry, each read once; payload stands where the peer may change
-// it.
-struct LocalSend {
+// A SEND or RDMA WRITE of one packet whose entry holds all of it, without immediate data: what comes most, and goes
+// straight (core_straight.cc). Words are as they stand in the entry, each read once; payload stands where the peer may
+// change it.
+struct LocalSmall {
   static constexpr uint32_t kMostBytes = LocalRing::kEntryBytes / 2;
   struct Header {
     uint32_t head[3];  // LocalEntry's
     uint32_t bth[3];
   };
-  static constexpr uint32_t kBeside = LocalRing::kSlotBody - sizeof(Header);  // payload in the first slot
-  static constexpr uint32_t kMostSlots = LocalRing::slotsFor(sizeof(Header) + kMostBytes);
+  struct WriteHeader {
+    Header header;
+    uint32_t reth[4];
+  };
+  static constexpr uint32_t kMostSlots = LocalRing::slotsFor(sizeof(WriteHeader) + kMostBytes);
   Header header;
+  uint32_t reth[4];
+  bool write;
   uint32_t length;
   const LocalRing::Slot* slots[kMostSlots];
+  uint32_t headerBytes() const { return write ? sizeof(WriteHeader) : sizeof(Header); }
   void copyTo(uint8_t* to) const {
-    copySmall(to, slots[0]->body + sizeof header, std::min(length, kBeside));
-    for (uint32_t at = kBeside, i = 1; at < length; at += LocalRing::kSlotBody, i++)
+    const uint32_t before = headerBytes(), beside = LocalRing::kSlotBody - before;
+    copySmall(to, slots[0]->body + before, std::min(length, beside));
+    for (uint32_t at = beside, i = 1; at < length; at += LocalRing::kSlotBody, i++)
       copySmall(to + at, slots[i]->body, std::min(length - at, LocalRing::kSlotBody));
   }
 };
@@ -113,14 +120,17 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool namesNext();
   // Sends; ready() has said yes, and a reference has at most kMaxPieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
-  // The same of a LocalSend's payload. `bth`: in words, as it is to stand there.
+  // The same of a LocalSmall. `bth`, `reth`: in words, as they are to stand there.
   void putSend(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
                const uint8_t* payload, uint32_t length) {
-    dirty_ = true;
-    counters_.bump(HostCounter::kLocalTx);
-    const LocalSend::Header header = {{LocalEntry::word(length, LocalKind::kInline, 0),
-                                       sourceQpn | uint32_t(trafficClass) << 24, acknowledges},
-                                      {bth[0], bth[1], bth[2]}};
+    startSmall();
+    producer_.write(smallHeader(bth, sourceQpn, trafficClass, acknowledges, length), payload, length);
+  }
+  void putWrite(const uint32_t (&bth)[3], const uint32_t (&reth)[4], uint32_t sourceQpn, uint8_t trafficClass,
+                uint32_t acknowledges, const uint8_t* payload, uint32_t length) {
+    startSmall();
+    const LocalSmall::WriteHeader header = {smallHeader(bth, sourceQpn, trafficClass, acknowledges, length),
+                                            {reth[0], reth[1], reth[2], reth[3]}};
     producer_.write(header, payload, length);
   }
   void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
@@ -161,12 +171,21 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
  private:
   static constexpr uint32_t kTimedOneIn = 4;
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
+  static LocalSmall::Header smallHeader(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass,
+                                        uint32_t acknowledges, uint32_t length) {
+    return {{LocalEntry::word(length, LocalKind::kInline, 0), sourceQpn | uint32_t(trafficClass) << 24, acknowledges},
+            {bth[0], bth[1], bth[2]}};
+  }
+  void startSmall() {
+    dirty_ = true;
+    counters_.bump(HostCounter::kLocalTx);
+  }
+  bool takeOne(PacketSink& sink);
+  bool takeSmall(PacketSink& sink);
   // A READ whose answer would stand behind so many entries need not wake the peer yet. Who has entries to take comes back,
   // and the peer is woken when few are left.
   static constexpr uint32_t kBacklog = 4;
   bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
-  bool takeOne(PacketSink& sink);
-  bool takeSend(PacketSink& sink);
   void wakePeer();
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
   void takeCarried(PacketSink& sink, const LocalPacket& p);

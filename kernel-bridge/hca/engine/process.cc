@@ -127,7 +127,7 @@ Status Process::start(const EngineOptions& engineOptions, const HostOptions& hos
   Impl& p = *impl_;
   std::lock_guard<std::mutex> guard(p.mutex);
   if (p.started) {
-    std::lock_guard<std::mutex> lock(p.engine->mutex());
+    std::lock_guard<EngineLock> lock(p.engine->lock());
     p.host->join(hostOptions);
     return Status::kSuccess;
   }

@@ -87,6 +87,7 @@ struct Requester {
   bool keepAlive = false;  // a keep-alive occupies keepAlivePsn
   uint32_t keepAlivePsn = 0;
   uint64_t ackStart = 0;   // when the ACK timer started
+  bool undated = false;    // at some time since; the timer, which is set, takes its own for that when it comes
   uint64_t rnrUntil = 0;   // not 0: the peer asked for silence until then
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`

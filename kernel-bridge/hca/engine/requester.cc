@@ -137,8 +137,8 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     return false;
   }
   const bool wasOutstanding = rq.outstanding();
-  const uint32_t straight = qp.local && rules.beginsWork ? sendStraight(qp) : 0;
-  bool any = straight != 0, more = straight == kStraightShare;
+  uint32_t straight = 0;
+  bool any = false, more = false;
   while (!qp.doomed && !more) {
     if (rq.keepAlive && rq.psn == rq.keepAlivePsn) {
       if (qp.local && !hasRoom(qp, 0, false)) break;
@@ -155,6 +155,14 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     SendEntry& e = qp.entry(rq.next);
     if (rq.next == rq.parsed) {
       if (!rules.beginsWork) break;
+      if (const uint32_t n = qp.local ? sendStraight(qp) : 0) {
+        straight += n;
+        any = true;
+        more = straight >= kStraightShare;
+        continue;
+      }
+      const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
+      if (inFlight && inFlight >= rq.window) break;
       parse(qp, rq.next);
       rq.parsed++;
     }
@@ -239,14 +247,18 @@ bool Core::request(Qp& qp, uint32_t& budget) {
   if (rq.awaited && rq.unasked() && !qp.doomed) ask(qp);
   if (any) {
     qp.lastActivity = now;
-    const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
-    if (!wasOutstanding && timeout) {
-      rq.ackStart = qp.local ? now : clock.now();  // not `now`: the timer must not run before the packet does
-      const uint64_t late = timeout + timeout / 4;
-      setTimer(qp, rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
-    }
+    if (!wasOutstanding) startAckTimer(qp);
   }
   return more;
+}
+
+void Core::startAckTimer(Qp& qp) {
+  const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
+  if (timeout == 0) return;
+  qp.rq.ackStart = qp.local ? now : clock.now();  // not `now`: the timer must not run before the packet does
+  qp.rq.undated = false;
+  const uint64_t late = timeout + timeout / 4;
+  setTimer(qp, qp.rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
 }
 
 // ── Packets ─────────────────────────────────────────────────────────────────────────────────────

@@ -10,13 +10,6 @@ using namespace abi;
 
 namespace {
 
-// Lower addresses land first and the last byte last: pollers of memory wait for it (ND_ADAPTER_FLAG_IN_ORDER_DMA).
-void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
-  if (length == 0) return;
-  std::memcpy(to, from, length - 1);
-  __atomic_store_n(to + length - 1, from[length - 1], __ATOMIC_RELEASE);
-}
-
 bool sizeFits(const Core::Packet& p, uint32_t mtu) {
   const uint32_t most = mtu * p.span;
   if (((p.length + p.bth.pad) & 3) != 0) return false;

@@ -30,6 +30,8 @@ class TimerHeap {
     up(qp.timerPlace);
   }
 
+  static bool has(const Qp& qp) { return qp.timerPlace != kNone; }
+
   void clear(Qp& qp) {
     const uint32_t place = qp.timerPlace;
     if (place == kNone) return;

@@ -81,6 +81,7 @@ enum OpFlag : uint32_t {
 
 enum Opcode : uint8_t {
   kOpSendOnly = 0x04,
+  kOpWriteOnly = 0x0A,
   kOpReadRequest = 0x0C,
   kOpReadFirst = 0x0D,
   kOpReadMiddle = 0x0E,

@@ -1,0 +1,53 @@
+// The engine's lock: one thread at a time, nobody sleeps for ever, before and after barriers do the sleepers' part.
+#include "engine/engine_lock.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "check.h"
+
+using nd::EngineLock;
+
+namespace {
+
+constexpr uint32_t kThreads = 4, kTurns = 20'000;
+
+void systemBarrier() { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
+bool hasBarriers() { return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0; }
+
+}  // namespace
+
+TEST(engine_lock_keeps_threads_apart) {
+  for (const bool barriers : {false, true}) {
+    if (barriers && !hasBarriers()) continue;
+    EngineLock lock;
+    uint64_t plain = 0;  // a race, were the lock none
+    uint32_t inside = 0, most = 0;
+    std::vector<std::thread> threads;
+    for (uint32_t t = 0; t < kThreads; t++) {
+      threads.emplace_back([&, t] {
+        for (uint32_t i = 0; i < kTurns; i++) {
+          // Half of them as those who poll do, who go on without it.
+          if (t % 2 != 0 || !lock.try_lock()) lock.lock();
+          most = std::max(most, ++inside);
+          plain++;
+          if (i % 64 == 0) std::this_thread::yield();  // so that others find it held, and sleep
+          inside--;
+          lock.unlock();
+          // They begin while others sleep, or are about to.
+          if (barriers && t == 0 && i == kTurns / 10) lock.setBarrier(systemBarrier);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK_EQ(plain, uint64_t(kThreads) * kTurns);
+    CHECK_EQ(most, 1u);
+    CHECK(lock.try_lock());
+    CHECK(!lock.try_lock());
+    lock.unlock();
+  }
+}
