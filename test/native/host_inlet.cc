@@ -64,7 +64,7 @@ struct Member final : PacketSink, KernelPort {
     return 0;
   }
   void poll() {
-    std::lock_guard<std::mutex> guard(engine.mutex());
+    std::lock_guard<nd::EngineLock> guard(engine.lock());
     host.poll(*this, 64);
     host.flush();
   }
@@ -111,7 +111,7 @@ struct Member final : PacketSink, KernelPort {
     HOST_CHECK(host.send(path, packet(to.host.slot(), psn++, payload)));
   }
   void send(const Path& path, const Member& to, std::initializer_list<uint32_t> lengths) {
-    std::lock_guard<std::mutex> guard(engine.mutex());
+    std::lock_guard<nd::EngineLock> guard(engine.lock());
     for (const uint32_t bytes : lengths) stage(path, to, bytes);
     host.flush();
   }
@@ -126,7 +126,7 @@ Path pathOf(const char* address) {
 void quiet(std::initializer_list<Member*> all) {
   const auto busy = [&] {
     for (Member* m : all) {
-      std::lock_guard<std::mutex> guard(m->engine.mutex());
+      std::lock_guard<nd::EngineLock> guard(m->engine.lock());
       if (m->host.nextDeadline() != UINT64_MAX) return true;
     }
     for (Member* m : all)
@@ -215,7 +215,7 @@ void joined(const char* address) {
     OutPacket p = Member::packet(b.host.slot(), a.psn++, payload);
     for (uint32_t at = 4; at + 12 <= payload.size(); at += 16) std::memcpy(payload.data() + at, p.header, 12);
     {
-      std::lock_guard<std::mutex> guard(a.engine.mutex());
+      std::lock_guard<nd::EngineLock> guard(a.engine.lock());
       HOST_CHECK(a.host.send(path, p));
       a.host.flush();
     }
