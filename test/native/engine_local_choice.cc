@@ -199,3 +199,29 @@ TEST(named_request_of_wrong_length) {
   only(w.qa.sendCq, i, kOpWrite, kWcRemoteInvalidRequest);
   CHECK_EQ(uint32_t(theirs.data()[0]), 0u);
 }
+
+// A large message stands half in a full ring while its queue pair is to be drained: it waits, and what others have in the ring
+// stays as it is.
+TEST(nothing_is_asked_for_in_a_full_ring) {
+  LocalWorld w;
+  w.fixWay(LocalChoice::Way::kCheaper);
+  TestQp first(*w.a, QpShape(), 1), second(*w.a, QpShape(), 3), atFirst(*w.b, QpShape(), 2), atSecond(*w.b, QpShape(), 4);
+  w.connect(first, atFirst, {});
+  w.connect(second, atSecond, {});
+  constexpr uint32_t kSmaller = 12u << 16, kLarger = 20u << 16;
+  Buffer from(*w.a, kLarger, kAllAccess, 1), to(*w.b, kLarger), from2(*w.a, kSmaller, kAllAccess, 7), to2(*w.b, kSmaller);
+  for (TestQp* qp : {&atFirst, &atSecond}) qp->receive({});
+  for (TestQp* qp : {&first, &second}) qp->post({kOpSend, 0, {}});
+  w.pump();
+  second.post({kOpWrite, kSendFlagSignaled, {{from2.at(), kSmaller, from2.lkey}}, 0, to2.at(), to2.rkey});
+  first.post({kOpWrite, kSendFlagSignaled, {{from.at(), kLarger, from.lkey}}, 0, to.at(), to.rkey});
+  CHECK(w.countersA.get(HostCounter::kLocalStalls) > 0);
+  CHECK(first.toState(kQpsSqd) == Status::kSuccess);
+  w.a->step();
+  w.pump();
+  CHECK_EQ(w.a->counter("late_ack_request"), 0u);
+  CHECK(std::memcmp(to.data(), from.data(), kLarger) == 0);
+  CHECK(std::memcmp(to2.data(), from2.data(), kSmaller) == 0);
+  CHECK(only(first.sendCq, 1, kOpWrite, kWcSuccess));
+  CHECK(only(second.sendCq, 1, kOpWrite, kWcSuccess));
+}

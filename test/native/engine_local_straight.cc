@@ -126,6 +126,46 @@ TEST(straight_behind_a_closed_window) {
   CHECK_EQ(w.qa.sendCq.written(), 25u);
 }
 
+// Whatever a doorbell finds behind a message that goes straight, a peer that is silent is noticed, and in time: also where
+// a timer for something later is set already.
+TEST(straight_and_a_silent_peer) {
+  const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
+  enum class Behind { kNothing, kRead, kLarge, kMore };
+  for (const Behind behind : {Behind::kNothing, Behind::kRead, Behind::kLarge, Behind::kMore}) {
+    for (const bool late : {false, true}) {
+      check::note = "behind";
+      check::noteNumber = uint64_t(behind) * 2 + late;
+      Small w;
+      while (w.advance()) w.pump();
+      CHECK_EQ(w.a->deadline(), UINT64_MAX);
+      if (late) {
+        // As from a time when the pair was not up yet: its idle connections are asked.
+        w.pa->plain = true;
+        CHECK(w.qa.toState(kQpsRts) == Status::kSuccess);
+        w.a->step();
+        w.pa->plain = false;
+        CHECK(w.a->deadline() != UINT64_MAX);
+        CHECK(w.a->deadline() > w.clock.time + 2 * timeout);
+      }
+      CHECK(w.qb.toState(kQpsError) == Status::kSuccess);
+      Wr small{kOpWrite, kSendFlagSignaled, {{w.from.at(), 8, w.from.lkey}}, 0, w.to.at(), w.to.rkey};
+      Wr next = small;
+      if (behind == Behind::kRead) next.opcode = kOpRead;
+      if (behind == Behind::kLarge) next.sges[0].length = 2048;
+      const uint32_t count = behind == Behind::kNothing ? 0 : behind == Behind::kMore ? 14 : 1;
+      w.qa.write(small);
+      for (uint32_t i = 0; i < count; i++) w.qa.write(next);
+      const uint64_t posted = w.clock.time;
+      w.a->engine.doorbell(w.qa.handle);
+      CHECK(w.straight() >= 1);
+      CHECK(w.until([&] { return w.a->counter("ack_timeout") != 0; }, 100 * timeout));
+      CHECK(w.clock.time >= posted + timeout);
+      CHECK(w.clock.time <= posted + 2 * timeout);
+      CHECK(w.until([&] { return w.qa.sendCq.written() != 0; }, 100 * timeout));
+    }
+  }
+}
+
 // What is done here and now, between messages, completes in its turn.
 TEST(straight_and_local_work) {
   Small w;

@@ -146,7 +146,7 @@ void noBlockLeft() {
   HOST_CHECK(claim(b, "106", "*", 0).status == kNoneFree);
   // All of a block come back: it is given up, and b has it.
   const unsigned first = kFirst + 5 * kBlock;
-  const auto blocks = [] { return nd::listLocalListeners("networkdirect/ports/0106/").size(); };
+  const auto blocks = [] { return nd::listLocalListeners("networkdirect/ports/0106/").value().size(); };
   HOST_CHECK(blocks() == kPorts / kBlock);
   for (unsigned port = first; port < first + kBlock; port++) release(a, had.at(port));
   HOST_CHECK(blocks() == kPorts / kBlock - 1);

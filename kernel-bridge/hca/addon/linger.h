@@ -34,7 +34,7 @@ class Linger {
   void come(int32_t number) { here_.store(number); }
   void leave() { here_.store(kAway); }
   // Whether somebody has knocked since this was asked last.
-  bool knocked() { return knocked_.load(std::memory_order_relaxed) && knocked_.exchange(false); }
+  bool knocked() { return knocked_.load() && knocked_.exchange(false); }
   // From now on the thread asks for that whenever it looks.
   void answerKnocks() { answers_.store(true); }
 

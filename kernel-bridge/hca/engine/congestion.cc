@@ -31,7 +31,9 @@ bool Core::asksForAnswer(Qp& qp, const SendEntry& e, bool last, uint32_t span) c
 }
 
 // Asks for the answer to packets that have left without asking: by the oldest of them, once more, beside what goes on.
+// On the local link each message's last packet asks, and a packet more may find no room in the ring.
 void Core::ask(Qp& qp) {
+  if (qp.local) return;
   Requester& rq = qp.rq;
   SendEntry& e = qp.entry(rq.head);
   if (rq.head == rq.begun || e.local || e.isReadOrAtomic() || rq.rnrUntil) return;

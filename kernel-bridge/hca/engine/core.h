@@ -165,6 +165,7 @@ struct Core final : public PacketSink {
 
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);
+  static uint64_t answerPatience(const Qp& qp);
   void startAckTimer(Qp& qp);
   void parse(Qp& qp, uint32_t wqe);
   void executeLocal(Qp& qp, SendEntry& e);

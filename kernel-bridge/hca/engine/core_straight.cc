@@ -16,15 +16,17 @@ bool Core::ringStraight(Qp& qp) {
       rs.nakPending || rs.unpulled || !qp.local->up() || qp.local->self || !refreshSend(qp))
     return false;
   const bool wasOutstanding = rq.outstanding();
-  if (sendStraight(qp) == 0 || rq.next != rq.producer) return false;
-  if (!wasOutstanding) {
-    if (timers.has(qp)) {
+  const uint32_t n = sendStraight(qp);
+  if (n != 0 && !wasOutstanding) {
+    // Where a timer comes in time already, the clock can wait until then.
+    if (timers.has(qp) && qp.timerDue <= now + answerPatience(qp)) {
       rq.undated = true;
     } else {
       now = std::max(now, clock.recent());
       startAckTimer(qp);
     }
   }
+  if (n == 0 || rq.next != rq.producer) return false;
   qp.local->flush(false);
   return true;
 }

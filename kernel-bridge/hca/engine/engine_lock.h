@@ -15,6 +15,7 @@ class EngineLock {
   }
   void unlock() {
     held_.store(0, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // nor does the compiler exchange it with the loads
     if (!barriers_.load(std::memory_order_acquire)) fence();
     if (sleepers_.load(std::memory_order_relaxed) != 0) wakeOne();
   }

@@ -33,6 +33,7 @@ struct Host::Impl {
     UdpInlets inlets;
     UdpInlet* turn = nullptr;      // where packets came from last; null: the socket that hears everybody
     UdpInlet* fresh = nullptr;     // opened, while that one may still have what came before
+    uint32_t freshSince = 0;       // datagrams that the other has brought since
     uint32_t receiveBufferBytes = 0;
     Steering steering;
     CountedIds ids;                // of the last sender whose IPv4 IDs are not 0

@@ -35,7 +35,9 @@ uint32_t Host::Impl::receiveByUdp(Wire& wire, uint32_t budget) {
   }
   const uint32_t n = wire.udp.receive(budget);
   for (uint32_t i = 0; i < n; i++) packets += take(wire, wire.udp.datagram(i), nullptr);
-  if (wire.fresh != nullptr && wire.udp.emptied()) wire.turn = std::exchange(wire.fresh, nullptr);
+  // It was empty once, or has brought more than its buffer held when the inlet was opened.
+  if (wire.fresh != nullptr && (wire.udp.emptied() || (wire.freshSince += n) >= kMaxDrained))
+    wire.turn = std::exchange(wire.fresh, nullptr);
   return raw + packets;
 }
 
@@ -103,6 +105,7 @@ void Host::Impl::hear(Wire& wire, const UdpWire::Datagram& d) {
   if (!watchFd(epoll.get(), inlet->fd(), EPOLLIN, EventKind::kInlet, id)) return wire.inlets.refuse(*inlet);
   inlet->ids = {d.sourcePort, wire.ids.port == d.sourcePort ? wire.ids.last : uint16_t(0)};
   wire.fresh = inlet;
+  wire.freshSince = 0;
 }
 
 // Of a datagram it is not known whether it is one packet or several of one length: it is one, unless the first ends, by its

@@ -84,10 +84,13 @@ bool peerTrusted(int connection, pid_t* pid) {
   return peer.uid == geteuid() || peer.uid == 0;
 }
 
-std::vector<std::string> listLocalListeners(const std::string& prefix) {
+std::optional<std::vector<std::string>> listLocalListeners(const std::string& prefix) {
   std::vector<std::string> names;
   FILE* file = std::fopen("/proc/net/unix", "re");
-  if (file == nullptr) return names;
+  if (file == nullptr) {
+    if (errno == ENOENT || errno == EACCES) return names;
+    return std::nullopt;
+  }
   char line[512];
   while (std::fgets(line, sizeof line, file) != nullptr) {
     // Num RefCount Protocol Flags Type St Inode Path; accepted sockets repeat their listener's name, only the

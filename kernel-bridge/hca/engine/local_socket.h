@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ bool identifyPeer(int connection, PeerIdentity* identity);
 
 // The names, after `prefix`, of all listeners of this host (network namespace) whose name starts with it. Reads all
 // UNIX sockets of the host: the time it takes grows with them.
-// Empty if the operating system does not tell.
-std::vector<std::string> listLocalListeners(const std::string& prefix);
+// Empty on a host that tells nobody; nothing at all when there was no descriptor or memory to ask with.
+std::optional<std::vector<std::string>> listLocalListeners(const std::string& prefix);
 
 }  // namespace nd

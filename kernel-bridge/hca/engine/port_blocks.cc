@@ -108,7 +108,9 @@ Status PortBlocks::claim(uint32_t service, uint16_t first, uint32_t id) {
   if (error != 0) return error == EADDRINUSE ? Status::kAddressAlreadyExists : Status::kInsufficientResources;
   char prefix[64];
   std::snprintf(prefix, sizeof prefix, "networkdirect/port/%04x/", service);
-  for (const std::string& name : listLocalListeners(prefix)) {
+  const auto names = listLocalListeners(prefix);
+  if (!names) return Status::kInsufficientResources;  // what others have is not known
+  for (const std::string& name : *names) {
     const auto port = static_cast<uint16_t>(std::strtoul(name.c_str(), nullptr, 10));
     if (firstOf(port) == first) block.lent |= bit(port);
   }

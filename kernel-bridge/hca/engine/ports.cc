@@ -45,7 +45,9 @@ Status Ports::bindName(uint32_t service, const Gid* address, uint16_t port, Uniq
     if (found == 0) return Status::kAddressAlreadyExists;
     if (found != ECONNREFUSED) return Status::kInsufficientResources;
   } else {
-    for (const std::string& other : listLocalListeners(prefix))
+    const auto others = listLocalListeners(prefix);
+    if (!others) return Status::kInsufficientResources;
+    for (const std::string& other : *others)
       if (other != kAnyAddress) return Status::kAddressAlreadyExists;
   }
   *listener = std::move(fd);

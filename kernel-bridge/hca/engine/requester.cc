@@ -252,12 +252,17 @@ bool Core::request(Qp& qp, uint32_t& budget) {
   return more;
 }
 
-void Core::startAckTimer(Qp& qp) {
+// How long an answer may take: a quarter late, as onTimer() has it. 0: for ever.
+uint64_t Core::answerPatience(const Qp& qp) {
   const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
-  if (timeout == 0) return;
+  return timeout + timeout / 4;
+}
+
+void Core::startAckTimer(Qp& qp) {
+  const uint64_t late = answerPatience(qp);
+  if (late == 0) return;
   qp.rq.ackStart = qp.local ? now : clock.now();  // not `now`: the timer must not run before the packet does
   qp.rq.undated = false;
-  const uint64_t late = timeout + timeout / 4;
   setTimer(qp, qp.rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
 }
 

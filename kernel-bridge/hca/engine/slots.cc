@@ -169,7 +169,7 @@ void Slots::release() {
 
 std::vector<uint32_t> Slots::live() {
   std::vector<uint32_t> slots;
-  for (const std::string& name : listLocalListeners(kSlotPrefix)) {
+  for (const std::string& name : listLocalListeners(kSlotPrefix).value_or(std::vector<std::string>())) {
     char* end = nullptr;
     const unsigned long n = std::strtoul(name.c_str(), &end, 10);
     if (!name.empty() && *end == 0 && n < kMax) slots.push_back(static_cast<uint32_t>(n));
