@@ -86,6 +86,8 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   uint8_t* requestData_ = nullptr;    // of requestBytes_
   std::vector<uint8_t> longInput_;    // what did not fit there
   bool busy_ = false;                 // has found something since the loop called
+  static constexpr uint32_t kMostBeforeEvents = 64;
+  uint32_t inARow_ = 0;  // requests, since there was anything else
   bool closed_ = false;
 };
 
