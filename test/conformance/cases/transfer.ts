@@ -368,24 +368,38 @@ group.add('read-fence', '§ND_OP_FLAG_READ_FENCE', async (t) => {
   const length = 4 << 20;
   // Short, so that a provider without the fence takes it at once.
   const tail = 256;
-  const { near, far } = await t.pair({ near: { memory: length }, far: { memory: length + tail } });
+  // Several, so that the last of them is still to come when a provider without the fence takes what is behind it.
+  const reads = 8;
+  const { near, far } = await t.pair({
+    near: { memory: length, requests: 2 * reads },
+    far: { memory: length + tail },
+  });
   const { target } = await far.open(ALLOW_READ | ALLOW_WRITE, length + tail);
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < 8; round += 1) {
     await t.far.fill(far.memory, length - tail, tail, round + 1);
-    // What the fenced Write sends is the last that the long Read brings.
+    await t.near.fill(near.memory, length - tail, tail, round + 101);
+    // What the fenced Write sends is the last that the last Read brings.
     await near.post(
-      { op: 'read', context: 0, pieces: [{ at: 0, length }], target },
+      ...Array.from(
+        { length: reads },
+        (_, context): Post => ({
+          op: 'read',
+          context,
+          pieces: [{ at: 0, length: context < reads - 1 ? length - tail : length }],
+          target,
+        }),
+      ),
       {
         op: 'write',
-        context: 1,
+        context: reads,
         pieces: [{ at: length - tail, length: tail }],
         target,
         offset: length,
         flags: READ_FENCE,
       },
     );
-    t.run(await near.done(2), 2, SUCCESS, 'Read and fenced Write');
-    await t.holds(far, length, tail, round + 1, 'What came with the Read and went with the fenced Write');
+    t.run(await near.done(reads + 1), reads + 1, SUCCESS, 'Reads and fenced Write');
+    await t.holds(far, length, tail, round + 1, 'What came with the last Read and went with the fenced Write');
   }
 });
 
