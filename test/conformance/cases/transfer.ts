@@ -399,7 +399,13 @@ group.add('read-fence', '§ND_OP_FLAG_READ_FENCE', async (t) => {
       },
     );
     t.run(await near.done(reads + 1), reads + 1, SUCCESS, 'Reads and fenced Write');
-    await t.holds(far, length, tail, round + 1, 'What came with the last Read and went with the fenced Write');
+    await t.holds(
+      far,
+      length,
+      tail,
+      round + 1,
+      'What came with the last Read and went with the fenced Write',
+    );
   }
 });
 
