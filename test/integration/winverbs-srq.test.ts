@@ -180,6 +180,24 @@ test('the limit: told once, kept for who comes late, armed anew, cancelled', asy
   release();
 });
 
+test('an event answers all who had asked for it before, however many requests the kernel still has to serve', async () => {
+  const { home, srq, pairs, release } = await world(1);
+  const { peer } = pairs[0]!;
+  post(srq, home, 0, 5);
+  srq.modify(16, 4);
+  const events = Array.from({ length: 40 }, () => srq.notify());
+  // No turn of the event loop in between: the kernel's thread is at work on these when the limit is reached.
+  for (let i = 0; i < 2; i++) peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
+  const completions: Parameters<typeof home.cq.poll>[0] = [];
+  for (let taken = 0; taken < 2; ) taken += home.cq.poll(completions, 1);
+  assert.equal(
+    await Promise.all(events),
+    events.map(() => 'limit'),
+  );
+  await take(peer.cq, 2);
+  release();
+});
+
 test('the size changes while queue pairs use the queue, larger and smaller, and nothing is lost', async () => {
   const { home, srq, pairs, release } = await world(2, 8);
   const taken: number[] = [];
