@@ -1,14 +1,37 @@
 // Sockets connected to single senders: what comes by them is the same, in the same order, as by the socket that hears
 // everybody, while they are opened as well; packets that came in one piece, marks, MADs, strays, IDs that jump.
 #include <poll.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "engine/udp_inlet.h"
 #include "host_node.h"
 
 using hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;
+
+namespace {
+
+// What happens just before and after the next socket on port 4791 is connected.
+std::function<void()> beforeConnect, afterConnect;
+
+uint16_t ownPort(int fd) {
+  sockaddr_in6 own{};  // the port is at the same place in both families
+  socklen_t bytes = sizeof own;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0 ? ntohs(own.sin6_port) : uint16_t(0);
+}
+
+}  // namespace
+
+extern "C" int connect(int fd, const sockaddr* to, socklen_t bytes) {
+  const bool inlet = to->sa_family != AF_UNIX && ownPort(fd) == kRocePort;
+  if (inlet && beforeConnect) std::exchange(beforeConnect, nullptr)();
+  const int result = static_cast<int>(syscall(SYS_connect, fd, to, bytes));
+  if (inlet && afterConnect) std::exchange(afterConnect, nullptr)();
+  return result;
+}
 
 namespace {
 
@@ -291,7 +314,7 @@ void idsJump() {
   HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_ipv4_id_solved") > 0);
 }
 
-// Corrupt ones are not delivered, alone or in one piece.
+// Corrupt ones are not delivered, alone or in one piece: such as are right with no IPv4 ID.
 void corrupt() {
   Member a, b;
   quiet({&a, &b});
@@ -302,7 +325,14 @@ void corrupt() {
   bytes[5] = static_cast<uint8_t>(b.host.slot());
   std::memcpy(bytes + 44, bytes, 12);
   for (uint32_t i = 0; i < 2 * (UdpInlets::kUntold + 1); i++) {
-    HOST_CHECK(send(fd, bytes, i % 2 == 0 ? 44 : 88, 0) > 0);
+    const uint32_t length = i % 2 == 0 ? 44 : 88;
+    IcrcHeaders headers;
+    headers.source = headers.destination = path.source;
+    headers.sourcePort = ownPort(fd);
+    while (solveIpv4Id(icrcOf(headers, bytes, length - kIcrcBytes), loadIcrc(bytes + length - kIcrcBytes),
+                       length - kIcrcBytes, &headers))
+      bytes[12]++;
+    HOST_CHECK(send(fd, bytes, length, 0) > 0);
     HOST_CHECK(b.arrives());
     b.pollAll();
   }
@@ -366,6 +396,76 @@ void strays() {
   HOST_CHECK(b.counter("rx_inlet_opened") == 1);  // and not again
 }
 
+// A sender's own socket, as of a process of this host.
+struct Sender {
+  UniqueFd fd;
+  Path path;
+  uint8_t opcode;
+  uint32_t psn;
+  Sender(const Path& p, uint8_t op, uint32_t firstPsn) : path(p), opcode(op), psn(firstPsn) {
+    const bool v4 = path.source.isV4();
+    SocketAddress own{}, to{};
+    fd.reset(socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP));
+    const int discover = IP_PMTUDISC_DO;
+    HOST_CHECK(!v4 || setsockopt(fd.get(), IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof discover) == 0);
+    HOST_CHECK(bind(fd.get(), &own.any, socketAddress(path.source, 0, 0, &own)) == 0);
+    HOST_CHECK(connect(fd.get(), &to.any, socketAddress(path.destination, kRocePort, 0, &to)) == 0);
+  }
+  void send(const Member& to) {
+    std::vector<uint8_t> payload(8);
+    OutPacket p = Member::packet(to.host.slot(), psn++, payload);
+    p.header[0] = opcode;
+    IcrcHeaders headers;
+    headers.source = path.source;
+    headers.destination = path.destination;
+    headers.sourcePort = ownPort(fd.get());
+    uint8_t out[kMaxDatagram];
+    const uint32_t length = gatherWithIcrc(out, headers, p);
+    HOST_CHECK(::send(fd.get(), out, length, 0) == static_cast<ssize_t>(length));
+  }
+};
+
+// What comes while an inlet is opened, from its sender and from others, whom the system gives to one of the port's sockets by a
+// hash of their ports: all of it, and what one has sent in order.
+void othersMeanwhile(const char* address) {
+  constexpr uint32_t kOthers = 32, kEach = 64;  // PSNs of each
+  Member b;
+  quiet({&b});
+  const Path path = pathOf(address);
+  sock_filter byHash[] = {{BPF_RET | BPF_K, 0, 0, 0xffff}};
+  const sock_fprog program = {1, byHash};
+  for (int fd = 3; fd < 512; fd++)
+    if (ownPort(fd) == kRocePort) setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
+  Sender own(path, 4, kOthers * kEach);
+  std::vector<Sender> others;
+  for (uint32_t i = 0; i < kOthers; i++) others.emplace_back(path, uint8_t(0x24), i * kEach);  // UC SEND only
+  size_t sent = 0;
+  const auto all = [&] {
+    for (Sender& other : others) other.send(b);
+    own.send(b);
+    sent += kOthers + 1;
+  };
+  for (uint32_t i = 1; i < UdpInlets::kHeardBefore; i++) {
+    own.send(b);
+    b.take(++sent);
+  }
+  bool came = false;
+  beforeConnect = [&] { all(), all(); };
+  afterConnect = [&] { all(), all(), came = true; };
+  all();
+  all();
+  while (!came && b.arrives()) b.poll();
+  b.take(sent);
+  HOST_CHECK(came && b.seen.size() == sent && b.counter("rx_inlet_opened") == 1);
+  std::map<uint32_t, uint32_t> next;
+  uint32_t wrong = 0;
+  for (const Seen& each : b.seen) {
+    const uint32_t who = std::min(each.psn / kEach, kOthers);
+    wrong += !each.good || each.psn != who * kEach + next[who]++;
+  }
+  HOST_CHECK(wrong == 0 && b.counter("rx_icrc_errors") == 0);
+}
+
 // The group's order, by which the system steers, stays.
 void steeringStays() {
   Member a, b, c;
@@ -416,6 +516,7 @@ int main() {
     joined(address);
     marks(address);
     madsComeAfter(address);
+    for (int i = 0; i < 8; i++) othersMeanwhile(address);
   }
   markOnTheWay();
   idsJump();

@@ -86,7 +86,7 @@ void Host::Impl::closeWire(Wire& wire) {
   wire.udp.close();
   wire.raw.close();
   wire.inlets.close();
-  wire.turn = wire.fresh = nullptr;
+  wire.turn = wire.wanted = nullptr;
 }
 
 Status Host::start(const HostOptions& options, Engine& engine) {

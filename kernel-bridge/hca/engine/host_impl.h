@@ -32,8 +32,12 @@ struct Host::Impl {
     RawWire raw;                   // IPv4, where ICRCs are checked exactly
     UdpInlets inlets;
     UdpInlet* turn = nullptr;      // where packets came from last; null: the socket that hears everybody
-    UdpInlet* fresh = nullptr;     // opened, while that one may still have what came before
-    uint32_t freshSince = 0;       // datagrams that the other has brought since
+    UdpInlet* wanted = nullptr;    // to be opened
+    struct Early {
+      UdpWire::Datagram datagram;
+      std::vector<uint8_t> bytes;
+    };
+    std::vector<Early> early;      // what came by an inlet while it was opened, and goes after the other socket's
     uint32_t receiveBufferBytes = 0;
     Steering steering;
     CountedIds ids;                // of the last sender whose IPv4 IDs are not 0
@@ -63,6 +67,7 @@ struct Host::Impl {
     uint32_t slot = 0;
     bool orderly = false;
   };
+  static constexpr uint32_t kInlets6 = 1 << 8;  // of an inlet's number in the epoll set: it is one for IPv6
   static constexpr uint32_t kMaxDrained = 16384;  // packets: what the sockets' buffers can hold; more came later
 
   explicit Impl(const Clock& c);
@@ -143,6 +148,9 @@ struct Host::Impl {
   uint32_t drainInlets();
   uint32_t take(Wire& wire, const UdpWire::Datagram& datagram, UdpInlet* by);
   void hear(Wire& wire, const UdpWire::Datagram& datagram);
+  uint32_t openInlet(Wire& wire);
+  uint32_t drainUdp(Wire& wire);
+  uint32_t takeEarly(Wire& wire);
   bool divide(Wire& wire, UdpInlet& inlet, UdpWire::Datagram* datagram);
   void closeWire(Wire& wire);
   uint32_t receiveRaw(Wire& wire, uint32_t budget);

@@ -14,7 +14,6 @@ namespace {
 constexpr uint32_t kFramesPerConnection = 64;    // of one peer process per poll
 constexpr uint32_t kEventsPerLook = 32;
 constexpr uint32_t kPollsWithoutLook = 4;
-constexpr uint32_t kInlets6 = 1 << 8;            // of an inlet's number in the epoll set: it is one for IPv6
 constexpr uint32_t kRawBatches = 4;              // of the raw socket for one of the UDP socket beside it
 
 }  // namespace
@@ -35,46 +34,8 @@ uint32_t Host::Impl::receiveByUdp(Wire& wire, uint32_t budget) {
   }
   const uint32_t n = wire.udp.receive(budget);
   for (uint32_t i = 0; i < n; i++) packets += take(wire, wire.udp.datagram(i), nullptr);
-  // It was empty once, or has brought more than its buffer held when the inlet was opened.
-  if (wire.fresh != nullptr && (wire.udp.emptied() || (wire.freshSince += n) >= kMaxDrained))
-    wire.turn = std::exchange(wire.fresh, nullptr);
+  if (wire.wanted != nullptr) packets += openInlet(wire);
   return raw + packets;
-}
-
-uint32_t Host::Impl::receiveBy(Wire& wire, UdpInlet& inlet, uint32_t budget) {
-  uint32_t packets = 0, n;
-  do {
-    n = wire.inlets.receive(inlet, budget, capture.active());
-    for (uint32_t i = 0; i < n; i++) {
-      UdpWire::Datagram datagram = wire.inlets.datagram(inlet, i);
-      if (datagram.told || divide(wire, inlet, &datagram)) {
-        packets += take(wire, datagram, &inlet);
-      } else {
-        counters.add(HostCounter::kIcrcErrors);
-        packets++;
-      }
-    }
-  } while (inlet.strays && n != 0 && packets < kMaxDrained);
-  if (inlet.strays && n == 0) {
-    wire.inlets.refuse(inlet);
-    if (wire.turn == &inlet) wire.turn = nullptr;
-    if (wire.fresh == &inlet) wire.fresh = nullptr;
-  }
-  return packets;
-}
-
-// All that lies in them, so that a message that may end connections does not overtake their packets.
-uint32_t Host::Impl::drainInlets() {
-  uint32_t n = 0;
-  for (Wire* wire : {&wire4, &wire6})
-    for (uint32_t i = 0; i < UdpInlets::kMost; i++) {
-      UdpInlet& inlet = wire->inlets.at(i);
-      uint32_t drained = 0;
-      for (uint32_t got = 1; inlet.ready() && got != 0 && drained < kMaxDrained; drained += got)
-        got = receiveBy(*wire, inlet, UdpWire::kReceiveBatch);
-      n += drained;
-    }
-  return n;
 }
 
 // `by`: null: the socket that hears everybody. Answers how many packets it was; one that is empty counts as well.
@@ -91,47 +52,6 @@ uint32_t Host::Impl::take(Wire& wire, const UdpWire::Datagram& datagram, UdpInle
   counters.add(HostCounter::kWireRxPackets, packets);
   if (by == nullptr && taken) hear(wire, datagram);
   return packets;
-}
-
-// What a process of this host sends to this one alone may have a socket of its own.
-void Host::Impl::hear(Wire& wire, const UdpWire::Datagram& d) {
-  if (wire.fresh != nullptr || wire.raw.isOpen() || d.sourcePort == kRocePort || !d.complete) return;
-  if (d.length < kBthBytes + kIcrcBytes || !wire::isReliable(d.bytes[0])) return;
-  if (mad::destinationQpn(d.bytes) >> 16 != slots.slot() || isLinkLocal6(d.meta.source)) return;
-  if (!addresses.contains(d.meta.source, clock.now())) return;
-  UdpInlet* const inlet = wire.inlets.hear(d.meta, d.sourcePort, wire.receiveBufferBytes);
-  if (inlet == nullptr) return;
-  const uint32_t id = wire.inlets.indexOf(*inlet) | (wire.family == AF_INET ? 0 : kInlets6);
-  if (!watchFd(epoll.get(), inlet->fd(), EPOLLIN, EventKind::kInlet, id)) return wire.inlets.refuse(*inlet);
-  inlet->ids = {d.sourcePort, wire.ids.port == d.sourcePort ? wire.ids.last : uint16_t(0)};
-  wire.fresh = inlet;
-  wire.freshSince = 0;
-}
-
-// Of a datagram it is not known whether it is one packet or several of one length: it is one, unless the first ends, by its
-// ICRC, where there is another BTH to the same queue pair. False: the ICRCs say neither.
-bool Host::Impl::divide(Wire& wire, UdpInlet& inlet, UdpWire::Datagram* d) {
-  constexpr uint32_t kLeast = kBthBytes + kIcrcBytes;
-  if (d->length % 4 != 0) return true;
-  IcrcHeaders headers;
-  headers.source = d->meta.source;
-  headers.destination = d->meta.destination;
-  headers.sourcePort = d->sourcePort;
-  headers.ipv4Id = wire.family == AF_INET ? static_cast<uint16_t>(inlet.ids.last + 1) : 0;
-  const auto right = [&](uint32_t whole) {
-    return icrcOf(headers, d->bytes, whole - kIcrcBytes) == loadIcrc(d->bytes + whole - kIcrcBytes);
-  };
-  uint32_t guesses = 0;
-  for (uint32_t segment = kLeast; segment <= kMaxDatagram && segment + kLeast <= d->length; segment += 4) {
-    if (!mayBeJoined(d->bytes, d->length, segment)) continue;
-    if (guesses++ == kMostGuesses) break;
-    if (!right(segment)) continue;
-    d->segment = segment;
-    return true;
-  }
-  if (guesses == 0 || (d->length <= kMaxDatagram && right(d->length))) return true;
-  wire.inlets.tellNext(inlet);
-  return false;
 }
 
 // What comes by the raw socket: whole packets for queue pairs of this process.
@@ -395,7 +315,7 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
       case EventKind::kInlet: {
         busyWire = (id & kInlets6) == 0 ? &wire4 : &wire6;
         UdpInlet* const inlet = &busyWire->inlets.at(id & ~kInlets6);
-        busyWire->turn = inlet->ready() && inlet != busyWire->fresh ? inlet : nullptr;
+        busyWire->turn = inlet->ready() ? inlet : nullptr;
         if (left != 0) n += receiveFrom(*busyWire, left);
         break;
       }

@@ -62,54 +62,66 @@ UdpInlet* UdpInlets::entry(const PacketMeta& meta, uint16_t port) {
   return oldest;
 }
 
-UdpInlet* UdpInlets::hear(const PacketMeta& meta, uint16_t sourcePort, uint32_t receiveBufferBytes) {
+UdpInlet* UdpInlets::hear(const PacketMeta& meta, uint16_t sourcePort) {
   clock_++;
   UdpInlet* const inlet = entry(meta, sourcePort);
   if (inlet == nullptr) return nullptr;
   inlet->used_ = clock_;
-  if (inlet->ready() || inlet->refused_ || ++inlet->heard_ < kHeardBefore) return nullptr;
-  if (open(*inlet, receiveBufferBytes)) {
-    counters_.add(HostCounter::kInletsOpened);
-    return inlet;
-  }
-  refuse(*inlet);
-  return nullptr;
+  return inlet->ready() || inlet->refused_ || ++inlet->heard_ < kHeardBefore ? nullptr : inlet;
 }
 
-bool UdpInlets::open(UdpInlet& inlet, uint32_t receiveBufferBytes) {
+// Bound to all addresses it is the last of the port's group, whom the steering chooses for nobody; connecting takes it out
+// of the group. Bound to one address it would have all that comes to that, until it is connected.
+bool UdpInlets::bind(UdpInlet& inlet, uint32_t receiveBufferBytes) {
   const bool v4 = family_ == AF_INET;
   UniqueFd fd(socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP));
   if (!fd.valid()) return false;
   const int s = fd.get();
   const bool ok =
       setInt(s, SOL_SOCKET, SO_REUSEPORT, 1) &&
-      (v4 ? setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1)
+      (v4 ? setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1) &&
+                setInt(s, IPPROTO_IP, IP_MULTICAST_ALL, 0)  // or a second copy of what groups are sent
           : setInt(s, IPPROTO_IPV6, IPV6_V6ONLY, 1) && setInt(s, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
                 setInt(s, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) && setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)) &&
-      setInt(s, IPPROTO_UDP, UDP_GRO, 1);
+      tellDestinations(s, true) && setInt(s, IPPROTO_UDP, UDP_GRO, 1);
   if (!ok) return false;
-  if (!v4) setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+  if (!v4) {
+    setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+    setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+  }
   setReceiveBuffer(s, receiveBufferBytes);
-  // Bound to all addresses it is the last of the port's group, whom the steering chooses for nobody; connecting takes it out
-  // of the group. Bound to one address it would have all that comes to that, until it is connected.
-  SocketAddress any{}, source{}, own{};
-  if (bind(s, &any.any, socketAddress(v4 ? gidOfIpv4(htonl(INADDR_ANY)) : Gid(), kRocePort, 0, &any)) != 0) return false;
-  if (connect(s, &source.any, socketAddress(inlet.source_, inlet.port_, 0, &source)) != 0) return false;
-  socklen_t bytes = sizeof own;
-  SocketAddress wanted{};
-  socketAddress(inlet.destination_, kRocePort, 0, &wanted);
-  if (getsockname(s, &own.any, &bytes) != 0) return false;
-  // The system chooses which address is its own.
-  const bool fits = v4 ? own.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr
-                       : std::memcmp(&own.v6.sin6_addr, &wanted.v6.sin6_addr, sizeof wanted.v6.sin6_addr) == 0;
-  if (!fits) return false;
-  if (!buffers_) buffers_.reset(new Buffers());
+  SocketAddress any{};
+  const socklen_t bytes = socketAddress(v4 ? gidOfIpv4(htonl(INADDR_ANY)) : Gid(), kRocePort, 0, &any);
+  if (::bind(s, &any.any, bytes) != 0) return false;
   inlet.fd_ = std::move(fd);
   return true;
 }
 
+bool UdpInlets::connect(UdpInlet& inlet) {
+  SocketAddress source{}, own{}, wanted{};
+  if (::connect(inlet.fd(), &source.any, socketAddress(inlet.source_, inlet.port_, 0, &source)) != 0) return false;
+  socklen_t bytes = sizeof own;
+  socketAddress(inlet.destination_, kRocePort, 0, &wanted);
+  if (getsockname(inlet.fd(), &own.any, &bytes) != 0) return false;
+  // The system chooses which address is its own.
+  return family_ == AF_INET ? own.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr
+                            : std::memcmp(&own.v6.sin6_addr, &wanted.v6.sin6_addr, sizeof wanted.v6.sin6_addr) == 0;
+}
+
+void UdpInlets::settle(UdpInlet& inlet) {
+  tellDestinations(inlet.fd(), false);
+  if (!buffers_) buffers_.reset(new Buffers());
+  inlet.open_ = true;
+  counters_.add(HostCounter::kInletsOpened);
+}
+
+bool UdpInlets::tellDestinations(int fd, bool on) {
+  return family_ == AF_INET ? setInt(fd, IPPROTO_IP, IP_PKTINFO, on) : setInt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, on);
+}
+
 void UdpInlets::refuse(UdpInlet& inlet) {
   inlet.fd_.reset();
+  inlet.open_ = false;
   inlet.refused_ = true;  // as long as the entry lives
   counters_.add(HostCounter::kInletsRefused);
 }

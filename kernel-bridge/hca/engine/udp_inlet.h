@@ -22,17 +22,18 @@ struct CountedIds {
 
 class UdpInlet {
  public:
-  bool ready() const { return fd_.valid(); }
+  bool ready() const { return open_; }
   int fd() const { return fd_.get(); }
   CountedIds ids;
   bool strays = false;  // it brings packets for others: closed when it is empty
-
- private:
-  friend class UdpInlets;
   bool is(const PacketMeta& meta, uint16_t port) const {
     return port_ == port && source_ == meta.source && destination_ == meta.destination;
   }
+
+ private:
+  friend class UdpInlets;
   UniqueFd fd_;
+  bool open_ = false;            // connected, and what others sent to it before is taken
   Gid source_, destination_;
   uint16_t port_ = 0;            // 0: an empty entry
   uint32_t heard_ = 0;           // datagrams by the other socket
@@ -57,9 +58,13 @@ class UdpInlets {
   UdpInlets(HostCounters& counters, int family);
   ~UdpInlets();
 
-  // A datagram for this process has come by the other socket. An inlet that has been opened for those that follow, or null.
-  // What is in the other socket came before what is in that.
-  UdpInlet* hear(const PacketMeta& meta, uint16_t sourcePort, uint32_t receiveBufferBytes);
+  // A datagram for this process has come by the other socket. The inlet that should be opened for those that follow, or null.
+  UdpInlet* hear(const PacketMeta& meta, uint16_t sourcePort);
+  // Opening it. From bind() to connect() the system may choose its socket for anybody's datagrams, and these stay in it: between
+  // connect() and settle() they are read with their addresses. False: there is none, or it does not hear this sender.
+  bool bind(UdpInlet& inlet, uint32_t receiveBufferBytes);
+  bool connect(UdpInlet& inlet);
+  void settle(UdpInlet& inlet);
   UdpInlet& at(uint32_t index) { return inlets_[index]; }
   uint32_t indexOf(const UdpInlet& inlet) const { return static_cast<uint32_t>(&inlet - inlets_.data()); }
   // Up to UdpWire::kReceiveBatch datagrams, valid until the next call, of whichever inlet. `told`: none without its header
@@ -77,7 +82,7 @@ class UdpInlets {
   struct Buffers;
   struct BuffersDeleter { void operator()(Buffers* buffers) const; };
   UdpInlet* entry(const PacketMeta& meta, uint16_t port);
-  bool open(UdpInlet& inlet, uint32_t receiveBufferBytes);
+  bool tellDestinations(int fd, bool on);
 
   HostCounters& counters_;
   const int family_;

@@ -332,23 +332,34 @@ bool UdpWire::sendSingly(const Run& run, int* lastError) {
 }
 
 uint32_t UdpWire::receive(uint32_t budget) {
-  Buffers::In& in = buffers_->in;
   const uint32_t count = std::min(budget, expected_);
+  makeRoom(count);
+  int n;
+  do {
+    n = count == 1 ? receiveOne() : recvmmsg(fd_.get(), buffers_->in.messages, count, MSG_DONTWAIT, nullptr);
+  } while (n < 0 && errno == EINTR);
+  const uint32_t got = n < 0 ? 0 : static_cast<uint32_t>(n);
+  // Finding nothing more costs as much as a small datagram: ask for as many as are likely to be there.
+  expected_ = got == count ? std::min(2 * expected_, kReceiveBatch) : std::max(got, 1u);
+  return got;
+}
+
+uint32_t UdpWire::receiveFrom(int fd) {
+  makeRoom(kReceiveBatch);
+  int n;
+  do {
+    n = recvmmsg(fd, buffers_->in.messages, kReceiveBatch, MSG_DONTWAIT, nullptr);
+  } while (n < 0 && errno == EINTR);
+  return n < 0 ? 0 : static_cast<uint32_t>(n);
+}
+
+void UdpWire::makeRoom(uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
-    msghdr& m = in.messages[i].msg_hdr;
+    msghdr& m = buffers_->in.messages[i].msg_hdr;
     m.msg_namelen = sizeof(SocketAddress);
     m.msg_controllen = kControlBytes;
     m.msg_flags = 0;
   }
-  int n;
-  do {
-    n = count == 1 ? receiveOne() : recvmmsg(fd_.get(), in.messages, count, MSG_DONTWAIT, nullptr);
-  } while (n < 0 && errno == EINTR);
-  const uint32_t got = n < 0 ? 0 : static_cast<uint32_t>(n);
-  // Finding nothing more costs as much as a small datagram: ask for as many as are likely to be there.
-  emptied_ = got < count;
-  expected_ = !emptied_ ? std::min(2 * expected_, kReceiveBatch) : std::max(got, 1u);
-  return got;
 }
 
 int UdpWire::receiveOne() {

@@ -71,9 +71,9 @@ class UdpWire {
 
   // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
+  // The same from a socket that is not this one, of the same family and options.
+  uint32_t receiveFrom(int fd);
   Datagram datagram(uint32_t index) const;
-  // Whether the last receive() has taken all that was there.
-  bool emptied() const { return emptied_; }
 
  private:
   struct Buffers;
@@ -92,6 +92,7 @@ class UdpWire {
   void address(uint32_t message, const Path& path);
   void refused(uint32_t message);
   int send(uint32_t first, uint32_t count);
+  void makeRoom(uint32_t count);
   int receiveOne();
   bool sendSingly(const Run& run, int* lastError);
   HostCounters& counters_;
@@ -99,7 +100,6 @@ class UdpWire {
   int family_ = AF_UNSPEC;
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
   uint32_t expected_ = 1;            // datagrams that the next receive() asks for
-  bool emptied_ = false;
   bool runsWork_ = true;
   bool labelsWork_ = false;
   UdpFlows flows_;
