@@ -12,8 +12,10 @@ using namespace abi;
 bool Core::ringStraight(Qp& qp) {
   const Responder& rs = qp.rs;
   Requester& rq = qp.rq;
+  if (!qp.local->up()) return false;
+  qp.local->prepare();
   if (qp.state() != kQpsRts || qp.scheduled || qp.doomed || qp.waiting || rq.rnrUntil || rs.jobs.size() ||
-      rs.nakPending || rs.unpulled || !qp.local->up() || qp.local->self || !refreshSend(qp))
+      rs.nakPending || rs.unpulled || qp.local->self || !refreshSend(qp))
     return false;
   const bool wasOutstanding = rq.outstanding();
   const uint32_t n = sendStraight(qp);

@@ -139,6 +139,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void putPlain(const PacketMeta& meta, const uint8_t* bytes, uint32_t length);
   void putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting);
   uint32_t position() const { return producer_.position(); }
+  void prepare() { producer_.prepare(); }
   bool consumed(uint32_t at) { return up() && producer_.consumed(at); }
   void wantSpace();
   void resume();  // those who waited for space are told

@@ -107,6 +107,8 @@ class LocalProducer {
   bool consumed(uint32_t position) { return refresh() && int32_t(freeSlots_ - position) >= 0; }
   bool broken() const { return broken_; }
   uint32_t position() const { return position_; }
+  // An entry is about to be written: a consumer that waits has its line again.
+  void prepare() { fetch(position_); }
 
   // The place of the next entry's payload in the bulk area. There is room.
   uint8_t* bulk(uint32_t bytes) {
@@ -155,11 +157,14 @@ class LocalProducer {
  private:
   // The line of a slot is the consumer's until it is fetched: early enough, many are under way at the same time.
   void ahead() {
+    fetch(position_ + kAhead);
+    fetch(position_ + kAhead + 1);
+  }
+  void fetch(uint32_t position) {
 #if defined(__x86_64__)
-    asm volatile("prefetchw %0" ::"m"(slot(position_ + kAhead)));
-    asm volatile("prefetchw %0" ::"m"(slot(position_ + kAhead + 1)));
+    asm volatile("prefetchw %0" ::"m"(slot(position)));
 #else
-    __builtin_prefetch(&slot(position_ + kAhead), 1);
+    __builtin_prefetch(&slot(position), 1);
 #endif
   }
   LocalRing::Slot& slot(uint32_t position) { return ring_->slots[position % LocalRing::kSlots]; }
