@@ -4,6 +4,7 @@
 #include <sys/un.h>
 
 #include <set>
+#include <thread>
 
 #include "engine/frame.h"
 #include "engine/local_socket.h"
@@ -158,6 +159,29 @@ void noBlockLeft() {
   HOST_CHECK(claim(b, "106", "127.0.0.1", 0).status == kNoneFree);
 }
 
+// Whoever has a block's name and closes each connection, without an answer, is asked for a second, and not all the time.
+void ownerThatOnlyCloses() {
+  Node b;
+  b.ask("kernel", "kernel 1");
+  nd::UniqueFd listener;
+  HOST_CHECK(nd::listenLocal("networkdirect/ports/0106/" + std::to_string(kFirst), &listener) == 0);
+  std::atomic<bool> stop{false};
+  uint32_t questions = 0;
+  std::thread owner([&] {
+    while (!stop) {
+      pollfd waited = {listener.get(), POLLIN, 0};
+      nd::UniqueFd connection;
+      if (::poll(&waited, 1, 10) == 1 && nd::acceptLocal(listener.get(), &connection) == 0) questions++;
+    }
+  });
+  HOST_CHECK(claim(b, "106", "*", kFirst + 1).status == kTaken);
+  stop = true;
+  owner.join();
+  HOST_CHECK(questions > 1 && questions < 64);
+  listener.reset();
+  HOST_CHECK(claim(b, "106", "*", kFirst + 1).ok());
+}
+
 // Questions that are none, on a block's name.
 void nonsense() {
   Node a, b;
@@ -198,6 +222,7 @@ int main(int argc, char** argv) {
   byNumber();
   listening();
   ownersThatGo();
+  ownerThatOnlyCloses();
   noBlockLeft();
   nonsense();
   return finish("host_ports");

@@ -79,7 +79,7 @@ class Host final : public Link {
   // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for
   // RC, 0x0111 for UD. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null
   // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free. May wait for another
-  // process's answer, a second at most (then it is taken).
+  // process's answer, a second at most (then it is taken: a process that is stopped keeps its ports).
   Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
   // Other processes hand over what is for that port from now on; a port that was asked for by number is open at once.
   Status openPort(uint32_t claim);

@@ -15,6 +15,8 @@
 namespace nd {
 namespace {
 
+constexpr int64_t kLongestPauseMs = 32;
+
 std::string blockName(uint32_t service, uint16_t first) {
   char text[64];
   std::snprintf(text, sizeof text, "networkdirect/ports/%04x/%u", service, static_cast<unsigned>(first));
@@ -61,13 +63,15 @@ PortAnswer askPortOwner(const PortQuestion& question, const Gid* address, int64_
   if (address != nullptr) frame.meta.destination = *address;
   frame.body = reinterpret_cast<const uint8_t*>(&question);
   frame.bodyLength = sizeof question;
-  for (PortAnswer answer;; ) {
+  PortAnswer answer;
+  for (int64_t pause = 0;; pause = std::clamp<int64_t>(2 * pause, 1, kLongestPauseMs)) {
+    if (pause != 0) poll(nullptr, 0, static_cast<int>(std::min(pause, deadline - monotonicMs())));
     UniqueFd connection;
     const int error = connectLocal(blockName(question.service, question.first), &connection, nullptr);
     if (error == ECONNREFUSED) return {PortVerdict::kNobody, question.port};
     const bool answered = error == 0 && sendFrame(connection.get(), frame) && receiveAnswer(connection.get(), deadline, &answer);
     if (!answered || monotonicMs() >= deadline) return {};
-    // An owner who goes away meanwhile takes the name along.
+    // An owner who goes away meanwhile takes the name along. One who only closes connections is asked less and less often.
     if (answer.verdict != PortVerdict::kNobody) return answer;
   }
 }
