@@ -168,19 +168,21 @@ Status Host::claimPort(KernelId kernel, uint32_t service, const Gid* address, ui
 Status Host::openPort(uint32_t claim) { return impl_->ports.open(claim); }
 void Host::releasePort(uint32_t claim) {
   Impl& h = *impl_;
+  const auto hold = h.holdIfStarted();
   h.ports.release(claim);
-  h.closeClaim(claim);
+  h.inbound.closeClaim(claim);
 }
 
 void Host::releaseKernel(KernelId kernel) {
-  for (uint32_t claim : impl_->ports.releaseKernel(kernel)) impl_->closeClaim(claim);
+  Impl& h = *impl_;
+  const auto hold = h.holdIfStarted();
+  for (uint32_t claim : h.ports.releaseKernel(kernel)) h.inbound.closeClaim(claim);
 }
 
-// Who is connected to it learns that it is gone, and looks for another one.
-void Host::Impl::closeClaim(uint32_t claim) {
-  if (!started) return;
-  const auto hold = engine->hold();
-  inbound.closeClaim(claim);
+// A claim goes together with the connections to it, by whose end others learn that: nothing that comes by one of them is taken
+// when the name may be another process's already.
+std::unique_lock<EngineLock> Host::Impl::holdIfStarted() {
+  return started ? engine->hold() : std::unique_lock<EngineLock>();
 }
 
 uint32_t Host::commIdBase(KernelId kernel) const { return impl_->slots.slot() << 24 | kernel << 18; }

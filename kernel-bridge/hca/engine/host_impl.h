@@ -138,7 +138,7 @@ struct Host::Impl {
   void queueLocal(const Frame& frame);
   void ringLocal();
   void silenceLocal();
-  void closeClaim(uint32_t claim);
+  std::unique_lock<EngineLock> holdIfStarted();
   static void sendProbe(void* wire, const SteeringProbe& probe);
 
   // ── In
