@@ -98,7 +98,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void> {
     this.check();
     const mine = this.checkedQp(qp);
-    const input = WvIoEpConnect.encode({
+    const input = WvIoEpConnect.encodeOnce({
       id: this.id,
       qpId: mine.id,
       peerAddress: { sockAddr: encodeSockaddr(socketAddress(peer)) },
@@ -129,7 +129,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
       );
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
-    const input = WvIoEpAccept.encode({
+    const input = WvIoEpAccept.encodeOnce({
       id: this.id,
       qpId: mine.id,
       param: this.parameters(mine, param),
@@ -169,7 +169,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
       );
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
-    const input = WvIoEpDisconnect.encode({ id: this.id, qpId: mine.id });
+    const input = WvIoEpDisconnect.encodeOnce({ id: this.id, qpId: mine.id });
     const request = this.overlapped<void>(IoctlCode.EP_DISCONNECT, input, sink.size, (output) =>
       sink.moved(output),
     );
@@ -196,7 +196,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    */
   notifyDisconnect(): Overlapped<void> {
     this.check();
-    const input = WvIoObject.encode({ id: this.id });
+    const input = WvIoObject.encodeOnce({ id: this.id });
     return this.overlapped<void>(IoctlCode.EP_DISCONNECT_NOTIFY, input, 0, () => undefined);
   }
 

@@ -75,7 +75,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     this.check();
     const given = socketAddress(address);
     const owner = isWildcard(given) ? (device ?? {}) : this.provider.translateAddress(given);
-    const input = WvIoEpBind.encode({
+    const input = WvIoEpBind.encodeOnce({
       id: this.id,
       address: { sockAddr: encodeSockaddr(given) },
       device: owner,
@@ -98,10 +98,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
       );
     }
     const path = this.provider.queryPath(this.local, socketAddress(peer));
-    const input = new Uint8Array(WvIoId.size + path.length);
-    WvIoId.encode({ id: this.id, data: EpOption.ROUTE }, input);
-    input.set(path, WvIoId.size);
-    this.file.call(IoctlCode.EP_MODIFY, input);
+    this.file.callWith(IoctlCode.EP_MODIFY, WvIoId.encodeOnce({ id: this.id, data: EpOption.ROUTE }), path);
   }
 
   /**
@@ -113,7 +110,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   listen(backlog: number): void {
     this.check();
     const checked = BigInt(checkedSmall('The backlog', backlog, 0xffff_ffff));
-    this.file.call(IoctlCode.EP_LISTEN, WvIoEpListen.encode({ id: this.id, backlog: checked }));
+    this.file.call(IoctlCode.EP_LISTEN, WvIoEpListen.encodeOnce({ id: this.id, backlog: checked }));
   }
 
   /**
@@ -141,7 +138,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
       );
     }
     endpoint.check();
-    const input = WvIoEpGetRequest.encode({ id: this.id, epId: endpoint.id });
+    const input = WvIoEpGetRequest.encodeOnce({ id: this.id, epId: endpoint.id });
     return this.overlapped<void>(IoctlCode.EP_GET_REQUEST, input, 0, () => undefined);
   }
 

@@ -9,6 +9,19 @@ import { Status, StatusError, toWvError } from './status.js';
 /** Where VerbInfo lies in a WV_IO_ID, with which every structure that takes provider data begins. */
 const VERB_INFO = 8;
 
+/** Verbs have few lengths of requests. */
+const KEPT_LENGTHS = 16;
+
+// Byte by byte: a view of bytes that are used once moves them out of the engine's heap.
+function setUint32(bytes: Uint8Array, at: number, value: number): void {
+  for (let i = 0; i < 4; i++) bytes[at + i] = value >>> (8 * i);
+}
+
+function getUint32(bytes: Uint8Array, at: number): number {
+  if (bytes.length < at + 4) throw new StatusError(Status.BUFFER_TOO_SMALL);
+  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
+}
+
 /** The UVP's part in an IOCTL that carries provider data. */
 export interface VerbHooks<I extends Fields, O extends Fields> {
   /** Step 1: the pre hook; answers the IOCTL's values. What it throws ends the verb: no IOCTL, no post hook. */
@@ -28,6 +41,9 @@ export class KernelFile {
   /** Objects whose destruction the kernel put off (DEVICE_BUSY); asked for again with every later one. */
   private leftover: { code: number; id: bigint }[] = [];
 
+  /** By length. */
+  private readonly requests = new Map<number, Uint8Array>();
+
   constructor(private readonly file: DeviceFile) {}
 
   /** A blocking IOCTL. Nothing is held while it waits: others, and cancelling, get through. */
@@ -41,7 +57,15 @@ export class KernelFile {
 
   /** A blocking IOCTL with nothing but the object's id. */
   callId(code: number, id: bigint, outputLength = 0): Uint8Array {
-    return this.call(code, WvIoObject.encode({ id }), outputLength);
+    return this.call(code, WvIoObject.encodeOnce({ id }), outputLength);
+  }
+
+  /** A blocking IOCTL whose input has two parts. */
+  callWith(code: number, head: Uint8Array, tail: Uint8Array, outputLength = 0): Uint8Array {
+    const input = this.bytes(head.length + tail.length);
+    input.set(head);
+    input.set(tail, head.length);
+    return this.call(code, input, outputLength);
   }
 
   overlapped<T>(
@@ -87,13 +111,13 @@ export class KernelFile {
     }
     let reply: FieldsValue<O>;
     try {
-      const request = new Uint8Array(input.size + umv.input.length);
-      input.encode(values, request);
-      new DataView(request.buffer).setUint32(VERB_INFO, umv.command, true);
+      const request = this.bytes(input.size + umv.input.length);
+      request.set(input.encodeOnce(values));
+      setUint32(request, VERB_INFO, umv.command);
       request.set(umv.input, input.size);
       const answer = this.file.ioctl(code, request, output.size + umv.outputSize);
       reply = output.decode(answer);
-      umv.status = new DataView(answer.buffer, answer.byteOffset).getUint32(VERB_INFO, true);
+      umv.status = getUint32(answer, VERB_INFO);
       umv.output = answer.subarray(output.size);
     } catch (error) {
       try {
@@ -110,6 +134,16 @@ export class KernelFile {
       throw toWvError(error, `${name}, the provider's part`);
     }
     return reply;
+  }
+
+  /** For a request, which is copied when it is sent: bytes that are used again. */
+  private bytes(length: number): Uint8Array {
+    let bytes = this.requests.get(length);
+    if (bytes === undefined) {
+      bytes = new Uint8Array(new ArrayBuffer(length));
+      if (this.requests.size < KEPT_LENGTHS) this.requests.set(length, bytes);
+    }
+    return bytes;
   }
 
   /** Destroys a kernel object; never fails. The post hook hears the status. */
@@ -131,7 +165,7 @@ export class KernelFile {
 
   private tryDestroy(code: number, id: bigint): number {
     try {
-      this.file.ioctl(code, WvIoObject.encode({ id }), 0);
+      this.file.ioctl(code, WvIoObject.encodeOnce({ id }), 0);
       return Status.SUCCESS;
     } catch (error) {
       return statusOf(error);

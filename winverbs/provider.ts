@@ -94,7 +94,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    */
   translateAddress(address: string | SocketAddress): WvDeviceAddress {
     this.check();
-    const input = IbatIpToPortIn.encode({
+    const input = IbatIpToPortIn.encodeOnce({
       version: IBAT_VERSION,
       address: encodeSockaddr(socketAddress(address)),
     });
@@ -173,7 +173,7 @@ export class WVProvider extends WvObject implements IWVProvider {
 
   private createEndpoint(type: number): bigint {
     this.check();
-    const input = WvIoEpCreate.encode({ epType: BigInt(type) });
+    const input = WvIoEpCreate.encodeOnce({ epType: BigInt(type) });
     return WvIoObject.decode(this.file.call(IoctlCode.EP_CREATE, input, WvIoObject.size)).id;
   }
 
@@ -183,7 +183,7 @@ export class WVProvider extends WvObject implements IWVProvider {
    * @internal
    */
   queryPath(local: SocketAddress, remote: SocketAddress): Uint8Array {
-    const input = IbatPathIn.encode({
+    const input = IbatPathIn.encodeOnce({
       version: IBAT_VERSION,
       localAddress: encodeSockaddr(local),
       remoteAddress: encodeSockaddr(remote),

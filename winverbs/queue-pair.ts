@@ -194,7 +194,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     const sink = this.verbs.ndModifyQp(this.handle);
     const input = guarded('QP_MODIFY', () =>
       // Name by name: an object that is spread into another of so many members is slow to read.
-      WvIoQpAttributes.encode({
+      WvIoQpAttributes.encodeOnce({
         id: { id: this.id },
         sendDepth: attributes.sendDepth,
         sendSge: attributes.sendSge,

@@ -1,4 +1,4 @@
-import { encodeSockaddr, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
+import { checkSocketAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import type { SocketAddress } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
@@ -6,7 +6,7 @@ import { Status, WvError } from './status.js';
 export function socketAddress(address: string | SocketAddress): SocketAddress {
   try {
     if (typeof address === 'string') return parseSocketAddress(address);
-    encodeSockaddr(address);
+    checkSocketAddress(address);
     return address;
   } catch (error) {
     throw new WvError(

@@ -60,9 +60,14 @@ export interface NativeChannel {
     outputLength: number,
     timeoutMs: number,
   ): number;
-  /** Of the latest {@link call}: status, information, bytes of output, slot. */
+  /**
+   * Of a request that has completed: status, information, output and release in one, as {@link call} answers them. The slot of
+   * a `long` one stays to be asked and released.
+   */
+  finish(slot: number): number;
+  /** Of the latest {@link call} or {@link finish}: status, information, bytes of output, slot. */
   readonly answer: Float64Array;
-  /** Of the latest {@link call}: its output first. */
+  /** Of the latest {@link call} or {@link finish}: its output first. */
   readonly answerBytes: Uint8Array;
   /**
    * Blocks this thread until the slot is done; negative timeout: without a bound (a kernel that ends completes all
@@ -84,7 +89,7 @@ export interface NativeChannel {
 }
 
 /**
- * A request as the kernel sees it. `input` is the kernel's own copy.
+ * A request as the kernel sees it. `input` is the kernel's own copy, until the next `take`: who keeps it copies it.
  *
  * The last request of a channel is `{ major: close, fileId: 0, slot: -1 }`: the user side is gone (its isolate ended,
  * or it closed the channel), every file is closed, and nobody waits for an answer.
@@ -166,6 +171,7 @@ export type HcaEvent =
       destination: Uint8Array;
       scopeId: number;
       pkey: number;
+      /** Until the next event is taken: who keeps it copies it. */
       mad: Uint8Array;
     }
   | { type: 'qp'; qp: number; token: number; event: number; reason: number }

@@ -47,6 +47,7 @@ const eventKind = { none: 0, mad: 1, qp: 2, cq: 3, srq: 4, notified: 5 } as cons
 /** Gives native code's HCA the commands that take and make objects. */
 export function hcaOfWords(raw: RawHca): NativeHca {
   const { words, bytes } = raw;
+  const mad = bytes.subarray(madAt, madAt + madBytes);
 
   const putPath = (path: PathParameters | undefined): boolean => {
     if (path?.source?.length !== gidBytes || path.destination?.length !== gidBytes) return false;
@@ -58,9 +59,9 @@ export function hcaOfWords(raw: RawHca): NativeHca {
     words[pathAt + 3] = path.scopeId;
     return true;
   };
-  const putMad = (mad: Uint8Array): boolean => {
-    if (mad.length !== madBytes) return false;
-    bytes.set(mad, madAt);
+  const putMad = (given: Uint8Array): boolean => {
+    if (given.length !== madBytes) return false;
+    bytes.set(given, madAt);
     return true;
   };
 
@@ -131,7 +132,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
             destination: bytes.slice(gidBytes, madAt),
             scopeId: words[0]!,
             pkey: words[1]!,
-            mad: bytes.slice(madAt, madAt + madBytes),
+            mad,
           };
         case eventKind.qp:
           return { type: 'qp', qp: words[0]!, token: words[1]!, event: words[2]!, reason: words[3]! };

@@ -100,6 +100,11 @@ export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, Fiel
    */
   encode(value: FieldsInput<F>, out?: Uint8Array, offset?: number): Uint8Array;
   /**
+   * As {@link encode}, into bytes of this structure that the next call writes again: for a request, which is copied when it
+   * is sent.
+   */
+  encodeOnce(value: FieldsInput<F>): Uint8Array;
+  /**
    * Reads a value; what follows the structure is left alone. Byte arrays in the value are copies.
    *
    * @throws StatusError BUFFER_TOO_SMALL if fewer than `size` bytes are there.
@@ -246,21 +251,50 @@ function membersOf(value: unknown, path: string): Readonly<Record<string, never>
   return value as Readonly<Record<string, never>>;
 }
 
+/**
+ * Structures up to this size are written and read in memory that is used again: a view of the bytes of each would move them out
+ * of the engine's own heap, which costs more than to copy them.
+ */
+const SHORT = 1024;
+const short = new Uint8Array(SHORT);
+const shortView = viewOf(short);
+
 function complete<F extends Fields>(
   type: FieldType<FieldsValue<F>, FieldsInput<F>>,
   fields: readonly FieldInfo[],
 ): Struct<F> {
+  const { name, size } = type;
+  const isShort = size <= SHORT;
+  let once: { readonly bytes: Uint8Array; readonly view: DataView } | undefined;
   return {
     ...type,
     fields,
-    encode(value, out = new Uint8Array(type.size), offset = 0) {
-      checkRoom('output', type.name, type.size, out.length, offset);
-      type.write(viewOf(out), offset, value, type.name);
+    encode(value, out, offset = 0) {
+      if (!isShort || (out !== undefined && out.length > SHORT)) {
+        const whole = out ?? new Uint8Array(size);
+        checkRoom('output', name, size, whole.length, offset);
+        type.write(viewOf(whole), offset, value, name);
+        return whole;
+      }
+      if (out !== undefined) checkRoom('output', name, size, out.length, offset);
+      type.write(shortView, 0, value, name);
+      if (out === undefined) return short.slice(0, size);
+      for (let i = 0; i < size; i++) out[offset + i] = short[i]!;
       return out;
     },
+    encodeOnce(value) {
+      if (once === undefined) {
+        const bytes = new Uint8Array(new ArrayBuffer(size));
+        once = { bytes, view: viewOf(bytes) };
+      }
+      type.write(once.view, 0, value, name);
+      return once.bytes;
+    },
     decode(input, offset = 0) {
-      checkRoom('input', type.name, type.size, input.length, offset);
-      return type.read(viewOf(input), offset);
+      checkRoom('input', name, size, input.length, offset);
+      if (!isShort || offset !== 0 || input.length > SHORT) return type.read(viewOf(input), offset);
+      short.set(input);
+      return type.read(shortView, 0);
     },
   };
 }

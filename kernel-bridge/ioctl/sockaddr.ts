@@ -123,6 +123,71 @@ function checkPort(port: number, text: string): void {
   );
 }
 
+/** Programs connect to few addresses, again and again: their numbers, by text. */
+const checkedTexts = new Map<string, number>();
+const MOST_TEXTS = 64;
+
+function checkedV4(text: string): number {
+  const known = checkedTexts.get(text);
+  if (known !== undefined) return known;
+  if (!isIPv4(text)) invalid(text, 'family 4 takes four numbers, as in 192.0.2.1');
+  const number = numberOfV4(text);
+  if (checkedTexts.size >= MOST_TEXTS) checkedTexts.clear();
+  checkedTexts.set(text, number);
+  return number;
+}
+
+/** SOCKADDR_IN, byte by byte: it is made for each request that names an address. */
+function sockaddrOfV4(number: number, port: number): Uint8Array {
+  const out = new Uint8Array(SOCKADDR_BYTES);
+  out[0] = AddressFamily.IPV4;
+  out[2] = port >>> 8;
+  out[3] = port;
+  for (let i = 0; i < 4; i++) out[4 + i] = number >>> (24 - 8 * i);
+  return out;
+}
+
+/** The address as {@link encodeSockaddr} writes it, of a GID. `scopeId` 0: none. */
+export function sockaddrOfGid(gid: Uint8Array, port: number, scopeId: number): Uint8Array {
+  if (isMapped(gid)) {
+    return sockaddrOfV4(((gid[12]! << 24) | (gid[13]! << 16) | (gid[14]! << 8) | gid[15]!) >>> 0, port);
+  }
+  return WvIoSockaddrIn6.encode({
+    sin6Family: AddressFamily.IPV6,
+    sin6Port: port,
+    sin6Addr: gid,
+    sin6ScopeId: scopeId,
+  });
+}
+
+/**
+ * What {@link decodeSockaddr} reads, as a GID.
+ *
+ * @throws StatusError INVALID_ADDRESS for another family, BUFFER_TOO_SMALL.
+ */
+export function gidOfSockaddr(bytes: Uint8Array): { gid: Uint8Array; port: number; scopeId: number } {
+  if (bytes.length < SOCKADDR_BYTES || bytes[0] !== AddressFamily.IPV4 || bytes[1] !== 0) {
+    const { address, port } = decodeSockaddr(bytes);
+    return { gid: gidOfAddress(address), port, scopeId: scopeIdOfAddress(address) };
+  }
+  const gid = new Uint8Array(16);
+  gid[10] = 0xff;
+  gid[11] = 0xff;
+  for (let i = 0; i < 4; i++) gid[12 + i] = bytes[4 + i]!;
+  return { gid, port: (bytes[2]! << 8) | bytes[3]!, scopeId: 0 };
+}
+
+/**
+ * Checks an address.
+ *
+ * @throws StatusError as {@link encodeSockaddr}.
+ */
+export function checkSocketAddress({ family, address, port }: SocketAddress): void {
+  checkPort(port, address);
+  if (family === 4) checkedV4(address);
+  else encodeSockaddr({ family, address, port });
+}
+
 /**
  * Writes an address as the IOCTLs carry it: 28 bytes, family 2 or 23, port in network order; the rest is zero.
  *
@@ -131,12 +196,8 @@ function checkPort(port: number, text: string): void {
 export function encodeSockaddr(address: SocketAddress): Uint8Array {
   const { family, address: text, port } = address;
   checkPort(port, text);
+  if (family === 4) return sockaddrOfV4(checkedV4(text), port);
   const out = new Uint8Array(SOCKADDR_BYTES);
-  if (family === 4) {
-    if (!isIPv4(text)) invalid(text, 'family 4 takes four numbers, as in 192.0.2.1');
-    const sinAddr = numberOfV4(text);
-    return WvIoSockaddrIn.encode({ sinFamily: AddressFamily.IPV4, sinPort: port, sinAddr }, out);
-  }
   if (family !== 6) invalid(text, `family ${String(family)} is neither 4 nor 6`);
   const { raw, scopeId } = parseV6(text);
   return WvIoSockaddrIn6.encode(

@@ -5,6 +5,10 @@ import type { OverlappedSource } from '../overlapped.js';
 /** What a {@link SlotRequest} needs of the kernel it was sent to. */
 export interface SlotOwner {
   readonly channel: NativeChannel;
+  /** Of the channel. */
+  readonly states: Int32Array;
+  /** Status and output of a request that has completed; its slot is given back. */
+  finish(slot: number): { readonly status: number; readonly output: Uint8Array };
   /** The request's slot was given back. */
   forget(slot: number): void;
 }
@@ -23,7 +27,7 @@ export class SlotRequest<T> implements OverlappedSource<T> {
     private readonly decode: (output: Uint8Array) => T,
     private readonly failure: (status: number, output: Uint8Array) => StatusError,
   ) {
-    this.#states = owner.channel.states;
+    this.#states = owner.states;
   }
 
   completed(): boolean {
@@ -33,9 +37,7 @@ export class SlotRequest<T> implements OverlappedSource<T> {
   /** Takes status and output out of the slot and gives the slot back. Only after completion. */
   capture(): { readonly status: number; readonly output: Uint8Array } {
     if (this.#captured === undefined) {
-      const { channel } = this.owner;
-      this.#captured = { status: channel.status(this.slot), output: channel.output(this.slot) };
-      channel.release(this.slot);
+      this.#captured = this.owner.finish(this.slot);
       this.owner.forget(this.slot);
     }
     return this.#captured;

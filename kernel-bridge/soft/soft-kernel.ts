@@ -26,8 +26,10 @@ export interface SoftKernelSetup {
   readonly slots?: number;
 }
 
-/** A finished blocking request. */
-interface Answer {
+const noBytes = new Uint8Array(0);
+
+/** A finished request. */
+export interface Answer {
   readonly status: number;
   readonly information: number;
   readonly output: Uint8Array;
@@ -39,6 +41,10 @@ interface Answer {
  */
 export class SoftKernel {
   readonly channel: NativeChannel;
+  /** The channel's; asking native code for them is a call. */
+  readonly #answer: Float64Array;
+  readonly #answerBytes: Uint8Array;
+  readonly states: Int32Array;
   /** Answers that need not be asked for again. */
   readonly kept: KeptAnswers;
   readonly #worker: Worker;
@@ -54,6 +60,9 @@ export class SoftKernel {
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
     const onComplete = (slot: number) => this.#requests.get(slot)?.overlapped.settle();
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
+    this.#answer = this.channel.answer;
+    this.#answerBytes = this.channel.answerBytes;
+    this.states = this.channel.states;
     this.kept = new KeptAnswers(this.channel.era);
     const here = import.meta.url;
     const { delivery, deliver } = optionsDelivery();
@@ -159,19 +168,29 @@ export class SoftKernel {
     }
     if (outcome === CallOutcome.timedOut) return undefined;
     if (outcome === CallOutcome.noSlot) {
-      return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: new Uint8Array(0) };
+      return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: noBytes };
     }
-    const { answer, answerBytes } = channel;
+    return this.#answerOf(outcome);
+  }
+
+  /** The answer of a request that has completed; its slot is given back. */
+  finish(slot: number): Answer {
+    return this.#answerOf(this.channel.finish(slot));
+  }
+
+  #answerOf(outcome: number): Answer {
+    const answer = this.#answer;
     const status = answer[0]!;
     const information = answer[1]!;
     if (outcome === CallOutcome.done) {
-      return { status, information, output: answerBytes.slice(0, answer[2]!) };
+      const length = answer[2]!;
+      return { status, information, output: length === 0 ? noBytes : this.#answerBytes.slice(0, length) };
     }
     const slot = answer[3]!;
     try {
-      return { status, information, output: channel.output(slot) };
+      return { status, information, output: this.channel.output(slot) };
     } finally {
-      channel.release(slot);
+      this.channel.release(slot);
     }
   }
 

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import * as ioctl from '../../kernel-bridge/ioctl/index.js';
 import {
   type AnyStruct,
+  bytes,
   Status,
   StatusError,
   struct,
@@ -245,6 +246,29 @@ test('bytes fields take less than they hold, and decoded bytes are copies', () =
     input.fill(0xaa);
     assert.equal(data.subarray(0, 4), new Uint8Array([1, 2, 3, 0]));
     assert.is(data.constructor, Uint8Array);
+  }
+});
+
+test('what a request is encoded into is written whole again by the next', () => {
+  const Sample = struct('SAMPLE', { Number: u32, Bytes: bytes(12) });
+  const first = Sample.encodeOnce({ number: 7, bytes: new Uint8Array(12).fill(9) });
+  assert.equal(first, Sample.encode({ number: 7, bytes: new Uint8Array(12).fill(9) }));
+  const second = Sample.encodeOnce({ number: 1 });
+  assert.equal(second, Sample.encode({ number: 1 }));
+  assert.is(second, first, 'the same bytes');
+});
+
+test('long structures and long inputs are written and read as short ones', () => {
+  const Long = struct('LONG', { Number: u32, Bytes: bytes(2000) });
+  const value = { number: 7, bytes: new Uint8Array(2000).fill(9) };
+  assert.equal(Long.decode(Long.encode(value)), value);
+  const Short = struct('SHORT', { Number: u32 });
+  const room = new Uint8Array(3000).fill(5);
+  for (const length of [4, 1024, 1025, 3000]) {
+    const part = room.slice(0, length);
+    assert.is(Short.encode({ number: 0x0102_0304 }, part), part);
+    assert.equal(Short.decode(part), { number: 0x0102_0304 }, `${length}`);
+    assert.equal(part.slice(0, 8), Uint8Array.of(4, 3, 2, 1, 5, 5, 5, 5).slice(0, length), `${length}`);
   }
 });
 

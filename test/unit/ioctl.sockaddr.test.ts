@@ -10,11 +10,13 @@ import {
   encodeSockaddr,
   formatSocketAddress,
   gidOfAddress,
+  gidOfSockaddr,
   parseSocketAddress,
   Status,
   StatusError,
   scopeIdOfAddress,
   sockaddrData,
+  sockaddrOfGid,
 } from '../../kernel-bridge/ioctl/index.js';
 
 function hex(bytes: Uint8Array): string {
@@ -239,6 +241,28 @@ test('any bytes decode to an address or end in a status', () => {
       }
     }),
   );
+});
+
+test('addresses go between requests and GIDs as they would by their text', () => {
+  const octet = fc.integer({ min: 0, max: 255 });
+  const v4 = fc
+    .tuple(octet, octet, octet, octet)
+    .map((all) => ({ family: 4, address: all.join('.') }) as const);
+  const v6 = fc
+    .tuple(fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.constantFrom(0, 7))
+    .map(([gid, scopeId]) => ({ family: 6, address: addressOfGid(gid, scopeId) }) as const)
+    .filter(({ address }) => isIPv6(address.replace(/%.*/, '')));
+  fc.assert(
+    fc.property(fc.oneof(v4, v6), fc.integer({ min: 0, max: 65_535 }), (where, port) => {
+      const bytes = encodeSockaddr({ ...where, port });
+      const found = gidOfSockaddr(bytes);
+      const byText = { gid: gidOfAddress(where.address), port, scopeId: scopeIdOfAddress(where.address) };
+      assert.equal(found, byText);
+      assert.equal(sockaddrOfGid(found.gid, found.port, found.scopeId), bytes);
+    }),
+  );
+  refuses(() => gidOfSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
+  refuses(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /takes 16 bytes/);
 });
 
 test('no address is 28 zero bytes', () => {

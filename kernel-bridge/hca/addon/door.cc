@@ -38,7 +38,7 @@ Napi::Function NativeChannel::define(Napi::Env env) {
                       InstanceAccessor<&NativeChannel::getAnswer>("answer"),
                       InstanceAccessor<&NativeChannel::getAnswerBytes>("answerBytes"),
                       InstanceMethod<&NativeChannel::submit>("submit"), InstanceMethod<&NativeChannel::call>("call"),
-                      InstanceMethod<&NativeChannel::wait>("wait"),
+                      InstanceMethod<&NativeChannel::wait>("wait"), InstanceMethod<&NativeChannel::finish>("finish"),
                       InstanceMethod<&NativeChannel::status>("status"),
                       InstanceMethod<&NativeChannel::information>("information"),
                       InstanceMethod<&NativeChannel::output>("output"),
@@ -184,16 +184,28 @@ Napi::Value NativeChannel::call(const Napi::CallbackInfo& info) {
     channel_->release(slot);
     return Napi::Number::New(env, kCallTimedOut);
   }
+  return Napi::Number::New(env, takeAnswer(slot));
+}
+
+int NativeChannel::takeAnswer(uint32_t slot) {
   size_t length;
   const uint8_t* output = channel_->output(slot, &length);
   answerWords_[0] = channel_->status(slot);
   answerWords_[1] = static_cast<double>(channel_->information(slot));
   answerWords_[2] = static_cast<double>(length);
   answerWords_[3] = slot;
-  if (length > kShortBytes) return Napi::Number::New(env, kCallLong);
+  if (length > kShortBytes) return kCallLong;
   if (length > 0) std::memcpy(answerData_, output, length);
   channel_->release(slot);
-  return Napi::Number::New(env, kCallDone);
+  return kCallDone;
+}
+
+Napi::Value NativeChannel::finish(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  if (!slotOf(info, &slot)) return info.Env().Undefined();
+  const int outcome = takeAnswer(slot);
+  updateKeepAlive();
+  return Napi::Number::New(info.Env(), outcome);
 }
 
 Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
@@ -249,11 +261,12 @@ Napi::Function NativeChannelServer::define(Napi::Env env) {
   return DefineClass(env, "NativeChannelServer",
                      {InstanceAccessor<&NativeChannelServer::getRequest>("request"),
                       InstanceAccessor<&NativeChannelServer::getRequestBytes>("requestBytes"),
+                      InstanceAccessor<&NativeChannelServer::getAnswerBytes>("answerBytes"),
                       InstanceMethod<&NativeChannelServer::next>("next"),
                       InstanceMethod<&NativeChannelServer::tellEvents>("tellEvents"),
                       InstanceMethod<&NativeChannelServer::newEra>("newEra"),
                       InstanceMethod<&NativeChannelServer::longInput>("longInput"),
-                      InstanceMethod<&NativeChannelServer::complete>("complete"),
+                      InstanceMethod<&NativeChannelServer::complete>("completeSlot"),
                       InstanceMethod<&NativeChannelServer::close>("close")});
 }
 
@@ -305,10 +318,13 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
   channel_ = std::move(channel);
   Napi::Uint32Array request = Napi::Uint32Array::New(env, 6);
   Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
+  Napi::Uint8Array answer = Napi::Uint8Array::New(env, kShortBytes);
   request_ = Napi::Persistent(request);
   requestBytes_ = Napi::Persistent(bytes);
+  answerBytes_ = Napi::Persistent(answer);
   requestWords_ = request.Data();
   requestData_ = bytes.Data();
+  answerData_ = answer.Data();
   teardown_ = data.teardown();
   teardown_->items.insert(this);
   napi_type_tag_object(env, Value(), &kServerTag);
@@ -373,11 +389,13 @@ Napi::Value NativeChannelServer::complete(const Napi::CallbackInfo& info) {
   double slot;
   uint32_t serial, status;
   uint64_t information;
-  Bytes output;
+  // A number is as many of the answer's bytes, which are there already.
+  Bytes output{answerData_, 0};
+  const bool hasOutput = toUint(env, info[4], &output.length, kShortBytes) || toBytes(env, info[4], &output, true);
   if (!toDouble(env, info[0], &slot) || !toU32(env, info[1], &serial) || !toU32(env, info[2], &status) ||
-      !toUint(env, info[3], &information) || !toBytes(env, info[4], &output, true) || status == door::kStatusPending) {
-    throwType(env, "complete(slot, serial, status, information, output): unsigned numbers, a final status, "
-                   "and a Uint8Array or null");
+      !toUint(env, info[3], &information) || !hasOutput || status == door::kStatusPending) {
+    throwType(env, "completeSlot(slot, serial, status, information, output): unsigned numbers, a final status, "
+                   "and a Uint8Array, null, or a number of bytes of the answer");
     return env.Undefined();
   }
   const bool won = slot >= 0 && slot < channel_->slotCount() &&

@@ -31,6 +31,9 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   Napi::Value getAnswerBytes(const Napi::CallbackInfo&) { return answerBytes_.Value(); }
   Napi::Value submit(const Napi::CallbackInfo& info);
   Napi::Value call(const Napi::CallbackInfo& info);
+  Napi::Value finish(const Napi::CallbackInfo& info);
+  // A done slot's answer into the words and bytes, and the slot back; or kCallLong, with the slot kept.
+  int takeAnswer(uint32_t slot);
   Napi::Value wait(const Napi::CallbackInfo& info);
   Napi::Value status(const Napi::CallbackInfo& info);
   Napi::Value information(const Napi::CallbackInfo& info);
@@ -73,6 +76,7 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   void newEra(const Napi::CallbackInfo&) { channel_->newEra(); }
   void tellEvents(const Napi::CallbackInfo&) { signal_->answerKnocks(); }
   Napi::Value longInput(const Napi::CallbackInfo& info);
+  Napi::Value getAnswerBytes(const Napi::CallbackInfo&) { return answerBytes_.Value(); }
   Napi::Value complete(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
 
@@ -81,9 +85,10 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   std::shared_ptr<Teardown> teardown_;
   std::unique_ptr<LoopCallback> onRequest_;
   Napi::Reference<Napi::Uint32Array> request_;
-  Napi::Reference<Napi::Uint8Array> requestBytes_;
+  Napi::Reference<Napi::Uint8Array> requestBytes_, answerBytes_;
   uint32_t* requestWords_ = nullptr;  // of request_
   uint8_t* requestData_ = nullptr;    // of requestBytes_
+  uint8_t* answerData_ = nullptr;     // of answerBytes_
   std::vector<uint8_t> longInput_;    // what did not fit there
   bool busy_ = false;                 // has found something since the loop called
   static constexpr uint32_t kMostBeforeEvents = 64;

@@ -5,7 +5,7 @@
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, QpType } from '../../ioctl/constants.js';
 import type { Input } from '../../ioctl/layout.js';
-import { decodeOptionalSockaddr, decodeSockaddr, sockaddrData } from '../../ioctl/sockaddr.js';
+import { decodeOptionalSockaddr, decodeSockaddr, gidOfSockaddr } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { isMulticast } from '../hca-driver/ports.js';
@@ -14,7 +14,7 @@ import type { Call, Handler } from './call.js';
 import { DatagramEndpoint } from './datagram-endpoint.js';
 import type { EndpointServices } from './endpoint-services.js';
 import { deviceAddress } from './endpoint-steps.js';
-import { type DatagramPeer, type EndpointAddress, endpointAddress, socketAddress } from './endpoint-types.js';
+import { addressData, type DatagramPeer, type EndpointAddress, endpointAddress } from './endpoint-types.js';
 
 function find(call: Call, id: bigint): DatagramEndpoint {
   const endpoint = call.find(call.file.endpoints, id);
@@ -64,8 +64,8 @@ function attributes(
     data: peer.privateData,
   };
   return {
-    localAddress: sockaddrData(local && socketAddress(local)),
-    peerAddress: sockaddrData(peer && socketAddress(peer.peer)),
+    localAddress: addressData(local),
+    peerAddress: addressData(peer?.peer),
     device: deviceAddress(local, services),
     backlog: BigInt(backlog),
     ...(param && { param }),
@@ -119,7 +119,7 @@ export function datagramEndpointRequests(services: EndpointServices) {
       const input = s.WvIoEpLookup.decode(call.input);
       const endpoint = find(call, input.id);
       const privateData = checkedData(call, input.data, input.dataLength, Capacity.LOOKUP_DATA);
-      const address = endpointAddress(decodeSockaddr(input.peerAddress.sockAddr));
+      const address = gidOfSockaddr(input.peerAddress.sockAddr);
       return endpoint.handle('lookup', call.irp, {
         address,
         privateData,

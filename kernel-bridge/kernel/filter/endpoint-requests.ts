@@ -2,7 +2,7 @@
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, EpOption, EpType } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
-import { decodeSockaddr, sockaddrData } from '../../ioctl/sockaddr.js';
+import { gidOfSockaddr } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
@@ -15,10 +15,10 @@ import type { EndpointServices } from './endpoint-services.js';
 import { deviceAddress } from './endpoint-steps.js';
 import {
   type AnyEndpoint,
+  addressData,
+  type EndpointAddress,
   type EndpointParam,
   type EndpointRoute,
-  endpointAddress,
-  socketAddress,
 } from './endpoint-types.js';
 import { idOf } from './object-table.js';
 import type { WvQp } from './objects.js';
@@ -143,12 +143,12 @@ export function endpointRequests(services: EndpointServices) {
     EP_BIND: (call) => {
       const input = s.WvIoEpBind.decode(call.input);
       const endpoint = find(call, input.id);
-      const address = endpointAddress(decodeSockaddr(input.address.sockAddr));
+      const address: EndpointAddress = gidOfSockaddr(input.address.sockAddr);
       if (!isUnspecified(address.gid) && !services.portOf(address.gid, address.scopeId)) {
         return call.fail(Status.INVALID_ADDRESS);
       }
       const answer = () => {
-        const granted = sockaddrData(socketAddress(endpoint.local!));
+        const granted = addressData(endpoint.local);
         return call.struct(s.WvIoEpBind, { id: input.id, address: granted, device: deviceOf(endpoint) });
       };
       const { deviceGuid } = input.device;
@@ -172,7 +172,7 @@ export function endpointRequests(services: EndpointServices) {
       const endpoint = findConnect(call, input.id);
       const param = checkParam(call, input.param);
       const qp = queuePair(call, input.qpId);
-      const address = endpointAddress(decodeSockaddr(input.peerAddress.sockAddr));
+      const address: EndpointAddress = gidOfSockaddr(input.peerAddress.sockAddr);
       return endpoint.handle('connect', call.irp, { qp, address, param });
     },
 
@@ -190,7 +190,7 @@ export function endpointRequests(services: EndpointServices) {
       const endpoint = find(call, id);
       const most = endpoint instanceof Endpoint ? Capacity.REJ_DATA : Capacity.LOOKUP_ANSWER_DATA;
       if (call.tail.length > most) return call.fail(Status.INVALID_BUFFER_SIZE);
-      return endpoint.handle('reject', call.irp, { privateData: call.tail });
+      return endpoint.handle('reject', call.irp, { privateData: call.tail.slice() });
     },
 
     EP_DISCONNECT: (call) => {
@@ -224,8 +224,8 @@ export function endpointRequests(services: EndpointServices) {
         const { output } = call.irp;
         s.WvIoEpAttributes.encode(
           {
-            localAddress: sockaddrData(local && socketAddress(local)),
-            peerAddress: sockaddrData(peer && socketAddress(peer)),
+            localAddress: addressData(local),
+            peerAddress: addressData(peer),
             device: deviceOf(endpoint),
             param: state === 'listening' ? { backlog: BigInt(backlog) } : { connect },
           },

@@ -1,13 +1,14 @@
 /** What endpoints pass around: addresses, parameters, arguments of requests, contents of happenings. */
 import type { PathParameters } from '../../hca/binding.js';
 import type { SocketAddress } from '../../ioctl/sockaddr.js';
-import { addressOfGid, gidOfAddress, scopeIdOfAddress } from '../../ioctl/sockaddr.js';
+import { gidOfAddress, SOCKADDR_BYTES, scopeIdOfAddress, sockaddrOfGid } from '../../ioctl/sockaddr.js';
 import type { CmConnection, CmReject, CmReply, CmRequest, SidrInquiry, SidrRequest } from '../cm/service.js';
-import { isV4 } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { DatagramEndpoint } from './datagram-endpoint.js';
 import type { Endpoint } from './endpoint.js';
 import type { WvQp } from './objects.js';
+
+const NO_SOCKADDR = new Uint8Array(SOCKADDR_BYTES);
 
 /** An endpoint of any type. */
 export type AnyEndpoint = Endpoint | DatagramEndpoint;
@@ -96,7 +97,9 @@ export function endpointAddress(address: SocketAddress): EndpointAddress {
   };
 }
 
-/** The inverse of {@link endpointAddress}. */
-export function socketAddress({ gid, port, scopeId }: EndpointAddress): SocketAddress {
-  return { family: isV4(gid) ? 4 : 6, address: addressOfGid(gid, scopeId), port };
+/** The value of WV_IO_SOCKADDR_DATA for an address; all zero for none. */
+export function addressData(address: EndpointAddress | undefined): { sockAddr: Uint8Array } {
+  return {
+    sockAddr: address ? sockaddrOfGid(address.gid, address.port, address.scopeId) : NO_SOCKADDR,
+  };
 }
