@@ -18,6 +18,33 @@ using namespace nd;
 
 namespace {
 
+// The socket whose buffer is full once so many more messages have been sent.
+int fullFd = -1;
+int roomFor = 0;
+
+bool isFull(int fd) {
+  if (fd != fullFd || roomFor-- > 0) return false;
+  roomFor = 0;
+  errno = EAGAIN;
+  return true;
+}
+
+}  // namespace
+
+extern "C" ssize_t send(int fd, const void* bytes, size_t length, int flags) {
+  return isFull(fd) ? -1 : syscall(SYS_sendto, fd, bytes, length, flags, nullptr, 0);
+}
+extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  return isFull(fd) ? -1 : syscall(SYS_sendmsg, fd, message, flags);
+}
+extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  unsigned sent = 0;
+  while (sent < count && !isFull(fd) && syscall(SYS_sendmmsg, fd, messages + sent, 1, flags) == 1) sent++;
+  return sent != 0 ? static_cast<int>(sent) : -1;
+}
+
+namespace {
+
 constexpr uint32_t kPacket = 64;
 constexpr uint8_t kBth[kBthBytes] = {};
 
@@ -187,6 +214,58 @@ void failedSend() {
   }
   HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 2);
   HOST_CHECK(setMtu(65536));
+}
+
+int flowTo(const Path& path) {
+  for (const int fd : connected()) {
+    sockaddr_in peer{};
+    socklen_t bytes = sizeof peer;
+    getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes);
+    if (std::memcmp(&peer.sin_addr, path.destination.raw.data() + 12, 4) == 0) return fd;
+  }
+  HOST_CHECK(!"a flow of this path");
+  return -1;
+}
+
+// A full socket loses what is staged for it, from the first that finds no room on, and stays; others send all the same.
+void fullSocket() {
+  Sender s;
+  Raw raw;
+  const Path one = path4(1), two = path4(2), cold = path4(3);
+  s.warm(one);
+  s.warm(two);
+  while (raw.next() != 0) continue;
+  fullFd = flowTo(one);
+  for (const int room : {0, 1, 2}) {
+    const uint64_t lost = s.get(HostCounter::kTxBufferFull);
+    roomFor = room;
+    IcrcHeaders first[3], others[2];
+    for (int i = 0; i < 3; i++) {
+      first[i] = s.stage(one, kPacket, i != 2);
+      if (i != 2) others[i] = s.stage(i == 0 ? two : cold);
+    }
+    HOST_CHECK(s.wire.flush() == EAGAIN);
+    for (int i = 0; i < 3; i++) {
+      if (i < room) HOST_CHECK(raw.sees(first[i]));
+      if (i != 2) HOST_CHECK(raw.sees(others[i]));
+    }
+    HOST_CHECK(raw.seesNothing());
+    HOST_CHECK(s.get(HostCounter::kTxBufferFull) == lost + 3 - static_cast<uint64_t>(room));
+    roomFor = 1;
+    const IcrcHeaders next = s.send(one);
+    HOST_CHECK(next.sourcePort == first[0].sourcePort && next.ipv4Id == first[room].ipv4Id && raw.sees(next));
+  }
+  // The socket that is not connected, too.
+  fullFd = s.wire.fd();
+  roomFor = 0;
+  s.stage(cold);
+  const IcrcHeaders other = s.stage(one);
+  s.stage(cold);
+  HOST_CHECK(s.wire.flush() == EAGAIN);
+  HOST_CHECK(raw.sees(other) && raw.seesNothing());
+  fullFd = -1;
+  HOST_CHECK(raw.sees(s.send(one)) && raw.sees(s.send(two)) && raw.sees(s.send(cold)));
+  HOST_CHECK(connected().size() == 2 && s.get(HostCounter::kFlowsOpened) == 2 && s.get(HostCounter::kFlowsMiscounted) == 0);
 }
 
 // Closing the wire closes the flows; it can be opened again.
@@ -382,6 +461,7 @@ int main() {
   countsThroughTheWrap();
   runIsOneMessage();
   failedSend();
+  fullSocket();
   miscounted();
   closesWithTheWire();
   refusedByIcmp();

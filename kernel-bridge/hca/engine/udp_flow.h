@@ -52,6 +52,11 @@ class UdpFlow {
     nextId_++;
     staged_++;
   }
+  // The last `messages` of them do not leave, of which the first has this ID.
+  void unstage(uint16_t id, uint32_t messages) {
+    nextId_ = id;
+    staged_ -= messages;
+  }
   // Whether the next message to be staged is one to look at; the caller appends `timestampRequest` to it.
   bool checkDue() const { return isV4() && staged_ % kCheckEvery == 0; }
   // A message that is looked at has left; `id` is the one that its ICRC counts with. If it left with another, the flow is

@@ -186,7 +186,7 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
     return;
   }
   const uint32_t i = runs_++;
-  out.runs[i] = {at, 1, length, length, mayRun, flow, 0, false};
+  out.runs[i] = {at, 1, length, length, mayRun, flow, 0, false, false};
   out.paths[i] = path;
   out.pieces[i] = {out.bytes + at, length};
   if (flow == nullptr) return address(i, path);
@@ -240,6 +240,10 @@ int UdpWire::flush() {
   }
   while (done < runs_) {
     const Run& run = out.runs[done];
+    if (run.lost) {
+      done++;
+      continue;
+    }
     if (run.flow != nullptr && !run.flow->ready()) {  // lost, with the one before that failed
       refused(done++);
       continue;
@@ -264,9 +268,9 @@ int UdpWire::flush() {
       continue;
     }
     if (errno == EAGAIN || errno == ENOBUFS) {
-      // Sent packets give the buffer back at their own pace; waiting is not ours to do, and transports retry.
-      for (; done < runs_; done++) refused(done);
-      break;
+      // Sent packets give the buffer back at their own pace; waiting is not ours to do, and transports retry. Others' are not full.
+      full(done, lastError);
+      continue;
     }
     // A label that nobody leased is refused where somebody on this host has one for himself. It is a hint; the packet counts.
     SocketAddress& to = out.addresses[done];
@@ -290,7 +294,27 @@ int UdpWire::flush() {
   return lastError;
 }
 
-// Lost: there is no room in the socket's buffer, or its flow has ended.
+// No room in the socket's buffer for this message: lost, with all that follow it there.
+void UdpWire::full(uint32_t message, int error) {
+  Buffers::Out& out = buffers_->out;
+  UdpFlow* const flow = out.runs[message].flow;
+  uint32_t lost = 0;
+  for (uint32_t i = message; i < runs_; i++) {
+    Run& run = out.runs[i];
+    if (run.flow != flow) continue;
+    run.lost = true;
+    lost++;
+    counters_.add(HostCounter::kTxBufferFull, run.count);
+  }
+  if (flow == nullptr) return;
+  // The system counts an ID when it has room; without memory otherwise, nobody knows.
+  if (error == EAGAIN)
+    flow->unstage(out.runs[message].id, lost);
+  else
+    flow->failed();
+}
+
+// Lost: its flow has ended.
 void UdpWire::refused(uint32_t message) {
   const Run& run = buffers_->out.runs[message];
   counters_.add(HostCounter::kTxBufferFull, run.count);

@@ -85,12 +85,14 @@ class UdpWire {
     UdpFlow* flow;                   // null: the unconnected socket
     uint16_t id;                     // IPv4, of the message
     bool checked;                    // its ID will be looked at
+    bool lost;                       // not to be sent any more
   };
   bool hasRoom() const { return staged_ < kBatch && stagedBytes_ + kMaxDatagram <= kStagingBytes; }
   const Run& runOf(uint32_t index) const;
   bool extendsRun(const Path& path, const UdpFlow* flow, const uint8_t* bth, uint32_t length) const;
   void address(uint32_t message, const Path& path);
   void refused(uint32_t message);
+  void full(uint32_t message, int error);
   int send(uint32_t first, uint32_t count);
   void makeRoom(uint32_t count);
   int receiveOne();
