@@ -26,7 +26,8 @@ class NdPlayer {
   readonly #results: NdResult[] = [];
   readonly #sent: NdResult = { status: 0, bytesTransferred: 0 };
   readonly #received: NdResult[] = [];
-  #next = 0;
+  /** Where the receive stands that was taken last. */
+  #taken = RECEIVES - 1;
   #sends = 0;
 
   private constructor(
@@ -63,18 +64,23 @@ class NdPlayer {
     this.endpoint.send(this.#sent, end ? [] : this.out, flags);
   }
 
-  /** Spins until a message is there, makes room for another, and answers its length. */
+  /** Spins until a message is there, and answers its length. */
   take(): number {
+    const next = (this.#taken + 1) % RECEIVES;
     for (;;) {
       if (this.queue.getResults(this.#results, 1) === 0) continue;
       const result = this.#results[0]!;
       if (result.status !== 0) throw new Error(`A request ended in status 0x${result.status.toString(16)}.`);
-      if (result !== this.#received[this.#next]) continue;
-      this.#next = (this.#next + 1) % RECEIVES;
-      const length = result.bytesTransferred;
-      this.endpoint.receive(result, this.room);
-      return length;
+      if (result !== this.#received[next]) continue;
+      this.#taken = next;
+      return result.bytesTransferred;
     }
+  }
+
+  /** Sends, and posts a new receive for the one that was taken. */
+  reply(): void {
+    this.send();
+    this.endpoint.receive(this.#received[this.#taken]!, this.room);
   }
 }
 
@@ -87,7 +93,7 @@ export async function serveNd(job: NdPingPong, tellPort: (port: number) => void)
   const player = await NdPlayer.create(adapter, connector, job.size);
   await listener.getConnectionRequest(connector);
   await connector.accept(player.endpoint);
-  while (player.take() > 0) player.send();
+  while (player.take() > 0) player.reply();
   await connector.notifyDisconnect().then(undefined, () => {});
 }
 
@@ -97,12 +103,14 @@ export async function measureNd(job: NdPingPong, port: number): Promise<Sample> 
   const player = await NdPlayer.create(adapter, connector, job.size);
   await connector.connect(player.endpoint, `${ADDRESS}:${port}`);
   await connector.completeConnect();
+  player.send();
   const sample = timed(job.seconds, () => {
     for (let i = 0; i < BATCH; i += 1) {
-      player.send();
       player.take();
+      player.reply();
     }
   });
+  player.take();
   player.send(true);
   return each(sample, 2 * BATCH);
 }
