@@ -45,8 +45,8 @@ export interface KernelParts {
   hca: NativeHca;
   network: HostNetwork;
   options: KernelOptions;
-  /** An interface has changed: before anybody else is told. */
-  interfacesChanged?(): void;
+  /** Answers that users keep are not good any more: before anybody is told of what has changed. */
+  newEra?(): void;
   createConnectionManager(platform: CmPlatform, options: KernelOptions['cm']): ConnectionManager;
 }
 
@@ -81,7 +81,7 @@ export class Kernel {
     });
     const { onChange } = this.ports;
     this.ports.onChange = (change) => {
-      parts.interfacesChanged?.();
+      parts.newEra?.();
       onChange(change);
     };
     this.cm = parts.createConnectionManager(this.cmPlatform(), options.cm);
@@ -105,6 +105,7 @@ export class Kernel {
       openPort: (claim) => hca.openPort(claim),
       releasePort: (claim) => hca.releasePort(claim),
       portOf: (gid, scopeId) => this.ports.ofGid(gid, scopeId),
+      newEra: () => parts.newEra?.(),
       isOwn: (gid) => this.ports.ofGid(gid) !== undefined,
       sourceFor: (gid, scopeId) => this.ports.sourceFor(gid, scopeId),
     };

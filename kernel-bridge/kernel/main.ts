@@ -104,7 +104,7 @@ function start(): void {
       network: new SystemNetwork(addon),
       options,
       createConnectionManager,
-      interfacesChanged: () => server.newEra(),
+      newEra: () => server.newEra(),
     };
     const kernel = new Kernel(parts);
     events = () => kernel.serveEvents();

@@ -4,18 +4,22 @@ import { ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { Overlapped } from '../overlapped.js';
 import type { SoftKernel } from './soft-kernel.js';
+import { ToldAttributes } from './told-attributes.js';
 
 const noBytes = new Uint8Array(0);
 
 /** A file of the soft kernel: bytes in, bytes out, through a slot of the isolate's channel. */
 export class SoftDeviceFile implements DeviceFile {
   #closed = false;
+  readonly #told: ToldAttributes;
 
   constructor(
     private readonly kernel: SoftKernel,
     readonly name: string,
     private readonly fileId: number,
-  ) {}
+  ) {
+    this.#told = new ToldAttributes(kernel.channel.era);
+  }
 
   get closed(): boolean {
     return this.#closed;
@@ -23,6 +27,9 @@ export class SoftDeviceFile implements DeviceFile {
 
   ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
     if (this.#closed) throw this.#closedError(code);
+    this.#told.forget(code, input);
+    const told = this.#told.take(code, input, outputLength);
+    if (told !== undefined) return told;
     return this.kernel.kept.answer(code, input, outputLength, () => this.#ask(code, input, outputLength));
   }
 
@@ -42,7 +49,14 @@ export class SoftDeviceFile implements DeviceFile {
     decode: (output: Uint8Array) => T,
   ): Overlapped<T> {
     if (this.#closed) return Overlapped.failed<T>(this.#closedError(code));
-    return this.kernel.start(this.fileId, code, input, outputLength, decode);
+    this.#told.forget(code, input);
+    const room = outputLength === 0 ? this.#told.roomFor(code) : 0;
+    if (room === 0) return this.kernel.start(this.fileId, code, input, outputLength, decode);
+    const keep = this.#told.expect(code, input);
+    return this.kernel.start(this.fileId, code, input, room, (output) => {
+      keep(output);
+      return decode(noBytes);
+    });
   }
 
   close(): void {

@@ -142,6 +142,47 @@ test('E10: what happens right after a request was taken reaches its new owner', 
   expect(rig.accept(id, 0n), Status.CONNECTION_ABORTED);
 });
 
+test('Connect and GetRequest tell with their end what Query would answer, where there is room', () => {
+  const { size } = s.WvIoEpAttributes;
+  const { rig, id, listener, qp } = scene('routeResolved');
+  const connect = rig.connect(id, qp);
+  rig.cm.connections[0]!.events.replied!(cmReply());
+  expect(connect, Status.SUCCESS);
+  assert.equal(connect.output, rig.ioctl('EP_QUERY', rig.id(id)).output);
+  assert.is(connect.output.length, size + 196 - 56);
+
+  const ask = (outputLength: number): { output: Uint8Array; answered: bigint } => {
+    const answered = rig.endpoint();
+    const input = s.WvIoEpGetRequest.encode({ id: listener.id, epId: answered });
+    const request = rig.ioctl('EP_GET_REQUEST', input, outputLength);
+    listener.control.arrive();
+    expect(request, Status.SUCCESS);
+    return { output: request.output, answered };
+  };
+  const told = ask(1024);
+  assert.equal(told.output, rig.ioctl('EP_QUERY', rig.id(told.answered)).output);
+  assert.ok(told.output.length >= size);
+  for (const outputLength of [0, size - 1]) assert.is(ask(outputLength).output.length, 0);
+  assert.equal(rig.faults, []);
+});
+
+test('what was told is taken back when the peer gives up, or the device goes, before anybody can have asked again', () => {
+  for (const state of ['activeReplied', 'passiveConnect'] as const) {
+    const { rig, connection, id } = scene(state);
+    const before = rig.eras;
+    connection!.events.rejected!({
+      reason: 28,
+      ari: new Uint8Array(0),
+      privateData: new Uint8Array(148).fill(3),
+    });
+    assert.is(rig.eras, before + 1, state);
+    assert.is(rig.query(id).param.connect.data[0], 3);
+    const other = scene(state);
+    other.endpoint.deviceLost(Status.DEVICE_REMOVED);
+    assert.is(other.rig.eras, 1, `${state}, device`);
+  }
+});
+
 test('E11: an accepted endpoint knows its local address with the listener’s port, and its device', () => {
   const { rig, id } = scene('passiveConnect');
   const attributes = rig.query(id);

@@ -356,8 +356,13 @@ export abstract class EndpointMachine<
       if (!handTo) return;
       const { irp, context } = this.getRequests.removeFirst()!;
       handTo(context);
-      irp.complete(Status.SUCCESS, 0);
+      irp.complete(Status.SUCCESS, this.tellRequest(irp, context));
     }
+  }
+
+  /** Writes what a GetRequest answers of the endpoint that it named; answers its bytes. */
+  protected tellRequest(_irp: Irp, _endpoint: E): number {
+    return 0;
   }
 
   protected serviceId(port: number): bigint {

@@ -12,7 +12,7 @@ import { DatagramEndpoint } from './datagram-endpoint.js';
 import { acceptDatagram, queryDatagram } from './datagram-endpoint-requests.js';
 import { Endpoint } from './endpoint.js';
 import type { EndpointServices } from './endpoint-services.js';
-import { deviceAddress } from './endpoint-steps.js';
+import { deviceAddress, writeAttributes } from './endpoint-steps.js';
 import {
   type AnyEndpoint,
   addressData,
@@ -46,15 +46,6 @@ function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): Endpoi
     retryCount,
     rnrRetryCount,
     privateData: data.slice(0, dataLength),
-  };
-}
-
-/** What of private data the structure holds, and what follows it: no zeros at its end, which are the message's padding. */
-function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: Uint8Array } {
-  const end = whole.findLastIndex((byte) => byte !== 0) + 1;
-  return {
-    data: whole.subarray(0, Capacity.CONNECT_DATA),
-    rest: whole.subarray(Capacity.CONNECT_DATA, Math.min(end, Capacity.CONNECT_DATA + room)),
   };
 }
 
@@ -207,33 +198,7 @@ export function endpointRequests(services: EndpointServices) {
     EP_QUERY: (call) => {
       const endpoint = find(call, s.WvIoObject.decode(call.input).id);
       if (endpoint instanceof DatagramEndpoint) return queryDatagram(call, endpoint, services);
-      const answer = () => {
-        const { local, peer, param, backlog, state } = endpoint;
-        const { data, rest } = splitData(
-          param.privateData,
-          call.irp.outputCapacity - s.WvIoEpAttributes.size,
-        );
-        const connect = {
-          responderResources: BigInt(param.responderResources),
-          initiatorDepth: BigInt(param.initiatorDepth),
-          retryCount: param.retryCount,
-          rnrRetryCount: param.rnrRetryCount,
-          dataLength: data.length,
-          data,
-        };
-        const { output } = call.irp;
-        s.WvIoEpAttributes.encode(
-          {
-            localAddress: addressData(local),
-            peerAddress: addressData(peer),
-            device: deviceOf(endpoint),
-            param: state === 'listening' ? { backlog: BigInt(backlog) } : { connect },
-          },
-          output,
-        );
-        output.set(rest, s.WvIoEpAttributes.size);
-        return call.irp.complete(Status.SUCCESS, s.WvIoEpAttributes.size + rest.length);
-      };
+      const answer = () => call.irp.complete(Status.SUCCESS, writeAttributes(endpoint, call.irp, services));
       return endpoint.handle('query', call.irp, { answer });
     },
 

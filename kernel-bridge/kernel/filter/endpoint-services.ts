@@ -29,6 +29,8 @@ export interface EndpointServices {
   releasePort(claim: number): void;
   /** The port that has this address. */
   portOf(gid: Uint8Array, scopeId?: number): HcaPort | undefined;
+  /** Answers that users keep are not good any more. */
+  newEra(): void;
   isOwn(gid: Uint8Array): boolean;
   /** The local address from which one sends to this one. */
   sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined;

@@ -1,10 +1,10 @@
 /** Checks and small steps of endpoints that need no state of theirs. */
-import { QpState, QpType } from '../../ioctl/constants.js';
+import { Capacity, QpState, QpType } from '../../ioctl/constants.js';
 import type { Input } from '../../ioctl/layout.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type * as s from '../../ioctl/structs.js';
+import * as s from '../../ioctl/structs.js';
 import type { RcOptions } from '../../options.js';
 import type { CmConnection, CmEvents, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
 import { DEFAULT_PKEY, pkeyIndexFor } from '../hca-driver/pkeys.js';
@@ -13,7 +13,12 @@ import type { Irp } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
 import { type ConnectionAttributes, finiteRnrRetry, stateOfQp } from './endpoint-qp.js';
 import type { EndpointServices } from './endpoint-services.js';
-import type { EndpointAddress, EndpointParam, EndpointRoute } from './endpoint-types.js';
+import {
+  addressData,
+  type EndpointAddress,
+  type EndpointParam,
+  type EndpointRoute,
+} from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 
 /**
@@ -163,6 +168,49 @@ export function completeWithState(irp: Irp, state: number = QpState.RTS): void {
   }
   QpStateOut.encode({ state }, irp.output);
   irp.complete(Status.SUCCESS, QpStateOut.size);
+}
+
+/** What of private data the structure holds, and what follows it: no zeros at its end, which are the message's padding. */
+function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: Uint8Array } {
+  let end = whole.length;
+  while (end > 0 && whole[end - 1] === 0) end--;
+  const most = Capacity.CONNECT_DATA;
+  return { data: whole.subarray(0, most), rest: whole.subarray(most, Math.min(end, most + room)) };
+}
+
+/** Writes EP_QUERY's answer; answers its bytes. The output has room for the structure at least. */
+export function writeAttributes(
+  { local, peer, param, backlog, state }: Endpoint,
+  irp: Irp,
+  services: EndpointServices,
+): number {
+  const { size } = s.WvIoEpAttributes;
+  const { data, rest } = splitData(param.privateData, irp.outputCapacity - size);
+  const connect = {
+    responderResources: BigInt(param.responderResources),
+    initiatorDepth: BigInt(param.initiatorDepth),
+    retryCount: param.retryCount,
+    rnrRetryCount: param.rnrRetryCount,
+    dataLength: data.length,
+    data,
+  };
+  const { output } = irp;
+  s.WvIoEpAttributes.encode(
+    {
+      localAddress: addressData(local),
+      peerAddress: addressData(peer),
+      device: deviceAddress(local, services),
+      param: state === 'listening' ? { backlog: BigInt(backlog) } : { connect },
+    },
+    output,
+  );
+  output.set(rest, size);
+  return size + rest.length;
+}
+
+/** The attributes with the end of EP_CONNECT or EP_GET_REQUEST, where there is room: who asked wants to know them next. */
+export function tellAttributes(endpoint: Endpoint, irp: Irp, services: EndpointServices): number {
+  return irp.outputCapacity < s.WvIoEpAttributes.size ? 0 : writeAttributes(endpoint, irp, services);
 }
 
 /** A connection's events as happenings of its endpoint. */

@@ -41,6 +41,7 @@ import {
   passiveAttributes,
   passivePkeyIndex,
   signalsOf,
+  tellAttributes,
   usableQp,
 } from './endpoint-steps.js';
 import {
@@ -292,7 +293,8 @@ export class Endpoint extends EndpointMachine<
         rnrRetryCount: reply.rnrRetryCount,
         privateData: reply.privateData,
       };
-      this.connecting.completeAll(Status.SUCCESS, 0);
+      const waiting = this.connecting.removeFirst();
+      waiting?.irp.complete(Status.SUCCESS, tellAttributes(this, waiting.irp, this.services));
     },
 
     onRefused(data) {
@@ -309,6 +311,8 @@ export class Endpoint extends EndpointMachine<
 
     onPeerGaveUp(data) {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
+      // What the application was told when it connected, or got the request.
+      this.services.newEra();
       this.end(Status.CONNECTION_ABORTED);
     },
 
@@ -364,6 +368,7 @@ export class Endpoint extends EndpointMachine<
 
     onDeviceLost(data) {
       const status = data && 'lost' in data ? data.lost : Status.DEVICE_REMOVED;
+      this.services.newEra();
       this.abandon();
       this.end(status);
       for (const waiting of [this.connecting, this.accepting, this.disconnecting])
@@ -463,6 +468,10 @@ export class Endpoint extends EndpointMachine<
 
   protected startListening(parameters: CmListenParameters): CmListenerControl {
     return this.services.cm.listen(parameters);
+  }
+
+  protected override tellRequest(irp: Irp, endpoint: Endpoint): number {
+    return tellAttributes(endpoint, irp, this.services);
   }
 
   protected own(endpoint: AnyEndpoint): Endpoint | undefined {
