@@ -88,6 +88,7 @@ struct Host::Impl {
   bool localLink = false;          // option: what can go by it goes by it
   // While pairs are up, between looks at the sockets that find nothing.
   static constexpr uint64_t kFirstLookGapNs = 500, kLongestLookGapNs = 20'000;
+  static constexpr uint64_t kCopyLookGapNs = 80'000;  // between steps that copy much: some 20 µs each
   uint64_t lookDue = 0, lookGap = 0;
   bool lookAll = false;            // the next look
   std::vector<Sleeper*> sleepers;

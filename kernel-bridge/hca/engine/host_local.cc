@@ -93,7 +93,8 @@ void Host::Impl::drainPairs() {
 // A look at the sockets is a system call, many times what a packet costs on the local link. Who is busy there, or
 // waits there for an answer, looks less often as long as looks find nothing.
 void Host::Impl::looked(uint64_t now, bool found) {
-  lookGap = found ? 0 : std::min(2 * lookGap + kFirstLookGapNs, kLongestLookGapNs);
+  const uint64_t longest = pairs.copiedMuch() ? kCopyLookGapNs : kLongestLookGapNs;
+  lookGap = found ? 0 : std::min(2 * lookGap + kFirstLookGapNs, longest);
   lookDue = now + lookGap;
 }
 

@@ -154,6 +154,8 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool broken() const { return broken_ || producer_.broken(); }
   // Takes entries until `budget` or a step's bytes are spent. Their number.
   uint32_t receive(PacketSink& sink, uint32_t budget);
+  // Whether it stopped for the bytes that it had copied.
+  bool copiedMuch() const { return taken_ >= kStepBytes; }
   // Copies a packet's payload to places that together have its length.
   Pull pull(const LocalPacket& packet, const iovec* places, uint32_t count);
   void sleeping(bool asleep);

@@ -336,10 +336,12 @@ bool LocalPairs::lookOut(const std::atomic<uint32_t>& wanted) {
 uint32_t LocalPairs::receive(PacketSink& sink, PacketSink& plain, uint32_t budget) {
   uint32_t n = 0;
   const auto count = static_cast<uint32_t>(up_.size());
+  copiedMuch_ = false;
   if (next_ >= count) next_ = 0;
   for (uint32_t i = 0, at = next_; i < count && n < budget; i++, at = at + 1 < count ? at + 1 : 0) {
     LocalPair& pair = *up_[at];
     n += pair.receive(pair.plain ? plain : sink, budget - n);
+    copiedMuch_ |= pair.copiedMuch();
     if (pair.stalled && pair.hasSpace()) {
       pair.resume();
       sink.onLocalSpace(pair);

@@ -47,6 +47,8 @@ class LocalPairs {
   bool selfPending() const { return self_ && self_->pending(); }
   // `plain`: takes the packets of pairs on which whole ones travel.
   uint32_t receive(PacketSink& sink, PacketSink& plain, uint32_t budget);
+  // Whether that copied as much as one step may.
+  bool copiedMuch() const { return copiedMuch_; }
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
@@ -90,7 +92,7 @@ class LocalPairs {
   HostCounters& counters_;
   Slots& slots_;
   int epoll_;
-  bool enabled_ = false, plain_ = false, grown_ = false;
+  bool enabled_ = false, plain_ = false, grown_ = false, copiedMuch_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   UniqueFd freedFd_;    // readable: memory that peers were told of was given back
   uint32_t freed_ = 0;  // how often, as last seen
