@@ -96,10 +96,10 @@ struct Peer {
     HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello);
   }
   // Both connect at the same time; waits for the other.
-  void connect(Side& side, char how) {
+  void connect(Side& side, char how, uint32_t ackTimeout = 14) {
     const Hello own = side.hello();
     HOST_CHECK(write(in, &own, sizeof own) == sizeof own && write(in, &how, 1) == 1);
-    side.connect(hello, 4096);
+    side.connect(hello, 4096, ackTimeout);
     char told;
     HOST_CHECK(read(out, &told, 1) == 1);
   }
@@ -183,9 +183,10 @@ void oneProcess() {
 
 // A thread that polls once and then does something else leaves its process to be woken as before.
 void sleeper() {
+  constexpr uint32_t kLongAckTimeout = 22;  // a busy machine answers within it, and nobody who was not woken does
   Side side;
   Peer peer;
-  peer.connect(side, kPollOnce);
+  peer.connect(side, kPollOnce, kLongAckTimeout);
   const uint64_t timeouts = engineCounter("ack_timeout");
   for (int round = 0; round < 20; round++) {
     side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
@@ -342,11 +343,44 @@ int unprivilegedMain() {
   return hosttest::failures;
 }
 
-void forbidden() {
-  if (geteuid() != 0) return;  // cannot become somebody else
+// The peer is killed and another process has its slot, while nobody here looks: the end of the one is reported before a
+// connection to the other begins, and does not end that.
+int unseenMain() {
+  struct : Clock {
+    uint64_t now() const override { return clockNow(); }
+  } clock;
+  Host host{clock};
+  Engine engine{host, clock, EngineOptions()};  // without a thread: it looks when it is polled
+  HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess);
+  for (int round = 0; round < 3; round++) {
+    Side first(false, engine);
+    Peer peer;
+    peer.connect(first, kRest);
+    first.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+    HOST_CHECK(first.polled() == kWcSuccess);
+    peer.kill();
+    Peer next;
+    HOST_CHECK(next.hello.qpn >> 16 == peer.hello.qpn >> 16);
+    Side second(false, engine);
+    next.connect(second, kRest);
+    HOST_CHECK(first.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost));
+    for (const uint32_t bytes : {8u, kMessage}) {
+      second.post(kOpWrite, 0, bytes, next.hello.address, next.hello.rkey);
+      HOST_CHECK(second.polled() == kWcSuccess);
+    }
+    HOST_CHECK(second.kernel.event == 0);
+    next.end();
+    while (second.kernel.event == 0) engine.progress();
+  }
+  host.stop();
+  return hosttest::failures;
+}
+
+// In a process of its own.
+void apart(const char* what) {
   const pid_t pid = fork();
   if (pid == 0) {
-    execl("/proc/self/exe", "unprivileged", "unprivileged", nullptr);
+    execl("/proc/self/exe", what, what, nullptr);
     _exit(127);
   }
   int status = 0;
@@ -360,8 +394,10 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   if (argc > 2 && std::strcmp(argv[1], "peer") == 0) return peerMain(argv[2]);
   if (argc > 1 && std::strcmp(argv[1], "unprivileged") == 0) return unprivilegedMain();
+  if (argc > 1 && std::strcmp(argv[1], "unseen") == 0) return unseenMain();
   hosttest::privateNetwork();
-  forbidden();
+  if (geteuid() == 0) apart("unprivileged");  // which can become somebody else
+  apart("unseen");
   startProcess();
   pairsComeUp();
   optionWire();

@@ -90,7 +90,7 @@ struct Registered {
 };
 
 struct Side {
-  Engine& engine = Process::instance().engine();
+  Engine& engine;
   Kernel kernel;
   KernelId id = 0;
   Handle pd = 0, cq = 0, qp = 0;
@@ -98,7 +98,7 @@ struct Side {
   uint64_t cqRing = 0, qpRing = 0, range = 0;
   Registered memory;
 
-  explicit Side(bool ofAllocate = false) : memory(ofAllocate) {
+  explicit Side(bool ofAllocate = false, Engine& e = Process::instance().engine()) : engine(e), memory(ofAllocate) {
     HOST_CHECK(engine.attachKernel(&kernel, &id) == Status::kSuccess);
     HOST_CHECK(engine.allocatePd(id, &pd) == Status::kSuccess);
     const auto address = reinterpret_cast<uint64_t>(memory.data());
@@ -132,7 +132,8 @@ struct Side {
 
   Hello hello() { return {qpn, rkey, reinterpret_cast<uint64_t>(memory.data())}; }
 
-  void connect(const Hello& peer, uint32_t pathMtu) {
+  // `ackTimeout`: 14 is 67 ms, 22 is 17 s.
+  void connect(const Hello& peer, uint32_t pathMtu, uint32_t ackTimeout = 14) {
     QpAttributes a;
     a.state = kQpsInit;
     a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
@@ -150,7 +151,7 @@ struct Side {
                                    qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer,
                                a) == Status::kSuccess);
     a.state = kQpsRts;
-    a.ackTimeout = 14;
+    a.ackTimeout = ackTimeout;
     a.retryCount = 7;
     a.rnrRetry = 7;
     HOST_CHECK(engine.modifyQp(qp,

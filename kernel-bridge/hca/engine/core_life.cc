@@ -183,6 +183,10 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
     fail(qp, quiet);
     return Status::kSuccess;
   }
+  if ((mask & qpmask::kPath) && link.isLocal(a.path.destination)) {
+    const QpAttributes& whose = (mask & qpmask::kDestinationQpn) ? a : qp.attributes;
+    link.reportEnd(whose.destinationQpn >> 16, *this);
+  }
   // What is in flight was sent under the old attributes.
   if (from == kQpsSqd && to == kQpsSqd && (mask & ~(qpmask::kState | qpmask::kCurrentState)) && !qp.drained)
     return Status::kInvalidDeviceState;

@@ -101,6 +101,7 @@ class Host final : public Link {
   bool quiet(uint64_t now) const override;
   void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) override;
   bool isLocal(const Gid& address) override;
+  void reportEnd(uint32_t slot, PacketSink& sink) override;
   bool watchPeer(uint32_t slot) override;
   uint32_t interfaceOf(const Gid& address) override;
   std::shared_ptr<LocalPair> localPair(uint32_t slot) override;

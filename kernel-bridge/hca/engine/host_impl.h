@@ -171,6 +171,7 @@ struct Host::Impl {
   void tellSleepers();
   uint32_t drainLocalQueue(uint32_t budget);
   uint32_t deliverDeferred();
+  void onOutbound(uint32_t slot, uint32_t events);
   uint32_t lookAtAll(uint32_t budget);
   uint64_t nextDeadline() const;
   void runTimers();

@@ -330,16 +330,7 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
             this);
         break;
       case EventKind::kOutbound:
-        switch (slots.onOutbound(id, events[i].events, clock.now())) {
-          case Departure::kNone:
-            break;
-          case Departure::kOrderly:
-            deferred.push_back({{}, id, true});
-            break;
-          case Departure::kLost:
-            deferred.push_back({{}, id, false});
-            break;
-        }
+        onOutbound(id, events[i].events);
         break;
       case EventKind::kClaim:
         ports.acceptOn(id, inbound);
@@ -352,6 +343,11 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
     }
   }
   return n;
+}
+
+void Host::Impl::onOutbound(uint32_t slot, uint32_t events) {
+  const Departure departure = slots.onOutbound(slot, events, clock.now());
+  if (departure != Departure::kNone) deferred.push_back({{}, slot, departure == Departure::kOrderly});
 }
 
 uint64_t Host::Impl::nextDeadline() const {
@@ -402,6 +398,15 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
 uint64_t Host::nextDeadline() const { return impl_->nextDeadline(); }
 
 bool Host::isLocal(const Gid& address) { return impl_->addresses.contains(address, impl_->clock.now()); }
+
+void Host::reportEnd(uint32_t slot, PacketSink& sink) {
+  Impl& h = *impl_;
+  if (!h.started || !h.slots.endedUnseen(slot)) return;
+  h.onOutbound(slot, EPOLLHUP);
+  h.sink = &sink;
+  if (!h.deferred.empty()) h.deliverDeferred();
+  h.sink = nullptr;
+}
 
 bool Host::watchPeer(uint32_t slot) { return impl_->started && impl_->slots.watch(slot); }
 

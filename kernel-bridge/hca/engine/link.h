@@ -73,6 +73,9 @@ class Link {
   virtual void pollLocal(PacketSink& /*sink*/, uint32_t /*budget*/, const std::atomic<uint32_t>* /*wanted*/) {}
   // Whether the address is one of this host's.
   virtual bool isLocal(const Gid& address) = 0;
+  // If the process that owned `slot` has ended and that was not reported yet, it is now, after what it has sent: before
+  // anything begins with who owns the slot next.
+  virtual void reportEnd(uint32_t /*slot*/, PacketSink& /*sink*/) {}
   // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end.
   // False: there is no such process now.
   virtual bool watchPeer(uint32_t slot) = 0;

@@ -292,6 +292,10 @@ bool Slots::watch(uint32_t slot) {
   return true;
 }
 
+bool Slots::endedUnseen(uint32_t slot) const {
+  return slot < kMax && peers_[slot] && peers_[slot]->watched && hasEnded(peers_[slot]->fd.get());
+}
+
 Departure Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
   if (slot >= kMax || !peers_[slot]) return Departure::kNone;
   Peer& p = *peers_[slot];

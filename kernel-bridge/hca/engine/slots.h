@@ -84,6 +84,8 @@ class Slots {
   bool identify(uint32_t slot, PeerIdentity* identity);
   // Whether a process owns the slot; from now on its end is reported by onOutbound().
   bool watch(uint32_t slot);
+  // Whether the process watched there has ended, and onOutbound() was not called for it yet.
+  bool endedUnseen(uint32_t slot) const;
   // Something happened on the connection to this slot. Not kNone: the process watched there is gone.
   Departure onOutbound(uint32_t slot, uint32_t events, uint64_t now);
 
