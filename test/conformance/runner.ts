@@ -1,6 +1,8 @@
+import { setImmediate } from 'node:timers/promises';
 import { CaseContext, type LocalHalf, NotApplicable, Violation } from './context.js';
 import type { Party, Spi } from './half.js';
 import { localParty } from './party.js';
+import { Strays } from './strays.js';
 
 /** A rule of the SPI, and how it is seen whether a provider keeps it. */
 export interface Case {
@@ -56,9 +58,10 @@ function matcher(pattern: string): (name: string) => boolean {
 /** Runs cases one after another, each on adapter instances of its own. */
 export async function runCases(cases: readonly Case[], options: RunOptions): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
+  using strays = new Strays();
   for (const [index, one] of cases.entries()) {
     options.onStart?.(one, index);
-    const result = await runCase(one, options);
+    const result = await runCase(one, options, strays);
     results.push(result);
     options.onResult?.(result);
     if (options.bail === true && result.outcome === 'failed') break;
@@ -66,7 +69,7 @@ export async function runCases(cases: readonly Case[], options: RunOptions): Pro
   return results;
 }
 
-async function runCase(one: Case, { local, far, limitMs }: RunOptions): Promise<CaseResult> {
+async function runCase(one: Case, { local, far, limitMs }: RunOptions, strays: Strays): Promise<CaseResult> {
   const near = localParty(local.half);
   const begun = performance.now();
   const { name, clause } = one;
@@ -85,13 +88,15 @@ async function runCase(one: Case, { local, far, limitMs }: RunOptions): Promise<
     const [nearInfo, farInfo] = await Promise.all([near.info(), far.info()]);
     spi = nearInfo.spi;
     context = new CaseContext(near, far, nearInfo, farInfo, local);
-    await limited(one.body(context), limitMs);
+    await limited(strays.during(one.body(context)), limitMs);
     result = told({ outcome: 'passed' });
   } catch (error) {
     result = told(failure(error, context, limitMs));
   }
   try {
-    await limited(Promise.all([near.end(), far.end()]), limitMs);
+    // Node tells of a rejection when all that is at hand is done.
+    const ended = Promise.all([near.end(), far.end()]).then(() => setImmediate());
+    await limited(strays.during(ended), limitMs);
   } catch (error) {
     if (result.outcome !== 'failed') {
       result = told({ ...failure(error, undefined, limitMs), what: 'Releasing everything' });

@@ -1,0 +1,54 @@
+/** What happens to a run whose provider misbehaves where no case looks. */
+import { setImmediate } from 'node:timers/promises';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type CaseResult, loadSubject, localParty, makeHalf, runCases } from './index.js';
+import type { Case } from './runner.js';
+
+const never = new Promise<never>(() => {});
+
+async function results(...bodies: Case['body'][]): Promise<Pick<CaseResult, 'outcome' | 'got'>[]> {
+  const subject = await loadSubject('v1');
+  const half = () => makeHalf('v1', subject.open(), '127.0.0.1', 1000);
+  const ended = await runCases(
+    bodies.map((body, i) => ({ name: `group.case-${i}`, clause: '', spi: ['v1'], body })),
+    { local: { provider: subject.open(), half: half() }, far: localParty(half()), limitMs: 5000 },
+  );
+  return ended.map(({ outcome, got }) => (got === undefined ? { outcome } : { outcome, got }));
+}
+
+test('an error that nobody catches fails the case at hand, at once, and the run goes on', async () => {
+  const before = process.listenerCount('uncaughtException');
+  assert.equal(
+    await results(
+      () => {
+        queueMicrotask(() => {
+          throw new RangeError('thrown by a call-back');
+        });
+        return never;
+      },
+      () => {
+        Promise.reject(new TypeError('rejected'));
+        return never;
+      },
+      () => setImmediate(),
+    ),
+    [
+      { outcome: 'failed', got: 'Nobody has caught: RangeError: thrown by a call-back' },
+      { outcome: 'failed', got: 'Nobody has caught: TypeError: rejected' },
+      { outcome: 'passed' },
+    ],
+  );
+  assert.is(process.listenerCount('uncaughtException'), before, 'listeners are taken back');
+});
+
+test('one that comes when a case has ended fails what is released then', async () => {
+  assert.equal(
+    await results(async () => {
+      queueMicrotask(() => queueMicrotask(() => void Promise.reject(new Error('late'))));
+    }),
+    [{ outcome: 'failed', got: 'Nobody has caught: Error: late' }],
+  );
+});
+
+test.run();

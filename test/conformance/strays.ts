@@ -1,0 +1,44 @@
+/** What a provider under test throws, or rejects, where nobody waits for it. It fails the case at hand, not the run. */
+export class Strays implements Disposable {
+  /** Those that came when no case waited, for the next that does. */
+  readonly #waiting: Stray[] = [];
+  #fail: ((stray: Stray) => void) | undefined;
+  readonly #onStray = (cause: unknown): void => {
+    const stray = new Stray(cause);
+    if (this.#fail === undefined) this.#waiting.push(stray);
+    else this.#fail(stray);
+  };
+
+  constructor() {
+    process.on('uncaughtException', this.#onStray);
+    process.on('unhandledRejection', this.#onStray);
+  }
+
+  [Symbol.dispose](): void {
+    process.off('uncaughtException', this.#onStray);
+    process.off('unhandledRejection', this.#onStray);
+  }
+
+  /** Ends as `work` does, or with the first stray until then. */
+  async during<T>(work: Promise<T>): Promise<T> {
+    const strays = new Promise<never>((_, reject) => {
+      const [earlier] = this.#waiting.splice(0);
+      if (earlier === undefined) this.#fail = reject;
+      else reject(earlier);
+    });
+    try {
+      return await Promise.race([work, strays]);
+    } finally {
+      this.#fail = undefined;
+      work.catch(() => {});
+    }
+  }
+}
+
+/** An error that nobody has caught; its cause is what was thrown. */
+export class Stray extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause), { cause });
+    this.name = 'Nobody has caught';
+  }
+}
