@@ -163,6 +163,11 @@ struct Core final : public PacketSink {
   bool onStraightAnswer(Qp& qp, uint32_t psn);
   bool onLocalSmall(LocalPair& pair, const LocalSmall& send) override;
 
+  // ── core_alone.cc ─────────────────────────────────────────────────────────────────────────────
+  bool ringAlone(Qp& qp);
+  bool onAlone(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
+  bool onAloneAnswer(Qp& qp, uint32_t psn);
+
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);
   static uint64_t answerPatience(const Qp& qp);
@@ -282,6 +287,7 @@ struct Core final : public PacketSink {
   uint32_t stepsWithoutTimers = 0;
   uint32_t gsiPsn = 0;
   OutPacket out;
+  alignas(64) uint8_t alone[Link::kAloneRoom + Link::kAloneMostBytes + 4];
   Qp* firstStalled = nullptr;
   LocalPair* carrier = nullptr;  // of the packet being looked at, if it came whole by a pair
   bool pullLasting = false;      // with kUnpulled: it would fail again

@@ -96,6 +96,7 @@ class Host final : public Link {
 
   // ── Link
   bool send(const Path& path, const OutPacket& packet) override;
+  bool sendAlone(const Path& path, uint8_t* bth, uint32_t length) override;
   void flush() override;
   bool poll(PacketSink& sink, uint32_t budget) override;
   bool quiet(uint64_t now) const override;

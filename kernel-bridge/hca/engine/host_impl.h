@@ -146,6 +146,7 @@ struct Host::Impl {
   uint32_t receiveFrom(Wire& wire, uint32_t budget);  // by the socket that is busy
   uint32_t receiveByUdp(Wire& wire, uint32_t budget);
   uint32_t receiveBy(Wire& wire, UdpInlet& inlet, uint32_t budget);
+  bool takeAlone(Wire& wire, UdpInlet& inlet);
   uint32_t drainInlets();
   uint32_t take(Wire& wire, const UdpWire::Datagram& datagram, UdpInlet* by);
   void hear(Wire& wire, const UdpWire::Datagram& datagram);

@@ -14,6 +14,7 @@ uint32_t Host::Impl::receiveBy(Wire& wire, UdpInlet& inlet, uint32_t budget) {
   uint32_t packets = 0, n;
   do {
     n = wire.inlets.receive(inlet, budget, capture.active());
+    if (n == 1 && takeAlone(wire, inlet)) return packets + 1;
     for (uint32_t i = 0; i < n; i++) {
       UdpWire::Datagram datagram = wire.inlets.datagram(inlet, i);
       if (datagram.told || divide(wire, inlet, &datagram)) {
@@ -29,6 +30,27 @@ uint32_t Host::Impl::receiveBy(Wire& wire, UdpInlet& inlet, uint32_t budget) {
     if (wire.turn == &inlet) wire.turn = nullptr;
   }
   return packets;
+}
+
+// The straight way of a small packet for one of this process's connections that came by itself. False: nothing was done.
+bool Host::Impl::takeAlone(Wire& wire, UdpInlet& inlet) {
+  uint32_t whole;
+  uint8_t* const bth = wire.inlets.alone(&whole);
+  constexpr uint32_t kLeast = kBthBytes + kIcrcBytes;
+  if (bth == nullptr || inlet.strays || whole < kLeast || whole % 4 != 0) return false;
+  const uint32_t qpn = mad::destinationQpn(bth), length = whole - kIcrcBytes;
+  if (qpn <= mad::kGsiQpn || qpn >> 16 != slots.slot()) return false;
+  for (uint32_t segment = kLeast; segment + kLeast <= whole; segment += 4)
+    if (mayBeJoined(bth, whole, segment)) return false;
+  const PacketMeta meta = wire.inlets.metaOf(inlet);
+  const bool counts = wire.family == AF_INET && inlet.ids.port == inlet.port();
+  const auto id = static_cast<uint16_t>(counts ? inlet.ids.last + 1 : 0);
+  if (inlet.icrc.of(bth, length, id) != loadIcrc(bth + length) || !takes(meta) || !sink->onAlone(meta, bth, length))
+    return false;
+  if (counts) inlet.ids.last = id;
+  wire.inlets.tookAlone(inlet);
+  counters.add(HostCounter::kWireRxPackets);
+  return true;
 }
 
 // All that lies in them, so that a message that may end connections does not overtake their packets.

@@ -271,6 +271,15 @@ bool Host::send(const Path& path, const OutPacket& packet) {
   return true;
 }
 
+bool Host::sendAlone(const Path& path, uint8_t* bth, uint32_t length) {
+  static_assert(kAloneRoom == FlowIcrc::kRoom && kAloneMostBytes == FlowIcrc::kMostBytes);
+  Impl& h = *impl_;
+  Impl::Wire& wire = h.wireTo(path.destination);
+  if (!wire.udp.isOpen() || h.faults.active() || h.capture.active()) return false;
+  const bool stays = h.staysHere(path.destination);
+  return (stays || wire.family != AF_INET) && wire.udp.sendAlone(path, bth, length, stays);
+}
+
 void Host::flush() {
   if (impl_->wire4.udp.isOpen()) impl_->wire4.udp.flush();
   if (impl_->wire6.udp.isOpen()) impl_->wire6.udp.flush();

@@ -99,6 +99,33 @@ uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length)
   return ~crc32Register(registerAfter(headers, bth, few, length), bth + few, length - few);
 }
 
+static_assert(FlowIcrc::kRoom >= kCrc32Room + kIp6Bytes + kUdpBytes);
+
+FlowIcrc::FlowIcrc(const IcrcHeaders& headers) {
+  uint8_t masked[kMostHeaders];
+  headerBytes_ = static_cast<uint32_t>(buildHeaders(masked, headers, 0, true));
+  std::memset(masked_, 0, sizeof masked_);
+  std::memcpy(masked_ + kMostHeaders - headerBytes_, masked, headerBytes_);
+}
+
+uint32_t FlowIcrc::of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const {
+  const uint32_t udpLength = kUdpBytes + length + kIcrcBytes;
+  uint8_t* const ip = bth - headerBytes_;
+  std::memcpy(bth - kMostHeaders, masked_, kMostHeaders);
+  store16be(bth - kUdpBytes + 4, udpLength);
+  if (headerBytes_ == kIp4Bytes + kUdpBytes) {
+    store16be(ip + 2, kIp4Bytes + udpLength);
+    store16be(ip + 4, ipv4Id);
+  } else {
+    store16be(ip + 4, udpLength);
+  }
+  const uint8_t congestion = bth[4];
+  bth[4] = 0xff;  // FECN, BECN, reserved
+  const uint32_t icrc = ~crc32Short(kIcrcSeed, ip, headerBytes_ + length);
+  bth[4] = congestion;
+  return icrc;
+}
+
 uint32_t gatherWithIcrc(uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet) {
   const uint32_t length = packet.headerLength + packet.payloadLength + packet.padLength;
   std::memcpy(out, packet.header, packet.headerLength);

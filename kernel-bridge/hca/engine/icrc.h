@@ -41,6 +41,21 @@ uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length)
 // if the memory they come from changes meanwhile. Returns their number.
 uint32_t gatherWithIcrc(uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
 
+// The ICRC of packets of one flow, which differ in length, IPv4 ID and what follows their IP and UDP headers.
+class FlowIcrc {
+ public:
+  static constexpr uint32_t kRoom = 64;         // that is overwritten before the BTH
+  static constexpr uint32_t kMostBytes = 128;   // of a packet, BTH to pad
+  explicit FlowIcrc(const IcrcHeaders& headers = {});
+  // `bth` has kRoom bytes before it.
+  uint32_t of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const;
+
+ private:
+  static constexpr uint32_t kMostHeaders = kIp6Bytes + kUdpBytes;
+  uint8_t masked_[kMostHeaders];                // at its end
+  uint32_t headerBytes_;
+};
+
 // The ICRC of a whole packet from its IP header on; `length` includes the ICRC field, which is not read.
 // 0 if the packet is too short to have one or is neither IPv4 without options nor IPv6 without extension headers.
 uint32_t icrcOfPacket(const uint8_t* ip, size_t length);

@@ -41,6 +41,10 @@ class PacketSink {
   // its last packets may still be on their way.
   virtual void onPeerProcessGone(uint32_t slot, bool orderly) = 0;
 
+  // A small packet of a reliable connection that came by itself. The bytes are as for onPacket(). False: nothing was done;
+  // it comes again by that.
+  virtual bool onAlone(const PacketMeta&, const uint8_t* /*bth*/, uint32_t /*length*/) { return false; }
+
   // ── Of the local link (local_pair.h).
   virtual void onLocalPacket(LocalPair&, const LocalPacket&) {}
   // False: nothing was done; it comes again by onLocalPacket().
@@ -61,6 +65,11 @@ class Link {
   // Queues a packet, sending what is queued when the batch is full. The packet is copied: the memory
   // it comes from may change as soon as this returns. False: it cannot be carried (no route, no socket); transports treat that as loss.
   virtual bool send(const Path& path, const OutPacket& packet) = 0;
+  // Sends a small packet of a reliable connection at once, if nothing is queued and nothing else out of the ordinary. `bth` has
+  // kAloneRoom bytes before it, `length` bytes to its last pad byte, kAloneMostBytes at most, and 4 more after that; those around
+  // it are overwritten. False: nothing was done; send() it.
+  static constexpr uint32_t kAloneRoom = 64, kAloneMostBytes = 128;
+  virtual bool sendAlone(const Path& /*path*/, uint8_t* /*bth*/, uint32_t /*length*/) { return false; }
   // Sends what is queued. The transport calls it once at the end of each step.
   virtual void flush() = 0;
   // Delivers received packets, without blocking, at most `budget` of them. True if there may be more.

@@ -13,6 +13,7 @@
 #include <array>
 
 #include "host_counters.h"
+#include "icrc.h"
 #include "types.h"
 #include "unique_fd.h"
 
@@ -47,6 +48,8 @@ class UdpFlow {
   }
   // A packet for it: opens the socket when there have been enough of them. True if it can go by the socket.
   bool use(HostCounters& counters);
+  // Of the next message, if it is one packet of few bytes (FlowIcrc).
+  uint32_t icrcOf(uint8_t* bth, uint32_t length) const { return icrc_.of(bth, length, nextId_); }
   // A message was staged: its ID is taken.
   void stagedOne() {
     nextId_++;
@@ -78,6 +81,7 @@ class UdpFlow {
   uint32_t slot_ = 0;
   UniqueFd fd_;
   uint16_t sourcePort_ = 0, nextId_ = 0;
+  FlowIcrc icrc_;
   uint32_t uses_ = 0, staged_ = 0;
   uint64_t used_ = 0;   // when, in uses of the table; 0: never
 };
@@ -94,6 +98,12 @@ class UdpFlows {
   // The path's entry. `evicts` says beforehand whether finding it closes another's socket.
   UdpFlow& at(const Path& path, uint32_t slot);
   bool evicts(const Path& path, uint32_t slot);
+  // The path's, if it was the last that was asked for and can be used; else null.
+  UdpFlow* readyOne(const Path& path, uint32_t slot) {
+    if (last_ == nullptr || !last_->is(path, slot) || !last_->ready()) return nullptr;
+    last_->used_ = ++clock_;
+    return last_;
+  }
   void close();
   uint32_t openSockets() const;
 

@@ -24,12 +24,13 @@ struct UdpInlets::Buffers {
   struct {
     alignas(cmsghdr) uint8_t bytes[kControlBytes];
   } control[UdpWire::kReceiveBatch];
-  alignas(64) uint8_t bytes[UdpWire::kReceiveBatch][kReceiveBytes];
+  alignas(64) uint8_t room[FlowIcrc::kRoom + UdpWire::kReceiveBatch * kReceiveBytes];
+  uint8_t* bytes(uint32_t index) { return room + FlowIcrc::kRoom + index * kReceiveBytes; }
   bool told = false;  // of the last call
   Buffers() {
     for (uint32_t i = 0; i < UdpWire::kReceiveBatch; i++) {
       messages[i] = {};
-      pieces[i] = {bytes[i], kReceiveBytes};
+      pieces[i] = {bytes(i), kReceiveBytes};
       msghdr& m = messages[i].msg_hdr;
       m.msg_control = control[i].bytes;
       m.msg_iov = &pieces[i];
@@ -111,6 +112,11 @@ bool UdpInlets::connect(UdpInlet& inlet) {
 void UdpInlets::settle(UdpInlet& inlet) {
   tellDestinations(inlet.fd(), false);
   if (!buffers_) buffers_.reset(new Buffers());
+  IcrcHeaders headers;
+  headers.source = inlet.source_;
+  headers.destination = inlet.destination_;
+  headers.sourcePort = inlet.port_;
+  inlet.icrc = FlowIcrc(headers);
   inlet.open_ = true;
   counters_.add(HostCounter::kInletsOpened);
 }
@@ -137,7 +143,7 @@ uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool told) {
   int n;
   do {
     if (!in.told) {
-      const ssize_t length = recv(from.fd(), in.bytes[0], kReceiveBytes, MSG_DONTWAIT);
+      const ssize_t length = recv(from.fd(), in.bytes(0), kReceiveBytes, MSG_DONTWAIT);
       in.messages[0].msg_len = static_cast<unsigned>(length);
       n = length < 0 ? -1 : 1;
       continue;
@@ -156,10 +162,24 @@ uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool told) {
   return got;
 }
 
+uint8_t* UdpInlets::alone(uint32_t* length) {
+  *length = buffers_->messages[0].msg_len;
+  return buffers_->told || *length > FlowIcrc::kMostBytes + kIcrcBytes ? nullptr : buffers_->bytes(0);
+}
+
+PacketMeta UdpInlets::metaOf(const UdpInlet& from) const {
+  PacketMeta meta;
+  meta.source = from.source_;
+  meta.destination = from.destination_;
+  meta.trafficClass = from.trafficClass_;
+  meta.hopLimit = from.hopLimit_;
+  return meta;
+}
+
 UdpWire::Datagram UdpInlets::datagram(UdpInlet& from, uint32_t index) {
   Buffers& in = *buffers_;
   UdpWire::Datagram d;
-  d.bytes = in.bytes[index];
+  d.bytes = in.bytes(index);
   d.length = d.segment = in.messages[index].msg_len;
   d.sourcePort = from.port_;
   d.meta.source = from.source_;

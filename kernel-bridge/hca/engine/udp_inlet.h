@@ -24,7 +24,9 @@ class UdpInlet {
  public:
   bool ready() const { return open_; }
   int fd() const { return fd_.get(); }
+  uint16_t port() const { return port_; }  // its sender's
   CountedIds ids;
+  FlowIcrc icrc;        // of its sender's packets
   bool strays = false;  // it brings packets for others: closed when it is empty
   bool is(const PacketMeta& meta, uint16_t port) const {
     return port_ == port && source_ == meta.source && destination_ == meta.destination;
@@ -72,6 +74,11 @@ class UdpInlets {
   uint32_t receive(UdpInlet& from, uint32_t budget, bool told);
   // One of them. Where its fields were not told, neither was its segment (`told`): traffic class and hop limit are the last known.
   UdpWire::Datagram datagram(UdpInlet& from, uint32_t index);
+  // What the last receive() has taken without header fields, if it is short: room of FlowIcrc before it. Null otherwise.
+  uint8_t* alone(uint32_t* length);
+  PacketMeta metaOf(const UdpInlet& from) const;
+  // That one is done with; it was no datagram().
+  void tookAlone(UdpInlet& from) { from.untold_--; }
   // The next one is taken with its fields.
   void tellNext(UdpInlet& from) { from.untold_ = 0; }
   // Nothing more by it, and no other for this sender.

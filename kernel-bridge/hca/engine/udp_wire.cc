@@ -294,6 +294,21 @@ int UdpWire::flush() {
   return lastError;
 }
 
+bool UdpWire::sendAlone(const Path& path, uint8_t* bth, uint32_t length, bool mayRun) {
+  if (runs_ != 0) return false;
+  UdpFlow* const flow = flows_.readyOne(path, mayRun ? bth[5] : 0);
+  if (flow == nullptr || flow->checkDue()) return false;
+  storeIcrc(bth + length, flow->icrcOf(bth, length));
+  if (::send(flow->fd(), bth, length + kIcrcBytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    // Without room, or with news of an earlier one, the system has not counted an ID; otherwise nobody knows.
+    if (errno != EAGAIN && errno != ECONNREFUSED) flow->failed();
+    return false;
+  }
+  flow->stagedOne();
+  counters_.add(HostCounter::kWireTxPackets);
+  return true;
+}
+
 // No room in the socket's buffer for this message: lost, with all that follow it there.
 void UdpWire::full(uint32_t message, int error) {
   Buffers::Out& out = buffers_->out;

@@ -1,0 +1,221 @@
+// The straight way of small messages on the wire: one SEND or RDMA WRITE of one packet that leaves, or comes, by itself, and
+// the acknowledgement of such. As core_straight.cc has it for the local link: all is checked first and changes nothing, and
+// whatever does not fit is left to the requester, the responder and the completer.
+#include "core.h"
+
+namespace nd {
+
+using namespace abi;
+
+namespace {
+
+void copyFew(uint8_t* to, const uint8_t* from, uint32_t length) {
+  if (length <= 64) copySmall(to, from, length);
+  else std::memcpy(to, from, length);
+}
+
+}  // namespace
+
+// A doorbell of which no more is wanted than one message that goes straight. False: nothing was done.
+bool Core::ringAlone(Qp& qp) {
+  const Responder& rs = qp.rs;
+  Requester& rq = qp.rq;
+  const uint16_t pkey = qp.pkey();
+  if (qp.state() != kQpsRts || qp.scheduled || qp.doomed || qp.waiting || qp.cnpPending || !qp.reliable() ||
+      rs.jobs.size() || rs.nakPending || !isPkey(pkey) || !refreshSend(qp))
+    return false;
+  // Nothing is being repeated, and no message is half sent.
+  if (rq.producer - rq.next != 1 || rq.next != rq.begun || rq.next != rq.parsed || rq.psn != rq.maxPsn || rq.keepAlive ||
+      rq.asking || rq.probing || rq.awaited || rq.rnrUntil)
+    return false;
+  constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
+  const uint32_t* w = qp.sendWqe(rq.next);
+  const uint32_t opcode = peekWord(w + kSwOpcode), flags = peekWord(w + kSwFlags), count = peekWord(w + kSwSgeCount);
+  if (opcode > kOpWrite || (flags & ~kFlags) != 0) return false;
+  const uint32_t header = wire::kBthBytes + (opcode == kOpWrite ? wire::kRethBytes : 0);
+  const uint32_t most = std::min(Link::kAloneMostBytes - header, qp.mtu);
+  const uint32_t* body = w + kSendWqeHeaderBytes / 4;
+  const uint8_t* data = nullptr;
+  uint32_t length = count;
+  if (flags & kSendFlagInline) {
+    if (count > qp.maxInline || count > most) return false;
+    data = reinterpret_cast<const uint8_t*>(body);
+  } else if (count != 0) {
+    if (count != 1 || qp.sendSge == 0) return false;
+    length = peekWord(body + kSgeLength);
+    if (length > most) return false;
+    const uint64_t address = uint64_t(peekWord(body + kSgeAddressHi)) << 32 | peekWord(body + kSgeAddressLo);
+    if (length) data = memory.local(qp.gatherCache, qp.pd, peekWord(body + kSgeLkey), address, length, false);
+    if (length && !data) return false;
+  }
+  if (opcode == kOpWrite && length == 0) return false;  // no data, and so no key
+  const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
+  if (inFlight && inFlight >= rq.window) return false;
+
+  now = std::max(now, clock.recent());
+  SendEntry& e = qp.entry(rq.next);
+  e.opcode = opcode;
+  e.flags = flags;
+  e.count = count;
+  e.length = length;
+  e.firstPsn = rq.psn;
+  e.packets = 1;
+  e.status = 0;
+  e.local = e.done = false;
+  const uint32_t sinceAck = rq.sinceAck, messagesSinceAck = rq.messagesSinceAck;
+  const bool asks = asksForAnswer(qp, e, true, 1);
+
+  const uint32_t pad = -length & 3, total = header + length + pad;
+  const uint32_t solicited = opcode == kOpSend && (flags & kSendFlagSolicited) ? 0x80 : 0;
+  const uint32_t partition = uint32_t(__builtin_bswap16(pkey)) << 16;
+  const uint32_t bth[] = {(opcode == kOpSend ? wire::kOpSendOnly : wire::kOpWriteOnly) | (solicited | pad << 4) << 8 | partition,
+                          __builtin_bswap32(qp.attributes.destinationQpn),
+                          __builtin_bswap32(rq.psn | (asks ? wire::kAckRequest : 0))};
+  uint8_t* const packet = alone + Link::kAloneRoom;
+  std::memcpy(packet, bth, sizeof bth);
+  if (opcode == kOpWrite) {
+    const uint32_t low = peekWord(w + kSwRemoteLo), high = peekWord(w + kSwRemoteHi);
+    e.remote = uint64_t(high) << 32 | low;
+    e.rkey = peekWord(w + kSwRkey);
+    wire::emitReth(packet + wire::kBthBytes, {e.remote, e.rkey, length});
+  }
+  if (pad) std::memset(packet + total - 4, 0, 4);
+  copyFew(packet + header, data, length);
+  if (!link.sendAlone(qp.route, packet, total)) {
+    rq.sinceAck = sinceAck;
+    rq.messagesSinceAck = messagesSinceAck;
+    return false;
+  }
+
+  // It is on its way; what the books say of it can follow.
+  const bool wasOutstanding = rq.outstanding();
+  if (asks && !rq.timing) {
+    rq.timing = true;
+    rq.timedPsn = rq.psn;
+    rq.timedAt = now;
+  }
+  rq.psn = rq.maxPsn = wire::psnAdd(rq.psn, 1);
+  if (asks) rq.askedEnd = rq.psn;
+  rq.next++;
+  rq.begun = rq.parsed = rq.next;
+  counters.sentPackets++;
+  counters.sentStraight++;
+  counters.sentBytes += header + length;
+  qp.lastActivity = now;
+  if (!wasOutstanding) startAckTimer(qp);
+  // The acknowledgement that is owed follows while the peer takes the message.
+  if (rs.ackPending) {
+    acknowledge(qp);
+    link.flush();
+  }
+  return true;
+}
+
+// An answer to messages of one packet, while nothing else goes on. False: there is more to it, and onResponse() takes it
+// from where this has come to.
+bool Core::onAloneAnswer(Qp& qp, uint32_t psn) {
+  Requester& rq = qp.rq;
+  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 || rq.next != rq.producer ||
+      rq.psn != rq.maxPsn || rq.keepAlive || rq.asking || rq.rnrUntil || rq.window < options.window ||
+      qp.state() != kQpsRts)
+    return false;
+  for (const uint32_t end = wire::psnAdd(psn, 1); rq.una != end;) {
+    const SendEntry& e = qp.entry(rq.head);
+    if (e.isReadOrAtomic() || e.packets != 1) return false;
+    rq.una = wire::psnAdd(rq.una, 1);
+    completeHead(qp);
+    if (rq.head != rq.next) retireLocal(qp);
+  }
+  rq.retries = rq.rnrRetries = rq.probes = 0;
+  rq.fastRetried = rq.probing = false;
+  sampleRoundTrip(rq);
+  rq.ackStart = now;
+  return true;
+}
+
+bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) {
+  uint32_t bth[3];
+  std::memcpy(bth, bytes, sizeof bth);
+  const uint32_t opcode = bth[0] & 0xFF, second = bth[0] >> 8 & 0xFF, pad = second >> 4 & 3;
+  const uint32_t order = __builtin_bswap32(bth[2]), psn = order & wire::kPsnMask;
+  Qp* const found = byQpn(__builtin_bswap32(bth[1]) & wire::kQpnMask);
+  if (!found || (second & 0xF) != 0) return false;
+  Qp& qp = *found;
+  Responder& rs = qp.rs;
+  const StateRules& rules = stateRules(qp.state());
+  if (qp.local || qp.waiting || !qp.reliable() || !rules.receivesRequests || qp.doomed || !qp.established ||
+      meta.source != qp.attributes.path.destination || meta.destination != qp.attributes.path.source ||
+      (meta.trafficClass & wire::kEcnMask) == wire::kCongestionExperienced ||
+      !pkeysFit(__builtin_bswap16(uint16_t(bth[0] >> 16)), qp.pkey()))
+    return false;
+  const auto count = [&] {
+    received++;
+    counters.receivedPackets++;
+    counters.receivedAlone++;
+    counters.receivedBytes += size;
+    qp.lastActivity = now;
+    settle();
+  };
+  if (opcode == wire::kOpAcknowledge) {
+    if (size != wire::kBthBytes + wire::kAethBytes || pad || !rules.receivesResponses ||
+        (bytes[wire::kBthBytes] & wire::kSyndromeClass) != wire::kClassAck || !onAloneAnswer(qp, psn))
+      return false;
+    count();
+    return true;
+  }
+  const bool writes = opcode == wire::kOpWriteOnly;
+  const uint32_t header = wire::kBthBytes + (writes ? wire::kRethBytes : 0);
+  if ((!writes && opcode != wire::kOpSendOnly) || size < header + pad || psn != rs.expected || rs.nakSent || rs.nakPending ||
+      rs.nakFatal || rs.open)
+    return false;
+  const uint32_t length = size - header - pad;
+  if (length > qp.mtu) return false;
+  uint8_t* to = nullptr;
+  if (writes) {
+    const wire::Reth reth = wire::parseReth(bytes + wire::kBthBytes);
+    if (length == 0 || reth.length != length || !(qp.attributes.access & kAccessRemoteWriteBit)) return false;
+    to = memory.remote(qp.remoteCache, qp, reth.rkey, reth.address, length, kAccessRemoteWriteBit);
+    if (!to) return false;
+  } else {
+    if (qp.srq || (rs.producer == rs.head && (!refreshReceive(qp) || rs.producer == rs.head))) return false;
+    const uint32_t* w = qp.receiveWqe(rs.head);
+    const uint32_t sges = peekWord(w + kRwSgeCount);
+    if (length != 0) {
+      if (sges != 1 || qp.receiveSge == 0) return false;
+      const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
+      const uint64_t address = uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo);
+      if (length > peekWord(sge + kSgeLength)) return false;
+      to = memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, length, true);
+      if (!to) return false;
+    } else if (sges > qp.receiveSge) {
+      return false;
+    }
+  }
+
+  if (writes) {
+    copyInOrder(to, bytes + header, length);
+  } else if (length != 0) {
+    copyFew(to, bytes + header, length);
+  }
+  rs.received = length;
+  rs.expected = wire::psnAdd(psn, 1);
+  rs.ackPsn = psn;
+  rs.ackable = rs.unanswered = true;
+  rs.msn = (rs.msn + 1) & wire::kPsnMask;
+  if (order & wire::kAckRequest) oweAnswer(qp);
+  if (!writes) {
+    Completion c;
+    c.token = qp.token;
+    c.wqe = rs.head++;
+    c.opcode = kOpReceive;
+    c.length = length;
+    c.flags = kCqeFlagReceiveQueue | (second & 0x80 ? kCqeFlagSolicited : 0);
+    c.pkeyIndex = qp.attributes.pkeyIndex;
+    c.sourceQpn = qp.attributes.destinationQpn;
+    write(*qp.receiveCq, c);
+  }
+  count();
+  return true;
+}
+
+}  // namespace nd

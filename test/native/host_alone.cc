@@ -1,0 +1,368 @@
+// Small messages that are alone on the wire: that they go straight, and that whatever is out of the ordinary goes the way of
+// all others, with the same outcome and in the same order.
+#include <poll.h>
+#include <time.h>
+
+#include "engine/host.h"
+#include "engine/wire.h"
+#include "host_node.h"
+
+using hosttest::parseAddress, hosttest::RealClock;
+using namespace nd;
+using namespace nd::abi;
+
+namespace {
+
+constexpr uint32_t kEntries = 16, kStride = 256, kReceiveStride = 64, kCqEntries = 256, kInline = 128;
+constexpr uint32_t kMemory = 8192, kFrom = 0, kTo = 4096;  // where messages come from, and go to
+constexpr uint32_t kWarm = 200;                            // messages after which both have sockets for each other
+
+// A process of its own, but for the operating system: host, engine and one queue pair.
+struct Peer final : KernelPort {
+  RealClock clock;
+  Host host{clock};
+  Engine engine{host, clock, EngineOptions()};
+  KernelId id = 0;
+  Handle pd = 0, cq = 0, qp = 0;
+  uint32_t qpn = 0, lkey = 0, rkey = 0, sent = 0, received = 0, taken = 0, events = 0;
+  uint64_t cqRing = 0, qpRing = 0, range = 0;
+  std::vector<uint8_t> memory = std::vector<uint8_t>(kMemory);
+
+  Peer() {
+    HostOptions options;
+    options.link = LinkChoice::kWire;
+    HOST_CHECK(host.start(options, engine) == Status::kSuccess && host.wireReady());
+    engine.setSlot(host.slot());
+    HOST_CHECK(engine.attachKernel(this, &id) == Status::kSuccess);
+    HOST_CHECK(engine.allocatePd(id, &pd) == Status::kSuccess);
+    const uint32_t access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    HOST_CHECK(engine.pinRange(address(0), kMemory, &range) == Status::kSuccess);
+    HOST_CHECK(engine.registerMr(pd, address(0), kMemory, access, &lkey, &rkey) == Status::kSuccess);
+    const uint64_t cqBytes = kCqHeaderBytes + kCqEntries * kCqeBytes;
+    HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
+    HOST_CHECK(engine.createCq(id, cqRing, cqBytes, kCqEntries, &cq) == Status::kSuccess);
+    const uint64_t qpBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
+    HOST_CHECK(engine.allocateRing(qpBytes, &qpRing) == Status::kSuccess);
+    QpCreate r;
+    r.kernel = id;
+    r.pd = pd;
+    r.sendCq = r.receiveCq = cq;
+    r.ringAddress = qpRing;
+    r.ringBytes = qpBytes;
+    r.sendEntries = r.receiveEntries = kEntries;
+    r.sendStride = kStride;
+    r.receiveStride = kReceiveStride;
+    r.sendSge = r.receiveSge = 2;
+    r.maxInline = kInline;
+    HOST_CHECK(engine.createQp(r, &qp, &qpn) == Status::kSuccess);
+  }
+  ~Peer() override {
+    engine.detachKernel(id);
+    host.stop();
+  }
+  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
+  void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override { events += e != QpEvent::kCommunicationEstablished; }
+  void onCqError(Handle) override {}
+
+  uint64_t address(uint32_t offset) { return reinterpret_cast<uint64_t>(memory.data()) + offset; }
+  void connect(const Peer& peer, const Gid& gid) {
+    QpAttributes a;
+    a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    a.port = 1;
+    a.path.source = a.path.destination = gid;
+    a.pathMtu = 1024;
+    a.destinationQpn = peer.qpn;
+    a.responderResources = a.initiatorDepth = 4;
+    a.minRnrTimer = 1;
+    a.ackTimeout = 12;
+    a.retryCount = a.rnrRetry = 7;
+    a.state = kQpsInit;
+    HOST_CHECK(engine.modifyQp(qp, qpmask::kState | qpmask::kAccess | qpmask::kPkeyIndex | qpmask::kPort, a) ==
+               Status::kSuccess);
+    a.state = kQpsRtr;
+    HOST_CHECK(engine.modifyQp(qp,
+                               qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
+                                   qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer,
+                               a) == Status::kSuccess);
+    a.state = kQpsRts;
+    HOST_CHECK(engine.modifyQp(qp,
+                               qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
+                                   qpmask::kSendPsn | qpmask::kInitiatorDepth,
+                               a) == Status::kSuccess);
+  }
+  void sge(uint32_t* at, uint32_t offset, uint32_t length) {
+    at[kSgeAddressLo] = static_cast<uint32_t>(address(offset));
+    at[kSgeAddressHi] = static_cast<uint32_t>(address(offset) >> 32);
+    at[kSgeLength] = length;
+    at[kSgeLkey] = lkey;
+  }
+  // Without the doorbell. RDMA Writes go to `remote`.
+  void queue(uint32_t opcode, uint32_t flags, uint32_t length, const Peer* remote = nullptr, uint32_t key = 0) {
+    auto* w = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + (sent % kEntries) * kStride);
+    std::memset(w, 0, kStride);
+    w[kSwOpcode] = opcode;
+    w[kSwFlags] = flags;
+    if (remote != nullptr) {
+      const uint64_t to = const_cast<Peer*>(remote)->address(kTo);
+      w[kSwRemoteLo] = static_cast<uint32_t>(to);
+      w[kSwRemoteHi] = static_cast<uint32_t>(to >> 32);
+      w[kSwRkey] = key;
+    }
+    if (flags & kSendFlagInline) {
+      w[kSwSgeCount] = length;
+      std::memcpy(w + kSendWqeHeaderBytes / 4, memory.data() + kFrom, length);
+    } else {
+      w[kSwSgeCount] = 1;
+      sge(w + kSendWqeHeaderBytes / 4, kFrom, length);
+    }
+    __atomic_store_n(reinterpret_cast<uint32_t*>(qpRing) + kQpSendProducer, ++sent, __ATOMIC_RELEASE);
+  }
+  void post(uint32_t opcode, uint32_t flags, uint32_t length, const Peer* remote = nullptr, uint32_t key = 0) {
+    queue(opcode, flags, length, remote, key);
+    engine.doorbell(qp);
+  }
+  void receive(uint32_t length) {
+    auto* w = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + kEntries * kStride + (received % kEntries) * kReceiveStride);
+    w[kRwSgeCount] = 1;
+    sge(w + kReceiveWqeHeaderBytes / 4, kTo, length);
+    __atomic_store_n(reinterpret_cast<uint32_t*>(qpRing) + kQpReceiveProducer, ++received, __ATOMIC_RELEASE);
+  }
+  bool completion(uint32_t* cqe) {
+    auto* words = reinterpret_cast<uint32_t*>(cqRing);
+    if (__atomic_load_n(words + kCqProducer, __ATOMIC_ACQUIRE) == taken) return false;
+    std::memcpy(cqe, reinterpret_cast<uint8_t*>(cqRing) + kCqHeaderBytes + (taken % kCqEntries) * kCqeBytes, kCqeBytes);
+    __atomic_store_n(words + kCqConsumer, ++taken, __ATOMIC_RELEASE);
+    return true;
+  }
+  uint64_t counter(const char* name) {
+    const auto& ours = Engine::counterNames();
+    for (size_t i = 0; i < ours.size(); i++)
+      if (std::strcmp(ours[i], name) == 0) return engine.counters()[i];
+    const auto& hosts = Host::counterNames();
+    for (size_t i = 0; i < hosts.size(); i++)
+      if (std::strcmp(hosts[i], name) == 0) return host.counters()[i];
+    HOST_CHECK(!"a counter of this name");
+    return 0;
+  }
+  void configure(const HostOptions& options) {
+    std::lock_guard<EngineLock> guard(engine.lock());
+    host.configure(options);
+  }
+};
+
+struct Two {
+  Peer a, b;
+  uint8_t seed = 1;
+  explicit Two(const char* address) {
+    a.connect(b, parseAddress(address));
+    b.connect(a, parseAddress(address));
+    for (uint32_t i = 0; i < kWarm; i++) {
+      exchange(a, b, kOpSend, i % 8 == 7 ? kSendFlagSignaled : 0, 8);
+      exchange(b, a, kOpSend, i % 8 == 7 ? kSendFlagSignaled : 0, 8);
+    }
+    HOST_CHECK(a.counter("tx_flow_opened") == 1 && b.counter("rx_inlet_opened") == 1);
+  }
+  void step() {
+    a.engine.progress();
+    b.engine.progress();
+  }
+  // Of the next receive, or of the newest request; 99 when none comes.
+  uint32_t status(Peer& peer, bool ofReceive, uint32_t* cqe) {
+    const uint64_t end = peer.clock.now() + kPatienceNs;
+    for (;;) {
+      while (peer.completion(cqe)) {
+        const bool receives = (cqe[kCqeFlags] & kCqeFlagReceiveQueue) != 0;
+        if (receives == ofReceive && (receives || cqe[kCqeWqe] == peer.sent - 1)) return cqe[kCqeStatus];
+      }
+      if (peer.clock.now() > end) return 99;
+      step();
+    }
+  }
+  void fill(Peer& from, uint32_t length) {
+    seed++;
+    for (uint32_t i = 0; i < length; i++) from.memory[kFrom + i] = hosttest::pattern(seed, i);
+  }
+  bool there(const Peer& to, uint32_t length) const {
+    for (uint32_t i = 0; i < length; i++)
+      if (to.memory[kTo + i] != hosttest::pattern(seed, i)) return false;
+    return to.memory[kTo + length] == 0;
+  }
+  // One message, whole at its place.
+  void exchange(Peer& from, Peer& to, uint32_t opcode, uint32_t flags, uint32_t length) {
+    uint32_t cqe[kCqeBytes / 4];
+    fill(from, length);
+    std::fill(to.memory.begin() + kTo, to.memory.end(), uint8_t(0));
+    if (opcode == kOpSend) {
+      to.receive(1024);
+      from.post(opcode, flags, length);
+      HOST_CHECK(status(to, true, cqe) == kWcSuccess);
+      HOST_CHECK(cqe[kCqeLength] == length && cqe[kCqeSourceQpn] == from.qpn);
+      HOST_CHECK(((cqe[kCqeFlags] & kCqeFlagSolicited) != 0) == ((flags & kSendFlagSolicited) != 0));
+    } else {
+      from.post(opcode, flags, length, &to, to.rkey);
+      const uint64_t end = from.clock.now() + kPatienceNs;
+      while (!there(to, length) && from.clock.now() < end) step();
+    }
+    HOST_CHECK(there(to, length));
+  }
+};
+
+// Every length that goes straight, and the first that does not; pieces and inline; Writes as well.
+void straight(const char* address) {
+  Two w(address);
+  uint32_t cqe[kCqeBytes / 4];
+  uint32_t expected = 0, straight = 0;
+  const uint32_t send = Link::kAloneMostBytes - wire::kBthBytes, write = send - wire::kRethBytes;
+  for (const uint32_t flags : {0u, uint32_t(kSendFlagInline), uint32_t(kSendFlagSolicited)})
+    for (const uint32_t opcode : {uint32_t(kOpSend), uint32_t(kOpWrite)}) {
+      if (opcode == kOpWrite && flags == kSendFlagSolicited) continue;
+      const uint32_t most = opcode == kOpSend ? send : write;
+      for (uint32_t length = opcode == kOpSend ? 0 : 1; length <= most + 1; length++) {
+        const uint64_t before = w.a.counter("sent_straight");
+        // So that the window and the queue stay open; its answer is waited for.
+        const bool signals = length % 4 == 3;
+        w.exchange(w.a, w.b, opcode, flags | (signals ? kSendFlagSignaled : 0), length);
+        if (signals) HOST_CHECK(w.status(w.a, false, cqe) == kWcSuccess && cqe[kCqeOpcode] == opcode);
+        const auto went = static_cast<uint32_t>(w.a.counter("sent_straight") - before);
+        HOST_CHECK(went == 0 || length <= most);
+        expected += length <= most;
+        straight += went;
+        if (length % 8 == 0) w.exchange(w.b, w.a, kOpSend, length % 16 == 0 ? kSendFlagSignaled : 0, 8);
+      }
+    }
+  // Not those among which something was asked for once more, or an IPv4 ID was looked at.
+  HOST_CHECK(straight > expected - expected / 10);
+  HOST_CHECK(w.b.counter("rcvd_alone") > 5 * 90 && w.a.counter("rcvd_alone") > 100);
+  HOST_CHECK(w.a.counter("rx_icrc_errors") == 0 && w.b.counter("rx_icrc_errors") == 0);
+  HOST_CHECK(w.a.events == 0 && w.b.events == 0);
+}
+
+// Several with one doorbell leave in one piece, in order with those before and after.
+void together() {
+  Two w("127.0.0.1");
+  uint32_t cqe[kCqeBytes / 4];
+  uint32_t lengths = 0;
+  for (int round = 0; round < 100; round++) {
+    const uint64_t before = w.a.counter("sent_straight");
+    for (int i = 0; i < 4; i++) w.b.receive(64);
+    w.a.post(kOpSend, 0, 1);
+    for (uint32_t length = 2; length <= 4; length++) w.a.queue(kOpSend, length == 4 ? kSendFlagSignaled : 0, length);
+    w.a.engine.doorbell(w.a.qp);
+    for (uint32_t i = 1; i <= 4; i++) {
+      HOST_CHECK(w.status(w.b, true, cqe) == kWcSuccess);
+      lengths += cqe[kCqeLength] == i;
+    }
+    HOST_CHECK(w.status(w.a, false, cqe) == kWcSuccess);
+    HOST_CHECK(w.a.counter("sent_straight") - before <= 1);
+  }
+  HOST_CHECK(lengths == 400);
+}
+
+// Faults and capture see every packet; what is lost, comes twice, late or changed, arrives once and whole.
+void faults() {
+  Two w("127.0.0.1");
+  HostOptions options;
+  options.link = LinkChoice::kWire;
+  options.faults.drop = options.faults.duplicate = options.faults.reorder = options.faults.corrupt = 0.05;
+  for (int round = 0; round < 4; round++) {
+    const bool faulty = round % 2 == 0;
+    if (!faulty) options.faults = {};
+    w.a.configure(options);
+    const uint64_t before = w.a.counter("sent_straight"), peers = w.b.counter("sent_straight");
+    for (uint32_t i = 0; i < 100; i++) {
+      w.exchange(w.a, w.b, kOpSend, i % 4 == 3 ? kSendFlagSignaled : 0, 8 + i % 3);
+      w.exchange(w.b, w.a, kOpSend, i % 4 == 3 ? kSendFlagSignaled : 0, 8);
+    }
+    HOST_CHECK(faulty ? w.a.counter("sent_straight") == before : w.a.counter("sent_straight") > before);
+    HOST_CHECK(w.b.counter("sent_straight") > peers);
+    options.faults.drop = options.faults.duplicate = options.faults.reorder = options.faults.corrupt = 0.1;
+  }
+  HOST_CHECK(w.b.counter("rx_icrc_errors") > 0 && w.a.counter("fault_dropped") > 0);
+  char path[] = "/tmp/nd-alone-XXXXXX";
+  const int fd = mkstemp(path);
+  options.faults = {};
+  options.capturePath = path;
+  w.a.configure(options);
+  const uint64_t before = w.a.counter("sent_straight"), alone = w.a.counter("rcvd_alone");
+  for (uint32_t i = 0; i < 20; i++) {
+    w.exchange(w.a, w.b, kOpSend, kSendFlagSignaled, 8);
+    w.exchange(w.b, w.a, kOpSend, kSendFlagSignaled, 8);
+  }
+  HOST_CHECK(w.a.counter("sent_straight") == before && w.a.counter("rcvd_alone") == alone);
+  close(fd);
+  unlink(path);
+}
+
+// What is refused is refused as ever.
+void refusals() {
+  uint32_t cqe[kCqeBytes / 4];
+  {  // No receive: RNR, and the message comes when there is one.
+    Two w("127.0.0.1");
+    for (int i = 0; i < 3; i++) {
+      const uint64_t before = w.a.counter("rcvd_rnr_err");
+      w.fill(w.a, 8);
+      w.a.post(kOpSend, kSendFlagSignaled, 8);
+      const uint64_t end = w.a.clock.now() + kPatienceNs;
+      while (w.a.counter("rcvd_rnr_err") == before && w.a.clock.now() < end) w.step();
+      std::fill(w.b.memory.begin() + kTo, w.b.memory.end(), uint8_t(0));
+      w.b.receive(64);
+      HOST_CHECK(w.status(w.b, true, cqe) == kWcSuccess && w.there(w.b, 8));
+      HOST_CHECK(w.status(w.a, false, cqe) == kWcSuccess);
+      w.exchange(w.a, w.b, kOpSend, kSendFlagSignaled, 9);
+    }
+  }
+  {  // Longer than the receive.
+    Two w("127.0.0.1");
+    w.b.receive(4);
+    w.a.post(kOpSend, kSendFlagSignaled, 8);
+    HOST_CHECK(w.status(w.b, true, cqe) == kWcLocalLength);
+    HOST_CHECK(w.status(w.a, false, cqe) == kWcRemoteInvalidRequest);
+  }
+  {  // A key that the peer never gave.
+    Two w("127.0.0.1");
+    w.a.post(kOpWrite, kSendFlagSignaled, 8, &w.b, w.b.rkey ^ 1);
+    HOST_CHECK(w.status(w.a, false, cqe) == kWcRemoteAccess);
+  }
+  {  // A local key of nobody.
+    Two w("127.0.0.1");
+    w.a.lkey ^= 1;
+    w.a.post(kOpSend, kSendFlagSignaled, 8);
+    HOST_CHECK(w.status(w.a, false, cqe) == kWcLocalProtection);
+  }
+}
+
+// An ICRC of another flow, length or ID is another.
+void icrcs() {
+  uint32_t state = 12345;
+  const auto random = [&state] { return state = state * 1664525 + 1013904223, state >> 8; };
+  uint32_t wrong = 0;
+  for (const char* address : {"127.0.0.1", "192.0.2.77", "::1", "fd00::77"})
+    for (uint32_t length = 12; length <= FlowIcrc::kMostBytes; length += 4) {
+      IcrcHeaders headers;
+      headers.source = parseAddress(address);
+      headers.destination = parseAddress(headers.source.isV4() ? "127.0.0.9" : "fd00::9");
+      headers.sourcePort = static_cast<uint16_t>(random());
+      const FlowIcrc flow(headers);
+      if (headers.source.isV4()) headers.ipv4Id = static_cast<uint16_t>(random());
+      std::vector<uint8_t> bytes(FlowIcrc::kRoom + length);
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+      uint8_t* const bth = bytes.data() + FlowIcrc::kRoom;
+      const std::vector<uint8_t> copy(bth, bth + length);
+      wrong += flow.of(bth, length, headers.ipv4Id) != icrcOf(headers, copy.data(), length);
+      wrong += std::memcmp(bth, copy.data(), length) != 0;
+    }
+  HOST_CHECK(wrong == 0);
+}
+
+}  // namespace
+
+int main() {
+  hosttest::privateNetwork();
+  icrcs();
+  straight("127.0.0.1");
+  straight("::1");
+  together();
+  faults();
+  refusals();
+  return hosttest::finish("host_alone");
+}
