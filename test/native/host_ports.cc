@@ -177,7 +177,8 @@ void ownerThatOnlyCloses() {
   HOST_CHECK(claim(b, "106", "*", kFirst + 1).status == kTaken);
   stop = true;
   owner.join();
-  HOST_CHECK(questions > 1 && questions < 64);
+  for (nd::UniqueFd connection; nd::acceptLocal(listener.get(), &connection) == 0;) questions++;  // it may not have come to it
+  HOST_CHECK(questions > 0 && questions < 64);
   listener.reset();
   HOST_CHECK(claim(b, "106", "*", kFirst + 1).ok());
 }
