@@ -247,6 +247,27 @@ export function gidOfAddress(address: string): Uint8Array {
   return gid;
 }
 
+/** A host has few addresses, and so have its peers. */
+const sharedGids: Uint8Array[] = [];
+const MOST_SHARED = 16;
+let nextShared = 0;
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  // Addresses differ at their ends.
+  for (let i = 15; i >= 0; i--) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+/** A GID that nobody changes, for who keeps many of which most are the same: an equal one that was asked for lately, or a copy. */
+export function sharedGid(gid: Uint8Array): Uint8Array {
+  if (gid.length !== 16) return gid.slice();
+  for (const known of sharedGids) if (isSame(known, gid)) return known;
+  const copy = new Uint8Array(gid);
+  sharedGids[nextShared] = copy;
+  nextShared = (nextShared + 1) % MOST_SHARED;
+  return copy;
+}
+
 /** The IP address of a GID: the inverse of {@link gidOfAddress}. `scopeId` 0: none. */
 export function addressOfGid(gid: Uint8Array, scopeId = 0): string {
   if (gid.length !== 16) {

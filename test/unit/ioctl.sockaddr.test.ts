@@ -15,6 +15,7 @@ import {
   Status,
   StatusError,
   scopeIdOfAddress,
+  sharedGid,
   sockaddrData,
   sockaddrOfGid,
 } from '../../kernel-bridge/ioctl/index.js';
@@ -263,6 +264,21 @@ test('addresses go between requests and GIDs as they would by their text', () =>
   );
   refuses(() => gidOfSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
   refuses(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /takes 16 bytes/);
+});
+
+test('a GID that is kept is one for all that are equal, and nobody else changes it', () => {
+  const given = gidOfAddress('192.0.2.7');
+  const kept = sharedGid(given);
+  assert.equal(kept, gidOfAddress('192.0.2.7'));
+  given[15] = 8;
+  assert.equal(kept, gidOfAddress('192.0.2.7'));
+  assert.is(sharedGid(gidOfAddress('192.0.2.7')), kept);
+  for (let last = 0; last < 40; last++) {
+    const one = gidOfAddress(`198.51.100.${last}`);
+    assert.equal(sharedGid(one), one);
+    assert.is(sharedGid(one.slice()), sharedGid(one));
+  }
+  assert.equal(sharedGid(gidOfAddress('192.0.2.7')), kept);
 });
 
 test('no address is 28 zero bytes', () => {

@@ -1,4 +1,5 @@
 /** Addresses as CM messages carry them: GIDs, and the IP addresses of the RDMA IP CM header. */
+import { sharedGid } from '../../ioctl/sockaddr.js';
 import type { CmPath, Gid } from './service.js';
 
 const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
@@ -54,8 +55,8 @@ export function ownPath({
   pkey,
 }: CmPath): CmPath {
   const path: CmPath = {
-    source: new Uint8Array(source),
-    destination: new Uint8Array(destination),
+    source: sharedGid(source),
+    destination: sharedGid(destination),
     flowLabel,
     trafficClass,
     hopLimit,

@@ -3,9 +3,10 @@
  * machine act (IBA 1 §12; RDMA IP CM Service, annex A11). Whatever a peer sends, the worst that happens is a
  * counted drop.
  */
+import { sharedGid } from '../../ioctl/sockaddr.js';
 import type { CmOptions } from '../../options.js';
 import { gidEquals } from './address.js';
-import { Connection, type ConnectionHost, type ReceivedReq } from './connection.js';
+import { Connection, type ConnectionHost, keptOfReq, type ReceivedReq } from './connection.js';
 import { type Listener, ListenerTable } from './listener.js';
 import { answerPath, isConnectableQpn, readReq, replyOf } from './messages.js';
 import { Registry } from './registry.js';
@@ -166,7 +167,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     this.count(RECEIVED[message.name]);
-    const origin = { source: new Uint8Array(source), destination: new Uint8Array(destination), scopeId };
+    const origin = { source: sharedGid(source), destination: sharedGid(destination), scopeId };
     const handle = this.#handlers[message.name] as (message: CmMessage, origin: Origin) => void;
     handle(message, origin);
   }
@@ -251,7 +252,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     const { listener, request } = verdict;
-    const received = { body, transactionId, request };
+    const received = { body: keptOfReq(body), transactionId, request };
     const connection = new Connection(this, id, this.#transactionId(id), { received });
     this.#requestedAt.set(connection, listener);
     connection.dispatch('admit');

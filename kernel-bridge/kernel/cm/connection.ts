@@ -55,9 +55,35 @@ export interface EventInput {
   transactionId?: bigint;
 }
 
+/** What of a REQ is looked at again; all else is in the request. */
+export type KeptReq = Pick<
+  CmBody<'REQ'>,
+  | 'localCommId'
+  | 'localQpn'
+  | 'localCaGuid'
+  | 'startingPsn'
+  | 'localResponseTimeout'
+  | 'remoteResponseTimeout'
+  | 'primaryAckTimeout'
+  | 'maxCmRetries'
+>;
+
+export function keptOfReq(body: CmBody<'REQ'>): KeptReq {
+  return {
+    localCommId: body.localCommId,
+    localQpn: body.localQpn,
+    localCaGuid: body.localCaGuid,
+    startingPsn: body.startingPsn,
+    localResponseTimeout: body.localResponseTimeout,
+    remoteResponseTimeout: body.remoteResponseTimeout,
+    primaryAckTimeout: body.primaryAckTimeout,
+    maxCmRetries: body.maxCmRetries,
+  };
+}
+
 /** What a passive connection keeps of the REQ that made it. */
 export interface ReceivedReq {
-  readonly body: CmBody<'REQ'>;
+  readonly body: KeptReq;
   readonly transactionId: bigint;
   readonly request: CmRequest;
 }
@@ -88,7 +114,8 @@ export class Connection implements CmConnection {
   #intervalMs = 1;
   /** When a DREQ is to be repeated before its first retry; 0: not, or not again. */
   #earlyMs = 0;
-  #rtu: Uint8Array | undefined;
+  /** Of the RTU that was sent. */
+  #rtuData: Uint8Array | undefined;
   #reject: Uint8Array | undefined;
 
   constructor(
@@ -190,6 +217,8 @@ export class Connection implements CmConnection {
       this.#stopTimer();
       this.#state = transition.next;
       this.#host.changed(this, before);
+      // It was answered, and is not sent again.
+      if (transition.next === 'established') this.#awaited = undefined;
       if (transition.next === 'timewait') this.#startTimer(this.#host.options.timewaitMs, 'expired');
     }
     for (const action of transition.actions) Connection.#actions[action](this, input);
@@ -217,12 +246,8 @@ export class Connection implements CmConnection {
       self.#await('REP', mad, received.body.localResponseTimeout, received.body.maxCmRetries);
     },
     sendRtu: (self, { privateData }) => {
-      self.#rtu = emitMad('RTU', self.#exchangeId(), {
-        localCommId: self.localCommId,
-        remoteCommId: self.remoteCommId,
-        privateData: privateData ?? NOTHING,
-      });
-      self.#send('RTU', self.#rtu);
+      self.#rtuData = privateData ?? NOTHING;
+      self.#send('RTU', self.#rtu(self.#rtuData));
     },
     sendDreq: (self) => {
       const { responseTimeoutCode, maxRetries } = self.#host.options;
@@ -268,7 +293,7 @@ export class Connection implements CmConnection {
     },
     repeat: (self) => self.#repeat(),
     repeatRtu: (self) => {
-      if (self.#rtu) self.#send('RTU', self.#rtu, true);
+      if (self.#rtuData) self.#send('RTU', self.#rtu(self.#rtuData), true);
       else self.#host.count('ignored.rep');
     },
     repeatReject: (self) => {
@@ -321,6 +346,11 @@ export class Connection implements CmConnection {
   #rejectedMessage(): number {
     if (this.active) return AnsweredMessage.REP;
     return this.#awaited ? AnsweredMessage.other : AnsweredMessage.REQ;
+  }
+
+  #rtu(privateData: Uint8Array): Uint8Array {
+    const { localCommId, remoteCommId } = this;
+    return emitMad('RTU', this.#exchangeId(), { localCommId, remoteCommId, privateData });
   }
 
   #sendMra(message: number): void {

@@ -66,7 +66,7 @@ export class Registry {
       this.#byLocalId.delete(connection.localCommId);
       this.#timewait.delete(connection);
       if (remote) this.forgetRemoteId(connection);
-    } else {
+    } else if (before === 'idle') {
       this.#byLocalId.set(connection.localCommId, connection);
     }
     if (remote) {

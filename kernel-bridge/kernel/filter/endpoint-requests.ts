@@ -2,7 +2,7 @@
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, EpOption, EpType } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
-import { gidOfSockaddr } from '../../ioctl/sockaddr.js';
+import { gidOfSockaddr, sharedGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
@@ -49,6 +49,12 @@ function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): Endpoi
   };
 }
 
+/** An address that an endpoint keeps. */
+function addressOf({ sockAddr }: { sockAddr: Uint8Array }): EndpointAddress {
+  const { gid, port, scopeId } = gidOfSockaddr(sockAddr);
+  return { gid: sharedGid(gid), port, scopeId };
+}
+
 /** The queue pair of an id; 0 is none. */
 function queuePair(call: Call, id: bigint): WvQp | undefined {
   return id === 0n ? undefined : call.find(call.file.qps, id);
@@ -83,8 +89,8 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
   const wanted = mtuBytes(mtu & 0x3f);
   return {
     path: {
-      source: sgid,
-      destination: dgid,
+      source: sharedGid(sgid),
+      destination: sharedGid(dgid),
       flowLabel: (hopFlowRaw >>> 8) & 0xfffff,
       trafficClass: tclass || services.rc.trafficClass,
       hopLimit: hopFlowRaw & 0xff || 64,
@@ -134,7 +140,7 @@ export function endpointRequests(services: EndpointServices) {
     EP_BIND: (call) => {
       const input = s.WvIoEpBind.decode(call.input);
       const endpoint = find(call, input.id);
-      const address: EndpointAddress = gidOfSockaddr(input.address.sockAddr);
+      const address = addressOf(input.address);
       if (!isUnspecified(address.gid) && !services.portOf(address.gid, address.scopeId)) {
         return call.fail(Status.INVALID_ADDRESS);
       }
@@ -163,7 +169,7 @@ export function endpointRequests(services: EndpointServices) {
       const endpoint = findConnect(call, input.id);
       const param = checkParam(call, input.param);
       const qp = queuePair(call, input.qpId);
-      const address: EndpointAddress = gidOfSockaddr(input.peerAddress.sockAddr);
+      const address = addressOf(input.peerAddress);
       return endpoint.handle('connect', call.irp, { qp, address, param });
     },
 

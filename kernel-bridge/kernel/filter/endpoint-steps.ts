@@ -6,7 +6,7 @@ import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import type { RcOptions } from '../../options.js';
-import type { CmConnection, CmEvents, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
+import type { CmConnection, CmEvents, CmQpParameters, CmReject, CmReply, CmRequest } from '../cm/service.js';
 import { DEFAULT_PKEY, pkeyIndexFor } from '../hca-driver/pkeys.js';
 import { isUnspecified, mtuBytes, sameGid } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
@@ -214,16 +214,32 @@ export function tellAttributes(endpoint: Endpoint, irp: Irp, services: EndpointS
 }
 
 /** A connection's events as happenings of its endpoint. */
+class EndpointEvents implements CmEvents {
+  constructor(private readonly endpoint: Endpoint) {}
+
+  replied(reply: CmReply): void {
+    this.endpoint.signal('replied', { reply });
+  }
+  established(): void {
+    this.endpoint.signal('established');
+  }
+  rejected(reject: CmReject): void {
+    this.endpoint.signal('rejected', { reject });
+  }
+  timedOut(): void {
+    this.endpoint.signal('timedOut');
+  }
+  disconnected(): void {
+    this.endpoint.signal('peerDisconnected');
+  }
+  disconnectCompleted(answered: boolean): void {
+    this.endpoint.signal(answered ? 'disconnectAnswered' : 'disconnectTimedOut');
+  }
+}
+
+/** Who is told of a connection's events: its endpoint. */
 export function signalsOf(endpoint: Endpoint): CmEvents {
-  return {
-    replied: (reply) => endpoint.signal('replied', { reply }),
-    established: () => endpoint.signal('established'),
-    rejected: (reject) => endpoint.signal('rejected', { reject }),
-    timedOut: () => endpoint.signal('timedOut'),
-    disconnected: () => endpoint.signal('peerDisconnected'),
-    disconnectCompleted: (answered) =>
-      endpoint.signal(answered ? 'disconnectAnswered' : 'disconnectTimedOut'),
-  };
+  return new EndpointEvents(endpoint);
 }
 
 /** The device that has an address; all zero where that is none. */

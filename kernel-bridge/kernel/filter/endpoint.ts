@@ -76,10 +76,11 @@ export class Endpoint extends EndpointMachine<
   /** How a connection that is over ended, for NotifyDisconnect. */
   private endReason: number = Status.CONNECTION_ABORTED;
 
-  private readonly connecting = new IrpQueue(() => this.signal('connectCancelled'));
-  private readonly accepting = new IrpQueue(() => this.signal('acceptCancelled'));
-  private readonly disconnecting = new IrpQueue(() => this.signal('disconnectCancelled'));
-  private readonly notifies = new IrpQueue();
+  // Made when somebody waits: few endpoints need more than one.
+  private connecting: IrpQueue | undefined;
+  private accepting: IrpQueue | undefined;
+  private disconnecting: IrpQueue | undefined;
+  private notifies: IrpQueue | undefined;
 
   constructor(services: EndpointServices) {
     super(EpType.CONNECT, services, {
@@ -157,6 +158,7 @@ export class Endpoint extends EndpointMachine<
       this.attach(qp);
       this.peer = { ...peer, gid: path.destination };
       this.param = { ...param, privateData: new Uint8Array(0) };
+      this.connecting ??= new IrpQueue(() => this.signal('connectCancelled'));
       this.connecting.insert(irp, undefined);
       return undefined;
     },
@@ -207,6 +209,7 @@ export class Endpoint extends EndpointMachine<
       }
       const { responderResources, initiatorDepth } = param;
       this.param = { ...this.param, responderResources, initiatorDepth };
+      this.accepting ??= new IrpQueue(() => this.signal('acceptCancelled'));
       this.accepting.insert(irp, undefined);
       this.connection!.accept(cmQp(qp, param), param.privateData);
       return undefined;
@@ -223,7 +226,7 @@ export class Endpoint extends EndpointMachine<
     giveUpConnect(irp) {
       this.abandon();
       this.end(Status.CONNECTION_ABORTED);
-      this.connecting.completeAll(Status.CANCELLED);
+      this.connecting?.completeAll(Status.CANCELLED);
       irp.complete(Status.SUCCESS, 0);
       return undefined;
     },
@@ -232,6 +235,7 @@ export class Endpoint extends EndpointMachine<
       this.checkQp(args.qp);
       // The flush is visible before the peer can know; then the DREQ goes out.
       failQp(this.qp!.qp);
+      this.disconnecting ??= new IrpQueue(() => this.signal('disconnectCancelled'));
       this.disconnecting.insert(irp, undefined);
       this.connection!.disconnect();
       return undefined;
@@ -245,6 +249,7 @@ export class Endpoint extends EndpointMachine<
     },
 
     awaitDisconnect(irp) {
+      this.notifies ??= new IrpQueue();
       this.notifies.insert(irp, undefined);
       return undefined;
     },
@@ -293,7 +298,7 @@ export class Endpoint extends EndpointMachine<
         rnrRetryCount: reply.rnrRetryCount,
         privateData: reply.privateData,
       };
-      const waiting = this.connecting.removeFirst();
+      const waiting = this.connecting?.removeFirst();
       waiting?.irp.complete(Status.SUCCESS, tellAttributes(this, waiting.irp, this.services));
     },
 
@@ -372,7 +377,7 @@ export class Endpoint extends EndpointMachine<
       this.abandon();
       this.end(status);
       for (const waiting of [this.connecting, this.accepting, this.disconnecting])
-        waiting.completeAll(status);
+        waiting?.completeAll(status);
       this.endGetRequests(status);
       this.stopListening();
     },
@@ -388,17 +393,17 @@ export class Endpoint extends EndpointMachine<
   private endConnect(status: number): void {
     this.connection = undefined;
     this.detach();
-    this.connecting.completeAll(status);
-    this.notifies.completeAll(Status.CONNECTION_ABORTED);
+    this.connecting?.completeAll(status);
+    this.notifies?.completeAll(Status.CONNECTION_ABORTED);
   }
 
   private endAccept(status: number): void {
     this.end(Status.CONNECTION_ABORTED);
-    this.accepting.completeAll(status);
+    this.accepting?.completeAll(status);
   }
 
   private endDisconnect(status: number, reason: number): void {
-    const waiting = this.disconnecting.removeFirst();
+    const waiting = this.disconnecting?.removeFirst();
     this.end(reason);
     if (!waiting) return;
     if (status === Status.SUCCESS) completeWithState(waiting.irp, QpState.ERROR);
@@ -410,7 +415,7 @@ export class Endpoint extends EndpointMachine<
     this.connection = undefined;
     this.endReason = reason;
     if (this.qp) failQp(this.qp.qp);
-    this.notifies.completeAll(reason);
+    this.notifies?.completeAll(reason);
   }
 
   /** The one way out of a connection for good: a queue pair that was moved ends in ERROR. */
@@ -418,11 +423,11 @@ export class Endpoint extends EndpointMachine<
     this.connection = undefined;
     this.endReason = reason;
     this.detach();
-    this.notifies.completeAll(reason);
+    this.notifies?.completeAll(reason);
   }
 
   private established(): void {
-    const waiting = this.accepting.removeFirst();
+    const waiting = this.accepting?.removeFirst();
     if (this.qp && this.connection) setWill(this.qp.qp, this.connection.will());
     if (waiting) completeWithState(waiting.irp);
   }
@@ -452,10 +457,10 @@ export class Endpoint extends EndpointMachine<
 
   protected cancelAll(): void {
     // First those that a cancelled step would end in another way.
-    this.notifies.cancelAll();
-    this.connecting.cancelAll();
-    this.accepting.cancelAll();
-    this.disconnecting.cancelAll();
+    this.notifies?.cancelAll();
+    this.connecting?.cancelAll();
+    this.accepting?.cancelAll();
+    this.disconnecting?.cancelAll();
     this.getRequests.cancelAll();
   }
 

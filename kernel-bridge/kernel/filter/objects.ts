@@ -26,10 +26,7 @@ export class WvPd {
 export class WvQp {
   endpoint: Endpoint | undefined;
 
-  constructor(
-    readonly qp: IbQp,
-    readonly ids: { pd: number; sendCq: number; receiveCq: number; srq: number },
-  ) {}
+  constructor(readonly qp: IbQp) {}
 }
 
 /** The tables of one file. Ids of one table mean nothing in another. */

@@ -8,7 +8,7 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { pathOfAv } from '../hca-driver/address-vector.js';
 import { ciCreateQp, ciDestroyQp, ciModifyQp, ciQueryQp } from '../hca-driver/ci-queues.js';
-import type { IbQp } from '../hca-driver/objects.js';
+import type { IbQp, IbQpDispatch } from '../hca-driver/objects.js';
 import type { Call, Handler } from './call.js';
 import { stateOfQp } from './endpoint-qp.js';
 import { idOf } from './object-table.js';
@@ -182,6 +182,15 @@ export function checkStateOutput(call: Call): void {
   }
 }
 
+/** Passes on what the HCA says of a queue pair. Not a function of the request's, which would keep all that the request had. */
+class QpEvents implements IbQpDispatch {
+  owner: WvQp | undefined;
+
+  asyncEvent(_qp: IbQp, event: number, reason: number): void {
+    this.owner?.endpoint?.queuePairEvent(event, reason);
+  }
+}
+
 /** The handlers of queue pair requests. `deviceEvent` gets what the HCA says about connected queue pairs. */
 export function queuePairRequests() {
   return {
@@ -194,20 +203,12 @@ export function queuePairRequests() {
       const srq = input.srqId === 0n ? undefined : call.find(file.srqs, input.srqId);
       call.room(file.qps);
       const udata = call.udata();
-      let made: WvQp | undefined;
-      const dispatch = {
-        asyncEvent: (_qp: IbQp, event: number, reason: number) =>
-          made?.endpoint?.queuePairEvent(event, reason),
-      };
+      const events = new QpEvents();
       return call.verb<IbQp>(
-        (irp) => ciCreateQp(pd, sendCq, receiveCq, srq, input, dispatch, udata, irp),
+        (irp) => ciCreateQp(pd, sendCq, receiveCq, srq, input, events, udata, irp),
         (qp) => {
-          made = new WvQp(qp, {
-            pd: idOf(input.id.id),
-            sendCq: idOf(input.sendCqId),
-            receiveCq: idOf(input.receiveCqId),
-            srq: idOf(input.srqId),
-          });
+          const made = new WvQp(qp);
+          events.owner = made;
           const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
           const { receiveDepth, receiveSge } = qp.create;
           // What was asked for, as it is now; nobody else has the decoded structure.

@@ -145,6 +145,10 @@ function nameOf({ interfaceIndex, interfaceName }: HcaPort): string {
 
 /** The table of HCAs, looked at again when it is older than a second or misses something. */
 export class PortTable {
+  /** What was asked for last, mostly again: good for that look at the interfaces. */
+  private lastFound:
+    | { ports: Map<bigint, HcaPort>; gid: Uint8Array; scopeId: number; port: HcaPort }
+    | undefined;
   private ports = new Map<bigint, HcaPort>();
   private readAt = Number.NEGATIVE_INFINITY;
   /** Told of every difference that a look finds. */
@@ -237,17 +241,30 @@ export class PortTable {
   /** The HCA that has this address now; looks again before it says no. `scopeId` chooses among link-local ones. */
   ofGid(gid: Uint8Array, scopeId = 0): HcaPort | undefined {
     this.refresh();
-    const find = (): HcaPort | undefined => {
-      for (const port of this.ports.values()) {
-        if (scopeId !== 0 && port.interfaceIndex !== scopeId && isLinkLocal(gid)) continue;
-        if (port.gids.some((own) => sameGid(own, gid))) return port;
-      }
-      return undefined;
-    };
-    const found = find();
+    const last = this.lastFound;
+    if (
+      last !== undefined &&
+      last.ports === this.ports &&
+      last.scopeId === scopeId &&
+      sameGid(last.gid, gid)
+    ) {
+      return last.port;
+    }
+    const found = this.find(gid, scopeId);
     if (found) return found;
     this.refresh(true);
-    return find();
+    return this.find(gid, scopeId);
+  }
+
+  private find(gid: Uint8Array, scopeId: number): HcaPort | undefined {
+    for (const port of this.ports.values()) {
+      if (scopeId !== 0 && port.interfaceIndex !== scopeId && isLinkLocal(gid)) continue;
+      const own = port.gids.find((one) => sameGid(one, gid));
+      if (own === undefined) continue;
+      this.lastFound = { ports: this.ports, gid: own, scopeId, port };
+      return port;
+    }
+    return undefined;
   }
 
   /**

@@ -228,6 +228,7 @@ export class IoManager {
     }
     const { slot, serial } = request;
     const key = slotKey(slot, serial);
+    let pended = false;
     const irp = new Irp({
       major: IrpMajor.deviceControl,
       requestorMode: 'user',
@@ -237,15 +238,20 @@ export class IoManager {
       outputLength: request.outputLength,
       native: { slot, serial },
       onComplete: (completed) => {
-        this.inFlight.delete(key);
-        file.outstanding.delete(completed);
+        if (pended) {
+          this.inFlight.delete(key);
+          file.outstanding.delete(completed);
+        }
         const bytes = answeredBytes(completed);
         this.answer(request, completed.ioStatus.status, bytes.length, bytes.length > 0 ? bytes : null);
       },
     });
+    this.call(irp, () => file.device.driver.dispatch.deviceControl(file, irp));
+    // Most requests are over now, and nobody could ask for one before.
+    if (irp.completed) return;
+    pended = true;
     this.inFlight.set(key, irp);
     file.outstanding.add(irp);
-    this.call(irp, () => file.device.driver.dispatch.deviceControl(file, irp));
   }
 
   /** The IRP of a channel request that has not completed. */
