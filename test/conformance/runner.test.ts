@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { type CaseResult, loadSubject, localParty, makeHalf, runCases } from './index.js';
 import type { Case } from './runner.js';
 
+const LIMIT_MS = 1500;
 const never = new Promise<never>(() => {});
 
 async function results(...bodies: Case['body'][]): Promise<Pick<CaseResult, 'outcome' | 'got'>[]> {
@@ -12,7 +13,7 @@ async function results(...bodies: Case['body'][]): Promise<Pick<CaseResult, 'out
   const half = () => makeHalf('v1', subject.open(), '127.0.0.1', 1000);
   const ended = await runCases(
     bodies.map((body, i) => ({ name: `group.case-${i}`, clause: '', spi: ['v1'], body })),
-    { local: { provider: subject.open(), half: half() }, far: localParty(half()), limitMs: 5000 },
+    { local: { provider: subject.open(), half: half() }, far: localParty(half()), limitMs: LIMIT_MS },
   );
   return ended.map(({ outcome, got }) => (got === undefined ? { outcome } : { outcome, got }));
 }
@@ -40,6 +41,25 @@ test('an error that nobody catches fails the case at hand, at once, and the run 
     ],
   );
   assert.is(process.listenerCount('uncaughtException'), before, 'listeners are taken back');
+});
+
+test('a case that ends when its time is up takes nothing from the next', async () => {
+  let endFirst = (): void => {};
+  const [first, second] = await results(
+    () =>
+      new Promise<void>((resolve) => {
+        endFirst = resolve;
+      }),
+    () => {
+      endFirst();
+      setTimeout(() => {
+        throw new RangeError('after the first has ended');
+      }, 10);
+      return never;
+    },
+  );
+  assert.is(first?.got, 'none');
+  assert.is(second?.got, 'Nobody has caught: RangeError: after the first has ended');
 });
 
 test('one that comes when a case has ended fails what is released then', async () => {

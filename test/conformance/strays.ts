@@ -21,15 +21,17 @@ export class Strays implements Disposable {
 
   /** Ends as `work` does, or with the first stray until then. */
   async during<T>(work: Promise<T>): Promise<T> {
+    let fail: ((stray: Stray) => void) | undefined;
     const strays = new Promise<never>((_, reject) => {
-      const [earlier] = this.#waiting.splice(0);
-      if (earlier === undefined) this.#fail = reject;
-      else reject(earlier);
+      const earlier = this.#waiting.shift();
+      if (earlier !== undefined) reject(earlier);
+      else fail = this.#fail = reject;
     });
     try {
       return await Promise.race([work, strays]);
     } finally {
-      this.#fail = undefined;
+      // Work that took too long may end when other work waits.
+      if (this.#fail === fail) this.#fail = undefined;
       work.catch(() => {});
     }
   }
