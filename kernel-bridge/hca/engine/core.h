@@ -23,6 +23,8 @@ inline void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
   __atomic_store_n(to + length - 1, from[length - 1], __ATOMIC_RELEASE);
 }
 
+struct SmallMessage;
+
 struct Core final : public PacketSink {
   static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
   // A process that ends in order sends its DREQs before its goodbye, but another process may hand them over.
@@ -163,10 +165,14 @@ struct Core final : public PacketSink {
   bool onStraightAnswer(Qp& qp, uint32_t psn);
   bool onLocalSmall(LocalPair& pair, const LocalSmall& send) override;
 
+  // ── core_small.h ──────────────────────────────────────────────────────────────────────────────
+  bool findPlace(Qp& qp, const SmallMessage& m, uint8_t** to);
+  void tookSmall(Qp& qp, const SmallMessage& m, uint32_t psn, bool asks, bool solicited);
+  bool onSmallAnswer(Qp& qp, uint32_t psn);
+
   // ── core_alone.cc ─────────────────────────────────────────────────────────────────────────────
   bool ringAlone(Qp& qp);
   bool onAlone(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
-  bool onAloneAnswer(Qp& qp, uint32_t psn);
 
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);

@@ -1,7 +1,7 @@
 // The straight way of small messages on the wire: one SEND or RDMA WRITE of one packet that leaves, or comes, by itself, and
 // the acknowledgement of such. As core_straight.cc has it for the local link: all is checked first and changes nothing, and
 // whatever does not fit is left to the requester, the responder and the completer.
-#include "core.h"
+#include "core_small.h"
 
 namespace nd {
 
@@ -111,28 +111,6 @@ bool Core::ringAlone(Qp& qp) {
   return true;
 }
 
-// An answer to messages of one packet, while nothing else goes on. False: there is more to it, and onResponse() takes it
-// from where this has come to.
-bool Core::onAloneAnswer(Qp& qp, uint32_t psn) {
-  Requester& rq = qp.rq;
-  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 || rq.next != rq.producer ||
-      rq.psn != rq.maxPsn || rq.keepAlive || rq.asking || rq.rnrUntil || rq.window < options.window ||
-      qp.state() != kQpsRts)
-    return false;
-  for (const uint32_t end = wire::psnAdd(psn, 1); rq.una != end;) {
-    const SendEntry& e = qp.entry(rq.head);
-    if (e.isReadOrAtomic() || e.packets != 1) return false;
-    rq.una = wire::psnAdd(rq.una, 1);
-    completeHead(qp);
-    if (rq.head != rq.next) retireLocal(qp);
-  }
-  rq.retries = rq.rnrRetries = rq.probes = 0;
-  rq.fastRetried = rq.probing = false;
-  sampleRoundTrip(rq);
-  rq.ackStart = now;
-  return true;
-}
-
 bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) {
   uint32_t bth[3];
   std::memcpy(bth, bytes, sizeof bth);
@@ -158,8 +136,9 @@ bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) 
   };
   if (opcode == wire::kOpAcknowledge) {
     if (size != wire::kBthBytes + wire::kAethBytes || pad || !rules.receivesResponses ||
-        (bytes[wire::kBthBytes] & wire::kSyndromeClass) != wire::kClassAck || !onAloneAnswer(qp, psn))
+        (bytes[wire::kBthBytes] & wire::kSyndromeClass) != wire::kClassAck || !onSmallAnswer(qp, psn))
       return false;
+    sampleRoundTrip(qp.rq);
     count();
     return true;
   }
@@ -168,52 +147,23 @@ bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) 
   if ((!writes && opcode != wire::kOpSendOnly) || size < header + pad || psn != rs.expected || rs.nakSent || rs.nakPending ||
       rs.nakFatal || rs.open)
     return false;
-  const uint32_t length = size - header - pad;
-  if (length > qp.mtu) return false;
-  uint8_t* to = nullptr;
+  SmallMessage m = {writes, size - header - pad, 0, 0};
+  if (m.length > qp.mtu) return false;
   if (writes) {
     const wire::Reth reth = wire::parseReth(bytes + wire::kBthBytes);
-    if (length == 0 || reth.length != length || !(qp.attributes.access & kAccessRemoteWriteBit)) return false;
-    to = memory.remote(qp.remoteCache, qp, reth.rkey, reth.address, length, kAccessRemoteWriteBit);
-    if (!to) return false;
-  } else {
-    if (qp.srq || (rs.producer == rs.head && (!refreshReceive(qp) || rs.producer == rs.head))) return false;
-    const uint32_t* w = qp.receiveWqe(rs.head);
-    const uint32_t sges = peekWord(w + kRwSgeCount);
-    if (length != 0) {
-      if (sges != 1 || qp.receiveSge == 0) return false;
-      const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
-      const uint64_t address = uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo);
-      if (length > peekWord(sge + kSgeLength)) return false;
-      to = memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, length, true);
-      if (!to) return false;
-    } else if (sges > qp.receiveSge) {
-      return false;
-    }
+    if (reth.length != m.length) return false;
+    m.rkey = reth.rkey;
+    m.address = reth.address;
   }
+  uint8_t* to;
+  if (!findPlace(qp, m, &to)) return false;
 
   if (writes) {
-    copyInOrder(to, bytes + header, length);
-  } else if (length != 0) {
-    copyFew(to, bytes + header, length);
+    copyInOrder(to, bytes + header, m.length);
+  } else if (m.length != 0) {
+    copyFew(to, bytes + header, m.length);
   }
-  rs.received = length;
-  rs.expected = wire::psnAdd(psn, 1);
-  rs.ackPsn = psn;
-  rs.ackable = rs.unanswered = true;
-  rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  if (order & wire::kAckRequest) oweAnswer(qp);
-  if (!writes) {
-    Completion c;
-    c.token = qp.token;
-    c.wqe = rs.head++;
-    c.opcode = kOpReceive;
-    c.length = length;
-    c.flags = kCqeFlagReceiveQueue | (second & 0x80 ? kCqeFlagSolicited : 0);
-    c.pkeyIndex = qp.attributes.pkeyIndex;
-    c.sourceQpn = qp.attributes.destinationQpn;
-    write(*qp.receiveCq, c);
-  }
+  tookSmall(qp, m, psn, (order & wire::kAckRequest) != 0, (second & 0x80) != 0);
   count();
   return true;
 }

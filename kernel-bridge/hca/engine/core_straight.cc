@@ -1,7 +1,7 @@
 // The straight way of small messages on the local link: a SEND or RDMA WRITE of one packet, from its WQE into the ring,
 // and from the ring to its place, without the structures that packets of all kinds need. Only where nothing is out of
 // the ordinary: all is checked first, and whatever does not fit is left, untouched, to the requester and the responder.
-#include "core.h"
+#include "core_small.h"
 
 namespace nd {
 
@@ -111,25 +111,9 @@ uint32_t Core::sendStraight(Qp& qp) {
   return n;
 }
 
-// An answer to messages of one packet, while nothing else goes on. False: there is more to it, and onAcknowledged()
-// takes it from where this has come to.
+// False: it is for onAcknowledged().
 bool Core::onStraightAnswer(Qp& qp, uint32_t psn) {
-  Requester& rq = qp.rq;
-  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 || rq.next != rq.producer ||
-      rq.psn != rq.maxPsn || rq.keepAlive || rq.asking || rq.timing || rq.rnrUntil || rq.ringOnly ||
-      rq.window < options.window || qp.state() != kQpsRts)
-    return false;
-  for (const uint32_t end = wire::psnAdd(psn, 1); rq.una != end;) {
-    const SendEntry& e = qp.entry(rq.head);
-    if (e.isReadOrAtomic() || e.packets != 1) return false;
-    rq.una = wire::psnAdd(rq.una, 1);
-    completeHead(qp);
-    if (rq.head != rq.next) retireLocal(qp);
-  }
-  rq.retries = rq.rnrRetries = rq.probes = 0;
-  rq.fastRetried = rq.probing = false;
-  rq.ackStart = now;
-  return true;
+  return !qp.rq.timing && !qp.rq.ringOnly && onSmallAnswer(qp, psn);
 }
 
 bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
@@ -146,28 +130,14 @@ bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
   if (psn != rs.expected || rs.nakSent || rs.nakPending || rs.nakFatal || rs.unpulled || rs.open ||
       ((length + pad) & 3) != 0 || length > qp.mtu || !pkeysFit(__builtin_bswap16(uint16_t(first >> 16)), qp.pkey()))
     return false;
-  uint8_t* to = nullptr;
-  if (small.write) {
-    const uint64_t address = uint64_t(__builtin_bswap32(small.reth[0])) << 32 | __builtin_bswap32(small.reth[1]);
-    if (length == 0 || __builtin_bswap32(small.reth[3]) != length || !(qp.attributes.access & kAccessRemoteWriteBit))
-      return false;
-    to = memory.remote(qp.remoteCache, qp, __builtin_bswap32(small.reth[2]), address, length, kAccessRemoteWriteBit);
-    if (!to) return false;
-  } else {
-    if (qp.srq || (rs.producer == rs.head && (!refreshReceive(qp) || rs.producer == rs.head))) return false;
-    const uint32_t* w = qp.receiveWqe(rs.head);
-    const uint32_t count = peekWord(w + kRwSgeCount);
-    if (length != 0) {
-      if (count != 1 || qp.receiveSge == 0) return false;
-      const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
-      const uint64_t address = uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo);
-      if (length > peekWord(sge + kSgeLength)) return false;
-      to = memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, length, true);
-      if (!to) return false;
-    } else if (count > qp.receiveSge) {
-      return false;
-    }
+  SmallMessage m = {small.write, length, 0, 0};
+  if (m.write) {
+    if (__builtin_bswap32(small.reth[3]) != length) return false;
+    m.rkey = __builtin_bswap32(small.reth[2]);
+    m.address = uint64_t(__builtin_bswap32(small.reth[0])) << 32 | __builtin_bswap32(small.reth[1]);
   }
+  uint8_t* to;
+  if (!findPlace(qp, m, &to)) return false;
 
   received++;
   counters.receivedPackets++;
@@ -189,23 +159,7 @@ bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
   } else if (length != 0) {
     small.copyTo(to);
   }
-  rs.received = length;
-  rs.expected = wire::psnAdd(psn, 1);
-  rs.ackPsn = psn;
-  rs.ackable = rs.unanswered = true;
-  rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  if (last & wire::kAckRequest) oweAnswer(qp);
-  if (!small.write) {
-    Completion c;
-    c.token = qp.token;
-    c.wqe = rs.head++;
-    c.opcode = kOpReceive;
-    c.length = length;
-    c.flags = kCqeFlagReceiveQueue | (first & 0x8000 ? kCqeFlagSolicited : 0);
-    c.pkeyIndex = qp.attributes.pkeyIndex;
-    c.sourceQpn = qp.attributes.destinationQpn;
-    write(*qp.receiveCq, c);
-  }
+  tookSmall(qp, m, psn, (last & wire::kAckRequest) != 0, (first & 0x8000) != 0);
   settle();
   return true;
 }
