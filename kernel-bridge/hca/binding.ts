@@ -171,7 +171,7 @@ export type HcaEvent =
       destination: Uint8Array;
       scopeId: number;
       pkey: number;
-      /** Until the next event is taken: who keeps it copies it. */
+      /** Until the next event is taken or the next MAD sent: who keeps it copies it. */
       mad: Uint8Array;
     }
   | { type: 'qp'; qp: number; token: number; event: number; reason: number }

@@ -29,17 +29,27 @@ bool isFull(int fd) {
   return true;
 }
 
+// The socket that tells once of an earlier message's refusal.
+int toldFd = -1;
+
+bool isTold(int fd) {
+  if (fd != toldFd) return false;
+  toldFd = -1;
+  errno = ECONNREFUSED;
+  return true;
+}
+
 }  // namespace
 
 extern "C" ssize_t send(int fd, const void* bytes, size_t length, int flags) {
-  return isFull(fd) ? -1 : syscall(SYS_sendto, fd, bytes, length, flags, nullptr, 0);
+  return isFull(fd) || isTold(fd) ? -1 : syscall(SYS_sendto, fd, bytes, length, flags, nullptr, 0);
 }
 extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
-  return isFull(fd) ? -1 : syscall(SYS_sendmsg, fd, message, flags);
+  return isFull(fd) || isTold(fd) ? -1 : syscall(SYS_sendmsg, fd, message, flags);
 }
 extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
   unsigned sent = 0;
-  while (sent < count && !isFull(fd) && syscall(SYS_sendmmsg, fd, messages + sent, 1, flags) == 1) sent++;
+  while (sent < count && !isFull(fd) && !isTold(fd) && syscall(SYS_sendmmsg, fd, messages + sent, 1, flags) == 1) sent++;
   return sent != 0 ? static_cast<int>(sent) : -1;
 }
 
@@ -268,6 +278,25 @@ void fullSocket() {
   HOST_CHECK(connected().size() == 2 && s.get(HostCounter::kFlowsOpened) == 2 && s.get(HostCounter::kFlowsMiscounted) == 0);
 }
 
+// The news of an earlier message comes in place of sending, whatever happened to another socket before: it costs nothing.
+void fullThenTold() {
+  Sender s;
+  Raw raw;
+  const Path one = path4(1), two = path4(2);
+  s.warm(one);
+  s.warm(two);
+  while (raw.next() != 0) continue;
+  fullFd = flowTo(one);
+  roomFor = 0;
+  toldFd = flowTo(two);
+  s.stage(one);
+  const IcrcHeaders other = s.stage(two);
+  HOST_CHECK(s.wire.flush() != 0);
+  HOST_CHECK(raw.sees(other) && raw.seesNothing());
+  fullFd = -1;
+  HOST_CHECK(toldFd == -1 && connected().size() == 2 && s.get(HostCounter::kTxErrors) == 0);
+}
+
 // Closing the wire closes the flows; it can be opened again.
 void closesWithTheWire() {
   Sender s;
@@ -462,6 +491,7 @@ int main() {
   runIsOneMessage();
   failedSend();
   fullSocket();
+  fullThenTold();
   miscounted();
   closesWithTheWire();
   refusedByIcmp();

@@ -376,6 +376,35 @@ int unseenMain() {
   return hosttest::failures;
 }
 
+// The same in a connection whose path is modified: it was to that process, and has failed.
+int modifiedMain() {
+  struct : Clock {
+    uint64_t now() const override { return clockNow(); }
+  } clock;
+  Host host{clock};
+  Engine engine{host, clock, EngineOptions()};
+  HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess);
+  Side side(false, engine);
+  Peer peer;
+  peer.connect(side, kRest);
+  side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+  HOST_CHECK(side.polled() == kWcSuccess);
+  QpAttributes a;
+  a.state = kQpsSqd;
+  HOST_CHECK(engine.modifyQp(side.qp, qpmask::kState, a) == Status::kSuccess);
+  engine.progress();
+  peer.kill();
+  Peer next;
+  HOST_CHECK(next.hello.qpn >> 16 == peer.hello.qpn >> 16);
+  a.path.source = a.path.destination = loopback();
+  HOST_CHECK(engine.modifyQp(side.qp, qpmask::kPath, a) == Status::kInvalidDeviceState);
+  HOST_CHECK(engine.queryQp(side.qp, &a) == Status::kSuccess && a.currentState == kQpsError);
+  HOST_CHECK(side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost));
+  next.kill();
+  host.stop();
+  return hosttest::failures;
+}
+
 // In a process of its own.
 void apart(const char* what) {
   const pid_t pid = fork();
@@ -395,9 +424,11 @@ int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "peer") == 0) return peerMain(argv[2]);
   if (argc > 1 && std::strcmp(argv[1], "unprivileged") == 0) return unprivilegedMain();
   if (argc > 1 && std::strcmp(argv[1], "unseen") == 0) return unseenMain();
+  if (argc > 1 && std::strcmp(argv[1], "modified") == 0) return modifiedMain();
   hosttest::privateNetwork();
   if (geteuid() == 0) apart("unprivileged");  // which can become somebody else
   apart("unseen");
+  apart("modified");
   startProcess();
   pairsComeUp();
   optionWire();

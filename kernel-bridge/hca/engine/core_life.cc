@@ -186,6 +186,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if ((mask & qpmask::kPath) && link.isLocal(a.path.destination)) {
     const QpAttributes& whose = (mask & qpmask::kDestinationQpn) ? a : qp.attributes;
     link.reportEnd(whose.destinationQpn >> 16, *this);
+    if (qp.state() != from) return Status::kInvalidDeviceState;  // it was connected to that process itself
   }
   // What is in flight was sent under the old attributes.
   if (from == kQpsSqd && to == kQpsSqd && (mask & ~(qpmask::kState | qpmask::kCurrentState)) && !qp.drained)

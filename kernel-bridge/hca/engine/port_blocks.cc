@@ -65,7 +65,7 @@ PortAnswer askPortOwner(const PortQuestion& question, const Gid* address, int64_
   frame.bodyLength = sizeof question;
   PortAnswer answer;
   for (int64_t pause = 0;; pause = std::clamp<int64_t>(2 * pause, 1, kLongestPauseMs)) {
-    if (pause != 0) poll(nullptr, 0, static_cast<int>(std::min(pause, deadline - monotonicMs())));
+    if (pause != 0) poll(nullptr, 0, static_cast<int>(std::clamp<int64_t>(deadline - monotonicMs(), 0, pause)));
     UniqueFd connection;
     const int error = connectLocal(blockName(question.service, question.first), &connection, nullptr);
     if (error == ECONNREFUSED) return {PortVerdict::kNobody, question.port};

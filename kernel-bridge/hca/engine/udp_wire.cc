@@ -233,7 +233,7 @@ int UdpWire::flush() {
   Buffers::Out& out = buffers_->out;
   int lastError = 0;
   uint32_t done = 0;
-  bool retried = false;
+  uint32_t retried = UINT32_MAX;  // which message
   for (uint32_t i = 0; i < runs_; i++) {
     if (out.runs[i].count == 1) continue;
     appendControl(&out.messages[i].msg_hdr, IPPROTO_UDP, UDP_SEGMENT, static_cast<uint16_t>(out.runs[i].segment));
@@ -263,8 +263,8 @@ int UdpWire::flush() {
     lastError = errno;
     // A connected socket also tells of refusals by ICMP, once, in place of sending.
     const bool told = run.flow != nullptr && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH);
-    if ((errno == EAGAIN || errno == ENOBUFS || told) && !retried) {
-      retried = true;
+    if ((errno == EAGAIN || errno == ENOBUFS || told) && retried != done) {
+      retried = done;
       continue;
     }
     if (errno == EAGAIN || errno == ENOBUFS) {

@@ -41,7 +41,7 @@ export class Call {
     readonly file: WvFile,
     readonly irp: Irp,
     readonly row: NamedIoctlRow,
-    /** The handler's own copy of the whole input. */
+    /** The whole input, until the handler returns. */
     readonly input: Uint8Array,
   ) {}
 

@@ -133,7 +133,7 @@ export interface IrpInit<T> {
   requestorMode: RequestorMode;
   fileObject?: FileObject | undefined;
   controlCode?: number;
-  /** METHOD_BUFFERED: the request's own bytes, which nobody else writes to. */
+  /** METHOD_BUFFERED: the request's bytes, until the next request is taken. */
   input?: Uint8Array;
   outputLength?: number;
   native?: NativeSlot;
@@ -204,8 +204,8 @@ export class Irp<T = number> {
   }
 
   /**
-   * The input, for the handler to keep; once. Input and output have bytes of their own, so that no answer can carry the input
-   * back, and none overwrites input that is still needed.
+   * The input, for the handler until it returns; once. What an answer that comes later needs is decoded or copied. Input and
+   * output have bytes of their own, so that no answer can carry the input back, and none overwrites input that is still needed.
    */
   takeInput(): Uint8Array {
     const { input } = this;
