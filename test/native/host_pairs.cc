@@ -343,15 +343,25 @@ int unprivilegedMain() {
   return hosttest::failures;
 }
 
-// The peer is killed and another process has its slot, while nobody here looks: the end of the one is reported before a
-// connection to the other begins, and does not end that.
-int unseenMain() {
+// An engine without a thread: it looks when it is polled.
+struct Unwatched {
   struct : Clock {
     uint64_t now() const override { return clockNow(); }
   } clock;
   Host host{clock};
-  Engine engine{host, clock, EngineOptions()};  // without a thread: it looks when it is polled
-  HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess);
+  Engine engine{host, clock, EngineOptions()};
+  Unwatched() { HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess); }
+  ~Unwatched() { host.stop(); }
+};
+
+// Whether its connection was lost.
+bool isLost(const Side& side) { return side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost); }
+
+// The peer is killed and another process has its slot, while nobody here looks: the end of the one is reported before a
+// connection to the other begins, and does not end that.
+int unseenMain() {
+  Unwatched here;
+  Engine& engine = here.engine;
   for (int round = 0; round < 3; round++) {
     Side first(false, engine);
     Peer peer;
@@ -363,7 +373,7 @@ int unseenMain() {
     HOST_CHECK(next.hello.qpn >> 16 == peer.hello.qpn >> 16);
     Side second(false, engine);
     next.connect(second, kRest);
-    HOST_CHECK(first.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost));
+    HOST_CHECK(isLost(first));
     for (const uint32_t bytes : {8u, kMessage}) {
       second.post(kOpWrite, 0, bytes, next.hello.address, next.hello.rkey);
       HOST_CHECK(second.polled() == kWcSuccess);
@@ -372,18 +382,13 @@ int unseenMain() {
     next.end();
     while (second.kernel.event == 0) engine.progress();
   }
-  host.stop();
   return hosttest::failures;
 }
 
 // The same in a connection whose path is modified: it was to that process, and has failed.
 int modifiedMain() {
-  struct : Clock {
-    uint64_t now() const override { return clockNow(); }
-  } clock;
-  Host host{clock};
-  Engine engine{host, clock, EngineOptions()};
-  HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess);
+  Unwatched here;
+  Engine& engine = here.engine;
   Side side(false, engine);
   Peer peer;
   peer.connect(side, kRest);
@@ -399,9 +404,8 @@ int modifiedMain() {
   a.path.source = a.path.destination = loopback();
   HOST_CHECK(engine.modifyQp(side.qp, qpmask::kPath, a) == Status::kInvalidDeviceState);
   HOST_CHECK(engine.queryQp(side.qp, &a) == Status::kSuccess && a.currentState == kQpsError);
-  HOST_CHECK(side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost));
+  HOST_CHECK(isLost(side));
   next.kill();
-  host.stop();
   return hosttest::failures;
 }
 

@@ -24,6 +24,7 @@ inline void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
 }
 
 struct SmallMessage;
+struct SmallRequest;
 
 struct Core final : public PacketSink {
   static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
@@ -166,6 +167,9 @@ struct Core final : public PacketSink {
   bool onLocalSmall(LocalPair& pair, const LocalSmall& send) override;
 
   // ── core_small.h ──────────────────────────────────────────────────────────────────────────────
+  bool readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r);
+  SendEntry& enterSmall(Qp& qp, const SmallRequest& r);
+  static void leftSmall(Requester& rq);
   bool findPlace(Qp& qp, const SmallMessage& m, uint8_t** to);
   void tookSmall(Qp& qp, const SmallMessage& m, uint32_t psn, bool asks, bool solicited);
   bool onSmallAnswer(Qp& qp, uint32_t psn);

@@ -28,59 +28,28 @@ bool Core::ringAlone(Qp& qp) {
   if (rq.producer - rq.next != 1 || rq.next != rq.begun || rq.next != rq.parsed || rq.psn != rq.maxPsn || rq.keepAlive ||
       rq.asking || rq.probing || rq.awaited || rq.rnrUntil)
     return false;
-  constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
-  const uint32_t* w = qp.sendWqe(rq.next);
-  const uint32_t opcode = peekWord(w + kSwOpcode), flags = peekWord(w + kSwFlags), count = peekWord(w + kSwSgeCount);
-  if (opcode > kOpWrite || (flags & ~kFlags) != 0) return false;
-  const uint32_t header = wire::kBthBytes + (opcode == kOpWrite ? wire::kRethBytes : 0);
-  const uint32_t most = std::min(Link::kAloneMostBytes - header, qp.mtu);
-  const uint32_t* body = w + kSendWqeHeaderBytes / 4;
-  const uint8_t* data = nullptr;
-  uint32_t length = count;
-  if (flags & kSendFlagInline) {
-    if (count > qp.maxInline || count > most) return false;
-    data = reinterpret_cast<const uint8_t*>(body);
-  } else if (count != 0) {
-    if (count != 1 || qp.sendSge == 0) return false;
-    length = peekWord(body + kSgeLength);
-    if (length > most) return false;
-    const uint64_t address = uint64_t(peekWord(body + kSgeAddressHi)) << 32 | peekWord(body + kSgeAddressLo);
-    if (length) data = memory.local(qp.gatherCache, qp.pd, peekWord(body + kSgeLkey), address, length, false);
-    if (length && !data) return false;
-  }
-  if (opcode == kOpWrite && length == 0) return false;  // no data, and so no key
-  const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
-  if (inFlight && inFlight >= rq.window) return false;
+  constexpr uint32_t kMost = Link::kAloneMostBytes - wire::kBthBytes;
+  SmallRequest r;
+  if (!readSmall(qp, std::min(kMost, qp.mtu), std::min(kMost - wire::kRethBytes, qp.mtu), &r)) return false;
 
   now = std::max(now, clock.recent());
-  SendEntry& e = qp.entry(rq.next);
-  e.opcode = opcode;
-  e.flags = flags;
-  e.count = count;
-  e.length = length;
-  e.firstPsn = rq.psn;
-  e.packets = 1;
-  e.status = 0;
-  e.local = e.done = false;
+  SendEntry& e = enterSmall(qp, r);
   const uint32_t sinceAck = rq.sinceAck, messagesSinceAck = rq.messagesSinceAck;
   const bool asks = asksForAnswer(qp, e, true, 1);
 
-  const uint32_t pad = -length & 3, total = header + length + pad;
-  const uint32_t solicited = opcode == kOpSend && (flags & kSendFlagSolicited) ? 0x80 : 0;
+  const bool writes = r.opcode == kOpWrite;
+  const uint32_t header = wire::kBthBytes + (writes ? wire::kRethBytes : 0);
+  const uint32_t pad = -r.length & 3, total = header + r.length + pad;
+  const uint32_t solicited = !writes && (r.flags & kSendFlagSolicited) ? 0x80 : 0;
   const uint32_t partition = uint32_t(__builtin_bswap16(pkey)) << 16;
-  const uint32_t bth[] = {(opcode == kOpSend ? wire::kOpSendOnly : wire::kOpWriteOnly) | (solicited | pad << 4) << 8 | partition,
+  const uint32_t bth[] = {(writes ? wire::kOpWriteOnly : wire::kOpSendOnly) | (solicited | pad << 4) << 8 | partition,
                           __builtin_bswap32(qp.attributes.destinationQpn),
                           __builtin_bswap32(rq.psn | (asks ? wire::kAckRequest : 0))};
   uint8_t* const packet = alone + Link::kAloneRoom;
   std::memcpy(packet, bth, sizeof bth);
-  if (opcode == kOpWrite) {
-    const uint32_t low = peekWord(w + kSwRemoteLo), high = peekWord(w + kSwRemoteHi);
-    e.remote = uint64_t(high) << 32 | low;
-    e.rkey = peekWord(w + kSwRkey);
-    wire::emitReth(packet + wire::kBthBytes, {e.remote, e.rkey, length});
-  }
+  if (writes) wire::emitReth(packet + wire::kBthBytes, {r.remote, r.rkey, r.length});
   if (pad) std::memset(packet + total - 4, 0, 4);
-  copyFew(packet + header, data, length);
+  copyFew(packet + header, r.data, r.length);
   if (!link.sendAlone(qp.route, packet, total)) {
     rq.sinceAck = sinceAck;
     rq.messagesSinceAck = messagesSinceAck;
@@ -94,13 +63,11 @@ bool Core::ringAlone(Qp& qp) {
     rq.timedPsn = rq.psn;
     rq.timedAt = now;
   }
-  rq.psn = rq.maxPsn = wire::psnAdd(rq.psn, 1);
+  leftSmall(rq);
   if (asks) rq.askedEnd = rq.psn;
-  rq.next++;
-  rq.begun = rq.parsed = rq.next;
   counters.sentPackets++;
   counters.sentStraight++;
-  counters.sentBytes += header + length;
+  counters.sentBytes += header + r.length;
   qp.lastActivity = now;
   if (!wasOutstanding) startAckTimer(qp);
   // The acknowledgement that is owed follows while the peer takes the message.

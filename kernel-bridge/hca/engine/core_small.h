@@ -1,5 +1,5 @@
 // What messages of one packet have in common on their straight ways, by the local link (core_straight.cc) and by the wire
-// (core_alone.cc): where one goes, what the books say of it when it is there, and what an answer to such means.
+// (core_alone.cc): which request is one, where one goes, what the books say of both, and what an answer to such means.
 #pragma once
 #include "core.h"
 
@@ -12,6 +12,75 @@ struct SmallMessage {
   uint32_t rkey;
   uint64_t address;
 };
+
+// The next request of a send queue, with its data where they stand; null: none.
+struct SmallRequest {
+  uint32_t opcode, flags, count, length;
+  const uint8_t* data;
+  uint64_t remote;  // of a WRITE
+  uint32_t rkey;
+};
+
+// Whether that is a SEND or WRITE of at most so many bytes in one piece, and there is room in the window. `most` is of a
+// SEND, `mostWritten` of a WRITE. False: it is for the requester.
+inline bool Core::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r) {
+  constexpr uint32_t kFlags = abi::kSendFlagSignaled | abi::kSendFlagSolicited | abi::kSendFlagInline;
+  const Requester& rq = qp.rq;
+  const uint32_t* w = qp.sendWqe(rq.next);
+  r->opcode = peekWord(w + abi::kSwOpcode);
+  r->flags = peekWord(w + abi::kSwFlags);
+  r->length = r->count = peekWord(w + abi::kSwSgeCount);
+  r->data = nullptr;
+  r->remote = r->rkey = 0;
+  if (r->opcode > abi::kOpWrite || (r->flags & ~kFlags) != 0) return false;
+  const bool writes = r->opcode == abi::kOpWrite;
+  if (writes) most = mostWritten;
+  const uint32_t* body = w + abi::kSendWqeHeaderBytes / 4;
+  if (r->flags & abi::kSendFlagInline) {
+    if (r->count > qp.maxInline || r->count > most) return false;
+    r->data = reinterpret_cast<const uint8_t*>(body);
+  } else if (r->count != 0) {
+    if (r->count != 1 || qp.sendSge == 0) return false;
+    r->length = peekWord(body + abi::kSgeLength);
+    if (r->length > most) return false;
+    const uint64_t address =
+        uint64_t(peekWord(body + abi::kSgeAddressHi)) << 32 | peekWord(body + abi::kSgeAddressLo);
+    if (r->length) r->data = memory.local(qp.gatherCache, qp.pd, peekWord(body + abi::kSgeLkey), address, r->length, false);
+    if (r->length && !r->data) return false;
+  }
+  if (writes) {
+    if (r->length == 0) return false;  // no data, and so no key
+    r->remote = uint64_t(peekWord(w + abi::kSwRemoteHi)) << 32 | peekWord(w + abi::kSwRemoteLo);
+    r->rkey = peekWord(w + abi::kSwRkey);
+  }
+  const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
+  return !inFlight || inFlight < rq.window;
+}
+
+// Its place in the books, should it have to be sent again. It has not left.
+inline SendEntry& Core::enterSmall(Qp& qp, const SmallRequest& r) {
+  SendEntry& e = qp.entry(qp.rq.next);
+  e.opcode = r.opcode;
+  e.flags = r.flags;
+  e.count = r.count;
+  e.length = r.length;
+  e.firstPsn = qp.rq.psn;
+  e.packets = 1;
+  e.status = 0;
+  e.local = e.done = false;
+  if (r.opcode == abi::kOpWrite) {
+    e.remote = r.remote;
+    e.rkey = r.rkey;
+  }
+  return e;
+}
+
+// It has left.
+inline void Core::leftSmall(Requester& rq) {
+  rq.psn = rq.maxPsn = wire::psnAdd(rq.psn, 1);
+  rq.next++;
+  rq.begun = rq.parsed = rq.next;
+}
 
 // False: it is for the responder, and nothing was done. `to` is null where there are no bytes.
 inline bool Core::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {

@@ -42,63 +42,30 @@ uint32_t Core::sendStraight(Qp& qp) {
   if (rq.next == rq.producer || rq.next != rq.begun || rq.next != rq.parsed || rq.psn != rq.maxPsn || rq.keepAlive ||
       rq.asking || rq.probing || pair.plain || !qp.reliable() || !isPkey(pkey))
     return 0;
-  constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
   const uint32_t partition = uint32_t(__builtin_bswap16(pkey)) << 16;
   const uint32_t peer = __builtin_bswap32(qp.attributes.destinationQpn);
   uint32_t acknowledges = 0, n = 0;
   uint64_t bytes = 0;
   for (; n < kStraightShare && rq.next != rq.producer; n++) {
-    const uint32_t* w = qp.sendWqe(rq.next);
-    const uint32_t opcode = peekWord(w + kSwOpcode), flags = peekWord(w + kSwFlags), count = peekWord(w + kSwSgeCount);
-    if (opcode > kOpWrite || (flags & ~kFlags) != 0) break;
-    const uint32_t* body = w + kSendWqeHeaderBytes / 4;
-    const uint8_t* data = nullptr;
-    uint32_t length = count;
-    if (flags & kSendFlagInline) {
-      if (count > qp.maxInline || count > LocalSmall::kMostBytes) break;
-      data = reinterpret_cast<const uint8_t*>(body);
-    } else if (count != 0) {
-      if (count != 1 || qp.sendSge == 0) break;
-      length = peekWord(body + kSgeLength);
-      if (length > LocalSmall::kMostBytes) break;
-      const uint64_t address = uint64_t(peekWord(body + kSgeAddressHi)) << 32 | peekWord(body + kSgeAddressLo);
-      if (length) data = memory.local(qp.gatherCache, qp.pd, peekWord(body + kSgeLkey), address, length, false);
-      if (length && !data) break;
-    }
-    if (opcode == kOpWrite && length == 0) break;  // no data, and so no key
-    const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
-    if ((inFlight && inFlight >= rq.window) || !pair.ready(length, false)) break;
-
-    SendEntry& e = qp.entry(rq.next);
-    e.opcode = opcode;
-    e.flags = flags;
-    e.count = count;
-    e.length = length;
-    e.firstPsn = rq.psn;
-    e.packets = 1;
-    e.status = 0;
-    e.local = e.done = false;
+    SmallRequest r;
+    if (!readSmall(qp, LocalSmall::kMostBytes, LocalSmall::kMostBytes, &r) || !pair.ready(r.length, false)) break;
+    enterSmall(qp, r);
     if (n == 0) acknowledges = owedWord(qp);
-    const uint32_t pad = (-length & 3) << 4, order = __builtin_bswap32(rq.psn | wire::kAckRequest);
-    if (opcode == kOpSend) {
-      const uint32_t solicited = flags & kSendFlagSolicited ? 0x80 : 0;
+    const uint32_t pad = (-r.length & 3) << 4, order = __builtin_bswap32(rq.psn | wire::kAckRequest);
+    if (r.opcode == kOpSend) {
+      const uint32_t solicited = r.flags & kSendFlagSolicited ? 0x80 : 0;
       const uint32_t bth[] = {wire::kOpSendOnly | (solicited | pad) << 8 | partition, peer, order};
-      pair.putSend(bth, qp.qpn, qp.route.trafficClass, acknowledges, data, length);
+      pair.putSend(bth, qp.qpn, qp.route.trafficClass, acknowledges, r.data, r.length);
     } else {
-      const uint32_t low = peekWord(w + kSwRemoteLo), high = peekWord(w + kSwRemoteHi);
-      e.remote = uint64_t(high) << 32 | low;
-      e.rkey = peekWord(w + kSwRkey);
       const uint32_t bth[] = {wire::kOpWriteOnly | pad << 8 | partition, peer, order};
-      const uint32_t reth[] = {__builtin_bswap32(high), __builtin_bswap32(low), __builtin_bswap32(e.rkey),
-                               __builtin_bswap32(length)};
-      pair.putWrite(bth, reth, qp.qpn, qp.route.trafficClass, acknowledges, data, length);
+      const uint32_t reth[] = {__builtin_bswap32(uint32_t(r.remote >> 32)), __builtin_bswap32(uint32_t(r.remote)),
+                               __builtin_bswap32(r.rkey), __builtin_bswap32(r.length)};
+      pair.putWrite(bth, reth, qp.qpn, qp.route.trafficClass, acknowledges, r.data, r.length);
       bytes += wire::kRethBytes;
     }
     acknowledges = 0;
-    bytes += wire::kBthBytes + length;
-    rq.psn = rq.maxPsn = wire::psnAdd(rq.psn, 1);
-    rq.next++;
-    rq.begun = rq.parsed = rq.next;
+    bytes += wire::kBthBytes + r.length;
+    leftSmall(rq);
   }
   if (n == 0) return 0;
   counters.sentPackets += n;
