@@ -6,8 +6,9 @@
 #include "engine/host.h"
 #include "engine/wire.h"
 #include "host_node.h"
+#include "host_sockets.h"
 
-using hosttest::parseAddress, hosttest::RealClock;
+using hosttest::flows, hosttest::ownPort, hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;
 using namespace nd::abi;
 
@@ -331,6 +332,64 @@ void refusals() {
   }
 }
 
+// The socket by which `from` sends to `to`: a datagram that is nobody's, sent by it, is counted by the other.
+int flowOf(Two& w, Peer& from, Peer& to) {
+  for (const int fd : flows()) {
+    const uint8_t nobodys[24] = {};
+    const uint64_t theirs = to.counter("rx_icrc_errors"), ours = from.counter("rx_icrc_errors");
+    HOST_CHECK(send(fd, nobodys, sizeof nobodys, 0) == sizeof nobodys);
+    const uint64_t end = from.clock.now() + kPatienceNs;
+    while (to.counter("rx_icrc_errors") == theirs && from.counter("rx_icrc_errors") == ours && from.clock.now() < end) w.step();
+    if (to.counter("rx_icrc_errors") != theirs) return fd;
+  }
+  HOST_CHECK(!"a socket of its own");
+  return -1;
+}
+
+// Every bit that the ICRC covers, changed on the way: refused, and nothing happens to the connection or its memory.
+void corrupt(const char* address) {
+  Two w(address);
+  uint32_t cqe[kCqeBytes / 4];
+  const int fd = flowOf(w, w.a, w.b);
+  IcrcHeaders headers;
+  headers.source = headers.destination = parseAddress(address);
+  headers.sourcePort = ownPort(fd);
+  constexpr uint32_t kData = 8, kLength = kBthBytes + kData;
+  uint8_t packet[kLength + kIcrcBytes];
+  wire::Bth bth;
+  bth.opcode = wire::kOpSendOnly;
+  bth.destinationQpn = w.b.qpn;
+  bth.psn = w.a.sent;
+  bth.ackRequest = true;
+  wire::emitBth(packet, bth);
+  w.fill(w.a, kData);
+  std::memcpy(packet + kBthBytes, w.a.memory.data() + kFrom, kData);
+  const uint32_t icrc = icrcOf(headers, packet, kLength);
+  std::memcpy(packet + kLength, &icrc, sizeof icrc);
+  std::fill(w.b.memory.begin() + kTo, w.b.memory.end(), uint8_t(0));
+  w.b.receive(64);
+  const auto arrives = [&](const char* counter) {
+    const uint64_t before = w.b.counter(counter), end = w.b.clock.now() + kPatienceNs;
+    HOST_CHECK(send(fd, packet, sizeof packet, 0) == sizeof packet);
+    while (w.b.counter(counter) == before && w.b.clock.now() < end) w.step();
+    return w.b.counter(counter) == before + 1;
+  };
+  uint32_t unnoticed = 0;
+  for (uint32_t bit = 0; bit < 8 * sizeof packet; bit++) {
+    if (bit / 8 == 4) continue;  // which the ICRC does not cover
+    packet[bit / 8] ^= uint8_t(1u << bit % 8);
+    unnoticed += !arrives("rx_icrc_errors");
+    packet[bit / 8] ^= uint8_t(1u << bit % 8);
+  }
+  HOST_CHECK(unnoticed == 0);
+  for (uint32_t i = 0; i < 64; i++) HOST_CHECK(w.b.memory[kTo + i] == 0);
+  while (w.b.completion(cqe)) HOST_CHECK(!(cqe[kCqeFlags] & kCqeFlagReceiveQueue));  // of what it sent before
+  HOST_CHECK(w.a.events == 0 && w.b.events == 0);
+  // As it was, it is taken, and by the straight way.
+  HOST_CHECK(arrives("rcvd_alone"));
+  HOST_CHECK(w.status(w.b, true, cqe) == kWcSuccess && w.there(w.b, kData));
+}
+
 // An ICRC of another flow, length or ID is another.
 void icrcs() {
   uint32_t state = 12345;
@@ -364,5 +423,6 @@ int main() {
   together();
   faults();
   refusals();
+  corrupt("::1");
   return hosttest::finish("host_alone");
 }

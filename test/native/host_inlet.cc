@@ -8,20 +8,15 @@
 
 #include "engine/udp_inlet.h"
 #include "host_node.h"
+#include "host_sockets.h"
 
-using hosttest::parseAddress, hosttest::RealClock;
+using hosttest::flows, hosttest::ownPort, hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;
 
 namespace {
 
 // What happens just before and after the next socket on port 4791 is connected.
 std::function<void()> beforeConnect, afterConnect;
-
-uint16_t ownPort(int fd) {
-  sockaddr_in6 own{};  // the port is at the same place in both families
-  socklen_t bytes = sizeof own;
-  return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0 ? ntohs(own.sin6_port) : uint16_t(0);
-}
 
 }  // namespace
 
@@ -260,19 +255,6 @@ void marks(const char* address) {
     b.take(i + 1);
   }
   for (const Seen& each : b.seen) HOST_CHECK(each.trafficClass == 2);
-}
-
-// The descriptors by which this process sends on connected sockets to port 4791.
-std::vector<int> flows() {
-  std::vector<int> found;
-  for (int fd = 3; fd < 512; fd++) {
-    sockaddr_in peer{};
-    socklen_t bytes = sizeof peer;
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) == 0 && peer.sin_family == AF_INET &&
-        peer.sin_port == htons(kRocePort))
-      found.push_back(fd);
-  }
-  return found;
 }
 
 // A mark comes by the same socket: seen within 16 datagrams, and then each of them.

@@ -361,6 +361,7 @@ struct Link2 {  // how two QPs are connected
   uint32_t mtu = 1024, psnA = 100, psnB = 5000, depth = 16, rnrTimer = 12, ackTimeout = 14, retries = 7, rnrRetries = 6;
   uint32_t access = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite;
   uint8_t trafficClass = 0;
+  uint32_t pkeyIndexA = 0;
 };
 
 constexpr uint32_t kInitMask = qpmask::kState | qpmask::kPkeyIndex | qpmask::kPort | qpmask::kAccess;
@@ -375,6 +376,7 @@ constexpr uint32_t kRtsMaskUc = qpmask::kState | qpmask::kSendPsn;
 inline QpAttributes attributesFor(Node& node, const Gid& peer, uint32_t peerQpn, const Link2& l, bool isA) {
   QpAttributes a;
   a.port = 1;
+  a.pkeyIndex = isA ? l.pkeyIndexA : 0;
   a.access = l.access;
   a.path.source = node.gid;
   a.path.destination = peer;

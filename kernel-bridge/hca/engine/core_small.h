@@ -143,6 +143,7 @@ inline bool Core::onSmallAnswer(Qp& qp, uint32_t psn) {
   }
   rq.retries = rq.rnrRetries = rq.probes = 0;
   rq.fastRetried = rq.probing = false;
+  if (rq.una == rq.psn) rq.awaited = false;
   rq.ackStart = now;
   return true;
 }
