@@ -258,6 +258,17 @@ test('what a request is encoded into is written whole again by the next', () => 
   assert.is(second, first, 'the same bytes');
 });
 
+test('what was encoded or decoded stays as it was when the next is', () => {
+  const Sample = struct('SAMPLE', { Number: u32, Bytes: bytes(12) });
+  const value = { number: 7, bytes: new Uint8Array(12).fill(9) };
+  const other = { number: 1, bytes: new Uint8Array(12).fill(2) };
+  const encoded = Sample.encode(value);
+  const decoded = Sample.decode(encoded);
+  Sample.decode(Sample.encode(other));
+  assert.equal(decoded, value);
+  assert.equal(Sample.decode(encoded), value);
+});
+
 test('long structures and long inputs are written and read as short ones', () => {
   const Long = struct('LONG', { Number: u32, Bytes: bytes(2000) });
   const value = { number: 7, bytes: new Uint8Array(2000).fill(9) };

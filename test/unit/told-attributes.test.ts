@@ -80,6 +80,23 @@ test('a later request for the same endpoint counts, and its failure leaves nothi
   assert.is(query(), whole);
 });
 
+test('an earlier request that fails late takes nothing from a later one', () => {
+  const { connect, query } = rig();
+  const [first, second] = [connect(), connect()];
+  first(new Uint8Array(0));
+  second(whole);
+  assert.is(query(), whole);
+});
+
+test('attributes without private data are whole, too', () => {
+  const { connect, query } = rig();
+  const bare = new Uint8Array(WvIoEpAttributes.size);
+  connect()(bare);
+  assert.is(query(), bare);
+  connect()(bare.subarray(1));
+  assert.is(query(), undefined);
+});
+
 test('a new era since the request was sent makes it old', () => {
   for (const when of ['before its end', 'after its end']) {
     const { connect, query, era } = rig();
@@ -100,7 +117,14 @@ test('a kernel that tells nothing is asked', () => {
 });
 
 test("inputs without a whole id, or with one that no table gives, are nobody's", () => {
-  const { told, room } = rig();
+  const { told, room, connect, query } = rig();
+  connect()(whole);
+  assert.is(query(id | (1n << 56n)), undefined, 'one that is the same but for its last byte');
+  assert.is(query(), whole);
+  // Numbers of which a double knows no difference.
+  const vast = 0x40n << 48n;
+  connect(vast)(whole);
+  assert.is(query(vast | 1n), undefined);
   for (const input of [null, new Uint8Array(7), new Uint8Array(8).fill(0xff), new Uint8Array(8)]) {
     told.expect(EP_CONNECT, input)(whole);
     told.forget(EP_ACCEPT, input);
