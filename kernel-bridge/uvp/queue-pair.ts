@@ -57,6 +57,16 @@ const REQUESTS: Readonly<Record<number, readonly boolean[]>> = {
   [QpType.UD]: [true, false, false, false, false, false, false],
 };
 
+/** Flags refused by opcode, or {@link NO_REQUEST}: one table for all queue pairs of a type. */
+const REFUSED: Readonly<Record<number, Int32Array>> = Object.fromEntries(
+  Object.entries(REQUESTS).map(([type, has]) => [
+    type,
+    Int32Array.from(SEND_FLAGS, (flags, opcode) => (has[opcode] === true ? ~flags : NO_REQUEST)),
+  ]),
+);
+/** Of a type that the HCA will refuse. */
+const ALL_REFUSED = Int32Array.from(SEND_FLAGS, () => NO_REQUEST);
+
 /** Where the parts of a queue pair's ring lie (engine/abi.h). */
 export interface QpRingLayout {
   readonly sendEntries: number;
@@ -172,10 +182,7 @@ export class SoftQueuePair {
     readonly receiveCq: SoftCompletionQueue,
     readonly srq: SoftSharedReceiveQueue | null = null,
   ) {
-    const requests = REQUESTS[create.type] ?? [];
-    this.refused = Int32Array.from(SEND_FLAGS, (flags, opcode) =>
-      requests[opcode] === true ? ~flags : NO_REQUEST,
-    );
+    this.refused = REFUSED[create.type] ?? ALL_REFUSED;
     this.reliable = create.type === QpType.RC;
     this.sendDepth = create.sendDepth;
     this.sendSge = create.sendSge;

@@ -54,6 +54,50 @@ test('the IRP table: every state is reached as it says, every other step is a fa
   }
 });
 
+test('an IRP goes by the table: each step from each state', () => {
+  for (const [state, way] of Object.entries(ways) as [IrpState, IrpEvent[]][]) {
+    const steps: Record<IrpEvent, (one: Irp) => unknown> = {
+      dispatch: (one) => one.dispatch(() => Status.PENDING),
+      mark: (one) => one.markPending(),
+      complete: (one) => one.complete(Status.SUCCESS),
+      // What a routine returns; only there can it be tried.
+      returnPending: () => undefined,
+      returnStatus: () => undefined,
+    };
+    for (const event of ['dispatch', 'mark', 'complete'] as const) {
+      const { irp: one } = irp();
+      const cell = irpTransitions[state][event];
+      let tried = false;
+      const attempt = () => {
+        tried = true;
+        assert.is(one.state, state);
+        assert.is(one.completed, /^completed/.test(state));
+        if (event === 'dispatch' && state === 'allocated') return;
+        if ('fault' in cell) {
+          assert.throws(
+            () => steps[event](one),
+            (e: unknown) => e instanceof DriverFault && e.message.endsWith(cell.fault),
+          );
+          assert.is(one.state, state);
+        } else {
+          steps[event](one);
+          assert.is(one.state, cell.next);
+        }
+      };
+      const within = way.at(-1) !== 'returnPending' && way.at(-1) !== 'returnStatus' && way.length > 0;
+      const routine = () => {
+        for (const step of way.slice(1)) steps[step](one);
+        if (within) attempt();
+        if (one.state === 'dispatched') one.complete(Status.SUCCESS);
+        return one.returnStatus;
+      };
+      if (way.length > 0) one.dispatch(routine);
+      if (!within) attempt();
+      assert.ok(tried);
+    }
+  }
+});
+
 test('a request completed inline tells its status, one marked pending tells PENDING first', () => {
   const inline = irp();
   assert.is(

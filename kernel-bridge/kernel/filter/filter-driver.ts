@@ -23,11 +23,18 @@ import { queuePairRequests } from './queue-pair-requests.js';
 import { sharedReceiveRequests } from './shared-receive-requests.js';
 import { udRequests } from './ud-requests.js';
 
-const rows = new Map<number, NamedIoctlRow>(ioctlTable.map((row) => [row.code, row]));
-const hcaRows = new Map<number, NamedIoctlRow>([
-  ...rows,
-  ...hcaFileTable.map((row) => [row.code, row] as const),
-]);
+/** An IOCTL by its code: its row, and who serves it, if anybody does. */
+interface Served {
+  readonly row: NamedIoctlRow;
+  readonly handler: Handler | undefined;
+}
+
+function servedBy(
+  rows: readonly NamedIoctlRow[],
+  handlers: Readonly<Record<string, Handler>>,
+): ReadonlyMap<number, Served> {
+  return new Map(rows.map((row) => [row.code, { row, handler: handlers[row.name] }]));
+}
 
 function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlName, Handler> {
   return {
@@ -51,14 +58,15 @@ export class FilterDriver {
   readonly device: DeviceObject;
   readonly counters: FilterCounters = { cleanupFailures: 0 };
   private readonly files = new Set<WvFile>();
-  private readonly handlers: Record<IoctlName, Handler>;
-  private readonly hcaHandlers: Readonly<Record<string, Handler>>;
+  private readonly served: ReadonlyMap<number, Served>;
+  private readonly servedByHca: ReadonlyMap<number, Served>;
   /** Takes the requests of an HCA's own file: its verbs, with tables like those of `\\.\WinVerbs`. */
   readonly aboveHca: DriverDispatch;
 
   constructor(services: DeviceServices & EndpointServices) {
-    this.handlers = handlersOf(services);
-    this.hcaHandlers = hcaFileHandlers(this.handlers);
+    const handlers = handlersOf(services);
+    this.served = servedBy(ioctlTable, handlers);
+    this.servedByHca = servedBy([...ioctlTable, ...hcaFileTable], hcaFileHandlers(handlers));
     const files = this.fileDispatch();
     this.aboveHca = files;
     this.driver = new DriverObject('\\Driver\\winverbs', {
@@ -111,9 +119,9 @@ export class FilterDriver {
   private deviceControl(file: FileObject, irp: Irp): number {
     const wvFile = file.context;
     if (!(wvFile instanceof WvFile) || wvFile.closing) return irp.complete(Status.FILE_CLOSED);
-    const row = (wvFile.hcaDevice ? hcaRows : rows).get(irp.stack.controlCode);
-    if (!row) return irp.complete(Status.PROCEDURE_NOT_FOUND);
-    const handler = wvFile.hcaDevice ? this.hcaHandlers[row.name] : this.handlers[row.name as IoctlName];
+    const served = (wvFile.hcaDevice ? this.servedByHca : this.served).get(irp.stack.controlCode);
+    if (!served) return irp.complete(Status.PROCEDURE_NOT_FOUND);
+    const { row, handler } = served;
     if (!handler) return irp.complete(Status.INVALID_DEVICE_REQUEST);
     if (irp.stack.inputLength < (row.input?.size ?? 0) || irp.stack.outputLength < (row.output?.size ?? 0)) {
       return irp.complete(Status.BUFFER_TOO_SMALL);

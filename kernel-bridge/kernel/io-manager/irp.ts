@@ -87,6 +87,35 @@ export const irpTransitions: Record<IrpState, Record<IrpEvent, Cell>> = {
   completed: { dispatch: busy, mark: late, complete: twice, returnPending: twice, returnStatus: twice },
 };
 
+const states = Object.keys(irpTransitions) as IrpState[];
+const events = {
+  dispatch: 0,
+  mark: 1,
+  complete: 2,
+  returnPending: 3,
+  returnStatus: 4,
+} as const satisfies Record<IrpEvent, number>;
+const eventNames = Object.keys(events) as IrpEvent[];
+const at = (state: IrpState): number => states.indexOf(state);
+const allocated = at('allocated');
+const marked = at('marked');
+const completedInline = at('completedInline');
+const completedMarked = at('completedMarked');
+const completed = at('completed');
+
+/**
+ * The table by numbers, for each request takes three of its steps and each of its verbs as many: the next state's number, or -1
+ * for a fault. Names as keys are looked for in the engine's hash tables, each time.
+ */
+const nextStates = Int8Array.from(
+  states.flatMap((state) =>
+    eventNames.map((event) => {
+      const cell = irpTransitions[state][event];
+      return 'fault' in cell ? -1 : at(cell.next);
+    }),
+  ),
+);
+
 /** A driver broke a rule of the I/O manager. Never caused by what a caller sends. */
 export class DriverFault extends Error {
   override readonly name = 'DriverFault';
@@ -154,7 +183,8 @@ export class Irp<T = number> {
   reparseName: string | undefined;
   /** What a driver wants to remember with the request while it pends. */
   driverContext: unknown;
-  private current: IrpState = 'allocated';
+  /** Its number in {@link states}. */
+  private current = allocated;
   private cancelRoutine: CancelRoutine<T> | undefined;
   private cancelFlag = false;
   private input: Uint8Array;
@@ -179,19 +209,18 @@ export class Irp<T = number> {
   }
 
   get state(): IrpState {
-    return this.current;
+    return states[this.current]!;
   }
 
   get completed(): boolean {
-    return (
-      this.current === 'completed' || this.current === 'completedInline' || this.current === 'completedMarked'
-    );
+    const { current } = this;
+    return current === completed || current === completedInline || current === completedMarked;
   }
 
   /** What the dispatch routine has to return now: PENDING once it was marked, else the status it ended in. */
   get returnStatus(): number {
-    const marked = this.current === 'marked' || this.current === 'completedMarked';
-    return marked ? Status.PENDING : this.ioStatus.status;
+    const pends = this.current === marked || this.current === completedMarked;
+    return pends ? Status.PENDING : this.ioStatus.status;
   }
 
   get cancelRequested(): boolean {
@@ -219,14 +248,18 @@ export class Irp<T = number> {
     return this.answer;
   }
 
-  private step(event: IrpEvent): void {
-    const cell = irpTransitions[this.current][event];
-    if ('fault' in cell) {
-      throw new DriverFault(
-        `IRP (major ${this.stack.major}, code 0x${this.stack.controlCode.toString(16)}): ${cell.fault}`,
-      );
-    }
-    this.current = cell.next;
+  private step(event: number): void {
+    const next = nextStates[this.current * eventNames.length + event]!;
+    if (next < 0) this.refuse(event);
+    this.current = next;
+  }
+
+  private refuse(event: number): never {
+    const cell = irpTransitions[this.state][eventNames[event]!];
+    const fault = 'fault' in cell ? cell.fault : '';
+    throw new DriverFault(
+      `IRP (major ${this.stack.major}, code 0x${this.stack.controlCode.toString(16)}): ${fault}`,
+    );
   }
 
   /**
@@ -234,10 +267,10 @@ export class Irp<T = number> {
    * run at DISPATCH_LEVEL.
    */
   dispatch(routine: (irp: Irp<T>) => number): number {
-    this.step('dispatch');
+    this.step(events.dispatch);
     const isVerb = this.stack.major === IrpMajor.internal;
     const status = isVerb ? atDispatchLevel(() => routine(this)) : routine(this);
-    this.step(status === Status.PENDING ? 'returnPending' : 'returnStatus');
+    this.step(status === Status.PENDING ? events.returnPending : events.returnStatus);
     if (status !== Status.PENDING && status !== this.ioStatus.status) {
       throw new DriverFault(
         `IRP completed with ${statusName(this.ioStatus.status)}, but its routine returned ${statusName(status)}`,
@@ -248,7 +281,7 @@ export class Irp<T = number> {
 
   /** The dispatch routine will return PENDING (IoMarkIrpPending). Answers PENDING. */
   markPending(): number {
-    this.step('mark');
+    this.step(events.mark);
     return Status.PENDING;
   }
 
@@ -275,7 +308,7 @@ export class Irp<T = number> {
   /** Completes the request. Answers the status, so that a dispatch routine can return it. */
   complete(status: number, information?: T): number {
     if (status === Status.PENDING) throw new DriverFault('an IRP cannot be completed with PENDING');
-    this.step('complete');
+    this.step(events.complete);
     if (this.cancelRoutine) {
       this.cancelRoutine = undefined;
       throw new DriverFault('completed while its cancel routine was still set');
