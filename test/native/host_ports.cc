@@ -140,6 +140,12 @@ void noBlockLeft() {
   HOST_CHECK(had.size() == kPorts - named.size());
   HOST_CHECK(claim(b, "106", "127.0.0.1", 0).status == kNoneFree);
   HOST_CHECK(claim(b, "106", "127.0.0.2", had.begin()->first).ok());  // of another address
+  // A port of another block than the one that was asked last is found again.
+  Claim& early = std::next(had.begin(), 70)->second;
+  release(a, early);
+  const Claim again = claim(a, "106", "127.0.0.1", 0);
+  HOST_CHECK(again.ok() && again.port == early.port);
+  early = again;
   const Claim& back = std::next(had.begin(), 5000)->second;
   release(a, back);
   const Claim got = claim(b, "106", "127.0.0.1", 0);

@@ -89,9 +89,15 @@ PortBlocks::Block* PortBlocks::find(uint32_t service, uint16_t port) {
 }
 
 Status PortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
+  // Many ports in a row are of one block: the others are looked at once in a block's ports.
+  if (Block* last = find(service, lastTaken_); last != nullptr && last->free() != 0) {
+    *port = static_cast<uint16_t>(firstOf(lastTaken_) + last->pick());
+    return Status::kSuccess;
+  }
   for (auto i = blocks_.lower_bound(keyOf(service, 0)); i != blocks_.end() && i->first >> 16 == service; ++i) {
     if (i->second.free() == 0) continue;
     *port = static_cast<uint16_t>((i->first & 0xffff) + i->second.pick());
+    lastTaken_ = *port;
     return Status::kSuccess;
   }
   const uint32_t start = randomStart();

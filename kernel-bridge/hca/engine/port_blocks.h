@@ -81,6 +81,7 @@ class PortBlocks {
   int epoll_;
   std::random_device random_;
   std::map<uint32_t, Block> blocks_;
+  uint16_t lastTaken_ = 0;  // a port of the block that was asked last, of whatever service
 };
 
 }  // namespace nd
