@@ -457,3 +457,6 @@ export const WvPkeyList = list(u16be);
 
 /** The GUIDs of GUID_QUERY's output, from byte 8 on. */
 export const WvGuidEntries = list(u64be);
+
+/** EP_CREATE's output where there is room for several: the endpoint asked for, and ids of endpoints that come into being when used. */
+export const WvEpIds = list(u64);

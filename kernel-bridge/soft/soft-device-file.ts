@@ -3,6 +3,7 @@ import { ChannelMajor } from '../hca/index.js';
 import { ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { Overlapped } from '../overlapped.js';
+import { PromisedEndpoints } from './promised-endpoints.js';
 import type { SoftKernel } from './soft-kernel.js';
 import { ToldAttributes } from './told-attributes.js';
 
@@ -12,13 +13,16 @@ const noBytes = new Uint8Array(0);
 export class SoftDeviceFile implements DeviceFile {
   #closed = false;
   readonly #told: ToldAttributes;
+  readonly #promised: PromisedEndpoints;
 
   constructor(
     private readonly kernel: SoftKernel,
     readonly name: string,
     private readonly fileId: number,
   ) {
-    this.#told = new ToldAttributes(kernel.channel.era);
+    const { era } = kernel.channel;
+    this.#told = new ToldAttributes(era);
+    this.#promised = new PromisedEndpoints(era, () => kernel.ended);
   }
 
   get closed(): boolean {
@@ -28,8 +32,10 @@ export class SoftDeviceFile implements DeviceFile {
   ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
     if (this.#closed) throw this.#closedError(code);
     this.#told.forget(code, input);
-    const told = this.#told.take(code, input, outputLength);
+    const told = this.#told.take(code, input, outputLength) ?? this.#promised.take(code, input, outputLength);
     if (told !== undefined) return told;
+    const room = this.#promised.roomFor(code, input, outputLength);
+    if (room !== outputLength) return this.#promised.keep(this.#ask(code, input, room));
     return this.kernel.kept.answer(code, input, outputLength, () => this.#ask(code, input, outputLength));
   }
 

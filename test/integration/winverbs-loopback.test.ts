@@ -548,4 +548,24 @@ test('remoteOf names what was registered', async () => {
   provider.release();
 });
 
+test('a program that makes many endpoints has each of them for itself, used or not', () => {
+  const provider = openProvider();
+  const endpoints = Array.from({ length: 70 }, () => provider.createConnectEndpoint());
+  const used = endpoints.filter((_, n) => n % 3 !== 0);
+  const ports = used.map((endpoint) => {
+    endpoint.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+    return endpoint.query().localAddress.port;
+  });
+  assert.is(new Set(ports).size, used.length);
+  throwsWv(() => endpoints[69]!.listen(1), Status.INVALID_DEVICE_STATE);
+  for (const endpoint of endpoints) endpoint.release();
+  const datagram = provider.createDatagramEndpoint();
+  const next = provider.createConnectEndpoint();
+  next.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+  next.listen(1);
+  next.release();
+  datagram.release();
+  provider.release();
+});
+
 test.run();

@@ -1,4 +1,5 @@
 /** Endpoints of connections: binding, listening, connecting, accepting. */
+
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { QpEventType, QpMask } from '../../kernel-bridge/hca/binding.js';
@@ -7,6 +8,7 @@ import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { decodeSockaddr, gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
 import { ask, endpointOf, expect, type Scene, scene } from '../helpers/endpoint-scene.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
@@ -52,6 +54,32 @@ test('endpoint types are checked: there are those of connections and of datagram
   const { rig } = scene('idle');
   expect(rig.ioctl('EP_CREATE', s.WvIoEpCreate.encode({ epType: 0x111n })), Status.SUCCESS);
   expect(rig.ioctl('EP_CREATE', s.WvIoEpCreate.encode({ epType: 6n })), Status.INVALID_PARAMETER);
+});
+
+test('who has room for several ids gets endpoints that come into being when they are used', () => {
+  const { rig } = scene('idle');
+  const input = s.WvIoEpCreate.encode({ epType: 0x106n });
+  const objects = (): number => {
+    const files = rig.kernel.io.fileObjects;
+    return [...files].reduce(
+      (sum, { context }) => sum + (context instanceof WvFile ? context.objectCount : 0),
+      0,
+    );
+  };
+  const before = objects();
+  const one = rig.ioctl('EP_CREATE', input, 8);
+  assert.is(one.output.length, 8);
+  const ids = s.WvEpIds.decode(rig.ioctl('EP_CREATE', input, 4 * 8 + 7).output);
+  assert.is(new Set(ids).size, 4);
+  assert.is(s.WvEpIds.decode(rig.ioctl('EP_CREATE', input, 65_536).output).length, 16);
+  assert.is(objects(), before + 3);
+  expect(rig.bind(ids[1]!), Status.SUCCESS);
+  assert.is(objects(), before + 4);
+  expect(rig.ioctl('EP_DESTROY', rig.id(ids[2]!)), Status.SUCCESS);
+  expect(rig.ioctl('EP_DESTROY', rig.id(ids[2]!)), Status.NOT_FOUND);
+  assert.is(objects(), before + 4);
+  const others = s.WvIoEpCreate.encode({ epType: 0x111n });
+  assert.is(rig.ioctl('EP_CREATE', others, 1024).output.length, 8, 'datagram endpoints come one by one');
 });
 
 test('routes: from an own and the bound address, to a host, in one family, with the smaller MTU', () => {

@@ -24,6 +24,9 @@ import { idOf } from './object-table.js';
 import type { WvQp } from './objects.js';
 import { checkStateOutput } from './queue-pair-requests.js';
 
+/** Ids that EP_CREATE gives out at once, beside the one that was asked for. */
+const PROMISED_MOST = 15;
+
 function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): EndpointParam {
   const { responderResources, initiatorDepth, retryCount, rnrRetryCount, dataLength, data } = param;
   if (dataLength > Capacity.CONNECT_DATA) {
@@ -110,16 +113,23 @@ export function endpointRequests(services: EndpointServices) {
     if (endpoint instanceof Endpoint) return endpoint;
     throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint has no connections`);
   };
+  const makeConnect = (): AnyEndpoint => new Endpoint(services);
   const deviceOf = ({ local }: AnyEndpoint) => deviceAddress(local, services);
 
   return {
     EP_CREATE: (call) => {
       const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
       if (type !== EpType.CONNECT && type !== EpType.DATAGRAM) return call.fail(Status.INVALID_PARAMETER);
-      call.room(call.file.endpoints);
-      const endpoint = type === EpType.CONNECT ? new Endpoint(services) : new DatagramEndpoint(services);
-      const id = call.file.endpoints.add(endpoint);
-      return call.struct(s.WvIoObject, { id: BigInt(id) });
+      const { endpoints } = call.file;
+      call.room(endpoints);
+      const endpoint = type === EpType.CONNECT ? makeConnect() : new DatagramEndpoint(services);
+      const ids = [BigInt(endpoints.add(endpoint))];
+      // Who has room for more ids makes many endpoints.
+      const most = type === EpType.CONNECT ? Math.min(PROMISED_MOST + 1, call.irp.outputCapacity >> 3) : 1;
+      while (ids.length < most && !endpoints.full) ids.push(BigInt(endpoints.promise(makeConnect)));
+      return ids.length === 1
+        ? call.struct(s.WvIoObject, { id: ids[0]! })
+        : call.bytes(s.WvEpIds.encode(ids));
     },
 
     EP_DESTROY: (call) => {

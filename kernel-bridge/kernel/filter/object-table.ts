@@ -16,6 +16,8 @@ export class ObjectTable<T> {
   private readonly values: (T | undefined)[] = [];
   private readonly generations: number[] = [];
   private readonly free: number[] = [];
+  /** Ids that were given out before there is an object, with what makes it. */
+  private readonly promised = new Map<number, () => T>();
   private live = 0;
 
   constructor(private readonly limit = indexCount) {}
@@ -25,23 +27,27 @@ export class ObjectTable<T> {
   }
 
   get full(): boolean {
-    return this.live >= this.limit;
+    return this.live + this.promised.size >= this.limit;
   }
 
   /** Answers the new object's id, never 0. The caller has looked at {@link full}. */
   add(value: T): number {
-    const index = this.free.pop() ?? this.values.length;
-    // The first generation is 1, so that no id is 0.
-    const generation = ((this.generations[index] ?? 0) + 1) >>> 0 || 1;
-    this.generations[index] = generation;
-    this.values[index] = value;
-    this.live++;
-    return generation * indexCount + index;
+    const id = this.newId();
+    this.put(id, value);
+    return id;
+  }
+
+  /** An id whose object is made when it is first asked for; until then it takes the room of one, and nothing else. */
+  promise(make: () => T): number {
+    const id = this.newId();
+    this.promised.set(id, make);
+    return id;
   }
 
   get(id: number): T | undefined {
     const index = id % indexCount;
-    return this.generations[index] === Math.floor(id / indexCount) ? this.values[index] : undefined;
+    if (this.generations[index] !== Math.floor(id / indexCount)) return undefined;
+    return this.values[index] ?? this.made(id);
   }
 
   delete(id: number): T | undefined {
@@ -61,5 +67,28 @@ export class ObjectTable<T> {
       if (value !== undefined) found.push([this.generations[index]! * indexCount + index, value]);
     }
     return found;
+  }
+
+  private newId(): number {
+    const index = this.free.pop() ?? this.values.length;
+    // The first generation is 1, so that no id is 0.
+    const generation = ((this.generations[index] ?? 0) + 1) >>> 0 || 1;
+    this.generations[index] = generation;
+    this.values[index] = undefined;
+    return generation * indexCount + index;
+  }
+
+  private put(id: number, value: T): void {
+    this.values[id % indexCount] = value;
+    this.live++;
+  }
+
+  private made(id: number): T | undefined {
+    const make = this.promised.get(id);
+    if (make === undefined) return undefined;
+    const value = make();
+    this.promised.delete(id);
+    this.put(id, value);
+    return value;
   }
 }
