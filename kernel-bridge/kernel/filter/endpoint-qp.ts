@@ -5,7 +5,7 @@
 import { type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
 import { QpState, QpType, WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
-import { ciModifyQp, ciQueryQpState, ciSetQpWill } from '../hca-driver/ci-queues.js';
+import { ciSetQpWill, modifyQp, queryQpState } from '../hca-driver/ci-queues.js';
 import type { IbQp } from '../hca-driver/objects.js';
 import { callVerbNow } from './call.js';
 
@@ -55,12 +55,13 @@ const carriedBy: Readonly<Record<number, { init: number; rtr: number; rts: numbe
 
 /** One transition. Answers its status. */
 function move(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>): number {
-  return callVerbNow<number>((irp) => ciModifyQp(qp, QpMask.state | mask, attributes, irp)).status;
+  return modifyQp(qp, QpMask.state | mask, attributes);
 }
 
 /** The queue pair's WV_QP_STATE; ERROR for one that cannot be asked. */
 export function stateOfQp(qp: IbQp): number {
-  return callVerbNow<number>((irp) => ciQueryQpState(qp, irp)).information ?? QpState.ERROR;
+  const state = queryQpState(qp);
+  return state < 0 ? QpState.ERROR : state;
 }
 
 /** Remote reads and atomics are allowed only where there are resources to answer them. */

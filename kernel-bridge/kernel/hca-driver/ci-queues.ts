@@ -301,25 +301,36 @@ export function ciCreateQp(
  * and ERROR always work).
  */
 export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
-  const { native, gone, port } = qp.pd.ca.hca;
-  const ends = attributes.state === QpState.ERROR || attributes.state === QpState.RESET;
-  if (gone && !ends) return finish(irp, Status.FILE_FORCED_CLOSED);
   const controlled = (mask & QpMask.qkey) !== 0 && (attributes.qkey ?? 0) >= controlledQkey;
   if (controlled && irp.requestorMode !== 'kernel') return finish(irp, Status.ACCESS_DENIED);
+  const status = modifyQp(qp, mask, attributes);
+  return status === Status.SUCCESS ? ciQueryQpState(qp, irp) : finish(irp, status);
+}
+
+/** {@link ciModifyQp} for connection management, which moves each queue pair several times: no IRP, at any level. */
+export function modifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>): number {
+  const { native, gone, port } = qp.pd.ca.hca;
+  const ends = attributes.state === QpState.ERROR || attributes.state === QpState.RESET;
+  if (gone && !ends) return Status.FILE_FORCED_CLOSED;
   const tooLong = (mask & QpMask.pathMtu) !== 0 && (attributes.pathMtu ?? 0) > port.activeMtu;
-  if (tooLong) return finish(irp, Status.INVALID_PARAMETER);
+  if (tooLong) return Status.INVALID_PARAMETER;
   const status = native.modifyQp(qp.handle, mask, attributes);
-  if (status !== Status.SUCCESS) return finish(irp, status);
+  if (status !== Status.SUCCESS) return status;
   const reset = (mask & QpMask.state) !== 0 && attributes.state === QpState.RESET;
   qp.given = reset ? 0 : qp.given | mask;
   if ((mask & QpMask.pkeyIndex) !== 0) qp.pkeyIndex = attributes.pkeyIndex ?? 0;
-  return ciQueryQpState(qp, irp);
+  return status;
 }
 
 /** The state of a queue pair. @returns SUCCESS (Information: the state), INVALID_HANDLE if the HCA does not know it. */
 export function ciQueryQpState(qp: IbQp, irp: Irp): number {
-  const state = qp.pd.ca.hca.native.queryQpState(qp.handle);
+  const state = queryQpState(qp);
   return state < 0 ? finish(irp, Status.INVALID_HANDLE) : finish(irp, Status.SUCCESS, state);
+}
+
+/** {@link ciQueryQpState} for connection management: no IRP, at any level. Answers the state, or -1. */
+export function queryQpState({ pd, handle }: IbQp): number {
+  return pd.ca.hca.native.queryQpState(handle);
 }
 
 /** Attributes of a queue pair. @returns SUCCESS (Information: the attributes) or the HCA's status. */
