@@ -13,10 +13,15 @@ struct CountingLink final : Link {
     const_cast<CountingLink*>(this)->asked = now;
     return nothing;
   }
-  bool poll(PacketSink&, uint32_t) override {
+  uint32_t brings = 0;  // packets, malformed ones
+  bool poll(PacketSink& sink, uint32_t) override {
     polls++;
+    const uint8_t none = 0;
+    for (; brings != 0; brings--) sink.onPacket({}, &none, 1);
     return false;
   }
+  uint32_t lookOuts = 0;
+  void lookOut(PacketSink&, uint32_t, const std::atomic<uint32_t>&) override { lookOuts++; }
   bool send(const Path&, const OutPacket&) override { return true; }
   void flush() override {}
   bool isLocal(const Gid&) override { return false; }
@@ -49,4 +54,37 @@ TEST(quiet_link_is_not_polled_and_the_poller_is_still_seen) {
   CHECK_EQ(link.polls, 1u);
   engine.progressLocked();  // the engine's thread looks in any case
   CHECK_EQ(link.polls, 2u);
+}
+
+TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
+  CountingLink link;
+  HandClock clock;
+  Engine engine(link, clock, EngineOptions());
+  link.nothing = false;
+  // How often it looks out while it polls every 500 ns.
+  const auto polls = [&](uint32_t times) {
+    const uint32_t before = link.lookOuts;
+    for (uint32_t i = 0; i < times; i++) {
+      clock.time += 500;
+      engine.progress();
+    }
+    return link.lookOuts - before;
+  };
+  // After a message, so is who asks whether there is another before he sleeps.
+  CHECK_EQ(polls(6), 0u);
+  CHECK_EQ(polls(10), 10u);
+  // What takes longer than a poll is other work.
+  clock.time += 3'000;
+  CHECK_EQ(polls(1), 0u);
+  CHECK_EQ(polls(10), 10u);
+  // Something comes.
+  link.brings = 1;
+  CHECK_EQ(polls(1), 0u);
+  CHECK_EQ(polls(5), 0u);
+  CHECK_EQ(polls(10), 10u);
+  // The engine's thread has other things to look at.
+  clock.time += 500;
+  const uint32_t before = link.lookOuts;
+  engine.progressLocked();
+  CHECK_EQ(link.lookOuts, before);
 }

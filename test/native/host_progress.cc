@@ -31,6 +31,14 @@ struct Member final : PacketSink {
     host.flush();
     return packets;
   }
+  // What looking out delivers.
+  uint32_t found(uint32_t wanted = 0) {
+    std::lock_guard<nd::EngineLock> guard(engine.lock());
+    const std::atomic<uint32_t> commands{wanted};
+    packets = 0;
+    host.lookOut(*this, 64, commands);
+    return packets;
+  }
   bool readable(int milliseconds) {
     pollfd p = {host.pollFd(), POLLIN, 0};
     return ::poll(&p, 1, milliseconds) == 1;
@@ -72,6 +80,55 @@ void nextPollDelivers() {
       HOST_CHECK(b.polled() == 0);
     }
   }
+}
+
+// Who waits looks out where packets came last, unless somebody wants the lock; not after others have come elsewhere, as they may
+// again, nor while the local link may bring something sooner.
+void looksOutWherePacketsCome() {
+  Member a, b;
+  quiet(a, b);
+  const auto arrives = [&](const char* address) {
+    a.send(address, b.host.slot());
+    HOST_CHECK(b.readable(kPatienceMs));
+  };
+  const auto comesElsewhere = [&](const char* address) {
+    arrives(address);
+    HOST_CHECK(b.found() == 0 && b.polled() == 1);
+  };
+  arrives("::1");
+  HOST_CHECK(b.polled() == 1);
+  for (const char* address : {"127.0.0.1", "::1"}) {
+    comesElsewhere(address);
+    arrives(address);
+    HOST_CHECK(b.found() == 0 && b.polled() == 1);
+    for (int round = 0; round < 20; round++) {
+      arrives(address);
+      HOST_CHECK(b.found(1) == 0);
+      HOST_CHECK(b.found() == 1);
+      HOST_CHECK(b.found() == 0 && b.polled() == 0);
+    }
+  }
+  HOST_CHECK(hosttest::missteer(0));  // to a, who hands it over
+  a.send("127.0.0.1", b.host.slot());
+  HOST_CHECK(a.readable(kPatienceMs) && a.polled() == 0);
+  while (b.polled() == 0) HOST_CHECK(b.readable(kPatienceMs));
+  comesElsewhere("::1");
+  arrives("::1");
+  HOST_CHECK(b.found() == 1);
+  quiet(a, b);
+  std::shared_ptr<LocalPair> pair;
+  {
+    std::lock_guard<nd::EngineLock> guard(a.engine.lock());
+    pair = a.host.localPair(b.host.slot());
+  }
+  while (!pair->up()) a.polled(), b.polled();
+  for (uint32_t i = 0; i < 2; i++) {
+    arrives("::1");
+    b.host.lookNext();
+    HOST_CHECK(b.polled() == 1);
+  }
+  arrives("::1");
+  HOST_CHECK(b.found() == 0);
 }
 
 // A packet that the system gave to another process, and that comes by way of the slots.
@@ -160,6 +217,7 @@ int main() {
   hosttest::privateNetwork();
   nextPollDelivers();
   nextPollDeliversForwarded();
+  looksOutWherePacketsCome();
   pollerLeavesTheRing();
   return hosttest::finish("host_progress");
 }

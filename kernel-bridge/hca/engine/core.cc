@@ -57,6 +57,8 @@ bool Core::step(uint64_t time, bool returns) {
   puttingOff = returns;
   payDebts();
   const bool mayHaveMore = link.poll(*this, kReceiveBudget);
+  if (returns && received == 0 && !mayHaveMore && !firstScheduled && timers.earliest() > now && stillWaits())
+    link.lookOut(*this, kReceiveBudget, commandsWaiting);
   moved |= received > 0 || mayHaveMore;
 
   // An answer that lies unread in the socket is no reason to repeat; but timers may not wait for ever either.

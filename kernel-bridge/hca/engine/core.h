@@ -89,6 +89,11 @@ struct Core final : public PacketSink {
   }
   // Whether the thread that polls at `now` did so a moment ago, in vain: then it does nothing else.
   bool waits() const { return waitingSince < now && now < lastPoll.load(std::memory_order_relaxed) + kWaitingGapNs; }
+  // Whether it has done nothing else for a while. Not so who asks once more before he sleeps.
+  bool stillWaits() const {
+    const uint64_t last = lastPoll.load(std::memory_order_relaxed);
+    return waitingSince + kWaitingGapNs < last && now < last + kWaitingGapNs;
+  }
   // After a poll at `now`: whether the thread should let others run, having found nothing for a while.
   bool losesPatience(bool moved);
   bool runScheduled();

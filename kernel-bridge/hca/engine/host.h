@@ -99,6 +99,7 @@ class Host final : public Link {
   bool sendAlone(const Path& path, uint8_t* bth, uint32_t length) override;
   void flush() override;
   bool poll(PacketSink& sink, uint32_t budget) override;
+  void lookOut(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) override;
   bool quiet(uint64_t now) const override;
   void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) override;
   bool isLocal(const Gid& address) override;

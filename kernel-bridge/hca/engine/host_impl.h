@@ -100,6 +100,9 @@ struct Host::Impl {
   Wire wire4{counters, AF_INET}, wire6{counters, AF_INET6};
   Wire* busyWire = nullptr;        // where packets came from last
   uint32_t pollsWithoutLook = 0;   // at all descriptors
+  // At where packets came last, by who waits, before one at all descriptors: the more, the longer nothing has come by others.
+  static constexpr uint32_t kMostMoreLooks = 7;
+  uint32_t moreLooks = 0;
   uint32_t rawBatches = 0;         // since the UDP socket beside it was looked at
   Engine* engine = nullptr;
   PacketSink* sink = nullptr;      // during poll()
@@ -144,6 +147,7 @@ struct Host::Impl {
 
   // ── In
   uint32_t receiveFrom(Wire& wire, uint32_t budget);  // by the socket that is busy
+  uint32_t receiveAgain(uint32_t budget);
   uint32_t receiveByUdp(Wire& wire, uint32_t budget);
   uint32_t receiveBy(Wire& wire, UdpInlet& inlet, uint32_t budget);
   bool takeAlone(Wire& wire, UdpInlet& inlet);
@@ -174,6 +178,7 @@ struct Host::Impl {
   uint32_t deliverDeferred();
   void onOutbound(uint32_t slot, uint32_t events);
   uint32_t lookAtAll(uint32_t budget);
+  void turnTo(Wire& wire, UdpInlet* inlet);
   uint64_t nextDeadline() const;
   void runTimers();
 

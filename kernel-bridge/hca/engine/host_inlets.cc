@@ -74,7 +74,7 @@ void Host::Impl::hear(Wire& wire, const UdpWire::Datagram& d) {
   if (wire.wanted != nullptr || wire.raw.isOpen() || d.sourcePort == kRocePort || !d.complete) return;
   if (d.length < kBthBytes + kIcrcBytes || !wire::isReliable(d.bytes[0])) return;
   if (mad::destinationQpn(d.bytes) >> 16 != slots.slot() || isLinkLocal6(d.meta.source)) return;
-  if (!addresses.contains(d.meta.source, clock.now())) return;
+  if (!addresses.contains(d.meta.source, clock)) return;
   wire.wanted = wire.inlets.hear(d.meta, d.sourcePort);
 }
 

@@ -27,7 +27,7 @@ void Host::Impl::seePackets() { pairs.setPlain(faults.active() || capture.active
 bool Host::Impl::staysOffTheWire(const Path& path, const OutPacket& packet) {
   const uint32_t qpn = mad::destinationQpn(packet.header);
   return localLink && qpn == mad::kGsiQpn && started &&
-         addresses.contains(path.destination, clock.now());
+         addresses.contains(path.destination, clock);
 }
 
 std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {

@@ -23,6 +23,13 @@ uint32_t Host::Impl::receiveFrom(Wire& wire, uint32_t budget) {
   return wire.turn != nullptr ? receiveBy(wire, *wire.turn, budget) : receiveByUdp(wire, budget);
 }
 
+// From where packets came last.
+uint32_t Host::Impl::receiveAgain(uint32_t budget) {
+  const uint32_t n = receiveFrom(*busyWire, budget);
+  if (n != 0) moreLooks = std::min(2 * moreLooks + 1, kMostMoreLooks);
+  return n;
+}
+
 uint32_t Host::Impl::receiveByUdp(Wire& wire, uint32_t budget) {
   if (!wire.udp.isOpen()) return 0;
   uint32_t packets = 0, raw = 0;
@@ -86,7 +93,7 @@ void Host::Impl::drainRaw() {
 bool Host::Impl::vouchedFor(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   if (!wire4.raw.isOpen() || !meta.source.isV4()) return true;
   if (mad::destinationQpn(bth) == mad::kGsiQpn) drainRaw();
-  if (addresses.contains(meta.source, clock.now()) || wire4.raw.witnessed(meta, bth, length)) return true;
+  if (addresses.contains(meta.source, clock) || wire4.raw.witnessed(meta, bth, length)) return true;
   drainRaw();
   if (wire4.raw.witnessed(meta, bth, length)) return true;
   counters.add(HostCounter::kRawUnwitnessed);
@@ -96,7 +103,7 @@ bool Host::Impl::vouchedFor(const PacketMeta& meta, const uint8_t* bth, uint32_t
 // Whether a packet has come from and to where it may.
 bool Host::Impl::takes(const PacketMeta& meta) {
   if (!meta.source.isUnicast()) return false;
-  if (!meta.destination.isMulticast()) return addresses.contains(meta.destination, clock.now());
+  if (!meta.destination.isMulticast()) return addresses.contains(meta.destination, clock);
   for (const Joined& j : joined)
     if (j.group == meta.destination && j.interface == meta.scopeId) return true;
   return false;
@@ -120,7 +127,7 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, UdpIn
   const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
   if (wire.raw.isOpen() && (slot == slots.slot() || qpn <= mad::kGsiQpn || qpn == wire::kMulticastQpn)) {
     // From this host, with ID 0; or a copy witnesses for it. Packets of others' are theirs to judge.
-    const bool own = addresses.contains(datagram.meta.source, clock.now());
+    const bool own = addresses.contains(datagram.meta.source, clock);
     if (own && computed != received) return counters.add(HostCounter::kIcrcErrors);
     if (!vouchedFor(datagram.meta, bth, length)) return;
   } else if (computed != received) {
@@ -184,7 +191,7 @@ void Host::Impl::onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth,
 bool Host::Impl::comesByRaw(const Frame& frame, uint32_t qpn) {
   const PacketMeta& meta = frame.meta;
   if (!wire4.raw.isOpen() || meta.destination.isMulticast() || qpn <= mad::kGsiQpn || !meta.source.isV4()) return false;
-  return !addresses.contains(meta.source, clock.now()) || (frame.kind == FrameKind::kStray && wire::isReliable(frame.body[0]));
+  return !addresses.contains(meta.source, clock) || (frame.kind == FrameKind::kStray && wire::isReliable(frame.body[0]));
 }
 
 void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
@@ -300,6 +307,12 @@ uint32_t Host::Impl::deliverDeferred() {
   return n;
 }
 
+void Host::Impl::turnTo(Wire& wire, UdpInlet* inlet) {
+  if (busyWire != &wire || wire.turn != inlet) moreLooks = 0;
+  busyWire = &wire;
+  wire.turn = inlet;
+}
+
 uint32_t Host::Impl::lookAtAll(uint32_t budget) {
   epoll_event events[kEventsPerLook];
   const int count = epoll_wait(epoll.get(), events, kEventsPerLook, 0);
@@ -308,14 +321,13 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
     const uint32_t left = n < budget ? budget - n : 0, id = eventId(events[i].data.u64);
     switch (eventKind(events[i].data.u64)) {
       case EventKind::kWire:
-        busyWire = id == AF_INET ? &wire4 : &wire6;
-        busyWire->turn = nullptr;
+        turnTo(id == AF_INET ? wire4 : wire6, nullptr);
         if (left != 0) n += receiveFrom(*busyWire, left);
         break;
       case EventKind::kInlet: {
-        busyWire = (id & kInlets6) == 0 ? &wire4 : &wire6;
-        UdpInlet* const inlet = &busyWire->inlets.at(id & ~kInlets6);
-        busyWire->turn = inlet->ready() ? inlet : nullptr;
+        Wire& wire = (id & kInlets6) == 0 ? wire4 : wire6;
+        UdpInlet& inlet = wire.inlets.at(id & ~kInlets6);
+        turnTo(wire, inlet.ready() ? &inlet : nullptr);
         if (left != 0) n += receiveFrom(*busyWire, left);
         break;
       }
@@ -324,6 +336,7 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
         break;
       case EventKind::kInbound:
         if (left == 0) break;
+        moreLooks = 0;
         n += inbound.read(
             id, std::min(left, kFramesPerConnection),
             [](void* self, const Frame& frame, FrameOrigin& origin) { static_cast<Impl*>(self)->onFrame(frame, origin); },
@@ -378,7 +391,7 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   if (n < budget && (now == 0 || now >= h.lookDue)) {
     // Traffic comes where it came from last: that socket is asked first. One system call tells of all others.
     const uint32_t before = n;
-    if (h.busyWire != nullptr && !std::exchange(h.lookAll, false)) n += h.receiveFrom(*h.busyWire, budget - n);
+    if (h.busyWire != nullptr && !std::exchange(h.lookAll, false)) n += h.receiveAgain(budget - n);
     if (n < budget && (n == before || ++h.pollsWithoutLook >= kPollsWithoutLook)) {
       h.pollsWithoutLook = 0;
       n += h.lookAtAll(budget - n);
@@ -395,9 +408,18 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   return n >= std::min(budget, UdpWire::kReceiveBatch) || !h.localQueue.empty() || h.pairs.pending();
 }
 
+void Host::lookOut(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) {
+  Impl& h = *impl_;
+  if (!h.started || h.busyWire == nullptr || h.pairs.any() || !h.localQueue.empty()) return;
+  h.sink = &sink;
+  for (uint32_t looks = h.moreLooks; looks != 0 && wanted.load(std::memory_order_relaxed) == 0; looks--)
+    if (h.receiveAgain(budget) != 0) break;
+  h.sink = nullptr;
+}
+
 uint64_t Host::nextDeadline() const { return impl_->nextDeadline(); }
 
-bool Host::isLocal(const Gid& address) { return impl_->addresses.contains(address, impl_->clock.now()); }
+bool Host::isLocal(const Gid& address) { return impl_->addresses.contains(address, impl_->clock); }
 
 void Host::reportEnd(uint32_t slot, PacketSink& sink) {
   Impl& h = *impl_;

@@ -112,7 +112,7 @@ bool Host::Impl::staysHere(const Gid& destination) {
     return lastDestinationLocal;
   }
   lastDestination = destination;
-  lastDestinationLocal = addresses.contains(destination, clock.now());
+  lastDestinationLocal = addresses.contains(destination, clock);
   lastDestinationUses = kDestinationUses;
   return lastDestinationLocal;
 }

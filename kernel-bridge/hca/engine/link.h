@@ -74,6 +74,9 @@ class Link {
   virtual void flush() = 0;
   // Delivers received packets, without blocking, at most `budget` of them. True if there may be more.
   virtual bool poll(PacketSink& sink, uint32_t budget) = 0;
+  // After a poll that found nothing, for a thread that waits: what comes by where packets came last, looked at a few times more.
+  // Ends when somebody wants the lock.
+  virtual void lookOut(PacketSink& /*sink*/, uint32_t /*budget*/, const std::atomic<uint32_t>& /*wanted*/) {}
   // Whether poll() would find nothing but what comes by the local link: told without a system call, so only of what
   // needs none now.
   virtual bool quiet(uint64_t /*now*/) const { return false; }

@@ -20,11 +20,13 @@ bool isLoopback(const Gid& address) {
 
 bool isLinkLocal6(const Gid& address) { return address.raw[0] == 0xfe && (address.raw[1] & 0xc0) == 0x80; }
 
-bool LocalAddresses::contains(const Gid& address, uint64_t now) {
+bool LocalAddresses::contains(const Gid& address, const Clock& clock) {
   if (isLoopback(address)) return true;
   for (const Gid& own : addresses_)
     if (own == address) return true;
-  if (!address.isUnicast() || (known_ && now - refreshedAt_ < kRefreshNs)) return false;
+  if (!address.isUnicast()) return false;
+  const uint64_t now = clock.now();
+  if (known_ && now - refreshedAt_ < kRefreshNs) return false;
   refreshedAt_ = now;
   known_ = true;
   refresh();

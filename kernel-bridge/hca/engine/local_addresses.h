@@ -9,7 +9,7 @@ class LocalAddresses {
  public:
   // Loopback addresses, and those of the interfaces. An unknown address makes it look again, at most once a
   // second (so an address that was added is seen late at most by that).
-  bool contains(const Gid& address, uint64_t now);
+  bool contains(const Gid& address, const Clock& clock);
 
  private:
   static constexpr uint64_t kRefreshNs = 1'000'000'000;
