@@ -2,6 +2,8 @@
 #pragma once
 #include <netinet/ip.h>
 #include <netinet/udp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -30,6 +32,15 @@
 #endif
 
 namespace nd {
+
+// Without waiting. recv() and send() are points of cancellation, which the system library marks by locked instructions before and
+// after each call as soon as there are threads.
+inline ssize_t receiveNow(int fd, void* bytes, size_t room) {
+  return syscall(SYS_recvfrom, fd, bytes, room, MSG_DONTWAIT, nullptr, nullptr);
+}
+inline ssize_t sendNow(int fd, const void* bytes, size_t length) {
+  return syscall(SYS_sendto, fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
+}
 
 inline bool setInt(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;

@@ -143,7 +143,7 @@ uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool told) {
   int n;
   do {
     if (!in.told) {
-      const ssize_t length = recv(from.fd(), in.bytes(0), kReceiveBytes, MSG_DONTWAIT);
+      const ssize_t length = receiveNow(from.fd(), in.bytes(0), kReceiveBytes);
       in.messages[0].msg_len = static_cast<unsigned>(length);
       n = length < 0 ? -1 : 1;
       continue;

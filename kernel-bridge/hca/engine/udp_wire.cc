@@ -299,7 +299,7 @@ bool UdpWire::sendAlone(const Path& path, uint8_t* bth, uint32_t length, bool ma
   UdpFlow* const flow = flows_.readyOne(path, mayRun ? bth[5] : 0);
   if (flow == nullptr || flow->checkDue()) return false;
   storeIcrc(bth + length, flow->icrcOf(bth, length));
-  if (::send(flow->fd(), bth, length + kIcrcBytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+  if (sendNow(flow->fd(), bth, length + kIcrcBytes) < 0) {
     // Without room, or with news of an earlier one, the system has not counted an ID; otherwise nobody knows.
     if (errno != EAGAIN && errno != ECONNREFUSED) flow->failed();
     return false;
