@@ -100,22 +100,29 @@ export const INWARDS = 'ifb0';
  * host's kernel may have no netem.
  *
  * @param what - The packets that are meant, as tc's u32 filter says it
+ * @param but - Packets that are left alone though they are meant
  */
 export async function withNetemInwards(
   rig: Rig,
   netem: string,
   run: () => Promise<void>,
-  what = 'protocol all u32 match u32 0 0',
+  what: readonly string[] = ['protocol all u32 match u32 0 0'],
+  but: readonly string[] = [],
 ): Promise<void> {
+  const filter = 'tc filter add dev eth0 parent ffff:';
   await rig.inGuest(
     GUEST,
     [
-      'modprobe -a ifb act_mirred cls_u32 sch_ingress sch_netem',
+      'modprobe -a ifb act_mirred act_gact cls_u32 sch_ingress sch_netem',
       `ip link show ${INWARDS} >/dev/null 2>&1 || ip link add ${INWARDS} type ifb`,
       `ip link set ${INWARDS} up`,
       `tc qdisc replace dev ${INWARDS} root netem ${netem}`,
       'tc qdisc add dev eth0 ingress',
-      `tc filter add dev eth0 parent ffff: ${what} action mirred egress redirect dev ${INWARDS}`,
+      // A preference is of one protocol.
+      ...but.map((one, n) => `${filter} pref ${n + 1} ${one} action pass`),
+      ...what.map(
+        (one) => `${filter} pref ${but.length + 1} ${one} action mirred egress redirect dev ${INWARDS}`,
+      ),
     ].join(' && '),
   );
   try {

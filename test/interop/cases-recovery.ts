@@ -91,7 +91,7 @@ async function notified(rig: Rig, family: 4 | 6): Promise<void> {
     rig.note(`MB/s: ${before} before, ${during} with ${rcvd_ecn_marked} marks, ${after} after`);
     rig.note(`${rcvd_cnp} notifications, ${retransmitted_pkts} packets were sent again`);
   };
-  await rig.withFar(GUEST, () => withNetemInwards(rig, late, stream, `${what} dst ${FAR[family]}`));
+  await rig.withFar(GUEST, () => withNetemInwards(rig, late, stream, [`${what} dst ${FAR[family]}`]));
 }
 
 const peer = 'verbs-peer.py';

@@ -5,13 +5,10 @@
  */
 import { z } from 'zod';
 import { GUEST, HERE, type InteropCase } from './case.js';
+import { withOpcode } from './packets.js';
 import { address, type Rig } from './rig.js';
 
 const PORT = 18_520;
-/** BTH opcodes of UC (IBA 1 §9.3.2). */
-const Opcode = { SEND_MIDDLE: 0x21, WRITE_FIRST: 0x26, WRITE_MIDDLE: 0x27 } as const;
-/** Bytes of the headers before the BTH. */
-const BTH_AT = { 4: 28, 6: 48 } as const;
 
 const variants = [
   { operation: 'send', what: 'SEND', lost: 'SEND_MIDDLE', goesOn: true },
@@ -23,14 +20,12 @@ const variants = [
 const report = z.object({ before: z.number(), after: z.number(), broken: z.number(), marked: z.boolean() });
 
 async function gap(rig: Rig, family: 4 | 6, { operation, lost, goesOn }: (typeof variants)[number]) {
-  const opcode = `u32 match u8 ${Opcode[lost]} 0xff at ${BTH_AT[family]}`;
-  const protocol = family === 4 ? 'ip' : 'ipv6';
   rig.guest(GUEST, 'python3 /share/stream.py');
   await rig.listening(GUEST, 'tcp', PORT);
   await rig.inGuest(
     GUEST,
     `modprobe -a sch_ingress cls_u32 act_gact && tc qdisc add dev eth0 ingress &&
-      tc filter add dev eth0 parent ffff: protocol ${protocol} ${opcode} match u16 4791 0xffff at ${BTH_AT[family] - 6} action drop`,
+      tc filter add dev eth0 parent ffff: ${withOpcode(family, `UC_${lost}`)} action drop`,
   );
   try {
     const ours = rig.ucGap(operation, address(HERE, family), address(GUEST, family));

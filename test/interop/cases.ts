@@ -19,12 +19,14 @@ import { addressCases } from './cases-addresses.js';
 import { cmCases } from './cases-cm.js';
 import { datagramCases } from './cases-datagram.js';
 import { verbsCases } from './cases-errors.js';
+import { failsByLateAcks, lateAckCases } from './cases-late-acks.js';
 import { lossCases } from './cases-loss.js';
 import { perftestCases } from './cases-perftest.js';
 import { processCases } from './cases-processes.js';
 import { qperfCases } from './cases-qperf.js';
 import { recoveryCases } from './cases-recovery.js';
 import { ucCases } from './cases-uc.js';
+import { withOpcode } from './packets.js';
 import { address, type Rig } from './rig.js';
 import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping.js';
 
@@ -216,6 +218,7 @@ function disturbed(): InteropCase[] {
       pings,
     );
   const operation = `${pings} pings of 30,000 bytes`;
+  const reorders = (netem: string): boolean => netem.includes('reorder');
   const theirs = (family: 4 | 6, [loss, netem]: (typeof disturbances)[number]): InteropCase[] => [
     {
       ...{ peer: 'rping -s', operation, role: 'client', family, loss },
@@ -232,13 +235,19 @@ function disturbed(): InteropCase[] {
       ...theirs(family, [loss, netem]),
       {
         ...{ peer: 'rping -s', operation, role: 'client', family, loss: `ours ${loss}` },
-        run: (rig) =>
-          withNetemInwards(rig, netem, async () => {
+        run: async (rig) => {
+          // cases-late-acks.ts has what becomes of the others.
+          const onTime = reorders(netem) && (await failsByLateAcks(rig));
+          const run = async () => {
             await client(rig, family);
             const passed = await queueCounter(rig, INWARDS, 'pkt');
             if (passed === 0)
               throw new Error('Nothing of what this side has sent has passed the disturbance.');
-          }),
+          };
+          const but = onTime ? [withOpcode(family, 'RC_ACKNOWLEDGE')] : [];
+          await withNetemInwards(rig, netem, run, undefined, but);
+          if (onTime) rig.note('acknowledgements were in time');
+        },
       },
     ]),
   );
@@ -409,6 +418,7 @@ export const cases: readonly InteropCase[] = [
   ...perftestCases,
   ...qperfCases,
   ...disturbed(),
+  ...lateAckCases,
   ...lossCases,
   ...recoveryCases,
   ...ucCases,
