@@ -184,8 +184,11 @@ struct Run : World {
     else net.frames.push_back(std::move(f));
   }
   void state(TestQp& qp) {
+    QpAttributes drains;
+    drains.state = kQpsSqd;
     if (qp.state() == kQpsSqd) qp.toState(kQpsRts);
-    else if (random.below(8) == 0) qp.toState(random.below(20) ? kQpsSqd : kQpsError);
+    else if (random.below(100) == 0) qp.toState(kQpsError);
+    else if (random.below(4) == 0) qp.modify(qpmask::kState | qpmask::kDrainNotify, drains);
   }
   void act(bool forges) {
     const bool first = random.below(2);
