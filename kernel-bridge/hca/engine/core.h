@@ -124,7 +124,9 @@ struct Core final : public PacketSink {
   void peerGone(Qp& qp);
   void sendWill(Qp& qp);
   void report(Qp& qp, QpEvent event, uint32_t reason);
-  void write(Cq& cq, const Completion& completion);
+  void write(Cq& cq, const Completion& completion) {
+    if (!cq.dead && !cq.write(completion)) overrun(cq);
+  }
   void overrun(Cq& cq);
   void checkDrained(Qp& qp);
   void destroy(Qp& qp);

@@ -114,7 +114,7 @@ bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) 
   if ((!writes && opcode != wire::kOpSendOnly) || size < header + pad || psn != rs.expected || rs.nakSent || rs.nakPending ||
       rs.nakFatal || rs.open)
     return false;
-  SmallMessage m = {writes, size - header - pad, 0, 0};
+  SmallMessage m(writes, size - header - pad);
   if (m.length > qp.mtu) return false;
   if (writes) {
     const wire::Reth reth = wire::parseReth(bytes + wire::kBthBytes);

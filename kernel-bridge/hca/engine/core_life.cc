@@ -9,10 +9,6 @@ void Core::report(Qp& qp, QpEvent event, uint32_t reason) {
   if (KernelPort* port = kernels[qp.kernel]) port->onQpEvent(qp.handle, qp.token, event, reason);
 }
 
-void Core::write(Cq& cq, const Completion& completion) {
-  if (!cq.dead && !cq.write(completion)) overrun(cq);
-}
-
 // The CQ is dead; its QPs follow as soon as what is going on now is finished.
 void Core::overrun(Cq& cq) {
   counters.cqOverruns++;

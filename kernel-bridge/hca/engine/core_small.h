@@ -7,10 +7,12 @@ namespace nd {
 
 // A SEND (of which only the length counts) or an RDMA WRITE of one packet.
 struct SmallMessage {
+  // Member by member: a list of initial values becomes a string instruction.
+  SmallMessage(bool isWrite, uint32_t bytes) : write(isWrite), length(bytes) {}
   bool write;
   uint32_t length;
-  uint32_t rkey;
-  uint64_t address;
+  uint32_t rkey = 0;
+  uint64_t address = 0;
 };
 
 // The next request of a send queue, with its data where they stand; null: none.

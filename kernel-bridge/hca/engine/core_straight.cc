@@ -97,7 +97,7 @@ bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
   if (psn != rs.expected || rs.nakSent || rs.nakPending || rs.nakFatal || rs.unpulled || rs.open ||
       ((length + pad) & 3) != 0 || length > qp.mtu || !pkeysFit(__builtin_bswap16(uint16_t(first >> 16)), qp.pkey()))
     return false;
-  SmallMessage m = {small.write, length, 0, 0};
+  SmallMessage m(small.write, length);
   if (m.write) {
     if (__builtin_bswap32(small.reth[3]) != length) return false;
     m.rkey = __builtin_bswap32(small.reth[2]);

@@ -16,45 +16,6 @@ void Cq::attach(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCo
   storeWord(words_ + kCqProducer, producerNow);
 }
 
-uint32_t Cq::untaken() const {
-  // A consumer counter that is ahead of the producer is nonsense; it reads as a full queue.
-  const uint32_t n = producer_ - loadWord(words_ + kCqConsumer);
-  return n <= entries_ ? n : entries_;
-}
-
-bool Cq::write(const Completion& c) {
-  if (dead) return false;
-  if (untaken() >= entries_) {
-    die();
-    return false;
-  }
-  uint32_t* cqe = words_ + kCqHeaderBytes / 4 + size_t(producer_ & (entries_ - 1)) * (kCqeBytes / 4);
-  cqe[kCqeToken] = c.token;
-  cqe[kCqeWqe] = c.wqe;
-  cqe[kCqeOpcode] = c.opcode;
-  cqe[kCqeStatus] = c.status;
-  cqe[kCqeLength] = c.length;
-  cqe[kCqeFlags] = c.flags;
-  cqe[kCqeImmediate] = c.immediate;
-  cqe[kCqeSourceQpn] = c.sourceQpn;
-  cqe[kCqeVendor] = c.vendor;
-  cqe[kCqePkeyIndex] = c.pkeyIndex;
-  storeWord(words_ + kCqProducer, ++producer_);
-
-  const bool solicited = (c.flags & kCqeFlagSolicited) != 0 || c.status != kWcSuccess;
-  saturatingIncrement(unannounced_);
-  saturatingIncrement(sinceKept_);
-  if (solicited) {
-    sinceSolicited_ = 0;
-  } else {
-    saturatingIncrement(sinceSolicited_);
-  }
-  const bool batchDone = batchLeft_ != 0 && --batchLeft_ == 0;
-  if (batchDone || armed_ == Arm::kAny || (armed_ == Arm::kSolicited && solicited))
-    fire(sinceSolicited_ < pending());  // a batch may have one before its last
-  return true;
-}
-
 Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount) {
   if (dead) return Status::kInvalidDeviceState;
   const uint32_t n = untaken();
