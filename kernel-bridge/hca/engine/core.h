@@ -33,6 +33,9 @@ struct Core final : public PacketSink {
   static constexpr uint32_t kShare = 60;          // packets a QP may send per round
   static constexpr uint32_t kStepShare = 120;     // packets per step, all QPs
   static constexpr uint32_t kStraightShare = 64;  // of messages that go straight
+  // Windows of these that may be under way on the local link, where nothing is lost: while the peer takes a step's share and
+  // its program looks at the one before, there is room for the next.
+  static constexpr uint32_t kLocalWindows = 2;
   static constexpr uint32_t kTimersPerStep = 64;
   static constexpr uint32_t kSelfSteps = 4;       // of a doorbell whose packets are for this process
   // A thread that polls in vain for so long gives its processor to others, among whom may be the one that it waits

@@ -251,7 +251,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
       broken_ = true;
       break;
     }
-    n++;
+    if (++n > 1) consumer_.fetch();
     if (consumer_.publishDue()) flush(false);
   }
   if (n == 0) return 0;

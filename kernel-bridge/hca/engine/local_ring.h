@@ -213,6 +213,12 @@ class LocalConsumer {
     const LocalRing::Slot& s = slot(position_ + index);
     return __atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) == position_ + index + 1 ? &s : nullptr;
   }
+  // Where many entries come, lines of later ones are on their way while this one is looked at. Not to be done where they come
+  // one by one: the producer has the lines that it will write next.
+  void fetch() const {
+    __builtin_prefetch(&slot(position_ + kAhead));
+    __builtin_prefetch(&slot(position_ + kAhead + 1));
+  }
   // Where the next entry's payload of so many bytes stands. It may change while it is looked at.
   const uint8_t* bulk(uint32_t bytes) const {
     const uint32_t start = LocalRing::bulkStart(bulk_, LocalRing::unitsFor(bytes));
@@ -240,6 +246,7 @@ class LocalConsumer {
   }
 
  private:
+  static constexpr uint32_t kAhead = 4;
   const LocalRing::Slot& slot(uint32_t position) const { return ring_->slots[position % LocalRing::kSlots]; }
   const LocalRing* ring_ = nullptr;
   uint64_t* consumed_ = nullptr;
