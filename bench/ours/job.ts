@@ -39,11 +39,12 @@ export const jobSchema = z.discriminatedUnion('kind', [
   }),
   /** Messages one way on one queue pair: messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, link, seconds }),
-  /** Connections made, after as many for a warm-up: per second. */
+  /** Connections made, after `warmUp` others, as many unless told: per second. */
   z.strictObject({
     kind: z.literal('connect'),
     link,
     count: z.int().min(1).max(100_000),
+    warmUp: z.int().min(1).max(100_000).optional(),
     inFlight: z.int().min(1).max(1000),
   }),
   /** Connected queue pairs of depth 16 in one process: resident bytes for each. */

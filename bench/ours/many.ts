@@ -53,19 +53,21 @@ export function smallQueuePair(side: Side): Connection['qp'] {
   return side.queuePair({ sends: DEPTH, receives: DEPTH });
 }
 
-/** The second `count` of connections; the first ones are the warm-up, and stay open. */
+const warmUpOf = (job: JobOf<'connect'>): number => job.warmUp ?? job.count;
+
+/** The last `count` of connections; the first ones are the warm-up, and stay open. */
 export async function connectRate(side: Side, port: number, job: JobOf<'connect'>): Promise<Sample> {
-  const make = () => connectMany(side, port, job.count, () => smallQueuePair(side), job.inFlight);
-  const warm = await make();
+  const make = (count: number) => connectMany(side, port, count, () => smallQueuePair(side), job.inFlight);
+  const warm = await make(warmUpOf(job));
   const start = performance.now();
-  const made = await make();
+  const made = await make(job.count);
   const elapsed = performance.now() - start;
   if (warm.length + made.length < rateConnections(job)) throw new Error('Connections are missing.');
   return { mean: (job.count * 1000) / elapsed };
 }
 
 /** The connections that {@link connectRate} makes. */
-export const rateConnections = (job: JobOf<'connect'>): number => 2 * job.count;
+export const rateConnections = (job: JobOf<'connect'>): number => warmUpOf(job) + job.count;
 
 /** Growth of this process' resident memory for each connection. */
 export async function residentBytes(side: Side, port: number, job: JobOf<'resident'>): Promise<Sample> {
