@@ -96,7 +96,10 @@ const kernelSchema = (zod: Zod) => {
     keepAliveMs: z.int().min(0).max(3_600_000).default(defaultOptions.keepAliveMs),
     /** Marks what connections send as ECN-capable, ECT(0). Marks that arrive are answered by CNPs in any case. */
     ecn: z.boolean().default(defaultOptions.ecn),
-    /** PSNs in flight per QP, at most; fewer after losses and congestion notifications. */
+    /**
+     * PSNs in flight per QP, at most; fewer after losses and congestion notifications, up to twice as many small messages on the
+     * local link.
+     */
     window: z.int().min(1).max(4096).default(defaultOptions.window),
     /**
      * How connections between processes of this host travel: `auto`, by shared memory where both processes are the same user's

@@ -532,3 +532,47 @@ TEST(straight_two_windows_that_come_too_early) {
   const std::vector<Cqe> sent = w.qa.sendCq.drain();
   for (uint32_t i = 0; i < sent.size(); i++) CHECK(sent[i].status == kWcSuccess && sent[i].wqe == 1 + i);
 }
+
+// The ring is everybody's: who streams leaves room in it for those who have little to say.
+TEST(straight_streams_leave_room_for_others) {
+  for (const uint32_t streams : {1u, 2u}) {
+    check::note = "streams";
+    check::noteNumber = streams;
+    QpShape shape;
+    shape.sendEntries = shape.receiveEntries = 1024;
+    shape.cqEntries = 4096;
+    LocalConnection w({}, shape);
+    TestQp a2(*w.a, shape, 0xC), b2(*w.b, shape, 0xD), a3(*w.a, shape, 0xE), b3(*w.b, shape, 0xF);
+    w.connect(a2, b2);
+    w.connect(a3, b3);
+    Buffer from(*w.a, 4096, kAllAccess, 3), to(*w.b, 4096);
+    const auto write = [&](TestQp& qp, uint32_t length) {
+      Wr wr;
+      wr.opcode = kOpWrite;
+      wr.sges = {{from.at(), length, from.lkey}};
+      wr.remote = to.at();
+      wr.rkey = to.rkey;
+      qp.write(wr);
+    };
+    for (TestQp* qp : {&w.qa, &a2, &a3}) {
+      write(*qp, 8);
+      w.a->engine.doorbell(qp->handle);
+      w.pump();
+    }
+    const uint32_t before = w.pa->position();
+    for (int i = 0; i < 1000; i++) {
+      write(w.qa, 100);
+      if (streams > 1) write(a2, 100);
+    }
+    w.a->engine.doorbell(w.qa.handle);
+    w.a->engine.doorbell(a2.handle);
+    for (int i = 0; i < 100; i++) w.a->engine.progress();  // the peer takes nothing
+    const uint32_t ahead = w.pa->position() - before;
+    CHECK(ahead > LocalRing::kSlots / 4);
+    CHECK(ahead <= LocalRing::kSlots * 3 / 4);
+    write(a3, 8);
+    w.a->engine.doorbell(a3.handle);
+    CHECK(w.pa->position() - before > ahead);
+    CHECK(w.until([&] { return w.qa.sendCq.written() == 1001 && a2.sendCq.written() == 1 + (streams - 1) * 1000; }));
+  }
+}

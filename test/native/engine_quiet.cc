@@ -14,14 +14,20 @@ struct CountingLink final : Link {
     return nothing;
   }
   uint32_t brings = 0;  // packets, malformed ones
+  bool hasMore = false;
   bool poll(PacketSink& sink, uint32_t) override {
     polls++;
     const uint8_t none = 0;
     for (; brings != 0; brings--) sink.onPacket({}, &none, 1);
-    return false;
+    return std::exchange(hasMore, false);
   }
   uint32_t lookOuts = 0;
-  void lookOut(PacketSink&, uint32_t, const std::atomic<uint32_t>&) override { lookOuts++; }
+  uint64_t* time = nullptr;
+  uint64_t lookOutNs = 0;
+  void lookOut(PacketSink&, uint32_t, const std::atomic<uint32_t>&) override {
+    lookOuts++;
+    if (time) *time += lookOutNs;
+  }
   bool send(const Path&, const OutPacket&) override { return true; }
   void flush() override {}
   bool isLocal(const Gid&) override { return false; }
@@ -82,9 +88,47 @@ TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
   CHECK_EQ(polls(1), 0u);
   CHECK_EQ(polls(5), 0u);
   CHECK_EQ(polls(10), 10u);
+  // There is more, though the poll's budget is used up.
+  link.hasMore = true;
+  CHECK_EQ(polls(1), 0u);
+  CHECK_EQ(polls(5), 0u);
+  CHECK_EQ(polls(10), 10u);
   // The engine's thread has other things to look at.
   clock.time += 500;
   const uint32_t before = link.lookOuts;
   engine.progressLocked();
   CHECK_EQ(link.lookOuts, before);
+}
+
+// Looking out takes time, too, and is not other work of the thread: it goes on looking, and others get the processor as soon as
+// without.
+TEST(looking_out_is_part_of_the_wait) {
+  constexpr uint64_t kPollNs = 1'000;
+  for (const uint64_t lookOutNs : {0, 1'000, 2'500, 20'000}) {
+    check::note = "ns";
+    check::noteNumber = lookOutNs;
+    CountingLink link;
+    HandClock clock;
+    Engine engine(link, clock, EngineOptions());
+    link.nothing = false;
+    link.time = &clock.time;
+    link.lookOutNs = lookOutNs;
+    const auto yields = [&] {
+      const auto& names = Engine::counterNames();
+      const auto values = engine.counters();
+      for (size_t i = 0; i < values.size(); i++)
+        if (std::strcmp(names[i], "poller_yield") == 0) return values[i];
+      CHECK(!"a counter of this name");
+      return uint64_t(0);
+    };
+    const uint64_t start = clock.time;
+    uint32_t polls = 0;
+    while (yields() == 0 && polls < 1000) {
+      clock.time += kPollNs;
+      engine.progress();
+      polls++;
+    }
+    CHECK(clock.time - start < 80'000);
+    CHECK(link.lookOuts + 4 >= polls);
+  }
 }

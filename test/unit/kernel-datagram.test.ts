@@ -235,6 +235,12 @@ test('a controlled Q_Key is for the kernel to give', () => {
   ] as const) {
     assert.is(new Asked<number>((irp) => ciModifyQp(ibQp, mask, attributes, irp), mode).status, status);
   }
+  // A lost HCA is the first thing to be told.
+  rig.network.list.length = 0;
+  rig.kernel.ports.refresh(true);
+  assert.ok(ibQp.pd.ca.hca.gone);
+  const asked = new Asked<number>((irp) => ciModifyQp(ibQp, mask, attributes, irp), 'user');
+  assert.is(asked.status, Status.FILE_FORCED_CLOSED);
 });
 
 test('CiCreateAv, CiQueryAv and CiDestroyAv by direct call', () => {

@@ -57,8 +57,10 @@ bool Core::step(uint64_t time, bool returns) {
   puttingOff = returns;
   payDebts();
   const bool mayHaveMore = link.poll(*this, kReceiveBudget);
-  if (returns && received == 0 && !mayHaveMore && !firstScheduled && timers.earliest() > now && stillWaits())
+  if (returns && received == 0 && !mayHaveMore && !firstScheduled && timers.earliest() > now && stillWaits()) {
     link.lookOut(*this, kReceiveBudget, commandsWaiting);
+    now = std::max(now, clock.recent());  // it takes time, in which the thread did nothing else
+  }
   moved |= received > 0 || mayHaveMore;
 
   // An answer that lies unread in the socket is no reason to repeat; but timers may not wait for ever either.
@@ -112,8 +114,8 @@ bool Core::runScheduled() {
   return moved;
 }
 
-bool Core::losesPatience(bool moved) {
-  if (moved || now > lastPoll.load(std::memory_order_relaxed) + kPatienceGapNs) waitingSince = now;
+bool Core::losesPatience(bool moved, uint64_t began) {
+  if (moved || began > lastPoll.load(std::memory_order_relaxed) + kPatienceGapNs) waitingSince = now;
   lastPoll.store(now, std::memory_order_relaxed);
   if (now < waitingSince + kPatienceNs) return false;
   counters.pollerYields++;

@@ -34,7 +34,7 @@ struct Core final : public PacketSink {
   static constexpr uint32_t kStepShare = 120;     // packets per step, all QPs
   static constexpr uint32_t kStraightShare = 64;  // of messages that go straight
   // Windows of these that may be under way on the local link, where nothing is lost: while the peer takes a step's share and
-  // its program looks at the one before, there is room for the next.
+  // its program looks at the one before, there is room for the next. More than one only in a ring that is half empty.
   static constexpr uint32_t kLocalWindows = 2;
   static constexpr uint32_t kTimersPerStep = 64;
   static constexpr uint32_t kSelfSteps = 4;       // of a doorbell whose packets are for this process
@@ -97,8 +97,8 @@ struct Core final : public PacketSink {
     const uint64_t last = lastPoll.load(std::memory_order_relaxed);
     return waitingSince + kWaitingGapNs < last && now < last + kWaitingGapNs;
   }
-  // After a poll at `now`: whether the thread should let others run, having found nothing for a while.
-  bool losesPatience(bool moved);
+  // After a poll from `began` to `now`: whether the thread should let others run, having found nothing for a while.
+  bool losesPatience(bool moved, uint64_t began);
   bool runScheduled();
   void schedule(Qp& qp);
   void unschedule(Qp& qp);

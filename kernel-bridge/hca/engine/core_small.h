@@ -56,7 +56,8 @@ inline bool Core::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRe
     r->rkey = peekWord(w + abi::kSwRkey);
   }
   const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
-  return !inFlight || inFlight < (qp.local ? kLocalWindows * rq.window : rq.window);
+  if (!inFlight || inFlight < rq.window) return true;
+  return qp.local && inFlight < kLocalWindows * rq.window && !qp.local->crowded();
 }
 
 // Its place in the books, should it have to be sent again. It has not left.

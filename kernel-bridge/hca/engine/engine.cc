@@ -409,7 +409,7 @@ bool Engine::progress() {
       core.rouse(0);
       moved = true;
     }
-    impatient = core.losesPatience(moved);
+    impatient = core.losesPatience(moved, now);
   }
   if (impatient) {
     sched_yield();

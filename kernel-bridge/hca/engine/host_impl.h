@@ -100,7 +100,7 @@ struct Host::Impl {
   Wire wire4{counters, AF_INET}, wire6{counters, AF_INET6};
   Wire* busyWire = nullptr;        // where packets came from last
   uint32_t pollsWithoutLook = 0;   // at all descriptors
-  // At where packets came last, by who waits, before one at all descriptors: the more, the longer nothing has come by others.
+  // At where packets came last, by who waits, after one at all descriptors: the more, the longer nothing has come by others.
   static constexpr uint32_t kMostMoreLooks = 7;
   uint32_t moreLooks = 0;
   uint32_t rawBatches = 0;         // since the UDP socket beside it was looked at

@@ -103,6 +103,8 @@ class LocalProducer {
   bool room(uint32_t slots, uint32_t units) {
     return (fits(slots, units)) || (refresh() && fits(slots, units));
   }
+  // Whether more than half of the slots are taken, as far as the consumer has told.
+  bool crowded() { return isHalfTaken() && (!refresh() || isHalfTaken()); }
   // Whether everything before `position` was taken.
   bool consumed(uint32_t position) { return refresh() && int32_t(freeSlots_ - position) >= 0; }
   bool broken() const { return broken_; }
@@ -172,6 +174,7 @@ class LocalProducer {
     if (position_ - freeSlots_ + slots > LocalRing::kSlots) return false;
     return units == 0 || LocalRing::bulkStart(bulk_, units) + units - freeUnits_ <= LocalRing::kBulkUnits;
   }
+  bool isHalfTaken() const { return position_ - freeSlots_ > LocalRing::kSlots / 2; }
   bool refresh() {
     const uint64_t now = __atomic_load_n(consumed_, __ATOMIC_ACQUIRE);
     const uint32_t slots = uint32_t(now), units = uint32_t(now >> 32);

@@ -302,7 +302,9 @@ export function ciCreateQp(
  */
 export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
   const controlled = (mask & QpMask.qkey) !== 0 && (attributes.qkey ?? 0) >= controlledQkey;
-  if (controlled && irp.requestorMode !== 'kernel') return finish(irp, Status.ACCESS_DENIED);
+  // That the HCA is gone is said first, as by all other verbs.
+  const refused = controlled && irp.requestorMode !== 'kernel' && !qp.pd.ca.hca.gone;
+  if (refused) return finish(irp, Status.ACCESS_DENIED);
   const status = modifyQp(qp, mask, attributes);
   return status === Status.SUCCESS ? ciQueryQpState(qp, irp) : finish(irp, status);
 }
