@@ -111,6 +111,7 @@ const winVerbs = {
   QP_ATTACH: ioctl(0x003be088, s.WvIoQpMulticast, null),
   QP_DETACH: ioctl(0x003be08c, s.WvIoQpMulticast, null),
   QP_CANCEL: ioctl(0x003be090, s.WvIoObject, null),
+  // Output with room for more than one id is answered with ids of connect endpoints, too, which come into being when first named (WvEpIds).
   EP_CREATE: ioctl(0x003be094, s.WvIoEpCreate, s.WvIoObject),
   EP_DESTROY: ioctl(0x003be098, s.WvIoObject, null),
   EP_MODIFY: ioctl(0x003be09c, s.WvIoId, null, { inputTail: 'option' }),

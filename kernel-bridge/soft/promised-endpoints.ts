@@ -17,7 +17,7 @@ function isConnect(input: Uint8Array | null): boolean {
 /**
  * Ids of connect endpoints that the kernel has promised. Whoever makes many endpoints gets them several at a time: an EP_CREATE with
  * room for more is answered with ids whose endpoints the kernel makes when they are first named, so that those which follow need
- * not ask. They count in the kernel once they are used, and go with their file.
+ * not ask. Each takes a place of the file's table from the start, and goes with the file.
  */
 export class PromisedEndpoints {
   readonly #era: Int32Array;

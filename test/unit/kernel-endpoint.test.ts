@@ -8,8 +8,11 @@ import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { decodeSockaddr, gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
+import type { AnyEndpoint } from '../../kernel-bridge/kernel/filter/endpoint-types.js';
+import { ObjectTable } from '../../kernel-bridge/kernel/filter/object-table.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
 import { ask, endpointOf, expect, type Scene, scene } from '../helpers/endpoint-scene.js';
+import { KernelRig } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
 // ── Binding and listening ───────────────────────────────────────────────────────────────────────────────────
@@ -80,6 +83,21 @@ test('who has room for several ids gets endpoints that come into being when they
   assert.is(objects(), before + 4);
   const others = s.WvIoEpCreate.encode({ epType: 0x111n });
   assert.is(rig.ioctl('EP_CREATE', others, 1024).output.length, 8, 'datagram endpoints come one by one');
+});
+
+test('ids are promised as far as the file’s table has room, and each takes the room of an endpoint', () => {
+  const rig = new KernelRig();
+  const [file] = [...rig.kernel.io.fileObjects].map(({ context }) => context);
+  assert.ok(file instanceof WvFile);
+  Object.assign(file, { endpoints: new ObjectTable<AnyEndpoint>(6) });
+  const input = s.WvIoEpCreate.encode({ epType: 0x106n });
+  const ids = s.WvEpIds.decode(rig.ioctl('EP_CREATE', input, 65_536).output);
+  assert.is(new Set(ids).size, 6);
+  expect(rig.ioctl('EP_CREATE', input, 8), Status.INSUFFICIENT_RESOURCES);
+  for (const id of ids) expect(rig.bind(id), Status.SUCCESS);
+  expect(rig.ioctl('EP_CREATE', input, 8), Status.INSUFFICIENT_RESOURCES);
+  for (const id of ids.slice(2, 4)) expect(rig.ioctl('EP_DESTROY', rig.id(id)), Status.SUCCESS);
+  assert.is(s.WvEpIds.decode(rig.ioctl('EP_CREATE', input, 65_536).output).length, 2);
 });
 
 test('routes: from an own and the bound address, to a host, in one family, with the smaller MTU', () => {
