@@ -59,13 +59,21 @@ struct Member final : PacketSink {
   }
 };
 
+// Until both have done what `pending` tells of, or patience ends.
+template <typename Pending>
+void work(Member& a, Member& b, const Pending& pending) {
+  const uint64_t end = a.clock.now() + kPatienceNs;
+  while (pending() && a.clock.now() < end) a.polled(), b.polled();
+  HOST_CHECK(!pending());
+}
+
 // Until nobody has anything to say any more: steering probes and their answers, new connections.
 void quiet(Member& a, Member& b) {
   const auto due = [](Member& m) {
     std::lock_guard<nd::EngineLock> guard(m.engine.lock());
     return m.host.nextDeadline() != UINT64_MAX;
   };
-  while (a.readable(0) || b.readable(0) || due(a) || due(b)) a.polled(), b.polled();
+  work(a, b, [&] { return a.readable(0) || b.readable(0) || due(a) || due(b); });
 }
 
 void nextPollDelivers() {
@@ -111,7 +119,10 @@ void looksOutWherePacketsCome() {
   HOST_CHECK(hosttest::missteer(0));  // to a, who hands it over
   a.send("127.0.0.1", b.host.slot());
   HOST_CHECK(a.readable(kPatienceMs) && a.polled() == 0);
-  while (b.polled() == 0) HOST_CHECK(b.readable(kPatienceMs));
+  const uint64_t end = b.clock.now() + kPatienceNs;
+  uint32_t got = 0;
+  while (got == 0 && b.clock.now() < end) got = b.readable(kPatienceMs) ? b.polled() : 0;
+  HOST_CHECK(got == 1);
   comesElsewhere("::1");
   arrives("::1");
   HOST_CHECK(b.found() == 1);
@@ -121,7 +132,7 @@ void looksOutWherePacketsCome() {
     std::lock_guard<nd::EngineLock> guard(a.engine.lock());
     pair = a.host.localPair(b.host.slot());
   }
-  while (!pair->up()) a.polled(), b.polled();
+  work(a, b, [&] { return !pair->up(); });
   for (uint32_t i = 0; i < 2; i++) {
     arrives("::1");
     b.host.lookNext();
@@ -165,7 +176,7 @@ void pollerLeavesTheRing() {
   };
   const auto to = pair(a, b);
   HOST_CHECK(to != nullptr);
-  while (!to->up()) a.polled(), b.polled();
+  work(a, b, [&] { return !to->up(); });
   const auto send = [&] {
     std::lock_guard<nd::EngineLock> guard(a.engine.lock());
     OutPacket packet;
