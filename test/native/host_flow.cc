@@ -110,6 +110,11 @@ struct Sender {
     wire.flush();
     return headers;
   }
+  // One packet past the batch.
+  bool alone(const Path& path) {
+    uint8_t bytes[FlowIcrc::kRoom + kBthBytes + kPacket + kIcrcBytes] = {};
+    return wire.sendAlone(path, bytes + FlowIcrc::kRoom, kBthBytes + kPacket, true);
+  }
   // Until packets go by the flow.
   IcrcHeaders warm(const Path& path) {
     IcrcHeaders headers;
@@ -346,6 +351,45 @@ void refusedByIcmp() {
   HOST_CHECK(getsockopt(connected().at(0), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == ECONNREFUSED);
 }
 
+// A packet alone that is told of an earlier refusal has cost no ID: what follows goes by the same socket with the same one.
+void refusedAlone() {
+  Sender s;
+  Raw raw;
+  const Path path = path4(1);
+  const IcrcHeaders warm = s.warm(path);
+  for (int i = 0; i < 3; i++) {
+    HOST_CHECK(s.alone(path));
+    while (raw.next() != 0) continue;
+    sendIcmp(warm);
+    HOST_CHECK(!s.alone(path));
+    HOST_CHECK(raw.seesNothing());
+    const IcrcHeaders next = s.send(path);
+    HOST_CHECK(next.sourcePort == warm.sourcePort && next.ipv4Id == static_cast<uint16_t>(warm.ipv4Id + 2 + 2 * i));
+    HOST_CHECK(raw.sees(next));
+  }
+  HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 1 && s.get(HostCounter::kTxErrors) == 0);
+}
+
+// One whose socket fails otherwise ends it: what follows is not lost, as it goes by the unconnected one until there is another.
+void failedAlone() {
+  Sender s;
+  Raw raw;
+  const Path path = path4(1);
+  s.warm(path);
+  while (raw.next() != 0) continue;
+  HOST_CHECK(shutdown(flowTo(path), SHUT_WR) == 0);
+  HOST_CHECK(!s.alone(path));
+  HOST_CHECK(connected().empty());
+  const IcrcHeaders next = s.send(path);
+  HOST_CHECK(next.sourcePort == kRocePort && raw.sees(next));
+  HOST_CHECK(!s.alone(path));
+  s.warm(path);
+  while (raw.next() != 0) continue;
+  HOST_CHECK(s.alone(path) && raw.next() != 0 && raw.port() != kRocePort);
+  HOST_CHECK(raw.sees(s.send(path)));
+  HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 2 && s.get(HostCounter::kTxErrors) + s.get(HostCounter::kTxBufferFull) == 0);
+}
+
 // Somebody else counts the ID up: found out, and learned again.
 void miscounted() {
   Sender s;
@@ -495,6 +539,8 @@ int main() {
   miscounted();
   closesWithTheWire();
   refusedByIcmp();
+  refusedAlone();
+  failedAlone();
   tableIsBounded();
   fieldsOfThePath();
   ipv6();
