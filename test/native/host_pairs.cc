@@ -2,21 +2,35 @@
 // middle of copies, and memory that is given back while it is being written.
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdarg>
 
 #include "engine/local_pair.h"
 #include "host_side.h"
 
 using namespace hosttest;
 
+// How often this process let all of its user's processes read its memory. Without Yama the system knows no such thing.
+static int letAnyRead = 0;
+extern "C" int prctl(int option, ...) {
+  constexpr int kSetPtracer = 0x59616d61;
+  va_list list;
+  va_start(list, option);
+  const unsigned long argument = va_arg(list, unsigned long);
+  va_end(list);
+  if (option == kSetPtracer) letAnyRead += argument == static_cast<unsigned long>(-1);
+  return static_cast<int>(syscall(SYS_prctl, option, argument, 0, 0, 0));
+}
+
 namespace {
 
 constexpr uint32_t kMessage = 1u << 20;
 
 // What the other process does once it is connected.
-enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's' };
+enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v' };
 
 uint64_t hostCounter(const char* name) {
   const auto values = Process::instance().host().counters();
@@ -37,7 +51,7 @@ uint64_t engineCounter(const char* name) {
 HostOptions optionsFrom(const std::string& words) {
   HostOptions options;
   if (words.find("wire") != std::string::npos) options.link = LinkChoice::kWire;
-  if (words.find("undumpable") != std::string::npos) prctl(PR_SET_DUMPABLE, 0);
+  if (words.find("undumpable") != std::string::npos) prctl(PR_SET_DUMPABLE, 0UL);
   return options;
 }
 
@@ -49,7 +63,26 @@ void fixWay(const std::string& words, uint32_t slot) {
   if (words.find("carry") != std::string::npos) choice.fix(LocalChoice::Way::kCarry);
 }
 
+// As another user; false: it may not.
+bool becomeNobody() { return setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0; }
+
+// Whether its connection was lost.
+bool isLost(const Side& side) { return side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost); }
+
+// Is refused before it can write, or when it does.
+void tryInVain(Side& side, const Hello& other) {
+  side.listen(other, 4096);
+  if (side.speak() == Status::kSuccess) {
+    side.post(kOpWrite, 0, 8, other.address, other.rkey);
+    HOST_CHECK(side.waited() != kWcSuccess);
+  }
+  HOST_CHECK(readable(side.kernel.wake, kPatienceMs));
+  HOST_CHECK(isLost(side));
+  HOST_CHECK(hostCounter("local_link_refused_user") == 1 && hostCounter("local_link_pairs_up") == 0);
+}
+
 int peerMain(const std::string& words) {
+  if (words.find("stranger") != std::string::npos && !becomeNobody()) return 2;
   startProcess(optionsFrom(words));
   Side side(words.find("allocate") != std::string::npos);
   const Hello own = side.hello();
@@ -57,7 +90,10 @@ int peerMain(const std::string& words) {
   Hello other{};
   char how = 0;
   if (read(0, &other, sizeof other) != sizeof other || read(0, &how, 1) != 1) return 2;
-  side.connect(other, 4096);
+  if (how == kInVain)
+    tryInVain(side, other);
+  else
+    side.connect(other, 4096);
   char told = 1;
   if (write(1, &told, 1) != 1) return 2;
   if (how == kStream) {
@@ -95,13 +131,19 @@ struct Peer {
     out = from[0];
     HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello);
   }
-  // Both connect at the same time; waits for the other.
-  void connect(Side& side, char how, uint32_t ackTimeout = 14) {
+  void greet(Side& side, char how) {
     const Hello own = side.hello();
     HOST_CHECK(write(in, &own, sizeof own) == sizeof own && write(in, &how, 1) == 1);
-    side.connect(hello, 4096, ackTimeout);
+  }
+  void awaitConnected() {
     char told;
     HOST_CHECK(read(out, &told, 1) == 1);
+  }
+  // Both connect at the same time; waits for the other.
+  void connect(Side& side, char how, uint32_t ackTimeout = 14) {
+    greet(side, how);
+    side.connect(hello, 4096, ackTimeout);
+    awaitConnected();
   }
   void tell() {
     char word = 1;
@@ -163,6 +205,22 @@ void optionWire() {
   HOST_CHECK(hostCounter("local_link_refused_option") == 1);
   HOST_CHECK(hostCounter("wire_tx_packets") > 256);
   peer.end();
+}
+
+// Another user's process gets neither shared memory nor a message to this one; it has no wire either, as the port is taken.
+void otherUser() {
+  const uint64_t up = hostCounter("local_link_pairs_up"), refused = hostCounter("slot_refused_connections");
+  Side side;
+  std::fill(side.memory.begin(), side.memory.end(), uint8_t(0xEE));
+  Peer peer("stranger");
+  side.listen(peer.hello, 4096);
+  peer.greet(side, kInVain);
+  peer.awaitConnected();
+  HOST_CHECK(readable(side.kernel.wake, kPatienceMs) && isLost(side));
+  peer.end();
+  HOST_CHECK(std::all_of(side.memory.begin(), side.memory.end(), [](uint8_t byte) { return byte == 0xEE; }));
+  HOST_CHECK(hostCounter("local_link_pairs_up") == up);
+  HOST_CHECK(hostCounter("slot_refused_connections") > refused);
 }
 
 // Queue pairs of one process, too.
@@ -326,8 +384,8 @@ void freeing() {
 
 // Processes that may not read each other's memory: everything goes through the ring.
 int unprivilegedMain() {
-  if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) return 0;
-  prctl(PR_SET_DUMPABLE, 0);
+  if (!becomeNobody()) return 0;
+  prctl(PR_SET_DUMPABLE, 0UL);
   startProcess();
   {
     Side side;
@@ -343,6 +401,15 @@ int unprivilegedMain() {
   return hosttest::failures;
 }
 
+// Only who asks for it lets others read its memory where the system restricts that.
+int readableMain() {
+  HostOptions options;
+  options.allowPtrace = true;
+  startProcess(options);
+  HOST_CHECK(letAnyRead == 1);
+  return hosttest::failures;
+}
+
 // An engine without a thread: it looks when it is polled.
 struct Unwatched {
   struct : Clock {
@@ -353,9 +420,6 @@ struct Unwatched {
   Unwatched() { HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess); }
   ~Unwatched() { host.stop(); }
 };
-
-// Whether its connection was lost.
-bool isLost(const Side& side) { return side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost); }
 
 // The peer is killed and another process has its slot, while nobody here looks: the end of the one is reported before a
 // connection to the other begins, and does not end that.
@@ -427,15 +491,19 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   if (argc > 2 && std::strcmp(argv[1], "peer") == 0) return peerMain(argv[2]);
   if (argc > 1 && std::strcmp(argv[1], "unprivileged") == 0) return unprivilegedMain();
+  if (argc > 1 && std::strcmp(argv[1], "readable") == 0) return readableMain();
   if (argc > 1 && std::strcmp(argv[1], "unseen") == 0) return unseenMain();
   if (argc > 1 && std::strcmp(argv[1], "modified") == 0) return modifiedMain();
   hosttest::privateNetwork();
   if (geteuid() == 0) apart("unprivileged");  // which can become somebody else
+  apart("readable");
   apart("unseen");
   apart("modified");
   startProcess();
+  HOST_CHECK(letAnyRead == 0);
   pairsComeUp();
   optionWire();
+  if (geteuid() == 0) otherUser();  // else there is nobody to become
   oneProcess();
   sleeper();
   stopped();

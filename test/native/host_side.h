@@ -132,8 +132,8 @@ struct Side {
 
   Hello hello() { return {qpn, rkey, reinterpret_cast<uint64_t>(memory.data())}; }
 
-  // `ackTimeout`: 14 is 67 ms, 22 is 17 s.
-  void connect(const Hello& peer, uint32_t pathMtu, uint32_t ackTimeout = 14) {
+  // Ready to receive.
+  void listen(const Hello& peer, uint32_t pathMtu) {
     QpAttributes a;
     a.state = kQpsInit;
     a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
@@ -144,20 +144,29 @@ struct Side {
     a.path.source = a.path.destination = loopback();
     a.pathMtu = pathMtu;
     a.destinationQpn = peer.qpn;
-    a.responderResources = a.initiatorDepth = 16;
+    a.responderResources = 16;
     a.minRnrTimer = 12;
     HOST_CHECK(engine.modifyQp(qp,
                                qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
                                    qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer,
                                a) == Status::kSuccess);
+  }
+  // And to send. `ackTimeout`: 14 is 67 ms, 22 is 17 s.
+  Status speak(uint32_t ackTimeout = 14) {
+    QpAttributes a;
     a.state = kQpsRts;
+    a.initiatorDepth = 16;
     a.ackTimeout = ackTimeout;
     a.retryCount = 7;
     a.rnrRetry = 7;
-    HOST_CHECK(engine.modifyQp(qp,
-                               qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
-                                   qpmask::kSendPsn | qpmask::kInitiatorDepth,
-                               a) == Status::kSuccess);
+    return engine.modifyQp(qp,
+                           qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
+                               qpmask::kSendPsn | qpmask::kInitiatorDepth,
+                           a);
+  }
+  void connect(const Hello& peer, uint32_t pathMtu, uint32_t ackTimeout = 14) {
+    listen(peer, pathMtu);
+    HOST_CHECK(speak(ackTimeout) == Status::kSuccess);
   }
 
   void sge(uint32_t* at, uint32_t offset, uint32_t length) {
