@@ -45,7 +45,10 @@ function dataOf(
 interface Candidate {
   readonly qp: WVConnectQueuePair;
   held: boolean;
+  request: Overlapped<void> | undefined;
 }
+
+const NO_CANDIDATES: readonly Candidate[] = [];
 
 /**
  * IWVConnectEndpoint: establishes and ends connections (IBA 1 §12, RDMA IP CM service). Active side: bindAddress,
@@ -57,7 +60,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   private listening = false;
   /** The connection's queue pair, held until the endpoint ends. */
   private qp: WVConnectQueuePair | undefined;
-  private readonly candidates = new Set<Candidate>();
+  /** Hardly ever more than one, and none once the endpoint is connected. */
+  private candidates = NO_CANDIDATES;
   private outstanding: Overlapped<void> | undefined;
 
   /** @internal */
@@ -161,7 +165,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     this.check();
     this.outstanding?.settle();
     // The kernel remembers the queue pair too, and what a Connect or Accept that is not through yet has named.
-    const mine = this.qp ?? [...this.candidates][0]?.qp;
+    const mine = this.qp ?? this.candidates[0]?.qp;
     if (mine === undefined) {
       throw new WvError(
         Status.INVALID_DEVICE_STATE,
@@ -225,7 +229,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
 
   protected override destroy(): void {
     super.destroy();
-    for (const candidate of [...this.candidates]) this.drop(candidate);
+    for (const candidate of this.candidates) this.drop(candidate);
     this.qp?.letGo();
     this.qp = undefined;
   }
@@ -235,14 +239,15 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     qp: WVConnectQueuePair,
     start: (succeeded: () => void, failed: () => void) => Overlapped<void>,
   ): Overlapped<void> {
-    const candidate: Candidate = { qp, held: true };
+    const candidate: Candidate = { qp, held: true, request: undefined };
     qp.hold();
-    this.candidates.add(candidate);
+    this.candidates = [...this.candidates, candidate];
     try {
       const request = start(
         () => this.adopt(candidate),
         () => this.drop(candidate),
       );
+      candidate.request = request;
       this.outstanding = request;
       return request;
     } catch (error) {
@@ -253,8 +258,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
 
   private adopt(candidate: Candidate): void {
     if (!candidate.held) return;
-    candidate.held = false;
-    this.candidates.delete(candidate);
+    this.ended(candidate);
     const before = this.qp;
     this.qp = candidate.qp;
     before?.letGo();
@@ -262,9 +266,16 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
 
   private drop(candidate: Candidate): void {
     if (!candidate.held) return;
-    candidate.held = false;
-    this.candidates.delete(candidate);
+    this.ended(candidate);
     candidate.qp.letGo();
+  }
+
+  /** Whatever came of it: nothing of its request is kept. */
+  private ended(candidate: Candidate): void {
+    candidate.held = false;
+    const others = this.candidates.filter((other) => other !== candidate);
+    this.candidates = others.length === 0 ? NO_CANDIDATES : others;
+    if (this.outstanding === candidate.request) this.outstanding = undefined;
   }
 
   private checkedQp(qp: IWVConnectQueuePair): WVConnectQueuePair {

@@ -21,8 +21,8 @@ const halves = new Uint32Array(wide.buffer);
 
 /** IWVConnectQueuePair: the two queues of a connection, reliable (RC) or not (UC). */
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
-  private readonly bindRequest = new UvpBindRequest();
-  private readonly single: WvSge[] = [];
+  private bindRequest: UvpBindRequest | undefined;
+  private single: WvSge[] | undefined;
 
   private constructor(
     pd: WVProtectionDomain,
@@ -152,6 +152,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.check();
     const mw = this.checkedWindow(window);
     if (this.verbs.bindMw === undefined) noWindows();
+    this.bindRequest ??= new UvpBindRequest();
     const request = this.bindRequest;
     request.context = context;
     request.flags = flags;
@@ -193,6 +194,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   private alone(sge: WvSge): readonly WvSge[] {
+    this.single ??= [];
     this.single[0] = sge;
     return this.single;
   }

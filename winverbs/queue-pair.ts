@@ -16,6 +16,8 @@ import { guarded, refusal, Status, WvError } from './status.js';
 
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 const NO_SGES: readonly WvSge[] = [];
+/** Nothing was posted yet. An object like those that come: V8 need not look which it is. */
+const NO_REQUEST = new UvpSendRequest();
 /** Hops of packets whose queue pair was not told. */
 const DEFAULT_HOP_LIMIT = 64;
 
@@ -45,8 +47,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   readonly srq: WVSharedReceiveQueue | undefined;
   private readonly sendCq: WVCompletionQueue;
   private readonly receiveCq: WVCompletionQueue;
-  /** Requests are handed to the UVP in this, so that posting allocates nothing. */
-  private readonly request = new UvpSendRequest();
+  /** Requests are handed to the UVP in this, so that posting allocates nothing; made with the first. */
+  private request = NO_REQUEST;
 
   /** @internal */
   protected constructor(
@@ -276,6 +278,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /** @internal The request that {@link post} takes, filled in but for what its kind needs. */
   protected prepare(opcode: number, context: unknown, sgl: readonly WvSge[], flags: number): UvpSendRequest {
     this.check();
+    if (this.request === NO_REQUEST) this.request = new UvpSendRequest();
     const request = this.request;
     request.opcode = opcode;
     request.context = context;

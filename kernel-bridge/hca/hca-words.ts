@@ -48,6 +48,8 @@ const eventKind = { none: 0, mad: 1, qp: 2, cq: 3, srq: 4, notified: 5 } as cons
 export function hcaOfWords(raw: RawHca): NativeHca {
   const { words, bytes } = raw;
   const mad = bytes.subarray(madAt, madAt + madBytes);
+  /** A number of 32 bits. As the array has it, V8 would make an object of it in each that keeps it. */
+  const word = (at: number): number => words[at]! >>> 0;
 
   const putPath = (path: PathParameters | undefined): boolean => {
     if (path?.source?.length !== gidBytes || path.destination?.length !== gidBytes) return false;
@@ -85,7 +87,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
       words[15] = parameters.receiveSge;
       words[16] = parameters.token;
       const status = raw.createQpWords();
-      return { status, qp: words[0], qpn: words[1] };
+      return { status, qp: word(0), qpn: word(1) };
     },
     modifyQp(qp: number, mask: number, attributes: Partial<QpAttributeValues>) {
       // What is missing becomes NaN, which is refused where the mask has it.
@@ -121,7 +123,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
         bytes.set(address, 0);
       }
       const status = raw.claimPortWords(service, port, address !== null);
-      return { status, claim: words[0]!, port: words[1]! };
+      return { status, claim: word(0), port: word(1) };
     },
     takeEvent(): HcaEvent | undefined {
       switch (raw.takeEventWords()) {
@@ -130,18 +132,18 @@ export function hcaOfWords(raw: RawHca): NativeHca {
             type: 'mad',
             source: bytes.slice(0, gidBytes),
             destination: bytes.slice(gidBytes, madAt),
-            scopeId: words[0]!,
-            pkey: words[1]!,
+            scopeId: word(0),
+            pkey: word(1),
             mad,
           };
         case eventKind.qp:
-          return { type: 'qp', qp: words[0]!, token: words[1]!, event: words[2]!, reason: words[3]! };
+          return { type: 'qp', qp: word(0), token: word(1), event: word(2), reason: word(3) };
         case eventKind.cq:
-          return { type: 'cq', cq: words[0]!, event: words[1]! };
+          return { type: 'cq', cq: word(0), event: word(1) };
         case eventKind.srq:
-          return { type: 'srq', srq: words[0]!, event: words[1]! };
+          return { type: 'srq', srq: word(0), event: word(1) };
         case eventKind.notified:
-          return { type: 'notified', slot: words[0]!, serial: words[1]! };
+          return { type: 'notified', slot: word(0), serial: word(1) };
         default:
           return undefined;
       }

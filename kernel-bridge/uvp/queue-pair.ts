@@ -1,11 +1,11 @@
 import { abi } from '../hca/abi.js';
-import type { NativeRing } from '../hca/binding.js';
 import { QpState, QpType, WvOpcode, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
 import { writeDestination } from './address-handle.js';
 import type { SoftCompletionQueue, UvpAddon } from './completion-queue.js';
 import type { SoftMemoryWindow } from './memory-window.js';
+import { addressOf, type RingPlace, RingPool } from './ring-pool.js';
 import { loadAcquire, storeRelease } from './ring-words.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 import {
@@ -66,6 +66,16 @@ const REFUSED: Readonly<Record<number, Int32Array>> = Object.fromEntries(
 );
 /** Of a type that the HCA will refuse. */
 const ALL_REFUSED = Int32Array.from(SEND_FLAGS, () => NO_REQUEST);
+
+/** Nothing was posted yet. Objects like those that come: V8 need not look which they are. */
+const NO_CONTEXTS = contextsFor(0);
+const NO_BYTES = new Uint8Array(0);
+/** In place of the ring of a queue pair that has ended, which another may have now: in RESET, so that nothing can be posted. */
+const ENDED = new Uint32Array(abi.qpHeaderBytes / 4);
+
+function contextsFor(mask: number): unknown[] {
+  return new Array<unknown>(mask + 1).fill(undefined);
+}
 
 /** Where the parts of a queue pair's ring lie (engine/abi.h). */
 export interface QpRingLayout {
@@ -137,7 +147,6 @@ export class SoftQueuePair {
   handle = 0;
   qpn = 0;
   readonly token: number;
-  readonly ring: NativeRing;
   /** Completion queues that still hold completions of this queue pair after its end. */
   unread = 0;
 
@@ -152,14 +161,17 @@ export class SoftQueuePair {
   private readonly refused: Int32Array;
   private readonly reliable: boolean;
 
-  private readonly words: Uint32Array;
-  private readonly bytes: Uint8Array;
+  private readonly place: RingPlace;
+  private words: Uint32Array;
+  /** The same, made with the first inline request. */
+  private bytes: Uint8Array = NO_BYTES;
   private batching = false;
 
   private readonly sendBase: number;
   private readonly sendStrideWords: number;
   private readonly sendMask: number;
-  private readonly sendContexts: unknown[];
+  /** Made with the first request. */
+  private sendContexts = NO_CONTEXTS;
   /** Free-running indexes: the next request, and the oldest whose completion has not been polled. */
   private sendProducer = 0;
   private sendConsumer = 0;
@@ -169,7 +181,7 @@ export class SoftQueuePair {
   private readonly receiveBase: number;
   private readonly receiveStrideWords: number;
   private readonly receiveMask: number;
-  private readonly receiveContexts: unknown[];
+  private receiveContexts = NO_CONTEXTS;
   private receiveProducer = 0;
   private receiveConsumer = 0;
 
@@ -177,10 +189,11 @@ export class SoftQueuePair {
     private readonly addon: UvpAddon,
     private readonly tokens: TokenTable,
     create: UvpQpCreate,
-    readonly layout: QpRingLayout,
+    layout: QpRingLayout,
     readonly sendCq: SoftCompletionQueue,
     readonly receiveCq: SoftCompletionQueue,
     readonly srq: SoftSharedReceiveQueue | null = null,
+    private readonly rings: RingPool = new RingPool(addon),
   ) {
     this.refused = REFUSED[create.type] ?? ALL_REFUSED;
     this.reliable = create.type === QpType.RC;
@@ -197,12 +210,14 @@ export class SoftQueuePair {
     this.receiveMask = layout.receiveEntries - 1;
     this.receiveStrideWords = layout.receiveStride / 4;
     this.receiveBase = this.sendBase + layout.sendEntries * this.sendStrideWords;
-    this.sendContexts = new Array<unknown>(layout.sendEntries).fill(undefined);
-    this.receiveContexts = new Array<unknown>(layout.receiveEntries).fill(undefined);
     this.token = tokens.add(this);
-    this.ring = addon.allocateRing(layout.bytes);
-    this.words = new Uint32Array(this.ring.buffer);
-    this.bytes = new Uint8Array(this.ring.buffer);
+    this.place = rings.take(layout.bytes);
+    this.words = new Uint32Array(this.place.block.ring.buffer, this.place.offset, layout.bytes / 4);
+  }
+
+  /** Where the HCA finds the ring. */
+  get address(): number {
+    return addressOf(this.place);
   }
 
   /** The HCA has made it. */
@@ -211,13 +226,16 @@ export class SoftQueuePair {
     this.qpn = qpn;
   }
 
-  /** The HCA writes no more completions of it. */
-  close(): void {
+  /** The HCA writes no more completions of it. `gone`: it does not know the ring any more. */
+  close(gone = false): void {
     this.sendCq.retire(this);
     if (this.receiveCq !== this.sendCq) this.receiveCq.retire(this);
     this.tokens.remove(this);
     this.handle = 0;
-    this.addon.releaseRing(this.ring.address);
+    const { byteLength } = this.words;
+    this.words = ENDED;
+    this.bytes = NO_BYTES;
+    this.rings.give(this.place, byteLength, gone);
   }
 
   /** No completion of it will come any more: requests that were done silently have been done. */
@@ -342,6 +360,7 @@ export class SoftQueuePair {
     const slot = index & this.receiveMask;
     const wqe = this.receiveBase + slot * this.receiveStrideWords;
     words[wqe + rwSgeCount] = writeSgl(words, wqe + RECEIVE_HEADER_WORDS, sgl, this.receiveSge);
+    if (this.receiveContexts === NO_CONTEXTS) this.receiveContexts = contextsFor(this.receiveMask);
     this.receiveContexts[slot] = context;
     this.receiveProducer = (index + 1) >>> 0;
     // In ERROR nothing else makes the HCA look at the queue. It publishes the state before it flushes, so that one of the
@@ -458,6 +477,7 @@ export class SoftQueuePair {
 
   private queueSend(context: unknown): void {
     const index = this.sendProducer;
+    if (this.sendContexts === NO_CONTEXTS) this.sendContexts = contextsFor(this.sendMask);
     this.sendContexts[index & this.sendMask] = context;
     this.sendProducer = (index + 1) >>> 0;
     if (this.batching) return;
@@ -477,6 +497,9 @@ export class SoftQueuePair {
   }
 
   private writeInline(wqe: number, sgl: readonly UvpSge[]): number {
+    const { words } = this;
+    if (this.bytes === NO_BYTES)
+      this.bytes = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
     const target = this.bytes;
     const start = wqe * 4 + abi.sendWqeHeaderBytes;
     let total = 0;
@@ -502,7 +525,6 @@ export class SoftQueuePair {
       // Loops, not set(subarray): nothing is to be allocated, and the bytes are few.
       let k = 0;
       if (((total | start) & 3) === 0) {
-        const words = this.words;
         for (let at = (start + total) >>> 2; k + 4 <= length; at++, k += 4) {
           const from = offset + k;
           words[at] =

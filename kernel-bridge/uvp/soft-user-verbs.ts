@@ -31,13 +31,19 @@ import { SoftAddressHandle } from './address-handle.js';
 import { cqRingBytes, SoftCompletionQueue, type UvpAddon } from './completion-queue.js';
 import { SoftMemoryWindow } from './memory-window.js';
 import { qpRingLayout, SoftQueuePair, TokenTable } from './queue-pair.js';
+import { RingPool } from './ring-pool.js';
 import { SoftSharedReceiveQueue, srqRingBytes } from './shared-receive-queue.js';
 import { powerOfTwo, receiveStride } from './work-request.js';
 
 /** An open device: what its objects have in common. */
 class SoftCa {
   readonly tokens = new TokenTable();
+  readonly rings: RingPool;
   limits: Value<typeof CaProviderOut> = CaProviderOut.zero();
+
+  constructor(addon: UvpAddon) {
+    this.rings = new RingPool(addon);
+  }
 }
 
 class SoftPd {
@@ -65,7 +71,7 @@ export class SoftUserVerbs implements UserVerbs {
   // ── Device and protection domain
   preOpenCa(_guid: bigint, umv: UmvBuffer): SoftCa {
     umv.outputSize = CaProviderOut.size;
-    return new SoftCa();
+    return new SoftCa(this.addon);
   }
 
   postOpenCa(_guid: bigint, status: number, ca: SoftCa, umv: UmvBuffer): void {
@@ -181,7 +187,7 @@ export class SoftUserVerbs implements UserVerbs {
 
   // ── Queue pairs
   preCreateQp(pd: SoftPd, create: UvpQpCreate, umv: UmvBuffer): SoftQueuePair {
-    const { limits, tokens } = pd.ca;
+    const { limits, tokens, rings } = pd.ca;
     checkLimit('sendDepth', create.sendDepth, 0, limits.maxQpWr);
     const srq = create.srq ?? null;
     if (srq === null) {
@@ -201,9 +207,9 @@ export class SoftUserVerbs implements UserVerbs {
       throw new StatusError(Status.INVALID_PARAMETER, 'The shared receive queue is not of this device.');
     }
     const layout = qpRingLayout(create);
-    const qp = new SoftQueuePair(this.addon, tokens, create, layout, sendCq, receiveCq, srq);
+    const qp = new SoftQueuePair(this.addon, tokens, create, layout, sendCq, receiveCq, srq, rings);
     umv.input = QpProviderIn.encode({
-      ringAddress: BigInt(qp.ring.address),
+      ringAddress: BigInt(qp.address),
       ringBytes: layout.bytes,
       sendEntries: layout.sendEntries,
       sendStride: layout.sendStride,
@@ -219,11 +225,11 @@ export class SoftUserVerbs implements UserVerbs {
     if (status === Status.SUCCESS) {
       const { handle, qpn } = QpProviderOut.decode(umv.output);
       qp.open(handle, qpn);
-    } else qp.close();
+    } else qp.close(true);
   }
 
-  postDestroyQp(qp: SoftQueuePair): void {
-    qp.close();
+  postDestroyQp(qp: SoftQueuePair, status: number): void {
+    qp.close(status === Status.SUCCESS);
   }
 
   ndModifyQp(qp: SoftQueuePair): UvpQpState {

@@ -25,7 +25,7 @@ function setUp() {
       maxInlineSend: 0,
     };
     const qp = new SoftQueuePair(hca, tokens, create, qpRingLayout(create), cq, other);
-    hca.rings.get(qp.ring.address)!.words[abi.qpState] = QpState.RTS;
+    hca.rings.get(qp.address)!.words[abi.qpState] = QpState.RTS;
     for (let i = 0; i < 4; i++) {
       qp.postSend(new UvpSendRequest());
       qp.postReceive(undefined, []);

@@ -30,7 +30,7 @@ function setUp(change: Partial<Record<'sendDepth' | 'sendSge' | 'maxInlineSend',
   const layout = qpRingLayout(create);
   const qp = new SoftQueuePair(hca, tokens, create, layout, cq, cq);
   qp.open(5, 77);
-  const { words } = hca.rings.get(qp.ring.address)!;
+  const { words } = hca.rings.get(qp.address)!;
   const bytes = new Uint8Array(words.buffer);
   const cqRing = hca.rings.get(cq.ring.address)!;
   const sendWqe = (index: number) =>
@@ -85,7 +85,7 @@ test('rings have power-of-two entries, and strides that hold SGEs or inline byte
     receiveStride: 16 + 32,
     bytes: 128 + 4 * 128 + 4 * 48,
   });
-  assert.is(hca.rings.get(qp.ring.address)!.bytes, layout.bytes);
+  assert.is(hca.rings.get(qp.address)!.bytes, layout.bytes);
   assert.is(
     qpRingLayout({
       ...qp,

@@ -54,14 +54,10 @@ export function ownPath({
   scopeId,
   pkey,
 }: CmPath): CmPath {
-  const path: CmPath = {
-    source: sharedGid(source),
-    destination: sharedGid(destination),
-    flowLabel,
-    trafficClass,
-    hopLimit,
-    scopeId,
-  };
-  if (pkey !== undefined) path.pkey = pkey;
-  return path;
+  const from = sharedGid(source);
+  const to = sharedGid(destination);
+  // All members at once: V8 has no room in the object for one that comes later.
+  return pkey === undefined
+    ? { source: from, destination: to, flowLabel, trafficClass, hopLimit, scopeId }
+    : { source: from, destination: to, flowLabel, trafficClass, hopLimit, scopeId, pkey };
 }

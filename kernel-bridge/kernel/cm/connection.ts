@@ -85,7 +85,8 @@ export function keptOfReq(body: CmBody<'REQ'>): KeptReq {
 export interface ReceivedReq {
   readonly body: KeptReq;
   readonly transactionId: bigint;
-  readonly request: CmRequest;
+  /** Until the connection is established. */
+  request: CmRequest | undefined;
 }
 
 export class Connection implements CmConnection {
@@ -96,13 +97,15 @@ export class Connection implements CmConnection {
   readonly receivePsn: number;
   /** The REQ, on the passive side. */
   readonly received: ReceivedReq | undefined;
-  /** What connect() offered, on the active side. */
-  readonly offered: CmConnectParameters | undefined;
+  /** What connect() offered, on the active side, until the connection is established. */
+  offered: CmConnectParameters | undefined;
   localQpn = 0;
 
   readonly #host: ConnectionHost;
   readonly #caGuid: bigint;
   readonly #transactionId: bigint;
+  /** Of the path, as the REQ says it. */
+  readonly #ackTimeoutCode: number;
   #state: CmState = 'idle';
   #remote: { commId: number; qpn: number; caGuid: bigint } | undefined;
   #detached = false;
@@ -122,7 +125,7 @@ export class Connection implements CmConnection {
     host: ConnectionHost,
     localCommId: number,
     transactionId: bigint,
-    origin: { connect: CmConnectParameters } | { received: ReceivedReq },
+    origin: { connect: CmConnectParameters } | { received: ReceivedReq & { request: CmRequest } },
   ) {
     this.#host = host;
     this.localCommId = localCommId;
@@ -134,6 +137,7 @@ export class Connection implements CmConnection {
     this.#transactionId = transactionId;
     this.#caGuid = host.platform.caGuid(this.path.source);
     this.receivePsn = host.platform.randomPsn() & 0xff_ffff;
+    this.#ackTimeoutCode = this.offered?.ackTimeoutCode ?? this.received?.body.primaryAckTimeout ?? 0;
     if (this.offered) this.localQpn = this.offered.qp.qpn;
     if (this.received) {
       const { localCommId: commId, localQpn: qpn, localCaGuid: caGuid } = this.received.body;
@@ -152,7 +156,8 @@ export class Connection implements CmConnection {
 
   /** What a listener hands out. */
   get taken(): { connection: CmConnection; request: CmRequest } | undefined {
-    return this.received && { connection: this, request: this.received.request };
+    const request = this.received?.request;
+    return request && { connection: this, request };
   }
 
   /** Who the peer said it is; undefined until its REQ or REP has come. */
@@ -217,11 +222,17 @@ export class Connection implements CmConnection {
       this.#stopTimer();
       this.#state = transition.next;
       this.#host.changed(this, before);
-      // It was answered, and is not sent again.
-      if (transition.next === 'established') this.#awaited = undefined;
+      if (transition.next === 'established') this.#settled();
       if (transition.next === 'timewait') this.#startTimer(this.#host.options.timewaitMs, 'expired');
     }
     for (const action of transition.actions) Connection.#actions[action](this, input);
+  }
+
+  /** What was awaited was answered, and is not sent again; what was asked for is not asked about again. */
+  #settled(): void {
+    this.#awaited = undefined;
+    this.offered = undefined;
+    if (this.received) this.received.request = undefined;
   }
 
   /** Ends every timer: the manager closes, nothing will be sent or told any more. */
@@ -239,7 +250,7 @@ export class Connection implements CmConnection {
     },
     sendRep: (self, { answer }) => {
       const { received } = self;
-      if (!answer || !received) return;
+      if (!answer || !received?.request) return;
       const identity = { ...self.#identity(), remoteCommId: self.remoteCommId };
       const mad = makeRep(answer.parameters, answer.privateData, received.request, identity);
       self.localQpn = answer.parameters.qpn;
@@ -394,8 +405,7 @@ export class Connection implements CmConnection {
    * repeated within that time, too; this repeat is not counted as a retry.
    */
   #repeatEarly(intervalMs: number): void {
-    const code = this.offered?.ackTimeoutCode ?? this.received?.body.primaryAckTimeout ?? 0;
-    const ms = timeoutCodeToMs(code) / 2;
+    const ms = timeoutCodeToMs(this.#ackTimeoutCode) / 2;
     this.#earlyMs = ms >= SHORTEST_EARLY_MS && ms < intervalMs ? ms : 0;
   }
 

@@ -20,18 +20,32 @@ const holdsRemoteQp: Readonly<Record<CmState, boolean>> = {
   timewait: false,
 };
 
+/**
+ * CA GUIDs are made from MAC addresses, which containers and clones on other hosts repeat, and ids from small
+ * numbers: only together with the address do they name one peer, and no host can speak of another's connection.
+ */
+interface Peer {
+  readonly caGuid: bigint;
+  readonly address: Gid;
+  /** By communication id, timewait included. */
+  readonly byId: Map<number, Connection>;
+  /** By QPN. */
+  readonly byQp: Map<number, Connection>;
+}
+
+const peerKey = (caGuid: bigint, address: Gid): string => `${caGuid.toString(16)}/${gidKey(address)}`;
+
+/** V8 makes no object of a number with a sign. */
+const keyOf = (id: number): number => id | 0;
+
 export class Registry {
   readonly #byLocalId = new Map<number, Connection>();
-  readonly #byRemoteId = new Map<string, Connection>();
-  readonly #byRemoteQp = new Map<string, Connection>();
+  /** Devices that have connections with this one. */
+  readonly #peers = new Map<string, Peer>();
   /** Oldest first. */
   readonly #timewait = new Set<Connection>();
-  /** The device that was named last, and how its keys begin: mostly it is named again. */
-  #lastPeer: { caGuid: bigint; address: Gid; key: string } = {
-    caGuid: 0n,
-    address: new Uint8Array(0),
-    key: '',
-  };
+  /** The one that was named last: mostly it is named again. */
+  #lastPeer: Peer | undefined;
 
   get size(): number {
     return this.#byLocalId.size;
@@ -51,12 +65,12 @@ export class Registry {
 
   /** The connection, timewait included, whose peer has this communication id. */
   byRemoteId(caGuid: bigint, commId: number, address: Gid): Connection | undefined {
-    return this.#byRemoteId.get(this.#peerKey(caGuid, commId, address));
+    return this.#peer(caGuid, address)?.byId.get(keyOf(commId));
   }
 
   /** The live connection whose peer is this QP. */
   byRemoteQp(caGuid: bigint, qpn: number, address: Gid): Connection | undefined {
-    return this.#byRemoteQp.get(this.#peerKey(caGuid, qpn, address));
+    return this.#peer(caGuid, address)?.byQp.get(keyOf(qpn));
   }
 
   /** Follows a state change; the connection ended last is the one that stays. */
@@ -73,11 +87,15 @@ export class Registry {
       const address = connection.path.destination;
       const holds = holdsRemoteQp[state];
       if (holds && !holdsRemoteQp[before]) {
-        this.#byRemoteQp.set(this.#peerKey(remote.caGuid, remote.qpn, address), connection);
-        this.#byRemoteId.set(this.#peerKey(remote.caGuid, remote.commId, address), connection);
+        const peer = this.#peer(remote.caGuid, address) ?? this.#newPeer(remote.caGuid, address);
+        peer.byQp.set(keyOf(remote.qpn), connection);
+        peer.byId.set(keyOf(remote.commId), connection);
       } else if (!holds) {
-        const qpKey = this.#peerKey(remote.caGuid, remote.qpn, address);
-        if (this.#byRemoteQp.get(qpKey) === connection) this.#byRemoteQp.delete(qpKey);
+        const peer = this.#peer(remote.caGuid, address);
+        if (peer?.byQp.get(keyOf(remote.qpn)) === connection) {
+          peer.byQp.delete(keyOf(remote.qpn));
+          this.#letGoOf(peer);
+        }
       }
     }
     if (state === 'timewait') {
@@ -95,8 +113,10 @@ export class Registry {
   forgetRemoteId(connection: Connection): void {
     const { remote } = connection;
     if (!remote) return;
-    const key = this.#peerKey(remote.caGuid, remote.commId, connection.path.destination);
-    if (this.#byRemoteId.get(key) === connection) this.#byRemoteId.delete(key);
+    const peer = this.#peer(remote.caGuid, connection.path.destination);
+    if (peer?.byId.get(keyOf(remote.commId)) !== connection) return;
+    peer.byId.delete(keyOf(remote.commId));
+    this.#letGoOf(peer);
   }
 
   /** It never came to be. */
@@ -104,23 +124,31 @@ export class Registry {
     this.#byLocalId.delete(connection.localCommId);
   }
 
-  /**
-   * CA GUIDs are made from MAC addresses, which containers and clones on other hosts repeat, and ids from small
-   * numbers: only together with the address do they name one peer, and no host can speak of another's connection.
-   */
-  #peerKey(caGuid: bigint, number: number, address: Gid): string {
+  #peer(caGuid: bigint, address: Gid): Peer | undefined {
     const last = this.#lastPeer;
-    if (last.caGuid !== caGuid || !gidEquals(last.address, address)) {
-      const key = `${caGuid.toString(16)}/${gidKey(address)}/`;
-      this.#lastPeer = { caGuid, address: new Uint8Array(address), key };
-    }
-    return this.#lastPeer.key + number.toString(16);
+    if (last !== undefined && last.caGuid === caGuid && gidEquals(last.address, address)) return last;
+    const found = this.#peers.get(peerKey(caGuid, address));
+    if (found !== undefined) this.#lastPeer = found;
+    return found;
+  }
+
+  #newPeer(caGuid: bigint, address: Gid): Peer {
+    const peer = { caGuid, address: new Uint8Array(address), byId: new Map(), byQp: new Map() };
+    this.#peers.set(peerKey(caGuid, address), peer);
+    return peer;
+  }
+
+  /** Nobody decides by coming and going how many are kept. */
+  #letGoOf(peer: Peer): void {
+    if (peer.byId.size > 0 || peer.byQp.size > 0) return;
+    this.#peers.delete(peerKey(peer.caGuid, peer.address));
+    if (this.#lastPeer === peer) this.#lastPeer = undefined;
   }
 
   clear(): void {
     this.#byLocalId.clear();
-    this.#byRemoteId.clear();
-    this.#byRemoteQp.clear();
+    this.#peers.clear();
+    this.#lastPeer = undefined;
     this.#timewait.clear();
   }
 }

@@ -295,7 +295,7 @@ export class DatagramEndpoint extends EndpointMachine<
 
   protected cancelAll(): void {
     this.lookups.cancelAll();
-    this.getRequests.cancelAll();
+    this.getRequests?.cancelAll();
   }
 
   protected letGo(): void {

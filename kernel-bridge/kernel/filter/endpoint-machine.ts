@@ -112,8 +112,8 @@ export abstract class EndpointMachine<
   protected bound: EndpointAddress | undefined;
   protected route: EndpointRoute | undefined;
   protected listener: CmListener | undefined;
-  /** GetRequests of a listener, each with the endpoint it names. */
-  protected readonly getRequests = new IrpQueue<E>((_irp, endpoint) => endpoint.signal('unassigned'));
+  /** GetRequests of a listener, each with the endpoint it names; made with the first. */
+  protected getRequests: IrpQueue<E> | undefined;
   /** The GetRequest that names this endpoint. */
   protected assignedBy: Irp | undefined;
   /** CA GUID of the device that has the local address. */
@@ -239,7 +239,9 @@ export abstract class EndpointMachine<
       );
     }
     this.route = route;
-    this.standAt({ ...bound, gid: route.path.source, scopeId: route.path.scopeId });
+    const { source: gid, scopeId } = route.path;
+    const same = bound.scopeId === scopeId && sameGid(bound.gid, gid);
+    this.standAt(same ? bound : { gid, port: bound.port, scopeId });
     irp.complete(Status.SUCCESS, 0);
     return undefined;
   }
@@ -282,6 +284,7 @@ export abstract class EndpointMachine<
     // Marks the other endpoint queued; it answers whether it could be.
     const refused = endpoint.assign(irp);
     if (refused !== undefined) throw new StatusError(refused);
+    this.getRequests ??= new IrpQueue((_irp, named) => named.signal('unassigned'));
     this.getRequests.insert(irp, endpoint);
     this.deliverRequests();
     return undefined;
@@ -335,7 +338,7 @@ export abstract class EndpointMachine<
 
   /** Ends GetRequests in a status; the endpoints that they name are free again. */
   protected endGetRequests(status: number): void {
-    for (let taken = this.getRequests.removeFirst(); taken; taken = this.getRequests.removeFirst()) {
+    for (let taken = this.getRequests?.removeFirst(); taken; taken = this.getRequests?.removeFirst()) {
       taken.context.signal('unassigned');
       taken.irp.complete(status);
     }
@@ -351,7 +354,7 @@ export abstract class EndpointMachine<
   }
 
   private deliverRequests(): void {
-    while (this.listener && this.getRequests.size > 0) {
+    while (this.listener && this.getRequests !== undefined && this.getRequests.size > 0) {
       const handTo = this.takeRequest();
       if (!handTo) return;
       const { irp, context } = this.getRequests.removeFirst()!;

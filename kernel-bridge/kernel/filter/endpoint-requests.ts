@@ -19,6 +19,7 @@ import {
   type EndpointAddress,
   type EndpointParam,
   type EndpointRoute,
+  noParam,
 } from './endpoint-types.js';
 import { idOf } from './object-table.js';
 import type { WvQp } from './objects.js';
@@ -48,7 +49,7 @@ function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): Endpoi
     initiatorDepth: depth(initiatorDepth),
     retryCount,
     rnrRetryCount,
-    privateData: data.slice(0, dataLength),
+    privateData: dataLength === 0 ? noParam.privateData : data.slice(0, dataLength),
   };
 }
 

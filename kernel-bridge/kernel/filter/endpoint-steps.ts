@@ -18,6 +18,7 @@ import {
   type EndpointAddress,
   type EndpointParam,
   type EndpointRoute,
+  noParam,
 } from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 
@@ -170,12 +171,27 @@ export function completeWithState(irp: Irp, state: number = QpState.RTS): void {
   irp.complete(Status.SUCCESS, QpStateOut.size);
 }
 
-/** What of private data the structure holds, and what follows it: no zeros at its end, which are the message's padding. */
-function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: Uint8Array } {
+/** Bytes of a peer's private data that are told: behind what the structure holds no zeros, which are the message's padding. */
+function toldBytes(whole: Uint8Array): number {
   let end = whole.length;
-  while (end > 0 && whole[end - 1] === 0) end--;
+  while (end > Capacity.CONNECT_DATA && whole[end - 1] === 0) end--;
+  return end;
+}
+
+/** A peer's private data to be kept: a copy without what is not told. */
+export function keptData(whole: Uint8Array): Uint8Array {
+  return whole.slice(0, toldBytes(whole));
+}
+
+/** What of private data the structure holds, and what follows it. */
+function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: Uint8Array } {
   const most = Capacity.CONNECT_DATA;
-  return { data: whole.subarray(0, most), rest: whole.subarray(most, Math.min(end, most + room)) };
+  // A view of a small array has V8 move it out of its heap.
+  if (whole.length <= most) return { data: whole, rest: noParam.privateData };
+  return {
+    data: whole.subarray(0, most),
+    rest: whole.subarray(most, Math.min(toldBytes(whole), most + room)),
+  };
 }
 
 /** Writes EP_QUERY's answer; answers its bytes. The output has room for the structure at least. */

@@ -37,6 +37,7 @@ import {
   activePkeyIndex,
   cmQp,
   completeWithState,
+  keptData,
   limited,
   passiveAttributes,
   passivePkeyIndex,
@@ -52,6 +53,14 @@ import {
   type SignalData,
 } from './endpoint-types.js';
 import type { WvQp } from './objects.js';
+
+/** For all of them. */
+const TABLES = {
+  initial: 'idle',
+  destroying: 'destroying',
+  requests: requestTable,
+  signals: signalTable,
+} as const;
 
 export class Endpoint extends EndpointMachine<
   EndpointState,
@@ -76,19 +85,14 @@ export class Endpoint extends EndpointMachine<
   /** How a connection that is over ended, for NotifyDisconnect. */
   private endReason: number = Status.CONNECTION_ABORTED;
 
-  // Made when somebody waits: few endpoints need more than one.
+  // Made when somebody waits, and let go with the end of what they waited for.
   private connecting: IrpQueue | undefined;
   private accepting: IrpQueue | undefined;
   private disconnecting: IrpQueue | undefined;
   private notifies: IrpQueue | undefined;
 
   constructor(services: EndpointServices) {
-    super(EpType.CONNECT, services, {
-      initial: 'idle',
-      destroying: 'destroying',
-      requests: requestTable,
-      signals: signalTable,
-    });
+    super(EpType.CONNECT, services, TABLES);
   }
 
   /** The queue pair of the connection. */
@@ -157,7 +161,7 @@ export class Endpoint extends EndpointMachine<
       this.pkeyIndex = pkeyIndex;
       this.attach(qp);
       this.peer = { ...peer, gid: path.destination };
-      this.param = { ...param, privateData: new Uint8Array(0) };
+      this.param = { ...param, privateData: noParam.privateData };
       this.connecting ??= new IrpQueue(() => this.signal('connectCancelled'));
       this.connecting.insert(irp, undefined);
       return undefined;
@@ -182,6 +186,7 @@ export class Endpoint extends EndpointMachine<
       }
       this.connection!.ready(args.param!.privateData);
       setWill(qp, this.connection!.will());
+      this.reply = undefined;
       completeWithState(irp);
       return undefined;
     },
@@ -296,9 +301,10 @@ export class Endpoint extends EndpointMachine<
         responderResources: Math.min(reply.responderResources, this.param.responderResources),
         initiatorDepth: Math.min(reply.initiatorDepth, this.param.initiatorDepth),
         rnrRetryCount: reply.rnrRetryCount,
-        privateData: reply.privateData,
+        privateData: keptData(reply.privateData),
       };
       const waiting = this.connecting?.removeFirst();
+      this.connecting = undefined;
       waiting?.irp.complete(Status.SUCCESS, tellAttributes(this, waiting.irp, this.services));
     },
 
@@ -428,6 +434,8 @@ export class Endpoint extends EndpointMachine<
 
   private established(): void {
     const waiting = this.accepting?.removeFirst();
+    this.accepting = undefined;
+    this.request = undefined;
     if (this.qp && this.connection) setWill(this.qp.qp, this.connection.will());
     if (waiting) completeWithState(waiting.irp);
   }
@@ -461,7 +469,7 @@ export class Endpoint extends EndpointMachine<
     this.connecting?.cancelAll();
     this.accepting?.cancelAll();
     this.disconnecting?.cancelAll();
-    this.getRequests.cancelAll();
+    this.getRequests?.cancelAll();
   }
 
   protected letGo(): void {

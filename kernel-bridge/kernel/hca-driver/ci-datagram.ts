@@ -75,7 +75,7 @@ export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp):
   if (indexOfGroup(qp, gid) >= 0) return finish(irp, Status.ADDRESS_ALREADY_EXISTS);
   const group: IbMcast = { gid: gid.slice(), lid, interfaceIndex: port.interfaceIndex };
   const status = native.attachMulticast(qp.handle, group.gid, group.interfaceIndex);
-  if (status === Status.SUCCESS) qp.groups.push(group);
+  if (status === Status.SUCCESS) qp.groups = [...qp.groups, group];
   return finish(irp, status, 0);
 }
 
@@ -85,6 +85,6 @@ export function ciDetachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp):
   const group = qp.groups[index];
   if (group?.lid !== lid) return finish(irp, Status.NOT_FOUND);
   const status = qp.pd.ca.hca.native.detachMulticast(qp.handle, group.gid, group.interfaceIndex);
-  if (status === Status.SUCCESS) qp.groups.splice(index, 1);
+  if (status === Status.SUCCESS) qp.groups = qp.groups.filter((one) => one !== group);
   return finish(irp, status, 0);
 }

@@ -261,10 +261,12 @@ export type IbQpCreate = Omit<
   responderResources: number;
 };
 
+const noGroups: readonly IbMcast[] = [];
+
 /** A queue pair. */
 export class IbQp {
   /** UD: the multicast groups that it is attached to. */
-  readonly groups: IbMcast[] = [];
+  groups: readonly IbMcast[] = noGroups;
   /** QpMask bits of the attributes that were given since RESET. */
   given = 0;
   /** The latest that was given. */
