@@ -95,13 +95,14 @@ struct Sender {
     packet.payloadLength = bytes;
     packet.pieces[0] = {payload.data(), bytes};
     packet.pieceCount = 1;
+    IcrcStart start;
     IcrcHeaders headers;
     headers.source = path.source;
     headers.destination = path.destination;
     const UdpWire::Way way = wire.prepare(path, packet.header, kBthBytes + bytes + kIcrcBytes, mayRun);
     headers.sourcePort = way.sourcePort;
     headers.ipv4Id = way.ipv4Id;
-    const uint32_t length = gatherWithIcrc(wire.stage(), headers, packet);
+    const uint32_t length = gatherWithIcrc(start, wire.stage(), headers, packet);
     wire.commit(path, length, mayRun);
     return headers;
   }

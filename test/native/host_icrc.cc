@@ -122,6 +122,18 @@ void implementationsAgree() {
                   std::memcmp(data + 4, &bytes[n + 4], n - 4) == 0;
       }
     HOST_CHECK(fewSame);
+    bool behindSame = true;
+    for (size_t n = 0; n < 4500; n += n < 600 ? 1 : 37) {
+      const uint32_t expected = crc32RegisterPortable(0, &bytes[5], 16 + n);
+      uint64_t low, high;
+      std::memcpy(&low, &bytes[5], sizeof low);
+      std::memcpy(&high, &bytes[13], sizeof high);
+      std::fill(copy.begin(), copy.end(), 0xA5);
+      behindSame = behindSame && way.behind(low, high, nullptr, &bytes[21], n) == expected &&
+                   way.behind(low, high, &copy[3], &bytes[21], n) == expected &&
+                   std::memcmp(&copy[3], &bytes[21], n) == 0 && copy[2] == 0xA5 && copy[3 + n] == 0xA5;
+    }
+    HOST_CHECK(behindSame);
     HOST_CHECK(~way.run(0xffffffff, check, 9) == 0xCBF43926);  // the CRC-32 check value
   }
   HOST_CHECK(crc32Ways().back().run == crc32RegisterPortable);
@@ -133,6 +145,7 @@ void gatheringAgrees() {
   std::vector<uint8_t> payload(4096);
   for (uint8_t& b : payload) b = static_cast<uint8_t>(random());
   bool same = true;
+  IcrcStart start, other;
   for (uint32_t length : {0u, 1u, 2u, 3u, 4u, 63u, 64u, 88u, 99u, 100u, 112u, 116u, 127u, 128u, 129u, 1000u, 4095u, 4096u})
     for (uint32_t pieces : {0u, 1u, 2u, 5u})
       for (bool v4 : {true, false}) {
@@ -154,10 +167,11 @@ void gatheringAgrees() {
           at += take;
         }
         std::vector<uint8_t> out(5000, 0x5A);
-        const uint32_t total = gatherWithIcrc(out.data(), h, p), body = total - kIcrcBytes;
+        const uint32_t total = gatherWithIcrc(start, out.data(), h, p), body = total - kIcrcBytes;
         same = same && body == p.headerLength + length + p.padLength && out[total] == 0x5A &&
                std::memcmp(out.data() + p.headerLength, payload.data(), length) == 0 &&
-               loadIcrc(out.data() + body) == icrcOf(h, out.data(), body);
+               loadIcrc(out.data() + body) == icrcOf(h, out.data(), body) &&
+               loadIcrc(out.data() + body) == icrcOf(other, h, out.data(), body);
         // And as the whole packet says, whose headers are read as they came.
         std::vector<uint8_t> whole(48);
         whole.resize(buildHeaders(whole.data(), h, total, false));
@@ -166,6 +180,33 @@ void gatheringAgrees() {
         for (uint32_t i = 0; i < p.padLength; i++) same = same && out[p.headerLength + length + i] == 0;
       }
   HOST_CHECK(same);
+}
+
+// What is kept of one packet's headers is not used for another's, whichever field differs.
+void headersCount() {
+  std::mt19937 random(9);
+  std::vector<uint8_t> bth(kBthBytes + 4096);
+  for (uint8_t& b : bth) b = static_cast<uint8_t>(random());
+  IcrcHeaders h, last;
+  std::memcpy(h.source.raw.data() + 10, "\xff\xff\x7f\0\0\1", 6);
+  h.destination = h.source;
+  IcrcStart start;
+  bool same = true, differs = true;
+  for (int field = 0; field < 7; field++) {
+    last = h;
+    const auto length = static_cast<uint32_t>(bth.size());
+    if (field == 1) h.source.raw[15]++;
+    if (field == 2) h.destination.raw[15]++;
+    if (field == 3) h.sourcePort++;
+    if (field == 4) h.destinationPort++;
+    if (field == 5) h.ipv4Id++;
+    if (field == 6) h.dontFragment = false;
+    for (uint32_t shorter : {0u, 16u, 0u})
+      same = same && icrcOf(start, h, bth.data(), length - shorter) == icrcOf(h, bth.data(), length - shorter);
+    differs = differs && (field == 0 || icrcOf(h, bth.data(), length) != icrcOf(last, bth.data(), length));
+  }
+  HOST_CHECK(same);
+  HOST_CHECK(differs);
 }
 
 void idsAreSolved() {
@@ -227,6 +268,7 @@ int main(int argc, char** argv) {
   vectors();
   implementationsAgree();
   gatheringAgrees();
+  headersCount();
   idsAreSolved();
   for (int i = 1; i < argc; i++) pcapFile(argv[i]);
   return hosttest::finish("host_icrc");

@@ -357,8 +357,9 @@ void strays() {
     socklen_t bytes = sizeof own;
     HOST_CHECK(getsockname(flows().at(0), reinterpret_cast<sockaddr*>(&own), &bytes) == 0);
     headers.sourcePort = ntohs(own.sin_port);
+    IcrcStart start;
     uint8_t out[kMaxDatagram];
-    const uint32_t length = gatherWithIcrc(out, headers, p);
+    const uint32_t length = gatherWithIcrc(start, out, headers, p);
     HOST_CHECK(send(flows().at(0), out, length, 0) == static_cast<ssize_t>(length));
   };
   for (int round = 0; round < 3; round++) {
@@ -401,8 +402,9 @@ struct Sender {
     headers.source = path.source;
     headers.destination = path.destination;
     headers.sourcePort = ownPort(fd.get());
+    IcrcStart start;
     uint8_t out[kMaxDatagram];
-    const uint32_t length = gatherWithIcrc(out, headers, p);
+    const uint32_t length = gatherWithIcrc(start, out, headers, p);
     HOST_CHECK(::send(fd.get(), out, length, 0) == static_cast<ssize_t>(length));
   }
 };

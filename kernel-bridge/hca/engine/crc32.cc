@@ -39,6 +39,16 @@ uint32_t copyPortable(uint32_t state, uint8_t* to, const uint8_t* from, size_t l
   return crc32RegisterPortable(state, to, length);
 }
 
+uint32_t behindPortable(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+  uint8_t first[16];
+  for (int i = 0; i < 8; i++) {
+    first[i] = static_cast<uint8_t>(low >> 8 * i);
+    first[8 + i] = static_cast<uint8_t>(high >> 8 * i);
+  }
+  const uint32_t state = crc32RegisterPortable(0, first, sizeof first);
+  return to != nullptr ? copyPortable(state, to, from, length) : crc32RegisterPortable(state, from, length);
+}
+
 uint32_t fewPortable(uint32_t state, uint8_t* data, size_t length) { return crc32RegisterPortable(state, data, length); }
 
 #if defined(__x86_64__)
@@ -51,10 +61,12 @@ struct Distance {
   uint64_t low, high;
 };
 constexpr Distance over(uint64_t bits) { return {foldConstant(bits + 32), foldConstant(bits - 32)}; }
-constexpr Distance kOver128 = over(128), kOver256 = over(256), kOver512 = over(512), kOver1024 = over(1024);
+constexpr Distance kOver128 = over(128), kOver256 = over(256), kOver512 = over(512), kOver1024 = over(1024),
+                   kOver2048 = over(2048);
 
 #define ND_SSE __attribute__((target("pclmul,sse2")))
 #define ND_AVX __attribute__((target("vpclmulqdq,avx2,pclmul")))
+#define ND_AVX512 __attribute__((target("vpclmulqdq,avx512f,avx2,pclmul")))
 
 ND_SSE inline __m128i constants(const Distance& d) {
   return _mm_set_epi64x(static_cast<long long>(d.high), static_cast<long long>(d.low));
@@ -71,6 +83,13 @@ ND_SSE inline __m128i take(uint8_t* to, const uint8_t* from) {
   const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   if (kCopies) _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
   return value;
+}
+
+// What is added to the first 16 bytes of a message: a register before them, or 16 bytes before them.
+ND_SSE inline __m128i after(uint32_t state) { return _mm_cvtsi32_si128(static_cast<int>(state)); }
+ND_SSE inline __m128i after(uint64_t low, uint64_t high) {
+  const __m128i before = _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
+  return fold(before, constants(kOver128), _mm_setzero_si128());
 }
 
 // x^64 divided by the polynomial (x^32 is bit 0), for quotients without a division.
@@ -111,10 +130,10 @@ ND_SSE inline uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from, siz
 
 // At least 64 bytes.
 template <bool kCopies>
-ND_SSE uint32_t clmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+ND_SSE uint32_t clmul(__m128i before, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kStep = 64;
   const __m128i by512 = constants(kOver512), by128 = constants(kOver128);
-  __m128i a = _mm_xor_si128(take<kCopies>(to, from), _mm_cvtsi32_si128(static_cast<int>(state)));
+  __m128i a = _mm_xor_si128(take<kCopies>(to, from), before);
   __m128i b = take<kCopies>(to + 16, from + 16), c = take<kCopies>(to + 32, from + 32),
           d = take<kCopies>(to + 48, from + 48);
   for (from += kStep, to += kStep, length -= kStep; length >= kStep; from += kStep, to += kStep, length -= kStep) {
@@ -144,11 +163,10 @@ ND_AVX inline __m256i take256(uint8_t* to, const uint8_t* from) {
 
 // At least 128 bytes.
 template <bool kCopies>
-ND_AVX uint32_t vpclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+ND_AVX uint32_t vpclmul(__m128i before, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kStep = 128;
   const __m256i by1024 = constants256(kOver1024), by256 = constants256(kOver256);
-  __m256i a = _mm256_xor_si256(take256<kCopies>(to, from),
-                               _mm256_zextsi128_si256(_mm_cvtsi32_si128(static_cast<int>(state))));
+  __m256i a = _mm256_xor_si256(take256<kCopies>(to, from), _mm256_zextsi128_si256(before));
   __m256i b = take256<kCopies>(to + 32, from + 32), c = take256<kCopies>(to + 64, from + 64),
           d = take256<kCopies>(to + 96, from + 96);
   for (from += kStep, to += kStep, length -= kStep; length >= kStep; from += kStep, to += kStep, length -= kStep) {
@@ -159,6 +177,47 @@ ND_AVX uint32_t vpclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t
   }
   a = fold256(fold256(fold256(a, by256, b), by256, c), by256, d);
   const __m128i sum = fold(_mm256_castsi256_si128(a), constants(kOver128), _mm256_extracti128_si256(a, 1));
+  _mm256_zeroupper();
+  return finish<kCopies>(sum, to, from, length);
+}
+
+// Masked forms where the plain ones make older compilers warn of what they leave undefined.
+ND_AVX512 inline __m512i constants512(const Distance& d) { return _mm512_maskz_broadcast_i32x4(0xffff, constants(d)); }
+template <int kIndex>
+ND_AVX512 inline __m128i quarter(__m512i value) { return _mm512_maskz_extracti32x4_epi32(0xf, value, kIndex); }
+
+ND_AVX512 inline __m512i fold512(__m512i value, __m512i by, __m512i next) {
+  const __m512i low = _mm512_clmulepi64_epi128(value, by, 0x00);
+  const __m512i high = _mm512_clmulepi64_epi128(value, by, 0x11);
+  constexpr int kXor = 0x96;
+  return _mm512_ternarylogic_epi64(low, high, next, kXor);
+}
+
+template <bool kCopies>
+ND_AVX512 inline __m512i take512(uint8_t* to, const uint8_t* from) {
+  const __m512i value = _mm512_loadu_si512(from);
+  if (kCopies) _mm512_storeu_si512(to, value);
+  return value;
+}
+
+// At least 256 bytes.
+template <bool kCopies>
+ND_AVX512 uint32_t vpclmul512(__m128i before, uint8_t* to, const uint8_t* from, size_t length) {
+  constexpr size_t kStep = 256;
+  const __m512i by2048 = constants512(kOver2048), by512 = constants512(kOver512);
+  __m512i a = _mm512_xor_si512(take512<kCopies>(to, from), _mm512_zextsi128_si512(before));
+  __m512i b = take512<kCopies>(to + 64, from + 64), c = take512<kCopies>(to + 128, from + 128),
+          d = take512<kCopies>(to + 192, from + 192);
+  for (from += kStep, to += kStep, length -= kStep; length >= kStep; from += kStep, to += kStep, length -= kStep) {
+    a = fold512(a, by2048, take512<kCopies>(to, from));
+    b = fold512(b, by2048, take512<kCopies>(to + 64, from + 64));
+    c = fold512(c, by2048, take512<kCopies>(to + 128, from + 128));
+    d = fold512(d, by2048, take512<kCopies>(to + 192, from + 192));
+  }
+  a = fold512(fold512(fold512(a, by512, b), by512, c), by512, d);
+  const __m128i by128 = constants(kOver128);
+  const __m128i half = fold(quarter<0>(a), by128, quarter<1>(a));
+  const __m128i sum = fold(fold(half, by128, quarter<2>(a)), by128, quarter<3>(a));
   _mm256_zeroupper();
   return finish<kCopies>(sum, to, from, length);
 }
@@ -183,16 +242,38 @@ ND_SSE uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
 uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
 
 uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
-  return length < 64 ? crc32RegisterPortable(state, data, length) : clmul<false>(state, unwritten(data), data, length);
+  return length < 64 ? crc32RegisterPortable(state, data, length)
+                     : clmul<false>(after(state), unwritten(data), data, length);
 }
 uint32_t copyClmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
-  return length < 64 ? copyPortable(state, to, from, length) : clmul<true>(state, to, from, length);
+  return length < 64 ? copyPortable(state, to, from, length) : clmul<true>(after(state), to, from, length);
+}
+uint32_t behindClmul(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+  if (length < 64) return behindPortable(low, high, to, from, length);
+  return to != nullptr ? clmul<true>(after(low, high), to, from, length)
+                       : clmul<false>(after(low, high), unwritten(from), from, length);
 }
 uint32_t runVpclmul(uint32_t state, const uint8_t* data, size_t length) {
-  return length < 128 ? runClmul(state, data, length) : vpclmul<false>(state, unwritten(data), data, length);
+  return length < 128 ? runClmul(state, data, length) : vpclmul<false>(after(state), unwritten(data), data, length);
 }
 uint32_t copyVpclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
-  return length < 128 ? copyClmul(state, to, from, length) : vpclmul<true>(state, to, from, length);
+  return length < 128 ? copyClmul(state, to, from, length) : vpclmul<true>(after(state), to, from, length);
+}
+uint32_t behindVpclmul(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+  if (length < 128) return behindClmul(low, high, to, from, length);
+  return to != nullptr ? vpclmul<true>(after(low, high), to, from, length)
+                       : vpclmul<false>(after(low, high), unwritten(from), from, length);
+}
+uint32_t runVpclmul512(uint32_t state, const uint8_t* data, size_t length) {
+  return length < 256 ? runVpclmul(state, data, length) : vpclmul512<false>(after(state), unwritten(data), data, length);
+}
+uint32_t copyVpclmul512(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  return length < 256 ? copyVpclmul(state, to, from, length) : vpclmul512<true>(after(state), to, from, length);
+}
+uint32_t behindVpclmul512(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+  if (length < 256) return behindVpclmul(low, high, to, from, length);
+  return to != nullptr ? vpclmul512<true>(after(low, high), to, from, length)
+                       : vpclmul512<false>(after(low, high), unwritten(from), from, length);
 }
 #endif
 
@@ -206,11 +287,13 @@ const std::vector<Crc32Way>& crc32Ways() {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     const bool clmul128 = __builtin_cpu_supports("pclmul") != 0;
-    if (clmul128 && __builtin_cpu_supports("vpclmulqdq") != 0 && __builtin_cpu_supports("avx2") != 0)
-      list->push_back({"vpclmulqdq", runVpclmul, copyVpclmul, fewClmul});
-    if (clmul128) list->push_back({"pclmulqdq", runClmul, copyClmul, fewClmul});
+    const bool clmul256 = clmul128 && __builtin_cpu_supports("vpclmulqdq") != 0 && __builtin_cpu_supports("avx2") != 0;
+    if (clmul256 && __builtin_cpu_supports("avx512f") != 0)
+      list->push_back({"vpclmulqdq, 512 bits", runVpclmul512, copyVpclmul512, behindVpclmul512, fewClmul});
+    if (clmul256) list->push_back({"vpclmulqdq", runVpclmul, copyVpclmul, behindVpclmul, fewClmul});
+    if (clmul128) list->push_back({"pclmulqdq", runClmul, copyClmul, behindClmul, fewClmul});
 #endif
-    list->push_back({"tables", crc32RegisterPortable, copyPortable, fewPortable});
+    list->push_back({"tables", crc32RegisterPortable, copyPortable, behindPortable, fewPortable});
     return list;
   }();
   return *ways;
@@ -233,6 +316,10 @@ uint32_t crc32Short(uint32_t state, uint8_t* data, size_t length) { return kBest
 
 uint32_t crc32Copy(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   return kBest.copy(state, to, from, length);
+}
+
+uint32_t crc32Behind(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+  return kBest.behind(low, high, to, from, length);
 }
 
 }  // namespace nd

@@ -13,6 +13,10 @@ uint32_t crc32Register(uint32_t state, const uint8_t* data, size_t length);
 // the originals meanwhile. The ranges do not overlap.
 uint32_t crc32Copy(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 
+// The register after 16 bytes, which `low` and `high` hold from their lowest bits on, and `length` more, which are copied as by
+// crc32Copy if `to` is not null. It is 0 before the 16: who has another adds it to the first four bytes that count, behind zeros.
+uint32_t crc32Behind(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length);
+
 // The same as crc32Register, of few bytes (at least 4) that have kCrc32Room bytes before them. Changes those and the first 4.
 constexpr size_t kCrc32Room = 16;
 uint32_t crc32Short(uint32_t state, uint8_t* data, size_t length);
@@ -25,6 +29,7 @@ struct Crc32Way {
   const char* name;
   uint32_t (*run)(uint32_t state, const uint8_t* data, size_t length);
   uint32_t (*copy)(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
+  uint32_t (*behind)(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length);  // as crc32Behind
   uint32_t (*few)(uint32_t state, uint8_t* data, size_t length);  // as crc32Short
 };
 const std::vector<Crc32Way>& crc32Ways();

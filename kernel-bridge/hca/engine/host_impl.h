@@ -40,6 +40,7 @@ struct Host::Impl {
     std::vector<Early> early;      // what came by an inlet while it was opened, and goes after the other socket's
     uint32_t receiveBufferBytes = 0;
     Steering steering;
+    IcrcStart sent, received;      // of the last packets
     CountedIds ids;                // of the last sender whose IPv4 IDs are not 0
   };
   // A packet that others overtake (fault layer).

@@ -123,7 +123,7 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, UdpIn
   CountedIds& ids = by != nullptr ? by->ids : wire.ids;
   const bool counts = wire.family == AF_INET && headers.sourcePort == ids.port;
   if (counts) headers.ipv4Id = bth == datagram.bytes ? ++ids.last : ids.last;
-  const uint32_t computed = icrcOf(headers, bth, length), received = loadIcrc(bth + length);
+  const uint32_t computed = icrcOf(wire.received, headers, bth, length), received = loadIcrc(bth + length);
   const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
   if (wire.raw.isOpen() && (slot == slots.slot() || qpn <= mad::kGsiQpn || qpn == wire::kMulticastQpn)) {
     // From this host, with ID 0; or a copy witnesses for it. Packets of others' are theirs to judge.

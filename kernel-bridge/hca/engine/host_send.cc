@@ -251,13 +251,13 @@ bool Host::send(const Path& path, const OutPacket& packet) {
         headers.ipv4Id = way.ipv4Id;
       }
       uint8_t* const bytes = wire.udp.stage();
-      const uint32_t total = gatherWithIcrc(bytes, headers, packet);
+      const uint32_t total = gatherWithIcrc(wire.sent, bytes, headers, packet);
       h.captureOut(path, headers, bytes, total);
       wire.udp.commit(path, total, stays);
       return true;
     }
     uint8_t* const bytes = wire.udp.stage();
-    h.transmitFaulty(wire, path, bytes, gatherWithIcrc(bytes, headers, packet));
+    h.transmitFaulty(wire, path, bytes, gatherWithIcrc(wire.sent, bytes, headers, packet));
     return true;
   }
   const bool reachable = path.destination.isMulticast() || isLocal(path.destination);

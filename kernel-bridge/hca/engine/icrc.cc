@@ -91,7 +91,34 @@ uint32_t registerAfter(const IcrcHeaders& headers, const uint8_t* bth, uint32_t 
   return crc32Short(kIcrcSeed, masked, n + few);
 }
 
+// The first 16 bytes of what follows the headers of a longer packet, to crc32Behind: zeros, the register, the masked BTH.
+struct MaskedBth {
+  uint64_t low, high;
+  MaskedBth(uint32_t state, const uint8_t* bth) {
+    static_assert(kBthBytes == 12);
+    low = static_cast<uint64_t>(loadWord(bth) ^ state) << 32;
+    high = static_cast<uint64_t>(loadWord(bth + 8)) << 32 | loadWord(bth + 4) | 0xff;  // FECN, BECN, reserved
+  }
+  static uint32_t loadWord(const uint8_t* p) { return loadIcrc(p); }
+};
+
 }  // namespace
+
+uint32_t IcrcStart::of(const IcrcHeaders& headers, uint32_t length) {
+  if (length == length_ && headers == headers_) return register_;
+  headers_ = headers;
+  length_ = length;
+  alignas(16) uint8_t bytes[kCrc32Room + 48];
+  uint8_t* const masked = bytes + kCrc32Room;
+  const size_t n = buildHeaders(masked, headers, length + kIcrcBytes, true);
+  return register_ = crc32Short(kIcrcSeed, masked, n);
+}
+
+uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length) {
+  if (length <= kFewBytes || (length - kBthBytes) % 16 != 0) return icrcOf(headers, bth, length);
+  const MaskedBth first(start.of(headers, length), bth);
+  return ~crc32Behind(first.low, first.high, nullptr, bth + kBthBytes, length - kBthBytes);
+}
 
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length) {
   if (length <= kFewBytes) return ~registerAfter(headers, bth, length, length);
@@ -126,7 +153,7 @@ uint32_t FlowIcrc::of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const {
   return icrc;
 }
 
-uint32_t gatherWithIcrc(uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet) {
+uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet) {
   const uint32_t length = packet.headerLength + packet.payloadLength + packet.padLength;
   std::memcpy(out, packet.header, packet.headerLength);
   uint8_t* at = out + packet.headerLength;
@@ -141,8 +168,16 @@ uint32_t gatherWithIcrc(uint8_t* out, const IcrcHeaders& headers, const OutPacke
     storeIcrc(at + packet.padLength, icrcOf(headers, out, length));
     return length + kIcrcBytes;
   }
-  uint32_t state = registerAfter(headers, packet.header, packet.headerLength, length);
-  for (uint32_t i = 0; i < packet.pieceCount; i++) {
+  uint32_t state, i = 0;
+  if (packet.headerLength == kBthBytes && packet.pieceCount != 0) {
+    const MaskedBth first(start.of(headers, length), packet.header);
+    const iovec& piece = packet.pieces[i++];
+    state = crc32Behind(first.low, first.high, at, static_cast<const uint8_t*>(piece.iov_base), piece.iov_len);
+    at += piece.iov_len;
+  } else {
+    state = registerAfter(headers, packet.header, packet.headerLength, length);
+  }
+  for (; i < packet.pieceCount; i++) {
     const iovec& piece = packet.pieces[i];
     state = crc32Copy(state, at, static_cast<const uint8_t*>(piece.iov_base), piece.iov_len);
     at += piece.iov_len;

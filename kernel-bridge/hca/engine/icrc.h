@@ -21,6 +21,11 @@ struct IcrcHeaders {
   uint16_t sourcePort = kRocePort, destinationPort = kRocePort;
   uint16_t ipv4Id = 0;
   bool dontFragment = true;
+
+  bool operator==(const IcrcHeaders& other) const {
+    return source == other.source && destination == other.destination && sourcePort == other.sourcePort &&
+           destinationPort == other.destinationPort && ipv4Id == other.ipv4Id && dontFragment == other.dontFragment;
+  }
 };
 
 // Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked`
@@ -33,13 +38,25 @@ struct IpVariant {
 size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPayload, bool masked,
                     const IpVariant& variant = {});
 
+// The register after the IP and UDP headers, kept for packets that have the same as the one before: those of a run.
+class IcrcStart {
+ public:
+  // `length`: of the packet, BTH to pad.
+  uint32_t of(const IcrcHeaders& headers, uint32_t length);
+
+ private:
+  IcrcHeaders headers_;
+  uint32_t length_ = 0, register_ = 0;  // 0: of none
+};
+
 // The ICRC of a packet given by its headers and the bytes from the BTH to the last pad byte (`length`, without
 // the ICRC field). The result is stored least significant byte first.
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
+uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 
 // Writes a packet from its BTH to its ICRC, in one pass over the payload: the ICRC is that of the bytes written, even
 // if the memory they come from changes meanwhile. Returns their number.
-uint32_t gatherWithIcrc(uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
+uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
 
 // The ICRC of packets of one flow, which differ in length, IPv4 ID and what follows their IP and UDP headers.
 class FlowIcrc {
