@@ -241,36 +241,36 @@ ND_SSE uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
 // A target that nothing is copied to.
 uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
 
-uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
+ND_SSE uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
   return length < 64 ? crc32RegisterPortable(state, data, length)
                      : clmul<false>(after(state), unwritten(data), data, length);
 }
-uint32_t copyClmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+ND_SSE uint32_t copyClmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   return length < 64 ? copyPortable(state, to, from, length) : clmul<true>(after(state), to, from, length);
 }
-uint32_t behindClmul(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+ND_SSE uint32_t behindClmul(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
   if (length < 64) return behindPortable(low, high, to, from, length);
   return to != nullptr ? clmul<true>(after(low, high), to, from, length)
                        : clmul<false>(after(low, high), unwritten(from), from, length);
 }
-uint32_t runVpclmul(uint32_t state, const uint8_t* data, size_t length) {
+ND_AVX uint32_t runVpclmul(uint32_t state, const uint8_t* data, size_t length) {
   return length < 128 ? runClmul(state, data, length) : vpclmul<false>(after(state), unwritten(data), data, length);
 }
-uint32_t copyVpclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+ND_AVX uint32_t copyVpclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   return length < 128 ? copyClmul(state, to, from, length) : vpclmul<true>(after(state), to, from, length);
 }
-uint32_t behindVpclmul(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+ND_AVX uint32_t behindVpclmul(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
   if (length < 128) return behindClmul(low, high, to, from, length);
   return to != nullptr ? vpclmul<true>(after(low, high), to, from, length)
                        : vpclmul<false>(after(low, high), unwritten(from), from, length);
 }
-uint32_t runVpclmul512(uint32_t state, const uint8_t* data, size_t length) {
+ND_AVX512 uint32_t runVpclmul512(uint32_t state, const uint8_t* data, size_t length) {
   return length < 256 ? runVpclmul(state, data, length) : vpclmul512<false>(after(state), unwritten(data), data, length);
 }
-uint32_t copyVpclmul512(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+ND_AVX512 uint32_t copyVpclmul512(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   return length < 256 ? copyVpclmul(state, to, from, length) : vpclmul512<true>(after(state), to, from, length);
 }
-uint32_t behindVpclmul512(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+ND_AVX512 uint32_t behindVpclmul512(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
   if (length < 256) return behindVpclmul(low, high, to, from, length);
   return to != nullptr ? vpclmul512<true>(after(low, high), to, from, length)
                        : vpclmul512<false>(after(low, high), unwritten(from), from, length);

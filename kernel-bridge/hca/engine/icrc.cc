@@ -104,8 +104,7 @@ struct MaskedBth {
 
 }  // namespace
 
-uint32_t IcrcStart::of(const IcrcHeaders& headers, uint32_t length) {
-  if (length == length_ && headers == headers_) return register_;
+uint32_t IcrcStart::next(const IcrcHeaders& headers, uint32_t length) {
   headers_ = headers;
   length_ = length;
   alignas(16) uint8_t bytes[kCrc32Room + 48];

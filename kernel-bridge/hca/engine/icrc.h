@@ -42,9 +42,12 @@ size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPay
 class IcrcStart {
  public:
   // `length`: of the packet, BTH to pad.
-  uint32_t of(const IcrcHeaders& headers, uint32_t length);
+  uint32_t of(const IcrcHeaders& headers, uint32_t length) {
+    return length == length_ && headers == headers_ ? register_ : next(headers, length);
+  }
 
  private:
+  uint32_t next(const IcrcHeaders& headers, uint32_t length);
   IcrcHeaders headers_;
   uint32_t length_ = 0, register_ = 0;  // 0: of none
 };

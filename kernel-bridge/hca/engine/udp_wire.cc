@@ -147,12 +147,14 @@ UdpWire::Way UdpWire::prepare(const Path& path, const uint8_t* bth, uint32_t len
   Way way;
   // The room is made before, so that the packet's run and ID are still those when it is committed.
   const uint32_t slot = mayRun ? bth[5] : 0;  // of this host, each process has its own
-  if (!hasRoom() || flows_.evicts(path, slot)) flush();
-  UdpFlow& flow = flows_.at(path, slot);
-  if (!flow.use(counters_)) return way;
-  prepared_ = &flow;
-  way.sourcePort = flow.sourcePort();
-  if (family_ == AF_INET) way.ipv4Id = mayRun && extendsRun(path, &flow, bth, length) ? runOf(runs_ - 1).id : flow.nextId();
+  UdpFlow* flow = flows_.readyOne(path, slot);
+  if (!hasRoom() || (flow == nullptr && flows_.evicts(path, slot))) flush();
+  if (flow == nullptr) flow = &flows_.at(path, slot);
+  if (!flow->use(counters_)) return way;
+  prepared_ = flow;
+  preparedExtends_ = mayRun && extendsRun(path, flow, bth, length);
+  way.sourcePort = flow->sourcePort();
+  if (family_ == AF_INET) way.ipv4Id = preparedExtends_ ? runOf(runs_ - 1).id : flow->nextId();
   return way;
 }
 
@@ -177,7 +179,7 @@ void UdpWire::commit(const Path& path, uint32_t length, bool mayRun) {
   prepared_ = nullptr;
   staged_++;
   stagedBytes_ += length;
-  if (mayRun && extendsRun(path, flow, out.bytes + at, length)) {
+  if (flow != nullptr ? preparedExtends_ : mayRun && extendsRun(path, flow, out.bytes + at, length)) {
     Run& run = out.runs[runs_ - 1];
     run.count++;
     run.bytes += length;

@@ -109,6 +109,7 @@ class UdpWire {
   bool labelsWork_ = false;
   UdpFlows flows_;
   UdpFlow* prepared_ = nullptr;      // of the next packet
+  bool preparedExtends_ = false;     // then: that packet goes along with the one before it
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };
 
