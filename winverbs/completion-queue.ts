@@ -153,7 +153,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
 
   /** Queues the request and arms then: an event in between finds its waiter. */
   private wait(what: string, data: number, rearm: (() => number) | undefined): Overlapped<void> {
-    const input = WvIoId.encode({ id: this.id, data });
+    const input = WvIoId.encodeOnce({ id: this.id, data });
     const request = this.overlapped(IoctlCode.CQ_NOTIFY, input, 0, () => undefined);
     if (rearm === undefined) return request;
     let status: number;

@@ -9,6 +9,7 @@
 #include <cstdarg>
 
 #include "engine/local_pair.h"
+#include "engine/watch.h"
 #include "host_side.h"
 
 using namespace hosttest;
@@ -413,7 +414,8 @@ int readableMain() {
 // An engine without a thread: it looks when it is polled.
 struct Unwatched {
   struct : Clock {
-    uint64_t now() const override { return clockNow(); }
+    mutable uint64_t slow = 0;  // not 0: the time, of which every look at the clock takes a little
+    uint64_t now() const override { return slow != 0 ? slow += 50 : clockNow(); }
   } clock;
   Host host{clock};
   Engine engine{host, clock, EngineOptions()};
@@ -473,6 +475,27 @@ int modifiedMain() {
   return hosttest::failures;
 }
 
+// A thread that waits and for which there is always something, so that it never sleeps, still sees what comes by other ways
+// than the rings: here, the end of the peer's process.
+int busyMain() {
+  Unwatched here;
+  Side side(false, here.engine);
+  Peer peer;
+  peer.connect(side, kRest);
+  side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+  HOST_CHECK(side.polled() == kWcSuccess);
+  peer.kill();
+  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  const auto something = [] { return true; };
+  here.clock.slow = clockNow();
+  for (int i = 0; i < 10'000 && !isLost(side); i++) {
+    HOST_CHECK(watch.enter(something) == Watch::Entry::kDone);
+    watch.leave();
+  }
+  HOST_CHECK(isLost(side));
+  return hosttest::failures;
+}
+
 // In a process of its own.
 void apart(const char* what) {
   const pid_t pid = fork();
@@ -494,11 +517,13 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "readable") == 0) return readableMain();
   if (argc > 1 && std::strcmp(argv[1], "unseen") == 0) return unseenMain();
   if (argc > 1 && std::strcmp(argv[1], "modified") == 0) return modifiedMain();
+  if (argc > 1 && std::strcmp(argv[1], "busy") == 0) return busyMain();
   hosttest::privateNetwork();
   if (geteuid() == 0) apart("unprivileged");  // which can become somebody else
   apart("readable");
   apart("unseen");
   apart("modified");
+  apart("busy");
   startProcess();
   HOST_CHECK(letAnyRead == 0);
   pairsComeUp();

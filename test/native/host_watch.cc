@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/attendance.h"
+#include "engine/expectation.h"
 #include "engine/watch.h"
 #include "host_side.h"
 
@@ -35,8 +36,11 @@ struct Waiting {
   int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   Watch watch{Process::instance().engine(), Process::instance().host(), [](void* self) { ring(*static_cast<int*>(self)); },
               &fd};
+  const bool looksOn;               // before it sleeps
   uint32_t watched = 0, apart = 0;  // sleeps
+  uint32_t awake = 0;               // did not have to sleep
 
+  explicit Waiting(bool looks = false) : looksOn(looks) {}
   ~Waiting() {
     watch.leave();
     close(fd);
@@ -59,7 +63,8 @@ struct Waiting {
     const auto done = [&] { return sink.done.load(); };
     bool came = true;
     while (came && !done()) {
-      const Watch::Entry entry = watch.enter(done);
+      const Watch::Entry entry = watch.enter(done, looksOn);
+      if (entry == Watch::Entry::kDone) awake++;
       if (entry == Watch::Entry::kDone) break;
       const bool watches = entry == Watch::Entry::kWatching;
       (watches ? watched : apart)++;
@@ -73,7 +78,8 @@ struct Waiting {
   }
 };
 
-// Connected queue pairs in two processes. The other process echoes messages, waiting for them ('e'), or writes into our memory
+// Connected queue pairs in two processes. The other process echoes messages, waiting for them ('e'; 'l': it looks on before it
+// sleeps), or writes into our memory
 // as often as it is told ('w').
 int peerMain() {
   startProcess();
@@ -85,7 +91,7 @@ int peerMain() {
   side.connect(other, 4096);
   const Hello own = side.hello();
   if (write(1, &own, sizeof own) != sizeof own) return 2;
-  Waiting waiting;
+  Waiting waiting(how == 'l');
   uint32_t cqe[16];
   if (how == 'w') {
     for (char word; read(0, &word, 1) == 1;) {
@@ -160,7 +166,36 @@ void waiters(uint32_t rounds) {
   Peer peer('e', side);
   Waiting waiting;
   play(side, waiting, rounds);
-  HOST_CHECK(waiting.watched >= rounds / 2);  // and not in vain: the engine's thread would have done it all the same
+  // And not in vain: the engine's thread would have done it all the same, as it does while this one does not run.
+  const uint32_t byItself = waiting.watched + waiting.awake;
+  HOST_CHECK(byItself != 0 && byItself >= 2 * waiting.apart);
+}
+
+// Threads that look on before they sleep: some messages come before a sleep, some end one.
+void lookingOn(uint32_t rounds) {
+  Side side;
+  Peer peer('l', side);
+  Waiting waiting(true);
+  play(side, waiting, rounds);
+}
+
+// It is looked on for as long as that is worth it, and tried ever less often where it is not.
+void expectation() {
+  Expectation expectation;
+  const auto passes = [&] {
+    uint32_t n = 0;
+    while (!expectation.worthIt()) n++;
+    return n;
+  };
+  HOST_CHECK(passes() == 0);
+  for (uint32_t n = 1; n < 4 * Expectation::kMostPasses; n *= 2) {
+    expectation.inVain();
+    HOST_CHECK(passes() == std::min(n, Expectation::kMostPasses));
+  }
+  expectation.met();
+  HOST_CHECK(passes() == 0);
+  expectation.inVain();
+  HOST_CHECK(passes() == 1);
 }
 
 // Another thread polls now and then, takes what is for others, and goes away in the middle of it.
@@ -183,7 +218,7 @@ void besidePollers(uint32_t rounds) {
 // Watches, and does not come.
 void watch(Waiting& waiting) {
   const auto never = [] { return false; };
-  while (waiting.watch.enter(never) != Watch::Entry::kWatching) waiting.watch.leave();
+  while (waiting.watch.enter(never, false) != Watch::Entry::kWatching) waiting.watch.leave();
 }
 
 // Two threads of one process wait; one of them watches, and goes without telling the other.
@@ -250,6 +285,8 @@ int main(int argc, char** argv) {
   startProcess();
   const uint32_t rounds = argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 2000;
   waiters(rounds);
+  lookingOn(rounds);
+  expectation();
   besidePollers(rounds);
   twoWait(rounds);
   watchesAndDoesNotCome();

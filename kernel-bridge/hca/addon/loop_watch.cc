@@ -31,7 +31,7 @@ bool BlockedWatch::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs
   const auto settled = [&] { return channel.settled(slot); };
   bool inTime = true;
   while (inTime && !settled()) {
-    const Watch::Entry entry = watch_.enter(settled);
+    const Watch::Entry entry = watch_.enter(settled, timeoutMs != 0);
     if (entry == Watch::Entry::kDone || !channel.wakeBy(slot, fd_.get())) break;
     timespec left{};
     if (timeoutMs >= 0) {
@@ -56,6 +56,7 @@ bool BlockedWatch::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs
 struct LoopWatch::Handles {
   uv_prepare_t prepare;
   uv_check_t check;
+  uv_idle_t idle;
   uv_poll_t poll;
   LoopWatch* owner = nullptr;
   std::shared_ptr<Teardown> teardown;
@@ -94,9 +95,11 @@ std::unique_ptr<LoopWatch> LoopWatch::open(EnvData& data, Engine& engine, Host& 
   if (uv_poll_init(loop, &handles->poll, host.pollFd()) != 0) return nullptr;
   uv_prepare_init(loop, &handles->prepare);
   uv_check_init(loop, &handles->check);
+  uv_idle_init(loop, &handles->idle);
   handles->add(handles->poll);
   handles->add(handles->prepare);
   handles->add(handles->check);
+  handles->add(handles->idle);
   std::unique_ptr<LoopWatch> watch(new LoopWatch);
   handles->owner = watch.get();
   watch->handles_ = handles.release();
@@ -114,6 +117,7 @@ LoopWatch::~LoopWatch() {
   Handles::close(handles_->poll);
   Handles::close(handles_->prepare);
   Handles::close(handles_->check);
+  Handles::close(handles_->idle);
 }
 
 void LoopWatch::start() {
@@ -123,31 +127,44 @@ void LoopWatch::start() {
     if (LoopWatch* self = Handles::ownerOf(h)) self->beforeSleep();
   });
   uv_check_start(&handles_->check, [](uv_check_t* h) {
-    if (LoopWatch* self = Handles::ownerOf(h)) self->watch_->leave();
+    if (LoopWatch* self = Handles::ownerOf(h)) self->afterSleep();
   });
 }
 
+void LoopWatch::stop() {
+  started_ = false;
+  uv_prepare_stop(&handles_->prepare);
+  uv_check_stop(&handles_->check);
+  poll(false);
+}
+
 void LoopWatch::beforeSleep() {
-  if (channel_->undeliveredEvents() == 0) {
-    started_ = false;
-    uv_prepare_stop(&handles_->prepare);
-    uv_check_stop(&handles_->check);
-    return poll(false);
-  }
+  if (channel_->undeliveredEvents() == 0) return stop();
   const auto ready = [this] { return channel_->anyReady(); };
+  const bool sleeps = uv_backend_timeout(handles_->poll.loop) != 0;
   channel_->deliveryFollows();
-  Watch::Entry entry = watch_->enter(ready);
+  Watch::Entry entry = watch_->enter(ready, sleeps);
   if (entry == Watch::Entry::kDone) {
-    // Told at once, and once in a turn: what comes then wakes the loop, which does not sleep.
+    // Told at once, but once before the loop looks at its other descriptors.
     Handles* const handles = handles_;
     watch_->leave();
     tell();
-    if (handles->owner == nullptr || !started_) return;
-    entry = watch_->enter(ready);
-  } else {
-    channel_->deliveryByWake();
+    if (handles->owner == nullptr) return;
+    if (channel_->undeliveredEvents() == 0) return stop();
+    channel_->deliveryFollows();
+    entry = watch_->enter(ready, sleeps);
   }
-  if (entry != Watch::Entry::kDone) poll(entry == Watch::Entry::kWatching);
+  carryOn(entry == Watch::Entry::kDone);
+  if (entry == Watch::Entry::kDone) return;
+  channel_->deliveryByWake();
+  poll(entry == Watch::Entry::kWatching);
+}
+
+void LoopWatch::afterSleep() {
+  watch_->leave();
+  if (!carriesOn_) return;
+  carryOn(false);
+  tell();
 }
 
 void LoopWatch::tell() {
@@ -155,7 +172,7 @@ void LoopWatch::tell() {
   deliver();
 }
 
-void LoopWatch::onReadable() {
+void LoopWatch::takeIn() {
   channel_->deliveryFollows();
   watch_->enter([this] { return channel_->anyReady(); });
   watch_->leave();
@@ -170,8 +187,18 @@ void LoopWatch::poll(bool on) {
     return;
   }
   uv_poll_start(&handles_->poll, UV_READABLE, [](uv_poll_t* h, int, int) {
-    if (LoopWatch* self = Handles::ownerOf(h)) self->onReadable();
+    if (LoopWatch* self = Handles::ownerOf(h)) self->takeIn();
   });
+}
+
+// The loop looks at its descriptors without sleeping, and delivers then.
+void LoopWatch::carryOn(bool on) {
+  if (on == carriesOn_) return;
+  carriesOn_ = on;
+  if (on)
+    uv_idle_start(&handles_->idle, [](uv_idle_t*) {});
+  else
+    uv_idle_stop(&handles_->idle);
 }
 
 }  // namespace nd::js

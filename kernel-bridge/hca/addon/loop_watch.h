@@ -33,17 +33,20 @@ class LoopWatch {
  private:
   struct Handles;
   LoopWatch() = default;
+  void stop();
   void beforeSleep();
-  void onReadable();
+  void afterSleep();
+  void takeIn();
   void tell();
   void poll(bool on);
+  void carryOn(bool on);
 
   Handles* handles_ = nullptr;
   std::unique_ptr<Watch> watch_;
   std::shared_ptr<door::Channel> channel_;
   std::shared_ptr<LoopSignal> signal_;
   std::function<void()> deliver_;
-  bool started_ = false, polls_ = false;
+  bool started_ = false, polls_ = false, carriesOn_ = false;
 };
 
 }  // namespace nd::js

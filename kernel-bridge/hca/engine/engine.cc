@@ -418,9 +418,11 @@ bool Engine::progress() {
   return moved;
 }
 
-bool Engine::progressLocked() {
+bool Engine::progressLocked(bool returns) {
   Core& core = impl_->core;
-  return core.step(core.clock.now()) || core.firstScheduled;
+  const bool moved = core.step(returns ? core.clock.recent() : core.clock.now(), returns);
+  if (returns && moved) core.waitingSince = core.now;  // for those who poll in between, too
+  return moved || core.firstScheduled;
 }
 
 uint64_t Engine::nextDeadline() { return impl_->core.announced = impl_->core.deadline(); }

@@ -178,7 +178,8 @@ class Engine final : public PacketSink {
   // One step if the lock is free; true if something moved. Marks the thread as polling; one that waits long in vain
   // lets other threads run.
   bool progress();
-  bool progressLocked();                // the same with the lock held
+  // A step with the lock held. `returns`: the thread comes back soon, or posts, and acknowledgements may wait for that.
+  bool progressLocked(bool returns = false);
   uint64_t nextDeadline();              // lock held: when a timer is due (ns), or UINT64_MAX
   uint64_t pollerMark() const;          // when a thread last polled (ns)
   Attendance& attendance();

@@ -120,6 +120,7 @@ class Host final : public Link {
   // At all of them at once, the busy one not before the others; or, with pairs up, at none for a moment.
   void lookAllNext();
   void lookLater();
+  uint64_t now() const;  // a microsecond off at most
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;
 

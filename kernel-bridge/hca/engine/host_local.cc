@@ -51,6 +51,7 @@ void Host::lookAllNext() {
   impl_->lookAll = true;
 }
 void Host::lookLater() { impl_->lookDue = impl_->clock.recent() + Impl::kLongestLookGapNs; }
+uint64_t Host::now() const { return impl_->clock.recent(); }
 bool Host::fallAsleep(Sleeper& sleeper) {
   Impl& h = *impl_;
   if (std::find(h.sleepers.begin(), h.sleepers.end(), &sleeper) == h.sleepers.end()) h.sleepers.push_back(&sleeper);

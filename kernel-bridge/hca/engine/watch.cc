@@ -1,5 +1,7 @@
 #include "watch.h"
 
+#include <utility>
+
 #include "attendance.h"
 
 namespace nd {
@@ -29,17 +31,28 @@ bool Watch::begin() {
   return entered_;
 }
 
-bool Watch::step() {
+bool Watch::slept() { return std::exchange(slept_, false); }
+
+// The program takes what comes and most likely answers: acknowledgements are put off, to go along.
+uint64_t Watch::look() {
   const auto hold = engine_.hold();
   sleeper_.asleep = false;
-  // Mostly it is a peer's packet that ended a sleep: the first look is for those alone.
-  const bool quick = slept_;
-  slept_ = false;
-  if (quick)
+  const uint64_t now = host_.now();
+  if (slept_ || now < allDue_) {
     host_.lookLater();
-  else
+  } else {
     host_.lookAllNext();
-  return !engine_.progressLocked() && !quick && host_.fallAsleep(sleeper_);
+  }
+  if (slept_ || now >= allDue_) allDue_ = now + kRingsAloneNs;
+  engine_.progressLocked(true);
+  return now;
+}
+
+bool Watch::step() {
+  const auto hold = engine_.hold();
+  host_.lookAllNext();
+  allDue_ = host_.now() + kRingsAloneNs;
+  return !engine_.progressLocked() && host_.fallAsleep(sleeper_);
 }
 
 // The engine's thread attends from now on.

@@ -3,8 +3,12 @@
 //
 // One thread watches at a time. The engine's thread does not rely on it: while nobody attends it sleeps on the same
 // descriptors and is woken with the watching thread, and it lets that one go first, for as long as a mark is good.
+//
+// It looks at the peers' rings first, which costs no system call, and at all else when that is due or before it sleeps. While
+// it sleeps, its descriptor tells of everything.
 #pragma once
 #include "engine.h"
+#include "expectation.h"
 #include "host.h"
 
 namespace nd {
@@ -23,10 +27,12 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   // Before the thread sleeps: does what there is to do, until `done` says that what it waits for is there. More than a
-  // few steps are left to the engine's thread.
+  // few steps are left to the engine's thread. `sleeps`: it will really sleep, and looks on for a moment before, where
+  // that has been worth it.
   template <typename Done>
-  Entry enter(Done done) {
+  Entry enter(Done done, bool sleeps = true) {
     if (!begin()) return Entry::kApart;
+    if (comes(done, sleeps)) return Entry::kDone;
     for (uint32_t i = 0; i < kSteps; i++) {
       const bool nothing = step();
       if (done()) return Entry::kDone;
@@ -41,8 +47,27 @@ class Watch {
 
  private:
   static constexpr uint32_t kSteps = 8;
+  static constexpr uint64_t kRingsAloneNs = 50'000;  // a look at all else is due then
+  static constexpr uint64_t kLookOnNs = 20'000;      // about what a sleep and its end cost
+
+  template <typename Done>
+  bool comes(Done done, bool sleeps) {
+    uint64_t now = look();
+    if (done()) return true;
+    if (slept() || !sleeps || !expectation_.worthIt()) return false;
+    for (const uint64_t end = now + kLookOnNs; now < end && !engine_.commandsWait();) {
+      now = look();
+      if (!done()) continue;
+      expectation_.met();
+      return true;
+    }
+    expectation_.inVain();
+    return false;
+  }
   bool begin();
-  bool step();  // true: there was nothing to do, and peers ring from now on
+  bool slept();     // it comes from sleeping, and has not asked yet
+  uint64_t look();  // answers when
+  bool step();      // true: there was nothing to do, and peers ring from now on
   void giveUp();
 
   Engine& engine_;
@@ -51,6 +76,8 @@ class Watch {
   bool entered_ = false;  // this thread is the one that watches
   bool slept_ = false;    // and comes from sleeping
   bool apart_ = false;
+  uint64_t allDue_ = 0;   // when the rings alone are not enough
+  Expectation expectation_;
 };
 
 }  // namespace nd
