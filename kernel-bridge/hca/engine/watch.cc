@@ -33,7 +33,7 @@ bool Watch::begin() {
 
 bool Watch::slept() { return std::exchange(slept_, false); }
 
-// The program takes what comes and most likely answers: acknowledgements are put off, to go along.
+// A program that takes one message after the other most likely answers: acknowledgements are put off, to go along.
 uint64_t Watch::look() {
   const auto hold = engine_.hold();
   sleeper_.asleep = false;
@@ -44,7 +44,7 @@ uint64_t Watch::look() {
     host_.lookAllNext();
   }
   if (slept_ || now >= allDue_) allDue_ = now + kRingsAloneNs;
-  engine_.progressLocked(true);
+  engine_.progressLocked(!slept_);
   return now;
 }
 
