@@ -1,157 +1,27 @@
 // Small packets that are alone on the wire: the straight way is a short cut and nothing else. The same program, by a link that
 // has it and by one that has not, sends the same packets, and comes to the same memory, completions, events and counters.
-#include <map>
-
-#include "world.h"
+#include "small_program.h"
 
 using namespace world;
 
 namespace {
 
-constexpr uint32_t kArena = 8192, kSlot = 256, kRemote = 4096;
-
-// All that anybody can see of a run.
-struct Outcome {
-  std::vector<std::vector<uint8_t>> frames;
-  std::vector<std::vector<uint32_t>> completions;
-  std::vector<uint32_t> events;
-  std::vector<uint8_t> memory;
-  std::map<std::string, uint64_t> counters;
-  uint64_t straight = 0, alone = 0;
-};
-
-struct Run : World {
-  Random random;
-  Handle table;
-  TestSrq srq{*b, 64};
-  TestQp qa, qb;
-  Buffer ma{*a, kArena, kAllAccess, 3}, mb{*b, kArena, kAllAccess, 4};
-
-  Run(uint64_t seed, bool takesAlone, const EngineOptions& options)
-      : World(options), random(seed), table(tableOf(*a)), qa(*a, shapeOf(seed, table, 0), 0xA),
-        qb(*b, shapeOf(seed, 0, seed % 7 == 0 ? srq.handle : 0), 0xB) {
+struct OnWire : SmallProgram<World> {
+  const bool forges;
+  OnWire(uint64_t seed, bool takesAlone, const EngineOptions& options)
+      : SmallProgram(seed, options), forges(seed % 2 == 0) {
     a->link.takesAlone = b->link.takesAlone = takesAlone;
-    l.ackTimeout = 10;
-    l.rnrTimer = 1;
-    l.mtu = 256;
-    l.rnrRetries = seed % 4 == 0 ? 2 : 7;
-    l.pkeyIndexA = 1;
-    connect(qa, qb, l);
     net.logging = true;
   }
-  static Handle tableOf(Node& n) {
-    Handle t = 0;
-    CHECK(n.engine.createPkeyTable(n.kernel, &t) == Status::kSuccess);
-    CHECK(n.engine.setPkeyTable(t, {0x8999, wire::kDefaultPkey}, {}) == Status::kSuccess);
-    return t;
-  }
-  static QpShape shapeOf(uint64_t seed, Handle t, Handle shared) {
-    QpShape s;
-    s.sendSge = s.receiveSge = 2;
-    s.maxInline = 40;
-    s.signalAll = seed % 5 == 0;
-    s.pkeyTable = t;
-    s.srq = shared;
-    return s;
-  }
-  Link2 l;
-
-  // A memory window of each side, bound or not when all that was posted is done.
-  struct Window {
-    Node& node;
-    Buffer& memory;
-    Handle handle = 0;
-    uint32_t key = 0;
-    bool bound = false;
-    Window(Node& n, Buffer& m) : node(n), memory(m) { CHECK(n.engine.allocateMw(n.pd, &handle, &key) == Status::kSuccess); }
-    ~Window() { CHECK(node.engine.deallocateMw(handle) == Status::kSuccess); }
-    Wr request(uint32_t flags) {
-      Wr r{bound ? kOpLocalInvalidate : kOpBindWindow, flags};
-      r.remote = memory.at();
-      r.rkey = bound ? key : memory.lkey;
-      r.access = kAccessRemoteRead;
-      r.compare = 64;
-      const uint32_t next = (key & ~0xFFu) | ((key + 1) & 0xFF);
-      r.swap = uint64_t(next) << 32 | key;
-      if (!bound) key = next;
-      bound = !bound;
-      return r;
+  void disturb(uint32_t kind) override {
+    switch (kind) {
+      case 0: net.ecn = random.below(3) ? 0 : wire::kCongestionExperienced; break;
+      case 1: net.faults.drop = random.below(3) ? 0 : 0.1; break;
+      case 2: net.faults.reorder = net.faults.duplicate = random.below(3) ? 0 : 0.1; break;
+      default:
+        if (forges) forge();
+        break;
     }
-  };
-  std::unique_ptr<Window> wa = std::make_unique<Window>(*a, ma), wb = std::make_unique<Window>(*b, mb);
-
-  // How many of its work requests each side knows to be over.
-  struct Books {
-    uint32_t sends = 0, receives = 0;
-  };
-  Books booksA, booksB;
-  Books& booksOf(const TestQp& qp) { return &qp == &qa ? booksA : booksB; }
-  TestQp& pick(bool first) { return first ? qa : qb; }
-  Buffer& memoryOf(const TestQp& qp) { return &qp == &qa ? ma : mb; }
-
-  Wr request(TestQp& qp, Buffer& mine, Buffer& theirs) {
-    Wr r;
-    if (random.below(25) == 0) return (&qp == &qa ? wa : wb)->request(random.below(2) ? kSendFlagSignaled : 0);
-    const uint32_t kind = random.below(20);
-    uint32_t length = random.below(8) ? random.below(17) : random.below(130);
-    r.opcode = kind < 12 ? kOpSend : kind < 17 ? kOpWrite : kind == 17 ? kOpRead : kind == 18 ? kOpFetchAdd : kOpSend;
-    r.flags = (random.below(4) ? 0 : kSendFlagSignaled) | (random.below(8) ? 0 : kSendFlagSolicited) |
-              (random.below(30) ? 0 : kSendFlagFence);
-    r.remote = theirs.at(kRemote + 8 * random.below(200));
-    r.rkey = random.below(1000) ? theirs.rkey : theirs.rkey ^ 1;
-    const uint64_t from = mine.at(8 * random.below(64));
-    if (r.opcode == kOpRead) {
-      r.sges = {{from, random.below(2400), mine.lkey}};
-    } else if (r.opcode == kOpFetchAdd) {
-      r.sges = {{from, 8, mine.lkey}};
-      r.compare = 5;
-    } else if (length <= qp.shape.maxInline && random.below(3) == 0) {
-      r.flags |= kSendFlagInline;
-      if (random.below(500) == 0) length = qp.shape.maxInline + 1;
-      r.inlined.assign(reinterpret_cast<uint8_t*>(from), reinterpret_cast<uint8_t*>(from) + length);
-    } else if (random.below(12) == 0) {
-      r.sges = {{from, length, mine.lkey}, {from + 512, 5, mine.lkey}};
-    } else {
-      const uint32_t whole = kind == 19 ? 300 + random.below(900) : length;
-      r.sges = {{from, whole, random.below(1000) ? mine.lkey : mine.lkey ^ 1}};
-    }
-    return r;
-  }
-  void receives(TestQp& qp) {
-    Buffer& mine = memoryOf(qp);
-    const uint64_t to = mine.at(1024 + 64 * random.below(40));
-    std::vector<Sge> sges = {{to, random.below(1000) ? 1300 : 4u, mine.lkey}};
-    if (random.below(300) == 0) sges = {};
-    else if (random.below(20) == 0) sges = {{to, 16, mine.lkey}, {to + 64, 1300, mine.lkey}};
-    if (qp.shape.srq) {
-      if (srq.producer - srq.taken() < srq.entries) srq.receive(sges);
-    } else if (qp.receiveProducer - booksOf(qp).receives < qp.shape.receiveEntries) {
-      qp.receive(sges);
-    }
-  }
-  // Both begin anew, as after a failure.
-  void revive() {
-    for (TestQp* qp : {&qa, &qb}) {
-      CHECK(qp->toState(kQpsReset) == Status::kSuccess);
-      drain(*qp);
-      booksOf(*qp) = {qp->sendProducer, qp->receiveProducer};
-    }
-    wa = std::make_unique<Window>(*a, ma);
-    wb = std::make_unique<Window>(*b, mb);
-    CHECK(a->engine.setPkeyTable(table, {0x8999, wire::kDefaultPkey}, {}) == Status::kSuccess);
-    connect(qa, qb, l);
-  }
-  void posts(bool first) {
-    TestQp& qp = pick(first);
-    TestQp& peer = pick(!first);
-    for (uint32_t n = random.below(8) ? 1 : 2 + random.below(3); n > 0; n--) {
-      if (qp.sendProducer - booksOf(qp).sends >= qp.shape.sendEntries) break;
-      if (random.below(20)) receives(peer);
-      Wr r = request(qp, memoryOf(qp), memoryOf(peer));
-      if (qp.sendProducer % 16 == 15) r.flags |= kSendFlagSignaled;
-      qp.write(r);
-    }
-    qp.node.engine.doorbell(qp.handle);
   }
   // What nobody of the two sends: a packet of another, to another, once more, longer, shorter, or with a bit changed;
   // beside what is on its way, or in its place.
@@ -183,60 +53,12 @@ struct Run : World {
     if (replaces) net.frames[at] = std::move(f);
     else net.frames.push_back(std::move(f));
   }
-  void state(TestQp& qp) {
-    QpAttributes drains;
-    drains.state = kQpsSqd;
-    if (qp.state() == kQpsSqd) qp.toState(kQpsRts);
-    else if (random.below(100) == 0) qp.toState(kQpsError);
-    else if (random.below(4) == 0) qp.modify(qpmask::kState | qpmask::kDrainNotify, drains);
-  }
-  void act(bool forges) {
-    const bool first = random.below(2);
-    switch (random.below(40)) {
-      case 0: net.ecn = random.below(3) ? 0 : wire::kCongestionExperienced; break;
-      case 1: net.faults.drop = random.below(3) ? 0 : 0.1; break;
-      case 2: net.faults.reorder = net.faults.duplicate = random.below(3) ? 0 : 0.1; break;
-      case 3: state(pick(first)); break;
-      case 4: {
-        const uint16_t keys[] = {0x7FFF, 0x8123, 0};
-        const uint16_t key = random.below(6) ? wire::kDefaultPkey : keys[random.below(3)];
-        CHECK(a->engine.setPkeyTable(table, {0x8999, key}, {}) == Status::kSuccess);
-        break;
-      }
-      case 5:
-      case 8:
-        if (forges) forge();
-        break;
-      case 6:
-        if (random.below(3) == 0) advance();
-        break;
-      case 7: clock.time += 1000 * random.below(300); break;
-      case 9: receives(pick(first)); break;
-      case 10: case 11: case 12: case 13: case 14: case 15: posts(first); break;
-      case 16: (first ? a : b)->step(); break;
-      default:
-        clock.time += random.below(2000);
-        (first ? a : b)->engine.progress();
-        drain(first ? qa : qb);
-        break;
-    }
-  }
-  Outcome seen;
-  void drain(TestQp& qp) {
-    for (TestCq* cq : {&qp.sendCq, &qp.receiveCq})
-      for (const Cqe& c : cq->drain()) {
-        if (!(c.flags & kCqeFlagSharedReceive)) (c.flags & kCqeFlagReceiveQueue ? booksOf(qp).receives : booksOf(qp).sends) = c.wqe + 1;
-        seen.completions.push_back({qp.token, c.token, c.wqe, c.opcode, c.status, c.length, c.flags, c.immediate,
-                                    c.sourceQpn == qa.qpn ? 1u : c.sourceQpn == qb.qpn ? 2u : c.sourceQpn, c.vendor,
-                                    c.pkeyIndex});
-      }
-  }
   static bool isAddressed(uint8_t opcode) {
     const uint32_t flags = wire::kOpcodes[opcode].flags;
     return (flags & wire::kReth) || ((flags & wire::kAtomic) && (flags & wire::kRequest));
   }
   // Numbers and addresses that differ from run to run are left out.
-  void log() {
+  void log(Outcome* o) {
     for (const Frame& f : net.log) {
       std::vector<uint8_t> bytes = f.bytes;
       const uint32_t qpn = f.bth().destinationQpn;
@@ -248,32 +70,16 @@ struct Run : World {
       }
       bytes.push_back(f.source == a->gid ? 1 : 2);
       bytes.push_back(f.trafficClass);
-      seen.frames.push_back(std::move(bytes));
+      o->frames.push_back(std::move(bytes));
     }
   }
-  Outcome whole(uint32_t steps, bool forges) {
-    for (uint32_t i = 0; i < steps; i++) {
-      act(forges);
-      const uint32_t failed = (qa.state() == kQpsError) + (qb.state() == kQpsError);
-      // What has not failed learns of the other by its silence, or never.
-      if (failed == 2 || (failed == 1 && random.below(30) == 0)) revive();
-    }
+  Outcome whole(uint32_t steps) {
+    run(steps);
     net.faults = {};
     net.ecn = 0;
-    until([] { return false; }, 3'000'000'000ull);
-    drain(qa);
-    drain(qb);
-    log();
-    for (Node* n : {a.get(), b.get()}) {
-      for (const Event& e : n->port.events) seen.events.insert(seen.events.end(), {e.token, uint32_t(e.event), e.reason});
-      const auto values = n->engine.counters();
-      for (size_t i = 0; i < values.size(); i++)
-        seen.counters[(n == a.get() ? "a " : "b ") + std::string(Engine::counterNames()[i])] = values[i];
-      seen.straight += std::exchange(seen.counters[n == a.get() ? "a sent_straight" : "b sent_straight"], 0);
-      seen.alone += std::exchange(seen.counters[n == a.get() ? "a rcvd_alone" : "b rcvd_alone"], 0);
-    }
-    for (Buffer* m : {&ma, &mb}) seen.memory.insert(seen.memory.end(), m->data(), m->data() + kArena);
-    return seen;
+    Outcome o = outcome();
+    log(&o);
+    return o;
   }
 };
 
@@ -286,8 +92,7 @@ TEST(alone_changes_nothing) {
     check::noteNumber = seed;
     EngineOptions options;
     if (seed % 3 == 0) options.window = 4;
-    const bool forges = seed % 2 == 0;
-    const Outcome with = Run(seed, true, options).whole(2000, forges), without = Run(seed, false, options).whole(2000, forges);
+    const Outcome with = OnWire(seed, true, options).whole(2000), without = OnWire(seed, false, options).whole(2000);
     CHECK_EQ(without.straight + without.alone, 0u);
     straight += with.straight;
     alone += with.alone;
