@@ -9,7 +9,7 @@ namespace {
 struct OnWire : SmallProgram<World> {
   const bool forges;
   OnWire(uint64_t seed, bool takesAlone, const EngineOptions& options)
-      : SmallProgram(seed, options), forges(seed % 2 == 0) {
+      : SmallProgram(seed, options, 64, 10), forges(seed % 2 == 0) {
     a->link.takesAlone = b->link.takesAlone = takesAlone;
     net.logging = true;
   }

@@ -140,10 +140,10 @@ TEST(straight_and_a_silent_peer) {
       CHECK_EQ(w.a->deadline(), UINT64_MAX);
       if (late) {
         // As from a time when the pair was not up yet: its idle connections are asked.
-        w.pa->plain = true;
+        w.pa->travelWhole(true);
         CHECK(w.qa.toState(kQpsRts) == Status::kSuccess);
         w.a->step();
-        w.pa->plain = false;
+        w.pa->travelWhole(false);
         CHECK(w.a->deadline() != UINT64_MAX);
         CHECK(w.a->deadline() > w.clock.time + 2 * timeout);
       }

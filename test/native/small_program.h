@@ -32,10 +32,11 @@ struct SmallProgram : Base {
   Buffer ma{*a, kArena, kAllAccess, 3}, mb{*b, kArena, kAllAccess, 4};
   Link2 l;
 
-  SmallProgram(uint64_t seed, const EngineOptions& options)
-      : Base(options), random(seed), table(tableOf(*a)), qa(*a, shapeOf(seed, table, 0), 0xA),
-        qb(*b, shapeOf(seed, 0, seed % 7 == 0 ? srq.handle : 0), 0xB) {
-    l.ackTimeout = 10;
+  // `depth`: of the send queues. `ackTimeout`: 10 is 4 ms, 0 for ever.
+  SmallProgram(uint64_t seed, const EngineOptions& options, uint32_t depth, uint32_t ackTimeout, uint32_t type = kQptRc)
+      : Base(options), random(seed), table(tableOf(*a)), qa(*a, shapeOf(seed, depth, type, table, 0), 0xA),
+        qb(*b, shapeOf(seed, depth, type, 0, seed % 7 == 0 ? srq.handle : 0), 0xB) {
+    l.ackTimeout = ackTimeout;
     l.rnrTimer = 1;
     l.mtu = 256;
     l.rnrRetries = seed % 4 == 0 ? 2 : 7;
@@ -55,8 +56,10 @@ struct SmallProgram : Base {
     CHECK(n.engine.setPkeyTable(t, {0x8999, wire::kDefaultPkey}, {}) == Status::kSuccess);
     return t;
   }
-  static QpShape shapeOf(uint64_t seed, Handle t, Handle shared) {
+  static QpShape shapeOf(uint64_t seed, uint32_t depth, uint32_t type, Handle t, Handle shared) {
     QpShape s;
+    s.type = type;
+    s.sendEntries = depth;
     s.sendSge = s.receiveSge = 2;
     s.maxInline = 40;
     s.signalAll = seed % 5 == 0;
@@ -100,8 +103,9 @@ struct SmallProgram : Base {
 
   Wr request(TestQp& qp, Buffer& mine, Buffer& theirs) {
     Wr r;
-    if (random.below(25) == 0) return (&qp == &qa ? wa : wb)->request(random.below(2) ? kSendFlagSignaled : 0);
-    const uint32_t kind = random.below(20);
+    const bool reliable = qp.shape.type == kQptRc;  // an unreliable one sends and writes
+    if (random.below(25) == 0 && reliable) return (&qp == &qa ? wa : wb)->request(random.below(2) ? kSendFlagSignaled : 0);
+    const uint32_t kind = random.below(reliable ? 20 : 17);
     uint32_t length = random.below(8) ? random.below(17) : random.below(130);
     r.opcode = kind < 12 ? kOpSend : kind < 17 ? kOpWrite : kind == 17 ? kOpRead : kind == 18 ? kOpFetchAdd : kOpSend;
     r.flags = (random.below(4) ? 0 : kSendFlagSignaled) | (random.below(8) ? 0 : kSendFlagSolicited) |

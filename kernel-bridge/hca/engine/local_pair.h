@@ -110,6 +110,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void attach(uint32_t side, pid_t pid);  // `mapping` is in place
   void probe();                           // whether the peer's memory can be read
   void close();
+  void travelWhole(bool packets) { straight = !(plain = packets); }
 
   // ── Out
   bool up() const { return state == State::kUp; }
@@ -165,6 +166,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   const uint32_t slot;
   State state = State::kAsking;
   bool plain = false, self = false;
+  bool straight = true;             // small messages go straight; a plain pair has none such
   bool stalled = false;             // queue pairs wait for space
   uint64_t deadline = UINT64_MAX;   // of asking
   LocalMapping mapping;

@@ -186,7 +186,7 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
   if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // withdrawn
   pair.peerWakeFd = std::move(origin.fds[1]);
   pair.wakeFd = std::move(origin.fds[2]);
-  pair.plain = plain_ || hello.plain != 0;
+  pair.travelWhole(plain_ || hello.plain != 0);
   pair.attach(1, pid);
   pair.setEpoch(epoch_);
   LocalHello yes;
@@ -201,7 +201,7 @@ void LocalPairs::onAnswer(uint32_t slot, const LocalHello& hello, pid_t, PacketS
   if (hello.reason != LocalHello::kYes) return refuse(*pair, LocalHello::Reason(hello.reason), &sink);
   if (__atomic_load_n(&pair->mapping.get()->state, __ATOMIC_ACQUIRE) != LocalSegment::kAccepted)
     return refuse(*pair, LocalHello::kSystem, &sink);
-  pair->plain = hello.plain != 0;
+  pair->travelWhole(hello.plain != 0);
   goUp(*pair, sink);
 }
 
