@@ -1,8 +1,8 @@
-import { randomInt } from 'node:crypto';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { QpAttr, QpState, QpType, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoQpMulticast } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { randomBits } from '../kernel-bridge/random.js';
 import { WVAddressHandle } from './address-handle.js';
 import { gidOf } from './address-vector.js';
 import type {
@@ -35,7 +35,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    */
   start(
     qkey: number,
-    { portNumber = 1, pkeyIndex = 0, sendPsn = randomInt(0x100_0000) }: WvDatagramStart = {},
+    { portNumber = 1, pkeyIndex = 0, sendPsn = randomBits(24) }: WvDatagramStart = {},
   ): void {
     this.modify({ qpState: QpState.INIT, qkey, portNumber, pkeyIndex }, QpAttr.STATE);
     this.modify({ qpState: QpState.RTR }, QpAttr.STATE);

@@ -2,7 +2,6 @@
  * Socket addresses in IOCTLs (SOCKADDR_IN and SOCKADDR_IN6, Windows' family numbers) and as GIDs, from and to text.
  * IPv6 text is RFC 5952's; a link-local address carries its interface as `%index` (RFC 4007 §11) or `%name`.
  */
-import { isIPv4 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { AddressFamily } from './constants.js';
 import { Status, StatusError } from './status.js';
@@ -20,6 +19,14 @@ export const SOCKADDR_BYTES = 28;
 
 function invalid(text: string, why: string): never {
   throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is no usable address: ${why}`);
+}
+
+/** What `node:net` has, which takes a thread that starts a millisecond to load. */
+const V4_TEXT = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
+/** @internal Four numbers up to 255, without leading zeros. */
+export function isIPv4(text: string): boolean {
+  return V4_TEXT.test(text);
 }
 
 /** The number that an IPv4 address is. The caller has checked the text. */

@@ -2,11 +2,11 @@
  * The soft kernel: I/O manager, HCA driver, filter driver, IBAT and connection management, put together over one
  * HCA and one channel.
  */
-import { randomInt } from 'node:crypto';
 import type { HcaEvent, NativeChannelServer, NativeHca } from '../hca/binding.js';
 import { guidText } from '../ioctl/ca.js';
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
+import { randomBits } from '../random.js';
 import type { CmPath, CmPlatform, ConnectionManager } from './cm/service.js';
 import { CountersDriver } from './counters-driver.js';
 import { FaultsDriver } from './faults-driver.js';
@@ -61,7 +61,8 @@ export class Kernel {
   /** Ends the watching of the interfaces. */
   private stopWatch: (() => void) | undefined;
   private readonly commIds = new Set<number>();
-  private nextCommId = randomInt(commIdCount);
+  /** Where it begins, the first tells. */
+  private nextCommId: number | undefined;
   /** How the latest MAD left. */
   private sendStatus: number = Status.SUCCESS;
 
@@ -162,7 +163,7 @@ export class Kernel {
       releaseCommId: (id) => {
         this.commIds.delete(id);
       },
-      randomPsn: () => randomInt(0x100_0000),
+      randomPsn: () => randomBits(24),
       caGuid: (source) => this.ports.ofGid(source)?.guid ?? 0n,
       acceptsPkey: (local, pkey) => pkeyIndexFor(this.ports.ofGid(local)?.pkeys ?? [DEFAULT_PKEY], pkey) >= 0,
       maxPathMtu: (local) => mtuCode(this.ports.ofGid(local)?.activeMtu ?? 4096),
@@ -176,9 +177,10 @@ export class Kernel {
 
   private allocateCommId(): number {
     if (this.commIds.size >= commIdCount) return 0;
+    let next = this.nextCommId ?? randomBits(18);
     for (let tries = 0; tries < commIdCount; tries++) {
-      this.nextCommId = (this.nextCommId % commIdCount) + 1;
-      const id = (this.hca.commIdBase + this.nextCommId) >>> 0;
+      this.nextCommId = next = (next % commIdCount) + 1;
+      const id = (this.hca.commIdBase + next) >>> 0;
       if (this.commIds.has(id)) continue;
       this.commIds.add(id);
       return id;

@@ -1,15 +1,4 @@
-import { randomFillSync } from 'node:crypto';
-
-const random = new Uint8Array(256);
-let taken = random.length;
-
-function randomByte(): number {
-  if (taken === random.length) {
-    randomFillSync(random);
-    taken = 0;
-  }
-  return random[taken++]!;
-}
+import { randomBits } from '../random.js';
 
 /**
  * A memory window's key as the poster knows it. Its index is the HCA's choice; the low byte changes with every bind
@@ -30,7 +19,7 @@ export class SoftMemoryWindow {
 
   /** Another key of the same index. */
   nextKey(): number {
-    const step = 1 + (randomByte() % 255);
+    const step = 1 + (randomBits(8) % 255);
     return ((this.rkey & 0xffffff00) | ((this.rkey + step) & 0xff)) >>> 0;
   }
 

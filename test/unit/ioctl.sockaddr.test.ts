@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { isIPv4 as isIPv4OfNode, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import fc from 'fast-check';
 import { test } from 'uvu';
@@ -19,6 +19,7 @@ import {
   sockaddrData,
   sockaddrOfGid,
 } from '../../kernel-bridge/ioctl/index.js';
+import { isIPv4 } from '../../kernel-bridge/ioctl/sockaddr.js';
 
 function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
@@ -279,6 +280,21 @@ test('a GID that is kept is one for all that are equal, and nobody else changes 
     assert.is(sharedGid(one.slice()), sharedGid(one));
   }
   assert.equal(sharedGid(gidOfAddress('192.0.2.7')), kept);
+});
+
+test('IPv4 text is what Node takes for it', () => {
+  const part = fc.oneof(
+    { weight: 8, arbitrary: fc.nat(300).map(String) },
+    fc.constantFrom('', '00', '01', '256', '1e1', '+1', ' 1', '1\n', '٣', '-1'),
+  );
+  const text = fc.array(part, { minLength: 3, maxLength: 5 }).map((parts) => parts.join('.'));
+  const whole = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255)).map((parts) => parts.join('.'));
+  for (const strings of [text, whole, fc.string()]) {
+    fc.assert(
+      fc.property(strings, (one) => isIPv4(one) === isIPv4OfNode(one)),
+      { numRuns: 2000 },
+    );
+  }
 });
 
 test('no address is 28 zero bytes', () => {

@@ -2,7 +2,6 @@
  * The HCAs of this host: one per network interface, with one RoCE port each. GUIDs, GID tables, MTUs and the choice
  * of a local address for a remote one.
  */
-import { createHash } from 'node:crypto';
 import { PortState, WvEvent } from '../../ioctl/constants.js';
 import { assertPassive } from '../io-manager/irql.js';
 import type { HostInterface, HostNetwork, InterfaceAddress } from './host-interfaces.js';
@@ -34,12 +33,17 @@ export function guidOfMac(mac: Uint8Array): bigint {
   return eui.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
 }
 
-/** A GUID for an interface that has no MAC of its own: the same until the host restarts, marked as local. */
+/**
+ * A GUID for an interface that has no MAC of its own: the same until the host restarts, marked as local. By FNV-1a, as
+ * what goes into it is no secret: Node's hashes take longer to load than all else that a kernel needs to start.
+ */
 export function localGuid(identity: string, name: string): bigint {
-  const bytes = createHash('sha256').update(`${identity}\n${name}`).digest().subarray(0, 8);
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(`${identity}\n${name}`)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
   // In the flipped form a cleared bit says "locally administered"; a group bit has no place in a GUID.
-  bytes[0] = (bytes[0] ?? 0) & 0xfc;
-  return bytes.readBigUInt64BE(0);
+  return hash & ~(3n << 56n);
 }
 
 /** What an HCA's only port is now. */
