@@ -31,7 +31,7 @@ namespace {
 constexpr uint32_t kMessage = 1u << 20;
 
 // What the other process does once it is connected.
-enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v' };
+enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e' };
 
 uint64_t hostCounter(const char* name) {
   const auto values = Process::instance().host().counters();
@@ -41,13 +41,15 @@ uint64_t hostCounter(const char* name) {
   return 0;
 }
 
-uint64_t engineCounter(const char* name) {
-  const auto values = Process::instance().engine().counters();
+uint64_t counterOf(Engine& engine, const char* name) {
+  const auto values = engine.counters();
   for (size_t i = 0; i < values.size(); i++)
     if (std::strcmp(Engine::counterNames()[i], name) == 0) return values[i];
   HOST_CHECK(!"counter exists");
   return 0;
 }
+
+uint64_t engineCounter(const char* name) { return counterOf(Process::instance().engine(), name); }
 
 HostOptions optionsFrom(const std::string& words) {
   HostOptions options;
@@ -107,6 +109,10 @@ int peerMain(const std::string& words) {
   }
   while (read(0, &told, 1) == 1) {
     if (how == kPollOnce) side.engine.progress();
+    if (how == kOnceEach) {
+      side.memory[0]++;
+      side.post(kOpWrite, 0, 1, other.address, other.rkey);
+    }
     if (write(1, &told, 1) != 1) return 2;
   }
   return hosttest::failures;
@@ -476,23 +482,89 @@ int modifiedMain() {
 }
 
 // A thread that waits and for which there is always something, so that it never sleeps, still sees what comes by other ways
-// than the rings: here, the end of the peer's process.
-int busyMain() {
+// than the rings: here, the end of the peer's process. `again`: it enters more than once in a turn, and does not leave in between.
+void busy(bool again) {
   Unwatched here;
   Side side(false, here.engine);
   Peer peer;
   peer.connect(side, kRest);
   side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
   HOST_CHECK(side.polled() == kWcSuccess);
-  peer.kill();
   Watch watch(here.engine, here.host, [](void*) {}, nullptr);
   const auto something = [] { return true; };
   here.clock.slow = clockNow();
   for (int i = 0; i < 10'000 && !isLost(side); i++) {
-    HOST_CHECK(watch.enter(something) == Watch::Entry::kDone);
+    if (i == 10) peer.kill();
+    for (int n = again ? 3 : 1; n > 0; n--) HOST_CHECK(watch.enter(something) == Watch::Entry::kDone);
     watch.leave();
   }
   HOST_CHECK(isLost(side));
+}
+
+int busyMain() {
+  busy(false);
+  busy(true);
+  return hosttest::failures;
+}
+
+// A thread that looks on before it sleeps, on a clock that goes with its looks.
+int looksOnMain() {
+  Unwatched here;
+  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  here.clock.slow = clockNow();
+  uint32_t asked = 0, there = 0;
+  const auto comes = [&] { return ++asked == there; };
+  const auto enter = [&](uint32_t whenAsked, bool sleeps) {
+    asked = 0;
+    there = whenAsked;
+    const Watch::Entry entry = watch.enter(comes, sleeps);
+    watch.leave();
+    return entry;
+  };
+  constexpr uint32_t kNever = 0, kSoon = 6, kLookAndStep = 2;
+  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kDone);
+  HOST_CHECK(asked == kSoon);
+  HOST_CHECK(enter(kSoon, false) == Watch::Entry::kWatching);  // it does not sleep, and so does not wait
+  HOST_CHECK(asked == kLookAndStep);
+  HOST_CHECK(enter(kNever, true) == Watch::Entry::kWatching);
+  HOST_CHECK(asked > kSoon);
+  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kWatching);  // it was in vain the last time
+  HOST_CHECK(asked == kLookAndStep);
+  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kDone);
+  // Who comes from sleeping sees to all else before it sleeps again.
+  HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kWatching);
+  HOST_CHECK(asked == kLookAndStep);
+  return hosttest::failures;
+}
+
+// A message that ends a sleep is acknowledged at once; acknowledgements of others may go along with an answer.
+int acknowledgesMain() {
+  Unwatched here;
+  Side side(false, here.engine);
+  Peer peer;
+  peer.connect(side, kOnceEach);
+  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  const auto sent = [&] { return counterOf(here.engine, "sent_pkts"); };
+  const auto hears = [&] {
+    pollfd descriptor = {here.host.pollFd(), POLLIN, 0};
+    return ::poll(&descriptor, 1, kPatienceMs) == 1;
+  };
+  uint8_t number = 0;
+  const auto came = [&] { return __atomic_load_n(&side.memory[0], __ATOMIC_ACQUIRE) == number; };
+  for (const bool sleeps : {true, false, true, false}) {
+    HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+    const uint64_t before = sent();
+    number++;
+    peer.tell();
+    HOST_CHECK(hears());
+    if (!sleeps) watch.leave();
+    HOST_CHECK(watch.enter(came, false) == Watch::Entry::kDone);
+    HOST_CHECK(sent() == before + (sleeps ? 1 : 0));
+    watch.leave();
+    here.engine.progress();
+  }
+  peer.end();
   return hosttest::failures;
 }
 
@@ -518,12 +590,16 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "unseen") == 0) return unseenMain();
   if (argc > 1 && std::strcmp(argv[1], "modified") == 0) return modifiedMain();
   if (argc > 1 && std::strcmp(argv[1], "busy") == 0) return busyMain();
+  if (argc > 1 && std::strcmp(argv[1], "looks on") == 0) return looksOnMain();
+  if (argc > 1 && std::strcmp(argv[1], "acknowledges") == 0) return acknowledgesMain();
   hosttest::privateNetwork();
   if (geteuid() == 0) apart("unprivileged");  // which can become somebody else
   apart("readable");
   apart("unseen");
   apart("modified");
   apart("busy");
+  apart("looks on");
+  apart("acknowledges");
   startProcess();
   HOST_CHECK(letAnyRead == 0);
   pairsComeUp();

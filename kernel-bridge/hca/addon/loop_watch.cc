@@ -155,7 +155,7 @@ void LoopWatch::beforeSleep() {
     entry = watch_->enter(ready, sleeps);
   }
   carryOn(entry == Watch::Entry::kDone);
-  if (entry == Watch::Entry::kDone) return;
+  if (entry == Watch::Entry::kDone) return watch_->leave();
   channel_->deliveryByWake();
   poll(entry == Watch::Entry::kWatching);
 }

@@ -21,7 +21,7 @@ bool Watch::begin() {
   if (apart_) return false;  // until it leaves
   Attendance& attendance = engine_.attendance();
   if (entered_) {
-    slept_ = true;
+    slept_ = std::exchange(sleeps_, false);
     attendance.watchOn();
     engine_.attend();
     return true;
@@ -66,7 +66,7 @@ void Watch::giveUp() {
 void Watch::leave() {
   Attendance& attendance = engine_.attendance();
   if (entered_) {
-    entered_ = slept_ = false;
+    entered_ = sleeps_ = slept_ = false;
     sleeper_.asleep = false;
     attendance.watchEnds();
     // Nobody else would see to those who wait, too, while this thread is away.

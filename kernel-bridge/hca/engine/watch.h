@@ -4,8 +4,8 @@
 // One thread watches at a time. The engine's thread does not rely on it: while nobody attends it sleeps on the same
 // descriptors and is woken with the watching thread, and it lets that one go first, for as long as a mark is good.
 //
-// It looks at the peers' rings first, which costs no system call, and at all else when that is due or before it sleeps. While
-// it sleeps, its descriptor tells of everything.
+// Where there are peers' rings, it looks at those first, which takes no system call, and at all else when that is due or before it
+// sleeps. While it sleeps, its descriptor tells of everything.
 #pragma once
 #include "engine.h"
 #include "expectation.h"
@@ -36,7 +36,9 @@ class Watch {
     for (uint32_t i = 0; i < kSteps; i++) {
       const bool nothing = step();
       if (done()) return Entry::kDone;
-      if (nothing) return Entry::kWatching;
+      if (!nothing) continue;
+      sleeps_ = true;
+      return Entry::kWatching;
     }
     giveUp();
     return Entry::kApart;
@@ -55,7 +57,8 @@ class Watch {
     uint64_t now = look();
     if (done()) return true;
     if (slept() || !sleeps || !expectation_.worthIt()) return false;
-    for (const uint64_t end = now + kLookOnNs; now < end && !engine_.commandsWait();) {
+    for (const uint64_t end = now + kLookOnNs; now < end;) {
+      if (engine_.commandsWait()) return false;  // which says nothing of what comes
       now = look();
       if (!done()) continue;
       expectation_.met();
@@ -74,7 +77,8 @@ class Watch {
   Host& host_;
   Sleeper sleeper_;
   bool entered_ = false;  // this thread is the one that watches
-  bool slept_ = false;    // and comes from sleeping
+  bool sleeps_ = false;   // it was told to
+  bool slept_ = false;    // and comes from that
   bool apart_ = false;
   uint64_t allDue_ = 0;   // when the rings alone are not enough
   Expectation expectation_;
