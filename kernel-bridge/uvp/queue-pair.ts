@@ -70,7 +70,10 @@ const ALL_REFUSED = Int32Array.from(SEND_FLAGS, () => NO_REQUEST);
 /** Nothing was posted yet. Objects like those that come: V8 need not look which they are. */
 const NO_CONTEXTS = contextsFor(0);
 const NO_BYTES = new Uint8Array(0);
-/** In place of the ring of a queue pair that has ended, which another may have now: in RESET, so that nothing can be posted. */
+/**
+ * In place of the ring of a queue pair that has ended, which another may have now: in RESET, so that nothing can be posted.
+ * Only a request's own getters can end its queue pair later than that is looked at (docs/architecture.md).
+ */
 const ENDED = new Uint32Array(abi.qpHeaderBytes / 4);
 
 function contextsFor(mask: number): unknown[] {
@@ -210,9 +213,14 @@ export class SoftQueuePair {
     this.receiveMask = layout.receiveEntries - 1;
     this.receiveStrideWords = layout.receiveStride / 4;
     this.receiveBase = this.sendBase + layout.sendEntries * this.sendStrideWords;
-    this.token = tokens.add(this);
     this.place = rings.take(layout.bytes);
     this.words = new Uint32Array(this.place.block.ring.buffer, this.place.offset, layout.bytes / 4);
+    try {
+      this.token = tokens.add(this);
+    } catch (error) {
+      rings.give(this.place, layout.bytes, true);
+      throw error;
+    }
   }
 
   /** Where the HCA finds the ring. */
@@ -228,6 +236,8 @@ export class SoftQueuePair {
 
   /** The HCA writes no more completions of it. `gone`: it does not know the ring any more. */
   close(gone = false): void {
+    // Its place may be another's by now.
+    if (this.words === ENDED) return;
     this.sendCq.retire(this);
     if (this.receiveCq !== this.sendCq) this.receiveCq.retire(this);
     this.tokens.remove(this);
@@ -307,20 +317,22 @@ export class SoftQueuePair {
   }
 
   bind(mw: SoftMemoryWindow, request: UvpBindRequest): number {
-    const { region, offset, length } = request;
+    // Getters come first: they are code of the program's, which may end this queue pair.
+    const { region, offset, length, flags, access, context } = request;
+    const { address, lkey } = region;
     const words = this.words;
-    const wqe = this.takeSlot(WvOpcode.BIND_WINDOW, request.flags);
-    const start = region.address + offset;
+    const wqe = this.takeSlot(WvOpcode.BIND_WINDOW, flags);
+    const start = address + offset;
     if (!(offset >= 0 && start <= MAX_ADDRESS && Number.isSafeInteger(start))) badRange('offset', offset);
     if (!(length >= 0 && length <= MAX_ADDRESS && Number.isSafeInteger(length))) badRange('length', length);
     const next = mw.nextKey();
     words[wqe + abi.swOpcode] = abi.opBindWindow;
-    words[wqe + abi.swFlags] = request.flags;
+    words[wqe + abi.swFlags] = flags;
     words[wqe + abi.swSgeCount] = 0;
     words[wqe + abi.swRemoteLo] = start;
     words[wqe + abi.swRemoteHi] = start * UPPER;
-    words[wqe + abi.swRkey] = region.lkey;
-    words[wqe + abi.swAccess] = request.access;
+    words[wqe + abi.swRkey] = lkey;
+    words[wqe + abi.swAccess] = access;
     words[wqe + abi.swCompareLo] = length;
     words[wqe + abi.swCompareHi] = length * UPPER;
     words[wqe + abi.swSwapLo] = mw.rkey;
@@ -328,7 +340,7 @@ export class SoftQueuePair {
     this.binds ??= new Array<SoftMemoryWindow | undefined>(this.sendMask + 1).fill(undefined);
     this.binds[this.sendProducer & this.sendMask] = mw;
     mw.binding(next);
-    this.queueSend(request.context);
+    this.queueSend(context);
     return next;
   }
 
@@ -383,8 +395,9 @@ export class SoftQueuePair {
 
   submitBatch(): void {
     this.batching = false;
-    if (this.words[qpSendProducer] === this.sendProducer) return;
-    storeRelease(this.words, qpSendProducer, this.sendProducer);
+    const { words } = this;
+    if (words[qpSendProducer] === this.sendProducer || words === ENDED) return;
+    storeRelease(words, qpSendProducer, this.sendProducer);
     this.ringDoorbell();
   }
 

@@ -17,6 +17,8 @@ interface Block {
   readonly ring: NativeRing;
   readonly free: number[];
   used: number;
+  /** Where it is among the blocks that have a free place; -1: it has none. */
+  index: number;
 }
 
 /** Where a queue pair has its ring. */
@@ -42,17 +44,19 @@ export class RingPool {
   /** A place for a ring: zeroed, and nobody else's until it is given back. */
   take(bytes: number): RingPlace {
     const step = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
-    const size = this.sizeOf(step);
-    let block = size.blocks.at(-1);
-    if (block === undefined) {
-      // Who has few queue pairs does not pay for many.
-      const together = step > MOST_BYTES ? 1 : Math.min(MOST_TOGETHER, Math.max(1, size.used));
-      const ring = this.addon.allocateRing(step * (together - 1) + bytes);
-      block = { ring, free: Array.from({ length: together }, (_, i) => (together - 1 - i) * step), used: 0 };
-      size.blocks.push(block);
+    let size = this.sizes.get(step);
+    let block = size?.blocks.at(-1);
+    if (size === undefined || block === undefined) {
+      block = this.allocate(step, bytes, size?.used ?? 0);
+      // Only now: nothing is kept where there was no memory.
+      if (size === undefined) {
+        size = { blocks: [], used: 0 };
+        this.sizes.set(step, size);
+      }
+      enter(size, block);
     }
     const offset = block.free.pop()!;
-    if (block.free.length === 0) size.blocks.pop();
+    if (block.free.length === 0) leave(size, block);
     block.used++;
     size.used++;
     return { block, offset };
@@ -61,27 +65,39 @@ export class RingPool {
   /** Gives a place back. `again`: the HCA and its owner will not touch it any more, so that another may have it. */
   give({ block, offset }: RingPlace, bytes: number, again: boolean): void {
     const step = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
-    const size = this.sizeOf(step);
+    const size = this.sizes.get(step)!;
     block.used--;
     size.used--;
-    const known = size.blocks.indexOf(block);
     if (block.used === 0) {
-      if (known >= 0) size.blocks.splice(known, 1);
+      if (block.index >= 0) leave(size, block);
       this.addon.releaseRing(block.ring.address);
     } else if (again) {
       new Uint8Array(block.ring.buffer, offset, bytes).fill(0);
       block.free.push(offset);
-      if (known < 0) size.blocks.push(block);
+      if (block.index < 0) enter(size, block);
     }
     if (size.used === 0) this.sizes.delete(step);
   }
 
-  private sizeOf(step: number): Size {
-    let size = this.sizes.get(step);
-    if (size === undefined) {
-      size = { blocks: [], used: 0 };
-      this.sizes.set(step, size);
-    }
-    return size;
+  private allocate(step: number, bytes: number, used: number): Block {
+    // Who has few queue pairs does not pay for many.
+    const together = step > MOST_BYTES ? 1 : Math.min(MOST_TOGETHER, Math.max(1, used));
+    const ring = this.addon.allocateRing(step * (together - 1) + bytes);
+    const free = Array.from({ length: together }, (_, i) => (together - 1 - i) * step);
+    return { ring, free, used: 0, index: -1 };
   }
+}
+
+function enter(size: Size, block: Block): void {
+  block.index = size.blocks.push(block) - 1;
+}
+
+/** The last one comes into its stead: a program may have thousands. */
+function leave({ blocks }: Size, block: Block): void {
+  const last = blocks.pop()!;
+  if (last !== block) {
+    blocks[block.index] = last;
+    last.index = block.index;
+  }
+  block.index = -1;
 }

@@ -4,8 +4,9 @@ import * as assert from 'uvu/assert';
 import { abi } from '../../kernel-bridge/hca/abi.js';
 import { QpState, QpType, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
-import { UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
+import { UvpBindRequest, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
+import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-window.js';
 import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
 import { addressOf, type RingPlace, RingPool } from '../../kernel-bridge/uvp/ring-pool.js';
 import { FakeHca } from '../helpers/fake-hca.js';
@@ -18,6 +19,9 @@ const setUp = () => {
   return { hca, pool: new RingPool(hca) };
 };
 const take = (pool: RingPool, count: number) => Array.from({ length: count }, () => pool.take(BYTES));
+/** What it keeps. */
+const sizesOf = (pool: RingPool) =>
+  (pool as unknown as { sizes: Map<number, { blocks: RingPlace['block'][] }> }).sizes;
 const bytesOf = ({ block, offset }: RingPlace) => new Uint8Array(block.ring.buffer, offset, BYTES);
 
 test('a few rings have few allocations, many are 16 together, and none touches another', () => {
@@ -78,7 +82,59 @@ test('a place that the HCA may still use is nobody’s', () => {
   assert.not.ok(take(pool, 32).some((place) => addressOf(place) === addressOf(given)));
 });
 
-test('a queue pair that has ended writes into nobody’s ring', () => {
+test('the blocks with a free place know where they are in their list, in whatever order rings come and go', () => {
+  const { hca, pool } = setUp();
+  const inUse = new Map<number, RingPlace>();
+  const takeOne = () => {
+    const place = pool.take(BYTES);
+    assert.not.ok(inUse.has(addressOf(place)), 'a place is one ring’s');
+    inUse.set(addressOf(place), place);
+  };
+  for (let i = 0; i < 300; i++) takeOne();
+  // A generator of its own: the same order in every run.
+  let seed = 1;
+  const random = (below: number) => {
+    seed = (seed * 48271) % 0x7fff_ffff;
+    return seed % below;
+  };
+  const consistent = () => {
+    for (const [index, block] of sizesOf(pool).get(STEP)!.blocks.entries()) {
+      assert.is(block.index, index);
+      assert.ok(block.free.length > 0);
+    }
+    for (const { block } of inUse.values()) assert.is(block.index >= 0, block.free.length > 0);
+  };
+  // In waves: nearly all end, so that blocks end amid others, and come again.
+  for (let i = 0; i < 4000; i++) {
+    const most = Math.floor(i / 500) % 2 === 0 ? 1 : 3;
+    if (random(4) >= most) takeOne();
+    else if (inUse.size > 0) {
+      const address = [...inUse.keys()][random(inUse.size)]!;
+      pool.give(inUse.get(address)!, BYTES, random(10) > 0);
+      inUse.delete(address);
+    }
+    if (i % 50 === 0) consistent();
+  }
+  for (const place of inUse.values()) pool.give(place, BYTES, true);
+  assert.is(hca.rings.size, 0);
+  assert.is(sizesOf(pool).size, 0);
+});
+
+test('where there is no memory nothing is kept', () => {
+  const { hca, pool } = setUp();
+  const { allocateRing } = hca;
+  hca.allocateRing = () => {
+    throw new Error('no memory');
+  };
+  for (let i = 1; i <= 10; i++) assert.throws(() => pool.take(i * 64), 'no memory');
+  assert.is(sizesOf(pool).size, 0);
+  hca.allocateRing = allocateRing;
+  take(pool, 3);
+  assert.is(hca.rings.size, 3, 'one, one and two places');
+});
+
+/** Queue pairs of one pool. */
+function setUpQueuePairs() {
   const { hca, pool } = setUp();
   const tokens = new TokenTable();
   const cq = new SoftCompletionQueue(hca, tokens, 64);
@@ -94,27 +150,95 @@ test('a queue pair that has ended writes into nobody’s ring', () => {
     maxInlineSend: 32,
   };
   const make = () => new SoftQueuePair(hca, tokens, create, qpRingLayout(create), cq, cq, null, pool);
+  /** The words of the ring's allocation, and which is the ring's first. */
+  const wordsOf = (qp: SoftQueuePair) => {
+    const { address, words } = [...hca.rings.values()].find(
+      (ring) => ring.address <= qp.address && qp.address < ring.address + ring.bytes,
+    )!;
+    return { words, at: (qp.address - address) / 4 };
+  };
+  return { hca, tokens, make, wordsOf };
+}
+
+const refused = (error: unknown) =>
+  error instanceof StatusError && error.status === Status.INVALID_DEVICE_STATE;
+
+test('what is posted to a queue pair that has ended comes into nobody’s ring', () => {
+  const { make, wordsOf } = setUpQueuePairs();
   const places = Array.from({ length: 4 }, make);
   const ended = places[3]!;
   ended.close(true);
   const successor = make();
   assert.is(successor.address, ended.address);
-  const { address, words } = [...hca.rings.values()].find(
-    (ring) => ring.address <= successor.address && successor.address < ring.address + ring.bytes,
-  )!;
-  const at = (successor.address - address) / 4;
+  const { words, at } = wordsOf(successor);
   words[at + abi.qpState] = QpState.RTS;
   const before = words.slice();
   const request = new UvpSendRequest();
   request.opcode = WvOpcode.SEND;
-  const refused = (error: unknown) =>
-    error instanceof StatusError && error.status === Status.INVALID_DEVICE_STATE;
   assert.throws(() => ended.postSend(request), refused);
   assert.throws(() => ended.postReceive(0, []), refused);
   ended.submitBatch();
   ended.reset();
   assert.equal(words, before);
   assert.is(successor.state, QpState.RTS);
+});
+
+test('a queue pair ends once: its place is never two others’', () => {
+  const { hca, make } = setUpQueuePairs();
+  const others = hca.rings.size;
+  const queuePairs = Array.from({ length: 8 }, make);
+  const [ended] = queuePairs.splice(5, 1);
+  ended!.close(true);
+  ended!.close(true);
+  queuePairs.push(make(), make(), make());
+  assert.is(new Set(queuePairs.map(({ address }) => address)).size, 10);
+  for (const qp of queuePairs) qp.close(true);
+  assert.is(hca.rings.size, others);
+});
+
+test('a batch that the queue pair’s end has overtaken rings no doorbell', () => {
+  const { hca, make, wordsOf } = setUpQueuePairs();
+  const qp = make();
+  const { words, at } = wordsOf(qp);
+  words[at + abi.qpState] = QpState.RTS;
+  qp.startBatch();
+  qp.postSend(Object.assign(new UvpSendRequest(), { opcode: WvOpcode.SEND }));
+  qp.close(true);
+  qp.submitBatch();
+  assert.equal(hca.log, []);
+});
+
+test('a bind reads its request before it looks at the queue pair, which a getter may end', () => {
+  const { make, wordsOf } = setUpQueuePairs();
+  const ended = Array.from({ length: 4 }, make)[3]!;
+  const { words, at } = wordsOf(ended);
+  words[at + abi.qpState] = QpState.RTS;
+  const region = {
+    lkey: 0x77,
+    get address() {
+      ended.close(true);
+      return 0x1000;
+    },
+  };
+  const request = Object.assign(new UvpBindRequest(), { region, length: 8 });
+  assert.throws(() => ended.bind(new SoftMemoryWindow(), request), refused);
+  assert.ok(words.subarray(at).every((word) => word === 0));
+});
+
+test('a queue pair that finds no memory takes no token, and one that finds no token no memory', () => {
+  const { hca, tokens, make } = setUpQueuePairs();
+  const { free, slots } = tokens as unknown as { free: number[]; slots: unknown[] };
+  const { allocateRing } = hca;
+  hca.allocateRing = () => {
+    throw new Error('no memory');
+  };
+  assert.throws(make, 'no memory');
+  assert.equal([slots.length, free.length], [0, 0]);
+  hca.allocateRing = allocateRing;
+  const before = hca.rings.size;
+  slots.length = 0x10000;
+  assert.throws(make, /65536/);
+  assert.is(hca.rings.size, before);
 });
 
 test.run();
