@@ -85,7 +85,7 @@ export class Endpoint extends EndpointMachine<
   /** How a connection that is over ended, for NotifyDisconnect. */
   private endReason: number = Status.CONNECTION_ABORTED;
 
-  // Made when somebody waits, and let go with the end of what they waited for.
+  // Made when somebody waits. A connection that stands keeps none of Connect's and Accept's; the others stay with their endpoint.
   private connecting: IrpQueue | undefined;
   private accepting: IrpQueue | undefined;
   private disconnecting: IrpQueue | undefined;
