@@ -35,6 +35,7 @@ const hca = 'kernel-bridge/hca/';
 const options = 'kernel-bridge/options.ts';
 const delivery = 'kernel-bridge/options-delivery.ts';
 const defaults = 'kernel-bridge/default-options.ts';
+const random = 'kernel-bridge/random.ts';
 const overlapped = 'kernel-bridge/overlapped.ts';
 const deviceFile = 'kernel-bridge/device-file.ts';
 const userVerbs = 'kernel-bridge/user-verbs.ts';
@@ -50,6 +51,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     overlapped,
     options,
     userVerbs,
+    random,
     'kernel-bridge/index.ts',
     'kernel-bridge/uvp/index.ts',
   ],
@@ -66,8 +68,8 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/kernel/hca-driver/',
     'kernel-bridge/kernel/cm/service.ts',
   ],
-  'kernel-bridge/kernel/': [ioctl, hca, options, delivery, 'kernel-bridge/kernel/'],
-  'kernel-bridge/uvp/': [ioctl, hca, userVerbs],
+  'kernel-bridge/kernel/': [ioctl, hca, options, delivery, random, 'kernel-bridge/kernel/'],
+  'kernel-bridge/uvp/': [ioctl, hca, userVerbs, random],
   'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, defaults, 'zod'],
   'kernel-bridge/': [ioctl, 'kernel-bridge/soft/index.ts', 'zod'],
   'examples/': [
