@@ -61,6 +61,8 @@ const FI_UDP = 'libfabric udp';
 const UCX = 'UCX shm';
 
 const MIB = 1 << 20;
+/** Longer than a thread that waits looks on before it sleeps. */
+const LATE_US = 50;
 const latencySizes = [8, 64, 512, 4096, 65_536, MIB];
 const bandwidthSizes = [4096, 16_384, 65_536, 262_144, MIB, 4 * MIB];
 
@@ -96,7 +98,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     ...latencySizes.slice(0, 4).map((size) => wirePingPong(amount, size)),
     wireWrite(amount),
     icrc(amount),
-    ...(['block', 'loop'] as const).map((wait) => wakeUp(amount, wait)),
+    ...(['block', 'loop'] as const).flatMap((wait) => [wakeUp(amount, wait), wakeUp(amount, wait, true)]),
     connecting(amount),
     ...manyQueuePairs(amount),
     rest(amount),
@@ -359,18 +361,20 @@ function icrc(amount: Amount): Row {
   };
 }
 
-function wakeUp(amount: Amount, wait: 'block' | 'loop'): Row {
+/** `late`: nobody waits awake for what comes so late. */
+function wakeUp(amount: Amount, wait: 'block' | 'loop', late = false): Row {
   const how = wait === 'block' ? 'threads that wait' : 'event loops that wait';
-  const args = ['--count', `${amount.of(20_000, 100)}`];
+  const pause = late ? LATE_US : 0;
+  const args = ['--count', `${amount.of(late ? 2000 : 20_000, 100)}`, '--pause', `${pause}`];
   return {
-    name: `wake-up ${wait}`,
-    title: `Send/Receive 8, notify, ${how}: half round trip`,
+    name: `wake-up ${wait}${late ? ' late' : ''}`,
+    title: `Send/Receive 8, notify, ${how}${late ? `, answers ${LATE_US} µs later` : ''}: half round trip`,
     unit: MICROSECONDS,
     contestants: [
       {
         label: US,
         by: 'networkdirect',
-        job: { kind: 'ping-pong', size: 8, wait, seconds: amount.seconds },
+        job: { kind: 'ping-pong', size: 8, wait, pause, seconds: amount.seconds },
       },
       { label: 'eventfd, C', by: 'native', job: { program: 'eventfd', args } },
     ],

@@ -93,6 +93,11 @@ export function each({ mean, median }: Sample, amount: number): Sample {
   return { mean: mean / amount, ...(median === undefined ? {} : { median: median / amount }) };
 }
 
+/** Times in µs, less something that is in each. */
+export function without({ mean, median }: Sample, us: number): Sample {
+  return { mean: mean - us, ...(median === undefined ? {} : { median: median - us }) };
+}
+
 /** Turns times in µs that `amount` of something took into amounts per second. */
 export function perSecond({ mean, median }: Sample, amount: number): Sample {
   const rate = (time: number) => (amount * 1e6) / time;

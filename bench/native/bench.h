@@ -23,7 +23,7 @@
 
 struct options {
   const char* mode;
-  long bytes, count;
+  long bytes, count, pause; /* pause: µs */
   int cpus[2], pin;
 };
 
@@ -32,9 +32,9 @@ __attribute__((unused)) static void die(const char* what) {
   exit(1);
 }
 
-/* PROGRAM [MODE] [--bytes N] [--count N] [--cpus A,B] [--no-pin] */
+/* PROGRAM [MODE] [--bytes N] [--count N] [--pause US] [--cpus A,B] [--no-pin] */
 static struct options parse(int argc, char** argv, long bytes, long count) {
-  struct options o = {"", bytes, count, {0, 1}, 1};
+  struct options o = {"", bytes, count, 0, {0, 1}, 1};
   for (int i = 1; i < argc; i++) {
     const char* value = i + 1 < argc ? argv[i + 1] : "";
     int good = 1;
@@ -47,6 +47,8 @@ static struct options parse(int argc, char** argv, long bytes, long count) {
         good = sscanf(value, "%ld", &o.bytes) == 1 && o.bytes > 0;
       } else if (strcmp(argv[i], "--count") == 0) {
         good = sscanf(value, "%ld", &o.count) == 1 && o.count > 0;
+      } else if (strcmp(argv[i], "--pause") == 0) {
+        good = sscanf(value, "%ld", &o.pause) == 1 && o.pause >= 0;
       } else if (strcmp(argv[i], "--cpus") == 0) {
         good = sscanf(value, "%d,%d", &o.cpus[0], &o.cpus[1]) == 2 && o.cpus[0] >= 0 && o.cpus[1] >= 0;
       } else {
@@ -55,7 +57,7 @@ static struct options parse(int argc, char** argv, long bytes, long count) {
       i++;
     }
     if (!good) {
-      fprintf(stderr, "%s: bad argument '%s'; it takes --bytes N, --count N, --cpus A,B and --no-pin\n", argv[0],
+      fprintf(stderr, "%s: bad argument '%s'; it takes --bytes N, --count N, --pause US, --cpus A,B and --no-pin\n", argv[0],
               argv[i < argc ? i : argc - 1]);
       exit(2);
     }

@@ -1,7 +1,7 @@
 /* How long it takes to wake a process that waits: two processes, each blocked in read() of an eventfd until the other
- * writes it. Half a round trip in µs.
+ * writes it, each so long after it was woken itself. Half a round trip in µs, without these pauses.
  *
- *   eventfd [--count N] [--cpus A,B] [--no-pin] */
+ *   eventfd [--count N] [--pause US] [--cpus A,B] [--no-pin] */
 #include "bench.h"
 #include <sys/eventfd.h>
 
@@ -15,6 +15,11 @@ static void await(int fd) {
   if (read(fd, &n, sizeof n) != sizeof n) die("read");
 }
 
+static void spin(long us) {
+  const double end = nowUs() + (double)us;
+  while (us > 0 && nowUs() < end) pause1();
+}
+
 int main(int argc, char** argv) {
   const struct options o = parse(argc, argv, 8, 20000);
   const int there = eventfd(0, EFD_CLOEXEC), back = eventfd(0, EFD_CLOEXEC);
@@ -24,14 +29,16 @@ int main(int argc, char** argv) {
   if (pid == 0) {
     for (;;) {
       await(there);
+      spin(o.pause);
       wake(back);
     }
   }
   for (long i = -o.count / 10; i < o.count; i++) {
+    spin(o.pause);
     const double start = nowUs();
     wake(there);
     await(back);
-    if (i >= 0) samples[i] = (nowUs() - start) / 2;
+    if (i >= 0) samples[i] = (nowUs() - start - (double)o.pause) / 2;
   }
   finish(pid);
   reportLatency("eventfd", samples, o.count);

@@ -22,6 +22,8 @@ export const jobSchema = z.discriminatedUnion('kind', [
     queuePairs: z.int().min(1).max(20_000).default(1),
     /** Use all open queue pairs, one after the other. */
     inTurn: z.boolean().default(false),
+    /** µs from taking a message until it is answered, which do not count. */
+    pause: z.int().min(0).max(1000).default(0),
   }),
   /** The same by the NetworkDirect SPI, polling. */
   z.strictObject({ kind: z.literal('nd-ping-pong'), size, link, seconds }),

@@ -1,6 +1,6 @@
 /** Send and Receive, there and back. A message of 0 bytes is the end. */
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
-import { each, type Sample, timed, timedAsync } from '../statistics.js';
+import { each, type Sample, timed, timedAsync, without } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { type Connection, piece, type Side } from './side.js';
 
@@ -104,19 +104,24 @@ const OTHER = -2;
 const NOTHING: ReturnType<typeof piece>[0][] = [];
 
 /** Answers until the end comes. */
-export async function answer(player: Player, { wait }: PingPong): Promise<void> {
+export async function answer(player: Player, { wait, pause }: PingPong): Promise<void> {
+  const reply = () => {
+    spin(pause);
+    player.send(player.from);
+    player.renew(player.from);
+  };
   if (wait === 'loop') {
-    while ((await player.takeAwaiting()) > 0) reply(player);
+    while ((await player.takeAwaiting()) > 0) reply();
   } else if (wait === 'block') {
-    while (player.takeBlocking() > 0) reply(player);
+    while (player.takeBlocking() > 0) reply();
   } else {
-    while (player.take() > 0) reply(player);
+    while (player.take() > 0) reply();
   }
 }
 
-function reply(player: Player): void {
-  player.send(player.from);
-  player.renew(player.from);
+function spin(us: number): void {
+  if (us === 0) return;
+  for (const end = performance.now() + us / 1000; performance.now() < end; );
 }
 
 /** Plays for the job's time. */
@@ -124,6 +129,7 @@ export async function play(player: Player, job: PingPong): Promise<Sample> {
   const turns = job.inTurn ? job.queuePairs : 1;
   let index = 0;
   const serveBall = () => {
+    spin(job.pause);
     player.send(index);
     player.renew(index);
     index = index + 1 === turns ? 0 : index + 1;
@@ -149,5 +155,6 @@ export async function play(player: Player, job: PingPong): Promise<Sample> {
         ? timed(job.seconds, blockingRound)
         : await timedAsync(job.seconds, awaitingRound);
   player.send(0, true);
-  return each(sample, 2);
+  // Both sides have paused.
+  return each(without(sample, 2 * job.pause), 2);
 }

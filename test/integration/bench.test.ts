@@ -35,7 +35,7 @@ function lines(...args: string[]): Line[] {
 
 test('this library alone: every kind of row has a figure', () => {
   const only =
-    '^(ping-pong (local|wire) 8|write-poll .*|read local allocate .*|rate .*|wake-up loop|icrc|connect|queue-pairs (engine|memory)|rest|open)$';
+    '^(ping-pong (local|wire) 8|write-poll .*|read local allocate .*|rate .*|wake-up loop|wake-up block late|icrc|connect|queue-pairs (engine|memory)|rest|open)$';
   const found = lines('--no-peers', '--only', only);
   const rows = plan(1, new RegExp(only)).map(({ name }) => name);
   assert.ok(rows.length >= 12);
@@ -88,7 +88,7 @@ test('what cannot be done is said before anything is measured', () => {
 
 test('--list names the rows', () => {
   const { stdout } = bench('--list', '--only', '^wake-up');
-  assert.match(stdout, /^wake-up block .*\nwake-up loop .*\n$/);
+  assert.match(stdout, /^wake-up block .*\nwake-up block late .*\nwake-up loop .*\nwake-up loop late .*\n$/);
 });
 
 test.run();
