@@ -110,8 +110,10 @@ int peerMain(const std::string& words) {
   while (read(0, &told, 1) == 1) {
     if (how == kPollOnce) side.engine.progress();
     if (how == kOnceEach) {
+      const uint64_t before = engineCounter("sent_pkts");
       side.memory[0]++;
       side.post(kOpWrite, 0, 1, other.address, other.rkey);
+      while (engineCounter("sent_pkts") == before) side.engine.progress();  // its engine's thread may have been at work
     }
     if (write(1, &told, 1) != 1) return 2;
   }
@@ -417,6 +419,20 @@ int readableMain() {
   return hosttest::failures;
 }
 
+// Somebody has the wire's port and does not share it: without a wire, only peers' rings wake those who sleep.
+struct PortTaken {
+  const int socket = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  PortTaken() {
+    const int both = 0;
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    any.sin6_port = htons(4791);
+    HOST_CHECK(setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both) == 0);
+    HOST_CHECK(bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0);
+  }
+  ~PortTaken() { ::close(socket); }
+};
+
 // An engine without a thread: it looks when it is polled.
 struct Unwatched {
   struct : Clock {
@@ -509,6 +525,7 @@ int busyMain() {
 
 // A thread that looks on before it sleeps, on a clock that goes with its looks.
 int looksOnMain() {
+  const PortTaken taken;
   Unwatched here;
   Watch watch(here.engine, here.host, [](void*) {}, nullptr);
   here.clock.slow = clockNow();
@@ -540,6 +557,7 @@ int looksOnMain() {
 
 // A message that ends a sleep is acknowledged at once; acknowledgements of others may go along with an answer.
 int acknowledgesMain() {
+  const PortTaken taken;
   Unwatched here;
   Side side(false, here.engine);
   Peer peer;
