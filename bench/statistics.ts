@@ -58,7 +58,7 @@ export class Parts {
 }
 
 /** Warm-up of every measurement, however short: what V8 has not compiled by then is hardly run. */
-const WARMUP_SECONDS = 0.15;
+const WARMUP_SECONDS = 0.5;
 
 /** Does `work` again and again, for a warm-up, then for `seconds` and at least once: the times it took, in µs. */
 export function timed(seconds: number, work: () => void): Sample {
