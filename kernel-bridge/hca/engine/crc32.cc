@@ -1,10 +1,8 @@
 #include "crc32.h"
 
 #include <cstring>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
+#include "carryless.h"
 #include "crc_math.h"
 
 namespace nd {
@@ -51,45 +49,37 @@ uint32_t behindPortable(uint64_t low, uint64_t high, uint8_t* to, const uint8_t*
 
 uint32_t fewPortable(uint32_t state, uint8_t* data, size_t length) { return crc32RegisterPortable(state, data, length); }
 
-#if defined(__x86_64__)
-// Folding (carry-less multiplication): a register of message bits is moved over the bits that follow it. Each of its
-// halves is multiplied by the power of x that stands for the distance, and what comes there is added. The shift makes
-// up for the one bit by which a carry-less product of reflected operands is off.
+#if ND_HAS_CARRYLESS
+using carryless::Block;
+
+// Folding: a register of message bits is moved over the bits that follow it. Each of its halves is multiplied by the power of
+// x that stands for the distance, and what comes there is added. The shift makes up for the one bit by which a carry-less
+// product of reflected operands is off.
 constexpr uint64_t foldConstant(uint64_t bits) { return static_cast<uint64_t>(crc::powerOfX(bits)) << 1; }
 
 struct Distance {
   uint64_t low, high;
 };
 constexpr Distance over(uint64_t bits) { return {foldConstant(bits + 32), foldConstant(bits - 32)}; }
-constexpr Distance kOver128 = over(128), kOver256 = over(256), kOver512 = over(512), kOver1024 = over(1024),
-                   kOver2048 = over(2048);
+constexpr Distance kOver128 = over(128), kOver512 = over(512);
 
-#define ND_SSE __attribute__((target("pclmul,sse2")))
-#define ND_AVX __attribute__((target("vpclmulqdq,avx2,pclmul")))
-#define ND_AVX512 __attribute__((target("vpclmulqdq,avx512f,avx2,pclmul")))
+ND_CARRYLESS inline Block constants(const Distance& d) { return carryless::of(d.low, d.high); }
 
-ND_SSE inline __m128i constants(const Distance& d) {
-  return _mm_set_epi64x(static_cast<long long>(d.high), static_cast<long long>(d.low));
-}
-
-ND_SSE inline __m128i fold(__m128i value, __m128i by, __m128i next) {
-  const __m128i low = _mm_clmulepi64_si128(value, by, 0x00);
-  const __m128i high = _mm_clmulepi64_si128(value, by, 0x11);
-  return _mm_xor_si128(_mm_xor_si128(low, high), next);
+ND_CARRYLESS inline Block fold(Block value, Block by, Block next) {
+  return carryless::add(carryless::add(carryless::lows(value, by), carryless::highs(value, by)), next);
 }
 
 template <bool kCopies>
-ND_SSE inline __m128i take(uint8_t* to, const uint8_t* from) {
-  const __m128i value = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  if (kCopies) _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
+ND_CARRYLESS inline Block take(uint8_t* to, const uint8_t* from) {
+  const Block value = carryless::load(from);
+  if (kCopies) carryless::store(to, value);
   return value;
 }
 
 // What is added to the first 16 bytes of a message: a register before them, or 16 bytes before them.
-ND_SSE inline __m128i after(uint32_t state) { return _mm_cvtsi32_si128(static_cast<int>(state)); }
-ND_SSE inline __m128i after(uint64_t low, uint64_t high) {
-  const __m128i before = _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
-  return fold(before, constants(kOver128), _mm_setzero_si128());
+ND_CARRYLESS inline Block after(uint32_t state) { return carryless::of(state, 0); }
+ND_CARRYLESS inline Block after(uint64_t low, uint64_t high) {
+  return fold(carryless::of(low, high), constants(kOver128), carryless::of(0, 0));
 }
 
 // x^64 divided by the polynomial (x^32 is bit 0), for quotients without a division.
@@ -105,23 +95,21 @@ constexpr uint64_t reciprocal() {
 
 // The register after 16 bytes, without tables, whose lines a stream of packets has driven out of the cache: 128 bits are
 // folded to 96, to 64, and the remainder of those is what is left of them less the polynomial times their quotient (Barrett).
-ND_SSE inline uint32_t remainderOf(__m128i sum) {
-  const __m128i folds = _mm_set_epi64x(static_cast<long long>(foldConstant(64)), static_cast<long long>(foldConstant(96)));
-  const __m128i divides = _mm_set_epi64x(static_cast<long long>(uint64_t{crc::kPolynomial} << 1 | 1),
-                                         static_cast<long long>(reciprocal()));
-  const __m128i first32 = _mm_cvtsi32_si128(-1);
-  const __m128i in96 = _mm_xor_si128(_mm_clmulepi64_si128(sum, folds, 0x00), _mm_srli_si128(sum, 8));
-  const __m128i in64 =
-      _mm_xor_si128(_mm_clmulepi64_si128(_mm_and_si128(in96, first32), folds, 0x10), _mm_srli_si128(in96, 4));
-  const __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(in64, first32), divides, 0x00);
-  const __m128i product = _mm_clmulepi64_si128(_mm_and_si128(quotient, first32), divides, 0x10);
-  return static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_srli_si128(_mm_xor_si128(in64, product), 4)));
+ND_CARRYLESS inline uint32_t remainderOf(Block sum) {
+  using namespace carryless;
+  const Block folds = of(foldConstant(96), foldConstant(64));
+  const Block divides = of(reciprocal(), uint64_t{crc::kPolynomial} << 1 | 1);
+  const Block in96 = add(lows(sum, folds), down<8>(sum));
+  const Block in64 = add(lowByHigh(onlyFirstWord(in96), folds), down<4>(in96));
+  const Block quotient = lows(onlyFirstWord(in64), divides);
+  const Block product = lowByHigh(onlyFirstWord(quotient), divides);
+  return firstWord(down<4>(add(in64, product)));
 }
 
 // The message so far is congruent to `sum`; up to what is left of it.
 template <bool kCopies>
-ND_SSE inline uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from, size_t length) {
-  const __m128i by128 = constants(kOver128);
+ND_CARRYLESS inline uint32_t finish(Block sum, uint8_t* to, const uint8_t* from, size_t length) {
+  const Block by128 = constants(kOver128);
   for (; length >= 16; from += 16, to += 16, length -= 16)
     sum = fold(sum, by128, take<kCopies>(to, from));
   const uint32_t state = remainderOf(sum);
@@ -130,12 +118,11 @@ ND_SSE inline uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from, siz
 
 // At least 64 bytes.
 template <bool kCopies>
-ND_SSE uint32_t clmul(__m128i before, uint8_t* to, const uint8_t* from, size_t length) {
+ND_CARRYLESS uint32_t clmul(Block before, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kStep = 64;
-  const __m128i by512 = constants(kOver512), by128 = constants(kOver128);
-  __m128i a = _mm_xor_si128(take<kCopies>(to, from), before);
-  __m128i b = take<kCopies>(to + 16, from + 16), c = take<kCopies>(to + 32, from + 32),
-          d = take<kCopies>(to + 48, from + 48);
+  const Block by512 = constants(kOver512), by128 = constants(kOver128);
+  Block a = carryless::add(take<kCopies>(to, from), before);
+  Block b = take<kCopies>(to + 16, from + 16), c = take<kCopies>(to + 32, from + 32), d = take<kCopies>(to + 48, from + 48);
   for (from += kStep, to += kStep, length -= kStep; length >= kStep; from += kStep, to += kStep, length -= kStep) {
     a = fold(a, by512, take<kCopies>(to, from));
     b = fold(b, by512, take<kCopies>(to + 16, from + 16));
@@ -145,6 +132,45 @@ ND_SSE uint32_t clmul(__m128i before, uint8_t* to, const uint8_t* from, size_t l
   a = fold(fold(fold(a, by128, b), by128, c), by128, d);
   return finish<kCopies>(a, to, from, length);
 }
+
+// Zeros before a message change nothing while the register is 0, so it is lengthened to whole blocks at its beginning.
+ND_CARRYLESS uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
+  static_assert(kCrc32Room == 16);
+  const Block by128 = constants(kOver128);
+  uint32_t first;
+  std::memcpy(&first, data, sizeof first);
+  first ^= state;
+  std::memcpy(data, &first, sizeof first);
+  carryless::store(data - kCrc32Room, carryless::of(0, 0));
+  const uint8_t* at = data - (-length & 15);
+  const uint8_t* const end = data + length;
+  Block sum = take<false>(nullptr, at);
+  while ((at += 16) != end) sum = fold(sum, by128, take<false>(nullptr, at));
+  return remainderOf(sum);
+}
+
+// A target that nothing is copied to.
+uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
+
+ND_CARRYLESS uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
+  return length < 64 ? crc32RegisterPortable(state, data, length)
+                     : clmul<false>(after(state), unwritten(data), data, length);
+}
+ND_CARRYLESS uint32_t copyClmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  return length < 64 ? copyPortable(state, to, from, length) : clmul<true>(after(state), to, from, length);
+}
+ND_CARRYLESS uint32_t behindClmul(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
+  if (length < 64) return behindPortable(low, high, to, from, length);
+  return to != nullptr ? clmul<true>(after(low, high), to, from, length)
+                       : clmul<false>(after(low, high), unwritten(from), from, length);
+}
+#endif
+
+#if defined(__x86_64__)
+constexpr Distance kOver256 = over(256), kOver1024 = over(1024), kOver2048 = over(2048);
+
+#define ND_AVX __attribute__((target("vpclmulqdq,avx2,pclmul")))
+#define ND_AVX512 __attribute__((target("vpclmulqdq,avx512f,avx2,pclmul")))
 
 ND_AVX inline __m256i constants256(const Distance& d) { return _mm256_broadcastsi128_si256(constants(d)); }
 
@@ -163,7 +189,7 @@ ND_AVX inline __m256i take256(uint8_t* to, const uint8_t* from) {
 
 // At least 128 bytes.
 template <bool kCopies>
-ND_AVX uint32_t vpclmul(__m128i before, uint8_t* to, const uint8_t* from, size_t length) {
+ND_AVX uint32_t vpclmul(Block before, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kStep = 128;
   const __m256i by1024 = constants256(kOver1024), by256 = constants256(kOver256);
   __m256i a = _mm256_xor_si256(take256<kCopies>(to, from), _mm256_zextsi128_si256(before));
@@ -176,7 +202,7 @@ ND_AVX uint32_t vpclmul(__m128i before, uint8_t* to, const uint8_t* from, size_t
     d = fold256(d, by1024, take256<kCopies>(to + 96, from + 96));
   }
   a = fold256(fold256(fold256(a, by256, b), by256, c), by256, d);
-  const __m128i sum = fold(_mm256_castsi256_si128(a), constants(kOver128), _mm256_extracti128_si256(a, 1));
+  const Block sum = fold(_mm256_castsi256_si128(a), constants(kOver128), _mm256_extracti128_si256(a, 1));
   _mm256_zeroupper();
   return finish<kCopies>(sum, to, from, length);
 }
@@ -184,7 +210,7 @@ ND_AVX uint32_t vpclmul(__m128i before, uint8_t* to, const uint8_t* from, size_t
 // Masked forms where the plain ones make older compilers warn of what they leave undefined.
 ND_AVX512 inline __m512i constants512(const Distance& d) { return _mm512_maskz_broadcast_i32x4(0xffff, constants(d)); }
 template <int kIndex>
-ND_AVX512 inline __m128i quarter(__m512i value) { return _mm512_maskz_extracti32x4_epi32(0xf, value, kIndex); }
+ND_AVX512 inline Block quarter(__m512i value) { return _mm512_maskz_extracti32x4_epi32(0xf, value, kIndex); }
 
 ND_AVX512 inline __m512i fold512(__m512i value, __m512i by, __m512i next) {
   const __m512i low = _mm512_clmulepi64_epi128(value, by, 0x00);
@@ -202,7 +228,7 @@ ND_AVX512 inline __m512i take512(uint8_t* to, const uint8_t* from) {
 
 // At least 256 bytes.
 template <bool kCopies>
-ND_AVX512 uint32_t vpclmul512(__m128i before, uint8_t* to, const uint8_t* from, size_t length) {
+ND_AVX512 uint32_t vpclmul512(Block before, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kStep = 256;
   const __m512i by2048 = constants512(kOver2048), by512 = constants512(kOver512);
   __m512i a = _mm512_xor_si512(take512<kCopies>(to, from), _mm512_zextsi128_si512(before));
@@ -215,44 +241,13 @@ ND_AVX512 uint32_t vpclmul512(__m128i before, uint8_t* to, const uint8_t* from, 
     d = fold512(d, by2048, take512<kCopies>(to + 192, from + 192));
   }
   a = fold512(fold512(fold512(a, by512, b), by512, c), by512, d);
-  const __m128i by128 = constants(kOver128);
-  const __m128i half = fold(quarter<0>(a), by128, quarter<1>(a));
-  const __m128i sum = fold(fold(half, by128, quarter<2>(a)), by128, quarter<3>(a));
+  const Block by128 = constants(kOver128);
+  const Block half = fold(quarter<0>(a), by128, quarter<1>(a));
+  const Block sum = fold(fold(half, by128, quarter<2>(a)), by128, quarter<3>(a));
   _mm256_zeroupper();
   return finish<kCopies>(sum, to, from, length);
 }
 
-// Zeros before a message change nothing while the register is 0, so it is lengthened to whole blocks at its beginning.
-ND_SSE uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
-  static_assert(kCrc32Room == 16);
-  const __m128i by128 = constants(kOver128);
-  uint32_t first;
-  std::memcpy(&first, data, sizeof first);
-  first ^= state;
-  std::memcpy(data, &first, sizeof first);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(data - kCrc32Room), _mm_setzero_si128());
-  const uint8_t* at = data - (-length & 15);
-  const uint8_t* const end = data + length;
-  __m128i sum = take<false>(nullptr, at);
-  while ((at += 16) != end) sum = fold(sum, by128, take<false>(nullptr, at));
-  return remainderOf(sum);
-}
-
-// A target that nothing is copied to.
-uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
-
-ND_SSE uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
-  return length < 64 ? crc32RegisterPortable(state, data, length)
-                     : clmul<false>(after(state), unwritten(data), data, length);
-}
-ND_SSE uint32_t copyClmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
-  return length < 64 ? copyPortable(state, to, from, length) : clmul<true>(after(state), to, from, length);
-}
-ND_SSE uint32_t behindClmul(uint64_t low, uint64_t high, uint8_t* to, const uint8_t* from, size_t length) {
-  if (length < 64) return behindPortable(low, high, to, from, length);
-  return to != nullptr ? clmul<true>(after(low, high), to, from, length)
-                       : clmul<false>(after(low, high), unwritten(from), from, length);
-}
 ND_AVX uint32_t runVpclmul(uint32_t state, const uint8_t* data, size_t length) {
   return length < 128 ? runClmul(state, data, length) : vpclmul<false>(after(state), unwritten(data), data, length);
 }
@@ -285,13 +280,14 @@ const std::vector<Crc32Way>& crc32Ways() {
   static const auto* ways = [] {
     auto* list = new std::vector<Crc32Way>;
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool clmul128 = __builtin_cpu_supports("pclmul") != 0;
-    const bool clmul256 = clmul128 && __builtin_cpu_supports("vpclmulqdq") != 0 && __builtin_cpu_supports("avx2") != 0;
+    const bool clmul256 =
+        carryless::known() && __builtin_cpu_supports("vpclmulqdq") != 0 && __builtin_cpu_supports("avx2") != 0;
     if (clmul256 && __builtin_cpu_supports("avx512f") != 0)
       list->push_back({"vpclmulqdq, 512 bits", runVpclmul512, copyVpclmul512, behindVpclmul512, fewClmul});
     if (clmul256) list->push_back({"vpclmulqdq", runVpclmul, copyVpclmul, behindVpclmul, fewClmul});
-    if (clmul128) list->push_back({"pclmulqdq", runClmul, copyClmul, behindClmul, fewClmul});
+#endif
+#if ND_HAS_CARRYLESS
+    if (carryless::known()) list->push_back({carryless::kName, runClmul, copyClmul, behindClmul, fewClmul});
 #endif
     list->push_back({"tables", crc32RegisterPortable, copyPortable, behindPortable, fewPortable});
     return list;
