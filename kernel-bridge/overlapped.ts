@@ -43,6 +43,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   #observers: (() => void)[] = [];
   #promise: Promise<T> | undefined;
   #settling = false;
+  #translate: ((error: StatusError) => StatusError) | undefined;
 
   /** Who makes one calls {@link settle} on the event loop once the source has completed. */
   constructor(source: OverlappedSource<T>) {
@@ -111,6 +112,15 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
+   * Has the failure told in another layer's terms, to everybody: the function runs once, as those of {@link map} do. Unlike map()
+   * it makes no second request to go through. Before anybody has observed the outcome, and once.
+   */
+  translateFailure(translate: (error: StatusError) => StatusError): this {
+    this.#translate = translate;
+    return this;
+  }
+
+  /**
    * The same request in another layer's terms. The functions run once: when the outcome is first observed, at the
    * latest when the event loop delivers it. What they throw becomes the new outcome.
    */
@@ -163,7 +173,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     const source = this.#source;
     if (source === undefined || this.#settling || !source.completed()) return false;
     this.#settling = true;
-    this.#outcome = outcomeOf(source);
+    this.#outcome = outcomeOf(source, this.#translate);
     this.#settling = false;
     this.#source = undefined;
     const observers = this.#observers;
@@ -225,14 +235,27 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 }
 
-function outcomeOf<T>(source: OverlappedSource<T>): Outcome<T> {
+function outcomeOf<T>(
+  source: OverlappedSource<T>,
+  translate: ((error: StatusError) => StatusError) | undefined,
+): Outcome<T> {
   try {
     return { ok: true, value: source.take() };
   } catch (error) {
-    if (error instanceof StatusError) return { ok: false, error };
+    const told =
+      error instanceof StatusError && translate !== undefined ? thrownOr(() => translate(error)) : error;
+    if (told instanceof StatusError) return { ok: false, error: told };
     // A defect of a layer's own code, not of the request: kept as the cause.
-    const text = `The request completed, but its result could not be used: ${error instanceof Error ? error.message : String(error)}`;
-    return { ok: false, error: new StatusError(Status.INTERNAL_ERROR, text, { cause: error }) };
+    const text = `The request completed, but its result could not be used: ${told instanceof Error ? told.message : String(told)}`;
+    return { ok: false, error: new StatusError(Status.INTERNAL_ERROR, text, { cause: told }) };
+  }
+}
+
+function thrownOr(get: () => unknown): unknown {
+  try {
+    return get();
+  } catch (error) {
+    return error;
   }
 }
 

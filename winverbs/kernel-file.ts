@@ -77,13 +77,10 @@ export class KernelFile {
   ): Overlapped<T> {
     const name = ioctlName(code);
     try {
-      return this.file.ioctlOverlapped(code, input, outputLength, decode).map(
-        (value) => value,
-        (error) => {
-          onFailure?.(error);
-          return toWvError(error, name);
-        },
-      );
+      return this.file.ioctlOverlapped(code, input, outputLength, decode).translateFailure((error) => {
+        onFailure?.(error);
+        return toWvError(error, name);
+      });
     } catch (error) {
       throw toWvError(error, name);
     }

@@ -37,8 +37,8 @@ export interface NativeChannel {
   readonly era: Int32Array;
   /**
    * Copies the input and hands the request to the kernel. Returns the slot, or -1 when all slots are taken.
-   * With `overlapped` the completion is delivered by `onComplete` on the event loop and keeps the process alive
-   * until then; without it the caller must {@link wait}.
+   * With `overlapped` the completion is delivered by `onComplete` on the event loop, finished as by {@link finish}, and
+   * keeps the process alive until then; without it the caller must {@link wait}.
    */
   submit(
     major: number,
@@ -65,9 +65,11 @@ export interface NativeChannel {
    * a `long` one stays to be asked and released.
    */
   finish(slot: number): number;
-  /** Of the latest {@link call} or {@link finish}: status, information, bytes of output, slot. */
+  /** {@link wait} without a bound, and {@link finish}, in one. */
+  waitAndFinish(slot: number): number;
+  /** Of the latest {@link call} or {@link finish}, or what `onComplete` tells of: status, information, bytes of output, slot. */
   readonly answer: Float64Array;
-  /** Of the latest {@link call} or {@link finish}: its output first. */
+  /** Of the same: its output first. */
   readonly answerBytes: Uint8Array;
   /**
    * Blocks this thread until the slot is done; negative timeout: without a bound (a kernel that ends completes all
@@ -530,7 +532,11 @@ export interface AddonBinding {
    * Overlapped IOCTLs with the code `eventCode` wait for events of the HCA: while there are any, this thread's event loop, or
    * the thread that is blocked in {@link NativeChannel.wait}, watches the HCA's descriptors itself.
    */
-  createChannel(slots: number, onComplete: (slot: number) => void, eventCode?: number): NativeChannel;
+  createChannel(
+    slots: number,
+    onComplete: (slot: number, outcome: number) => void,
+    eventCode?: number,
+  ): NativeChannel;
   /**
    * Takes the kernel side of a channel. It keeps this thread's event loop alive until it is closed; when this thread
    * ends, the channel ends.

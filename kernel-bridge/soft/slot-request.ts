@@ -2,13 +2,21 @@ import { type NativeChannel, SlotState } from '../hca/index.js';
 import { Status, type StatusError } from '../ioctl/status.js';
 import type { OverlappedSource } from '../overlapped.js';
 
+/** What came out of a slot. */
+export interface SlotAnswer {
+  readonly status: number;
+  readonly output: Uint8Array;
+}
+
 /** What a {@link SlotRequest} needs of the kernel it was sent to. */
 export interface SlotOwner {
   readonly channel: NativeChannel;
   /** Of the channel. */
   readonly states: Int32Array;
   /** Status and output of a request that has completed; its slot is given back. */
-  finish(slot: number): { readonly status: number; readonly output: Uint8Array };
+  finish(slot: number): SlotAnswer;
+  /** The same of one that is waited for. */
+  waitAndFinish(slot: number): SlotAnswer;
   /** The request's slot was given back. */
   forget(slot: number): void;
 }
@@ -18,7 +26,7 @@ export interface SlotOwner {
  * the event loop, a blocking wait, or the kernel's sweep for free slots.
  */
 export class SlotRequest<T> implements OverlappedSource<T> {
-  #captured: { readonly status: number; readonly output: Uint8Array } | undefined;
+  #captured: SlotAnswer | undefined;
   readonly #states: Int32Array;
 
   constructor(
@@ -35,12 +43,15 @@ export class SlotRequest<T> implements OverlappedSource<T> {
   }
 
   /** Takes status and output out of the slot and gives the slot back. Only after completion. */
-  capture(): { readonly status: number; readonly output: Uint8Array } {
-    if (this.#captured === undefined) {
-      this.#captured = this.owner.finish(this.slot);
-      this.owner.forget(this.slot);
-    }
-    return this.#captured;
+  capture(): SlotAnswer {
+    return this.#captured ?? this.keep(this.owner.finish(this.slot));
+  }
+
+  /** This came out of the slot, which was given back. */
+  keep(answer: SlotAnswer): SlotAnswer {
+    this.#captured = answer;
+    this.owner.forget(this.slot);
+    return answer;
   }
 
   take(): T {
@@ -50,7 +61,7 @@ export class SlotRequest<T> implements OverlappedSource<T> {
   }
 
   wait(): void {
-    if (this.#captured === undefined) this.owner.channel.wait(this.slot, -1);
+    if (this.#captured === undefined) this.keep(this.owner.waitAndFinish(this.slot));
   }
 
   cancel(): void {

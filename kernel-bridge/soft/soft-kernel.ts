@@ -58,7 +58,12 @@ export class SoftKernel {
 
   /** `options` may be what checks them: the thread starts meanwhile. What it throws ends the thread and is thrown. */
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
-    const onComplete = (slot: number) => this.#requests.get(slot)?.overlapped.settle();
+    const onComplete = (slot: number, outcome: number) => {
+      const answer = this.#answerOf(outcome);
+      const asked = this.#requests.get(slot);
+      asked?.request.keep(answer);
+      asked?.overlapped.settle();
+    };
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
     this.#answer = this.channel.answer;
     this.#answerBytes = this.channel.answerBytes;
@@ -176,6 +181,11 @@ export class SoftKernel {
   /** The answer of a request that has completed; its slot is given back. */
   finish(slot: number): Answer {
     return this.#answerOf(this.channel.finish(slot));
+  }
+
+  /** The same of one that is waited for. */
+  waitAndFinish(slot: number): Answer {
+    return this.#answerOf(this.channel.waitAndFinish(slot));
   }
 
   #answerOf(outcome: number): Answer {

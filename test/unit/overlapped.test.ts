@@ -215,4 +215,51 @@ test('a failure that nobody observes is no unhandledRejection', async () => {
   process.off('unhandledRejection', count);
 });
 
+test('translateFailure: the same request tells its failure in other terms, once', async () => {
+  const source = new Manual<number>();
+  let translated = 0;
+  const o = new Overlapped(source);
+  const told = o.translateFailure((error) => {
+    translated++;
+    return new StatusError(error.status + 1);
+  });
+  assert.is(told, o);
+  assert.is(translated, 0);
+  source.complete(fail(Status.CANCELLED));
+  assert.is(o.status, Status.CANCELLED + 1);
+  assert.is(
+    statusOf(() => o.getResult()),
+    Status.CANCELLED + 1,
+  );
+  await nextTurn();
+  assert.is(translated, 1);
+
+  const good = new Manual<number>();
+  good.complete(() => 3);
+  const fine = new Overlapped(good).translateFailure(() => new StatusError(Status.CANCELLED));
+  assert.is(await fine, 3);
+});
+
+test('translateFailure: of a request that failed at once, and with a function that throws', async () => {
+  const refused = Overlapped.failed(new StatusError(Status.INVALID_HANDLE));
+  const other = refused.translateFailure(() => new StatusError(Status.DEVICE_REMOVED));
+  assert.is(
+    await other.then(
+      () => 0,
+      (error: unknown) => (error as StatusError).status,
+    ),
+    Status.DEVICE_REMOVED,
+  );
+  const cause = new RangeError('a defect');
+  const broken = Overlapped.failed(new StatusError(Status.INVALID_HANDLE)).translateFailure(() => {
+    throw cause;
+  });
+  assert.is(broken.status, Status.INTERNAL_ERROR);
+  try {
+    broken.getResult();
+  } catch (error) {
+    assert.is((error as Error).cause, cause);
+  }
+});
+
 test.run();

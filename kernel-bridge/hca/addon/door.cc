@@ -39,6 +39,7 @@ Napi::Function NativeChannel::define(Napi::Env env) {
                       InstanceAccessor<&NativeChannel::getAnswerBytes>("answerBytes"),
                       InstanceMethod<&NativeChannel::submit>("submit"), InstanceMethod<&NativeChannel::call>("call"),
                       InstanceMethod<&NativeChannel::wait>("wait"), InstanceMethod<&NativeChannel::finish>("finish"),
+                      InstanceMethod<&NativeChannel::waitAndFinish>("waitAndFinish"),
                       InstanceMethod<&NativeChannel::status>("status"),
                       InstanceMethod<&NativeChannel::information>("information"),
                       InstanceMethod<&NativeChannel::output>("output"),
@@ -130,8 +131,10 @@ void NativeChannel::deliver() {
   napi_env env = Env();
   LoopCallback::Scope scope(*onComplete_);
   channel_->drainCompletions([&](uint32_t slot) {
-    napi_value argument;
-    if (napi_create_uint32(env, slot, &argument) == napi_ok) scope.call(1, &argument);
+    napi_value arguments[2];
+    if (napi_create_uint32(env, slot, &arguments[0]) == napi_ok &&
+        napi_create_int32(env, takeAnswer(slot), &arguments[1]) == napi_ok)
+      scope.call(2, arguments);
   });
   updateKeepAlive();
 }
@@ -216,9 +219,21 @@ Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
     throwType(info.Env(), "wait(slot, timeoutMs): timeoutMs is a number");
     return info.Env().Undefined();
   }
-  const int64_t ms = boundOf(timeout);
+  return Napi::Boolean::New(info.Env(), waitFor(slot, boundOf(timeout)));
+}
+
+Napi::Value NativeChannel::waitAndFinish(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  if (!slotOf(info, &slot)) return info.Env().Undefined();
+  waitFor(slot, -1);
+  const int outcome = takeAnswer(slot);
+  updateKeepAlive();
+  return Napi::Number::New(info.Env(), outcome);
+}
+
+bool NativeChannel::waitFor(uint32_t slot, int64_t timeoutMs) {
   BlockedWatch* watch = channel_->isEvent(slot) && !channel_->settled(slot) ? blockedWatch() : nullptr;
-  return Napi::Boolean::New(info.Env(), watch != nullptr ? watch->wait(*channel_, slot, ms) : channel_->wait(slot, ms));
+  return watch != nullptr ? watch->wait(*channel_, slot, timeoutMs) : channel_->wait(slot, timeoutMs);
 }
 
 Napi::Value NativeChannel::status(const Napi::CallbackInfo& info) {
