@@ -31,7 +31,7 @@ namespace {
 constexpr uint32_t kMessage = 1u << 20;
 
 // What the other process does once it is connected.
-enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e' };
+enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q' };
 
 uint64_t hostCounter(const char* name) {
   const auto values = Process::instance().host().counters();
@@ -109,10 +109,10 @@ int peerMain(const std::string& words) {
   }
   while (read(0, &told, 1) == 1) {
     if (how == kPollOnce) side.engine.progress();
-    if (how == kOnceEach) {
+    if (how == kOnceEach || how == kQuietEach) {
       const uint64_t before = engineCounter("sent_pkts");
       side.memory[0]++;
-      side.post(kOpWrite, 0, 1, other.address, other.rkey);
+      side.post(kOpWrite, 0, 1, other.address, other.rkey, how == kOnceEach ? kSendFlagSignaled : 0);
       while (engineCounter("sent_pkts") == before) side.engine.progress();  // its engine's thread may have been at work
     }
     if (write(1, &told, 1) != 1) return 2;
@@ -555,13 +555,13 @@ int looksOnMain() {
   return hosttest::failures;
 }
 
-// A message that ends a sleep is acknowledged at once; acknowledgements of others may go along with an answer.
-int acknowledgesMain() {
-  const PortTaken taken;
+// A message that ends a sleep, and for which its sender waits, is acknowledged at once; acknowledgements of others may go along with
+// an answer, but leave before the thread sleeps.
+void acknowledges(char how) {
   Unwatched here;
   Side side(false, here.engine);
   Peer peer;
-  peer.connect(side, kOnceEach);
+  peer.connect(side, how);
   Watch watch(here.engine, here.host, [](void*) {}, nullptr);
   const auto sent = [&] { return counterOf(here.engine, "sent_pkts"); };
   const auto hears = [&] {
@@ -570,7 +570,7 @@ int acknowledgesMain() {
   };
   uint8_t number = 0;
   const auto came = [&] { return __atomic_load_n(&side.memory[0], __ATOMIC_ACQUIRE) == number; };
-  for (const bool sleeps : {true, false, true, false}) {
+  for (const bool sleeps : {true, true, false, true, false}) {
     HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
     const uint64_t before = sent();
     number++;
@@ -578,11 +578,21 @@ int acknowledgesMain() {
     HOST_CHECK(hears());
     if (!sleeps) watch.leave();
     HOST_CHECK(watch.enter(came, false) == Watch::Entry::kDone);
-    HOST_CHECK(sent() == before + (sleeps ? 1 : 0));
+    // The first may have waited for the local link, and then asks as longer messages do.
+    const bool atOnce = sleeps && how == kOnceEach;
+    HOST_CHECK(number == 1 || sent() == before + (atOnce ? 1 : 0));
     watch.leave();
-    here.engine.progress();
+    HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+    HOST_CHECK(sent() == before + 1);
+    watch.leave();
   }
   peer.end();
+}
+
+int acknowledgesMain() {
+  const PortTaken taken;
+  acknowledges(kOnceEach);
+  acknowledges(kQuietEach);
   return hosttest::failures;
 }
 

@@ -114,7 +114,6 @@ struct Side {
     request.kernel = id;
     request.pd = pd;
     request.sendCq = request.receiveCq = cq;
-    request.signalAll = true;
     request.ringAddress = qpRing;
     request.ringBytes = qpBytes;
     request.sendEntries = request.receiveEntries = kEntries;
@@ -176,11 +175,12 @@ struct Side {
     at[kSgeLength] = length;
     at[kSgeLkey] = lkey;
   }
-  void post(uint32_t opcode, uint32_t offset, uint32_t length, uint64_t remote = 0, uint32_t remoteKey = 0) {
+  void post(uint32_t opcode, uint32_t offset, uint32_t length, uint64_t remote = 0, uint32_t remoteKey = 0,
+            uint32_t flags = kSendFlagSignaled) {
     auto* wqe = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + (sent % kEntries) * kStride);
     std::memset(wqe, 0, kStride);
     wqe[kSwOpcode] = opcode;
-    wqe[kSwFlags] = kSendFlagSignaled;
+    wqe[kSwFlags] = flags;
     wqe[kSwSgeCount] = 1;
     wqe[kSwRemoteLo] = static_cast<uint32_t>(remote);
     wqe[kSwRemoteHi] = static_cast<uint32_t>(remote >> 32);

@@ -23,6 +23,8 @@ class Attendance {
     mark_.store(now, std::memory_order_relaxed);
     if (now >= renewDue_.load(std::memory_order_relaxed)) renew(now);
   }
+  // The same without putting the alarm off, which is a system call: the thread may then wake for nothing, once.
+  void stay(uint64_t now) { mark_.store(now, std::memory_order_relaxed); }
   uint64_t marked() const { return mark_.load(std::memory_order_relaxed); }
 
   // ── A thread that waits (Watch).

@@ -50,11 +50,12 @@ bool Core::run(Qp& qp, uint32_t share) {
   return more;
 }
 
-bool Core::step(uint64_t time, bool returns) {
+bool Core::step(uint64_t time, bool returns, bool slept) {
   now = std::max(now, time);  // another thread may have looked at the clock before and got the lock after us
   received = 0;
   bool moved = false;
-  puttingOff = returns;
+  puttingOff = returns || slept;
+  unlessAwaited = slept;
   payDebts();
   const bool mayHaveMore = link.poll(*this, kReceiveBudget);
   if (returns && received == 0 && !mayHaveMore && !firstScheduled && timers.earliest() > now && stillWaits()) {
@@ -78,7 +79,7 @@ bool Core::step(uint64_t time, bool returns) {
   moved |= runScheduled();
   settle();
   link.flush();
-  puttingOff = false;
+  puttingOff = unlessAwaited = false;
   if (firstOwing) rouse(now + kOwedNs);
   return moved;
 }

@@ -81,8 +81,9 @@ struct Core final : public PacketSink {
 
   // ── core.cc: scheduling ───────────────────────────────────────────────────────────────────────
   // `returns`: the caller polls, and will come back very soon. Acknowledgements are then put off until it does: the
-  // program may be about to answer, and both leave in one piece.
-  bool step(uint64_t time, bool returns = false);
+  // program may be about to answer, and both leave in one piece. `slept`: a message has woken it, so that nobody polls
+  // on the other side either: what the peer waits for leaves at once, and only that.
+  bool step(uint64_t time, bool returns = false, bool slept = false);
   // A step of which nothing is wanted but what has come by the local link, for a thread that polls. `waits`: if nothing
   // has, it looks out for a moment.
   bool stepLocal(bool waits);
@@ -181,7 +182,7 @@ struct Core final : public PacketSink {
   SendEntry& enterSmall(Qp& qp, const SmallRequest& r);
   static void leftSmall(Requester& rq);
   bool findPlace(Qp& qp, const SmallMessage& m, uint8_t** to);
-  void tookSmall(Qp& qp, const SmallMessage& m, uint32_t psn, bool asks, bool solicited);
+  void tookSmall(Qp& qp, const SmallMessage& m, uint32_t psn, bool solicited);
   bool onSmallAnswer(Qp& qp, uint32_t psn);
 
   // ── core_alone.cc ─────────────────────────────────────────────────────────────────────────────
@@ -247,7 +248,7 @@ struct Core final : public PacketSink {
   void acknowledge(Qp& qp);
   void acknowledgeLast(Qp& qp);
   uint32_t owedWord(Qp& qp);  // LocalEntry's: the acknowledgement that goes along with a packet
-  void oweAnswer(Qp& qp);  // an acknowledgement was asked for
+  void oweAnswer(Qp& qp, bool awaited);  // `awaited`: the peer waits for it
   void owe(Qp& qp);
   void payDebts();
   void forgive(Qp& qp);
@@ -299,7 +300,8 @@ struct Core final : public PacketSink {
   Qp *firstScheduled = nullptr, *lastScheduled = nullptr;
   Qp* firstDoomed = nullptr;
   Qp* firstOwing = nullptr;                  // an acknowledgement, from the step before
-  bool puttingOff = false;                   // during such a step
+  bool puttingOff = false;                   // during such a step,
+  bool unlessAwaited = false;                // but what the peer waits for
   bool settling = false;
   uint64_t waitingSince = 0;                 // the polling thread, in vain
   std::atomic<uint64_t> lastPoll{0};         // when it came back from it

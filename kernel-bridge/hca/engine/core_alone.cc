@@ -130,7 +130,8 @@ bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) 
   } else if (m.length != 0) {
     copyFew(to, bytes + header, m.length);
   }
-  tookSmall(qp, m, psn, (order & wire::kAckRequest) != 0, (second & 0x80) != 0);
+  if (order & wire::kAckRequest) oweAnswer(qp, true);
+  tookSmall(qp, m, psn, (second & 0x80) != 0);
   count();
   return true;
 }

@@ -107,14 +107,13 @@ inline bool Core::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {
 }
 
 // Its bytes are in their place.
-inline void Core::tookSmall(Qp& qp, const SmallMessage& m, uint32_t psn, bool asks, bool solicited) {
+inline void Core::tookSmall(Qp& qp, const SmallMessage& m, uint32_t psn, bool solicited) {
   Responder& rs = qp.rs;
   rs.received = m.length;
   rs.expected = wire::psnAdd(psn, 1);
   rs.ackPsn = psn;
   rs.ackable = rs.unanswered = true;
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  if (asks) oweAnswer(qp);
   if (m.write) return;
   Completion c;
   c.token = qp.token;

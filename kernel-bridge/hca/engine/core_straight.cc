@@ -51,7 +51,10 @@ uint32_t Core::sendStraight(Qp& qp) {
     if (!readSmall(qp, LocalSmall::kMostBytes, LocalSmall::kMostBytes, &r) || !pair.ready(r.length, false)) break;
     enterSmall(qp, r);
     if (n == 0) acknowledges = owedWord(qp);
-    const uint32_t pad = (-r.length & 3) << 4, order = __builtin_bswap32(rq.psn | wire::kAckRequest);
+    // All is acknowledged on this link: who asks, waits for that.
+    const bool waits = (r.flags & kSendFlagSignaled) != 0 || qp.signalAll ||
+                       4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
+    const uint32_t pad = (-r.length & 3) << 4, order = __builtin_bswap32(rq.psn | (waits ? wire::kAckRequest : 0));
     if (r.opcode == kOpSend) {
       const uint32_t solicited = r.flags & kSendFlagSolicited ? 0x80 : 0;
       const uint32_t bth[] = {wire::kOpSendOnly | (solicited | pad) << 8 | partition, peer, order};
@@ -126,7 +129,8 @@ bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
   } else if (length != 0) {
     small.copyTo(to);
   }
-  tookSmall(qp, m, psn, (last & wire::kAckRequest) != 0, (first & 0x8000) != 0);
+  oweAnswer(qp, (last & wire::kAckRequest) != 0);
+  tookSmall(qp, m, psn, (first & 0x8000) != 0);
   settle();
   return true;
 }

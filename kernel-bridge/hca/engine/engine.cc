@@ -418,9 +418,9 @@ bool Engine::progress() {
   return moved;
 }
 
-bool Engine::progressLocked(bool returns) {
+bool Engine::progressLocked(bool returns, bool slept) {
   Core& core = impl_->core;
-  const bool moved = core.step(returns ? core.clock.recent() : core.clock.now(), returns);
+  const bool moved = core.step(returns || slept ? core.clock.recent() : core.clock.now(), returns, slept);
   if (returns && moved) core.waitingSince = core.now;  // for those who poll in between, too
   return moved || core.firstScheduled;
 }
@@ -429,6 +429,7 @@ uint64_t Engine::nextDeadline() { return impl_->core.announced = impl_->core.dea
 
 uint64_t Engine::pollerMark() const { return impl_->core.attendance.marked(); }
 Attendance& Engine::attendance() { return impl_->core.attendance; }
+void Engine::stay() { impl_->core.attendance.stay(impl_->core.clock.recent()); }
 void Engine::attend() { impl_->core.attendance.mark(impl_->core.clock.recent()); }
 
 void Engine::wakeThread() {

@@ -178,12 +178,14 @@ class Engine final : public PacketSink {
   // One step if the lock is free; true if something moved. Marks the thread as polling; one that waits long in vain
   // lets other threads run.
   bool progress();
-  // A step with the lock held. `returns`: the thread comes back soon, or posts, and acknowledgements may wait for that.
-  bool progressLocked(bool returns = false);
+  // A step with the lock held. `returns`: the thread comes back soon, or posts, and acknowledgements may wait for that. `slept`:
+  // it was woken, and those may wait that the peer does not wait for.
+  bool progressLocked(bool returns = false, bool slept = false);
   uint64_t nextDeadline();              // lock held: when a timer is due (ns), or UINT64_MAX
   uint64_t pollerMark() const;          // when a thread last polled (ns)
   Attendance& attendance();
   void attend();                        // marks the thread as one that comes back soon, as progress() does
+  void stay();                          // the same of a thread that has slept, without a system call
   void wakeThread();                    // the engine's thread looks again
   std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll
   // Lock held: packets that this thread has for the engine, outside of a step. What they set off is finished, or left to the

@@ -178,7 +178,7 @@ struct Responder {
   Fifo<Resource> resources;
   Fifo<ResponseJob> jobs;
   bool ackPending = false;
-  bool ackDue = false;      // was put off for a step already
+  bool ackDue = false;      // may not be put off, or was for a step already
   bool unanswered = false;  // packets were executed that nobody was told of
   bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed

@@ -129,13 +129,15 @@ void Core::accepted(Qp& qp, const Packet& p) {
   rs.ackable = rs.unanswered = true;
   rs.open = p.flags & wire::kLast ? 0 : p.flags & (wire::kSend | wire::kWrite);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  if (p.bth.ackRequest && qp.reliable()) oweAnswer(qp);
+  // On the local link every message is acknowledged (core_straight.cc).
+  if (qp.reliable() && (p.bth.ackRequest || (qp.local && (p.flags & wire::kLast)))) oweAnswer(qp, p.bth.ackRequest);
 }
 
-void Core::oweAnswer(Qp& qp) {
+void Core::oweAnswer(Qp& qp, bool awaited) {
   Responder& rs = qp.rs;
   if (rs.ackPending) counters.acksCoalesced++;
   rs.ackPending = true;
+  rs.ackDue |= awaited && unlessAwaited;
   if (puttingOff && !rs.ackDue) {
     owe(qp);
   } else {

@@ -23,7 +23,7 @@ bool Watch::begin() {
   if (entered_) {
     slept_ = std::exchange(sleeps_, false);
     attendance.watchOn();
-    engine_.attend();
+    engine_.stay();
     return true;
   }
   entered_ = attendance.watch();
@@ -33,7 +33,7 @@ bool Watch::begin() {
 
 bool Watch::slept() { return std::exchange(slept_, false); }
 
-// A program that takes one message after the other most likely answers: acknowledgements are put off, to go along.
+// A program most likely answers: acknowledgements are put off, to go along; one that has slept, only what nobody waits for.
 uint64_t Watch::look() {
   const auto hold = engine_.hold();
   sleeper_.asleep = false;
@@ -44,11 +44,12 @@ uint64_t Watch::look() {
     host_.lookAllNext();
   }
   if (slept_ || now >= allDue_) allDue_ = now + kRingsAloneNs;
-  engine_.progressLocked(!slept_);
+  engine_.progressLocked(!slept_, slept_);
   return now;
 }
 
 bool Watch::step() {
+  engine_.attend();  // before it sleeps, which has time, and not when a message has come
   const auto hold = engine_.hold();
   host_.lookAllNext();
   allDue_ = host_.now() + kRingsAloneNs;
@@ -66,12 +67,15 @@ void Watch::giveUp() {
 void Watch::leave() {
   Attendance& attendance = engine_.attendance();
   if (entered_) {
+    const bool woken = slept_;
     entered_ = sleeps_ = slept_ = false;
     sleeper_.asleep = false;
     attendance.watchEnds();
     // Nobody else would see to those who wait, too, while this thread is away.
     if (attendance.anyApart())
       engine_.wakeThread();
+    else if (woken)
+      engine_.stay();
     else
       engine_.attend();
   }
