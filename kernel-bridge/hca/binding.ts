@@ -317,6 +317,16 @@ export interface QpAttributeValues {
   rnrRetry: number;
 }
 
+/** What connecting gives a queue pair. */
+export type ConnectAttributes = Omit<QpAttributeValues, 'state' | 'currentState' | 'type' | 'qpn' | 'qkey'>;
+
+/** QpMask bits of what each step of connecting takes; the state itself need not be among them. */
+export interface ConnectSteps {
+  readonly init: number;
+  readonly rtr: number;
+  readonly rts: number;
+}
+
 export interface HcaLimits {
   maxQp: number;
   maxCq: number;
@@ -380,6 +390,8 @@ export interface NativeHca {
   destroySrq(srq: number): number;
   createQp(parameters: QpCreateParameters): { status: number; qp: number; qpn: number };
   modifyQp(qp: number, mask: number, attributes: Partial<QpAttributeValues>): number;
+  /** {@link modifyQp} from RESET or INIT by INIT and RTR to RTS; ends at the first step that fails, with its status. */
+  connectQp(qp: number, steps: ConnectSteps, attributes: ConnectAttributes): number;
   queryQp(qp: number): { status: number; attributes: QpAttributeValues };
   /** The `state` of {@link queryQp}, without making all the rest; -1 if there is no such queue pair. */
   queryQpState(qp: number): number;

@@ -1,4 +1,6 @@
 import type {
+  ConnectAttributes,
+  ConnectSteps,
   HcaEvent,
   NativeHca,
   PathParameters,
@@ -11,7 +13,7 @@ import { QpMask } from './binding.js';
 const invalidParameter = 0xc000_000d;
 
 /** Commands that {@link hcaOfWords} gives the shape of {@link NativeHca}. */
-type Commands = 'createQp' | 'modifyQp' | 'setWill' | 'sendMad' | 'claimPort' | 'takeEvent';
+type Commands = 'createQp' | 'modifyQp' | 'connectQp' | 'setWill' | 'sendMad' | 'claimPort' | 'takeEvent';
 
 /**
  * The HCA as native code gives it: arguments and results of what every connection needs are numbers in `words` and bytes in
@@ -26,6 +28,8 @@ export interface RawHca extends Omit<NativeHca, Commands> {
   createQpWords(): number;
   /** Words: attributes in the order of {@link QpAttributeValues}, those of the mask; and the path. */
   modifyQpWords(qp: number, mask: number): number;
+  /** The same words, those of the three masks; the states are not looked at. */
+  connectQpWords(qp: number, init: number, rtr: number, rts: number): number;
   /** The path and the MAD. */
   setWillWords(qp: number): number;
   sendMadWords(pkey: number): number;
@@ -110,6 +114,22 @@ export function hcaOfWords(raw: RawHca): NativeHca {
       words[15] = attributes.rnrRetry ?? missing;
       if ((mask & QpMask.path) !== 0 && !putPath(attributes.path)) return invalidParameter;
       return raw.modifyQpWords(qp, mask);
+    },
+    connectQp(qp: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes) {
+      words[2] = attributes.access;
+      words[3] = attributes.pkeyIndex;
+      words[4] = attributes.port;
+      words[6] = attributes.pathMtu;
+      words[7] = attributes.destinationQpn;
+      words[8] = attributes.receivePsn;
+      words[9] = attributes.sendPsn;
+      words[10] = attributes.responderResources;
+      words[11] = attributes.initiatorDepth;
+      words[12] = attributes.minRnrTimer;
+      words[13] = attributes.ackTimeout;
+      words[14] = attributes.retryCount;
+      words[15] = attributes.rnrRetry;
+      return putPath(attributes.path) ? raw.connectQpWords(qp, init, rtr, rts) : invalidParameter;
     },
     setWill(qp: number, path: PathParameters, mad: Uint8Array) {
       return putPath(path) && putMad(mad) ? raw.setWillWords(qp) : invalidParameter;

@@ -1,14 +1,17 @@
 /** An HCA in memory: its objects, what was asked of it, and events that a test makes. */
-import type {
-  HcaEvent,
-  HcaOptions,
-  NativeChannelServer,
-  NativeHca,
-  PathParameters,
-  QpAttributeValues,
-  QpCreateParameters,
-  SrqAttributeValues,
-  SrqCreateParameters,
+import {
+  type ConnectAttributes,
+  type ConnectSteps,
+  type HcaEvent,
+  type HcaOptions,
+  type NativeChannelServer,
+  type NativeHca,
+  type PathParameters,
+  type QpAttributeValues,
+  type QpCreateParameters,
+  QpMask,
+  type SrqAttributeValues,
+  type SrqCreateParameters,
 } from '../../kernel-bridge/hca/binding.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
@@ -218,6 +221,14 @@ export class FakeHca implements NativeHca {
     Object.assign(qp.attributes, rest);
     if ((mask & 1) !== 0) qp.attributes.state = state ?? 0;
     return Status.SUCCESS;
+  }
+  /** By its steps, which tests watch and refuse. */
+  connectQp(handle: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes): number {
+    return (
+      this.modifyQp(handle, QpMask.state | init, { ...attributes, state: QpState.INIT }) ||
+      this.modifyQp(handle, QpMask.state | rtr, { ...attributes, state: QpState.RTR }) ||
+      this.modifyQp(handle, QpMask.state | rts, { ...attributes, state: QpState.RTS })
+    );
   }
   queryQp(handle: number) {
     const qp = this.qps.get(handle);

@@ -54,6 +54,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value destroySrq(const Info& info);
   Napi::Value createQpWords(const Info& info);
   Napi::Value modifyQpWords(const Info& info);
+  Napi::Value connectQpWords(const Info& info);
   Napi::Value queryQp(const Info& info);
   Napi::Value queryQpState(const Info& info);
   Napi::Value destroyQp(const Info& info);

@@ -35,6 +35,16 @@ constexpr Attribute kAttributes[] = {
     {"rnrRetry", &QpAttributes::rnrRetry, 7, qpmask::kRnrRetry},
 };
 
+// Reads what the mask names, and nothing else. False: a value that its attribute does not take.
+bool readAttributes(const Words& words, uint32_t mask, QpAttributes* attributes) {
+  bool good = (mask & qpmask::kPath) == 0 || words.path(&attributes->path);
+  for (size_t i = 0; i < std::size(kAttributes); ++i) {
+    const Attribute& a = kAttributes[i];
+    if ((mask & a.mask) != 0) good = words.uint(i, &(attributes->*a.member), a.max) && good;
+  }
+  return good;
+}
+
 }  // namespace
 
 Napi::Value NativeHca::createQpWords(const Info& info) {
@@ -62,14 +72,24 @@ Napi::Value NativeHca::modifyQpWords(const Info& info) {
   uint32_t mask;
   if (!open_) return number(env, Status::kDeviceRemoved);
   if (!toU32(env, info[0], &qp) || !toU32(env, info[1], &mask)) return number(env, Status::kInvalidParameter);
-  // Only what the mask names is read.
   QpAttributes attributes;
-  bool good = (mask & qpmask::kPath) == 0 || words_.path(&attributes.path);
-  for (size_t i = 0; i < std::size(kAttributes); ++i) {
-    const Attribute& a = kAttributes[i];
-    if ((mask & a.mask) != 0) good = words_.uint(i, &(attributes.*a.member), a.max) && good;
-  }
+  const bool good = readAttributes(words_, mask, &attributes);
   return number(env, good ? engine_->modifyQp(qp, mask, attributes) : Status::kInvalidParameter);
+}
+
+Napi::Value NativeHca::connectQpWords(const Info& info) {
+  Napi::Env env = info.Env();
+  Handle qp = 0;
+  std::array<uint32_t, 3> masks{};
+  if (!open_) return number(env, Status::kDeviceRemoved);
+  bool good = toU32(env, info[0], &qp);
+  for (size_t step = 0; step < masks.size(); ++step) good = good && toU32(env, info[step + 1], &masks[step]);
+  if (!good) return number(env, Status::kInvalidParameter);
+  // The steps say themselves which states they lead to.
+  const uint32_t named = (masks[0] | masks[1] | masks[2]) & ~(qpmask::kState | qpmask::kCurrentState);
+  QpAttributes attributes;
+  good = readAttributes(words_, named, &attributes);
+  return number(env, good ? engine_->connectQp(qp, masks, attributes) : Status::kInvalidParameter);
 }
 
 Napi::Value NativeHca::queryQp(const Info& info) {

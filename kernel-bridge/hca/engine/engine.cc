@@ -337,6 +337,19 @@ Status Engine::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attrib
   return qp ? core.modify(*qp, mask, attributes) : Status::kInvalidHandle;
 }
 
+Status Engine::connectQp(Handle handle, const std::array<uint32_t, 3>& masks, QpAttributes attributes) {
+  Core& core = impl_->core;
+  Command command(core);
+  Qp* qp = core.qps.find(handle);
+  Status status = qp ? Status::kSuccess : Status::kInvalidHandle;
+  attributes.state = kQpsReset;
+  for (size_t step = 0; step < masks.size() && status == Status::kSuccess; ++step) {
+    ++attributes.state;
+    status = core.modify(*qp, masks[step] | qpmask::kState, attributes);
+  }
+  return status;
+}
+
 Status Engine::queryQp(Handle handle, QpAttributes* attributes) {
   Core& core = impl_->core;
   Command command(core);

@@ -4,6 +4,7 @@
 // Whoever posts or polls moves the engine on its own thread (`doorbell`, `progress`); the engine's thread
 // (engine_thread.h) does the same when nobody polls.
 #pragma once
+#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -133,6 +134,8 @@ class Engine final : public PacketSink {
   Status destroyCq(Handle cq);
   Status createQp(const QpCreate& request, Handle* qp, uint32_t* qpn);
   Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes);
+  // From RESET or INIT by INIT and RTR to RTS; each step takes what its mask names. Ends at the first that fails, with its status.
+  Status connectQp(Handle qp, const std::array<uint32_t, 3>& masks, QpAttributes attributes);
   Status queryQp(Handle qp, QpAttributes* attributes);
   Status destroyQp(Handle qp);
   // ── Shared receive queues. Messages take WQEs in the order in which they begin, whichever QP they are for.

@@ -2,12 +2,11 @@
  * What connection management does to a queue pair: INIT → RTR → RTS with the negotiated attributes (IBA 1 §12.9.7,
  * RDMA IP CM service), and ERROR at the end.
  */
-import { type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
+import { type ConnectSteps, type PathParameters, QpMask } from '../../hca/binding.js';
 import { QpState, QpType, WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
-import { ciSetQpWill, modifyQp, queryQpState } from '../hca-driver/ci-queues.js';
+import { modifyQp, connectQp as moveToRts, queryQpState, setQpWill } from '../hca-driver/ci-queues.js';
 import type { IbQp } from '../hca-driver/objects.js';
-import { callVerbNow } from './call.js';
 
 /** RNR retries to a receiver without SRQ at most: a send that nobody receives must end (7 is for ever). */
 export const finiteRnrRetry = 6;
@@ -34,7 +33,7 @@ export interface ConnectionAttributes {
 }
 
 /** What each step of connecting carries, by QpType (IBA 1 §11.2.5.2): an unreliable connection has no answers to tune. */
-const carriedBy: Readonly<Record<number, { init: number; rtr: number; rts: number }>> = {
+const carriedBy: Readonly<Record<number, ConnectSteps>> = {
   [QpType.RC]: {
     init: QpMask.access | QpMask.pkeyIndex | QpMask.port,
     rtr:
@@ -53,11 +52,6 @@ const carriedBy: Readonly<Record<number, { init: number; rtr: number; rts: numbe
   },
 };
 
-/** One transition. Answers its status. */
-function move(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>): number {
-  return modifyQp(qp, QpMask.state | mask, attributes);
-}
-
 /** The queue pair's WV_QP_STATE; ERROR for one that cannot be asked. */
 export function stateOfQp(qp: IbQp): number {
   const state = queryQpState(qp);
@@ -75,44 +69,32 @@ export function accessFor(responderResources: number): number {
  * posted to it is flushed, nothing hangs.
  */
 export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
-  const carried = carriedBy[qp.create.type]!;
-  const init = move(qp, carried.init, {
-    state: QpState.INIT,
+  const status = moveToRts(qp, carriedBy[qp.create.type]!, {
     access: accessFor(a.responderResources),
     pkeyIndex: a.pkeyIndex,
     port: 1,
+    path: a.path,
+    pathMtu: a.pathMtu,
+    destinationQpn: a.peerQpn,
+    receivePsn: a.receivePsn,
+    sendPsn: a.sendPsn,
+    responderResources: a.responderResources,
+    initiatorDepth: a.initiatorDepth,
+    minRnrTimer: a.minRnrTimer,
+    ackTimeout: a.ackTimeout,
+    retryCount: a.retryCount,
+    rnrRetry: a.peerUsesSrq ? a.rnrRetry : Math.min(a.rnrRetry, finiteRnrRetry),
   });
-  const rtr =
-    init ||
-    move(qp, carried.rtr, {
-      state: QpState.RTR,
-      path: a.path,
-      pathMtu: a.pathMtu,
-      destinationQpn: a.peerQpn,
-      receivePsn: a.receivePsn,
-      responderResources: a.responderResources,
-      minRnrTimer: a.minRnrTimer,
-    });
-  const rts =
-    rtr ||
-    move(qp, carried.rts, {
-      state: QpState.RTS,
-      ackTimeout: a.ackTimeout,
-      retryCount: a.retryCount,
-      rnrRetry: a.peerUsesSrq ? a.rnrRetry : Math.min(a.rnrRetry, finiteRnrRetry),
-      sendPsn: a.sendPsn,
-      initiatorDepth: a.initiatorDepth,
-    });
-  if (rts !== Status.SUCCESS) failQp(qp);
-  return rts;
+  if (status !== Status.SUCCESS) failQp(qp);
+  return status;
 }
 
 /** Moves a queue pair to ERROR: everything posted is flushed before this returns. */
 export function failQp(qp: IbQp): number {
-  return move(qp, 0, { state: QpState.ERROR });
+  return modifyQp(qp, QpMask.state, { state: QpState.ERROR });
 }
 
 /** Leaves the connection's DREQ with the HCA, should this kernel die. */
 export function setWill(qp: IbQp, will: { path: PathParameters; mad: Uint8Array }): void {
-  callVerbNow<number>((irp) => ciSetQpWill(qp, will.path, will.mad, irp));
+  setQpWill(qp, will.path, will.mad);
 }

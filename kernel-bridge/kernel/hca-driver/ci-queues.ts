@@ -1,7 +1,14 @@
 /**
  * IRP-based verbs of the HCA: completion queues and queue pairs. The rules are those of ci.ts.
  */
-import { CqEventType, type PathParameters, type QpAttributeValues, QpMask } from '../../hca/binding.js';
+import {
+  type ConnectAttributes,
+  type ConnectSteps,
+  CqEventType,
+  type PathParameters,
+  type QpAttributeValues,
+  QpMask,
+} from '../../hca/binding.js';
 import { CqNotifyType, QpFlag, QpState } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
 import { CqProviderIn, CqProviderOut, QpProviderIn, QpProviderOut } from '../../ioctl/provider-data.js';
@@ -324,6 +331,22 @@ export function modifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttribute
   return status;
 }
 
+/**
+ * Moves a queue pair in RESET or INIT to RTS, for connection management: no IRP, at any level.
+ *
+ * @returns As {@link ciModifyQp} of the step that fails; the queue pair is where that left it.
+ */
+export function connectQp(qp: IbQp, steps: ConnectSteps, attributes: ConnectAttributes): number {
+  const { native, gone, port } = qp.pd.ca.hca;
+  if (gone) return Status.FILE_FORCED_CLOSED;
+  if (attributes.pathMtu > port.activeMtu) return Status.INVALID_PARAMETER;
+  const status = native.connectQp(qp.handle, steps, attributes);
+  if (status !== Status.SUCCESS) return status;
+  qp.given |= QpMask.state | steps.init | steps.rtr | steps.rts;
+  qp.pkeyIndex = attributes.pkeyIndex;
+  return status;
+}
+
 /** The state of a queue pair. @returns SUCCESS (Information: the state), INVALID_HANDLE if the HCA does not know it. */
 export function ciQueryQpState(qp: IbQp, irp: Irp): number {
   const state = queryQpState(qp);
@@ -355,7 +378,10 @@ export function ciDestroyQp(qp: IbQp, irp: Irp): number {
   return finish(irp, Status.SUCCESS, 0);
 }
 
-/** Leaves a MAD with the HCA that it sends to `path` should this kernel die while the queue pair is connected. */
-export function ciSetQpWill(qp: IbQp, path: PathParameters, mad: Uint8Array, irp: Irp): number {
-  return finish(irp, qp.pd.ca.hca.native.setWill(qp.handle, path, mad), 0);
+/**
+ * Leaves a MAD with the HCA that it sends to `path` should this kernel die while the queue pair is connected; for connection
+ * management: no IRP, at any level.
+ */
+export function setQpWill(qp: IbQp, path: PathParameters, mad: Uint8Array): number {
+  return qp.pd.ca.hca.native.setWill(qp.handle, path, mad);
 }
