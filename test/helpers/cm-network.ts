@@ -106,7 +106,9 @@ export class Network {
     this.log.push(`${from.name} ${describe(message)}`);
     if (!to) return;
     for (const delay of this.route(passing)) {
-      this.clock.schedule(delay, () => to.cm.receive(path.source, path.destination, path.scopeId, mad));
+      this.clock.schedule(delay, () =>
+        to.cm.receive(path.source, path.destination, path.scopeId, passing.mad),
+      );
     }
   }
 

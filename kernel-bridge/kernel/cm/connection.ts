@@ -22,6 +22,7 @@ import {
   type CmMessageName,
   counterNames,
   emitMad,
+  emitMadOnce,
   RejReason,
   timeoutCodeToMs,
 } from './wire.js';
@@ -200,12 +201,7 @@ export class Connection implements CmConnection {
   }
 
   will(): { path: CmPath; mad: Uint8Array } {
-    const mad = emitMad('DREQ', this.#transactionId, {
-      localCommId: this.localCommId,
-      remoteCommId: this.remoteCommId,
-      remoteQpn: this.#remote?.qpn ?? 0,
-    });
-    return { path: this.path, mad };
+    return { path: this.path, mad: this.#dreq(emitMadOnce) };
   }
 
   // ── The machine ────────────────────────────────────────────────────────────────────────────────────────────
@@ -263,11 +259,11 @@ export class Connection implements CmConnection {
     sendDreq: (self) => {
       const { responseTimeoutCode, maxRetries } = self.#host.options;
       self.#repeatEarly(timeoutCodeToMs(responseTimeoutCode));
-      self.#await('DREQ', self.will().mad, responseTimeoutCode, maxRetries);
+      self.#await('DREQ', self.#dreq(emitMad), responseTimeoutCode, maxRetries);
     },
     sendDrep: (self, { transactionId }) => {
       const ids = { localCommId: self.localCommId, remoteCommId: self.remoteCommId };
-      self.#send('DREP', emitMad('DREP', transactionId ?? self.#transactionId, ids));
+      self.#send('DREP', emitMadOnce('DREP', transactionId ?? self.#transactionId, ids));
     },
     sendMraReq: (self) => self.#sendMra(AnsweredMessage.REQ),
     sendMraRep: (self) => self.#sendMra(AnsweredMessage.REP),
@@ -361,11 +357,19 @@ export class Connection implements CmConnection {
 
   #rtu(privateData: Uint8Array): Uint8Array {
     const { localCommId, remoteCommId } = this;
-    return emitMad('RTU', this.#exchangeId(), { localCommId, remoteCommId, privateData });
+    return emitMadOnce('RTU', this.#exchangeId(), { localCommId, remoteCommId, privateData });
+  }
+
+  #dreq(emit: typeof emitMadOnce): Uint8Array {
+    return emit('DREQ', this.#transactionId, {
+      localCommId: this.localCommId,
+      remoteCommId: this.remoteCommId,
+      remoteQpn: this.#remote?.qpn ?? 0,
+    });
   }
 
   #sendMra(message: number): void {
-    const mad = emitMad('MRA', this.#exchangeId(), {
+    const mad = emitMadOnce('MRA', this.#exchangeId(), {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,
       message,

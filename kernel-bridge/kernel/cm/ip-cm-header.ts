@@ -69,7 +69,8 @@ export function readIpCmHeader(
 
 /** IPv4 fills the last four bytes of a header's address; what stands before them is not looked at. */
 function sameAddress(headerAddress: Uint8Array, gid: Gid): boolean {
-  return isIpv4Gid(gid)
-    ? gidEquals(headerAddress.subarray(12), gid.subarray(12))
-    : gidEquals(headerAddress, gid);
+  if (!isIpv4Gid(gid)) return gidEquals(headerAddress, gid);
+  // Byte by byte: views of small arrays have V8 move them out of its heap.
+  for (let index = 12; index < 16; index++) if (headerAddress[index] !== gid[index]) return false;
+  return true;
 }

@@ -23,6 +23,7 @@ export interface CmPath {
 
 /** What the CM stands on: QP1, a clock, randomness, ids. Tests give it their own. */
 export interface CmPlatform {
+  /** The bytes are written again when it has returned. */
   sendMad(path: CmPath, mad: Uint8Array): void;
   setTimer(milliseconds: number, expired: () => void): CmTimer;
   /** An unused local communication id of this kernel; 0 when all are taken. */
@@ -160,7 +161,7 @@ export interface CmConnection {
    * REQ or REP received, REP sent: REJ 28; established: DREQ. No event follows.
    */
   abandon(): void;
-  /** The DREQ that would end this connection now, for the HCA to send should this kernel die. */
+  /** The DREQ that would end this connection now, for the HCA to send should this kernel die; its bytes are written again afterwards. */
   will(): { path: CmPath; mad: Uint8Array };
 }
 

@@ -335,11 +335,12 @@ export function encodeMessage(message: CmMessage): Uint8Array {
   return layout.emit(message.body, mad, MAD_HEADER_SIZE);
 }
 
-/** A new 256-byte MAD; fields left out are zero. Throws RangeError for a value its field cannot hold. */
+/** A 256-byte MAD, a new one or in `mad`; fields left out are zero. Throws RangeError for a value its field cannot hold. */
 export function emitMad<N extends CmMessageName>(
   name: N,
   transactionId: bigint,
   body: Partial<CmBody<N>>,
+  mad = new Uint8Array(MAD_SIZE),
 ): Uint8Array {
   const header: Partial<MadHeader> = {
     baseVersion: CmMad.baseVersion,
@@ -349,9 +350,20 @@ export function emitMad<N extends CmMessageName>(
     transactionId,
     attributeId: CmAttribute[name],
   };
-  const mad = madHeader.emit(header, new Uint8Array(MAD_SIZE));
+  madHeader.emit(header, mad);
   const layout = cmLayouts[name] as { emit(value: object, to: Uint8Array, at: number): Uint8Array };
   return layout.emit(body, mad, MAD_HEADER_SIZE);
+}
+
+const once = new Uint8Array(MAD_SIZE);
+
+/** As {@link emitMad}, into bytes that the next call writes again: for a message that nobody keeps. */
+export function emitMadOnce<N extends CmMessageName>(
+  name: N,
+  transactionId: bigint,
+  body: Partial<CmBody<N>>,
+): Uint8Array {
+  return emitMad(name, transactionId, body, once);
 }
 
 /** By code. */

@@ -244,6 +244,7 @@ export class IoManager {
         }
         const bytes = answeredBytes(completed);
         this.answer(request, completed.ioStatus.status, bytes.length, bytes.length > 0 ? bytes : null);
+        completed.endOutput();
       },
     });
     this.call(irp, () => file.device.driver.dispatch.deviceControl(file, irp));

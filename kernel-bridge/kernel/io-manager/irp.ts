@@ -6,6 +6,7 @@
 import { Status, statusName } from '../../ioctl/status.js';
 import type { FileObject } from './device.js';
 import { atDispatchLevel } from './irql.js';
+import { OutputMemory } from './output-memory.js';
 
 /** What a request asks of a device (IRP_MJ_*). */
 export const IrpMajor = { create: 0, close: 2, deviceControl: 14, cleanup: 18, internal: 15 } as const;
@@ -154,6 +155,8 @@ export type CancelRoutine<T> = (irp: Irp<T>) => void;
 
 const noBytes = new Uint8Array(0);
 
+const outputs = new OutputMemory();
+
 /** No IOCTL of this system answers more; longer output buffers are allowed and not filled. */
 const maxSystemBuffer = 65_536;
 
@@ -244,8 +247,15 @@ export class Irp<T = number> {
 
   /** The output, {@link outputCapacity} bytes, zero where nobody has written. */
   get output(): Uint8Array {
-    this.answer ??= new Uint8Array(this.outputCapacity);
+    this.answer ??= outputs.take(this.outputCapacity);
     return this.answer;
+  }
+
+  /** The output's bytes are the next request's: the answer has been copied, and no driver has the IRP any more. */
+  endOutput(): void {
+    if (this.answer === undefined) return;
+    outputs.giveBack(this.answer);
+    this.answer = undefined;
   }
 
   private step(event: number): void {
