@@ -29,7 +29,8 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
 
 /** Gives native code's kernel side the method that makes objects of requests. */
 export function channelServer(raw: RawChannelServer): ServedChannel {
-  const { request, requestBytes, answerBytes } = raw;
+  // The methods know their object without being told.
+  const { request, requestBytes, answerBytes, next, completeSlot } = raw;
   let onEvents = (): void => {};
   const startAnswering = raw.tellEvents.bind(raw);
   const answerEvents = (callback: () => void): void => {
@@ -37,10 +38,10 @@ export function channelServer(raw: RawChannelServer): ServedChannel {
     startAnswering();
   };
   const take = (): ChannelRequest | undefined => {
-    let length = raw.next();
+    let length = next();
     while (length < none) {
       onEvents();
-      length = raw.next();
+      length = next();
     }
     if (length === none) return undefined;
     return {
@@ -53,13 +54,12 @@ export function channelServer(raw: RawChannelServer): ServedChannel {
       outputLength: request[5]!,
     };
   };
-  const completeBytes = raw.completeSlot.bind(raw);
   const complete: ServedChannel['complete'] = (slot, serial, status, information, output) => {
     if (!(output instanceof Uint8Array) || output.length > answerBytes.length) {
-      return completeBytes(slot, serial, status, information, output);
+      return completeSlot(slot, serial, status, information, output);
     }
     answerBytes.set(output);
-    return completeBytes(slot, serial, status, information, output.length);
+    return completeSlot(slot, serial, status, information, output.length);
   };
   return Object.assign(raw, { take, answerEvents, complete });
 }

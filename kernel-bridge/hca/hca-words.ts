@@ -13,7 +13,15 @@ import { QpMask } from './binding.js';
 const invalidParameter = 0xc000_000d;
 
 /** Commands that {@link hcaOfWords} gives the shape of {@link NativeHca}. */
-type Commands = 'createQp' | 'modifyQp' | 'connectQp' | 'setWill' | 'sendMad' | 'claimPort' | 'takeEvent';
+type Commands =
+  | 'createQp'
+  | 'modifyQp'
+  | 'connectQp'
+  | 'setWill'
+  | 'sendMad'
+  | 'claimPort'
+  | 'takeEvent'
+  | 'queryQpState';
 
 /**
  * The HCA as native code gives it: arguments and results of what every connection needs are numbers in `words` and bytes in
@@ -24,6 +32,11 @@ export interface RawHca extends Omit<NativeHca, Commands> {
   readonly words: Float64Array;
   /** A path's source and destination, 16 bytes each, and a MAD. */
   readonly bytes: Uint8Array;
+  readonly methods: WordMethods;
+}
+
+/** What is called for each connection: functions that know their HCA (addon/own_methods.h). */
+export interface WordMethods {
   /** Words: parameters in the order of {@link QpCreateParameters}; afterwards QP and QPN. */
   createQpWords(): number;
   /** Words: attributes in the order of {@link QpAttributeValues}, those of the mask; and the path. */
@@ -37,6 +50,7 @@ export interface RawHca extends Omit<NativeHca, Commands> {
   claimPortWords(service: number, port: number, one: boolean): number;
   /** The kind of the next event, 0: there is none. Words and bytes: what it is about. */
   takeEventWords(): number;
+  queryQpState(qp: number): number;
 }
 
 /** Where things are in the words and bytes. */
@@ -51,6 +65,8 @@ const eventKind = { none: 0, mad: 1, qp: 2, cq: 3, srq: 4, notified: 5 } as cons
 /** Gives native code's HCA the commands that take and make objects. */
 export function hcaOfWords(raw: RawHca): NativeHca {
   const { words, bytes } = raw;
+  const { createQpWords, modifyQpWords, connectQpWords, setWillWords } = raw.methods;
+  const { sendMadWords, claimPortWords, takeEventWords, queryQpState } = raw.methods;
   const mad = bytes.subarray(madAt, madAt + madBytes);
   /** A number of 32 bits. As the array has it, V8 would make an object of it in each that keeps it. */
   const word = (at: number): number => words[at]! >>> 0;
@@ -72,6 +88,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
   };
 
   const commands: Pick<NativeHca, Commands> = {
+    queryQpState,
     createQp(parameters: QpCreateParameters) {
       words[0] = parameters.pd;
       words[1] = parameters.sendCq;
@@ -90,7 +107,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
       words[14] = parameters.receiveStride;
       words[15] = parameters.receiveSge;
       words[16] = parameters.token;
-      const status = raw.createQpWords();
+      const status = createQpWords();
       return { status, qp: word(0), qpn: word(1) };
     },
     modifyQp(qp: number, mask: number, attributes: Partial<QpAttributeValues>) {
@@ -113,7 +130,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
       words[14] = attributes.retryCount ?? missing;
       words[15] = attributes.rnrRetry ?? missing;
       if ((mask & QpMask.path) !== 0 && !putPath(attributes.path)) return invalidParameter;
-      return raw.modifyQpWords(qp, mask);
+      return modifyQpWords(qp, mask);
     },
     connectQp(qp: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes) {
       words[2] = attributes.access;
@@ -129,24 +146,24 @@ export function hcaOfWords(raw: RawHca): NativeHca {
       words[13] = attributes.ackTimeout;
       words[14] = attributes.retryCount;
       words[15] = attributes.rnrRetry;
-      return putPath(attributes.path) ? raw.connectQpWords(qp, init, rtr, rts) : invalidParameter;
+      return putPath(attributes.path) ? connectQpWords(qp, init, rtr, rts) : invalidParameter;
     },
     setWill(qp: number, path: PathParameters, mad: Uint8Array) {
-      return putPath(path) && putMad(mad) ? raw.setWillWords(qp) : invalidParameter;
+      return putPath(path) && putMad(mad) ? setWillWords(qp) : invalidParameter;
     },
     sendMad(path: PathParameters, mad: Uint8Array, pkey = 0xffff) {
-      return putPath(path) && putMad(mad) ? raw.sendMadWords(pkey) : invalidParameter;
+      return putPath(path) && putMad(mad) ? sendMadWords(pkey) : invalidParameter;
     },
     claimPort(service: number, address: Uint8Array | null, port: number) {
       if (address !== null) {
         if (address.length !== gidBytes) return { status: invalidParameter, claim: 0, port: 0 };
         bytes.set(address, 0);
       }
-      const status = raw.claimPortWords(service, port, address !== null);
+      const status = claimPortWords(service, port, address !== null);
       return { status, claim: word(0), port: word(1) };
     },
     takeEvent(): HcaEvent | undefined {
-      switch (raw.takeEventWords()) {
+      switch (takeEventWords()) {
         case eventKind.mad:
           return {
             type: 'mad',

@@ -252,6 +252,52 @@ test('values out of their ranges are refused, those at the ends are taken', () =
   bench.close();
 });
 
+test('connecting is the three steps in one, from RESET and INIT only, and ends at the one that is refused', () => {
+  const bench = new Bench();
+  const ruleOf = (typeName: 'RC' | 'UC', from: StateName, to: StateName): number =>
+    maskOf(rules.find((one) => one.from === from && one.to === to && one.types.includes(typeName))!.required);
+  for (const typeName of ['RC', 'UC'] as const) {
+    const type = QpType[typeName];
+    const steps = {
+      init: ruleOf(typeName, 'RESET', 'INIT'),
+      rtr: ruleOf(typeName, 'INIT', 'RTR'),
+      rts: ruleOf(typeName, 'RTR', 'RTS'),
+    };
+    let stepped: Partial<QpAttributeValues> = {};
+    bench.inState(type, 'RTS', (qp) => {
+      stepped = { ...bench.hca.queryQp(qp).attributes, qpn: 0 };
+    });
+    for (const from of states) {
+      if (from === 'SQERROR' && typeName === 'RC') continue;
+      bench.inState(type, from, (qp) => {
+        const before = bench.state(qp);
+        const status = bench.hca.connectQp(qp, steps, good);
+        const may = from === 'RESET' || from === 'INIT';
+        assert.is(statusName(status), may ? 'SUCCESS' : 'INVALID_DEVICE_STATE', `${typeName} from ${from}`);
+        if (may) assert.equal({ ...bench.hca.queryQp(qp).attributes, qpn: 0 }, stepped);
+        else assert.is(bench.state(qp), before);
+      });
+    }
+    const refused = [
+      [{ ...steps, init: steps.init & ~QpMask.port }, 'RESET'],
+      [{ ...steps, rtr: steps.rtr & ~QpMask.receivePsn }, 'INIT'],
+      [{ ...steps, rts: steps.rts & ~QpMask.sendPsn }, 'RTR'],
+    ] as const;
+    for (const [without, left] of refused) {
+      bench.inState(type, 'RESET', (qp) => {
+        assert.is(statusName(bench.hca.connectQp(qp, without, good)), 'INVALID_PARAMETER');
+        assert.is(bench.state(qp), QpState[left], `${typeName} without an attribute: left in ${left}`);
+      });
+    }
+    bench.inState(type, 'RESET', (qp) => {
+      const status = bench.hca.connectQp(qp, steps, { ...good, sendPsn: 2 ** 24 });
+      assert.is(statusName(status), 'INVALID_PARAMETER');
+      assert.is(bench.state(qp), QpState.RESET);
+    });
+  }
+  bench.close();
+});
+
 test('a query answers everything that was set', () => {
   const bench = new Bench();
   bench.inState(QpType.RC, 'RTS', (qp) => {

@@ -187,6 +187,21 @@ test('no message of a third host moves a connection', () => {
   assert.is(pair.server.cm.counters()['dropped.wrongSource'], mads.length);
 });
 
+test('a DREQ that is repeated is what was sent, whatever was made meanwhile', () => {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  pair.network.lose('client', 'DREQ', 1);
+  active.connection.disconnect();
+  // Made in memory that is used again.
+  const will = passive.connection.will().mad.slice();
+  pair.network.clock.advance(INTERVAL);
+  const [first, second, ...more] = pair.network.sent.filter(({ message }) => message.name === 'DREQ');
+  assert.equal(second!.mad, first!.mad);
+  assert.not.equal(will, first!.mad);
+  assert.equal(more, []);
+  assert.equal(active.events, ['disconnectCompleted true']);
+});
+
 test('the will is the DREQ that ends the connection', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();

@@ -19,6 +19,7 @@ import {
   type CmMessageName,
   cmLayouts,
   emitMad,
+  emitMadOnce,
   encodeMessage,
   ipCmHeader,
   MAD_HEADER_SIZE,
@@ -303,6 +304,20 @@ test('timeout codes are multiples of 4.096 µs', () => {
   assert.is(timeoutCodeToMs(0), 1);
   assert.is(timeoutCodeToMs(20), 4295);
   assert.is(timeoutCodeToMs(24), 68720);
+});
+
+test('a message made in memory that is used again has nothing of the one before', () => {
+  const ids = { localCommId: 0xffff_ffff, remoteCommId: 0xffff_ffff };
+  const full = { ...ids, privateData: new Uint8Array(cmLayouts.RTU.size - 8).fill(0xff) };
+  const before = emitMadOnce('RTU', 2n ** 64n - 1n, full);
+  assert.equal(before, emitMad('RTU', 2n ** 64n - 1n, full));
+  const names = Object.keys(CmAttribute) as CmMessageName[];
+  for (const name of names) {
+    emitMadOnce('RTU', 2n ** 64n - 1n, full);
+    const made = emitMadOnce(name, 7n, {});
+    assert.is(made, before);
+    assert.equal(made, emitMad(name, 7n, {}), name);
+  }
 });
 
 test.run();

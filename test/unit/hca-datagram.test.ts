@@ -42,6 +42,39 @@ function wrong<T>(value: unknown): T {
   return value as T;
 }
 
+test('what is called for each connection knows its HCA, and needs none told', () => {
+  const { queryQpState } = hca;
+  assert.is(queryQpState(1), -1);
+  assert.is(queryQpState.call({} as NativeHca, 1), -1);
+});
+
+test('connecting refuses what modifying would, and ends at the step that is refused', () => {
+  const attributes = {
+    access: 0,
+    pkeyIndex: 0,
+    port: 1,
+    path,
+    pathMtu: 1024,
+    destinationQpn: 2,
+    receivePsn: 3,
+    sendPsn: 4,
+    responderResources: 0,
+    initiatorDepth: 0,
+    minRnrTimer: 0,
+    ackTimeout: 14,
+    retryCount: 7,
+    rnrRetry: 6,
+  };
+  const none = { init: 0, rtr: 0, rts: 0 };
+  const step = { ...none, rtr: QpMask.receivePsn };
+  assert.is(hca.connectQp(1, none, attributes), Status.INVALID_HANDLE);
+  assert.is(hca.connectQp(1, none, { ...attributes, receivePsn: -1 }), Status.INVALID_HANDLE);
+  assert.is(hca.connectQp(1, step, { ...attributes, receivePsn: -1 }), Status.INVALID_PARAMETER);
+  assert.is(hca.connectQp(1, { ...none, rts: -1 }, attributes), Status.INVALID_PARAMETER);
+  const short = { ...path, source: new Uint8Array(4) };
+  assert.is(hca.connectQp(1, none, { ...attributes, path: short }), Status.INVALID_PARAMETER);
+});
+
 test('commands of words refuse what is not in range, and what is missing', () => {
   const { pd } = hca.allocatePd();
   const { status, qp } = hca.createQp({

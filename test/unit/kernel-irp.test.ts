@@ -192,6 +192,31 @@ test('K10: writing the output does not change the input', () => {
   assert.equal(input, Uint8Array.of(1, 2, 3, 4));
 });
 
+test('memory of an output that was answered is zero for the next request, and nobody has it twice', () => {
+  const outputOf = (length: number) => irp({ outputLength: length }).irp;
+  const [first, other] = [outputOf(48), outputOf(48)];
+  first.output.fill(0xee);
+  other.output.fill(0xdd);
+  assert.is.not(first.output, other.output);
+  const used = first.output;
+  first.endOutput();
+  first.endOutput();
+  const [next, another] = [outputOf(48), outputOf(48)];
+  assert.is(next.output, used);
+  assert.ok(next.output.every((byte) => byte === 0));
+  assert.is.not(another.output, used);
+  assert.ok(other.output.every((byte) => byte === 0xdd));
+  // Who looks at an answer that was given has bytes of its own.
+  assert.is.not(first.output, used);
+  for (const length of [0, 47, 49, 513]) {
+    const one = outputOf(length);
+    const bytes = one.output;
+    assert.is(bytes.length, length);
+    one.endOutput();
+    assert.is(outputOf(length).output === bytes, length > 0 && length <= 512, `${length} bytes`);
+  }
+});
+
 test('a gigabyte of output buffer costs no gigabyte', () => {
   const { irp: one } = irp({ outputLength: 0xffff_ffff });
   assert.ok(one.outputCapacity <= 65_536);

@@ -3,6 +3,7 @@
 #include "convert.h"
 #include "engine/process.h"
 #include "memory.h"
+#include "own_methods.h"
 
 namespace nd::js {
 
@@ -37,8 +38,7 @@ Napi::Function NativeChannel::define(Napi::Env env) {
                       InstanceAccessor<&NativeChannel::getProblem>("problem"),
                       InstanceAccessor<&NativeChannel::getAnswer>("answer"),
                       InstanceAccessor<&NativeChannel::getAnswerBytes>("answerBytes"),
-                      InstanceMethod<&NativeChannel::submit>("submit"), InstanceMethod<&NativeChannel::call>("call"),
-                      InstanceMethod<&NativeChannel::wait>("wait"), InstanceMethod<&NativeChannel::finish>("finish"),
+                      InstanceMethod<&NativeChannel::wait>("wait"),
                       InstanceMethod<&NativeChannel::waitAndFinish>("waitAndFinish"),
                       InstanceMethod<&NativeChannel::status>("status"),
                       InstanceMethod<&NativeChannel::information>("information"),
@@ -86,6 +86,10 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   answerBytes_ = Napi::Persistent(bytes);
   answerWords_ = answer.Data();
   answerData_ = bytes.Data();
+  const Napi::Object self = Value();
+  addOwnMethod<NativeChannel, &NativeChannel::submit>(self, self, this, "submit");
+  addOwnMethod<NativeChannel, &NativeChannel::call>(self, self, this, "call");
+  addOwnMethod<NativeChannel, &NativeChannel::finish>(self, self, this, "finish");
 }
 
 NativeChannel::~NativeChannel() {
@@ -277,11 +281,9 @@ Napi::Function NativeChannelServer::define(Napi::Env env) {
                      {InstanceAccessor<&NativeChannelServer::getRequest>("request"),
                       InstanceAccessor<&NativeChannelServer::getRequestBytes>("requestBytes"),
                       InstanceAccessor<&NativeChannelServer::getAnswerBytes>("answerBytes"),
-                      InstanceMethod<&NativeChannelServer::next>("next"),
                       InstanceMethod<&NativeChannelServer::tellEvents>("tellEvents"),
                       InstanceMethod<&NativeChannelServer::newEra>("newEra"),
                       InstanceMethod<&NativeChannelServer::longInput>("longInput"),
-                      InstanceMethod<&NativeChannelServer::complete>("completeSlot"),
                       InstanceMethod<&NativeChannelServer::close>("close")});
 }
 
@@ -342,7 +344,10 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
   answerData_ = answer.Data();
   teardown_ = data.teardown();
   teardown_->items.insert(this);
-  napi_type_tag_object(env, Value(), &kServerTag);
+  const Napi::Object self = Value();
+  addOwnMethod<NativeChannelServer, &NativeChannelServer::next>(self, self, this, "next");
+  addOwnMethod<NativeChannelServer, &NativeChannelServer::complete>(self, self, this, "completeSlot");
+  napi_type_tag_object(env, self, &kServerTag);
   Ref();  // requests arrive whether or not the kernel's JavaScript holds this object; until closeNow()
 }
 

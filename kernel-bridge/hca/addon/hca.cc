@@ -3,6 +3,7 @@
 #include "hca_commands.h"
 #include "hca_options.h"
 #include "memory.h"
+#include "own_methods.h"
 
 namespace nd::js {
 
@@ -25,17 +26,16 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceAccessor<&H::getWireReady>("wireReady"), InstanceAccessor<&H::getWireProblem>("wireProblem"),
        InstanceAccessor<&H::getLimits>("limits"), InstanceAccessor<&H::getCommIdBase>("commIdBase"),
        InstanceAccessor<&H::getWords>("words"), InstanceAccessor<&H::getBytes>("bytes"),
-       InstanceMethod<&H::configure>("configure"), InstanceMethod<&H::takeEventWords>("takeEventWords"),
+       InstanceMethod<&H::configure>("configure"),
        InstanceMethod<&H::allocatePd>("allocatePd"), InstanceMethod<&H::deallocatePd>("deallocatePd"),
        InstanceMethod<&H::registerMr>("registerMr"), InstanceMethod<&H::deregisterMr>("deregisterMr"),
        InstanceMethod<&H::allocateMw>("allocateMw"), InstanceMethod<&H::deallocateMw>("deallocateMw"),
        InstanceMethod<&H::createCq>("createCq"), InstanceMethod<&H::resizeCq>("resizeCq"),
        InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createSrq>("createSrq"),
        InstanceMethod<&H::modifySrq>("modifySrq"), InstanceMethod<&H::querySrq>("querySrq"),
-       InstanceMethod<&H::destroySrq>("destroySrq"), InstanceMethod<&H::createQpWords>("createQpWords"),
-       InstanceMethod<&H::modifyQpWords>("modifyQpWords"), InstanceMethod<&H::connectQpWords>("connectQpWords"),
-       InstanceMethod<&H::queryQp>("queryQp"), InstanceMethod<&H::queryQpState>("queryQpState"),
-       InstanceMethod<&H::destroyQp>("destroyQp"), InstanceMethod<&H::setWillWords>("setWillWords"),
+       InstanceMethod<&H::destroySrq>("destroySrq"),
+       InstanceMethod<&H::queryQp>("queryQp"),
+       InstanceMethod<&H::destroyQp>("destroyQp"),
        InstanceMethod<&H::listenCq>("listenCq"), InstanceMethod<&H::armCq>("armCq"),
        InstanceMethod<&H::createAh>("createAh"), InstanceMethod<&H::destroyAh>("destroyAh"),
        InstanceMethod<&H::attachMulticast>("attachMulticast"), InstanceMethod<&H::detachMulticast>("detachMulticast"),
@@ -43,7 +43,6 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::queryPkeyTable>("queryPkeyTable"), InstanceMethod<&H::destroyPkeyTable>("destroyPkeyTable"),
        InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
        InstanceMethod<&H::endCqEvents>("endCqEvents"),
-       InstanceMethod<&H::sendMadWords>("sendMadWords"), InstanceMethod<&H::claimPortWords>("claimPortWords"),
        InstanceMethod<&H::openPort>("openPort"),
        InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),
        InstanceMethod<&H::objectCounts>("objectCounts"), InstanceMethod<&H::close>("close")});
@@ -99,6 +98,17 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   open_ = true;
   teardown_ = data.teardown();
   teardown_->items.insert(this);
+  const Napi::Object self = Value();
+  const Napi::Object methods = Napi::Object::New(env);
+  self.Set("methods", methods);
+  addOwnMethod<NativeHca, &NativeHca::takeEventWords>(methods, self, this, "takeEventWords");
+  addOwnMethod<NativeHca, &NativeHca::createQpWords>(methods, self, this, "createQpWords");
+  addOwnMethod<NativeHca, &NativeHca::modifyQpWords>(methods, self, this, "modifyQpWords");
+  addOwnMethod<NativeHca, &NativeHca::connectQpWords>(methods, self, this, "connectQpWords");
+  addOwnMethod<NativeHca, &NativeHca::queryQpState>(methods, self, this, "queryQpState");
+  addOwnMethod<NativeHca, &NativeHca::setWillWords>(methods, self, this, "setWillWords");
+  addOwnMethod<NativeHca, &NativeHca::sendMadWords>(methods, self, this, "sendMadWords");
+  addOwnMethod<NativeHca, &NativeHca::claimPortWords>(methods, self, this, "claimPortWords");
   Ref();  // events arrive whether or not JavaScript holds this object; until closeNow()
 }
 
