@@ -76,6 +76,33 @@ TEST(every_transition_with_every_mask_bit) {
   }
 }
 
+TEST(connecting_is_the_three_steps_and_ends_at_the_one_that_is_refused) {
+  World w;
+  const std::array<uint32_t, 3> steps{kCells[0].required, kCells[2].required, kCells[3].required};
+  const QpAttributes attributes = attributesFor(*w.a, w.b->gid, 5, {}, true);
+  for (const uint32_t from : {kQpsReset, kQpsInit, kQpsRtr, kQpsRts, kQpsSqd, kQpsError}) {
+    check::note = "from";
+    check::noteNumber = from;
+    TestQp qp(*w.a);
+    into(qp, *w.b, from);
+    const bool may = from == kQpsReset || from == kQpsInit;
+    CHECK(w.a->engine.connectQp(qp.handle, steps, attributes) == (may ? Status::kSuccess : Status::kInvalidDeviceState));
+    const uint32_t expected = may ? kQpsRts : from;
+    CHECK_EQ(qp.state(), expected);
+    CHECK_EQ(qp.stateWord(), expected);
+  }
+  for (uint32_t step = 0; step < steps.size(); step++) {
+    check::note = "step";
+    check::noteNumber = step;
+    TestQp qp(*w.a);
+    std::array<uint32_t, 3> masks = steps;
+    masks[step] &= masks[step] - 1;
+    CHECK(w.a->engine.connectQp(qp.handle, masks, attributes) == Status::kInvalidParameter);
+    CHECK_EQ(qp.state(), step);
+  }
+  CHECK(w.a->engine.connectQp(0, steps, attributes) == Status::kInvalidHandle);
+}
+
 TEST(attribute_values_are_checked) {
   World w;
   const auto rejects = [&](uint32_t from, uint32_t to, uint32_t mask, const std::function<void(QpAttributes&)>& spoil) {
