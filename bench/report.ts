@@ -39,7 +39,7 @@ export function table(outcomes: readonly RowOutcome[]): string {
   const parts = outcomes.map(({ row, outcomes: who, targets }) => ({
     title: row.title,
     lines: who.flatMap((outcome) => {
-      const mine = targets.filter(({ against }) => (against ?? who[0]!.label) === outcome.label);
+      const mine = targets.filter((target) => lineOf(target, who) === outcome.label);
       const first = [
         `  ${nameOf(outcome, row)}`,
         ...figures(outcome, row.unit),
@@ -67,7 +67,7 @@ export function markdown(outcomes: readonly RowOutcome[]): string {
     ...outcomes.flatMap(({ row, outcomes: who, targets }) => [
       line([`**${row.title}**`, '', '', '', '', '']),
       ...who.map((outcome) => {
-        const mine = targets.filter(({ against }) => (against ?? who[0]!.label) === outcome.label);
+        const mine = targets.filter((target) => lineOf(target, who) === outcome.label);
         const cells = [
           mine.map((target) => targetText(target, row.unit)).join(', '),
           mine.map(verdict).join(', '),
@@ -76,6 +76,11 @@ export function markdown(outcomes: readonly RowOutcome[]): string {
       }),
     ]),
   ].join('\n');
+}
+
+/** The label of the contestant beside whose figure a target stands. */
+function lineOf({ against, of }: TargetOutcome, who: readonly Outcome[]): string {
+  return against ?? of ?? who[0]!.label;
 }
 
 function targetCells(target: TargetOutcome | undefined, unit: Unit): [string, string] {
@@ -126,7 +131,7 @@ export function jsonLines({ row, outcomes, targets }: RowOutcome): string[] {
       samples,
       missing,
       failed,
-      targets: targets.filter(({ against }) => (against ?? outcomes[0]!.label) === label),
+      targets: targets.filter((target) => lineOf(target, outcomes) === label),
     }),
   );
 }

@@ -127,10 +127,9 @@ function ratioOf(ours: readonly Sample[], theirs: readonly Sample[]): Figure | u
 }
 
 function judge(row: Row, target: Target, outcomes: readonly Outcome[]): TargetOutcome {
-  const value =
-    target.against === undefined
-      ? outcomes[0]?.figure?.value
-      : outcomes.find(({ label }) => label === target.against)?.ratio?.value;
+  const { against, of } = target;
+  const whose = outcomes.find(({ label }) => label === (against ?? of ?? outcomes[0]?.label));
+  const value = against === undefined ? whose?.figure?.value : whose?.ratio?.value;
   if (value === undefined) return { ...target, value, met: undefined };
   return {
     ...target,

@@ -18,7 +18,8 @@ test('rows have names of their own and begin with this library; targets name con
     assert.is(contestants[0].label, US, name);
     const labels = contestants.map(({ label }) => label);
     assert.is(new Set(labels).size, labels.length, name);
-    for (const { against } of targets) assert.ok(against === undefined || labels.includes(against), name);
+    for (const label of targets.flatMap(({ against, of }) => [against, of]).filter((l) => l !== undefined))
+      assert.ok(labels.includes(label), name);
   }
 });
 
@@ -158,6 +159,28 @@ test('where more is better, targets ask for at least', () => {
       [6, false],
     ],
   );
+});
+
+test('a target may be of another of our figures, and stands beside that', () => {
+  const row: Row = {
+    ...everything.find(({ name }) => name === 'connect')!,
+    targets: [{ factor: 3000 }, { of: `${US}, compiled`, factor: 3000 }],
+  };
+  const made = outcomeOf(row, [
+    { label: US, samples: [{ mean: 2000 }] },
+    { label: `${US}, compiled`, samples: [{ mean: 4000 }] },
+  ]);
+  assert.equal(
+    made.targets.map(({ value, met }) => [value, met]),
+    [
+      [2000, false],
+      [4000, true],
+    ],
+  );
+  const text = table([made]);
+  assert.match(text, /networkdirect +2000 .*≥ 3000 \/s +MISSED\n/);
+  assert.match(text, /compiled +4000 .*≥ 3000 \/s +met/);
+  assert.match(markdown([made]), /compiled \| 4000 .*≥ 3000 \/s \| met \|/);
 });
 
 test('the table says who is missing, what failed, and which targets are missed', () => {
