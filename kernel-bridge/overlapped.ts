@@ -57,7 +57,10 @@ export class Overlapped<T> implements PromiseLike<T> {
 
   /** One that has failed already: a request that was refused reports it here and not by throwing. */
   static failed<T = never>(error: StatusError): Overlapped<T> {
-    return new Overlapped(settledSource<T>({ ok: false, error }));
+    const overlapped = new Overlapped(settledSource<T>({ ok: false, error }));
+    // Nothing delivers its end: who has it told in other terms by then hears of it, whether anybody looks or not.
+    queueMicrotask(() => overlapped.settle());
+    return overlapped;
   }
 
   /** Whether the request has completed; reads a word of memory, like HasOverlappedIoCompleted. */
@@ -113,7 +116,8 @@ export class Overlapped<T> implements PromiseLike<T> {
 
   /**
    * Has the failure told in another layer's terms, to everybody: the function runs once, as those of {@link map} do. Unlike map()
-   * it makes no second request to go through. Before anybody has observed the outcome, and once.
+   * it makes no second request to go through. Before anybody has observed the outcome, and once; of a request that has
+   * {@link failed} already: at once.
    */
   translateFailure(translate: (error: StatusError) => StatusError): this {
     this.#translate = translate;

@@ -94,6 +94,7 @@ export class FakeFile implements DeviceFile {
     outputLength: number,
     decode: (output: Uint8Array) => T,
   ): Overlapped<T> {
+    if (this.closed) return Overlapped.failed<T>(new StatusError(Status.INVALID_HANDLE));
     const request = new Pending<T>(ioctlName(code), (input ?? NO_BYTES).slice(), decode);
     try {
       const answer = this.door.run(this, code, input ?? NO_BYTES, outputLength);

@@ -240,6 +240,18 @@ test('translateFailure: the same request tells its failure in other terms, once'
   assert.is(await fine, 3);
 });
 
+test('translateFailure: who started a request that failed at once hears of it, though nobody looks', async () => {
+  const heard: number[] = [];
+  Overlapped.failed(new StatusError(Status.INVALID_HANDLE)).translateFailure((error) => {
+    heard.push(error.status);
+    return error;
+  });
+  // Not before who started it has it.
+  assert.equal(heard, []);
+  await Promise.resolve();
+  assert.equal(heard, [Status.INVALID_HANDLE]);
+});
+
 test('translateFailure: of a request that failed at once, and with a function that throws', async () => {
   const refused = Overlapped.failed(new StatusError(Status.INVALID_HANDLE));
   const other = refused.translateFailure(() => new StatusError(Status.DEVICE_REMOVED));

@@ -121,6 +121,17 @@ test('U12: a queue pair is kept on success only, and swapped without a leak', as
   assert.is(door.objects.size, 0);
 });
 
+test('U12: a queue pair is let go when its request was refused before it was sent, though nobody looks', async () => {
+  const { ep, qp, door } = openPair();
+  door.files[0]!.closed = true;
+  ep.connect(qp, peer, {});
+  await Promise.resolve();
+  door.files[0]!.closed = false;
+  qp.release();
+  assert.not.ok([...door.objects.values()].some(({ kind }) => kind === 'qp'));
+  throwsWv(() => ep.accept(null, {}), Status.INVALID_PARAMETER, /queue pair/);
+});
+
 test('U12: what completed without the event loop counts', () => {
   const { ep, qp, door } = openPair();
   const connect = ep.connect(qp, peer, {});
