@@ -15,8 +15,8 @@ Napi::Value callOwn(const Napi::CallbackInfo& info) {
 template <typename T, Napi::Value (T::*kMethod)(const Napi::CallbackInfo&)>
 void addOwnMethod(Napi::Object holder, Napi::Object self, T* native, const char* name) {
   const Napi::Function method = Napi::Function::New<&callOwn<T, kMethod>>(self.Env(), name, native);
-  // Who keeps the method alone keeps the object, too.
-  method.Set("object", self);
+  // Who keeps the method alone keeps the object, too, and nobody can take it away: the address would be that of freed memory.
+  method.DefineProperty(Napi::PropertyDescriptor::Value("object", self));
   holder.Set(name, method);
 }
 

@@ -1,0 +1,45 @@
+/** Methods of the addon's objects that bring their object along (addon/own_methods.h). */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { addon } from '../../kernel-bridge/hca/index.js';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+async function isCollected(object: WeakRef<object>): Promise<boolean> {
+  for (let round = 0; round < 10 && object.deref() !== undefined; round++) {
+    // A WeakRef that was looked at holds its object until the turn ends.
+    await new Promise((resolve) => setImmediate(resolve));
+    collect();
+  }
+  return object.deref() === undefined;
+}
+
+test('who keeps a method alone keeps its object, and who keeps neither nothing', async () => {
+  for (const name of ['submit', 'call', 'finish'] as const) {
+    const kept: unknown[] = [];
+    const channel = ((): WeakRef<object> => {
+      const made = addon.createChannel(1, () => {});
+      kept.push(made[name]);
+      return new WeakRef(made);
+    })();
+    assert.not.ok(await isCollected(channel), name);
+    kept.length = 0;
+    assert.ok(await isCollected(channel), name);
+  }
+});
+
+test('nobody takes a method its object', () => {
+  const { finish } = addon.createChannel(1, () => {});
+  const method = finish as { object?: unknown };
+  assert.throws(() => {
+    method.object = undefined;
+  }, TypeError);
+  assert.throws(() => {
+    delete method.object;
+  }, TypeError);
+});
+
+test.run();
