@@ -73,6 +73,14 @@ test('connecting refuses what modifying would, and ends at the step that is refu
   assert.is(hca.connectQp(1, { ...none, rts: -1 }, attributes), Status.INVALID_PARAMETER);
   const short = { ...path, source: new Uint8Array(4) };
   assert.is(hca.connectQp(1, none, { ...attributes, path: short }), Status.INVALID_PARAMETER);
+  // Of each step's mask; and no states, which the steps bring themselves.
+  const psn = QpMask.receivePsn;
+  for (const one of [{ ...none, init: psn }, step, { ...none, rts: psn }]) {
+    assert.is(hca.connectQp(1, one, { ...attributes, receivePsn: 2 ** 24 }), Status.INVALID_PARAMETER);
+  }
+  hca.modifyQp(1, 0, {}); // leaves a value that no state has
+  const states = QpMask.state | QpMask.currentState;
+  assert.is(hca.connectQp(1, { init: states, rtr: states, rts: states }, attributes), Status.INVALID_HANDLE);
 });
 
 test('commands of words refuse what is not in range, and what is missing', () => {

@@ -1,0 +1,74 @@
+/** How connection management moves a queue pair: what the driver refuses itself, what it remembers, and what a refusal leaves. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type ConnectAttributes, QpMask } from '../../kernel-bridge/hca/binding.js';
+import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
+import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
+import { type ConnectionAttributes, connectQp } from '../../kernel-bridge/kernel/filter/endpoint-qp.js';
+import type { IbQp } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+
+const gid = new Uint8Array(16);
+const connection: ConnectionAttributes = {
+  pkeyIndex: 2,
+  path: { source: gid, destination: gid, flowLabel: 0, trafficClass: 0, hopLimit: 64, scopeId: 0 },
+  pathMtu: 1024,
+  peerQpn: 3,
+  receivePsn: 4,
+  sendPsn: 5,
+  responderResources: 6,
+  initiatorDepth: 7,
+  minRnrTimer: 8,
+  ackTimeout: 9,
+  retryCount: 5,
+  rnrRetry: 4,
+  peerUsesSrq: false,
+};
+
+/** A queue pair in INIT, of an HCA that writes down what it is asked and answers `status`. */
+function queuePair(type: number, { gone = false, status = Status.SUCCESS as number } = {}) {
+  const asked: string[] = [];
+  const native = {
+    connectQp: (qp: number, _steps: unknown, { pathMtu }: ConnectAttributes): number => {
+      asked.push(`connect ${qp} ${pathMtu}`);
+      return status;
+    },
+    modifyQp: (qp: number, mask: number, { state }: { state?: number }): number => {
+      asked.push(`modify ${qp} ${mask} ${state}`);
+      return Status.SUCCESS;
+    },
+  };
+  const hca = { native, gone, port: { activeMtu: 1024 } };
+  const fake = { handle: 11, given: QpMask.qkey, pkeyIndex: 1, create: { type }, pd: { ca: { hca } } };
+  return { qp: fake as unknown as IbQp, asked };
+}
+
+const failed = `modify 11 ${QpMask.state} ${QpState.ERROR}`;
+
+test('a queue pair that was connected remembers what it was given', () => {
+  const reliable = QpMask.initiatorDepth | QpMask.responderResources | QpMask.retryCount;
+  for (const type of [QpType.RC, QpType.UC]) {
+    const { qp, asked } = queuePair(type);
+    assert.is(connectQp(qp, connection), Status.SUCCESS);
+    assert.equal(asked, ['connect 11 1024']);
+    assert.is(qp.pkeyIndex, 2);
+    const each = QpMask.qkey | QpMask.state | QpMask.pkeyIndex | QpMask.receivePsn | QpMask.sendPsn;
+    assert.is(qp.given & (each | reliable), type === QpType.RC ? each | reliable : each);
+  }
+});
+
+test('what is refused, by the driver or by the HCA, leaves the queue pair in ERROR', () => {
+  const busy = Status.INVALID_DEVICE_STATE;
+  const cases: [what: ReturnType<typeof queuePair>, pathMtu: number, status: number, asked: string[]][] = [
+    [queuePair(QpType.RC, { gone: true }), 1024, Status.FILE_FORCED_CLOSED, [failed]],
+    [queuePair(QpType.RC), 2048, Status.INVALID_PARAMETER, [failed]],
+    [queuePair(QpType.RC, { status: busy }), 1024, busy, ['connect 11 1024', failed]],
+  ];
+  for (const [{ qp, asked }, pathMtu, status, expected] of cases) {
+    assert.is(statusName(connectQp(qp, { ...connection, pathMtu })), statusName(status));
+    assert.equal(asked, expected);
+    assert.is(qp.pkeyIndex, 1);
+    assert.is(qp.given, QpMask.qkey | QpMask.state);
+  }
+});
+
+test.run();
