@@ -92,6 +92,29 @@ TEST(carried_acknowledgement_that_nobody_waits_for) {
   CHECK_EQ(x.a->counter("stale_response"), 1u);
 }
 
+// Who ends tells what it has taken, also what it has put off: the peer's requests have not failed.
+TEST(last_acknowledgement_comes_with_the_end_of_a_local_connection) {
+  for (const uint32_t flags : {0u, uint32_t(kSendFlagSignaled)}) {
+    for (int how = 0; how < 3; how++) {
+      Exchange x;
+      TestQp other(*x.b), mine(*x.a);
+      x.connect(mine, other);
+      x.pump();
+      mine.post({kOpWrite, flags, {{x.from.at(), 8, x.from.lkey}}, 0, x.to.at(), x.to.rkey});
+      x.b->engine.progress();
+      CHECK_EQ(x.to.data()[7], x.from.data()[7]);
+      if (how == 0) CHECK(other.toState(kQpsError) == Status::kSuccess);
+      if (how == 1) CHECK(other.toState(kQpsReset) == Status::kSuccess);
+      if (how == 2) CHECK(x.b->engine.destroyQp(other.handle) == Status::kSuccess);
+      x.pump();
+      CHECK(mine.toState(kQpsError) == Status::kSuccess);
+      const std::vector<Cqe> all = mine.sendCq.drain();
+      CHECK_EQ(all.size(), flags ? size_t(1) : size_t(0));
+      for (const Cqe& c : all) CHECK_EQ(c.status, kWcSuccess);
+    }
+  }
+}
+
 TEST(room_is_told_in_large_pieces) {
   Exchange x;
   const auto told = [&] { return __atomic_load_n(&x.segment().sides[1].consumed, __ATOMIC_ACQUIRE) & 0xFFFFFFFF; };

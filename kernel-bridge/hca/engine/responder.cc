@@ -421,8 +421,8 @@ void Core::acknowledge(Qp& qp) {
 // Before a queue pair ends: the peer is not to repeat, nor to think lost, what has been taken.
 void Core::acknowledgeLast(Qp& qp) {
   Responder& rs = qp.rs;
-  if (!rs.unanswered || rs.nakPending || rs.nakSent || rs.jobs.size() || qp.local || qp.waiting || !qp.reliable() ||
-      !stateRules(qp.state()).receivesRequests)
+  if (!rs.unanswered || rs.nakPending || rs.nakSent || rs.jobs.size() || qp.waiting || !qp.reliable() ||
+      (qp.local && !qp.local->ready(0, false)) || !stateRules(qp.state()).receivesRequests)
     return;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
   link.flush();
