@@ -245,22 +245,22 @@ function outcomeOf<T>(
 ): Outcome<T> {
   try {
     return { ok: true, value: source.take() };
-  } catch (error) {
-    const told =
-      error instanceof StatusError && translate !== undefined ? thrownOr(() => translate(error)) : error;
-    if (told instanceof StatusError) return { ok: false, error: told };
-    // A defect of a layer's own code, not of the request: kept as the cause.
-    const text = `The request completed, but its result could not be used: ${told instanceof Error ? told.message : String(told)}`;
-    return { ok: false, error: new StatusError(Status.INTERNAL_ERROR, text, { cause: told }) };
+  } catch (thrown) {
+    const error = statusErrorOf(thrown);
+    if (translate === undefined) return { ok: false, error };
+    try {
+      return { ok: false, error: translate(error) };
+    } catch (other) {
+      return { ok: false, error: statusErrorOf(other) };
+    }
   }
 }
 
-function thrownOr(get: () => unknown): unknown {
-  try {
-    return get();
-  } catch (error) {
-    return error;
-  }
+/** What a layer's own code threw, and not the request, is a defect of that, and kept as the cause. */
+function statusErrorOf(thrown: unknown): StatusError {
+  if (thrown instanceof StatusError) return thrown;
+  const text = `The request completed, but its result could not be used: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+  return new StatusError(Status.INTERNAL_ERROR, text, { cause: thrown });
 }
 
 function settledSource<T>(outcome: Outcome<T>): OverlappedSource<T> {

@@ -274,4 +274,24 @@ test('translateFailure: of a request that failed at once, and with a function th
   }
 });
 
+test('translateFailure: of a result that could not be used, too', async () => {
+  const cause = new RangeError('a defect');
+  const source = new Manual<number>();
+  const told = new Overlapped(source).translateFailure(
+    (error) => new StatusError(Status.DEVICE_REMOVED, undefined, { cause: error }),
+  );
+  source.complete(() => {
+    throw cause;
+  });
+  assert.is(told.status, Status.DEVICE_REMOVED);
+  try {
+    told.getResult();
+    assert.unreachable();
+  } catch (error) {
+    const first = (error as Error).cause as StatusError;
+    assert.is(first.status, Status.INTERNAL_ERROR);
+    assert.is(first.cause, cause);
+  }
+});
+
 test.run();
