@@ -125,3 +125,25 @@ TEST(late_acknowledgement_amid_a_read_response) {
   CHECK_EQ(p.a->counter("retransmitted_pkts"), 0u);
   CHECK_EQ(p.clock.time - before, 0u);
 }
+
+// A time-out that is shorter than an acknowledgement may be put off is no reason to give the peer up.
+TEST(acknowledgement_that_is_put_off_is_no_timeout) {
+  for (const uint32_t code : {1u, 4u, 8u}) {
+    World w;
+    TestQp qa(*w.a), qb(*w.b);
+    Link2 l;
+    l.ackTimeout = code;
+    l.retries = 0;
+    w.connect(qa, qb, l);
+    Buffer from(*w.a, 64), to(*w.b, 64);
+    qb.receive({{to.at(), 64, to.lkey}});
+    const uint64_t start = w.clock.time;
+    qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}});
+    w.b->engine.progress();
+    for (; w.clock.time < start + 1'000'000; w.clock.time += 50'000) w.a->step();
+    w.b->step();
+    w.pump();
+    CHECK(only(qa.sendCq, 0, kOpSend, kWcSuccess));
+    CHECK_EQ(w.a->counter("ack_timeout"), 0u);
+  }
+}

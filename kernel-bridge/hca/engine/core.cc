@@ -144,7 +144,7 @@ void Core::onTimer(Qp& qp) {
   if (!stateRules(qp.state()).continuesWork) return;
   Requester& rq = qp.rq;
   uint64_t next = UINT64_MAX;
-  const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
+  const uint64_t patience = answerPatience(qp);
   if (rq.rnrUntil) {
     if (now >= rq.rnrUntil) {
       rq.rnrUntil = 0;
@@ -155,13 +155,12 @@ void Core::onTimer(Qp& qp) {
   }
   if (!rq.rnrUntil && rq.outstanding()) {
     if (std::exchange(rq.undated, false)) rq.ackStart = now;
-    if (timeout) {
-      // A quarter late: what the clock missed between reading it and sending must not make the timer early.
-      uint64_t due = rq.ackStart + timeout + timeout / 4;
+    if (patience) {
+      uint64_t due = rq.ackStart + patience;
       if (now >= due) {
         onAckTimeout(qp);
         if (qp.state() == kQpsError) return;
-        due = rq.ackStart + timeout + timeout / 4;
+        due = rq.ackStart + patience;
       }
       if (now >= probeDue(qp)) probe(qp);
       next = std::min(next, std::min(due, probeDue(qp)));

@@ -252,10 +252,11 @@ bool Core::request(Qp& qp, uint32_t& budget) {
   return more;
 }
 
-// How long an answer may take: a quarter late, as onTimer() has it. 0: for ever.
+// How long an answer may take; 0: for ever. A quarter late: what the clock missed between reading it and sending must not
+// make the timer early. And never less than a peer may put off its acknowledgement, with its engine's thread as late again.
 uint64_t Core::answerPatience(const Qp& qp) {
   const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
-  return timeout + timeout / 4;
+  return timeout == 0 ? 0 : std::max(timeout + timeout / 4, 2 * kOwedNs);
 }
 
 void Core::startAckTimer(Qp& qp) {
