@@ -539,6 +539,11 @@ int looksOnMain() {
     return entry;
   };
   constexpr uint32_t kNever = 0, kSoon = 6, kLookAndStep = 2;
+  // Who only sleeps leaves no mark: the engine's thread would give way to it with timers that are due meanwhile.
+  const uint64_t marked = here.engine.pollerMark();
+  HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+  HOST_CHECK(here.engine.pollerMark() == marked);
+  watch.leave();
   HOST_CHECK(enter(kSoon, true) == Watch::Entry::kDone);
   HOST_CHECK(asked == kSoon);
   HOST_CHECK(enter(kSoon, false) == Watch::Entry::kWatching);  // it does not sleep, and so does not wait

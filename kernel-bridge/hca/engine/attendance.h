@@ -20,11 +20,15 @@ class Attendance {
 
   // Any thread, at `now`: it attends, and will come back.
   void mark(uint64_t now) {
-    mark_.store(now, std::memory_order_relaxed);
-    if (now >= renewDue_.load(std::memory_order_relaxed)) renew(now);
+    stay(now);
+    putOff(now);
   }
   // The same without putting the alarm off, which is a system call: the thread may then wake for nothing, once.
   void stay(uint64_t now) { mark_.store(now, std::memory_order_relaxed); }
+  // Only that: timers that were set since the last mark are the thread's, which gives way to a newer one.
+  void putOff(uint64_t now) {
+    if (now >= renewDue_.load(std::memory_order_relaxed)) renew(now);
+  }
   uint64_t marked() const { return mark_.load(std::memory_order_relaxed); }
 
   // ── A thread that waits (Watch).

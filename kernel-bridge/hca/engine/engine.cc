@@ -443,6 +443,7 @@ uint64_t Engine::nextDeadline() { return impl_->core.announced = impl_->core.dea
 uint64_t Engine::pollerMark() const { return impl_->core.attendance.marked(); }
 Attendance& Engine::attendance() { return impl_->core.attendance; }
 void Engine::stay() { impl_->core.attendance.stay(impl_->core.clock.recent()); }
+void Engine::putOffAlarm() { impl_->core.attendance.putOff(impl_->core.clock.recent()); }
 void Engine::attend() { impl_->core.attendance.mark(impl_->core.clock.recent()); }
 
 void Engine::wakeThread() {

@@ -188,7 +188,8 @@ class Engine final : public PacketSink {
   uint64_t pollerMark() const;          // when a thread last polled (ns)
   Attendance& attendance();
   void attend();                        // marks the thread as one that comes back soon, as progress() does
-  void stay();                          // the same of a thread that has slept, without a system call
+  void stay();                          // the same of a thread that has slept, without a system call,
+  void putOffAlarm();                   // which it makes before it sleeps again
   void wakeThread();                    // the engine's thread looks again
   std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll
   // Lock held: packets that this thread has for the engine, outside of a step. What they set off is finished, or left to the

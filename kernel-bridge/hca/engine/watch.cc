@@ -49,7 +49,7 @@ uint64_t Watch::look() {
 }
 
 bool Watch::step() {
-  engine_.attend();  // before it sleeps, which has time, and not when a message has come
+  engine_.putOffAlarm();  // before it sleeps, which has time, and not when a message has come
   const auto hold = engine_.hold();
   host_.lookAllNext();
   allDue_ = host_.now() + kRingsAloneNs;
