@@ -199,6 +199,9 @@ export class SoftKernel {
     const slot = answer[3]!;
     try {
       return { status, information, output: this.channel.output(slot) };
+    } catch {
+      // No memory for a long answer. Whoever waits is told so, and does not wait on.
+      return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: noBytes };
     } finally {
       this.channel.release(slot);
     }

@@ -105,6 +105,29 @@ door('a failing request reports its status the same way, blocking and overlapped
   }
 });
 
+door('an answer for which there is no memory is a status, and nobody waits on', async () => {
+  const kernel = start();
+  const file = kernel.open(device);
+  const long = new Uint8Array(1 << 20).fill(7);
+  Object.defineProperty(kernel.channel, 'output', {
+    configurable: true,
+    value: () => {
+      throw new RangeError('Array buffer allocation failed');
+    },
+  });
+  for (let i = 0; i < 3; i++) {
+    const overlapped = file.ioctlOverlapped(EchoCode.echo, long, long.length, same);
+    assert.is((await rejection(overlapped)).status, Status.INSUFFICIENT_RESOURCES);
+    assert.is(
+      statusOf(() => file.ioctl(EchoCode.echo, long, long.length)),
+      Status.INSUFFICIENT_RESOURCES,
+    );
+  }
+  Reflect.deleteProperty(kernel.channel, 'output');
+  assert.equal(file.ioctl(EchoCode.echo, long, long.length), long);
+  assert.equal(await file.ioctlOverlapped(EchoCode.echo, long, long.length, same), long);
+});
+
 door('a refused open carries the sentence of the kernel', () => {
   const kernel = start();
   try {
