@@ -117,7 +117,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   /**
    * Has the failure told in another layer's terms, to everybody: the function runs once, as those of {@link map} do. Unlike map()
    * it makes no second request to go through. Before anybody has observed the outcome, and once; of a request that has
-   * failed already: at once.
+   * failed already: in the next microtask.
    */
   translateFailure(translate: (error: StatusError) => StatusError): this {
     this.#translate = translate;
