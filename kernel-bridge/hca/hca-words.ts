@@ -81,6 +81,26 @@ export function hcaOfWords(raw: RawHca): NativeHca {
     words[pathAt + 3] = path.scopeId;
     return true;
   };
+  /** All but the path. What is missing becomes NaN, which is refused where the mask has it. */
+  const putAttributes = (attributes: Partial<QpAttributeValues>): void => {
+    const missing = Number.NaN;
+    words[0] = attributes.state ?? missing;
+    words[1] = attributes.currentState ?? missing;
+    words[2] = attributes.access ?? missing;
+    words[3] = attributes.pkeyIndex ?? missing;
+    words[4] = attributes.port ?? missing;
+    words[5] = attributes.qkey ?? missing;
+    words[6] = attributes.pathMtu ?? missing;
+    words[7] = attributes.destinationQpn ?? missing;
+    words[8] = attributes.receivePsn ?? missing;
+    words[9] = attributes.sendPsn ?? missing;
+    words[10] = attributes.responderResources ?? missing;
+    words[11] = attributes.initiatorDepth ?? missing;
+    words[12] = attributes.minRnrTimer ?? missing;
+    words[13] = attributes.ackTimeout ?? missing;
+    words[14] = attributes.retryCount ?? missing;
+    words[15] = attributes.rnrRetry ?? missing;
+  };
   const putMad = (given: Uint8Array): boolean => {
     if (given.length !== madBytes) return false;
     bytes.set(given, madAt);
@@ -111,41 +131,12 @@ export function hcaOfWords(raw: RawHca): NativeHca {
       return { status, qp: word(0), qpn: word(1) };
     },
     modifyQp(qp: number, mask: number, attributes: Partial<QpAttributeValues>) {
-      // What is missing becomes NaN, which is refused where the mask has it.
-      const missing = Number.NaN;
-      words[0] = attributes.state ?? missing;
-      words[1] = attributes.currentState ?? missing;
-      words[2] = attributes.access ?? missing;
-      words[3] = attributes.pkeyIndex ?? missing;
-      words[4] = attributes.port ?? missing;
-      words[5] = attributes.qkey ?? missing;
-      words[6] = attributes.pathMtu ?? missing;
-      words[7] = attributes.destinationQpn ?? missing;
-      words[8] = attributes.receivePsn ?? missing;
-      words[9] = attributes.sendPsn ?? missing;
-      words[10] = attributes.responderResources ?? missing;
-      words[11] = attributes.initiatorDepth ?? missing;
-      words[12] = attributes.minRnrTimer ?? missing;
-      words[13] = attributes.ackTimeout ?? missing;
-      words[14] = attributes.retryCount ?? missing;
-      words[15] = attributes.rnrRetry ?? missing;
+      putAttributes(attributes);
       if ((mask & QpMask.path) !== 0 && !putPath(attributes.path)) return invalidParameter;
       return modifyQpWords(qp, mask);
     },
     connectQp(qp: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes) {
-      words[2] = attributes.access;
-      words[3] = attributes.pkeyIndex;
-      words[4] = attributes.port;
-      words[6] = attributes.pathMtu;
-      words[7] = attributes.destinationQpn;
-      words[8] = attributes.receivePsn;
-      words[9] = attributes.sendPsn;
-      words[10] = attributes.responderResources;
-      words[11] = attributes.initiatorDepth;
-      words[12] = attributes.minRnrTimer;
-      words[13] = attributes.ackTimeout;
-      words[14] = attributes.retryCount;
-      words[15] = attributes.rnrRetry;
+      putAttributes(attributes);
       return putPath(attributes.path) ? connectQpWords(qp, init, rtr, rts) : invalidParameter;
     },
     setWill(qp: number, path: PathParameters, mad: Uint8Array) {

@@ -38,3 +38,4 @@ export const addon: AddonBinding = {
 
 export * from './abi.js';
 export * from './binding.js';
+export * from './channel-binding.js';

@@ -2,7 +2,8 @@
  * The soft kernel: I/O manager, HCA driver, filter driver, IBAT and connection management, put together over one
  * HCA and one channel.
  */
-import type { HcaEvent, NativeChannelServer, NativeHca } from '../hca/binding.js';
+import type { HcaEvent, NativeHca } from '../hca/binding.js';
+import type { NativeChannelServer } from '../hca/channel-binding.js';
 import { guidText } from '../ioctl/ca.js';
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';

@@ -3,7 +3,8 @@
  * If it cannot start, every open of a device file is answered with the reason.
  */
 import { workerData } from 'node:worker_threads';
-import { ChannelMajor, type HcaOptions, type NativeChannelServer, type NativeHca } from '../hca/binding.js';
+import type { HcaOptions, NativeHca } from '../hca/binding.js';
+import { ChannelMajor, type NativeChannelServer } from '../hca/channel-binding.js';
 import { addon } from '../hca/index.js';
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';

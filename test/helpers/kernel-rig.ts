@@ -6,7 +6,7 @@ import {
   ChannelMajor,
   type ChannelRequest,
   type NativeChannelServer,
-} from '../../kernel-bridge/hca/binding.js';
+} from '../../kernel-bridge/hca/channel-binding.js';
 import { type IoctlName, ioctls } from '../../kernel-bridge/ioctl/codes.js';
 import type { Input } from '../../kernel-bridge/ioctl/layout.js';
 import {

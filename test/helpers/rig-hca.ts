@@ -4,7 +4,6 @@ import {
   type ConnectSteps,
   type HcaEvent,
   type HcaOptions,
-  type NativeChannelServer,
   type NativeHca,
   type PathParameters,
   type QpAttributeValues,
@@ -13,6 +12,7 @@ import {
   type SrqAttributeValues,
   type SrqCreateParameters,
 } from '../../kernel-bridge/hca/binding.js';
+import type { NativeChannelServer } from '../../kernel-bridge/hca/channel-binding.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 

@@ -1,7 +1,7 @@
 /** IOCTLs of the filter: names, sizes, ids, devices, and what a file owns. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ChannelMajor } from '../../kernel-bridge/hca/binding.js';
+import { ChannelMajor } from '../../kernel-bridge/hca/channel-binding.js';
 import { guidText } from '../../kernel-bridge/ioctl/ca.js';
 import { IoctlCode, type IoctlName, ioctlTable } from '../../kernel-bridge/ioctl/codes.js';
 import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';

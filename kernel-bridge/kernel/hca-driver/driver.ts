@@ -2,13 +2,8 @@
  * The HCA driver: one device per network interface, the name `\Device\ibal\<CA GUID>` that leads to it, and the HCA's
  * events on their way to whom they concern.
  */
-import {
-  type HcaEvent,
-  type NativeChannelServer,
-  type NativeHca,
-  QpEventType,
-  QpMask,
-} from '../../hca/binding.js';
+import { type HcaEvent, type NativeHca, QpEventType, QpMask } from '../../hca/binding.js';
+import type { NativeChannelServer } from '../../hca/channel-binding.js';
 import { guidText } from '../../ioctl/ca.js';
 import { QpState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';

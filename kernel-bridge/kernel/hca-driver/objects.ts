@@ -2,7 +2,8 @@
  * The HCA driver's objects: what verbs take and make. In the form of the IRP-based verbs RFC (2005) they are public
  * structures, not opaque handles, and each may carry a dispatch table for events.
  */
-import type { HcaLimits, NativeChannelServer, NativeHca, QpCreateParameters } from '../../hca/binding.js';
+import type { HcaLimits, NativeHca, QpCreateParameters } from '../../hca/binding.js';
+import type { NativeChannelServer } from '../../hca/channel-binding.js';
 import { PortState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import { type DeviceObject, References } from '../io-manager/device.js';

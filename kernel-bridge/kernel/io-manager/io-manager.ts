@@ -1,7 +1,7 @@
 /**
  * The I/O manager: requests of a door's channel become IRPs, IRPs' completions become answers.
  */
-import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/binding.js';
+import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/channel-binding.js';
 import { Status, statusHex } from '../../ioctl/status.js';
 import { DeviceNamespace, type DeviceObject, FileObject, STATUS_REPARSE } from './device.js';
 import { DriverFault, Irp, IrpMajor, type RequestorMode } from './irp.js';

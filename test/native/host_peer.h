@@ -1,0 +1,170 @@
+// Another process with the whole HCA, which does what it is told: for tests of the local link. A program that uses it lets its main()
+// begin with peerMain() where the first argument is "peer".
+#pragma once
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "engine/local_pair.h"
+#include "host_side.h"
+
+namespace hosttest {
+
+constexpr uint32_t kMessage = 1u << 20;
+
+// What the other process does once it is connected.
+enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q' };
+
+inline uint64_t hostCounter(const char* name) {
+  const auto values = Process::instance().host().counters();
+  for (size_t i = 0; i < values.size(); i++)
+    if (std::strcmp(Host::counterNames()[i], name) == 0) return values[i];
+  HOST_CHECK(!"counter exists");
+  return 0;
+}
+
+inline uint64_t counterOf(Engine& engine, const char* name) {
+  const auto values = engine.counters();
+  for (size_t i = 0; i < values.size(); i++)
+    if (std::strcmp(Engine::counterNames()[i], name) == 0) return values[i];
+  HOST_CHECK(!"counter exists");
+  return 0;
+}
+
+inline uint64_t engineCounter(const char* name) { return counterOf(Process::instance().engine(), name); }
+
+inline HostOptions optionsFrom(const std::string& words) {
+  HostOptions options;
+  if (words.find("wire") != std::string::npos) options.link = LinkChoice::kWire;
+  if (words.find("undumpable") != std::string::npos) prctl(PR_SET_DUMPABLE, 0UL);
+  return options;
+}
+
+// Which way this process's large payload goes is cheaper on one machine and dearer on another.
+inline void fixWay(const std::string& words, uint32_t slot) {
+  const auto hold = Process::instance().engine().hold();
+  LocalChoice& choice = Process::instance().host().localPair(slot)->choice;
+  if (words.find("name") != std::string::npos) choice.fix(LocalChoice::Way::kName);
+  if (words.find("carry") != std::string::npos) choice.fix(LocalChoice::Way::kCarry);
+}
+
+// As another user; false: it may not.
+inline bool becomeNobody() { return setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0; }
+
+// Whether its connection was lost.
+inline bool isLost(const Side& side) { return side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost); }
+
+// Is refused before it can write, or when it does.
+inline void tryInVain(Side& side, const Hello& other) {
+  side.listen(other, 4096);
+  if (side.speak() == Status::kSuccess) {
+    side.post(kOpWrite, 0, 8, other.address, other.rkey);
+    HOST_CHECK(side.waited() != kWcSuccess);
+  }
+  HOST_CHECK(readable(side.kernel.wake, kPatienceMs));
+  HOST_CHECK(isLost(side));
+  HOST_CHECK(hostCounter("local_link_refused_user") == 1 && hostCounter("local_link_pairs_up") == 0);
+}
+
+inline int peerMain(const std::string& words) {
+  if (words.find("stranger") != std::string::npos && !becomeNobody()) return 2;
+  startProcess(optionsFrom(words));
+  Side side(words.find("allocate") != std::string::npos);
+  const Hello own = side.hello();
+  if (write(1, &own, sizeof own) != sizeof own) return 2;
+  Hello other{};
+  char how = 0;
+  if (read(0, &other, sizeof other) != sizeof other || read(0, &how, 1) != 1) return 2;
+  if (how == kInVain)
+    tryInVain(side, other);
+  else
+    side.connect(other, 4096);
+  char told = 1;
+  if (write(1, &told, 1) != 1) return 2;
+  if (how == kStream) {
+    fixWay(words, other.qpn >> 16);
+    for (uint32_t posted = 0, done = 0;;) {
+      for (; posted - done < 8; posted++) side.post(kOpWrite, 0, kMessage, other.address, other.rkey);
+      if (side.polled() != kWcSuccess) return hosttest::failures;
+      done++;
+    }
+  }
+  while (read(0, &told, 1) == 1) {
+    if (how == kPollOnce) side.engine.progress();
+    if (how == kOnceEach || how == kQuietEach) {
+      const uint64_t before = engineCounter("sent_pkts");
+      side.memory[0]++;
+      side.post(kOpWrite, 0, 1, other.address, other.rkey, how == kOnceEach ? kSendFlagSignaled : 0);
+      while (engineCounter("sent_pkts") == before) side.engine.progress();  // its engine's thread may have been at work
+    }
+    if (write(1, &told, 1) != 1) return 2;
+  }
+  return hosttest::failures;
+}
+
+struct Peer {
+  pid_t pid;
+  int in, out;
+  Hello hello{};
+  explicit Peer(const char* words = "") {
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) std::abort();
+    pid = fork();
+    if (pid == 0) {
+      dup2(to[0], 0);
+      dup2(from[1], 1);
+      execl("/proc/self/exe", "peer", "peer", words, nullptr);
+      _exit(127);
+    }
+    ::close(to[0]);
+    ::close(from[1]);
+    in = to[1];
+    out = from[0];
+    HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello);
+  }
+  void greet(Side& side, char how) {
+    const Hello own = side.hello();
+    HOST_CHECK(write(in, &own, sizeof own) == sizeof own && write(in, &how, 1) == 1);
+  }
+  void awaitConnected() {
+    char told;
+    HOST_CHECK(read(out, &told, 1) == 1);
+  }
+  // Both connect at the same time; waits for the other.
+  void connect(Side& side, char how, uint32_t ackTimeout = 14) {
+    greet(side, how);
+    side.connect(hello, 4096, ackTimeout);
+    awaitConnected();
+  }
+  void tell() {
+    char word = 1;
+    HOST_CHECK(write(in, &word, 1) == 1 && read(out, &word, 1) == 1);
+  }
+  void kill() {
+    ::kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    ::close(in);
+    ::close(out);
+  }
+  void end() {
+    ::close(in);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    HOST_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ::close(out);
+  }
+};
+
+// In a process of its own.
+inline void apart(const char* what) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execl("/proc/self/exe", what, what, nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  HOST_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace hosttest

@@ -1,0 +1,209 @@
+// An engine without a thread, which nobody but the program's own threads moves, and a peer on the local link: ends that nobody saw
+// when they came, and threads that wait (engine/watch.h).
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+#include "engine/watch.h"
+#include "host_peer.h"
+
+using namespace hosttest;
+
+namespace {
+
+// Somebody has the wire's port and does not share it: without a wire, only peers' rings wake those who sleep.
+struct PortTaken {
+  const int socket = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  PortTaken() {
+    const int both = 0;
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    any.sin6_port = htons(4791);
+    HOST_CHECK(setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both) == 0);
+    HOST_CHECK(bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0);
+  }
+  ~PortTaken() { ::close(socket); }
+};
+
+// An engine without a thread: it looks when it is polled.
+struct Unwatched {
+  struct : Clock {
+    mutable uint64_t slow = 0;  // not 0: the time, of which every look at the clock takes a little
+    uint64_t now() const override { return slow != 0 ? slow += 50 : clockNow(); }
+  } clock;
+  Host host{clock};
+  Engine engine{host, clock, EngineOptions()};
+  Unwatched() { HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess); }
+  ~Unwatched() { host.stop(); }
+};
+
+// The peer is killed and another process has its slot, while nobody here looks: the end of the one is reported before a
+// connection to the other begins, and does not end that.
+int unseenMain() {
+  Unwatched here;
+  Engine& engine = here.engine;
+  for (int round = 0; round < 3; round++) {
+    Side first(false, engine);
+    Peer peer;
+    peer.connect(first, kRest);
+    first.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+    HOST_CHECK(first.polled() == kWcSuccess);
+    peer.kill();
+    Peer next;
+    HOST_CHECK(next.hello.qpn >> 16 == peer.hello.qpn >> 16);
+    Side second(false, engine);
+    next.connect(second, kRest);
+    HOST_CHECK(isLost(first));
+    for (const uint32_t bytes : {8u, kMessage}) {
+      second.post(kOpWrite, 0, bytes, next.hello.address, next.hello.rkey);
+      HOST_CHECK(second.polled() == kWcSuccess);
+    }
+    HOST_CHECK(second.kernel.event == 0);
+    next.end();
+    while (second.kernel.event == 0) engine.progress();
+  }
+  return hosttest::failures;
+}
+
+// The same in a connection whose path is modified: it was to that process, and has failed.
+int modifiedMain() {
+  Unwatched here;
+  Engine& engine = here.engine;
+  Side side(false, engine);
+  Peer peer;
+  peer.connect(side, kRest);
+  side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+  HOST_CHECK(side.polled() == kWcSuccess);
+  QpAttributes a;
+  a.state = kQpsSqd;
+  HOST_CHECK(engine.modifyQp(side.qp, qpmask::kState, a) == Status::kSuccess);
+  engine.progress();
+  peer.kill();
+  Peer next;
+  HOST_CHECK(next.hello.qpn >> 16 == peer.hello.qpn >> 16);
+  a.path.source = a.path.destination = loopback();
+  HOST_CHECK(engine.modifyQp(side.qp, qpmask::kPath, a) == Status::kInvalidDeviceState);
+  HOST_CHECK(engine.queryQp(side.qp, &a) == Status::kSuccess && a.currentState == kQpsError);
+  HOST_CHECK(isLost(side));
+  next.kill();
+  return hosttest::failures;
+}
+
+// A thread that waits and for which there is always something, so that it never sleeps, still sees what comes by other ways
+// than the rings: here, the end of the peer's process. `again`: it enters more than once in a turn, and does not leave in between.
+void busy(bool again) {
+  Unwatched here;
+  Side side(false, here.engine);
+  Peer peer;
+  peer.connect(side, kRest);
+  side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
+  HOST_CHECK(side.polled() == kWcSuccess);
+  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  const auto something = [] { return true; };
+  here.clock.slow = clockNow();
+  for (int i = 0; i < 10'000 && !isLost(side); i++) {
+    if (i == 10) peer.kill();
+    for (int n = again ? 3 : 1; n > 0; n--) HOST_CHECK(watch.enter(something) == Watch::Entry::kDone);
+    watch.leave();
+  }
+  HOST_CHECK(isLost(side));
+}
+
+int busyMain() {
+  busy(false);
+  busy(true);
+  return hosttest::failures;
+}
+
+// A thread that looks on before it sleeps, on a clock that goes with its looks.
+int looksOnMain() {
+  const PortTaken taken;
+  Unwatched here;
+  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  here.clock.slow = clockNow();
+  uint32_t asked = 0, there = 0;
+  const auto comes = [&] { return ++asked == there; };
+  const auto enter = [&](uint32_t whenAsked, bool sleeps) {
+    asked = 0;
+    there = whenAsked;
+    const Watch::Entry entry = watch.enter(comes, sleeps);
+    watch.leave();
+    return entry;
+  };
+  constexpr uint32_t kNever = 0, kSoon = 6, kLookAndStep = 2;
+  // Who only sleeps leaves no mark: the engine's thread would give way to it with timers that are due meanwhile.
+  const uint64_t marked = here.engine.pollerMark();
+  HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+  HOST_CHECK(here.engine.pollerMark() == marked);
+  watch.leave();
+  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kDone);
+  HOST_CHECK(asked == kSoon);
+  HOST_CHECK(enter(kSoon, false) == Watch::Entry::kWatching);  // it does not sleep, and so does not wait
+  HOST_CHECK(asked == kLookAndStep);
+  HOST_CHECK(enter(kNever, true) == Watch::Entry::kWatching);
+  HOST_CHECK(asked > kSoon);
+  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kWatching);  // it was in vain the last time
+  HOST_CHECK(asked == kLookAndStep);
+  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kDone);
+  // Who comes from sleeping sees to all else before it sleeps again.
+  HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kWatching);
+  HOST_CHECK(asked == kLookAndStep);
+  return hosttest::failures;
+}
+
+// A message that ends a sleep, and for which its sender waits, is acknowledged at once; acknowledgements of others may go along with
+// an answer, but leave before the thread sleeps.
+void acknowledges(char how) {
+  Unwatched here;
+  Side side(false, here.engine);
+  Peer peer;
+  peer.connect(side, how);
+  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  const auto sent = [&] { return counterOf(here.engine, "sent_pkts"); };
+  const auto hears = [&] {
+    pollfd descriptor = {here.host.pollFd(), POLLIN, 0};
+    return ::poll(&descriptor, 1, kPatienceMs) == 1;
+  };
+  uint8_t number = 0;
+  const auto came = [&] { return __atomic_load_n(&side.memory[0], __ATOMIC_ACQUIRE) == number; };
+  for (const bool sleeps : {true, true, false, true, false}) {
+    HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+    const uint64_t before = sent();
+    number++;
+    peer.tell();
+    HOST_CHECK(hears());
+    if (!sleeps) watch.leave();
+    HOST_CHECK(watch.enter(came, false) == Watch::Entry::kDone);
+    // The first may have waited for the local link, and then asks as longer messages do.
+    const bool atOnce = sleeps && how == kOnceEach;
+    HOST_CHECK(number == 1 || sent() == before + (atOnce ? 1 : 0));
+    watch.leave();
+    HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+    HOST_CHECK(sent() == before + 1);
+    watch.leave();
+  }
+  peer.end();
+}
+
+int acknowledgesMain() {
+  const PortTaken taken;
+  acknowledges(kOnceEach);
+  acknowledges(kQuietEach);
+  return hosttest::failures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  if (argc > 2 && std::strcmp(argv[1], "peer") == 0) return peerMain(argv[2]);
+  if (argc > 1 && std::strcmp(argv[1], "unseen") == 0) return unseenMain();
+  if (argc > 1 && std::strcmp(argv[1], "modified") == 0) return modifiedMain();
+  if (argc > 1 && std::strcmp(argv[1], "busy") == 0) return busyMain();
+  if (argc > 1 && std::strcmp(argv[1], "looks on") == 0) return looksOnMain();
+  if (argc > 1 && std::strcmp(argv[1], "acknowledges") == 0) return acknowledgesMain();
+  hosttest::privateNetwork();
+  for (const char* test : {"unseen", "modified", "busy", "looks on", "acknowledges"}) apart(test);
+  return hosttest::finish("host_unwatched");
+}
