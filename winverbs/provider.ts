@@ -68,7 +68,8 @@ export class WVProvider extends WvObject implements IWVProvider {
       const output = this.file.call(IoctlCode.GUID_QUERY, null, WvIoGuidList.size + (room - 1) * 8);
       const count = Number(WvIoObject.decode(output).id);
       const guids = WvGuidEntries.decode(output.subarray(8)).slice(0, count);
-      if (guids.length >= count || room > 0xffff) return guids;
+      // Devices may have come since; where there was room for more, the kernel has no more to tell.
+      if (guids.length >= count || guids.length < room) return guids;
       room = count + 8;
     }
   }

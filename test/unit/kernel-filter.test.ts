@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ChannelMajor } from '../../kernel-bridge/hca/channel-binding.js';
 import { guidText } from '../../kernel-bridge/ioctl/ca.js';
-import { IoctlCode, type IoctlName, ioctlTable } from '../../kernel-bridge/ioctl/codes.js';
+import { CountersCode, IoctlCode, type IoctlName, ioctlTable } from '../../kernel-bridge/ioctl/codes.js';
 import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import { CaProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
@@ -154,6 +154,28 @@ test('GUID_QUERY counts all devices and lists as many as fit', () => {
   const one = rig.ioctl('GUID_QUERY', nothing, 16).output;
   assert.is(one.length, 16);
   assert.is(s.WvIoGuidList.decode(one).count, 3n);
+});
+
+test('a host may have thousands of interfaces, and an interface thousands of addresses', () => {
+  const rig = new KernelRig();
+  const addresses = Array.from({ length: 5000 }, (_, i) => `127.1.${i >> 8}.${i & 255}/32`);
+  rig.network.list[0] = hostInterface('lo', 1, addresses);
+  for (let index = 5; index < 9000; index++) {
+    rig.network.list.push(hostInterface(`veth${index}`, index, [], { mac: undefined }));
+  }
+  rig.kernel.ports.refresh(true);
+  const [lo] = rig.kernel.ports.all();
+  const guids = rig.ioctl('GUID_QUERY', nothing, 8 + 9000 * 8).output;
+  assert.is(s.WvGuidEntries.decode(guids.subarray(8)).length, 8998);
+  const device = rig.device(lo!.guid);
+  const query = s.WvIoDevicePortQuery.encode({ id: device, portNumber: 1 });
+  const gids = rig.ioctl('DEVICE_GID_QUERY', query, 5000 * 16);
+  expect(gids, Status.SUCCESS);
+  assert.is(s.WvGidList.decode(gids.output).length, 5000);
+  const counters = rig.open('\\\\.\\NetworkDirectCounters').answer!.information;
+  const names = rig.control(CountersCode.INTERFACES, nothing, 1 << 20, counters);
+  expect(names, Status.SUCCESS);
+  assert.is(JSON.parse(new TextDecoder().decode(names.output)).length, 8998);
 });
 
 test('K12: LIBRARY_QUERY names the provider, with its NUL, or says that the buffer is short', () => {

@@ -3,7 +3,13 @@ import * as assert from 'uvu/assert';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { CqProviderIn, CqProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
-import { WvIoId, WvIoQpAttributes, WvPkeyList } from '../../kernel-bridge/ioctl/structs.js';
+import {
+  WvGuidEntries,
+  WvIoId,
+  WvIoObject,
+  WvIoQpAttributes,
+  WvPkeyList,
+} from '../../kernel-bridge/ioctl/structs.js';
 import { mandatoryUserVerbs, requireUserVerbs, type UserVerbs } from '../../kernel-bridge/user-verbs.js';
 import { loadUserVerbs } from '../../kernel-bridge/uvp/index.js';
 import { QpAttr, WVProvider, WvAccess, WvError, WvOverlapped } from '../../winverbs/index.js';
@@ -48,6 +54,20 @@ test('references count; releasing too often takes nothing from the children; use
   device.release();
   provider.release();
   throwsWv(() => provider.queryDeviceList(), Status.INVALID_HANDLE);
+});
+
+test('the list of devices is asked for until it is whole, and no longer than the kernel has more to tell', () => {
+  const guids = Array.from({ length: 1000 }, (_, index) => BigInt(index + 1));
+  for (const most of [guids.length, 100]) {
+    const door = new FakeDoor();
+    door.handlers.set(IoctlCode.GUID_QUERY, (_input, outputLength) => {
+      const listed = guids.slice(0, Math.min(most, (outputLength - 8) / 8));
+      return Buffer.concat([WvIoObject.encode({ id: BigInt(guids.length) }), WvGuidEntries.encode(listed)]);
+    });
+    const provider = new WVProvider(door);
+    assert.equal(provider.queryDeviceList(), guids.slice(0, most));
+    assert.is(door.log.filter((name) => name === 'GUID_QUERY').length, 2);
+  }
 });
 
 test('the five steps: pre hook, structure with provider bytes, one IOCTL, answer, post hook', () => {

@@ -157,8 +157,8 @@ const noBytes = new Uint8Array(0);
 
 const outputs = new OutputMemory();
 
-/** No IOCTL of this system answers more; longer output buffers are allowed and not filled. */
-const maxSystemBuffer = 65_536;
+/** More than the tables of a host with thousands of devices or addresses take; longer output buffers are allowed and not filled. */
+const maxSystemBuffer = 1 << 23;
 
 export interface IrpInit<T> {
   major: number;
