@@ -11,6 +11,7 @@ import {
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { UserVerbs, UvpHandle } from '../kernel-bridge/user-verbs.js';
+import { gidOf } from './address-vector.js';
 import { WVCompletionQueue } from './completion-queue.js';
 import type {
   IWVCompletionQueue,
@@ -87,10 +88,11 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return this.entry('GID', port, this.gids(port), index);
   }
 
-  /** Where the GID stands in the port's table. @throws WvError INVALID_ADDRESS: nowhere. */
+  /** Where the GID stands in the port's table. @throws WvError INVALID_ADDRESS: nowhere; INVALID_PARAMETER: no 16 bytes. */
   findGid(port: number, gid: Uint8Array): number {
-    const index = this.gids(port).findIndex((entry) => Buffer.compare(entry, gid) === 0);
-    if (index < 0) this.absent(`the GID ${Buffer.from(gid).toString('hex')}`, port);
+    const wanted = gidOf(gid);
+    const index = this.gids(port).findIndex((entry) => Buffer.compare(entry, wanted) === 0);
+    if (index < 0) this.absent(`the GID ${Buffer.from(wanted).toString('hex')}`, port);
     return index;
   }
 
@@ -102,9 +104,12 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   /**
    * Where a P_Key of the same partition stands in the port's table; one with the same membership is preferred.
    *
-   * @throws WvError INVALID_ADDRESS: nowhere.
+   * @throws WvError INVALID_ADDRESS: nowhere; INVALID_PARAMETER: no number of 16 bits.
    */
   findPkey(port: number, pkey: number): number {
+    if (!(Number.isInteger(pkey) && pkey >= 0 && pkey <= 0xffff)) {
+      throw new WvError(Status.INVALID_PARAMETER, `The P_Key is ${String(pkey)}; it has 16 bits.`);
+    }
     const table = this.pkeys(port);
     const exact = table.indexOf(pkey);
     if (exact >= 0) return exact;

@@ -95,11 +95,16 @@ export class WVProvider extends WvObject implements IWVProvider {
    */
   translateAddress(address: string | SocketAddress): WvDeviceAddress {
     this.check();
-    const input = IbatIpToPortIn.encodeOnce({
-      version: IBAT_VERSION,
-      address: encodeSockaddr(socketAddress(address)),
-    });
-    const output = this.openIbat().call(IbatCode.IP_TO_PORT, input, IbatPortRecord.size);
+    const given = socketAddress(address);
+    const input = IbatIpToPortIn.encodeOnce({ version: IBAT_VERSION, address: encodeSockaddr(given) });
+    let output: Uint8Array;
+    try {
+      output = this.openIbat().call(IbatCode.IP_TO_PORT, input, IbatPortRecord.size);
+    } catch (error) {
+      if (!(error instanceof WvError && error.status === Status.NOT_FOUND)) throw error;
+      const text = `No device of this host has the address ${given.address}.`;
+      throw new WvError(Status.NOT_FOUND, text, { cause: error });
+    }
     const record = IbatPortRecord.decode(output);
     return { deviceGuid: record.caGuid, pkey: record.pKey, portNumber: record.portNum };
   }

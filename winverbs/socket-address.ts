@@ -1,6 +1,6 @@
 import { checkSocketAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import type { SocketAddress } from './interfaces.js';
-import { Status, WvError } from './status.js';
+import { Status, StatusError, WvError } from './status.js';
 
 /** Reads an address as people write it. */
 export function socketAddress(address: string | SocketAddress): SocketAddress {
@@ -9,11 +9,24 @@ export function socketAddress(address: string | SocketAddress): SocketAddress {
     checkSocketAddress(address);
     return address;
   } catch (error) {
+    // A port that is none is told as what it is.
+    const text = typeof address === 'string' ? address : address?.address;
+    const isPort =
+      typeof text === 'string' && error instanceof StatusError && error.status === Status.INVALID_PARAMETER;
     throw new WvError(
       Status.INVALID_ADDRESS,
-      `${typeof address === 'string' ? `'${address}'` : JSON.stringify(address)} is no IP address; ` +
-        `'192.0.2.1', '2001:db8::1', or with a port '192.0.2.1:4000', '[2001:db8::1]:4000' would be.`,
+      isPort
+        ? `The ${error.message}.`
+        : `${shown(address)} is no IP address; ` +
+            "'192.0.2.1', '2001:db8::1', or with a port '192.0.2.1:4000', '[2001:db8::1]:4000' would be.",
       { cause: error },
     );
   }
+}
+
+function shown(address: unknown): string {
+  if (typeof address === 'string') return `'${address}'`;
+  if (typeof address !== 'object' || address === null) return String(address);
+  const { family, address: text, port } = address as Partial<SocketAddress>;
+  return `{ family: ${String(family)}, address: ${String(text)}, port: ${String(port)} }`;
 }

@@ -15,7 +15,8 @@ export function parseAddress(address: string | SocketAddress, what: string): Soc
   if (typeof address === 'string') {
     return v2Terms.call(what, () => parseSocketAddress(address), textStatuses);
   }
-  const { family, address: text, port } = address;
+  // Callers without types may hand in nothing at all.
+  const { family, address: text, port } = address ?? {};
   if ((family !== 4 && family !== 6) || typeof text !== 'string') {
     throw refuse(
       Status.INVALID_ADDRESS,

@@ -156,14 +156,16 @@ export class NdMwDescriptor {
   readonly rkey: number;
 
   /**
-   * @throws RangeError if base or length do not fit 64 bits, or token 32 bits.
+   * @throws RangeError if base or length are no bigints of 64 bits, or token no number of 32 bits.
    */
   constructor(base: bigint, length: bigint, token: number) {
-    if (BigInt.asUintN(64, base) !== base || BigInt.asUintN(64, length) !== length) {
-      throw new RangeError(`Base ${base} and length ${length} of a window must be unsigned 64-bit numbers.`);
+    if (!isUint64(base) || !isUint64(length)) {
+      throw new RangeError(
+        `Base ${String(base)} and length ${String(length)} of a window must be bigints from 0 to 2^64 - 1.`,
+      );
     }
     if (token >>> 0 !== token) {
-      throw new RangeError(`The token of a window must be an unsigned 32-bit number, not ${token}.`);
+      throw new RangeError(`The token of a window must be an unsigned 32-bit number, not ${String(token)}.`);
     }
     this.base = base;
     this.length = length;
@@ -199,6 +201,10 @@ export class NdMwDescriptor {
     const view = viewOf(bytes, offset);
     return new NdMwDescriptor(view.getBigUint64(0), view.getBigUint64(8), view.getUint32(16));
   }
+}
+
+function isUint64(value: unknown): boolean {
+  return typeof value === 'bigint' && BigInt.asUintN(64, value) === value;
 }
 
 function viewOf(bytes: Uint8Array, offset: number): DataView {

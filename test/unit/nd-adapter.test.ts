@@ -25,7 +25,8 @@ test('an adapter opens by each of its addresses, as text or object', () => {
 test('addresses of others, wildcards and nonsense are INVALID_ADDRESS, and nothing stays open', () => {
   const { nd, wv } = openFake();
   const before = wv.references;
-  for (const address of ['192.168.7.7', '0.0.0.0', '::', 'here', '', { family: 5, address: 'x', port: 0 }]) {
+  const objects = [{ family: 5, address: 'x', port: 0 }, undefined, null, 7];
+  for (const address of ['192.168.7.7', '0.0.0.0', '::', 'here', '', ...objects]) {
     assert.is(
       statusOf(() => nd.openAdapter(address as string)),
       Status.INVALID_ADDRESS,

@@ -20,12 +20,21 @@ test('translateAddress takes text, and tells a bad address from one that is not 
   assert.equal(provider.translateAddress('192.0.2.1'), { deviceGuid: 0xabn, pkey: 0xffff, portNumber: 1 });
   assert.equal(s.IbatIpToPortIn.decode(door.input('IP_TO_PORT')).version, 6);
   provider.translateAddress({ family: 6, address: 'fe80::1', port: 0 });
-  for (const text of ['', '300.1.1.1', 'localhost', '1.2.3.4:99999', '::g']) {
+  for (const text of ['', '300.1.1.1', 'localhost', '::g', undefined as never, 4711n as never]) {
     throwsWv(() => provider.translateAddress(text), Status.INVALID_ADDRESS, /would be/);
   }
   throwsWv(() => provider.translateAddress({ family: 4, address: '::1', port: 0 }), Status.INVALID_ADDRESS);
+  throwsWv(
+    () => provider.translateAddress('1.2.3.4:99999'),
+    Status.INVALID_ADDRESS,
+    /port 99999 .*0 to 65535/,
+  );
+  for (const port of [70_000, 5n as never]) {
+    const address = { family: 4, address: '192.0.2.1', port } as const;
+    throwsWv(() => provider.translateAddress(address), Status.INVALID_ADDRESS, /port .*0 to 65535/);
+  }
   door.handlers.set(IbatCode.IP_TO_PORT, () => failWith(Status.NOT_FOUND));
-  throwsWv(() => provider.translateAddress('192.0.2.99'), Status.NOT_FOUND);
+  throwsWv(() => provider.translateAddress('192.0.2.99'), Status.NOT_FOUND, /has the address 192\.0\.2\.99/);
 });
 
 test('bindAddress names the device, except for the wildcard, and keeps the granted port', () => {

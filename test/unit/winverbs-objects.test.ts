@@ -222,8 +222,14 @@ test('U10: ports are checked, tables are whole, membership is no other partition
   assert.is(device.findPkey(1, 0x8003), 3);
   assert.is(device.findPkey(1, 0x0003), 3);
   throwsWv(() => device.findPkey(1, 0x7000), Status.INVALID_ADDRESS);
+  for (const pkey of [-1, 0x1_8003, 3.5, undefined as never]) {
+    throwsWv(() => device.findPkey(1, pkey), Status.INVALID_PARAMETER, /16 bits/);
+  }
   assert.is(device.findGid(1, new Uint8Array(16).fill(9)), 0);
   throwsWv(() => device.findGid(1, new Uint8Array(16)), Status.INVALID_ADDRESS);
+  for (const gid of [new Uint8Array(15), undefined as never]) {
+    throwsWv(() => device.findGid(1, gid), Status.INVALID_PARAMETER, /16 bytes/);
+  }
   const grown = Array.from({ length: 60 }, (_, i) => i);
   door.handlers.set(IoctlCode.DEVICE_PKEY_QUERY, (_input, room) =>
     room < 120 ? failWith(Status.MORE_ENTRIES) : WvPkeyList.encode(grown),
