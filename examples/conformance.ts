@@ -20,21 +20,25 @@ import {
   totalsOf,
 } from '../test/conformance/index.js';
 import { formatMutants, judge, type MutantResult, mutants } from '../test/conformance/mutants/index.js';
+import { count, ipAddress } from './command-line.js';
 
 /** Seconds that anything may take; a broken provider is not waited for that long. */
 const PATIENCE = 10;
 const MUTANT_PATIENCE = 1.5;
 
-const seconds = z.coerce.number('must be a number of seconds').min(0.1).max(600);
+const seconds = z.coerce
+  .number('must be a number of seconds')
+  .min(0.1, 'must be 0.1 or more')
+  .max(600, 'must be 600 or less');
 
 const conformanceOptions = z
   .object({
     provider: z.string().optional(),
     spi: z.enum(spiVersions, 'must be v1 or v2').default('v1'),
-    address: z.string().default('127.0.0.1'),
+    address: ipAddress.default('127.0.0.1'),
     peer: z.string().min(1, 'must be a host, or host:port').optional(),
     processes: z.enum(['1', '2'], 'must be 1 or 2').default('1'),
-    port: z.coerce.number('must be a number').int().min(0).max(65_535).default(CONTROL_PORT),
+    port: count(0, 65_535).default(CONTROL_PORT),
     only: z.string().optional(),
     patience: seconds.optional(),
     serve: z.boolean().default(false),
@@ -135,7 +139,9 @@ async function run(options: Options): Promise<void> {
   const { spi, address, peer, json, patience = PATIENCE } = options;
   const selected = selectCases(cases, spi, options.only);
   if (options.list) {
-    for (const { name, clause } of selected) process.stdout.write(`${name}  ${clause}\n`);
+    for (const { name, clause } of selected) {
+      process.stdout.write(`${options.json ? JSON.stringify({ name, clause }) : `${name}  ${clause}`}\n`);
+    }
     return;
   }
   if (selected.length === 0)

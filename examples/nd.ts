@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 /** The `nd` command. */
 import { type ChildProcess, fork } from 'node:child_process';
-import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { NdError } from '../nd/index.js';
+import { count, endsInTwo, ipAddress } from './command-line.js';
 import { conformanceCommand } from './conformance.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { formatReport, type Report } from './report.js';
@@ -24,17 +24,11 @@ const demoOptions = z
   .object({
     server: z.boolean().default(false),
     client: z.boolean().default(false),
-    address: z
-      .string()
-      .refine(
-        (text) => isIP(text.replace(/%.*$/, '')) !== 0,
-        'must be an IP address of an adapter, as in 192.0.2.1',
-      )
-      .default('127.0.0.1'),
-    port: z.coerce.number('must be a number').int().min(0).max(65_535).default(0),
-    iterations: z.coerce.number('must be a number').int().min(1).max(1_000_000).default(1000),
-    rounds: z.coerce.number('must be a number').int().min(1).max(10_000).default(4),
-    seed: z.coerce.number('must be a number').int().min(0).max(0x7fff_ffff).default(1),
+    address: ipAddress.default('127.0.0.1'),
+    port: count(0, 65_535).default(0),
+    iterations: count(1, 1_000_000).default(1000),
+    rounds: count(1, 10_000).default(4),
+    seed: count(0, 0x7fff_ffff).default(1),
     json: z.boolean().default(false),
   })
   .refine((options) => !(options.server && options.client), '--server and --client exclude each other')
@@ -152,7 +146,7 @@ function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-const program = new Command('nd').description('NetworkDirect for Node.js');
+const program = endsInTwo(new Command('nd')).description('NetworkDirect for Node.js').showHelpAfterError();
 program
   .command('demo')
   .description('RDMA between two processes: messages, Writes and Reads, every byte compared')
@@ -183,8 +177,8 @@ program
     }
   });
 
-program.addCommand(verbsInfoCommand(fail));
-program.addCommand(conformanceCommand(fail));
+program.addCommand(endsInTwo(verbsInfoCommand(fail)).showHelpAfterError());
+program.addCommand(endsInTwo(conformanceCommand(fail)).showHelpAfterError());
 for (const command of [
   adapterinfoCommand,
   catCommand,

@@ -1,17 +1,10 @@
 /** Command lines of the programs of this folder, and how they end. */
-import { isIP } from 'node:net';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { WvError } from '../../winverbs/index.js';
+import { endsInTwo } from '../command-line.js';
 
-/** An IP address, an IPv6 one perhaps with a scope. */
-export const ipAddress = z
-  .string()
-  .refine((text) => isIP(text.replace(/%.*$/, '')) !== 0, 'must be an IP address, as in 192.0.2.1');
-
-/** A whole number of a command line within bounds. */
-export const number = (low: number, high: number) =>
-  z.coerce.number('must be a number').int().min(low).max(high);
+export { count as number, ipAddress } from '../command-line.js';
 
 /** Parses the command line, checks it, and runs the program; ends with what went wrong in one sentence. */
 export async function run<T>(
@@ -19,6 +12,7 @@ export async function run<T>(
   options: z.ZodType<T>,
   main: (values: T) => Promise<void>,
 ): Promise<void> {
+  endsInTwo(command);
   command.allowExcessArguments(false).action(async () => {
     const parsed = options.safeParse(command.opts());
     if (!parsed.success) {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { NdError, type SocketAddress, Status } from '../../nd/index.js';
+import { count } from '../command-line.js';
 import {
   ConnectionEnded,
   Kind,
@@ -15,7 +16,6 @@ import {
 } from './side.js';
 import {
   commonOptions,
-  count,
   format,
   Interrupted,
   ONE_ROLE,

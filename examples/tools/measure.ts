@@ -2,10 +2,10 @@
 import { cpus } from 'node:os';
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { count } from '../command-line.js';
 import type { Link, Mode, Side } from './side.js';
 import {
   commonOptions,
-  count,
   format,
   ONE_ROLE,
   oneRole,

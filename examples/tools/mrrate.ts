@@ -4,9 +4,10 @@ import { Worker } from 'node:worker_threads';
 import { Command } from 'commander';
 import { z } from 'zod';
 import type { SocketAddress } from '../../nd/index.js';
+import { count } from '../command-line.js';
 import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
 import type { ThreadData, ThreadOrder } from './mrrate-thread.js';
-import { commonOptions, count, Interrupted, tool } from './tool.js';
+import { commonOptions, Interrupted, tool } from './tool.js';
 
 const ITERATIONS = 10_000;
 /** Bytes of all registrations of a size, at most. */

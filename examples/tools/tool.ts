@@ -2,16 +2,9 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { NdError, ndCleanup, ndStartup, type SocketAddress } from '../../nd/index.js';
+import { NdError, ndCleanup, ndStartup, type SocketAddress, Status, StatusError } from '../../nd/index.js';
 import { parseSocketAddress } from '../../winverbs/index.js';
-
-/** A whole number of a command line within bounds. */
-export const count = (low: number, high: number) =>
-  z.coerce
-    .number('must be a number')
-    .int('must be a whole number')
-    .min(low, `must be ${low} or more`)
-    .max(high, `must be ${high} or less`);
+import { endsInTwo } from '../command-line.js';
 
 const flag = z.boolean().default(false);
 
@@ -127,14 +120,15 @@ export class Tool {
   }
 }
 
-/** The address of a command line: `<ip>` or `<ip>:<port>`, of IPv6 `<ip>` or `[<ip>]:<port>`. */
-function addressOf(text: string, defaultPort: number): SocketAddress | undefined {
+/** The address of a command line: `<ip>` or `<ip>:<port>`, of IPv6 `<ip>` or `[<ip>]:<port>`; or what is wrong with it. */
+function addressOf(text: string, defaultPort: number): SocketAddress | string {
+  const right = 'it is an IP address as in 192.0.2.1 or 2001:db8::1';
   try {
     const { port, ...address } = parseSocketAddress(text, defaultPort);
-    if (/^[0:.]*$/.test(address.address)) return undefined;
+    if (/^[0:.]*$/.test(address.address)) return right;
     return { ...address, port: port === 0 ? defaultPort : port };
-  } catch {
-    return undefined;
+  } catch (error) {
+    return error instanceof StatusError && error.status === Status.INVALID_PARAMETER ? error.message : right;
   }
 }
 
@@ -158,22 +152,21 @@ export function tool<T>(
   run: (tool: Tool, address: SocketAddress, values: T) => Promise<void>,
 ): Command {
   const name = `nd ${command.name()}`;
-  return withCommon(command)
+  return endsInTwo(withCommon(command))
     .argument(
       port === 0 ? '<ip>' : '<ip[:port]>',
       port === 0 ? 'address of the adapter' : `of the server, which has it; default port ${port}`,
     )
     .allowExcessArguments(false)
     .showHelpAfterError()
-    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
     .action(async (text: string) => {
       const given: Record<string, unknown> = command.opts();
       for (const [upper, long] of Object.entries(upperCaseNames)) {
         if (given[upper] !== undefined) given[long] ??= given[upper];
       }
       const address = addressOf(text, port);
-      if (address === undefined) {
-        command.error(`${name}: Bad address '${text}': it is an IP address as in 192.0.2.1 or 2001:db8::1`);
+      if (typeof address === 'string') {
+        command.error(`${name}: Bad address '${text}': ${address}`);
         return;
       }
       const parsed = options.safeParse(given);

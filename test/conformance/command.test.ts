@@ -30,6 +30,18 @@ test('names of cases differ, and each has its clause', () => {
   for (const { name, clause } of cases) assert.match(clause, /^ND SPI §/, name);
 });
 
+test('--list tells names and clauses, with --json a line of JSON for each', async () => {
+  const text = await conformance('--list', '--spi', 'v2');
+  const json = await conformance('--list', '--spi', 'v2', '--json');
+  assert.equal([text.code, json.code], [0, 0]);
+  const told = json.lines.map((line) => JSON.parse(line) as { name: string; clause: string });
+  assert.ok(told.length > 100);
+  for (const [index, { name, clause }] of told.entries()) {
+    assert.is(text.lines[index], `${name}  ${clause}`);
+    assert.is(cases.find((one) => one.name === name)?.clause, clause);
+  }
+});
+
 test('what cannot be run is told, with how to do it right', async () => {
   const wrong: [args: string[], code: number, text: RegExp][] = [
     [['--spi', 'v3'], 2, /--spi must be v1 or v2/],

@@ -100,17 +100,27 @@ test('without a server, the client says so and how to start one', async () => {
 
 test('bad options are named, with exit code 2', async () => {
   const cases: [string[], RegExp][] = [
-    [['--client'], /--port is needed/],
-    [['--server', '--client', '--port', '5'], /exclude each other/],
-    [['--port', '70000'], /--port /],
-    [['--iterations', 'many'], /--iterations must be a number/],
-    [['--address', 'here'], /--address must be an IP address/],
+    [['demo', '--client'], /--port is needed/],
+    [['demo', '--server', '--client', '--port', '5'], /exclude each other/],
+    [['demo', '--port', '70000'], /--port must be 65535 or less/],
+    [['demo', '--iterations', '0'], /--iterations must be 1 or more/],
+    [['demo', '--iterations', 'many'], /--iterations must be a number/],
+    [['demo', '--rounds', '1.5'], /--rounds must be a whole number/],
+    [['demo', '--address', 'here'], /--address must be an IP address/],
+    [['demo', '--iteration', '5'], /unknown option '--iteration'/],
+    [['conformance', '--address', 'here'], /--address must be an IP address/],
+    [['conformance', '--port', '70000'], /--port must be 65535 or less/],
+    [['conformance', '--patience', '0'], /--patience must be 0\.1 or more/],
+    [['conformance', '--nonsense'], /unknown option '--nonsense'/],
+    [['verbs-info', '--nonsense'], /unknown option '--nonsense'/],
+    [['nonsense'], /unknown command 'nonsense'.*\n {2}pingpong /s],
   ];
-  for (const [args, text] of cases) {
-    const { code, stderr } = await ended(nd('demo', ...args));
+  const check = async ([args, text]: [string[], RegExp]) => {
+    const { code, stderr } = await ended(nd(...args));
     assert.is(code, 2, stderr);
     assert.match(stderr, text);
-  }
+  };
+  await Promise.all(cases.map(check));
 });
 
 test('a server address that is not ours is refused with the reason', async () => {

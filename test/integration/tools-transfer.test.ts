@@ -144,6 +144,10 @@ test('wrong arguments: a sentence, the usage, and exit code 2', async () => {
     [['ping', '-c', '--sizes', '1,5000000', '127.0.0.1'], /--sizes must be sizes from 1 to 4194304/],
     [['ping', '-c', 'host'], /^nd ping: Bad address 'host'/m],
     [['ping', '-c', '0.0.0.0'], /^nd ping: Bad address '0\.0\.0\.0'/m],
+    [
+      ['ping', '-c', '127.0.0.1:70000'],
+      /^nd ping: Bad address '127\.0\.0\.1:70000': port 70000 .*0 to 65535$/m,
+    ],
     [['ping', '-c'], /missing required argument/],
     [['ping', '-c', '127.0.0.1', '-q'], /argument missing/],
   ] as const;

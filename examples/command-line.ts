@@ -1,0 +1,22 @@
+/** What the command lines of all programs here have in common. */
+import { isIP } from 'node:net';
+import type { Command } from 'commander';
+import { z } from 'zod';
+
+/** A whole number of a command line within bounds. */
+export const count = (low: number, high: number) =>
+  z.coerce
+    .number('must be a number')
+    .int('must be a whole number')
+    .min(low, `must be ${low} or more`)
+    .max(high, `must be ${high} or less`);
+
+/** An IP address, an IPv6 one perhaps with a scope. */
+export const ipAddress = z
+  .string()
+  .refine((text) => isIP(text.replace(/%.*$/, '')) !== 0, 'must be an IP address, as in 192.0.2.1');
+
+/** What the parser refuses ends in exit code 2, as what is refused later does; help in 0. */
+export function endsInTwo(command: Command): Command {
+  return command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
+}
