@@ -24,6 +24,8 @@ const commonStatuses: StatusMap = {
   [Status.REQUEST_ABORTED]: Status.CONNECTION_ABORTED,
   [Status.BAD_NETWORK_PATH]: Status.BAD_NETWORK_NAME,
   [Status.NO_SUCH_DEVICE]: Status.DEVICE_REMOVED,
+  // The verbs of a device that is gone, or has failed: nothing but clean-up works (ND SPI: adapter removal).
+  [Status.FILE_FORCED_CLOSED]: Status.DEVICE_REMOVED,
   [Status.NOT_FOUND]: Status.INVALID_HANDLE,
   [Status.LOCAL_LENGTH]: Status.DATA_OVERRUN,
   [Status.INVALIDATION_ERROR]: Status.INVALID_DEVICE_REQUEST,

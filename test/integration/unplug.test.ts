@@ -1,9 +1,12 @@
-// A device that goes while many requests of every kind wait, in two processes at once, through the real door.
+// A device that goes while many requests of every kind wait, in two processes at once, through the real door; and as
+// NetworkDirect tells it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { injectDeviceFault } from '../../kernel-bridge/index.js';
+import { NdError, openNetworkDirect, openNetworkDirect2, statusName } from '../../nd/index.js';
 
 const program = fileURLToPath(new URL('../helpers/unplug-program.js', import.meta.url));
 
@@ -41,5 +44,53 @@ test('every request that waits ends in DEVICE_REMOVED, nothing is left, and the 
   const lookups = ['SUCCESS', 'NOT_FOUND', 'SUCCESS'];
   for (const told of await Promise.all([run(), run()])) assert.equal(told, { ended, left, lookups });
 });
+
+/** The name of the status in which a call, or the request it makes, ends. */
+async function nameOf(call: () => unknown): Promise<string> {
+  try {
+    await call();
+    return 'SUCCESS';
+  } catch (error) {
+    if (!(error instanceof NdError)) throw error;
+    return statusName(error.status);
+  }
+}
+
+for (const fault of ['unplug', 'fatal'] as const) {
+  test(`${fault}: all that NetworkDirect is asked for ends in DEVICE_REMOVED, and a new adapter works again`, async () => {
+    const address = '127.0.0.1';
+    const nd1 = openNetworkDirect();
+    const nd2 = openNetworkDirect2();
+    const id = nd2.resolveAddress(address);
+    const v1 = nd1.openAdapter(address);
+    const v2 = nd2.openAdapter(id);
+    const [queue1, queue2] = [v1.createCompletionQueue(4), v2.createCompletionQueue(4)];
+    const region = v2.createMemoryRegion();
+    const waiting = [queue1.notify('any'), queue2.notify('errors')];
+    injectDeviceFault(id, fault);
+    const bytes = new Uint8Array(64);
+    const calls = [
+      ...waiting.map((request) => () => request),
+      () => queue1.notify('any'),
+      () => queue2.notify('solicited'),
+      () => queue1.resize(8),
+      () => v1.query(),
+      () => v2.query(),
+      () => v1.createCompletionQueue(4),
+      () => v2.createCompletionQueue(4),
+      () => v1.createMemoryWindow(),
+      () => v2.createMemoryWindow(),
+      () => v1.registerMemory(bytes),
+      () => region.register(bytes, 0),
+    ];
+    for (const call of calls) assert.is(await nameOf(call), 'DEVICE_REMOVED', String(call));
+    for (const object of [region, queue1, queue2, v1, v2]) object.release();
+    injectDeviceFault(id, 'plug');
+    const again = nd2.openAdapter(nd2.resolveAddress(address));
+    const another = again.createMemoryRegion();
+    assert.is(await nameOf(() => another.register(bytes, 0)), 'SUCCESS');
+    for (const object of [another, again, nd1, nd2]) object.release();
+  });
+}
 
 test.run();

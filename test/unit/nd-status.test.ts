@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError } from '../../nd/index.js';
-import { v1Terms } from '../../nd/status.js';
+import { v1Terms, v2Terms } from '../../nd/status.js';
 import { Status, StatusError } from '../../winverbs/index.js';
 
 test('every WV_WC_STATUS has the v1 status that applications know', () => {
@@ -31,6 +31,14 @@ test('every WV_WC_STATUS has the v1 status that applications know', () => {
 test('time-outs are TIMEOUT in v1, whatever they are called below', () => {
   assert.is(v1Terms.status(Status.IO_TIMEOUT), 0x102);
   assert.is(v1Terms.status(Status.TIMEOUT), 0x102);
+});
+
+test('a device that is gone or has failed is DEVICE_REMOVED in both versions, whatever it is called below', () => {
+  for (const terms of [v1Terms, v2Terms]) {
+    for (const status of [Status.DEVICE_REMOVED, Status.FILE_FORCED_CLOSED, Status.NO_SUCH_DEVICE]) {
+      assert.is(terms.status(status), 0xc00002b6);
+    }
+  }
 });
 
 test('a status that both layers share passes unchanged', () => {
