@@ -305,6 +305,71 @@ TEST(local_receiver_not_ready) {
   CHECK(w.b->counter("send_rnr_err") >= 1);
 }
 
+// The peer's process has ended in order, and its pair is closed; its DREQ may still be under way. What is posted until then,
+// and what was, waits for it: memory that was shared is not there any more.
+TEST(local_pair_is_closed_before_its_connections_end) {
+  for (const bool pulls : {true, false}) {
+    for (const uint32_t bytes : {8u, 100'000u, 1u << 20}) {
+      for (const bool reads : {false, true}) {
+        check::note = "bytes";
+        check::noteNumber = bytes;
+        LocalConnection w({}, {}, {}, pulls);
+        Buffer from(*w.a, 1u << 20), to(*w.b, 1u << 20);
+        // The peer's READ of our memory is taken, and its answer finds no room.
+        w.pump();
+        if (reads) {
+          for (int i = 0; i < 4; i++) {
+            Wr read = send(to, to.at(), 1u << 20, kOpRead);
+            read.remote = from.at();
+            read.rkey = from.rkey;
+            w.qb.post(read);
+          }
+          w.a->step();
+        }
+        Wr wr = send(from, from.at(), bytes, kOpWrite);
+        wr.remote = to.at();
+        wr.rkey = to.rkey;
+        for (int i = 0; i < 4; i++) w.qa.post(wr);
+        w.a->link.ended = {2};
+        w.pa->close();
+        w.a->step();
+        CHECK_EQ(w.qa.state(), kQpsRts);
+        const uint32_t last = w.qa.post(wr);
+        w.a->step();
+        for (int i = 0; i < 100 && w.qa.state() == kQpsRts; i++) w.clock.time += 10'000'000, w.a->step();
+        CHECK_EQ(w.qa.state(), kQpsError);
+        const auto ended = w.qa.sendCq.drain();
+        if (CHECK_EQ(ended.size(), size_t(last + 1))) CHECK_EQ(ended.back().status, kWcFlushed);
+      }
+    }
+  }
+  check::note = "";
+}
+
+// As many small messages as fill more than half of the ring, more than a window: whether there is room is not asked of a
+// pair that is closed.
+TEST(local_pair_is_closed_with_its_ring_full) {
+  QpShape shape;
+  shape.sendEntries = 1024;
+  shape.cqEntries = 2048;
+  EngineOptions options;
+  options.window = 200;
+  LocalConnection w({}, shape, options);
+  Buffer from(*w.a, 120), to(*w.b, 120);
+  Wr wr = send(from, from.at(), 120, kOpWrite);
+  wr.remote = to.at();
+  wr.rkey = to.rkey;
+  for (int i = 0; i < 300; i++) w.qa.post(wr);
+  CHECK_EQ(w.countersA.get(HostCounter::kLocalTx), 200u);
+  CHECK(w.pa->crowded());
+  w.a->link.ended = {2};
+  w.pa->close();
+  w.a->step();
+  w.qa.post(wr);
+  for (int i = 0; i < 100 && w.qa.state() == kQpsRts; i++) w.clock.time += 10'000'000, w.a->step();
+  CHECK_EQ(w.qa.sendCq.drain().size(), 301u);
+}
+
 // Until it is known which way packets go, none goes.
 TEST(local_waits_for_the_pair) {
   for (const bool refused : {false, true}) {

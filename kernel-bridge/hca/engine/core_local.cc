@@ -38,10 +38,12 @@ void Core::onLocalPair(LocalPair& pair) {
 
 // ── Back-pressure ───────────────────────────────────────────────────────────────────────────────
 
-// Whether what is left of a message is named instead of carried. `mapped` tells whether the peer has the memory mapped.
+// Whether what is left of a message is named instead of carried. `mapped` tells whether the peer has the memory mapped. A pair
+// may be closed a moment before its connections end.
 template <typename Mapped>
 static bool refers(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
-  if (length < LocalPair::kMappedFrom || inRing || !qp.reliable() || !qp.local || qp.local->plain) return false;
+  if (length < LocalPair::kMappedFrom || inRing || !qp.reliable() || !qp.local || qp.local->plain || !qp.local->up())
+    return false;
   if (qp.local->self || mapped()) return true;
   return length >= LocalPair::kReferenceFrom && qp.local->peerPulls() && qp.local->namesNext();
 }

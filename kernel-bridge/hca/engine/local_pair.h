@@ -146,7 +146,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void resume();  // those who waited for space are told
   bool hasSpace() { return ready(kMtu, false); }
   // Whether one queue pair should leave what is left to the others.
-  bool crowded() { return producer_.crowded(); }
+  bool crowded() { return !up() || producer_.crowded(); }
   // After a step: wakes the peer if it sleeps and something was written. Lets it see what was taken: at once if it waits
   // for room, else in large pieces, or `all` when this side has nothing else to do.
   void flush(bool all = true);
