@@ -104,3 +104,38 @@ TEST(alone_changes_nothing) {
   }
   CHECK(straight > 10'000 && alone > 10'000);
 }
+
+// A memory window that was bound stands in the queue between two messages, and takes no PSN: what acknowledges one packet of
+// the second, which has three, does not end it.
+TEST(alone_answer_to_a_part_of_a_message_behind_local_work) {
+  Pair p;
+  p.a->link.takesAlone = p.b->link.takesAlone = true;
+  Buffer from(*p.a, 4096, kAllAccess, 1), to(*p.b, 4096);
+  for (int i = 0; i < 3; i++) p.qb.receive({{to.at(), 4096, to.lkey}});
+  p.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}});
+  p.pump();
+  only(p.qa.sendCq, 0, kOpSend, kWcSuccess);
+  Handle mw = 0;
+  uint32_t rkey = 0;
+  CHECK(p.a->engine.allocateMw(p.a->pd, &mw, &rkey) == Status::kSuccess);
+  p.net.filter = [&](Frame& f) { return f.source == p.b->gid || f.bth().psn <= 102; };
+  p.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}});
+  Wr bind{kOpBindWindow, kSendFlagSignaled, {}};
+  bind.remote = from.at();
+  bind.rkey = from.lkey;
+  bind.access = kAccessRemoteRead;
+  bind.compare = 64;
+  bind.swap = uint64_t(rkey ^ 1) << 32 | rkey;
+  p.qa.post(bind);
+  p.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 3000, from.lkey}}});
+  p.pump();
+  CHECK_EQ(p.qb.receiveCq.written(), 2u);
+  const auto ended = p.qa.sendCq.drain();
+  if (CHECK_EQ(ended.size(), 2u)) CHECK_EQ(ended[1].opcode, kOpBindWindow);
+  p.net.filter = nullptr;
+  CHECK(p.until([&] { return p.qa.sendCq.written() == 4; }));
+  only(p.qa.sendCq, 3, kOpSend, kWcSuccess);
+  CHECK_EQ(p.qb.receiveCq.written(), 3u);
+  CHECK(std::memcmp(from.data(), to.data(), 3000) == 0);
+  p.a->engine.deallocateMw(mw);
+}

@@ -135,8 +135,9 @@ inline bool Core::onSmallAnswer(Qp& qp, uint32_t psn) {
     return false;
   const uint32_t answered = static_cast<uint32_t>(wire::psnDiff(psn, rq.una)) + 1;
   for (uint32_t i = 0; i < answered; i++) {
+    // Local work takes no PSN, and so what is answered would reach further than these.
     const SendEntry& e = qp.entry(rq.head + i);
-    if (i == rq.next - rq.head || e.isReadOrAtomic() || e.packets != 1) return false;
+    if (i == rq.next - rq.head || e.opcode > abi::kOpWrite || e.packets != 1) return false;
   }
   for (uint32_t i = 0; i < answered; i++) {
     rq.una = wire::psnAdd(rq.una, 1);
