@@ -305,6 +305,35 @@ TEST(local_receiver_not_ready) {
   CHECK(w.b->counter("send_rnr_err") >= 1);
 }
 
+// A connection that goes another way after SQD, where packets have another size: what waited is cut anew.
+TEST(local_connection_moves_to_the_wire) {
+  LocalConnection w;
+  constexpr uint32_t kBytes = 200'000;
+  Buffer from(*w.a, kBytes, kAllAccess, 5), to(*w.b, kBytes), back(*w.a, 8);
+  w.qb.receive({{to.at(), kBytes, to.lkey}});
+  Wr read = send(back, back.at(), 8, kOpRead);
+  read.remote = to.at();
+  read.rkey = to.rkey;
+  w.qa.post(read);
+  Wr fenced = send(from, from.at(), kBytes);
+  fenced.flags |= kSendFlagFence;
+  w.qa.post(fenced);
+  for (TestQp* qp : {&w.qa, &w.qb}) CHECK(qp->toState(kQpsSqd) == Status::kSuccess);
+  w.pump();
+  only(w.qa.sendCq, 0, kOpRead, kWcSuccess, 8);
+  w.a->link.local = w.b->link.local = false;
+  for (TestQp* qp : {&w.qa, &w.qb}) {
+    QpAttributes a;
+    CHECK(qp->node.engine.queryQp(qp->handle, &a) == Status::kSuccess);
+    CHECK(qp->modify(qpmask::kPath, a) == Status::kSuccess);
+  }
+  for (TestQp* qp : {&w.qa, &w.qb}) CHECK(qp->toState(kQpsRts) == Status::kSuccess);
+  w.pump();
+  only(w.qa.sendCq, 1, kOpSend, kWcSuccess);
+  CHECK_EQ(w.qb.receiveCq.drain().at(0).length, kBytes);
+  CHECK(std::memcmp(from.data(), to.data(), kBytes) == 0);
+}
+
 // The peer's process has ended in order, and its pair is closed; its DREQ may still be under way. What is posted until then,
 // and what was, waits for it: memory that was shared is not there any more.
 TEST(local_pair_is_closed_before_its_connections_end) {

@@ -300,6 +300,22 @@ TEST(sqd_drains_holds_and_goes_on) {
   CHECK_EQ(p.a->port.count(QpEvent::kSendQueueDrained), 1);
 }
 
+// What waits in SQD begins under the attributes that were set there, even if it was looked at before.
+TEST(sqd_attributes_are_of_what_begins_after) {
+  Pair p;
+  Buffer a(*p.a, 64), b(*p.b, 64);
+  p.qa.post({kOpRead, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey});
+  p.qa.post({kOpRead, kSendFlagSignaled | kSendFlagFence, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey});
+  CHECK(p.qa.toState(kQpsSqd) == Status::kSuccess);
+  p.pump();
+  only(p.qa.sendCq, 0, kOpRead, kWcSuccess, 8);
+  QpAttributes attributes;
+  CHECK(p.qa.modify(qpmask::kInitiatorDepth, attributes) == Status::kSuccess);  // the peer takes none any more
+  CHECK(p.qa.toState(kQpsRts) == Status::kSuccess);
+  p.pump();
+  only(p.qa.sendCq, 1, kOpRead, kWcLocalOp);
+}
+
 TEST(established_event_and_receives_posted_in_init) {
   World w;
   TestQp qa(*w.a), qb(*w.b);

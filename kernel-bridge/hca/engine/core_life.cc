@@ -188,6 +188,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (from == kQpsSqd && to == kQpsSqd && (mask & ~(qpmask::kState | qpmask::kCurrentState)) && !qp.drained)
     return Status::kInvalidDeviceState;
   applyAttributes(qp.attributes, mask, a);
+  if (from == kQpsSqd && to == kQpsSqd) qp.rq.parsed = qp.rq.begun;  // what waits is read anew, for these
   if (mask & qpmask::kPath) {
     qp.route = qp.attributes.path;
     // The ECN bits are not the application's.
