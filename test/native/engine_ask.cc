@@ -311,3 +311,23 @@ TEST(unsignaled_requests_survive_faults) {
     CHECK_EQ(t.a->counter("ring_fault"), 0u);
   }
 }
+
+// The same while a longer message is half sent: nothing comes between its packets.
+TEST(memory_that_went_away_amid_a_longer_message) {
+  Talk t;
+  constexpr uint32_t kLong = 60 * 1024;
+  Buffer from(*t.a, kLong, kAllAccess, 7), to(*t.b, kLong);
+  {
+    Buffer gone(*t.a, 8);
+    t.qa.post({kOpWrite, 0, {{gone.at(), 8, gone.lkey}}, 0, t.to.at(), t.to.rkey});
+  }
+  const uint32_t wqe = t.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), kLong, from.lkey}}, 0, to.at(), to.rkey});
+  CHECK(t.net.log.size() > 10 && t.net.log.size() < 60);
+  CHECK_EQ(t.asked(), 0u);
+  t.clock.time += 4'000'000;
+  t.pump();
+  CHECK_EQ(t.a->counter("late_ack_request"), 1u);
+  CHECK(only(t.qa.sendCq, wqe, kOpWrite, kWcSuccess));
+  CHECK(std::memcmp(from.data(), to.data(), kLong) == 0);
+  CHECK_EQ(t.b->counter("send_fatal_nak"), 0u);
+}

@@ -51,10 +51,15 @@ void Core::ask(Qp& qp) {
   rq.packet = packet;
   rq.gather.offset = UINT32_MAX;
   if (!e.status) return;
-  // Its memory is not registered any more, which matters only if it was lost: an empty WRITE asks in its place.
+  // Its memory is not registered any more, which matters only if it was lost: an empty WRITE asks in its place. Amid a longer
+  // message, or what is repeated, there is no PSN for one; that asks by itself, soon.
   e.status = 0;
   rq.asking = false;
   if (rq.keepAlive) return;
+  if (packet != 0 || psn != rq.maxPsn) {
+    rq.ackStart = now;
+    return;
+  }
   rq.keepAlive = true;
   rq.keepAlivePsn = rq.psn;
   schedule(qp);
