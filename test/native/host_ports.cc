@@ -8,6 +8,7 @@
 
 #include "engine/frame.h"
 #include "engine/local_socket.h"
+#include "engine/port_blocks.h"
 #include "host_node.h"
 #include "host_test.h"
 
@@ -165,6 +166,34 @@ void noBlockLeft() {
   HOST_CHECK(claim(b, "106", "127.0.0.1", 0).status == kNoneFree);
 }
 
+// A signal to the thread that asks is no answer: it waits on.
+void signalsWhileAsking() {
+  nd::UniqueFd listener, connection;
+  HOST_CHECK(nd::listenLocal("networkdirect/ports/0106/" + std::to_string(kFirst), &listener) == 0);
+  struct sigaction nothing{};
+  nothing.sa_handler = [](int) {};
+  nothing.sa_flags = SA_RESTART;
+  HOST_CHECK(sigaction(SIGUSR1, &nothing, nullptr) == 0);
+  nd::PortAnswer answer;
+  std::thread asker([&] {
+    answer = nd::askPortOwner({0x106, kFirst + 1, kFirst, 1}, nullptr, nd::monotonicMs() + 60'000);
+  });
+  pollfd waited{listener.get(), POLLIN, 0};
+  HOST_CHECK(poll(&waited, 1, 10'000) == 1 && nd::acceptLocal(listener.get(), &connection) == 0);
+  for (int i = 0; i < 20; i++) {
+    pthread_kill(asker.native_handle(), SIGUSR1);
+    poll(nullptr, 0, 2);
+  }
+  const nd::PortAnswer yours{nd::PortVerdict::kYours, kFirst + 1};
+  nd::Frame frame;
+  frame.kind = nd::FrameKind::kPortAnswer;
+  frame.body = reinterpret_cast<const uint8_t*>(&yours);
+  frame.bodyLength = sizeof yours;
+  nd::sendFrame(connection.get(), frame);
+  asker.join();
+  HOST_CHECK(answer.verdict == nd::PortVerdict::kYours && answer.port == kFirst + 1);
+}
+
 // Whoever has a block's name and closes each connection, without an answer, is asked for a second, and not all the time.
 void ownerThatOnlyCloses() {
   Node b;
@@ -229,6 +258,7 @@ int main(int argc, char** argv) {
   byNumber();
   listening();
   ownersThatGo();
+  signalsWhileAsking();
   ownerThatOnlyCloses();
   noBlockLeft();
   nonsense();

@@ -26,8 +26,11 @@ std::string blockName(uint32_t service, uint16_t first) {
 // False: no answer in time. An answer of nobody: the connection has ended instead.
 bool receiveAnswer(int connection, int64_t deadline, PortAnswer* answer) {
   pollfd waited{connection, POLLIN, 0};
-  const int64_t left = std::max<int64_t>(deadline - monotonicMs(), 0);
-  if (poll(&waited, 1, static_cast<int>(left)) <= 0) return false;
+  int ready;
+  do {  // a signal is no answer
+    ready = poll(&waited, 1, static_cast<int>(std::max<int64_t>(deadline - monotonicMs(), 0)));
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return false;
   uint8_t bytes[Frame::kHeaderBytes + sizeof *answer + 1];
   const ssize_t n = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT);
   Frame frame;

@@ -129,7 +129,11 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
 
 static bool hasEnded(int connection) {
   pollfd waited{connection, POLLRDHUP, 0};
-  return poll(&waited, 1, 0) > 0 && (waited.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
+  int n;
+  do {
+    n = poll(&waited, 1, 0);
+  } while (n < 0 && errno == EINTR);
+  return n > 0 && (waited.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
 }
 
 // Whether the last thing that came on a connection that has ended is a goodbye.
