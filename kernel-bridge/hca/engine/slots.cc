@@ -18,7 +18,7 @@ namespace {
 const char kSlotPrefix[] = "networkdirect/slot/";
 std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
 
-// Room for as many descriptors as a frame may have; those beyond are dropped by the system.
+// Room for as many descriptors as a frame may have, and for one more where it is aligned; those beyond are dropped by the system.
 union FrameControl {
   char bytes[CMSG_SPACE(kMaxFrameFds * sizeof(int))];
   cmsghdr align;
@@ -37,10 +37,13 @@ ssize_t receiveFrame(int connection, void* bytes, size_t room, FrameOrigin* orig
   origin->connection = connection;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    int fds[kMaxFrameFds];
     const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    std::memcpy(fds, CMSG_DATA(c), std::min<size_t>(count, kMaxFrameFds) * sizeof(int));
-    for (size_t i = 0; i < count && origin->fdCount < kMaxFrameFds; i++) origin->fds[origin->fdCount++].reset(fds[i]);
+    for (size_t i = 0; i < count; i++) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      UniqueFd taken(fd);  // all are ours now
+      if (origin->fdCount < kMaxFrameFds) origin->fds[origin->fdCount++] = std::move(taken);
+    }
   }
   return n;
 }
