@@ -159,10 +159,19 @@ notify('memory: pinned ranges are counted and given back; what cannot be pinned 
   });
   const gone = new Uint8Array(8);
   structuredClone(gone.buffer, { transfer: [gone.buffer] });
+  // One that goes away while it is asked.
+  const going = new Uint8Array(8);
+  const { buffer } = going;
+  const take = (): boolean => {
+    structuredClone(buffer, { transfer: [buffer] });
+    return false;
+  };
+  Object.defineProperty(buffer, 'growable', { get: take });
   for (const wrong of [
     new Uint8Array(0),
     new Uint8Array(resizable),
     gone,
+    going,
     new Uint16Array(4),
     'x',
     null,

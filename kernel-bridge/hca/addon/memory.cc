@@ -88,16 +88,15 @@ Napi::Value Memory::pin(const Napi::CallbackInfo& info) {
   Engine* engine = sharedEngine();
   if (engine == nullptr) return pinResult(env, Status::kInvalidDeviceState, 0, 0);
   bool isTyped = false;
-  napi_typedarray_type kind;
-  size_t length = 0;
-  void* data = nullptr;
   napi_value buffer = nullptr;
+  Bytes bytes;
+  // What the buffer says of itself may be a getter of the program's, which can take the memory away: it is looked at afterwards.
   if (napi_is_typedarray(env, info[0], &isTyped) != napi_ok || !isTyped ||
-      napi_get_typedarray_info(env, info[0], &kind, &length, &data, &buffer, nullptr) != napi_ok ||
-      kind != napi_uint8_array || length == 0 || data == nullptr || changesLength(env, buffer)) {
+      napi_get_typedarray_info(env, info[0], nullptr, nullptr, nullptr, &buffer, nullptr) != napi_ok ||
+      changesLength(env, buffer) || !toBytes(env, info[0], &bytes) || bytes.length == 0) {
     return pinResult(env, Status::kInvalidParameter, 0, 0);
   }
-  const uint64_t address = reinterpret_cast<uintptr_t>(data);
+  const uint64_t address = reinterpret_cast<uintptr_t>(bytes.data), length = bytes.length;
   Pin pin;
   const Status status = engine->pinRange(address, length, &pin.range);
   if (status != Status::kSuccess) return pinResult(env, status, 0, 0);
