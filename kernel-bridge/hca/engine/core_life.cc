@@ -104,7 +104,9 @@ void Core::fail(Qp& qp, const Failure& failure) {
     if (failure.event != QpEvent::kPeerLost) acknowledgeLast(qp);
     const bool wasConnected = qp.state() != kQpsReset && qp.state() != kQpsInit;
     qp.setState(kQpsError);
-    if (barrier) barrier();  // a receive that is being posted is seen below, or its poster sees the state
+    // A receive that is being posted is seen below, or its poster sees the state.
+    if (barrier) barrier();
+    else fullFence();
     timers.clear(qp);
     qp.goneAt = 0;
     memory.unbindAll(qp);

@@ -376,6 +376,7 @@ void LocalPairs::flush() {
 void LocalPairs::revoke(uint64_t epoch) {
   epoch_ = epoch;
   for (LocalPair* pair : up_) pair->setEpoch(epoch);
+  fullFence();  // who sees what is written to the memory from now on sees that, too
 }
 
 void LocalPairs::rang(uint32_t slot) {
@@ -401,6 +402,7 @@ bool LocalPairs::fallAsleep(bool others) {
     pair->flush();
     pair->sleeping(true);
   }
+  fullFence();  // the counterpart of LocalPair::flush()'s
   if (!pending()) return true;
   if (!others)
     for (LocalPair* pair : up_) pair->sleeping(false);
