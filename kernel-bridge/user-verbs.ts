@@ -37,6 +37,8 @@ export interface UvpMemory {
   readonly address: number;
   /** The same memory as JavaScript sees it; INLINE requests read it. */
   readonly bytes?: Uint8Array | undefined;
+  /** The same by words, of memory that starts on one. */
+  readonly words?: Uint32Array | undefined;
 }
 
 /** `length` bytes at `offset` bytes into the memory. */

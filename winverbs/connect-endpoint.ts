@@ -59,10 +59,10 @@ const NO_CANDIDATES: readonly Candidate[] = [];
 export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint {
   private listening = false;
   /** The connection's queue pair, held until the endpoint ends. */
-  private qp: WVConnectQueuePair | undefined;
+  private qp: WVConnectQueuePair | undefined = undefined;
   /** Hardly ever more than one, and none once the endpoint is connected. */
   private candidates = NO_CANDIDATES;
-  private outstanding: Overlapped<void> | undefined;
+  private outstanding: Overlapped<void> | undefined = undefined;
 
   /** @internal */
   constructor(provider: WVProvider, id: bigint) {

@@ -15,14 +15,16 @@ import { refusal, Status, WvError } from './status.js';
 
 /** Read depths of a queue pair whose creator names none; connecting reduces them to what device and peer can. */
 const DEFAULT_READ_DEPTH = 16;
+// Constants of a module are constants to V8, fields of another module's object are not.
+const { SEND, RDMA_READ, RDMA_WRITE, COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
 /** Takes 64-bit operands apart without making new bigints. */
 const wide = new BigUint64Array(1);
 const halves = new Uint32Array(wide.buffer);
 
 /** IWVConnectQueuePair: the two queues of a connection, reliable (RC) or not (UC). */
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
-  private bindRequest: UvpBindRequest | undefined;
-  private single: WvSge[] | undefined;
+  private bindRequest: UvpBindRequest | undefined = undefined;
+  private single: WvSge[] | undefined = undefined;
 
   private constructor(
     pd: WVProtectionDomain,
@@ -53,14 +55,14 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
 
   /** Posts a message. `immediate` goes along with the flag IMMEDIATE. */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate = 0): void {
-    const request = this.prepare(WvOpcode.SEND, context, sgl, flags);
+    const request = this.prepare(SEND, context, sgl, flags);
     request.immediate = immediate;
     this.post(request);
   }
 
   /** Posts a message whose arrival makes the peer's memory window or region of key `rkey` unusable. */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void {
-    const request = this.prepare(WvOpcode.SEND, context, sgl, flags);
+    const request = this.prepare(SEND, context, sgl, flags);
     request.immediate = rkey;
     request.invalidate = true;
     this.post(request);
@@ -74,7 +76,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    const request = this.prepare(WvOpcode.RDMA_READ, context, sgl, flags);
+    const request = this.prepare(RDMA_READ, context, sgl, flags);
     this.setRemote(request, remote, offset);
     this.post(request);
   }
@@ -88,7 +90,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     offset: number,
     immediate = 0,
   ): void {
-    const request = this.prepare(WvOpcode.RDMA_WRITE, context, sgl, flags);
+    const request = this.prepare(RDMA_WRITE, context, sgl, flags);
     request.immediate = immediate;
     this.setRemote(request, remote, offset);
     this.post(request);
@@ -104,7 +106,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    const request = this.prepare(WvOpcode.COMPARE_EXCHANGE, context, this.alone(sge), flags);
+    const request = this.prepare(COMPARE_EXCHANGE, context, this.alone(sge), flags);
     this.setRemote(request, remote, offset);
     setWide('compare', compare);
     request.compareLow = halves[0]!;
@@ -124,7 +126,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    const request = this.prepare(WvOpcode.FETCH_ADD, context, this.alone(sge), flags);
+    const request = this.prepare(FETCH_ADD, context, this.alone(sge), flags);
     this.setRemote(request, remote, offset);
     setWide('value', value);
     request.compareLow = halves[0]!;

@@ -51,7 +51,7 @@ export function addressOrNone(sockaddr: Uint8Array): SocketAddress | undefined {
 
 /** IWVEndpoint: what endpoints of connections and of datagrams have in common. */
 export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
-  protected local: SocketAddress | undefined;
+  protected local: SocketAddress | undefined = undefined;
 
   constructor(
     kind: string,

@@ -7,6 +7,8 @@ import { Status, WvError } from './status.js';
 export class MemoryRegion implements WvMemoryRegion {
   readonly address: number;
   readonly length: number;
+  /** @internal The memory by words, if it starts on one. */
+  readonly words: Uint32Array | undefined;
 
   constructor(
     readonly lkey: number,
@@ -18,6 +20,9 @@ export class MemoryRegion implements WvMemoryRegion {
   ) {
     this.address = pin.address;
     this.length = bytes.byteLength;
+    const { buffer, byteOffset, byteLength } = bytes;
+    this.words =
+      byteOffset % 4 === 0 ? new Uint32Array(buffer, byteOffset, Math.floor(byteLength / 4)) : undefined;
   }
 }
 

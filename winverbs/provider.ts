@@ -54,7 +54,7 @@ const IBAT = '\\\\.\\ibat';
 export class WVProvider extends WvObject implements IWVProvider {
   /** @internal */
   readonly file: KernelFile;
-  private ibat: KernelFile | undefined;
+  private ibat: KernelFile | undefined = undefined;
 
   constructor(private readonly doors: ProviderDoors) {
     super('provider');

@@ -57,7 +57,7 @@ export class Side {
   readonly pd: IWVProtectionDomain;
   readonly cq: IWVCompletionQueue;
   /** What the peer gets to know of, if anything. */
-  shown: Memory | undefined;
+  shown: Memory | undefined = undefined;
 
   constructor(job: Job, completions = 4096) {
     this.provider = openProvider(libraryOptions(job));

@@ -93,7 +93,7 @@ export class CmChannel implements Channel {
   private readonly outgoing;
   private readonly incoming;
   private next = 0;
-  endpoint: IWVConnectEndpoint | undefined;
+  endpoint: IWVConnectEndpoint | undefined = undefined;
 
   constructor(side: Side) {
     this.sent = side.queue(RECEIVES);

@@ -139,7 +139,7 @@ class ConnectedPlayer extends Player {
 class DatagramPlayer extends Player {
   readonly qp;
   readonly own: Destination;
-  private to: { handle: ReturnType<Side['pd']['createAddressHandle']>; qpn: number } | undefined;
+  private to: { handle: ReturnType<Side['pd']['createAddressHandle']>; qpn: number } | undefined = undefined;
 
   constructor(private readonly game: Game) {
     super();

@@ -77,7 +77,7 @@ class Link implements Disposable {
   readonly shared: Memory;
   readonly own: Memory;
   /** A wait that was left goes on here. */
-  private pending: Promise<Completion> | undefined;
+  private pending: Promise<Completion> | undefined = undefined;
 
   constructor(
     side: Side,

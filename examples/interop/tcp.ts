@@ -28,7 +28,7 @@ export async function answer(port: number, ready: () => void): Promise<Socket> {
 export class Reader {
   private held = Buffer.alloc(0);
   private ended = false;
-  private wake: (() => void) | undefined;
+  private wake: (() => void) | undefined = undefined;
 
   constructor(private readonly socket: Socket) {
     socket.on('data', (bytes: Buffer) => {

@@ -45,7 +45,7 @@ class Node {
   private readonly arrived: Queue;
   private readonly outgoing: Memory;
   private readonly incoming: Memory;
-  endpoint: IWVConnectEndpoint | undefined;
+  endpoint: IWVConnectEndpoint | undefined = undefined;
 
   constructor(
     side: Side,

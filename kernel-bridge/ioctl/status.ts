@@ -256,7 +256,7 @@ export class StatusError extends Error {
   /** The name of the status, as in {@link Status}. */
   readonly code: string;
   /** What an IOCTL answered all the same: the part that had room (BUFFER_OVERFLOW, MORE_ENTRIES). */
-  output: Uint8Array | undefined;
+  output: Uint8Array | undefined = undefined;
 
   /**
    * @param message - what went wrong, with which value, and what would be right; default: {@link statusText}.

@@ -60,10 +60,10 @@ export class Kernel {
   private readonly hca: NativeHca;
   private readonly network: HostNetwork;
   /** Ends the watching of the interfaces. */
-  private stopWatch: (() => void) | undefined;
+  private stopWatch: (() => void) | undefined = undefined;
   private readonly commIds = new Set<number>();
   /** Where it begins, the first tells. */
-  private nextCommId: number | undefined;
+  private nextCommId: number | undefined = undefined;
   /** How the latest MAD left. */
   private sendStatus: number = Status.SUCCESS;
 

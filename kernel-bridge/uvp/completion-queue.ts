@@ -2,7 +2,7 @@ import { abi } from '../hca/abi.js';
 import type { AddonBinding, NativeRing } from '../hca/binding.js';
 import type { UvpCompletion } from '../user-verbs.js';
 import type { SoftQueuePair, TokenTable } from './queue-pair.js';
-import { loadAcquire, storeRelease } from './ring-words.js';
+import * as ringWords from './ring-words.js';
 
 /** The addon's functions that the speed path uses. */
 export type UvpAddon = Pick<
@@ -30,7 +30,8 @@ class Completion implements UvpCompletion {
 
 const HEADER_WORDS = abi.cqHeaderBytes / 4;
 const CQE_WORDS = abi.cqeBytes / 4;
-// Constants of a module are constants to V8; fields of another module's object are loaded.
+// Constants of a module are constants to V8, what another one exports is not (queue-pair.ts).
+const { loadAcquire, storeRelease } = ringWords;
 const { cqProducer, cqConsumer, cqState, cqeToken } = abi;
 
 export function cqRingBytes(entries: number): number {

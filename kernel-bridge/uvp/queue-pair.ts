@@ -6,23 +6,16 @@ import { writeDestination } from './address-handle.js';
 import type { SoftCompletionQueue, UvpAddon } from './completion-queue.js';
 import type { SoftMemoryWindow } from './memory-window.js';
 import { addressOf, type RingPlace, RingPool } from './ring-pool.js';
-import { loadAcquire, storeRelease } from './ring-words.js';
+import * as ringWords from './ring-words.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
-import {
-  badRange,
-  full,
-  invalid,
-  MAX_ADDRESS,
-  powerOfTwo,
-  RECEIVE_HEADER_WORDS,
-  receiveStride,
-  TWO_32,
-  UPPER,
-  writeSgl,
-} from './work-request.js';
+import * as workRequest from './work-request.js';
+import { badRange, full, invalid, powerOfTwo, receiveStride } from './work-request.js';
 
+// Constants of a module are constants to V8. What another one exports is loaded at each use, and looked whether it is there
+// yet; fields of its objects are loaded, too.
+const { loadAcquire, storeRelease } = ringWords;
+const { writeSgl, MAX_ADDRESS, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
-// Constants of a module are constants to V8; fields of another module's object are loaded.
 const { qpSendProducer, qpReceiveProducer, qpState, qpUnfenced, rwSgeCount } = abi;
 const { swOpcode, swFlags, swSgeCount, swImmediate, swRemoteLo, swRemoteHi, swRkey, sendFlagInvalidate } =
   abi;
@@ -33,6 +26,7 @@ const { INLINE, IMMEDIATE, FENCE } = WvSend;
 const { INIT, RTS, ERROR } = QpState;
 /** The bits of a completion's flags that WV_COMPLETION has. */
 const PUBLIC_FLAGS = abi.cqeFlagImmediate | abi.cqeFlagInvalidated | abi.cqeFlagGrh | abi.cqeFlagSolicited;
+const WITH_IMMEDIATE = abi.cqeFlagImmediate | abi.cqeFlagInvalidated;
 const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
 
 const NO_DATA = KNOWN_SEND_FLAGS & ~(WvSend.IMMEDIATE | WvSend.INLINE);
@@ -166,7 +160,7 @@ export class SoftQueuePair {
 
   private readonly place: RingPlace;
   private words: Uint32Array;
-  /** The same, made with the first inline request. */
+  /** The same by bytes, made with the first inline request that has not only whole words. */
   private bytes: Uint8Array = NO_BYTES;
   private batching = false;
 
@@ -179,7 +173,7 @@ export class SoftQueuePair {
   private sendProducer = 0;
   private sendConsumer = 0;
   /** Binds by slot, made with the first. */
-  private binds: (SoftMemoryWindow | undefined)[] | undefined;
+  private binds: (SoftMemoryWindow | undefined)[] | undefined = undefined;
 
   private readonly receiveBase: number;
   private readonly receiveStrideWords: number;
@@ -276,7 +270,7 @@ export class SoftQueuePair {
 
   postSend(request: UvpSendRequest): void {
     const { opcode, sgl } = request;
-    if (!(opcode >= SEND && opcode <= FETCH_ADD)) invalid(`Opcode ${opcode} is no send request.`);
+    if (!(opcode >= SEND && opcode <= FETCH_ADD)) noRequest(opcode);
     const words = this.words;
     let flags = request.flags;
     const wqe = this.takeSlot(opcode, flags);
@@ -426,9 +420,10 @@ export class SoftQueuePair {
     completion.status = status;
     completion.length = cq[cqe + cqeLength]!;
     completion.flags = flags & PUBLIC_FLAGS;
-    completion.immediateData = cq[cqe + cqeImmediate]!;
+    // Of what most completions do not have the flags and the status tell (engine/abi.h).
+    completion.immediateData = (flags & WITH_IMMEDIATE) !== 0 ? cq[cqe + cqeImmediate]! : 0;
+    completion.vendorCode = status !== 0 ? cq[cqe + cqeVendor]! : 0;
     completion.sourceQpn = cq[cqe + cqeSourceQpn]!;
-    completion.vendorCode = cq[cqe + cqeVendor]!;
     completion.pkeyIndex = cq[cqe + cqePkeyIndex]!;
     return true;
   }
@@ -510,43 +505,65 @@ export class SoftQueuePair {
   }
 
   private writeInline(wqe: number, sgl: readonly UvpSge[]): number {
-    const { words } = this;
-    if (this.bytes === NO_BYTES)
-      this.bytes = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
-    const target = this.bytes;
-    const start = wqe * 4 + abi.sendWqeHeaderBytes;
+    const { words, maxInline } = this;
+    const start = wqe + HEADER_WORDS;
     let total = 0;
     for (let i = 0; i < sgl.length; i++) {
       const sge = sgl[i]!;
       const length = sge.length;
-      const offset = sge.offset;
+      const { region, offset } = sge;
       if (length >>> 0 !== length) badRange('SGE length', length);
       if (length === 0) continue;
-      if (total + length > this.maxInline) {
-        throw new StatusError(
-          Status.BUFFER_OVERFLOW,
-          `The request has more than the ${this.maxInline} bytes that this queue pair sends inline.`,
-        );
-      }
-      const bytes = sge.region.bytes;
-      if (bytes === undefined) invalid(`SGE ${i} cannot be sent inline: its region does not give its bytes.`);
+      if (total + length > maxInline) tooMuchInline(maxInline);
+      const bytes = region.bytes;
+      if (bytes === undefined) noInlineBytes(i);
       if (!(offset >= 0 && Number.isSafeInteger(offset) && offset + length <= bytes.length)) {
-        invalid(
-          `SGE ${i} (offset ${offset}, ${length} bytes) lies outside its region of ${bytes.length} bytes.`,
-        );
+        outsideOfRegion(i, offset, length, bytes.length);
       }
       // Loops, not set(subarray): nothing is to be allocated, and the bytes are few.
+      const source = region.words;
       let k = 0;
-      if (((total | start) & 3) === 0) {
-        for (let at = (start + total) >>> 2; k + 4 <= length; at++, k += 4) {
-          const from = offset + k;
-          words[at] =
-            bytes[from]! | (bytes[from + 1]! << 8) | (bytes[from + 2]! << 16) | (bytes[from + 3]! << 24);
-        }
+      if (source !== undefined && ((total | offset) & 3) === 0 && offset >>> 0 === offset) {
+        const from = offset >>> 2;
+        const at = start + (total >>> 2);
+        const count = length >>> 2;
+        for (let word = 0; word < count; word++) words[at + word] = source[from + word]!;
+        k = count << 2;
       }
-      for (; k < length; k++) target[start + total + k] = bytes[offset + k]!;
+      if (k < length) this.copyBytes(4 * start + total + k, bytes, offset + k, length - k);
       total += length;
     }
     return total;
   }
+
+  private copyBytes(at: number, source: Uint8Array, from: number, length: number): void {
+    if (this.bytes === NO_BYTES) {
+      const { words } = this;
+      this.bytes = new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+    }
+    const target = this.bytes;
+    for (let k = 0; k < length; k++) target[at + k] = source[from + k]!;
+  }
+}
+
+// Texts in functions of their own: where they are made of numbers, V8 takes the digits of these to be of use to whatever
+// comes before the test, too, and makes them each time.
+
+function noRequest(opcode: number): never {
+  invalid(`Opcode ${opcode} is no send request.`);
+}
+
+function tooMuchInline(maxInline: number): never {
+  throw new StatusError(
+    Status.BUFFER_OVERFLOW,
+    `The request has more than the ${maxInline} bytes that this queue pair sends inline.`,
+  );
+}
+
+function noInlineBytes(i: number): never {
+  invalid(`SGE ${i} cannot be sent inline: its region does not give its bytes.`);
+}
+
+function outsideOfRegion(i: number, offset: number, length: number, bytes: number): never {
+  invalid(`SGE ${i} (offset ${offset}, ${length} bytes) lies outside its region of ${bytes} bytes.`);
 }

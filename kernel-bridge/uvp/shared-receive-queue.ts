@@ -69,7 +69,7 @@ export class SoftSharedReceiveQueue {
   private words: Uint32Array;
   private contexts: Contexts;
   /** The ring that a resize is about to give it. */
-  next: { readonly ring: NativeRing; readonly entries: number } | undefined;
+  next: { readonly ring: NativeRing; readonly entries: number } | undefined = undefined;
   private producer = 0;
   private readonly strideWords: number;
 

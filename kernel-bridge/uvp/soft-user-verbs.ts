@@ -53,7 +53,7 @@ class SoftPd {
 
 /** A completion queue with the ring that a resize is about to give it. */
 class SoftCq extends SoftCompletionQueue {
-  next: { ring: ReturnType<UvpAddon['allocateRing']>; entries: number } | undefined;
+  next: { ring: ReturnType<UvpAddon['allocateRing']>; entries: number } | undefined = undefined;
 }
 
 function checkLimit(what: string, value: number, least: number, most: number): void {

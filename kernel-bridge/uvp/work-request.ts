@@ -10,6 +10,9 @@ export const TWO_32 = 2 ** 32;
 export const UPPER = 2 ** -32;
 /** Native addresses and offsets within memory stay below this. */
 export const MAX_ADDRESS = 2 ** 48;
+/** The same two where {@link writeSgl} uses them: what a module exports is no constant to V8, not even within it. */
+const LIMIT = MAX_ADDRESS;
+const TO_UPPER = UPPER;
 
 export const RECEIVE_HEADER_WORDS = abi.receiveWqeHeaderBytes / 4;
 const SGE_WORDS = abi.sgeBytes / 4;
@@ -43,12 +46,12 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
     const { region, offset } = sge;
     const address = region.address + offset;
     if (length >>> 0 !== length) badRange('SGE length', length);
-    if (!(offset >= 0 && address <= MAX_ADDRESS && Number.isSafeInteger(address))) {
+    if (!(offset >= 0 && address <= LIMIT && Number.isSafeInteger(address))) {
       badRange('SGE offset', offset);
     }
     total += length;
     words[at + sgeAddressLo] = address;
-    words[at + sgeAddressHi] = address * UPPER;
+    words[at + sgeAddressHi] = address * TO_UPPER;
     words[at + sgeLength] = length;
     words[at + sgeLkey] = region.lkey;
     at += SGE_WORDS;

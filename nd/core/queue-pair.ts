@@ -45,7 +45,7 @@ export abstract class QueuePairBase extends NdObject {
   readonly adapter: AdapterBase;
   readonly qp: IWVConnectQueuePair;
   /** The connector it is, or is being, connected by. */
-  connector: ConnectorBase | undefined;
+  connector: ConnectorBase | undefined = undefined;
   /** The list of the request at hand. */
   protected readonly sg: ScatterGather;
   readonly #receives: RequestQueue;

@@ -7,7 +7,7 @@ import { refuse } from '../status.js';
 
 /** IND2Listener: bound first, then listening. */
 export class Listener extends ListenerBase implements IND2Listener {
-  protected wv: IWVConnectEndpoint | undefined;
+  protected wv: IWVConnectEndpoint | undefined = undefined;
   #listening = false;
 
   bind(address: string | SocketAddress): void {

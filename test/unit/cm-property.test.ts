@@ -78,7 +78,10 @@ test('loss, duplicates and reordering leave both sides in states that fit, and n
         pair.network.clock.schedule(at, () => {
           if (what === 'connect') {
             if (actives.at(-1)?.state === 'idle') actives.push(pair.connect({}, confirm));
-          } else perform(who === 'active' ? actives.at(-1) : pair.taken.at(-1), what);
+            return;
+          }
+          const side = who === 'active' ? actives.at(-1) : pair.taken.at(-1);
+          if (what !== 'packetSeen' || who === 'active' || wasReplied(side, actives)) perform(side, what);
         });
       }
       // An owner that has not decided has to in the end, as a closed handle does.
@@ -117,6 +120,13 @@ test('loss, duplicates and reordering leave both sides in states that fit, and n
     { numRuns: 1500 },
   );
 });
+
+/** Whether the REP has reached the active side: only then can its queue pair have sent a packet that the passive one sees. */
+function wasReplied(passive: Side | undefined, actives: Side[]): boolean {
+  return actives.some(
+    (side) => side.reply !== undefined && side.connection.localCommId === passive?.connection.remoteCommId,
+  );
+}
 
 function partnerOf(side: Side, sides: Side[]): Side | undefined {
   return sides.find(

@@ -45,8 +45,8 @@ function setUp(change: Partial<Record<'sendDepth' | 'sendSge' | 'maxInlineSend',
   const setState = (state: number) => {
     words[abi.qpState] = state;
   };
+  const completions: UvpCompletion[] = [];
   const poll = () => {
-    const completions: UvpCompletion[] = [];
     return completions.slice(0, cq.poll(completions, 64));
   };
   setState(QpState.RTS);
@@ -177,6 +177,38 @@ test('inline bytes are copied during the call, with as many SGEs as one likes', 
   assert.equal([...bytes.subarray(128 + 64, 128 + 64 + 6)], [2, 3, 200, 201, 202, 1]);
 });
 
+test('inline bytes are those of the region, by words or not, and nothing behind them is written', () => {
+  const bytes = Uint8Array.from({ length: 64 }, (_, i) => 0x80 + i);
+  const byWords = { lkey: 1, address: HIGH_ADDRESS, bytes, words: new Uint32Array(bytes.buffer) };
+  for (const from of [byWords, { ...byWords, words: undefined }]) {
+    for (const offset of [0, 1, 4, 6, 40]) {
+      for (const [first, second] of [
+        [8, 0],
+        [8, 8],
+        [3, 8],
+        [5, 7],
+        [16, 24],
+        [1, 1],
+      ] as const) {
+        const { qp, bytes: ring, sendWqe } = setUp();
+        const start = sendWqe(0).byteOffset + abi.sendWqeHeaderBytes;
+        ring.fill(0xee, start, start + 64);
+        const sgl = [
+          { region: from, offset, length: first },
+          { region: from, offset: 24, length: second },
+        ];
+        qp.postSend(sendRequest({ flags: WvSend.INLINE, sgl }));
+        const sent = [...bytes.subarray(offset, offset + first), ...bytes.subarray(24, 24 + second)];
+        assert.is(sendWqe(0)[abi.swSgeCount], sent.length);
+        assert.equal(
+          [...ring.subarray(start, start + 64)],
+          [...sent, ...new Array(64 - sent.length).fill(0xee)],
+        );
+      }
+    }
+  }
+});
+
 test('inline: too many bytes, bytes outside the region and regions without bytes are refused', () => {
   const { qp, words } = setUp();
   const inline = (sgl: UvpSendRequest['sgl'], opcode: number = WvOpcode.SEND) =>
@@ -292,7 +324,6 @@ test('receives: depth, contexts and the words of the WQE', () => {
     flags: abi.cqeFlagReceiveQueue | abi.cqeFlagImmediate | abi.cqeFlagSolicited,
     immediate: 0xffff_fffe,
     sourceQpn: 0x123,
-    vendor: 7,
     pkeyIndex: 5,
   });
   assert.equal(
@@ -306,7 +337,7 @@ test('receives: depth, contexts and the words of the WQE', () => {
       flags: 9,
       immediateData: 0xffff_fffe,
       sourceQpn: 0x123,
-      vendorCode: 7,
+      vendorCode: 0,
       pkeyIndex: 5,
       sLid: 0,
       sl: 0,
@@ -314,6 +345,13 @@ test('receives: depth, contexts and the words of the WQE', () => {
     },
   );
   qp.postReceive('r3', []);
+  // The same object: nothing of the completion before it stays.
+  writeCqe(cqRing, { token: qp.token, wqe: 1, status: 5, flags: abi.cqeFlagReceiveQueue, vendor: 7 });
+  const { context, status, immediateData, vendorCode } = poll()[0]!;
+  assert.equal(
+    { context, status, immediateData, vendorCode },
+    { context: 'r1', status: 5, immediateData: 0, vendorCode: 7 },
+  );
 });
 
 test('contexts are let go with their completion', () => {

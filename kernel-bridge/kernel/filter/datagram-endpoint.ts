@@ -65,9 +65,9 @@ export class DatagramEndpoint extends EndpointMachine<
   DatagramEndpoint
 > {
   declare protected listener: SidrListener | undefined;
-  private inquiry: SidrInquiry | undefined;
+  private inquiry: SidrInquiry | undefined = undefined;
   /** Who asked. */
-  private asker: DatagramPeer | undefined;
+  private asker: DatagramPeer | undefined = undefined;
   /** Oldest first. */
   private readonly peers = new Map<string, DatagramPeer>();
   private readonly groups = new Map<string, DatagramPeer>();

@@ -103,24 +103,24 @@ export abstract class EndpointMachine<
   E extends Nameable,
 > {
   protected current: S;
-  local: EndpointAddress | undefined;
-  peer: EndpointAddress | undefined;
+  local: EndpointAddress | undefined = undefined;
+  peer: EndpointAddress | undefined = undefined;
   backlog = 0;
   /** Happenings that came in a state where they mean nothing. */
   ignoredSignals = 0;
 
-  protected bound: EndpointAddress | undefined;
-  protected route: EndpointRoute | undefined;
-  protected listener: CmListener | undefined;
+  protected bound: EndpointAddress | undefined = undefined;
+  protected route: EndpointRoute | undefined = undefined;
+  protected listener: CmListener | undefined = undefined;
   /** GetRequests of a listener, each with the endpoint it names; made with the first. */
-  protected getRequests: IrpQueue<E> | undefined;
+  protected getRequests: IrpQueue<E> | undefined = undefined;
   /** The GetRequest that names this endpoint. */
-  protected assignedBy: Irp | undefined;
+  protected assignedBy: Irp | undefined = undefined;
   /** CA GUID of the device that has the local address. */
-  private device: bigint | undefined;
-  private claim: number | undefined;
+  private device: bigint | undefined = undefined;
+  private claim: number | undefined = undefined;
   /** Bound to the wildcard address of one device. */
-  private onlyDevice: bigint | undefined;
+  private onlyDevice: bigint | undefined = undefined;
 
   /** Takes the action of a request: completes or pends the IRP, or answers the status that refuses. */
   protected abstract act(action: RA, irp: Irp, args: RequestArguments): number | undefined;

@@ -73,23 +73,23 @@ export class Endpoint extends EndpointMachine<
   /** What the peer last said: the parameters are in this side's view. */
   param: EndpointParam = noParam;
 
-  private qp: WvQp | undefined;
+  private qp: WvQp | undefined = undefined;
   /** This endpoint has moved its queue pair: it must end in ERROR. */
   private qpMoved = false;
   /** Of Connect: where the queue pair's P_Key is in its port's table. */
   private pkeyIndex = 0;
-  private connection: CmConnection | undefined;
-  private request: CmRequest | undefined;
-  private reply: CmReply | undefined;
+  private connection: CmConnection | undefined = undefined;
+  private request: CmRequest | undefined = undefined;
+  private reply: CmReply | undefined = undefined;
   declare protected listener: CmListenerControl | undefined;
   /** How a connection that is over ended, for NotifyDisconnect. */
   private endReason: number = Status.CONNECTION_ABORTED;
 
   // Made when somebody waits. A connection that stands keeps none of Connect's and Accept's; the others stay with their endpoint.
-  private connecting: IrpQueue | undefined;
-  private accepting: IrpQueue | undefined;
-  private disconnecting: IrpQueue | undefined;
-  private notifies: IrpQueue | undefined;
+  private connecting: IrpQueue | undefined = undefined;
+  private accepting: IrpQueue | undefined = undefined;
+  private disconnecting: IrpQueue | undefined = undefined;
+  private notifies: IrpQueue | undefined = undefined;
 
   constructor(services: EndpointServices) {
     super(EpType.CONNECT, services, TABLES);

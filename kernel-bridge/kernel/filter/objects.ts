@@ -8,7 +8,7 @@ import { ObjectTable } from './object-table.js';
 
 /** An opened HCA. Port events accumulate in `flags` until somebody asks (WV_EVENT_*). */
 export class WvDevice {
-  ca: IbCa | undefined;
+  ca: IbCa | undefined = undefined;
   /** Ends the filter's own use of the HCA's file. */
   closed: () => void = () => {};
   flags = 0;
@@ -24,7 +24,7 @@ export class WvPd {
 
 /** A queue pair, and the endpoint that has it in a connection. */
 export class WvQp {
-  endpoint: Endpoint | undefined;
+  endpoint: Endpoint | undefined = undefined;
 
   constructor(readonly qp: IbQp) {}
 }
@@ -33,7 +33,7 @@ export class WvQp {
 export class WvFile {
   closing = false;
   /** The HCA's device, if this is an HCA's own file and not `\\.\WinVerbs`. */
-  hcaDevice: DeviceObject<Hca> | undefined;
+  hcaDevice: DeviceObject<Hca> | undefined = undefined;
   readonly devices = new ObjectTable<WvDevice>();
   readonly cqs = new ObjectTable<IbCq>();
   readonly pds = new ObjectTable<WvPd>();

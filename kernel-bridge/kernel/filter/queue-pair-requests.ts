@@ -184,7 +184,7 @@ export function checkStateOutput(call: Call): void {
 
 /** Passes on what the HCA says of a queue pair. Not a function of the request's, which would keep all that the request had. */
 class QpEvents implements IbQpDispatch {
-  owner: WvQp | undefined;
+  owner: WvQp | undefined = undefined;
 
   asyncEvent(_qp: IbQp, event: number, reason: number): void {
     this.owner?.endpoint?.queuePairEvent(event, reason);

@@ -40,7 +40,7 @@ export class HcaDriver {
   };
   private readonly driver: DriverObject;
   /** The driver attached above the HCAs. */
-  private upper: DriverDispatch | undefined;
+  private upper: DriverDispatch | undefined = undefined;
   private readonly devices = new Map<bigint, DeviceObject<Hca>>();
   /** Devices that wait for their last reference. */
   private removing = 0;

@@ -28,7 +28,7 @@ export class Hca {
   /** There was a fatal error; over when the last instance is closed. */
   failed = false;
   /** Of CiModifyCa; undefined: the CA GUID. */
-  systemImageGuid: bigint | undefined;
+  systemImageGuid: bigint | undefined = undefined;
   /** Of CiModifyPort. */
   initType = 0;
   /** Port capabilities and who holds them. */

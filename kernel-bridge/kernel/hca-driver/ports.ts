@@ -152,7 +152,7 @@ export class PortTable {
   /** What was asked for last, mostly again: good for that look at the interfaces. */
   private lastFound:
     | { ports: Map<bigint, HcaPort>; gid: Uint8Array; scopeId: number; port: HcaPort }
-    | undefined;
+    | undefined = undefined;
   private ports = new Map<bigint, HcaPort>();
   private readAt = Number.NEGATIVE_INFINITY;
   /** Told of every difference that a look finds. */

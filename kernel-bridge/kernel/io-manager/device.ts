@@ -8,7 +8,7 @@ export const STATUS_REPARSE = 0x0000_0104;
 /** A count of users; the last release runs what waits for it, once. */
 export class References {
   private count = 0;
-  private waiting: (() => void) | undefined;
+  private waiting: (() => void) | undefined = undefined;
 
   get users(): number {
     return this.count;
@@ -86,7 +86,7 @@ export class DeviceObject<E = unknown> {
 /** An open file. */
 export class FileObject {
   /** The driver's own data of this file. */
-  context: unknown;
+  context: unknown = undefined;
   closing = false;
   /** Requests of this file that have not completed. */
   readonly outstanding = new Set<Irp>();

@@ -183,16 +183,16 @@ export class Irp<T = number> {
   readonly native: NativeSlot | undefined;
   readonly ioStatus: IoStatus<T> = { status: Status.PENDING, information: undefined };
   /** Set by a create that answers REPARSE: the name to open instead. */
-  reparseName: string | undefined;
+  reparseName: string | undefined = undefined;
   /** What a driver wants to remember with the request while it pends. */
-  driverContext: unknown;
+  driverContext: unknown = undefined;
   /** Its number in {@link states}. */
   private current = allocated;
-  private cancelRoutine: CancelRoutine<T> | undefined;
+  private cancelRoutine: CancelRoutine<T> | undefined = undefined;
   private cancelFlag = false;
   private input: Uint8Array;
   /** Made when it is first looked at. */
-  private answer: Uint8Array | undefined;
+  private answer: Uint8Array | undefined = undefined;
   private readonly onComplete: (irp: Irp<T>) => void;
 
   constructor(init: IrpInit<T>) {
@@ -335,7 +335,7 @@ export class Irp<T = number> {
  */
 export class IrpQueue<C = undefined> {
   /** Made for the first IRP: most queues never have one. */
-  private entries: Map<Irp, C> | undefined;
+  private entries: Map<Irp, C> | undefined = undefined;
 
   /** `onCancelled` runs before a cancelled IRP is completed with CANCELLED. */
   constructor(private readonly onCancelled?: (irp: Irp, context: C) => void) {}
