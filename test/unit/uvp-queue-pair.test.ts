@@ -209,6 +209,21 @@ test('inline bytes are those of the region, by words or not, and nothing behind 
   }
 });
 
+test('inline bytes from beyond 4 GiB are those there, not those of the same offset modulo 2^32', () => {
+  const offset = 2 ** 32 + 8;
+  // No memory of that size is to be had in a test: an object that has what is asked of it.
+  const bytes = { length: 2 ** 33, [offset]: 1, [offset + 1]: 2, [offset + 2]: 3, [offset + 3]: 4 };
+  const from = {
+    lkey: 1,
+    address: 4096,
+    bytes: bytes as unknown as Uint8Array,
+    words: new Uint32Array(16).fill(9),
+  };
+  const { qp, sendWqe } = setUp();
+  qp.postSend(sendRequest({ flags: WvSend.INLINE, sgl: [{ region: from, offset, length: 4 }] }));
+  assert.is(sendWqe(0)[abi.sendWqeHeaderBytes / 4], 0x0403_0201);
+});
+
 test('inline: too many bytes, bytes outside the region and regions without bytes are refused', () => {
   const { qp, words } = setUp();
   const inline = (sgl: UvpSendRequest['sgl'], opcode: number = WvOpcode.SEND) =>
