@@ -65,9 +65,14 @@ const faultSchema = ({ z }: Zod, { faults } = defaultOptions) => {
     duplicate: probability.default(faults.duplicate),
     reorder: probability.default(faults.reorder),
     corrupt: probability.default(faults.corrupt),
-    /** CM attribute id (0x10 REQ … 0x18 SIDR_REP) → how many of the first such messages to drop. */
+    /** CM attribute id, in decimal (16 REQ … 26 APR) → how many of the first such messages to drop. */
     dropMads: z
-      .record(z.string().regex(/^\d+$/, 'it takes the number of a CM attribute'), z.int().min(0))
+      .record(
+        z.string().refine((key) => /^\d{2}$/.test(key) && Number(key) >= 0x10 && Number(key) <= 0x1a, {
+          error: 'it takes the number of a CM attribute, 16 (REQ) to 26 (APR)',
+        }),
+        z.int().min(0).max(0xffff_ffff),
+      )
       .default(faults.dropMads),
   });
 };

@@ -66,6 +66,23 @@ test('an option that does not exist is named, with those that do', () => {
   assert.match(mad, 'number of a CM attribute');
 });
 
+test('messages to drop are CM attributes that there are, and as many as the HCA counts', () => {
+  const dropMads = (value: Record<string, number>) =>
+    resolveKernelOptions({ faults: { dropMads: value } }, {});
+  assert.equal(dropMads({ 16: 1, 26: 0xffff_ffff }).faults.dropMads, { 16: 1, 26: 0xffff_ffff });
+  for (const key of ['15', '27', '016', '99999999999', '0x10', '']) {
+    assert.match(
+      message(() => dropMads({ [key]: 1 })),
+      /faults\.dropMads.*16 \(REQ\) to 26 \(APR\)/,
+      key,
+    );
+  }
+  assert.match(
+    message(() => dropMads({ 16: 2 ** 32 })),
+    "'faults.dropMads.16' cannot be 4294967296",
+  );
+});
+
 test('what marks packets is checked: a DSCP above two bits of 0, and ECN as yes or no', () => {
   const trafficClass = (value: number) => ({ rc: { trafficClass: value } });
   for (const good of [0, 4, 0xa0, 0xfc]) {
