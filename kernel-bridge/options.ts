@@ -130,8 +130,9 @@ const kernelSchema = (zod: Zod) => {
     receiveBufferBytes: z.int().min(65_536).max(268_435_456).default(defaultOptions.receiveBufferBytes),
     faults: faultSchema(zod).prefault({}),
     /**
-     * P_Key tables of the ports, `[0xffff, 0x8001]` for all or `{ eth0: [0x8001] }` by interface. The first entry is the one that
-     * connections use unless a queue pair's `pkeyIndex` or a path record chooses another.
+     * P_Key tables of the ports, `[0xffff, 0x8001]` for all or `{ eth0: [0x8001] }` by interface; those that are not named have the
+     * default partition only. The first entry is the one that connections use unless a queue pair's `pkeyIndex` or a path record
+     * chooses another.
      */
     pkeys: pkeysShape(zod).default(defaultOptions.pkeys),
     /** How long opening a device file may wait for the soft kernel's thread. */
@@ -147,9 +148,6 @@ export const rcOptionsSchema = lazy((zod) => rcSchema(zod));
 
 /** A seeded fault layer under the wire's transmit side, for tests. */
 export const faultOptionsSchema = lazy((zod) => faultSchema(zod));
-
-/** P_Key tables: one for all ports, or by interface name; interfaces that are not named have the default partition only. */
-export const pkeysSchema = lazy(pkeysShape);
 
 /**
  * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `ecn`, `window`,

@@ -382,9 +382,11 @@ export interface WvQpAttributes {
   readonly hopLimit: number;
 }
 
-/** Where a remote operation goes: made once from what the peer sent; requests add a byte offset. */
+/** What a peer tells of its memory: a {@link RemoteMemory} is made of it. */
 export interface WvRemoteMemory {
+  /** Of the first byte, 64 bits. */
   readonly address: bigint;
+  /** The number on the wire, 32 bits. */
   readonly rkey: number;
 }
 

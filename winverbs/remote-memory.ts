@@ -1,4 +1,4 @@
-import type { RemoteMemoryRef } from './interfaces.js';
+import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
 /**
@@ -17,7 +17,7 @@ export class RemoteMemory implements RemoteMemoryRef {
   readonly addressHigh: number;
 
   /** @throws WvError INVALID_PARAMETER: the address has more than 64 bits, or the key more than 32. */
-  constructor({ address, rkey }: { readonly address: bigint; readonly rkey: number }) {
+  constructor({ address, rkey }: WvRemoteMemory) {
     if (typeof address !== 'bigint' || address < 0n || address >> 64n !== 0n) {
       throw new WvError(
         Status.INVALID_PARAMETER,
