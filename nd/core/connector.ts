@@ -15,7 +15,7 @@ import {
   legalityOf,
   nextState,
 } from './connector-states.js';
-import { MAX_PRIVATE_DATA } from './limits.js';
+import { isCount, MAX_PRIVATE_DATA } from './limits.js';
 import { NdOverlappedBase } from './object.js';
 import type { QueuePairBase } from './queue-pair.js';
 import { RequestTracker } from './tracker.js';
@@ -322,6 +322,13 @@ export abstract class ConnectorBase extends NdOverlappedBase {
         Status.INVALID_ADDRESS,
         what,
         `${peer.address} is no IPv${own.family} address, but the own address ${own.address} is one.`,
+      );
+    }
+    if (!isCount(peer.port, 0, 65_535)) {
+      throw refuse(
+        Status.INVALID_ADDRESS,
+        what,
+        `The peer's port is a number from 1 to 65535, not ${String(peer.port)}.`,
       );
     }
     // A loopback address means this host, and the adapter is where it is reached.

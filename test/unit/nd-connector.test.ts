@@ -307,6 +307,14 @@ test('bad arguments of connect and accept throw and change nothing', () => {
     statusOf(() => connector.connect(parts.endpoint, '[fd00::2]:1')),
     Status.INVALID_ADDRESS,
   );
+  for (const port of [-1, 70_000, 1.5, undefined as never]) {
+    const peer = { family: 4, address: '10.0.0.2', port } as const;
+    assert.is(
+      statusOf(() => connector.connect(parts.endpoint, peer)),
+      Status.INVALID_ADDRESS,
+      String(port),
+    );
+  }
   assert.is(
     statusOf(() => connector.connect(parts.endpoint, PEER, { protocol: 17 })),
     Status.NOT_SUPPORTED,

@@ -281,6 +281,14 @@ test('G7 arguments of connect, accept and bind are told by their numbers', () =>
     statusOf(() => connector.connect(parts.queuePair, '[fd00::2]:1')),
     Status.INVALID_ADDRESS,
   );
+  for (const port of [-1, 70_000, 1.5, undefined as never]) {
+    const peer = { family: 4, address: '10.0.0.2', port } as const;
+    assert.is(
+      statusOf(() => connector.connect(parts.queuePair, peer)),
+      Status.INVALID_ADDRESS,
+      String(port),
+    );
+  }
   assert.is(connector.state, 'Bound');
   for (const address of ['192.168.7.7', '0.0.0.0', '::', 'no address']) {
     const idle = rig.fake.adapter.createConnector();
