@@ -1,14 +1,11 @@
 // The host side between processes: packets over the shared RoCEv2 port, forwarding, steering, deaths, ports, QP1.
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <signal.h>
 #include <sys/un.h>
 
 #include <memory>
 
-#include "engine/frame.h"
 #include "engine/icrc.h"
-#include "engine/local_socket.h"
 #include "host_node.h"
 #include "host_test.h"
 
@@ -501,48 +498,6 @@ void hostility() {
   HOST_CHECK(has(a.expect("mad kernel=1 attr=10 tag=abc"), "from=127.0.0.1"));
 }
 
-// More descriptors than a frame may have, or where none is wanted: none stays open.
-void descriptors() {
-  Node a;
-  const std::string name = "networkdirect/slot/" + std::to_string(a.slot);
-  const auto opened = [&] {
-    uint32_t n = 0;
-    DIR* fds = opendir(("/proc/" + std::to_string(a.pid()) + "/fd").c_str());
-    while (fds != nullptr && readdir(fds) != nullptr) n++;
-    if (fds != nullptr) closedir(fds);
-    return n;
-  };
-  nd::UniqueFd connection;
-  pid_t pid;
-  const uint32_t before = opened();
-  HOST_CHECK(nd::connectLocal(name, &connection, &pid) == 0);
-  uint8_t bytes[nd::Frame::kHeaderBytes];
-  nd::Frame frame;
-  frame.kind = nd::FrameKind::kStray;
-  frame.encodeHeader(bytes);
-  long sent = 0;
-  for (uint32_t count = 1; count <= 8; count++) {
-    for (int i = 0; i < 10; i++, sent++) {
-      alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
-      iovec piece = {bytes, sizeof bytes};
-      msghdr message{};
-      message.msg_iov = &piece;
-      message.msg_iovlen = 1;
-      message.msg_control = control;
-      message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-      cmsghdr* c = CMSG_FIRSTHDR(&message);
-      c->cmsg_level = SOL_SOCKET;
-      c->cmsg_type = SCM_RIGHTS;
-      c->cmsg_len = CMSG_LEN(count * sizeof(int));
-      const int one = connection.get();
-      for (uint32_t k = 0; k < count; k++) std::memcpy(CMSG_DATA(c) + k * sizeof(int), &one, sizeof one);
-      HOST_CHECK(sendmsg(connection.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof bytes));
-    }
-  }
-  while (a.counter("slot_bad_frames") < sent && a.alive()) continue;
-  HOST_CHECK(opened() == before + 1);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -556,7 +511,6 @@ int main(int argc, char** argv) {
       {"ports", ports},
       {"gsi", [] { gsi("with a wire", {"127.0.0.1", "127.0.0.9", "::1"}); }},
       {"withoutWire", withoutWire}, {"foreignPackets", foreignPackets}, {"hostility", hostility},
-      {"descriptors", descriptors},
   };
   for (const auto& test : tests) {
     if (!only.empty() && only != test.name) continue;

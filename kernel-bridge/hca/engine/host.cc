@@ -136,7 +136,8 @@ void Host::stop() {
   h.closeWire(h.wire4);
   h.closeWire(h.wire6);
   h.held.packetsToGo = 0;
-  h.held.due = UINT64_MAX;
+  h.held.due = h.listenDue = h.rareDue = UINT64_MAX;
+  h.deaf.clear();
   h.localQueue.clear();
   h.silenceLocal();
   h.capture.close();

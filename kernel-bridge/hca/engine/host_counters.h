@@ -31,6 +31,7 @@ namespace nd {
   X(kSlotQueueFull, "slot_queue_full")            /* lost: the peer process does not read */     \
   X(kSlotBadFrames, "slot_bad_frames")                                                            \
   X(kSlotRefused, "slot_refused_connections")     /* another user's process */                   \
+  X(kSlotNoDescriptor, "slot_no_descriptor")      /* looks at a connection that waits for one */ \
   X(kSlotPeersGone, "slot_peers_gone")                                                            \
   X(kLocalPackets, "local_packets")               /* to this process, without a wire */          \
   X(kLocalQueueFull, "local_queue_full")                                                          \

@@ -1,5 +1,6 @@
 // The host side's state; host.cc starts and ends it, host_send.cc and host_receive.cc carry packets.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <vector>
@@ -111,6 +112,11 @@ struct Host::Impl {
   bool localRung = false;  // localWake says that there are some
   bool carriesOn = false;  // who queues takes them out himself, at once
   Held held;
+  // Listeners that nobody watches until listenDue: there is a connection for which the system has no descriptor.
+  static constexpr uint64_t kListenAgainNs = 100'000'000;
+  std::vector<uint64_t> deaf;      // as the epoll set names them
+  uint64_t listenDue = UINT64_MAX;
+  uint64_t rareDue = UINT64_MAX;   // the earlier of held.due and listenDue
   std::deque<Deferred> deferred;
   Gid lastDestination;             // and whether it was one of this host; looked up again now and then
   bool lastDestinationLocal = false;
@@ -134,6 +140,7 @@ struct Host::Impl {
   bool staysOffTheWire(const Path& path, const OutPacket& packet);
   void startLocalLink(const HostOptions& options);
   void seePackets();
+  void dueChanged() { rareDue = std::min(held.due, listenDue); }
   void overtakeHeld();
   void releaseHeld();
   bool isDropped(const Faults::Fate& fate);
@@ -179,6 +186,9 @@ struct Host::Impl {
   uint32_t deliverDeferred();
   void onOutbound(uint32_t slot, uint32_t events);
   uint32_t lookAtAll(uint32_t budget);
+  void stopListening(uint64_t tag);
+  void listenAgain();
+  void hear(uint64_t tag, bool on);
   void turnTo(Wire& wire, UdpInlet* inlet);
   uint64_t nextDeadline() const;
   void runTimers();

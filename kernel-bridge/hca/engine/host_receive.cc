@@ -332,7 +332,7 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
         break;
       }
       case EventKind::kSlotListener:
-        inbound.acceptFrom(slots.listener());
+        if (!inbound.acceptFrom(slots.listener())) stopListening(events[i].data.u64);
         break;
       case EventKind::kInbound:
         if (left == 0) break;
@@ -346,7 +346,7 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
         onOutbound(id, events[i].events);
         break;
       case EventKind::kClaim:
-        ports.acceptOn(id, inbound);
+        if (!ports.acceptOn(id, inbound)) stopListening(events[i].data.u64);
         break;
       case EventKind::kPair:
         pairs.rang(id);
@@ -358,19 +358,39 @@ uint32_t Host::Impl::lookAtAll(uint32_t budget) {
   return n;
 }
 
+// Or whoever sleeps would be woken at once, again and again, until a descriptor is given back.
+void Host::Impl::stopListening(uint64_t tag) {
+  deaf.push_back(tag);
+  hear(tag, false);
+  listenDue = clock.now() + kListenAgainNs;
+  dueChanged();
+}
+
+void Host::Impl::listenAgain() {
+  listenDue = UINT64_MAX;
+  dueChanged();
+  for (const uint64_t tag : std::exchange(deaf, {})) hear(tag, true);
+}
+
+void Host::Impl::hear(uint64_t tag, bool on) {
+  if (eventKind(tag) == EventKind::kClaim) return ports.hear(eventId(tag), on);
+  watchFd(epoll.get(), slots.listener(), on ? EPOLLIN : 0u, EventKind::kSlotListener, 0, EPOLL_CTL_MOD);
+}
+
 void Host::Impl::onOutbound(uint32_t slot, uint32_t events) {
   const Departure departure = slots.onOutbound(slot, events, clock.now());
   if (departure != Departure::kNone) deferred.push_back({{}, slot, departure == Departure::kOrderly});
 }
 
 uint64_t Host::Impl::nextDeadline() const {
-  return std::min(std::min(std::min(held.due, capture.flushDue()), pairs.deadline()),
+  return std::min(std::min(std::min(rareDue, capture.flushDue()), pairs.deadline()),
                   std::min(wire4.steering.deadline(), wire6.steering.deadline()));
 }
 
 void Host::Impl::runTimers() {
   const uint64_t now = clock.now();
   if (held.due <= now) releaseHeld();
+  if (listenDue <= now) listenAgain();
   if (pairs.deadline() <= now) pairs.onTime(now, *sink);
   if (capture.flushDue() <= now) {
     capture.flush();

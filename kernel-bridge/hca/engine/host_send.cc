@@ -79,6 +79,7 @@ bool Host::Impl::hold(Wire* wire, LocalPair* pair, const Path& path, const uint8
   if (held.packetsToGo != 0) return false;  // one at a time is enough disorder
   held.packetsToGo = packets;
   held.due = clock.now() + Faults::kMaxHoldNs;
+  dueChanged();
   held.wire = wire;
   held.pair = pair ? pair->shared_from_this() : nullptr;
   held.path = path;
@@ -94,6 +95,7 @@ void Host::Impl::overtakeHeld() {
 void Host::Impl::releaseHeld() {
   held.packetsToGo = 0;
   held.due = UINT64_MAX;
+  dueChanged();
   const auto length = static_cast<uint32_t>(held.bytes.size());
   const std::shared_ptr<LocalPair> pair = std::move(held.pair);
   if (held.wire == nullptr) return carryLocal(pair.get(), held.path, held.bytes.data(), length);

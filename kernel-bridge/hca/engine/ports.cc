@@ -267,11 +267,21 @@ void Ports::keepOwner(std::string name, UniqueFd connection) {
   owners_.push_back(std::move(owner));
 }
 
-void Ports::acceptOn(uint32_t claim, Inbound& inbound) {
-  std::lock_guard<std::mutex> guard(mutex_);
+int Ports::listenerOf(uint32_t claim) const {
   const auto found = claims_.find(claim);
-  const int listener = found != claims_.end() ? found->second.listener.get() : blocks_.listenerOf(claim);
-  if (listener >= 0) inbound.acceptFrom(listener, claim);
+  return found != claims_.end() ? found->second.listener.get() : blocks_.listenerOf(claim);
+}
+
+bool Ports::acceptOn(uint32_t claim, Inbound& inbound) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  const int listener = listenerOf(claim);
+  return listener < 0 || inbound.acceptFrom(listener, claim);
+}
+
+void Ports::hear(uint32_t claim, bool on) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  const int listener = listenerOf(claim);
+  if (listener >= 0) watchFd(epoll_, listener, on ? EPOLLIN : 0u, EventKind::kClaim, claim, EPOLL_CTL_MOD);
 }
 
 }  // namespace nd

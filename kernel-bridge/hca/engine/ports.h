@@ -34,7 +34,9 @@ class Ports {
   // stays: it ends with the claim, at the owner's side. The engine's lock is held.
   bool handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame);
   // Takes what other processes hand over to this claim, or ask of this block.
-  void acceptOn(uint32_t claim, Inbound& inbound);
+  bool acceptOn(uint32_t claim, Inbound& inbound);  // as Inbound::acceptFrom
+  // Whether the claim's listener is watched.
+  void hear(uint32_t claim, bool on);
   // Another process wants a port of ours; it is told on that connection.
   void onAsked(const Frame& frame, int connection);
 
@@ -58,6 +60,7 @@ class Ports {
   std::map<uint32_t, Claim>::iterator drop(std::map<uint32_t, Claim>::iterator claim);
   Status bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
   bool isTaken(uint32_t service, const Gid* address, uint16_t port) const;
+  int listenerOf(uint32_t claim) const;  // -1: there is none
   // A connection to another process's claim.
   struct Owner {
     std::string name;

@@ -73,13 +73,17 @@ ssize_t sendFrame(int connection, iovec* pieces, size_t pieceCount, const int* f
 
 // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-void Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
+bool Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
   for (uint32_t i = 0; i < budget; i++) {
     UniqueFd fd;
     const int error = acceptLocal(listener, &fd);
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     if (error == EACCES || error == ECONNABORTED || error == EINTR) continue;
-    if (error != 0) return;
+    if (error == EAGAIN) return true;
+    if (error != 0) {
+      counters_.add(HostCounter::kSlotNoDescriptor);
+      return false;
+    }
     if (connections_.size() >= kMaxConnections) {
       counters_.add(HostCounter::kSlotRefused);
       continue;
@@ -90,6 +94,7 @@ void Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
     connection.fd = std::move(fd);
     connection.claim = claim;
   }
+  return true;
 }
 
 void Inbound::acceptAll(int listener) { accept(listener, kMaxConnections, 0); }

@@ -31,8 +31,9 @@ class Inbound {
  public:
   using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
   Inbound(HostCounters& counters, int epoll) : counters_(counters), epoll_(epoll) {}
-  // Accepts what waits at the listener, within bounds; `claim`: whose it is, if it is a port's.
-  void acceptFrom(int listener, uint32_t claim = 0) { accept(listener, kAcceptsPerEvent, claim); }
+  // Accepts what waits at the listener, within bounds; `claim`: whose it is, if it is a port's. False: it waits on, for the
+  // system has no descriptor for it now.
+  bool acceptFrom(int listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
   // Closes the connections of a port's claim that is gone.
   void closeClaim(uint32_t claim);
   // Reads at most `budget` frames of one connection. Returns their number; forgets the connection at its end.
@@ -51,7 +52,7 @@ class Inbound {
     UniqueFd fd;
     uint32_t claim = 0;
   };
-  void accept(int listener, uint32_t budget, uint32_t claim);
+  bool accept(int listener, uint32_t budget, uint32_t claim);
   HostCounters& counters_;
   int epoll_;
   uint32_t nextId_ = 1;
