@@ -5,7 +5,7 @@
  *
  * Figures of a shared machine are noisy: read the ratios, not the numbers.
  */
-import { writeFileSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { z } from 'zod';
 import { chart } from './chart.js';
@@ -59,11 +59,27 @@ function parseOptions() {
   throw new CommanderError(2, 'bench.option', `--${issue!.path.join('.')}: ${issue!.message}`);
 }
 
+function checkWritable(file: string): void {
+  try {
+    closeSync(openSync(file, 'a'));
+  } catch (error) {
+    throw new CommanderError(
+      2,
+      'bench.option',
+      `--svg: The chart cannot be written (${(error as Error).message}); give a file in a folder that is there.`,
+    );
+  }
+}
+
 async function main(): Promise<void> {
   const options = parseOptions();
   const rows = plan(options.scale, options.only);
   if (rows.length === 0) {
     throw new CommanderError(2, 'bench.only', `No row's name matches ${options.only}; --list tells them.`);
+  }
+  if (options.list && options.json) {
+    for (const { name, title } of rows) console.log(JSON.stringify({ name, title }));
+    return;
   }
   if (options.list) {
     const width = Math.max(...rows.map(({ name }) => name.length));
@@ -82,6 +98,8 @@ async function main(): Promise<void> {
       '--realtime: chrt (util-linux) may not do it here; it takes root.',
     );
   }
+  // Minutes later would be late to hear of it.
+  if (options.svg !== undefined) checkWritable(options.svg);
   const machine = describeMachine(placement);
   if (options.json) {
     console.log(JSON.stringify({ machine, rounds: options.rounds, scale: options.scale }));
@@ -115,5 +133,6 @@ try {
 } catch (error) {
   if (!(error instanceof CommanderError)) throw error;
   if (error.code === 'bench.option' || error.code === 'bench.only') console.error(error.message);
-  process.exitCode = error.exitCode;
+  // What the parser refuses ends as what is refused here; help ends well.
+  process.exitCode = error.exitCode === 0 ? 0 : 2;
 }

@@ -78,9 +78,10 @@ test('what cannot be done is said before anything is measured', () => {
     [['--rounds', '0'], /--rounds: .*>=1/],
     [['--scale', '-1'], /--scale/],
     [['--rond', '1'], /unknown option/],
+    [['--only', '^icrc$', '--svg', '/no such folder/chart.svg'], /--svg: .*no such folder/],
   ] as const) {
     const { status, stderr, stdout } = bench(...args);
-    assert.is(status, args[0] === '--rond' ? 1 : 2, stderr);
+    assert.is(status, 2, stderr);
     assert.match(stderr, words);
     assert.is(stdout, '');
   }
@@ -89,6 +90,10 @@ test('what cannot be done is said before anything is measured', () => {
 test('--list names the rows', () => {
   const { stdout } = bench('--list', '--only', '^wake-up');
   assert.match(stdout, /^wake-up block .*\nwake-up block late .*\nwake-up loop .*\nwake-up loop late .*\n$/);
+  const named = bench('--list', '--json', '--only', '^icrc$').stdout;
+  assert.equal(Object.keys(JSON.parse(named)), ['name', 'title']);
+  assert.is(JSON.parse(named).name, 'icrc');
+  assert.is(bench('--help').status, 0);
 });
 
 test.run();
