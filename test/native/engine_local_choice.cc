@@ -126,6 +126,40 @@ TEST(named_payload_fits_into_the_window) {
   CHECK_EQ(w.countersB.get(HostCounter::kLocalRx), 4u);  // of 5, 5, 5 and 1 PSNs
 }
 
+// Of READs two windows may be under way on this link, of others one.
+TEST(reads_take_two_windows) {
+  EngineOptions options;
+  options.window = 16;
+  for (const uint32_t opcode : {kOpRead, kOpWrite}) {
+    LocalConnection w({}, {}, options);
+    constexpr uint32_t kMessages = 12;
+    Buffer ours(*w.a, kNamed, kAllAccess, 7), theirs(*w.b, kNamed, kAllAccess, 8);
+    for (uint32_t i = 0; i < kMessages; i++) w.qa.post(request(opcode, ours, kNamed, theirs));
+    // A READ request is of a quarter of the window, named payload of eight packets.
+    CHECK_EQ(w.countersA.get(HostCounter::kLocalTx), opcode == kOpRead ? 32 / 4u : 16 / 8u);
+    w.pump();
+    CHECK_EQ(w.qa.sendCq.written(), kMessages);
+    CHECK(std::memcmp(ours.data(), theirs.data(), kNamed) == 0);
+    CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
+    CHECK_EQ(w.qa.state(), kQpsRts);
+  }
+}
+
+// Nor do READs where the ring is more than half full: then there is one window, too.
+TEST(reads_take_one_window_of_a_crowded_ring) {
+  EngineOptions options;
+  options.window = 16;
+  LocalConnection w({}, {}, options);
+  Buffer ours(*w.a, kNamed, kAllAccess, 7), theirs(*w.b, kNamed, kAllAccess, 8);
+  constexpr uint32_t kOthers = LocalRing::kSlots / 2 + 1;
+  for (uint32_t i = 0; i < kOthers; i++) w.pa->putUnpulled(w.qa.qpn, w.qb.qpn, 1, false);
+  for (uint32_t i = 0; i < 8; i++) w.qa.post(request(kOpRead, ours, kNamed, theirs));
+  CHECK_EQ(w.countersA.get(HostCounter::kLocalTx), 16 / 4u);
+  w.pump();
+  CHECK_EQ(w.qa.sendCq.written(), 8u);
+  CHECK(std::memcmp(ours.data(), theirs.data(), kNamed) == 0);
+}
+
 // A way for every packet, many messages under way in both directions, and memory given back in between.
 TEST(both_ways_mixed) {
   for (uint64_t seed = 1; seed <= 40; seed++) {

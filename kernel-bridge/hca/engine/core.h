@@ -33,8 +33,9 @@ struct Core final : public PacketSink {
   static constexpr uint32_t kShare = 60;          // packets a QP may send per round
   static constexpr uint32_t kStepShare = 120;     // packets per step, all QPs
   static constexpr uint32_t kStraightShare = 64;  // of messages that go straight
-  // Windows of these that may be under way on the local link, where nothing is lost: while the peer takes a step's share and
-  // its program looks at the one before, there is room for the next. More than one only in a ring that is half empty.
+  // Windows of small messages, and of READs, that may be under way on the local link, where nothing is lost: while the peer
+  // takes a step's share and its program looks at the one before, there is room for the next; and a peer that sleeps is
+  // woken for twice as many large READs. More than one only in a ring that is half empty.
   static constexpr uint32_t kLocalWindows = 2;
   static constexpr uint32_t kTimersPerStep = 64;
   static constexpr uint32_t kSelfSteps = 4;       // of a doorbell whose packets are for this process
@@ -191,6 +192,7 @@ struct Core final : public PacketSink {
 
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);
+  bool windowTakes(const Qp& qp, uint32_t packets, bool mayTakeMore);
   static uint64_t answerPatience(const Qp& qp);
   void startAckTimer(Qp& qp);
   void parse(Qp& qp, uint32_t wqe);
@@ -323,5 +325,14 @@ struct Core final : public PacketSink {
   void (*gsi)(void*, const PacketMeta&, const uint8_t*, uint32_t) = nullptr;
   void* gsiArgument = nullptr;
 };
+
+// Whether so many packets more may be under way. `mayTakeMore`: of requests that may take several windows of the local link.
+inline bool Core::windowTakes(const Qp& qp, uint32_t packets, bool mayTakeMore) {
+  const Requester& rq = qp.rq;
+  const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
+  if (!inFlight || inFlight + packets <= rq.window) return true;
+  return mayTakeMore && qp.local && !qp.local->plain && inFlight + packets <= kLocalWindows * rq.window &&
+         !qp.local->crowded();
+}
 
 }  // namespace nd

@@ -55,9 +55,7 @@ inline bool Core::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRe
     r->remote = uint64_t(peekWord(w + abi::kSwRemoteHi)) << 32 | peekWord(w + abi::kSwRemoteLo);
     r->rkey = peekWord(w + abi::kSwRkey);
   }
-  const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
-  if (!inFlight || inFlight < rq.window) return true;
-  return qp.local && inFlight < kLocalWindows * rq.window && !qp.local->crowded();
+  return windowTakes(qp, 1, true);
 }
 
 // Its place in the books, should it have to be sent again. It has not left.

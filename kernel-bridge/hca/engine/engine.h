@@ -20,7 +20,7 @@ class Attendance;    // attendance.h
 
 struct EngineOptions {
   uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
-  uint32_t window = 128;                     // PSNs in flight per QP, at most; small messages of the local link: twice that
+  uint32_t window = 128;                     // PSNs in flight per QP, at most; more of some requests: Core::kLocalWindows
   bool ecn = false;                          // mark what connections send as ECN-capable, ECT(0)
   uint32_t maxQp = 65000, maxCq = 65536, maxPd = 65536, maxMr = 1u << 20, maxMw = 1u << 20;
   uint32_t maxSrq = 65536, maxAh = 65536;

@@ -161,8 +161,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
         more = straight >= kStraightShare;
         continue;
       }
-      const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
-      if (inFlight && inFlight >= rq.window) break;
+      if (!windowTakes(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) break;
       parse(qp, rq.next);
       rq.parsed++;
     }
@@ -204,9 +203,8 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       if (rq.reads >= qp.attributes.initiatorDepth) break;
       if (e.opcode == kOpRead) span = std::min(e.chunk - (rq.packet & (e.chunk - 1)), e.packets - rq.packet);
     }
-    const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
     if (rq.probing && rq.psn != rq.una) break;
-    if (inFlight && inFlight + span > rq.window) break;
+    if (!windowTakes(qp, span, e.opcode == kOpRead)) break;
     if (budget == 0) {
       more = true;
       break;
@@ -219,6 +217,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       // What is repeated goes packet by packet, for the peer may have taken some of it.
       if (out.byReference && rq.psn == rq.maxPsn) {
         span = std::min(LocalPair::kNamedPackets, e.packets - rq.packet);
+        const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
         if (inFlight + span > rq.window) span = inFlight < rq.window ? rq.window - inFlight : 1;
       }
     }
