@@ -30,6 +30,23 @@ function refuse(message: string): never {
   throw new WvError(Status.INVALID_PARAMETER, message);
 }
 
+/** Node.js 21 to 23 lets a buffer's own methods take away what is marked; later ones refuse, as these do here. */
+const TRANSFERS = ['transfer', 'transferToFixedLength'];
+
+function refuseTransfer(): never {
+  throw new TypeError(
+    'The memory of this ArrayBuffer has been registered with a device; it cannot be transferred.',
+  );
+}
+
+function keepInPlace(buffer: ArrayBuffer): void {
+  markAsUntransferable(buffer);
+  for (const name of TRANSFERS) {
+    if (name in buffer && !Object.hasOwn(buffer, name))
+      Reflect.defineProperty(buffer, name, { value: refuseTransfer });
+  }
+}
+
 /**
  * The bytes of a buffer that can stay where they are for as long as they are registered. The buffer can then no longer
  * be transferred to another thread, which would take it away from this one.
@@ -57,6 +74,6 @@ export function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uin
   }
   const bytes = isView ? new Uint8Array(memory, buffer.byteOffset, buffer.byteLength) : all;
   if (bytes.byteLength === 0) refuse('The buffer has no bytes; at least one can be registered.');
-  if (memory instanceof ArrayBuffer) markAsUntransferable(memory);
+  if (memory instanceof ArrayBuffer) keepInPlace(memory);
   return bytes;
 }
