@@ -403,7 +403,7 @@ test("memory: a buffer's own methods do not take registered memory away", () => 
     assert.is(buffer.byteLength, 64);
     assert.equal(Object.keys(buffer), []);
     // One that nobody has registered goes its own way.
-    assert.not.throws(() => (new ArrayBuffer(8) as unknown as Record<string, () => unknown>)['transfer']!());
+    assert.not.throws(() => (new ArrayBuffer(8) as unknown as Record<string, () => unknown>).transfer!());
   } finally {
     for (const name of missing) delete prototype[name];
   }
