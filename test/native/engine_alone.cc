@@ -139,3 +139,36 @@ TEST(alone_answer_to_a_part_of_a_message_behind_local_work) {
   CHECK(std::memcmp(from.data(), to.data(), 3000) == 0);
   p.a->engine.deallocateMw(mw);
 }
+
+// A bound window is told when the messages before it are answered. Of those, the answer to a part comes alone: the rest, which
+// did not ask, is asked for then, and not when time has passed.
+TEST(alone_answer_to_a_part_of_what_local_work_waits_for) {
+  Pair p;
+  p.a->link.takesAlone = p.b->link.takesAlone = true;
+  Buffer from(*p.a, 4096, kAllAccess, 1), to(*p.b, 4096);
+  const auto write = [&](uint32_t flags) {
+    p.qa.post({kOpWrite, flags, {{from.at(), 8, from.lkey}}, 0, to.at(), to.rkey});
+  };
+  write(kSendFlagSignaled);  // the round trip is known from now on
+  p.pump();
+  only(p.qa.sendCq, 0, kOpWrite, kWcSuccess);
+  Handle mw = 0;
+  uint32_t rkey = 0;
+  CHECK(p.a->engine.allocateMw(p.a->pd, &mw, &rkey) == Status::kSuccess);
+  const uint64_t start = p.clock.time;
+  write(kSendFlagSignaled);
+  p.b->step();  // which answers at once
+  write(0);
+  Wr bind{kOpBindWindow, kSendFlagSignaled, {}};
+  bind.remote = from.at();
+  bind.rkey = from.lkey;
+  bind.access = kAccessRemoteRead;
+  bind.compare = 64;
+  bind.swap = uint64_t(rkey ^ 1) << 32 | rkey;
+  p.qa.post(bind);
+  p.pump();
+  const auto ended = p.qa.sendCq.drain();
+  if (CHECK_EQ(ended.size(), 2u)) CHECK_EQ(ended[1].opcode, kOpBindWindow);
+  CHECK_EQ(p.clock.time, start);
+  p.a->engine.deallocateMw(mw);
+}

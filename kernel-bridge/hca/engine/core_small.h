@@ -144,8 +144,9 @@ inline bool Core::onSmallAnswer(Qp& qp, uint32_t psn) {
   }
   rq.retries = rq.rnrRetries = rq.probes = 0;
   rq.fastRetried = rq.probing = false;
-  if (rq.una == rq.psn) rq.awaited = false;
   rq.ackStart = now;
+  if (rq.una == rq.psn) rq.awaited = false;
+  else if (rq.awaited) schedule(qp);  // the rest may have to be asked for
   return true;
 }
 
