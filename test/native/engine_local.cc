@@ -230,6 +230,26 @@ TEST(local_flushed_send_is_not_copied) {
   CHECK_EQ(w.qb.receiveCq.drain().size(), 0u);
 }
 
+// So does one that has answered a READ: its program may use the memory for something else now, though the key has a meaning still.
+TEST(local_answer_of_a_connection_that_ended_is_not_copied) {
+  for (const uint32_t state : {kQpsError, kQpsReset}) {
+    LocalConnection w;
+    constexpr uint32_t kBytes = 100'000;
+    Buffer to(*w.a, kBytes), from(*w.b, kBytes, kAllAccess, 9);
+    Wr read = send(to, to.at(), kBytes, kOpRead);
+    read.remote = from.at();
+    read.rkey = from.rkey;
+    const uint32_t r = w.qa.post(read);
+    w.b->step();  // names its memory
+    CHECK(w.qb.toState(state) == Status::kSuccess);
+    std::memset(from.data(), 0xCD, kBytes);
+    w.pump();
+    CHECK_EQ(w.countersA.get(HostCounter::kLocalPullChanged), 1u);
+    CHECK(w.until([&] { return w.qa.sendCq.written() != 0; }));
+    only(w.qa.sendCq, r, kOpRead, kWcTimeoutRetry);
+  }
+}
+
 // The system refuses the copy: the payload comes through the ring, from then on.
 TEST(local_copy_that_fails_goes_on_in_the_ring) {
   LocalConnection w;

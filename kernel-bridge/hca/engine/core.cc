@@ -252,6 +252,7 @@ void Core::transmit(Qp& qp, const Path& path) {
   } else {
     out.localAck = owedWord(qp);
     if (out.byReference && out.payloadLength) {
+      qp.rq.referred = true;
       qp.local->putReference(out, qp.qpn, path.trafficClass, memory.revocations());
     } else {
       qp.local->put(out, qp.qpn, path.trafficClass, out.localFlags);

@@ -284,7 +284,6 @@ void Core::sent(Qp& qp, uint32_t span, const Path& path) {
   }
   if (rq.sinceAck == 0) rq.askedEnd = rq.psn;
   if (!qp.reliable()) rq.una = rq.psn;
-  rq.referred |= out.byReference && out.payloadLength;
   transmit(qp, path);
   if (qp.local) rq.lastPosition = qp.local->position();
 }
