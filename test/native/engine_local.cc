@@ -354,6 +354,40 @@ TEST(local_connection_moves_to_the_wire) {
   CHECK(std::memcmp(from.data(), to.data(), kBytes) == 0);
 }
 
+// That a payload could not be copied waits to be told, for the ring is full, when the connection goes another way: there is
+// nobody to tell any more.
+TEST(local_connection_moves_while_it_has_something_to_tell) {
+  QpShape shape;
+  shape.sendEntries = 2048;
+  shape.cqEntries = 4096;
+  EngineOptions options;
+  options.window = 4096;
+  LocalConnection w({}, {}, options);
+  TestQp xa(*w.a, shape), xb(*w.b, shape);
+  w.connect(xa, xb);
+  w.pump();
+  constexpr uint32_t kBytes = 100'000;
+  Buffer from(*w.a, kBytes, kAllAccess, 5), to(*w.b, kBytes), word(*w.a, 8);
+  { const Buffer unrelated(*w.a, 64); w.qa.post(send(from, from.at(), kBytes)); }
+  w.qb.receive({{to.at(), kBytes, to.lkey}});
+  Wr write = send(to, to.at(), 8, kOpWrite);
+  write.remote = word.at();
+  write.rkey = word.rkey;
+  for (int i = 0; i < 2000; i++) xb.post(write);
+  CHECK(w.pb->stalled);
+  CHECK(w.qb.toState(kQpsSqd) == Status::kSuccess);
+  w.b->step();
+  CHECK_EQ(w.countersB.get(HostCounter::kLocalPullChanged), 1u);
+  w.b->link.local = false;
+  QpAttributes a;
+  CHECK(w.b->engine.queryQp(w.qb.handle, &a) == Status::kSuccess);
+  CHECK(w.qb.modify(qpmask::kPath, a) == Status::kSuccess);
+  CHECK(w.qb.toState(kQpsRts) == Status::kSuccess);
+  w.pump();
+  CHECK_EQ(w.qb.state(), kQpsRts);
+  CHECK_EQ(w.qb.receiveCq.written(), 0u);
+}
+
 // The peer's process has ended in order, and its pair is closed; its DREQ may still be under way. What is posted until then,
 // and what was, waits for it: memory that was shared is not there any more.
 TEST(local_pair_is_closed_before_its_connections_end) {

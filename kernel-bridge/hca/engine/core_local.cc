@@ -2,12 +2,17 @@
 // that could not be copied.
 #include "core.h"
 
+#include <utility>
+
 namespace nd {
 
 using namespace abi;
 
 // A queue pair's peer is known: which way its packets go. It sends nothing while that is being asked.
 void Core::chooseLink(Qp& qp) {
+  leaveLink(qp);
+  // Like a packet that was lost: the next one shows it.
+  if (std::exchange(qp.rs.unpulled, false)) qp.rs.nakSent = false;
   qp.local.reset();
   qp.waiting = false;
   setMtu(qp);
