@@ -1,4 +1,4 @@
-import { markAsUntransferable } from 'node:worker_threads';
+import workers from 'node:worker_threads';
 import type { UvpPin } from '../kernel-bridge/user-verbs.js';
 import type { WvMemoryRegion } from './interfaces.js';
 import { Status, WvError } from './status.js';
@@ -39,8 +39,13 @@ function refuseTransfer(): never {
   );
 }
 
+/** Node.js 21 and later. */
+const { isMarkedAsUntransferable } = workers as { isMarkedAsUntransferable?: (object: object) => boolean };
+
 function keepInPlace(buffer: ArrayBuffer): void {
-  markAsUntransferable(buffer);
+  // Memory from native code is marked by Node.js itself, whose end would abort over a mark of ours: it detaches such buffers
+  // then, which later versions forbid for what a program has marked.
+  if (isMarkedAsUntransferable?.(buffer) !== true) workers.markAsUntransferable(buffer);
   for (const name of TRANSFERS) {
     if (name in buffer && !Object.hasOwn(buffer, name))
       Reflect.defineProperty(buffer, name, { value: refuseTransfer });

@@ -18,8 +18,10 @@ async function work(task: Task): Promise<number> {
 
 async function inWorker(task: Task): Promise<number> {
   const worker = new Worker(fileURLToPath(import.meta.url), { workerData: task });
+  // From the start: it may come right behind the message.
+  const exit = once(worker, 'exit');
   const [done] = (await once(worker, 'message')) as [number];
-  const [code] = (await once(worker, 'exit')) as [number];
+  const [code] = (await exit) as [number];
   if (code !== 0) throw new Error(`A Worker ended with exit code ${code}.`);
   return done;
 }
