@@ -115,18 +115,10 @@ TEST(alone_answer_to_a_part_of_a_message_behind_local_work) {
   p.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}});
   p.pump();
   only(p.qa.sendCq, 0, kOpSend, kWcSuccess);
-  Handle mw = 0;
-  uint32_t rkey = 0;
-  CHECK(p.a->engine.allocateMw(p.a->pd, &mw, &rkey) == Status::kSuccess);
+  Window window(*p.a);
   p.net.filter = [&](Frame& f) { return f.source == p.b->gid || f.bth().psn <= 102; };
   p.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}});
-  Wr bind{kOpBindWindow, kSendFlagSignaled, {}};
-  bind.remote = from.at();
-  bind.rkey = from.lkey;
-  bind.access = kAccessRemoteRead;
-  bind.compare = 64;
-  bind.swap = uint64_t(rkey ^ 1) << 32 | rkey;
-  p.qa.post(bind);
+  p.qa.post(window.bind(from, 64));
   p.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 3000, from.lkey}}});
   p.pump();
   CHECK_EQ(p.qb.receiveCq.written(), 2u);
@@ -137,7 +129,6 @@ TEST(alone_answer_to_a_part_of_a_message_behind_local_work) {
   only(p.qa.sendCq, 3, kOpSend, kWcSuccess);
   CHECK_EQ(p.qb.receiveCq.written(), 3u);
   CHECK(std::memcmp(from.data(), to.data(), 3000) == 0);
-  p.a->engine.deallocateMw(mw);
 }
 
 // A bound window is told when the messages before it are answered. Of those, the answer to a part comes alone: the rest, which
@@ -152,23 +143,14 @@ TEST(alone_answer_to_a_part_of_what_local_work_waits_for) {
   write(kSendFlagSignaled);  // the round trip is known from now on
   p.pump();
   only(p.qa.sendCq, 0, kOpWrite, kWcSuccess);
-  Handle mw = 0;
-  uint32_t rkey = 0;
-  CHECK(p.a->engine.allocateMw(p.a->pd, &mw, &rkey) == Status::kSuccess);
+  Window window(*p.a);
   const uint64_t start = p.clock.time;
   write(kSendFlagSignaled);
   p.b->step();  // which answers at once
   write(0);
-  Wr bind{kOpBindWindow, kSendFlagSignaled, {}};
-  bind.remote = from.at();
-  bind.rkey = from.lkey;
-  bind.access = kAccessRemoteRead;
-  bind.compare = 64;
-  bind.swap = uint64_t(rkey ^ 1) << 32 | rkey;
-  p.qa.post(bind);
+  p.qa.post(window.bind(from, 64));
   p.pump();
   const auto ended = p.qa.sendCq.drain();
   if (CHECK_EQ(ended.size(), 2u)) CHECK_EQ(ended[1].opcode, kOpBindWindow);
   CHECK_EQ(p.clock.time, start);
-  p.a->engine.deallocateMw(mw);
 }

@@ -203,30 +203,20 @@ TEST(local_work_after_unsignaled_requests_is_not_late) {
   for (int signaled = 0; signaled < 2; signaled++) {
     Talk t;
     const uint64_t start = t.clock.time;
-    Handle mw = 0;
-    uint32_t rkey = 0;
-    CHECK(t.a->engine.allocateMw(t.a->pd, &mw, &rkey) == Status::kSuccess);
+    Window window(*t.a);
     t.write(false);
-    Wr bind{kOpBindWindow, kSendFlagSignaled, {}};
-    bind.remote = t.from.at();
-    bind.rkey = t.from.lkey;
-    bind.access = kAccessRemoteRead;
-    bind.compare = 64;
-    const uint32_t next = rkey ^ 1;  // of the same window: another low byte
-    bind.swap = uint64_t(next) << 32 | rkey;
-    t.qa.post(bind);
+    t.qa.post(window.bind(t.from, 64));
     t.pump();
     CHECK(only(t.qa.sendCq, 2, kOpBindWindow, kWcSuccess));
     t.write(false);
     Wr invalidate{kOpLocalInvalidate, signaled ? kSendFlagSignaled : 0u, {}};
-    invalidate.rkey = next;
+    invalidate.rkey = window.key;
     t.qa.post(invalidate);
     t.pump();
     if (signaled) CHECK(only(t.qa.sendCq, 4, kOpLocalInvalidate, kWcSuccess));
     CHECK_EQ(t.unfinished(), 0u);
     CHECK_EQ(t.clock.time, start);
     CHECK_EQ(t.a->counter("late_ack_request"), 2u);
-    t.a->engine.deallocateMw(mw);
   }
 }
 

@@ -169,18 +169,10 @@ TEST(straight_and_a_silent_peer) {
 // What is done here and now, between messages, completes in its turn.
 TEST(straight_and_local_work) {
   Small w;
-  Handle mw = 0;
-  uint32_t rkey = 0;
-  CHECK(w.a->engine.allocateMw(w.a->pd, &mw, &rkey) == Status::kSuccess);
+  Window window(*w.a);
   for (int i = 0; i < 2; i++) w.qb.receive({{w.to.at(), 64, w.to.lkey}});
   w.send(8);
-  Wr bind{kOpBindWindow, kSendFlagSignaled, {}};
-  bind.remote = w.from.at();
-  bind.rkey = w.from.lkey;
-  bind.access = kAccessRemoteRead;
-  bind.compare = 64;
-  bind.swap = uint64_t(rkey ^ 1) << 32 | rkey;
-  w.qa.post(bind);
+  w.qa.post(window.bind(w.from, 64));
   w.send(8);
   CHECK_EQ(w.straight(), 2u);
   w.pump();
@@ -191,7 +183,6 @@ TEST(straight_and_local_work) {
     CHECK_EQ(all[i].opcode, i == 1 ? kOpBindWindow : kOpSend);
     CHECK_EQ(all[i].status, kWcSuccess);
   }
-  w.a->engine.deallocateMw(mw);
 }
 
 // The time-out counts from the newest message on, where its timer had been set by an older one.

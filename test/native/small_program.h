@@ -69,28 +69,19 @@ struct SmallProgram : Base {
   }
 
   // A memory window of each side, bound or not when all that was posted is done.
-  struct Window {
-    Node& node;
+  struct TurnedWindow : Window {
     Buffer& memory;
-    Handle handle = 0;
-    uint32_t key = 0;
     bool bound = false;
-    Window(Node& n, Buffer& m) : node(n), memory(m) { CHECK(n.engine.allocateMw(n.pd, &handle, &key) == Status::kSuccess); }
-    ~Window() { CHECK(node.engine.deallocateMw(handle) == Status::kSuccess); }
+    TurnedWindow(Node& n, Buffer& m) : Window(n), memory(m) {}
     Wr request(uint32_t flags) {
-      Wr r{bound ? kOpLocalInvalidate : kOpBindWindow, flags};
-      r.remote = memory.at();
-      r.rkey = bound ? key : memory.lkey;
-      r.access = kAccessRemoteRead;
-      r.compare = 64;
-      const uint32_t next = (key & ~0xFFu) | ((key + 1) & 0xFF);
-      r.swap = uint64_t(next) << 32 | key;
-      if (!bound) key = next;
+      Wr r = bound ? Wr{kOpLocalInvalidate} : bind(memory, 64);
+      r.flags = flags;
+      if (bound) r.rkey = key;
       bound = !bound;
       return r;
     }
   };
-  std::unique_ptr<Window> wa = std::make_unique<Window>(*a, ma), wb = std::make_unique<Window>(*b, mb);
+  std::unique_ptr<TurnedWindow> wa = std::make_unique<TurnedWindow>(*a, ma), wb = std::make_unique<TurnedWindow>(*b, mb);
 
   // How many of its work requests each side knows to be over.
   struct Books {
@@ -149,8 +140,8 @@ struct SmallProgram : Base {
       drain(*qp);
       booksOf(*qp) = {qp->sendProducer, qp->receiveProducer};
     }
-    wa = std::make_unique<Window>(*a, ma);
-    wb = std::make_unique<Window>(*b, mb);
+    wa = std::make_unique<TurnedWindow>(*a, ma);
+    wb = std::make_unique<TurnedWindow>(*b, mb);
     CHECK(a->engine.setPkeyTable(table, {0x8999, wire::kDefaultPkey}, {}) == Status::kSuccess);
     connect(qa, qb, l);
   }

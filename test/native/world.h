@@ -130,6 +130,26 @@ struct Wr {
   uint32_t ah = 0, remoteQpn = 0, remoteQkey = 0;
 };
 
+// A memory window; each request to bind it gives it another key.
+struct Window {
+  Node& node;
+  Handle handle = 0;
+  uint32_t key = 0;
+  explicit Window(Node& n) : node(n) { CHECK(n.engine.allocateMw(n.pd, &handle, &key) == Status::kSuccess); }
+  ~Window() { CHECK(node.engine.deallocateMw(handle) == Status::kSuccess); }
+  Wr bind(Buffer& memory, uint64_t length, uint32_t access = kAccessRemoteRead) {
+    const uint32_t next = (key & ~0xFFu) | ((key + 1) & 0xFF);
+    Wr r{kOpBindWindow, kSendFlagSignaled, {}};
+    r.remote = memory.at();
+    r.rkey = memory.lkey;
+    r.access = access;
+    r.compare = length;
+    r.swap = uint64_t(next) << 32 | key;
+    key = next;
+    return r;
+  }
+};
+
 struct Cqe {
   uint32_t token, wqe, opcode, status, length, flags, immediate, sourceQpn, vendor, pkeyIndex;
 };
