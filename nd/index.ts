@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * NetworkDirect for Node.js: the SPI's interfaces, statuses, and the provider over WinVerbs.
  *

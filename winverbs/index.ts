@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * WinVerbs: the verbs interface below NetworkDirect. Start with {@link openProvider}.
  *
