@@ -5,19 +5,29 @@ import type {
   IWVProtectionDomain,
   IWVProvider,
   SocketAddress,
+  StatusError,
   WvDeviceAddress,
   WvDeviceAttributes,
   WvQpCreate,
 } from '../../winverbs/index.js';
 import { QpAttr, QpState, Status, WvAccess } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/types.js';
-import { refuse, type Terms } from '../status.js';
+import { NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
 import type { CompletionQueueBase } from './completion-queue.js';
 import { isCount } from './limits.js';
 import { MemoryWindow } from './memory-window.js';
 import { NdObject } from './object.js';
 import type { MemoryResolver } from './scatter-gather.js';
+
+/** What is told of addresses, endpoints and connections whose device is gone: true, and not what matters. */
+const symptoms: ReadonlySet<number> = new Set([
+  Status.INVALID_ADDRESS,
+  Status.INVALID_HANDLE,
+  Status.INVALID_DEVICE_STATE,
+  Status.CONNECTION_INVALID,
+  Status.CONNECTION_ABORTED,
+]);
 
 /**
  * What INDAdapter and IND2Adapter are over an IWVProvider, an IWVDevice and a protection domain of their own: WinVerbs
@@ -63,10 +73,37 @@ export abstract class AdapterBase extends NdObject {
     return this.place.deviceGuid;
   }
 
+  /** As {@link Terms.error}, of what concerns addresses and connections: DEVICE_REMOVED if that is why. */
+  error(error: StatusError, what: string, map?: StatusMap): NdError;
+  error(error: unknown, what: string, map?: StatusMap): unknown;
+  error(error: unknown, what: string, map?: StatusMap): unknown {
+    const failure = this.terms.error(error, what, map);
+    if (!(failure instanceof NdError && symptoms.has(failure.status) && this.#isGone())) return failure;
+    return new NdError(
+      Status.DEVICE_REMOVED,
+      `${what}: The device of this adapter is gone, or has failed; release everything of the adapter and open another. (${failure.message})`,
+      { cause: failure },
+    );
+  }
+
+  /** As {@link Terms.call}, with {@link error}. */
+  call<T>(what: string, call: () => T, map?: StatusMap): T {
+    try {
+      return call();
+    } catch (error) {
+      throw this.error(error, what, map);
+    }
+  }
+
+  /** DEVICE_REMOVED unless its device works. */
+  checkPresent(what: string): void {
+    this.terms.call(what, () => this.device.query());
+  }
+
   /** A local address of this adapter's; INVALID_ADDRESS for any other, the wildcard included. */
   ownAddress(address: string | SocketAddress, what: string): SocketAddress {
     const local = parseAddress(address, what);
-    const { deviceGuid } = this.terms.call(
+    const { deviceGuid } = this.call(
       what,
       () => this.provider.translateAddress({ ...local, port: 0 }),
       addressStatuses,
@@ -138,6 +175,15 @@ export abstract class AdapterBase extends NdObject {
       );
     }
     return queue;
+  }
+
+  #isGone(): boolean {
+    try {
+      this.checkPresent('');
+      return false;
+    } catch (error) {
+      return error instanceof NdError && error.status === Status.DEVICE_REMOVED;
+    }
   }
 
   protected end(): void {

@@ -87,20 +87,20 @@ export abstract class ConnectorBase extends NdOverlappedBase {
 
   /** GetConnectionRequest of a listener, with this connector: `getRequest` issues it for the endpoint it is given. */
   awaitRequest(getRequest: (endpoint: IWVConnectEndpoint) => Overlapped<void>): Overlapped<void> {
-    const { terms } = this.adapter;
+    const { adapter } = this;
     const what = this.enter('getConnectionRequest', 'GetConnectionRequest');
-    this.#wv ??= terms.call(what, () => this.adapter.provider.createConnectEndpoint());
+    this.#wv ??= adapter.call(what, () => this.adapter.provider.createConnectEndpoint());
     const wv = this.#wv;
-    const request = terms.call(what, () => getRequest(wv));
+    const request = adapter.call(what, () => getRequest(wv));
     this.#apply('requestAwaited');
     return this.#track('requestArrived', 'requestFailed', what, request);
   }
 
   completeConnect(): Overlapped<void> {
-    const { terms } = this.adapter;
+    const { adapter } = this;
     const what = this.enter('completeConnect', 'CompleteConnect');
     // The queue pair and the depths are those of Connect.
-    const request = terms.call(what, () => this.#wv!.accept(null, {}), peerGaveUp);
+    const request = adapter.call(what, () => this.#wv!.accept(null, {}), peerGaveUp);
     this.#apply('completeStarted');
     return this.#track('completed', 'completeFailed', what, request, peerGaveUp);
   }
@@ -111,7 +111,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     try {
       this.#wv!.reject(data);
     } catch (error) {
-      const failure = this.adapter.terms.error(error, what, peerGaveUp);
+      const failure = this.adapter.error(error, what, peerGaveUp);
       if (failure instanceof StatusError && failure.status === Status.CONNECTION_ABORTED) {
         this.#apply('rejected');
       }
@@ -122,26 +122,26 @@ export abstract class ConnectorBase extends NdOverlappedBase {
 
   getLocalAddress(): SocketAddress {
     const what = this.enter('getLocalAddress', 'GetLocalAddress');
-    return this.adapter.terms.call(what, () => this.#wv!.query()).localAddress;
+    return this.adapter.call(what, () => this.#wv!.query()).localAddress;
   }
 
   getPeerAddress(): SocketAddress {
     const what = this.enter('getPeerAddress', 'GetPeerAddress');
-    const peer = this.adapter.terms.call(what, () => this.#wv!.query()).peerAddress ?? this.#peer;
+    const peer = this.adapter.call(what, () => this.#wv!.query()).peerAddress ?? this.#peer;
     if (peer === undefined) throw refuse(Status.CONNECTION_INVALID, what);
     return peer;
   }
 
   notifyDisconnect(): Overlapped<void> {
-    const { terms } = this.adapter;
+    const { adapter } = this;
     const what = this.enter('notifyDisconnect', 'NotifyDisconnect');
-    const request = terms.call(what, () => this.#wv!.notifyDisconnect(), notConnected);
+    const request = adapter.call(what, () => this.#wv!.notifyDisconnect(), notConnected);
     const ended = (): void => this.#apply('peerDisconnected');
     return this.#notifications.track(request, ended, (error) => {
       if (this.#disconnecting) {
         return refuse(this.ownDisconnect, what, 'The connection was ended by a Disconnect of this side.');
       }
-      return endedByPeer.has(error.status) ? ended() : terms.error(error, what, notConnected);
+      return endedByPeer.has(error.status) ? ended() : adapter.error(error, what, notConnected);
     });
   }
 
@@ -153,7 +153,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     const what = 'CancelOverlappedRequests';
     this.alive(what);
     const wv = this.#wv;
-    if (wv !== undefined) this.adapter.terms.call(what, () => wv.cancelOverlappedRequests());
+    if (wv !== undefined) this.adapter.call(what, () => wv.cancelOverlappedRequests());
     this.#settle();
   }
 
@@ -202,11 +202,11 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     }
     const wv = this.#wv!;
     if (this.#state !== 'Requested' && this.#state !== 'Replied') {
-      return this.adapter.terms.call(what, () => wv.query());
+      return this.adapter.call(what, () => wv.query());
     }
     // What the peer has said is still known when it has given up: only a notification would tell that. WinVerbs takes
     // requests in order, so that one that ends at once has done so when the query returns.
-    return this.adapter.terms.call(what, () => {
+    return this.adapter.call(what, () => {
       const probe = wv.notifyDisconnect();
       const attributes = wv.query();
       if (probe.completed) {
@@ -251,7 +251,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     limits: ReadLimits,
     privateData: Uint8Array | undefined,
   ): Overlapped<void> {
-    const { terms } = this.adapter;
+    const { adapter } = this;
     const wv = this.#wv!;
     this.#used = true;
     this.#peer = peer;
@@ -263,7 +263,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       this.#apply('connectStarted');
       this.#apply('connectFailed');
       // Nothing on the way to the peer is the caller's fault: that is an outcome of the request.
-      if (error instanceof StatusError) return Overlapped.failed(terms.error(error, what, connectStatuses));
+      if (error instanceof StatusError) return Overlapped.failed(adapter.error(error, what, connectStatuses));
       throw error;
     }
     this.#attach(queuePair);
@@ -272,7 +272,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       request,
       () => this.#apply('replied'),
       (error) => {
-        const failure = terms.error(error, what, connectStatuses);
+        const failure = adapter.error(error, what, connectStatuses);
         this.#rejected = failure.status === Status.CONNECTION_REFUSED;
         this.#detach();
         this.#apply(failure.status === Status.CANCELED ? 'connectCanceled' : 'connectFailed');
@@ -288,15 +288,15 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     limits: ReadLimits,
     privateData: Uint8Array | undefined,
   ): Overlapped<void> {
-    const { terms } = this.adapter;
+    const { adapter } = this;
     const wv = this.#wv!;
-    const offer = terms.call(what, () => wv.query(), peerGaveUp);
+    const offer = adapter.call(what, () => wv.query(), peerGaveUp);
     const within = {
       inbound: Math.min(limits.inbound, offer.responderResources),
       outbound: Math.min(limits.outbound, offer.initiatorDepth),
     };
     const param = paramOf(within, privateData);
-    const request = terms.call(what, () => wv.accept(queuePair.qp, param), peerGaveUp);
+    const request = adapter.call(what, () => wv.accept(queuePair.qp, param), peerGaveUp);
     this.#attach(queuePair);
     this.#apply('acceptStarted');
     return this.#requests.track(
@@ -306,7 +306,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
         this.#endIfAlone();
       },
       (error) => {
-        const failure = terms.error(error, what, peerGaveUp);
+        const failure = adapter.error(error, what, peerGaveUp);
         this.#rejected = failure.status === Status.CONNECTION_REFUSED;
         this.#apply('acceptFailed');
         return failure;
@@ -392,14 +392,14 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       },
       (error) => {
         this.#apply(failure);
-        return this.adapter.terms.error(error, what, map);
+        return this.adapter.error(error, what, map);
       },
     );
   }
 
   #disconnect(what: string): Overlapped<void> {
-    const { terms } = this.adapter;
-    const request = terms.call(what, () => this.#wv!.disconnect(), notConnected);
+    const { adapter } = this;
+    const request = adapter.call(what, () => this.#wv!.disconnect(), notConnected);
     // Our own disconnect ends the notifications, at once; the peer's answer has nothing more to say to them.
     this.#disconnecting = true;
     this.#notifications.cancel();
@@ -409,7 +409,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       () => this.#apply('disconnected'),
       (error) => {
         this.#apply('disconnected');
-        return this.disconnectFailure(terms.error(error, what, notConnected));
+        return this.disconnectFailure(adapter.error(error, what, notConnected));
       },
     );
   }
@@ -421,20 +421,21 @@ export abstract class ConnectorBase extends NdOverlappedBase {
 
   /** A WinVerbs endpoint that can connect, bound to an address of the adapter. */
   #bind(address: SocketAddress, what: string): void {
-    const { terms, provider } = this.adapter;
+    const { adapter } = this;
+    const { provider } = adapter;
     const previous = this.#wv;
     // Zero, or the port it already has, keeps the port of the first Connect.
     const port = this.#used && address.port === 0 ? (this.#local?.port ?? 0) : address.port;
     const wv =
       previous === undefined || this.#used
-        ? terms.call(what, () => provider.createConnectEndpoint())
+        ? adapter.call(what, () => provider.createConnectEndpoint())
         : previous;
     try {
       wv.bindAddress({ ...address, port });
       this.#local = { ...address, port: wv.query().localAddress.port };
     } catch (error) {
       if (wv !== previous) wv.release();
-      throw terms.error(error, what);
+      throw adapter.error(error, what);
     }
     if (previous !== undefined && wv !== previous) {
       if (this.#portHolder === undefined) this.#portHolder = previous;

@@ -40,7 +40,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
     const what = 'CancelOverlappedRequests';
     this.alive(what);
     const { wv } = this;
-    if (wv !== undefined) this.adapter.terms.call(what, () => wv.cancelOverlappedRequests());
+    if (wv !== undefined) this.adapter.call(what, () => wv.cancelOverlappedRequests());
   }
 
   protected end(): void {

@@ -4,7 +4,7 @@ import { isCount } from '../core/limits.js';
 import { checkBacklog, ListenerBase } from '../core/listener.js';
 import { checkOptions } from '../core/options.js';
 import type { INDListen, NdListenOptions } from '../spi/v1.js';
-import { refuse, v1Terms } from '../status.js';
+import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 
 const TCP = 6;
@@ -47,7 +47,8 @@ export class Listen extends ListenerBase implements INDListen {
     checkBacklog(what, backlog, Status.INVALID_PARAMETER_1);
     checkProtocol(what, protocol);
     checkPort(what, port);
-    const wv = v1Terms.call(what, () => adapter.provider.createConnectEndpoint());
+    adapter.checkPresent(what);
+    const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint());
     let address: SocketAddress;
     try {
       wv.bindAddress({ ...adapter.address, port });
@@ -55,7 +56,7 @@ export class Listen extends ListenerBase implements INDListen {
       address = wv.query().localAddress;
     } catch (error) {
       wv.release();
-      throw v1Terms.error(error, what);
+      throw adapter.error(error, what);
     }
     super(adapter);
     this.address = address;

@@ -14,18 +14,20 @@ export class Listener extends ListenerBase implements IND2Listener {
     const what = 'Bind';
     this.alive(what);
     if (this.wv !== undefined) throw refuse(Status.ADDRESS_ALREADY_ASSOCIATED, what);
-    const { terms, provider } = this.adapter;
+    const { adapter } = this;
+    // An address may outlive the device, and a listener would wait there for ever.
+    adapter.checkPresent(what);
     const parsed = parseAddress(address, what);
     const wildcard = isWildcard(parsed);
-    const local = wildcard ? parsed : this.adapter.ownAddress(parsed, what);
-    const wv = terms.call(what, () => provider.createConnectEndpoint());
+    const local = wildcard ? parsed : adapter.ownAddress(parsed, what);
+    const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint());
     try {
       // The wildcard stands for this adapter's addresses, and for no other's.
       if (wildcard) wv.bindAddress(local, this.adapter.place);
       else wv.bindAddress(local);
     } catch (error) {
       wv.release();
-      throw terms.error(error, what);
+      throw adapter.error(error, what);
     }
     this.wv = wv;
   }
@@ -42,7 +44,7 @@ export class Listener extends ListenerBase implements IND2Listener {
         this.#listening ? 'The listener listens already.' : 'The listener has no address: call bind() first.',
       );
     }
-    this.adapter.terms.call(what, () => wv.listen(backlog));
+    this.adapter.call(what, () => wv.listen(backlog));
     this.#listening = true;
   }
 
@@ -53,7 +55,7 @@ export class Listener extends ListenerBase implements IND2Listener {
     if (wv === undefined) {
       throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener has no address: call bind() first.');
     }
-    return this.adapter.terms.call(what, () => wv.query()).localAddress;
+    return this.adapter.call(what, () => wv.query()).localAddress;
   }
 
   protected listening(what: string): IWVConnectEndpoint {

@@ -93,4 +93,92 @@ for (const fault of ['unplug', 'fatal'] as const) {
   });
 }
 
+for (const fault of ['unplug', 'fatal'] as const) {
+  test(`${fault}: addresses, listeners and connections of the adapter tell DEVICE_REMOVED, too`, async () => {
+    const address = '127.0.0.1';
+    const nd1 = openNetworkDirect();
+    const nd2 = openNetworkDirect2();
+    const id = nd2.resolveAddress(address);
+    const v1 = nd1.openAdapter(address);
+    const v2 = nd2.openAdapter(id);
+    const [queue1, queue2] = [v1.createCompletionQueue(16), v2.createCompletionQueue(16)];
+    const pair = () =>
+      v2.createQueuePair({
+        receiveCompletionQueue: queue2,
+        initiatorCompletionQueue: queue2,
+        receiveQueueDepth: 1,
+        initiatorQueueDepth: 1,
+      });
+    const bound = () => {
+      const connector = v2.createConnector();
+      connector.bind(address);
+      return connector;
+    };
+    const listening = (at: string) => {
+      const listener = v2.createListener();
+      listener.bind(at);
+      listener.listen();
+      return listener;
+    };
+    const listener = listening(address);
+    const everywhere = listening('0.0.0.0');
+    const peer = listener.getLocalAddress();
+    const request = async () => {
+      const passive = v2.createConnector();
+      const requested = listener.getConnectionRequest(passive);
+      const active = bound();
+      const connect = active.connect(pair(), peer);
+      await requested;
+      return { active, passive, connect };
+    };
+    const [asked, rejectable, replied, connected] = [
+      await request(),
+      await request(),
+      await request(),
+      await request(),
+    ];
+    for (const { passive, active, connect } of [replied, connected]) {
+      const accept = passive.accept(pair());
+      await connect;
+      if (active === connected.active) await Promise.all([active.completeConnect(), accept]);
+    }
+    const v1Connector = v1.createConnector();
+    const endpoint = v1Connector.createEndpoint({
+      inboundCompletionQueue: queue1,
+      outboundCompletionQueue: queue1,
+      inboundEntries: 1,
+      outboundEntries: 1,
+    });
+    const [unused, ready, unlistened] = [pair(), bound(), v2.createListener()];
+    unlistened.bind(address);
+    const waiting = [
+      everywhere.getConnectionRequest(v2.createConnector()),
+      connected.active.notifyDisconnect(),
+      asked.connect,
+    ];
+    injectDeviceFault(id, fault);
+    const calls: (() => unknown)[] = [
+      ...waiting.map((waits) => () => waits),
+      () => v2.createListener().bind(address),
+      () => v2.createListener().bind('0.0.0.0'),
+      () => unlistened.listen(),
+      () => listener.getConnectionRequest(v2.createConnector()),
+      () => everywhere.getConnectionRequest(v2.createConnector()),
+      () => ready.connect(unused, peer),
+      () => asked.passive.accept(unused),
+      () => rejectable.passive.reject(),
+      () => replied.active.completeConnect(),
+      () => connected.active.disconnect(),
+      () => connected.passive.disconnect(),
+      () => v1.listen(),
+      () => v1Connector.connect(endpoint, peer),
+    ];
+    // After a fatal error the address is still a device's, and Connect tells.
+    if (fault === 'unplug') calls.push(bound);
+    for (const call of calls) assert.is(await nameOf(call), 'DEVICE_REMOVED', String(call));
+    for (const object of [v1Connector, endpoint, queue1, queue2, v1, v2, nd1, nd2]) object.release();
+    injectDeviceFault(id, 'plug');
+  });
+}
+
 test.run();

@@ -174,9 +174,9 @@ export abstract class EndpointMachine<
     this.signal('deviceLost', { lost: status });
   }
 
-  /** Whether the endpoint stands on this HCA. */
+  /** Whether the endpoint stands on this HCA: by its address, or by the wildcard of this HCA alone. */
   isOn(hca: Hca): boolean {
-    return this.device === hca.guid;
+    return this.device === hca.guid || this.onlyDevice === hca.guid;
   }
 
   // ── Requests that are the same for all ──────────────────────────────────────────────────────────────────
