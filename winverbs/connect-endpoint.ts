@@ -22,7 +22,7 @@ import type {
 } from './interfaces.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
-import { guarded, Status, WvError } from './status.js';
+import { checkedObject, guarded, Status, WvError } from './status.js';
 
 const NO_BYTES = new Uint8Array(0);
 /** Transport retries, and RNR retries of a queue pair without SRQ: finite, so that an unheard send ends. */
@@ -290,6 +290,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   private parameters(qp: WVConnectQueuePair, param: WvConnectParam): Input<typeof WvIoConnectParam> {
+    checkedObject('The last argument', param, 'privateData, depths and counts, each with a default: {} does');
     const data = checkedData(param.privateData, Capacity.CONNECT_DATA);
     const depth = (what: string, value: number) => BigInt(checkedSmall(what, value, 0xffff_ffff));
     return {

@@ -19,7 +19,7 @@ import type {
 } from './interfaces.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
-import { guarded, Status, WvError } from './status.js';
+import { checkedObject, guarded, Status, WvError } from './status.js';
 
 const FIRST_QPN = 2;
 
@@ -87,6 +87,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    */
   accept(param: WvDatagramParam): Overlapped<void> {
     this.check();
+    checkedObject('The argument', param, 'qp, a datagram queue pair or its number');
     const data = checkedData(param.privateData, Capacity.LOOKUP_ANSWER_DATA);
     const { qp } = param;
     const input = WvIoEpDatagramAccept.encode({

@@ -15,7 +15,7 @@ import type {
 } from './interfaces.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { WVQueuePair } from './queue-pair.js';
-import { guarded, Status, WvError } from './status.js';
+import { checkedObject, guarded, Status, WvError } from './status.js';
 
 /** IWVDatagramQueuePair: sends to and receives from any queue pair of its kind that knows its number and Q_Key. */
 export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueuePair {
@@ -33,10 +33,9 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    * @throws WvError INVALID_DEVICE_STATE: it is in another state; INVALID_PARAMETER: no such port or P_Key index;
    * ACCESS_DENIED: a Q_Key from 0x80000000 on is the system's to give.
    */
-  start(
-    qkey: number,
-    { portNumber = 1, pkeyIndex = 0, sendPsn = randomBits(24) }: WvDatagramStart = {},
-  ): void {
+  start(qkey: number, options: WvDatagramStart = {}): void {
+    checkedObject('The last argument', options, 'portNumber, pkeyIndex and sendPsn, each with a default');
+    const { portNumber = 1, pkeyIndex = 0, sendPsn = randomBits(24) } = options;
     this.modify({ qpState: QpState.INIT, qkey, portNumber, pkeyIndex }, QpAttr.STATE);
     this.modify({ qpState: QpState.RTR }, QpAttr.STATE);
     this.modify({ qpState: QpState.RTS, sendPsn }, QpAttr.STATE);
@@ -65,6 +64,11 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    * INVALID_HANDLE: the address handle was released.
    */
   sendMessage(message: WvSendDatagram): void {
+    checkedObject(
+      'The message',
+      message,
+      'context, addressHandle, sgl, flags, destinationQpn and destinationQkey',
+    );
     this.queue(
       message.context,
       message.addressHandle,

@@ -22,8 +22,10 @@ import { MemoryRegion, registrableBytes } from './memory-region.js';
 import { WVMemoryWindow } from './memory-window.js';
 import { WvOverlapped } from './object.js';
 import { WVSharedReceiveQueue } from './shared-receive-queue.js';
-import { guarded, Status, WvError } from './status.js';
+import { checkedObject, guarded, Status, WvError } from './status.js';
 
+/** What has no default. */
+const QP_NEEDS = 'sendCq, receiveCq, sendDepth, sendSge, receiveDepth and receiveSge';
 /** REMOTE_WRITE contains LOCAL_WRITE; this is its own bit. */
 const REMOTE_WRITE_BIT = WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE;
 const REMOTE_RIGHTS = WvAccess.REMOTE_READ | REMOTE_WRITE_BIT | WvAccess.REMOTE_ATOMIC;
@@ -168,7 +170,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair {
     this.check();
-    return WVConnectQueuePair.create(this, create);
+    return WVConnectQueuePair.create(this, checkedObject('The argument', create, QP_NEEDS));
   }
 
   /**
@@ -179,7 +181,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    */
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair {
     this.check();
-    return WVDatagramQueuePair.create(this, create);
+    return WVDatagramQueuePair.create(this, checkedObject('The argument', create, QP_NEEDS));
   }
 
   /**
@@ -191,7 +193,10 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle {
     this.check();
-    return WVAddressHandle.create(this, vector);
+    return WVAddressHandle.create(
+      this,
+      checkedObject('The address vector', vector, 'sourceGid and destinationGid'),
+    );
   }
 
   protected override destroy(): void {

@@ -12,7 +12,7 @@ import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSge } from './interfac
 import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { WVSharedReceiveQueue } from './shared-receive-queue.js';
-import { guarded, refusal, Status, WvError } from './status.js';
+import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
 
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 const NO_SGES: readonly WvSge[] = [];
@@ -182,6 +182,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
    */
   modify(attributes: Partial<WvQpAttributes>, options: number): void {
     this.check();
+    checkedObject('The first argument', attributes, 'attributes of the queue pair, as { qpState: 6 }');
     const { accessFlags, portNumber, trafficClass, flowLabel, hopLimit } = attributes;
     checkBits('trafficClass', trafficClass, 8);
     checkBits('flowLabel', flowLabel, 20);

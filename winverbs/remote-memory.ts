@@ -1,5 +1,5 @@
 import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
-import { Status, WvError } from './status.js';
+import { checkedObject, Status, WvError } from './status.js';
 
 /**
  * The far side's memory: made once from what the peer sent; read, write and atomic requests add an offset in bytes.
@@ -17,7 +17,8 @@ export class RemoteMemory implements RemoteMemoryRef {
   readonly addressHigh: number;
 
   /** @throws WvError INVALID_PARAMETER: the address has more than 64 bits, or the key more than 32. */
-  constructor({ address, rkey }: WvRemoteMemory) {
+  constructor(memory: WvRemoteMemory) {
+    const { address, rkey } = checkedObject('The remote memory', memory, 'address and rkey');
     if (typeof address !== 'bigint' || address < 0n || address >> 64n !== 0n) {
       throw new WvError(
         Status.INVALID_PARAMETER,

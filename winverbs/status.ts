@@ -33,6 +33,13 @@ export function guarded<T>(what: string, body: () => T): T {
   }
 }
 
+/** An argument that is an object, or WvError INVALID_PARAMETER; `holds` names what it holds. */
+export function checkedObject<T extends object>(what: string, value: T, holds: string): T {
+  if (typeof value === 'object' && value !== null) return value;
+  const given = value === null ? 'null' : `of type ${typeof value}`;
+  throw new WvError(Status.INVALID_PARAMETER, `${what} is ${given}; it takes an object with ${holds}.`);
+}
+
 /** What a post throws. Callers without types may hand in anything in place of SGEs. */
 export function refusal(error: unknown, what: string): unknown {
   if (!(error instanceof TypeError)) return toWvError(error, what);

@@ -32,12 +32,8 @@ export function receiveStride(sge: number): number {
 /** Writes SGEs from a word of a ring on; answers how many. Throws DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER. */
 export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[], limit: number): number {
   const count = sgl.length;
-  if (count > limit) {
-    throw new StatusError(
-      Status.DATA_OVERRUN,
-      `The request has ${count} SGEs; this queue was made for at most ${limit}.`,
-    );
-  }
+  // Written so that what has no length is none of them.
+  if (!(count <= limit)) tooMany(sgl, limit);
   let total = 0;
   let at = word;
   for (let i = 0; i < count; i++) {
@@ -45,10 +41,8 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
     const length = sge.length;
     const { region, offset } = sge;
     const address = region.address + offset;
-    if (length >>> 0 !== length) badRange('SGE length', length);
-    if (!(offset >= 0 && address <= LIMIT && Number.isSafeInteger(address))) {
-      badRange('SGE offset', offset);
-    }
+    if (length >>> 0 !== length) badSge(i, sge);
+    if (!(offset >= 0 && address <= LIMIT && Number.isSafeInteger(address))) badSge(i, sge);
     total += length;
     words[at + sgeAddressLo] = address;
     words[at + sgeAddressHi] = address * TO_UPPER;
@@ -76,6 +70,25 @@ export function full(queue: string, depth: number): never {
   );
 }
 
+function tooMany(sgl: readonly UvpSge[], limit: number): never {
+  if (!Array.isArray(sgl))
+    invalid('SGEs are an array of { region, offset, length }, also where there is one.');
+  throw new StatusError(
+    Status.DATA_OVERRUN,
+    `The request has ${sgl.length} SGEs; this queue was made for at most ${limit}.`,
+  );
+}
+
+/** What is wrong with an SGE that is an object, and has a region. */
+function badSge(i: number, { region, offset, length }: UvpSge): never {
+  if (typeof region.address !== 'number') {
+    invalid(`SGE ${i} names no registered memory: its region is not what registerMemory() answered.`);
+  }
+  if (typeof length !== 'number' || length >>> 0 !== length) badRange(`length of SGE ${i}`, length);
+  badRange(`offset of SGE ${i}`, offset);
+}
+
 export function badRange(what: string, value: number): never {
-  invalid(`The ${what} is ${value}; it must be a whole number of bytes, not negative, within the memory.`);
+  const given = typeof value === 'number' ? value : `of type ${typeof value}`;
+  invalid(`The ${what} is ${given}; it must be a whole number of bytes, not negative, within the memory.`);
 }

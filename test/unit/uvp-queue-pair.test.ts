@@ -3,7 +3,12 @@ import * as assert from 'uvu/assert';
 import { abi } from '../../kernel-bridge/hca/abi.js';
 import { QpState, QpType, WvAccess, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
-import { UvpBindRequest, type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
+import {
+  UvpBindRequest,
+  type UvpCompletion,
+  UvpSendRequest,
+  type UvpSge,
+} from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-window.js';
 import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
@@ -251,6 +256,13 @@ test('N5: bad requests are refused and leave the queue as it was', () => {
   throwsStatus(post({ sgl: [sge(0, 1.5)] }), Status.INVALID_PARAMETER);
   throwsStatus(post({ sgl: [sge(Number.NaN, 1)] }), Status.INVALID_PARAMETER);
   throwsStatus(post({ sgl: [sge(-1, 1)] }), Status.INVALID_PARAMETER);
+  const refused = (sgl: unknown, text: RegExp) =>
+    throwsStatus(post({ sgl: sgl as readonly UvpSge[] }), Status.INVALID_PARAMETER, text);
+  refused({}, /array/);
+  refused(sge(0, 5), /array/);
+  refused([{ ...sge(0, 1), length: undefined }], /length of SGE 0 is of type undefined/);
+  refused([sge(0, 1), { ...sge(0, 1), offset: '0' }], /offset of SGE 1 is of type string/);
+  refused([{ ...sge(0, 1), region: new Uint8Array(8) }], /SGE 0 names no registered memory/);
   throwsStatus(post({ flags: 0x100 }), Status.INVALID_PARAMETER, /0x100/);
   throwsStatus(post({ flags: 0x8000_0000 }), Status.INVALID_PARAMETER, /0x80000000/);
   throwsStatus(post({ invalidate: true, flags: WvSend.IMMEDIATE }), Status.INVALID_PARAMETER);

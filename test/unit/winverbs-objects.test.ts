@@ -12,7 +12,7 @@ import {
 } from '../../kernel-bridge/ioctl/structs.js';
 import { mandatoryUserVerbs, requireUserVerbs, type UserVerbs } from '../../kernel-bridge/user-verbs.js';
 import { loadUserVerbs } from '../../kernel-bridge/uvp/index.js';
-import { QpAttr, WVProvider, WvAccess, WvError, WvOverlapped } from '../../winverbs/index.js';
+import { QpAttr, RemoteMemory, WVProvider, WvAccess, WvError, WvOverlapped } from '../../winverbs/index.js';
 import { FakeDoor, failWith } from '../helpers/fake-door.js';
 import { openPair, throwsWv } from '../helpers/fake-pair.js';
 
@@ -454,6 +454,30 @@ test('queue pairs: sizes beyond the device and foreign completion queues are ref
   }
   assert.is(hca.rings.size, rings);
   pd.createConnectQueuePair({ ...base, maxInlineSend: 100 });
+});
+
+test('an object of arguments that is missing is refused with what it would hold', () => {
+  const { pd, qp, provider, cq } = openPair();
+  const sizes = { sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 };
+  const ud = pd.createDatagramQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });
+  const endpoint = provider.createConnectEndpoint();
+  const datagrams = provider.createDatagramEndpoint();
+  const peer = { family: 4, address: '192.0.2.9', port: 5 } as const;
+  for (const nothing of [undefined, null, 5] as never[]) {
+    const calls: [() => unknown, RegExp][] = [
+      [() => pd.createConnectQueuePair(nothing), /sendCq, receiveCq/],
+      [() => pd.createDatagramQueuePair(nothing), /sendCq, receiveCq/],
+      [() => pd.createAddressHandle(nothing), /sourceGid and destinationGid/],
+      [() => qp.modify(nothing, QpAttr.STATE), /qpState/],
+      [() => ud.sendMessage(nothing), /addressHandle/],
+      [() => endpoint.connect(qp, peer, nothing), /privateData/],
+      [() => endpoint.accept(qp, nothing), /privateData/],
+      [() => datagrams.accept(nothing), /queue pair/],
+      [() => new RemoteMemory(nothing), /address and rkey/],
+    ];
+    if (nothing !== undefined) calls.push([() => ud.start(5, nothing), /portNumber/]);
+    for (const [call, text] of calls) throwsWv(call, Status.INVALID_PARAMETER, text);
+  }
 });
 
 test.run();
