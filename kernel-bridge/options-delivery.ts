@@ -14,10 +14,11 @@ export interface OptionsDelivery {
   readonly ready: Int32Array<SharedArrayBuffer>;
 }
 
-/** Both ends; `deliver` is called once. */
+/** Both ends; `deliver` is called once. `warnings` are those that the kernel has told since they were last taken. */
 export function optionsDelivery(): {
   delivery: OptionsDelivery;
   deliver: (options: KernelOptions) => void;
+  warnings: () => string[];
 } {
   const { port1, port2 } = new MessageChannel();
   const ready = new Int32Array(new SharedArrayBuffer(4));
@@ -27,7 +28,18 @@ export function optionsDelivery(): {
     Atomics.store(ready, 0, 1);
     Atomics.notify(ready, 0);
   };
-  return { delivery: { port: port2, ready }, deliver };
+  const warnings = (): string[] => {
+    const told: string[] = [];
+    for (let next = receiveMessageOnPort(port1); next; next = receiveMessageOnPort(port1))
+      told.push(next.message);
+    return told;
+  };
+  return { delivery: { port: port2, ready }, deliver, warnings };
+}
+
+/** Something that does not keep the kernel from starting: told by the thread that opens it, which may end before this one's turn. */
+export function tellWarning({ port }: OptionsDelivery, text: string): void {
+  port.postMessage(text);
 }
 
 /** Blocks until the options are there. */

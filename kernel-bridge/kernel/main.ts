@@ -8,7 +8,7 @@ import { ChannelMajor, type NativeChannelServer } from '../hca/channel-binding.j
 import { addon } from '../hca/index.js';
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
-import { awaitOptions, type OptionsDelivery } from '../options-delivery.js';
+import { awaitOptions, type OptionsDelivery, tellWarning } from '../options-delivery.js';
 import { createConnectionManager } from './cm/connection-manager.js';
 import { SystemNetwork } from './hca-driver/host-interfaces.js';
 import { Kernel } from './kernel.js';
@@ -36,8 +36,7 @@ function hcaOptions(options: KernelOptions): HcaOptions {
 }
 
 /** What does not keep the kernel from starting, but will be missed. */
-function warnOf(hca: NativeHca, { capture }: KernelOptions): void {
-  const warn = (text: string): void => process.emitWarning(text, 'NetworkDirectWarning');
+function warnOf(hca: NativeHca, { capture }: KernelOptions, warn: (text: string) => void): void {
   if (hca.wireProblem !== '') warn(hca.wireProblem);
   if (capture !== '' && (hca.counters().capture_errors ?? 0) > 0) {
     warn(`The capture file '${capture}' cannot be written; nothing is recorded.`);
@@ -98,7 +97,7 @@ function start(): void {
     let events = (): boolean => false;
     const wakeEvents = pump(() => events());
     const hca = addon.openHca(hcaOptions(options), wakeEvents);
-    warnOf(hca, options);
+    warnOf(hca, options, (text) => tellWarning(delivery, text));
     const parts = {
       server,
       hca,

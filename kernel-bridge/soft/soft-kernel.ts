@@ -11,6 +11,7 @@ import { KeptAnswers } from './kept-answers.js';
 import { resolveKernelOptions } from './kernel-options.js';
 import { SlotRequest } from './slot-request.js';
 import { SoftDeviceFile } from './soft-device-file.js';
+import { Warnings } from './warnings.js';
 
 /** Requests that one isolate can have outstanding; the memory of an idle slot is about 100 bytes. */
 const defaultSlots = 16_384;
@@ -50,7 +51,12 @@ export class SoftKernel {
   readonly #worker: Worker;
   readonly #requests = new Map<number, { request: SlotRequest<unknown>; overlapped: Overlapped<unknown> }>();
   readonly #files = new Set<SoftDeviceFile>();
-  readonly #onExit = (): void => this.closeFiles(exitBudgetMs);
+  readonly #warnings = new Warnings();
+  readonly #takeWarnings: () => string[];
+  readonly #onExit = (): void => {
+    this.#warnings.tellNow();
+    this.closeFiles(exitBudgetMs);
+  };
   #workerError: unknown;
   #answered = false;
 
@@ -70,7 +76,8 @@ export class SoftKernel {
     this.states = this.channel.states;
     this.kept = new KeptAnswers(this.channel.era);
     const here = import.meta.url;
-    const { delivery, deliver } = optionsDelivery();
+    const { delivery, deliver, warnings } = optionsDelivery();
+    this.#takeWarnings = warnings;
     this.#worker = new Worker(new URL('./kernel-thread.cjs', here), {
       name: 'networkdirect-kernel',
       workerData: {
@@ -141,6 +148,7 @@ export class SoftKernel {
         ? this.failure(answer.status, `Opening ${name}`)
         : new StatusError(answer.status, `Opening ${name}: ${reason}`);
     }
+    if (!this.#answered) for (const text of this.#takeWarnings()) this.#warnings.add(text);
     this.#answered = true;
     const file = new SoftDeviceFile(this, name, answer.information);
     this.#files.add(file);

@@ -47,8 +47,14 @@ test('what cannot be run is told, with how to do it right', async () => {
     [['--spi', 'v3'], 2, /--spi must be v1 or v2/],
     [['--serve', '--peer', 'here'], 2, /exclude each other/],
     [['--only', 'no-such-case'], 1, /No case of SPI v1/],
-    [['--provider', 'no-such-module'], 1, /no-such-module/],
-    [['--provider', './package.json'], 1, /./],
+    [
+      ['--provider', 'no-such-module'],
+      1,
+      /The provider 'no-such-module' cannot be loaded: .*installed package/,
+    ],
+    [['--provider', './no-such-module.js'], 1, /cannot be loaded: .*no-such-module\.js'/],
+    [['--provider', './package.json'], 1, /The provider '.\/package.json' cannot be loaded/],
+    [['--provider', 'node:fs'], 1, /node:fs has no provider of SPI v1/],
     [['--peer', '127.0.0.1:1'], 1, /ECONNREFUSED/],
     [['--address', '192.0.2.1', '--only', 'cq.unarmed'], 1, /./],
   ];

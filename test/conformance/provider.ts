@@ -1,4 +1,5 @@
 /** Providers that are tested: this package's, or what a module exports. */
+import { createRequire } from 'node:module';
 import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { IND2Provider, INDProvider } from '../../nd/index.js';
@@ -21,15 +22,15 @@ export interface Subject {
 
 /**
  * The provider that a module exports: a function `openNetworkDirect` for SPI v1, `openNetworkDirect2` for v2, that
- * answers it. A module is a package name, or a path that begins with `.` or `/`.
+ * answers it. A module is a package name, or a path that begins with `.` or `/`; packages are looked for from here, and then
+ * from the working directory.
  *
- * @throws Error if there is no such module, or it has no such function.
+ * @throws Error if there is no such module, it cannot be loaded, or it has no such function.
  */
 export async function loadSubject(spi: Spi, module?: string): Promise<Subject> {
-  const exported = (await import(module === undefined ? '../../nd/index.js' : specifierOf(module))) as Record<
-    string,
-    unknown
-  >;
+  const exported: Record<string, unknown> = await (module === undefined
+    ? import('../../nd/index.js')
+    : load(module));
   const name = openerNames[spi];
   const open = exported[name] ?? (exported.default as Record<string, unknown> | undefined)?.[name];
   if (typeof open !== 'function') {
@@ -40,9 +41,38 @@ export async function loadSubject(spi: Spi, module?: string): Promise<Subject> {
   return { spi, open: () => (open as () => unknown)() };
 }
 
-function specifierOf(module: string): string {
-  if (!module.startsWith('.') && !isAbsolute(module)) return module;
-  return pathToFileURL(resolve(module)).href;
+async function load(module: string): Promise<Record<string, unknown>> {
+  try {
+    if (module.startsWith('.') || isAbsolute(module)) {
+      return await import(pathToFileURL(resolve(module)).href);
+    }
+    return await import(module).catch((error: unknown) => {
+      const found = isMissing(error) ? inWorkingDirectory(module) : undefined;
+      if (found === undefined) throw error;
+      return import(found);
+    });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    // By whom it was wanted is said already.
+    const reason = message.replace(/ imported from .*$/s, '');
+    const hint = isMissing(error)
+      ? " A provider is the name of an installed package, or the path of a module, which begins with '.' or '/'."
+      : '';
+    throw new Error(`The provider '${module}' cannot be loaded: ${reason}.${hint}`, { cause: error });
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException | undefined)?.code === 'ERR_MODULE_NOT_FOUND';
+}
+
+/** The package's URL as a program in the working directory finds it. */
+function inWorkingDirectory(name: string): string | undefined {
+  try {
+    return pathToFileURL(createRequire(resolve('program.js')).resolve(name)).href;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A half over a provider that is open. */
