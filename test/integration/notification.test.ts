@@ -137,4 +137,26 @@ test('an overrun ends every wait, those that come after it included, in BUFFER_O
   for (const object of [qp, pd, cq, device, provider]) object.release();
 });
 
+test('cancelled notifications end in the order they were made, those of the kernel and those that went by it', async () => {
+  const { a, release } = await connectedPair();
+  for (let round = 0; round < 5; round++) {
+    const ended: number[] = [];
+    const note = (n: number) => {
+      // Attached at once: what is awaited later sees all of them ended.
+      return a.cq.notify(n % 2 === 0 ? 'any' : 'error').then(undefined, ({ status }: { status: number }) => {
+        assert.is(status, Status.CANCELLED);
+        ended.push(n);
+      });
+    };
+    const requests = [note(0)];
+    // The kernel lets this one through, and takes those that follow as the HCA's.
+    a.device.query();
+    for (let n = 1; n < 9; n++) requests.push(note(n));
+    a.cq.cancelOverlappedRequests();
+    await Promise.all(requests);
+    assert.equal(ended, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  }
+  release();
+});
+
 test.run();

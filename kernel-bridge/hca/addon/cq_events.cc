@@ -1,10 +1,14 @@
 #include "cq_events.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 namespace nd::js {
 
 struct CqEvents::Sink final : NotifySink {
-  Sink(std::weak_ptr<door::Channel> c, uint32_t atSlot, uint32_t withSerial)
-      : channel(std::move(c)), slot(atSlot), serial(withSerial) {}
+  Sink(std::weak_ptr<door::Channel> c, uint32_t atSlot, uint32_t withSerial, uint64_t begunAs)
+      : channel(std::move(c)), slot(atSlot), serial(withSerial), number(begunAs) {}
   void notify(Status status) override { complete(static_cast<uint32_t>(status)); }
   bool watches() const override {
     const std::shared_ptr<door::Channel> c = channel.lock();
@@ -15,10 +19,11 @@ struct CqEvents::Sink final : NotifySink {
   }
   const std::weak_ptr<door::Channel> channel;
   const uint32_t slot, serial;
+  const uint64_t number;  // in the order they were asked for
 };
 
 bool CqEvents::wait(uint32_t type, uint32_t slot, uint32_t serial) {
-  auto sink = std::make_shared<Sink>(channel_, slot, serial);
+  auto sink = std::make_shared<Sink>(channel_, slot, serial, begun_++);
   std::shared_ptr<Sink>& place = sinks_[slot];  // what stood there has fired: its slot was given back
   place = sink;
   if (engine_.addCqWaiter(cq_, type, sink) == Status::kSuccess) return true;
@@ -35,7 +40,10 @@ void CqEvents::cancel(uint32_t slot, uint32_t status) {
 }
 
 void CqEvents::endAll(uint32_t status) {
-  while (!sinks_.empty()) cancel(sinks_.begin()->first, status);
+  std::vector<std::pair<uint64_t, uint32_t>> slots;
+  for (const auto& [slot, sink] : sinks_) slots.emplace_back(sink->number, slot);
+  std::sort(slots.begin(), slots.end());
+  for (const auto& [number, slot] : slots) cancel(slot, status);
 }
 
 void CqEvents::end(uint32_t status) {

@@ -182,22 +182,22 @@ export function ciCqEventDelivered(irp: Irp): void {
   irp.complete(Status.SUCCESS, 0);
 }
 
-/** Ends all event requests of a completion queue in CANCELLED. */
+/** Ends all event requests of a completion queue in CANCELLED, in the order they were made: the first came by the kernel. */
 export function ciCancelCqEvents(cq: IbCq): void {
-  cq.ca.hca.native.endCqEvents(cq.handle, Status.CANCELLED);
   for (const irp of [...cq.waiters]) irp.cancel();
+  cq.ca.hca.native.endCqEvents(cq.handle, Status.CANCELLED);
   cq.kernelWaits.cancelAll();
 }
 
 /** Ends all event requests of a completion queue in `status`, those apart that the HCA has completed meanwhile. */
 export function ciEndCqEvents(cq: IbCq, status: number): void {
-  cq.ca.hca.native.endCqEvents(cq.handle, status);
   for (const irp of [...cq.waiters]) {
     cq.waiters.delete(irp);
     irp.setCancelRoutine(undefined);
     if (irp.native) cq.ca.hca.native.removeCqWaiter(cq.handle, irp.native.slot, irp.native.serial);
     irp.complete(status);
   }
+  cq.ca.hca.native.endCqEvents(cq.handle, status);
   cq.kernelWaits.completeAll(status);
 }
 
