@@ -17,7 +17,7 @@ reqReceived     ?       ?     RPS    ?     TMW    TMW        ?          TMW     
 repSent         ?       ?     ?      ?     TMW    TMW        EST        TMW     RPS .      MRP    TMW .   EST TMW  .    TMW   !          RPS     TMW       !
 mraRepReceived  ?       ?     ?      ?     TMW    TMW        EST        TMW     MRP .      .      TMW .   EST TMW  .    TMW   !          MRP     TMW       !
 established     ?       ?     ?      ?     ?      DRS        EST        DRS     .   .      .      TMW EST .   TMW  .    DRS   !          !       !         !
-dreqSent        ?       ?     ?      ?     ?      ?          DRS        DRS     .   .      .      TMW .   .   TMW  TMW  .     !          DRS     TMW       !
+dreqSent        ?       ?     ?      ?     ?      ?          DRS        DRS     .   .      .      TMW .   .   TMW  TMW  TMW   !          DRS     TMW       !
 timewait        ?       ?     ?      ?     ?      TMW        TMW        TMW     TMW .      .      .   TMW TMW TMW  .    !     !          !       !         IDL
 `;
 

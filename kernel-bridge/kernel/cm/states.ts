@@ -205,6 +205,8 @@ export const transitions: CmTransitions = {
     // Both sides disconnect at once: both succeed.
     dreq: go('timewait', 'sendDrep', 'tellAnswered'),
     rej: go('timewait', 'tellAnswered'),
+    // The peer has forgotten the connection and may never send a DREP: its next request must not wait for our retries.
+    stale: go('timewait', 'tellAnswered'),
     timeout: go('dreqSent', 'resend'),
     exhausted: go('timewait', 'tellUnanswered'),
     abandon: go('dreqSent', 'detach'),
