@@ -324,11 +324,11 @@ export abstract class ConnectorBase extends NdOverlappedBase {
         `${peer.address} is no IPv${own.family} address, but the own address ${own.address} is one.`,
       );
     }
-    if (!isCount(peer.port, 0, 65_535)) {
+    if (!isCount(peer.port, 1, 65_535)) {
       throw refuse(
         Status.INVALID_ADDRESS,
         what,
-        `The peer's port is a number from 1 to 65535, not ${String(peer.port)}.`,
+        `The peer's port is a number from 1 to 65535, not ${String(peer.port)}: '192.0.2.1:4000', '[2001:db8::1]:4000'.`,
       );
     }
     // A loopback address means this host, and the adapter is where it is reached.

@@ -6,6 +6,7 @@ import {
   Nd2MrFlag,
   Nd2OpFlag,
   Nd2RemoteMemory,
+  type NdError,
   type Overlapped,
   openNetworkDirect,
   Status,
@@ -363,6 +364,26 @@ test('a port is taken once, across adapter instances too, and free again after i
   );
   second.release();
   adapter.release();
+});
+
+test('a peer without a port is refused at once, and nothing has happened', async ({ host }) => {
+  const side = await Side.create(host.adapter);
+  side.connector.bind(ADDRESS);
+  const local = host.listener.getLocalAddress();
+  for (const peer of [ADDRESS, { ...local, port: 0 }, { ...local, port: 65_536 }]) {
+    assert.throws(
+      () => side.connector.connect(side.queuePair, peer),
+      ({ status, message }: NdError) =>
+        status === Status.INVALID_ADDRESS && message.includes('from 1 to 65535'),
+    );
+  }
+  const passive = host.adapter.createConnector();
+  const requested = host.listener.getConnectionRequest(passive);
+  const connect = side.connector.connect(side.queuePair, host.address);
+  await requested;
+  passive.release();
+  assert.is(await outcome(connect), Status.CONNECTION_REFUSED);
+  side.release();
 });
 
 test.run();
