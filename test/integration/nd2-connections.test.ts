@@ -9,6 +9,7 @@ import {
   type NdError,
   type Overlapped,
   openNetworkDirect,
+  openNetworkDirect2,
   Status,
   statusName,
 } from '../../nd/index.js';
@@ -384,6 +385,30 @@ test('a peer without a port is refused at once, and nothing has happened', async
   passive.release();
   assert.is(await outcome(connect), Status.CONNECTION_REFUSED);
   side.release();
+});
+
+test('the peer that a loopback address leads to is told with its scope, as it is bound', async () => {
+  const provider = openNetworkDirect2();
+  const own = provider.queryAddressList().find(({ address }) => address.startsWith('fe80:'));
+  if (own !== undefined) {
+    const adapter = provider.openAdapter(provider.resolveAddress(own));
+    const side = await Side.create(adapter);
+    const listener = adapter.createListener();
+    listener.bind(own);
+    listener.listen();
+    const local = listener.getLocalAddress();
+    const passive = adapter.createConnector();
+    const requested = listener.getConnectionRequest(passive);
+    side.connector.bind(own);
+    const connect = side.connector.connect(side.queuePair, { ...local, address: '0:0:0:0:0:0:0:1' });
+    await requested;
+    assert.match(local.address, /%\d+$/);
+    assert.equal(side.connector.getPeerAddress(), local);
+    passive.reject();
+    assert.is(await outcome(connect), Status.CONNECTION_REFUSED);
+    for (const object of [passive, listener, side, adapter]) object.release();
+  }
+  provider.release();
 });
 
 test.run();

@@ -160,7 +160,7 @@ export class Endpoint extends EndpointMachine<
       this.connection = connection;
       this.pkeyIndex = pkeyIndex;
       this.attach(qp);
-      this.peer = { ...peer, gid: path.destination };
+      this.peer = { gid: path.destination, port: peer.port, scopeId: path.scopeId };
       this.param = { ...param, privateData: noParam.privateData };
       this.connecting ??= new IrpQueue(() => this.signal('connectCancelled'));
       this.connecting.insert(irp, undefined);
