@@ -1,7 +1,7 @@
 // Completion notification on the whole stack, the races between arming, waiting and polling included.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { openProvider, QpAttr, QpState, Status, WvSend } from '../../winverbs/index.js';
+import { openProvider, QpAttr, QpState, Status, type WvError, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, connectedPair, type Side, take } from '../helpers/loopback.js';
 import { statusOf } from '../helpers/status-of.js';
 
@@ -143,8 +143,8 @@ test('cancelled notifications end in the order they were made, those of the kern
     const ended: number[] = [];
     const note = (n: number) => {
       // Attached at once: what is awaited later sees all of them ended.
-      return a.cq.notify(n % 2 === 0 ? 'any' : 'error').then(undefined, ({ status }: { status: number }) => {
-        assert.is(status, Status.CANCELLED);
+      return a.cq.notify(n % 2 === 0 ? 'any' : 'error').then(undefined, (error) => {
+        assert.is((error as WvError).status, Status.CANCELLED);
         ended.push(n);
       });
     };
