@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { open as openFile } from 'node:fs/promises';
+import { addAbortSignal, type Readable } from 'node:stream';
 import { Command } from 'commander';
 import { z } from 'zod';
 import {
@@ -16,7 +17,7 @@ import {
   type SocketAddress,
 } from '../../nd/index.js';
 import { modeOf } from './measure.js';
-import { awaitClient, connectTo, Kind, openSide, openTowards } from './side.js';
+import { awaitClient, ConnectionEnded, connectTo, Kind, type Link, openSide, openTowards } from './side.js';
 import { commonOptions, roleOptions, type Tool, tool, withRole } from './tool.js';
 
 const PORT = 54_328;
@@ -139,7 +140,8 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
       expect();
     }
   };
-  for await (const piece of pieces(input?.createReadStream({ autoClose: false }) ?? process.stdin)) {
+  const stream = input?.createReadStream({ autoClose: false }) ?? process.stdin;
+  for await (const piece of pieces(stream, pointless(tool, link))) {
     // A place is free when its Send is done, and so are all before it.
     while (credits === 0 || busy === PIECES - 1) await hear();
     memory.bytes.set(piece, slot * PIECE);
@@ -165,11 +167,23 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   tool.result({ tool: tool.name, spi: options.spi, bytes: sent, sha256: own, seconds, bytesPerSecond });
 }
 
-/** A stream in pieces that are not too long. */
-async function* pieces(stream: AsyncIterable<string | Buffer>): AsyncGenerator<Uint8Array> {
-  for await (const chunk of stream) {
-    const bytes = Buffer.from(chunk);
-    for (let at = 0; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
+/** Aborts when there is nobody to send to any more. */
+function pointless(tool: Tool, link: Link): AbortSignal {
+  const ended = new AbortController();
+  const end = (): void => ended.abort(new ConnectionEnded());
+  link.notifyDisconnect().then(end, end);
+  return AbortSignal.any([tool.signal, ended.signal]);
+}
+
+/** A stream in pieces that are not too long; who waits for it, at a terminal perhaps, is told when `signal` aborts. */
+async function* pieces(stream: Readable, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of addAbortSignal(signal, stream)) {
+      const bytes = Buffer.from(chunk as Buffer);
+      for (let at = 0; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
+    }
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
   }
 }
 

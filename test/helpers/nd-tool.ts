@@ -21,7 +21,8 @@ export class NdTool {
   #look: (() => void)[] = [];
   #over = false;
 
-  constructor(args: readonly string[], input?: Uint8Array) {
+  /** @param more - whether standard input stays open after `input` */
+  constructor(args: readonly string[], input?: Uint8Array, more = false) {
     this.process = spawn(process.execPath, [command, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
     this.process
       .stdout!.setEncoding('latin1')
@@ -29,7 +30,9 @@ export class NdTool {
     this.process
       .stderr!.setEncoding('latin1')
       .on('data', (text: string) => this.#heard(() => (this.#stderr += text)));
-    this.process.stdin!.on('error', () => {}).end(input);
+    const stdin = this.process.stdin!.on('error', () => {});
+    if (more) stdin.write(input);
+    else stdin.end(input);
     this.ended = new Promise((resolve, reject) => {
       this.process.once('error', reject);
       this.process.once('close', (code, signal) => {

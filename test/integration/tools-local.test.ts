@@ -178,6 +178,22 @@ test('Ctrl-C ends what waits for a client, and what waits to begin', async () =>
   }
 });
 
+for (const [who, signal, sentence] of [
+  ['client', 'SIGINT', /^nd cat: interrupted$/m],
+  ['server', 'SIGKILL', /^nd cat: The peer has ended the connection before the test was over\.$/m],
+] as const) {
+  test(`cat: a client that waits for input ends when the ${who} gets ${signal}`, async () => {
+    const server = await startServer('cat', '127.0.0.1:50004');
+    const client = new NdTool(['cat', '-c', '127.0.0.1:50004'], Buffer.from('a line\n'), true);
+    await server.printed(/a line/);
+    (who === 'client' ? client : server).process.kill(signal);
+    const { code, stderr } = await client.ended;
+    assert.is(code, who === 'client' ? 130 : 1);
+    assert.match(stderr, sentence);
+    await server.ended;
+  });
+}
+
 test('the help of nd names every tool', async () => {
   const { code, stdout } = await runNd('--help');
   assert.is(code, 0);
