@@ -1,19 +1,32 @@
 // Small messages that go straight on the local link: the same order, checks, statuses and counters as all others.
+#include <numeric>
+
 #include "local_world.h"
 
 using namespace world;
 
 namespace {
 
-constexpr uint32_t kMost = LocalSmall::kMostBytes;
+constexpr uint32_t kMost = LocalSmall::kMostBytes, kInEntry = LocalSmall::kMostInEntry;
+constexpr uint32_t kRoom = 2 * LocalPair::kMtu;
+
+// All that an entry holds, and around what else makes a difference.
+std::vector<uint32_t> lengths(bool inlined) {
+  std::vector<uint32_t> all(kInEntry + 40);
+  std::iota(all.begin(), all.end(), 0u);
+  if (inlined) return all;
+  for (const uint32_t length : {256u, 1001u, LocalPair::kMappedFrom, 9999u, kMost, LocalPair::kMtu, LocalPair::kMtu + 4000u})
+    for (const uint32_t more : {0u, 1u}) all.push_back(length - 1 + more);
+  return all;
+}
 
 struct Small : LocalConnection {
   static QpShape shape() {
     QpShape s;
-    s.maxInline = kMost + 40;
+    s.maxInline = kInEntry + 40;
     return s;
   }
-  Buffer from{*a, 4096, kAllAccess, 1}, to{*b, 4096};
+  Buffer from{*a, kRoom, kAllAccess, 1}, to{*b, kRoom};
   explicit Small(const EngineOptions& options = {}) : LocalConnection({}, shape(), options) {
     // The first packet establishes the connection, which is out of the ordinary.
     qb.receive({});
@@ -49,12 +62,12 @@ struct Small : LocalConnection {
 
 TEST(straight_every_length) {
   for (const bool inlined : {false, true}) {
-    for (uint32_t length = 0; length <= kMost + 40; length++) {
+    for (const uint32_t length : lengths(inlined)) {
       check::note = "length";
       check::noteNumber = length;
       Small w;
-      std::memset(w.to.data(), 0xEE, 512);
-      w.qb.receive({{w.to.at(64), 256, w.to.lkey}});
+      std::memset(w.to.data(), 0xEE, 128 + length);
+      w.qb.receive({{w.to.at(64), kRoom - 64, w.to.lkey}});
       const uint64_t bytes = w.b->counter("rcvd_bytes"), packets = w.b->counter("rcvd_pkts");
       w.send(length, inlined, kSendFlagSignaled | (length % 2 ? kSendFlagSolicited : 0));
       w.pump();
@@ -68,8 +81,9 @@ TEST(straight_every_length) {
       CHECK(std::memcmp(w.to.data() + 64, w.from.data(), length) == 0);
       for (uint32_t i = 0; i < 64; i++) CHECK(w.to.data()[i] == 0xEE && w.to.data()[64 + length + i] == 0xEE);
       CHECK(only(w.qa.sendCq, 1, kOpSend, kWcSuccess));
-      CHECK_EQ(w.b->counter("rcvd_pkts"), packets + 1);
-      CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + wire::kBthBytes + length);
+      const uint32_t came = length > LocalPair::kMtu ? 2 : 1;
+      CHECK_EQ(w.b->counter("rcvd_pkts"), packets + came);
+      CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + came * wire::kBthBytes + length);
       CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
       CHECK_EQ(w.straight(), length <= kMost ? 1u : 0u);
     }
@@ -79,12 +93,12 @@ TEST(straight_every_length) {
 // A Write consumes no receive and tells the target nothing.
 TEST(straight_writes_of_every_length) {
   for (const bool inlined : {false, true}) {
-    for (uint32_t length = 0; length <= kMost + 40; length++) {
+    for (const uint32_t length : lengths(inlined)) {
       check::note = "length";
       check::noteNumber = length;
       Small w;
-      std::memset(w.to.data(), 0xEE, 512);
-      w.qb.receive({{w.to.at(256), 64, w.to.lkey}});
+      std::memset(w.to.data(), 0xEE, 128 + length);
+      w.qb.receive({{w.to.at(kRoom - 64), 64, w.to.lkey}});
       const uint64_t bytes = w.b->counter("rcvd_bytes"), packets = w.b->counter("rcvd_pkts");
       w.write(length, w.to.at(64), w.to.rkey, inlined);
       w.pump();
@@ -92,8 +106,9 @@ TEST(straight_writes_of_every_length) {
       CHECK(std::memcmp(w.to.data() + 64, w.from.data(), length) == 0);
       for (uint32_t i = 0; i < 64; i++) CHECK(w.to.data()[i] == 0xEE && w.to.data()[64 + length + i] == 0xEE);
       CHECK(only(w.qa.sendCq, 1, kOpWrite, kWcSuccess));
-      CHECK_EQ(w.b->counter("rcvd_pkts"), packets + 1);
-      CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + wire::kBthBytes + wire::kRethBytes + length);
+      const uint32_t came = length > LocalPair::kMtu ? 2 : 1;
+      CHECK_EQ(w.b->counter("rcvd_pkts"), packets + came);
+      CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + came * wire::kBthBytes + wire::kRethBytes + length);
       CHECK_EQ(w.straight(), length != 0 && length <= kMost ? 1u : 0u);
     }
   }
@@ -151,7 +166,7 @@ TEST(straight_and_a_silent_peer) {
       Wr small{kOpWrite, kSendFlagSignaled, {{w.from.at(), 8, w.from.lkey}}, 0, w.to.at(), w.to.rkey};
       Wr next = small;
       if (behind == Behind::kRead) next.opcode = kOpRead;
-      if (behind == Behind::kLarge) next.sges[0].length = 2048;
+      if (behind == Behind::kLarge) next.sges[0].length = LocalPair::kMtu + 1;
       const uint32_t count = behind == Behind::kNothing ? 0 : behind == Behind::kMore ? 14 : 1;
       w.qa.write(small);
       for (uint32_t i = 0; i < count; i++) w.qa.write(next);
@@ -217,7 +232,7 @@ TEST(straight_keeps_the_order) {
     Small w;
     w.a->link.localOnly = w.b->link.localOnly = seed % 2 != 0;
     Random random(seed);
-    constexpr uint32_t kPlace = 1024;
+    constexpr uint32_t kPlace = 1024;  // some go by the bulk area, straight or not
     Buffer memory(*w.a, 64 * kPlace, kAllAccess, seed), target(*w.b, 64 * kPlace), written(*w.b, 64);
     struct Message {
       uint32_t place, length;
@@ -240,14 +255,14 @@ TEST(straight_keeps_the_order) {
         if (random.chance(0.5)) w.qa.write(wr);
         else w.qa.post(wr);
       } else if (sent.size() < 300 && requests() - completed < 30 && random.chance(0.6)) {
-        const uint32_t length = random.chance(0.7) ? random.below(kMost + 1) : random.below(kPlace + 1);
+        const uint32_t length = random.chance(0.7) ? random.below(kInEntry + 1) : random.below(kPlace + 1);
         Wr wr;
         wr.flags = kSendFlagSignaled | (random.chance(0.1) ? kSendFlagFence : 0);
         const bool immediate = random.chance(0.1);
         if (immediate) wr.flags |= kSendFlagImmediate;
         wr.immediate = uint32_t(sent.size());
         const uint64_t at = memory.at(place * kPlace);
-        if (length <= kMost && random.chance(0.5)) {
+        if (length <= kInEntry && random.chance(0.5)) {
           wr.flags |= kSendFlagInline;
           wr.inlined.assign(memory.data() + place * kPlace, memory.data() + place * kPlace + length);
         } else if (random.chance(0.2)) {
@@ -343,6 +358,35 @@ TEST(straight_full_ring) {
   CHECK(std::memcmp(from.data(), to.data(), 2000 * 8) == 0);
 }
 
+// The same of the bulk area, which comes round several times.
+TEST(straight_full_bulk) {
+  constexpr uint32_t kCount = 100, kLength = 39'001;
+  LocalConnection w({}, [] {
+    QpShape s;
+    s.sendEntries = s.receiveEntries = 128;
+    s.cqEntries = 256;
+    return s;
+  }());
+  Buffer from(*w.a, kCount * kLength, kAllAccess, 5), to(*w.b, kCount * kLength);
+  w.qb.receive({});
+  w.qa.post({kOpSend, 0, {}});
+  w.pump();
+  for (uint32_t i = 0; i < kCount; i++) w.qb.receive({{to.at(i * kLength), kLength, to.lkey}});
+  for (uint32_t i = 0; i < kCount; i++)
+    w.qa.write({kOpSend, i % 10 == 9 ? kSendFlagSignaled : 0, {{from.at(i * kLength), kLength, from.lkey}}});
+  w.a->engine.doorbell(w.qa.handle);
+  w.a->step();
+  const uint64_t first = w.countersA.get(HostCounter::kLocalTx);
+  CHECK(first > 20 && first <= 1 + LocalRing::kBulkBytes / kLength);
+  CHECK(w.countersA.get(HostCounter::kLocalStalls) > 0);
+  w.pump();
+  CHECK_EQ(w.qb.receiveCq.written(), 1 + kCount);
+  CHECK_EQ(w.qa.sendCq.written(), kCount / 10);
+  CHECK(std::memcmp(from.data(), to.data(), kCount * kLength) == 0);
+  // Those that found no room went the long way once there was some.
+  CHECK_EQ(w.a->counter("sent_straight") + w.countersA.get(HostCounter::kLocalStalls), 1 + kCount);
+}
+
 TEST(straight_protection) {
   {  // A key that means nothing, at the sender.
     Small w;
@@ -356,13 +400,13 @@ TEST(straight_protection) {
   {  // Behind its end.
     Small w;
     w.qb.receive({{w.to.at(), 64, w.to.lkey}});
-    w.qa.post({kOpSend, kSendFlagSignaled, {{w.from.at(4090), 8, w.from.lkey}}});
+    w.qa.post({kOpSend, kSendFlagSignaled, {{w.from.at(kRoom - 6), 8, w.from.lkey}}});
     w.pump();
     CHECK(only(w.qa.sendCq, 1, kOpSend, kWcLocalProtection));
   }
   {  // At the receiver: its own receive fails, and the sender hears of it.
     Small w;
-    w.qb.receive({{w.to.at(4090), 64, w.to.lkey}});
+    w.qb.receive({{w.to.at(kRoom - 6), 64, w.to.lkey}});
     w.send(8);
     w.pump();
     CHECK(only(w.qb.receiveCq, 1, kOpReceive, kWcLocalProtection));

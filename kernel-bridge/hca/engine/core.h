@@ -175,6 +175,7 @@ struct Core final : public PacketSink {
   // ── core_straight.cc ──────────────────────────────────────────────────────────────────────────
   bool ringStraight(Qp& qp);
   uint32_t sendStraight(Qp& qp);
+  bool namesSource(Qp& qp);
   bool onStraightAnswer(Qp& qp, uint32_t psn);
   bool onLocalSmall(LocalPair& pair, const LocalSmall& send) override;
 

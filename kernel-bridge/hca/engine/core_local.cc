@@ -63,6 +63,14 @@ bool Core::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
   });
 }
 
+// The same of the next request, which the ring can carry.
+bool Core::namesSource(Qp& qp) {
+  const uint32_t* w = qp.sendWqe(qp.rq.next);
+  if (qp.rq.ringOnly || (peekWord(w + kSwFlags) & kSendFlagInline)) return false;
+  const uint32_t lkey = peekWord(w + kSendWqeHeaderBytes / 4 + kSgeLkey);
+  return qp.local->self || qp.local->isMapped(memory.sharedOf(qp.gatherCache, lkey));
+}
+
 bool Core::refersToTarget(Qp& qp, const ResponseJob& job) {
   return !job.atomic && refers(qp, job.length, job.inRing, [&] {
     return qp.local->isMapped(memory.sharedOf(qp.remoteCache, job.rkey));

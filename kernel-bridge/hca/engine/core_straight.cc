@@ -44,11 +44,14 @@ uint32_t Core::sendStraight(Qp& qp) {
     return 0;
   const uint32_t partition = uint32_t(__builtin_bswap16(pkey)) << 16;
   const uint32_t peer = __builtin_bswap32(qp.attributes.destinationQpn);
+  const uint32_t most = std::min(LocalSmall::kMostBytes, qp.mtu);
   uint32_t acknowledges = 0, n = 0;
   uint64_t bytes = 0;
   for (; n < kStraightShare && rq.next != rq.producer; n++) {
     SmallRequest r;
-    if (!readSmall(qp, LocalSmall::kMostBytes, LocalSmall::kMostBytes, &r) || !pair.ready(r.length, false)) break;
+    if (!readSmall(qp, most, most, &r) || (r.length >= LocalPair::kMappedFrom && namesSource(qp)) ||
+        !pair.ready(r.length, false))
+      break;
     enterSmall(qp, r);
     if (n == 0) acknowledges = owedWord(qp);
     // All is acknowledged on this link: who asks, waits for that.
@@ -122,12 +125,14 @@ bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
       return true;
     }
   }
-  if (small.write) {
-    uint8_t bytes[LocalSmall::kMostBytes];
-    small.copyTo(bytes);
+  if (small.bulk) {
+    copyInOrder(to, small.bulk, length);
+  } else if (small.write) {
+    uint8_t bytes[LocalSmall::kMostInEntry];
+    small.copyFromEntry(bytes);
     copyInOrder(to, bytes, length);
   } else if (length != 0) {
-    small.copyTo(to);
+    small.copyFromEntry(to);
   }
   oweAnswer(qp, (last & wire::kAckRequest) != 0);
   tookSmall(qp, m, psn, (first & 0x8000) != 0);

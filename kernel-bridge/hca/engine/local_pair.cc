@@ -97,7 +97,7 @@ void LocalPair::close() {
 
 bool LocalPair::ready(uint32_t payload, bool reference) {
   if (!up()) return false;
-  const uint32_t bulk = plain ? kMaxPacket : reference || payload <= LocalRing::kEntryBytes / 2 ? 0 : payload;
+  const uint32_t bulk = plain ? kMaxPacket : reference || payload <= LocalSmall::kMostInEntry ? 0 : payload;
   // Twice, for a fault layer that duplicates.
   const uint32_t times = plain ? 2 : 1;
   return producer_.room(LocalRing::kEntrySlots * times, LocalRing::unitsFor(bulk) * times);
@@ -134,7 +134,7 @@ void LocalPair::put(const OutPacket& packet, uint32_t sourceQpn, uint8_t traffic
     return producer_.publish();
   }
   uint8_t entry[LocalRing::kEntryBytes];
-  const bool isInline = length <= LocalRing::kEntryBytes / 2;
+  const bool isInline = length <= LocalSmall::kMostInEntry;
   storeWords(entry, LocalEntry::word(length, isInline ? LocalKind::kInline : LocalKind::kBulk, flags), second,
              packet.localAck);
   std::memcpy(entry + kHead, packet.header, packet.headerLength);
@@ -273,17 +273,20 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   small.length = small.header.head[0] & ((1u << LocalEntry::kLengthBits) - 1);
   const auto opcode = uint8_t(small.header.bth[0]);
   small.write = opcode == wire::kOpWriteOnly;
-  if (small.header.head[0] != LocalEntry::word(small.length, LocalKind::kInline, 0) ||
-      (opcode != wire::kOpSendOnly && !small.write) || small.length > LocalSmall::kMostBytes)
+  const bool inBulk = small.header.head[0] == LocalEntry::word(small.length, LocalKind::kBulk, 0);
+  if ((!inBulk && small.header.head[0] != LocalEntry::word(small.length, LocalKind::kInline, 0)) ||
+      (opcode != wire::kOpSendOnly && !small.write) ||
+      small.length > (inBulk ? LocalSmall::kMostBytes : LocalSmall::kMostInEntry))
     return false;
   if (small.write)
     for (uint32_t i = 0; i < 4; i++) small.reth[i] = read(6 + i);
-  const uint32_t slots = LocalRing::slotsFor(small.headerBytes() + small.length);
+  small.bulk = inBulk ? consumer_.bulk(small.length) : nullptr;
+  const uint32_t slots = LocalRing::slotsFor(small.entryBytes());
   for (uint32_t i = 1; i < slots; i++)
     if ((small.slots[i] = consumer_.look(i)) == nullptr) return false;
   if (!sink.onLocalSmall(*this, small)) return false;
   taken_ += small.length;
-  consumer_.take(slots, 0);
+  consumer_.take(slots, small.bulkBytes());
   return true;
 }
 

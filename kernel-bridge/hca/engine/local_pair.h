@@ -58,11 +58,12 @@ struct LocalPacket {
   const LocalPiece* pieces = nullptr;
 };
 
-// A SEND or RDMA WRITE of one packet whose entry holds all of it, without immediate data: what comes most, and goes
+// A SEND or RDMA WRITE of one packet that the ring carries, without immediate data: what comes most, and goes
 // straight (core_straight.cc). Words are as they stand in the entry, each read once; payload stands where the peer may
-// change it.
+// change it: behind the header, or in the bulk area.
 struct LocalSmall {
-  static constexpr uint32_t kMostBytes = LocalRing::kEntryBytes / 2;
+  static constexpr uint32_t kMostInEntry = LocalRing::kEntryBytes / 2;
+  static constexpr uint32_t kMostBytes = (64u << 10) - 1;
   struct Header {
     uint32_t head[3];  // LocalEntry's
     uint32_t bth[3];
@@ -71,14 +72,17 @@ struct LocalSmall {
     Header header;
     uint32_t reth[4];
   };
-  static constexpr uint32_t kMostSlots = LocalRing::slotsFor(sizeof(WriteHeader) + kMostBytes);
+  static constexpr uint32_t kMostSlots = LocalRing::slotsFor(sizeof(WriteHeader) + kMostInEntry);
   Header header;
   uint32_t reth[4];
   bool write;
   uint32_t length;
+  const uint8_t* bulk;  // null: it is in the entry
   const LocalRing::Slot* slots[kMostSlots];
+  uint32_t bulkBytes() const { return bulk ? length : 0; }
+  uint32_t entryBytes() const { return headerBytes() + length - bulkBytes(); }
   uint32_t headerBytes() const { return write ? sizeof(WriteHeader) : sizeof(Header); }
-  void copyTo(uint8_t* to) const {
+  void copyFromEntry(uint8_t* to) const {
     const uint32_t before = headerBytes(), beside = LocalRing::kSlotBody - before;
     copySmall(to, slots[0]->body + before, std::min(length, beside));
     for (uint32_t at = beside, i = 1; at < length; at += LocalRing::kSlotBody, i++)
@@ -95,6 +99,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // From that size on payload may be named: where this process reads the peer's memory by a system call, and where it is
   // mapped. Below, two copies, made by both processes at the same time, are faster.
   static constexpr uint32_t kReferenceFrom = 96u << 10, kMappedFrom = 4u << 10;
+  static_assert(LocalSmall::kMostBytes < kMtu && LocalSmall::kMostBytes < kReferenceFrom, "one packet, which no system call copies");
   static constexpr uint32_t kPieceBytes = 16;          // of an entry
   static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
@@ -124,15 +129,13 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // The same of a LocalSmall. `bth`, `reth`: in words, as they are to stand there.
   void putSend(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
                const uint8_t* payload, uint32_t length) {
-    startSmall();
-    producer_.write(smallHeader(bth, sourceQpn, trafficClass, acknowledges, length), payload, length);
+    putSmall(smallHeader(bth, sourceQpn, trafficClass, acknowledges, length), payload, length);
   }
   void putWrite(const uint32_t (&bth)[3], const uint32_t (&reth)[4], uint32_t sourceQpn, uint8_t trafficClass,
                 uint32_t acknowledges, const uint8_t* payload, uint32_t length) {
-    startSmall();
     const LocalSmall::WriteHeader header = {smallHeader(bth, sourceQpn, trafficClass, acknowledges, length),
                                             {reth[0], reth[1], reth[2], reth[3]}};
-    producer_.write(header, payload, length);
+    putSmall(header, payload, length);
   }
   void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
   // Whether the peer has all this memory mapped. It is offered if it is not known to the peer.
@@ -180,12 +183,19 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
   static LocalSmall::Header smallHeader(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass,
                                         uint32_t acknowledges, uint32_t length) {
-    return {{LocalEntry::word(length, LocalKind::kInline, 0), sourceQpn | uint32_t(trafficClass) << 24, acknowledges},
+    const LocalKind kind = length > LocalSmall::kMostInEntry ? LocalKind::kBulk : LocalKind::kInline;
+    return {{LocalEntry::word(length, kind, 0), sourceQpn | uint32_t(trafficClass) << 24, acknowledges},
             {bth[0], bth[1], bth[2]}};
   }
-  void startSmall() {
+  template <typename Header>
+  void putSmall(const Header& header, const uint8_t* payload, uint32_t length) {
     dirty_ = true;
     counters_.bump(HostCounter::kLocalTx);
+    if (length > LocalSmall::kMostInEntry) {
+      std::memcpy(producer_.bulk(length), payload, length);
+      length = 0;
+    }
+    producer_.write(header, payload, length);
   }
   bool takeOne(PacketSink& sink);
   bool takeSmall(PacketSink& sink);
