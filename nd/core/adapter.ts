@@ -5,14 +5,14 @@ import type {
   IWVProtectionDomain,
   IWVProvider,
   SocketAddress,
-  StatusError,
   WvDeviceAddress,
   WvDeviceAttributes,
+  WvMemoryRegion,
   WvQpCreate,
 } from '../../winverbs/index.js';
-import { QpAttr, QpState, Status, WvAccess } from '../../winverbs/index.js';
+import { QpAttr, QpState, Status, StatusError, WvAccess } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/types.js';
-import { NdError, refuse, type StatusMap, type Terms } from '../status.js';
+import { inUseStatuses, NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
 import type { CompletionQueueBase } from './completion-queue.js';
 import { isCount } from './limits.js';
@@ -45,6 +45,9 @@ export abstract class AdapterBase extends NdObject {
   readonly limits: WvDeviceAttributes;
   /** The device, port and partition that it is on. */
   readonly place: WvDeviceAddress;
+
+  /** Memory that nobody has a region of any more, but windows were bound to when it was released. */
+  readonly #opened = new Set<WvMemoryRegion>();
 
   /** The memory that requests of this adapter can name. */
   abstract readonly memory: MemoryResolver;
@@ -175,6 +178,27 @@ export abstract class AdapterBase extends NdObject {
       );
     }
     return queue;
+  }
+
+  /** Deregisters memory that its owner has released: now, or when no window is bound to it any more. */
+  dropMemory(region: WvMemoryRegion): void {
+    this.#opened.add(region);
+    this.windowsWent();
+  }
+
+  /** Windows were unbound, or perhaps: memory that waited for that can go. */
+  windowsWent(): void {
+    for (const region of this.#opened) {
+      try {
+        this.pd.deregisterMemory(region);
+      } catch (error) {
+        // A window is bound to it still. Anything else would be no other next time.
+        const status =
+          error instanceof StatusError ? this.terms.status(error.status, inUseStatuses) : undefined;
+        if (status === Status.DEVICE_BUSY) continue;
+      }
+      this.#opened.delete(region);
+    }
   }
 
   #isGone(): boolean {

@@ -77,12 +77,14 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     this.adapter.windows.delete(key);
     this.#boundOn = undefined;
     this.#invalidating = false;
+    this.adapter.windowsWent();
   }
 
   protected end(): void {
     this.adapter.windows.delete(this.#key);
     this.#boundOn = undefined;
     this.wv.release();
+    this.adapter.windowsWent();
     this.adapter.letGo();
   }
 }

@@ -232,6 +232,7 @@ export abstract class QueuePairBase extends NdObject {
       }
     }
     this.qp.release();
+    this.adapter.windowsWent();
     for (const queue of this.#completionQueues) queue.letGo();
     this.adapter.letGo();
   }

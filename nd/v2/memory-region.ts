@@ -143,13 +143,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
 
   protected end(): void {
     const region = this.#region;
-    if (region !== undefined) {
-      try {
-        this.adapter.pd.deregisterMemory(region);
-      } catch {
-        // A window is still bound to it: the memory stays registered until the adapter goes.
-      }
-    }
+    if (region !== undefined) this.adapter.dropMemory(region);
     this.adapter.letGo();
   }
 }

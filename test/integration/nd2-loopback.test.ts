@@ -4,10 +4,19 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Nd2MrFlag, Nd2OpFlag, Nd2RemoteMemory, Nd2RequestType, Status, statusName } from '../../nd/index.js';
+import { readCounters } from '../../kernel-bridge/index.js';
+import {
+  type IND2MemoryWindow,
+  Nd2MrFlag,
+  Nd2OpFlag,
+  Nd2RemoteMemory,
+  Nd2RequestType,
+  Status,
+  statusName,
+} from '../../nd/index.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { ADDRESS, outcome, textOf } from '../helpers/nd-pair.js';
-import { Host2, pair2, Side } from '../helpers/nd2-pair.js';
+import { ALL_RIGHTS, Host2, pair2, Side } from '../helpers/nd2-pair.js';
 
 const test = suite<{ host: Host2 }>('ND v2 in one process');
 const { ALLOW_READ, ALLOW_WRITE, INLINE, SILENT_SUCCESS, READ_FENCE } = Nd2OpFlag;
@@ -340,6 +349,42 @@ test('G9 windows keep their region registered until invalidated, or until their 
   for (const side of [active, passive, next.active, next.passive]) side.release();
   window.release();
   region.release();
+});
+
+test('T19 a region that is released before its windows is deregistered when the last of them is gone', async ({
+  host,
+}) => {
+  const registered = (): number => readCounters().objects.mr;
+  const before = registered();
+  const ways: Record<string, (side: Side, window: IND2MemoryWindow) => unknown> = {
+    released: (_, window) => window.release(),
+    invalidated: async (side, window) => {
+      side.queuePair.invalidate('i', window);
+      assert.equal(names(await side.initiated()), ['SUCCESS']);
+    },
+    flushed: ({ connector, queuePair }) => {
+      connector.release();
+      queuePair.release();
+    },
+  };
+  for (const [how, end] of Object.entries(ways)) {
+    const { active, passive } = await pair2(host);
+    const own = registered();
+    const region = host.adapter.createMemoryRegion();
+    await region.register(new Uint8Array(4096), ALL_RIGHTS);
+    const windows = [host.adapter.createMemoryWindow(), host.adapter.createMemoryWindow()] as const;
+    for (const window of windows) active.queuePair.bind('b', region, window, 0, 4096, ALLOW_READ);
+    assert.equal(names(await active.initiated(2)), ['SUCCESS', 'SUCCESS']);
+    region.release();
+    windows[0].release();
+    assert.is(registered(), own + 1, 'a window opens it still');
+    await end(active, windows[1]);
+    assert.is(registered(), own, how);
+    windows[1].release();
+    active.release();
+    passive.release();
+  }
+  assert.is(registered(), before);
 });
 
 test('Invalidate of a window that is not bound is INVALID_DEVICE_REQUEST, and the end', async ({ host }) => {
