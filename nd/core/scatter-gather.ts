@@ -28,7 +28,10 @@ export interface SpiSge {
 
 /** Where registered memory is known. */
 export interface MemoryResolver {
-  /** What requests use of registered memory. INVALID_HANDLE if it is not registered here. */
+  /** What requests use of memory that is known to be registered here; undefined of anything else. */
+  known(memory: unknown): WvSge['region'] | undefined;
+
+  /** The same, after a look at what has happened to it by now. INVALID_HANDLE if it is not registered here. */
   regionOf(memory: unknown, what: string): WvSge['region'];
 }
 
@@ -68,20 +71,25 @@ export class ScatterGather {
           `Entry ${i} has offset ${offset} and length ${length}; both must be whole numbers of bytes, the length below 2^32.`,
         );
       }
-      if (memory instanceof Uint8Array) {
-        if (offset + length > memory.length) {
-          throw refuse(
-            Status.ACCESS_VIOLATION,
-            what,
-            `Entry ${i} ends at byte ${offset + length} of ${memory.length} bytes.`,
-          );
+      let region = this.#memory.known(memory);
+      if (region === undefined) {
+        if (memory instanceof Uint8Array) {
+          if (offset + length > memory.length) {
+            throw refuse(
+              Status.ACCESS_VIOLATION,
+              what,
+              `Entry ${i} ends at byte ${offset + length} of ${memory.length} bytes.`,
+            );
+          }
+          entry.plain.bytes = memory;
+          region = entry.plain;
+          this.plain = true;
+        } else {
+          region = this.#memory.regionOf(memory, what);
         }
-        entry.plain.bytes = memory;
-        entry.region = entry.plain;
-        this.plain = true;
-      } else {
-        entry.region = this.#memory.regionOf(memory, what);
       }
+      // A store of what is there already would be told to the garbage collector all the same.
+      if (entry.region !== region) entry.region = region;
       entry.offset = offset;
       entry.length = length;
       total += length;

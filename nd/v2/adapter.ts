@@ -80,6 +80,13 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     return this;
   }
 
+  known(memory: unknown): WvMemoryRegion | undefined {
+    if (memory === undefined || memory === null) return undefined;
+    // A member is read first: V8 knows then what it has, and `instanceof` takes no instructions.
+    const region = memory as MemoryRegion;
+    return region.adapter === this && region instanceof MemoryRegion ? region.usable : undefined;
+  }
+
   regionOf(memory: unknown, what: string): WvMemoryRegion {
     if (!(memory instanceof MemoryRegion) || memory.adapter !== this) {
       throw refuse(

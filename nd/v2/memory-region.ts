@@ -23,11 +23,15 @@ export function accessOf(flags: number): number {
   );
 }
 
+type RegionState = 'unregistered' | 'registering' | 'registered' | 'deregistering';
+
 /** IND2MemoryRegion over registrations of the adapter's protection domain, one after the other. */
 export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   readonly adapter: Adapter;
-  #state: 'unregistered' | 'registering' | 'registered' | 'deregistering' = 'unregistered';
-  #region: WvMemoryRegion | undefined;
+  #state: RegionState = 'unregistered';
+  #region: WvMemoryRegion | undefined = undefined;
+  /** What requests of this adapter may use, as far as is known without a look: {@link region}. */
+  usable: WvMemoryRegion | undefined = undefined;
   #writable = false;
   readonly #tracker = new RequestTracker();
 
@@ -51,16 +55,16 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     checkRegistrable(buffer, Number(limits.maxMrSize), what);
     const access = accessOf(flags);
     const request = terms.call(what, () => pd.registerMemoryOverlapped(buffer, access));
-    this.#state = 'registering';
+    this.#become('registering');
     return this.#tracker.track(
       request,
       (region) => {
         this.#region = region;
         this.#writable = (access & WvAccess.LOCAL_WRITE) !== 0;
-        this.#state = 'registered';
+        this.#become('registered');
       },
       (error) => {
-        this.#state = 'unregistered';
+        this.#become('unregistered');
         return terms.error(error, what);
       },
     );
@@ -72,15 +76,15 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     this.#expect('registered', what);
     const request = terms.call(what, () => pd.deregisterMemoryOverlapped(this.#region!), inUseStatuses);
     // From here on no request may start on it; a failure brings it back.
-    this.#state = 'deregistering';
+    this.#become('deregistering');
     return this.#tracker.track(
       request,
       () => {
-        this.#state = 'unregistered';
+        this.#become('unregistered');
         this.#region = undefined;
       },
       (error) => {
-        this.#state = 'registered';
+        this.#become('registered');
         return terms.error(error, what, inUseStatuses);
       },
     );
@@ -110,14 +114,18 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
 
   /** What requests of this adapter may use right now; undefined if there is nothing. */
   get region(): WvMemoryRegion | undefined {
-    if (this.#state === 'registered' && !this.ended) return this.#region;
-    this.#tracker.settle();
-    return this.#state === 'registered' && !this.ended ? this.#region : undefined;
+    if (this.usable === undefined) this.#tracker.settle();
+    return this.usable;
   }
 
   /** Whether local requests may write to it. */
   get writable(): boolean {
     return this.#writable;
+  }
+
+  #become(state: RegionState): void {
+    this.#state = state;
+    this.usable = state === 'registered' && !this.ended ? this.#region : undefined;
   }
 
   #registered(what: string): WvMemoryRegion {
@@ -138,6 +146,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   }
 
   protected override released(): void {
+    this.usable = undefined;
     this.#tracker.cancelAndWait();
   }
 

@@ -88,6 +88,13 @@ test('memory that is being deregistered, or was, takes no requests', () => {
     statusOf(() => adapter.deregisterMemory(handle)),
     Status.INVALID_HANDLE,
   );
+  pd.request('deregister').fail(Status.ACCESS_DENIED);
+  assert.is(
+    statusOf(() => endpoint.receive(result(), sgl)),
+    Status.SUCCESS,
+    'a failure leaves it registered',
+  );
+  adapter.deregisterMemory(handle);
   pd.request('deregister').succeed(undefined);
   assert.is(
     statusOf(() => endpoint.receive(result(), sgl)),
@@ -104,7 +111,7 @@ test('handles of another adapter instance, and things that are none, are INVALID
     Status.INVALID_HANDLE,
   );
   const { endpoint } = endpointOf(adapter, pd);
-  for (const memory of [foreign, {}, undefined, 5]) {
+  for (const memory of [foreign, {}, undefined, null, 5]) {
     const sgl = [{ memory: memory as NdMemoryHandle, offset: 0, length: 100 }];
     assert.is(
       statusOf(() => endpoint.send(result(), sgl)),

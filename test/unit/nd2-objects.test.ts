@@ -299,6 +299,32 @@ test('INLINE takes plain bytes; without it memory must be registered here', () =
   assert.is(qp.posted.length, 2);
 });
 
+test('a region is of use to requests from its registration until it is being deregistered, and when that has failed', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair } = queuePairOf(adapter, pd, { depth: 8 });
+  const region = adapter.createMemoryRegion();
+  const use = () => statusOf(() => queuePair.receive('x', [{ memory: region, offset: 0, length: 1 }]));
+  const bytes = new Uint8Array(8);
+  const made = { lkey: 5, rkey: 6, address: 0x1000, length: 8, bytes };
+  for (let round = 0; round < 2; round += 1) {
+    region.register(bytes, 0);
+    assert.is(use(), Status.INVALID_HANDLE);
+    pd.request('register').succeed(made);
+    assert.is(use(), Status.SUCCESS, 'without the event loop');
+    region.deregister();
+    assert.is(use(), Status.INVALID_HANDLE);
+    pd.request('deregister').fail(Status.ACCESS_DENIED);
+    assert.is(use(), Status.SUCCESS);
+    region.deregister();
+    pd.request('deregister').succeed(undefined);
+    assert.is(use(), Status.INVALID_HANDLE);
+  }
+  region.register(bytes, 0);
+  pd.request('register').succeed(made);
+  region.release();
+  assert.is(use(), Status.INVALID_HANDLE, 'released before anybody has seen that it is registered');
+});
+
 test('T23 results tell type, both contexts and bytes for every status, though all contexts are the same', () => {
   const { adapter, pd } = openFake2();
   const context = { endpoint: 1 };
