@@ -10,6 +10,10 @@ import { RequestRecord, RequestType } from './requests.js';
 /** Completions taken from WinVerbs at once. */
 const BATCH = 32;
 
+// Names of one's own are constants to V8, what another module exports is not (uvp/queue-pair.ts).
+const { SUCCESS } = WcStatus;
+const { INVALIDATED } = WvWc;
+
 const notifyTypes: Readonly<Record<NdNotifyType, 'any' | 'solicited' | 'error'>> = {
   any: 'any',
   solicited: 'solicited',
@@ -74,34 +78,26 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   }
 
   getResults(results: R[], max: number = Math.max(results.length, 1)): number {
-    let count = 0;
-    while (this.#leftOverHead < this.#leftOver.length && count < max) {
-      results[count] = this.#leftOver[this.#leftOverHead]!;
-      this.#leftOverHead += 1;
-      count += 1;
-    }
-    if (this.#leftOverHead === this.#leftOver.length && this.#leftOverHead > 0) {
-      this.#leftOver.length = 0;
-      this.#leftOverHead = 0;
-    }
+    let count = this.#leftOver.length > 0 ? this.#takeLeftOver(results, max) : 0;
     if (this.ended) return count;
+    const batch = this.#batch;
     while (count < max) {
       const asked = Math.min(max - count, BATCH);
       let taken: number;
       try {
-        taken = this.wv.poll(this.#batch, asked);
+        taken = this.wv.poll(batch, asked);
       } catch {
         // The queue overran or its device is gone. Notify tells; what was there has been taken.
         break;
       }
       for (let i = 0; i < taken; i += 1) {
-        const completion = this.#batch[i]!;
+        const completion = batch[i]!;
         const record = completion.context;
         if (!(record instanceof RequestRecord)) continue;
         this.put(results, count, record, completion);
         record.owner.done(record);
         count += 1;
-        if (completion.status === WcStatus.SUCCESS && (completion.flags & WvWc.INVALIDATED) !== 0) {
+        if (completion.status === SUCCESS && (completion.flags & INVALIDATED) !== 0) {
           const result = this.#peerInvalidated(completion.immediateData);
           if (result === undefined) continue;
           // The rest of the batch has its places already.
@@ -114,6 +110,21 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
         }
       }
       if (taken < asked) break;
+    }
+    return count;
+  }
+
+  #takeLeftOver(results: R[], max: number): number {
+    const leftOver = this.#leftOver;
+    let count = 0;
+    while (this.#leftOverHead < leftOver.length && count < max) {
+      results[count] = leftOver[this.#leftOverHead]!;
+      this.#leftOverHead += 1;
+      count += 1;
+    }
+    if (this.#leftOverHead === leftOver.length) {
+      leftOver.length = 0;
+      this.#leftOverHead = 0;
     }
     return count;
   }

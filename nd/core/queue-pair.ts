@@ -12,6 +12,9 @@ import { ScatterGather, type SpiSge } from './scatter-gather.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE } = Nd2OpFlag;
 
+// Names of one's own are constants to V8, what another module exports is not (uvp/queue-pair.ts).
+const { receive: RECEIVE, send: SEND, read: READ, write: WRITE } = RequestType;
+
 /** ND_OP_FLAG_* → WV_SEND_*, by index. */
 const sendFlags: readonly number[] = Array.from(
   { length: 0x40 },
@@ -86,7 +89,7 @@ export abstract class QueuePairBase extends NdObject {
   }
 
   protected postSend(what: string, context: unknown, flags: number, inline: number): void {
-    const record = this.#take(what, context, RequestType.send, this.sg.total);
+    const record = this.#take(what, context, SEND, this.sg.total);
     try {
       this.qp.send(record, this.sg.list, sendFlags[flags]! | inline);
     } catch (error) {
@@ -101,7 +104,7 @@ export abstract class QueuePairBase extends NdObject {
     inline: number,
     rkey: number,
   ): void {
-    const record = this.#take(what, context, RequestType.send, this.sg.total);
+    const record = this.#take(what, context, SEND, this.sg.total);
     try {
       this.qp.sendAndInvalidate(record, this.sg.list, sendFlags[flags]! | inline, rkey);
     } catch (error) {
@@ -113,7 +116,7 @@ export abstract class QueuePairBase extends NdObject {
     this.alive(what);
     this.sg.translate(sgl, what);
     if (this.sg.plain) throw plainRefused(what);
-    const record = this.#receives.take(context, RequestType.receive, this.sg.total);
+    const record = this.#receives.take(context, RECEIVE, this.sg.total);
     if (record === undefined) throw noEntries(what);
     try {
       this.qp.postReceive(record, this.sg.list);
@@ -131,7 +134,7 @@ export abstract class QueuePairBase extends NdObject {
     offset: number,
   ): void {
     if (this.sg.plain) throw plainRefused(what);
-    const record = this.#take(what, context, RequestType.read, this.sg.total);
+    const record = this.#take(what, context, READ, this.sg.total);
     try {
       this.qp.read(record, this.sg.list, sendFlags[flags]!, remote, offset);
     } catch (error) {
@@ -147,7 +150,7 @@ export abstract class QueuePairBase extends NdObject {
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    const record = this.#take(what, context, RequestType.write, this.sg.total);
+    const record = this.#take(what, context, WRITE, this.sg.total);
     try {
       this.qp.write(record, this.sg.list, sendFlags[flags]! | inline, remote, offset);
     } catch (error) {

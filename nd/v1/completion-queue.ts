@@ -6,22 +6,28 @@ import { type RequestRecord, RequestType } from '../core/requests.js';
 import type { INDCompletionQueue, NdResult } from '../spi/v1.js';
 import { tell } from './result.js';
 
+// What a module exports is a constant to V8 only under a name of one's own (uvp/queue-pair.ts).
+const { receive: RECEIVE } = RequestType;
+const { SUCCESS } = Status;
+const { SUCCESS: WC_SUCCESS } = WcStatus;
+
 /** INDCompletionQueue: results are the clients' own, which came with the requests. */
 export class CompletionQueue extends CompletionQueueBase<NdResult> implements INDCompletionQueue {
   protected put(results: NdResult[], index: number, record: RequestRecord, completion: WvCompletion): void {
     const result = record.context as NdResult;
     // One that was frozen since its request must not cost the others of the batch theirs.
-    if (completion.status === WcStatus.SUCCESS) {
-      tell(result, Status.SUCCESS, record.type === RequestType.receive ? completion.length : record.length);
+    const { status } = completion;
+    if (status === WC_SUCCESS) {
+      tell(result, SUCCESS, record.type === RECEIVE ? completion.length : record.length);
     } else {
-      tell(result, this.failureOf(record.type, completion.status), 0);
+      tell(result, this.failureOf(record.type, status), 0);
     }
     results[index] = result;
   }
 
   protected override resultOf(window: MemoryWindow): NdResult | undefined {
     const result = window.invalidateResult;
-    if (result !== undefined) tell(result, Status.SUCCESS, 0);
+    if (result !== undefined) tell(result, SUCCESS, 0);
     return result;
   }
 }

@@ -11,6 +11,8 @@ import { NdMwDescriptor, NdOpFlag } from '../spi/v1.js';
 import type { MemoryTable } from './memory.js';
 import { checkResult } from './result.js';
 
+// What a module exports is a constant to V8 only under a name of one's own (uvp/queue-pair.ts).
+const { INLINE } = WvSend;
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 
 /** Flags each request knows. */
@@ -128,7 +130,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   #gather(what: string, sgl: readonly NdSge[], flags: number): number {
     const { sg } = this;
     sg.translate(sgl, what);
-    if (sg.total <= this.maxInline && (sg.plain || (flags & READ_FENCE) === 0)) return WvSend.INLINE;
+    if (sg.total <= this.maxInline && (sg.plain || (flags & READ_FENCE) === 0)) return INLINE;
     if (sg.plain) throw plainRefused(what, this.maxInline);
     return 0;
   }

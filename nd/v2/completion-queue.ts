@@ -5,6 +5,11 @@ import { type RequestRecord, RequestType } from '../core/requests.js';
 import type { IND2CompletionQueue, Nd2Affinity, Nd2Result } from '../spi/v2.js';
 import { noAffinity } from './affinity.js';
 
+// What a module exports is a constant to V8 only under a name of one's own (uvp/queue-pair.ts).
+const { receive: RECEIVE } = RequestType;
+const { SUCCESS } = Status;
+const { SUCCESS: WC_SUCCESS } = WcStatus;
+
 /** IND2CompletionQueue: results are filled in where the client wants them. */
 export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements IND2CompletionQueue {
   getNotifyAffinity(): Nd2Affinity {
@@ -20,7 +25,7 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
         bytesTransferred: 0,
         queuePairContext: undefined,
         requestContext: undefined,
-        requestType: RequestType.receive,
+        requestType: RECEIVE,
       };
       results[index] = result;
     }
@@ -28,11 +33,12 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
     result.requestType = type;
     result.requestContext = record.context;
     result.queuePairContext = completion.qpContext;
-    if (completion.status === WcStatus.SUCCESS) {
-      result.status = Status.SUCCESS;
-      result.bytesTransferred = type === RequestType.receive ? completion.length : 0;
+    const { status } = completion;
+    if (status === WC_SUCCESS) {
+      result.status = SUCCESS;
+      result.bytesTransferred = type === RECEIVE ? completion.length : 0;
     } else {
-      result.status = this.failureOf(type, completion.status);
+      result.status = this.failureOf(type, status);
       result.bytesTransferred = 0;
     }
   }

@@ -12,6 +12,8 @@ import { refuse } from '../status.js';
 import { MemoryRegion } from './memory-region.js';
 import type { SharedReceiveQueue } from './shared-receive-queue.js';
 
+// What a module exports is a constant to V8 only under a name of one's own (uvp/queue-pair.ts).
+const { INLINE: WV_INLINE } = WvSend;
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_WRITE, INLINE } = Nd2OpFlag;
 
 /** All flags there are. Those that mean nothing to a request are no error (ND SPI v2, as drivers do). */
@@ -115,7 +117,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
   /** Translates what a Send or Write carries; answers INLINE if it is wanted. */
   #gather(what: string, sgl: readonly Nd2Sge[], flags: number): number {
     this.sg.translate(sgl, what);
-    if ((flags & INLINE) !== 0) return WvSend.INLINE;
+    if ((flags & INLINE) !== 0) return WV_INLINE;
     if (this.sg.plain) throw plainRefused(what);
     return 0;
   }
