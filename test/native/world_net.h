@@ -155,10 +155,7 @@ struct FakeLink final : Link {
   bool selfPending() const override { return pair && pair->self && pair->pending(); }
   void pollPair(PacketSink& sink, uint32_t budget) {
     pair->receive(sink, budget);
-    if (pair->stalled && pair->hasSpace()) {
-      pair->resume();
-      sink.onLocalSpace(*pair);
-    }
+    if (pair->stalled && pair->hasSpace()) sink.onLocalSpace(*pair);
     if (!pair->broken() || !pair->up()) return;
     pair->close();
     sink.onPeerProcessGone(pair->slot, false);

@@ -30,6 +30,14 @@ void Core::schedule(Qp& qp) {
   lastScheduled = &qp;
 }
 
+void Core::scheduleFirst(Qp& qp) {
+  unschedule(qp);
+  qp.scheduled = true;
+  qp.nextScheduled = firstScheduled;
+  firstScheduled = &qp;
+  if (!lastScheduled) lastScheduled = &qp;
+}
+
 void Core::unschedule(Qp& qp) {
   if (!qp.scheduled) return;
   qp.scheduled = false;

@@ -103,6 +103,7 @@ struct Core final : public PacketSink {
   bool losesPatience(bool moved, uint64_t began);
   bool runScheduled();
   void schedule(Qp& qp);
+  void scheduleFirst(Qp& qp);
   void unschedule(Qp& qp);
   bool run(Qp& qp, uint32_t share);  // true: there is more
   void setTimer(Qp& qp, uint64_t due);
@@ -163,6 +164,9 @@ struct Core final : public PacketSink {
   bool refersToSource(Qp& qp, const SendEntry& e, uint32_t length);
   bool refersToTarget(Qp& qp, const ResponseJob& job);
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
+  bool hasRoomToAnswer(Qp& qp);
+  void stall(Qp& qp);
+  void unstall(Qp& qp);
   uint32_t moveTo(const Packet& p, const iovec* places, uint32_t count);
   void refuseUnpulled(Qp& qp);
   void toRing(Qp& qp, bool lasting);
@@ -313,7 +317,7 @@ struct Core final : public PacketSink {
   uint32_t gsiPsn = 0;
   OutPacket out;
   alignas(64) uint8_t alone[Link::kAloneRoom + Link::kAloneMostBytes + 4];
-  Qp* firstStalled = nullptr;
+  Qp *firstStalled = nullptr, *lastStalled = nullptr;
   LocalPair* carrier = nullptr;  // of the packet being looked at, if it came whole by a pair
   bool pullLasting = false;      // with kUnpulled: it would fail again
 

@@ -77,40 +77,56 @@ bool Core::refersToTarget(Qp& qp, const ResponseJob& job) {
   });
 }
 
-// Whether a packet may be sent now; if not, the queue pair is in line again when there is room.
+// Whether a packet of data may be sent now. If not, the queue pair stands in line for room, and sends none before its turn:
+// whoever has packets answered is run again and again, and would take all the room there is from those who have sent none.
 bool Core::hasRoom(Qp& qp, uint32_t payload, bool reference) {
-  if (qp.local->ready(payload, reference)) return true;
-  if (!qp.stalled) {
-    qp.stalled = true;
-    qp.nextStalled = firstStalled;
-    firstStalled = &qp;
-  }
-  qp.local->wantSpace();
+  if (!qp.stalled && qp.local->ready(payload, reference)) return true;
+  stall(qp);
   return false;
 }
 
+// The same of an acknowledgement, which waits for nobody's data.
+bool Core::hasRoomToAnswer(Qp& qp) {
+  if (qp.local->ready(0, false)) return true;
+  stall(qp);
+  return false;
+}
+
+void Core::stall(Qp& qp) {
+  qp.local->wantSpace();
+  if (qp.stalled) return;
+  qp.stalled = true;
+  qp.nextStalled = nullptr;
+  (lastStalled ? lastStalled->nextStalled : firstStalled) = &qp;
+  lastStalled = &qp;
+}
+
+void Core::unstall(Qp& qp) {
+  if (!qp.stalled) return;
+  qp.stalled = false;
+  Qp* previous = nullptr;
+  for (Qp* q = firstStalled; q != &qp; q = q->nextStalled) previous = q;
+  (previous ? previous->nextStalled : firstStalled) = qp.nextStalled;
+  if (lastStalled == &qp) lastStalled = previous;
+}
+
+// It is the turn of the one who waits longest, before all who are to run. What it leaves is the next one's, in the next step.
 void Core::onLocalSpace(LocalPair& pair) {
   received++;
-  for (Qp** at = &firstStalled; *at;) {
-    Qp& qp = **at;
-    if (qp.local.get() != &pair) {
-      at = &qp.nextStalled;
-      continue;
-    }
-    *at = qp.nextStalled;
-    qp.stalled = false;
-    schedule(qp);
-  }
+  const auto waiting = [&](Qp* qp) {
+    while (qp && qp->local.get() != &pair) qp = qp->nextStalled;
+    return qp;
+  };
+  Qp* const qp = waiting(firstStalled);
+  if (!qp || !waiting(qp->nextStalled)) pair.resume();
+  if (!qp) return;
+  unstall(*qp);
+  scheduleFirst(*qp);
 }
 
 // The queue pair's packets are forgotten: what they name is no longer theirs.
 void Core::leaveLink(Qp& qp) {
-  if (qp.stalled) {
-    Qp** at = &firstStalled;
-    while (*at != &qp) at = &(*at)->nextStalled;
-    *at = qp.nextStalled;
-    qp.stalled = false;
-  }
+  unstall(qp);
   if (qp.rq.referred) memory.revoke();
   qp.rq.referred = false;
 }

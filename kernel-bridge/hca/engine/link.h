@@ -55,7 +55,7 @@ class PacketSink {
   virtual void onUnpulled(LocalPair&, uint32_t /*sourceQpn*/, uint32_t /*qpn*/, uint32_t /*psn*/, bool /*lasting*/) {}
   // The pair is up, or refused: connections that wait for it know now which way they go.
   virtual void onLocalPair(LocalPair&) {}
-  // The pair has room again for those that found it full.
+  // The pair has room again for those that found it full: resume() it when nobody waits any more.
   virtual void onLocalSpace(LocalPair&) {}
 };
 

@@ -146,7 +146,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void prepare() { producer_.prepare(); }
   bool consumed(uint32_t at) { return up() && producer_.consumed(at); }
   void wantSpace();
-  void resume();  // those who waited for space are told
+  void resume();  // nobody waits for space any more
   bool hasSpace() { return ready(kMtu, false); }
   // Whether one queue pair should leave what is left to the others.
   bool crowded() { return !up() || producer_.crowded(); }

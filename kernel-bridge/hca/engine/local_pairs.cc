@@ -342,10 +342,7 @@ uint32_t LocalPairs::receive(PacketSink& sink, PacketSink& plain, uint32_t budge
     LocalPair& pair = *up_[at];
     n += pair.receive(pair.plain ? plain : sink, budget - n);
     copiedMuch_ |= pair.copiedMuch();
-    if (pair.stalled && pair.hasSpace()) {
-      pair.resume();
-      sink.onLocalSpace(pair);
-    }
+    if (pair.stalled && pair.hasSpace()) sink.onLocalSpace(pair);
     if (!pair.broken()) continue;
     // Its connections fail; the process may live on, and is refused from now on.
     counters_.add(HostCounter::kLocalBroken);

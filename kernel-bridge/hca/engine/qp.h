@@ -267,7 +267,7 @@ struct Qp {
   uint64_t lastActivity = 0;
   std::shared_ptr<LocalPair> local;  // null: the wire
   bool waiting = false;      // for the pair to come up, or be refused
-  bool stalled = false;      // for room in the pair's ring
+  bool stalled = false;      // in line for room in the pair's ring
   Qp* nextStalled = nullptr;
   uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
   std::unique_ptr<Will> will;

@@ -386,7 +386,7 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
       rs.jobs.pop();
     }
   }
-  if (qp.local && (rs.unpulled || rs.nakPending) && !hasRoom(qp, 0, false)) return false;
+  if (qp.local && (rs.unpulled || rs.nakPending) && !hasRoomToAnswer(qp)) return false;
   if (rs.unpulled) {
     rs.unpulled = rs.ackPending = false;  // it acknowledges what came before it
     qp.local->putUnpulled(qp.qpn, qp.attributes.destinationQpn, rs.expected, rs.unpulledLasting);
@@ -411,9 +411,9 @@ void Core::acknowledge(Qp& qp) {
   Responder& rs = qp.rs;
   if (!rs.ackPending || rs.nakPending || rs.jobs.size() || qp.doomed || !stateRules(qp.state()).receivesRequests)
     return;
-  if (qp.waiting || (qp.local && !hasRoom(qp, 0, false))) return;
+  if (qp.waiting || (qp.local && !hasRoomToAnswer(qp))) return;
   if (puttingOff && !rs.ackDue) return owe(qp);
-  if (qp.local && !hasRoom(qp, 0, false)) return;  // the requests before it may have taken it
+  if (qp.local && !hasRoomToAnswer(qp)) return;  // the requests before it may have taken it
   rs.ackPending = rs.ackDue = false;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
 }
