@@ -19,4 +19,7 @@ inline bool watchFd(int epoll, int fd, uint32_t events, EventKind kind, uint32_t
   return epoll_ctl(epoll, operation, fd, &event) == 0;
 }
 
+// Before a descriptor is closed that another process has, too: what it stands for would stay in the set until that closes it.
+inline void unwatchFd(int epoll, int fd) { epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr); }
+
 }  // namespace nd

@@ -1,9 +1,11 @@
 #include "local_pairs.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "host_events.h"
 
@@ -21,6 +23,18 @@ HostCounter counterOf(LocalHello::Reason reason) {
     default:
       return HostCounter::kLocalRefusedSystem;
   }
+}
+
+// Whether that is what a peer may be woken by, and does not keep who writes or reads it. Whatever else a peer hands in would be
+// written to with this process's rights. Where the system tells of no descriptors, it is believed.
+bool isEventFd(int fd) {
+  constexpr char kName[] = "anon_inode:[eventfd]";
+  char path[32], name[sizeof kName];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  const ssize_t n = ::readlink(path, name, sizeof name);
+  if (n >= 0 && std::string(name, static_cast<size_t>(n)) != kName) return false;
+  const int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && ((flags & O_NONBLOCK) != 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
 }
 
 }  // namespace
@@ -44,7 +58,7 @@ void LocalPairs::stop() {
   onToldRangeFreed(nullptr, nullptr);
   freedFd_.reset();
   for (Entry& e : entries_) {
-    if (e.pair) e.pair->close();
+    if (e.pair) close(*e.pair);
     e = {};
   }
   if (self_) self_->close();
@@ -174,8 +188,11 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
     e.pair = std::make_shared<LocalPair>(slot, counters_);
   }
   LocalPair& pair = *e.pair;
-  const bool good = origin.fdCount == 3 && pair.mapping.open(origin.fds[0].get()) &&
+  const bool good = origin.fdCount == 3 && isEventFd(origin.fds[1].get()) && isEventFd(origin.fds[2].get()) &&
+                    pair.mapping.open(origin.fds[0].get()) &&
                     watchFd(epoll_, origin.fds[2].get(), EPOLLIN, EventKind::kPair, slot);
+  pair.peerWakeFd = std::move(origin.fds[1]);
+  pair.wakeFd = std::move(origin.fds[2]);
   if (!good) {
     refuse(pair, LocalHello::kSystem, &sink);
     return answerNo(slot, LocalHello::kSystem);
@@ -184,8 +201,6 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
   const bool taken = __atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kAccepted, false,
                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // withdrawn
-  pair.peerWakeFd = std::move(origin.fds[1]);
-  pair.wakeFd = std::move(origin.fds[2]);
   pair.travelWhole(plain_ || hello.plain != 0);
   pair.attach(1, pid);
   pair.setEpoch(epoch_);
@@ -222,8 +237,13 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
   sink.onLocalPair(pair);
 }
 
-void LocalPairs::refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink) {
+void LocalPairs::close(LocalPair& pair) {
+  if (pair.wakeFd.valid()) unwatchFd(epoll_, pair.wakeFd.get());
   pair.close();
+}
+
+void LocalPairs::refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink) {
+  close(pair);
   pair.state = LocalPair::State::kRefused;
   pair.deadline = UINT64_MAX;
   entries_[pair.slot].refusal = reason;
@@ -263,7 +283,7 @@ void LocalPairs::onTime(uint64_t now, PacketSink& sink) {
 void LocalPairs::remove(LocalPair& pair) {
   up_.erase(std::remove(up_.begin(), up_.end(), &pair), up_.end());
   if (pair.up()) counters_.add(HostCounter::kLocalPairsEnded);
-  pair.close();
+  close(pair);
 }
 
 void LocalPairs::forget(uint32_t slot) {

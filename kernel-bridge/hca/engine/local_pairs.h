@@ -86,6 +86,7 @@ class LocalPairs {
   void answerNo(uint32_t slot, LocalHello::Reason reason);
   void refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink);
   void goUp(LocalPair& pair, PacketSink& sink);
+  void close(LocalPair& pair);
   void remove(LocalPair& pair);
   void await(LocalPair& pair, uint64_t due);
 

@@ -1,0 +1,257 @@
+// A peer of this user that keeps to nothing: what it offers, or does with what it is offered, costs it its pair and nobody
+// anything else. It is made by hand, in this process.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <functional>
+#include <map>
+
+#include "engine/local_pairs.h"
+#include "host_peer.h"
+
+using namespace hosttest;
+
+namespace {
+
+// Who has a slot, and speaks to another as itself.
+struct Impostor {
+  const uint32_t slot;
+  UniqueFd listener, out, in;
+  std::map<FrameKind, UniqueFd[kMaxFrameFds]> kept;
+  explicit Impostor(uint32_t own) : slot(own) {
+    HOST_CHECK(listenLocal("networkdirect/slot/" + std::to_string(own), &listener) == 0);
+  }
+  void send(uint32_t to, FrameKind kind, const void* body, uint32_t length, const std::vector<int>& fds = {}) {
+    pid_t pid;
+    if (!out.valid()) HOST_CHECK(connectLocal("networkdirect/slot/" + std::to_string(to), &out, &pid) == 0);
+    Frame frame;
+    frame.kind = kind;
+    uint8_t header[Frame::kHeaderBytes];
+    frame.encodeHeader(header);
+    iovec pieces[] = {{header, sizeof header}, {const_cast<void*>(body), length}};
+    alignas(cmsghdr) char control[CMSG_SPACE(kMaxFrameFds * sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = pieces;
+    message.msg_iovlen = 2;
+    if (!fds.empty()) {
+      message.msg_control = control;
+      message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+      cmsghdr* const c = CMSG_FIRSTHDR(&message);
+      c->cmsg_level = SOL_SOCKET;
+      c->cmsg_type = SCM_RIGHTS;
+      c->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(c), fds.data(), fds.size() * sizeof(int));
+    }
+    HOST_CHECK(sendmsg(out.get(), &message, MSG_NOSIGNAL) >= 0);
+  }
+  void say(uint32_t to, FrameKind kind, uint32_t reason = LocalHello::kYes, const std::vector<int>& fds = {}) {
+    LocalHello hello;
+    hello.slot = slot;
+    hello.reason = reason;
+    send(to, kind, &hello, sizeof hello, fds);
+  }
+  // The next frame of that kind that comes, and its descriptors, which are kept. False: none does.
+  bool hears(FrameKind kind, LocalHello* hello) {
+    for (;;) {
+      const int from = in.valid() ? in.get() : listener.get();
+      pollfd waits{from, POLLIN, 0};
+      if (::poll(&waits, 1, kPatienceMs) != 1) return false;
+      if (!in.valid()) {
+        in.reset(accept4(from, nullptr, nullptr, SOCK_CLOEXEC));
+        continue;
+      }
+      uint8_t bytes[Frame::kMaxBytes];
+      alignas(cmsghdr) char control[CMSG_SPACE(kMaxFrameFds * sizeof(int))];
+      iovec piece = {bytes, sizeof bytes};
+      msghdr message{};
+      message.msg_iov = &piece;
+      message.msg_iovlen = 1;
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+      const ssize_t n = recvmsg(in.get(), &message, MSG_CMSG_CLOEXEC);
+      Frame frame;
+      if (n <= 0 || !frame.decode(bytes, static_cast<uint32_t>(n))) return false;
+      const cmsghdr* const c = CMSG_FIRSTHDR(&message);
+      for (size_t i = 0; c != nullptr && i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+        int fd;
+        std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        kept[frame.kind][i].reset(fd);
+      }
+      if (frame.kind != kind) continue;
+      std::memcpy(hello, frame.body, std::min<size_t>(frame.bodyLength, sizeof *hello));
+      return true;
+    }
+  }
+};
+
+int descriptors() {
+  int n = 0;
+  for (int fd = 0; fd < 256; fd++) n += fcntl(fd, F_GETFD) >= 0;
+  return n;
+}
+
+bool comesTo(const char* counter, uint64_t value) {
+  const uint64_t end = clockNow() + kPatienceNs;
+  while (hostCounter(counter) != value && clockNow() < end) sched_yield();
+  return hostCounter(counter) == value;
+}
+
+// Whether the process can sleep: whatever makes its descriptors readable is seen to.
+bool rests() {
+  pollfd p{Process::instance().host().pollFd(), POLLIN, 0};
+  const uint64_t end = clockNow() + kPatienceNs;
+  while (::poll(&p, 1, 0) == 1 && clockNow() < end) {
+    Process::instance().engine().wakeThread();
+    usleep(1000);
+  }
+  return ::poll(&p, 1, 0) == 0;
+}
+
+UniqueFd event() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
+UniqueFd pipeEnd(int end) {
+  int ends[2];
+  HOST_CHECK(pipe2(ends, O_CLOEXEC) == 0);
+  close(ends[1 - end]);
+  return UniqueFd(ends[end]);
+}
+
+struct Offer {
+  UniqueFd memory, own = event(), theirs = event();
+  LocalMapping mapping;
+  Offer() { HOST_CHECK(mapping.create(&memory)); }
+  void file(off_t size, int seals) {
+    memory.reset(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    HOST_CHECK(ftruncate(memory.get(), size) == 0 && fcntl(memory.get(), F_ADD_SEALS, seals) == 0);
+    const uint32_t magic = LocalSegment::kMagic;
+    if ((seals & F_SEAL_WRITE) == 0) HOST_CHECK(pwrite(memory.get(), &magic, sizeof magic, 0) == sizeof magic);
+  }
+  std::vector<int> fds() const { return {memory.get(), own.get(), theirs.get()}; }
+};
+
+constexpr off_t kSize = sizeof(LocalSegment);
+const std::map<const char*, std::function<void(Offer&)>> kBadOffers = {
+    {"memory of another size", [](Offer& o) { o.file(kSize + 4096, F_SEAL_SHRINK); }},
+    {"memory that can shrink", [](Offer& o) { o.file(kSize, F_SEAL_GROW); }},
+    {"memory that cannot be written", [](Offer& o) { o.file(kSize, F_SEAL_SHRINK | F_SEAL_WRITE); }},
+    {"no memory", [](Offer& o) { o.memory = event(); }},
+    {"memory of something else", [](Offer& o) { o.mapping.get()->magic++; }},
+    {"no eventfd to wake the peer", [](Offer& o) { o.own = pipeEnd(1); }},
+    {"no eventfd to be woken by", [](Offer& o) { o.theirs = pipeEnd(0); }},
+    {"a file to wake the peer", [](Offer& o) { o.own.reset(memfd_create("test", MFD_CLOEXEC)); }},
+    {"a set of descriptors to be woken by", [](Offer& o) { o.theirs.reset(epoll_create1(EPOLL_CLOEXEC)); }},
+};
+
+// From the lower slot: whatever is wrong with it, it is answered, and leaves nothing behind.
+int offersMain() {
+  auto impostor = std::make_unique<Impostor>(0);
+  startProcess();
+  HOST_CHECK(Process::instance().host().slot() == 1);
+  uint64_t gone = 0;
+  LocalHello answer;
+  const auto anew = [&] {
+    impostor.reset();
+    HOST_CHECK(comesTo("slot_peers_gone", ++gone));
+    impostor = std::make_unique<Impostor>(0);
+  };
+  HOST_CHECK(rests());
+  const int before = descriptors();
+  for (const auto& [name, spoil] : kBadOffers) {
+    Offer offer;
+    spoil(offer);
+    impostor->say(1, FrameKind::kPairOffer, LocalHello::kYes, offer.fds());
+    HOST_CHECK(impostor->hears(FrameKind::kPairAnswer, &answer));
+    if (answer.reason != LocalHello::kSystem) std::fprintf(stderr, "%s: was taken\n", name);
+    HOST_CHECK(answer.reason == LocalHello::kSystem);
+    anew();
+  }
+  for (const size_t count : {size_t(0), size_t(2)}) {
+    Offer offer;
+    std::vector<int> fds = offer.fds();
+    fds.resize(count);
+    impostor->say(1, FrameKind::kPairOffer, LocalHello::kYes, fds);
+    HOST_CHECK(impostor->hears(FrameKind::kPairAnswer, &answer) && answer.reason == LocalHello::kSystem);
+    anew();
+  }
+  {
+    // Withdrawn before it was taken: nobody says anything, and nobody is woken by what was offered.
+    Offer offer;
+    offer.mapping.get()->state = LocalSegment::kWithdrawn;
+    const uint64_t refused = hostCounter("local_link_refused_system");
+    impostor->say(1, FrameKind::kPairOffer, LocalHello::kYes, offer.fds());
+    HOST_CHECK(comesTo("local_link_refused_system", refused + 1));
+    HOST_CHECK(eventfd_write(offer.theirs.get(), 1) == 0);
+    HOST_CHECK(rests());
+    anew();
+  }
+  {
+    // A name that is not the sender's, words that are missing, an answer to nothing.
+    LocalHello hello;
+    hello.slot = 1;
+    const uint64_t bad = hostCounter("slot_bad_frames");
+    impostor->send(1, FrameKind::kPairOffer, &hello, sizeof hello);
+    impostor->send(1, FrameKind::kPairOffer, &hello, 4);
+    impostor->say(1, FrameKind::kPairAsk);  // from the lower slot
+    impostor->say(1, FrameKind::kPairAnswer);
+    HOST_CHECK(comesTo("slot_bad_frames", bad + 4));
+  }
+  impostor.reset();
+  HOST_CHECK(rests());
+  HOST_CHECK(descriptors() == before - 1);  // the impostor's own
+  HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
+  return hosttest::failures;
+}
+
+// One that is right goes up, and is closed for what is nonsense in the ring. Then it wakes nobody any more.
+int nonsenseMain() {
+  Impostor impostor(0);
+  startProcess();
+  Offer offer;
+  impostor.say(1, FrameKind::kPairOffer, LocalHello::kYes, offer.fds());
+  LocalHello answer;
+  HOST_CHECK(impostor.hears(FrameKind::kPairAnswer, &answer) && answer.reason == LocalHello::kYes);
+  HOST_CHECK(comesTo("local_link_pairs_up", 1) && rests());
+  LocalRing::Slot& slot = offer.mapping.get()->rings[0].slots[0];
+  std::memset(slot.body, 0xFF, sizeof slot.body);
+  __atomic_store_n(&slot.sequence, 1u, __ATOMIC_RELEASE);
+  HOST_CHECK(eventfd_write(offer.theirs.get(), 1) == 0);
+  HOST_CHECK(comesTo("local_link_broken", 1));
+  HOST_CHECK(eventfd_write(offer.theirs.get(), 1) == 0);
+  HOST_CHECK(rests());
+  return hosttest::failures;
+}
+
+// From the higher slot: it is made an offer, says no, keeps what it was given, and goes on waking.
+int refusalMain() {
+  startProcess();
+  Impostor impostor(1);
+  impostor.say(0, FrameKind::kPairAsk);
+  LocalHello hello;
+  HOST_CHECK(impostor.hears(FrameKind::kPairOffer, &hello));
+  UniqueFd* const kept = impostor.kept[FrameKind::kPairOffer];
+  HOST_CHECK(kept[1].valid());
+  impostor.say(0, FrameKind::kPairAnswer, LocalHello::kOption);
+  HOST_CHECK(comesTo("local_link_refused_option", 1));
+  HOST_CHECK(eventfd_write(kept[1].get(), 1) == 0);
+  HOST_CHECK(rests());
+  // A yes that comes after that, or that nothing was done for, is none.
+  impostor.say(0, FrameKind::kPairAnswer);
+  impostor.say(0, FrameKind::kPairAsk);
+  HOST_CHECK(impostor.hears(FrameKind::kPairAnswer, &hello) && hello.reason == LocalHello::kOption);
+  HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
+  return hosttest::failures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  if (argc > 1 && std::strcmp(argv[1], "offers") == 0) return offersMain();
+  if (argc > 1 && std::strcmp(argv[1], "nonsense") == 0) return nonsenseMain();
+  if (argc > 1 && std::strcmp(argv[1], "refusal") == 0) return refusalMain();
+  hosttest::privateNetwork();
+  for (const char* what : {"offers", "nonsense", "refusal"}) apart(what);
+  return hosttest::finish("host_offers");
+}
