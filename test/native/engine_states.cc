@@ -316,6 +316,56 @@ TEST(sqd_attributes_are_of_what_begins_after) {
   only(p.qa.sendCq, 1, kOpRead, kWcLocalOp);
 }
 
+// Fewer resources are for what is asked after: what was asked before is answered, and what is asked beyond them is not.
+TEST(sqd_resources_are_of_what_is_asked_after) {
+  for (const uint32_t resources : {0u, 1u}) {
+    Pair p;
+    Buffer a(*p.a, 64'000), b(*p.b, 16'000, kAllAccess, 3);
+    const auto read = [&](uint32_t i) {
+      p.qa.post({kOpRead, kSendFlagSignaled, {{a.at(i * 16'000), 16'000, a.lkey}}, 0, b.at(), b.rkey});
+    };
+    for (uint32_t i = 0; i < 4; i++) read(i);
+    p.b->step();  // begins to answer the first
+    CHECK(p.qb.toState(kQpsSqd) == Status::kSuccess);
+    QpAttributes attributes;
+    attributes.responderResources = resources;
+    CHECK(p.qb.modify(qpmask::kResponderResources, attributes) == Status::kSuccess);
+    p.pump();
+    for (const Cqe& c : p.qa.sendCq.drain()) CHECK_EQ(c.status, kWcSuccess);
+    CHECK_EQ(p.qa.sendCq.consumer, 4u);
+    for (uint32_t i = 0; i < 4; i++) CHECK(std::memcmp(a.data() + i * 16'000, b.data(), 16'000) == 0);
+    for (uint32_t i = 0; i <= resources; i++) read(i);
+    p.pump();
+    CHECK_EQ(p.qa.sendCq.drain().back().status, kWcRemoteInvalidRequest);
+  }
+}
+
+// A repetition that is still to be answered takes no resource from what is asked anew, if these became fewer, too.
+TEST(sqd_fewer_resources_and_a_repetition) {
+  Pair p;
+  Buffer a(*p.a, 64'000), b(*p.b, 16'000, kAllAccess, 3);
+  const auto read = [&](uint32_t i) {
+    p.qa.post({kOpRead, kSendFlagSignaled, {{a.at(i * 16'000), 16'000, a.lkey}}, 0, b.at(), b.rkey});
+  };
+  Frame asked;
+  p.net.filter = [&](Frame& f) {
+    if (f.bth().opcode == wire::kOpReadRequest) asked = f;
+    return true;
+  };
+  for (uint32_t i = 0; i < 4; i++) read(i);
+  p.b->step();
+  CHECK(p.qb.toState(kQpsSqd) == Status::kSuccess);
+  QpAttributes attributes;
+  attributes.responderResources = 1;
+  CHECK(p.qb.modify(qpmask::kResponderResources, attributes) == Status::kSuccess);
+  p.pump();
+  p.net.send(Frame(asked));
+  read(0);
+  p.pump();
+  for (const Cqe& c : p.qa.sendCq.drain()) CHECK_EQ(c.status, kWcSuccess);
+  CHECK_EQ(p.qa.sendCq.consumer, 5u);
+}
+
 TEST(established_event_and_receives_posted_in_init) {
   World w;
   TestQp qa(*w.a), qb(*w.b);

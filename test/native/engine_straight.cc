@@ -35,7 +35,48 @@ struct OnRing : SmallProgram<LocalWorld> {
   bool goesOn() const override { return pa->up() && pb->up(); }
 };
 
+// Both in one process: `b` is the same HCA as `a`.
+struct SelfWorld : World {
+  HostCounters told;
+  std::shared_ptr<LocalPair> self = std::make_shared<LocalPair>(1, told);
+  Node* const b = a.get();
+  explicit SelfWorld(EngineOptions options = {}) : World(options) {
+    CHECK(self->startSelf());
+    a->link.pair = self;
+    a->link.local = true;
+  }
+};
+struct OnSelf : SmallProgram<SelfWorld> {
+  OnSelf(uint64_t seed, bool straight) : SmallProgram(seed, {}, OnRing::kDepth, 0, seed % 10 == 9 ? kQptUc : kQptRc) {
+    self->straight = straight;
+  }
+  void disturb(uint32_t kind) override {
+    if (kind == 0) a->link.localOnly = random.below(2);
+  }
+};
+
 }  // namespace
+
+TEST(straight_changes_nothing_within_a_process) {
+  uint64_t messages = 0;
+  for (uint64_t seed = 1; seed <= 500; seed++) {
+    check::note = "seed";
+    check::noteNumber = seed;
+    const auto outcome = [&](bool straight) {
+      OnSelf program(seed, straight);
+      program.run(2000);
+      return program.outcome();
+    };
+    const Outcome with = outcome(true), without = outcome(false);
+    CHECK_EQ(without.straight, 0u);
+    messages += with.straight;
+    CHECK(with.completions == without.completions);
+    CHECK(with.events == without.events);
+    CHECK(with.memory == without.memory);
+    CHECK(with.counters == without.counters);
+  }
+  CHECK(messages > 10'000);
+}
 
 TEST(straight_changes_nothing) {
   uint64_t straight = 0;

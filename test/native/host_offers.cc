@@ -244,6 +244,24 @@ int refusalMain() {
   return hosttest::failures;
 }
 
+// From the higher slot: it ends while it is asked, with and without an offer in its hands.
+int deathMain() {
+  startProcess();
+  const int before = descriptors();
+  for (uint64_t round = 1; round <= 4; round++) {
+    {
+      Impostor impostor(1);
+      LocalHello hello;
+      impostor.say(0, FrameKind::kPairAsk);
+      if (round % 2 == 0) HOST_CHECK(impostor.hears(FrameKind::kPairOffer, &hello));
+    }
+    HOST_CHECK(rests());
+    if (round % 2 == 0) HOST_CHECK(comesTo("slot_peers_gone", round / 2));
+    HOST_CHECK(rests() && descriptors() == before);
+  }
+  return hosttest::failures;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -251,7 +269,8 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "offers") == 0) return offersMain();
   if (argc > 1 && std::strcmp(argv[1], "nonsense") == 0) return nonsenseMain();
   if (argc > 1 && std::strcmp(argv[1], "refusal") == 0) return refusalMain();
+  if (argc > 1 && std::strcmp(argv[1], "death") == 0) return deathMain();
   hosttest::privateNetwork();
-  for (const char* what : {"offers", "nonsense", "refusal"}) apart(what);
+  for (const char* what : {"offers", "nonsense", "refusal", "death"}) apart(what);
   return hosttest::finish("host_offers");
 }

@@ -182,10 +182,10 @@ struct SmallProgram : Base {
       case 8: clock.time += 1000 * random.below(300); break;
       case 9: receives(pick(first)); break;
       case 10: case 11: case 12: case 13: case 14: case 15: posts(first); break;
-      case 16: (first ? a : b)->step(); break;
+      case 16: (first ? *a : *b).step(); break;
       default:
         clock.time += random.below(2000);
-        (first ? a : b)->engine.progress();
+        (first ? *a : *b).engine.progress();
         drain(first ? qa : qb);
         break;
     }
@@ -213,13 +213,13 @@ struct SmallProgram : Base {
     this->until([] { return false; }, 3'000'000'000ull);
     drain(qa);
     drain(qb);
-    for (Node* n : {a.get(), b.get()}) {
+    for (Node* n : {&*a, &*b}) {
       for (const Event& e : n->port.events) seen.events.insert(seen.events.end(), {e.token, uint32_t(e.event), e.reason});
       const auto values = n->engine.counters();
       for (size_t i = 0; i < values.size(); i++)
-        seen.counters[(n == a.get() ? "a " : "b ") + std::string(Engine::counterNames()[i])] = values[i];
-      seen.straight += std::exchange(seen.counters[n == a.get() ? "a sent_straight" : "b sent_straight"], 0);
-      seen.alone += std::exchange(seen.counters[n == a.get() ? "a rcvd_alone" : "b rcvd_alone"], 0);
+        seen.counters[(n == &*a ? "a " : "b ") + std::string(Engine::counterNames()[i])] = values[i];
+      seen.straight += std::exchange(seen.counters[n == &*a ? "a sent_straight" : "b sent_straight"], 0);
+      seen.alone += std::exchange(seen.counters[n == &*a ? "a rcvd_alone" : "b rcvd_alone"], 0);
     }
     for (Buffer* m : {&ma, &mb}) seen.memory.insert(seen.memory.end(), m->data(), m->data() + kArena);
     return seen;

@@ -79,10 +79,11 @@ void Core::onRequest(Qp& qp, const Packet& p) {
   if (right && !(qp.attributes.access & right) && !isProbe(p))
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   if (p.flags & (wire::kRead | wire::kAtomic)) {
+    const auto full = [&] { return rs.jobs.size() >= qp.attributes.responderResources; };
     // A requester that asks anew has what it asked before, even if a repetition of that is still to be answered.
-    if (rs.jobs.size() && rs.jobs.full() && rs.jobs[0].replay) rs.jobs.pop();
+    while (rs.jobs.size() && full() && rs.jobs[0].replay) rs.jobs.pop();
     // None allowed, or more at a time than agreed.
-    if (rs.jobs.full()) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+    if (full()) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   }
   const bool takes = (p.flags & wire::kSend) ? (p.flags & wire::kFirst) != 0 : (p.flags & wire::kConsumes) != 0;
   if (takes && !takeReceive(qp, p)) return;
@@ -520,9 +521,10 @@ void Core::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
   transmit(qp, qp.route);
 }
 
+// What waits to be answered, and the newest that may have to be answered again, is kept.
 void Core::resizeResources(Qp& qp) {
   Responder& rs = qp.rs;
-  const uint32_t capacity = qp.attributes.responderResources;
+  const uint32_t capacity = std::max(qp.attributes.responderResources, rs.jobs.size());
   if (capacity == rs.resources.capacity()) return;
   Fifo<Resource> kept;
   kept.reset(capacity);
@@ -531,10 +533,7 @@ void Core::resizeResources(Qp& qp) {
   rs.resources = std::move(kept);
   Fifo<ResponseJob> jobs;
   jobs.reset(capacity);
-  while (rs.jobs.size()) {
-    if (!jobs.full()) jobs.push(rs.jobs[0]);
-    rs.jobs.pop();
-  }
+  for (; rs.jobs.size(); rs.jobs.pop()) jobs.push(rs.jobs[0]);
   rs.jobs = std::move(jobs);
 }
 
