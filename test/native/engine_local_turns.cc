@@ -69,3 +69,67 @@ TEST(turns_of_data_are_none_of_acknowledgements) {
   only(w.qb.sendCq, 0, kOpWrite, kWcSuccess);
   CHECK(!w.pb->stalled);
 }
+
+// Small messages, which go straight, wait for their turn as well.
+TEST(turns_are_kept_by_what_goes_straight) {
+  QpShape shape;
+  shape.sendEntries = 1024;
+  LocalWorld w({}, false);
+  constexpr uint32_t kCount = 4, kFillers = 8;
+  Buffer mine(*w.a, 8), theirs(*w.b, 8 * (kCount + 1));
+  mine.data()[0] = 1;
+  std::vector<std::unique_ptr<TestQp>> ends;
+  for (uint32_t i = 0; i < kCount + kFillers; i++) {
+    ends.push_back(std::make_unique<TestQp>(*w.a, shape));
+    ends.push_back(std::make_unique<TestQp>(*w.b, shape));
+    w.connect(*ends[2 * i], *ends[2 * i + 1]);
+  }
+  const auto write = [&](uint32_t i, uint32_t place) {
+    ends[2 * i]->post({kOpWrite, 0, {{mine.at(), 8, mine.lkey}}, 0, theirs.at(8 * place), theirs.rkey});
+  };
+  const auto came = [&](uint32_t place) { return theirs.data()[8 * place] == 1; };
+  const auto take = [&] {
+    while (w.b->step()) {
+    }
+  };
+  for (uint32_t i = 0; i < kCount + kFillers; i++) write(i, kCount);
+  w.pump();
+  // The last in line is one that has packets answered; so it is run beside the first.
+  for (uint32_t i = 0; i < 10; i++) write(kCount - 1, kCount);
+  for (uint32_t i = 0; i < LocalRing::kSlots && !w.pa->stalled; i++) write(kCount + i % kFillers, kCount);
+  CHECK(w.pa->stalled);
+  for (uint32_t i = 0; i < kCount; i++) write(i, i);
+  take();
+  w.a->step();  // the filler's turn
+  for (uint32_t turn = 0; turn < kCount; turn++) {
+    take();
+    for (uint32_t i = 0; i < kCount; i++) CHECK_EQ(came(i), i < turn);
+    w.a->step();
+  }
+  w.pump();
+  CHECK(came(kCount - 1) && !w.pa->stalled);
+}
+
+// And those of a queue pair that stands in line to answer a Read.
+TEST(turns_are_kept_by_what_goes_straight_beside_answers) {
+  LocalWorld w({}, false);
+  TestQp fillA(*w.a), fillB(*w.b), qa(*w.a), qb(*w.b);
+  w.connect(fillA, fillB);
+  w.connect(qa, qb);
+  constexpr uint32_t kLarge = 2u << 20, kRead = 4000;
+  Buffer a(*w.a, kLarge), b(*w.b, kLarge + kRead + 8);
+  a.data()[0] = 1;
+  fillA.post({kOpWrite, kSendFlagSignaled, {{a.at(8), kLarge - 8, a.lkey}}, 0, b.at(), b.rkey});
+  CHECK(w.pa->stalled);
+  qb.post({kOpRead, kSendFlagSignaled, {{b.at(kLarge), kRead, b.lkey}}, 0, a.at(), a.rkey});
+  w.a->step();
+  qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(kLarge + kRead), b.rkey});
+  while (w.b->step()) {
+  }
+  CHECK_EQ(b.data()[kLarge + kRead], 0);
+  w.pump();
+  CHECK_EQ(b.data()[kLarge + kRead], 1);
+  only(fillA.sendCq, 0, kOpWrite, kWcSuccess);
+  only(qb.sendCq, 0, kOpRead, kWcSuccess, kRead);
+  only(qa.sendCq, 0, kOpWrite, kWcSuccess);
+}

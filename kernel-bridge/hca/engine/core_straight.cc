@@ -40,7 +40,7 @@ uint32_t Core::sendStraight(Qp& qp) {
   const uint16_t pkey = qp.pkey();
   // Nothing is being repeated, and no message is half sent.
   if (rq.next == rq.producer || rq.next != rq.begun || rq.next != rq.parsed || rq.psn != rq.maxPsn || rq.keepAlive ||
-      rq.asking || rq.probing || !pair.straight || !qp.reliable() || !isPkey(pkey))
+      rq.asking || rq.probing || qp.stalled || !pair.straight || !qp.reliable() || !isPkey(pkey))
     return 0;
   const uint32_t partition = uint32_t(__builtin_bswap16(pkey)) << 16;
   const uint32_t peer = __builtin_bswap32(qp.attributes.destinationQpn);
