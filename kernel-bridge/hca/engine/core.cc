@@ -149,6 +149,7 @@ void Core::onTimer(Qp& qp) {
     if (now >= qp.goneAt) return peerGone(qp);
     setTimer(qp, qp.goneAt);
   }
+  if (qp.rs.nakFatal) schedule(qp);  // it waited (mayBeCopying)
   if (!stateRules(qp.state()).continuesWork) return;
   Requester& rq = qp.rq;
   uint64_t next = UINT64_MAX;

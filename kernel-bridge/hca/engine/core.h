@@ -165,6 +165,7 @@ struct Core final : public PacketSink {
   bool refersToTarget(Qp& qp, const ResponseJob& job);
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
   bool hasRoomToAnswer(Qp& qp);
+  bool mayBeCopying(Qp& qp);
   void stall(Qp& qp);
   void unstall(Qp& qp);
   uint32_t moveTo(const Packet& p, const iovec* places, uint32_t count);

@@ -124,6 +124,17 @@ void Core::onLocalSpace(LocalPair& pair) {
   scheduleFirst(*qp);
 }
 
+// A NAK that ends the queue pair also ends what its answers have named: the peer has copied that first, if it lives and goes on.
+bool Core::mayBeCopying(Qp& qp) {
+  Responder& rs = qp.rs;
+  if (!rs.nakFatal || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;
+  if (!rs.nakLatest) rs.nakLatest = now + kGoodbyeNs;
+  if (now >= rs.nakLatest) return false;
+  const uint64_t due = now + kOwedNs;
+  if (!timers.has(qp) || qp.timerDue > due) setTimer(qp, due);
+  return true;
+}
+
 // The queue pair's packets are forgotten: what they name is no longer theirs.
 void Core::leaveLink(Qp& qp) {
   unstall(qp);

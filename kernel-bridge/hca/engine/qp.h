@@ -184,6 +184,9 @@ struct Responder {
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
   bool nakSent = false;     // for this expected PSN
   bool nakPending = false, nakFatal = false;
+  bool named = false;       // local link: answers have named memory,
+  uint32_t namedEnd = 0;    // the newest before this place in the ring
+  uint64_t nakLatest = 0;   // not 0: when a fatal NAK waits no longer for the peer to have copied it
   bool unpulled = false, unpulledLasting = false;  // to be told: a payload that was named could not be copied
   uint8_t nakSyndrome = 0;
   uint32_t nakPsn = 0;

@@ -387,7 +387,7 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
       rs.jobs.pop();
     }
   }
-  if (qp.local && (rs.unpulled || rs.nakPending) && !hasRoomToAnswer(qp)) return false;
+  if (qp.local && (rs.unpulled || rs.nakPending) && (!hasRoomToAnswer(qp) || mayBeCopying(qp))) return false;
   if (rs.unpulled) {
     rs.unpulled = rs.ackPending = false;  // it acknowledges what came before it
     qp.local->putUnpulled(qp.qpn, qp.attributes.destinationQpn, rs.expected, rs.unpulledLasting);
@@ -466,6 +466,7 @@ void Core::forgive(Qp& qp) {
 }
 
 bool Core::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
+  Responder& rs = qp.rs;
   const uint32_t length = std::min(job.length, span << qp.mtuShift);
   out.pieceCount = 0;
   if (length) {
@@ -491,7 +492,12 @@ bool Core::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   job.psn = wire::psnAdd(job.psn, span);
   job.address += length;
   job.length -= length;
+  const bool names = out.byReference && length != 0;
   transmit(qp, qp.route);
+  if (names) {
+    rs.named = true;
+    rs.namedEnd = qp.local->position();
+  }
   return true;
 }
 

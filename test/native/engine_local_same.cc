@@ -1,0 +1,283 @@
+// What goes wrong, or is out of the ordinary, on a connection is told the same by the local link as by the wire: the same
+// completions and events at both ends, and the same bytes.
+#include "local_world.h"
+
+using namespace world;
+
+namespace {
+
+constexpr uint32_t kBytes = 400'000;
+
+// What two ends with memory do is written down.
+struct Ends {
+  World& w;
+  TestQp &qa, &qb;
+  TestSrq* srq;
+  uint32_t length;
+  Buffer a{*w.a, kBytes, kAllAccess, 1}, b{*w.b, kBytes, kAllAccess, 2};
+  std::string told;
+  Link2 link;
+
+  void tell(TestCq& cq, const char* whose) {
+    for (const Cqe& c : cq.drain()) {
+      told += whose;
+      for (const uint32_t n : {c.wqe, c.opcode, c.status, c.status ? 0 : c.length, c.flags, c.flags & kCqeFlagInvalidated ? 0 : c.immediate, c.vendor})
+        told += " " + std::to_string(n);
+      told += "\n";
+    }
+  }
+  void tell(Node& node, const char* whose) {
+    for (const Event& e : node.port.events)
+      told += whose + std::to_string(e.token) + " " + std::to_string(uint32_t(e.event)) + " " + std::to_string(e.reason) + "\n";
+    node.port.events.clear();
+    for (const Port::SrqNews& e : node.port.srqEvents) told += whose + std::to_string(uint32_t(e.event)) + "\n";
+    node.port.srqEvents.clear();
+  }
+  // Until nothing is left to happen.
+  void settle() {
+    w.until([] { return false; }, 30'000'000'000ull);
+    tell(qa.sendCq, "a sent");
+    tell(qa.receiveCq, "a received");
+    tell(qb.sendCq, "b sent");
+    tell(qb.receiveCq, "b received");
+    tell(*w.a, "a event ");
+    tell(*w.b, "b event ");
+    uint64_t sum = 0;
+    for (Buffer* memory : {&a, &b})
+      for (const uint64_t word : memory->words) sum = sum * 31 + word;
+    told += std::to_string(sum) + " " + std::to_string(qa.state()) + " " + std::to_string(qb.state()) + "\n";
+  }
+  Wr wr(uint32_t opcode, uint32_t rkey, uint32_t flags = kSendFlagSignaled) {
+    const uint32_t n = opcode == kOpCompareExchange || opcode == kOpFetchAdd ? 8 : length;
+    return {opcode, flags, {{a.at(), n, a.lkey}}, 7, b.at(), rkey};
+  }
+  void anew() {
+    for (TestQp* qp : {&qa, &qb}) CHECK(qp->toState(kQpsReset) == Status::kSuccess);
+    w.connect(qa, qb, link);
+  }
+  void receive(uint32_t bytes = kBytes) {
+    const std::vector<Sge> sges = {{b.at(), bytes, b.lkey}};
+    if (srq) srq->receive(sges);
+    else qb.receive(sges);
+  }
+};
+
+// Nobody asks whether the peer is still there, which the wire does and the local link knows.
+EngineOptions quiet() {
+  EngineOptions options;
+  options.keepAliveNs = 0;
+  return options;
+}
+struct Wire : World {
+  Wire() : World(quiet()) {}
+};
+struct Carried : LocalWorld {
+  Carried() : LocalWorld(quiet(), false) {}
+};
+struct Named : LocalWorld {
+  Named() : LocalWorld(quiet(), true) {}
+};
+
+using Deed = void (*)(Ends&);
+
+template <typename Base>
+std::string story(Deed deed, uint32_t length, bool shared) {
+  Base w;
+  Link2 link;
+  link.rnrTimer = 1;
+  link.rnrRetries = 2;
+  link.retries = 2;
+  std::unique_ptr<TestSrq> srq;
+  QpShape shape;
+  TestQp qa(*w.a, shape, 0xA);
+  if (shared) {
+    srq = std::make_unique<TestSrq>(*w.b, 8);
+    shape.srq = srq->handle;
+  }
+  TestQp qb(*w.b, shape, 0xB);
+  w.connect(qa, qb, link);
+  Ends ends{w, qa, qb, srq.get(), length};
+  ends.link = link;
+  deed(ends);
+  ends.settle();
+  return ends.told;
+}
+
+void same(Deed deed, std::vector<uint32_t> lengths = {0, 8, 3000, 70'000, 300'000}) {
+  for (const uint32_t length : lengths) {
+    for (const bool shared : {false, true}) {
+      check::note = "length";
+      check::noteNumber = length;
+      const std::string wire = story<Wire>(deed, length, shared);
+      for (const std::string& local : {story<Carried>(deed, length, shared), story<Named>(deed, length, shared)}) {
+        if (CHECK(local == wire)) continue;
+        const auto other = std::mismatch(local.begin(), local.end(), wire.begin(), wire.end());
+        const size_t before = local.rfind('\n', size_t(other.first - local.begin()));
+        std::fprintf(stderr, "locally, from the first difference:\n%s\nby the wire:\n%s\n", local.c_str() + before,
+                     wire.c_str() + before);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST(same_atomics) {
+  same([](Ends& e) {
+    for (const uint32_t opcode : {kOpFetchAdd, kOpCompareExchange}) {
+      for (const uint32_t off : {0u, 8u, 4u, 1u}) {  // the last two are not aligned
+        Wr r = e.wr(opcode, e.b.rkey);
+        r.remote += off;
+        r.compare = off ? 5 : e.b.words[0];
+        r.swap = 9;
+        e.qa.post(r);
+        e.qa.post(r);
+        e.settle();
+        if (e.qa.state() != kQpsRts) e.anew();
+      }
+      Wr r = e.wr(opcode, e.b.rkey);
+      r.remote = e.b.at(kBytes - 4);
+      e.qa.post(r);
+      e.settle();
+      e.anew();
+      r = e.wr(opcode, e.b.rkey);
+      r.sges[0].length = 16;
+      e.qa.post(r);
+      e.settle();
+      e.anew();
+    }
+  });
+}
+
+TEST(same_windows) {
+  same([](Ends& e) {
+    for (const uint32_t access : {uint32_t(kAccessRemoteRead), uint32_t(kAccessRemoteWriteBit)}) {
+      Window window(*e.w.b);
+      e.qb.post(window.bind(e.b, 350'000, access));
+      e.settle();
+      e.qa.post(e.wr(kOpRead, window.key));
+      e.qa.post(e.wr(kOpWrite, window.key));
+      e.settle();
+      if (e.qa.state() != kQpsRts) e.anew();
+    }
+    Window window(*e.w.b);
+    e.qb.post(window.bind(e.b, 350'000, kAccessRemoteRead | kAccessRemoteWriteBit));
+    e.settle();
+    for (int i = 0; i < 3; i++) e.receive();
+    e.qa.post(e.wr(kOpWrite, window.key));
+    Wr last = e.wr(kOpSend, 0, kSendFlagSignaled | kSendFlagInvalidate);
+    last.immediate = window.key;
+    e.qa.post(last);
+    e.qa.post(e.wr(kOpWrite, window.key));
+    e.settle();
+    e.anew();
+    e.qa.post(last);  // there is nothing any more
+    e.settle();
+    e.anew();
+    last.immediate = e.b.rkey;  // what is no window
+    e.receive();
+    e.qa.post(last);
+  });
+}
+
+TEST(same_receivers_that_are_not_ready) {
+  same([](Ends& e) {
+    if (e.srq) CHECK(e.srq->limit(2) == Status::kSuccess);
+    for (int i = 0; i < 4; i++) e.receive();
+    for (int i = 0; i < 3; i++) e.qa.post(e.wr(kOpSend, 0, kSendFlagSignaled | kSendFlagSolicited));
+    e.qa.post(e.wr(kOpWrite, e.b.rkey, kSendFlagSignaled | kSendFlagImmediate));
+    e.settle();
+    for (const uint32_t opcode : {uint32_t(kOpSend), uint32_t(kOpWrite)}) {
+      e.qa.post(e.wr(opcode, e.b.rkey, kSendFlagImmediate));
+      e.qa.post(e.wr(kOpSend, 0));
+      e.w.pump();  // refused once
+      e.receive();
+      e.receive();
+      e.settle();
+      e.qa.post(e.wr(opcode, e.b.rkey, kSendFlagImmediate));
+      e.settle();  // for ever
+      e.anew();
+    }
+    e.receive(1);
+    e.qa.post(e.wr(kOpSend, 0));
+    e.qa.post(e.wr(kOpSend, 0));
+    e.settle();
+    e.anew();
+    e.receive();
+    e.qa.post(e.wr(kOpSend, 0, kSendFlagInvalidate));  // of key 7, which is none
+  });
+}
+
+TEST(same_rights) {
+  same([](Ends& e) {
+    for (const uint32_t opcode : {uint32_t(kOpRead), uint32_t(kOpWrite), uint32_t(kOpFetchAdd)}) {
+      for (const uint32_t access : {0u, kAllAccess & ~kAccessMwBind}) {
+        e.link.access = access;
+        e.anew();
+        e.qa.post(e.wr(opcode, e.b.rkey));
+        e.qa.post(e.wr(opcode, e.b.rkey + 1));
+        e.settle();
+      }
+      Buffer narrow(*e.w.b, 500'000, kAccessRemoteRead);
+      e.anew();
+      Wr r = e.wr(opcode, narrow.rkey);
+      r.remote = narrow.at();
+      e.qa.post(r);
+      r.remote = narrow.at(499'999);
+      e.qa.post(r);
+      e.settle();
+    }
+  });
+}
+
+// One end, or both, begin anew, fail or are no more, with messages under way.
+TEST(same_ends) {
+  same([](Ends& e) {
+    for (const uint32_t opcode : {uint32_t(kOpRead), uint32_t(kOpWrite), uint32_t(kOpSend)}) {
+      for (const uint32_t state : {uint32_t(kQpsReset), uint32_t(kQpsError)}) {
+        for (TestQp* qp : {&e.qa, &e.qb}) {
+          e.receive();
+          e.qa.post(e.wr(opcode, e.b.rkey));
+          e.qa.post(e.wr(opcode, e.b.rkey));
+          CHECK(qp->toState(state) == Status::kSuccess);
+          e.settle();
+          e.anew();
+          e.qa.post(e.wr(kOpWrite, e.b.rkey));
+          e.settle();
+        }
+      }
+    }
+  }, {0, 8, 3000});  // of larger ones it depends on time how much has left
+}
+
+// What an answer names is copied before a refusal behind it ends the queue pair, unless the peer takes its time.
+TEST(same_refusals_wait_for_what_is_named) {
+  for (const bool lives : {true, false}) {
+    LocalConnection w;
+    Buffer a(*w.a, kBytes), b(*w.b, kBytes, kAllAccess, 3);
+    w.qa.post({kOpRead, kSendFlagSignaled, {{a.at(), kBytes, a.lkey}}, 0, b.at(), b.rkey});
+    w.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey + 1});
+    const uint64_t began = w.clock.time;
+    while (w.b->step()) {
+    }
+    CHECK_EQ(w.qb.state(), kQpsRts);
+    if (lives) {
+      w.pump();
+    } else {
+      for (uint32_t woken = 0; woken < 200 && w.qb.state() == kQpsRts; woken++) {
+        w.clock.time = w.b->deadline();
+        while (w.b->step()) {
+        }
+      }
+    }
+    CHECK(w.until([&] { return w.qb.state() == kQpsError; }, 200'000'000));
+    CHECK(w.clock.time <= began + (lives ? 2'000'000 : 101'000'000));
+    CHECK(w.until([&] { return w.qa.state() == kQpsError; }));
+    const std::vector<Cqe> all = w.qa.sendCq.drain();
+    CHECK_EQ(all.size(), 2u);
+    if (!lives) continue;
+    CHECK_EQ(all[0].status, kWcSuccess);
+    CHECK_EQ(all[1].status, kWcRemoteAccess);
+    CHECK(std::memcmp(a.data(), b.data(), kBytes) == 0);
+  }
+}
