@@ -180,6 +180,24 @@ TEST(same_windows) {
   });
 }
 
+// What is read, or written, goes away.
+TEST(same_invalidation_beside_reads) {
+  same([](Ends& e) {
+    for (const uint32_t fence : {uint32_t(kSendFlagFence), 0u}) {
+      Window window(*e.w.b);
+      e.qb.post(window.bind(e.b, 350'000));
+      e.settle();
+      e.receive();
+      e.qa.write(e.wr(kOpRead, window.key));
+      Wr last = e.wr(kOpSend, 0, kSendFlagSignaled | kSendFlagInvalidate | fence);
+      last.immediate = window.key;
+      e.qa.post(last);
+      e.settle();
+      e.anew();
+    }
+  });
+}
+
 TEST(same_receivers_that_are_not_ready) {
   same([](Ends& e) {
     if (e.srq) CHECK(e.srq->limit(2) == Status::kSuccess);

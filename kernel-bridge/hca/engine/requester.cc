@@ -176,8 +176,8 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     }
     if (rq.next == rq.begun) {
       if (!rules.beginsWork) break;
-      if ((e.flags & kSendFlagFence) && rq.reads > 0) break;
-      // Invalidating is ordered after everything before it: no answer may still use the key.
+      // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
+      if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) break;
       if (e.opcode == kOpLocalInvalidate && rq.next != rq.head) {
         rq.awaited = true;
         break;
