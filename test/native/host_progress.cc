@@ -123,9 +123,13 @@ void looksOutWherePacketsCome() {
   uint32_t got = 0;
   while (got == 0 && b.clock.now() < end) got = b.readable(kPatienceMs) ? b.polled() : 0;
   HOST_CHECK(got == 1);
-  comesElsewhere("::1");
-  arrives("::1");
-  HOST_CHECK(b.found() == 1);
+  // At first it came elsewhere last, and what the steering asks and answers meanwhile does, too.
+  uint32_t round = 0;
+  for (arrives("::1"); b.found() == 0 && round < 20; round++) {
+    while (b.polled() == 0 && b.clock.now() < end) continue;
+    arrives("::1");
+  }
+  HOST_CHECK(round > 0 && round < 20);
   quiet(a, b);
   std::shared_ptr<LocalPair> pair;
   {
@@ -149,20 +153,21 @@ void nextPollDeliversForwarded() {
   a.send("127.0.0.1", b.host.slot());
   HOST_CHECK(b.readable(kPatienceMs) && b.polled() == 1);
   HOST_CHECK(hosttest::missteer(0));  // to the first of the group, which is a
+  uint32_t atOnce = 0;
   for (int round = 0; round < 20; round++) {
     a.send("127.0.0.1", b.host.slot());
     HOST_CHECK(a.readable(kPatienceMs));
     HOST_CHECK(a.polled() == 0);  // it hands the packet over
     HOST_CHECK(b.readable(kPatienceMs));
     uint32_t got = b.polled();
-    if (round == 0 && got == 0) {  // that was the connection
-      HOST_CHECK(b.readable(kPatienceMs));
-      got = b.polled();
-    }
+    atOnce += got;
+    // The first comes behind the connection; others, where rounds take long, behind the steering's looks at the group.
+    if (got == 0) work(a, b, [&] { return (got = b.packets) == 0; });
     HOST_CHECK(got == 1);
     quiet(a, b);
     HOST_CHECK(hosttest::missteer(0));
   }
+  HOST_CHECK(atOnce > 0);
   HOST_CHECK(b.host.slot() != a.host.slot());
 }
 
