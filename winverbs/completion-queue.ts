@@ -91,11 +91,13 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
    * Takes at most `n` completions, in order, into the array from its start; no IOCTL. Objects that are in the array
    * are filled again, so hand in the same array every time. Answers how many there were.
    *
-   * @throws WvError BUFFER_OVERFLOW: the queue has overrun, and nothing more will come; what was in it has been told.
+   * @throws WvError BUFFER_OVERFLOW: the queue has overrun, and nothing more will come; what was in it has been told;
+   * INVALID_PARAMETER: `completions` is no array.
    */
-  poll(completions: WvCompletion[], n = completions.length): number {
+  poll(completions: WvCompletion[], n?: number): number {
     this.check();
-    const count = this.verbs.pollCq(this.handle, completions, n);
+    if (!Array.isArray(completions)) throw noArray(completions);
+    const count = this.verbs.pollCq(this.handle, completions, n ?? completions.length);
     if (count < 0) {
       throw new WvError(
         Status.BUFFER_OVERFLOW,
@@ -180,5 +182,12 @@ function checkedEntries(entries: number): number {
   throw new WvError(
     Status.INVALID_PARAMETER,
     `The number of completion queue entries is ${entries}; it takes a whole number from 1 up to the device's limit.`,
+  );
+}
+
+function noArray(value: unknown): WvError {
+  return new WvError(
+    Status.INVALID_PARAMETER,
+    `The first argument is ${value === null ? 'null' : `of type ${typeof value}`}; completions go into an array, and how many at most is the second.`,
   );
 }

@@ -56,6 +56,8 @@ export class SoftCompletionQueue {
   /** CQEs taken so far, modulo 2^32. */
   private consumer = 0;
   private retired: Retired[] = [];
+  /** Completions are being filled; they may be the client's objects, whose setters may call anything. */
+  private filling = false;
 
   constructor(
     readonly addon: UvpAddon,
@@ -86,23 +88,30 @@ export class SoftCompletionQueue {
       producer = loadAcquire(words, cqProducer);
       if (producer === consumer) return loadAcquire(words, cqState) === 0 ? 0 : -1;
     }
-    let count = 0;
-    while (count < n && consumer !== producer) {
-      const cqe = HEADER_WORDS + (consumer & this.mask) * CQE_WORDS;
-      consumer = (consumer + 1) >>> 0;
-      const qp = this.tokens.find(words[cqe + cqeToken]!);
-      if (qp === undefined) continue;
-      let completion = completions[count];
-      if (completion === undefined) {
-        completion = new Completion();
-        completions[count] = completion;
+    // Whoever polls from within would take once more what the poll under way has not published as taken.
+    if (this.filling) return 0;
+    this.filling = true;
+    try {
+      let count = 0;
+      while (count < n && consumer !== producer) {
+        const cqe = HEADER_WORDS + (consumer & this.mask) * CQE_WORDS;
+        consumer = (consumer + 1) >>> 0;
+        const qp = this.tokens.find(words[cqe + cqeToken]!);
+        if (qp === undefined) continue;
+        let completion = completions[count];
+        if (completion === undefined) {
+          completion = new Completion();
+          completions[count] = completion;
+        }
+        if (qp.complete(words, cqe, completion)) count++;
       }
-      if (qp.complete(words, cqe, completion)) count++;
+      this.consumer = consumer;
+      storeRelease(words, cqConsumer, consumer);
+      if (this.retired.length > 0) this.letGo();
+      return count;
+    } finally {
+      this.filling = false;
     }
-    this.consumer = consumer;
-    storeRelease(words, cqConsumer, consumer);
-    if (this.retired.length > 0) this.letGo();
-    return count;
   }
 
   /**

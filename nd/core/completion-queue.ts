@@ -28,6 +28,8 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   /** Results that did not fit the array of the call that found them: one completion can mean two. */
   readonly #leftOver: R[] = [];
   #leftOverHead = 0;
+  /** Results are being written; they are the client's objects, whose setters may call anything. */
+  #writing = false;
 
   constructor(adapter: AdapterBase, wv: IWVCompletionQueue) {
     super();
@@ -77,12 +79,17 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
       );
   }
 
-  getResults(results: R[], max: number = Math.max(results.length, 1)): number {
-    let count = this.#leftOver.length > 0 ? this.#takeLeftOver(results, max) : 0;
+  getResults(results: R[], max?: number): number {
+    if (!Array.isArray(results)) throw noArray(results);
+    // Whoever asks from within would take completions that come after those of the call under way, free the records of
+    // these with theirs (RequestQueue.done), and write over the batch.
+    if (this.#writing) return 0;
+    const most = max ?? Math.max(results.length, 1);
+    let count = this.#leftOver.length > 0 ? this.#takeLeftOver(results, most) : 0;
     if (this.ended) return count;
     const batch = this.#batch;
-    while (count < max) {
-      const asked = Math.min(max - count, BATCH);
+    while (count < most) {
+      const asked = Math.min(most - count, BATCH);
       let taken: number;
       try {
         taken = this.wv.poll(batch, asked);
@@ -90,24 +97,30 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
         // The queue overran or its device is gone. Notify tells; what was there has been taken.
         break;
       }
-      for (let i = 0; i < taken; i += 1) {
-        const completion = batch[i]!;
-        const record = completion.context;
-        if (!(record instanceof RequestRecord)) continue;
-        this.put(results, count, record, completion);
-        record.owner.done(record);
-        count += 1;
-        if (completion.status === SUCCESS && (completion.flags & INVALIDATED) !== 0) {
-          const result = this.#peerInvalidated(completion.immediateData);
-          if (result === undefined) continue;
-          // The rest of the batch has its places already.
-          if (count + (taken - 1 - i) < max) {
-            results[count] = result;
-            count += 1;
-          } else {
-            this.#leftOver.push(result);
+      if (taken === 0) break;
+      this.#writing = true;
+      try {
+        for (let i = 0; i < taken; i += 1) {
+          const completion = batch[i]!;
+          const record = completion.context;
+          if (!(record instanceof RequestRecord)) continue;
+          this.put(results, count, record, completion);
+          record.owner.done(record);
+          count += 1;
+          if (completion.status === SUCCESS && (completion.flags & INVALIDATED) !== 0) {
+            const result = this.#peerInvalidated(completion.immediateData);
+            if (result === undefined) continue;
+            // The rest of the batch has its places already.
+            if (count + (taken - 1 - i) < most) {
+              results[count] = result;
+              count += 1;
+            } else {
+              this.#leftOver.push(result);
+            }
           }
         }
+      } finally {
+        this.#writing = false;
       }
       if (taken < asked) break;
     }
@@ -172,4 +185,12 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     this.wv.release();
     this.adapter.letGo();
   }
+}
+
+function noArray(value: unknown): unknown {
+  return refuse(
+    Status.INVALID_PARAMETER,
+    'GetResults',
+    `The first argument is ${value === null ? 'null' : `of type ${typeof value}`}; results go into an array, and how many at most is the second.`,
+  );
 }

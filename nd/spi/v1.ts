@@ -183,11 +183,12 @@ export interface INDCompletionQueue extends INDOverlapped {
 
   /**
    * Takes completed requests: fills `results` from the start with the clients' own {@link NdResult} objects, filled
-   * in, at most `max` of them, and returns how many. Fewer than `max` means that the queue is drained. It never
-   * fails and allocates nothing.
+   * in, at most `max` of them, and returns how many. Fewer than `max` means that the queue is drained. It
+   * allocates nothing. From within, where a result has setters, it answers 0: the call under way goes on.
    *
    * @param results - filled from its start
    * @param max - default: as many as `results` has places, at least 1.
+   * @throws INVALID_PARAMETER: `results` is no array. It fails for no other reason.
    * @see INDCompletionQueue::GetResults
    */
   getResults(results: NdResult[], max?: number): number;

@@ -249,11 +249,13 @@ export interface IND2CompletionQueue extends IND2Overlapped {
 
   /**
    * Takes completed requests, in order: fills `results` from the start, at most `max` of them, and returns how many.
-   * Objects already in the array are filled again; where it has none, new ones are made. Fewer than `max` means that
-   * the queue is drained. It never fails, and allocates nothing when the array is full of results.
+   * Objects already in the array are filled again; where it has none that can be written, new ones are made. Fewer than `max` means that
+   * the queue is drained. It allocates nothing when the array is full of results. From within, where a result has
+   * setters, it answers 0: the call under way goes on.
    *
    * @param results - filled from its start
    * @param max - default: as many as `results` has places, at least 1.
+   * @throws INVALID_PARAMETER: `results` is no array. It fails for no other reason.
    * @see IND2CompletionQueue::GetResults
    */
   getResults(results: Nd2Result[], max?: number): number;

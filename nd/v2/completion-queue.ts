@@ -20,15 +20,20 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
   protected put(results: Nd2Result[], index: number, record: RequestRecord, completion: WvCompletion): void {
     let result = results[index];
     if (result === undefined) {
-      result = {
-        status: 0,
-        bytesTransferred: 0,
-        queuePairContext: undefined,
-        requestContext: undefined,
-        requestType: RECEIVE,
-      };
+      result = blank();
       results[index] = result;
     }
+    try {
+      this.#tell(result, record, completion);
+    } catch {
+      // One that does not let itself be written must not cost the client this outcome and those of the rest of the batch.
+      result = blank();
+      results[index] = result;
+      this.#tell(result, record, completion);
+    }
+  }
+
+  #tell(result: Nd2Result, record: RequestRecord, completion: WvCompletion): void {
     const { type } = record;
     result.requestType = type;
     result.requestContext = record.context;
@@ -42,4 +47,14 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
       result.bytesTransferred = 0;
     }
   }
+}
+
+function blank(): Nd2Result {
+  return {
+    status: 0,
+    bytesTransferred: 0,
+    queuePairContext: undefined,
+    requestContext: undefined,
+    requestType: RECEIVE,
+  };
 }

@@ -1,7 +1,14 @@
 /** Arguments that TypeScript would not let through: refused with a status before anything is queued or lost. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Nd2RemoteMemory, NdMwDescriptor, NdOpFlag, Status } from '../../nd/index.js';
+import {
+  Nd2RemoteMemory,
+  type Nd2Result,
+  NdError,
+  NdMwDescriptor,
+  NdOpFlag,
+  Status,
+} from '../../nd/index.js';
 import { WcStatus } from '../../winverbs/index.js';
 import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
 import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
@@ -139,6 +146,60 @@ test('v1: a result that was frozen after its request costs the others nothing', 
   assert.is(outbound.getResults(results, 3), 3);
   assert.equal(results, all);
   assert.equal([all[0]!.status, all[2]!.status], [Status.SUCCESS, Status.SUCCESS]);
+});
+
+/** What is passed for an array of results by mistake; how many are wanted alone, as in C, first of all. */
+const noArrays = [8, undefined, null, 'text', {}, new Uint8Array(4)];
+
+test('results are taken into an array', () => {
+  const v1 = openFake();
+  const { endpoint, qp, outbound } = endpointOf(v1.adapter, v1.pd);
+  const v2 = openFake2();
+  const { queuePair, qp: qp2, initiators } = queuePairOf(v2.adapter, v2.pd);
+  endpoint.send(result(), []);
+  qp.complete(qp.posted[0]!);
+  queuePair.send(0, []);
+  qp2.complete(qp2.posted[0]!);
+  for (const value of noArrays) {
+    const results = value as never;
+    for (const call of [
+      () => outbound.getResults(results),
+      () => outbound.getResults(results, 4),
+      () => initiators.getResults(results),
+      () => initiators.getResults(results, 4),
+    ]) {
+      assert.throws(
+        call,
+        (error: NdError) =>
+          error instanceof NdError &&
+          error.status === Status.INVALID_PARAMETER &&
+          /^GetResults: .*array/.test(error.message),
+        `${call} ${JSON.stringify(value)}`,
+      );
+    }
+  }
+  // Nothing is lost.
+  assert.equal([outbound.getResults([]), initiators.getResults([])], [1, 1]);
+});
+
+test('v2: an object that cannot be written is replaced, and costs no result', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair, qp, initiators } = queuePairOf(adapter, pd);
+  const post = (): void => {
+    for (const context of ['first', 'second', 'third']) queuePair.send(context, []);
+    for (const posted of qp.posted.splice(0)) qp.complete(posted);
+  };
+  const results: Nd2Result[] = [];
+  const contexts = () => results.map(({ requestContext }) => requestContext);
+  post();
+  assert.is(initiators.getResults(results, 3), 3);
+  const frozen = Object.freeze(results[1]!);
+  results[1] = frozen;
+  results[2] = null as never;
+  post();
+  assert.is(initiators.getResults(results, 3), 3);
+  assert.equal(contexts(), ['first', 'second', 'third']);
+  assert.is.not(results[1], frozen);
 });
 
 test('an Invalidate on another queue pair fails, and leaves the window bound where it is', () => {

@@ -54,6 +54,42 @@ test('poll fills the same objects again, makes missing ones, and publishes what 
   assert.is(cq.poll(completions, 2), 0);
 });
 
+test('a completion that polls while it is filled takes nothing, and the poll under way takes all', () => {
+  const { cq, ring, makeQp } = setUp();
+  const qp = makeQp();
+  for (let i = 0; i < 3; i++) writeCqe(ring, { token: qp.token, wqe: i, length: 10 + i });
+  const completions: UvpCompletion[] = [];
+  assert.is(cq.poll(completions, 1), 1);
+  const counts: number[] = [];
+  for (const field of ['context', 'length'] as const) {
+    let held: unknown;
+    Object.defineProperty(completions[0], field, {
+      get: () => held,
+      set: (value) => {
+        held = value;
+        counts.push(cq.poll([], 4));
+      },
+    });
+  }
+  assert.is(cq.poll(completions, 1), 1);
+  assert.is(completions[0]!.length, 11);
+  assert.is(ring.words[abi.cqConsumer], 2);
+  assert.is(cq.poll(completions, 1), 1);
+  assert.is(completions[0]!.length, 12);
+  assert.is(ring.words[abi.cqConsumer], 3);
+  assert.equal(counts, [0, 0, 0, 0]);
+});
+
+test('a poll into an object that cannot be written leaves the queue of use', () => {
+  const { cq, ring, makeQp } = setUp();
+  const qp = makeQp();
+  writeCqe(ring, { token: qp.token, wqe: 0, length: 10 });
+  assert.throws(() => cq.poll([Object.freeze({}) as UvpCompletion], 1), TypeError);
+  const completions: UvpCompletion[] = [];
+  assert.is(cq.poll(completions, 1), 1);
+  assert.is(completions[0]!.length, 10);
+});
+
 test('an empty ring lets the engine move once and looks again', () => {
   const { cq, ring, makeQp, hca } = setUp();
   const qp = makeQp();

@@ -283,6 +283,19 @@ test('requests reach the ring, failures are WvErrors, and nothing is kept of the
   );
 });
 
+test('poll fills an array, and refuses what is none', () => {
+  const { cq, cqRing, qp, token, setState } = openPair();
+  setState(3);
+  qp.send('x', [], WvSend.SIGNALED);
+  writeCqe(cqRing, { token, wqe: 0 });
+  // How many are wanted alone, as in C, first of all.
+  for (const value of [8, undefined, null, {}, 'text']) {
+    throwsWv(() => cq.poll(value as never), Status.INVALID_PARAMETER, /array/);
+    throwsWv(() => cq.poll(value as never, 4), Status.INVALID_PARAMETER, /array/);
+  }
+  assert.is(cq.poll([], 4), 1);
+});
+
 test('RemoteMemory takes 64 bits of address and 32 of key', () => {
   const { addressLow, addressHigh } = new RemoteMemory({
     address: 0xffff_ffff_8000_0000n,

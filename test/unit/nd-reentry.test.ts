@@ -1,0 +1,108 @@
+/** Results and completions whose setters ask the queue again: the call under way goes on as if nobody had. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Nd2Result, type NdResult, Status } from '../../nd/index.js';
+import { endpointOf, openFake, result, statusOf } from '../helpers/nd-fixture.js';
+import { openFake2, queuePairOf } from '../helpers/nd2-fixture.js';
+
+const DEPTH = 4;
+
+/** Calls `asked` whenever one of the fields is written. */
+function telling<R extends object>(target: R, fields: readonly (keyof R)[], asked: () => void): R {
+  for (const field of fields) {
+    let held = target[field];
+    Object.defineProperty(target, field, {
+      get: () => held,
+      set: (value) => {
+        held = value;
+        asked();
+      },
+    });
+  }
+  return target;
+}
+
+test('v1: a result may ask for results while it is written', () => {
+  const { adapter, pd } = openFake();
+  const { endpoint, qp, outbound } = endpointOf(adapter, pd, { outbound: DEPTH });
+  const fillQueue = (make: (context: number) => NdResult): NdResult[] => {
+    const made = Array.from({ length: DEPTH }, (_, i) => make(i));
+    for (const one of made) endpoint.send(one, []);
+    assert.is(
+      statusOf(() => endpoint.send(result(), [])),
+      Status.NO_MORE_ENTRIES,
+    );
+    return made;
+  };
+  let asks = false;
+  const counts: number[] = [];
+  const all = fillQueue((context) =>
+    telling(result(context), ['status', 'bytesTransferred'], () => {
+      if (asks) counts.push(outbound.getResults([], DEPTH));
+    }),
+  );
+  for (const posted of qp.posted.splice(0)) qp.complete(posted);
+  asks = true;
+  const results: NdResult[] = [];
+  // Less than there are: the later ones are there for those who ask in between.
+  assert.is(outbound.getResults(results, 2), 2);
+  assert.is(outbound.getResults(results, 1), 1);
+  assert.is(results[0], all[2]);
+  assert.is(outbound.getResults(results, DEPTH), 1);
+  assert.is(results[0], all[3]);
+  assert.equal(counts, Array(2 * DEPTH).fill(0));
+  // As many requests as ever are outstanding, and no more.
+  asks = false;
+  const next = fillQueue(result);
+  for (const posted of qp.posted.splice(0)) qp.complete(posted);
+  assert.is(outbound.getResults(results, DEPTH), DEPTH);
+  assert.equal(results, next);
+});
+
+test('v2: a result object that is filled again may ask for results meanwhile', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair, qp, initiators } = queuePairOf(adapter, pd, { depth: DEPTH });
+  const fillQueue = (name: string): void => {
+    for (let i = 0; i < DEPTH; i += 1) queuePair.send(`${name} ${i}`, []);
+    assert.is(
+      statusOf(() => queuePair.send('full', [])),
+      Status.NO_MORE_ENTRIES,
+    );
+    for (const posted of qp.posted.splice(0)) qp.complete(posted);
+  };
+  fillQueue('plain');
+  const results: Nd2Result[] = [];
+  assert.is(initiators.getResults(results, DEPTH), DEPTH);
+  const counts: number[] = [];
+  for (const one of results) {
+    telling(one, ['requestType', 'requestContext', 'queuePairContext', 'status', 'bytesTransferred'], () => {
+      counts.push(initiators.getResults([], DEPTH));
+    });
+  }
+  const contexts = () => results.map(({ requestContext }) => requestContext);
+  fillQueue('asked');
+  assert.is(initiators.getResults(results, 2), 2);
+  assert.equal(contexts().slice(0, 2), ['asked 0', 'asked 1']);
+  assert.is(initiators.getResults(results, DEPTH), 2);
+  assert.equal(contexts().slice(0, 2), ['asked 2', 'asked 3']);
+  assert.equal(counts, Array(5 * DEPTH).fill(0));
+  fillQueue('next');
+  assert.is(initiators.getResults(results, DEPTH), DEPTH);
+  assert.equal(contexts(), ['next 0', 'next 1', 'next 2', 'next 3']);
+});
+
+test('an array that does not let itself be written leaves the queue of use', () => {
+  const { adapter, pd } = openFake();
+  const { endpoint, qp, outbound } = endpointOf(adapter, pd);
+  endpoint.send(result('lost'), []);
+  endpoint.send(result('kept'), []);
+  const [first, second] = qp.posted;
+  qp.complete(first!);
+  assert.throws(() => outbound.getResults(Object.freeze([]) as never), TypeError);
+  qp.complete(second!);
+  const results: NdResult[] = [];
+  assert.is(outbound.getResults(results), 1);
+  assert.is(results[0]!.context, 'kept');
+});
+
+test.run();
