@@ -22,7 +22,7 @@ function run(then: string, ...flags: string[]): string {
   return stderr;
 }
 
-for (const then of ['process.exit(0);', '', 'await new Promise((done) => setTimeout(done, 50));']) {
+for (const then of ['process.exit(0);', '', 'await new Promise(setImmediate);']) {
   test(`a capture that cannot be written is told once: ${then || 'the program ends'}`, () => {
     const told = run(then);
     assert.is(told.match(/'\/no\/such\/folder\/capture\.pcapng' cannot be written/g)?.length, 1, told);

@@ -1,4 +1,4 @@
-// Queue pairs that share a pair's ring: when it is full they have it in turn, whatever they send.
+// A full ring: what finds no room waits, and queue pairs that share the ring have it in turn, whatever they send.
 #include "local_world.h"
 
 using namespace world;
@@ -132,4 +132,64 @@ TEST(turns_are_kept_by_what_goes_straight_beside_answers) {
   only(fillA.sendCq, 0, kOpWrite, kWcSuccess);
   only(qb.sendCq, 0, kOpRead, kWcSuccess, kRead);
   only(qa.sendCq, 0, kOpWrite, kWcSuccess);
+}
+
+// A ring that the peer does not read fills up: the rest waits, and is sent when there is room.
+TEST(turns_in_a_full_ring) {
+  EngineOptions options;
+  options.window = 4096;
+  LocalConnection w({}, [] {
+    QpShape s;
+    s.sendEntries = s.receiveEntries = 2048;
+    s.cqEntries = 4096;
+    return s;
+  }(), options);
+  Buffer from(*w.a, 2048 * 8), to(*w.b, 2048 * 8);
+  for (uint32_t i = 0; i < 2000; i++) {
+    std::memcpy(from.data() + i * 8, &i, 4);
+    w.qb.receive({{to.at(i * 8), 8, to.lkey}});
+  }
+  for (uint32_t i = 0; i < 2000; i++) {
+    Wr wr;
+    wr.flags = i % 100 == 99 ? kSendFlagSignaled : 0;
+    wr.sges = {{from.at(i * 8), 8, from.lkey}};
+    w.qa.post(wr);
+    w.a->step();
+  }
+  CHECK(w.countersA.get(HostCounter::kLocalTx) <= LocalRing::kSlots);
+  CHECK(w.countersA.get(HostCounter::kLocalTx) >= LocalRing::kSlots - 2 * LocalRing::kEntrySlots);
+  CHECK(w.countersA.get(HostCounter::kLocalStalls) > 0);
+  w.pump();
+  CHECK_EQ(w.qb.receiveCq.written(), 2000u);
+  CHECK_EQ(w.qa.sendCq.written(), 20u);
+  CHECK(std::memcmp(from.data(), to.data(), 2000 * 8) == 0);
+}
+
+// The same of the bulk area, which comes round several times.
+TEST(turns_in_a_full_bulk_area) {
+  constexpr uint32_t kCount = 100, kLength = 39'001;
+  LocalConnection w({}, [] {
+    QpShape s;
+    s.sendEntries = s.receiveEntries = 128;
+    s.cqEntries = 256;
+    return s;
+  }());
+  Buffer from(*w.a, kCount * kLength, kAllAccess, 5), to(*w.b, kCount * kLength);
+  w.qb.receive({});
+  w.qa.post({kOpSend, 0, {}});
+  w.pump();
+  for (uint32_t i = 0; i < kCount; i++) w.qb.receive({{to.at(i * kLength), kLength, to.lkey}});
+  for (uint32_t i = 0; i < kCount; i++)
+    w.qa.write({kOpSend, i % 10 == 9 ? kSendFlagSignaled : 0, {{from.at(i * kLength), kLength, from.lkey}}});
+  w.a->engine.doorbell(w.qa.handle);
+  w.a->step();
+  const uint64_t first = w.countersA.get(HostCounter::kLocalTx);
+  CHECK(first > 20 && first <= 1 + LocalRing::kBulkBytes / kLength);
+  CHECK(w.countersA.get(HostCounter::kLocalStalls) > 0);
+  w.pump();
+  CHECK_EQ(w.qb.receiveCq.written(), 1 + kCount);
+  CHECK_EQ(w.qa.sendCq.written(), kCount / 10);
+  CHECK(std::memcmp(from.data(), to.data(), kCount * kLength) == 0);
+  // Those that found no room went the long way once there was some.
+  CHECK_EQ(w.a->counter("sent_straight") + w.countersA.get(HostCounter::kLocalStalls), 1 + kCount);
 }
