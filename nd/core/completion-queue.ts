@@ -87,44 +87,50 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     const most = max ?? Math.max(results.length, 1);
     let count = this.#leftOver.length > 0 ? this.#takeLeftOver(results, most) : 0;
     if (this.ended) return count;
-    const batch = this.#batch;
     while (count < most) {
       const asked = Math.min(most - count, BATCH);
       let taken: number;
       try {
-        taken = this.wv.poll(batch, asked);
+        taken = this.wv.poll(this.#batch, asked);
       } catch {
         // The queue overran or its device is gone. Notify tells; what was there has been taken.
         break;
       }
       if (taken === 0) break;
-      this.#writing = true;
-      try {
-        for (let i = 0; i < taken; i += 1) {
-          const completion = batch[i]!;
-          const record = completion.context;
-          if (!(record instanceof RequestRecord)) continue;
-          this.put(results, count, record, completion);
-          record.owner.done(record);
-          count += 1;
-          if (completion.status === SUCCESS && (completion.flags & INVALIDATED) !== 0) {
-            const result = this.#peerInvalidated(completion.immediateData);
-            if (result === undefined) continue;
-            // The rest of the batch has its places already.
-            if (count + (taken - 1 - i) < most) {
-              results[count] = result;
-              count += 1;
-            } else {
-              this.#leftOver.push(result);
-            }
-          }
-        }
-      } finally {
-        this.#writing = false;
-      }
+      count = this.#write(results, count, most, taken);
       if (taken < asked) break;
     }
     return count;
+  }
+
+  /** Writes what the batch holds behind the first `count` results; answers how many there are now. */
+  #write(results: R[], count: number, most: number, taken: number): number {
+    let written = count;
+    this.#writing = true;
+    try {
+      for (let i = 0; i < taken; i += 1) {
+        const completion = this.#batch[i]!;
+        const record = completion.context;
+        if (!(record instanceof RequestRecord)) continue;
+        this.put(results, written, record, completion);
+        record.owner.done(record);
+        written += 1;
+        if (completion.status === SUCCESS && (completion.flags & INVALIDATED) !== 0) {
+          const result = this.#peerInvalidated(completion.immediateData);
+          if (result === undefined) continue;
+          // The rest of the batch has its places already.
+          if (written + (taken - 1 - i) < most) {
+            results[written] = result;
+            written += 1;
+          } else {
+            this.#leftOver.push(result);
+          }
+        }
+      }
+    } finally {
+      this.#writing = false;
+    }
+    return written;
   }
 
   #takeLeftOver(results: R[], max: number): number {
