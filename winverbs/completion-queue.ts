@@ -92,12 +92,14 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
    * are filled again, so hand in the same array every time. Answers how many there were.
    *
    * @throws WvError BUFFER_OVERFLOW: the queue has overrun, and nothing more will come; what was in it has been told;
-   * INVALID_PARAMETER: `completions` is no array.
+   * INVALID_PARAMETER: `completions` is no array, or `n` no whole number from 0 on.
    */
   poll(completions: WvCompletion[], n?: number): number {
     this.check();
     if (!Array.isArray(completions)) throw noArray(completions);
-    const count = this.verbs.pollCq(this.handle, completions, n ?? completions.length);
+    const most = n ?? completions.length;
+    if (!(Number.isInteger(most) && most >= 0 && most <= 0xffff_ffff)) throw noCount(most);
+    const count = this.verbs.pollCq(this.handle, completions, most);
     if (count < 0) {
       throw new WvError(
         Status.BUFFER_OVERFLOW,
@@ -189,5 +191,12 @@ function noArray(value: unknown): WvError {
   return new WvError(
     Status.INVALID_PARAMETER,
     `The first argument is ${value === null ? 'null' : `of type ${typeof value}`}; completions go into an array, and how many at most is the second.`,
+  );
+}
+
+function noCount(value: unknown): WvError {
+  return new WvError(
+    Status.INVALID_PARAMETER,
+    `At most ${String(value)} completions are asked for; it takes a whole number from 0 to 4294967295.`,
   );
 }

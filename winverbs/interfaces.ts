@@ -297,7 +297,7 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   /**
    * Fills `completions` from the start, at most `n` (its length, unless told: an empty array alone takes none); returns how many.
    * Objects already in the array are reused; if they have setters that poll this queue, that takes none. Throws
-   * INVALID_PARAMETER for what is no array. A thread that asks again at once after it got none looks out in the engine
+   * INVALID_PARAMETER for what is no array and for an `n` that is no whole number from 0 on. A thread that asks again at once after it got none looks out in the engine
    * for half a microsecond.
    */
   poll(completions: WvCompletion[], n?: number): number;

@@ -85,6 +85,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     // these with theirs (RequestQueue.done), and write over the batch.
     if (this.#writing) return 0;
     const most = max ?? Math.max(results.length, 1);
+    if (!(Number.isInteger(most) && most >= 0 && most <= 0xffff_ffff)) throw noCount(most);
     let count = this.#leftOver.length > 0 ? this.#takeLeftOver(results, most) : 0;
     if (this.ended) return count;
     while (count < most) {
@@ -198,5 +199,13 @@ function noArray(value: unknown): unknown {
     Status.INVALID_PARAMETER,
     'GetResults',
     `The first argument is ${value === null ? 'null' : `of type ${typeof value}`}; results go into an array, and how many at most is the second.`,
+  );
+}
+
+function noCount(value: unknown): unknown {
+  return refuse(
+    Status.INVALID_PARAMETER,
+    'GetResults',
+    `At most ${String(value)} results are asked for; it takes a whole number from 0 to 4294967295.`,
   );
 }

@@ -188,7 +188,7 @@ export interface INDCompletionQueue extends INDOverlapped {
    *
    * @param results - filled from its start
    * @param max - default: as many as `results` has places, at least 1.
-   * @throws INVALID_PARAMETER: `results` is no array. It fails for no other reason.
+   * @throws INVALID_PARAMETER: `results` is no array, or `max` no whole number from 0 on. It fails for no other reason.
    * @see INDCompletionQueue::GetResults
    */
   getResults(results: NdResult[], max?: number): number;

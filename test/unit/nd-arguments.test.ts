@@ -182,6 +182,41 @@ test('results are taken into an array', () => {
   assert.equal([outbound.getResults([]), initiators.getResults([])], [1, 1]);
 });
 
+test('how many results at most is a whole number', () => {
+  const v1 = openFake();
+  const { endpoint, qp, outbound } = endpointOf(v1.adapter, v1.pd);
+  const v2 = openFake2();
+  const { queuePair, qp: qp2, initiators } = queuePairOf(v2.adapter, v2.pd);
+  endpoint.send(result(), []);
+  qp.complete(qp.posted[0]!);
+  queuePair.send(0, []);
+  qp2.complete(qp2.posted[0]!);
+  for (const max of [
+    Number.NaN,
+    -1,
+    1.5,
+    2 ** 32,
+    Number.POSITIVE_INFINITY,
+    '4',
+    4n,
+    {},
+    Symbol('4'),
+  ] as number[]) {
+    for (const call of [() => outbound.getResults([], max), () => initiators.getResults([], max)]) {
+      assert.throws(
+        call,
+        (error: NdError) =>
+          error instanceof NdError &&
+          error.status === Status.INVALID_PARAMETER &&
+          error.message.includes(`At most ${String(max)} results`),
+        `${call} ${String(max)}`,
+      );
+    }
+  }
+  assert.equal([outbound.getResults([], 0), initiators.getResults([], 0)], [0, 0]);
+  assert.equal([outbound.getResults([], 1), initiators.getResults([], 1)], [1, 1]);
+});
+
 test('v2: an object that cannot be written is replaced, and costs no result', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp, initiators } = queuePairOf(adapter, pd);

@@ -14,6 +14,7 @@ import { mandatoryUserVerbs, requireUserVerbs, type UserVerbs } from '../../kern
 import { loadUserVerbs } from '../../kernel-bridge/uvp/index.js';
 import { QpAttr, RemoteMemory, WVProvider, WvAccess, WvError, WvOverlapped } from '../../winverbs/index.js';
 import { FakeDoor, failWith } from '../helpers/fake-door.js';
+import { writeCqe } from '../helpers/fake-hca.js';
 import { openPair, throwsWv } from '../helpers/fake-pair.js';
 
 test('objects are destroyed from the bottom up, in whatever order they are released', () => {
@@ -201,6 +202,21 @@ test('U8: a dead completion queue is an error, not a count', () => {
   const { cq, cqRing } = openPair();
   cqRing.words[1] = 1;
   throwsWv(() => cq.poll([], 4), Status.BUFFER_OVERFLOW, /entries/);
+});
+
+test('how many completions at most is a whole number', () => {
+  const { qp, cq, cqRing, token, setState } = openPair();
+  setState(3);
+  qp.send('kept', [], 2);
+  writeCqe(cqRing, { token, wqe: 0, length: 0 });
+  for (const n of [Number.NaN, -1, 1.5, 2 ** 32, Number.POSITIVE_INFINITY, '4', 4n, Symbol('4')] as number[])
+    throwsWv(
+      () => cq.poll([], n),
+      Status.INVALID_PARAMETER,
+      new RegExp(`At most ${String(n).replace(/[()]/g, '.')} completions`),
+    );
+  assert.is(cq.poll([], 0), 0);
+  assert.is(cq.poll([], 1), 1);
 });
 
 test('U9: every object with overlapped requests is known as one', () => {
