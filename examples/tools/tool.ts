@@ -122,10 +122,10 @@ export class Tool {
 
 /** The address of a command line: `<ip>` or `<ip>:<port>`, of IPv6 `<ip>` or `[<ip>]:<port>`; or what is wrong with it. */
 function addressOf(text: string, defaultPort: number): SocketAddress | string {
-  const right = 'it is an IP address as in 192.0.2.1 or 2001:db8::1';
+  const right = 'an IP address is wanted, as 192.0.2.1 or 2001:db8::1';
   try {
     const { port, ...address } = parseSocketAddress(text, defaultPort);
-    if (/^[0:.]*$/.test(address.address)) return right;
+    if (/^[0:.]*$/.test(address.address)) return `it names no host; ${right}`;
     return { ...address, port: port === 0 ? defaultPort : port };
   } catch (error) {
     return error instanceof StatusError && error.status === Status.INVALID_PARAMETER ? error.message : right;

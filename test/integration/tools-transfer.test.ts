@@ -142,8 +142,8 @@ test('wrong arguments: a sentence, the usage, and exit code 2', async () => {
     [['rping', '-c', '-r', '-w', '127.0.0.1'], /-r \(read\) and -w \(write\) exclude each other/],
     [['ping', '-s', '-n', '0', '127.0.0.1'], /^nd ping: --nSge must be 1 or more$/m],
     [['ping', '-c', '--sizes', '1,5000000', '127.0.0.1'], /--sizes must be sizes from 1 to 4194304/],
-    [['ping', '-c', 'host'], /^nd ping: Bad address 'host'/m],
-    [['ping', '-c', '0.0.0.0'], /^nd ping: Bad address '0\.0\.0\.0'/m],
+    [['ping', '-c', 'host'], /^nd ping: Bad address 'host': an IP address is wanted, as 192\.0\.2\.1/m],
+    [['ping', '-c', '0.0.0.0'], /^nd ping: Bad address '0\.0\.0\.0': it names no host;/m],
     [
       ['ping', '-c', '127.0.0.1:70000'],
       /^nd ping: Bad address '127\.0\.0\.1:70000': port 70000 .*0 to 65535$/m,
