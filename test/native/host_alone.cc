@@ -5,8 +5,7 @@
 
 #include "engine/host.h"
 #include "engine/wire.h"
-#include "host_node.h"
-#include "host_sockets.h"
+#include "host_members.h"
 
 using hosttest::flows, hosttest::ownPort, hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;
@@ -155,6 +154,7 @@ struct Two {
   Peer a, b;
   uint8_t seed = 1;
   explicit Two(const char* address) {
+    hosttest::steer<Peer>({&a, &b}, [](Peer& peer) { peer.engine.progress(); });
     a.connect(b, parseAddress(address));
     b.connect(a, parseAddress(address));
     for (uint32_t i = 0; i < kWarm; i++) {

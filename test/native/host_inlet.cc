@@ -1,16 +1,14 @@
 // Sockets connected to single senders: what comes by them is the same, in the same order, as by the socket that hears
 // everybody, while they are opened as well; packets that came in one piece, marks, MADs, strays, IDs that jump.
-#include <poll.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <functional>
 
 #include "engine/udp_inlet.h"
-#include "host_node.h"
-#include "host_sockets.h"
+#include "host_members.h"
 
-using hosttest::flows, hosttest::ownPort, hosttest::parseAddress, hosttest::RealClock;
+using namespace hosttest;
 using namespace nd;
 
 namespace {
@@ -29,131 +27,6 @@ extern "C" int connect(int fd, const sockaddr* to, socklen_t bytes) {
 }
 
 namespace {
-
-constexpr uint32_t kQpIndex = 0x42;
-
-struct Seen {
-  uint32_t psn, length;
-  uint8_t trafficClass;
-  bool good;
-};
-
-struct Member;
-std::vector<Member*> members;
-
-// A host side of its own, in this process. Remembers what polls deliver.
-struct Member final : PacketSink, KernelPort {
-  RealClock clock;
-  Host host{clock};
-  Engine engine{host, clock, EngineOptions()};
-  KernelId kernel = 0;
-  std::vector<Seen> seen;
-  uint32_t psn = 0;
-
-  Member() {
-    HostOptions options;
-    options.link = LinkChoice::kWire;
-    HOST_CHECK(host.start(options, engine) == Status::kSuccess);
-    HOST_CHECK(engine.attachKernel(this, &kernel) == Status::kSuccess);
-    members.push_back(this);
-  }
-  ~Member() override {
-    members.erase(std::find(members.begin(), members.end(), this));
-    engine.detachKernel(kernel);
-    host.stop();
-  }
-  void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
-    if (mad::destinationQpn(bth) == mad::kGsiQpn) return seen.push_back({UINT32_MAX, length, 0, true});
-    Seen s{mad::get24(bth + 9), length, meta.trafficClass, true};
-    for (uint32_t i = 12; i < length; i++) s.good &= bth[i] == hosttest::pattern(s.psn, i - 12);
-    seen.push_back(s);
-  }
-  void onPeerProcessGone(uint32_t, bool) override {}
-  void onLocalPacket(LocalPair&, const LocalPacket&) override {}
-  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
-  void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
-  void onCqError(Handle) override {}
-
-  uint64_t counter(const char* name) const {
-    const auto& names = Host::counterNames();
-    for (size_t i = 0; i < names.size(); i++)
-      if (std::strcmp(names[i], name) == 0) return const_cast<Host&>(host).counters()[i];
-    HOST_CHECK(!"a counter of this name");
-    return 0;
-  }
-  void poll() {
-    std::lock_guard<nd::EngineLock> guard(engine.lock());
-    host.poll(*this, 64);
-    host.flush();
-  }
-  bool readable(int milliseconds) {
-    pollfd p = {host.pollFd(), POLLIN, 0};
-    return ::poll(&p, 1, milliseconds) == 1;
-  }
-  // Something has come. What the system gave to another member, on a slow machine whose steering was not found out in time,
-  // that one hands over.
-  bool arrives() {
-    for (int waited = 0; waited < kPatienceMs / 10; waited++) {
-      if (readable(10)) return true;
-      for (Member* m : members)
-        if (m != this) m->pollAll();
-    }
-    return false;
-  }
-  // Until `n` packets have been delivered. Then a look in vain: what comes next may come untold.
-  void take(size_t n) {
-    while (seen.size() < n && arrives()) poll();
-    poll();
-  }
-  void pollAll() {
-    while (readable(0)) poll();
-  }
-  static OutPacket packet(uint32_t slot, uint32_t psn, std::vector<uint8_t>& payload) {
-    OutPacket p;
-    std::memset(p.header, 0, sizeof p.header);
-    p.header[0] = 4;  // RC SEND only
-    p.header[2] = p.header[3] = 0xff;
-    p.header[5] = static_cast<uint8_t>(slot);
-    p.header[7] = kQpIndex;
-    p.header[10] = static_cast<uint8_t>(psn >> 8);
-    p.header[11] = static_cast<uint8_t>(psn);
-    p.headerLength = 12;
-    for (uint32_t i = 0; i < payload.size(); i++) payload[i] = hosttest::pattern(psn, i);
-    p.payloadLength = static_cast<uint32_t>(payload.size());
-    p.pieces[0] = {payload.data(), payload.size()};
-    p.pieceCount = 1;
-    return p;
-  }
-  void stage(const Path& path, const Member& to, uint32_t bytes) {
-    std::vector<uint8_t> payload(bytes);
-    HOST_CHECK(host.send(path, packet(to.host.slot(), psn++, payload)));
-  }
-  void send(const Path& path, const Member& to, std::initializer_list<uint32_t> lengths) {
-    std::lock_guard<nd::EngineLock> guard(engine.lock());
-    for (const uint32_t bytes : lengths) stage(path, to, bytes);
-    host.flush();
-  }
-};
-
-Path pathOf(const char* address) {
-  Path path;
-  path.source = path.destination = parseAddress(address);
-  return path;
-}
-
-void quiet(std::initializer_list<Member*> all) {
-  const auto busy = [&] {
-    for (Member* m : all) {
-      std::lock_guard<nd::EngineLock> guard(m->engine.lock());
-      if (m->host.nextDeadline() != UINT64_MAX) return true;
-    }
-    for (Member* m : all)
-      if (m->readable(0)) return true;
-    return false;
-  };
-  while (busy())
-    for (Member* m : all) m->poll();
-}
 
 // All there, whole and in order.
 void checkOrder(const Member& m, size_t count, uint32_t first = 0) {
@@ -379,36 +252,6 @@ void strays() {
   HOST_CHECK(b.counter("rx_inlet_opened") == 1);  // and not again
 }
 
-// A sender's own socket, as of a process of this host.
-struct Sender {
-  UniqueFd fd;
-  Path path;
-  uint8_t opcode;
-  uint32_t psn;
-  Sender(const Path& p, uint8_t op, uint32_t firstPsn) : path(p), opcode(op), psn(firstPsn) {
-    const bool v4 = path.source.isV4();
-    SocketAddress own{}, to{};
-    fd.reset(socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP));
-    const int discover = IP_PMTUDISC_DO;
-    HOST_CHECK(!v4 || setsockopt(fd.get(), IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof discover) == 0);
-    HOST_CHECK(bind(fd.get(), &own.any, socketAddress(path.source, 0, 0, &own)) == 0);
-    HOST_CHECK(connect(fd.get(), &to.any, socketAddress(path.destination, kRocePort, 0, &to)) == 0);
-  }
-  void send(const Member& to) {
-    std::vector<uint8_t> payload(8);
-    OutPacket p = Member::packet(to.host.slot(), psn++, payload);
-    p.header[0] = opcode;
-    IcrcHeaders headers;
-    headers.source = path.source;
-    headers.destination = path.destination;
-    headers.sourcePort = ownPort(fd.get());
-    IcrcStart start;
-    uint8_t out[kMaxDatagram];
-    const uint32_t length = gatherWithIcrc(start, out, headers, p);
-    HOST_CHECK(::send(fd.get(), out, length, 0) == static_cast<ssize_t>(length));
-  }
-};
-
 // What comes while an inlet is opened, from its sender and from others, whom the system gives to one of the port's sockets by a
 // hash of their ports: all of it, and what one has sent in order.
 void othersMeanwhile(const char* address) {
@@ -422,15 +265,15 @@ void othersMeanwhile(const char* address) {
     if (ownPort(fd) == kRocePort) setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof program);
   Sender own(path, 4, kOthers * kEach);
   std::vector<Sender> others;
-  for (uint32_t i = 0; i < kOthers; i++) others.emplace_back(path, uint8_t(0x24), i * kEach);  // UC SEND only
+  for (uint32_t i = 0; i < kOthers; i++) others.emplace_back(path, kUcSendOnly, i * kEach);
   size_t sent = 0;
   const auto all = [&] {
-    for (Sender& other : others) other.send(b);
-    own.send(b);
+    for (Sender& other : others) other.send(b.host.slot());
+    own.send(b.host.slot());
     sent += kOthers + 1;
   };
   for (uint32_t i = 1; i < UdpInlets::kHeardBefore; i++) {
-    own.send(b);
+    own.send(b.host.slot());
     b.take(++sent);
   }
   bool came = false;
@@ -453,12 +296,13 @@ void othersMeanwhile(const char* address) {
 // The group's order, by which the system steers, stays.
 void steeringStays() {
   Member a, b, c;
-  quiet({&a, &b, &c});
+  const Members all = {&a, &b, &c};
+  quiet(all);
+  const uint64_t astray = sumOf(all, "rx_misdirected");
   warm(a, b, pathOf("127.0.0.1"));
   warm(c, b, pathOf("127.0.0.1"));
   warm(b, c, pathOf("127.0.0.1"));
   const Path other = pathOf("127.0.0.5");
-  Member* const all[] = {&a, &b, &c};
   for (Member* from : all)
     for (Member* to : all) {
       to->seen.clear();
@@ -466,7 +310,7 @@ void steeringStays() {
       to->take(1);
       HOST_CHECK(to->seen.size() == 1);
     }
-  for (Member* m : all) HOST_CHECK(m->counter("rx_misdirected") == 0);
+  HOST_CHECK(sumOf(all, "rx_misdirected") == astray);
 }
 
 // More senders than there are inlets: all are heard.
@@ -474,7 +318,9 @@ void bounded() {
   Member b;
   std::vector<std::unique_ptr<Member>> senders;
   for (uint32_t i = 0; i < UdpInlets::kMost + 2; i++) senders.emplace_back(new Member);
-  for (auto& each : senders) quiet({&b, each.get()});
+  Members all = {&b};
+  for (auto& each : senders) all.push_back(each.get());
+  quiet(all);
   const Path path = pathOf("127.0.0.1");
   for (uint32_t i = 0; i < 3 * UdpInlets::kHeardBefore; i++)
     for (auto& each : senders) {

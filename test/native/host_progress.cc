@@ -3,7 +3,7 @@
 #include <poll.h>
 
 #include "engine/local_pair.h"
-#include "host_node.h"
+#include "host_members.h"
 
 using hosttest::addressText, hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;
@@ -78,7 +78,7 @@ void quiet(Member& a, Member& b) {
 
 void nextPollDelivers() {
   Member a, b;
-  quiet(a, b);
+  hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
   for (int round = 0; round < 20; round++) {
     // IPv4 and IPv6 in turn: whatever was busy last, the other is seen as soon.
     for (const char* address : {"127.0.0.1", "127.0.0.1", "::1"}) {
@@ -94,7 +94,7 @@ void nextPollDelivers() {
 // again, nor while the local link may bring something sooner.
 void looksOutWherePacketsCome() {
   Member a, b;
-  quiet(a, b);
+  hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
   const auto arrives = [&](const char* address) {
     a.send(address, b.host.slot());
     HOST_CHECK(b.readable(kPatienceMs));
@@ -149,7 +149,7 @@ void looksOutWherePacketsCome() {
 // A packet that the system gave to another process, and that comes by way of the slots.
 void nextPollDeliversForwarded() {
   Member a, b;
-  quiet(a, b);
+  hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
   a.send("127.0.0.1", b.host.slot());
   HOST_CHECK(b.readable(kPatienceMs) && b.polled() == 1);
   HOST_CHECK(hosttest::missteer(0));  // to the first of the group, which is a
