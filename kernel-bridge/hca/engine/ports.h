@@ -18,6 +18,9 @@ namespace nd {
 
 class Ports {
  public:
+  // How long other processes may take to answer, in all.
+  static constexpr int64_t kAnswersMs = 1000;
+
   explicit Ports(int epoll) : epoll_(epoll), blocks_(epoll) {}
 
   // See Host::claimPort. Callable from any thread.
@@ -41,8 +44,6 @@ class Ports {
   void onAsked(const Frame& frame, int connection);
 
  private:
-  // How long other processes may take to answer, in all.
-  static constexpr int64_t kAnswersMs = 1000;
   struct Claim {
     KernelId kernel = 0;
     uint32_t service = 0;
