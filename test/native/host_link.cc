@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/un.h>
 
-#include <chrono>
 #include <memory>
 
 #include "engine/icrc.h"
@@ -62,8 +61,8 @@ void exchange() {
 // Waits until packets for `to` reach it without a detour. Every packet must arrive in any case. Steering asks all processes
 // every 100 ms at most, and anew where one did not answer within 20: so by the clock, not by the number of packets.
 void settle(Node& from, Node& to, const std::vector<Node*>& all) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (std::chrono::steady_clock::now() < end) {
+  const uint64_t end = hosttest::RealClock().now() + kPatienceNs;
+  while (hosttest::RealClock().now() < end) {
     long before = 0, after = 0;
     for (Node* n : all) before += n->counter("rx_misdirected");
     from.ask(send(to, kAny, kAny, 20, 64), "sent");
@@ -175,10 +174,7 @@ void order(const std::string& link) {
   // Each question goes through the other process, which works meanwhile.
   const auto handsOver = [&](long count) {
     if (link.empty()) return true;  // sent when its status is told
-    const uint64_t end = hosttest::RealClock().now() + 20'000'000'000ull;
-    while (zero.counter("mad_handed_over") < count)
-      if (hosttest::RealClock().now() > end) return false;
-    return true;
+    return zero.counterFrom("mad_handed_over", count) >= count;
   };
   // An earlier message makes the connection from slot 0 the first that is ready.
   sender->ask(std::string("mad 127.0.0.1 127.0.0.1 15 66 4 ") + id, "mad-status 0");

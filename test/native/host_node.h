@@ -328,6 +328,8 @@ class Node {
     return expect(prefix);
   }
   long counter(const std::string& name);
+  // As soon as it has come to `least`; what it is then, or when none of that comes within kPatienceMs.
+  long counterFrom(const std::string& name, long least);
   // Lines with the prefix that have come until everything told so far was done.
   int countUntilNow(const std::string& prefix);
   void kill();
@@ -410,6 +412,13 @@ inline long Node::counter(const std::string& name) {
   const std::string line = ask("counters", "counter " + name + " ");
   const long value = line.empty() ? -1 : std::atol(line.c_str() + 8 + name.size() + 1);
   ask("sync", "synced");
+  return value;
+}
+
+inline long Node::counterFrom(const std::string& name, long least) {
+  const uint64_t end = RealClock().now() + kPatienceNs;
+  long value = counter(name);
+  while (value < least && RealClock().now() < end) value = counter(name);
   return value;
 }
 

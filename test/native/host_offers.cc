@@ -87,7 +87,9 @@ struct Impostor {
   }
 };
 
+// Not while the engine's thread is at something, for which it may have opened one.
 int descriptors() {
+  const auto hold = Process::instance().engine().hold();
   int n = 0;
   for (int fd = 0; fd < 256; fd++) n += fcntl(fd, F_GETFD) >= 0;
   return n;

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <poll.h>
 
 #include "engine/steering.h"
 #include "host_test.h"
@@ -31,7 +32,8 @@ int arrivedAt(int to, int count) {
   }
   uint8_t bytes[64];
   int n = 0;
-  while (recv(to, bytes, sizeof bytes, 0) > 0) n++;
+  for (pollfd waited = {to, POLLIN, 0}; n < count && poll(&waited, 1, kPatienceMs) == 1; n++)
+    if (recv(to, bytes, sizeof bytes, 0) <= 0) break;
   return n;
 }
 

@@ -69,7 +69,7 @@ struct Waiting {
       const bool watches = entry == Watch::Entry::kWatching;
       (watches ? watched : apart)++;
       pollfd fds[2] = {{fd, POLLIN, 0}, {watch.pollFd(), POLLIN, 0}};
-      came = ::poll(fds, watches ? 2 : 1, 10000) > 0;
+      came = ::poll(fds, watches ? 2 : 1, kPatienceMs) > 0;
       uint64_t rings;
       if (fds[0].revents != 0 && read(fd, &rings, sizeof rings) < 0) rings = 0;
     }
@@ -250,7 +250,7 @@ void watchesAndDoesNotCome() {
     HOST_CHECK(read(peer.out, &word, 1) == 1 && word == 'y');
   }
   // It may not even have seen that the descriptor was readable: the engine's thread, which took that away, told it.
-  HOST_CHECK(readable(waiting.fd, 10000));
+  HOST_CHECK(readable(waiting.fd, kPatienceMs));
 }
 
 uint64_t left(const Attendance& attendance) {
