@@ -1,7 +1,7 @@
 // Processes killed by SIGKILL at hundreds of points of their lives: peers on the host hear of it at once, ports and slots
 // are free again, and nothing is left. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats what a failure has told.
 // In a network namespace of its own, where nobody else has slots and ports.
-import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +17,7 @@ import {
   statusName,
   WvSend,
 } from '../../winverbs/index.js';
+import { apart, runApart } from '../helpers/apart.js';
 import { ADDRESS, openListener, openSide } from '../helpers/loopback.js';
 import { seeded } from '../helpers/random.js';
 import { nothingLeft } from '../helpers/verbs-model-outcome.js';
@@ -269,24 +270,4 @@ test('they were killed at every point of their lives', () => {
   }
 });
 
-/** Whether this is a network namespace of the test's own. */
-const apart = process.env.ND_KILL_APART !== undefined;
-
-const alone = apart ? undefined : spawnSync('unshare', ['-n', 'ip', 'link', 'set', 'lo', 'up']);
-if (alone?.status === 0) {
-  const here = fileURLToPath(import.meta.url);
-  const command = 'ip link set lo up; exec "$@"';
-  const env = { ...process.env, ND_KILL_APART: '1' };
-  const node = [process.execPath, ...process.execArgv, here];
-  const { status } = spawnSync('unshare', ['-n', 'sh', '-c', command, 'sh', ...node], {
-    stdio: 'inherit',
-    env,
-  });
-  process.exitCode = status ?? 1;
-} else {
-  if (alone)
-    console.log(
-      'no network namespace is permitted: slots and ports of others are not told from what is left',
-    );
-  test.run();
-}
+runApart(import.meta.url, () => test.run());
