@@ -4,7 +4,8 @@
  *
  * - `serve`: a look-up whose first byte is 1 is rejected, 2 is left waiting, all others are accepted and their bytes
  *   answered; datagrams are sent back.
- * - `ask`: looks up the queue pair behind the port that stands where the group does, and tells its number.
+ * - `ask`: looks up the queue pair behind the port that stands where the group does, and tells its number and how many
+ *   milliseconds that took.
  * - `join`: attaches its queue pair to the group.
  */
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -46,8 +47,9 @@ process.on('message', (message) => {
 process.on('disconnect', () => process.exit());
 if (mode === 'serve') void serve();
 else if (mode === 'ask') {
+  const begun = performance.now();
   const found = await side.endpoint.lookup(socketAddressOf(address, Number(group)));
-  tell({ ready: 0, qpn: found.qpn });
+  tell({ ready: 0, qpn: found.qpn, ms: performance.now() - begun });
 } else {
   const joined = await side.endpoint.joinMulticast(socketAddressOf(group));
   await side.qp.attachMulticast(joined.addressVector!.destinationGid);

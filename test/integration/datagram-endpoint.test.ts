@@ -16,13 +16,15 @@ import { openDatagramSide, socketAddressOf } from '../helpers/datagram-side.js';
 const program = fileURLToPath(new URL('../helpers/datagram-program.js', import.meta.url));
 const SIDR_REQ = '23';
 const SIDR_REP = '24';
-/** A question is asked again after 0.27 s: nobody who answers is that slow, and nobody who does not is waited for long. */
+/** A question is asked again after 0.27 s: nobody who does not answer is waited for long. */
 const cm = { responseTimeoutCode: 16, maxRetries: 5 };
+const AGAIN_MS = 268;
 const GROUP = '239.77.1.3';
 
 interface Told {
   ready?: number;
   qpn?: number;
+  ms?: number;
   asked?: number;
   port?: number;
   text?: string;
@@ -36,6 +38,8 @@ class Other {
   #heard: (() => void) | undefined;
   port = 0;
   qpn = 0;
+  /** How long its look-up has taken. */
+  ms = 0;
 
   private constructor(args: string[], kernel: KernelOptionsInput) {
     this.#child = fork(program, args, { env: { ...process.env, ND_OPTIONS: JSON.stringify(kernel) } });
@@ -48,9 +52,10 @@ class Other {
 
   static async start(args: string[], kernel: KernelOptionsInput = {}): Promise<Other> {
     const other = new Other(args, { cm, ...kernel });
-    const { ready, qpn } = await other.tells('ready');
+    const { ready, qpn, ms = 0 } = await other.tells('ready');
     other.port = ready!;
     other.qpn = qpn!;
+    other.ms = ms;
     return other;
   }
 
@@ -88,6 +93,12 @@ async function statusOf(request: PromiseLike<unknown>): Promise<string> {
   } catch (error) {
     return statusName((error as { status: number }).status);
   }
+}
+
+/** Two that were lost have been made up for; more only if the answer took its time. */
+function assertTwiceAgain(again: number, ms: number): void {
+  assert.ok(again >= 2, `${again} again`);
+  assert.ok(again === 2 || ms >= again * AGAIN_MS, `${again} again within ${ms} ms`);
 }
 
 /** This side, on an address. */
@@ -162,20 +173,21 @@ test('a look-up that waits is cancelled alone, and by releasing its endpoint', a
 test('lost questions and lost answers are made up for, without the application', async () => {
   const server = await Other.start(['serve', '127.0.0.1'], { faults: { dropMads: { [SIDR_REP]: 2 } } });
   const me = open();
+  const begun = performance.now();
   const found = await me.endpoint.lookup(socketAddressOf('127.0.0.1', server.port), Uint8Array.of(5));
+  const ms = performance.now() - begun;
   assert.is(found.qpn, server.qpn);
   const { counters } = await server.counters();
-  assert.equal(
-    [counters!.cm['retransmitted.SIDR_REP'], counters!.cm['sent.SIDR_REP']],
-    [2, 1],
-    'asked three times, accepted once',
-  );
+  // Asked three times, accepted once.
+  assert.is(counters!.cm['sent.SIDR_REP'], 1);
+  assertTwiceAgain(counters!.cm['retransmitted.SIDR_REP']!, ms);
   const asker = await Other.start(['ask', '127.0.0.1', String(server.port)], {
     faults: { dropMads: { [SIDR_REQ]: 2 } },
   });
   assert.is(asker.qpn, server.qpn);
   const asked = await asker.counters();
-  assert.equal([asked.counters!.cm['sent.SIDR_REQ'], asked.counters!.cm['retransmitted.SIDR_REQ']], [1, 2]);
+  assert.is(asked.counters!.cm['sent.SIDR_REQ'], 1);
+  assertTwiceAgain(asked.counters!.cm['retransmitted.SIDR_REQ']!, asker.ms);
   await asker.kill();
   await server.kill();
   me.close();

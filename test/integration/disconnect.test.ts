@@ -17,8 +17,9 @@ const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
 /** Neither retries nor the keep-alive end within the time that a test has. */
 const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 
-/** Half a second for an answer: what is sent again was lost, and not late because this machine is slow. */
+/** An answer has half a second, before its question is sent again for being late and not for being lost. */
 const unhurried = { responseTimeoutCode: 17 };
+const UNHURRIED_MS = 537;
 
 /** What each layer calls it. */
 const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
@@ -39,6 +40,15 @@ const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
 
 const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: number): Told[] =>
   Array.from({ length: count }, (_, i) => ({ label: `${what} ${from + i}`, status: flushedAs[layer] }));
+
+/**
+ * Two that were lost have been repeated; more than that only if answers took their time, of which the first repetition, sent
+ * early, takes none.
+ */
+function assertTwiceAgain(again: number, ms: number): void {
+  assert.ok(again >= 2, `${again} repetitions`);
+  assert.ok(again === 2 || ms >= (again - 1) * UNHURRIED_MS, `${again} repetitions within ${ms} ms`);
+}
 
 const messages = (count: number): string[] => Array.from({ length: count }, (_, i) => `message ${i}`);
 
@@ -142,21 +152,23 @@ for (const layer of LAYERS) {
   });
 
   test(`${layer}: DREQs that cross let both sides succeed`, async () => {
-    // The first DREQ of each is lost: both have disconnected when the second ones arrive, a second later.
+    // Their DREQs are lost until both have disconnected; those that are repeated arrive.
     const crossing: KernelOptionsInput = {
-      cm: { responseTimeoutCode: 18 },
-      faults: { dropMads: { [DREQ]: 1 } },
+      cm: { responseTimeoutCode: 17, maxRetries: 15 },
+      faults: { dropMads: { [DREQ]: 1000 } },
     };
     const { active, passive } = await pair(layer, { server: crossing, client: crossing });
     await Promise.all([active.receive(3), passive.receive(3)]);
     const ends = [active.notifyDisconnect(), passive.notifyDisconnect()];
     const issued = await Promise.all([active.startDisconnect(), passive.startDisconnect()]);
     for (const { receives } of issued) assert.equal(receives, flushed(layer, 'receive', 0, 3));
+    await Promise.all([active, passive].map(({ peer }) => peer.call('setFaults', { faults: {} })));
     assert.equal(await Promise.all([active.disconnected(), passive.disconnected()]), ['SUCCESS', 'SUCCESS']);
     assert.equal(await Promise.all(ends), [ownEnd[layer], ownEnd[layer]]);
     for (const { peer } of [active, passive]) {
       const { cm, hca } = await peer.counters();
-      assert.equal([cm!['sent.DREQ'], hca!.fault_mads_dropped], [1, 1]);
+      assert.is(cm!['sent.DREQ'], 1);
+      assert.ok(hca!.fault_mads_dropped! > 0);
     }
   });
 
@@ -224,15 +236,19 @@ for (const layer of LAYERS) {
     };
     const { active, passive } = await pair(layer, { client });
     const end = passive.notifyDisconnect();
+    const begun = performance.now();
     assert.is(await active.disconnect(), 'SUCCESS');
+    const ms = performance.now() - begun;
     assert.is(await end, peersEnd[layer]);
     const { cm, hca } = await active.peer.counters();
-    assert.equal([cm!['sent.DREQ'], cm!['retransmitted.DREQ'], hca!.fault_mads_dropped], [1, 2, 2]);
+    assert.equal([cm!['sent.DREQ'], hca!.fault_mads_dropped], [1, 2]);
+    assertTwiceAgain(cm!['retransmitted.DREQ']!, ms);
   });
 
   test(`${layer}: when every DREQ is lost Disconnect ends in ${lostDisconnect[layer]}, and the connection is over`, async () => {
     const client: KernelOptionsInput = {
-      cm: { responseTimeoutCode: 14, maxRetries: 2 },
+      // The REQ, too, is given up after these 1.2 s.
+      cm: { responseTimeoutCode: 15, maxRetries: 8 },
       faults: { dropMads: { [DREQ]: 1000 } },
     };
     const server: KernelOptionsInput = { rc: { ackTimeoutCode: 13 }, keepAliveMs: 100 };
@@ -242,7 +258,7 @@ for (const layer of LAYERS) {
     assert.equal((await active.startDisconnect()).receives, flushed(layer, 'receive', 0, 2));
     assert.is(await active.disconnected(), lostDisconnect[layer]);
     assert.is(await ends[0], layer === 'wv' ? 'TIMEOUT' : ownEnd[layer]);
-    assert.is((await active.peer.counters()).hca!.fault_mads_dropped, 3);
+    assert.is((await active.peer.counters()).hca!.fault_mads_dropped, 9);
     // Nobody has told the other side, but nobody answers it either: its keep-alive finds out.
     assert.is(await ends[1], lostEnd[layer]);
   });
@@ -252,11 +268,13 @@ for (const layer of LAYERS) {
     const server: KernelOptionsInput = { cm: { timewaitMs: 60_000 }, faults: { dropMads: { [DREP]: 2 } } };
     const { active, passive } = await pair(layer, { client, server });
     const end = passive.notifyDisconnect();
+    const begun = performance.now();
     assert.is(await active.disconnect(), 'SUCCESS');
+    const ms = performance.now() - begun;
     assert.is(await end, peersEnd[layer]);
     const { cm, hca } = await passive.peer.counters();
     assert.equal([hca!.fault_mads_dropped, cm!.timewait], [2, 1]);
-    assert.is((await active.peer.counters()).cm!['retransmitted.DREQ'], 2);
+    assertTwiceAgain((await active.peer.counters()).cm!['retransmitted.DREQ']!, ms);
   });
 }
 
