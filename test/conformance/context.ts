@@ -331,6 +331,20 @@ export class CaseContext {
     );
   }
 
+  /**
+   * So many Sends to a peer without a Receive that were cancelled; contexts count from `first`. The provider may have lost
+   * its patience with the first before: how soon is its own affair.
+   */
+  heldUp(got: readonly Outcome[], count: number, what: string, first = 0): void {
+    this.results(
+      got,
+      Array.from({ length: count }, (_, i) => {
+        return [first + i, i === 0 ? [CANCELED, ...this.says.timeout] : CANCELED] as const;
+      }),
+      what,
+    );
+  }
+
   /** Memory holds a pattern. */
   async holds(
     end: End,

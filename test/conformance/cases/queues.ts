@@ -184,7 +184,7 @@ group.add('silent-flushed', '§ND_OP_FLAG_SILENT_SUCCESS: flushed requests have 
     ['post', near.link, sends(4, 64, 0, SILENT_SUCCESS)],
     ['flush', near.link],
   ]);
-  t.run(await near.done(4), 4, CANCELED, 'Silent Sends that were flushed');
+  t.heldUp(await near.done(4), 4, 'Silent Sends that were flushed');
 });
 
 const flagCases: readonly [op: string, post: Post, known: number, argument: number][] = [
@@ -244,7 +244,7 @@ group.add('flush-connected', '§IND2QueuePair::Flush: all requests of both queue
   ]);
   t.same('value' in flushed, true, 'Flush succeeds');
   t.run(await near.received(6), 6, CANCELED, 'Receives');
-  t.run(await near.done(5), 5, CANCELED, 'Sends that nobody has received', 50);
+  t.heldUp(await near.done(5), 5, 'Sends that nobody has received', 50);
   t.same(await t.near.poll(near.inbound, 8), [], 'A second result for any Receive');
   t.same(await t.near.poll(near.outbound, 8), [], 'A second result for any Send');
 });

@@ -205,18 +205,20 @@ group.add(
     t.same([received?.type, received?.bytes, received?.link], [RECEIVE, 40, far.link], 'The Receive');
     // The same is told of requests that were cancelled.
     await t.near.inOneTurn([
-      ['post', near.link, [...receives(1, 64, 9), ...sends(1, 64, 10)]],
+      ['post', near.link, [...receives(1, 64, 9), ...sends(2, 64, 10)]],
       ['flush', near.link],
     ]);
-    const cancelled = [...(await near.received(1)), ...(await near.done(1))];
+    const [receive, [first, second]] = [await near.received(1), await near.done(2)];
     t.same(
-      cancelled.map(({ context, status, type, link }) => [context, status, type, link]),
+      [...receive, second].map((one) => [one?.context, one?.status, one?.type, one?.link]),
       [
         [9, CANCELED, RECEIVE, near.link],
-        [10, CANCELED, SEND, near.link],
+        [11, CANCELED, SEND, near.link],
       ],
       'Cancelled requests',
     );
+    t.same([first?.context, first?.type, first?.link], [10, SEND, near.link], 'The Send before');
+    t.status(first?.status ?? -1, [CANCELED, ...t.says.timeout], 'The Send before');
   },
   only,
 );
