@@ -20,10 +20,20 @@ import { openProvider } from '../../winverbs/index.js';
 
 const address: SocketAddress = { family: 4, address: '10.98.0.1', port: 0 };
 
-function ip(line: string): void {
-  const { status, stderr, error } = spawnSync('ip', line.split(' '));
+function ip(line: string): string {
+  const { status, stdout, stderr, error } = spawnSync('ip', line.split(' '));
   if (error) throw error;
   if (status !== 0) throw new Error(`ip ${line}: ${String(stderr).trim()}`);
+  return String(stdout);
+}
+
+/** Sets a link up, and waits for the carrier: the system finds it a moment later, and tells so. */
+function linkUp(name: string): void {
+  ip(`link set ${name} up`);
+  const end = performance.now() + 10_000;
+  while (!ip('-o link show nd0').includes(' state UP ')) {
+    if (performance.now() > end) throw new Error('nd0 has got no carrier');
+  }
 }
 
 ip('link set lo up');
@@ -31,7 +41,8 @@ ip('link add nd0 address 02:00:00:00:00:01 type veth peer name nd1');
 // No link-local address of its own, whose arrival would be one more event.
 for (const name of ['nd0', 'nd1']) ip(`link set ${name} addrgenmode none`);
 ip('address add 10.98.0.1/24 dev nd0');
-for (const name of ['nd0', 'nd1']) ip(`link set ${name} up`);
+ip('link set nd0 up');
+linkUp('nd1');
 
 const ibat = openDeviceFile('\\\\.\\ibat');
 const asked = s.IbatIpToPortIn.encode({ version: 6, address: encodeSockaddr(address) });
@@ -94,7 +105,7 @@ const port = (): number[] => {
 };
 told.withoutCarrier = port();
 ip('link set nd0 mtu 9000');
-ip('link set nd1 up');
+linkUp('nd1');
 told.up = await until(watched, 2);
 ip('address del 10.98.0.2/24 dev nd0');
 await until(watched, 4);
