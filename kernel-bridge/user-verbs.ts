@@ -135,6 +135,7 @@ export interface UvpQpCreate {
   /** The shared receive queue it receives from; its receive depth and SGEs mean nothing then. */
   readonly srq?: UvpHandle | undefined;
   readonly context: unknown;
+  /** `preCreateQp` may raise these to what it grants; QP_CREATE then asks for that. */
   sendDepth: number;
   sendSge: number;
   receiveDepth: number;

@@ -396,6 +396,11 @@ export interface IWVQueuePair extends WvOverlappedObject {
   readonly qpn: number;
   /** WV_QP_STATE as the HCA last published it; no IOCTL. */
   readonly state: number;
+  /** SGEs that a request other than a receive may have: what was asked for, or more where its queue has room for more. */
+  readonly sendSge: number;
+  /** The same of a receive; 0 where receives come from a shared receive queue. */
+  readonly receiveSge: number;
+  /** Bytes that an INLINE request may have. */
   readonly maxInlineSend: number;
   /** All attributes. */
   query(): WvQpAttributes;

@@ -30,13 +30,16 @@ export interface MadeQueuePair {
   readonly sendCq: WVCompletionQueue;
   readonly receiveCq: WVCompletionQueue;
   readonly srq: WVSharedReceiveQueue | undefined;
+  readonly sendSge: number;
+  readonly receiveSge: number;
   readonly maxInlineSend: number;
 }
 
 /** IWVQueuePair: what queue pairs of all types can do. */
 export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   readonly qpn: number;
-  /** Bytes that an INLINE request may have. */
+  readonly sendSge: number;
+  readonly receiveSge: number;
   readonly maxInlineSend: number;
   /** @internal */
   readonly handle: UvpHandle;
@@ -63,6 +66,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.sendCq = made.sendCq;
     this.receiveCq = made.receiveCq;
     this.srq = made.srq;
+    this.sendSge = made.sendSge;
+    this.receiveSge = made.receiveSge;
     this.maxInlineSend = made.maxInlineSend;
     pd.hold();
     this.sendCq.hold();
@@ -118,7 +123,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       undo: (answer) => WVQueuePair.end(pd, answer.id.id, handle),
     });
     const maxInlineSend = Math.min(sizes.maxInlineSend, reply.maxInlineSend);
-    return { id: reply.id.id, handle, type, sendCq, receiveCq, srq, maxInlineSend };
+    const { sendSge, receiveSge } = reply;
+    return { id: reply.id.id, handle, type, sendCq, receiveCq, srq, sendSge, receiveSge, maxInlineSend };
   }
 
   private static end(pd: WVProtectionDomain, id: bigint, handle: UvpHandle): void {

@@ -78,6 +78,8 @@ function contextsFor(mask: number): unknown[] {
 export interface QpRingLayout {
   readonly sendEntries: number;
   readonly sendStride: number;
+  /** SGEs that a send WQE has room for: as many as were asked for, or more. */
+  readonly sendSge: number;
   readonly receiveEntries: number;
   readonly receiveStride: number;
   readonly bytes: number;
@@ -94,6 +96,7 @@ export function qpRingLayout(create: UvpQpCreate): QpRingLayout {
   return {
     sendEntries,
     sendStride,
+    sendSge: (sendStride - abi.sendWqeHeaderBytes) / abi.sgeBytes,
     receiveEntries,
     receiveStride: stride,
     bytes: abi.qpHeaderBytes + sendEntries * sendStride + receiveEntries * stride,

@@ -207,6 +207,7 @@ export class SoftUserVerbs implements UserVerbs {
       throw new StatusError(Status.INVALID_PARAMETER, 'The shared receive queue is not of this device.');
     }
     const layout = qpRingLayout(create);
+    create.sendSge = Math.min(layout.sendSge, limits.maxSge);
     const qp = new SoftQueuePair(this.addon, tokens, create, layout, sendCq, receiveCq, srq, rings);
     umv.input = QpProviderIn.encode({
       ringAddress: BigInt(qp.address),

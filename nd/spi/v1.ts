@@ -228,9 +228,9 @@ export interface NdEndpointOptions {
   inboundEntries: number;
   /** Other requests that may be outstanding. */
   outboundEntries: number;
-  /** Scatter/gather entries of a Receive; default 1. */
+  /** Scatter/gather entries of a Receive, at least; default 1. {@link INDEndpoint.inboundSge} is what was granted. */
   inboundSge?: number;
-  /** Scatter/gather entries of other requests; default 1. */
+  /** Scatter/gather entries of other requests, at least; default 1. {@link INDEndpoint.outboundSge} is what was granted. */
   outboundSge?: number;
   /** Reads the peer may have in flight against us; reduced to the adapter's limit, which is the default. */
   inboundReadLimit?: number;
@@ -398,6 +398,10 @@ export interface INDConnector extends INDOverlapped {
 export interface INDEndpoint extends NdUnknown {
   /** A Send or Write of at most this many bytes is copied during the call; its memory need not be registered. */
   readonly maxInline: number;
+  /** Scatter/gather entries that a Receive may have: what was asked for, or more. */
+  readonly inboundSge: number;
+  /** Scatter/gather entries that any other request may have: what was asked for, or more. */
+  readonly outboundSge: number;
 
   /**
    * Cancels all outstanding requests, each with a CANCELED result, in any state. The endpoint is finished then. It

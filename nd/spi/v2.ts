@@ -94,7 +94,7 @@ export interface Nd2InitiatorOptions {
   context?: unknown;
   /** Requests other than Receives that may be outstanding. */
   initiatorQueueDepth: number;
-  /** Scatter/gather entries of a Send, Read or Write; default 1. */
+  /** Scatter/gather entries of a Send, Read or Write, at least; default 1. The queue pair tells what was granted. */
   maxInitiatorRequestSge?: number;
   /** Bytes of a request with INLINE; default 0. */
   inlineDataSize?: number;
@@ -104,7 +104,7 @@ export interface Nd2InitiatorOptions {
 export interface Nd2QueuePairOptions extends Nd2InitiatorOptions {
   /** Receives that may be outstanding. */
   receiveQueueDepth: number;
-  /** Scatter/gather entries of a Receive; default 1. */
+  /** Scatter/gather entries of a Receive, at least; default 1. The queue pair tells what was granted. */
   maxReceiveRequestSge?: number;
 }
 
@@ -383,6 +383,11 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
  * (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the connection.
  */
 export interface IND2QueuePair extends NdUnknown {
+  /** Scatter/gather entries that a Receive may have: what was asked for, or more; 0 with a shared receive queue. */
+  readonly maxReceiveRequestSge: number;
+  /** Scatter/gather entries that a Send, Read or Write may have: what was asked for, or more. */
+  readonly maxInitiatorRequestSge: number;
+
   /**
    * Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair is finished then. It
    * fails only on a queue pair that was released: INVALID_HANDLE.

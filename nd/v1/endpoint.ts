@@ -32,6 +32,8 @@ export interface EndpointParts extends QueuePairParts {
 /** INDEndpoint: small Sends and Writes go inline by themselves, and windows are described to peers. */
 export class Endpoint extends QueuePairBase implements INDEndpoint {
   readonly maxInline: number;
+  readonly inboundSge: number;
+  readonly outboundSge: number;
   readonly inboundReadLimit: number;
   readonly outboundReadLimit: number;
   readonly #memory: MemoryTable;
@@ -40,6 +42,8 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
     super(parts);
     // What the queue pair grants, which may differ from what the device says in general.
     this.maxInline = parts.qp.maxInlineSend;
+    this.inboundSge = parts.qp.receiveSge;
+    this.outboundSge = parts.qp.sendSge;
     this.inboundReadLimit = parts.inboundReadLimit;
     this.outboundReadLimit = parts.outboundReadLimit;
     this.#memory = parts.memory;

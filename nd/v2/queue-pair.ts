@@ -23,11 +23,15 @@ const OTHER = SILENT_SUCCESS | READ_FENCE;
 
 /** IND2QueuePair: INLINE is the client's choice, and remote memory an address and a token. */
 export class QueuePair extends QueuePairBase implements IND2QueuePair {
+  readonly maxReceiveRequestSge: number;
+  readonly maxInitiatorRequestSge: number;
   readonly #srq: SharedReceiveQueue | undefined;
 
   /** @param srq - where its Receives come from, if not from a queue of its own */
   constructor(parts: QueuePairParts, srq?: SharedReceiveQueue) {
     super(parts);
+    this.maxReceiveRequestSge = parts.qp.receiveSge;
+    this.maxInitiatorRequestSge = parts.qp.sendSge;
     this.#srq = srq;
     srq?.hold();
   }

@@ -87,12 +87,15 @@ export class End {
     readonly outbound: number,
     readonly memory: number,
     readonly maxInline: number,
+    /** Scatter/gather entries that its queue pair grants. */
+    readonly receiveSge: number,
+    readonly requestSge: number,
   ) {}
 
   static async make(party: Party, options: LinkOptions = {}): Promise<End> {
     const link = await party.link(options);
-    const { inbound, outbound, memory, maxInline } = await party.parts(link);
-    return new End(party, link, inbound, outbound, memory, maxInline);
+    const { inbound, outbound, memory, maxInline, receiveSge, requestSge } = await party.parts(link);
+    return new End(party, link, inbound, outbound, memory, maxInline, receiveSge, requestSge);
   }
 
   /** Posts requests that must be taken. */

@@ -18,6 +18,7 @@ import type {
   HalfAddress,
   HalfInfo,
   LinkOptions,
+  LinkParts,
   Outcome,
   PeerData,
   Piece,
@@ -141,9 +142,10 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
     return this.add(this.links, { connector, endpoint, inbound, outbound, memory, own });
   }
 
-  parts(link: number): { inbound: number; outbound: number; memory: number; maxInline: number } {
+  parts(link: number): LinkParts {
     const { inbound, outbound, memory, endpoint } = this.linkOf(link);
-    return { inbound, outbound, memory, maxInline: endpoint.maxInline };
+    const { maxInline, inboundSge: receiveSge, outboundSge: requestSge } = endpoint;
+    return { inbound, outbound, memory, maxInline, receiveSge, requestSge };
   }
 
   awaitRequest(listener: number, link: number): number {

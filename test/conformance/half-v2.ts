@@ -20,6 +20,7 @@ import type {
   HalfAddress,
   HalfInfo,
   LinkOptions,
+  LinkParts,
   Outcome,
   PeerData,
   Piece,
@@ -172,9 +173,10 @@ export class HalfV2
     return id;
   }
 
-  parts(link: number): { inbound: number; outbound: number; memory: number; maxInline: number } {
-    const { inbound, outbound, memory, inline } = this.linkOf(link);
-    return { inbound, outbound, memory, maxInline: inline };
+  parts(link: number): LinkParts {
+    const { inbound, outbound, memory, inline, queuePair } = this.linkOf(link);
+    const { maxReceiveRequestSge: receiveSge, maxInitiatorRequestSge: requestSge } = queuePair;
+    return { inbound, outbound, memory, maxInline: inline, receiveSge, requestSge };
   }
 
   awaitRequest(listener: number, link: number): number {

@@ -77,6 +77,16 @@ const linkOptions = z.strictObject({
 });
 export type LinkOptions = z.input<typeof linkOptions>;
 
+/** The numbers of what a link is made of, and what its queue pair grants: bytes that go inline, entries of a list. */
+export interface LinkParts {
+  readonly inbound: number;
+  readonly outbound: number;
+  readonly memory: number;
+  readonly maxInline: number;
+  readonly receiveSge: number;
+  readonly requestSge: number;
+}
+
 /** A piece of registered memory, or with `plain` the same bytes without registration. */
 const piece = z.strictObject({
   at: z.number(),
@@ -224,7 +234,7 @@ export interface Half {
   resize(cq: number, entries: number): void;
   /** Memory, queues, endpoint and connector of one connection. */
   link(options: LinkOptions): Promise<number>;
-  parts(link: number): { inbound: number; outbound: number; memory: number; maxInline: number };
+  parts(link: number): LinkParts;
   /** GetConnectionRequest. */
   awaitRequest(listener: number, link: number): number;
   connect(

@@ -349,6 +349,8 @@ export interface Posted {
 export class FakeQp extends FakeObject implements IWVConnectQueuePair {
   readonly qpn = 9;
   state: number = QpState.RESET;
+  readonly sendSge: number;
+  readonly receiveSge: number;
   readonly maxInlineSend: number;
   readonly posted: Posted[] = [];
   readonly modified: { attributes: Partial<WvQpAttributes>; options: number }[] = [];
@@ -361,6 +363,9 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     super();
     // Less than was asked for: the layer above must go by what the queue pair grants.
     this.maxInlineSend = Math.min(create.maxInlineSend ?? 0, 64);
+    // And more.
+    this.sendSge = create.sendSge + 3;
+    this.receiveSge = create.receiveSge + 1;
   }
 
   query(): WvQpAttributes {

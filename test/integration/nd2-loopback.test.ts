@@ -118,9 +118,10 @@ test('INLINE: free at once, more entries than the queue pair takes, up to its si
     statusOf(() => active.queuePair.send('s', beyond, INLINE)),
     Status.BUFFER_OVERFLOW,
   );
-  const three = [...active.sge(0, 1), ...active.sge(1, 1), ...active.sge(2, 1)];
+  const { maxInitiatorRequestSge } = active.queuePair;
+  const tooMany = Array.from({ length: maxInitiatorRequestSge + 1 }, (_, at) => active.sge(at, 1)[0]!);
   assert.is(
-    statusOf(() => active.queuePair.send('s', three)),
+    statusOf(() => active.queuePair.send('s', tooMany)),
     Status.DATA_OVERRUN,
   );
   active.release();
@@ -189,6 +190,25 @@ test('T6 beyond a region by one byte is ACCESS_VIOLATION, and ends the connectio
   assert.equal(names(await active.initiated()), ['ACCESS_VIOLATION']);
   assert.equal(names(await passive.received()), ['CANCELLED']);
   await passive.connector.notifyDisconnect();
+  active.release();
+  passive.release();
+});
+
+test('a queue pair made for one entry a request takes as many as it says it grants', async ({ host }) => {
+  const one = { maxInitiatorRequestSge: 1, maxReceiveRequestSge: 1 };
+  const { active, passive } = await pair2(host, { active: one, passive: one });
+  const { maxInitiatorRequestSge: granted, maxReceiveRequestSge } = active.queuePair;
+  assert.ok(granted >= 2, `its ring has room for more than one entry, and ${granted} are granted`);
+  assert.is(maxReceiveRequestSge, 1);
+  for (const entries of [2, granted]) {
+    const sgl = Array.from({ length: entries }, (_, at) => active.sge(at * 10, 3)[0]!);
+    passive.queuePair.receive('r', passive.sge(0, 100));
+    active.queuePair.send('s', sgl);
+    assert.equal(names(await passive.received()), ['SUCCESS']);
+    assert.equal(names(await active.initiated()), ['SUCCESS']);
+    const sent = sgl.flatMap((_, at) => [...active.bytes.subarray(at * 10, at * 10 + 3)]);
+    assert.equal([...passive.bytes.subarray(0, entries * 3)], sent);
+  }
   active.release();
   passive.release();
 });

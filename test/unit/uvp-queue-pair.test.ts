@@ -86,6 +86,7 @@ test('rings have power-of-two entries, and strides that hold SGEs or inline byte
   assert.equal(layout, {
     sendEntries: 4,
     sendStride: 128,
+    sendSge: 4,
     receiveEntries: 4,
     receiveStride: 16 + 32,
     bytes: 128 + 4 * 128 + 4 * 48,

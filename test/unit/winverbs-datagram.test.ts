@@ -173,7 +173,7 @@ test('what a datagram cannot be is refused, and nothing is queued', () => {
       qp.sendMessage({
         context: 0,
         addressHandle: ah,
-        sgl: [sge, sge, sge],
+        sgl: Array(qp.sendSge + 1).fill(sge),
         flags: 0,
         destinationQpn: 1,
         destinationQkey: 1,

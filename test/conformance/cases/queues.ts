@@ -10,7 +10,7 @@ import {
   SUCCESS,
   sends,
 } from '../context.js';
-import type { Post } from '../half.js';
+import type { Piece, Post } from '../half.js';
 import { Group } from './define.js';
 
 const group = new Group('queue');
@@ -138,8 +138,12 @@ group.add('depth-of-one', '§IND2Adapter::CreateQueuePair: depths from 1', async
 group.add('refused-is-not-queued', '§IND2QueuePair: a failed post harms nothing', async (t) => {
   const { near, far } = await t.pair({ near: { requests: 4, requestSge: 2 } });
   await far.post(...receives(4));
-  const three = { op: 'send', context: 'no', pieces: Array(3).fill({ at: 0, length: 1000 }) } satisfies Post;
-  t.status(await near.postStatus(three), Status.DATA_OVERRUN, 'Three pieces where two are allowed');
+  const pieces = Array<Piece>(near.requestSge + 1).fill({ at: 0, length: 1000 });
+  t.status(
+    await near.postStatus({ op: 'send', context: 'no', pieces }),
+    Status.DATA_OVERRUN,
+    'One piece more than is granted',
+  );
   await near.post(...sends(4));
   t.run(await near.done(4), 4, SUCCESS, 'Sends after one that was refused');
   t.run(await far.received(4), 4, SUCCESS, 'Receives of the Sends');
