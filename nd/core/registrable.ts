@@ -1,5 +1,6 @@
+import type { IWVProtectionDomain, WvMemoryRegion } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
-import { refuse } from '../status.js';
+import { inUseStatuses, NdError, refuse, type Terms } from '../status.js';
 
 /** INVALID_PARAMETER or INVALID_BUFFER_SIZE unless it is a buffer with bytes, at most `maxLength` of them. */
 export function checkRegistrable(buffer: unknown, maxLength: number, what: string): void {
@@ -24,4 +25,23 @@ function byteLengthOf(buffer: unknown, what: string): number {
     what,
     'Only an ArrayBuffer, a SharedArrayBuffer or a view of one can be registered.',
   );
+}
+
+/**
+ * Ends a registration before it returns; answers why it could not. Callers in C look for DEVICE_BUSY in what the call itself
+ * returns, so nothing of this is left for later: the kernel answers in microseconds.
+ */
+export function deregisterNow(
+  pd: IWVProtectionDomain,
+  region: WvMemoryRegion,
+  terms: Terms,
+  what: string,
+): NdError | undefined {
+  try {
+    terms.call(what, () => pd.deregisterMemory(region), inUseStatuses);
+    return undefined;
+  } catch (error) {
+    if (error instanceof NdError) return error;
+    throw error;
+  }
 }

@@ -118,8 +118,9 @@ export interface INDAdapter extends INDOverlapped {
    * Ends a registration. Requests that still use the memory fail with ACCESS_VIOLATION. On failure the memory stays
    * registered.
    *
-   * Ends in DEVICE_BUSY while a window is bound to it, INVALID_HANDLE if this instance does not hold it.
+   * Ends in DEVICE_BUSY while a window is bound to it. It has completed when the call returns, either way.
    *
+   * @throws INVALID_HANDLE if this instance does not hold it
    * @param memory - what registerMemory gave
    * @see INDAdapter::DeregisterMemory
    */

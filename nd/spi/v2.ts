@@ -281,7 +281,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * Ends the registration; the region can register again, with new tokens. Requests that still use the memory fail with
    * ACCESS_VIOLATION. On failure the memory stays registered.
    *
-   * Ends in DEVICE_BUSY while a window is bound to it, CANCELED, DEVICE_REMOVED.
+   * Ends in DEVICE_BUSY while a window is bound to it, DEVICE_REMOVED. It has completed when the call returns, either way.
    *
    * @throws INVALID_DEVICE_STATE if nothing is registered
    * @see IND2MemoryRegion::Deregister

@@ -1,10 +1,10 @@
-import type { IWVProtectionDomain, Overlapped, WvMemoryRegion } from '../../winverbs/index.js';
-import { Status, WvAccess } from '../../winverbs/index.js';
-import { checkRegistrable } from '../core/registrable.js';
+import type { IWVProtectionDomain, WvMemoryRegion } from '../../winverbs/index.js';
+import { Overlapped, Status, WvAccess } from '../../winverbs/index.js';
+import { checkRegistrable, deregisterNow } from '../core/registrable.js';
 import type { MemoryResolver } from '../core/scatter-gather.js';
 import { RequestTracker } from '../core/tracker.js';
 import type { NdMemoryHandle } from '../spi/v1.js';
-import { inUseStatuses, refuse, v1Terms } from '../status.js';
+import { refuse, v1Terms } from '../status.js';
 
 /**
  * Local use, and the right to bind windows: peers get their rights from windows alone, so that the registration itself
@@ -14,7 +14,7 @@ const ACCESS = WvAccess.LOCAL_WRITE | WvAccess.MW_BIND;
 
 /** A registration as its adapter instance tracks it. */
 export class MemoryHandle implements NdMemoryHandle {
-  state: 'registered' | 'deregistering' | 'gone' = 'registered';
+  registered = true;
   readonly address: bigint;
   readonly length: number;
 
@@ -67,24 +67,11 @@ export class MemoryTable implements MemoryResolver {
     const what = 'DeregisterMemory';
     this.#tracker.settle();
     const handle = this.live(memory, what);
-    const request = v1Terms.call(
-      what,
-      () => this.#pd.deregisterMemoryOverlapped(handle.region),
-      inUseStatuses,
-    );
-    // From here on no request may start on it; a failure brings it back.
-    handle.state = 'deregistering';
-    return this.#tracker.track(
-      request,
-      () => {
-        handle.state = 'gone';
-        this.#live.delete(handle);
-      },
-      (error) => {
-        handle.state = 'registered';
-        return v1Terms.error(error, what, inUseStatuses);
-      },
-    );
+    const failure = deregisterNow(this.#pd, handle.region, v1Terms, what);
+    if (failure !== undefined) return Overlapped.failed(failure);
+    handle.registered = false;
+    this.#live.delete(handle);
+    return Overlapped.succeeded(undefined);
   }
 
   /** The record behind a handle; INVALID_HANDLE unless it is registered here. */
@@ -96,11 +83,8 @@ export class MemoryTable implements MemoryResolver {
         'The memory is no handle that registerMemory of this adapter instance returned.',
       );
     }
-    // A deregistration that has failed by now gives the memory back.
-    if (memory.state !== 'registered') this.#tracker.settle();
-    const { state } = memory;
-    if (state !== 'registered') {
-      throw refuse(Status.INVALID_HANDLE, what, `The memory is ${state}; register it again.`);
+    if (!memory.registered) {
+      throw refuse(Status.INVALID_HANDLE, what, 'The memory was deregistered; register it again.');
     }
     return memory;
   }
@@ -110,7 +94,7 @@ export class MemoryTable implements MemoryResolver {
     // A member is read first: V8 knows then what it has, and `instanceof` takes no instructions.
     const handle = memory as MemoryHandle;
     if (handle.table !== this || !(handle instanceof MemoryHandle)) return undefined;
-    return handle.state === 'registered' ? handle.region : undefined;
+    return handle.registered ? handle.region : undefined;
   }
 
   regionOf(memory: unknown, what: string): WvMemoryRegion {

@@ -1,10 +1,10 @@
-import type { Overlapped, WvMemoryRegion } from '../../winverbs/index.js';
-import { Status, WvAccess } from '../../winverbs/index.js';
+import type { WvMemoryRegion } from '../../winverbs/index.js';
+import { Overlapped, Status, WvAccess } from '../../winverbs/index.js';
 import { NdOverlappedBase } from '../core/object.js';
-import { checkRegistrable } from '../core/registrable.js';
+import { checkRegistrable, deregisterNow } from '../core/registrable.js';
 import { RequestTracker } from '../core/tracker.js';
 import { type IND2MemoryRegion, Nd2MrFlag } from '../spi/v2.js';
-import { inUseStatuses, refuse } from '../status.js';
+import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 
 const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
@@ -23,7 +23,7 @@ export function accessOf(flags: number): number {
   );
 }
 
-type RegionState = 'unregistered' | 'registering' | 'registered' | 'deregistering';
+type RegionState = 'unregistered' | 'registering' | 'registered';
 
 /** IND2MemoryRegion over registrations of the adapter's protection domain, one after the other. */
 export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
@@ -74,20 +74,11 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     const what = 'Deregister';
     const { terms, pd } = this.adapter;
     this.#expect('registered', what);
-    const request = terms.call(what, () => pd.deregisterMemoryOverlapped(this.#region!), inUseStatuses);
-    // From here on no request may start on it; a failure brings it back.
-    this.#become('deregistering');
-    return this.#tracker.track(
-      request,
-      () => {
-        this.#become('unregistered');
-        this.#region = undefined;
-      },
-      (error) => {
-        this.#become('registered');
-        return terms.error(error, what, inUseStatuses);
-      },
-    );
+    const failure = deregisterNow(pd, this.#region!, terms, what);
+    if (failure !== undefined) return Overlapped.failed(failure);
+    this.#become('unregistered');
+    this.#region = undefined;
+    return Overlapped.succeeded(undefined);
   }
 
   get address(): bigint {

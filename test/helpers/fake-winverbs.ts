@@ -303,8 +303,8 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
     this.deregistered.push(region);
   }
 
-  deregisterMemoryOverlapped(): Overlapped<void> {
-    return this.issue('deregister');
+  deregisterMemoryOverlapped(): never {
+    throw new Error('not used by ND');
   }
 
   createDatagramQueuePair(): never {

@@ -351,7 +351,10 @@ test('G9 windows keep their region registered until invalidated, or until their 
   const bind = (side: Side) => side.queuePair.bind('b', region, window, 0, 64, ALLOW_READ | ALLOW_WRITE);
   bind(passive);
   await passive.initiated();
-  assert.is(await outcome(region.deregister()), Status.DEVICE_BUSY);
+  for (let call = 0; call < 300; call++) {
+    const { completed, status } = region.deregister();
+    assert.equal([completed, status], [true, Status.DEVICE_BUSY], `call ${call}: there when it returns`);
+  }
   const token = window.getRemoteToken();
   passive.queuePair.invalidate('i', window, SILENT_SUCCESS);
   bind(passive);

@@ -31,7 +31,6 @@ test('N1: a failed registration leaves no record, and a later failure touches no
   assert.is(memory.size, 1);
   // The first is as good as ever.
   adapter.deregisterMemory(handle);
-  pd.requests[2]!.succeed(undefined);
   assert.is(memory.size, 0);
 });
 
@@ -43,19 +42,17 @@ test('N1: who never asks for the result of a registration leaks nothing', () => 
 });
 
 test('N2: a deregistration that fails leaves the memory registered', async () => {
-  const { adapter, pd } = openFake();
+  const { adapter, pd, wv } = openFake();
   const handle = registered(adapter, pd);
-  const request = adapter.deregisterMemory(handle);
   // What WinVerbs says where somebody refers to it.
-  pd.request('deregister').fail(Status.ACCESS_DENIED);
-  pd.request('deregister').deliver();
+  wv.failures.set('deregisterMemory', Status.ACCESS_DENIED);
+  const request = adapter.deregisterMemory(handle);
+  assert.is(request.completed, true, 'C programs look at what the call returns');
   assert.is(await request.then(undefined, failureOf), Status.DEVICE_BUSY);
   assert.is((adapter as Adapter).memory.size, 1);
   const { endpoint } = endpointOf(adapter, pd);
   endpoint.send(result(), [{ memory: handle, offset: 0, length: 4096 }]);
-  const again = adapter.deregisterMemory(handle);
-  pd.request('deregister').succeed(undefined);
-  again.getResult();
+  adapter.deregisterMemory(handle).getResult();
   assert.is((adapter as Adapter).memory.size, 0);
 });
 
@@ -74,32 +71,26 @@ test('N3: what is on its way keeps its adapter: releasing it first ends in an or
   assert.is(wv.references, before - 1);
 });
 
-test('memory that is being deregistered, or was, takes no requests', () => {
-  const { adapter, pd } = openFake();
+test('memory that was deregistered takes no requests', () => {
+  const { adapter, pd, wv } = openFake();
   const handle = registered(adapter, pd);
   const { endpoint } = endpointOf(adapter, pd);
   const sgl = [{ memory: handle, offset: 0, length: 4000 }];
+  wv.failures.set('deregisterMemory', Status.ACCESS_DENIED);
   adapter.deregisterMemory(handle);
-  assert.is(
-    statusOf(() => endpoint.send(result(), sgl)),
-    Status.INVALID_HANDLE,
-  );
-  assert.is(
-    statusOf(() => adapter.deregisterMemory(handle)),
-    Status.INVALID_HANDLE,
-  );
-  pd.request('deregister').fail(Status.ACCESS_DENIED);
   assert.is(
     statusOf(() => endpoint.receive(result(), sgl)),
     Status.SUCCESS,
     'a failure leaves it registered',
   );
   adapter.deregisterMemory(handle);
-  pd.request('deregister').succeed(undefined);
-  assert.is(
-    statusOf(() => endpoint.receive(result(), sgl)),
-    Status.INVALID_HANDLE,
-  );
+  for (const use of [
+    () => endpoint.send(result(), sgl),
+    () => endpoint.receive(result(), sgl),
+    () => adapter.deregisterMemory(handle),
+  ]) {
+    assert.is(statusOf(use), Status.INVALID_HANDLE);
+  }
 });
 
 test('handles of another adapter instance, and things that are none, are INVALID_HANDLE', () => {
