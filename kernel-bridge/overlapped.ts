@@ -10,6 +10,11 @@ export interface OverlappedSource<T> {
   wait(): void;
   /** Asks for the request to end early; it may still complete otherwise. */
   cancel(): void;
+  /**
+   * Of a request that has completed: settles what completed before it and was not delivered yet, in the order of completion, and
+   * then this one. Without it, this one is settled alone.
+   */
+  deliver?(): void;
 }
 
 type Outcome<T> =
@@ -129,20 +134,9 @@ export class Overlapped<T> implements PromiseLike<T> {
    * latest when the event loop delivers it. What they throw becomes the new outcome.
    */
   map<U>(onSuccess: (value: T) => U, onFailure?: (error: StatusError) => StatusError): Overlapped<U> {
-    const mapped = new Overlapped<U>({
-      completed: () => this.completed,
-      take: () => {
-        const outcome = this.#observe();
-        if (outcome.ok) return onSuccess(outcome.value);
-        throw onFailure === undefined ? outcome.error : onFailure(outcome.error);
-      },
-      wait: () => {
-        if (!this.settle()) this.#source?.wait();
-      },
-      cancel: () => this.cancel(),
+    return this.derive(onSuccess, (error) => {
+      throw onFailure === undefined ? error : onFailure(error);
     });
-    this.#whenSettled(() => mapped.settle());
-    return mapped;
   }
 
   /**
@@ -150,22 +144,32 @@ export class Overlapped<T> implements PromiseLike<T> {
    * went wrong. `recover` answers that outcome, or undefined for a failure that is one.
    */
   recover<U>(recover: (error: StatusError) => U | undefined): Overlapped<T | U> {
-    const recovered = new Overlapped<T | U>({
+    return this.derive<T | U>(
+      (value) => value,
+      (error) => {
+        const value = recover(error);
+        if (value === undefined) throw error;
+        return value;
+      },
+    );
+  }
+
+  /** The same request with another outcome: what one of the functions answers, or throws. They run once, as those of {@link map}. */
+  derive<U>(onSuccess: (value: T) => U, onFailure: (error: StatusError) => U): Overlapped<U> {
+    const derived = new Overlapped<U>({
       completed: () => this.completed,
       take: () => {
         const outcome = this.#observe();
-        if (outcome.ok) return outcome.value;
-        const value = recover(outcome.error);
-        if (value === undefined) throw outcome.error;
-        return value;
+        return outcome.ok ? onSuccess(outcome.value) : onFailure(outcome.error);
       },
       wait: () => {
         if (!this.settle()) this.#source?.wait();
       },
       cancel: () => this.cancel(),
+      deliver: () => this.#deliver(),
     });
-    this.#whenSettled(() => recovered.settle());
-    return recovered;
+    this.#whenSettled(() => derived.settle());
+    return derived;
   }
 
   /**
@@ -222,14 +226,18 @@ export class Overlapped<T> implements PromiseLike<T> {
 
   /** Runs the function when the outcome is there: in the next microtask if it is there now. */
   #whenSettled(observer: () => void): void {
-    if (this.#outcome !== undefined || this.completed) {
-      queueMicrotask(() => {
-        this.settle();
-        observer();
-      });
-    } else {
-      this.#observers.push(observer);
+    if (this.#outcome !== undefined) {
+      queueMicrotask(observer);
+      return;
     }
+    this.#observers.push(observer);
+    if (this.completed) queueMicrotask(() => this.#deliver());
+  }
+
+  /** Settles a request that has completed; others that completed before it are settled first, so that their order stays. */
+  #deliver(): void {
+    if (this.#outcome === undefined) this.#source?.deliver?.();
+    this.settle();
   }
 
   #observe(): Outcome<T> {

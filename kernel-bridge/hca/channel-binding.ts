@@ -56,6 +56,11 @@ export interface NativeChannel {
    * a `long` one stays to be asked and released.
    */
   finish(slot: number): number;
+  /**
+   * The overlapped request that completed first among those that `onComplete` has yet to tell of, or -1. It is not told then:
+   * who asks finishes it.
+   */
+  nextCompletion(): number;
   /** {@link wait} without a bound, and {@link finish}, in one. */
   waitAndFinish(slot: number): number;
   /** Of the latest {@link call} or {@link finish}, or what `onComplete` tells of: status, information, bytes of output, slot. */

@@ -19,6 +19,8 @@ export interface SlotOwner {
   waitAndFinish(slot: number): SlotAnswer;
   /** The request's slot was given back. */
   forget(slot: number): void;
+  /** Delivers the overlapped request that completed first. False: there is none. */
+  deliverNext(): boolean;
 }
 
 /**
@@ -58,6 +60,10 @@ export class SlotRequest<T> implements OverlappedSource<T> {
     const { status, output } = this.capture();
     if (status !== Status.SUCCESS) throw this.failure(status, output);
     return this.decode(output);
+  }
+
+  deliver(): void {
+    while (this.#captured === undefined && this.owner.deliverNext());
   }
 
   wait(): void {

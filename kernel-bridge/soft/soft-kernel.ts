@@ -64,12 +64,7 @@ export class SoftKernel {
 
   /** `options` may be what checks them: the thread starts meanwhile. What it throws ends the thread and is thrown. */
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
-    const onComplete = (slot: number, outcome: number) => {
-      const answer = this.#answerOf(outcome);
-      const asked = this.#requests.get(slot);
-      asked?.request.keep(answer);
-      asked?.overlapped.settle();
-    };
+    const onComplete = (slot: number, outcome: number) => this.#settle(slot, outcome);
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
     this.#answer = this.channel.answer;
     this.#answerBytes = this.channel.answerBytes;
@@ -184,6 +179,20 @@ export class SoftKernel {
       return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: noBytes };
     }
     return this.#answerOf(outcome);
+  }
+
+  deliverNext(): boolean {
+    const slot = this.channel.nextCompletion();
+    if (slot < 0) return false;
+    this.#settle(slot, this.channel.finish(slot));
+    return true;
+  }
+
+  #settle(slot: number, outcome: number): void {
+    const answer = this.#answerOf(outcome);
+    const asked = this.#requests.get(slot);
+    asked?.request.keep(answer);
+    asked?.overlapped.settle();
   }
 
   /** The answer of a request that has completed; its slot is given back. */

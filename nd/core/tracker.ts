@@ -1,4 +1,4 @@
-import { Overlapped, StatusError } from '../../winverbs/index.js';
+import { type Overlapped, StatusError } from '../../winverbs/index.js';
 
 /** The overlapped requests that an object's state depends on, in the order they were issued. */
 export class RequestTracker {
@@ -14,35 +14,19 @@ export class RequestTracker {
     onFailure: (error: StatusError) => StatusError | U,
   ): Overlapped<U> {
     // Not map(): a failure of the layer below can be a success here.
-    const tracked = new Overlapped<U>({
-      completed: () => request.completed,
-      take: () => {
+    const tracked: Overlapped<U> = request.derive(
+      (value) => {
         this.#outstanding.delete(tracked);
-        let value: T;
-        try {
-          value = request.getResult();
-        } catch (error) {
-          if (!(error instanceof StatusError)) throw error;
-          const outcome = onFailure(error);
-          if (outcome instanceof StatusError) throw outcome;
-          return outcome;
-        }
         return onSuccess(value);
       },
-      wait: () => {
-        try {
-          request.getResult({ wait: true });
-        } catch {
-          // take() tells.
-        }
+      (error) => {
+        this.#outstanding.delete(tracked);
+        const outcome = onFailure(error);
+        if (outcome instanceof StatusError) throw outcome;
+        return outcome;
       },
-      cancel: () => request.cancel(),
-    });
+    );
     this.#outstanding.add(tracked);
-    const observe = (): void => {
-      tracked.settle();
-    };
-    request.then(observe, observe);
     return tracked;
   }
 

@@ -72,6 +72,25 @@ door('bytes are copied: later changes to the input do not reach the kernel', () 
   assert.equal(pending.getResult({ wait: true }), u32(1));
 });
 
+door('what completes in order is delivered in order, whenever it is awaited, in every layer', async () => {
+  const file = start().open(device);
+  const release = () => file.ioctl(EchoCode.releaseAll, null, 4);
+  const order: string[] = [];
+  const note = (name: string) => () => order.push(name);
+  const pend = (name: string) =>
+    file.ioctlOverlapped(EchoCode.pend, u32(order.length), 4, same).map(note(name));
+  const requests = ['awaited before it completed', 'awaited afterwards', 'awaited last', 'never'].map(pend);
+  const [first, second, third] = requests;
+  const all = [first!.then(note('1'))];
+  release();
+  // They have all completed, and the event loop has delivered none of them.
+  assert.ok(requests.every(({ completed }) => completed));
+  assert.equal(order, []);
+  all.push(third!.then(note('3')), second!.then(note('2')));
+  await Promise.all(all);
+  assert.equal(order, ['awaited before it completed', 'awaited afterwards', 'awaited last', '1', '2', '3']);
+});
+
 door('the output is never longer than asked, nor than what was written', () => {
   const file = start().open(device);
   assert.is(file.ioctl(EchoCode.flood, null, 10).length, 10);

@@ -255,6 +255,22 @@ bool Channel::popReady(uint32_t* slot) {
   return true;
 }
 
+// False: it was taken out of the slot before.
+bool Channel::beginDelivery(uint32_t slot) {
+  Slot& s = slots_[slot];
+  if (!s.counted || phase(slot) != kDone) return false;
+  count(s, false);
+  return true;
+}
+
+int32_t Channel::nextCompletion() {
+  uint32_t slot;
+  while (popReady(&slot)) {
+    if (beginDelivery(slot)) return static_cast<int32_t>(slot);
+  }
+  return -1;
+}
+
 void Channel::closeUser() {
   end("the user side of the channel was closed");
   std::lock_guard<std::mutex> lock(mutex_);

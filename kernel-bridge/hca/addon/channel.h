@@ -107,6 +107,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // yet released when its turn comes.
   template <typename Deliver>
   void drainCompletions(Deliver deliver);
+  // The oldest of them, which counts as delivered then; -1: there is none.
+  int32_t nextCompletion();
   // Overlapped requests submitted and neither delivered nor released.
   uint32_t undelivered() const { return undelivered_; }
   // Of those, the ones that wait for events.
@@ -183,6 +185,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   std::shared_ptr<Wake> settle(uint32_t slot, uint32_t serial);  // completed and not abandoned
   void free(uint32_t slot);      // lock held
   bool popReady(uint32_t* slot);
+  bool beginDelivery(uint32_t slot);
 
   const uint32_t slotCount_;
   uint32_t id_ = 0;
@@ -222,10 +225,7 @@ void Channel::drainCompletions(Deliver deliver) {
   }
   uint32_t slot;
   while (budget-- > 0 && popReady(&slot)) {
-    Slot& s = slots_[slot];
-    if (!s.counted || phase(slot) != kDone) continue;
-    count(s, false);
-    deliver(slot);
+    if (beginDelivery(slot)) deliver(slot);
   }
 }
 

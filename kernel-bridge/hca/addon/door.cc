@@ -45,6 +45,7 @@ Napi::Function NativeChannel::define(Napi::Env env) {
                       InstanceMethod<&NativeChannel::output>("output"),
                       InstanceMethod<&NativeChannel::cancel>("cancel"),
                       InstanceMethod<&NativeChannel::release>("release"),
+                      InstanceMethod<&NativeChannel::nextCompletion>("nextCompletion"),
                       InstanceMethod<&NativeChannel::close>("close")});
 }
 
@@ -192,6 +193,10 @@ Napi::Value NativeChannel::call(const Napi::CallbackInfo& info) {
     return Napi::Number::New(env, kCallTimedOut);
   }
   return Napi::Number::New(env, takeAnswer(slot));
+}
+
+Napi::Value NativeChannel::nextCompletion(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), channel_->nextCompletion());
 }
 
 int NativeChannel::takeAnswer(uint32_t slot) {

@@ -32,6 +32,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   Napi::Value submit(const Napi::CallbackInfo& info);
   Napi::Value call(const Napi::CallbackInfo& info);
   Napi::Value finish(const Napi::CallbackInfo& info);
+  Napi::Value nextCompletion(const Napi::CallbackInfo& info);
   // A done slot's answer into the words and bytes, and the slot back; or kCallLong, with the slot kept.
   int takeAnswer(uint32_t slot);
   Napi::Value wait(const Napi::CallbackInfo& info);
