@@ -235,7 +235,10 @@ export interface NdEndpointOptions {
   outboundSge?: number;
   /** Reads the peer may have in flight against us; reduced to the adapter's limit, which is the default. */
   inboundReadLimit?: number;
-  /** Reads we may have in flight; reduced to the adapter's limit, which is the default. */
+  /**
+   * Reads we may have in flight; reduced to the adapter's limit, which is the default. With 0, the result of a Read is
+   * ACCESS_VIOLATION.
+   */
   outboundReadLimit?: number;
 }
 
@@ -243,7 +246,10 @@ export interface NdEndpointOptions {
 export interface NdConnectOptions {
   /** At most maxCallerData bytes. */
   privateData?: Uint8Array;
-  /** Local port, host order; 0, the default, asks for a free one. */
+  /**
+   * Local port, host order; 0, the default, asks for a free one, but after a connect that failed keeps the port of that.
+   * Others may have the same port, in this process and elsewhere: it only tells the peer where the connection comes from.
+   */
   localPort?: number;
   /** As in {@link NdListenOptions}. */
   protocol?: number;
@@ -290,7 +296,7 @@ export interface INDConnector extends INDOverlapped {
    * @param address - the listener's; port in host order
    * @param options - private data (bytes), local port (host order), protocol
    * @throws CONNECTION_ACTIVE (connector or endpoint in use), INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private
-   * data), INVALID_ADDRESS, INVALID_PARAMETER_1 (endpoint), ADDRESS_ALREADY_EXISTS; nothing changed then.
+   * data), INVALID_ADDRESS, INVALID_PARAMETER_1 (endpoint), TOO_MANY_ADDRESSES (no port is free); nothing changed then.
    * @see INDConnector::Connect
    */
   connect(

@@ -7,7 +7,10 @@ import type { Nd2ReadLimits } from './v2-types.js';
 export interface Nd2ConnectOptions {
   /** Reads the peer may have in flight against us; reduced to the adapter's limit, which is the default. */
   inboundReadLimit?: number;
-  /** Reads we may have in flight; reduced to the adapter's limit, which is the default. */
+  /**
+   * Reads we may have in flight; reduced to the adapter's limit, which is the default. With 0, the result of a Read is
+   * INTERNAL_ERROR.
+   */
   outboundReadLimit?: number;
   /** At most maxCallerData bytes with Connect, maxCalleeData with Accept. */
   privateData?: Uint8Array;
@@ -26,11 +29,13 @@ export interface Nd2ConnectOptions {
 export interface IND2Connector extends IND2Overlapped {
   /**
    * Binds the connector to an address of the adapter, given as text or as a socket address. Port 0 asks for a free one.
-   * Many connectors, and a listener, may have the same address and port.
+   * Many connectors, and a listener, may have the same address and port, also in different processes: the port only tells
+   * the peer where the connection comes from. A connect that failed leaves the connector bound as it was.
    *
    * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (not idle), INVALID_ADDRESS (not of this adapter, or the wildcard),
-   * SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS (the port is another process's), TOO_MANY_ADDRESSES
+   * TOO_MANY_ADDRESSES (no port is free). Other providers may refuse a port that is taken: SHARING_VIOLATION,
+   * ADDRESS_ALREADY_EXISTS
    * @see IND2Connector::Bind
    */
   bind(address: string | SocketAddress): void;

@@ -207,6 +207,28 @@ test('Invalidate of an unbound window is INVALID_DEVICE_REQUEST and ends the con
   passive.release();
 });
 
+test('as the guides say: a Read with an outbound limit of 0 is ACCESS_VIOLATION', async ({ host }) => {
+  const { active, passive } = await connectedPair(host, { active: { outboundReadLimit: 0 } });
+  const window = passive.adapter.createMemoryWindow();
+  const remote = passive.endpoint.bind(newResult(), passive.memory, window, 0, 100, ALLOW_READ);
+  active.endpoint.read(newResult(), active.sge(0, 8), remote, 0);
+  assert.equal(await statusesOf(active, active.outbound, 1), ['ACCESS_VIOLATION']);
+  active.release();
+  passive.release();
+});
+
+test('a connect that failed leaves the connector its port, for a next one that asks for none', async ({
+  host,
+}) => {
+  const side = await TestSide.create(host.adapter);
+  const nobody = '127.0.0.1:9';
+  assert.is(await outcome(side.connector.connect(side.endpoint, nobody)), Status.CONNECTION_REFUSED);
+  const { port } = side.connector.getLocalAddress();
+  assert.is(await outcome(side.connector.connect(side.endpoint, nobody)), Status.CONNECTION_REFUSED);
+  assert.is(side.connector.getLocalAddress().port, port);
+  side.release();
+});
+
 test('memory with a bound window cannot be deregistered until the window is gone', async ({ host }) => {
   const { active, passive } = await connectedPair(host);
   const window = passive.adapter.createMemoryWindow();

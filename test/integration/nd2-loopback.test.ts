@@ -213,6 +213,20 @@ test('a queue pair made for one entry a request takes as many as it says it gran
   passive.release();
 });
 
+test('as the guides say: a Read with an outbound limit of 0, a connector on a port that is taken', async ({
+  host,
+}) => {
+  const { port } = host.listener.getLocalAddress();
+  const { active, passive } = await pair2(host, { connect: { outboundReadLimit: 0 } });
+  active.queuePair.read('r', active.sge(0, 8), passive.remote);
+  assert.equal(names(await active.initiated()), ['INTERNAL_ERROR']);
+  await passive.connector.notifyDisconnect();
+  const connector = host.adapter.createConnector();
+  connector.bind({ family: 4, address: '127.0.0.1', port });
+  assert.is(connector.getLocalAddress().port, port);
+  for (const object of [active, passive, connector]) object.release();
+});
+
 test('T6 a message longer than its Receive: DATA_OVERRUN there, DATA_ERROR here, and the end', async ({
   host,
 }) => {
