@@ -3,6 +3,7 @@ import { Capacity } from '../kernel-bridge/ioctl/constants.js';
 import type { Input } from '../kernel-bridge/ioctl/layout.js';
 import { encodeSockaddr } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
+  epAttributesRoom,
   type WvIoConnectParam,
   WvIoEpAccept,
   WvIoEpAttributes,
@@ -207,8 +208,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   /** Addresses, device, what the peer sent last, and the read depths in this side's view (EP_QUERY). */
   query(): WvConnectAttributes {
     this.check();
-    const room = WvIoEpAttributes.size + Capacity.REP_DATA - Capacity.CONNECT_DATA;
-    const output = this.file.callId(IoctlCode.EP_QUERY, this.id, room);
+    const output = this.file.callId(IoctlCode.EP_QUERY, this.id, epAttributesRoom);
     return guarded('EP_QUERY', () => {
       const { localAddress, peerAddress, device, param } = WvIoEpAttributes.decode(output);
       const { connect, backlog } = param;

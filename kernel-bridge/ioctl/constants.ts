@@ -172,6 +172,8 @@ export const Capacity = {
   LOOKUP_ANSWER_DATA: 136,
   /** LIBRARY_QUERY's answer, its NUL included. */
   LIBRARY_NAME: 32,
+  /** Ids of connect endpoints that one EP_CREATE answers, where its output has room for more than one. */
+  EP_CREATE_IDS: 16,
 } as const;
 
 /** The Version that IBAT requests carry. */

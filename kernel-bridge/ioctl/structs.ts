@@ -6,6 +6,7 @@
  * "Id" fields name objects of the device file; 0 is none. VerbInfo carries `ci_umv_buf_t.command` in and its `status`
  * out (provider-data.ts).
  */
+import { Capacity } from './constants.js';
 import { bytes, list, reserved, struct, u8, u16, u16be, u32, u32be, u64, u64be, union } from './layout.js';
 
 /** A SOCKADDR, SOCKADDR_IN or SOCKADDR_IN6, whichever its family says: see sockaddr.ts. */
@@ -334,6 +335,9 @@ export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
   Device: WvIoDeviceAddress,
   Param: WvIoEpParam,
 });
+
+/** Bytes of an endpoint's attributes with all that a peer may have said. */
+export const epAttributesRoom = WvIoEpAttributes.size + Capacity.REP_DATA - Capacity.CONNECT_DATA;
 
 /** EP_DISCONNECT: the endpoint and its queue pair. */
 export const WvIoEpDisconnect = struct('WV_IO_EP_DISCONNECT', { Id: u64, QpId: u64 });

@@ -1,12 +1,10 @@
 import { IoctlCode } from '../ioctl/codes.js';
-import { EpType } from '../ioctl/constants.js';
+import { Capacity, EpType } from '../ioctl/constants.js';
 import { WvIoEpCreate, WvIoObject } from '../ioctl/structs.js';
 
 const idBytes = WvIoObject.size;
 /** Endpoints that a file has made before it asks for more than one at a time: most programs need few. */
 const usual = 16;
-/** Ids asked for at a time then. */
-const atATime = 16;
 
 const connect = WvIoEpCreate.encode({ epType: BigInt(EpType.CONNECT) });
 
@@ -48,7 +46,7 @@ export class PromisedEndpoints {
   roomFor(code: number, input: Uint8Array | null, outputLength: number): number {
     if (code !== IoctlCode.EP_CREATE || outputLength !== idBytes || !isConnect(input)) return outputLength;
     this.#made = Math.min(this.#made + 1, usual + 1);
-    return this.#made > usual ? atATime * idBytes : outputLength;
+    return this.#made > usual ? Capacity.EP_CREATE_IDS * idBytes : outputLength;
   }
 
   /** Keeps what came beyond the answer that was asked for; answers that. */

@@ -1,6 +1,5 @@
 import { IoctlCode } from '../ioctl/codes.js';
-import { Capacity } from '../ioctl/constants.js';
-import { WvIoEpAttributes } from '../ioctl/structs.js';
+import { epAttributesRoom, WvIoEpAttributes } from '../ioctl/structs.js';
 
 const { EP_QUERY, EP_CONNECT, EP_GET_REQUEST } = IoctlCode;
 
@@ -8,9 +7,6 @@ const { EP_QUERY, EP_CONNECT, EP_GET_REQUEST } = IoctlCode;
 const ofEndpoint: ReadonlySet<number> = new Set(
   Object.entries(IoctlCode).flatMap(([name, code]) => (/^EP_(?!CREATE)/.test(name) ? [code] : [])),
 );
-
-/** Bytes of an endpoint's attributes with all that a peer may have said. */
-const room = WvIoEpAttributes.size + Capacity.REP_DATA - Capacity.CONNECT_DATA;
 
 interface Told {
   /** When the request was sent. */
@@ -47,7 +43,7 @@ export class ToldAttributes {
 
   /** Bytes of output for a request that asks for none; 0: the kernel tells nothing. */
   roomFor(code: number): number {
-    return code === EP_CONNECT || code === EP_GET_REQUEST ? room : 0;
+    return code === EP_CONNECT || code === EP_GET_REQUEST ? epAttributesRoom : 0;
   }
 
   /** Before a request is sent that {@link roomFor} has room for. Answers what is to be done with its output. */
@@ -64,7 +60,7 @@ export class ToldAttributes {
 
   /** The answer of an EP_QUERY; undefined: the kernel is to be asked. */
   take(code: number, input: Uint8Array | null, outputLength: number): Uint8Array | undefined {
-    if (code !== EP_QUERY || outputLength !== room || this.#told.size === 0) return undefined;
+    if (code !== EP_QUERY || outputLength !== epAttributesRoom || this.#told.size === 0) return undefined;
     const id = idAt(input, 0);
     const told = this.#told.get(id);
     if (told?.output === undefined) return undefined;

@@ -271,6 +271,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     REP_DATA: 196,
     REJ_DATA: 148,
     LIBRARY_NAME: 32,
+    EP_CREATE_IDS: 16,
     LOOKUP_DATA: 180,
     LOOKUP_ANSWER_DATA: 136,
   },

@@ -1,19 +1,10 @@
-/** IOCTLs of devices, protection domains, memory and completion queues. Source: WinVerbs IOCTL interface. */
+/** IOCTLs of devices: which there are, opening, attributes, events. Source: WinVerbs IOCTL interface. */
 import { hcaFileName } from '../../ioctl/ca.js';
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, WvEvent } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
-import {
-  ciAllocateMw,
-  ciAllocatePd,
-  ciCloseCa,
-  ciDeallocateMw,
-  ciDeallocatePd,
-  ciDeregisterMr,
-  ciOpenCa,
-  ciRegisterMr,
-} from '../hca-driver/ci.js';
+import { ciCloseCa, ciOpenCa } from '../hca-driver/ci.js';
 import {
   ciGetCaAttributes,
   ciGetPortAttributes,
@@ -22,18 +13,11 @@ import {
   type IbCaAttributes,
   type IbPortAttributes,
 } from '../hca-driver/ci-attributes.js';
-import {
-  ciCancelCqEvents,
-  ciCreateCq,
-  ciDestroyCq,
-  ciGetCqEvent,
-  ciResizeCq,
-} from '../hca-driver/ci-queues.js';
-import { Hca, type IbCa, type IbCq, type IbMr, type IbMw, type IbPd } from '../hca-driver/objects.js';
+import { Hca, type IbCa } from '../hca-driver/objects.js';
 import type { DeviceObject, FileObject } from '../io-manager/device.js';
 import type { Call, Handler } from './call.js';
 import { idOf } from './object-table.js';
-import { WvDevice, WvPd } from './objects.js';
+import { WvDevice } from './objects.js';
 
 /** LIBRARY_QUERY's answer: the user-mode provider that fits this HCA driver. */
 export const userLibrary = 'networkdirect_uvp';
@@ -74,46 +58,46 @@ function deliverPortEvents(device: WvDevice): void {
   waiting.irp.complete(Status.SUCCESS, s.WvIoEventFlags.size);
 }
 
-/** The handlers of device, PD, memory and CQ requests. */
-export function deviceRequests(services: DeviceServices) {
-  const openDevice: Handler = (call) => {
-    const { guid } = s.WvIoDeviceOpen.decode(call.input);
-    call.room(call.file.devices);
-    // The verbs of an HCA run on that HCA's file, which the filter keeps open as long as the instance.
-    const file = services.openFile(hcaFileName(guid));
-    if (typeof file === 'number') return call.fail(Status.NO_SUCH_DEVICE);
-    const device = new WvDevice();
-    device.closed = () => services.closeFile(file);
-    if (!(file.device.extension instanceof Hca)) {
-      device.closed();
-      return call.fail(Status.NO_SUCH_DEVICE);
-    }
-    const dispatch = {
-      portEvent: (_ca: IbCa, _port: number, flags: number) => {
-        device.flags |= flags;
-        deliverPortEvents(device);
-      },
-      fatalEvent: () => {
-        device.flags |= WvEvent.ERROR;
-        deliverPortEvents(device);
-        device.portWaits.completeAll(Status.FILE_FORCED_CLOSED);
-      },
-    };
-    const udata = call.udata();
-    const status = call.verb<IbCa>(
-      (irp) => ciOpenCa(file.device as DeviceObject<Hca>, dispatch, udata, irp),
-      (ca) => {
-        device.ca = ca;
-        const id = call.file.devices.add(device);
-        return call.struct(s.WvIoId, { id: BigInt(id) }, udata);
-      },
-      // The call-backs are the filter's.
-      'kernel',
-    );
-    if (!device.ca) device.closed();
-    return status;
+/** DEVICE_OPEN: the verbs of an HCA run on that HCA's file, which the filter keeps open as long as the instance. */
+function openDevice(call: Call, services: DeviceServices): number {
+  const { guid } = s.WvIoDeviceOpen.decode(call.input);
+  call.room(call.file.devices);
+  const file = services.openFile(hcaFileName(guid));
+  if (typeof file === 'number') return call.fail(Status.NO_SUCH_DEVICE);
+  const device = new WvDevice();
+  device.closed = () => services.closeFile(file);
+  if (!(file.device.extension instanceof Hca)) {
+    device.closed();
+    return call.fail(Status.NO_SUCH_DEVICE);
+  }
+  const dispatch = {
+    portEvent: (_ca: IbCa, _port: number, flags: number) => {
+      device.flags |= flags;
+      deliverPortEvents(device);
+    },
+    fatalEvent: () => {
+      device.flags |= WvEvent.ERROR;
+      deliverPortEvents(device);
+      device.portWaits.completeAll(Status.FILE_FORCED_CLOSED);
+    },
   };
+  const udata = call.udata();
+  const status = call.verb<IbCa>(
+    (irp) => ciOpenCa(file.device as DeviceObject<Hca>, dispatch, udata, irp),
+    (ca) => {
+      device.ca = ca;
+      const id = call.file.devices.add(device);
+      return call.struct(s.WvIoId, { id: BigInt(id) }, udata);
+    },
+    // The call-backs are the filter's.
+    'kernel',
+  );
+  if (!device.ca) device.closed();
+  return status;
+}
 
+/** Which devices there are, and with which user-mode provider. */
+function listRequests(services: DeviceServices) {
   return {
     GUID_QUERY: (call) => {
       const guids = services.guids();
@@ -133,23 +117,12 @@ export function deviceRequests(services: DeviceServices) {
       }
       return call.bytes(name);
     },
+  } satisfies Partial<Record<IoctlName, Handler>>;
+}
 
-    DEVICE_OPEN: openDevice,
-
-    DEVICE_CLOSE: (call) => {
-      const { id } = s.WvIoObject.decode(call.input);
-      const device = call.find(call.file.devices, id, Status.NO_SUCH_DEVICE);
-      return call.verb<number>(
-        (irp) => ciCloseCa(device.ca!, irp),
-        () => {
-          call.file.devices.delete(idOf(id));
-          device.portWaits.cancelAll();
-          device.closed();
-          return call.done();
-        },
-      );
-    },
-
+/** What devices and their ports are. */
+function queryRequests(services: DeviceServices) {
+  return {
     DEVICE_QUERY: (call) => {
       const ca = instance(call, s.WvIoObject.decode(call.input).id);
       return call.verb<IbCaAttributes>(
@@ -187,142 +160,49 @@ export function deviceRequests(services: DeviceServices) {
         (pkeys) => listAnswer(call, s.WvPkeyList, pkeys),
       );
     },
+  } satisfies Partial<Record<IoctlName, Handler>>;
+}
 
-    DEVICE_NOTIFY: (call) => {
-      const { id, data } = s.WvIoId.decode(call.input);
-      const device = call.find(call.file.devices, id);
-      if (data !== 1) return call.fail(Status.INVALID_PORT_HANDLE);
-      const { unplugged, failed } = device.ca!.hca;
-      if (unplugged) return call.fail(Status.DEVICE_REMOVED);
-      if (failed && device.flags === 0) return call.fail(Status.FILE_FORCED_CLOSED);
-      const status = device.portWaits.insert(call.irp, undefined);
-      deliverPortEvents(device);
-      return status;
-    },
+/** Events of an open device, and its end. */
+const eventRequests = {
+  DEVICE_NOTIFY: (call) => {
+    const { id, data } = s.WvIoId.decode(call.input);
+    const device = call.find(call.file.devices, id);
+    if (data !== 1) return call.fail(Status.INVALID_PORT_HANDLE);
+    const { unplugged, failed } = device.ca!.hca;
+    if (unplugged) return call.fail(Status.DEVICE_REMOVED);
+    if (failed && device.flags === 0) return call.fail(Status.FILE_FORCED_CLOSED);
+    const status = device.portWaits.insert(call.irp, undefined);
+    deliverPortEvents(device);
+    return status;
+  },
 
-    DEVICE_CANCEL: (call) => {
-      call.find(call.file.devices, s.WvIoObject.decode(call.input).id).portWaits.cancelAll();
-      return call.done();
-    },
+  DEVICE_CANCEL: (call) => {
+    call.find(call.file.devices, s.WvIoObject.decode(call.input).id).portWaits.cancelAll();
+    return call.done();
+  },
 
-    PD_ALLOCATE: (call) => {
-      const ca = instance(call, s.WvIoId.decode(call.input).id);
-      call.room(call.file.pds);
-      const udata = call.udata();
-      return call.verb<IbPd>(
-        (irp) => ciAllocatePd(ca, udata, irp),
-        (pd) => call.struct(s.WvIoId, { id: BigInt(call.file.pds.add(new WvPd(pd))) }, udata),
-      );
-    },
+  DEVICE_CLOSE: (call) => {
+    const { id } = s.WvIoObject.decode(call.input);
+    const device = call.find(call.file.devices, id, Status.NO_SUCH_DEVICE);
+    return call.verb<number>(
+      (irp) => ciCloseCa(device.ca!, irp),
+      () => {
+        call.file.devices.delete(idOf(id));
+        device.portWaits.cancelAll();
+        device.closed();
+        return call.done();
+      },
+    );
+  },
+} satisfies Partial<Record<IoctlName, Handler>>;
 
-    PD_DEALLOCATE: (call) => {
-      const { id } = s.WvIoObject.decode(call.input);
-      const { pd } = call.find(call.file.pds, id);
-      return call.verb<number>(
-        (irp) => ciDeallocatePd(pd, irp),
-        () => {
-          call.file.pds.delete(idOf(id));
-          return call.done();
-        },
-      );
-    },
-
-    PD_CANCEL: (call) => {
-      // Registrations complete inline: there is never one to cancel.
-      call.find(call.file.pds, s.WvIoObject.decode(call.input).id);
-      return call.done();
-    },
-
-    MEMORY_REGISTER: (call) => {
-      const { id, address, bufferLength, accessFlags } = s.WvIoMemoryRegister.decode(call.input);
-      const pd = call.find(call.file.pds, id);
-      return call.verb<IbMr>(
-        (irp) => ciRegisterMr(pd.pd, address, bufferLength, accessFlags, irp),
-        (mr) => {
-          pd.regions.set(mr.lkey, mr);
-          return call.struct(s.WvIoMemoryKeys, { lkey: mr.lkey, rkey: mr.rkey });
-        },
-      );
-    },
-
-    MEMORY_DEREGISTER: (call) => {
-      const { id, data: lkey } = s.WvIoId.decode(call.input);
-      const pd = call.find(call.file.pds, id);
-      const mr = pd.regions.get(lkey);
-      if (!mr) return call.fail(Status.NOT_FOUND);
-      return call.verb<number>(
-        (irp) => ciDeregisterMr(mr, irp),
-        () => {
-          pd.regions.delete(lkey);
-          return call.done();
-        },
-      );
-    },
-
-    MW_ALLOCATE: (call) => {
-      const { pd } = call.find(call.file.pds, s.WvIoId.decode(call.input).id);
-      call.room(call.file.mws);
-      const udata = call.udata();
-      return call.verb<IbMw>(
-        (irp) => ciAllocateMw(pd, udata, irp),
-        (mw) => call.struct(s.WvIoMwKey, { id: BigInt(call.file.mws.add(mw)), rkey: mw.rkey }, udata),
-      );
-    },
-
-    MW_DEALLOCATE: (call) => {
-      const { id } = s.WvIoObject.decode(call.input);
-      const mw = call.find(call.file.mws, id);
-      return call.verb<number>(
-        (irp) => ciDeallocateMw(mw, irp),
-        () => {
-          call.file.mws.delete(idOf(id));
-          return call.done();
-        },
-      );
-    },
-
-    CQ_CREATE: (call) => {
-      const { id, data: entries } = s.WvIoId.decode(call.input);
-      const ca = instance(call, id);
-      call.room(call.file.cqs);
-      const udata = call.udata();
-      return call.verb<IbCq>(
-        (irp) => ciCreateCq(ca, entries, {}, udata, irp),
-        (cq) => call.struct(s.WvIoId, { id: BigInt(call.file.cqs.add(cq)), data: cq.numCqes }, udata),
-      );
-    },
-
-    CQ_DESTROY: (call) => {
-      const { id } = s.WvIoObject.decode(call.input);
-      const cq = call.find(call.file.cqs, id);
-      return call.verb<number>(
-        (irp) => ciDestroyCq(cq, irp),
-        () => {
-          call.file.cqs.delete(idOf(id));
-          return call.done();
-        },
-      );
-    },
-
-    CQ_RESIZE: (call) => {
-      const { id, data: entries } = s.WvIoId.decode(call.input);
-      const cq = call.find(call.file.cqs, id);
-      const udata = call.udata();
-      return call.verb<number>(
-        (irp) => ciResizeCq(cq, entries, udata, irp),
-        () => call.struct(s.WvIoId, { id, data: cq.numCqes }, udata),
-      );
-    },
-
-    // The caller's own IRP goes down, because the HCA completes its slot natively.
-    CQ_NOTIFY: (call) => {
-      const { id, data: type } = s.WvIoId.decode(call.input);
-      return ciGetCqEvent(call.find(call.file.cqs, id), type, call.irp);
-    },
-
-    CQ_CANCEL: (call) => {
-      ciCancelCqEvents(call.find(call.file.cqs, s.WvIoObject.decode(call.input).id));
-      return call.done();
-    },
+/** The handlers of device requests. */
+export function deviceRequests(services: DeviceServices) {
+  return {
+    ...listRequests(services),
+    ...queryRequests(services),
+    ...eventRequests,
+    DEVICE_OPEN: (call: Call) => openDevice(call, services),
   } satisfies Partial<Record<IoctlName, Handler>>;
 }

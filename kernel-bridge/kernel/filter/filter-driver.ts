@@ -13,11 +13,14 @@ import { Hca } from '../hca-driver/objects.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { Call, callVerbNow, type Handler } from './call.js';
+import { completionQueueRequests } from './completion-queue-requests.js';
+import { connectRequests } from './connect-endpoint-requests.js';
 import { datagramEndpointRequests } from './datagram-endpoint-requests.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-services.js';
 import { hcaFileHandlers } from './hca-requests.js';
+import { memoryRequests } from './memory-requests.js';
 import { WvFile } from './objects.js';
 import { queuePairRequests } from './queue-pair-requests.js';
 import { sharedReceiveRequests } from './shared-receive-requests.js';
@@ -39,10 +42,13 @@ function servedBy(
 function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlName, Handler> {
   return {
     ...deviceRequests(services),
-    ...sharedReceiveRequests(),
-    ...queuePairRequests(),
-    ...udRequests(),
+    ...memoryRequests,
+    ...completionQueueRequests,
+    ...sharedReceiveRequests,
+    ...queuePairRequests,
+    ...udRequests,
     ...endpointRequests(services),
+    ...connectRequests,
     ...datagramEndpointRequests(services),
   };
 }

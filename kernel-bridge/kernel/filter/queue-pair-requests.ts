@@ -192,79 +192,77 @@ class QpEvents implements IbQpDispatch {
 }
 
 /** The handlers of queue pair requests. `deviceEvent` gets what the HCA says about connected queue pairs. */
-export function queuePairRequests() {
-  return {
-    QP_CREATE: (call) => {
-      const input = s.WvIoQpCreate.decode(call.input);
-      const { file } = call;
-      const { pd } = call.find(file.pds, input.id.id);
-      const sendCq = call.find(file.cqs, input.sendCqId);
-      const receiveCq = call.find(file.cqs, input.receiveCqId);
-      const srq = input.srqId === 0n ? undefined : call.find(file.srqs, input.srqId);
-      call.room(file.qps);
-      const udata = call.udata();
-      const events = new QpEvents();
-      return call.verb<IbQp>(
-        (irp) => ciCreateQp(pd, sendCq, receiveCq, srq, input, events, udata, irp),
-        (qp) => {
-          const made = new WvQp(qp);
-          events.owner = made;
-          const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
-          const { receiveDepth, receiveSge } = qp.create;
-          // What was asked for, as it is now; nobody else has the decoded structure.
-          input.id = id;
-          input.receiveDepth = receiveDepth;
-          input.receiveSge = receiveSge;
-          return call.struct(s.WvIoQpCreate, input, udata);
-        },
-        // The call-backs are the filter's.
-        'kernel',
-      );
-    },
+export const queuePairRequests = {
+  QP_CREATE: (call) => {
+    const input = s.WvIoQpCreate.decode(call.input);
+    const { file } = call;
+    const { pd } = call.find(file.pds, input.id.id);
+    const sendCq = call.find(file.cqs, input.sendCqId);
+    const receiveCq = call.find(file.cqs, input.receiveCqId);
+    const srq = input.srqId === 0n ? undefined : call.find(file.srqs, input.srqId);
+    call.room(file.qps);
+    const udata = call.udata();
+    const events = new QpEvents();
+    return call.verb<IbQp>(
+      (irp) => ciCreateQp(pd, sendCq, receiveCq, srq, input, events, udata, irp),
+      (qp) => {
+        const made = new WvQp(qp);
+        events.owner = made;
+        const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
+        const { receiveDepth, receiveSge } = qp.create;
+        // What was asked for, as it is now; nobody else has the decoded structure.
+        input.id = id;
+        input.receiveDepth = receiveDepth;
+        input.receiveSge = receiveSge;
+        return call.struct(s.WvIoQpCreate, input, udata);
+      },
+      // The call-backs are the filter's.
+      'kernel',
+    );
+  },
 
-    QP_DESTROY: (call) => {
-      const { id } = s.WvIoObject.decode(call.input);
-      const { qp, endpoint } = call.find(call.file.qps, id);
-      if (endpoint) return call.fail(Status.DEVICE_BUSY);
-      return call.verb<number>(
-        (irp) => ciDestroyQp(qp, irp),
-        () => {
-          call.file.qps.delete(idOf(id));
-          return call.done();
-        },
-      );
-    },
+  QP_DESTROY: (call) => {
+    const { id } = s.WvIoObject.decode(call.input);
+    const { qp, endpoint } = call.find(call.file.qps, id);
+    if (endpoint) return call.fail(Status.DEVICE_BUSY);
+    return call.verb<number>(
+      (irp) => ciDestroyQp(qp, irp),
+      () => {
+        call.file.qps.delete(idOf(id));
+        return call.done();
+      },
+    );
+  },
 
-    QP_QUERY: (call) => {
-      const { id } = s.WvIoObject.decode(call.input);
-      const wvQp = call.find(call.file.qps, id);
-      return call.verb<QpAttributeValues>(
-        (irp) => ciQueryQp(wvQp.qp, irp),
-        (attributes) =>
-          call.struct(s.WvIoQpAttributes, {
-            ...queryAnswer(wvQp, attributes),
-            id: { id, verbInfo: 0, data: 0 },
-          }),
-      );
-    },
+  QP_QUERY: (call) => {
+    const { id } = s.WvIoObject.decode(call.input);
+    const wvQp = call.find(call.file.qps, id);
+    return call.verb<QpAttributeValues>(
+      (irp) => ciQueryQp(wvQp.qp, irp),
+      (attributes) =>
+        call.struct(s.WvIoQpAttributes, {
+          ...queryAnswer(wvQp, attributes),
+          id: { id, verbInfo: 0, data: 0 },
+        }),
+    );
+  },
 
-    QP_MODIFY: (call) => {
-      const input = s.WvIoQpAttributes.decode(call.input);
-      const { qp } = call.find(call.file.qps, input.id.id);
-      checkStateOutput(call);
-      const wanted = modifyMask(input.options, qp.create.type, stateOfQp(qp), input.qpState);
-      if ('status' in wanted) return call.fail(wanted.status);
-      const attributes = attributesOf(qp, input, wanted.mask);
-      return call.verb<number>(
-        (irp) => ciModifyQp(qp, wanted.mask, attributes, irp),
-        (state) => (call.irp.outputCapacity === 0 ? call.done() : call.struct(QpStateOut, { state })),
-      );
-    },
+  QP_MODIFY: (call) => {
+    const input = s.WvIoQpAttributes.decode(call.input);
+    const { qp } = call.find(call.file.qps, input.id.id);
+    checkStateOutput(call);
+    const wanted = modifyMask(input.options, qp.create.type, stateOfQp(qp), input.qpState);
+    if ('status' in wanted) return call.fail(wanted.status);
+    const attributes = attributesOf(qp, input, wanted.mask);
+    return call.verb<number>(
+      (irp) => ciModifyQp(qp, wanted.mask, attributes, irp),
+      (state) => (call.irp.outputCapacity === 0 ? call.done() : call.struct(QpStateOut, { state })),
+    );
+  },
 
-    QP_CANCEL: (call) => {
-      // Modify completes inline: there is never one to cancel.
-      call.find(call.file.qps, s.WvIoObject.decode(call.input).id);
-      return call.done();
-    },
-  } satisfies Partial<Record<IoctlName, Handler>>;
-}
+  QP_CANCEL: (call) => {
+    // Modify completes inline: there is never one to cancel.
+    call.find(call.file.qps, s.WvIoObject.decode(call.input).id);
+    return call.done();
+  },
+} satisfies Partial<Record<IoctlName, Handler>>;

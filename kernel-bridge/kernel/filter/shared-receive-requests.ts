@@ -15,64 +15,62 @@ import type { Handler } from './call.js';
 import { idOf } from './object-table.js';
 
 /** The handlers of shared receive queue requests. */
-export function sharedReceiveRequests() {
-  return {
-    SRQ_CREATE: (call) => {
-      const input = s.WvIoSrqAttributes.decode(call.input);
-      const { pd } = call.find(call.file.pds, input.id.id);
-      call.room(call.file.srqs);
-      const udata = call.udata();
-      return call.verb<IbSrq>(
-        (irp) => ciCreateSrq(pd, input, udata, irp),
-        (srq) => {
-          const { maxWr, maxSge } = srq;
-          const id = { id: BigInt(call.file.srqs.add(srq)) };
-          return call.struct(s.WvIoSrqAttributes, { id, maxWr, maxSge, srqLimit: input.srqLimit }, udata);
-        },
-      );
-    },
+export const sharedReceiveRequests = {
+  SRQ_CREATE: (call) => {
+    const input = s.WvIoSrqAttributes.decode(call.input);
+    const { pd } = call.find(call.file.pds, input.id.id);
+    call.room(call.file.srqs);
+    const udata = call.udata();
+    return call.verb<IbSrq>(
+      (irp) => ciCreateSrq(pd, input, udata, irp),
+      (srq) => {
+        const { maxWr, maxSge } = srq;
+        const id = { id: BigInt(call.file.srqs.add(srq)) };
+        return call.struct(s.WvIoSrqAttributes, { id, maxWr, maxSge, srqLimit: input.srqLimit }, udata);
+      },
+    );
+  },
 
-    SRQ_DESTROY: (call) => {
-      const { id } = s.WvIoObject.decode(call.input);
-      const srq = call.find(call.file.srqs, id);
-      return call.verb<number>(
-        (irp) => ciDestroySrq(srq, irp),
-        () => {
-          call.file.srqs.delete(idOf(id));
-          return call.done();
-        },
-      );
-    },
+  SRQ_DESTROY: (call) => {
+    const { id } = s.WvIoObject.decode(call.input);
+    const srq = call.find(call.file.srqs, id);
+    return call.verb<number>(
+      (irp) => ciDestroySrq(srq, irp),
+      () => {
+        call.file.srqs.delete(idOf(id));
+        return call.done();
+      },
+    );
+  },
 
-    SRQ_QUERY: (call) => {
-      const { id } = s.WvIoSrqAttributes.decode(call.input);
-      const srq = call.find(call.file.srqs, id.id);
-      return call.verb<IbSrqAttributes>(
-        (irp) => ciQuerySrq(srq, irp),
-        (attributes) => call.struct(s.WvIoSrqAttributes, { id: { id: id.id }, ...attributes }),
-      );
-    },
+  SRQ_QUERY: (call) => {
+    const { id } = s.WvIoSrqAttributes.decode(call.input);
+    const srq = call.find(call.file.srqs, id.id);
+    return call.verb<IbSrqAttributes>(
+      (irp) => ciQuerySrq(srq, irp),
+      (attributes) => call.struct(s.WvIoSrqAttributes, { id: { id: id.id }, ...attributes }),
+    );
+  },
 
-    SRQ_MODIFY: (call) => {
-      const { id, maxWr, srqLimit } = s.WvIoSrqAttributes.decode(call.input);
-      const srq = call.find(call.file.srqs, id.id);
-      const udata = call.udata();
-      return call.verb<number>(
-        (irp) => ciModifySrq(srq, { maxWr, srqLimit }, udata, irp),
-        () => {
-          const granted = { maxWr: srq.maxWr, maxSge: srq.maxSge, srqLimit };
-          return call.struct(s.WvIoSrqAttributes, { id: { id: id.id }, ...granted }, udata);
-        },
-      );
-    },
+  SRQ_MODIFY: (call) => {
+    const { id, maxWr, srqLimit } = s.WvIoSrqAttributes.decode(call.input);
+    const srq = call.find(call.file.srqs, id.id);
+    const udata = call.udata();
+    return call.verb<number>(
+      (irp) => ciModifySrq(srq, { maxWr, srqLimit }, udata, irp),
+      () => {
+        const granted = { maxWr: srq.maxWr, maxSge: srq.maxSge, srqLimit };
+        return call.struct(s.WvIoSrqAttributes, { id: { id: id.id }, ...granted }, udata);
+      },
+    );
+  },
 
-    // The caller's own IRP goes down: it waits in the queue of its kind until there is an event.
-    SRQ_NOTIFY: (call) =>
-      ciGetSrqEvent(call.find(call.file.srqs, s.WvIoObject.decode(call.input).id), call.irp),
+  // The caller's own IRP goes down: it waits in the queue of its kind until there is an event.
+  SRQ_NOTIFY: (call) =>
+    ciGetSrqEvent(call.find(call.file.srqs, s.WvIoObject.decode(call.input).id), call.irp),
 
-    SRQ_CANCEL: (call) => {
-      ciCancelSrqEvents(call.find(call.file.srqs, s.WvIoObject.decode(call.input).id));
-      return call.done();
-    },
-  } satisfies Partial<Record<IoctlName, Handler>>;
-}
+  SRQ_CANCEL: (call) => {
+    ciCancelSrqEvents(call.find(call.file.srqs, s.WvIoObject.decode(call.input).id));
+    return call.done();
+  },
+} satisfies Partial<Record<IoctlName, Handler>>;

@@ -1,0 +1,61 @@
+/** IOCTLs of completion queues. Source: WinVerbs IOCTL interface. */
+import type { IoctlName } from '../../ioctl/codes.js';
+import * as s from '../../ioctl/structs.js';
+import {
+  ciCancelCqEvents,
+  ciCreateCq,
+  ciDestroyCq,
+  ciGetCqEvent,
+  ciResizeCq,
+} from '../hca-driver/ci-queues.js';
+import type { IbCq } from '../hca-driver/objects.js';
+import type { Handler } from './call.js';
+import { instance } from './device-requests.js';
+import { idOf } from './object-table.js';
+
+/** The handlers of completion queue requests. */
+export const completionQueueRequests = {
+  CQ_CREATE: (call) => {
+    const { id, data: entries } = s.WvIoId.decode(call.input);
+    const ca = instance(call, id);
+    call.room(call.file.cqs);
+    const udata = call.udata();
+    return call.verb<IbCq>(
+      (irp) => ciCreateCq(ca, entries, {}, udata, irp),
+      (cq) => call.struct(s.WvIoId, { id: BigInt(call.file.cqs.add(cq)), data: cq.numCqes }, udata),
+    );
+  },
+
+  CQ_DESTROY: (call) => {
+    const { id } = s.WvIoObject.decode(call.input);
+    const cq = call.find(call.file.cqs, id);
+    return call.verb<number>(
+      (irp) => ciDestroyCq(cq, irp),
+      () => {
+        call.file.cqs.delete(idOf(id));
+        return call.done();
+      },
+    );
+  },
+
+  CQ_RESIZE: (call) => {
+    const { id, data: entries } = s.WvIoId.decode(call.input);
+    const cq = call.find(call.file.cqs, id);
+    const udata = call.udata();
+    return call.verb<number>(
+      (irp) => ciResizeCq(cq, entries, udata, irp),
+      () => call.struct(s.WvIoId, { id, data: cq.numCqes }, udata),
+    );
+  },
+
+  // The caller's own IRP goes down, because the HCA completes its slot natively.
+  CQ_NOTIFY: (call) => {
+    const { id, data: type } = s.WvIoId.decode(call.input);
+    return ciGetCqEvent(call.find(call.file.cqs, id), type, call.irp);
+  },
+
+  CQ_CANCEL: (call) => {
+    ciCancelCqEvents(call.find(call.file.cqs, s.WvIoObject.decode(call.input).id));
+    return call.done();
+  },
+} satisfies Partial<Record<IoctlName, Handler>>;

@@ -1,0 +1,96 @@
+/** IOCTLs of protection domains, memory regions and memory windows. Source: WinVerbs IOCTL interface. */
+import type { IoctlName } from '../../ioctl/codes.js';
+import { Status } from '../../ioctl/status.js';
+import * as s from '../../ioctl/structs.js';
+import {
+  ciAllocateMw,
+  ciAllocatePd,
+  ciDeallocateMw,
+  ciDeallocatePd,
+  ciDeregisterMr,
+  ciRegisterMr,
+} from '../hca-driver/ci.js';
+import type { IbMr, IbMw, IbPd } from '../hca-driver/objects.js';
+import type { Handler } from './call.js';
+import { instance } from './device-requests.js';
+import { idOf } from './object-table.js';
+import { WvPd } from './objects.js';
+
+/** The handlers of protection domain, memory and window requests. */
+export const memoryRequests = {
+  PD_ALLOCATE: (call) => {
+    const ca = instance(call, s.WvIoId.decode(call.input).id);
+    call.room(call.file.pds);
+    const udata = call.udata();
+    return call.verb<IbPd>(
+      (irp) => ciAllocatePd(ca, udata, irp),
+      (pd) => call.struct(s.WvIoId, { id: BigInt(call.file.pds.add(new WvPd(pd))) }, udata),
+    );
+  },
+
+  PD_DEALLOCATE: (call) => {
+    const { id } = s.WvIoObject.decode(call.input);
+    const { pd } = call.find(call.file.pds, id);
+    return call.verb<number>(
+      (irp) => ciDeallocatePd(pd, irp),
+      () => {
+        call.file.pds.delete(idOf(id));
+        return call.done();
+      },
+    );
+  },
+
+  PD_CANCEL: (call) => {
+    // Registrations complete inline: there is never one to cancel.
+    call.find(call.file.pds, s.WvIoObject.decode(call.input).id);
+    return call.done();
+  },
+
+  MEMORY_REGISTER: (call) => {
+    const { id, address, bufferLength, accessFlags } = s.WvIoMemoryRegister.decode(call.input);
+    const pd = call.find(call.file.pds, id);
+    return call.verb<IbMr>(
+      (irp) => ciRegisterMr(pd.pd, address, bufferLength, accessFlags, irp),
+      (mr) => {
+        pd.regions.set(mr.lkey, mr);
+        return call.struct(s.WvIoMemoryKeys, { lkey: mr.lkey, rkey: mr.rkey });
+      },
+    );
+  },
+
+  MEMORY_DEREGISTER: (call) => {
+    const { id, data: lkey } = s.WvIoId.decode(call.input);
+    const pd = call.find(call.file.pds, id);
+    const mr = pd.regions.get(lkey);
+    if (!mr) return call.fail(Status.NOT_FOUND);
+    return call.verb<number>(
+      (irp) => ciDeregisterMr(mr, irp),
+      () => {
+        pd.regions.delete(lkey);
+        return call.done();
+      },
+    );
+  },
+
+  MW_ALLOCATE: (call) => {
+    const { pd } = call.find(call.file.pds, s.WvIoId.decode(call.input).id);
+    call.room(call.file.mws);
+    const udata = call.udata();
+    return call.verb<IbMw>(
+      (irp) => ciAllocateMw(pd, udata, irp),
+      (mw) => call.struct(s.WvIoMwKey, { id: BigInt(call.file.mws.add(mw)), rkey: mw.rkey }, udata),
+    );
+  },
+
+  MW_DEALLOCATE: (call) => {
+    const { id } = s.WvIoObject.decode(call.input);
+    const mw = call.find(call.file.mws, id);
+    return call.verb<number>(
+      (irp) => ciDeallocateMw(mw, irp),
+      () => {
+        call.file.mws.delete(idOf(id));
+        return call.done();
+      },
+    );
+  },
+} satisfies Partial<Record<IoctlName, Handler>>;
