@@ -1,13 +1,15 @@
 // Runs the compiled uvu tests, each file in a process of its own, a few at a time.
 //
-//   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [--retry] [filter …]
+//   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [--retry] [--no-skips] [--tests FOLDER] [filter …]
 //
 // A filter is a piece of a path ("unit/ioctl", "integration"). A file whose tests end one after the other has time; it
-// hangs, and is killed, when none has ended for `--timeout` seconds. Ends with `N passed, N failed, N skipped`; the exit
-// code is non-zero when a test failed, a file crashed or ran out of time, or nothing was run.
+// hangs, and is killed, when none has ended for `--timeout` seconds. Tests that this machine cannot run are skipped; their
+// file writes a line `SKIP <reason>` for each reason (test/helpers/needs.ts). With `--no-skips` they count as failed.
+// Ends with `N passed, N failed, N skipped`; the exit code is non-zero when a test failed, a file crashed, ran out of time
+// or had no test, or there was no file.
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -19,13 +21,19 @@ const { values, positionals } = parseArgs({
     timeout: { type: 'string', default: '120' },
     list: { type: 'boolean', default: false },
     retry: { type: 'boolean', default: process.env.CI === 'true' },
+    'no-skips': { type: 'boolean', default: false },
+    tests: { type: 'string', default: join(root, 'dist/test') },
   },
 });
 
+const tests = resolve(values.tests);
 const folders = ['unit', 'integration', 'fuzz', 'conformance'];
 const files = folders
-  .flatMap((folder) => listTests(join(root, 'dist/test', folder)))
-  .filter((file) => positionals.length === 0 || positionals.some((filter) => file.includes(filter)));
+  .flatMap((folder) => listTests(join(tests, folder)))
+  .filter(
+    (file) =>
+      positionals.length === 0 || positionals.some((filter) => relative(tests, file).includes(filter)),
+  );
 
 if (values.list) {
   for (const file of files) console.log(relative(root, file));
@@ -39,7 +47,7 @@ await Promise.all(Array.from({ length: Number(values.jobs) }, worker));
 
 console.log(`\n${files.length} files in ${((Date.now() - started) / 1000).toFixed(1)} s`);
 console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
-process.exit(totals.failed > 0 || totals.passed === 0 ? 1 : 0);
+process.exit(totals.failed > 0 || files.length === 0 ? 1 : 0);
 
 function listTests(folder) {
   try {
@@ -59,7 +67,7 @@ async function worker() {
 
 // A file that fails is run once more and told as AGAIN with what went wrong: processes and timers on a busy machine race.
 function run(file, again = false) {
-  const name = relative(join(root, 'dist/test'), file).replace(/\.test\.js$/, '');
+  const name = relative(tests, file).replace(/\.test\.js$/, '');
   const begun = Date.now();
   return new Promise((resolve) => {
     const child = spawn(process.execPath, ['--enable-source-maps', '--expose-gc', file], {
@@ -83,26 +91,31 @@ function run(file, again = false) {
     child.on('exit', () => killGroup(child.pid));
     child.on('close', (code, signal) => {
       clearTimeout(timer);
-      const total = count(output, 'Total');
+      const total = count(output, 'Total'); // of those that ran
       const passed = count(output, 'Passed');
       const skipped = count(output, 'Skipped');
-      const failed = Math.max(total - passed - skipped, 0);
+      const failed = total - passed;
       const broken = code !== 0 && failed === 0;
+      const empty = total + skipped === 0;
       if (code !== 0 && !timedOut && !again && values.retry) {
         console.log(`AGAIN ${name}  exit code ${code ?? signal}\n${output.trimEnd()}\n`);
         resolve(run(file, true));
         return;
       }
       totals.passed += passed;
-      totals.skipped += skipped;
-      totals.failed += failed + (broken || total === 0 ? 1 : 0);
+      totals.failed += failed + (broken || empty ? 1 : 0);
+      totals[values['no-skips'] ? 'failed' : 'skipped'] += skipped;
       const seconds = ((Date.now() - begun) / 1000).toFixed(1);
+      if (skipped > 0) {
+        const why = [...new Set(output.match(/(?<=^SKIP ).+/gm) ?? ['no reason given'])].join('; ');
+        console.log(`${values['no-skips'] ? 'FAIL ' : 'SKIP '} ${name}  ${skipped} skipped: ${why}`);
+      }
       if (code === 0 && total > 0) {
         console.log(`ok    ${name}  ${passed} of ${total}  ${seconds} s`);
-      } else {
+      } else if (code !== 0 || empty) {
         const why = timedOut
           ? `no test has ended for ${values.timeout} s`
-          : total === 0 && code === 0
+          : code === 0
             ? 'ran no test'
             : (signal ?? `exit code ${code}`);
         console.log(`FAIL  ${name}  ${why}  ${seconds} s\n${output.trimEnd()}\n`);

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { hostsProblem, TwoHosts } from '../helpers/peer/hosts.js';
+import { needing } from '../helpers/needs.js';
+import { TwoHosts } from '../helpers/peer/hosts.js';
 import { command } from './command.js';
 import { passesAll } from './passes-all.js';
 
-const problem = hostsProblem();
-const test = suite<{ hosts: TwoHosts }>('conformance of two hosts');
+const test = needing(suite<{ hosts: TwoHosts }>('conformance of two hosts'), 'namespaces');
 
 test.before(async (context) => {
   context.hosts = await TwoHosts.start();
@@ -34,10 +34,4 @@ test('SPI v2, each half on a host of its own', async ({ hosts: { hosts } }) => {
   }
 });
 
-if (problem === undefined) {
-  test.run();
-} else {
-  const skipped = suite('conformance of two hosts');
-  skipped.skip(`not possible here: ${problem}`, () => {});
-  skipped.run();
-}
+test.run();

@@ -1,6 +1,8 @@
 /** Tests in a network namespace of their own, where nobody else has slots and ports, or sends anything. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { lacking } from './needs.js';
+import { inNewNetwork } from './network-namespace.js';
 
 /** Whether this process runs in such a namespace. */
 export const apart = process.env.ND_TEST_APART !== undefined;
@@ -11,15 +13,14 @@ export function runApart(url: string, run: () => void): void {
     run();
     return;
   }
-  const { status: permitted } = spawnSync('unshare', ['-n', 'ip', 'link', 'set', 'lo', 'up']);
-  if (permitted !== 0) {
-    console.log('no network namespace is permitted: what others do is not told from what happens here');
+  const problem = lacking('namespaces');
+  if (problem !== undefined) {
+    console.log(`not in a namespace of its own: ${problem}`);
     run();
     return;
   }
-  const command = 'ip link set lo up; exec "$@"';
-  const node = [process.execPath, ...process.execArgv, fileURLToPath(url)];
-  const { status } = spawnSync('unshare', ['-n', 'sh', '-c', command, 'sh', ...node], {
+  const [file, ...args] = inNewNetwork(process.execPath, ...process.execArgv, fileURLToPath(url));
+  const { status } = spawnSync(file, args, {
     stdio: 'inherit',
     env: { ...process.env, ND_TEST_APART: '1' },
   });

@@ -36,7 +36,6 @@ function linkUp(name: string): void {
   }
 }
 
-ip('link set lo up');
 ip('link add nd0 address 02:00:00:00:00:01 type veth peer name nd1');
 // No link-local address of its own, whose arrival would be one more event.
 for (const name of ['nd0', 'nd1']) ip(`link set ${name} addrgenmode none`);

@@ -10,8 +10,9 @@ import { WvSend } from '../../winverbs/index.js';
 import { connectedPair as connectedVerbs, take } from '../helpers/loopback.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { ADDRESS, connectedPair, newResult, TestHost, TestSide } from '../helpers/nd-pair.js';
+import { needing } from '../helpers/needs.js';
 import { readCapture } from '../helpers/pcap.js';
-import { hostsProblem, TwoHosts } from '../helpers/peer/hosts.js';
+import { TwoHosts } from '../helpers/peer/hosts.js';
 import { endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
 
 const { ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
@@ -159,9 +160,7 @@ test('addresses that are none, or lead nowhere', async ({ host }) => {
   side.release();
 });
 
-test('an address at which nobody answers ends Connect in a bounded time', async () => {
-  const problem = hostsProblem();
-  if (problem !== undefined) return console.log(`skipped: ${problem}`);
+needing(test, 'namespaces')('an address at which nobody answers ends Connect in a bounded time', async () => {
   const hosts = await TwoHosts.start();
   try {
     const [here] = hosts.hosts;

@@ -7,6 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addon } from '../../kernel-bridge/hca/index.js';
 import { CmAttribute } from '../../kernel-bridge/kernel/cm/wire.js';
+import { needing } from '../helpers/needs.js';
 import { expectedIcrc, icrcField } from '../helpers/pcap.js';
 import { readPcapng } from '../helpers/pcapng.js';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
@@ -218,7 +219,7 @@ async function runSession(server: Peer, client: Peer, address: string): Promise<
   return { port, again: { client: await sentAgain(client), server: await sentAgain(server) } };
 }
 
-const test = suite<{ folder: string }>('capture');
+const test = needing(suite<{ folder: string }>('capture'), 'tshark');
 test.before((context) => {
   context.folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
 });
@@ -279,10 +280,4 @@ for (const address of ['127.0.0.1', '::1']) {
   });
 }
 
-if (spawnSync('tshark', ['--version']).error === undefined) {
-  test.run();
-} else {
-  const skipped = suite('capture');
-  skipped.skip('tshark is not installed', () => {});
-  skipped.run();
-}
+test.run();

@@ -4,7 +4,9 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
-import { hostsProblem, TwoHosts } from '../helpers/peer/hosts.js';
+import { runApart } from '../helpers/apart.js';
+import { needing } from '../helpers/needs.js';
+import { TwoHosts } from '../helpers/peer/hosts.js';
 import { connectTo, endPeers, Peer } from '../helpers/peer/peer.js';
 
 const exact: KernelOptionsInput = { link: 'wire', icrc: 'exact' };
@@ -53,65 +55,52 @@ async function whole(...peers: readonly Peer[]): Promise<void> {
   }
 }
 
-if (spawnSync('setpriv', [...WITHOUT, 'true']).status === 0) {
-  local('without CAP_NET_RAW opening fails, and says what it takes', () => {
-    const { status, stderr } = spawnSync('setpriv', [...WITHOUT, process.execPath, ...program], {
-      encoding: 'utf8',
-    });
-    assert.is(status, 1);
-    assert.match(stderr, 'CAP_NET_RAW');
-    assert.match(stderr, "'solved'");
+needing(local, 'setpriv')('without CAP_NET_RAW opening fails, and says what it takes', () => {
+  const { status, stderr } = spawnSync('setpriv', [...WITHOUT, process.execPath, ...program], {
+    encoding: 'utf8',
   });
-} else {
-  local.skip('setpriv cannot take the privilege away here', () => {});
-}
+  assert.is(status, 1);
+  assert.match(stderr, 'CAP_NET_RAW');
+  assert.match(stderr, "'solved'");
+});
 
-if (spawnSync(process.execPath, program).status === 0) {
-  local('processes of one host', async () => {
+needing(local, 'raw sockets')('processes of one host', async () => {
+  const [server, client] = await Promise.all([Peer.start({ kernel: exact }), Peer.start({ kernel: exact })]);
+  await traffic(server, client, '127.0.0.1');
+  assert.equal([rawSockets(server), rawSockets(client)], [1, 1]);
+});
+
+const far = needing(suite<{ hosts: TwoHosts }>('exact ICRC, two hosts'), 'namespaces');
+far.before(async (context) => {
+  context.hosts = await TwoHosts.start();
+});
+far.after.each(() => endPeers());
+far.after(({ hosts }) => hosts.end());
+for (const [one, other] of [
+  [exact, exact],
+  [exact, { link: 'wire' }],
+] as const) {
+  far(`one has ${one.icrc}, the other ${other.icrc ?? 'solved'}`, async ({ hosts }) => {
+    const [a, b] = hosts.hosts;
     const [server, client] = await Promise.all([
-      Peer.start({ kernel: exact }),
-      Peer.start({ kernel: exact }),
+      Peer.start({ kernel: one, by: a.by }),
+      Peer.start({ kernel: other, by: b.by }),
     ]);
-    await traffic(server, client, '127.0.0.1');
-    assert.equal([rawSockets(server), rawSockets(client)], [1, 1]);
+    const listener = await server.listen('wv', a.address);
+    const [active, passive] = await connectTo(listener, client, { from: b.address, accepterReceives: 2 });
+    await active.send('over', 'the wire');
+    await active.results(2, 0);
+    const { receives } = await passive.results(0, 2);
+    assert.equal(
+      receives.map(({ text }) => text),
+      ['over', 'the wire'],
+    );
+    await whole(server, client);
+    assert.equal([rawSockets(server), rawSockets(client)], [1, other.icrc === 'exact' ? 1 : 0]);
   });
-} else {
-  local.skip('there is no privilege to open a raw socket here', () => {});
 }
-local.run();
 
-const problem = hostsProblem();
-const far = suite<{ hosts: TwoHosts }>('exact ICRC, two hosts');
-if (problem === undefined) {
-  far.before(async (context) => {
-    context.hosts = await TwoHosts.start();
-  });
-  far.after.each(() => endPeers());
-  far.after(({ hosts }) => hosts.end());
-  for (const [one, other] of [
-    [exact, exact],
-    [exact, { link: 'wire' }],
-  ] as const) {
-    far(`one has ${one.icrc}, the other ${other.icrc ?? 'solved'}`, async ({ hosts }) => {
-      const [a, b] = hosts.hosts;
-      const [server, client] = await Promise.all([
-        Peer.start({ kernel: one, by: a.by }),
-        Peer.start({ kernel: other, by: b.by }),
-      ]);
-      const listener = await server.listen('wv', a.address);
-      const [active, passive] = await connectTo(listener, client, { from: b.address, accepterReceives: 2 });
-      await active.send('over', 'the wire');
-      await active.results(2, 0);
-      const { receives } = await passive.results(0, 2);
-      assert.equal(
-        receives.map(({ text }) => text),
-        ['over', 'the wire'],
-      );
-      await whole(server, client);
-      assert.equal([rawSockets(server), rawSockets(client)], [1, other.icrc === 'exact' ? 1 : 0]);
-    });
-  }
-} else {
-  far.skip(`not possible here: ${problem}`, () => {});
-}
-far.run();
+runApart(import.meta.url, () => {
+  local.run();
+  far.run();
+});

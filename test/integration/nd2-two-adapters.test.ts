@@ -1,6 +1,5 @@
 // A host with two adapters, and addresses that come and go: in a network namespace that the test makes itself.
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -14,13 +13,12 @@ import {
   openNetworkDirect2,
   Status,
 } from '../../nd/index.js';
+import { runApart } from '../helpers/apart.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/nd-pair.js';
 import { Side } from '../helpers/nd2-pair.js';
-import { hostsProblem } from '../helpers/peer/hosts.js';
+import { needing } from '../helpers/needs.js';
 
-/** Set in the process that has the namespace. */
-const APART = 'ND_TWO_ADAPTERS';
 const [FIRST, SECOND] = ['10.98.1.1', '10.98.2.1'];
 
 function ip(...args: string[]): void {
@@ -28,10 +26,12 @@ function ip(...args: string[]): void {
   if (status !== 0) throw new Error(`ip ${args.join(' ')}: ${String(stderr).trim()}`);
 }
 
-const test = suite<{ nd: IND2Provider; first: IND2Adapter; second: IND2Adapter }>('two adapters');
+const test = needing(
+  suite<{ nd: IND2Provider; first: IND2Adapter; second: IND2Adapter }>('two adapters'),
+  'namespaces',
+);
 
 test.before((context) => {
-  ip('link', 'set', 'lo', 'up');
   for (const [i, address] of [FIRST, SECOND].entries()) {
     ip('link', 'add', `nd${i}`, 'type', 'veth', 'peer', 'name', `far${i}`);
     ip('address', 'add', `${address}/24`, 'dev', `nd${i}`);
@@ -132,19 +132,4 @@ test('who waits for another address list is told of addresses that come and go',
   }
 });
 
-const problem = process.env[APART] === undefined ? hostsProblem() : undefined;
-if (process.env[APART] !== undefined) {
-  test.run();
-} else {
-  const outside = suite('two adapters');
-  const node = [process.execPath, ...process.execArgv, fileURLToPath(import.meta.url)];
-  if (problem !== undefined) outside.skip(`not possible here: ${problem}`, () => {});
-  else {
-    outside('in a network namespace of their own', () => {
-      const env = { ...process.env, [APART]: '1' };
-      const { status, stdout, stderr } = spawnSync('unshare', ['-n', ...node], { env, timeout: 60_000 });
-      assert.is(status, 0, `${stdout}${stderr}`);
-    });
-  }
-  outside.run();
-}
+runApart(import.meta.url, () => test.run());

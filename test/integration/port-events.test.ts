@@ -1,30 +1,19 @@
 // Changes of the host's interfaces, in a network namespace of their own, reach who waits for them.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PortState, WvEvent } from '../../kernel-bridge/index.js';
+import { needing } from '../helpers/needs.js';
+import { inNewNetwork } from '../helpers/network-namespace.js';
 
 const program = fileURLToPath(new URL('../helpers/port-events-program.js', import.meta.url));
-/** What starts a command in a namespace of its own. */
-const apart = ['-n'];
-
-function problem(): string | undefined {
-  const link = ['ip', 'link', 'add', 'nd0', 'type', 'veth', 'peer', 'name', 'nd1'];
-  const { error, status, stderr } = spawnSync('unshare', [...apart, ...link]);
-  if (error) return `unshare cannot be run (${error.message})`;
-  return status === 0 ? undefined : `no namespace with a veth pair (${String(stderr).trim()})`;
-}
-
-const why = problem();
-if (why !== undefined) console.log(`skipped: ${why}`);
-const run = why === undefined ? test : test.skip;
-
-run(
+needing(test, 'namespaces')(
   'addresses, link addresses, carrier and removal are told; flags accumulate while nobody waits',
   async () => {
-    const child = spawn('unshare', [...apart, process.execPath, program], {
+    const [file, ...args] = inNewNetwork(process.execPath, program);
+    const child = spawn(file, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let text = '';

@@ -1,17 +1,12 @@
 // Several processes of one host: shared addresses, ports that are taken and given back, and what is left behind.
-import { networkInterfaces } from 'node:os';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { interfaceAddress, needing } from '../helpers/needs.js';
 import { connectTo, endPeers, Peer, PeerError, type PeerLink } from '../helpers/peer/peer.js';
 import type { Layer } from '../helpers/peer/protocol.js';
 
 const LOOPBACK = '127.0.0.1';
 const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
-
-/** An IPv4 address of this host that other hosts could use. */
-const interfaceAddress = Object.values(networkInterfaces())
-  .flatMap((entries) => entries ?? [])
-  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
 const startPeers = (count: number): Promise<Peer[]> =>
   Promise.all(Array.from({ length: count }, () => Peer.start()));
@@ -58,11 +53,9 @@ for (const layer of LAYERS) {
     assert.is(await passive.disconnect(), 'SUCCESS');
   });
 
-  test(`${layer}: two processes share an address of the host's network`, async () => {
-    if (interfaceAddress === undefined)
-      return console.log('skipped: this host has no IPv4 address but loopback');
+  needing(test, 'interface')(`${layer}: two processes share an address of the host's network`, async () => {
     const [server, client] = (await startPeers(2)) as [Peer, Peer];
-    const listener = await server.listen(layer, interfaceAddress);
+    const listener = await server.listen(layer, interfaceAddress!);
     const [active, passive] = await connectTo(listener, client, { request: 'to the same address' });
     assert.is(passive.said, 'to the same address');
     await exchange(active, passive, 'over one address');

@@ -1,5 +1,5 @@
 /** Open connections on which nothing happens: no thread of either process wakes up. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { runApart } from '../helpers/apart.js';
 
 const program = fileURLToPath(new URL('../helpers/rest-program.js', import.meta.url));
 /** V8 itself collects garbage for some time after work; that is not what is asked for here. */
@@ -16,21 +17,15 @@ const WINDOW_MS = 3_000;
 /** What connecting has left to be done ends in the first windows. */
 const WINDOWS = 5;
 
-/** Interfaces of the host may come and go: a namespace of its own has one that does not. */
-function namespace(): string[] {
-  const apart = ['unshare', '-n', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
-  const { error, status } = spawnSync(apart[0]!, [...apart.slice(1), 'true']);
-  return error === undefined && status === 0 ? apart : [];
-}
-
 interface Side {
   readonly child: ChildProcess;
   line(): Promise<string>;
 }
 
-function start(before: readonly string[], ...args: string[]): Side {
-  const [command, ...rest] = [...before, process.execPath, ...quietV8, program, ...args];
-  const child = spawn(command!, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
+function start(...args: string[]): Side {
+  const child = spawn(process.execPath, [...quietV8, program, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   return {
     child,
@@ -66,12 +61,8 @@ async function awake(sides: readonly Side[]): Promise<[string, number][]> {
 }
 
 test('connections at rest wake no thread of either process', async () => {
-  const apart = namespace();
-  // Both in one namespace: the second joins that of the first.
-  const server = start(apart, 'listen');
-  const port = await server.line();
-  const join = apart.length === 0 ? [] : ['nsenter', '--net', '--target', `${server.child.pid}`];
-  const client = start(join, 'connect', port);
+  const server = start('listen');
+  const client = start('connect', await server.line());
   try {
     assert.equal(await Promise.all([server.line(), client.line()]), ['ready', 'ready']);
     let woken: [string, number][] = [];
@@ -88,4 +79,5 @@ test('connections at rest wake no thread of either process', async () => {
   }
 });
 
-test.run();
+// Interfaces of the host may come and go: a namespace of its own has one that does not.
+runApart(import.meta.url, () => test.run());

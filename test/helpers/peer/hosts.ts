@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { byNetworkOf, inNewNetwork, inNewNetworkBeside } from '../network-namespace.js';
 
 /** A host of its own: a network namespace that lives as long as this object's process. */
 export interface Host {
@@ -6,25 +7,6 @@ export interface Host {
   readonly interface: string;
   /** What starts a process on this host. */
   readonly by: readonly string[];
-}
-
-/** Whether network namespaces can be made here; if not, why. */
-export function hostsProblem(): string | undefined {
-  const probe = spawnSync('unshare', [
-    '-n',
-    'ip',
-    'link',
-    'add',
-    'nd0',
-    'type',
-    'veth',
-    'peer',
-    'name',
-    'nd1',
-  ]);
-  if (probe.error !== undefined) return `unshare cannot be run (${probe.error.message})`;
-  if (probe.status === 0) return undefined;
-  return `network namespaces with a veth pair cannot be made (${String(probe.stderr).trim()})`;
 }
 
 /** Two hosts and a cable between them. */
@@ -36,7 +18,10 @@ export class TwoHosts {
   }
 
   static async start(): Promise<TwoHosts> {
-    const two = new TwoHosts([await keeper(), await keeper()]);
+    const wait = ['sh', '-c', 'echo ready && exec cat'];
+    const first = await keeper(inNewNetwork(...wait));
+    const second = await keeper(inNewNetworkBeside(first.pid!, ...wait));
+    const two = new TwoHosts([first, second]);
     const [a, b] = two.hosts;
     const pidB = String(two.keepers[1].pid);
     two.run(a, [
@@ -89,11 +74,9 @@ export class TwoHosts {
   }
 }
 
-/** A process in a new namespace that waits for the end of its input. */
-function keeper(): Promise<ChildProcess> {
-  const child = spawn('unshare', ['-n', 'sh', '-c', 'ip link set lo up && echo ready && exec cat'], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+/** Starts the process that a namespace lives by: it says that it runs, and waits for the end of its input. */
+function keeper([file, ...args]: readonly [string, ...string[]]): Promise<ChildProcess> {
+  const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`The namespace's process has ended with code ${code}.`)));
@@ -105,6 +88,6 @@ function hostOf(keeper: ChildProcess, number: number): Host {
   return {
     address: `10.99.0.${number}`,
     interface: `nd${number}`,
-    by: ['nsenter', `--net=/proc/${keeper.pid}/ns/net`],
+    by: byNetworkOf(keeper.pid!),
   };
 }

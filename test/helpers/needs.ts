@@ -1,0 +1,80 @@
+/**
+ * What tests need of the machine besides Node.js and a compiler. A test that the machine cannot run is skipped, and a line
+ * `SKIP <reason>` tells scripts/run-tests.mjs why.
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import type { Test } from 'uvu';
+import { namespaceProblem } from './network-namespace.js';
+
+/** An IPv4 address of this host that other hosts could use. */
+export const interfaceAddress = Object.values(networkInterfaces())
+  .flatMap((entries) => entries ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+
+/** Why a program cannot be used: it is not on the PATH. */
+function absent(program: string, debianPackage: string): string | undefined {
+  const isThere = spawnSync(program, ['--version']).error === undefined;
+  return isThere ? undefined : `${program} is not installed (apt-get install ${debianPackage})`;
+}
+
+/** The bit of CAP_NET_RAW (13, linux/capability.h). */
+const CAP_NET_RAW = 1n << 13n;
+
+function effectiveCapabilities(): bigint {
+  const bits = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
+  return BigInt(`0x${bits ?? '0'}`);
+}
+
+/** Each need, and why this machine does not meet it, with what would help. */
+const needs = {
+  /** Decodes captures. */
+  tshark: () => absent('tshark', 'tshark'),
+  /** Takes privileges away from a program. */
+  setpriv: () => absent('setpriv', 'util-linux'),
+  /** Hosts of the test's own: network namespaces, with a cable between them. */
+  namespaces: () => {
+    const tool = absent('unshare', 'util-linux') ?? absent('ip', 'iproute2');
+    if (tool !== undefined) return tool;
+    const problem = namespaceProblem();
+    if (problem === undefined) return undefined;
+    return `no network namespace with a veth pair can be made: ${problem} (run as root, or permit user namespaces)`;
+  },
+  /** The privilege to see packets as they came. */
+  'raw sockets': () =>
+    (effectiveCapabilities() & CAP_NET_RAW) === 0n
+      ? 'no privilege to open raw sockets (run as root, or permit user namespaces)'
+      : undefined,
+  /** Another address than those of the loopback interface. */
+  interface: () =>
+    interfaceAddress === undefined
+      ? 'this host has no IPv4 address but loopback (connect it to a network)'
+      : undefined,
+} satisfies Record<string, () => string | undefined>;
+
+/** The name of a need. */
+export type Need = keyof typeof needs;
+
+/** Why this machine cannot run what has these needs, and what would help; undefined if it can. */
+export function lacking(...names: readonly Need[]): string | undefined {
+  for (const name of names) {
+    const reason = needs[name]();
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+/**
+ * The suite, for tests with needs: itself where the machine meets them; elsewhere each test is skipped, and no hook runs.
+ */
+export function needing<T>(test: Test<T>, ...names: readonly Need[]): Test<T> {
+  const reason = lacking(...names);
+  if (reason === undefined) return test;
+  const skip = (): void => {
+    console.log(`SKIP ${reason}`);
+    test.skip();
+  };
+  const hook = Object.assign(() => {}, { each: () => {} });
+  return Object.assign(skip, { only: skip, skip, before: hook, after: hook, run: test.run });
+}

@@ -1,0 +1,59 @@
+/**
+ * Network namespaces for tests: made as they are where this process may do that, as root may; otherwise within a user
+ * namespace, where the system permits those to everybody.
+ */
+import { spawnSync } from 'node:child_process';
+
+/** Starts a command in a new namespace, whose only interface is `lo`, down. */
+const ways = { plain: ['unshare', '-n'], inUserNamespace: ['unshare', '-Urn'] } as const;
+
+/** Starts a command when `lo` is up. */
+const withLoopback = ['sh', '-c', 'ip link set lo up && exec "$@"', 'sh'] as const;
+
+interface Found {
+  readonly way?: keyof typeof ways;
+  /** Why there is no way. */
+  readonly problem?: string;
+}
+let found: Found | undefined;
+
+function find(): Found {
+  const cable = ['ip', 'link', 'add', 'nd0', 'type', 'veth', 'peer', 'name', 'nd1'];
+  const problems = new Set<string>();
+  for (const way of ['plain', 'inUserNamespace'] as const) {
+    const [file, ...args] = [...ways[way], ...cable];
+    const { status, stderr, error } = spawnSync(file!, args, { encoding: 'utf8' });
+    if (status === 0) return { way };
+    problems.add(error?.message ?? stderr.trim().replaceAll('\n', ' '));
+  }
+  return { problem: [...problems].join('; ') };
+}
+
+/** Why no namespace with a cable (veth) can be made here; undefined: it can. */
+export function namespaceProblem(): string | undefined {
+  found ??= find();
+  return found.problem;
+}
+
+function theWay(): keyof typeof ways {
+  const problem = namespaceProblem();
+  if (found?.way === undefined) throw new Error(`No network namespace can be made: ${problem}.`);
+  return found.way;
+}
+
+/** The command line that runs a command in a new namespace, with `lo` up. */
+export function inNewNetwork(...command: readonly string[]): [string, ...string[]] {
+  const [file, ...args] = ways[theWay()];
+  return [file, ...args, ...withLoopback, ...command];
+}
+
+/** What starts a command in the network namespace of a process that {@link inNewNetwork} started. */
+export function byNetworkOf(pid: number): [string, ...string[]] {
+  const user = theWay() === 'plain' ? [] : [`--user=/proc/${pid}/ns/user`, '--preserve-credentials'];
+  return ['nsenter', ...user, `--net=/proc/${pid}/ns/net`];
+}
+
+/** As {@link inNewNetwork}, of a network whose interfaces the process `pid` may hand over. */
+export function inNewNetworkBeside(pid: number, ...command: readonly string[]): [string, ...string[]] {
+  return [...byNetworkOf(pid), ...ways.plain, ...withLoopback, ...command];
+}
