@@ -30,6 +30,9 @@ export const CqEventType = {
   overrun: 2,
 } as const;
 
+/** In place of a sender's slot: it came by UDP, where anybody may have sent it. `kByWire` of engine/types.h. */
+export const BY_WIRE = 0xffff_ffff;
+
 export type HcaEvent =
   /** `pkey`: the P_Key that the packet carried; it fits the table that {@link NativeHca.setPkeyTable} told of. */
   | {
@@ -38,6 +41,8 @@ export type HcaEvent =
       destination: Uint8Array;
       scopeId: number;
       pkey: number;
+      /** The slot of the process of this host that sent it past the wire, or {@link BY_WIRE}. */
+      sender: number;
       /** Until the next event is taken or the next MAD sent: who keeps it copies it. */
       mad: Uint8Array;
     }

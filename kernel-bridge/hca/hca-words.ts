@@ -162,6 +162,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
             destination: bytes.slice(gidBytes, madAt),
             scopeId: word(0),
             pkey: word(1),
+            sender: word(2),
             mad,
           };
         case eventKind.qp:

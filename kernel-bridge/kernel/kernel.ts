@@ -87,8 +87,8 @@ export class Kernel {
       onChange(change);
     };
     this.cm = parts.createConnectionManager(this.cmPlatform(), options.cm);
-    this.hcaDriver.onMad = ({ source, destination, scopeId, mad }) =>
-      this.cm.receive(source, destination, scopeId, mad);
+    this.hcaDriver.onMad = ({ source, destination, scopeId, sender, mad }) =>
+      this.cm.receive(source, destination, scopeId, mad, sender);
 
     const endpoints: EndpointServices = {
       cm: this.cm,

@@ -107,7 +107,7 @@ export class Network {
     if (!to) return;
     for (const delay of this.route(passing)) {
       this.clock.schedule(delay, () =>
-        to.cm.receive(path.source, path.destination, path.scopeId, passing.mad),
+        to.cm.receive(path.source, path.destination, path.scopeId, passing.mad, from.slot),
       );
     }
   }
@@ -149,6 +149,8 @@ export class Host {
   maxPathMtu = 5;
   /** The P_Key table. */
   pkeys = [0xffff];
+  /** Of a process that sends past the wire. */
+  slot: number | undefined;
   timers = 0;
   nextPsn: number | undefined;
   #nextId: number;

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { CmState } from '../../kernel-bridge/kernel/cm/service.js';
 import { type CmEvent, cmEvents, cmStates, transitions } from '../../kernel-bridge/kernel/cm/states.js';
 import { emitMad } from '../../kernel-bridge/kernel/cm/wire.js';
-import { connectParameters, type Host, Pair, qp, type Side } from '../helpers/cm-network.js';
+import { connectParameters, type Host, Pair, qp, SERVICE, type Side } from '../helpers/cm-network.js';
 
 const NOTHING = new Uint8Array(0);
 const OPTIONS = { responseTimeoutCode: 18, maxRetries: 1, mraServiceTimeoutCode: 18, timewaitMs: 500 };
@@ -123,7 +123,15 @@ const fire: Partial<Record<CmEvent, (scene: Scene) => void>> = {
     pair.network.send = () => {};
     own.abandon();
     pair.network.send = send;
+    // A request is stale only where it would be taken otherwise.
+    const listener = host.cm.listen({
+      serviceId: SERVICE,
+      address: undefined,
+      backlog: 0,
+      onRequest: () => {},
+    });
     if (mad) deliver(scene, mad);
+    listener.close();
   },
 };
 

@@ -100,7 +100,7 @@ Napi::Value NativeHca::takeEventWords(const Info& info) {
         std::memcpy(words_.bytes, event.meta.source.raw.data(), 16);
         std::memcpy(words_.bytes + 16, event.meta.destination.raw.data(), 16);
         std::memcpy(words_.bytes + Words::kMadAt, event.mad.data(), Words::kMadBytes);
-        return answer(event.kind, {event.meta.scopeId, event.pkey});
+        return answer(event.kind, {event.meta.scopeId, event.pkey, event.meta.sender});
       case HcaEvent::Kind::kQp:
         return answer(event.kind, {event.handle, event.token, event.event, event.reason});
       case HcaEvent::Kind::kCq:

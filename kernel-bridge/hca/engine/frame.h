@@ -25,9 +25,9 @@ enum class FrameKind : uint8_t {
 };
 
 struct Frame {
-  static constexpr uint32_t kHeaderBytes = 44;
+  static constexpr uint32_t kHeaderBytes = 48;
   static constexpr uint32_t kMaxBytes = kHeaderBytes + 4352;
-  static constexpr uint8_t kVersion = 2;
+  static constexpr uint8_t kVersion = 3;
 
   FrameKind kind = FrameKind::kPacket;
   PacketMeta meta;
@@ -43,6 +43,7 @@ struct Frame {
     std::memcpy(out + 8, meta.source.raw.data(), 16);
     std::memcpy(out + 24, meta.destination.raw.data(), 16);
     std::memcpy(out + 40, &meta.flowLabel, 4);
+    std::memcpy(out + 44, &meta.sender, 4);
   }
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
@@ -56,6 +57,7 @@ struct Frame {
     std::memcpy(meta.source.raw.data(), in + 8, 16);
     std::memcpy(meta.destination.raw.data(), in + 24, 16);
     std::memcpy(&meta.flowLabel, in + 40, 4);
+    std::memcpy(&meta.sender, in + 44, 4);
     body = in + kHeaderBytes;
     bodyLength = length - kHeaderBytes;
     return true;

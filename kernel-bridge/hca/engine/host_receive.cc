@@ -223,6 +223,9 @@ void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
   if (comesByRaw(frame, qpn) || !vouchedFor(frame.meta, frame.body, frame.bodyLength)) return;
   if (frame.kind == FrameKind::kMad) {
     if (qpn != mad::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
+    // A process passes on what came by the wire, and speaks for itself. It does not speak for another.
+    if (frame.meta.sender != kByWire && !slots.mayComeFrom(frame.meta.sender, origin.connection))
+      return counters.add(HostCounter::kSlotBadFrames);
     Deferred message;
     message.frame.resize(Frame::kHeaderBytes + frame.bodyLength);
     frame.encodeHeader(message.frame.data());

@@ -173,6 +173,7 @@ void Host::Impl::carryLocal(LocalPair* pair, const Path& path, const uint8_t* by
   }
   Frame frame;
   frame.meta = metaOf(path);
+  frame.meta.sender = slots.slot();
   frame.body = bytes;
   frame.bodyLength = length;
   // A group's members are known to themselves only.

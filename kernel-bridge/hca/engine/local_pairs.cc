@@ -139,7 +139,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
   std::memcpy(&hello, frame.body, std::min<size_t>(frame.bodyLength, sizeof hello));
   const uint32_t slot = hello.slot;
   PeerIdentity sender;
-  if (!isOwner(slot, origin, &sender)) return counters_.add(HostCounter::kSlotBadFrames);
+  if (!slots_.isOwner(slot, origin.connection, &sender)) return counters_.add(HostCounter::kSlotBadFrames);
   const bool lower = slots_.slot() < slot;
   if (frame.kind != FrameKind::kPairAnswer) {
     LocalHello::Reason no = LocalHello::kYes;
@@ -172,13 +172,6 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
         return counters_.add(HostCounter::kSlotBadFrames);
       return onAnswer(slot, hello, sender.pid, sink);
   }
-}
-
-// The connection must be of the process that has the slot: another could set up, or spoil, what is not its own.
-bool LocalPairs::isOwner(uint32_t slot, const FrameOrigin& origin, PeerIdentity* sender) {
-  PeerIdentity owner;
-  return slot < Slots::kMax && slot != slots_.slot() && identifyPeer(origin.connection, sender) &&
-         slots_.identify(slot, &owner) && sender->pid == owner.pid && sender->uid == owner.uid;
 }
 
 void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink) {
@@ -300,7 +293,7 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin) {
   LocalMemory memory;
   PeerIdentity sender;
   if (frame.bodyLength == sizeof memory) std::memcpy(&memory, frame.body, sizeof memory);
-  if (frame.bodyLength != sizeof memory || !isOwner(memory.slot, origin, &sender))
+  if (frame.bodyLength != sizeof memory || !slots_.isOwner(memory.slot, origin.connection, &sender))
     return counters_.add(HostCounter::kSlotBadFrames);
   const uint32_t slot = memory.slot;
   LocalPair* const pair = entries_[slot].pair.get();

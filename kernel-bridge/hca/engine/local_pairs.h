@@ -79,7 +79,6 @@ class LocalPairs {
   void onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink);
   void onAnswer(uint32_t slot, const LocalHello& hello, pid_t pid, PacketSink& sink);
   bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const int* fds = nullptr, uint32_t fdCount = 0);
-  bool isOwner(uint32_t slot, const FrameOrigin& origin, PeerIdentity* sender);
   void onMemory(const Frame& frame, FrameOrigin& origin);
   bool tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, int fd);
   void tellOffers(LocalPair& pair);

@@ -292,6 +292,17 @@ bool Slots::identify(uint32_t slot, PeerIdentity* identity) {
   return p != nullptr && identifyPeer(p->fd.get(), identity);
 }
 
+bool Slots::isOwner(uint32_t slot, int connection, PeerIdentity* sender) {
+  PeerIdentity owner;
+  return slot < kMax && slot != slot_ && identifyPeer(connection, sender) && identify(slot, &owner) &&
+         sender->pid == owner.pid && sender->uid == owner.uid;
+}
+
+bool Slots::mayComeFrom(uint32_t slot, int connection) {
+  PeerIdentity sender, owner;
+  return slot < kMax && (isOwner(slot, connection, &sender) || (slot != slot_ && !identify(slot, &owner)));
+}
+
 bool Slots::watch(uint32_t slot) {
   if (slot == slot_) return true;
   // A connection from before may be to a process that has ended since, its event not seen yet: that would be told as

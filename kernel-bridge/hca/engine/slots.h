@@ -83,6 +83,11 @@ class Slots {
   bool send(uint32_t slot, const Frame& frame, const int* fds = nullptr, uint32_t fdCount = 0);
   // Who has the slot, at the connection that send() uses. False: nobody, or nobody who can be talked to.
   bool identify(uint32_t slot, PeerIdentity* identity);
+  // Whether what comes by this accepted connection comes from the process that has the slot: another could set up, or spoil,
+  // what is not its own. Tells whose process it is.
+  bool isOwner(uint32_t slot, int connection, PeerIdentity* sender);
+  // The same, but true as well if nobody has the slot any more: the last messages of a process may be read after its end.
+  bool mayComeFrom(uint32_t slot, int connection);
   // Whether a process owns the slot; from now on its end is reported by onOutbound().
   bool watch(uint32_t slot);
   // Whether the process watched there has ended, and onOutbound() was not called for it yet.

@@ -68,6 +68,9 @@ struct Path {
   uint32_t scopeId = 0;  // interface index for IPv6 link-local destinations and multicast groups, 0 otherwise
 };
 
+// In place of a sender's slot: by UDP, where anybody may have sent it.
+constexpr uint32_t kByWire = 0xffffffff;
+
 // What is known of a received packet besides its bytes.
 struct PacketMeta {
   Gid source;
@@ -76,6 +79,7 @@ struct PacketMeta {
   uint8_t hopLimit = 0;
   uint32_t flowLabel = 0;    // of IPv6
   uint32_t scopeId = 0;  // index of the interface it came by, for IPv6 link-local sources and multicast groups
+  uint32_t sender = kByWire;  // of a MAD: the slot of the process of this host that made it, which sent it past the wire
 };
 
 // Monotonic nanoseconds. Tests of the transport replace it by a clock they move by hand.

@@ -3,6 +3,7 @@
  * machine act (IBA 1 §12; RDMA IP CM Service, annex A11). Whatever a peer sends, the worst that happens is a
  * counted drop.
  */
+import { BY_WIRE } from '../../hca/binding.js';
 import { sharedGid } from '../../ioctl/sockaddr.js';
 import type { CmOptions } from '../../options.js';
 import { gidEquals } from './address.js';
@@ -38,6 +39,9 @@ import {
 
 const NOTHING = new Uint8Array(0);
 const LARGEST_PATH_MTU = 5;
+/** Where in a QPN, and in a communication id, the slot of its process begins. */
+const QPN_SLOT_SHIFT = 16;
+const ID_SLOT_SHIFT = 24;
 const RECEIVED = counterNames('received');
 
 /** Where a MAD came from and where it arrived. */
@@ -45,10 +49,14 @@ interface Origin {
   readonly source: Gid;
   readonly destination: Gid;
   readonly scopeId: number;
+  /** The slot of the process of this host that has sent it past the wire, or BY_WIRE. */
+  readonly sender: number;
 }
 
 type TakenRequest = { connection: CmConnection; request: CmRequest };
 type Received<N extends CmMessageName> = Extract<CmMessage, { name: N }>;
+/** A request that a listener may take. */
+type Admissible = { listener: Listener<TakenRequest>; request: CmRequest };
 type Handlers = { [N in CmMessageName]: (message: Received<N>, origin: Origin) => void };
 
 /** Makes a connection manager on a platform, with validated options. */
@@ -155,7 +163,7 @@ class Manager implements ConnectionManager, ConnectionHost {
 
   // ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array): void {
+  receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array, sender = BY_WIRE): void {
     if (this.#closed) return;
     const message = parseMad(mad);
     if (typeof message === 'string') {
@@ -167,7 +175,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     this.count(RECEIVED[message.name]);
-    const origin = { source: sharedGid(source), destination: sharedGid(destination), scopeId };
+    const origin = { source: sharedGid(source), destination: sharedGid(destination), scopeId, sender };
     const handle = this.#handlers[message.name] as (message: CmMessage, origin: Origin) => void;
     handle(message, origin);
   }
@@ -222,37 +230,66 @@ class Manager implements ConnectionManager, ConnectionHost {
     APR: () => this.count('dropped.APR'),
   };
 
+  /**
+   * A REQ is, in this order: one that was taken already and is repeated (IBA 1 §12.9.8.3.2), known by the peer's id; unsound;
+   * from a peer that has started anew with a QP of a connection that is alive here, which ends it (stale, §12.9.8.3.1); new. What
+   * is known of a peer is what came from where the REQ comes from: its address and CA GUID, and on this host its process.
+   */
   #onReq({ header, body }: Received<'REQ'>, origin: Origin): void {
-    const known = this.#connections.byRemoteId(body.localCaGuid, body.localCommId, origin.source);
-    if (known && isSameReq(known.received, header.transactionId, body)) {
+    if (this.#isForeignQp(body, origin)) return;
+    const { source, sender } = origin;
+    const { transactionId } = header;
+    const known = this.#connections.byRemoteId(body.localCaGuid, body.localCommId, source, sender);
+    if (known && isSameReq(known.received, transactionId, body)) {
       known.dispatch('req');
       return;
     }
-    if (known?.state === 'timewait') this.#connections.forgetRemoteId(known);
-    // The peer has started anew, with the id or the QP of a connection that is alive here.
-    const stale = [known, this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, origin.source)].find(
-      (connection) => connection && connection.state !== 'timewait',
-    );
-    if (stale) {
-      this.#rejectReq(RejReason.staleConnection, NOTHING, header.transactionId, body, origin);
-      stale.dispatch('stale');
+    const holder = this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, source, sender);
+    // The id alone ends nothing: its connection lives, and this is no request of it. Linux's ib_cm is silent, too.
+    if (known && known.state !== 'timewait' && holder !== known) {
+      this.count('ignored.reqKnownId');
       return;
     }
-    this.#admit({ header, body, name: 'REQ' }, origin);
+    const verdict = this.#judge(body, origin);
+    if ('reason' in verdict) {
+      this.#rejectReq(verdict.reason, verdict.ari, transactionId, body, origin);
+      return;
+    }
+    if (holder) {
+      this.#rejectReq(RejReason.staleConnection, NOTHING, transactionId, body, origin);
+      holder.dispatch('stale');
+      return;
+    }
+    if (known) this.#connections.forgetRemoteId(known);
+    this.#admit(verdict, { header, body, name: 'REQ' }, origin);
   }
 
-  #admit({ header, body }: Received<'REQ'>, origin: Origin): void {
+  /**
+   * Whether a REQ or REP names a QP that its sender cannot have: a process of this host has the numbers of its slot; and one
+   * that is connected past the wire is not the QP of a message that came by it.
+   */
+  #isForeignQp(
+    { localQpn, localCaGuid }: CmBody<'REQ'> | CmBody<'REP'>,
+    { source, sender }: Origin,
+  ): boolean {
+    const slot = localQpn >>> QPN_SLOT_SHIFT;
+    const foreign =
+      sender === BY_WIRE
+        ? this.#connections.byRemoteQp(localCaGuid, localQpn, source, slot) !== undefined
+        : slot !== sender;
+    if (foreign) this.count('dropped.foreignQpn');
+    return foreign;
+  }
+
+  #admit({ listener, request }: Admissible, { header, body }: Received<'REQ'>, origin: Origin): void {
     const { transactionId } = header;
-    const verdict = this.#judge(body, origin);
-    const id = 'reason' in verdict ? 0 : this.platform.allocateCommId() >>> 0;
-    if ('reason' in verdict || id === 0) {
-      if (!('reason' in verdict)) this.count('noCommId');
-      const { reason, ari } = 'reason' in verdict ? verdict : { reason: RejReason.noResources, ari: NOTHING };
-      this.#rejectReq(reason, ari, transactionId, body, origin);
+    const id = this.platform.allocateCommId() >>> 0;
+    if (id === 0) {
+      this.count('noCommId');
+      this.#rejectReq(RejReason.noResources, NOTHING, transactionId, body, origin);
       return;
     }
-    const { listener, request } = verdict;
-    const received = { body: keptOfReq(body), transactionId, request };
+    const received = { body: keptOfReq(body), sender: origin.sender, transactionId, request };
     const connection = new Connection(this, id, this.#transactionId(id), { received });
     this.#requestedAt.set(connection, listener);
     connection.dispatch('admit');
@@ -260,10 +297,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /** Whose request this is, or why it is nobody's. */
-  #judge(
-    body: CmBody<'REQ'>,
-    origin: Origin,
-  ): { listener: Listener<TakenRequest>; request: CmRequest } | { reason: number; ari: Uint8Array } {
+  #judge(body: CmBody<'REQ'>, origin: Origin): Admissible | { reason: number; ari: Uint8Array } {
     if (!this.#listeners.has(body.serviceId)) return { reason: RejReason.invalidServiceId, ari: NOTHING };
     const maxPathMtu = this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU;
     const request = readReq(body, origin.source, origin.destination, origin.scopeId, maxPathMtu);
@@ -298,8 +332,10 @@ class Manager implements ConnectionManager, ConnectionHost {
       this.count('dropped.badQpn');
       return;
     }
-    const other = this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, origin.source);
-    connection.learnRemote(body);
+    if (this.#isForeignQp(body, origin)) return;
+    const { source, sender } = origin;
+    const other = this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, source, sender);
+    connection.learnRemote(body, sender);
     if (other) {
       connection.dispatch('staleReply', { reason: RejReason.staleConnection });
       other.dispatch('stale');
@@ -325,7 +361,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   #findRejected(body: CmBody<'REJ'>, origin: Origin): Connection | undefined {
     if (body.reason === RejReason.timeout && body.ariLength >= 8) {
       const caGuid = new DataView(body.ari.buffer, body.ari.byteOffset).getBigUint64(0);
-      const connection = this.#connections.byRemoteId(caGuid, body.localCommId, origin.source);
+      const connection = this.#connections.byRemoteId(caGuid, body.localCommId, origin.source, origin.sender);
       if (connection) return connection;
     }
     const connection = this.#connections.byLocalId(body.remoteCommId);
@@ -342,8 +378,14 @@ class Manager implements ConnectionManager, ConnectionHost {
     return this.#comesFromPeer(connection, origin) ? connection : undefined;
   }
 
-  #comesFromPeer(connection: Connection, origin: Origin): boolean {
-    if (gidEquals(connection.path.destination, origin.source)) return true;
+  /**
+   * Whether the peer can have sent it: from its address, and once it is known by its link, or as its process. For a process of
+   * this host that has ended this one answers itself.
+   */
+  #comesFromPeer({ path, remote, localCommId }: Connection, { source, sender }: Origin): boolean {
+    const known = remote?.sender ?? sender;
+    const answersForIt = known !== BY_WIRE && sender === localCommId >>> ID_SLOT_SHIFT;
+    if (gidEquals(path.destination, source) && (sender === known || answersForIt)) return true;
     this.count('dropped.wrongSource');
     return false;
   }

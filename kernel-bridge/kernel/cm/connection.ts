@@ -82,9 +82,20 @@ export function keptOfReq(body: CmBody<'REQ'>): KeptReq {
   };
 }
 
+/** Who the peer is, by its REQ or REP. */
+export interface Remote {
+  readonly commId: number;
+  readonly qpn: number;
+  readonly caGuid: bigint;
+  /** The slot of the process of this host that it is, or BY_WIRE. */
+  readonly sender: number;
+}
+
 /** What a passive connection keeps of the REQ that made it. */
 export interface ReceivedReq {
   readonly body: KeptReq;
+  /** As {@link Remote} has it. */
+  readonly sender: number;
   readonly transactionId: bigint;
   /** Until the connection is established. */
   request: CmRequest | undefined;
@@ -108,7 +119,7 @@ export class Connection implements CmConnection {
   /** Of the path, as the REQ says it. */
   readonly #ackTimeoutCode: number;
   #state: CmState = 'idle';
-  #remote: { commId: number; qpn: number; caGuid: bigint } | undefined;
+  #remote: Remote | undefined;
   #detached = false;
   #timer: CmTimer | undefined;
   #later: { tell: () => void; timer: CmTimer } | undefined;
@@ -142,7 +153,7 @@ export class Connection implements CmConnection {
     if (this.offered) this.localQpn = this.offered.qp.qpn;
     if (this.received) {
       const { localCommId: commId, localQpn: qpn, localCaGuid: caGuid } = this.received.body;
-      this.#remote = { commId, qpn, caGuid };
+      this.#remote = { commId, qpn, caGuid, sender: this.received.sender };
     }
   }
 
@@ -162,13 +173,13 @@ export class Connection implements CmConnection {
   }
 
   /** Who the peer said it is; undefined until its REQ or REP has come. */
-  get remote(): { readonly commId: number; readonly qpn: number; readonly caGuid: bigint } | undefined {
+  get remote(): Remote | undefined {
     return this.#remote;
   }
 
   /** Active side: the REP's sender. Before the `rep` event. */
-  learnRemote(body: CmBody<'REP'>): void {
-    this.#remote = { commId: body.localCommId, qpn: body.localQpn, caGuid: body.localCaGuid };
+  learnRemote(body: CmBody<'REP'>, sender: number): void {
+    this.#remote = { commId: body.localCommId, qpn: body.localQpn, caGuid: body.localCaGuid, sender };
   }
 
   // ── The owner's side (CmConnection) ────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 /** A manager's connections, by everything a message can name them with. */
 import { gidEquals, gidKey } from './address.js';
-import type { Connection } from './connection.js';
+import type { Connection, Remote } from './connection.js';
 import type { CmState, Gid } from './service.js';
 
 /** Ended connections whose ids are still kept out of use; beyond, the oldest are let go early. */
@@ -22,18 +22,22 @@ const holdsRemoteQp: Readonly<Record<CmState, boolean>> = {
 
 /**
  * CA GUIDs are made from MAC addresses, which containers and clones on other hosts repeat, and ids from small
- * numbers: only together with the address do they name one peer, and no host can speak of another's connection.
+ * numbers: only together with the address do they name one peer, and no host can speak of another's connection. Nor can a
+ * process of this host: its slot is known where it sends past the wire, and what comes by the wire is from nobody of those.
  */
 interface Peer {
   readonly caGuid: bigint;
   readonly address: Gid;
+  /** A slot of this host, or BY_WIRE. */
+  readonly sender: number;
   /** By communication id, timewait included. */
   readonly byId: Map<number, Connection>;
   /** By QPN. */
   readonly byQp: Map<number, Connection>;
 }
 
-const peerKey = (caGuid: bigint, address: Gid): string => `${caGuid.toString(16)}/${gidKey(address)}`;
+const peerKey = (caGuid: bigint, address: Gid, sender: number): string =>
+  `${caGuid.toString(16)}/${gidKey(address)}/${sender}`;
 
 /** V8 makes no object of a number with a sign. */
 const keyOf = (id: number): number => id | 0;
@@ -64,13 +68,13 @@ export class Registry {
   }
 
   /** The connection, timewait included, whose peer has this communication id. */
-  byRemoteId(caGuid: bigint, commId: number, address: Gid): Connection | undefined {
-    return this.#peer(caGuid, address)?.byId.get(keyOf(commId));
+  byRemoteId(caGuid: bigint, commId: number, address: Gid, sender: number): Connection | undefined {
+    return this.#peer(caGuid, address, sender)?.byId.get(keyOf(commId));
   }
 
   /** The live connection whose peer is this QP. */
-  byRemoteQp(caGuid: bigint, qpn: number, address: Gid): Connection | undefined {
-    return this.#peer(caGuid, address)?.byQp.get(keyOf(qpn));
+  byRemoteQp(caGuid: bigint, qpn: number, address: Gid, sender: number): Connection | undefined {
+    return this.#peer(caGuid, address, sender)?.byQp.get(keyOf(qpn));
   }
 
   /** Follows a state change; the connection ended last is the one that stays. */
@@ -87,11 +91,11 @@ export class Registry {
       const address = connection.path.destination;
       const holds = holdsRemoteQp[state];
       if (holds && !holdsRemoteQp[before]) {
-        const peer = this.#peer(remote.caGuid, address) ?? this.#newPeer(remote.caGuid, address);
+        const peer = this.#peerOf(remote, address) ?? this.#newPeer(remote, address);
         peer.byQp.set(keyOf(remote.qpn), connection);
         peer.byId.set(keyOf(remote.commId), connection);
       } else if (!holds) {
-        const peer = this.#peer(remote.caGuid, address);
+        const peer = this.#peerOf(remote, address);
         if (peer?.byQp.get(keyOf(remote.qpn)) === connection) {
           peer.byQp.delete(keyOf(remote.qpn));
           this.#letGoOf(peer);
@@ -113,7 +117,7 @@ export class Registry {
   forgetRemoteId(connection: Connection): void {
     const { remote } = connection;
     if (!remote) return;
-    const peer = this.#peer(remote.caGuid, connection.path.destination);
+    const peer = this.#peerOf(remote, connection.path.destination);
     if (peer?.byId.get(keyOf(remote.commId)) !== connection) return;
     peer.byId.delete(keyOf(remote.commId));
     this.#letGoOf(peer);
@@ -124,24 +128,28 @@ export class Registry {
     this.#byLocalId.delete(connection.localCommId);
   }
 
-  #peer(caGuid: bigint, address: Gid): Peer | undefined {
+  #peer(caGuid: bigint, address: Gid, sender: number): Peer | undefined {
     const last = this.#lastPeer;
-    if (last !== undefined && last.caGuid === caGuid && gidEquals(last.address, address)) return last;
-    const found = this.#peers.get(peerKey(caGuid, address));
+    if (last?.caGuid === caGuid && last.sender === sender && gidEquals(last.address, address)) return last;
+    const found = this.#peers.get(peerKey(caGuid, address, sender));
     if (found !== undefined) this.#lastPeer = found;
     return found;
   }
 
-  #newPeer(caGuid: bigint, address: Gid): Peer {
-    const peer = { caGuid, address: new Uint8Array(address), byId: new Map(), byQp: new Map() };
-    this.#peers.set(peerKey(caGuid, address), peer);
+  #peerOf(remote: Remote, address: Gid): Peer | undefined {
+    return this.#peer(remote.caGuid, address, remote.sender);
+  }
+
+  #newPeer({ caGuid, sender }: Remote, address: Gid): Peer {
+    const peer = { caGuid, address: new Uint8Array(address), sender, byId: new Map(), byQp: new Map() };
+    this.#peers.set(peerKey(caGuid, address, sender), peer);
     return peer;
   }
 
   /** Nobody decides by coming and going how many are kept. */
   #letGoOf(peer: Peer): void {
     if (peer.byId.size > 0 || peer.byQp.size > 0) return;
-    this.#peers.delete(peerKey(peer.caGuid, peer.address));
+    this.#peers.delete(peerKey(peer.caGuid, peer.address, peer.sender));
     if (this.#lastPeer === peer) this.#lastPeer = undefined;
   }
 

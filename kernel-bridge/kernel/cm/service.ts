@@ -208,8 +208,11 @@ export interface CmCounters {
 /** The connection manager. */
 export interface ConnectionManager {
   readonly options: CmOptions;
-  /** A MAD from QP1, 256 bytes, not to be trusted. */
-  receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array): void;
+  /**
+   * A MAD from QP1, 256 bytes, not to be trusted. `sender`: the slot of the process of this host that has sent it, which is
+   * known to be true; left out, or BY_WIRE: it came by the wire, and its source is all that is known.
+   */
+  receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array, sender?: number): void;
   listen(parameters: CmListenParameters): CmListenerControl;
   connect(parameters: CmConnectParameters, events: CmEvents): CmConnection;
   /** Takes questions for a service id of datagrams: no connections come of them. */

@@ -19,7 +19,7 @@ import { type Completions, LINK_DEPTH, MESSAGE_BYTES, type Told } from './protoc
 const SENDS_AT = LINK_DEPTH * MESSAGE_BYTES;
 
 /** A connection through WinVerbs. */
-class WvLink implements Link {
+export class WvLink implements Link {
   readonly endpoint: IWVConnectEndpoint;
   #made: ReturnType<WvLink['make']> | undefined;
   readonly #bytes = Buffer.alloc(2 * SENDS_AT);

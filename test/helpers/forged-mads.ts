@@ -1,0 +1,97 @@
+/** MADs as somebody makes them who can only send UDP from this host: RoCEv2 packets of QP1 over IPv4, with a right ICRC. */
+import { createSocket, type Socket } from 'node:dgram';
+import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
+import { expectedIcrc } from './pcap.js';
+
+export const ROCE_PORT = 4791;
+const IP_BYTES = 20;
+const UDP_BYTES = 8;
+const BTH_DETH_BYTES = 20;
+const MAD_BYTES = 256;
+const ICRC_BYTES = 4;
+const UD_SEND_ONLY = 0x64;
+const DEFAULT_PKEY = 0xffff;
+const GSI_QPN = 1;
+const GSI_QKEY = 0x8001_0000;
+/** The RDMA IP CM service of reliable connections; the port is its low half. */
+const RC_SERVICE = 0x0106_0000n;
+const PATH_MTU_1024 = 3;
+
+const quad = (address: string): number[] => address.split('.').map(Number);
+
+export function gidOf(address: string): Uint8Array {
+  return Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...quad(address));
+}
+
+/** A sound REQ from `address` to `address`, with what it says of itself. */
+export function forgedReq(address: string, port: number, says: Partial<CmBody<'REQ'>>): Uint8Array {
+  const bytes = Uint8Array.from([...new Uint8Array(12), ...quad(address)]);
+  return emitMad('REQ', 1n, {
+    serviceId: RC_SERVICE | BigInt(port),
+    pkey: DEFAULT_PKEY,
+    pathMtu: PATH_MTU_1024,
+    primaryLocalGid: gidOf(address),
+    primaryRemoteGid: gidOf(address),
+    primaryHopLimit: 64,
+    primaryAckTimeout: 17,
+    localResponseTimeout: 18,
+    remoteResponseTimeout: 18,
+    maxCmRetries: 3,
+    privateData: ipCmHeader.emit({
+      ipVersion: 4,
+      sourcePort: 1,
+      sourceAddress: bytes,
+      destinationAddress: bytes,
+    }),
+    ...says,
+  });
+}
+
+/** Sends MADs to an address of this host, from the same, by a socket of its own. */
+export class Forger {
+  readonly #socket: Socket = createSocket('udp4');
+
+  private constructor(readonly address: string) {}
+
+  static async open(address: string): Promise<Forger> {
+    const forger = new Forger(address);
+    await new Promise<void>((resolve) => forger.#socket.bind(0, address, resolve));
+    return forger;
+  }
+
+  /** When the system has it. */
+  send(mad: Uint8Array): Promise<void> {
+    const packet = this.#packet(mad).subarray(IP_BYTES + UDP_BYTES);
+    return new Promise((resolve, reject) => {
+      this.#socket.send(packet, ROCE_PORT, this.address, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+
+  /** From the IP header on, whose fields the ICRC covers. */
+  #packet(mad: Uint8Array): Buffer {
+    const length = IP_BYTES + UDP_BYTES + BTH_DETH_BYTES + MAD_BYTES + ICRC_BYTES;
+    const ip = Buffer.alloc(length);
+    ip[0] = 0x45;
+    ip.writeUInt16BE(length, 2);
+    ip[6] = 0x40;
+    ip[9] = 17;
+    ip.set([...quad(this.address), ...quad(this.address)], 12);
+    const udp = ip.subarray(IP_BYTES);
+    udp.writeUInt16BE(this.#socket.address().port, 0);
+    udp.writeUInt16BE(ROCE_PORT, 2);
+    udp.writeUInt16BE(length - IP_BYTES, 4);
+    const bth = udp.subarray(UDP_BYTES);
+    bth[0] = UD_SEND_ONLY;
+    bth.writeUInt16BE(DEFAULT_PKEY, 2);
+    bth[7] = GSI_QPN;
+    bth.writeUInt32BE(GSI_QKEY, 12);
+    bth[19] = GSI_QPN;
+    bth.set(mad, BTH_DETH_BYTES);
+    ip.writeUInt32LE(expectedIcrc(ip), length - ICRC_BYTES);
+    return ip;
+  }
+}

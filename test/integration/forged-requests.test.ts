@@ -1,0 +1,64 @@
+// Connection requests that somebody else on this host forges by UDP: what they end, and what they do not.
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openProvider } from '../../winverbs/index.js';
+import { Forger, forgedReq } from '../helpers/forged-mads.js';
+import { endPeers, Peer, type PeerListener } from '../helpers/peer/peer.js';
+import { WvLink } from '../helpers/peer/wv-link.js';
+
+const LOOPBACK = '127.0.0.1';
+/** On either side of the queue pair that is meant. */
+const AROUND = 40;
+/** Of no process here. */
+let localCommId = 0x7f00_0000;
+const test = suite('forged requests');
+
+test.after.each(() => endPeers());
+
+const received = async (server: Peer): Promise<number> => (await server.counters()).cm!['received.REQ'] ?? 0;
+
+/** Sends a REQ for each of the QPNs; the next when the one before was heard. */
+async function forge(to: PeerListener, caGuid: bigint, qpns: Iterable<number>): Promise<void> {
+  const forger = await Forger.open(LOOPBACK);
+  for (const localQpn of qpns) {
+    const before = await received(to.peer);
+    const says = { localQpn, localCommId: localCommId++, localCaGuid: caGuid };
+    await forger.send(forgedReq(LOOPBACK, to.port, says));
+    while ((await received(to.peer)) === before) await new Promise(setImmediate);
+  }
+  forger.close();
+}
+
+test('a connection by shared memory outlives requests by UDP that name its queue pair', async () => {
+  const server = await Peer.start();
+  const listener = await server.listen('wv', LOOPBACK);
+  const accepting = listener.accept(1);
+  const provider = openProvider();
+  const link = new WvLink(provider, LOOPBACK);
+  await link.connect(LOOPBACK, listener.port, '');
+  const passive = await accepting;
+  const { qpn } = link.qp;
+  const { deviceGuid } = provider.translateAddress(LOOPBACK);
+  await forge(listener, deviceGuid, [qpn, ...Array.from({ length: 2 * AROUND }, (_, n) => qpn - AROUND + n)]);
+  const { cm, hca } = await server.counters();
+  assert.is(hca!.local_link_pairs_up, 1);
+  assert.is(cm!['dropped.foreignQpn'], 2);
+  assert.is(cm!['refused.10'], undefined);
+  link.send(['still here']);
+  const { receives } = await passive.results(0, 1);
+  assert.equal([receives[0]!.status, receives[0]!.text], ['SUCCESS', 'still here']);
+  link.release();
+  provider.release();
+});
+
+test('by the wire, a second request of a queue pair is of a peer that has restarted: the first one ends', async () => {
+  const server = await Peer.start({ kernel: { link: 'wire' } });
+  const listener = await server.listen('wv', LOOPBACK);
+  await forge(listener, 1n, [0x7f_1234]);
+  assert.is((await server.counters()).cm!.waitingRequests, 1);
+  await forge(listener, 1n, [0x7f_1234]);
+  const { cm } = await server.counters();
+  assert.equal([cm!['refused.10'], cm!.waitingRequests], [1, 0]);
+});
+
+test.run();
