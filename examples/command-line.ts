@@ -1,5 +1,5 @@
 /** What the command lines of all programs here have in common. */
-import { isIP } from 'node:net';
+import { isIP, isIPv6, SocketAddress } from 'node:net';
 import type { Command } from 'commander';
 import { z } from 'zod';
 
@@ -15,6 +15,18 @@ export const count = (low: number, high: number) =>
 export const ipAddress = z
   .string()
   .refine((text) => isIP(text.replace(/%.*$/, '')) !== 0, 'must be an IP address, as in 192.0.2.1');
+
+/** An IP address as the system writes it, without its scope. */
+const canonical = (address: string): string =>
+  new SocketAddress({ address, family: isIPv6(address) ? 'ipv6' : 'ipv4' }).address;
+
+/** Whether an IP address stands for all of this host's. */
+export const isWildcard = (address: string): boolean =>
+  ['0.0.0.0', '::', '::ffff:0.0.0.0'].includes(canonical(address));
+
+/** Whether an IP address reaches this host only. */
+export const isLoopback = (address: string): boolean =>
+  canonical(address).startsWith('127.') || canonical(address) === '::1';
 
 /** What the parser refuses ends in exit code 2, as what is refused later does; help in 0. */
 export function endsInTwo(command: Command): Command {

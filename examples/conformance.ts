@@ -11,6 +11,7 @@ import {
   loadSubject,
   localParty,
   makeHalf,
+  makeToken,
   type Party,
   remoteParty,
   runCases,
@@ -20,7 +21,10 @@ import {
   totalsOf,
 } from '../test/conformance/index.js';
 import { formatMutants, judge, type MutantResult, mutants } from '../test/conformance/mutants/index.js';
-import { count, ipAddress } from './command-line.js';
+import { count, ipAddress, isLoopback, isWildcard } from './command-line.js';
+
+/** The environment variable that may carry the token: other users see command lines, but no environment. */
+const TOKEN_VARIABLE = 'ND_CONFORMANCE_TOKEN';
 
 /** Seconds that anything may take; a broken provider is not waited for that long. */
 const PATIENCE = 10;
@@ -39,6 +43,7 @@ const conformanceOptions = z
     peer: z.string().min(1, 'must be a host, or host:port').optional(),
     processes: z.enum(['1', '2'], 'must be 1 or 2').default('1'),
     port: count(0, 65_535).default(CONTROL_PORT),
+    token: z.string().min(1, 'must be what the side with --serve has printed').optional(),
     only: z.string().optional(),
     patience: seconds.optional(),
     serve: z.boolean().default(false),
@@ -48,6 +53,14 @@ const conformanceOptions = z
     json: z.boolean().default(false),
   })
   .refine(({ serve, peer }) => !serve || peer === undefined, '--serve and --peer exclude each other')
+  .refine(
+    ({ token, peer }) => token === undefined || peer !== undefined,
+    '--token goes with --peer; the side with --serve makes it, and prints it',
+  )
+  .refine(
+    ({ serve, address }) => !serve || !isWildcard(address),
+    '--address must be one address of this host, with --serve: it takes commands, at that address only',
+  )
   .refine(
     ({ processes, peer }) => processes === '1' || peer === undefined,
     '--processes 2 is for one host; with --peer there are two already',
@@ -71,9 +84,11 @@ async function serve(options: Options): Promise<void> {
         .then((subject) => subjects.set(spi, subject))
         .catch(() => {});
   }
+  const token = makeToken();
   const { port: bound } = await serveHalf({
     host: address,
     port,
+    token,
     half: (spi, patienceMs) => {
       const subject = subjects.get(spi);
       if (subject === undefined) throw new Error(`The other side has no provider of SPI ${spi}.`);
@@ -82,36 +97,40 @@ async function serve(options: Options): Promise<void> {
     onError: (error) => process.stderr.write(`nd conformance: ${messageOf(error)}\n`),
   });
   if (process.send !== undefined) {
-    process.send({ serving: bound });
+    process.send({ port: bound, token });
     process.on('disconnect', () => process.exit());
   } else {
-    process.stderr.write(`Serving the other half on ${address}, port ${bound}\n`);
+    const peer = `${address.includes(':') ? `[${address}]` : address}:${bound}`;
+    const there = isLoopback(address) ? address : '<its address>';
+    process.stderr.write(
+      `Serving the other half. The other side: ${TOKEN_VARIABLE}=${token} nd conformance --spi ${options.spi} --address ${there} --peer ${peer}\n`,
+    );
   }
 }
+
+/** What a serving process tells its parent. */
+const served = z.object({ port: z.number(), token: z.string() });
 
 /** A process of this host that serves the other half. */
 async function startServing({
   provider,
   spi,
   address,
-}: Options): Promise<{ child: ChildProcess; port: number }> {
+}: Options): Promise<{ child: ChildProcess } & z.output<typeof served>> {
   const child = fork(fileURLToPath(new URL('./nd.js', import.meta.url)), [
     'conformance',
     '--serve',
     ...['--spi', spi, '--address', address, '--port', '0'],
     ...(provider === undefined ? [] : ['--provider', provider]),
   ]);
-  const port = await new Promise<number>((resolve, reject) => {
-    child.once('message', (message) => {
-      const { serving } = z.object({ serving: z.number() }).parse(message);
-      resolve(serving);
-    });
+  const at = await new Promise<z.output<typeof served>>((resolve, reject) => {
+    child.once('message', (message) => resolve(served.parse(message)));
     child.once('error', reject);
     child.once('exit', (code) =>
       reject(new Error(`The process of the other half has ended with code ${code}.`)),
     );
   });
-  return { child, port };
+  return { child, ...at };
 }
 
 /** Runs the broken providers; fails if any is not noticed. */
@@ -165,12 +184,17 @@ async function run(options: Options): Promise<void> {
   let results: CaseResult[];
   if (peer !== undefined) {
     const [host, port] = controlAddress(peer, options.port);
-    await using remote = await remoteParty(host, port, spi, patienceMs);
+    const token = options.token ?? process.env[TOKEN_VARIABLE];
+    if (token === undefined)
+      throw new Error(
+        `The other half asks for its token, which it has printed: give it by ${TOKEN_VARIABLE} or --token.`,
+      );
+    await using remote = await remoteParty({ host, port, token, spi, patienceMs });
     results = await runAgainst(remote.party);
   } else if (options.processes === '2') {
-    const { child, port } = await startServing(options);
+    const { child, ...at } = await startServing(options);
     try {
-      await using remote = await remoteParty(address, port, spi, patienceMs);
+      await using remote = await remoteParty({ host: address, ...at, spi, patienceMs });
       results = await runAgainst(remote.party);
     } finally {
       child.kill();
@@ -206,8 +230,15 @@ export function conformanceCommand(fail: (error: unknown) => void): Command {
     .option('--spi <version>', 'v1 or v2 (default: v1)')
     .option('--address <ip>', 'the address of the adapter (default: 127.0.0.1)')
     .option('--processes <n>', '2: the other half of each connection is a process of its own (default: 1)')
-    .option('--serve', 'be the other half, for a run with --peer on another host')
+    .option(
+      '--serve',
+      'be the other half, for a run with --peer on another host: takes its commands by TCP at --address, with the token that it prints',
+    )
     .option('--peer <host>', 'the other half: a host where --serve runs')
+    .option(
+      '--token <token>',
+      `what --serve has printed there; ${TOKEN_VARIABLE} keeps it from other users of this host`,
+    )
     .option('--port <n>', `TCP port between the halves (default: ${CONTROL_PORT})`)
     .option('--only <pattern>', "only cases with this in their name; '*' stands for anything")
     .option(

@@ -1,28 +1,84 @@
 /** The command of the conformance suite. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { connect } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { command, conformance } from './command.js';
+import { command, conformance, conformanceAt, serving } from './command.js';
 import { cases } from './index.js';
 
-test('the halves meet by --serve and --peer', async () => {
-  const server = spawn(process.execPath, [command, 'conformance', '--serve', '--port', '0'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const [line] = (await once(createInterface({ input: server.stderr }), 'line')) as [string];
-  const port = /port (\d+)$/.exec(line)?.[1];
-  const ended = once(server, 'close');
+test('the halves meet by --serve and --peer, for who knows the token that is printed', async () => {
+  const { child, peer, token } = await serving({ by: [] }, '--port', '0');
+  const ended = once(child, 'close');
   try {
-    const { code, lines } = await conformance('--peer', `127.0.0.1:${port}`, '--only', 'connect.*-connects');
+    const only = ['--peer', peer, '--only', 'connect.*-connects'];
+    for (const [wrong, why] of [
+      [[], /asks for its token.*ND_CONFORMANCE_TOKEN/],
+      [['--token', token.replace(/./g, '0')], /The token is missing or wrong/],
+    ] as const) {
+      const { code, errors } = await conformance(...only, ...wrong);
+      assert.is(code, 1);
+      assert.match(errors, why);
+    }
+    const { code, lines } = await conformance(...only, '--token', token);
     assert.is(code, 0, lines.join('\n'));
     assert.match(lines.join('\n'), /connect +│ +2 │ +0 │/);
+    const byVariable = await conformanceAt({ by: ['env', `ND_CONFORMANCE_TOKEN=${token}`] }, ...only);
+    assert.is(byVariable.code, 0, byVariable.errors);
   } finally {
-    server.kill();
+    child.kill();
     await ended;
   }
 });
+
+test('--processes 2: the other half asks for a token too, which no command line has', async () => {
+  const run = spawn(process.execPath, [command, 'conformance', '--processes', '2', '--json'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  try {
+    await once(run.stdout, 'data'); // a case has ended: the halves have met
+    const children = readFileSync(`/proc/${run.pid}/task/${run.pid}/children`, 'utf8').trim().split(' ');
+    const other = children
+      .map((pid) => ({ pid, words: readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0') }))
+      .find(({ words }) => words.includes('--serve'));
+    assert.ok(other !== undefined, 'there is a process of the other half');
+    assert.not.match(other.words.join(' '), /[0-9a-f]{32}/);
+    const ports = listeningPorts(other.pid);
+    assert.is(ports.length, 1);
+    const socket = connect(ports[0]!, '127.0.0.1');
+    socket.write('{"id":1,"method":"info","args":[]}\n');
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    assert.match(String(answer), 'The token is missing or wrong');
+    socket.destroy();
+  } finally {
+    const ended = once(run, 'close');
+    run.kill();
+    await ended;
+  }
+});
+
+/** TCP ports at which a process listens, all of them at 127.0.0.1. */
+function listeningPorts(pid: string): number[] {
+  const LISTEN = '0A';
+  const inodes = new Set(
+    readdirSync(`/proc/${pid}/fd`).map(
+      (fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1],
+    ),
+  );
+  return ['tcp', 'tcp6'].flatMap((table) =>
+    readFileSync(`/proc/${pid}/net/${table}`, 'utf8')
+      .split('\n')
+      .slice(1)
+      .map((row) => row.trim().split(/\s+/))
+      .filter((row) => row[3] === LISTEN && inodes.has(row[9]))
+      .map((row) => {
+        const [address, port] = row[1]!.split(':');
+        assert.is(address, '0100007F');
+        return Number.parseInt(port!, 16);
+      }),
+  );
+}
 
 test('names of cases differ, and each has its clause', () => {
   const names = cases.map(({ name }) => name);
@@ -46,6 +102,9 @@ test('what cannot be run is told, with how to do it right', async () => {
   const wrong: [args: string[], code: number, text: RegExp][] = [
     [['--spi', 'v3'], 2, /--spi must be v1 or v2/],
     [['--serve', '--peer', 'here'], 2, /exclude each other/],
+    [['--serve', '--token', 'mine'], 2, /--token goes with --peer/],
+    [['--serve', '--address', '0.0.0.0'], 2, /one address of this host/],
+    [['--serve', '--address', '0::0'], 2, /one address of this host/],
     [['--only', 'no-such-case'], 1, /No case of SPI v1/],
     [
       ['--provider', 'no-such-module'],
@@ -55,7 +114,7 @@ test('what cannot be run is told, with how to do it right', async () => {
     [['--provider', './no-such-module.js'], 1, /cannot be loaded: .*no-such-module\.js'/],
     [['--provider', './package.json'], 1, /The provider '.\/package.json' cannot be loaded/],
     [['--provider', 'node:fs'], 1, /node:fs has no provider of SPI v1/],
-    [['--peer', '127.0.0.1:1'], 1, /ECONNREFUSED/],
+    [['--peer', '127.0.0.1:1', '--token', 'some'], 1, /ECONNREFUSED/],
     [['--address', '192.0.2.1', '--only', 'cq.unarmed'], 1, /./],
   ];
   for (const [args, expected, text] of wrong) {

@@ -1,6 +1,7 @@
 /** `nd conformance` as a process, for tests. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 /** The file of the command. */
@@ -16,6 +17,27 @@ export interface Ended {
 /** Where the command runs: what starts a process there. */
 export interface Place {
   readonly by: readonly string[];
+}
+
+/** A process that serves the other half. */
+export interface Serving {
+  readonly child: ChildProcess;
+  /** What it says how to start the other side. */
+  readonly peer: string;
+  readonly token: string;
+}
+
+/** Starts a process that serves the other half; it has to be killed. */
+export async function serving({ by }: Place, ...args: string[]): Promise<Serving> {
+  const [file = '', ...rest] = [...by, process.execPath, command, 'conformance', '--serve', ...args];
+  const child = spawn(file, rest, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const [line] = (await once(createInterface({ input: child.stderr }), 'line')) as [string];
+  const [, token, peer] = /ND_CONFORMANCE_TOKEN=([0-9a-f]{32}) .* --peer (\S+)$/.exec(line) ?? [];
+  if (token === undefined || peer === undefined) {
+    child.kill();
+    throw new Error(`It does not say how to start the other side: ${line}`);
+  }
+  return { child, peer, token };
 }
 
 /** Runs the command to its end. */

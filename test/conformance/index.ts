@@ -7,10 +7,12 @@
 export { cases } from './cases/index.js';
 export { NotApplicable, Violation } from './context.js';
 export { type Half, type HalfInfo, type Party, type Spi, spiVersions } from './half.js';
+export { makeToken } from './handshake.js';
 export {
   CONTROL_PORT,
   HalfError,
   localParty,
+  type RemoteOptions,
   type RemoteParty,
   remoteParty,
   type ServeOptions,

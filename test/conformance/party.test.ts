@@ -1,53 +1,171 @@
-/** The control connection of the conformance suite: bad input ends its connection, and no other. */
+/** The control connection of the conformance suite: bad input ends its connection, and no other; strangers get nowhere. */
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import { test } from 'uvu';
+import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { loadSubject, makeHalf, remoteParty, serveHalf } from './index.js';
+import { HANDSHAKE_BYTES } from './handshake.js';
+import { loadSubject, makeHalf, makeToken, remoteParty, serveHalf } from './index.js';
 
 const HOST = '127.0.0.1';
+const HANDSHAKE_MS = 300;
 
-test('garbage, unknown methods and wrong arguments are refused; the next client is served', async () => {
+interface Context {
+  server: Server;
+  port: number;
+  token: string;
+  /** What the server was told of its connections. */
+  errors: string[];
+  /** Halves that were made. */
+  halves: number;
+}
+
+const test = suite<Context>('control connection');
+
+test.before.each(async (context) => {
   const subject = await loadSubject('v1');
-  const errors: unknown[] = [];
-  const { server, port } = await serveHalf({
+  const token = makeToken();
+  Object.assign(context, { token, errors: [], halves: 0 });
+  const served = await serveHalf({
     host: HOST,
     port: 0,
-    half: (spi, patienceMs) => makeHalf(spi, subject.open(), HOST, patienceMs),
-    onError: (error) => errors.push(error),
+    token,
+    half: (spi, patienceMs) => {
+      context.halves += 1;
+      return makeHalf(spi, subject.open(), HOST, patienceMs);
+    },
+    onError: (error) => context.errors.push(error instanceof Error ? error.message : String(error)),
+    handshakeMs: HANDSHAKE_MS,
   });
-  try {
-    for (const garbage of ['garbage', '{}', '[1]', '{"id":1,"method":"constructor","args":[]}']) {
-      const socket = connect(port, HOST);
-      socket.write(`${garbage}\n`);
-      socket.resume();
-      await once(socket, 'close');
-    }
-    assert.is(errors.length, 4);
+  Object.assign(context, served);
+});
+test.after.each(({ server }) => {
+  server.close();
+});
 
+const helloOf = (token: unknown, more: object = {}): string =>
+  JSON.stringify({
+    id: 1,
+    method: 'hello',
+    args: [{ protocol: 2, token, spi: 'v1', patienceMs: 1000, ...more }],
+  });
+
+/** All that a connection is told until the server closes it. */
+async function toldUntilClosed(socket: Socket): Promise<string> {
+  let told = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => {
+    told += chunk;
+  });
+  socket.on('error', () => {}); // its end, if it went on to send
+  await once(socket, 'close');
+  return told;
+}
+
+async function answersOf(
+  socket: Socket,
+): Promise<(line: string) => Promise<{ error?: { message: string } }>> {
+  const answers = createInterface({ input: socket });
+  await once(socket, 'connect');
+  return async (line) => {
+    socket.write(`${line}\n`);
+    const [answer] = (await once(answers, 'line')) as [string];
+    return JSON.parse(answer) as { error?: { message: string } };
+  };
+}
+
+test('whoever does not begin with the token is told so, and closed; no half is made', async (context) => {
+  const { port, token, errors } = context;
+  const strangers = [
+    'garbage',
+    '{}',
+    '[1]',
+    'GET / HTTP/1.1',
+    '{"id":1,"method":"info","args":[]}',
+    helloOf(undefined),
+    helloOf(''),
+    helloOf(7),
+    helloOf(token.slice(1)),
+    helloOf(`${token} `),
+    helloOf(token.toUpperCase().replace(/^./, 'x')),
+    helloOf(makeToken()),
+  ];
+  for (const line of strangers) {
     const socket = connect(port, HOST);
-    const answers = createInterface({ input: socket });
-    const ask = async (method: string, ...args: unknown[]): Promise<{ error?: { message: string } }> => {
-      socket.write(`${JSON.stringify({ id: 1, method, args })}\n`);
-      const [line] = (await once(answers, 'line')) as [string];
-      return JSON.parse(line) as { error?: { message: string } };
-    };
-    assert.match((await ask('info')).error!.message, 'Say hello first');
-    assert.ok((await ask('hello', { protocol: 2, spi: 'v1', patienceMs: 100 })).error !== undefined);
-    assert.ok((await ask('hello', { protocol: 1, spi: 'v1', patienceMs: 100 })).error === undefined);
-    assert.ok((await ask('cq', 'many')).error !== undefined);
-    assert.ok((await ask('inOneTurn', [['toString']])).error !== undefined);
-    assert.match((await ask('cqEntries', 77)).error!.message, 'no completion queue 77');
-    socket.destroy();
-
-    await using remote = await remoteParty(HOST, port, 'v1', 1000);
-    await remote.party.begin();
-    assert.is((await remote.party.info()).spi, 'v1');
-    await remote.party.end();
-  } finally {
-    server.close();
+    // Commands that come along must not be carried out.
+    socket.write(`${line}\n{"id":2,"method":"info","args":[]}\n`);
+    assert.match(
+      await toldUntilClosed(socket),
+      /^{"id":0,"error":{"message":"The token is missing or wrong.*\n$/,
+    );
   }
+  assert.is(errors.length, strangers.length);
+  assert.is(context.halves, 0);
+  const wrong = { host: HOST, port, token: makeToken(), spi: 'v1', patienceMs: 1000 } as const;
+  const { message } = await remoteParty(wrong).then(
+    () => new Error('The other half took a token that is not its own.'),
+    (error: Error) => error,
+  );
+  assert.match(message, 'The token is missing or wrong');
+});
+
+test('a first line that is too long, or does not come, ends its connection', async (context) => {
+  const { port, token } = context;
+  const long = connect(port, HOST);
+  long.write('x'.repeat(HANDSHAKE_BYTES + 1));
+  assert.match(await toldUntilClosed(long), `more than ${HANDSHAKE_BYTES} bytes`);
+  const padded = connect(port, HOST);
+  padded.write(`${helloOf(token, { more: 'x'.repeat(HANDSHAKE_BYTES) })}\n`);
+  assert.match(await toldUntilClosed(padded), `more than ${HANDSHAKE_BYTES} bytes`);
+
+  const silent = connect(port, HOST);
+  assert.match(await toldUntilClosed(silent), `No line has come within ${HANDSHAKE_MS} ms`);
+  // Bytes that come one after the other prolong nothing.
+  const slow = connect(port, HOST);
+  const dripping = setInterval(() => slow.write(' '), HANDSHAKE_MS / 10);
+  assert.match(await toldUntilClosed(slow), `No line has come within ${HANDSHAKE_MS} ms`);
+  clearInterval(dripping);
+  assert.is(context.halves, 0);
+});
+
+test('garbage, unknown methods and wrong arguments are refused; the next client is served', async (context) => {
+  const { port, token, errors } = context;
+  const mismatch = connect(port, HOST);
+  mismatch.write(`${helloOf(token, { protocol: 1 })}\n`);
+  assert.match(await toldUntilClosed(mismatch), 'the same version on both sides');
+
+  for (const garbage of [
+    'garbage',
+    '{}',
+    '[1]',
+    '{"id":1,"method":"constructor","args":[]}',
+    helloOf(token),
+  ]) {
+    const socket = connect(port, HOST);
+    socket.write(`${helloOf(token)}\n${garbage}\n`);
+    assert.match(await toldUntilClosed(socket), 'No command of this protocol');
+  }
+  assert.is(errors.length, 6);
+
+  const socket = connect(port, HOST);
+  const ask = await answersOf(socket);
+  const command = (method: string, ...args: unknown[]) => ask(JSON.stringify({ id: 1, method, args }));
+  assert.ok((await ask(helloOf(token))).error === undefined);
+  assert.ok((await command('cq', 'many')).error !== undefined);
+  assert.ok((await command('inOneTurn', [['toString']])).error !== undefined);
+  assert.match((await command('cqEntries', 77)).error!.message, 'no completion queue 77');
+  socket.destroy();
+
+  await using remote = await remoteParty({ host: HOST, port, token, spi: 'v1', patienceMs: 1000 });
+  await remote.party.begin();
+  assert.is((await remote.party.info()).spi, 'v1');
+  await remote.party.end();
+});
+
+test('it listens at the given address only', async ({ server, port }) => {
+  assert.equal(server.address(), { address: HOST, family: 'IPv4', port });
+  const elsewhere = connect(port, '127.0.0.2');
+  const [error] = (await once(elsewhere, 'error')) as [NodeJS.ErrnoException];
+  assert.is(error.code, 'ECONNREFUSED');
 });
 
 test.run();

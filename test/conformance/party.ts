@@ -13,9 +13,10 @@ import {
   type SyncCall,
   spiVersions,
 } from './half.js';
+import { firstLine, refuse, sameToken } from './handshake.js';
 
 /** Version of what the two processes say to each other. */
-const PROTOCOL = 1;
+const PROTOCOL = 2;
 
 /** TCP port of the control connection. */
 export const CONTROL_PORT = 18_600;
@@ -23,12 +24,25 @@ export const CONTROL_PORT = 18_600;
 /** The longest line that is read: some ten thousand requests in one go. */
 const LINE = 16 << 20;
 
+/** Connections that are served at once; a run takes one. */
+const MOST_CONNECTIONS = 64;
+
+/** The id of an answer to what was no command. */
+const NO_COMMAND = 0;
+
 const methods = Object.keys(halfArguments) as HalfMethod[];
 
 const hello = z.strictObject({
-  protocol: z.literal(PROTOCOL, `must be ${PROTOCOL}: the same version on both sides`),
-  spi: z.enum(spiVersions),
-  patienceMs: z.int().min(1).max(600_000),
+  id: z.int().min(0),
+  method: z.literal('hello'),
+  args: z.tuple([
+    z.strictObject({
+      protocol: z.literal(PROTOCOL, `must be ${PROTOCOL}: the same version on both sides`),
+      token: z.string(),
+      spi: z.enum(spiVersions),
+      patienceMs: z.int().min(1).max(600_000),
+    }),
+  ]),
 });
 
 const command = z.strictObject({
@@ -96,17 +110,29 @@ export interface RemoteParty extends AsyncDisposable {
   readonly party: Party;
 }
 
+/** Where a half is served, and how to use it. */
+export interface RemoteOptions {
+  readonly host: string;
+  /** TCP port. */
+  readonly port: number;
+  /** What the serving side has printed. */
+  readonly token: string;
+  readonly spi: Spi;
+  readonly patienceMs: number;
+}
+
 /**
  * Connects to a half that {@link serveHalf} offers.
  *
- * @throws Error when nobody answers there, or what answers is no such half.
+ * @throws Error when nobody answers there, the token is not that of the other side, or what answers is no such half.
  */
-export async function remoteParty(
-  host: string,
-  port: number,
-  spi: Spi,
-  patienceMs: number,
-): Promise<RemoteParty> {
+export async function remoteParty({
+  host,
+  port,
+  token,
+  spi,
+  patienceMs,
+}: RemoteOptions): Promise<RemoteParty> {
   const socket = tcpConnect({ host, port, noDelay: true });
   await once(socket, 'connect');
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -126,12 +152,16 @@ export async function remoteParty(
       return;
     }
     const { id, value, error } = parsed.data;
+    if (id === NO_COMMAND) {
+      end(new Error(`The other half refuses: ${error?.message}`));
+      return;
+    }
     const asked = waiting.get(id);
     waiting.delete(id);
     if (error === undefined) asked?.resolve(value);
     else asked?.reject(new HalfError(error.message, error.status));
   });
-  let last = 0;
+  let last = NO_COMMAND;
   const ask = async (line: Record<string, unknown>): Promise<unknown> => {
     if (lost !== undefined) throw lost;
     last += 1;
@@ -142,7 +172,7 @@ export async function remoteParty(
     });
   };
   try {
-    await ask({ method: 'hello', args: [{ protocol: PROTOCOL, spi, patienceMs }] });
+    await ask({ method: 'hello', args: [{ protocol: PROTOCOL, token, spi, patienceMs }] });
   } catch (error) {
     socket.destroy();
     throw error;
@@ -165,14 +195,18 @@ function withoutTail(args: readonly unknown[]): readonly unknown[] {
 
 /** How to serve halves. */
 export interface ServeOptions {
-  /** Address of the control connection. */
+  /** Address of the control connection; it listens at no other. */
   readonly host: string;
   /** TCP port; 0 asks for a free one. */
   readonly port: number;
+  /** What a client has to know: {@link makeToken}. */
+  readonly token: string;
   /** Makes the half of a connection. */
   readonly half: (spi: Spi, patienceMs: number) => Half;
   /** Told what went wrong with a connection. */
   readonly onError?: (error: unknown) => void;
+  /** How long a connection may take to say the token; default: 5000 ms. */
+  readonly handshakeMs?: number;
 }
 
 /** Offers halves to {@link remoteParty}, one for each control connection, until the server is closed. */
@@ -181,58 +215,68 @@ export async function serveHalf(options: ServeOptions): Promise<{ server: Server
     socket.on('error', (error) => options.onError?.(error));
     serveConnection(socket, options).catch((error) => {
       options.onError?.(error);
-      socket.destroy();
+      refuse(socket, answerLine(NO_COMMAND, { error: described(error) }));
     });
   });
-  server.listen(options.port, options.host);
+  server.maxConnections = MOST_CONNECTIONS;
+  server.listen({ port: options.port, host: options.host });
   await once(server, 'listening');
   const bound = server.address();
   if (bound === null || typeof bound === 'string') throw new Error('The control server has no port.');
   return { server, port: bound.port };
 }
 
+function answerLine(id: number, answered: Omit<z.input<typeof answer>, 'id'>): string {
+  return `${JSON.stringify({ id, ...answered })}\n`;
+}
+
+/** The half that a client asks for in its first line, which has to carry the token. */
+async function greet(socket: Socket, options: ServeOptions): Promise<Half> {
+  const line = parseJson(await firstLine(socket, options.handshakeMs));
+  const token = z.looseObject({ args: z.tuple([z.looseObject({ token: z.string() })]) }).safeParse(line);
+  if (!token.success || !sameToken(token.data.args[0].token, options.token))
+    throw new Error('The token is missing or wrong. The side with --serve has printed it.');
+  const { id, args } = hello.parse(line);
+  const half = options.half(args[0].spi, args[0].patienceMs);
+  socket.on('close', () => half.end());
+  socket.write(answerLine(id, { value: null }));
+  return half;
+}
+
 async function serveConnection(socket: Socket, options: ServeOptions): Promise<void> {
-  let half: Half | undefined;
-  socket.on('close', () => half?.end());
+  const half = await greet(socket, options);
   let pending = 0;
   socket.on('data', (chunk: Buffer) => {
     const end = chunk.lastIndexOf(10);
     pending = end === -1 ? pending + chunk.length : chunk.length - end;
     if (pending > LINE) socket.destroy(new Error(`A line has more than ${LINE} bytes.`));
   });
-  const perform = async (method: string, args: readonly unknown[]): Promise<unknown> => {
-    if (method === 'hello') {
-      const { spi, patienceMs } = hello.parse(args[0]);
-      half?.end();
-      half = options.half(spi, patienceMs);
-      return null;
-    }
-    if (half === undefined) throw new Error('Say hello first.');
-    if (method === 'inOneTurn') {
-      const calls = z.tuple([z.array(z.array(z.unknown()).min(1))]).parse(args)[0];
-      return callAll(
-        half,
-        calls.map(([name, ...rest]) => {
-          const known = z.enum(methods).parse(name);
-          return [known, ...halfArguments[known].parse(rest)];
-        }),
-      );
-    }
-    const known = z.enum(methods).parse(method);
-    return await call(half, known, halfArguments[known].parse(args));
-  };
   for await (const line of createInterface({ input: socket })) {
-    const parsed = z
-      .union([command, command.extend({ method: z.literal('hello') })])
-      .safeParse(parseJson(line));
+    const parsed = command.safeParse(parseJson(line));
     if (!parsed.success) throw new Error(`No command of this protocol: ${line.slice(0, 100)}`);
     const { id, method, args } = parsed.data;
     // Commands may wait for each other's effects: each is on its own.
-    perform(method, args).then(
-      (value) => socket.write(`${JSON.stringify({ id, value: value ?? null })}\n`),
-      (error: unknown) => socket.write(`${JSON.stringify({ id, error: described(error) })}\n`),
+    perform(half, method, args).then(
+      (value) => socket.write(answerLine(id, { value: value ?? null })),
+      (error: unknown) => socket.write(answerLine(id, { error: described(error) })),
     );
   }
+}
+
+async function perform(
+  half: Half,
+  method: HalfMethod | 'inOneTurn',
+  args: readonly unknown[],
+): Promise<unknown> {
+  if (method !== 'inOneTurn') return await call(half, method, halfArguments[method].parse(args));
+  const calls = z.tuple([z.array(z.array(z.unknown()).min(1))]).parse(args)[0];
+  return callAll(
+    half,
+    calls.map(([name, ...rest]) => {
+      const known = z.enum(methods).parse(name);
+      return [known, ...halfArguments[known].parse(rest)];
+    }),
+  );
 }
 
 function described(error: unknown): { message: string; status?: number } {
