@@ -8,10 +8,12 @@ import { networkInterfaces } from 'node:os';
 import type { Test } from 'uvu';
 import { namespaceProblem } from './network-namespace.js';
 
+const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+
 /** An IPv4 address of this host that other hosts could use. */
-export const interfaceAddress = Object.values(networkInterfaces())
-  .flatMap((entries) => entries ?? [])
-  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+export const interfaceAddress = addresses.find(
+  ({ family, internal }) => family === 'IPv4' && !internal,
+)?.address;
 
 /** Why a program cannot be used: it is not on the PATH. */
 function absent(program: string, debianPackage: string): string | undefined {
@@ -46,6 +48,11 @@ const needs = {
     (effectiveCapabilities() & CAP_NET_RAW) === 0n
       ? 'no privilege to open raw sockets (run as root, or permit user namespaces)'
       : undefined,
+  '127.0.0.1': () => undefined,
+  '::1': () =>
+    addresses.some(({ address }) => address === '::1')
+      ? undefined
+      : 'the loopback interface has no address ::1 (switch IPv6 on; docker run --sysctl net.ipv6.conf.all.disable_ipv6=0)',
   /** Another address than those of the loopback interface. */
   interface: () =>
     interfaceAddress === undefined

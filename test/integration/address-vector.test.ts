@@ -17,6 +17,7 @@ import {
   WvSend,
 } from '../../winverbs/index.js';
 import { openSide, take } from '../helpers/loopback.js';
+import { needing } from '../helpers/needs.js';
 import { readPcapng } from '../helpers/pcapng.js';
 
 /** BTH opcodes of RC are those below. */
@@ -77,49 +78,48 @@ for (const [version, address] of [
   [4, '127.0.0.1'],
   [6, '::1'],
 ] as const) {
-  test(`IPv${version}: each side's packets carry its own address vector`, async ({
-    folder,
-    file,
-    provider,
-  }) => {
-    const [a, b] = [openSide(provider), openSide(provider)];
-    const gid = gidOf(address);
-    for (const [one, other, route] of [
-      [a, b, there],
-      [b, a, back],
-    ] as const) {
-      one.qp.modify(
-        {
-          qpState: QpState.RTR,
-          sourceGid: gid,
-          destinationGid: gid,
-          ...route,
-          pathMtu: 1024,
-          destinationQpn: other.qp.qpn,
-          receivePsn: 0,
-          rnrNakTimeout: 12,
-        },
-        QpAttr.STATE,
-      );
-      const ready = {
-        qpState: QpState.RTS,
-        sendPsn: 0,
-        localAckTimeout: 17,
-        retryCount: 7,
-        rnrRetryCount: 6,
-      };
-      one.qp.modify(ready, QpAttr.STATE);
-      assert.is(text(one.qp.query()), text(route));
-    }
-    const piece = (side: typeof a) => ({ region: side.region, offset: 0, length: 100 });
-    b.qp.postReceive(1, [piece(b)]);
-    a.qp.send(2, [piece(a)], WvSend.SIGNALED);
-    await Promise.all([take(a.cq, 1), take(b.cq, 1)]);
-    const found = (await captured(folder, file, version, 4)).map(text);
-    const onWire = (route: Route): string => text(version === 4 ? { ...route, flowLabel: 0 } : route);
-    assert.equal([...new Set(found)].sort(), [onWire(there), onWire(back)].sort());
-    for (const side of [a, b]) side.release();
-  });
+  needing(test, address)(
+    `IPv${version}: each side's packets carry its own address vector`,
+    async ({ folder, file, provider }) => {
+      const [a, b] = [openSide(provider), openSide(provider)];
+      const gid = gidOf(address);
+      for (const [one, other, route] of [
+        [a, b, there],
+        [b, a, back],
+      ] as const) {
+        one.qp.modify(
+          {
+            qpState: QpState.RTR,
+            sourceGid: gid,
+            destinationGid: gid,
+            ...route,
+            pathMtu: 1024,
+            destinationQpn: other.qp.qpn,
+            receivePsn: 0,
+            rnrNakTimeout: 12,
+          },
+          QpAttr.STATE,
+        );
+        const ready = {
+          qpState: QpState.RTS,
+          sendPsn: 0,
+          localAckTimeout: 17,
+          retryCount: 7,
+          rnrRetryCount: 6,
+        };
+        one.qp.modify(ready, QpAttr.STATE);
+        assert.is(text(one.qp.query()), text(route));
+      }
+      const piece = (side: typeof a) => ({ region: side.region, offset: 0, length: 100 });
+      b.qp.postReceive(1, [piece(b)]);
+      a.qp.send(2, [piece(a)], WvSend.SIGNALED);
+      await Promise.all([take(a.cq, 1), take(b.cq, 1)]);
+      const found = (await captured(folder, file, version, 4)).map(text);
+      const onWire = (route: Route): string => text(version === 4 ? { ...route, flowLabel: 0 } : route);
+      assert.equal([...new Set(found)].sort(), [onWire(there), onWire(back)].sort());
+      for (const side of [a, b]) side.release();
+    },
+  );
 }
 
 test('without them packets have class 0 and 64 hops; the query says so', ({ provider }) => {

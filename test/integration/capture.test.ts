@@ -219,7 +219,7 @@ async function runSession(server: Peer, client: Peer, address: string): Promise<
   return { port, again: { client: await sentAgain(client), server: await sentAgain(server) } };
 }
 
-const test = needing(suite<{ folder: string }>('capture'), 'tshark');
+const test = suite<{ folder: string }>('capture');
 test.before((context) => {
   context.folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
 });
@@ -245,8 +245,12 @@ const contents = (rows: readonly Row[]): string[] =>
     .map(({ opcode, qpn, psn, syndrome }) => [opcode, qpn, psn, syndrome].join(' '))
     .sort();
 
-for (const address of ['127.0.0.1', '::1']) {
-  test(`one process, ${address}: every packet leaves and arrives as RoCEv2 has it`, async ({ folder }) => {
+for (const address of ['127.0.0.1', '::1'] as const) {
+  needing(
+    test,
+    'tshark',
+    address,
+  )(`one process, ${address}: every packet leaves and arrives as RoCEv2 has it`, async ({ folder }) => {
     const capture = join(folder, 'one-%p.pcapng');
     const peer = await Peer.start({ kernel: { ...kernel, capture } });
     const { port, again } = await runSession(peer, peer, address);
@@ -259,25 +263,30 @@ for (const address of ['127.0.0.1', '::1']) {
     assert.equal(contents(received(rows)), contents(out));
   });
 
-  test(`two processes, ${address}: each captures its side, and what one sends the other receives`, async ({
-    folder,
-  }) => {
-    const capture = join(folder, 'two-%p.pcapng');
-    const [server, client] = await Promise.all([
-      Peer.start({ kernel: { ...kernel, capture } }),
-      Peer.start({ kernel: { ...kernel, capture } }),
-    ]);
-    const { port, again } = await runSession(server, client, address);
-    await Promise.all([server.leave('exit'), client.leave('exit')]);
-    const [atServer, atClient] = [server, client].map(({ pid }) =>
-      decode(capture.replace('%p', String(pid))),
-    ) as [Row[], Row[]];
-    const [ofServer, ofClient] = [withoutRepeats(sent(atServer)), withoutRepeats(sent(atClient))];
-    assert.equal({ client: ofClient.again, server: ofServer.again }, again);
-    checkSession(ofClient.once, ofServer.once, port, address);
-    assert.equal(contents(received(atServer)), contents(sent(atClient)));
-    assert.equal(contents(received(atClient)), contents(sent(atServer)));
-  });
+  needing(
+    test,
+    'tshark',
+    address,
+  )(
+    `two processes, ${address}: each captures its side, and what one sends the other receives`,
+    async ({ folder }) => {
+      const capture = join(folder, 'two-%p.pcapng');
+      const [server, client] = await Promise.all([
+        Peer.start({ kernel: { ...kernel, capture } }),
+        Peer.start({ kernel: { ...kernel, capture } }),
+      ]);
+      const { port, again } = await runSession(server, client, address);
+      await Promise.all([server.leave('exit'), client.leave('exit')]);
+      const [atServer, atClient] = [server, client].map(({ pid }) =>
+        decode(capture.replace('%p', String(pid))),
+      ) as [Row[], Row[]];
+      const [ofServer, ofClient] = [withoutRepeats(sent(atServer)), withoutRepeats(sent(atClient))];
+      assert.equal({ client: ofClient.again, server: ofServer.again }, again);
+      checkSession(ofClient.once, ofServer.once, port, address);
+      assert.equal(contents(received(atServer)), contents(sent(atClient)));
+      assert.equal(contents(received(atClient)), contents(sent(atServer)));
+    },
+  );
 }
 
 test.run();

@@ -7,6 +7,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ndCleanup, ndOpenAdapter, ndOpenV1Adapter, ndStartup } from '../../nd/index.js';
 import { NdTool, runNd, startServer } from '../helpers/nd-tool.js';
+import { needing } from '../helpers/needs.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'nd-tools-'));
 test.after(() => rmSync(folder, { recursive: true }));
@@ -38,7 +39,7 @@ test('adapterinfo: every value of Query by its name, flags by their constants; J
   assert.equal(JSON.parse(json.stdout), info1);
 });
 
-test('cat without a role checks the list of addresses', async () => {
+needing(test, '::1')('cat without a role checks the list of addresses', async () => {
   const [good, json, bad] = await Promise.all([
     runNd('cat', '127.0.0.1'),
     runNd('cat', '--spi', 'v1', '--json', '::1'),
@@ -80,7 +81,7 @@ for (const [server, client] of [
   });
 }
 
-test('cat from standard input to standard output; an empty one as well', async () => {
+needing(test, '::1')('cat from standard input to standard output; an empty one as well', async () => {
   for (const contents of [randomBytes(70_001), Buffer.alloc(0)]) {
     const there = await startServer('cat', '[::1]:50003');
     const here = new NdTool(['cat', '-c', '[::1]:50003'], contents);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { needing } from '../helpers/needs.js';
 import { readPcapng } from '../helpers/pcapng.js';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
 
@@ -32,34 +33,35 @@ test.before((context) => {
 test.after(({ folder }) => rmSync(folder, { recursive: true }));
 test.after.each(() => endPeers());
 
-for (const address of ['127.0.0.1', '::1']) {
+for (const address of ['127.0.0.1', '::1'] as const) {
   for (const [trafficClass, ecn] of [
     [0, false],
     [DSCP_40, false],
     [DSCP_40, true],
   ] as const) {
-    test(`${address}: class ${trafficClass}, ${ecn ? 'the client marks' : 'no marks'}`, async ({
-      folder,
-    }) => {
-      const capture = join(folder, '%p.pcapng');
-      const common: KernelOptionsInput = { link: 'wire', capture };
-      const [server, client] = await Promise.all([
-        Peer.start({ kernel: common }),
-        Peer.start({ kernel: { ...common, rc: { trafficClass }, ecn } }),
-      ]);
-      const port = await server.call('trafficListen', { as: 't', address, seed: 1 });
-      await Promise.all([
-        client.call('trafficConnect', { as: 't', address, port, seed: 1 }),
-        server.call('trafficAccepted', { as: 't' }),
-      ]);
-      await Promise.all([server.call('trafficRun', { as: 't' }), client.call('trafficRun', { as: 't' })]);
-      await Promise.all([server.leave('exit'), client.leave('exit')]);
-      // Each file has what its process sent and what it received.
-      const expected = ecn ? [trafficClass, trafficClass | ECT_0] : [trafficClass];
-      for (const { pid } of [server, client]) {
-        assert.equal(classesIn(capture.replace('%p', String(pid))), expected);
-      }
-    });
+    needing(test, address)(
+      `${address}: class ${trafficClass}, ${ecn ? 'the client marks' : 'no marks'}`,
+      async ({ folder }) => {
+        const capture = join(folder, '%p.pcapng');
+        const common: KernelOptionsInput = { link: 'wire', capture };
+        const [server, client] = await Promise.all([
+          Peer.start({ kernel: common }),
+          Peer.start({ kernel: { ...common, rc: { trafficClass }, ecn } }),
+        ]);
+        const port = await server.call('trafficListen', { as: 't', address, seed: 1 });
+        await Promise.all([
+          client.call('trafficConnect', { as: 't', address, port, seed: 1 }),
+          server.call('trafficAccepted', { as: 't' }),
+        ]);
+        await Promise.all([server.call('trafficRun', { as: 't' }), client.call('trafficRun', { as: 't' })]);
+        await Promise.all([server.leave('exit'), client.leave('exit')]);
+        // Each file has what its process sent and what it received.
+        const expected = ecn ? [trafficClass, trafficClass | ECT_0] : [trafficClass];
+        for (const { pid } of [server, client]) {
+          assert.equal(classesIn(capture.replace('%p', String(pid))), expected);
+        }
+      },
+    );
   }
 }
 
