@@ -132,7 +132,7 @@ const table = {
   ],
   TOO_MANY_ADDRESSES: [
     0xc0000209,
-    'No free port is left in the ephemeral range; close connections or bind a port.',
+    'No free port is left in the ephemeral range (close connections or bind a port); or, when opening, 254 processes of this user have a device open on this host.',
   ],
   ADDRESS_ALREADY_EXISTS: [0xc000020a, 'The address and port are in use; choose another port or port 0.'],
   CONNECTION_DISCONNECTED: [0xc000020c, 'The connection was disconnected; what was queued has been flushed.'],

@@ -7,6 +7,7 @@
 
 #include "engine/frame.h"
 #include "engine/local_socket.h"
+#include "engine/local_names.h"
 #include "host_node.h"
 #include "host_test.h"
 
@@ -26,7 +27,7 @@ std::set<int> descriptorsOf(Node& node) {
 // More descriptors than a frame may have, or where none is wanted: none stays open.
 void tooMany() {
   Node a;
-  const std::string name = "networkdirect/slot/" + std::to_string(a.slot);
+  const std::string name = nd::ownName("slot/") + std::to_string(a.slot);
   nd::UniqueFd connection;
   pid_t pid;
   const size_t before = descriptorsOf(a).size();
@@ -64,7 +65,7 @@ void fullTable() {
   a.ask("kernel", "kernel 1");
   HOST_CHECK(a.ask("claim 1 106 * 7000", "claim").find("claim 0 ") != std::string::npos);
   const rlimit none{static_cast<rlim_t>(*descriptorsOf(a).rbegin() + 1), 4096}, enough{4096, 4096};
-  for (const std::string& name : {"networkdirect/slot/" + std::to_string(a.slot), std::string("networkdirect/port/0106/7000/*")}) {
+  for (const std::string& name : {nd::ownName("slot/") + std::to_string(a.slot), nd::ownName("port/0106/7000/*")}) {
     HOST_CHECK(prlimit(a.pid(), RLIMIT_NOFILE, &none, nullptr) == 0);
     const long looks = a.counter("slot_no_descriptor");
     // Until the gaps between its descriptors are filled.

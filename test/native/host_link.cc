@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/icrc.h"
+#include "engine/local_names.h"
 #include "host_node.h"
 #include "host_test.h"
 
@@ -444,7 +445,7 @@ void hostility() {
   close(udp);
   // Slots and ports: random frames, frames that look right, descriptors attached, silence, many connections.
   std::vector<int> silent;
-  for (const std::string& name : {"networkdirect/slot/" + std::to_string(a.slot), std::string("networkdirect/port/0106/7000/*")}) {
+  for (const std::string& name : {nd::ownName("slot/") + std::to_string(a.slot), nd::ownName("port/0106/7000/*")}) {
     for (int i = 0; i < 300; i++) {
       const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
       sockaddr_un address{};

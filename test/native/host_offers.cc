@@ -22,11 +22,11 @@ struct Impostor {
   UniqueFd listener, out, in;
   std::map<FrameKind, UniqueFd[kMaxFrameFds]> kept;
   explicit Impostor(uint32_t own) : slot(own) {
-    HOST_CHECK(listenLocal("networkdirect/slot/" + std::to_string(own), &listener) == 0);
+    HOST_CHECK(listenLocal(nd::ownName("slot/") + std::to_string(own), &listener) == 0);
   }
   void send(uint32_t to, FrameKind kind, const void* body, uint32_t length, const std::vector<int>& fds = {}) {
     pid_t pid;
-    if (!out.valid()) HOST_CHECK(connectLocal("networkdirect/slot/" + std::to_string(to), &out, &pid) == 0);
+    if (!out.valid()) HOST_CHECK(connectLocal(nd::ownName("slot/") + std::to_string(to), &out, &pid) == 0);
     Frame frame;
     frame.kind = kind;
     uint8_t header[Frame::kHeaderBytes];

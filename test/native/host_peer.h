@@ -5,7 +5,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "engine/local_pair.h"
+#include "engine/local_pairs.h"
+#include "engine/port_blocks.h"
 #include "host_side.h"
 
 namespace hosttest {
@@ -54,16 +55,20 @@ inline bool becomeNobody() { return setresgid(65534, 65534, 65534) == 0 && setre
 // Whether its connection was lost.
 inline bool isLost(const Side& side) { return side.kernel.event == static_cast<uint32_t>(QpEvent::kPeerLost); }
 
-// Is refused before it can write, or when it does.
-inline void tryInVain(Side& side, const Hello& other) {
-  side.listen(other, 4096);
-  if (side.speak() == Status::kSuccess) {
-    side.post(kOpWrite, 0, 8, other.address, other.rkey);
-    HOST_CHECK(side.waited() != kWcSuccess);
-  }
-  HOST_CHECK(readable(side.kernel.wake, kPatienceMs));
-  HOST_CHECK(isLost(side));
-  HOST_CHECK(hostCounter("local_link_refused_user") == 1 && hostCounter("local_link_pairs_up") == 0);
+// Connects to the other user's process, root's, and sends what a process of that user would send.
+inline void tryInVain(const Hello& other) {
+  UniqueFd connection;
+  HOST_CHECK(connectLocal("networkdirect/0/slot/" + std::to_string(other.qpn >> 16), &connection, nullptr) == 0);
+  Frame frame;
+  frame.kind = FrameKind::kPairAsk;
+  LocalHello hello;
+  frame.body = reinterpret_cast<const uint8_t*>(&hello);
+  frame.bodyLength = sizeof hello;
+  sendFrame(connection.get(), frame);
+  pollfd ended{connection.get(), POLLIN, 0};
+  char byte;
+  HOST_CHECK(poll(&ended, 1, kPatienceMs) > 0 && recv(connection.get(), &byte, 1, 0) <= 0);
+  HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
 }
 
 inline int peerMain(const std::string& words) {
@@ -76,7 +81,7 @@ inline int peerMain(const std::string& words) {
   char how = 0;
   if (read(0, &other, sizeof other) != sizeof other || read(0, &how, 1) != 1) return 2;
   if (how == kInVain)
-    tryInVain(side, other);
+    tryInVain(other);
   else
     side.connect(other, 4096);
   char told = 1;

@@ -173,7 +173,7 @@ void noBlockLeft() {
   HOST_CHECK(claimOnce(b, "106", "*", 0).status == kNoneFree);
   // All of a block come back: it is given up, and b has it.
   const unsigned first = kFirst + 5 * kBlock;
-  const auto blocks = [] { return nd::listLocalListeners("networkdirect/ports/0106/").value().size(); };
+  const auto blocks = [] { return nd::listLocalListeners(nd::ownName("ports/0106/")).value().size(); };
   HOST_CHECK(blocks() == kPorts / kBlock);
   for (unsigned port = first; port < first + kBlock; port++) release(a, had.at(port));
   HOST_CHECK(blocks() == kPorts / kBlock - 1);
@@ -188,14 +188,15 @@ void noBlockLeft() {
 // A signal to the thread that asks is no answer: it waits on.
 void signalsWhileAsking() {
   nd::UniqueFd listener, connection;
-  HOST_CHECK(nd::listenLocal("networkdirect/ports/0106/" + std::to_string(kFirst), &listener) == 0);
+  HOST_CHECK(nd::listenLocal(nd::ownName("ports/0106/") + std::to_string(kFirst), &listener) == 0);
   struct sigaction nothing{};
   nothing.sa_handler = [](int) {};
   nothing.sa_flags = SA_RESTART;
   HOST_CHECK(sigaction(SIGUSR1, &nothing, nullptr) == 0);
   nd::PortAnswer answer;
   std::thread asker([&] {
-    answer = nd::askPortOwner({0x106, kFirst + 1, kFirst, 1}, nullptr, nd::monotonicMs() + 60'000);
+    nd::LocalNames names;
+    answer = nd::askPortOwner(names, {0x106, kFirst + 1, kFirst, 1}, nullptr, nd::monotonicMs() + 60'000);
   });
   pollfd waited{listener.get(), POLLIN, 0};
   HOST_CHECK(poll(&waited, 1, kPatienceMs) == 1 && nd::acceptLocal(listener.get(), &connection) == 0);
@@ -218,7 +219,7 @@ void ownerThatOnlyCloses() {
   Node b;
   b.ask("kernel", "kernel 1");
   nd::UniqueFd listener;
-  HOST_CHECK(nd::listenLocal("networkdirect/ports/0106/" + std::to_string(kFirst), &listener) == 0);
+  HOST_CHECK(nd::listenLocal(nd::ownName("ports/0106/") + std::to_string(kFirst), &listener) == 0);
   std::atomic<bool> stop{false};
   uint32_t questions = 0;
   std::thread owner([&] {
@@ -243,7 +244,7 @@ void nonsense() {
   a.ask("kernel", "kernel 1");
   b.ask("kernel", "kernel 1");
   const Claim c = claim(a, "106", "*", 0);
-  const std::string name = "networkdirect/ports/0106/" + std::to_string(c.port - c.port % kBlock);
+  const std::string name = nd::ownName("ports/0106/") + std::to_string(c.port - c.port % kBlock);
   unsigned random = 1;
   for (int i = 0; i < 300; i++) {
     const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

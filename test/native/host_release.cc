@@ -76,15 +76,20 @@ struct Member final : PacketSink, KernelPort {
   }
 };
 
+std::string nameOf(uint16_t port) {
+  char name[64];
+  std::snprintf(name, sizeof name, "port/%04x/%u/*", kService, port);
+  return ownName(name);
+}
+
 // The listener of this name in this process.
 int listenerOf(uint16_t port) {
-  char name[64];
-  const int length = std::snprintf(name, sizeof name, "networkdirect/port/%04x/%u/*", kService, port);
+  const std::string name = nameOf(port);
   for (int fd = 3; fd < 512; fd++) {
     sockaddr_un own{};
     socklen_t bytes = sizeof own;
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0 && own.sun_family == AF_UNIX &&
-        bytes == sizeof(sa_family_t) + 1 + static_cast<size_t>(length) && std::memcmp(own.sun_path + 1, name, size_t(length)) == 0)
+        bytes == sizeof(sa_family_t) + 1 + name.size() && std::memcmp(own.sun_path + 1, name.data(), name.size()) == 0)
       return fd;
   }
   return -1;
@@ -106,9 +111,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   afterClose = [&] {
     // Another's, who has claimed it and listens. It does not accept.
     UniqueFd listener;
-    char name[64];
-    std::snprintf(name, sizeof name, "networkdirect/port/%04x/%u/*", kService, port);
-    HOST_CHECK(listenLocal(name, &listener) == 0);
+    HOST_CHECK(listenLocal(nameOf(port), &listener) == 0);
     peer.request(port);
     poller = std::thread([&] {
       if (owner.engine.lock().try_lock()) {

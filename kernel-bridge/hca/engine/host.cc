@@ -77,7 +77,7 @@ void Host::Impl::openWire(Wire& wire, uint32_t receiveBufferBytes) {
   problem += std::string("UDP port 4791 (RoCEv2) on ") + family;
   if (error == EADDRINUSE)
     problem += " is held by " + describePortHolder(wire.family, kRocePort) +
-               "; until it is released only processes of this host can be reached";
+               "; until it is released only this user's processes on this host can be reached";
   else
     problem += std::string(" cannot be bound: ") + std::strerror(error);
 }

@@ -1,14 +1,14 @@
 // This process's place on the host: its slot, the RoCEv2 sockets it shares with the host's other
 // processes, the connections between their slots, RDMA port claims, and QP1 (GSI) traffic.
 //
-// Slot     one of 0..253, claimed by binding the abstract SEQPACKET listener "networkdirect/slot/<n>";
+// Slot     one of 0..253, claimed by the name "slot/<n>" (local_names.h);
 //          the kernel releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
 // Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT; a BPF selector steers by the slot
 //          in the destination QPN, and a packet that lands in the wrong process is forwarded over the
 //          SEQPACKET connection between the two slots. Without a wire (port held by another user or driver)
 //          same-host packets take that connection from the start.
-// Port     an RDMA port is claimed by binding the abstract listener
-//          "networkdirect/port/<service hex>/<port>/<gid hex or *>"; a REQ that another process received is
+// Port     an RDMA port is claimed by the name
+//          "port/<service hex>/<port>/<gid hex or *>"; a REQ that another process received is
 //          handed to the owner by connecting to that name. Wildcard and single-address claims conflict. Ports that
 //          nobody asked for by number have no names until somebody listens: port_blocks.h.
 #pragma once

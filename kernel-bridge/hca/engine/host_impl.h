@@ -78,9 +78,10 @@ struct Host::Impl {
   HostCounters counters;
   UniqueFd epoll;
   UniqueFd localWake;
-  Inbound inbound{counters, epoll.get()};
-  Slots slots{counters, epoll.get()};
-  Ports ports{epoll.get()};
+  LocalNames names;
+  Inbound inbound{counters, names, epoll.get()};
+  Slots slots{counters, names, epoll.get()};
+  Ports ports{names, epoll.get()};
   Gsi gsi{clock, counters, ports, slots};
   Faults faults;
   Capture capture;

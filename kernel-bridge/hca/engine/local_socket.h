@@ -15,9 +15,6 @@ int listenLocal(const std::string& name, UniqueFd* listener);
 // Connects to the listener of that name, non-blocking. 0 or an errno: ECONNREFUSED if there is none, EAGAIN if it
 // has too many unaccepted connections, EACCES if its owner is neither this user nor root. `pid`: the listener's.
 int connectLocal(const std::string& name, UniqueFd* connection, pid_t* pid);
-// Whether some process listens there, of whatever user: 0 it does, ECONNREFUSED it does not, or another errno. `socket` is made
-// where there is none, and can be used again.
-int probeLocal(const std::string& name, UniqueFd* socket);
 // Accepts one connection; same rule for the peer's user. 0, EAGAIN if there is none, or another errno.
 int acceptLocal(int listener, UniqueFd* connection);
 // Whether packets of this peer may be taken: its user is ours or root.
@@ -29,9 +26,15 @@ struct PeerIdentity {
 };
 bool identifyPeer(int connection, PeerIdentity* identity);
 
-// The names, after `prefix`, of all listeners of this host (network namespace) whose name starts with it. Reads all
-// UNIX sockets of the host: the time it takes grows with them.
+// A listener, or a socket that is bound and may listen soon.
+struct LocalListener {
+  enum class Owner { kTrusted, kStranger, kUnknown };  // as peerTrusted(); unknown where the system does not tell
+  std::string name;                                   // after the prefix asked for
+  Owner owner = Owner::kUnknown;
+};
+
+// All of this host (network namespace) whose name starts with `prefix`. The time it takes grows with the host's sockets.
 // Empty on a host that tells nobody; nothing at all when there was no descriptor or memory to ask with.
-std::optional<std::vector<std::string>> listLocalListeners(const std::string& prefix);
+std::optional<std::vector<LocalListener>> listLocalListeners(const std::string& prefix);
 
 }  // namespace nd

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "host_events.h"
 #include "local_socket.h"
@@ -16,12 +17,15 @@ namespace nd {
 namespace {
 
 constexpr int64_t kLongestPauseMs = 32;
+const char kPrefix[] = "port";  // of the names of ports and of blocks
 
-std::string blockName(uint32_t service, uint16_t first) {
-  char text[64];
-  std::snprintf(text, sizeof text, "networkdirect/ports/%04x/%u", service, static_cast<unsigned>(first));
+std::string blockPrefix(uint32_t service) {
+  char text[32];
+  std::snprintf(text, sizeof text, "ports/%04x/", service);
   return text;
 }
+
+std::string blockName(uint32_t service, uint16_t first) { return blockPrefix(service) + std::to_string(first); }
 
 // False: no answer in time. An answer of nobody: the connection has ended instead.
 bool receiveAnswer(int connection, int64_t deadline, PortAnswer* answer) {
@@ -60,7 +64,7 @@ int64_t monotonicMs() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-PortAnswer askPortOwner(const PortQuestion& question, const Gid* address, int64_t deadline) {
+PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline) {
   Frame frame;
   frame.kind = FrameKind::kPortAsk;
   if (address != nullptr) frame.meta.destination = *address;
@@ -70,8 +74,8 @@ PortAnswer askPortOwner(const PortQuestion& question, const Gid* address, int64_
   for (int64_t pause = 0;; pause = std::clamp<int64_t>(2 * pause, 1, kLongestPauseMs)) {
     if (pause != 0) poll(nullptr, 0, static_cast<int>(std::clamp<int64_t>(deadline - monotonicMs(), 0, pause)));
     UniqueFd connection;
-    const int error = connectLocal(blockName(question.service, question.first), &connection, nullptr);
-    if (error == ECONNREFUSED) return {PortVerdict::kNobody, question.port};
+    const int error = names.connect(blockName(question.service, question.first), &connection, nullptr);
+    if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNobody, question.port};
     const bool answered = error == 0 && sendFrame(connection.get(), frame) && receiveAnswer(connection.get(), deadline, &answer);
     if (!answered || monotonicMs() >= deadline) return {};
     // An owner who goes away meanwhile takes the name along. One who only closes connections is asked less and less often.
@@ -103,9 +107,13 @@ Status PortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
     lastTaken_ = *port;
     return Status::kSuccess;
   }
+  const auto had = names_.list(blockPrefix(service));
+  if (!had) return Status::kInsufficientResources;
   const uint32_t start = randomStart();
   for (uint32_t n = 0; n < kBlocks; n++) {
-    const Status status = claim(service, nth(start, n), id);
+    const uint16_t first = nth(start, n);
+    if (std::find(had->begin(), had->end(), std::to_string(first)) != had->end()) continue;
+    const Status status = claim(service, first, id);
     if (status == Status::kSuccess) return take(service, id, port);
     if (status != Status::kAddressAlreadyExists) return status;
   }
@@ -117,15 +125,15 @@ Status PortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
 Status PortBlocks::claim(uint32_t service, uint16_t first, uint32_t id) {
   if (has(service, first)) return Status::kAddressAlreadyExists;
   Block block;
-  const int error = listenLocal(blockName(service, first), &block.listener);
+  std::vector<std::string> others;
+  const int error = names_.claim(blockName(service, first), kPrefix, &block.listener, &others);
   if (error != 0) return error == EADDRINUSE ? Status::kAddressAlreadyExists : Status::kInsufficientResources;
-  char prefix[64];
-  std::snprintf(prefix, sizeof prefix, "networkdirect/port/%04x/", service);
-  const auto names = listLocalListeners(prefix);
-  if (!names) return Status::kInsufficientResources;  // what others have is not known
-  for (const std::string& name : *names) {
-    const auto port = static_cast<uint16_t>(std::strtoul(name.c_str(), nullptr, 10));
-    if (firstOf(port) == first) block.lent |= bit(port);
+  char port[16];
+  std::snprintf(port, sizeof port, "/%04x/", service);
+  for (const std::string& name : others) {
+    if (name.compare(0, std::strlen(port), port) != 0) continue;
+    const auto number = static_cast<uint16_t>(std::strtoul(name.c_str() + std::strlen(port), nullptr, 10));
+    if (firstOf(number) == first) block.lent |= bit(number);
   }
   if (block.free() == 0) return Status::kAddressAlreadyExists;
   if (!watchFd(epoll_, block.listener.get(), EPOLLIN, EventKind::kClaim, id)) return Status::kInsufficientResources;

@@ -1,4 +1,4 @@
-// Free RDMA ports in blocks: one name of the operating system, "networkdirect/ports/<service hex>/<first>", for 64 of them. What is
+// Free RDMA ports in blocks: one name (local_names.h), "ports/<service hex>/<first>", for 64 of them. What is
 // handed out of a block has no name of its own until somebody listens there. Who wants such a port by its number asks the
 // process that has the block, and the owner never hands out what it once let somebody have.
 #pragma once
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "frame.h"
+#include "local_names.h"
 #include "unique_fd.h"
 
 namespace nd {
@@ -30,16 +31,15 @@ struct PortAnswer {
 
 bool sendFrame(int connection, const Frame& frame);
 
-// Asks the process that has the block and waits for its answer; kTaken if it does not answer in time, or belongs to another
-// user. `deadline` in milliseconds of the monotonic clock.
-PortAnswer askPortOwner(const PortQuestion& question, const Gid* address, int64_t deadline);
+// Asks the process that has the block and waits for its answer; kTaken if it does not answer in time. `deadline` in milliseconds of the monotonic clock.
+PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline);
 int64_t monotonicMs();
 
 // The blocks of this process. No locks of its own.
 class PortBlocks {
  public:
   static constexpr uint32_t kFirstPort = 49152, kPorts = 64, kBlocks = (65536 - kFirstPort) / kPorts;
-  explicit PortBlocks(int epoll) : epoll_(epoll) {}
+  PortBlocks(LocalNames& names, int epoll) : names_(names), epoll_(epoll) {}
 
   static bool covers(uint16_t port) { return port >= kFirstPort; }
   static uint16_t firstOf(uint16_t port) { return static_cast<uint16_t>(port - port % kPorts); }
@@ -78,6 +78,7 @@ class PortBlocks {
   Block* find(uint32_t service, uint16_t port);
   Status claim(uint32_t service, uint16_t first, uint32_t id);
 
+  LocalNames& names_;
   int epoll_;
   std::random_device random_;
   std::map<uint32_t, Block> blocks_;

@@ -73,7 +73,7 @@ std::string describePortHolder(int family, uint16_t port) {
         owner = std::string("process ") + entry->d_name + " (" + commandName(entry->d_name) + ")";
     }
     if (processes != nullptr) closedir(processes);
-    if (!owner.empty()) return owner;
+    if (!owner.empty()) return holder.uid == geteuid() ? owner : owner + " of user " + std::to_string(holder.uid);
   }
   // A driver's socket belongs to no process. Only root sees everybody's descriptors and can tell the difference.
   const bool driverLoaded = access("/sys/module/rdma_rxe", F_OK) == 0;

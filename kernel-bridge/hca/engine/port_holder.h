@@ -5,7 +5,7 @@
 
 namespace nd {
 
-// A noun phrase: "process 4711 (qemu)", "a process of user 1000", "a kernel driver such as rdma_rxe"; or
+// A noun phrase: "process 4711 (qemu)", "process 4711 (node) of user 1000", "a process of user 1000", "a kernel driver such as rdma_rxe"; or
 // "somebody else" where the operating system does not tell.
 std::string describePortHolder(int family, uint16_t port);
 

@@ -14,7 +14,7 @@ const char kAnyAddress[] = "*";
 
 std::string portPrefix(uint32_t service, uint16_t port) {
   char text[64];
-  std::snprintf(text, sizeof text, "networkdirect/port/%04x/%u/", service, static_cast<unsigned>(port));
+  std::snprintf(text, sizeof text, "port/%04x/%u/", service, static_cast<unsigned>(port));
   return text;
 }
 
@@ -35,21 +35,14 @@ std::string addressName(const Gid* address) {
 Status Ports::bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener) {
   const std::string prefix = portPrefix(service, port);
   UniqueFd fd;
-  const int error = listenLocal(prefix + addressName(address), &fd);
+  // A claim of the other form (all addresses against one) has another name. Each side looks after it has bound, so of two
+  // that come at the same time at least one gives way.
+  std::vector<std::string> others;
+  const int error = names_.claim(prefix + addressName(address), prefix, &fd, &others);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
   if (error != 0) return Status::kInsufficientResources;
-  // The name is ours; a claim of the other form (all addresses against one) has another name. Each side looks
-  // after it has bound, so of two that come at the same time at least one gives way.
-  if (address != nullptr) {
-    const int found = probeLocal(prefix + kAnyAddress, &probe_);
-    if (found == 0) return Status::kAddressAlreadyExists;
-    if (found != ECONNREFUSED) return Status::kInsufficientResources;
-  } else {
-    const auto others = listLocalListeners(prefix);
-    if (!others) return Status::kInsufficientResources;
-    for (const std::string& other : *others)
-      if (other != kAnyAddress) return Status::kAddressAlreadyExists;
-  }
+  for (const std::string& other : others)
+    if (address == nullptr || other == kAnyAddress) return Status::kAddressAlreadyExists;
   *listener = std::move(fd);
   return Status::kSuccess;
 }
@@ -103,7 +96,7 @@ Status Ports::claimFree(KernelId kernel, uint32_t service, const Gid* address, u
   for (uint32_t n = 0; n < PortBlocks::kBlocks; n++) {
     const PortQuestion question{service, 0, PortBlocks::nth(start, n), address == nullptr};
     if (hasBlock(service, question.first)) continue;
-    const PortAnswer answer = askPortOwner(question, address, deadline);
+    const PortAnswer answer = askPortOwner(names_, question, address, deadline);
     if (answer.verdict != PortVerdict::kYours || PortBlocks::firstOf(static_cast<uint16_t>(answer.port)) != question.first)
       continue;
     *port = static_cast<uint16_t>(answer.port);
@@ -119,7 +112,7 @@ Status Ports::claimNumber(KernelId kernel, uint32_t service, const Gid* address,
   const auto ask = [&] {
     if (!PortBlocks::covers(port) || hasBlock(service, port)) return true;
     const PortQuestion question{service, port, PortBlocks::firstOf(port), address == nullptr};
-    return askPortOwner(question, address, deadline).verdict != PortVerdict::kTaken;
+    return askPortOwner(names_, question, address, deadline).verdict != PortVerdict::kTaken;
   };
   // Before, so that the name is never bound while the owner may want it; and after, for who becomes the owner meanwhile.
   if (!ask()) return Status::kAddressAlreadyExists;
@@ -144,7 +137,7 @@ Status Ports::open(uint32_t claim) {
   Claim& c = found->second;
   if (c.listener.valid()) return Status::kSuccess;
   UniqueFd listener;
-  const int error = listenLocal(portPrefix(c.service, c.port) + addressName(c.any ? nullptr : &c.address), &listener);
+  const int error = names_.listenAt(portPrefix(c.service, c.port) + addressName(c.any ? nullptr : &c.address), &listener);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
   if (error != 0 || !watchFd(epoll_, listener.get(), EPOLLIN, EventKind::kClaim, claim)) return Status::kInsufficientResources;
   c.listener = std::move(listener);
@@ -213,7 +206,6 @@ void Ports::releaseAll() {
   byPort_.clear();
   blocks_.clear();
   owners_.clear();
-  probe_.reset();
 }
 
 KernelId Ports::find(uint32_t service, uint16_t port, const Gid& address) {
@@ -236,7 +228,7 @@ bool Ports::handOver(uint32_t service, uint16_t port, const Gid& address, const 
   for (const std::string& name : names) {
     UniqueFd fd;
     pid_t pid = 0;
-    if (connectLocal(name, &fd, &pid) != 0) continue;
+    if (names_.connect(name, &fd, &pid, LocalNames::Look::kUsual) != 0) continue;
     if (!sendFrame(fd.get(), frame)) return false;
     // If it is closed instead, what was sent stays readable for the owner.
     keepOwner(name, std::move(fd));

@@ -1,4 +1,4 @@
-// RDMA ports: who on this host listens on a service id (architecture: "networkdirect/port/<service>/<port>/<gid>"), and which
+// RDMA ports: who on this host listens on a service id (local_names.h: "port/<service>/<port>/<gid>"), and which
 // of them connections have (port_blocks.h).
 #pragma once
 #include <map>
@@ -21,7 +21,7 @@ class Ports {
   // How long other processes may take to answer, in all.
   static constexpr int64_t kAnswersMs = 1000;
 
-  explicit Ports(int epoll) : epoll_(epoll), blocks_(epoll) {}
+  Ports(LocalNames& names, int epoll) : names_(names), epoll_(epoll), blocks_(names, epoll) {}
 
   // See Host::claimPort. Callable from any thread.
   Status claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
@@ -72,13 +72,13 @@ class Ports {
   bool sendToKnown(const std::string& name, const Frame& frame);
   void keepOwner(std::string name, UniqueFd connection);
 
+  LocalNames& names_;
   int epoll_;
   std::mutex mutex_;  // innermost: nothing is called with it held but the operating system, and nobody is waited for
   uint32_t nextId_ = 1;
   std::map<uint32_t, Claim> claims_;
   std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port
   PortBlocks blocks_;
-  UniqueFd probe_;
   std::vector<Owner> owners_;
   uint64_t uses_ = 0;
 };

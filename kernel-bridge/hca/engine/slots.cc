@@ -15,7 +15,7 @@
 namespace nd {
 namespace {
 
-const char kSlotPrefix[] = "networkdirect/slot/";
+const char kSlotPrefix[] = "slot/";
 std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
 
 // Room for as many descriptors as a frame may have, and for one more where it is aligned; those beyond are dropped by the system.
@@ -88,6 +88,7 @@ bool Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
       counters_.add(HostCounter::kSlotRefused);
       continue;
     }
+    names_.forget();
     const uint32_t id = nextId_++;
     if (!watchFd(epoll_, fd.get(), EPOLLIN | EPOLLRDHUP, EventKind::kInbound, id)) continue;
     Connection& connection = connections_[id];
@@ -162,8 +163,10 @@ static bool hasGoodbye(int connection) {
 // ── Slots ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 int Slots::claim() {
+  std::vector<uint32_t> taken = live();
   for (uint32_t n = 0; n < kMax; n++) {
-    const int error = listenLocal(slotName(n), &listener_);
+    if (std::binary_search(taken.begin(), taken.end(), n)) continue;
+    const int error = names_.claim(slotName(n), &listener_);
     if (error == EADDRINUSE) continue;
     if (error != 0) return error;
     if (!watchFd(epoll_, listener_.get(), EPOLLIN, EventKind::kSlotListener, 0)) return errno;
@@ -181,7 +184,7 @@ void Slots::release() {
 
 std::vector<uint32_t> Slots::live() {
   std::vector<uint32_t> slots;
-  for (const std::string& name : listLocalListeners(kSlotPrefix).value_or(std::vector<std::string>())) {
+  for (const std::string& name : names_.list(kSlotPrefix).value_or(std::vector<std::string>())) {
     char* end = nullptr;
     const unsigned long n = std::strtoul(name.c_str(), &end, 10);
     if (!name.empty() && *end == 0 && n < kMax) slots.push_back(static_cast<uint32_t>(n));
@@ -198,8 +201,8 @@ const std::vector<uint32_t>& Slots::liveNow(uint64_t now) {
   return live_;
 }
 
-int Slots::connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid) {
-  const int error = connectLocal(slotName(slot), fd, pid);
+int Slots::connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid, LocalNames::Look look) {
+  const int error = names_.connect(slotName(slot), fd, pid, look);
   if (error != 0) {
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     return error;
@@ -212,7 +215,7 @@ int Slots::connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid) {
   return 0;
 }
 
-Slots::Peer* Slots::peer(uint32_t slot, int* error) {
+Slots::Peer* Slots::peer(uint32_t slot, int* error, LocalNames::Look look) {
   *error = 0;
   if (slot >= kMax) {
     *error = ECONNREFUSED;
@@ -220,7 +223,7 @@ Slots::Peer* Slots::peer(uint32_t slot, int* error) {
   }
   if (peers_[slot]) return peers_[slot].get();
   auto fresh = std::make_unique<Peer>();
-  *error = connectTo(slot, &fresh->fd, &fresh->pid);
+  *error = connectTo(slot, &fresh->fd, &fresh->pid, look);
   if (*error != 0) return nullptr;
   peers_[slot] = std::move(fresh);
   return peers_[slot].get();
@@ -228,7 +231,7 @@ Slots::Peer* Slots::peer(uint32_t slot, int* error) {
 
 bool Slots::send(uint32_t slot, const Frame& frame, const int* fds, uint32_t fdCount) {
   int error = 0;
-  Peer* p = peer(slot, &error);
+  Peer* p = peer(slot, &error, LocalNames::Look::kRecent);
   if (p == nullptr) {
     counters_.add(error == EAGAIN ? HostCounter::kSlotQueueFull : HostCounter::kUnknownSlot);
     return false;

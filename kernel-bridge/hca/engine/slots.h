@@ -12,6 +12,7 @@
 
 #include "frame.h"
 #include "host_counters.h"
+#include "local_names.h"
 #include "local_socket.h"
 #include "unique_fd.h"
 
@@ -30,7 +31,7 @@ struct FrameOrigin {
 class Inbound {
  public:
   using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
-  Inbound(HostCounters& counters, int epoll) : counters_(counters), epoll_(epoll) {}
+  Inbound(HostCounters& counters, LocalNames& names, int epoll) : counters_(counters), names_(names), epoll_(epoll) {}
   // Accepts what waits at the listener, within bounds; `claim`: whose it is, if it is a port's. False: it waits on, for the
   // system has no descriptor for it now.
   bool acceptFrom(int listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
@@ -54,6 +55,7 @@ class Inbound {
   };
   bool accept(int listener, uint32_t budget, uint32_t claim);
   HostCounters& counters_;
+  LocalNames& names_;
   int epoll_;
   uint32_t nextId_ = 1;
   std::unordered_map<uint32_t, Connection> connections_;
@@ -66,16 +68,16 @@ enum class Departure { kNone, kOrderly, kLost };
 class Slots {
  public:
   static constexpr uint32_t kMax = 254;
-  Slots(HostCounters& counters, int epoll) : counters_(counters), epoll_(epoll) {}
+  Slots(HostCounters& counters, LocalNames& names, int epoll) : counters_(counters), names_(names), epoll_(epoll) {}
 
-  // Takes the lowest free slot. 0, EMFILE and the like, or EADDRINUSE: all 254 are taken.
+  // Takes the lowest free slot. 0, EMFILE and the like, or EADDRINUSE: processes of this user have all 254.
   int claim();
   void release();
   // The slot claimed last; kMax before.
   uint32_t slot() const { return slot_; }
   int listener() const { return listener_.get(); }
-  // Slots owned by some process now (also of other users), ascending.
-  static std::vector<uint32_t> live();
+  // Slots owned by some process of this user now, ascending.
+  std::vector<uint32_t> live();
   // The same, looked up ten times a second at most.
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
@@ -115,12 +117,13 @@ class Slots {
     std::deque<Queued> queue;
     size_t queuedBytes = 0;
   };
-  int connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid);
-  Peer* peer(uint32_t slot, int* error);
+  int connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid, LocalNames::Look look = LocalNames::Look::kNow);
+  Peer* peer(uint32_t slot, int* error, LocalNames::Look look = LocalNames::Look::kNow);
   void drain(uint32_t slot, Peer& peer);
   void setWantsOut(uint32_t slot, Peer& peer, bool wanted);
 
   HostCounters& counters_;
+  LocalNames& names_;
   int epoll_;
   uint32_t slot_ = kMax;
   UniqueFd listener_;

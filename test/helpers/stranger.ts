@@ -1,0 +1,64 @@
+/** Another user's process, which holds what this user's processes would have. Only root can start one. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+const NOBODY = '65534';
+const AS_NOBODY = ['--reuid', NOBODY, '--regid', NOBODY, '--clear-groups'];
+
+/** What other users can run, too. */
+const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
+
+/** Python, for Node.js makes no sockets of this kind. Names are the arguments; it says when it has them all. */
+const HOLDER = `
+import socket, sys
+held = []
+for name in sys.argv[1:]:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.bind('\\0' + name)
+    s.listen(8)
+    held.append(s)
+for family, everywhere in ((socket.AF_INET, '0.0.0.0'), (socket.AF_INET6, '::')):
+    s = socket.socket(family, socket.SOCK_DGRAM)
+    if family == socket.AF_INET6: s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    s.bind((everywhere, 4791))
+    held.append(s)
+print('held', flush=True)
+sys.stdin.read()
+`;
+
+/** Why there can be no other user here; undefined: there can. */
+export function strangerProblem(): string | undefined {
+  if (process.getuid?.() !== 0) return 'only root can start a process of another user';
+  const { status } = spawnSync('setpriv', [...AS_NOBODY, 'python3', '-c', 'pass'], { cwd: '/', env });
+  return status === 0
+    ? undefined
+    : 'setpriv (util-linux) cannot start python3 as another user; install both, or leave the sandbox';
+}
+
+export class Stranger {
+  private constructor(private readonly child: ChildProcess) {}
+
+  /** Takes UDP 4791, too. */
+  static async holding(names: readonly string[]): Promise<Stranger> {
+    const child = spawn('setpriv', [...AS_NOBODY, 'python3', '-c', HOLDER, ...names], {
+      cwd: '/',
+      env,
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    for await (const line of createInterface({ input: child.stdout })) {
+      if (line === 'held') return new Stranger(child);
+    }
+    throw new Error('The other user did not get the names.');
+  }
+
+  get pid(): number {
+    return this.child.pid!;
+  }
+
+  end(): Promise<void> {
+    return new Promise((resolve) => {
+      this.child.on('close', () => resolve());
+      this.child.stdin!.end();
+    });
+  }
+}

@@ -1,0 +1,72 @@
+// Another user of the host holds the names that this user's processes would have, and UDP 4791.
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
+import { Stranger, strangerProblem } from '../helpers/stranger.js';
+
+const LOOPBACK = '127.0.0.1';
+const SLOTS = 254;
+const SERVICES = ['0106', '0111'];
+const [FIRST_PORT, PAST_PORTS, BLOCK] = [49_152, 65_536, 64];
+const PORT = 7000;
+
+const user = process.getuid?.();
+const own = (what: string): string => `networkdirect/${user}/${what}`;
+const range = (count: number, first = 0, step = 1): number[] =>
+  Array.from({ length: count }, (_, n) => first + n * step);
+
+/** Every name of a slot and of a block of ports, and those of one port. */
+const names = [
+  ...range(SLOTS).map((slot) => own(`slot/${slot}`)),
+  ...SERVICES.flatMap((service) =>
+    range((PAST_PORTS - FIRST_PORT) / BLOCK, FIRST_PORT, BLOCK).map((first) =>
+      own(`ports/${service}/${first}`),
+    ),
+  ),
+  own(`port/0106/${PORT}/*`),
+  own(`port/0106/${PORT}/00000000000000000000ffff7f000001`),
+];
+
+const test = suite('another user');
+const problem = strangerProblem();
+const run = problem === undefined ? test : test.skip;
+const title = (what: string): string => (problem === undefined ? what : `${what} (skipped: ${problem})`);
+
+test.after.each(() => endPeers());
+
+run(
+  title('holds all names: opening, listening and connecting work, and the warning says who has the wire'),
+  async () => {
+    const stranger = await Stranger.holding(names);
+    const [server, client] = await Promise.all([Peer.start(), Peer.start()]);
+    for (const port of [PORT, undefined]) {
+      const listener = await server.listen('nd', LOOPBACK, port === undefined ? {} : { port });
+      const [active, passive] = await connectTo(listener, client, { accepterReceives: 1 });
+      await active.send('past the stranger');
+      const { receives } = await passive.results(0, 1);
+      assert.is(receives[0]!.text, 'past the stranger');
+      const taken = await client
+        .listen('nd', LOOPBACK, { port: listener.port })
+        .catch((error: unknown) => error);
+      assert.is(taken instanceof PeerError && taken.status, 'ADDRESS_ALREADY_EXISTS');
+      assert.is(await active.disconnect(), 'SUCCESS');
+      await listener.release();
+    }
+    assert.match(server.errors, `process ${stranger.pid} (python3) of user 65534`);
+    await stranger.end();
+  },
+);
+
+run(title('lets the names go: what was claimed beside them stays claimed, and is found'), async () => {
+  const stranger = await Stranger.holding(names);
+  const server = await Peer.start();
+  const listener = await server.listen('nd', LOOPBACK, { port: PORT });
+  await stranger.end();
+  const client = await Peer.start();
+  const taken = await client.listen('nd', LOOPBACK, { port: PORT }).catch((error: unknown) => error);
+  assert.is(taken instanceof PeerError && taken.status, 'ADDRESS_ALREADY_EXISTS');
+  const [active] = await connectTo(listener, client, { accepterReceives: 1 });
+  assert.is(await active.disconnect(), 'SUCCESS');
+});
+
+test.run();
