@@ -19,7 +19,12 @@ export function runApart(url: string, run: () => void): void {
     run();
     return;
   }
-  const [file, ...args] = inNewNetwork(process.execPath, ...process.execArgv, fileURLToPath(url));
+  const [file, ...args] = inNewNetwork(
+    process.execPath,
+    ...process.execArgv,
+    fileURLToPath(url),
+    ...process.argv.slice(2),
+  );
   const { status } = spawnSync(file, args, {
     stdio: 'inherit',
     env: { ...process.env, ND_TEST_APART: '1' },

@@ -1,5 +1,6 @@
 // Processes killed by SIGKILL at hundreds of points of their lives: peers on the host hear of it at once, ports and slots
-// are free again, and nothing is left. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats what a failure has told.
+// are free again, and nothing is left. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats what a failure has told,
+// ND_KILL_LINK=wire has them on the wire, and ND_KILL_STOP=1 stops every second one before.
 // In a network namespace of its own, where nobody else has slots and ports.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,12 +28,16 @@ const program = fileURLToPath(new URL('../helpers/kill-victim.js', import.meta.u
 const CLIENTS = 8;
 const runs = Number(process.env.ND_KILL_RUNS ?? 42);
 const firstSeed = Number(process.env.ND_KILL_SEED ?? 1);
+/** Every second one is stopped for a while first, as by a debugger. */
+const stops = process.env.ND_KILL_STOP !== undefined;
+const link = process.env.ND_KILL_LINK === 'wire' ? 'wire' : 'auto';
 /** How many live at a time. */
 const LANES = 3;
 /** How many a test kills. */
 const BATCH = 14;
 /** Nobody who is silent is given up for a minute, and no idle connection is probed. Victims have these options, too. */
 const options: KernelOptionsInput = {
+  link,
   rc: { ackTimeoutCode: 21 },
   cm: { responseTimeoutCode: 20 },
   keepAliveMs: 0,
@@ -140,6 +145,7 @@ test.after(() => {
 
 /** The most that peers see of a victim before its end; a client's session is about eight. */
 const MOST_MOVES = 30 * CLIENTS;
+const MOST_STOPPED_MS = 40;
 /** Longer than a process takes to start. */
 const START_MS = 600;
 
@@ -203,6 +209,10 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   // Somewhere between this and what comes next.
   await sleep(random() * 8);
   victim.killed = true;
+  if (stops && random() < 0.5) {
+    child.kill('SIGSTOP');
+    await sleep(random() * MOST_STOPPED_MS);
+  }
   child.kill('SIGKILL');
   const [code, signal] = await exited;
   if (end !== 'ending' || code !== 0) assert.equal([code, signal], [null, 'SIGKILL']);

@@ -1,0 +1,31 @@
+/** What an attack is, and what it answers. */
+import type { Build } from './process.js';
+
+export interface Run {
+  readonly build: Build;
+  readonly seed: number;
+  /** How many packets, IOCTLs or kills. */
+  readonly count: number;
+}
+
+export interface Outcome {
+  /** How many there were. */
+  readonly done: number;
+  /** What must not happen and did, a sentence each. */
+  readonly findings: readonly string[];
+  /** Figures that show that the attack has met what it was aimed at. */
+  readonly figures: Readonly<Record<string, number>>;
+}
+
+export interface Attack {
+  readonly name: string;
+  /** Who attacks, and what. */
+  readonly what: string;
+  readonly unit: 'packets' | 'IOCTLs' | 'kills' | 'frames' | 'answers';
+  /** Of the long run, and of the short one. */
+  readonly full: number;
+  readonly short: number;
+  /** Why it cannot run here. */
+  problem?(): string | undefined;
+  run(run: Run): Promise<Outcome>;
+}

@@ -1,0 +1,105 @@
+/**
+ * The attacker of the wire: a process that sends packets with right ICRCs to queue pairs whose numbers it is told.
+ * `flood source destination seed [descriptor…]`; its parent tells it what to aim at, and how many to send. The
+ * descriptors are sockets whose packets have the ID that ICRCs are made with here (`zeroIds`); without, the system counts IDs.
+ */
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { seeded } from '../helpers/random.js';
+import { type Aim, type AimMessage, GROUP, PacketWriter, ROCE_PORT } from './packets.js';
+
+export interface Burst {
+  readonly aims: readonly AimMessage[];
+  readonly packets: number;
+  /** QPNs that are not attacked. */
+  readonly forbidden: readonly number[];
+}
+
+export interface Sent {
+  readonly packets: number;
+  /** Of them, those with a wrong ICRC or length. */
+  readonly damaged: number;
+  /** Those that the own system has refused. */
+  readonly refused: number;
+}
+
+const [source = '', destination = '', seed, ...descriptors] = process.argv.slice(2);
+const random = seeded(Number(seed));
+/** One socket sends most, so that it is known; others come and go. */
+const COUNTED_SOCKETS = 3;
+/** How many packets a socket that is not the first lives for. */
+const MOST_BY_ONE = 20_000;
+
+interface Gun {
+  readonly socket: Socket;
+  readonly direct: PacketWriter;
+  readonly group: PacketWriter;
+  left: number;
+}
+
+async function gun(descriptor?: number): Promise<Gun> {
+  const socket = createSocket({
+    type: 'udp4',
+    lookup: (address, _options, callback) => callback(null, address, 4),
+  });
+  const listening = once(socket, 'listening');
+  if (descriptor === undefined) socket.bind(0, source);
+  else socket.bind({ fd: descriptor });
+  await listening;
+  socket.setMulticastInterface(source);
+  socket.setSendBufferSize(1 << 20);
+  const way = { source, sourcePort: socket.address().port };
+  return {
+    socket,
+    direct: new PacketWriter({ ...way, destination }),
+    group: new PacketWriter({ ...way, destination: GROUP }),
+    left: descriptor === undefined ? MOST_BY_ONE : Infinity,
+  };
+}
+
+const guns = await Promise.all(
+  descriptors.length > 0
+    ? descriptors.map((descriptor) => gun(Number(descriptor)))
+    : Array.from({ length: COUNTED_SOCKETS }, () => gun()),
+);
+
+async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
+  const aims = told.map(
+    (aim): Aim => ({ ...aim, memory: { ...aim.memory, address: BigInt(aim.memory.address) } }),
+  );
+  const spared = new Set(forbidden);
+  const sent = { packets: 0, damaged: 0, refused: 0 };
+  let waiting = 0;
+  let done: () => void = () => {};
+  for (let n = 0; n < packets; n++) {
+    const aim = aims[Math.floor(random() * aims.length)]!;
+    const which = random() < 0.8 ? 0 : Math.floor(random() * guns.length);
+    const by = guns[which]!;
+    if (which !== 0 && by.left-- === 0) {
+      by.socket.close();
+      guns[which] = await gun();
+      continue;
+    }
+    const toGroup = aim.kind === 'ud' && random() < 0.5;
+    const { bytes, fate } = toGroup
+      ? by.group.make({ ...aim, qpn: 0xff_ffff }, random, spared)
+      : by.direct.make(aim, random, spared);
+    sent.packets++;
+    if (fate === 'damaged') sent.damaged++;
+    waiting++;
+    by.socket.send(bytes, ROCE_PORT, toGroup ? GROUP : destination, (error) => {
+      if (error !== null) sent.refused++;
+      if (--waiting === 0) done();
+    });
+  }
+  if (waiting > 0) {
+    await new Promise<void>((resolve) => {
+      done = resolve;
+    });
+  }
+  return sent;
+}
+
+process.on('disconnect', () => process.exit(0));
+process.on('message', async (burst: Burst) => process.send!(await fire(burst)));
+process.send!('ready');

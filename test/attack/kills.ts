@@ -1,0 +1,45 @@
+/** Peers that are killed, or stopped and then killed, at any point: test/integration/kill.test.ts with more of them. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Attack, Outcome, Run } from './attack.js';
+import { environmentOf } from './process.js';
+
+const program = fileURLToPath(new URL('../integration/kill.test.js', import.meta.url));
+
+async function runKills(link: 'auto' | 'wire', { build, seed, count }: Run): Promise<Outcome> {
+  const child = spawn(process.execPath, ['--enable-source-maps', '--expose-gc', program], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      ...environmentOf(build),
+      ND_KILL_RUNS: String(count),
+      ND_KILL_SEED: String(seed),
+      ND_KILL_LINK: link,
+      ND_KILL_STOP: '1',
+    },
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      output = `${output}${chunk}`.slice(-20_000);
+    });
+  }
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+  const findings = code === 0 ? [] : [`ended by ${signal ?? `exit code ${code}`}. ${output.trim()}`];
+  return { done: count, findings, figures: {} };
+}
+
+const killAttack = (name: string, what: string, link: 'auto' | 'wire'): Attack => ({
+  name,
+  what,
+  unit: 'kills',
+  full: 250,
+  short: 14,
+  run: (run) => runKills(link, run),
+});
+
+export const killAttacks: readonly Attack[] = [
+  killAttack('kill-local', 'peers killed, half of them stopped before, on the local link', 'auto'),
+  killAttack('kill-wire', 'the same by the wire', 'wire'),
+];

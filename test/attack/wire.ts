@@ -1,0 +1,130 @@
+/** Attacks by the wire: a process of this host sends what it likes to port 4791, in a peer's name. */
+import type { KernelOptionsInput } from '../../winverbs/index.js';
+import type { Attack, Outcome, Run } from './attack.js';
+import type { Burst, Sent } from './flood.js';
+import { Program } from './process.js';
+import { Victims } from './victims.js';
+
+const ADDRESS = '127.0.0.1';
+/** Packets between two looks at what queue pairs there are, and where their PSNs are. */
+const BURST = 512;
+/** One in so many wrong ICRCs is taken for right, where the IPv4 ID is solved for. */
+const SOLVED_ONE_IN = 2 ** 15;
+
+/**
+ * Opens UDP sockets whose packets have ID 0, as hosts send RoCEv2, and becomes the program that is to use them: Node cannot ask
+ * for that (IP_MTU_DISCOVER).
+ */
+const zeroIds = (sockets: number, source: string): string[] => [
+  'python3',
+  '-c',
+  `
+import os, socket, sys
+fds = []
+for n in range(${sockets}):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, 10, 2)
+    s.bind(('${source}', 0))
+    os.set_inheritable(s.fileno(), True)
+    fds.append(str(s.detach()))
+os.execvp(sys.argv[1], sys.argv[1:] + fds)
+`,
+];
+const SOCKETS = 6;
+
+export interface Field {
+  readonly kernel: KernelOptionsInput;
+  readonly connections: number;
+  readonly datagrams: number;
+  /** Whether the attacker's packets have the ID that their ICRCs are made with, so that nobody has to solve for it. */
+  readonly zeroIds: boolean;
+}
+
+const fast: KernelOptionsInput = { link: 'wire', rc: { ackTimeoutCode: 14 }, cm: { timewaitMs: 50 } };
+
+async function floodOf(field: Field, { build, seed, count }: Run): Promise<Outcome> {
+  const { kernel, connections, datagrams } = field;
+  const victims = await Victims.start({ build, seed, kernel, connections, datagrams });
+  const by = field.zeroIds ? zeroIds(SOCKETS, ADDRESS) : [];
+  const flood = new Program('flood', { build: 'plain', args: [ADDRESS, ADDRESS, seed], by });
+  await flood.next('start');
+  const forbidden = await victims.spared();
+  const total = { packets: 0, damaged: 0, refused: 0 };
+  while (total.packets < count) {
+    const aims = await victims.aims();
+    if (aims.length === 0) continue; // all of them are being opened again
+    const packets = Math.min(BURST, count - total.packets);
+    const sent = await flood.ask<Sent>({ aims, packets, forbidden } satisfies Burst);
+    total.packets += sent.packets;
+    total.damaged += sent.damaged;
+    total.refused += sent.refused;
+  }
+  flood.kill();
+  const { findings, before, after, left } = await victims.end();
+  // Whichever of the two a packet came to.
+  const sum = (name: string): number => after[0].hca[name]! + after[1].hca[name]! - before.hca[name]!;
+  const figures = {
+    alone: sum('rcvd_alone'),
+    inlets: sum('rx_inlet_opened'),
+    solved: sum('rx_ipv4_id_solved'),
+    icrc: sum('rx_icrc_errors'),
+    'bad length': sum('wire_rx_bad_length'),
+    'not ours': sum('rx_misdirected'),
+    renewed: left.renewed,
+    rounds: after[0].bystander.rounds,
+    'system dropped': left.systemDropped,
+    refused: total.refused,
+  };
+  const dropped = figures.icrc + figures['bad length'];
+  const exact = kernel.icrc === 'exact';
+  const luck = exact ? 0 : 10 + (10 * total.damaged) / SOLVED_ONE_IN;
+  // Where ICRCs are exact the system counts what its filters take away, which comes by the raw socket.
+  const lost = (exact ? 0 : left.systemDropped) + total.refused;
+  // One that both the raw and the UDP socket see, as a MAD, counts in both.
+  const most = exact ? 2 * total.damaged : total.damaged;
+  if (dropped > most || dropped < total.damaged - luck - lost) {
+    findings.push(`counters: ${dropped} packets were dropped as damaged, and ${total.damaged} were`);
+  }
+  const came = sum('wire_rx_packets');
+  if (came < total.packets - lost) {
+    findings.push(`counters: ${came} packets have come, and ${total.packets} were sent`);
+  }
+  if (connections > 0 && field.zeroIds && !exact && figures.alone < total.packets / 100) {
+    findings.push('the attack: nearly nothing has gone the straight way');
+  }
+  return { done: total.packets, findings, figures };
+}
+
+const wireAttack = (
+  name: string,
+  what: string,
+  counts: { full: number; short: number },
+  field: Field,
+): Attack => ({ name, what, unit: 'packets', ...counts, run: (run) => floodOf(field, run) });
+
+export const wireAttacks: readonly Attack[] = [
+  wireAttack(
+    'wire',
+    'a process that knows QPNs, PSNs and rkeys of reliable connections sends in their peers’ names',
+    { full: 2_500_000, short: 30_000 },
+    { kernel: fast, connections: 6, datagrams: 0, zeroIds: true },
+  ),
+  wireAttack(
+    'wire-exact',
+    'the same, where ICRCs are checked exactly',
+    { full: 1_000_000, short: 20_000 },
+    { kernel: { ...fast, icrc: 'exact' }, connections: 4, datagrams: 1, zeroIds: true },
+  ),
+  wireAttack(
+    'wire-datagrams',
+    'datagrams to UD queue pairs and their group',
+    { full: 1_000_000, short: 20_000 },
+    { kernel: fast, connections: 0, datagrams: 4, zeroIds: false },
+  ),
+  wireAttack(
+    'wire-pkeys',
+    'connections and datagrams in several partitions, packets with any P_Key',
+    { full: 1_000_000, short: 20_000 },
+    { kernel: { ...fast, pkeys: [0xffff, 0x8001, 0x8002] }, connections: 3, datagrams: 3, zeroIds: true },
+  ),
+];
