@@ -8,7 +8,7 @@
 # the user nobody for this. The tools are those of the system, node and npm those of the caller.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tests=$(grep -rlE 'helpers/(needs|apart)\.js' --include='*.test.ts' test | sed 's|^test/||; s|ts$|js|')
+tests=$(grep -rl 'helpers/needs\.js' --include='*.test.ts' test | sed 's|^test/||; s|ts$|js|')
 [ "${1:-}" = --whole ] && tests=
 
 fresh=$(mktemp -d)
