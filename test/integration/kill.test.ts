@@ -230,7 +230,8 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
 
 /** What processes of this network namespace have claimed: slots, ports and blocks of them, by their abstract names. */
 function claims(): string[] {
-  const names = readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/(slot|ports?)\/.*/g) ?? [];
+  const names =
+    readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/\d+\/(slot|ports?)\/.*/g) ?? [];
   return [...new Set(names)].sort();
 }
 

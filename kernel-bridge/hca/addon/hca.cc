@@ -192,6 +192,7 @@ Napi::Value NativeHca::sendMadWords(const Info& info) {
   uint16_t pkey;
   if (!open_) return number(env, Status::kDeviceRemoved);
   if (!words_.path(&path) || !toUint(env, info[0], &pkey, 0xFFFF)) return number(env, Status::kInvalidParameter);
+  port_->onSent(words_.mad(), path.destination);
   return number(env, host_->sendMad(path, words_.mad(), pkey));
 }
 
@@ -230,7 +231,9 @@ Napi::Value NativeHca::counters(const Info& info) {
   };
   add(Engine::counterNames(), engine_->counters());
   add(Host::counterNames(), host_->counters());
-  out.Set("mad_queue_drops", static_cast<double>(port_->droppedMads()));
+  const HcaPort::Drops drops = port_->drops();
+  out.Set("mad_queue_full", static_cast<double>(drops.full));
+  out.Set("mad_queue_source_full", static_cast<double>(drops.sourceFull));
   return out;
 }
 

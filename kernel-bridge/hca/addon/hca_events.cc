@@ -7,6 +7,10 @@ namespace nd::js {
 
 void HcaPort::push(HcaEvent&& event) {
   events_.push_back(std::move(event));
+  wake();
+}
+
+void HcaPort::wake() {
   if (armed_) {
     armed_ = false;
     signal_->wake();
@@ -20,12 +24,29 @@ void HcaPort::onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256
   event.pkey = pkey;
   std::memcpy(event.mad.data(), mad, event.mad.size());
   std::lock_guard<std::mutex> lock(mutex_);
-  if (mads_ >= kMaxMads) {
-    ++droppedMads_;
-    return;
+  if (peers_.knows(mad, meta.source)) {
+    if (mads_ >= Others::kMost) {
+      ++drops_.full;
+      return;
+    }
+    ++mads_;
+    return push(std::move(event));
   }
-  ++mads_;
-  push(std::move(event));
+  switch (others_.add(meta, std::move(event))) {
+    case Others::Verdict::kTaken:
+      return wake();
+    case Others::Verdict::kFull:
+      ++drops_.full;
+      return;
+    case Others::Verdict::kSourceFull:
+      ++drops_.sourceFull;
+      return;
+  }
+}
+
+void HcaPort::onSent(const uint8_t mad[256], const Gid& destination) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  peers_.onSent(mad, destination);
 }
 
 void HcaPort::onQpEvent(Handle qp, uint32_t token, QpEvent type, uint32_t reason) {
@@ -70,19 +91,23 @@ void HcaPort::onNotified(const door::Channel* channel, uint32_t slot, uint32_t s
 
 bool HcaPort::take(HcaEvent* out) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (events_.empty()) {
+  const bool first = !events_.empty() && (others_.empty() || inRow_ < kMostInRow);
+  if (!first) {
+    inRow_ = 0;
+    if (others_.take(out)) return true;
     armed_ = true;
     return false;
   }
+  ++inRow_;
   *out = std::move(events_.front());
   events_.pop_front();
   if (out->kind == HcaEvent::Kind::kMad) --mads_;
   return true;
 }
 
-uint64_t HcaPort::droppedMads() {
+HcaPort::Drops HcaPort::drops() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return droppedMads_;
+  return drops_;
 }
 
 Napi::Value NativeHca::takeEventWords(const Info& info) {

@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "door.h"
+#include "engine/mad_queue.h"
 #include "engine/types.h"
 #include "env.h"
 
@@ -28,8 +29,10 @@ constexpr uint32_t kCqCompletion = 1, kCqOverrun = 2;
 // The engine calls it with its lock held, from any thread.
 class HcaPort final : public KernelPort {
  public:
-  // MADs come from the network: more than this many untaken ones are dropped, as a full QP1 receive queue would.
-  static constexpr size_t kMaxMads = 4096;
+  // Untaken MADs that were dropped, as a full QP1 receive queue would.
+  struct Drops {
+    uint64_t full = 0, sourceFull = 0;
+  };
 
   explicit HcaPort(std::shared_ptr<LoopSignal> signal) : signal_(std::move(signal)) {}
   void onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256]) override;
@@ -39,16 +42,24 @@ class HcaPort final : public KernelPort {
   void onSrqEvent(Handle srq, SrqEvent event) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
   bool take(HcaEvent* out);
-  uint64_t droppedMads();
+  Drops drops();
+  // The kernel has sent it: what answers it is of a known connection.
+  void onSent(const uint8_t mad[256], const Gid& destination);
 
  private:
+  using Others = MadQueue<HcaEvent>;
+  static constexpr uint32_t kMostInRow = 8;  // before one of the others is served
   void push(HcaEvent&& event);
+  void wake();
 
   std::shared_ptr<LoopSignal> signal_;
   std::mutex mutex_;
-  std::deque<HcaEvent> events_;
-  size_t mads_ = 0;
-  uint64_t droppedMads_ = 0;
+  std::deque<HcaEvent> events_;  // MADs of known connections among them, in order
+  Others others_;                // all other MADs
+  KnownPeers peers_;
+  size_t mads_ = 0;     // in events_
+  uint32_t inRow_ = 0;  // taken from there
+  Drops drops_;
   bool armed_ = true;
 };
 

@@ -1,0 +1,78 @@
+// What waits for a kernel: known connections apart, one source bounded, this host's processes before the wire.
+#include "check.h"
+#include "engine/mad_queue.h"
+
+using namespace nd;
+
+namespace {
+
+using Queue = MadQueue<int>;
+
+PacketMeta byWire(uint8_t last) {
+  PacketMeta meta;
+  meta.source.raw = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last};
+  return meta;
+}
+
+PacketMeta bySlot(uint32_t slot) {
+  PacketMeta meta = byWire(1);
+  meta.sender = slot;
+  return meta;
+}
+
+struct Mad {
+  uint8_t bytes[mad::kMadBytes] = {};
+  Mad(uint32_t attribute, uint32_t localId, uint32_t remoteId) {
+    bytes[mad::kAttribute + 1] = static_cast<uint8_t>(attribute);
+    for (int i = 0; i < 4; i++) {
+      bytes[mad::kMessage + i] = static_cast<uint8_t>(localId >> (24 - 8 * i));
+      bytes[mad::kMessage + 4 + i] = static_cast<uint8_t>(remoteId >> (24 - 8 * i));
+    }
+  }
+};
+
+}  // namespace
+
+TEST(mad_queue_one_source_has_its_share) {
+  Queue queue;
+  for (int n = 0; n < 10'000; n++) {
+    const auto verdict = queue.add(byWire(9), int(n));
+    CHECK(verdict == (size_t(n) < Queue::kMostOfSource ? Queue::Verdict::kTaken : Queue::Verdict::kSourceFull));
+  }
+  CHECK(queue.add(byWire(8), 1 << 20) == Queue::Verdict::kTaken);
+  int mad = -1;
+  for (int n = 0; n < int(Queue::kMostOfSource); n++) CHECK(queue.take(&mad) && mad == n);
+  CHECK(queue.take(&mad) && mad == 1 << 20);
+  CHECK(!queue.take(&mad) && queue.empty());
+  CHECK(queue.add(byWire(9), 5) == Queue::Verdict::kTaken);
+}
+
+TEST(mad_queue_processes_of_this_host_come_first_however_full_the_wire_is) {
+  Queue queue;
+  for (int n = 0; n < 10'000; n++) queue.add(byWire(static_cast<uint8_t>(n % 200)), int(n));
+  CHECK(queue.add(byWire(201), 1) == Queue::Verdict::kFull);
+  CHECK(queue.add(bySlot(3), -3) == Queue::Verdict::kTaken);
+  CHECK(queue.add(bySlot(4), -4) == Queue::Verdict::kTaken);
+  int mad = 0;
+  CHECK(queue.take(&mad) && mad == -3);
+  CHECK(queue.take(&mad) && mad == -4);
+  CHECK(queue.take(&mad) && mad == 0);
+}
+
+TEST(mad_queue_a_message_is_known_by_our_id_and_where_it_comes_from) {
+  KnownPeers peers;
+  const Gid peer = byWire(2).source, other = byWire(3).source;
+  const uint32_t own = 0x0104'0007, theirs = 77;
+  CHECK(!peers.knows(Mad(mad::kRep, theirs, own).bytes, peer));
+  peers.onSent(Mad(mad::kReq, own, 0).bytes, peer);
+  for (const uint32_t attribute : {mad::kMra, mad::kRej, mad::kRep, mad::kRtu, mad::kDreq, mad::kDrep}) {
+    CHECK(peers.knows(Mad(attribute, theirs, own).bytes, peer));
+    CHECK(!peers.knows(Mad(attribute, theirs, own).bytes, other));
+    CHECK(!peers.knows(Mad(attribute, theirs, own + 1).bytes, peer));
+  }
+  CHECK(!peers.knows(Mad(mad::kReq, theirs, own).bytes, peer));
+  CHECK(!peers.knows(Mad(mad::kRej, theirs, 0).bytes, peer));
+  peers.onSent(Mad(mad::kSidrReq, own + 9, 0).bytes, peer);
+  CHECK(peers.knows(Mad(mad::kSidrRep, own + 9, 0).bytes, peer));
+  CHECK(!peers.knows(Mad(mad::kSidrReq, own + 9, own).bytes, peer));
+}
