@@ -4,12 +4,12 @@ import type { UvpSendRequest } from '../user-verbs.js';
 
 const QPN_MASK = 0xff_ffff;
 
-/** An address handle: a number that the HCA knows. */
+/** An address handle, named by the HCA's handle number. */
 export class SoftAddressHandle {
   handle = 0;
 }
 
-/** Writes where a datagram goes into its WQE. Throws INVALID_PARAMETER. */
+/** Writes a datagram's destination into its WQE. Throws INVALID_PARAMETER. */
 export function writeDestination(words: Uint32Array, wqe: number, request: UvpSendRequest): void {
   const { av, remoteQpn, remoteQkey } = request;
   if (!(av instanceof SoftAddressHandle)) {

@@ -4,13 +4,13 @@ import type { UvpCompletion } from '../user-verbs.js';
 import type { SoftQueuePair, TokenTable } from './queue-pair.js';
 import * as ringWords from './ring-words.js';
 
-/** The addon's functions that the speed path uses. */
+/** The addon's functions that the fast path uses. */
 export type UvpAddon = Pick<
   AddonBinding,
   'allocateRing' | 'releaseRing' | 'pin' | 'unpin' | 'doorbell' | 'ring' | 'progress' | 'armCq' | 'armCqBatch'
 >;
 
-/** A completion with all its fields from the start, so that all that are polled have one shape. */
+/** A completion. Its constructor sets all fields, so that V8 gives all completions one shape. */
 class Completion implements UvpCompletion {
   context: unknown = undefined;
   qpContext: unknown = undefined;
@@ -30,7 +30,7 @@ class Completion implements UvpCompletion {
 
 const HEADER_WORDS = abi.cqHeaderBytes / 4;
 const CQE_WORDS = abi.cqeBytes / 4;
-// Constants of a module are constants to V8, what another one exports is not (queue-pair.ts).
+// V8 treats constants of this module as constants, imported ones not (queue-pair.ts).
 const { loadAcquire, storeRelease } = ringWords;
 const { cqProducer, cqConsumer, cqState, cqeToken } = abi;
 
@@ -38,16 +38,17 @@ export function cqRingBytes(entries: number): number {
   return abi.cqHeaderBytes + entries * abi.cqeBytes;
 }
 
-/** A queue pair that no longer exists, and how far the queue must be read until nothing of it is left in there. */
+/** A destroyed queue pair, completions of which are still in the ring. */
 interface Retired {
   readonly qp: SoftQueuePair;
+  /** The CQEs before this position may be of the queue pair. */
   position: number;
 }
 
-/** A completion queue's ring, read where the HCA writes it. */
+/** The consumer side of a completion queue's ring. The HCA is the producer. */
 export class SoftCompletionQueue {
   handle = 0;
-  /** The device's limit, for resizing. */
+  /** The device's limit, checked by a resize. */
   maxEntries = 0;
   ring: NativeRing;
   entries: number;
@@ -56,7 +57,7 @@ export class SoftCompletionQueue {
   /** CQEs taken so far, modulo 2^32. */
   private consumer = 0;
   private retired: Retired[] = [];
-  /** Completions are being filled; they may be the client's objects, whose setters may call anything. */
+  /** A poll is filling completions. They may be objects of the client, whose setters may call back into this class. */
   private filling = false;
 
   constructor(
@@ -70,7 +71,7 @@ export class SoftCompletionQueue {
     this.words = new Uint32Array(this.ring.buffer);
   }
 
-  /** Completions waiting now. */
+  /** Number of completions in the ring. */
   peek(): number {
     const waiting = (loadAcquire(this.words, cqProducer) - this.consumer) >>> 0;
     if (waiting > 0) return waiting;
@@ -78,7 +79,7 @@ export class SoftCompletionQueue {
     return (loadAcquire(this.words, cqProducer) - this.consumer) >>> 0;
   }
 
-  /** Takes at most `n` completions; -1 when the queue has overrun and nothing is left to read. */
+  /** Takes at most `n` completions and returns their number; -1 if the queue has overrun and is empty. */
   poll(completions: UvpCompletion[], n: number): number {
     const words = this.words;
     let consumer = this.consumer;
@@ -88,7 +89,7 @@ export class SoftCompletionQueue {
       producer = loadAcquire(words, cqProducer);
       if (producer === consumer) return loadAcquire(words, cqState) === 0 ? 0 : -1;
     }
-    // Whoever polls from within would take once more what the poll under way has not published as taken.
+    // A nested poll would take the same CQEs again: the outer poll has not published its consumer index yet.
     if (this.filling) return 0;
     this.filling = true;
     try {
@@ -107,7 +108,7 @@ export class SoftCompletionQueue {
       }
       this.consumer = consumer;
       storeRelease(words, cqConsumer, consumer);
-      if (this.retired.length > 0) this.letGo();
+      if (this.retired.length > 0) this.releaseRetired();
       return count;
     } finally {
       this.filling = false;
@@ -115,8 +116,8 @@ export class SoftCompletionQueue {
   }
 
   /**
-   * The queue pair is gone and writes no more; its completions that are still in the ring stay readable, and its
-   * token is not given to another before they were read.
+   * Call after the HCA has destroyed the queue pair. Its completions that are still in the ring stay readable, and its token is
+   * not reused before they have been read.
    */
   retire(qp: SoftQueuePair): void {
     const position = Atomics.load(this.words, abi.cqProducer);
@@ -125,7 +126,7 @@ export class SoftCompletionQueue {
     this.retired.push({ qp, position });
   }
 
-  /** The HCA has moved to a new ring and has taken along what was not read. */
+  /** Changes to the new ring, into which the HCA has moved the unread completions. */
   moveTo(ring: NativeRing, entries: number): void {
     const words = new Uint32Array(ring.buffer);
     const consumer = Atomics.load(words, abi.cqConsumer);
@@ -138,7 +139,7 @@ export class SoftCompletionQueue {
     this.consumer = consumer;
   }
 
-  /** Nobody will read what is left. */
+  /** Releases the ring, and discards its unread completions. */
   close(): void {
     this.dropShared();
     for (const { qp } of this.retired) this.tokens.read(qp);
@@ -146,7 +147,7 @@ export class SoftCompletionQueue {
     this.addon.releaseRing(this.ring.address);
   }
 
-  /** Receives of shared queues that complete here unread are of no use to anybody: their queues forget them. */
+  /** Frees the contexts of shared receives whose completions will not be read. */
   private dropShared(): void {
     if (this.retired.length === 0) return;
     const { words } = this;
@@ -158,10 +159,10 @@ export class SoftCompletionQueue {
     }
   }
 
-  private letGo(): void {
+  private releaseRetired(): void {
     const consumer = this.consumer;
     this.retired = this.retired.filter(({ qp, position }) => {
-      // Counters wrap: what lies at most one ring ahead is still to be read.
+      // Counters wrap: a position at most one ring ahead has not been read yet.
       const ahead = (position - consumer) >>> 0;
       if (ahead !== 0 && ahead <= this.entries) return true;
       this.tokens.read(qp);

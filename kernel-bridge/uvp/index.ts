@@ -1,5 +1,5 @@
 /**
- * The user-mode verbs providers there are, by the library name that a device answers to LIBRARY_QUERY.
+ * The user-mode verbs providers, by the library name that a device returns for LIBRARY_QUERY.
  */
 import { addon } from '../hca/index.js';
 import { requireUserVerbs, type UserVerbs } from '../user-verbs.js';
@@ -14,9 +14,9 @@ const makers = new Map<string, () => Partial<UserVerbs>>([
 const loaded = new Map<string, UserVerbs>();
 
 /**
- * The provider of a device, checked for all that it must have.
+ * The provider of a device, checked for its mandatory functions.
  *
- * @throws StatusError NOT_SUPPORTED: there is none of that name, or it lacks a mandatory function.
+ * @throws StatusError NOT_SUPPORTED: no provider has that name, or it lacks a mandatory function.
  */
 export function loadUserVerbs(library: string): UserVerbs {
   let verbs = loaded.get(library);

@@ -11,8 +11,8 @@ import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 import * as workRequest from './work-request.js';
 import { badRange, full, invalid, powerOfTwo, receiveStride } from './work-request.js';
 
-// Constants of a module are constants to V8. What another one exports is loaded at each use, and looked whether it is there
-// yet; fields of its objects are loaded, too.
+// V8 treats constants of this module as constants. It loads an import at each use and checks that it is initialized; it loads the
+// fields of an imported object as well.
 const { loadAcquire, storeRelease } = ringWords;
 const { writeSgl, MAX_ADDRESS, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
@@ -30,7 +30,7 @@ const WITH_IMMEDIATE = abi.cqeFlagImmediate | abi.cqeFlagInvalidated;
 const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
 
 const NO_DATA = KNOWN_SEND_FLAGS & ~(WvSend.IMMEDIATE | WvSend.INLINE);
-/** Flags that each opcode takes; the others would mean nothing to it. */
+/** Flags that each opcode takes. */
 const SEND_FLAGS: readonly number[] = [
   /* send */ KNOWN_SEND_FLAGS,
   /* write */ KNOWN_SEND_FLAGS,
@@ -40,10 +40,10 @@ const SEND_FLAGS: readonly number[] = [
   /* bind */ NO_DATA,
   /* invalidate */ NO_DATA,
 ];
-/** In place of the flags that an opcode refuses: it is refused itself. */
+/** Stands for the refused flags of an opcode that the type of queue pair does not have. */
 const NO_REQUEST = -1;
 
-/** Requests that each type of queue pair has, by opcode (IBA 1 §11.4.1.1; unreliable ones have no answers). */
+/** Requests that each type of queue pair has, by opcode (IBA 1 §11.4.1.1; unreliable transports have no responses). */
 const REQUESTS: Readonly<Record<number, readonly boolean[]>> = {
   /*            send, write, read, c-x, f-add, bind, invalidate */
   [QpType.RC]: [true, true, true, true, true, true, true],
@@ -58,15 +58,15 @@ const REFUSED: Readonly<Record<number, Int32Array>> = Object.fromEntries(
     Int32Array.from(SEND_FLAGS, (flags, opcode) => (has[opcode] === true ? ~flags : NO_REQUEST)),
   ]),
 );
-/** Of a type that the HCA will refuse. */
+/** For an unknown type, which the HCA refuses. */
 const ALL_REFUSED = Int32Array.from(SEND_FLAGS, () => NO_REQUEST);
 
-/** Nothing was posted yet. Objects like those that come: V8 need not look which they are. */
+/** Contexts before the first post. They have the hidden class of later ones, so that the accesses stay monomorphic. */
 const NO_CONTEXTS = contextsFor(0);
 const NO_BYTES = new Uint8Array(0);
 /**
- * In place of the ring of a queue pair that has ended, which another may have now: in RESET, so that nothing can be posted.
- * Only a request's own getters can end its queue pair later than that is looked at (docs/architecture.md).
+ * Replaces the ring of a destroyed queue pair, because another queue pair may use that memory. Its state is RESET, so that every post
+ * is refused. Only the getters of a request can destroy the queue pair after a post has checked the state (docs/architecture.md).
  */
 const ENDED = new Uint32Array(abi.qpHeaderBytes / 4);
 
@@ -74,11 +74,11 @@ function contextsFor(mask: number): unknown[] {
   return new Array<unknown>(mask + 1).fill(undefined);
 }
 
-/** Where the parts of a queue pair's ring lie (engine/abi.h). */
+/** The layout of a queue pair's ring (engine/abi.h). */
 export interface QpRingLayout {
   readonly sendEntries: number;
   readonly sendStride: number;
-  /** SGEs that a send WQE has room for: as many as were asked for, or more. */
+  /** SGEs that a send WQE has room for: at least the requested number. */
   readonly sendSge: number;
   readonly receiveEntries: number;
   readonly receiveStride: number;
@@ -87,7 +87,7 @@ export interface QpRingLayout {
 
 export function qpRingLayout(create: UvpQpCreate): QpRingLayout {
   const sendEntries = powerOfTwo(create.sendDepth);
-  // A queue pair on a shared receive queue has none of its own.
+  // A queue pair on a shared receive queue has no receive queue of its own.
   const shared = (create.srq ?? null) !== null;
   const receiveEntries = shared ? 0 : powerOfTwo(create.receiveDepth);
   const payload = Math.max(create.sendSge * abi.sgeBytes, create.maxInlineSend);
@@ -103,7 +103,7 @@ export function qpRingLayout(create: UvpQpCreate): QpRingLayout {
   };
 }
 
-/** Queue pairs by the token that the HCA writes into their completions. A token names one queue pair for ever. */
+/** Queue pairs by the token that the HCA writes into their CQEs. A token contains a generation: a reused slot gets another token. */
 export class TokenTable {
   private readonly slots: (SoftQueuePair | undefined)[] = [];
   private readonly free: number[] = [];
@@ -127,7 +127,7 @@ export class TokenTable {
     return qp !== undefined && qp.token === token ? qp : undefined;
   }
 
-  /** Gives the token back once nothing of the queue pair is left in any completion queue. */
+  /** Frees the token once no completion queue holds completions of the queue pair. */
   remove(qp: SoftQueuePair): void {
     if (qp.unread > 0 || this.find(qp.token) === undefined) return;
     this.slots[qp.token & 0xffff] = undefined;
@@ -135,19 +135,19 @@ export class TokenTable {
     this.free.push(qp.token & 0xffff);
   }
 
-  /** One completion queue has been read past the end of a destroyed queue pair. */
+  /** A completion queue has been read past the last completion of a destroyed queue pair. */
   read(qp: SoftQueuePair): void {
     qp.unread--;
     this.remove(qp);
   }
 }
 
-/** A queue pair's rings, written where the HCA reads them. */
+/** The producer side of a queue pair's rings. The HCA is the consumer. */
 export class SoftQueuePair {
   handle = 0;
   qpn = 0;
   readonly token: number;
-  /** Completion queues that still hold completions of this queue pair after its end. */
+  /** Completion queues that still hold completions of this queue pair after its destruction. */
   unread = 0;
 
   readonly sendDepth: number;
@@ -163,19 +163,19 @@ export class SoftQueuePair {
 
   private readonly place: RingPlace;
   private words: Uint32Array;
-  /** The same by bytes, made with the first inline request that has not only whole words. */
+  /** The same memory as bytes. Made by the first inline request that is not in whole words. */
   private bytes: Uint8Array = NO_BYTES;
   private batching = false;
 
   private readonly sendBase: number;
   private readonly sendStrideWords: number;
   private readonly sendMask: number;
-  /** Made with the first request. */
+  /** Made by the first post. */
   private sendContexts = NO_CONTEXTS;
-  /** Free-running indexes: the next request, and the oldest whose completion has not been polled. */
+  /** Free-running indexes of the next request, and of the oldest one whose completion has not been polled. */
   private sendProducer = 0;
   private sendConsumer = 0;
-  /** Binds by slot, made with the first. */
+  /** Binds by slot; made by the first bind. */
   private binds: (SoftMemoryWindow | undefined)[] | undefined = undefined;
 
   private readonly receiveBase: number;
@@ -220,20 +220,20 @@ export class SoftQueuePair {
     }
   }
 
-  /** Where the HCA finds the ring. */
+  /** The ring's address, for the HCA. */
   get address(): number {
     return addressOf(this.place);
   }
 
-  /** The HCA has made it. */
+  /** Call after the HCA has created the queue pair. */
   open(handle: number, qpn: number): void {
     this.handle = handle;
     this.qpn = qpn;
   }
 
-  /** The HCA writes no more completions of it. `gone`: it does not know the ring any more. */
+  /** Call when the HCA writes no more completions of this queue pair. `gone`: the HCA does not access the ring any more. */
   close(gone = false): void {
-    // Its place may be another's by now.
+    // A second close would free a place that another queue pair may use by now.
     if (this.words === ENDED) return;
     this.sendCq.retire(this);
     if (this.receiveCq !== this.sendCq) this.receiveCq.retire(this);
@@ -245,7 +245,7 @@ export class SoftQueuePair {
     this.rings.give(this.place, byteLength, gone);
   }
 
-  /** No completion of it will come any more: requests that were done silently have been done. */
+  /** No more completions follow, so the outstanding silent requests have succeeded. */
   forget(): void {
     if (this.binds !== undefined) for (const mw of this.binds) mw?.bound();
     this.binds = undefined;
@@ -259,8 +259,8 @@ export class SoftQueuePair {
   }
 
   /**
-   * Reset: both queues are empty again, and what was in them never completes (IBA 1 §10.3.1.1). The HCA's counters run
-   * on from what was published, so that completions from before, which nobody wants any more, are told from new ones.
+   * Reset: both queues become empty, and their requests never complete (IBA 1 §10.3.1.1). The HCA's counters continue from the
+   * published ones, so that completions from before the reset can be recognized and dropped.
    */
   reset(): void {
     this.sendProducer = this.sendConsumer = Atomics.load(this.words, abi.qpSendProducer);
@@ -379,7 +379,7 @@ export class SoftQueuePair {
     if (loadAcquire(words, qpState) === ERROR) this.ringDoorbell();
   }
 
-  /** One function for all queue pairs: V8 calls native code twice as fast where it knows which. */
+  /** One native function serves all queue pairs: V8 calls native code directly only where a call site has a single target. */
   private ringDoorbell(): void {
     const { addon } = this;
     addon.doorbell[0] = this.handle;
@@ -398,7 +398,7 @@ export class SoftQueuePair {
     this.ringDoorbell();
   }
 
-  /** Turns a CQE of this queue pair into a completion, and frees what it completes. False: it is from before a reset. */
+  /** Fills a completion from a CQE of this queue pair, and frees the completed requests. False: the CQE is from before a reset. */
   complete(cq: Uint32Array, cqe: number, completion: UvpCompletion): boolean {
     const index = cq[cqe + cqeWqe]!;
     const flags = cq[cqe + cqeFlags]!;
@@ -423,7 +423,7 @@ export class SoftQueuePair {
     completion.status = status;
     completion.length = cq[cqe + cqeLength]!;
     completion.flags = flags & PUBLIC_FLAGS;
-    // Of what most completions do not have the flags and the status tell (engine/abi.h).
+    // Flags and status say whether these two fields are valid; most completions have neither (engine/abi.h).
     completion.immediateData = (flags & WITH_IMMEDIATE) !== 0 ? cq[cqe + cqeImmediate]! : 0;
     completion.vendorCode = status !== 0 ? cq[cqe + cqeVendor]! : 0;
     completion.sourceQpn = cq[cqe + cqeSourceQpn]!;
@@ -431,7 +431,7 @@ export class SoftQueuePair {
     return true;
   }
 
-  /** A send completes; so do all unsignaled ones before it (ND SPI: initiator queue depth). */
+  /** Frees a completed send, and all unsignaled ones before it (ND SPI: initiator queue depth). */
   private freeSends(index: number, status: number): void {
     let consumer = this.sendConsumer;
     const end = (index + 1) >>> 0;
@@ -451,7 +451,7 @@ export class SoftQueuePair {
     this.sendConsumer = end;
   }
 
-  /** Checks that one more request may be posted; answers the first word of its WQE. */
+  /** Checks that one more request may be posted; returns the first word of its WQE. */
   private takeSlot(opcode: number, flags: number): number {
     const index = this.sendProducer;
     const refused = this.refused[opcode]!;
@@ -523,7 +523,7 @@ export class SoftQueuePair {
       if (!(offset >= 0 && Number.isSafeInteger(offset) && offset + length <= bytes.length)) {
         outsideOfRegion(i, offset, length, bytes.length);
       }
-      // Loops, not set(subarray): nothing is to be allocated, and the bytes are few.
+      // A loop, because set(subarray) allocates, and the bytes are few.
       const source = region.words;
       let k = 0;
       if (source !== undefined && ((total | offset) & 3) === 0 && offset >>> 0 === offset) {
@@ -549,8 +549,7 @@ export class SoftQueuePair {
   }
 }
 
-// Texts in functions of their own: where they are made of numbers, V8 takes the digits of these to be of use to whatever
-// comes before the test, too, and makes them each time.
+// Error texts stay out of the hot functions: V8 would format their numbers on every call, ahead of the test that needs them.
 
 function noRequest(opcode: number): never {
   invalid(`Opcode ${opcode} is no send request.`);

@@ -1,36 +1,38 @@
 /**
- * Rings of queue pairs, several in one piece of memory: what the system and V8 take for an allocation of 3 KB is more than making
- * a queue pair otherwise costs.
+ * Rings of queue pairs, several in one allocation: an allocation of 3 KB costs more, in the system and V8, than all other steps of
+ * creating a queue pair.
  */
 import type { NativeRing } from '../hca/binding.js';
 import type { UvpAddon } from './completion-queue.js';
 
-/** Queue pairs that share an allocation at most: as long as one of them lives, the memory of all stays. */
-const MOST_TOGETHER = 16;
-/** Larger rings are allocated alone. */
-const MOST_BYTES = 8192;
-/** The HCA's rings begin at multiples of it. */
+/** Limit of queue pairs that share an allocation. As long as one of them exists, the memory of all stays allocated. */
+const MAX_SHARING = 16;
+/** A larger ring has an allocation of its own. */
+const MAX_SHARED_BYTES = 8192;
+/** Alignment of the HCA's rings. */
 const ALIGNMENT = 64;
 
-/** An allocation, cut into places of one size. */
+/** An allocation, divided into places of one size. */
 interface Block {
   readonly ring: NativeRing;
   readonly free: number[];
   used: number;
-  /** Where it is among the blocks that have a free place; -1: it has none. */
+  /** Index in the list of blocks with a free place; -1: no place is free. */
   index: number;
 }
 
-/** Where a queue pair has its ring. */
+/** The place of a queue pair's ring. */
 export interface RingPlace {
   readonly block: Block;
-  /** In bytes, from the block's begin. */
+  /** Byte offset in the block. */
   readonly offset: number;
 }
 
-/** The blocks of one size that have a free place, and how many places are in use. */
+/** The blocks of one size. */
 interface Size {
+  /** Those with a free place. */
   readonly blocks: Block[];
+  /** Places in use, of all blocks. */
   used: number;
 }
 
@@ -41,14 +43,14 @@ export class RingPool {
 
   constructor(private readonly addon: Pick<UvpAddon, 'allocateRing' | 'releaseRing'>) {}
 
-  /** A place for a ring: zeroed, and nobody else's until it is given back. */
+  /** Allocates a place for a ring, zeroed. */
   take(bytes: number): RingPlace {
     const step = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
     let size = this.sizes.get(step);
     let block = size?.blocks.at(-1);
     if (size === undefined || block === undefined) {
       block = this.allocate(step, bytes, size?.used ?? 0);
-      // Only now: nothing is kept where there was no memory.
+      // Added after the allocation, which throws if there is no memory.
       if (size === undefined) {
         size = { blocks: [], used: 0 };
         this.sizes.set(step, size);
@@ -62,8 +64,8 @@ export class RingPool {
     return { block, offset };
   }
 
-  /** Gives a place back. `again`: the HCA and its owner will not touch it any more, so that another may have it. */
-  give({ block, offset }: RingPlace, bytes: number, again: boolean): void {
+  /** Frees a place. `reusable`: neither the HCA nor its owner accesses the place any more, so that another ring may use it. */
+  give({ block, offset }: RingPlace, bytes: number, reusable: boolean): void {
     const step = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
     const size = this.sizes.get(step)!;
     block.used--;
@@ -71,7 +73,7 @@ export class RingPool {
     if (block.used === 0) {
       if (block.index >= 0) leave(size, block);
       this.addon.releaseRing(block.ring.address);
-    } else if (again) {
+    } else if (reusable) {
       new Uint8Array(block.ring.buffer, offset, bytes).fill(0);
       block.free.push(offset);
       if (block.index < 0) enter(size, block);
@@ -80,10 +82,10 @@ export class RingPool {
   }
 
   private allocate(step: number, bytes: number, used: number): Block {
-    // Who has few queue pairs does not pay for many.
-    const together = step > MOST_BYTES ? 1 : Math.min(MOST_TOGETHER, Math.max(1, used));
-    const ring = this.addon.allocateRing(step * (together - 1) + bytes);
-    const free = Array.from({ length: together }, (_, i) => (together - 1 - i) * step);
+    // A program with few queue pairs does not pay for many.
+    const places = step > MAX_SHARED_BYTES ? 1 : Math.min(MAX_SHARING, Math.max(1, used));
+    const ring = this.addon.allocateRing(step * (places - 1) + bytes);
+    const free = Array.from({ length: places }, (_, i) => (places - 1 - i) * step);
     return { ring, free, used: 0, index: -1 };
   }
 }
@@ -92,7 +94,7 @@ function enter(size: Size, block: Block): void {
   block.index = size.blocks.push(block) - 1;
 }
 
-/** The last one comes into its stead: a program may have thousands. */
+/** Removes a block in constant time, by moving the last one into its place: a program may have thousands. */
 function leave({ blocks }: Size, block: Block): void {
   const last = blocks.pop()!;
   if (last !== block) {

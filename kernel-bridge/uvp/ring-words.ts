@@ -1,18 +1,19 @@
 /**
- * Words of the rings that the HCA's threads read and write, too. A counter is read before what it counts, and written after.
+ * Access to ring words that the HCA's threads read and write as well. A counter is read before the entries that it counts, and
+ * written after them.
  *
- * V8 calls a builtin for each use of `Atomics`. x86 keeps loads in order among each other, and stores, and V8 takes
- * nothing out of a typed array twice from a register: so plain ones will do there, wherever no store must be seen before a
- * later load.
+ * V8 calls a builtin for each use of `Atomics`. On x86 plain accesses suffice, except where a store must become visible before a
+ * later load: x86 reorders neither loads with loads nor stores with stores, and V8 reads a typed array's element from memory each
+ * time.
  */
 const PLAIN = process.arch === 'x64' || process.arch === 'ia32';
 
-/** What is read afterwards is at least as new. */
+/** Reads a word; later reads see memory at least as new. */
 export function loadAcquire(words: Uint32Array, index: number): number {
   return PLAIN ? words[index]! : Atomics.load(words, index);
 }
 
-/** What was written before is seen by who sees this. */
+/** Writes a word; a thread that sees it also sees all earlier writes. */
 export function storeRelease(words: Uint32Array, index: number, value: number): void {
   if (PLAIN) words[index] = value;
   else Atomics.store(words, index, value);

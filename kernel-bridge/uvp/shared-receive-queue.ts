@@ -5,7 +5,7 @@ import type { UvpSge } from '../user-verbs.js';
 import type { UvpAddon } from './completion-queue.js';
 import { RECEIVE_HEADER_WORDS, receiveStride, writeSgl } from './work-request.js';
 
-/** Places for contexts, as many times the ring: so far may completions lag behind without anything being allocated. */
+/** Places for contexts, as a multiple of the ring's entries: completions may lag that far behind without an allocation. */
 const SLACK = 4;
 
 export function srqRingBytes(entries: number, sge: number): number {
@@ -13,9 +13,8 @@ export function srqRingBytes(entries: number, sge: number): number {
 }
 
 /**
- * Contexts by the index of their receive. The HCA frees a place of the ring when a message takes the receive, while its
- * completion comes later and in any order; so contexts live longer than places do. One that is in the way of a newer one
- * goes to a map.
+ * Contexts by the index of their receive. The HCA frees a ring entry when a message takes the receive, but the completion comes
+ * later and in any order; so a context lives longer than its ring entry. If a newer context needs its place, it moves to a map.
  */
 class Contexts {
   private readonly mask: number;
@@ -39,7 +38,7 @@ class Contexts {
     this.values[place] = context;
   }
 
-  /** The context of a receive, which is forgotten; undefined if there is none. */
+  /** Removes and returns the context of a receive; undefined if there is none. */
   take(index: number): unknown {
     const place = index & this.mask;
     if (this.used[place] !== 0 && this.owners[place] === index) {
@@ -53,7 +52,7 @@ class Contexts {
     return context;
   }
 
-  /** Calls back for each that is there. */
+  /** Calls `found` for each context. */
   each(found: (index: number, context: unknown) => void): void {
     for (const [index, context] of this.late) found(index, context);
     for (let place = 0; place <= this.mask; place++) {
@@ -62,13 +61,13 @@ class Contexts {
   }
 }
 
-/** A shared receive queue's ring, written where the HCA reads it (engine/abi.h). */
+/** The producer side of a shared receive queue's ring (engine/abi.h). The HCA is the consumer. */
 export class SoftSharedReceiveQueue {
   handle = 0;
   ring: NativeRing;
   private words: Uint32Array;
   private contexts: Contexts;
-  /** The ring that a resize is about to give it. */
+  /** The new ring, during a resize. */
   next: { readonly ring: NativeRing; readonly entries: number } | undefined = undefined;
   private producer = 0;
   private readonly strideWords: number;
@@ -78,7 +77,7 @@ export class SoftSharedReceiveQueue {
     /** A power of two. */
     public entries: number,
     readonly sge: number,
-    /** The device's limit, for resizing. */
+    /** The device's limit, checked by a resize. */
     readonly maxEntries: number,
   ) {
     this.strideWords = receiveStride(sge) / 4;
@@ -87,11 +86,11 @@ export class SoftSharedReceiveQueue {
     this.words = new Uint32Array(this.ring.buffer);
   }
 
-  /** @throws StatusError NO_MORE_ENTRIES, and what SGEs can have wrong. */
+  /** @throws StatusError NO_MORE_ENTRIES, or the status of an invalid SGE. */
   postReceive(context: unknown, sgl: readonly UvpSge[]): void {
     const words = this.words;
     const index = this.producer;
-    // A place is free as soon as a message has taken what was in it.
+    // An entry is free as soon as a message has taken its receive.
     if ((index - Atomics.load(words, abi.srqConsumer)) >>> 0 >= this.entries) {
       throw new StatusError(
         Status.NO_MORE_ENTRIES,
@@ -105,12 +104,12 @@ export class SoftSharedReceiveQueue {
     Atomics.store(words, abi.srqProducer, this.producer);
   }
 
-  /** The context of a receive that has completed, or never will be told. */
+  /** Removes and returns the context of a receive that has completed, or whose completion will not be read. */
   take(index: number): unknown {
     return this.contexts.take(index);
   }
 
-  /** The HCA has moved to the new ring and has taken along the receives that wait. Indexes run on. */
+  /** Changes to the new ring, into which the HCA has moved the posted receives. Indexes continue. Returns the old ring. */
   moved(): NativeRing | undefined {
     const { next, ring } = this;
     if (next === undefined) return undefined;
@@ -124,7 +123,7 @@ export class SoftSharedReceiveQueue {
     return ring;
   }
 
-  /** The HCA reads it no more. */
+  /** Releases the ring, after the HCA has destroyed the queue. */
   close(): void {
     this.addon.releaseRing(this.ring.address);
   }

@@ -35,7 +35,7 @@ import { RingPool } from './ring-pool.js';
 import { SoftSharedReceiveQueue, srqRingBytes } from './shared-receive-queue.js';
 import { powerOfTwo, receiveStride } from './work-request.js';
 
-/** An open device: what its objects have in common. */
+/** An open device: the state that its objects share. */
 class SoftCa {
   readonly tokens = new TokenTable();
   readonly rings: RingPool;
@@ -51,8 +51,9 @@ class SoftPd {
   constructor(readonly ca: SoftCa) {}
 }
 
-/** A completion queue with the ring that a resize is about to give it. */
+/** A completion queue that can be resized. */
 class SoftCq extends SoftCompletionQueue {
+  /** The new ring, during a resize. */
   next: { ring: ReturnType<UvpAddon['allocateRing']>; entries: number } | undefined = undefined;
 }
 

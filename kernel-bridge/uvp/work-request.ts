@@ -1,4 +1,4 @@
-/** What the queues of requests have in common: how a request's SGEs are written, and what is said of wrong ones. */
+/** The part that all work queues share: writing a request's SGEs, and the errors for invalid ones. */
 import { abi } from '../hca/abi.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { UvpSge } from '../user-verbs.js';
@@ -6,11 +6,11 @@ import type { UvpSge } from '../user-verbs.js';
 /** The longest message of a connected queue pair (IBA 1 §9.7.7), in bytes. */
 const MAX_MESSAGE = 2 ** 31;
 export const TWO_32 = 2 ** 32;
-/** Times an address below {@link MAX_ADDRESS}: its upper word, and a fraction that a store drops. */
+/** An address below {@link MAX_ADDRESS} times this is its upper word, with a fraction that a store drops. */
 export const UPPER = 2 ** -32;
 /** Native addresses and offsets within memory stay below this. */
 export const MAX_ADDRESS = 2 ** 48;
-/** The same two where {@link writeSgl} uses them: what a module exports is no constant to V8, not even within it. */
+/** The same two for {@link writeSgl}: V8 does not treat a module's exports as constants, not even within the module. */
 const LIMIT = MAX_ADDRESS;
 const TO_UPPER = UPPER;
 
@@ -24,7 +24,7 @@ export function powerOfTwo(n: number): number {
   return result;
 }
 
-/** Bytes of a receive WQE with room for so many SGEs. */
+/** Bytes of a receive WQE with room for `sge` SGEs. */
 export function receiveStride(sge: number): number {
   return abi.receiveWqeHeaderBytes + sge * abi.sgeBytes;
 }
@@ -32,7 +32,7 @@ export function receiveStride(sge: number): number {
 /** Writes SGEs from a word of a ring on; answers how many. Throws DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER. */
 export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[], limit: number): number {
   const count = sgl.length;
-  // Written so that what has no length is none of them.
+  // Negated, so that a value without a length fails as well.
   if (!(count <= limit)) tooMany(sgl, limit);
   let total = 0;
   let at = word;
@@ -79,7 +79,7 @@ function tooMany(sgl: readonly UvpSge[], limit: number): never {
   );
 }
 
-/** What is wrong with an SGE that is an object, and has a region. */
+/** Throws the error of an invalid SGE that is an object and has a region. */
 function badSge(i: number, { region, offset, length }: UvpSge): never {
   if (typeof region.address !== 'number') {
     invalid(`SGE ${i} names no registered memory: its region is not what registerMemory() answered.`);
