@@ -1,4 +1,4 @@
-/** Latency and bandwidth by message size, as an SVG picture: two panels with logarithmic axes, a line for each contestant. */
+/** Draws latency and bandwidth by message size as SVG: two panels with logarithmic axes, and a line for each contestant. */
 import { US } from './plan.js';
 import { numberText } from './report.js';
 import type { RowOutcome } from './run.js';
@@ -6,7 +6,7 @@ import { bytesText } from './statistics.js';
 
 const WIDTH = 1000;
 const HEIGHT = 440;
-/** Where the panels' axes meet, and how far these go. */
+/** Origins and lengths of the panels' axes. */
 const PANEL = { width: 400, height: 300, top: 60, lefts: [70, 570] } as const;
 const COLOURS = ['#0b63ce', '#c2410c', '#15803d', '#7c3aed', '#a16207', '#be185d', '#475569'];
 
@@ -24,7 +24,7 @@ const panels = [
   { of: 'bandwidth', title: 'RDMA Write, local: GB/s (more is better)' },
 ] as const;
 
-/** The picture of the rows that have a place in it; others are left out. */
+/** The chart of all rows that have a place in it. */
 export function chart(outcomes: readonly RowOutcome[]): string {
   const lines = panels.map(({ of }) => linesOf(outcomes, of));
   const labels = [...new Set(lines.flat().map(({ label }) => label))];
@@ -51,16 +51,16 @@ export function chart(outcomes: readonly RowOutcome[]): string {
 
 function linesOf(outcomes: readonly RowOutcome[], of: 'latency' | 'bandwidth'): Line[] {
   const points = new Map<string, Point[]>();
-  for (const { row, outcomes: who } of outcomes) {
+  for (const { row, outcomes: contestants } of outcomes) {
     if (row.chart?.of !== of) continue;
-    for (const { label, figure } of who) {
+    for (const { label, figure } of contestants) {
       if (figure === undefined) continue;
       const line = points.get(label) ?? [];
       line.push({ size: row.chart.size, value: figure.value });
       points.set(label, line);
     }
   }
-  // One point makes no line.
+  // A line needs two points.
   return [...points]
     .filter(([, line]) => line.length > 1)
     .map(([label, line]) => ({ label, points: line.sort((a, b) => a.size - b.size) }));
@@ -114,7 +114,7 @@ function panel(
   return parts.join('\n');
 }
 
-/** The powers of ten around all values. */
+/** The powers of ten that enclose all values. */
 function decades(values: readonly number[]): [number, number] {
   const low = 10 ** Math.floor(Math.log10(Math.min(...values)));
   const high = 10 ** Math.ceil(Math.log10(Math.max(...values)));
@@ -125,7 +125,7 @@ function scaled(value: number, low: number, high: number): number {
   return low === high ? 0.5 : Math.log(value / low) / Math.log(high / low);
 }
 
-/** This library's lines are the thick ones, its variants dashed. */
+/** This library's lines are thick, those of its variants dashed. */
 function stroke(label: string, colour: string): string {
   const ours = label.startsWith(US);
   const dashes = ours && label !== US ? ' stroke-dasharray="7 4"' : '';

@@ -1,4 +1,4 @@
-/** What the figures were measured on. */
+/** The machine that the figures were measured on. */
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 import type { Placement } from './processes.js';
 
@@ -8,10 +8,10 @@ export interface Machine {
   readonly memoryBytes: number;
   readonly kernel: string;
   readonly node: string;
-  /** Processors of the two processes; left out: not pinned. */
+  /** Processors of the two processes; undefined: not pinned. */
   readonly pinned?: readonly number[];
   readonly realtime?: boolean;
-  /** Programs that ran or wanted to before the measurement began, on average. */
+  /** Load average before the measurement. */
   readonly load: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The benchmark: this library between two processes of this host, and its peers in the same run.
+ * The benchmark. It measures this library between two processes of this host, and its peers in the same run.
  *
  *   npm run bench -- [--only PATTERN] [--rounds N] [--scale X] [--no-peers] [--json] [--svg FILE]
  *
@@ -20,7 +20,7 @@ const optionsSchema = z.strictObject({
     try {
       return new RegExp(text);
     } catch (error) {
-      context.addIssue(`It is no regular expression: ${(error as Error).message}`);
+      context.addIssue(`It is not a regular expression: ${(error as Error).message}`);
       return z.NEVER;
     }
   }),
@@ -38,19 +38,16 @@ const optionsSchema = z.strictObject({
 function parseOptions() {
   const command = new Command('bench')
     .description('Measures this library between two processes of this host, beside its peers.')
-    .option('--only <pattern>', 'rows whose name matches; --list tells the names', '')
-    .option('--rounds <n>', 'times that each is measured, in alternation', '5')
+    .option('--only <pattern>', 'rows whose name matches; --list prints the names', '')
+    .option('--rounds <n>', 'measurements of each contestant, in alternation', '5')
     .option('--scale <factor>', 'longer or shorter measurements', '1')
     .option('--no-peers', 'this library alone')
-    .option('--no-pin', 'leave the processes where the system puts them')
-    .option(
-      '--realtime',
-      'measured processes go before all others of the machine (takes root); on a busy one',
-    )
+    .option('--no-pin', 'do not pin the processes')
+    .option('--realtime', 'real-time priority for measured processes (needs root), on a busy machine')
     .option('--json', 'JSON lines: the machine, then one for each row and contestant')
     .option('--markdown', 'a table for documents')
     .option('--svg <file>', 'write a chart of latency and bandwidth by message size')
-    .option('--list', 'tell the names of the rows and do nothing')
+    .option('--list', 'print the names of the rows and exit')
     .exitOverride()
     .parse();
   const parsed = optionsSchema.safeParse(command.opts());
@@ -75,7 +72,7 @@ async function main(): Promise<void> {
   const options = parseOptions();
   const rows = plan(options.scale, options.only);
   if (rows.length === 0) {
-    throw new CommanderError(2, 'bench.only', `No row's name matches ${options.only}; --list tells them.`);
+    throw new CommanderError(2, 'bench.only', `No row's name matches ${options.only}; --list prints them.`);
   }
   if (options.list && options.json) {
     for (const { name, title } of rows) console.log(JSON.stringify({ name, title }));
@@ -89,16 +86,16 @@ async function main(): Promise<void> {
   const { cpus } = options.pin ? choosePlacement() : { cpus: undefined };
   const placement = { cpus, realtime: options.realtime };
   if (cpus === undefined && options.pin) {
-    console.error('The processes are not pinned: that takes taskset (util-linux) and two processors.');
+    console.error('The processes are not pinned: pinning needs taskset (util-linux) and two processors.');
   }
   if (options.realtime && !mayBeRealtime()) {
     throw new CommanderError(
       2,
       'bench.option',
-      '--realtime: chrt (util-linux) may not do it here; it takes root.',
+      '--realtime: chrt (util-linux) is not permitted to do it here; it needs root.',
     );
   }
-  // Minutes later would be late to hear of it.
+  // Checked before the measurements, which take minutes.
   if (options.svg !== undefined) checkWritable(options.svg);
   const machine = describeMachine(placement);
   if (options.json) {
@@ -124,8 +121,7 @@ async function main(): Promise<void> {
   if (!options.json) console.log(options.markdown ? markdown(outcomes) : table(outcomes));
   for (const absence of absences(outcomes)) console.error(absence);
   if (options.svg !== undefined) writeFileSync(options.svg, chart(outcomes));
-  if (outcomes.some(({ outcomes: who }) => who.some(({ failed }) => failed !== undefined)))
-    process.exitCode = 1;
+  if (outcomes.some((row) => row.outcomes.some(({ failed }) => failed !== undefined))) process.exitCode = 1;
 }
 
 try {
@@ -133,6 +129,6 @@ try {
 } catch (error) {
   if (!(error instanceof CommanderError)) throw error;
   if (error.code === 'bench.option' || error.code === 'bench.only') console.error(error.message);
-  // What the parser refuses ends as what is refused here; help ends well.
+  // All refused options exit with 2; help exits with 0.
   process.exitCode = error.exitCode === 0 ? 0 : 2;
 }

@@ -1,4 +1,4 @@
-/** Two Node processes of a program of this folder: a server that tells its port, and a client that tells the sample. */
+/** Runs a program of this folder in two Node processes: a server, which prints its port, and a client, which prints the sample. */
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { type Placement, Program, placed } from './processes.js';
@@ -40,7 +40,7 @@ export async function measureAlone(
 
 function start(program: string, args: readonly string[], place: readonly string[]): Program {
   const file = fileURLToPath(new URL(program, import.meta.url));
-  // With the flag Node cannot use what it has compiled of itself, and starts later: only where it is needed.
+  // Only where needed: with this flag Node cannot use its own code cache, and starts later.
   const flags = args.some((arg) => arg.includes('"kind":"resident"')) ? ['--expose-gc'] : [];
   return new Program(process.execPath, [...flags, file, ...args], place);
 }

@@ -1,6 +1,6 @@
 /**
- * What is measured, as data. A row is one question: this library's answer first, then those of its peers, and what the
- * ratio between them is to be.
+ * The measurements, as data. A row compares this library, which is its first contestant, with its peers, and has targets for the
+ * ratios between them.
  */
 import type { JobInput } from './ours/job.js';
 import type { LibfabricJob } from './peers/libfabric.js';
@@ -9,7 +9,7 @@ import type { NodeJob } from './peers/node-program.js';
 import type { UcxJob } from './peers/ucx.js';
 import { bytesText } from './statistics.js';
 
-/** Who measures, and what it is asked for. */
+/** A program that measures, and its job. */
 export type Contestant = { readonly label: string } & (
   | { readonly by: 'networkdirect'; readonly job: JobInput }
   | { readonly by: 'node'; readonly job: NodeJob }
@@ -18,21 +18,25 @@ export type Contestant = { readonly label: string } & (
   | { readonly by: 'native'; readonly job: NativeJob }
 );
 
-/** The unit of a row's figures, and whether less is better. `base` of the samples' unit are one of it. */
+/** The unit of a row's figures. */
 export interface Unit {
   readonly text: string;
+  /** The unit's size, in base units of the samples. */
   readonly base: number;
   readonly better: 'less' | 'more';
 }
 
-/** Our figure is to be at most (or at least, where more is better) `factor` times that of `against`, or `factor` units. */
+/**
+ * A limit for our figure: `factor` times the figure of `against`, or `factor` units. It is an upper limit, or a lower one where more is
+ * better.
+ */
 export interface Target {
   readonly factor: number;
   /** A contestant's label. */
   readonly against?: string;
-  /** For units: the label of the one of our figures that is meant, the first unless told. */
+  /** For a limit in units: the label of our contestant that it is for; default: the first. */
   readonly of?: string;
-  /** Wished for, not promised. */
+  /** A stretch goal. */
   readonly stretch?: boolean;
 }
 
@@ -63,32 +67,32 @@ const FI_UDP = 'libfabric udp';
 const UCX = 'UCX shm';
 
 const MIB = 1 << 20;
-/** Longer than a thread that waits looks on before it sleeps. */
+/** Longer than a waiting thread polls before it sleeps. */
 const LATE_US = 50;
 const latencySizes = [8, 64, 512, 4096, 65_536, MIB];
 const bandwidthSizes = [4096, 16_384, 65_536, 262_144, MIB, 4 * MIB];
 
-/** How much of everything is to be done. */
+/** The length of measurements, scaled. */
 class Amount {
   constructor(private readonly scale: number) {}
 
-  /** Seconds of a measurement that ends by the clock. */
+  /** Duration of a measurement by time. */
   get seconds(): number {
     return Math.max(0.01, 0.4 * this.scale);
   }
 
-  /** Of something that is counted. */
+  /** Number of repetitions of a measurement by count. */
   of(count: number, least = 10): number {
     return Math.max(Math.min(count, least), Math.round(count * this.scale));
   }
 
-  /** Messages of a size, of which small ones take a time that is nearly the same. */
+  /** Number of messages of a size. Messages below 4 KiB count as 4 KiB, because they take nearly the same time. */
   messages(count: number, size: number): number {
     return this.of(Math.ceil(count / Math.max(1, size / 4096)));
   }
 }
 
-/** The rows of a run; `scale` 1 takes some ten minutes in five rounds. */
+/** The rows of a run. Five rounds at `scale` 1 take about ten minutes. */
 export function plan(scale: number, only: RegExp): Row[] {
   const amount = new Amount(scale);
   const rows = [
@@ -111,10 +115,10 @@ export function plan(scale: number, only: RegExp): Row[] {
 
 function localPingPong(amount: Amount, size: number): Row {
   const { seconds } = amount;
-  const tag: UcxJob = { test: 'tag_lat', tells: 'latency', size, count: amount.messages(200_000, size) };
+  const tag: UcxJob = { test: 'tag_lat', metric: 'latency', size, count: amount.messages(200_000, size) };
   const shm: LibfabricJob = {
     provider: 'shm',
-    tells: 'latency',
+    metric: 'latency',
     size,
     count: amount.messages(100_000, size),
   };
@@ -150,7 +154,7 @@ function localPingPong(amount: Amount, size: number): Row {
   };
 }
 
-/** The floor. */
+/** The lower bound of any message through shared memory. */
 const LINE: Contestant = {
   label: 'one cache line, C',
   by: 'native',
@@ -159,7 +163,7 @@ const LINE: Contestant = {
 
 function writePoll(amount: Amount): Row {
   const { seconds } = amount;
-  const put: UcxJob = { test: 'ucp_put_lat', tells: 'latency', size: 8, count: amount.of(200_000) };
+  const put: UcxJob = { test: 'ucp_put_lat', metric: 'latency', size: 8, count: amount.of(200_000) };
   return {
     name: 'write-poll local 8',
     title: 'RDMA Write 8, local, polling on memory: half round trip',
@@ -182,13 +186,13 @@ function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
   const copies = ['--bytes', `${size}`, '--count', `${amount.messages(40_000, size)}`];
   const put: UcxJob = {
     test: kind === 'write' ? 'ucp_put_bw' : 'ucp_get',
-    tells: 'bandwidth',
+    metric: 'bandwidth',
     size,
     count: amount.messages(200_000, size),
   };
   const shm: LibfabricJob = {
     provider: 'shm',
-    tells: 'bandwidth',
+    metric: 'bandwidth',
     size,
     count: amount.messages(50_000, size),
   };
@@ -221,13 +225,13 @@ function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
   };
 }
 
-/** A second line of the chart. */
+/** A second line in the chart. */
 function allocated(size: number, seconds: number): Contestant {
   const job = { kind: 'write', size, seconds, memory: 'allocate' } as const;
   return { label: `${US}, allocate()`, by: 'networkdirect', job };
 }
 
-/** Mostly nobody looks at the side whose memory it is; here somebody does. */
+/** The side that owns the memory polls; in other rows it sleeps. */
 function whileTargetPolls(
   kind: 'write' | 'read',
   size: number,
@@ -238,7 +242,7 @@ function whileTargetPolls(
   return { label: `${US}, target polls`, by: 'networkdirect', job };
 }
 
-/** The same with memory of the library's own allocator. */
+/** The same with memory from the library's allocator. */
 function oneSidedAllocated(amount: Amount, kind: 'write' | 'read', size: number): Row {
   const { seconds } = amount;
   const verb = kind === 'write' ? 'Write' : 'Read';
@@ -246,7 +250,7 @@ function oneSidedAllocated(amount: Amount, kind: 'write' | 'read', size: number)
   const copy = 'memcpy from the other core, C';
   const put: UcxJob = {
     test: kind === 'write' ? 'ucp_put_bw' : 'ucp_get',
-    tells: 'bandwidth',
+    metric: 'bandwidth',
     size,
     count: amount.messages(200_000, size),
   };
@@ -276,7 +280,7 @@ function tcpStream(size: number, seconds: number): Contestant {
 
 function rate(amount: Amount): Row {
   const { seconds } = amount;
-  const tag: UcxJob = { test: 'tag_bw', tells: 'rate', size: 64, count: amount.of(1_000_000) };
+  const tag: UcxJob = { test: 'tag_bw', metric: 'rate', size: 64, count: amount.of(1_000_000) };
   return {
     name: 'rate local 64',
     title: 'messages of 64 bytes one way, one queue pair, local',
@@ -294,8 +298,8 @@ function wirePingPong(amount: Amount, size: number): Row {
   const { seconds } = amount;
   const count = amount.messages(20_000, size);
   const bytes = ['--bytes', `${size}`, '--count', `${count}`];
-  const job = { tells: 'latency', size, count } as const;
-  // The udp provider sends datagrams, which an MTU of 1500 bounds.
+  const job = { metric: 'latency', size, count } as const;
+  // The udp provider sends single datagrams, limited by an MTU of 1500.
   const udp: Contestant[] =
     size > 1024 ? [] : [{ label: FI_UDP, by: 'libfabric', job: { provider: 'udp', ...job } }];
   return {
@@ -325,7 +329,7 @@ function wireWrite(amount: Amount): Row {
       {
         label: FI_TCP,
         by: 'libfabric',
-        job: { provider: 'tcp', tells: 'bandwidth', size: MIB, count },
+        job: { provider: 'tcp', metric: 'bandwidth', size: MIB, count },
       },
       {
         label: 'UDP with GSO and GRO, C',
@@ -363,7 +367,7 @@ function icrc(amount: Amount): Row {
   };
 }
 
-/** `late`: nobody waits awake for what comes so late. */
+/** `late`: each answer comes after the waiting side has gone to sleep. */
 function wakeUp(amount: Amount, wait: 'block' | 'loop', late = false): Row {
   const how = wait === 'block' ? 'threads that wait' : 'event loops that wait';
   const pause = late ? LATE_US : 0;
@@ -392,7 +396,7 @@ function connecting(amount: Amount): Row {
     unit: PER_SECOND,
     contestants: [
       { label: US, by: 'networkdirect', job },
-      // V8 compiles what runs once for each connection between the 1,500th and the 2,500th or so.
+      // V8 compiles code that runs once for each connection between about the 1,500th and the 2,500th connection.
       { label: `${US}, compiled`, by: 'networkdirect', job: { ...job, warmUp: 4 * job.count } },
       { label: TCP, by: 'node', job },
     ],

@@ -1,21 +1,22 @@
-/** Processes that are measured: started on a processor of their own, and read as text or by the line. */
+/** The measured processes: starts each on a processor of its own, and reads its output as text or line by line. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Where the two processes of a measurement run: processor numbers; none: wherever the system likes. */
+/** The placement of the two processes of a measurement. */
 export interface Placement {
+  /** Processor numbers; undefined: not pinned. */
   readonly cpus: readonly [client: number, server: number] | undefined;
-  /** Before all other programs of the machine. */
+  /** With real-time priority, ahead of all other programs of the machine. */
   readonly realtime?: boolean;
 }
 
-/** Above anything that is not real-time itself; how far above is all the same. */
+/** The lowest real-time priority; any is above all programs without one. */
 const PRIORITY = '1';
 
-/** What a command line begins with, for the program to run where it should; no role: on any processor. */
+/** The beginning of a command line that places the program; without a role, on any processor. */
 export function placed({ cpus, realtime }: Placement, role?: 'client' | 'server'): string[] {
   const cpu = role === undefined ? undefined : cpus?.[role === 'client' ? 0 : 1];
   return [
@@ -30,10 +31,10 @@ export function mayBeRealtime(): boolean {
   return status === 0;
 }
 
-/** How long one measurement may take. */
+/** Time limit of one measurement. */
 const LIMIT_MS = 120_000;
 
-/** Two processors for two processes, of those that this process may use. */
+/** Chooses two of the processors that this process may use. */
 export function choosePlacement(): Placement {
   let list: string;
   try {
@@ -49,7 +50,7 @@ export function choosePlacement(): Placement {
   return { cpus: client === undefined || server === undefined ? undefined : [client, server] };
 }
 
-/** A process that was started; whatever happens, {@link end} it. */
+/** A started process. The owner must {@link end} it. */
 export class Program {
   readonly #child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
@@ -89,14 +90,14 @@ export class Program {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** The next line of output. @throws Error when there is none */
+  /** The next line of output. @throws Error if the output has ended. */
   async line(): Promise<string> {
     const { value, done } = await this.#lines.next();
     if (done !== true) return value;
-    throw await this.#failure('it told nothing');
+    throw await this.#failure('it printed nothing');
   }
 
-  /** All that is left of the output, when the process has ended well. */
+  /** The remaining output. @throws Error if the process fails. */
   async rest(): Promise<string> {
     const lines: string[] = [];
     for (let next = await this.#lines.next(); next.done !== true; next = await this.#lines.next()) {
@@ -118,8 +119,8 @@ export class Program {
     if (this.running) this.#child.kill('SIGKILL');
   }
 
-  async #failure(otherwise: string): Promise<Error> {
-    const why = (await this.#exit) || otherwise;
+  async #failure(fallback: string): Promise<Error> {
+    const why = (await this.#exit) || fallback;
     const errors = this.#errors.trim();
     return new Error(`${this.command}: ${why}${errors === '' ? '' : `: ${errors}`}`);
   }
@@ -139,7 +140,7 @@ function isListening(port: number): boolean {
   );
 }
 
-/** A TCP port that nobody listens on just now. */
+/** A TCP port without a listener. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, resolve));

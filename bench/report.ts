@@ -1,16 +1,16 @@
-/** What a run came to: a table for people, and JSON lines for programs. */
+/** The results of a run: a table for people, and JSON lines for programs. */
 import type { Row, Unit } from './plan.js';
 import type { Outcome, RowOutcome, TargetOutcome } from './run.js';
 import type { Figure } from './statistics.js';
 
-/** A number with three digits that mean something. */
+/** A number with three significant digits. */
 export function numberText(value: number): string {
   if (value === 0) return '0';
   const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
   return value.toFixed(Math.min(4, digits));
 }
 
-/** How far the rounds lie apart. */
+/** Least and greatest of the rounds. */
 function spreadText({ least, most }: Figure): string {
   return least === most ? '' : `${numberText(least)}–${numberText(most)}`;
 }
@@ -31,15 +31,15 @@ function verdict({ met, stretch }: TargetOutcome): string {
 }
 
 const HEAD = ['', 'figure', 'of rounds', 'ours is', 'target', ''];
-/** Numbers are at the right of their columns. */
+/** Columns of numbers are aligned to the right. */
 const RIGHT = [false, true, true, true, false, false];
 
-/** All rows, each with a line for its title and one for each contestant. */
+/** A table of all rows, each with a line for its title and one for each contestant. */
 export function table(outcomes: readonly RowOutcome[]): string {
-  const parts = outcomes.map(({ row, outcomes: who, targets }) => ({
+  const parts = outcomes.map(({ row, outcomes: contestants, targets }) => ({
     title: row.title,
-    lines: who.flatMap((outcome) => {
-      const mine = targets.filter((target) => lineOf(target, who) === outcome.label);
+    lines: contestants.flatMap((outcome) => {
+      const mine = targets.filter((target) => lineOf(target, contestants) === outcome.label);
       const first = [
         `  ${nameOf(outcome, row)}`,
         ...figures(outcome, row.unit),
@@ -58,16 +58,16 @@ export function table(outcomes: readonly RowOutcome[]): string {
   return [text(HEAD), ...parts.flatMap(({ title, lines }) => [title, ...lines.map(text)])].join('\n');
 }
 
-/** The same for documents: one table, titles in bold. */
+/** The same in Markdown: one table, with titles in bold. */
 export function markdown(outcomes: readonly RowOutcome[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [
     line(['what', ...HEAD.slice(1)]),
     line(RIGHT.map((right) => (right ? '---:' : '---'))),
-    ...outcomes.flatMap(({ row, outcomes: who, targets }) => [
+    ...outcomes.flatMap(({ row, outcomes: contestants, targets }) => [
       line([`**${row.title}**`, '', '', '', '', '']),
-      ...who.map((outcome) => {
-        const mine = targets.filter((target) => lineOf(target, who) === outcome.label);
+      ...contestants.map((outcome) => {
+        const mine = targets.filter((target) => lineOf(target, contestants) === outcome.label);
         const cells = [
           mine.map((target) => targetText(target, row.unit)).join(', '),
           mine.map(verdict).join(', '),
@@ -78,16 +78,16 @@ export function markdown(outcomes: readonly RowOutcome[]): string {
   ].join('\n');
 }
 
-/** The label of the contestant beside whose figure a target stands. */
-function lineOf({ against, of }: TargetOutcome, who: readonly Outcome[]): string {
-  return against ?? of ?? who[0]!.label;
+/** The label of the contestant whose line shows the target. */
+function lineOf({ against, of }: TargetOutcome, contestants: readonly Outcome[]): string {
+  return against ?? of ?? contestants[0]!.label;
 }
 
 function targetCells(target: TargetOutcome | undefined, unit: Unit): [string, string] {
   return target === undefined ? ['', ''] : [targetText(target, unit), verdict(target)];
 }
 
-/** Who it is. Where the library could not use shared memory between two processes, that is said. */
+/** The contestant's name, with a note if the library could not use shared memory between the two processes. */
 function nameOf({ label, samples }: Outcome, { name }: Row): string {
   const byUdp = !name.includes(' wire ') && samples.some(({ link }) => link === 'UDP');
   return byUdp ? `${label} (by UDP)` : label;
@@ -95,7 +95,7 @@ function nameOf({ label, samples }: Outcome, { name }: Row): string {
 
 function figures({ figure, statistic, ratio, missing }: Outcome, unit: Unit): string[] {
   if (figure === undefined) return [missing === undefined ? 'failed' : 'missing', '', ''];
-  // What tells no median is compared with our mean.
+  // A contestant without a median is compared with our mean.
   const meansOnly = statistic === 'mean' && unit.text === 'µs';
   return [
     `${numberText(figure.value)} ${unit.text}${meansOnly ? ' (mean)' : ''}`,
@@ -104,16 +104,16 @@ function figures({ figure, statistic, ratio, missing }: Outcome, unit: Unit): st
   ];
 }
 
-/** What could not be measured, each once. */
+/** Why contestants could not be measured, each reason once. */
 export function absences(outcomes: readonly RowOutcome[]): string[] {
-  const told = new Set<string>();
-  for (const { row, outcomes: who } of outcomes) {
-    for (const { label, missing, failed } of who) {
-      if (missing !== undefined) told.add(`missing: ${label}: ${missing}`);
-      if (failed !== undefined) told.add(`failed: ${row.name}, ${label}: ${failed}`);
+  const reasons = new Set<string>();
+  for (const { row, outcomes: contestants } of outcomes) {
+    for (const { label, missing, failed } of contestants) {
+      if (missing !== undefined) reasons.add(`missing: ${label}: ${missing}`);
+      if (failed !== undefined) reasons.add(`failed: ${row.name}, ${label}: ${failed}`);
     }
   }
-  return [...told];
+  return [...reasons];
 }
 
 /** One line for each contestant of a row. */

@@ -1,4 +1,4 @@
-/** Runs rows: all contestants in alternation, round after round. */
+/** Runs rows: each round measures all contestants in turn. */
 import { measureAlone, measurePair } from './pair.js';
 import { measureLibfabric, missingLibfabric } from './peers/libfabric.js';
 import { measureNative, missingNative } from './peers/native.js';
@@ -10,26 +10,27 @@ import { type Figure, figureOf, type Sample } from './statistics.js';
 const OURS = './ours/program.js';
 const NODE = './peers/node-program.js';
 
-/** What was measured of one contestant. */
+/** The samples of one contestant. */
 export interface Measured {
   readonly label: string;
   readonly samples: readonly Sample[];
-  /** Why there is nothing to measure here, or why it ended early. */
+  /** Why the contestant cannot be measured on this machine. */
   readonly missing?: string | undefined;
+  /** Why its measurement ended early. */
   readonly failed?: string | undefined;
 }
 
-/** What one contestant of a row came to. */
+/** The result of one contestant of a row. */
 export interface Outcome extends Measured {
-  /** In the row's unit: of the medians, or of the means where a contestant tells no more. Undefined: there is none. */
+  /** In the row's unit: of the medians, or of the means if a contestant reports no medians. Undefined: nothing was measured. */
   readonly figure: Figure | undefined;
   readonly statistic: 'median' | 'mean';
-  /** Ours over this one's, by the statistic that both tell: the middle of the rounds. Undefined of ours. */
+  /** Median over the rounds of ours / theirs, by the statistic that both report. Undefined for our own first contestant. */
   readonly ratio: Figure | undefined;
 }
 
 export interface TargetOutcome extends Target {
-  /** Our figure or ratio; undefined where the peer is missing. */
+  /** Our figure or ratio; undefined if the peer is missing. */
   readonly value: number | undefined;
   readonly met: boolean | undefined;
 }
@@ -47,7 +48,7 @@ export interface RunOptions {
   readonly progress: (text: string) => void;
 }
 
-/** Starting is several threads' work in one process. */
+/** Opening is measured without pinning, because several threads of one process take part in it. */
 const anywhere = ({ realtime }: Placement): Placement => ({ cpus: undefined, realtime: realtime === true });
 
 function measure(contestant: Contestant, placement: Placement): Promise<Sample> {
@@ -68,7 +69,7 @@ function measure(contestant: Contestant, placement: Placement): Promise<Sample> 
   }
 }
 
-/** Why a contestant cannot be measured here; undefined: it can. */
+/** Why a contestant cannot be measured on this machine; undefined: it can be. */
 function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'libfabric') return missingLibfabric();
   if (contestant.by === 'ucx') return missingUcx();
@@ -98,7 +99,7 @@ export async function runRow(row: Row, options: RunOptions): Promise<RowOutcome>
   return outcomeOf(row, states);
 }
 
-/** Figures, ratios and targets of what was measured; ours comes first. */
+/** Figures, ratios and targets from the samples. Ours are the first. */
 export function outcomeOf(row: Row, measured: readonly Measured[]): RowOutcome {
   const ours = measured[0]!.samples;
   const outcomes = measured.map(({ label, samples, missing, failed }): Outcome => {
@@ -117,7 +118,7 @@ export function outcomeOf(row: Row, measured: readonly Measured[]): RowOutcome {
   return { row, outcomes, targets: row.targets.map((target) => judge(row, target, outcomes)) };
 }
 
-/** Ours over theirs, round by round, so that what else the machine does meets both. */
+/** Ours / theirs, round by round, so that other load on the machine affects both. */
 function ratioOf(ours: readonly Sample[], theirs: readonly Sample[]): Figure | undefined {
   const rounds = Math.min(ours.length, theirs.length);
   if (rounds === 0) return undefined;
@@ -128,8 +129,8 @@ function ratioOf(ours: readonly Sample[], theirs: readonly Sample[]): Figure | u
 
 function judge(row: Row, target: Target, outcomes: readonly Outcome[]): TargetOutcome {
   const { against, of } = target;
-  const whose = outcomes.find(({ label }) => label === (against ?? of ?? outcomes[0]?.label));
-  const value = against === undefined ? whose?.figure?.value : whose?.ratio?.value;
+  const outcome = outcomes.find(({ label }) => label === (against ?? of ?? outcomes[0]?.label));
+  const value = against === undefined ? outcome?.figure?.value : outcome?.ratio?.value;
   if (value === undefined) return { ...target, value, met: undefined };
   return {
     ...target,

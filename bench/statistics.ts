@@ -1,21 +1,21 @@
-/** What the measurements of one contestant in one round come to, in base units: µs, bytes/s, 1/s, %, bytes. */
+/** The result of one contestant in one round, in base units: µs, bytes/s, 1/s, %, bytes. */
 export interface Sample {
-  /** Of the whole time. */
+  /** Over the whole time. */
   readonly mean: number;
-  /** Of the parts of that time, where they are known. It stays away from what else the machine was doing. */
+  /** Over the parts of that time, if they were timed. Other load on the machine affects it less. */
   readonly median?: number;
-  /** Which way this library's messages went. */
+  /** The link that carried this library's messages. */
   readonly link?: 'shared memory' | 'UDP';
 }
 
-/** Samples of several rounds as one figure: the middle one, and how far the others lie apart. */
+/** Samples of several rounds as one figure: median, least and greatest. */
 export interface Figure {
   readonly value: number;
   readonly least: number;
   readonly most: number;
 }
 
-/** The q-quantile (0..1) of numbers, by nearest rank; NaN of none. */
+/** The q-quantile (0..1) of numbers, by nearest rank; NaN if there are none. */
 export function quantile(numbers: Iterable<number>, q: number): number {
   const sorted = Float64Array.from(numbers).sort();
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
@@ -32,7 +32,7 @@ export function figureOf(numbers: readonly number[]): Figure {
   };
 }
 
-/** Times of parts of a measurement. Its room is made beforehand, so that adding allocates nothing. */
+/** Times of parts of a measurement. Its memory is allocated beforehand, so that `add` allocates nothing. */
 export class Parts {
   readonly #values = new Float64Array(1 << 16);
   #count = 0;
@@ -46,7 +46,7 @@ export class Parts {
     return this.#count;
   }
 
-  /** Median and mean of the values. */
+  /** Median and mean. */
   get sample(): Sample {
     const values = this.#values.subarray(0, Math.min(this.#count, this.#values.length));
     if (values.length === 0) throw new Error('Nothing was measured.');
@@ -57,10 +57,10 @@ export class Parts {
   }
 }
 
-/** Warm-up of every measurement, however short: what V8 has not compiled by then is hardly run. */
+/** Warm-up of every measurement, in which V8 compiles all code that runs often. */
 const WARMUP_SECONDS = 0.5;
 
-/** Does `work` again and again, for a warm-up, then for `seconds` and at least once: the times it took, in µs. */
+/** Repeats `work` for a warm-up, then for `seconds` and at least once. The sample is the time of one `work`, in µs. */
 export function timed(seconds: number, work: () => void): Sample {
   const parts = new Parts();
   const warm = performance.now() + WARMUP_SECONDS * 1000;
@@ -74,7 +74,7 @@ export function timed(seconds: number, work: () => void): Sample {
   return parts.sample;
 }
 
-/** {@link timed} of work that lets the event loop wait. */
+/** {@link timed} for asynchronous work. */
 export async function timedAsync(seconds: number, work: () => Promise<void>): Promise<Sample> {
   const parts = new Parts();
   const warm = performance.now() + WARMUP_SECONDS * 1000;
@@ -88,23 +88,23 @@ export async function timedAsync(seconds: number, work: () => Promise<void>): Pr
   return parts.sample;
 }
 
-/** Turns the time of `amount` of something into that of one. */
+/** Divides the time of `amount` operations into that of one. */
 export function each({ mean, median }: Sample, amount: number): Sample {
   return { mean: mean / amount, ...(median === undefined ? {} : { median: median / amount }) };
 }
 
-/** Times in µs, less something that is in each. */
+/** Subtracts a constant from each time, in µs. */
 export function without({ mean, median }: Sample, us: number): Sample {
   return { mean: mean - us, ...(median === undefined ? {} : { median: median - us }) };
 }
 
-/** Turns times in µs that `amount` of something took into amounts per second. */
+/** Converts the time of `amount` operations, in µs, into operations per second. */
 export function perSecond({ mean, median }: Sample, amount: number): Sample {
   const rate = (time: number) => (amount * 1e6) / time;
   return { mean: rate(mean), ...(median === undefined ? {} : { median: rate(median) }) };
 }
 
-/** Bytes as people write them: 8, 4 KiB, 1 MiB. */
+/** A size as text: 8, 4 KiB, 1 MiB. */
 export function bytesText(bytes: number): string {
   if (bytes >= 1 << 20 && bytes % (1 << 20) === 0) return `${bytes >> 20} MiB`;
   if (bytes >= 1 << 10 && bytes % (1 << 10) === 0) return `${bytes >> 10} KiB`;

@@ -1,5 +1,5 @@
-/* What the baselines of this folder share: command line, clock, two processes each on a processor of its own, and the
- * one line of JSON that each prints. */
+/* The part that all baselines share: command line, clock, two processes each on a processor of its own, and the report as one line
+ * of JSON. */
 #ifndef BENCH_H
 #define BENCH_H
 #ifndef _GNU_SOURCE
@@ -85,7 +85,7 @@ static void pinTo(const struct options* o, int side) {
   if (sched_setaffinity(0, sizeof set, &set) != 0) die("sched_setaffinity");
 }
 
-/* The second process, on the second processor; it ends with the first. Returns its id in the first, 0 in it. */
+/* Forks the second process, which runs on the second processor and ends with the first. Returns as fork() does. */
 static inline pid_t second(const struct options* o) {
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0) die("fork");
@@ -102,14 +102,14 @@ static inline void finish(pid_t pid) {
   waitpid(pid, NULL, 0);
 }
 
-/* Memory that both processes see, with every page there. */
+/* Memory shared by both processes, with all pages allocated. */
 static inline void* shared(size_t bytes) {
   void* p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (p == MAP_FAILED) die("mmap");
   return p;
 }
 
-/* Memory of this process alone, with every page there. */
+/* Memory of this process alone, with all pages allocated. */
 static inline void* private1(size_t bytes) {
   void* p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (p == MAP_FAILED) die("mmap");
@@ -131,7 +131,7 @@ static inline void reportLatency(const char* what, double* samples, long n) {
          samples[n * 99 / 100]);
 }
 
-/* `samples` in µs, each the time that `bytes` took. */
+/* `samples` in µs, each the time of `bytes`. */
 static inline void reportBandwidth(const char* what, double* samples, long n, double bytes) {
   double sum = 0;
   for (long i = 0; i < n; i++) sum += samples[i];

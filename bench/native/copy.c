@@ -1,7 +1,6 @@
-/* One copy between two processes by memcpy: the second process fills a buffer that both have mapped, the first copies it
- * to memory of its own and gives it back. Only the copies are timed, so the bytes come from the other core's cache.
- * `median`, `mean`: bytes per second. The mode `same` leaves the buffer as it is: the bytes are in the own cache, as far
- * as they fit.
+/* A copy between two processes by memcpy. The second process fills a shared buffer; the first copies it to private memory and returns
+ * the buffer. Only the copies are timed, so the bytes come from the other core's cache. `median`, `mean`: bytes per second. In mode
+ * `same` the second process does not touch the buffer, so its bytes are in the own cache as far as they fit.
  *
  *   copy [other|same] [--bytes N] [--count N] [--cpus A,B] [--no-pin] */
 #include "bench.h"

@@ -1,5 +1,5 @@
-/* How long it takes to wake a process that waits: two processes, each blocked in read() of an eventfd until the other
- * writes it, each so long after it was woken itself. Half a round trip in µs, without these pauses.
+/* The time of a wake-up: two processes, each blocked in read() of an eventfd until the other writes it. Each pauses between its wake-up
+ * and its write. Half a round trip in µs, without the pauses.
  *
  *   eventfd [--count N] [--pause US] [--cpus A,B] [--no-pin] */
 #include "bench.h"

@@ -1,4 +1,4 @@
-/* The floor of all shared-memory messages: one cache line that goes from core to core. Half a round trip in µs.
+/* The lower bound of all messages through shared memory: one cache line that moves between two cores. Half a round trip in µs.
  *
  *   line [--count N] [--cpus A,B] [--no-pin] */
 #include "bench.h"

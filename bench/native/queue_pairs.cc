@@ -1,5 +1,5 @@
-// Memory that the engine keeps for each connected queue pair at rest, after one message: bytes, without the rings, which
-// are the program's. Both ends are in this process, on a network in memory.
+// The engine's memory for each connected queue pair at rest, after one message, in bytes. The rings belong to the program and do not
+// count. Both ends are in this process, on a network in memory.
 //
 //   queue_pairs [--count N]     pairs of queue pairs; depth 16, one SGE
 #include <malloc.h>
@@ -68,7 +68,7 @@ void connect(End& end, const End& peer, bool first) {
 
 uint32_t* words(const End& end) { return reinterpret_cast<uint32_t*>(end.ring.address); }
 
-// An empty message, for a receive without room.
+// Sends an empty message to a receive without SGEs.
 void post(const End& from, const End& to) {
   uint32_t* receive = words(to) + (kQpHeaderBytes + kDepth * kSendStride) / 4;
   receive[kRwSgeCount] = 0;
@@ -112,12 +112,12 @@ int main(int argc, char** argv) {
   }
   const size_t after = allocated();
   if (cqA.written() != count || cqB.written() != count) {
-    fprintf(stderr, "queue_pairs: %u and %u of %zu messages are done\n", cqA.written(), cqB.written(), count);
+    fprintf(stderr, "queue_pairs: %u and %u of %zu messages have completed\n", cqA.written(), cqB.written(), count);
     return 1;
   }
   printf("{\"what\":\"engine memory of a queue pair\",\"count\":%zu,\"mean\":%.1f,\"rings\":%zu}\n", count,
          double(after - before) / (2.0 * double(count)), size_t(a[0].ring.bytes));
-  // The process' end frees the rest.
+  // The process's end frees all else.
   fflush(stdout);
   _exit(0);
 }

@@ -1,13 +1,13 @@
-/* What the operating system's UDP can do between two processes of this host: the measure for the wire.
+/* UDP of the operating system between two processes of this host: the baseline for the wire.
  *
  *   cc -O2 -Wall -Wextra -o udp udp.c
  *   udp pingpong [--bytes N] [--count N] [--cpus A,B] [--no-pin]
  *   udp stream   [--bytes N] [--segment N] [--window N] [--count N] [--cpus A,B] [--no-pin]
  *
  * pingpong  Both sides spin on a non-blocking receive. `median`, `p99`: half a round trip in µs.
- * stream    One side sends with UDP_SEGMENT, the other takes what comes with UDP_GRO. `bandwidth`: bytes per second.
- *           --bytes: of one send call (at most 65000); --segment: payload of one packet, 0: neither GSO nor GRO;
- *           --window: bytes under way at most.
+ * stream    One side sends with UDP_SEGMENT, the other receives with UDP_GRO. `bandwidth`: bytes per second.
+ *           --bytes: bytes of one send call (at most 65000); --segment: payload of one packet, 0: neither GSO nor GRO;
+ *           --window: limit of bytes in flight.
  * Both over IPv4 loopback, each process on a processor of its own. Prints one line of JSON. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -72,7 +72,7 @@ static int bound(struct sockaddr_in* address) {
   return s;
 }
 
-/* The other side has ended when it refuses: it has seen enough. */
+/* ECONNREFUSED: the other side has finished and ended. */
 static void take(int s, char* bytes, size_t length) {
   while (recv(s, bytes, length, MSG_DONTWAIT) < 0) {
     if (errno == ECONNREFUSED) exit(0);
@@ -107,8 +107,8 @@ static void pingpong(int s, int first) {
          options.count, samples[options.count / 2], samples[options.count * 99 / 100]);
 }
 
-/* The receiver says how many calls it has taken, the sender keeps at most `window` of them under way: nothing is lost,
- * and neither side works for nothing. */
+/* The receiver reports how many send calls it has received, and the sender keeps at most a window of them in flight, so that nothing
+ * is lost. */
 static void sendStream(int s) {
   static char bytes[kMaxBytes];
   const int segment = (int)options.segment;
@@ -130,15 +130,15 @@ static void receiveStream(int s) {
   const double start = now();
   double received = 0;
   const double all = (double)options.bytes * (double)(options.count - 1);
-  for (long calls = 1, told = 0; received < all;) {
+  for (long calls = 1, reported = 0; received < all;) {
     const ssize_t n = recv(s, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR) die("recv");
     if (n < 0) continue;
     received += (double)n;
     calls = 1 + (long)(received / (double)options.bytes);
-    if (calls - told <= every) continue;
-    told = calls;
-    give(s, (const char*)&told, sizeof told);
+    if (calls - reported <= every) continue;
+    reported = calls;
+    give(s, (const char*)&reported, sizeof reported);
   }
   printf("{\"what\":\"udp stream\",\"bytes\":%ld,\"segment\":%ld,\"window\":%ld,\"count\":%ld,\"bandwidth\":%.0f}\n",
          options.bytes, options.segment, options.window, options.count, received / (now() - start) * 1e6);

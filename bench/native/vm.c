@@ -1,4 +1,4 @@
-/* One copy between two processes by the system: process_vm_writev or process_vm_readv of one buffer, again and again.
+/* A copy between two processes by the system: repeated process_vm_writev or process_vm_readv of one buffer.
  * `median`, `mean`: bytes per second.
  *
  *   vm writev|readv [--bytes N] [--count N] [--cpus A,B] [--no-pin] */
@@ -14,13 +14,13 @@ int main(int argc, char** argv) {
   }
   const size_t bytes = (size_t)o.bytes;
   _Atomic int* ready = shared(4096);
-  /* Copy on write would give the second process other pages at the same address: each touches its own. */
+  /* Each process writes its buffer, so that copy on write happens before the measurement. */
   char* buffer = private1(bytes);
   double* samples = calloc((size_t)o.count, sizeof *samples);
   if (samples == NULL) die("calloc");
   const pid_t pid = second(&o);
   if (pid == 0) {
-    /* Where Yama allows tracing of descendants only, this process is one; its parent may write it. */
+    /* The target is the child process, because Yama may restrict tracing to descendants. */
     memset(buffer, 2, bytes);
     atomic_store(ready, 1);
     for (;;) pause();

@@ -1,14 +1,14 @@
-/** How the jobs choose between what the library offers, and what came of it. */
+/** The library's options and memory for a job, and the link that it used. */
 import { readCounters } from '../../kernel-bridge/index.js';
 import { allocate, type KernelOptionsInput } from '../../winverbs/index.js';
 import type { Job } from './job.js';
 
-/** None where the job wants what the library does by itself: that is what most programs open it with. */
+/** Undefined for the default link, because most programs open the library without options. */
 export function libraryOptions({ link }: Job): KernelOptionsInput | undefined {
   return link === 'auto' ? undefined : { link };
 }
 
-/** Which way the messages of this process went. */
+/** The link that carried the messages of this process. */
 export function linkUsed(job: Job): 'shared memory' | 'UDP' {
   const { hca } = readCounters(libraryOptions(job));
   return (hca.local_link_tx_packets ?? 0) > 0 ? 'shared memory' : 'UDP';

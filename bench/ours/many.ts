@@ -1,4 +1,4 @@
-/** Many connections: how fast they are made, what they take, and what they cost while nothing happens on them. */
+/** Many connections: their rate, their memory, and their processor time at rest. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IWVConnectEndpoint } from '../../winverbs/index.js';
 import type { Sample } from '../statistics.js';
@@ -6,7 +6,7 @@ import type { JobOf } from './job.js';
 import { DEPTH } from './ping-pong.js';
 import type { Connection, Side } from './side.js';
 
-/** Connections in flight where their making is not what is measured. */
+/** Connections in flight while connecting is not measured. */
 const IN_FLIGHT = 32;
 
 /** Makes `count` connections, `inFlight` at a time, each by `one`. */
@@ -55,7 +55,7 @@ export function smallQueuePair(side: Side): Connection['qp'] {
 
 const warmUpOf = (job: JobOf<'connect'>): number => job.warmUp ?? job.count;
 
-/** The last `count` of connections; the first ones are the warm-up, and stay open. */
+/** Times the last `count` connections. Those before are the warm-up; they stay open. */
 export async function connectRate(side: Side, port: number, job: JobOf<'connect'>): Promise<Sample> {
   const make = (count: number) => connectMany(side, port, count, () => smallQueuePair(side), job.inFlight);
   const warm = await make(warmUpOf(job));
@@ -66,12 +66,12 @@ export async function connectRate(side: Side, port: number, job: JobOf<'connect'
   return { mean: (job.count * 1000) / elapsed };
 }
 
-/** The connections that {@link connectRate} makes. */
+/** Number of connections that {@link connectRate} makes. */
 export const rateConnections = (job: JobOf<'connect'>): number => warmUpOf(job) + job.count;
 
-/** Growth of this process' resident memory for each connection. */
+/** Growth of this process's resident memory for each connection. */
 export async function residentBytes(side: Side, port: number, job: JobOf<'resident'>): Promise<Sample> {
-  // What the first ones bring along (code, pools) is not theirs.
+  // The first connections also allocate code and pools, which do not count.
   const first = await connectMany(side, port, 64, () => smallQueuePair(side));
   const before = resident();
   const made = await connectMany(side, port, job.queuePairs, () => smallQueuePair(side));
@@ -81,7 +81,7 @@ export async function residentBytes(side: Side, port: number, job: JobOf<'reside
   return { mean: Math.max(0, bytes) / job.queuePairs };
 }
 
-/** The connections that {@link residentBytes} makes. */
+/** Number of connections that {@link residentBytes} makes. */
 export const residentConnections = (job: JobOf<'resident'>): number => 64 + job.queuePairs;
 
 function resident(): number {
@@ -89,9 +89,9 @@ function resident(): number {
   return process.memoryUsage.rss();
 }
 
-/** Processor time while the connections are open and nothing happens. */
+/** Processor time while all connections are open and idle. */
 export async function restingCost(job: JobOf<'rest'>): Promise<Sample> {
-  // What making the connections left to be done is not rest.
+  // Let work that connecting has left behind finish first.
   await sleep(500);
   const start = performance.now();
   const before = process.cpuUsage();

@@ -1,4 +1,4 @@
-/** Send and Receive there and back by the NetworkDirect SPI (v1). A message of 0 bytes is the end. */
+/** Ping-pong of Send and Receive through the NetworkDirect SPI (v1). An empty message ends it. */
 import {
   type INDAdapter,
   type INDCompletionQueue,
@@ -17,7 +17,7 @@ type NdPingPong = JobOf<'nd-ping-pong'>;
 
 const ADDRESS = '127.0.0.1';
 const DEPTH = 16;
-/** Every so many Sends one gives a result. */
+/** One Send in this many has a result. */
 const RESULT_EVERY = DEPTH / 2;
 const RECEIVES = 4;
 const BATCH = 32;
@@ -26,7 +26,7 @@ class NdPlayer {
   readonly #results: NdResult[] = [];
   readonly #sent: NdResult = { status: 0, bytesTransferred: 0 };
   readonly #received: NdResult[] = [];
-  /** Where the receive stands that was taken last. */
+  /** Index of the receive that was taken last. */
   #taken = RECEIVES - 1;
   #sends = 0;
 
@@ -36,7 +36,7 @@ class NdPlayer {
     private readonly out: readonly NdSge[],
     private readonly room: readonly NdSge[],
   ) {
-    // Results of receives come back in the order in which they were posted.
+    // Receives complete in the order in which they were posted.
     for (let i = 0; i < RECEIVES; i += 1) this.#received.push({ status: 0, bytesTransferred: 0 });
     for (const result of this.#received) endpoint.receive(result, room);
   }
@@ -64,7 +64,7 @@ class NdPlayer {
     this.endpoint.send(this.#sent, end ? [] : this.out, flags);
   }
 
-  /** Spins until a message is there, and answers its length. */
+  /** Spins until a message arrives; returns its length. */
   take(): number {
     const next = (this.#taken + 1) % RECEIVES;
     for (;;) {
@@ -77,18 +77,18 @@ class NdPlayer {
     }
   }
 
-  /** Sends, and posts a new receive for the one that was taken. */
+  /** Sends, and posts the receive that was taken again. */
   reply(): void {
     this.send();
     this.endpoint.receive(this.#received[this.#taken]!, this.room);
   }
 }
 
-/** Tells the port, and answers one peer until the end. */
-export async function serveNd(job: NdPingPong, tellPort: (port: number) => void): Promise<void> {
+/** Passes the port to `onPort`, and answers one peer until the empty message. */
+export async function serveNd(job: NdPingPong, onPort: (port: number) => void): Promise<void> {
   const adapter = openNetworkDirect(libraryOptions(job)).openAdapter(ADDRESS);
   const listener = adapter.listen();
-  tellPort(listener.port);
+  onPort(listener.port);
   const connector = adapter.createConnector();
   const player = await NdPlayer.create(adapter, connector, job.size);
   await listener.getConnectionRequest(connector);

@@ -1,4 +1,4 @@
-/** RDMA Writes or Reads of one piece of memory, several in flight. */
+/** RDMA Writes or Reads of one buffer, several in flight. */
 import { WvSend } from '../../winverbs/index.js';
 import { perSecond, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
@@ -8,7 +8,7 @@ import { type Connection, type Memory, piece, type Side } from './side.js';
 type OneSided = JobOf<'write' | 'read'>;
 
 const IN_FLIGHT = 16;
-/** Bytes between two looks at the clock, at least. */
+/** Least number of bytes between two readings of the clock. */
 const PART_BYTES = 4 << 20;
 
 export function oneSidedMemory(side: Side, job: OneSided): Memory {

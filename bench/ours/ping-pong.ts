@@ -1,4 +1,4 @@
-/** Send and Receive, there and back. A message of 0 bytes is the end. */
+/** Ping-pong of Send and Receive. An empty message ends it. */
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
 import { each, type Sample, timed, timedAsync, without } from '../statistics.js';
 import type { JobOf } from './job.js';
@@ -6,20 +6,20 @@ import { type Connection, piece, type Side } from './side.js';
 
 type PingPong = JobOf<'ping-pong'>;
 
-/** Depth of a queue pair, as the targets for many of them have it. */
+/** Queue pair depth that the targets for many queue pairs assume. */
 export const DEPTH = 16;
-/** Every so many sends one tells that it is done, and those before it. */
+/** One Send in this many is signaled; its completion is that of all before it. */
 const SIGNAL_EVERY = DEPTH / 2;
-/** Receives that wait. */
+/** Posted receives. */
 const RECEIVES = 4;
-/** Longest message that a request carries itself. */
+/** Longest inline message. */
 const INLINE = 16;
-/** Round trips between two looks at the clock. */
+/** Round trips between two readings of the clock. */
 const BATCH = 32;
 
-/** One player: sends and takes messages on any of its queue pairs, each known by its number. */
+/** One side of the ping-pong. It sends and takes messages on its queue pairs, which are named by index. */
 export class Player {
-  /** Where the message came that was taken last. */
+  /** The queue pair of the message that was taken last. */
   from = 0;
   readonly #out: ReturnType<typeof piece>;
   readonly #room: ReturnType<typeof piece>;
@@ -40,7 +40,7 @@ export class Player {
     this.#sent = new Int32Array(queuePairs);
   }
 
-  /** A queue pair with its receives. */
+  /** Creates a queue pair and posts its receives. */
   queuePair(): Connection['qp'] {
     const context = this.#queuePairs.length;
     const qp = this.side.queuePair({ sends: DEPTH, receives: DEPTH, inline: this.#inline, context });
@@ -49,7 +49,7 @@ export class Player {
     return qp;
   }
 
-  /** Sends the message on a queue pair, or the empty one. */
+  /** Sends the message on a queue pair; `end`: the empty one. */
   send(index: number, end = false): void {
     const sent = this.#sent[index]!;
     this.#sent[index] = sent + 1;
@@ -57,39 +57,39 @@ export class Player {
     this.#queuePairs[index]!.send(0, end ? NOTHING : this.#out, flags);
   }
 
-  /** A new receive for the one that a message took. */
+  /** Posts a receive in place of the one that a message took. */
   renew(index: number): void {
     this.#queuePairs[index]!.postReceive(0, this.#room);
   }
 
-  /** Spins until a message is there; answers its length. */
+  /** Spins until a message arrives; returns its length. */
   take(): number {
     for (;;) {
-      const length = this.#look();
+      const length = this.#poll();
       if (length >= 0) return length;
     }
   }
 
-  /** The same, but the thread sleeps meanwhile. */
+  /** The same, but the thread blocks. */
   takeBlocking(): number {
     for (;;) {
-      const length = this.#look();
+      const length = this.#poll();
       if (length >= 0) return length;
       if (length === EMPTY) this.side.cq.notify('any').getResult({ wait: true });
     }
   }
 
-  /** The same, but the event loop waits meanwhile. */
+  /** The same, but the event loop waits. */
   async takeAwaiting(): Promise<number> {
     for (;;) {
-      const length = this.#look();
+      const length = this.#poll();
       if (length >= 0) return length;
       if (length === EMPTY) await this.side.cq.notify('any');
     }
   }
 
-  /** The length of a message, or that there was something else, or nothing. */
-  #look(): number {
+  /** Polls once: the length of a message, {@link OTHER} for another completion, or {@link EMPTY}. */
+  #poll(): number {
     const { side } = this;
     if (side.poll(1) === 0) return EMPTY;
     const { opcode, length, qpContext } = side.completions[0]!;
@@ -103,7 +103,7 @@ const EMPTY = -1;
 const OTHER = -2;
 const NOTHING: ReturnType<typeof piece>[0][] = [];
 
-/** Answers until the end comes. */
+/** Answers until the empty message arrives. */
 export async function answer(player: Player, { wait, pause }: PingPong): Promise<void> {
   const reply = () => {
     spin(pause);
@@ -124,11 +124,11 @@ function spin(us: number): void {
   for (const end = performance.now() + us / 1000; performance.now() < end; );
 }
 
-/** Plays for the job's time. */
+/** Measures for the job's time. */
 export async function play(player: Player, job: PingPong): Promise<Sample> {
   const turns = job.inTurn ? job.queuePairs : 1;
   let index = 0;
-  const serveBall = () => {
+  const sendNext = () => {
     spin(job.pause);
     player.send(index);
     player.renew(index);
@@ -136,16 +136,16 @@ export async function play(player: Player, job: PingPong): Promise<Sample> {
   };
   const rounds = () => {
     for (let i = 0; i < BATCH; i += 1) {
-      serveBall();
+      sendNext();
       player.take();
     }
   };
   const blockingRound = () => {
-    serveBall();
+    sendNext();
     player.takeBlocking();
   };
   const awaitingRound = async () => {
-    serveBall();
+    sendNext();
     await player.takeAwaiting();
   };
   const sample =
@@ -155,6 +155,6 @@ export async function play(player: Player, job: PingPong): Promise<Sample> {
         ? timed(job.seconds, blockingRound)
         : await timedAsync(job.seconds, awaitingRound);
   player.send(0, true);
-  // Both sides have paused.
+  // Both sides pause in each round trip.
   return each(without(sample, 2 * job.pause), 2);
 }

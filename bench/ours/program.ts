@@ -1,6 +1,6 @@
 /**
- * One of the two processes of a measurement: `program.js server JOB` prints the port that it listens on,
- * `program.js client JOB PORT` prints the sample; each as one line of JSON. The server ends with the client.
+ * One of the two processes of a measurement. `program.js server JOB` prints the port that it listens on, `program.js client JOB PORT`
+ * prints the sample, each as one line of JSON. The server ends with the client.
  */
 import { openProvider } from '../../winverbs/index.js';
 import type { Sample } from '../statistics.js';
@@ -23,15 +23,15 @@ import { rateQueuePair, Sink, Source } from './rate.js';
 import { type Connection, Side } from './side.js';
 import { answerWrites, playWrites, Writer } from './write-poll.js';
 
-/** What the two sides do. The server gets one connection, or several, and ends when they end. */
-interface Game {
+/** The two sides of a job. The server accepts one connection or several, and ends with them. */
+interface Sides {
   serve(side: Side, accept: Accept): Promise<void>;
   measure(side: Side, port: number): Promise<Sample>;
 }
 type WinVerbsJob = Exclude<Job, { kind: 'open' | 'nd-ping-pong' }>;
 type Accept = (queuePair: () => Connection['qp'], count?: number, inFlight?: number) => Promise<Connection[]>;
 
-function gameOf(job: WinVerbsJob): Game {
+function sidesOf(job: WinVerbsJob): Sides {
   switch (job.kind) {
     case 'ping-pong':
       return pingPong(job);
@@ -69,7 +69,7 @@ function gameOf(job: WinVerbsJob): Game {
   }
 }
 
-function pingPong(job: JobOf<'ping-pong'>): Game {
+function pingPong(job: JobOf<'ping-pong'>): Sides {
   return {
     serve: async (side, accept) => {
       const player = new Player(side, job);
@@ -84,7 +84,7 @@ function pingPong(job: JobOf<'ping-pong'>): Game {
   };
 }
 
-function writePoll(job: JobOf<'write-poll'>): Game {
+function writePoll(job: JobOf<'write-poll'>): Sides {
   return {
     serve: async (side, accept) => {
       const writer = new Writer(side, job);
@@ -99,7 +99,7 @@ function writePoll(job: JobOf<'write-poll'>): Game {
   };
 }
 
-function oneSided(job: JobOf<'write' | 'read'>): Game {
+function oneSided(job: JobOf<'write' | 'read'>): Sides {
   return {
     serve: async (side, accept) => {
       oneSidedMemory(side, job);
@@ -114,7 +114,7 @@ function oneSided(job: JobOf<'write' | 'read'>): Game {
   };
 }
 
-function rate(job: JobOf<'rate'>): Game {
+function rate(job: JobOf<'rate'>): Sides {
   return {
     serve: async (side, accept) => {
       const sink = new Sink(side, job);
@@ -141,18 +141,18 @@ function openingTime(job: Job): Sample {
   return { mean: performance.now() - start };
 }
 
-function tell(what: object): void {
+function print(what: object): void {
   process.stdout.write(`${JSON.stringify(what)}\n`);
 }
 
 async function serve(job: Job): Promise<void> {
   if (job.kind === 'open') throw new Error('Opening takes no peer.');
-  if (job.kind === 'nd-ping-pong') return serveNd(job, (port) => tell({ port }));
+  if (job.kind === 'nd-ping-pong') return serveNd(job, (port) => print({ port }));
   const side = new Side(job);
   const { listener, port } = side.listen(1024);
-  tell({ port });
+  print({ port });
   let connections: Connection[] = [];
-  await gameOf(job).serve(side, async (queuePair, count = 1, inFlight) => {
+  await sidesOf(job).serve(side, async (queuePair, count = 1, inFlight) => {
     connections = await acceptMany(side, listener, count, queuePair, inFlight);
     return connections;
   });
@@ -165,15 +165,17 @@ const MANY: ReadonlySet<Job['kind']> = new Set(['connect', 'resident', 'rest']);
 async function measure(job: Job, port: number): Promise<Sample> {
   if (job.kind === 'open') return openingTime(job);
   const sample =
-    job.kind === 'nd-ping-pong' ? await measureNd(job, port) : await gameOf(job).measure(new Side(job), port);
+    job.kind === 'nd-ping-pong'
+      ? await measureNd(job, port)
+      : await sidesOf(job).measure(new Side(job), port);
   return MANY.has(job.kind) ? sample : { ...sample, link: linkUsed(job) };
 }
 
 async function main([role, text, port]: string[]): Promise<void> {
   const job = jobSchema.parse(JSON.parse(text!));
   if (role === 'server') await serve(job);
-  else tell(await measure(job, Number(port)));
-  // What is still open ends with the process, as it would with a program that is stopped.
+  else print(await measure(job, Number(port)));
+  // The process's end closes all that is still open, as when a program is killed.
   process.exit(0);
 }
 

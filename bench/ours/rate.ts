@@ -1,6 +1,6 @@
 /**
- * Messages one way. The receiver tells after every {@link CREDITS} that it has new receives for as many, so that none
- * comes too early. A message of 0 bytes is the end.
+ * A stream of messages one way. The receiver grants {@link CREDITS} credits whenever it has posted as many new receives, so that no
+ * message arrives before its receive. An empty message ends the stream.
  */
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
 import { perSecond, type Sample, timed } from '../statistics.js';
@@ -11,11 +11,11 @@ type Rate = JobOf<'rate'>;
 
 const DEPTH = 1024;
 const CREDITS = 256;
-/** Requests posted with one doorbell; the last tells that all are done. */
+/** Requests posted with one doorbell. The last is signaled, and its completion is that of all. */
 const BATCH = 64;
 const COMPLETIONS = 128;
 const INLINE = 16;
-/** Messages between two looks at the clock. */
+/** Messages between two readings of the clock. */
 const PART = 16 * CREDITS;
 const NOTHING: ReturnType<typeof piece>[0][] = [];
 
@@ -23,7 +23,7 @@ export function rateQueuePair(side: Side, job: Rate) {
   return side.queuePair({ sends: DEPTH, receives: DEPTH, inline: job.size <= INLINE ? INLINE : 0 });
 }
 
-/** Receives until the end comes. */
+/** The receiver. */
 export class Sink {
   readonly #room: ReturnType<typeof piece>;
 
@@ -34,7 +34,7 @@ export class Sink {
     this.#room = piece(side.memory(new Uint8Array(new SharedArrayBuffer(job.size))), 0, job.size);
   }
 
-  /** Before the peer may send. */
+  /** Posts the receives; call before the peer may send. */
   prepare(qp: Connection['qp']): void {
     for (let i = 0; i < DEPTH; i += 1) qp.postReceive(0, this.#room);
   }
@@ -56,7 +56,7 @@ export class Sink {
   }
 }
 
-/** Sends for the job's time. */
+/** The sender. */
 export class Source {
   readonly #out: ReturnType<typeof piece>;
   readonly #flags: number;

@@ -1,4 +1,4 @@
-/** One side of the measurements: a device with one completion queue, and connections whose two sides know each other's memory. */
+/** One side of a measurement: a device with one completion queue, and connections that exchange addresses and keys of memory. */
 import {
   type IWVCompletionQueue,
   type IWVConnectEndpoint,
@@ -20,29 +20,29 @@ import {
 import type { Job } from './job.js';
 import { libraryOptions } from './library.js';
 
-/** Any host has it, and it is nobody else's. */
+/** The loopback address: every host has it, and no other host reaches it. */
 const ADDRESS = '127.0.0.1';
-/** What peers may do with the memory of these programs. */
+/** Access rights of registered memory. */
 const ACCESS = WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE;
 const ADVERT_BYTES = 12;
 
-/** What a queue pair is to be. */
+/** The size of a queue pair. */
 export interface QueuePairShape {
   readonly sends: number;
   readonly receives: number;
-  /** Bytes that a request may carry itself. */
+  /** Limit of inline bytes. */
   readonly inline?: number;
-  /** Comes with the completions. */
+  /** Returned in completions. */
   readonly context?: number;
 }
 
-/** Registered bytes. */
+/** Registered memory. */
 export interface Memory {
   readonly bytes: Uint8Array;
   readonly region: WvMemoryRegion;
 }
 
-/** A connection: its queue pair, and the memory that the peer shows. */
+/** A connection: its queue pair, and the memory that the peer advertises. */
 export interface Connection {
   readonly endpoint: IWVConnectEndpoint;
   readonly qp: IWVConnectQueuePair;
@@ -56,8 +56,8 @@ export class Side {
   readonly device: IWVDevice;
   readonly pd: IWVProtectionDomain;
   readonly cq: IWVCompletionQueue;
-  /** What the peer gets to know of, if anything. */
-  shown: Memory | undefined = undefined;
+  /** The memory that connections advertise, if any. */
+  advertised: Memory | undefined = undefined;
 
   constructor(job: Job, completions = 4096) {
     this.provider = openProvider(libraryOptions(job));
@@ -66,13 +66,13 @@ export class Side {
     this.cq = this.device.createCompletionQueue(completions);
   }
 
-  /** Registers memory. The last one is what peers are told of. */
+  /** Registers memory. Connections advertise the memory that was registered last. */
   memory(bytes: Uint8Array): Memory {
-    this.shown = { bytes, region: this.pd.registerMemory(bytes, ACCESS) };
-    return this.shown;
+    this.advertised = { bytes, region: this.pd.registerMemory(bytes, ACCESS) };
+    return this.advertised;
   }
 
-  /** A queue pair that takes receives already. */
+  /** Creates a queue pair in INIT, which accepts receives. */
   queuePair(shape: QueuePairShape): IWVConnectQueuePair {
     const qp = this.pd.createConnectQueuePair({
       sendCq: this.cq,
@@ -88,7 +88,7 @@ export class Side {
     return qp;
   }
 
-  /** Asks the listener at `port`. */
+  /** Connects to the listener at `port`. */
   async connect(port: number, qp: IWVConnectQueuePair): Promise<Connection> {
     const endpoint = this.provider.createConnectEndpoint();
     const peer: SocketAddress = { family: 4, address: ADDRESS, port };
@@ -100,14 +100,14 @@ export class Side {
     return { endpoint, qp, remote };
   }
 
-  /** The same from the other side. */
+  /** Accepts a connection request. */
   async accept(endpoint: IWVConnectEndpoint, qp: IWVConnectQueuePair): Promise<Connection> {
     const remote = parseAdvert(endpoint.query().privateData);
     await endpoint.accept(qp, { privateData: this.#advert() });
     return { endpoint, qp, remote };
   }
 
-  /** A listener on a free port, and the port. */
+  /** Creates a listener on a free port. */
   listen(backlog: number): { listener: IWVConnectEndpoint; port: number } {
     const listener = this.provider.createConnectEndpoint();
     listener.bindAddress({ family: 4, address: ADDRESS, port: 0 });
@@ -115,7 +115,7 @@ export class Side {
     return { listener, port: listener.query().localAddress.port };
   }
 
-  /** Takes what has completed; every request must have succeeded. Answers how many. */
+  /** Takes completions and returns their number. @throws Error if a request has failed. */
   poll(n: number): number {
     const { completions } = this;
     const count = this.cq.poll(completions, n);
@@ -128,9 +128,9 @@ export class Side {
 
   #advert(): Uint8Array {
     const advert = Buffer.alloc(ADVERT_BYTES);
-    if (this.shown !== undefined) {
-      advert.writeBigUInt64LE(BigInt(this.shown.region.address));
-      advert.writeUInt32LE(this.shown.region.rkey, 8);
+    if (this.advertised !== undefined) {
+      advert.writeBigUInt64LE(BigInt(this.advertised.region.address));
+      advert.writeUInt32LE(this.advertised.region.rkey, 8);
     }
     return advert;
   }
@@ -141,7 +141,7 @@ function parseAdvert(data: Uint8Array): RemoteMemory {
   return new RemoteMemory({ address: advert.readBigUInt64LE(), rkey: advert.readUInt32LE(8) });
 }
 
-/** A list of one piece, as requests take it. */
+/** A scatter-gather list of one SGE. */
 export function piece({ region }: Memory, offset: number, length: number): readonly [WvSge] {
   return [{ region, offset, length }];
 }

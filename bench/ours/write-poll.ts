@@ -1,6 +1,6 @@
 /**
- * RDMA Write, there and back, seen by looking at memory. The last four bytes of a message are its number, and a Write
- * changes them last; -1 is the end.
+ * Ping-pong of RDMA Writes, detected by polling on memory. The last four bytes of a message are its number; a Write changes them last.
+ * The number -1 ends it.
  */
 import { WvSend } from '../../winverbs/index.js';
 import { each, type Sample, timed } from '../statistics.js';
@@ -11,12 +11,12 @@ type WritePoll = JobOf<'write-poll'>;
 
 const DEPTH = 64;
 const SIGNAL_EVERY = DEPTH / 2;
-/** Longest message that a request carries itself. */
+/** Longest inline message. */
 const INLINE = 16;
 const BATCH = 32;
 const END = -1;
 
-/** One player: its memory is where messages come to, and behind that what it sends. */
+/** One side of the ping-pong. Its memory has room for the peer's message, followed by its own message. */
 export class Writer {
   readonly #memory: Memory;
   readonly #words: Int32Array;
@@ -55,7 +55,7 @@ export class Writer {
     this.#connection.qp.write(0, this.#out, flags, this.#connection.remote, 0);
   }
 
-  /** Spins until another number is there than `last`. Polling moves what comes. */
+  /** Spins until the number differs from `last`. Polling the completion queue makes progress. */
   await(last: number): number {
     const { side } = this;
     for (;;) {

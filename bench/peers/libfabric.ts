@@ -1,10 +1,10 @@
-/** libfabric's own ping-pong, fi_pingpong. It tells means only, and its bandwidth is that of messages there and back. */
+/** libfabric's own ping-pong, fi_pingpong. It reports means only, and its bandwidth is that of a ping-pong. */
 import { freePort, isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../statistics.js';
 
 export interface LibfabricJob {
   readonly provider: 'shm' | 'tcp' | 'udp';
-  readonly tells: 'latency' | 'bandwidth';
+  readonly metric: 'latency' | 'bandwidth';
   readonly size: number;
   readonly count: number;
 }
@@ -32,10 +32,10 @@ export async function measureLibfabric(job: LibfabricJob, placement: Placement):
   }
 }
 
-/** bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec */
-export function parse(text: string, { tells }: Pick<LibfabricJob, 'tells'>): Sample {
+/** Parses the last line: bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec. */
+export function parse(text: string, { metric }: Pick<LibfabricJob, 'metric'>): Sample {
   const columns = text.trim().split('\n').at(-1)!.trim().split(/\s+/);
-  const mean = tells === 'latency' ? Number(columns[6]) : Number(columns[5]) * 1e6;
-  if (columns.length !== 8 || !(mean > 0)) throw new Error(`fi_pingpong told: ${text}`);
+  const mean = metric === 'latency' ? Number(columns[6]) : Number(columns[5]) * 1e6;
+  if (columns.length !== 8 || !(mean > 0)) throw new Error(`fi_pingpong printed: ${text}`);
   return { mean };
 }

@@ -1,4 +1,4 @@
-/** The baselines in C and C++: what the machine and its system can do without any library, and parts of the engine alone. */
+/** The baselines in C and C++: the machine and its system without any library, and parts of the engine alone. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -15,15 +15,15 @@ export interface NativeJob {
 const sources = fileURLToPath(new URL('../../../bench/native', import.meta.url));
 const binaries = fileURLToPath(new URL('../native', import.meta.url));
 
-/** What a program prints. */
+/** The output of a program. */
 const answerSchema = z.object({
   median: z.number().positive().optional(),
   mean: z.number().positive().optional(),
-  /** Bytes per second, of the whole time. */
+  /** Bytes per second, over the whole time. */
   bandwidth: z.number().positive().optional(),
 });
 
-/** Why each program that was asked for cannot be built. */
+/** For each program that has been requested: why it cannot be built; undefined: it is built. */
 const built = new Map<string, string | undefined>();
 
 export function missingNative({ program }: NativeJob): string | undefined {
@@ -50,6 +50,6 @@ export async function measureNative({ program, args }: NativeJob, placement: Pla
   const run = new Program(`${binaries}/${program}`, [...args, ...where], placed(placement));
   const { median, mean, bandwidth } = answerSchema.parse(JSON.parse(await run.rest()));
   const value = mean ?? bandwidth ?? median;
-  if (value === undefined) throw new Error(`${program} told no figure.`);
+  if (value === undefined) throw new Error(`${program} printed no figure.`);
   return { mean: value, ...(median === undefined ? {} : { median }) };
 }

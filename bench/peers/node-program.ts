@@ -1,6 +1,6 @@
 /**
- * What Node itself offers, doing the same work: TCP by `node:net` between two processes, and a bare worker thread.
- * `node-program.js server JOB`, `node-program.js client JOB PORT`, as the library's own program.
+ * The baselines in Node itself: TCP by `node:net` between two processes, CRC-32 by `node:zlib`, and a bare worker thread. Command
+ * line: `node-program.js server JOB`, `node-program.js client JOB PORT`, as of the library's own program.
  */
 import { once } from 'node:events';
 import net from 'node:net';
@@ -15,27 +15,27 @@ const size = z
   .max(1 << 30);
 const seconds = z.number().positive().max(60);
 export const nodeJobSchema = z.discriminatedUnion('kind', [
-  /** Half a round trip in µs. */
+  /** Half a round trip, in µs. */
   z.strictObject({ kind: z.literal('ping-pong'), size, seconds }),
-  /** A stream of messages one way: bytes per second. */
+  /** A stream of messages one way, in bytes per second. */
   z.strictObject({ kind: z.literal('stream'), size, seconds }),
-  /** The same: messages per second. */
+  /** The same, in messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, seconds }),
-  /** Connections per second, after as many for a warm-up. */
+  /** Connections per second, after the same number as a warm-up. */
   z.strictObject({
     kind: z.literal('connect'),
     count: z.int().min(1).max(100_000),
     inFlight: z.int().min(1).max(1000),
   }),
-  /** CRC-32 of a buffer again and again: bytes per second. */
+  /** Repeated CRC-32 of one buffer, in bytes per second. */
   z.strictObject({ kind: z.literal('crc32'), size, seconds }),
-  /** From the call that makes a worker thread until it has said something: ms. */
+  /** Time from the creation of a worker thread to its first message, in ms. */
   z.strictObject({ kind: z.literal('worker') }),
 ]);
 export type NodeJob = z.output<typeof nodeJobSchema>;
 
 const ADDRESS = '127.0.0.1';
-/** Bytes between two looks at the clock. */
+/** Bytes between two readings of the clock. */
 const PART_BYTES = 4 << 20;
 
 async function serve(job: NodeJob): Promise<void> {
@@ -55,21 +55,21 @@ async function serve(job: NodeJob): Promise<void> {
 async function pingPong(socket: net.Socket, job: { size: number; seconds: number }): Promise<Sample> {
   const message = Buffer.alloc(job.size, 1);
   let pending = 0;
-  let whole = () => {};
+  let completed = () => {};
   socket.on('data', (chunk) => {
     pending -= chunk.length;
-    if (pending === 0) whole();
+    if (pending === 0) completed();
   });
   const round = () =>
     new Promise<void>((resolve) => {
-      whole = resolve;
+      completed = resolve;
       pending = job.size;
       socket.write(message);
     });
   return each(await timedAsync(job.seconds, round), 2);
 }
 
-/** Times of `part` messages each. */
+/** Sends for `seconds`; the sample is the time of `part` messages. */
 async function stream(socket: net.Socket, message: Buffer, part: number, seconds: number): Promise<Sample> {
   const sample = await timedAsync(seconds, async () => {
     for (let i = 0; i < part; i += 1) if (!socket.write(message)) await once(socket, 'drain');
@@ -79,7 +79,7 @@ async function stream(socket: net.Socket, message: Buffer, part: number, seconds
   return sample;
 }
 
-/** The second `count` of connections; the first ones are the warm-up, and stay open. */
+/** Connects `count` times as a warm-up, then times `count` more. All connections stay open. */
 async function connectRate(port: number, job: { count: number; inFlight: number }): Promise<Sample> {
   const sockets: net.Socket[] = [];
   const make = async () => {

@@ -1,17 +1,17 @@
-/** UCX' own measurements, ucx_perftest, over shared memory. */
+/** UCX's own benchmark, ucx_perftest, over shared memory. */
 import { freePort, isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../statistics.js';
 
 export interface UcxJob {
   readonly test: 'tag_lat' | 'ucp_put_lat' | 'ucp_put_bw' | 'ucp_get' | 'tag_bw';
-  readonly tells: 'latency' | 'bandwidth' | 'rate';
+  readonly metric: 'latency' | 'bandwidth' | 'rate';
   readonly size: number;
   readonly count: number;
 }
 
-/** Nothing but memory of this host. */
+/** Restricts UCX to shared memory. */
 const env = { UCX_TLS: 'posix,sysv,cma,self', UCX_WARN_UNUSED_ENV_VARS: 'n' };
-/** Its megabytes are 2^20 bytes. */
+/** A megabyte of ucx_perftest is 2^20 bytes. */
 const MEGABYTE = 1 << 20;
 
 export function missingUcx(): string | undefined {
@@ -33,13 +33,13 @@ export async function measureUcx(job: UcxJob, placement: Placement): Promise<Sam
   }
 }
 
-/** iterations, median latency, average, overall latency, average, overall bandwidth, average, overall message rate */
-export function parse(text: string, { tells }: Pick<UcxJob, 'tells'>): Sample {
+/** Parses the last line: iterations, latency (median, average, overall), bandwidth (average, overall), message rate (both). */
+export function parse(text: string, { metric }: Pick<UcxJob, 'metric'>): Sample {
   const columns = text.trim().split('\n').at(-1)!.split(',').map(Number);
   const [, median, , latency, , bandwidth, , rate] = columns as number[] & { length: 8 };
   if (columns.length !== 8 || !columns.every((value) => value >= 0)) {
-    throw new Error(`ucx_perftest told: ${text}`);
+    throw new Error(`ucx_perftest printed: ${text}`);
   }
-  if (tells === 'latency') return { mean: latency!, median: median! };
-  return { mean: tells === 'rate' ? rate! : bandwidth! * MEGABYTE };
+  if (metric === 'latency') return { mean: latency!, median: median! };
+  return { mean: metric === 'rate' ? rate! : bandwidth! * MEGABYTE };
 }

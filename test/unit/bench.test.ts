@@ -73,9 +73,9 @@ test('fi_pingpong’s columns are read', () => {
     'bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec',
     '8       100k    =100k    1.5m        0.84s      1.91       4.19       0.24',
   ].join('\n');
-  assert.equal(parseLibfabric(text, { tells: 'latency' }), { mean: 4.19 });
-  assert.equal(parseLibfabric(text, { tells: 'bandwidth' }), { mean: 1.91e6 });
-  assert.throws(() => parseLibfabric('no provider', { tells: 'latency' }), /no provider/);
+  assert.equal(parseLibfabric(text, { metric: 'latency' }), { mean: 4.19 });
+  assert.equal(parseLibfabric(text, { metric: 'bandwidth' }), { mean: 1.91e6 });
+  assert.throws(() => parseLibfabric('no provider', { metric: 'latency' }), /no provider/);
 });
 
 test('ucx_perftest’s columns are read', () => {
@@ -83,10 +83,10 @@ test('ucx_perftest’s columns are read', () => {
     'iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr',
     '100000,0.180,1.397,1.398,5.46,5.47,715751,715752',
   ].join('\n');
-  assert.equal(parseUcx(text, { tells: 'latency' }), { mean: 1.398, median: 0.18 });
-  assert.equal(parseUcx(text, { tells: 'bandwidth' }), { mean: 5.47 * 1_048_576 });
-  assert.equal(parseUcx(text, { tells: 'rate' }), { mean: 715_752 });
-  assert.throws(() => parseUcx('refused', { tells: 'rate' }), /refused/);
+  assert.equal(parseUcx(text, { metric: 'latency' }), { mean: 1.398, median: 0.18 });
+  assert.equal(parseUcx(text, { metric: 'bandwidth' }), { mean: 5.47 * 1_048_576 });
+  assert.equal(parseUcx(text, { metric: 'rate' }), { mean: 715_752 });
+  assert.throws(() => parseUcx('refused', { metric: 'rate' }), /refused/);
 });
 
 const latencyRow: Row = {
