@@ -24,8 +24,8 @@ export interface NativeChannel {
   readonly id: number;
   /** One word per slot, {@link SlotState}; changes without a call, from any thread. */
   readonly states: Int32Array;
-  /** One word. It changes when answers that were kept are not good any more ({@link ServedChannel.newEra}). */
-  readonly era: Int32Array;
+  /** One word. A change of it invalidates the caches of the user side ({@link ServedChannel.newCacheEpoch}). */
+  readonly cacheEpoch: Int32Array;
   /**
    * Copies the input and hands the request to the kernel. Returns the slot, or -1 when all slots are taken.
    * With `overlapped` the completion is delivered by `onComplete` on the event loop, finished as by {@link finish}, and
@@ -135,6 +135,6 @@ export interface ServedChannel extends NativeChannelServer {
    * do not go by the event loop, which it would have to go back to.
    */
   answerEvents(onEvent: () => void): void;
-  /** Answers that the user side keeps are not good any more. */
-  newEra(): void;
+  /** Invalidates the caches of the user side. */
+  newCacheEpoch(): void;
 }

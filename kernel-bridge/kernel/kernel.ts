@@ -46,8 +46,8 @@ export interface KernelParts {
   hca: NativeHca;
   network: HostNetwork;
   options: KernelOptions;
-  /** Answers that users keep are not good any more: before anybody is told of what has changed. */
-  newEra?(): void;
+  /** Invalidates the caches of the user side. Called before a change is reported to anybody. */
+  newCacheEpoch?(): void;
   createConnectionManager(platform: CmPlatform, options: KernelOptions['cm']): ConnectionManager;
 }
 
@@ -83,7 +83,7 @@ export class Kernel {
     });
     const { onChange } = this.ports;
     this.ports.onChange = (change) => {
-      parts.newEra?.();
+      parts.newCacheEpoch?.();
       onChange(change);
     };
     this.cm = parts.createConnectionManager(this.cmPlatform(), options.cm);
@@ -107,7 +107,7 @@ export class Kernel {
       openPort: (claim) => hca.openPort(claim),
       releasePort: (claim) => hca.releasePort(claim),
       portOf: (gid, scopeId) => this.ports.ofGid(gid, scopeId),
-      newEra: () => parts.newEra?.(),
+      newCacheEpoch: () => parts.newCacheEpoch?.(),
       isOwn: (gid) => this.ports.ofGid(gid) !== undefined,
       sourceFor: (gid, scopeId) => this.ports.sourceFor(gid, scopeId),
     };

@@ -104,7 +104,7 @@ function start(): void {
       network: new SystemNetwork(addon),
       options,
       createConnectionManager,
-      newEra: () => server.newEra(),
+      newCacheEpoch: () => server.newCacheEpoch(),
     };
     const kernel = new Kernel(parts);
     events = () => kernel.serveEvents();

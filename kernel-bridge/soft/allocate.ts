@@ -3,7 +3,7 @@ import { freemem } from 'node:os';
 import { addon } from '../hca/index.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 
-/** Memory that another process of this host can map; see `allocate` of the package. */
+/** Allocates memory that another process of this host can map; see `allocate` of the package. */
 export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
   const most = constants.MAX_LENGTH;
   if (!Number.isSafeInteger(bytes) || bytes < 1 || bytes > most) {
@@ -12,7 +12,7 @@ export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
       `allocate: bytes is ${String(bytes)}; it must be a whole number from 1 to ${most}.`,
     );
   }
-  // Pages are taken at once: asking for more than there is would have the system end a process.
+  // The pages are allocated at once: a request beyond the free memory would make the system kill a process.
   const available = availableBytes();
   if (bytes > available) {
     throw new StatusError(

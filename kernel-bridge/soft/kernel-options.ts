@@ -3,11 +3,11 @@ import { defaultOptions } from '../default-options.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { type KernelOptions, type KernelOptionsInput, kernelOptionsSchema } from '../options.js';
 
-/** The environment variable that gives options to programs that pass none: JSON of {@link KernelOptionsInput}. */
+/** The environment variable with the options of programs that pass none: JSON of {@link KernelOptionsInput}. */
 export const optionsVariable = 'ND_OPTIONS';
 
 /**
- * Checks options and fills in the defaults. Without options, those of `ND_OPTIONS` are taken.
+ * Checks options and fills in the defaults. If there are none, `ND_OPTIONS` gives them.
  *
  * @throws StatusError INVALID_PARAMETER naming the field, its limit and the value given.
  */
@@ -51,7 +51,7 @@ function describe(issue: z.core.$ZodIssue, value: unknown): string {
   return `${field} cannot be ${shown(at(value, path))}: ${reason}`;
 }
 
-/** What lies at a path in nested objects. */
+/** The value at a path in nested objects. */
 function at(value: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>(
     (outer, key) =>

@@ -1,9 +1,9 @@
 /**
- * Entry of the soft kernel's thread: loads the kernel, and when that fails, or the kernel fails later, tells the
- * user side why. The user side may be blocked in native code then, so the reason takes the channel and not a message.
+ * Entry of the soft kernel's thread. It loads the kernel, and reports to the user side why the kernel could not be loaded or has
+ * failed. The user side may be blocked in native code then, so the reason goes through the channel and not by a message.
  *
- * The kernel is sixty modules, and loading them one by one takes longer than starting the thread: where a build has
- * put them into one file (scripts/bundle-kernel.mjs), that is what is loaded. So this is a CommonJS module.
+ * The kernel is sixty modules, and loading them one by one takes longer than starting the thread. If the build has put them into one
+ * file (scripts/bundle-kernel.mjs), this loads that file; so this is a CommonJS module.
  */
 import fs = require('node:fs');
 import path = require('node:path');
@@ -15,7 +15,7 @@ interface Addon {
 }
 
 interface Bundle {
-  /** The compiled modules that it was made of. */
+  /** The compiled modules that the bundle contains. */
   readonly files: readonly string[];
   addon(): Addon;
   /** Runs the kernel's entry. */
@@ -38,21 +38,21 @@ function modifiedAt(file: string): number {
   return fs.statSync(file).mtimeMs;
 }
 
-/** What V8 made of the bundle when it was built; undefined where that was another bundle. */
-function keptCode(file: string, source: string): Buffer | undefined {
+/** V8's code cache for the bundle, made by the build; undefined if it belongs to another bundle. */
+function codeCache(file: string, source: string): Buffer | undefined {
   if (!fs.existsSync(file)) return undefined;
-  const kept = fs.readFileSync(file);
-  const end = kept.indexOf('*/') + 2;
-  return source.startsWith(kept.toString('latin1', 0, end)) ? kept.subarray(end) : undefined;
+  const cache = fs.readFileSync(file);
+  const end = cache.indexOf('*/') + 2;
+  return source.startsWith(cache.toString('latin1', 0, end)) ? cache.subarray(end) : undefined;
 }
 
-/** The bundle, unless it cannot be had, or one of its modules was compiled after it. */
+/** The bundle; undefined if it cannot be loaded, or one of its modules was compiled after it. */
 function freshBundle(file: string): Bundle | undefined {
   try {
     const madeAt = modifiedAt(file);
     const source = fs.readFileSync(file, 'utf8');
-    const cachedData = keptCode(file.replace(/cjs$/, 'cache'), source);
-    // Code that another Node or other flags have made is not used by V8.
+    const cachedData = codeCache(file.replace(/cjs$/, 'cache'), source);
+    // V8 rejects a cache that another version of Node or other flags have made.
     const script = new vm.Script(source, { filename: file, ...(cachedData === undefined ? {} : { cachedData }) });
     const made = {} as Bundle;
     script.runInThisContext()(made, require, path.dirname(file));
@@ -77,5 +77,5 @@ async function main(): Promise<void> {
   }
 }
 
-// A rejection ends the thread, as any error that nobody handles.
+// A rejection ends the thread, as any unhandled error does.
 void main();

@@ -2,30 +2,30 @@ import { type NativeChannel, SlotState } from '../hca/index.js';
 import { Status, type StatusError } from '../ioctl/status.js';
 import type { OverlappedSource } from '../overlapped.js';
 
-/** What came out of a slot. */
+/** Status and output of a completed request. */
 export interface SlotAnswer {
   readonly status: number;
   readonly output: Uint8Array;
 }
 
-/** What a {@link SlotRequest} needs of the kernel it was sent to. */
+/** The part of the kernel's user side that a {@link SlotRequest} uses. */
 export interface SlotOwner {
   readonly channel: NativeChannel;
-  /** Of the channel. */
+  /** Slot states of the channel. */
   readonly states: Int32Array;
-  /** Status and output of a request that has completed; its slot is given back. */
+  /** Status and output of a completed request; frees its slot. */
   finish(slot: number): SlotAnswer;
-  /** The same of one that is waited for. */
+  /** Waits for the request, then does the same. */
   waitAndFinish(slot: number): SlotAnswer;
-  /** The request's slot was given back. */
+  /** The request's slot has been freed. */
   forget(slot: number): void;
-  /** Delivers the overlapped request that completed first. False: there is none. */
+  /** Delivers the overlapped request that completed first. False: none has completed. */
   deliverNext(): boolean;
 }
 
 /**
- * An overlapped request in a slot of the channel. The outcome is copied out of the slot once, by whoever looks first:
- * the event loop, a blocking wait, or the kernel's sweep for free slots.
+ * An overlapped request in a slot of the channel. Its outcome is copied out of the slot once, by the event loop, a blocking
+ * wait, or the kernel's sweep for free slots: the first of them that finds it completed.
  */
 export class SlotRequest<T> implements OverlappedSource<T> {
   #captured: SlotAnswer | undefined;
@@ -44,12 +44,12 @@ export class SlotRequest<T> implements OverlappedSource<T> {
     return this.#captured !== undefined || Atomics.load(this.#states, this.slot) === SlotState.done;
   }
 
-  /** Takes status and output out of the slot and gives the slot back. Only after completion. */
+  /** Takes status and output out of the slot and frees the slot. Call after completion only. */
   capture(): SlotAnswer {
     return this.#captured ?? this.keep(this.owner.finish(this.slot));
   }
 
-  /** This came out of the slot, which was given back. */
+  /** Keeps the outcome, after its slot was freed. */
   keep(answer: SlotAnswer): SlotAnswer {
     this.#captured = answer;
     this.owner.forget(this.slot);

@@ -7,20 +7,20 @@ import { Status, StatusError, statusText } from '../ioctl/status.js';
 import type { KernelOptions, KernelOptionsInput } from '../options.js';
 import { optionsDelivery } from '../options-delivery.js';
 import { Overlapped } from '../overlapped.js';
-import { KeptAnswers } from './kept-answers.js';
+import { IbatCache } from './ibat-cache.js';
 import { resolveKernelOptions } from './kernel-options.js';
 import { SlotRequest } from './slot-request.js';
 import { SoftDeviceFile } from './soft-device-file.js';
 import { Warnings } from './warnings.js';
 
-/** Requests that one isolate can have outstanding; the memory of an idle slot is about 100 bytes. */
+/** Limit of outstanding requests of one isolate. An idle slot takes about 100 bytes. */
 const defaultSlots = 16_384;
-/** Longest sentence that a refused open carries. */
+/** Longest reason that a refused open returns, in bytes. */
 const maxReason = 1024;
-/** How long the files of an ending process may take to close, all together. */
+/** Time that an exiting process allows for closing all its files together. */
 const exitBudgetMs = 2_000;
 
-/** What tests of the door replace. */
+/** Settings that tests of the channel replace. */
 export interface SoftKernelSetup {
   /** The module that serves the channel; default: the soft kernel. */
   readonly entry?: URL;
@@ -37,24 +37,23 @@ export interface Answer {
 }
 
 /**
- * The soft kernel of this isolate, as its users see it: a Worker and the channel to it. The Worker keeps no process
- * alive; pending overlapped requests do.
+ * The user side of this isolate's soft kernel: a Worker and the channel to it. The Worker does not keep the process alive; pending
+ * overlapped requests do.
  */
 export class SoftKernel {
   readonly channel: NativeChannel;
-  /** The channel's; asking native code for them is a call. */
+  /** Views of the channel, read once: a getter of a native object is a native call. */
   readonly #answer: Float64Array;
   readonly #answerBytes: Uint8Array;
   readonly states: Int32Array;
-  /** Answers that need not be asked for again. */
-  readonly kept: KeptAnswers;
+  readonly ibatCache: IbatCache;
   readonly #worker: Worker;
   readonly #requests = new Map<number, { request: SlotRequest<unknown>; overlapped: Overlapped<unknown> }>();
   readonly #files = new Set<SoftDeviceFile>();
   readonly #warnings = new Warnings();
   readonly #takeWarnings: () => string[];
   readonly #onExit = (): void => {
-    this.#warnings.tellNow();
+    this.#warnings.emitNow();
     this.closeFiles(exitBudgetMs);
   };
   #workerError: unknown;
@@ -62,14 +61,14 @@ export class SoftKernel {
 
   readonly options: KernelOptions;
 
-  /** `options` may be what checks them: the thread starts meanwhile. What it throws ends the thread and is thrown. */
+  /** `options` may be a function that checks them while the thread starts. If it throws, the thread is ended. */
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
     const onComplete = (slot: number, outcome: number) => this.#settle(slot, outcome);
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
     this.#answer = this.channel.answer;
     this.#answerBytes = this.channel.answerBytes;
     this.states = this.channel.states;
-    this.kept = new KeptAnswers(this.channel.era);
+    this.ibatCache = new IbatCache(this.channel.cacheEpoch);
     const here = import.meta.url;
     const { delivery, deliver, warnings } = optionsDelivery();
     this.#takeWarnings = warnings;
@@ -83,7 +82,7 @@ export class SoftKernel {
         bundle: setup.entry ? undefined : fileURLToPath(new URL('../kernel/bundle.cjs', here)),
       },
       transferList: [delivery.port],
-      // The program's own flags (--input-type, loaders, inspectors) are not meant for this thread.
+      // The program's flags (--input-type, loaders, inspectors) do not apply to this thread.
       execArgv: [],
     });
     this.#worker.unref();
@@ -105,17 +104,17 @@ export class SoftKernel {
     deliver(this.options);
   }
 
-  /** Whether a new kernel may take this one's place: it did not start, failed later, or was given up. */
+  /** Whether a new kernel may replace this one: it did not start, it failed, or it was discarded. */
   get ended(): boolean {
     return this.channel.problem !== '';
   }
 
-  /** Files that are open. */
+  /** Number of open files. */
   get openFiles(): number {
     return this.#files.size;
   }
 
-  /** Overlapped requests whose outcome nobody has taken yet. */
+  /** Number of overlapped requests whose outcome has not been taken yet. */
   get outstanding(): number {
     return this.#requests.size;
   }
@@ -123,7 +122,7 @@ export class SoftKernel {
   /**
    * Opens a device file; waits at most `startTimeoutMs` for the kernel.
    *
-   * @throws StatusError: the kernel's status and sentence; DEVICE_REMOVED if the kernel has ended, with the reason;
+   * @throws StatusError: the kernel's status and reason; DEVICE_REMOVED if the kernel has ended, with the reason;
    * IO_TIMEOUT if it does not answer.
    */
   open(name: string): DeviceFile {
@@ -150,17 +149,17 @@ export class SoftKernel {
     return file;
   }
 
-  /** A file was closed. */
+  /** A file has been closed. */
   forgetFile(file: SoftDeviceFile): void {
     this.#files.delete(file);
   }
 
-  /** A request's slot was given back. */
+  /** A request's slot has been freed. */
   forget(slot: number): void {
     this.#requests.delete(slot);
   }
 
-  /** A blocking request; a negative timeout waits until the kernel answers or ends. Undefined: timed out. */
+  /** A blocking request. A negative timeout waits until the kernel answers or ends. Undefined: timed out. */
   call(
     major: number,
     fileId: number,
@@ -190,17 +189,17 @@ export class SoftKernel {
 
   #settle(slot: number, outcome: number): void {
     const answer = this.#answerOf(outcome);
-    const asked = this.#requests.get(slot);
-    asked?.request.keep(answer);
-    asked?.overlapped.settle();
+    const pending = this.#requests.get(slot);
+    pending?.request.keep(answer);
+    pending?.overlapped.settle();
   }
 
-  /** The answer of a request that has completed; its slot is given back. */
+  /** The answer of a completed request; frees its slot. */
   finish(slot: number): Answer {
     return this.#answerOf(this.channel.finish(slot));
   }
 
-  /** The same of one that is waited for. */
+  /** Waits for the request, then does the same. */
   waitAndFinish(slot: number): Answer {
     return this.#answerOf(this.channel.waitAndFinish(slot));
   }
@@ -217,7 +216,7 @@ export class SoftKernel {
     try {
       return { status, information, output: this.channel.output(slot) };
     } catch {
-      // No memory for a long answer. Whoever waits is told so, and does not wait on.
+      // No memory for a long answer: the request ends with that status instead of waiting on.
       return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: noBytes };
     } finally {
       this.channel.release(slot);
@@ -242,7 +241,7 @@ export class SoftKernel {
     return overlapped;
   }
 
-  /** The error of a request that ended in this status, with what it answered all the same. */
+  /** The error of a request that ended in this status, with the output that came with it. */
   failure(status: number, what: string, output?: Uint8Array): StatusError {
     const error = this.#failure(status, what);
     if (output !== undefined && output.length > 0) error.output = output;
@@ -265,7 +264,7 @@ export class SoftKernel {
     return new StatusError(status, `${what}: ${statusText(status)}`);
   }
 
-  /** Closes all files: asks for all first, then waits for each, all together no longer than the budget. */
+  /** Closes all files: submits every close, then waits for each of them, for the budget in all. */
   closeFiles(budgetMs: number): void {
     const { channel } = this;
     const end = performance.now() + budgetMs;
@@ -280,12 +279,12 @@ export class SoftKernel {
     }
   }
 
-  /** Ends the kernel's thread and all its files at once; for tests and for a kernel that was given up. */
+  /** Ends the kernel's thread and all its files at once; for tests and for a discarded kernel. */
   async terminate(): Promise<void> {
     await this.#worker.terminate();
   }
 
-  /** Puts a close into a slot, or answers -1. */
+  /** Submits a close. Returns its slot, or -1 if none is free. */
   submitClose(fileId: number): number {
     return this.#submit(ChannelMajor.close, fileId, 0, null, 0, false);
   }
@@ -304,8 +303,8 @@ export class SoftKernel {
   }
 
   /**
-   * Gives back the slots of requests that have completed unobserved: a thread that never returns to its event loop
-   * must not run out of slots because of them. What their users attached runs later, on the event loop.
+   * Frees the slots of completed requests that nobody has observed yet, so that a thread that never returns to its event loop does
+   * not run out of slots. Their handlers run later, on the event loop.
    */
   #sweep(): boolean {
     let swept = false;
@@ -327,8 +326,8 @@ export class SoftKernel {
 let current: SoftKernel | undefined;
 
 /**
- * Opens a device file of this isolate's soft kernel, `\\.\WinVerbs` or `\\.\ibat`, and starts the kernel on first
- * use, or a new one where the last has ended. Options are checked at every call; those of the starting open count.
+ * Opens a device file of this isolate's soft kernel, `\\.\WinVerbs` or `\\.\ibat`. The first open starts the kernel; an open after
+ * its end starts a new one. Options are checked at every call; only those of the open that starts the kernel apply.
  *
  * @throws StatusError INVALID_PARAMETER for options (naming the field), otherwise as {@link SoftKernel.open}.
  */

@@ -1,23 +1,23 @@
 /**
- * Warnings of the soft kernel, as the process's own (event `warning`, `--no-warnings`). Node.js tells a warning on the next turn, which a
- * program that exits at once never has.
+ * Warnings of the soft kernel, emitted as warnings of the process (event `warning`, `--no-warnings`). Node.js emits a warning on the
+ * next turn; a program that exits at once has no next turn.
  */
 export class Warnings {
-  #untold: Error[] = [];
+  #pending: Error[] = [];
 
   add(text: string): void {
     const warning = new Error(text);
     warning.name = 'NetworkDirectWarning';
-    this.#untold.push(warning);
+    this.#pending.push(warning);
     process.emitWarning(warning);
     process.nextTick(() => {
-      this.#untold = this.#untold.filter((other) => other !== warning);
+      this.#pending = this.#pending.filter((other) => other !== warning);
     });
   }
 
-  /** The process exits. */
-  tellNow(): void {
-    for (const warning of this.#untold) process.emit('warning', warning);
-    this.#untold = [];
+  /** Emits the pending warnings at once, because the process exits. */
+  emitNow(): void {
+    for (const warning of this.#pending) process.emit('warning', warning);
+    this.#pending = [];
   }
 }

@@ -164,8 +164,8 @@ export class KernelRig {
   readonly network = new FakeNetwork();
   readonly cm = new FakeCm();
   readonly faults: Error[] = [];
-  /** How often the kernel has taken back what users keep. */
-  eras = 0;
+  /** How often the kernel has invalidated the caches of the user side. */
+  cacheEpochs = 0;
   readonly kernel: Kernel;
   file: number;
   private nextSlot = 0;
@@ -176,8 +176,8 @@ export class KernelRig {
       hca: this.hca,
       network: this.network,
       options: kernelOptionsSchema.parse(options),
-      newEra: () => {
-        this.eras++;
+      newCacheEpoch: () => {
+        this.cacheEpochs++;
       },
       createConnectionManager: (platform) => {
         this.cm.onConnect = () => platform.sendMad(noPath, new Uint8Array(256));

@@ -212,20 +212,20 @@ test('Connect and GetRequest tell with their end what Query would answer, where 
   assert.equal(rig.faults, []);
 });
 
-test('what was told is taken back when the peer gives up, or the device goes, before anybody can have asked again', () => {
+test('the caches of the user side are invalidated when the peer gives up, or the device goes, before anybody can have queried again', () => {
   for (const state of ['activeReplied', 'passiveConnect'] as const) {
     const { rig, connection, id } = scene(state);
-    const before = rig.eras;
+    const before = rig.cacheEpochs;
     connection!.events.rejected!({
       reason: 28,
       ari: new Uint8Array(0),
       privateData: new Uint8Array(148).fill(3),
     });
-    assert.is(rig.eras, before + 1, state);
+    assert.is(rig.cacheEpochs, before + 1, state);
     assert.is(rig.query(id).param.connect.data[0], 3);
     const other = scene(state);
     other.endpoint.deviceLost(Status.DEVICE_REMOVED);
-    assert.is(other.rig.eras, 1, `${state}, device`);
+    assert.is(other.rig.cacheEpochs, 1, `${state}, device`);
   }
 });
 

@@ -379,7 +379,7 @@ void Channel::end(const std::string& reason) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (ended_) return;
     ended_ = true;
-    newEra();
+    newCacheEpoch();
     reason_ = reason;
     inbox_.clear();
     if (serverWake_) {

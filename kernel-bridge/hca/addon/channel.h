@@ -80,9 +80,9 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   uint32_t id() const { return id_; }
   uint32_t slotCount() const { return slotCount_; }
-  // Of each slot, and one more word, the era: it changes when answers that the user has kept are not good any more.
+  // One word for each slot, and the cache epoch behind them: a change of it invalidates the caches of the user side.
   std::atomic<int32_t>* states() { return states_.get(); }
-  void newEra() { states_[slotCount_].fetch_add(1); }
+  void newCacheEpoch() { states_[slotCount_].fetch_add(1); }
 
   // ── User side, one thread ──────────────────────────────────────────────────────────────────────────────
   // Answers the slot, or -1 when none is free. The last few slots are kept for blocking requests, so that a

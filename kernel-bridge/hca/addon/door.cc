@@ -34,7 +34,7 @@ Napi::Function NativeChannel::define(Napi::Env env) {
   return DefineClass(env, "NativeChannel",
                      {InstanceAccessor<&NativeChannel::getId>("id"),
                       InstanceAccessor<&NativeChannel::getStates>("states"),
-                      InstanceAccessor<&NativeChannel::getEra>("era"),
+                      InstanceAccessor<&NativeChannel::getCacheEpoch>("cacheEpoch"),
                       InstanceAccessor<&NativeChannel::getProblem>("problem"),
                       InstanceAccessor<&NativeChannel::getAnswer>("answer"),
                       InstanceAccessor<&NativeChannel::getAnswerBytes>("answerBytes"),
@@ -80,7 +80,7 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
       env, channel_->states(), (slots + 1) * sizeof(int32_t),
       [](Napi::Env, void*, std::shared_ptr<door::Channel>* hint) { delete hint; }, keep);
   states_ = Napi::Persistent(Napi::Int32Array::New(env, slots, buffer, 0));
-  era_ = Napi::Persistent(Napi::Int32Array::New(env, 1, buffer, slots * sizeof(int32_t)));
+  cacheEpoch_ = Napi::Persistent(Napi::Int32Array::New(env, 1, buffer, slots * sizeof(int32_t)));
   Napi::Float64Array answer = Napi::Float64Array::New(env, 4);
   Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
   answer_ = Napi::Persistent(answer);
@@ -287,7 +287,7 @@ Napi::Function NativeChannelServer::define(Napi::Env env) {
                       InstanceAccessor<&NativeChannelServer::getRequestBytes>("requestBytes"),
                       InstanceAccessor<&NativeChannelServer::getAnswerBytes>("answerBytes"),
                       InstanceMethod<&NativeChannelServer::tellEvents>("tellEvents"),
-                      InstanceMethod<&NativeChannelServer::newEra>("newEra"),
+                      InstanceMethod<&NativeChannelServer::newCacheEpoch>("newCacheEpoch"),
                       InstanceMethod<&NativeChannelServer::longInput>("longInput"),
                       InstanceMethod<&NativeChannelServer::close>("close")});
 }

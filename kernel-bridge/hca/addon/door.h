@@ -25,7 +25,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
 
   Napi::Value getId(const Napi::CallbackInfo& info);
   Napi::Value getStates(const Napi::CallbackInfo& info);
-  Napi::Value getEra(const Napi::CallbackInfo&) { return era_.Value(); }
+  Napi::Value getCacheEpoch(const Napi::CallbackInfo&) { return cacheEpoch_.Value(); }
   Napi::Value getProblem(const Napi::CallbackInfo& info);
   Napi::Value getAnswer(const Napi::CallbackInfo&) { return answer_.Value(); }
   Napi::Value getAnswerBytes(const Napi::CallbackInfo&) { return answerBytes_.Value(); }
@@ -52,7 +52,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   std::unique_ptr<BlockedWatch> blockedWatch_;
   bool closed_ = false;
   std::unique_ptr<LoopCallback> onComplete_;
-  Napi::Reference<Napi::Int32Array> states_, era_;
+  Napi::Reference<Napi::Int32Array> states_, cacheEpoch_;
   Napi::Reference<Napi::Float64Array> answer_;
   Napi::Reference<Napi::Uint8Array> answerBytes_;
   double* answerWords_ = nullptr;  // of answer_
@@ -76,7 +76,7 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   Napi::Value getRequest(const Napi::CallbackInfo&) { return request_.Value(); }
   Napi::Value getRequestBytes(const Napi::CallbackInfo&) { return requestBytes_.Value(); }
   Napi::Value next(const Napi::CallbackInfo& info);
-  void newEra(const Napi::CallbackInfo&) { channel_->newEra(); }
+  void newCacheEpoch(const Napi::CallbackInfo&) { channel_->newCacheEpoch(); }
   void tellEvents(const Napi::CallbackInfo&) { signal_->answerKnocks(); }
   Napi::Value longInput(const Napi::CallbackInfo& info);
   Napi::Value getAnswerBytes(const Napi::CallbackInfo&) { return answerBytes_.Value(); }

@@ -29,8 +29,8 @@ export interface EndpointServices {
   releasePort(claim: number): void;
   /** The port that has this address. */
   portOf(gid: Uint8Array, scopeId?: number): HcaPort | undefined;
-  /** Answers that users keep are not good any more. */
-  newEra(): void;
+  /** Invalidates the caches of the user side. */
+  newCacheEpoch(): void;
   isOwn(gid: Uint8Array): boolean;
   /** The local address from which one sends to this one. */
   sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined;

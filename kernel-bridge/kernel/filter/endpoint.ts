@@ -322,8 +322,8 @@ export class Endpoint extends EndpointMachine<
 
     onPeerGaveUp(data) {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
-      // What the application was told when it connected, or got the request.
-      this.services.newEra();
+      // The user side may hold attributes that came with EP_CONNECT or EP_GET_REQUEST.
+      this.services.newCacheEpoch();
       this.end(Status.CONNECTION_ABORTED);
     },
 
@@ -379,7 +379,7 @@ export class Endpoint extends EndpointMachine<
 
     onDeviceLost(data) {
       const status = data && 'lost' in data ? data.lost : Status.DEVICE_REMOVED;
-      this.services.newEra();
+      this.services.newCacheEpoch();
       this.abandon();
       this.end(status);
       for (const waiting of [this.connecting, this.accepting, this.disconnecting])

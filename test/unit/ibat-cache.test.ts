@@ -1,31 +1,31 @@
-/** Answers that the door keeps: asked once, and again as soon as they may be old. */
+/** The cache of IBAT answers: one query to the kernel, and another as soon as the answer may be stale. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { encodeSockaddr } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { IbatIpToPortIn, IbatPathIn } from '../../kernel-bridge/ioctl/structs.js';
-import { KeptAnswers } from '../../kernel-bridge/soft/kept-answers.js';
+import { IbatCache } from '../../kernel-bridge/soft/ibat-cache.js';
 
 function rig() {
-  const era = new Int32Array(new SharedArrayBuffer(4));
+  const cacheEpoch = new Int32Array(new SharedArrayBuffer(4));
   const clock = { now: 5 };
-  const kept = new KeptAnswers(era, () => clock.now);
-  let asked = 0;
-  /** How often the question went to the kernel. */
+  const cache = new IbatCache(cacheEpoch, () => clock.now);
+  let queries = 0;
+  /** Queries that reached the kernel. */
   const ask = (code: number, input: Uint8Array | null, outputLength = 4): number => {
-    const before = asked;
-    const answer = (): Uint8Array => new Uint8Array([...(input ?? []), ++asked]);
-    kept.answer(code, input, outputLength, answer);
-    return asked - before;
+    const before = queries;
+    const answer = (): Uint8Array => new Uint8Array([...(input ?? []), ++queries]);
+    cache.answer(code, input, outputLength, answer);
+    return queries - before;
   };
-  return { era, clock, kept, ask };
+  return { cacheEpoch, clock, cache, ask };
 }
 
 const { IP_TO_PORT, PATH } = IbatCode;
 const here = new Uint8Array([1, 2, 3]);
 
-test('the same question is asked once', () => {
+test('the same query is sent once', () => {
   const { ask } = rig();
   assert.is(ask(PATH, here), 1);
   assert.is(ask(PATH, here.slice()), 0);
@@ -60,17 +60,17 @@ test('the ports of addresses do not matter, all else does', () => {
   }
 });
 
-test('what creates or changes something is always asked', () => {
+test('a request with side effects always goes to the kernel', () => {
   const { ask } = rig();
   for (const code of [IoctlCode.EP_CREATE, IoctlCode.EP_QUERY]) {
     for (let n = 0; n < 2; n++) assert.is(ask(code, here), 1);
   }
 });
 
-test('a new era, and a second, make answers old', () => {
-  const { ask, era, clock, kept } = rig();
+test('an answer expires after a second, and when the cache epoch changes', () => {
+  const { ask, cacheEpoch, clock, cache } = rig();
   ask(PATH, here);
-  Atomics.add(era, 0, 1);
+  Atomics.add(cacheEpoch, 0, 1);
   assert.is(ask(PATH, here), 1);
   assert.is(ask(PATH, here), 0);
   clock.now += 999;
@@ -78,36 +78,36 @@ test('a new era, and a second, make answers old', () => {
   clock.now += 1;
   assert.is(ask(PATH, here), 1);
   assert.is(ask(PATH, here), 0);
-  // It changes between the kernel's look and the answer.
-  kept.answer(IP_TO_PORT, here, 4, () => {
-    Atomics.add(era, 0, 1);
+  // The epoch changes between the kernel's look and the answer.
+  cache.answer(IP_TO_PORT, here, 4, () => {
+    Atomics.add(cacheEpoch, 0, 1);
     return new Uint8Array(4);
   });
   assert.is(ask(IP_TO_PORT, here), 1);
 });
 
-test('nobody changes what is kept', () => {
-  const { kept } = rig();
+test('neither inputs nor outputs share memory with the cache', () => {
+  const { cache } = rig();
   const input = here.slice();
-  const first = kept.answer(PATH, input, 4, () => new Uint8Array([7]));
+  const first = cache.answer(PATH, input, 4, () => new Uint8Array([7]));
   first[0] = 8;
   input[0] = 9;
-  const second = kept.answer(PATH, here, 4, () => new Uint8Array([6]));
+  const second = cache.answer(PATH, here, 4, () => new Uint8Array([6]));
   assert.equal([...second], [7]);
   second[0] = 8;
-  assert.equal([...kept.answer(PATH, here, 4, () => new Uint8Array([6]))], [7]);
+  assert.equal([...cache.answer(PATH, here, 4, () => new Uint8Array([6]))], [7]);
 });
 
-test('failures are not kept', () => {
-  const { kept, ask } = rig();
+test('failures are not cached', () => {
+  const { cache, ask } = rig();
   const fail = (): Uint8Array => {
     throw new StatusError(Status.NOT_FOUND, 'gone');
   };
-  assert.throws(() => kept.answer(PATH, here, 4, fail), /gone/);
+  assert.throws(() => cache.answer(PATH, here, 4, fail), /gone/);
   assert.is(ask(PATH, here), 1);
 });
 
-test('the oldest make room', () => {
+test('the oldest entry is evicted', () => {
   const { ask } = rig();
   const inputs = Array.from({ length: 17 }, (_, index) => new Uint8Array([index]));
   for (const input of inputs) assert.is(ask(PATH, input), 1);
