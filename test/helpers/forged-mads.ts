@@ -61,7 +61,15 @@ export class Forger {
 
   /** When the system has it. */
   send(mad: Uint8Array): Promise<void> {
-    const packet = this.#packet(mad).subarray(IP_BYTES + UDP_BYTES);
+    return this.sendPacket(this.packet(mad));
+  }
+
+  /** The datagram of a MAD, to be sent any number of times. */
+  packet(mad: Uint8Array): Uint8Array {
+    return this.#packet(mad).subarray(IP_BYTES + UDP_BYTES);
+  }
+
+  sendPacket(packet: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#socket.send(packet, ROCE_PORT, this.address, (error) => (error ? reject(error) : resolve()));
     });

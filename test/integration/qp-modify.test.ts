@@ -197,12 +197,15 @@ class Walked {
     assert.ok(qp instanceof WVConnectQueuePair || qp instanceof WVDatagramQueuePair);
     this.qp = qp;
     world.made.push(qp);
+    assert.is(qp.sendSge, 4, 'two were asked for');
     const { sendCq: _sendCq, receiveCq: _receiveCq, ...counts } = sizes;
     this.fresh = {
       ...WvIoQpAttributes.zero(),
       ...counts,
       ...depths,
       id: { id: qp.id, verbInfo: 0, data: 0 },
+      // What the ring has room for.
+      sendSge: qp.sendSge,
       maxInlineSend: 32,
       qpType: QpType[type],
       qpn: qp.qpn,

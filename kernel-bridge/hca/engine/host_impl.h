@@ -157,7 +157,7 @@ struct Host::Impl {
   // ── In
   uint32_t receiveFrom(Wire& wire, uint32_t budget);  // by the socket that is busy
   uint32_t receiveAgain(uint32_t budget);
-  uint32_t receiveByUdp(Wire& wire, uint32_t budget);
+  uint32_t receiveByUdp(Wire& wire, uint32_t budget, uint32_t* datagrams = nullptr);
   uint32_t receiveBy(Wire& wire, UdpInlet& inlet, uint32_t budget);
   bool takeAlone(Wire& wire, UdpInlet& inlet);
   uint32_t drainInlets();
@@ -185,6 +185,8 @@ struct Host::Impl {
   void tellSleepers();
   uint32_t drainLocalQueue(uint32_t budget);
   uint32_t deliverDeferred();
+  static bool endsConnection(const Deferred& what);
+  uint32_t drainSockets();
   void onOutbound(uint32_t slot, uint32_t events);
   uint32_t lookAtAll(uint32_t budget);
   void stopListening(uint64_t tag);

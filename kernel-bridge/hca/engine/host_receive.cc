@@ -30,7 +30,7 @@ uint32_t Host::Impl::receiveAgain(uint32_t budget) {
   return n;
 }
 
-uint32_t Host::Impl::receiveByUdp(Wire& wire, uint32_t budget) {
+uint32_t Host::Impl::receiveByUdp(Wire& wire, uint32_t budget, uint32_t* datagrams) {
   if (!wire.udp.isOpen()) return 0;
   uint32_t packets = 0, raw = 0;
   if (wire.raw.isOpen()) {
@@ -40,6 +40,7 @@ uint32_t Host::Impl::receiveByUdp(Wire& wire, uint32_t budget) {
     budget -= raw;
   }
   const uint32_t n = wire.udp.receive(budget);
+  if (datagrams != nullptr) *datagrams = n;
   for (uint32_t i = 0; i < n; i++) packets += take(wire, wire.udp.datagram(i), nullptr);
   if (wire.wanted != nullptr) packets += openInlet(wire);
   return raw + packets;
@@ -286,15 +287,36 @@ uint32_t Host::Impl::drainLocalQueue(uint32_t budget) {
   return n;
 }
 
+// Whether data that its sender sent before may still lie in a socket, and be lost if this is delivered first: it ends a
+// connection. A message that begins one has no data before it, and need not wait for what strangers send.
+bool Host::Impl::endsConnection(const Deferred& what) {
+  if (what.frame.empty()) return true;
+  const uint8_t* bth = what.frame.data() + Frame::kHeaderBytes;
+  if (!mad::isMadPacket(bth, static_cast<uint32_t>(what.frame.size()) - Frame::kHeaderBytes)) return true;
+  const uint32_t attribute = mad::attribute(bth + mad::kPacketMadOffset);
+  return attribute == mad::kDreq || attribute == mad::kRej;
+}
+
+// What the sockets hold now. What comes later is not waited for: a flood has no end.
+uint32_t Host::Impl::drainSockets() {
+  uint32_t packets = 0;
+  for (Wire* wire : {&wire4, &wire6}) {
+    if (!wire->udp.isOpen()) continue;
+    uint32_t left = wire->raw.isOpen() ? kMaxDrained : std::min(wire->udp.queuedAtMost(), kMaxDrained);
+    while (left != 0) {
+      uint32_t datagrams = 0;
+      const uint32_t got = receiveByUdp(*wire, std::min(left, UdpWire::kReceiveBatch), &datagrams);
+      if (got == 0) break;
+      packets += got;
+      left -= std::min(left, std::max(datagrams, 1u));
+    }
+  }
+  return packets + drainInlets();
+}
+
 uint32_t Host::Impl::deliverDeferred() {
   uint32_t n = 0;
-  for (Wire* wire : {&wire4, &wire6}) {
-    uint32_t drained = 0;  // of this one: a flood by one family does not hide the other's packets
-    for (uint32_t got = 1; got != 0 && drained < kMaxDrained; drained += got)
-      got = receiveByUdp(*wire, UdpWire::kReceiveBatch);
-    n += drained;
-  }
-  n += drainInlets();
+  if (std::any_of(deferred.begin(), deferred.end(), endsConnection)) n = drainSockets();
   if (pairs.any()) drainPairs();
   while (!deferred.empty()) {
     const Deferred what = std::move(deferred.front());

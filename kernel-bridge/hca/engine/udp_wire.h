@@ -74,6 +74,8 @@ class UdpWire {
 
   // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
+  // How many the socket holds at most.
+  uint32_t queuedAtMost() const;
   // The same from a socket that is not this one, of the same family and options.
   uint32_t receiveFrom(int fd);
   Datagram datagram(uint32_t index) const;

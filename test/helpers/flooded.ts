@@ -1,0 +1,92 @@
+/** What a flood of connection requests by a stranger costs two processes of this host: connecting, and a connection that is there. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { KernelOptionsInput } from '../../kernel-bridge/options.js';
+import { connectTo, Peer, type PeerLink, type PeerListener } from './peer/peer.js';
+
+const program = fileURLToPath(new URL('./flood-program.js', import.meta.url));
+/** Nobody listens there. */
+const NOBODY = 9;
+/** A flood ends by itself then, whatever becomes of us. */
+const MOST_SECONDS = 120;
+
+export interface Flooded {
+  /** Connections made and ended each second, and messages there and back by a connection made before. */
+  readonly connects: number;
+  readonly echoes: number;
+}
+
+/** Runs `measure` while a stranger floods the address. */
+export async function duringFlood<T>(address: string, measure: () => Promise<T>): Promise<T> {
+  const child = fork(program, [address, String(NOBODY), String(MOST_SECONDS)]);
+  try {
+    await once(child, 'message');
+    return await measure();
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+/** A server, a client and a connection of theirs. */
+export class FloodScene {
+  private constructor(
+    readonly server: Peer,
+    readonly client: Peer,
+    readonly listener: PeerListener,
+    readonly near: PeerLink,
+    readonly far: PeerLink,
+  ) {}
+
+  static async start(address: string, kernel: KernelOptionsInput = {}): Promise<FloodScene> {
+    const server = await Peer.start({ kernel });
+    const client = await Peer.start({ kernel });
+    const listener = await server.listen('wv', address);
+    const [near, far] = await connectTo(listener, client, { accepterReceives: 1, connecterReceives: 1 });
+    return new FloodScene(server, client, listener, near, far);
+  }
+
+  /** `count` connections, one after the other. */
+  async connect(count: number): Promise<number> {
+    const begun = performance.now();
+    for (let n = 0; n < count; n++) {
+      const [near, far] = await connectTo(this.listener, this.client);
+      await near.disconnect();
+      await Promise.all([near.release(), far.release()]);
+    }
+    return (1000 * count) / (performance.now() - begun);
+  }
+
+  /** `count` messages there and back by the connection that was there before. */
+  async echo(count: number): Promise<number> {
+    const begun = performance.now();
+    for (let n = 0; n < count; n++) {
+      await this.near.send(`there ${n}`);
+      await this.#arrived(this.far, `there ${n}`);
+      await this.far.receive(1);
+      await this.far.send(`back ${n}`);
+      await this.#arrived(this.near, `back ${n}`);
+      await this.near.receive(1);
+    }
+    return (1000 * count) / (performance.now() - begun);
+  }
+
+  async #arrived(link: PeerLink, text: string): Promise<void> {
+    const { receives } = await link.results(0, 1);
+    const [one] = receives;
+    if (one?.status !== 'SUCCESS' || one.text !== text)
+      throw new Error(`'${text}' did not arrive, but ${JSON.stringify(receives)}.`);
+  }
+
+  async measure(count: number): Promise<Flooded> {
+    return { echoes: await this.echo(count), connects: await this.connect(count) };
+  }
+
+  /** MADs that both have dropped because one source had its share of the queue. */
+  async dropped(): Promise<number> {
+    let sum = 0;
+    for (const peer of [this.server, this.client])
+      sum += (await peer.counters()).hca!.mad_queue_source_full ?? 0;
+    return sum;
+  }
+}
