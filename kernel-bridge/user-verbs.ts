@@ -35,7 +35,7 @@ export interface UvpMemory {
   readonly lkey: number;
   /** Native start address, below 2^47. */
   readonly address: number;
-  /** The same memory as JavaScript sees it; INLINE requests read it. */
+  /** The same memory as JavaScript sees it; INLINE requests read it. Throws ACCESS_VIOLATION where the program has lost it. */
   readonly bytes?: Uint8Array | undefined;
   /** The same by words, of memory that starts on one. */
   readonly words?: Uint32Array | undefined;
@@ -157,6 +157,8 @@ export interface UvpQpState {
 export interface UvpPin {
   readonly pin: number;
   readonly address: number;
+  /** Whether JavaScript can detach the buffer. What WebAssembly made only it itself can. */
+  readonly detachable: boolean;
 }
 
 /**
@@ -170,7 +172,7 @@ export interface UserVerbs {
    * Queues one send request.
    *
    * @throws StatusError INVALID_DEVICE_STATE (before RTS), NO_MORE_ENTRIES (queue full), DATA_OVERRUN (too many SGEs),
-   * BUFFER_OVERFLOW (too long, or too long for INLINE), INVALID_PARAMETER.
+   * BUFFER_OVERFLOW (too long, or too long for INLINE), INVALID_PARAMETER, ACCESS_VIOLATION (a region whose ArrayBuffer was detached).
    */
   postSend(qp: UvpHandle, request: UvpSendRequest): void;
   /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. */

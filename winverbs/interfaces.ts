@@ -28,7 +28,10 @@ export interface WvMemoryRegion {
   readonly address: number;
   /** Bytes. */
   readonly length: number;
-  /** The memory itself; INLINE requests are copied from it. */
+  /**
+   * The memory itself; INLINE requests are copied from it. ACCESS_VIOLATION is thrown, here and by requests that name the region, once its
+   * ArrayBuffer was detached: the device has the memory until it is deregistered, and the program has not.
+   */
   readonly bytes?: Uint8Array;
 }
 

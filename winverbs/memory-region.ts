@@ -1,3 +1,4 @@
+import { isAnyArrayBuffer, isArrayBuffer } from 'node:util/types';
 import workers from 'node:worker_threads';
 import type { UvpPin } from '../kernel-bridge/user-verbs.js';
 import type { WvMemoryRegion } from './interfaces.js';
@@ -6,28 +7,57 @@ import { Status, WvError } from './status.js';
 /** Registered memory; requests name it in their SGEs, by offset. Made by IWVProtectionDomain.registerMemory. */
 export class MemoryRegion implements WvMemoryRegion {
   readonly address: number;
-  readonly length: number;
   /** @internal The memory by words, if it starts on one. */
   readonly words: Uint32Array | undefined;
+  readonly #bytes: Uint8Array;
 
   constructor(
     readonly lkey: number,
     readonly rkey: number,
-    /** The memory itself. */
-    readonly bytes: Uint8Array,
+    bytes: Uint8Array,
+    readonly length: number,
     /** @internal */
     readonly pin: UvpPin,
   ) {
     this.address = pin.address;
-    this.length = bytes.byteLength;
-    const { buffer, byteOffset, byteLength } = bytes;
-    this.words =
-      byteOffset % 4 === 0 ? new Uint32Array(buffer, byteOffset, Math.floor(byteLength / 4)) : undefined;
+    this.#bytes = bytes;
+    const { buffer, byteOffset } = bytes;
+    // The buffer may have been detached while the registration was under way.
+    const hasWords = byteOffset % 4 === 0 && bytes.length === length;
+    this.words = hasWords ? new Uint32Array(buffer, byteOffset, Math.floor(length / 4)) : undefined;
   }
+
+  /**
+   * The memory itself. Requests ask for it, too, when they are posted.
+   *
+   * @throws WvError ACCESS_VIOLATION: its ArrayBuffer was detached.
+   */
+  get bytes(): Uint8Array {
+    const bytes = this.#bytes;
+    // What is registered has bytes.
+    if (bytes.length === 0) detached(this.length);
+    return bytes;
+  }
+}
+
+function detached(length: number): never {
+  throw new WvError(
+    Status.ACCESS_VIOLATION,
+    `The ArrayBuffer of these ${length} registered bytes was detached: a stream, a transfer or a growing WebAssembly memory has taken it away. ` +
+      'The device keeps the memory until it is deregistered, but this program has lost it; deregister it, and register a buffer that stays.',
+  );
 }
 
 function refuse(message: string): never {
   throw new WvError(Status.INVALID_PARAMETER, message);
+}
+
+/** Asks the engine, and not a buffer, which may have members of its own by these names. Node.js 20 has no types for them. */
+const asksResizable = getterOf(ArrayBuffer.prototype, 'resizable');
+const asksGrowable = getterOf(SharedArrayBuffer.prototype, 'growable');
+
+function getterOf(prototype: object, name: string): (this: ArrayBufferLike) => boolean {
+  return Reflect.getOwnPropertyDescriptor(prototype, name)?.get ?? (() => false);
 }
 
 /** Node.js 21 to 23 lets a buffer's own methods take away what is marked; later ones refuse, as these do here. */
@@ -42,7 +72,11 @@ function refuseTransfer(): never {
 /** Node.js 21 and later. */
 const { isMarkedAsUntransferable } = workers as { isMarkedAsUntransferable?: (object: object) => boolean };
 
-function keepInPlace(buffer: ArrayBuffer): void {
+/**
+ * Of a buffer that is pinned and detachable: has transfers refused, early and where that is easily seen. Nothing depends on it: streams
+ * detach a buffer all the same, and the pin holds the memory. Where a WebAssembly memory's buffer is marked, its growth ends the process.
+ */
+export function refuseTransfers(buffer: ArrayBuffer): void {
   // Memory from native code is marked by Node.js itself, whose end would abort over a mark of ours: it detaches such buffers
   // then, which later versions forbid for what a program has marked.
   if (isMarkedAsUntransferable?.(buffer) !== true) workers.markAsUntransferable(buffer);
@@ -53,32 +87,30 @@ function keepInPlace(buffer: ArrayBuffer): void {
 }
 
 /**
- * The bytes of a buffer that can stay where they are for as long as they are registered. The buffer can then no longer
- * be transferred to another thread, which would take it away from this one.
+ * The bytes of a buffer that can stay where they are for as long as they are registered.
  *
  * @throws WvError INVALID_PARAMETER, saying why it cannot be registered.
  */
 export function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uint8Array {
   const isView = ArrayBuffer.isView(buffer);
   const memory: unknown = isView ? buffer.buffer : buffer;
-  if (!(memory instanceof ArrayBuffer || memory instanceof SharedArrayBuffer)) {
+  if (!isAnyArrayBuffer(memory)) {
     refuse('Only an ArrayBuffer, a SharedArrayBuffer or a view of one can be registered.');
   }
-  const { resizable, growable } = memory as { resizable?: boolean; growable?: boolean };
-  if (resizable === true || growable === true) {
+  if ((isArrayBuffer(memory) ? asksResizable : asksGrowable).call(memory)) {
     refuse(
       'A resizable buffer cannot be registered: shrinking it would take memory from the device. Use a buffer of fixed length.',
     );
   }
-  let all: Uint8Array;
+  let bytes: Uint8Array;
   try {
-    all = new Uint8Array(memory);
+    const all = new Uint8Array(memory);
+    bytes = isView ? new Uint8Array(memory, buffer.byteOffset, buffer.byteLength) : all;
   } catch (error) {
+    if (error instanceof RangeError) refuse(`The view does not lie within its buffer: ${error.message}.`);
     if (!(error instanceof TypeError)) throw error;
     refuse('The buffer is detached: it was transferred elsewhere, and there is no memory to register.');
   }
-  const bytes = isView ? new Uint8Array(memory, buffer.byteOffset, buffer.byteLength) : all;
   if (bytes.byteLength === 0) refuse('The buffer has no bytes; at least one can be registered.');
-  if (memory instanceof ArrayBuffer) keepInPlace(memory);
   return bytes;
 }

@@ -18,7 +18,7 @@ import type {
   WvMemoryRegion,
   WvQpCreate,
 } from './interfaces.js';
-import { MemoryRegion, registrableBytes } from './memory-region.js';
+import { MemoryRegion, refuseTransfers, registrableBytes } from './memory-region.js';
 import { WVMemoryWindow } from './memory-window.js';
 import { WvOverlapped } from './object.js';
 import { WVSharedReceiveQueue } from './shared-receive-queue.js';
@@ -33,6 +33,7 @@ const ALL_RIGHTS = REMOTE_RIGHTS | WvAccess.LOCAL_WRITE | WvAccess.MW_BIND | WvA
 
 interface Registration {
   readonly bytes: Uint8Array;
+  readonly length: number;
   readonly pin: UvpPin;
   readonly access: number;
   readonly input: Uint8Array;
@@ -81,10 +82,11 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
 
   /**
    * Registers memory (MEMORY_REGISTER): the device may use it until it is deregistered, and it stays in place and alive
-   * until then. `access` is an OR of WV_ACCESS_*; 0 lets only this side read it.
+   * until then, also where something detaches the buffer. The program has lost the memory then: the region's `bytes` and requests
+   * that name the region throw ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 lets only this side read it.
    *
    * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown;
-   * INSUFFICIENT_RESOURCES
+   * INSUFFICIENT_RESOURCES; NOT_SUPPORTED: the runtime does not let native code hold memory that is not from `allocate()`.
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion {
     const registration = this.prepare(buffer, access);
@@ -228,24 +230,26 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       );
     }
     const bytes = registrableBytes(buffer);
+    const length = bytes.byteLength;
     const pin = guarded('RegisterMemory', () => this.verbs.pinMemory(bytes));
     try {
+      if (pin.detachable) refuseTransfers(bytes.buffer as ArrayBuffer);
       const input = WvIoMemoryRegister.encode({
         id: this.id,
         address: BigInt(pin.address),
-        bufferLength: BigInt(bytes.byteLength),
+        bufferLength: BigInt(length),
         accessFlags: access >>> 0,
       });
-      return { bytes, pin, access, input };
+      return { bytes, length, pin, access, input };
     } catch (error) {
       this.verbs.unpinMemory(pin);
       throw error;
     }
   }
 
-  private registered({ bytes, pin, access }: Registration, output: Uint8Array): MemoryRegion {
+  private registered({ bytes, length, pin, access }: Registration, output: Uint8Array): MemoryRegion {
     const { lkey, rkey } = guarded('RegisterMemory', () => WvIoMemoryKeys.decode(output));
-    const region = new MemoryRegion(lkey, (access & REMOTE_RIGHTS) !== 0 ? rkey : 0, bytes, pin);
+    const region = new MemoryRegion(lkey, (access & REMOTE_RIGHTS) !== 0 ? rkey : 0, bytes, length, pin);
     this.regions.add(region);
     return region;
   }

@@ -448,11 +448,13 @@ export interface AddonBinding {
    */
   releaseRing(address: number): void;
   /**
-   * Pins memory: keeps the buffer alive and lets registrations use its range. Throws nothing: INVALID_PARAMETER for
-   * anything but a Uint8Array of at least one byte over a buffer of fixed length, INVALID_DEVICE_STATE before the
-   * HCA is open. The caller marks the buffer as untransferable, which native code cannot.
+   * Pins memory: holds it, whatever becomes of its buffer, and lets registrations use its range. Throws nothing: INVALID_PARAMETER for
+   * anything but a Uint8Array of at least one byte over a buffer of fixed length; INVALID_DEVICE_STATE before the
+   * HCA is open; NOT_SUPPORTED where the runtime does not let native code hold the memory of a buffer, for all but what
+   * {@link allocateShared} has made. `detachable`: JavaScript can detach the buffer; the caller marks it as untransferable, which native
+   * code cannot.
    */
-  pin(view: Uint8Array): { status: number; pin: number; address: number };
+  pin(view: Uint8Array): { status: number; pin: number; address: number; detachable: boolean };
   unpin(pin: number): void;
   /** This thread's doorbell: a word for the handle of the queue pair that {@link ring} tells of. */
   readonly doorbell: Uint32Array;

@@ -317,6 +317,7 @@ export class SoftQueuePair {
     // Getters come first: they are code of the program's, which may end this queue pair.
     const { region, offset, length, flags, access, context } = request;
     const { address, lkey } = region;
+    void region.bytes; // throws where the program has lost the memory
     const words = this.words;
     const wqe = this.takeSlot(WvOpcode.BIND_WINDOW, flags);
     const start = address + offset;

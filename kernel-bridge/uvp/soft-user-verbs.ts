@@ -302,14 +302,20 @@ export class SoftUserVerbs implements UserVerbs {
   }
 
   pinMemory(view: Uint8Array): UvpPin {
-    const { status, pin, address } = this.addon.pin(view);
+    const { status, pin, address, detachable } = this.addon.pin(view);
+    if (status === Status.NOT_SUPPORTED) {
+      throw new StatusError(
+        status,
+        'This runtime does not let native code hold the memory of an ArrayBuffer; register memory of allocate().',
+      );
+    }
     if (status !== Status.SUCCESS) {
       throw new StatusError(
         status,
         `The ${view.byteLength} bytes to be registered could not be held in memory.`,
       );
     }
-    return { pin, address };
+    return { pin, address, detachable };
   }
 
   unpinMemory({ pin }: UvpPin): void {

@@ -29,7 +29,7 @@ export function receiveStride(sge: number): number {
   return abi.receiveWqeHeaderBytes + sge * abi.sgeBytes;
 }
 
-/** Writes SGEs from a word of a ring on; answers how many. Throws DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER. */
+/** Writes SGEs from a word of a ring on; answers how many. Throws DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER, ACCESS_VIOLATION. */
 export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[], limit: number): number {
   const count = sgl.length;
   // Negated, so that a value without a length fails as well.
@@ -40,6 +40,8 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
     const sge = sgl[i]!;
     const length = sge.length;
     const { region, offset } = sge;
+    // Throws where the program has lost the memory.
+    void region.bytes;
     const address = region.address + offset;
     if (length >>> 0 !== length) badSge(i, sge);
     if (!(offset >= 0 && address <= LIMIT && Number.isSafeInteger(address))) badSge(i, sge);

@@ -1,3 +1,4 @@
+import { isAnyArrayBuffer } from 'node:util/types';
 import type { IWVProtectionDomain, WvMemoryRegion } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { inUseStatuses, NdError, refuse, type Terms } from '../status.js';
@@ -19,7 +20,7 @@ export function checkRegistrable(buffer: unknown, maxLength: number, what: strin
 
 function byteLengthOf(buffer: unknown, what: string): number {
   if (ArrayBuffer.isView(buffer)) return buffer.byteLength;
-  if (buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer) return buffer.byteLength;
+  if (isAnyArrayBuffer(buffer)) return buffer.byteLength;
   throw refuse(
     Status.INVALID_PARAMETER,
     what,

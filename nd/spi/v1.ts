@@ -107,7 +107,7 @@ export interface INDAdapter extends INDOverlapped {
    * SharedArrayBuffer or view can be registered, any number of times, and is pinned while registered.
    *
    * Ends in INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE (no bytes),
-   * INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
+   * INSUFFICIENT_RESOURCES, NOT_SUPPORTED (the runtime lets native code hold only memory of `allocate()`), CANCELED, DEVICE_REMOVED.
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @see INDAdapter::RegisterMemory

@@ -272,7 +272,8 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @param flags - an OR of {@link Nd2MrFlag}; 0 allows local requests to read it, and no more.
    * @throws INVALID_DEVICE_STATE (a buffer is registered here), INVALID_PARAMETER (no such buffer, above
-   * maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (no bytes)
+   * maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (no bytes), NOT_SUPPORTED (the runtime lets native code
+   * hold only memory of `allocate()`)
    * @see IND2MemoryRegion::Register
    */
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void>;

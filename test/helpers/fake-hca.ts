@@ -34,11 +34,12 @@ export class FakeHca implements UvpAddon {
   }
 
   pin(view: Uint8Array) {
-    if (this.pinStatus !== Status.SUCCESS) return { status: this.pinStatus, pin: 0, address: 0 };
+    if (this.pinStatus !== Status.SUCCESS)
+      return { status: this.pinStatus, pin: 0, address: 0, detachable: false };
     const pin = this.nextPin++;
     this.pins.set(pin, view);
     this.next += 0x10_0000;
-    return { status: Status.SUCCESS as number, pin, address: this.next };
+    return { status: Status.SUCCESS as number, pin, address: this.next, detachable: true };
   }
 
   unpin(pin: number): void {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "backing_store.h"
 #include "convert.h"
 #include "engine/shared_memory.h"
 
@@ -42,26 +43,13 @@ void letGoOfShared(uint64_t id) {
   all.ranges.erase(it);
 }
 
-Napi::Value pinResult(Napi::Env env, Status status, uint32_t pin, uint64_t address) {
+Napi::Value pinResult(Napi::Env env, Status status, uint32_t pin = 0, uint64_t address = 0, bool detachable = false) {
   Napi::Object out = Napi::Object::New(env);
   out.Set("status", static_cast<uint32_t>(status));
   out.Set("pin", pin);
   out.Set("address", static_cast<double>(address));
+  out.Set("detachable", detachable);
   return out;
-}
-
-// A buffer whose length may change later can lose the memory under a registration.
-bool changesLength(Napi::Env env, napi_value buffer) {
-  for (const char* name : {"resizable", "growable"}) {
-    napi_value value;
-    bool flag = false;
-    if (napi_get_named_property(env, buffer, name, &value) != napi_ok) {
-      clearException(env);
-      return true;
-    }
-    if (toBool(env, value, &flag) && flag) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -75,6 +63,7 @@ Memory::Memory(EnvData& data) : teardown_(data.teardown()) { teardown_->items.in
 
 Memory::~Memory() { teardown_->items.erase(this); }
 
+// The HCA lets go of the memory first.
 void Memory::closeNow() {
   Engine* engine = sharedEngine();
   for (auto& [id, pin] : pins_) {
@@ -83,29 +72,43 @@ void Memory::closeNow() {
   pins_.clear();
 }
 
+// An ending environment has its last hook run first, and memory that other native code has lent is given back by a hook of
+// its own. So ours comes after that of the newest buffer.
+void Memory::endBeforeBuffers(napi_env env) {
+  const auto atEnd = [](void* self) { static_cast<Memory*>(self)->closeNow(); };
+  if (hooked_) napi_remove_env_cleanup_hook(env, atEnd, this);
+  hooked_ = napi_add_env_cleanup_hook(env, atEnd, this) == napi_ok;
+}
+
 Napi::Value Memory::pin(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Engine* engine = sharedEngine();
-  if (engine == nullptr) return pinResult(env, Status::kInvalidDeviceState, 0, 0);
+  if (engine == nullptr) return pinResult(env, Status::kInvalidDeviceState);
   bool isTyped = false;
   napi_value buffer = nullptr;
   Bytes bytes;
-  // What the buffer says of itself may be a getter of the program's, which can take the memory away: it is looked at afterwards.
   if (napi_is_typedarray(env, info[0], &isTyped) != napi_ok || !isTyped ||
       napi_get_typedarray_info(env, info[0], nullptr, nullptr, nullptr, &buffer, nullptr) != napi_ok ||
-      changesLength(env, buffer) || !toBytes(env, info[0], &bytes) || bytes.length == 0) {
-    return pinResult(env, Status::kInvalidParameter, 0, 0);
+      !toBytes(env, info[0], &bytes) || bytes.length == 0) {
+    return pinResult(env, Status::kInvalidParameter);
   }
   const uint64_t address = reinterpret_cast<uintptr_t>(bytes.data), length = bytes.length;
+  FoundStore backing = backingStoreOf(env, buffer, bytes.data, bytes.length);
+  if (backing.found == StoreFound::kResizable) return pinResult(env, Status::kInvalidParameter);
+  // The engine itself holds memory of allocate() as long as a range of it is pinned.
+  if (backing.found == StoreFound::kUnknown && sharedRangeAt(address, length) == nullptr) {
+    return pinResult(env, Status::kNotSupported);
+  }
   Pin pin;
+  pin.store = std::move(backing.store);
   const Status status = engine->pinRange(address, length, &pin.range);
-  if (status != Status::kSuccess) return pinResult(env, status, 0, 0);
-  pin.view = Napi::Persistent(info[0].As<Napi::Object>());
+  if (status != Status::kSuccess) return pinResult(env, status);
   Memory& self = of(env);
+  self.endBeforeBuffers(env);
   while (self.nextPin_ == 0 || self.pins_.count(self.nextPin_) > 0) ++self.nextPin_;
   const uint32_t id = self.nextPin_++;
   self.pins_.emplace(id, std::move(pin));
-  return pinResult(env, Status::kSuccess, id, address);
+  return pinResult(env, Status::kSuccess, id, address, backing.detachable);
 }
 
 Napi::Value Memory::unpin(const Napi::CallbackInfo& info) {

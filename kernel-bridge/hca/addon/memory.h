@@ -1,5 +1,6 @@
 // The user side's memory that the HCA may touch: pinned buffers, and the rings shared with it.
 #pragma once
+#include "backing_store.h"
 #include "env.h"
 
 namespace nd {
@@ -29,12 +30,14 @@ class Memory final : public Closable {
  private:
   struct Pin {
     uint64_t range = 0;
-    Napi::ObjectReference view;  // keeps the buffer alive and in place
+    std::shared_ptr<V8BackingStore> store;  // null: memory of allocate(), which the engine holds
   };
+  void endBeforeBuffers(napi_env env);
 
   std::shared_ptr<Teardown> teardown_;
   std::unordered_map<uint32_t, Pin> pins_;
   uint32_t nextPin_ = 1;
+  bool hooked_ = false;
 };
 
 }  // namespace nd::js
