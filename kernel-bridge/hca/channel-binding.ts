@@ -16,6 +16,11 @@ export const CallOutcome = {
   timedOut: 2,
   /** All slots are taken. */
   noSlot: 3,
+  /**
+   * V8 has asked this thread to stop (`worker.terminate()`, `process.exit()`, the timeout of a vm script), and it does so as soon as native
+   * code has returned; the kernel was asked to cancel a {@link NativeChannel.call}.
+   */
+  stopped: 4,
 } as const;
 
 /** The user side of a channel. Slots are small integers; each holds one request until it is released. */
@@ -61,7 +66,7 @@ export interface NativeChannel {
    * who asks finishes it.
    */
   nextCompletion(): number;
-  /** {@link wait} without a bound, and {@link finish}, in one. */
+  /** {@link wait} without a bound, and {@link finish}, in one; or `stopped`, and the request goes on. */
   waitAndFinish(slot: number): number;
   /** Of the latest {@link call} or {@link finish}, or what `onComplete` tells of: status, information, bytes of output, slot. */
   readonly answer: Float64Array;
@@ -69,7 +74,7 @@ export interface NativeChannel {
   readonly answerBytes: Uint8Array;
   /**
    * Blocks this thread until the slot is done; negative timeout: without a bound (a kernel that ends completes all
-   * its slots with DEVICE_REMOVED, so it always returns). False: timed out.
+   * its slots with DEVICE_REMOVED, so it always returns). False: timed out, or the thread is to stop.
    */
   wait(slot: number, timeoutMs: number): boolean;
   status(slot: number): number;

@@ -174,6 +174,7 @@ export class SoftKernel {
       outcome = channel.call(major, fileId, code, input, outputLength, timeoutMs);
     }
     if (outcome === CallOutcome.timedOut) return undefined;
+    if (outcome === CallOutcome.stopped) throw stopped();
     if (outcome === CallOutcome.noSlot) {
       return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: noBytes };
     }
@@ -201,7 +202,9 @@ export class SoftKernel {
 
   /** Waits for the request, then does the same. */
   waitAndFinish(slot: number): Answer {
-    return this.#answerOf(this.channel.waitAndFinish(slot));
+    const outcome = this.channel.waitAndFinish(slot);
+    if (outcome === CallOutcome.stopped) throw stopped();
+    return this.#answerOf(outcome);
   }
 
   #answerOf(outcome: number): Answer {
@@ -321,6 +324,11 @@ export class SoftKernel {
     this.channel.close();
     void this.#worker.terminate();
   }
+}
+
+/** V8 stops the thread before it has run much of what follows; this is for what it still runs. */
+function stopped(): StatusError {
+  return new StatusError(Status.CANCELLED, 'The wait ended because this thread was asked to stop.');
 }
 
 let current: SoftKernel | undefined;

@@ -1,5 +1,8 @@
 #include "door.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include "convert.h"
 #include "engine/process.h"
 #include "memory.h"
@@ -19,7 +22,10 @@ constexpr int64_t kLingerMicroseconds = 10'000;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
 
 // How call() ended, `CallOutcome` of binding.ts.
-constexpr int kCallDone = 0, kCallLong = 1, kCallTimedOut = 2, kCallNoSlot = 3;
+constexpr int kCallDone = 0, kCallLong = 1, kCallTimedOut = 2, kCallNoSlot = 3, kCallStopped = 4;
+
+// How often a thread that waits looks whether it is to stop.
+constexpr int64_t kLookMs = 50;
 
 // Milliseconds to wait: negative, or longer than anybody lives, is without a bound.
 int64_t boundOf(double timeout) { return timeout < 0 || timeout > 1e12 ? -1 : static_cast<int64_t>(timeout); }
@@ -187,12 +193,11 @@ Napi::Value NativeChannel::call(const Napi::CallbackInfo& info) {
   const int32_t submitted = channel_->submit(major, fileId, code, input.data, input.length, outputLength, false);
   if (submitted < 0) return Napi::Number::New(env, kCallNoSlot);
   const uint32_t slot = static_cast<uint32_t>(submitted);
-  if (!channel_->wait(slot, boundOf(timeout))) {
-    channel_->cancel(slot);
-    channel_->release(slot);
-    return Napi::Number::New(env, kCallTimedOut);
-  }
-  return Napi::Number::New(env, takeAnswer(slot));
+  const Waited waited = waitFor(slot, boundOf(timeout));
+  if (waited == Waited::kDone) return Napi::Number::New(env, takeAnswer(slot));
+  channel_->cancel(slot);
+  channel_->release(slot);
+  return Napi::Number::New(env, waited == Waited::kTimedOut ? kCallTimedOut : kCallStopped);
 }
 
 Napi::Value NativeChannel::nextCompletion(const Napi::CallbackInfo& info) {
@@ -228,21 +233,31 @@ Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
     throwType(info.Env(), "wait(slot, timeoutMs): timeoutMs is a number");
     return info.Env().Undefined();
   }
-  return Napi::Boolean::New(info.Env(), waitFor(slot, boundOf(timeout)));
+  return Napi::Boolean::New(info.Env(), waitFor(slot, boundOf(timeout)) == Waited::kDone);
 }
 
 Napi::Value NativeChannel::waitAndFinish(const Napi::CallbackInfo& info) {
   uint32_t slot;
   if (!slotOf(info, &slot)) return info.Env().Undefined();
-  waitFor(slot, -1);
+  if (waitFor(slot, -1) == Waited::kStopped) return Napi::Number::New(info.Env(), kCallStopped);
   const int outcome = takeAnswer(slot);
   updateKeepAlive();
   return Napi::Number::New(info.Env(), outcome);
 }
 
-bool NativeChannel::waitFor(uint32_t slot, int64_t timeoutMs) {
-  BlockedWatch* watch = channel_->isEvent(slot) && !channel_->settled(slot) ? blockedWatch() : nullptr;
-  return watch != nullptr ? watch->wait(*channel_, slot, timeoutMs) : channel_->wait(slot, timeoutMs);
+NativeChannel::Waited NativeChannel::waitFor(uint32_t slot, int64_t timeoutMs) {
+  using std::chrono::steady_clock, std::chrono::milliseconds;
+  if (channel_->settled(slot)) return Waited::kDone;
+  BlockedWatch* watch = channel_->isEvent(slot) ? blockedWatch() : nullptr;
+  const auto end = steady_clock::now() + milliseconds(timeoutMs);
+  for (;;) {
+    int64_t left = kLookMs;
+    if (timeoutMs >= 0)
+      left = std::clamp<int64_t>(std::chrono::ceil<milliseconds>(end - steady_clock::now()).count(), 0, kLookMs);
+    if (watch != nullptr ? watch->wait(*channel_, slot, left) : channel_->wait(slot, left)) return Waited::kDone;
+    if (left == 0) return Waited::kTimedOut;
+    if (EnvData::of(Env()).toldToStop()) return Waited::kStopped;
+  }
 }
 
 Napi::Value NativeChannel::status(const Napi::CallbackInfo& info) {

@@ -36,7 +36,9 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   // A done slot's answer into the words and bytes, and the slot back; or kCallLong, with the slot kept.
   int takeAnswer(uint32_t slot);
   Napi::Value wait(const Napi::CallbackInfo& info);
-  bool waitFor(uint32_t slot, int64_t timeoutMs);
+  enum class Waited { kDone, kTimedOut, kStopped };
+  // kStopped: V8 has asked this thread to stop; the request goes on.
+  Waited waitFor(uint32_t slot, int64_t timeoutMs);
   Napi::Value waitAndFinish(const Napi::CallbackInfo& info);
   Napi::Value status(const Napi::CallbackInfo& info);
   Napi::Value information(const Napi::CallbackInfo& info);

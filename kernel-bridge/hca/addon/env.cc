@@ -15,11 +15,32 @@ void Teardown::finishIfIdle() {
 EnvData::EnvData(Napi::Env env)
     : env_(env), teardown_(std::make_shared<Teardown>()), linger_(std::make_shared<door::Linger>()) {
   napi_add_async_cleanup_hook(env, &EnvData::onEnvironmentEnd, this, &teardown_->hook);
+  // A function in JavaScript: V8 looks for such requests where one begins, and not where native code does.
+  napi_value source, function;
+  if (napi_create_string_utf8(env, "(() => {})", NAPI_AUTO_LENGTH, &source) == napi_ok &&
+      napi_run_script(env, source, &function) == napi_ok) {
+    empty_ = Napi::Persistent(Napi::Function(env, function));
+  }
 }
 
 EnvData::~EnvData() = default;
 
 EnvData& EnvData::of(Napi::Env env) { return *env.GetInstanceData<EnvData>(); }
+
+bool EnvData::toldToStop() {
+  if (empty_.IsEmpty()) return false;
+  Napi::HandleScope scope(env_);
+  napi_value receiver, exception;
+  if (napi_get_undefined(env_, &receiver) != napi_ok) return true;
+  if (napi_call_function(env_, receiver, empty_.Value(), 0, nullptr, nullptr) == napi_ok) return false;
+  // An exception that is an object says something else: there was no stack left for the call.
+  bool pending = false;
+  napi_valuetype type = napi_undefined;
+  const bool thrown = napi_is_exception_pending(env_, &pending) == napi_ok && pending &&
+                      napi_get_and_clear_last_exception(env_, &exception) == napi_ok &&
+                      napi_typeof(env_, exception, &type) == napi_ok && type == napi_object;
+  return !thrown;
+}
 
 void EnvData::onEnvironmentEnd(napi_async_cleanup_hook_handle hook, void* data) {
   EnvData* self = static_cast<EnvData*>(data);

@@ -51,6 +51,9 @@ class EnvData {
   Napi::Env env() const { return env_; }
   const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
   const std::shared_ptr<door::Linger>& linger() const { return linger_; }
+  // Whether V8 has asked this thread to stop what runs (worker.terminate, process.exit, the timeout of a vm script). Calls into
+  // JavaScript, where that takes effect; only while an own function runs. A thread that waits asks now and then.
+  bool toldToStop();
 
   Napi::FunctionReference channelClass;
   Napi::FunctionReference serverClass;
@@ -66,6 +69,7 @@ class EnvData {
   Napi::Env env_;
   std::shared_ptr<Teardown> teardown_;
   std::shared_ptr<door::Linger> linger_;
+  Napi::FunctionReference empty_;
 };
 
 // Runs a function on this environment's loop when any thread calls wake(); several calls may become one run.

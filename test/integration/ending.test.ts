@@ -1,0 +1,43 @@
+/** Threads that block in native code end when V8 asks them to: `worker.terminate()`, `process.exit()`, a script's timeout. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { waits } from '../helpers/blocked-program.js';
+
+const program = fileURLToPath(new URL('../helpers/blocked-program.js', import.meta.url));
+/** Of a program that would hang for ever. */
+const PATIENCE_MS = 20_000;
+
+async function run(mode: string, way: string): Promise<{ code: number | null; output: string }> {
+  const child = spawn(process.execPath, [program, mode, way], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  clearTimeout(timer);
+  return { code, output: output.trim() };
+}
+
+for (const way of Object.keys(waits)) {
+  test(`a Worker that waits for ${way} is terminated, and nothing of it is left in the HCA`, async () => {
+    assert.equal(await run('terminate', way), { code: 7, output: '[]' });
+  });
+
+  test(`a process exits while a Worker of it waits for ${way}`, async () => {
+    assert.equal(await run('exit', way), { code: 7, output: '' });
+  });
+
+  test(`a Worker exits while a Worker of its own waits for ${way}`, async () => {
+    assert.equal(await run('nested', way), { code: 7, output: '' });
+  });
+
+  test(`a script that waits for ${way} ends with its timeout`, async () => {
+    assert.equal(await run('vm', way), { code: 7, output: 'ERR_SCRIPT_EXECUTION_TIMEOUT' });
+  });
+}
+
+test.run();
