@@ -17,6 +17,7 @@ export const defaultOptions = {
     trafficClass: 0,
   },
   keepAliveMs: 10_000,
+  rnrPatienceMs: 1000,
   ecn: false,
   window: 128,
   link: 'auto' as 'auto' | 'wire',

@@ -43,7 +43,7 @@ const rcSchema = ({ z }: Zod, { rc } = defaultOptions) =>
   z.strictObject({
     /** ACK timeout code of the QP, 4.096 µs × 2^code. */
     ackTimeoutCode: z.int().min(1).max(31).default(rc.ackTimeoutCode),
-    /** RNR NAK timer code announced to the peer (AETH §1.8: 12 is 0.64 ms, 0 is 655 ms). */
+    /** Code of the shortest time that a peer whose message finds no Receive is asked to wait (12 is 0.64 ms, 0 is 655 ms). */
     minRnrTimerCode: z.int().min(0).max(31).default(rc.minRnrTimerCode),
     /**
      * Traffic class of connections whose path names none: six bits of DSCP above two that are 0 (ECN has its own option).
@@ -99,6 +99,13 @@ const kernelSchema = (zod: Zod) => {
     rc: rcSchema(zod).prefault({}),
     /** Idle wire connections are probed this often, once established (zero-length RDMA WRITE); 0: never. */
     keepAliveMs: z.int().min(0).max(3_600_000).default(defaultOptions.keepAliveMs),
+    /**
+     * How long a message waits, at least, for a Receive that the other side posts late. As sender, for a peer that has asked for
+     * 6 RNR retries or more and has no shared receive queue; as receiver, where this side asks the peer for as many: the times
+     * that it asks for grow, so that 6 of them take as long (towards other implementations one second and a little, at most). A
+     * connection with a smaller count of its own keeps to that, and to `rc.minRnrTimerCode`; 0: so do all.
+     */
+    rnrPatienceMs: z.int().min(0).max(600_000).default(defaultOptions.rnrPatienceMs),
     /** Marks what connections send as ECN-capable, ECT(0). Marks that arrive are answered by CNPs in any case. */
     ecn: z.boolean().default(defaultOptions.ecn),
     /**
@@ -151,7 +158,7 @@ export const faultOptionsSchema = lazy((zod) => faultSchema(zod));
 
 /**
  * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `ecn`, `window`,
- * `link`, `icrc`, `allowPtrace` and `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
+ * `rnrPatienceMs`, `link`, `icrc`, `allowPtrace` and `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
  * those that a later thread asks for hold for all from then on, and those it leaves out stay as they are.
  * `ND_OPTIONS` (JSON of this shape) gives defaults for programs that pass none.
  */

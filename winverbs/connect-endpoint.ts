@@ -1,5 +1,5 @@
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
-import { Capacity } from '../kernel-bridge/ioctl/constants.js';
+import { Capacity, RnrRetry } from '../kernel-bridge/ioctl/constants.js';
 import type { Input } from '../kernel-bridge/ioctl/layout.js';
 import { encodeSockaddr } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
@@ -26,10 +26,7 @@ import { socketAddress } from './socket-address.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
 
 const NO_BYTES = new Uint8Array(0);
-/** Transport retries, and RNR retries of a queue pair without SRQ: finite, so that an unheard send ends. */
 const DEFAULT_RETRY_COUNT = 7;
-const DEFAULT_RNR_RETRY_COUNT = 6;
-const RNR_FOR_EVER = 7;
 
 /** Private data: what the structure holds, and what follows it. */
 function dataOf(
@@ -300,8 +297,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
       rnrRetryCount: checkedSmall(
         'rnrRetryCount',
         // What this side announces is for the peer: it may wait for a queue that others fill.
-        param.rnrRetryCount ?? (qp.srq === undefined ? DEFAULT_RNR_RETRY_COUNT : RNR_FOR_EVER),
-        RNR_FOR_EVER,
+        param.rnrRetryCount ?? (qp.srq === undefined ? RnrRetry.MOST : RnrRetry.FOR_EVER),
+        RnrRetry.FOR_EVER,
       ),
       dataLength: data.length,
       data,

@@ -50,7 +50,10 @@ export interface WvConnectParam {
   initiatorDepth?: number;
   /** 0..7 */
   retryCount?: number;
-  /** 0..7, for the peer’s sends; 7 is for ever, only fit for QPs with an SRQ, and their default. */
+  /**
+   * 0..7: how often the peer repeats a send that finds no receive here. 7 is for ever: the default of QPs with an SRQ, and 6
+   * for others. 6, the default of those, also waits for a second (the option `rnrPatienceMs`); a smaller count is all there is.
+   */
   rnrRetryCount?: number;
 }
 

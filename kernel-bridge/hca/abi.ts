@@ -36,6 +36,7 @@ export const abi = {
   qpReceiveProducer: 1,
   qpState: 16,
   qpUnfenced: 17,
+  qpReceiveBell: 18,
 
   sendWqeHeaderBytes: 64,
   swOpcode: 0,
@@ -80,6 +81,7 @@ export const abi = {
   srqHeaderBytes: 128,
   srqProducer: 0,
   srqConsumer: 16,
+  srqReceiveBell: 17,
 
   sgeBytes: 16,
   sgeAddressLo: 0,

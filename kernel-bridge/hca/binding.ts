@@ -74,6 +74,8 @@ export interface PathParameters {
  */
 export interface HcaOptions {
   keepAliveMs: number;
+  /** {@link RnrPatience} */
+  rnrPatienceMs: number;
   ecn: boolean;
   window: number;
   /** Which way connections to processes of this host go: `auto`, the local link where it can be had; `wire`. */
@@ -162,7 +164,11 @@ export const QpMask = {
   initiatorDepth: 0x8000,
   currentState: 0x10000,
   drainNotify: 0x20000,
+  patience: 0x40000,
 } as const;
+
+/** For whom RNR is a matter of time: bits of {@link QpAttributeValues.patience}; `rnrpatience` of engine/engine.h. */
+export const RnrPatience = { responder: 1, requester: 2 } as const;
 
 export interface QpAttributeValues {
   state: number;
@@ -185,6 +191,8 @@ export interface QpAttributeValues {
   ackTimeout: number;
   retryCount: number;
   rnrRetry: number;
+  /** {@link RnrPatience}; without it the two numbers above, as they are. */
+  patience: number;
 }
 
 /** What connecting gives a queue pair. */

@@ -54,7 +54,7 @@ export interface WordMethods {
 }
 
 /** Where things are in the words and bytes. */
-const pathAt = 16;
+const pathAt = 17;
 const gidBytes = 16;
 const madAt = 32;
 const madBytes = 256;
@@ -100,6 +100,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
     words[13] = attributes.ackTimeout ?? missing;
     words[14] = attributes.retryCount ?? missing;
     words[15] = attributes.rnrRetry ?? missing;
+    words[16] = attributes.patience ?? missing;
   };
   const putMad = (given: Uint8Array): boolean => {
     if (given.length !== madBytes) return false;

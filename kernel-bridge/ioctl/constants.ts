@@ -3,6 +3,9 @@
  * Names are those of winverbs.h without their prefix.
  */
 
+/** RNR retry counts: one without an end, and the largest that has one (IBA 1 §9.7.5.2.8). */
+export const RnrRetry = { FOR_EVER: 7, MOST: 6 } as const;
+
 /** WV_ACCESS_*: what a memory region, window or queue pair allows. REMOTE_WRITE contains LOCAL_WRITE. */
 export const WvAccess = {
   REMOTE_READ: 0x1,

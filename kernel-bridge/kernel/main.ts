@@ -18,12 +18,14 @@ const faultsTold = 10;
 
 /** The HCA's part of the options. */
 function hcaOptions(options: KernelOptions): HcaOptions {
-  const { keepAliveMs, ecn, window, link, icrc, allowPtrace, capture, receiveBufferBytes, faults } = options;
+  const { keepAliveMs, rnrPatienceMs, ecn, window, link, icrc, allowPtrace, capture, receiveBufferBytes } = options;
+  const { faults } = options;
   const dropMads = Object.fromEntries(
     Object.entries(faults.dropMads).map(([attribute, count]) => [Number(attribute), count]),
   );
   return {
     keepAliveMs,
+    rnrPatienceMs,
     ecn,
     window,
     link,

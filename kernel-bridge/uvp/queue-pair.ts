@@ -16,14 +16,14 @@ import { badRange, full, invalid, powerOfTwo, receiveStride } from './work-reque
 const { loadAcquire, storeRelease } = ringWords;
 const { writeSgl, MAX_ADDRESS, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
-const { qpSendProducer, qpReceiveProducer, qpState, qpUnfenced, rwSgeCount } = abi;
+const { qpSendProducer, qpReceiveProducer, qpState, qpUnfenced, qpReceiveBell, rwSgeCount } = abi;
 const { swOpcode, swFlags, swSgeCount, swImmediate, swRemoteLo, swRemoteHi, swRkey, sendFlagInvalidate } =
   abi;
 const { cqeWqe, cqeOpcode, cqeStatus, cqeLength, cqeFlags, cqeImmediate, cqeSourceQpn, cqeVendor } = abi;
 const { cqePkeyIndex, cqeFlagReceiveQueue, cqeFlagSharedReceive } = abi;
 const { SEND, COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
 const { INLINE, IMMEDIATE, FENCE } = WvSend;
-const { INIT, RTS, ERROR } = QpState;
+const { INIT, RTS } = QpState;
 /** The bits of a completion's flags that WV_COMPLETION has. */
 const PUBLIC_FLAGS = abi.cqeFlagImmediate | abi.cqeFlagInvalidated | abi.cqeFlagGrh | abi.cqeFlagSolicited;
 const WITH_IMMEDIATE = abi.cqeFlagImmediate | abi.cqeFlagInvalidated;
@@ -373,11 +373,11 @@ export class SoftQueuePair {
     if (this.receiveContexts === NO_CONTEXTS) this.receiveContexts = contextsFor(this.receiveMask);
     this.receiveContexts[slot] = context;
     this.receiveProducer = (index + 1) >>> 0;
-    // In ERROR nothing else makes the HCA look at the queue. It publishes the state before it flushes, so that one of the
-    // two sees the other: the load may not overtake this store, unless the HCA sees to that (engine/abi.h).
+    // The HCA asks to be told in ERROR, and while a message waits. It does so before it looks at the queue itself, so that
+    // one of the two sees the other: the load may not overtake this store, unless the HCA sees to that (engine/abi.h).
     if (words[qpUnfenced] === 1) storeRelease(words, qpReceiveProducer, this.receiveProducer);
     else Atomics.store(words, qpReceiveProducer, this.receiveProducer);
-    if (loadAcquire(words, qpState) === ERROR) this.ringDoorbell();
+    if (loadAcquire(words, qpReceiveBell) !== 0) this.ringDoorbell();
   }
 
   /** One native function serves all queue pairs: V8 calls native code directly only where a call site has a single target. */

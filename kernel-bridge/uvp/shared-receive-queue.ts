@@ -102,6 +102,12 @@ export class SoftSharedReceiveQueue {
     this.contexts.put(index, context);
     this.producer = (index + 1) >>> 0;
     Atomics.store(words, abi.srqProducer, this.producer);
+    // A message waits for it: its queue pair is rung for, as for one of its own (queue-pair.ts).
+    const awaiting = Atomics.load(words, abi.srqReceiveBell);
+    if (awaiting !== 0) {
+      this.addon.doorbell[0] = awaiting;
+      this.addon.ring();
+    }
   }
 
   /** Removes and returns the context of a receive that has completed, or whose completion will not be read. */

@@ -202,6 +202,7 @@ export class FakeHca implements NativeHca {
       ackTimeout: 0,
       retryCount: 0,
       rnrRetry: 0,
+      patience: 0,
     };
     if (status === Status.SUCCESS) this.qps.set(qp, { mask: 0, parameters, qpn, attributes });
     return { status, qp, qpn };

@@ -38,7 +38,8 @@ import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 type Raw = Value<typeof WvIoQpAttributes>;
 type RawInput = Input<typeof WvIoQpAttributes>;
-type Named = Exclude<QpAttributeName, 'state' | 'drainNotify'>;
+/** Patience is the connection management's to give. */
+type Named = Exclude<QpAttributeName, 'state' | 'drainNotify' | 'patience'>;
 
 const states = Object.keys(QpState) as QpStateName[];
 
@@ -445,7 +446,7 @@ for (const type of qpTypes) {
           const always = carried(type, from, to);
           for (const name of always) refuse(to, name, 0);
           for (const name of namesOf(qpRule(type, from, to)!.optional) as Named[]) {
-            if (!always.includes(name)) refuse(to, name, optionOf[name] ?? 0);
+            if (!always.includes(name) && name in optionOf) refuse(to, name, optionOf[name] ?? 0);
           }
           if (always.includes('port')) {
             one.modify(to, QpAttr.PORT_NUMBER, Status.INVALID_PARAMETER, { av: { portNumber: 0 } });

@@ -44,6 +44,7 @@ const good: Omit<QpAttributeValues, 'state' | 'currentState' | 'type' | 'qpn'> =
   ackTimeout: 0,
   retryCount: 6,
   rnrRetry: 5,
+  patience: 3,
 };
 
 function openHca(): NativeHca {
@@ -230,6 +231,7 @@ test('values out of their ranges are refused, those at the ends are taken', () =
     ['ackTimeout', 'RTR', 'RTS', [32], [0, 31]],
     ['retryCount', 'RTR', 'RTS', [8], [0, 7]],
     ['rnrRetry', 'RTR', 'RTS', [8], [0, 7]],
+    ['patience', 'INIT', 'RTR', [4], [0, 3]],
   ];
   for (const [name, from, to, bad, fine] of ends) {
     const rule = rules.find((one) => one.from === from && one.to === to && one.types.includes('RC'))!;

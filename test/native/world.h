@@ -355,10 +355,16 @@ struct TestQp {
     return index;
   }
   uint32_t receive(const std::vector<Sge>& sges) {
+    const uint32_t index = writeReceive(sges);
+    if (__atomic_load_n(header() + kQpReceiveBell, __ATOMIC_SEQ_CST)) node.engine.doorbell(handle);
+    return index;
+  }
+  // Writes the WQE without telling anybody.
+  uint32_t writeReceive(const std::vector<Sge>& sges) {
     uint32_t* w = receiveSlot(receiveProducer);
     w[kRwSgeCount] = uint32_t(sges.size());
     putSges(w + kReceiveWqeHeaderBytes / 4, sges);
-    __atomic_store_n(header() + kQpReceiveProducer, ++receiveProducer, __ATOMIC_RELEASE);
+    __atomic_store_n(header() + kQpReceiveProducer, ++receiveProducer, __ATOMIC_SEQ_CST);
     return receiveProducer - 1;
   }
   Status modify(uint32_t mask, const QpAttributes& a) { return node.engine.modifyQp(handle, mask, a); }
@@ -373,12 +379,14 @@ uint32_t TestSrq::receive(const std::vector<Sge>& sges) {
   uint32_t* w = slot(producer);
   w[kRwSgeCount] = uint32_t(sges.size());
   TestQp::putSges(w + kReceiveWqeHeaderBytes / 4, sges);
-  __atomic_store_n(words() + kSrqProducer, ++producer, __ATOMIC_RELEASE);
+  __atomic_store_n(words() + kSrqProducer, ++producer, __ATOMIC_SEQ_CST);
+  if (const Handle qp = __atomic_load_n(words() + kSrqReceiveBell, __ATOMIC_SEQ_CST)) node.engine.doorbell(qp);
   return producer - 1;
 }
 
 struct Link2 {  // how two QPs are connected
   uint32_t mtu = 1024, psnA = 100, psnB = 5000, depth = 16, rnrTimer = 12, ackTimeout = 14, retries = 7, rnrRetries = 6;
+  uint32_t patience = 0;
   uint32_t access = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite;
   uint8_t trafficClass = 0;
   uint32_t pkeyIndexA = 0;
@@ -386,7 +394,7 @@ struct Link2 {  // how two QPs are connected
 
 constexpr uint32_t kInitMask = qpmask::kState | qpmask::kPkeyIndex | qpmask::kPort | qpmask::kAccess;
 constexpr uint32_t kRtrMask = qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
-                              qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer;
+                              qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer | qpmask::kPatience;
 constexpr uint32_t kRtsMask = qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
                               qpmask::kSendPsn | qpmask::kInitiatorDepth;
 constexpr uint32_t kRtrMaskUc = qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
@@ -410,6 +418,7 @@ inline QpAttributes attributesFor(Node& node, const Gid& peer, uint32_t peerQpn,
   a.ackTimeout = l.ackTimeout;
   a.retryCount = l.retries;
   a.rnrRetry = l.rnrRetries;
+  a.patience = l.patience;
   return a;
 }
 

@@ -23,6 +23,7 @@ test.before(() => {
   hca = addon.openHca(
     {
       keepAliveMs: 0,
+      rnrPatienceMs: 0,
       ecn: false,
       window: 64,
       link: 'auto',
@@ -64,6 +65,7 @@ test('connecting refuses what modifying would, and ends at the step that is refu
     ackTimeout: 14,
     retryCount: 7,
     rnrRetry: 6,
+    patience: 0,
   };
   const none = { init: 0, rtr: 0, rts: 0 };
   const step = { ...none, rtr: QpMask.receivePsn };
@@ -203,6 +205,7 @@ test('a closed HCA answers that it is gone', () => {
   const closed = addon.openHca(
     {
       keepAliveMs: 0,
+      rnrPatienceMs: 0,
       ecn: false,
       window: 64,
       link: 'auto',

@@ -1,7 +1,7 @@
 /** How connection management moves a queue pair: what the driver refuses itself, what it remembers, and what a refusal leaves. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type ConnectAttributes, QpMask } from '../../kernel-bridge/hca/binding.js';
+import { type ConnectAttributes, QpMask, RnrPatience } from '../../kernel-bridge/hca/binding.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { type ConnectionAttributes, connectQp } from '../../kernel-bridge/kernel/filter/endpoint-qp.js';
@@ -21,15 +21,18 @@ const connection: ConnectionAttributes = {
   ackTimeout: 9,
   retryCount: 5,
   rnrRetry: 4,
+  peerRnrRetry: 4,
   peerUsesSrq: false,
 };
 
 /** A queue pair in INIT, of an HCA that writes down what it is asked and answers `status`. */
 function queuePair(type: number, { gone = false, status = Status.SUCCESS as number } = {}) {
   const asked: string[] = [];
+  const given: ConnectAttributes[] = [];
   const native = {
-    connectQp: (qp: number, _steps: unknown, { pathMtu }: ConnectAttributes): number => {
-      asked.push(`connect ${qp} ${pathMtu}`);
+    connectQp: (qp: number, _steps: unknown, attributes: ConnectAttributes): number => {
+      asked.push(`connect ${qp} ${attributes.pathMtu}`);
+      given.push(attributes);
       return status;
     },
     modifyQp: (qp: number, mask: number, { state }: { state?: number }): number => {
@@ -39,7 +42,7 @@ function queuePair(type: number, { gone = false, status = Status.SUCCESS as numb
   };
   const hca = { native, gone, port: { activeMtu: 1024 } };
   const fake = { handle: 11, given: QpMask.qkey, pkeyIndex: 1, create: { type }, pd: { ca: { hca } } };
-  return { qp: fake as unknown as IbQp, asked };
+  return { qp: fake as unknown as IbQp, asked, given };
 }
 
 const failed = `modify 11 ${QpMask.state} ${QpState.ERROR}`;
@@ -53,6 +56,23 @@ test('a queue pair that was connected remembers what it was given', () => {
     assert.is(qp.pkeyIndex, 2);
     const each = QpMask.qkey | QpMask.state | QpMask.pkeyIndex | QpMask.receivePsn | QpMask.sendPsn;
     assert.is(qp.given & (each | reliable), type === QpType.RC ? each | reliable : each);
+  }
+});
+
+test('a count as large as there is means patience, a smaller one itself', () => {
+  const { responder, requester } = RnrPatience;
+  const cases: [rnrRetry: number, peerRnrRetry: number, peerUsesSrq: boolean, count: number, patience: number][] = [
+    [6, 6, false, 6, responder | requester],
+    [7, 6, false, 6, responder | requester],
+    [7, 7, true, 7, responder | requester],
+    [5, 7, false, 5, responder],
+    [6, 5, true, 6, requester],
+    [0, 0, false, 0, 0],
+  ];
+  for (const [rnrRetry, peerRnrRetry, peerUsesSrq, count, patience] of cases) {
+    const { qp, given } = queuePair(QpType.RC);
+    assert.is(connectQp(qp, { ...connection, rnrRetry, peerRnrRetry, peerUsesSrq }), Status.SUCCESS);
+    assert.equal([given[0]!.rnrRetry, given[0]!.patience], [count, patience]);
   }
 });
 

@@ -43,9 +43,10 @@ bool readDropMads(Napi::Env env, napi_value value, FaultOptions* out) {
 
 bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOptions* host, std::string* problem) {
   Reader reader(env, value);
-  uint64_t keepAliveMs = 0;
+  uint64_t keepAliveMs = 0, rnrPatienceMs = 0;
   std::string link, icrc;
   reader.uint("keepAliveMs", &keepAliveMs, 1e9)
+      .uint("rnrPatienceMs", &rnrPatienceMs, 1e9)
       .boolean("ecn", &engine->ecn)
       .uint("window", &engine->window, 1 << 16)
       .string("link", &link)
@@ -58,6 +59,7 @@ bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOpt
   host->icrc = icrc == "exact" ? IcrcCheck::kExact : IcrcCheck::kSolved;
   host->link = link == "wire" ? LinkChoice::kWire : LinkChoice::kAuto;
   engine->keepAliveNs = keepAliveMs * 1'000'000;
+  engine->rnrPatienceNs = rnrPatienceMs * 1'000'000;
   expandProcessId(&host->capturePath);
   Reader faults(env, reader.get("faults"));
   faults.uint("seed", &host->faults.seed, kMaxSafe)

@@ -33,6 +33,7 @@ constexpr Attribute kAttributes[] = {
     {"ackTimeout", &QpAttributes::ackTimeout, 31, qpmask::kAckTimeout},
     {"retryCount", &QpAttributes::retryCount, 7, qpmask::kRetryCount},
     {"rnrRetry", &QpAttributes::rnrRetry, 7, qpmask::kRnrRetry},
+    {"patience", &QpAttributes::patience, 3, qpmask::kPatience},
 };
 
 // Reads what the mask names, and nothing else. False: a value that its attribute does not take.

@@ -42,9 +42,11 @@ constexpr uint32_t kQpHeaderBytes = 128;
 constexpr uint32_t kQpSendProducer = 0;     // word, written by the poster
 constexpr uint32_t kQpReceiveProducer = 1;  // word, written by the poster
 constexpr uint32_t kQpState = 16;           // word, written by the HCA: WV_QP_STATE number
-// Word, written by the HCA. Who posts a receive looks at the state afterwards, and rings in ERROR. 0: with a fence
-// in between. 1: the HCA sees to it that one of the two sees the other, by a barrier in all threads of the process.
+// Word, written by the HCA. The poster of a receive reads kQpReceiveBell afterwards. 0: with a fence in between. 1: the
+// HCA sees to it that one of the two sees the other, by a barrier in all threads of the process.
 constexpr uint32_t kQpUnfenced = 17;
+// Word, written by the HCA: not 0 in ERROR and while a message waits for a receive. The poster of a receive rings then.
+constexpr uint32_t kQpReceiveBell = 18;
 
 // Send WQE: 64-byte header, then SGEs or inline bytes. The stride is a multiple of 64 bytes.
 constexpr uint32_t kSendWqeHeaderBytes = 64;
@@ -85,6 +87,9 @@ constexpr uint32_t kRwSgeCount = 0;
 constexpr uint32_t kSrqHeaderBytes = 128;
 constexpr uint32_t kSrqProducer = 0;   // word, written by the poster
 constexpr uint32_t kSrqConsumer = 16;  // word, written by the HCA: WQEs taken so far
+// Word, written by the HCA: while messages wait for a receive, the handle of the queue pair for which the poster of one
+// rings, with a fence before it reads this; else 0.
+constexpr uint32_t kSrqReceiveBell = 17;
 
 // SGE (WV_SGE): 16 bytes.
 constexpr uint32_t kSgeBytes = 16;

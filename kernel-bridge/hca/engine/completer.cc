@@ -185,17 +185,24 @@ void Core::onResponse(Qp& qp, const Packet& p) {
 void Core::onNak(Qp& qp, uint8_t syndrome) {
   Requester& rq = qp.rq;
   if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
-    if (rq.rnrUntil) return;  // a copy
-    counters.receivedRnrNaks++;
-    if (qp.attributes.rnrRetry != 7 && rq.rnrRetries >= qp.attributes.rnrRetry) {
-      counters.rnrExceeded++;
-      failSend(qp, kWcRnrRetry, syndrome, QpEvent::kFatal);
-      return;
-    }
-    rq.rnrRetries++;
     // From now, not from the step's start: the wait may only be longer than asked.
-    rq.rnrUntil = clock.now() + wire::rnrNanoseconds(syndrome);
-    setTimer(qp, rq.rnrUntil);
+    const uint64_t until = clock.now() + wire::rnrNanoseconds(syndrome);
+    if (rq.rnrUntil) {
+      // A copy; or there is a receive now, and the peer asks for less (late_receive.cc).
+      if (until >= rq.rnrUntil) return;
+      counters.shortenedRnrWaits++;
+    } else {
+      counters.receivedRnrNaks++;
+      if (rq.rnrRetries == 0) rq.rnrSince = now;
+      if (rnrPatienceEnds(qp)) {
+        counters.rnrExceeded++;
+        failSend(qp, kWcRnrRetry, syndrome, QpEvent::kFatal);
+        return;
+      }
+      rq.rnrRetries++;
+    }
+    rq.rnrUntil = until;
+    setTimer(qp, until);
     return;
   }
   if (syndrome == wire::kNakSequence) {

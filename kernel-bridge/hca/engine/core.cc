@@ -158,6 +158,7 @@ void Core::onTimer(Qp& qp) {
     if (now >= rq.rnrUntil) {
       rq.rnrUntil = 0;
       goBack(qp);
+      rq.probing = true;  // what follows would only be dropped if there is no receive yet
     } else {
       next = rq.rnrUntil;
     }

@@ -271,6 +271,17 @@ struct Core final : public PacketSink {
   void checkLimit(Srq& srq);
   Status resizeSrq(Srq& srq, std::shared_ptr<Ring> ring, uint64_t address, uint32_t entries);
 
+  // ── late_receive.cc ───────────────────────────────────────────────────────────────────────────
+  bool hasReceive(Qp& qp);
+  bool awaitReceive(Qp& qp);  // true: there is one after all
+  void endWait(Qp& qp);
+  void endAwaiting(Qp& qp);
+  void leaveReceives(Qp& qp);
+  void offerReceives(Qp& qp);
+  void tellOfReceive(Qp& qp);
+  uint8_t rnrCode(const Qp& qp) const;
+  bool rnrPatienceEnds(const Qp& qp) const;
+
   // ── datagram.cc ───────────────────────────────────────────────────────────────────────────────
   void sendDatagram(Qp& qp, SendEntry& e);
   void onDatagram(Qp& qp, const PacketMeta& meta, const Packet& p);

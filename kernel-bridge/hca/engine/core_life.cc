@@ -103,8 +103,9 @@ void Core::fail(Qp& qp, const Failure& failure) {
   if (qp.state() != kQpsError) {
     if (failure.event != QpEvent::kPeerLost) acknowledgeLast(qp);
     const bool wasConnected = qp.state() != kQpsReset && qp.state() != kQpsInit;
+    leaveReceives(qp);
     qp.setState(kQpsError);
-    // A receive that is being posted is seen below, or its poster sees the state.
+    // A receive that is being posted is seen below, or its poster sees that it is to ring.
     if (barrier) barrier();
     else fullFence();
     timers.clear(qp);
@@ -140,6 +141,7 @@ void Core::toReset(Qp& qp) {
   qp.goneAt = 0;
   unschedule(qp);
   leaveLink(qp);
+  leaveReceives(qp);
   qp.local.reset();
   qp.waiting = false;
   memory.unbindAll(qp);
@@ -260,6 +262,7 @@ void Core::destroy(Qp& qp) {
   unschedule(qp);
   forgive(qp);
   leaveLink(qp);
+  leaveReceives(qp);
   memory.unbindAll(qp);
   detachFromAll(qp);
   qp.setState(kQpsReset);

@@ -397,7 +397,8 @@ void Engine::doorbell(Handle handle) {
     return;
   }
   if (qp->state() == kQpsSqError) return core.flushSends(*qp, 0, 0);
-  if (!stateRules(qp->state()).continuesWork) return;  // →RTS looks at the ring
+  // →RTS looks at the send queue; before, a receive may have been waited for.
+  if (!stateRules(qp->state()).receivesRequests) return;
   core.now = std::max(core.now, core.clock.recent());
   if (core.run(*qp, Core::kShare)) core.schedule(*qp);
   core.settle();

@@ -21,6 +21,7 @@ class Attendance;    // attendance.h
 struct EngineOptions {
   uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
   uint32_t window = 128;                     // PSNs in flight per QP, at most; more of some requests: Core::kLocalWindows
+  uint64_t rnrPatienceNs = 1'000'000'000;    // how long patient QPs wait for a receive of the peer (rnrpatience), at least
   bool ecn = false;                          // mark what connections send as ECN-capable, ECT(0)
   uint32_t maxQp = 65000, maxCq = 65536, maxPd = 65536, maxMr = 1u << 20, maxMw = 1u << 20;
   uint32_t maxSrq = 65536, maxAh = 65536;
@@ -69,7 +70,16 @@ namespace qpmask {
 constexpr uint32_t kState = 1, kAccess = 2, kPkeyIndex = 4, kPort = 8, kQkey = 0x10, kPath = 0x20, kPathMtu = 0x40,
                    kDestinationQpn = 0x80, kReceivePsn = 0x100, kResponderResources = 0x200, kMinRnrTimer = 0x400,
                    kAckTimeout = 0x800, kRetryCount = 0x1000, kRnrRetry = 0x2000, kSendPsn = 0x4000,
-                   kInitiatorDepth = 0x8000, kCurrentState = 0x10000, kDrainNotify = 0x20000;
+                   kInitiatorDepth = 0x8000, kCurrentState = 0x10000, kDrainNotify = 0x20000, kPatience = 0x40000;
+}
+
+// Bits of QpAttributes::patience. Without them the RNR retry count and the RNR NAK timer are all there is.
+namespace rnrpatience {
+// The peer may repeat wire::kMostRnrRetries times or for ever: RNR NAKs ask for longer and longer times, which together reach
+// EngineOptions::rnrPatienceNs, and are taken back on the wire when there is a receive.
+constexpr uint32_t kResponder = 1;
+// Retries go on beyond a count of wire::kMostRnrRetries until that time has passed.
+constexpr uint32_t kRequester = 2;
 }
 
 struct QpAttributes {
@@ -84,6 +94,7 @@ struct QpAttributes {
   uint32_t minRnrTimer = 0;          // AETH code 0..31 (roce-wire §1.8)
   uint32_t ackTimeout = 0;           // code: 4.096 µs × 2^n, 0 = none
   uint32_t retryCount = 0, rnrRetry = 0;
+  uint32_t patience = 0;             // rnrpatience
 };
 
 // Packets dropped at the QPs and addresses of a P_Key table.
@@ -177,7 +188,7 @@ class Engine final : public PacketSink {
   Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
 
   // ── Speed path.
-  void doorbell(Handle qp);             // new send WQEs, or receives posted in ERROR
+  void doorbell(Handle qp);             // new send WQEs, or receives where abi::kQpReceiveBell asks for it
   // One step if the lock is free; true if something moved. Marks the thread as polling; one that waits long in vain
   // lets other threads run.
   bool progress();

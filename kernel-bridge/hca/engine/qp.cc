@@ -21,7 +21,7 @@ constexpr Transition kTransitions[] = {
     {kQpsInit, kQpsInit, {{true, 0, kInitRc}, {true, 0, kInitRc}, {true, 0, kInitUd}}},
     {kQpsInit,
      kQpsRtr,
-     {{true, kPathRc, kAccess | kPkeyIndex}, {true, kPathUc, kAccess | kPkeyIndex}, {true, 0, kPkeyIndex | kQkey}}},
+     {{true, kPathRc, kAccess | kPkeyIndex | kPatience}, {true, kPathUc, kAccess | kPkeyIndex}, {true, 0, kPkeyIndex | kQkey}}},
     {kQpsRtr, kQpsRts, {{true, kSendRc, kRunRc}, {true, kSendPsn, kRunUc}, {true, kSendPsn, kRunUd}}},
     {kQpsRts, kQpsRts, {{true, 0, kRunRc}, {true, 0, kRunUc}, {true, 0, kRunUd}}},
     {kQpsRts, kQpsSqd, {{true, 0, kDrainNotify}, {true, 0, kDrainNotify}, {true, 0, kDrainNotify}}},
@@ -58,7 +58,11 @@ constexpr ValueRule kValueRules[] = {
     {kMinRnrTimer, [](const EngineOptions&, const QpAttributes& a) { return a.minRnrTimer <= 31; }},
     {kAckTimeout, [](const EngineOptions&, const QpAttributes& a) { return a.ackTimeout <= 31; }},
     {kRetryCount, [](const EngineOptions&, const QpAttributes& a) { return a.retryCount <= 7; }},
-    {kRnrRetry, [](const EngineOptions&, const QpAttributes& a) { return a.rnrRetry <= 7; }},
+    {kRnrRetry, [](const EngineOptions&, const QpAttributes& a) { return a.rnrRetry <= wire::kRnrForEver; }},
+    {kPatience,
+     [](const EngineOptions&, const QpAttributes& a) {
+       return (a.patience & ~(rnrpatience::kResponder | rnrpatience::kRequester)) == 0;
+     }},
 };
 
 }  // namespace
@@ -103,6 +107,7 @@ void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from) 
   if (mask & kAckTimeout) to.ackTimeout = from.ackTimeout;
   if (mask & kRetryCount) to.retryCount = from.retryCount;
   if (mask & kRnrRetry) to.rnrRetry = from.rnrRetry;
+  if (mask & kPatience) to.patience = from.patience;
 }
 
 }  // namespace nd

@@ -89,6 +89,7 @@ struct Requester {
   uint64_t ackStart = 0;   // when the ACK timer started
   bool undated = false;    // at some time since; the timer, which is set, takes its own for that when it comes
   uint64_t rnrUntil = 0;   // not 0: the peer asked for silence until then
+  uint64_t rnrSince = 0;   // with rnrRetries: when the first of these RNR NAKs came
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
   // Congestion: PSNs that may be under way, what was acknowledged towards the next, share of marked intervals.
@@ -183,6 +184,8 @@ struct Responder {
   bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
   bool nakSent = false;     // for this expected PSN
+  bool awaitsReceive = false;  // it found no receive, and the next that is posted is to be told of (late_receive.cc)
+  uint32_t rnrNaks = 0;     // for this expected PSN
   bool nakPending = false, nakFatal = false;
   bool named = false;       // local link: answers have named memory,
   uint32_t namedEnd = 0;    // the newest before this place in the ring
@@ -195,6 +198,7 @@ struct Responder {
 };
 
 // ── Shared receive queue ────────────────────────────────────────────────────────────────────────
+struct Qp;
 struct Srq {
   KernelId kernel = 0;
   Handle handle = 0;
@@ -207,6 +211,7 @@ struct Srq {
   uint32_t producer = 0;  // as last seen
   uint32_t limit = 0;     // not 0: the event is armed
   bool ringFault = false;
+  Qp *firstAwaiting = nullptr, *lastAwaiting = nullptr;  // whose messages wait for a receive, the oldest first
   const uint32_t* wqe(uint32_t index) const {
     return header + abi::kSrqHeaderBytes / 4 + size_t(index & (entries - 1)) * (stride / 4);
   }
@@ -280,6 +285,7 @@ struct Qp {
   KeyCache gatherCache, scatterCache, remoteCache;
   MemoryKey* windows = nullptr;
   uint32_t groups = 0;  // multicast groups it is attached to
+  Qp* nextAwaiting = nullptr;  // of the SRQ's
 
   // Scheduling
   bool scheduled = false, doomed = false, owing = false;
@@ -311,6 +317,11 @@ struct Qp {
   void setState(uint32_t state) {
     attributes.state = state;
     storeWord(header + abi::kQpState, state);
+    setBell();
+  }
+  void setBell() {
+    const bool rings = state() == abi::kQpsError || (rs.awaitsReceive && !srq);
+    storeWord(header + abi::kQpReceiveBell, rings ? 1 : 0);
   }
 };
 

@@ -87,6 +87,7 @@ void Core::onRequest(Qp& qp, const Packet& p) {
   }
   const bool takes = (p.flags & wire::kSend) ? (p.flags & wire::kFirst) != 0 : (p.flags & wire::kConsumes) != 0;
   if (takes && !takeReceive(qp, p)) return;
+  if (rs.rnrNaks != 0) endWait(qp);
   if (!sizeFits(p, qp.mtu))
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   if (p.flags & wire::kSend) {
@@ -108,17 +109,23 @@ bool Core::takeReceive(Qp& qp, const Packet& p) {
     refuse(qp, wire::kNakRemoteOperation, p.bth.psn, 0, kWcLocalOp);
     return false;
   }
-  if (qp.srq ? takeShared(qp) : rs.producer != rs.head) return true;
+  const auto take = [&] { return qp.srq ? takeShared(qp) : rs.producer != rs.head; };
+  if (take()) return true;
   if (!qp.reliable()) {
     rs.open = 0;
     counters.droppedMessages++;
     return false;
   }
+  if (awaitReceive(qp) && take()) {
+    endAwaiting(qp);
+    return true;
+  }
   counters.sentRnrNaks++;
   // What follows in flight is refused silently until this PSN comes again.
   rs.nakSent = rs.nakPending = true;
-  rs.nakSyndrome = uint8_t(wire::kClassRnr | qp.attributes.minRnrTimer);
+  rs.nakSyndrome = uint8_t(wire::kClassRnr | rnrCode(qp));
   rs.nakPsn = rs.expected;
+  rs.rnrNaks++;
   schedule(qp);
   return false;
 }
@@ -365,6 +372,7 @@ void Core::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus
 bool Core::respond(Qp& qp, uint32_t& budget) {
   Responder& rs = qp.rs;
   if (!stateRules(qp.state()).receivesRequests || qp.doomed || qp.waiting) return false;
+  if (rs.awaitsReceive && hasReceive(qp)) offerReceives(qp);
   while (rs.jobs.size()) {
     if (budget == 0) return true;
     ResponseJob& job = rs.jobs[0];

@@ -53,6 +53,7 @@ Status Core::resizeSrq(Srq& srq, std::shared_ptr<Ring> ring, uint64_t address, u
     std::memcpy(const_cast<uint32_t*>(moved.wqe(i)), srq.wqe(i), srq.stride);
   storeWord(moved.header + kSrqConsumer, srq.head);
   storeWord(moved.header + kSrqProducer, srq.producer);
+  storeWord(moved.header + kSrqReceiveBell, loadWord(srq.header + kSrqReceiveBell));
   srq = std::move(moved);
   return Status::kSuccess;
 }
@@ -96,6 +97,7 @@ Status Engine::createSrq(const SrqCreate& r, Handle* out) {
   srq->sge = r.sge;
   storeWord(srq->header + kSrqProducer, 0);
   storeWord(srq->header + kSrqConsumer, 0);
+  storeWord(srq->header + kSrqReceiveBell, 0);
   *out = handle;
   return Status::kSuccess;
 }

@@ -238,6 +238,15 @@ constexpr std::array<uint32_t, 32> kRnrUnits = {
     65536, 1,   2,   3,    4,    6,    8,    12,   16,   24,    32,    48,    64,    96,    128,   192,
     256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 constexpr uint64_t rnrNanoseconds(uint32_t code) { return uint64_t(kRnrUnits[code & 31]) * 10'000; }
+constexpr uint8_t kRnrLongest = 0, kRnrShortest = 1;
+// The code of the shortest timer that is not shorter than this, or of the longest.
+constexpr uint8_t rnrCodeFor(uint64_t ns) {
+  for (uint8_t code = kRnrShortest; code < kRnrUnits.size(); code++)
+    if (rnrNanoseconds(code) >= ns) return code;
+  return kRnrLongest;
+}
+// RNR retry counts (IBA 1 §9.7.5.2.8): one without an end, and the largest that has one.
+constexpr uint32_t kRnrForEver = 7, kMostRnrRetries = kRnrForEver - 1;
 // ACK timeout codes: 4.096 µs × 2^code, 0 means none.
 constexpr uint64_t ackNanoseconds(uint32_t code) { return code ? uint64_t(4096) << (code & 31) : 0; }
 

@@ -2,14 +2,11 @@
  * What connection management does to a queue pair: INIT → RTR → RTS with the negotiated attributes (IBA 1 §12.9.7,
  * RDMA IP CM service), and ERROR at the end.
  */
-import { type ConnectSteps, type PathParameters, QpMask } from '../../hca/binding.js';
-import { QpState, QpType, WvAccess } from '../../ioctl/constants.js';
+import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/binding.js';
+import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import { modifyQp, connectQp as moveToRts, queryQpState, setQpWill } from '../hca-driver/ci-queues.js';
 import type { IbQp } from '../hca-driver/objects.js';
-
-/** RNR retries to a receiver without SRQ at most: a send that nobody receives must end (7 is for ever). */
-export const finiteRnrRetry = 6;
 
 /** The attributes of a connection, all in this side's view. */
 export interface ConnectionAttributes {
@@ -27,8 +24,9 @@ export interface ConnectionAttributes {
   /** Code, 4.096 µs × 2^n. */
   ackTimeout: number;
   retryCount: number;
-  /** As the peer asked. */
+  /** As the peer asked, and as this side asked the peer. */
   rnrRetry: number;
+  peerRnrRetry: number;
   peerUsesSrq: boolean;
 }
 
@@ -42,7 +40,8 @@ const carriedBy: Readonly<Record<number, ConnectSteps>> = {
       QpMask.destinationQpn |
       QpMask.receivePsn |
       QpMask.responderResources |
-      QpMask.minRnrTimer,
+      QpMask.minRnrTimer |
+      QpMask.patience,
     rts: QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
   },
   [QpType.UC]: {
@@ -64,6 +63,17 @@ export function accessFor(responderResources: number): number {
   return responderResources === 0 ? write : write | WvAccess.REMOTE_READ | WvAccess.REMOTE_ATOMIC;
 }
 
+/** RNR retries towards a receiver: without an SRQ they end, for a send that nobody receives must. */
+export function rnrRetryFor(asked: number, receiverUsesSrq: boolean): number {
+  return receiverUsesSrq ? asked : Math.min(asked, RnrRetry.MOST);
+}
+
+/** A count as large as there is stands for patience; a smaller one is an application's own, and means what it says. */
+function patienceOf({ rnrRetry, peerRnrRetry }: ConnectionAttributes): number {
+  const { requester, responder } = RnrPatience;
+  return (rnrRetry >= RnrRetry.MOST ? requester : 0) | (peerRnrRetry >= RnrRetry.MOST ? responder : 0);
+}
+
 /**
  * Makes a queue pair in RESET or INIT ready to receive and to send. On failure it is left in ERROR: whatever was
  * posted to it is flushed, nothing hangs.
@@ -83,7 +93,8 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
     minRnrTimer: a.minRnrTimer,
     ackTimeout: a.ackTimeout,
     retryCount: a.retryCount,
-    rnrRetry: a.peerUsesSrq ? a.rnrRetry : Math.min(a.rnrRetry, finiteRnrRetry),
+    rnrRetry: rnrRetryFor(a.rnrRetry, a.peerUsesSrq),
+    patience: patienceOf(a),
   });
   if (status !== Status.SUCCESS) failQp(qp);
   return status;

@@ -11,7 +11,7 @@ import { DEFAULT_PKEY, pkeyIndexFor } from '../hca-driver/pkeys.js';
 import { isUnspecified, mtuBytes, sameGid } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
-import { type ConnectionAttributes, finiteRnrRetry, stateOfQp } from './endpoint-qp.js';
+import { type ConnectionAttributes, rnrRetryFor, stateOfQp } from './endpoint-qp.js';
 import type { EndpointServices } from './endpoint-services.js';
 import {
   addressData,
@@ -103,7 +103,7 @@ export function cmQp(
     responderResources,
     initiatorDepth,
     retryCount,
-    rnrRetryCount: srq ? rnrRetryCount : Math.min(rnrRetryCount, finiteRnrRetry),
+    rnrRetryCount: rnrRetryFor(rnrRetryCount, srq),
     srq,
   };
 }
@@ -116,6 +116,7 @@ export function activeAttributes(
   { responderResources, initiatorDepth, retryCount }: EndpointParam,
   rc: RcOptions,
   pkeyIndex: number,
+  peerRnrRetry: number,
 ): ConnectionAttributes {
   return {
     pkeyIndex,
@@ -130,6 +131,7 @@ export function activeAttributes(
     ackTimeout: rc.ackTimeoutCode,
     retryCount,
     rnrRetry: rnrRetryCount,
+    peerRnrRetry,
     peerUsesSrq,
   };
 }
@@ -138,7 +140,7 @@ export function activeAttributes(
 export function passiveAttributes(
   request: CmRequest,
   { receivePsn }: CmConnection,
-  { responderResources, initiatorDepth }: EndpointParam,
+  { responderResources, initiatorDepth, rnrRetryCount: peerRnrRetry }: EndpointParam,
   rc: RcOptions,
   pkeyIndex: number,
 ): ConnectionAttributes {
@@ -157,6 +159,7 @@ export function passiveAttributes(
     ackTimeout: request.localAckTimeout || rc.ackTimeoutCode,
     retryCount,
     rnrRetry: rnrRetryCount,
+    peerRnrRetry,
     peerUsesSrq,
   };
 }

@@ -78,6 +78,8 @@ export class Endpoint extends EndpointMachine<
   private qpMoved = false;
   /** Of Connect: where the queue pair's P_Key is in its port's table. */
   private pkeyIndex = 0;
+  /** RNR retries that the REQ asked of the peer. */
+  private askedRnrRetry = 0;
   private connection: CmConnection | undefined = undefined;
   private request: CmRequest | undefined = undefined;
   private reply: CmReply | undefined = undefined;
@@ -159,6 +161,7 @@ export class Endpoint extends EndpointMachine<
       }
       this.connection = connection;
       this.pkeyIndex = pkeyIndex;
+      this.askedRnrRetry = param.rnrRetryCount;
       this.attach(qp);
       this.peer = { gid: path.destination, port: peer.port, scopeId: path.scopeId };
       this.param = { ...param, privateData: noParam.privateData };
@@ -176,7 +179,15 @@ export class Endpoint extends EndpointMachine<
       const { connection, services } = this;
       const status = connectQp(
         qp,
-        activeAttributes(this.route!, connection!, this.reply!, this.param, services.rc, this.pkeyIndex),
+        activeAttributes(
+          this.route!,
+          connection!,
+          this.reply!,
+          this.param,
+          services.rc,
+          this.pkeyIndex,
+          this.askedRnrRetry,
+        ),
       );
       if (status !== Status.SUCCESS) {
         // The peer must not believe that this side is ready.
