@@ -18,7 +18,8 @@ const faultsTold = 10;
 
 /** The HCA's part of the options. */
 function hcaOptions(options: KernelOptions): HcaOptions {
-  const { keepAliveMs, rnrPatienceMs, ecn, window, link, icrc, allowPtrace, capture, receiveBufferBytes } = options;
+  const { keepAliveMs, rnrPatienceMs, ecn, window, link, icrc, allowPtrace, capture, receiveBufferBytes } =
+    options;
   const { faults } = options;
   const dropMads = Object.fromEntries(
     Object.entries(faults.dropMads).map(([attribute, count]) => [Number(attribute), count]),

@@ -61,7 +61,13 @@ test('a queue pair that was connected remembers what it was given', () => {
 
 test('a count as large as there is means patience, a smaller one itself', () => {
   const { responder, requester } = RnrPatience;
-  const cases: [rnrRetry: number, peerRnrRetry: number, peerUsesSrq: boolean, count: number, patience: number][] = [
+  const cases: [
+    rnrRetry: number,
+    peerRnrRetry: number,
+    peerUsesSrq: boolean,
+    count: number,
+    patience: number,
+  ][] = [
     [6, 6, false, 6, responder | requester],
     [7, 6, false, 6, responder | requester],
     [7, 7, true, 7, responder | requester],

@@ -188,9 +188,11 @@ void Core::onNak(Qp& qp, uint8_t syndrome) {
     // From now, not from the step's start: the wait may only be longer than asked.
     const uint64_t until = clock.now() + wire::rnrNanoseconds(syndrome);
     if (rq.rnrUntil) {
-      // A copy; or there is a receive now, and the peer asks for less (late_receive.cc).
+      // A copy; or there is a receive now, and the peer asks for less (late_receive.cc). The 10 µs are over when another
+      // thread has been woken for them: it goes on at once.
       if (until >= rq.rnrUntil) return;
       counters.shortenedRnrWaits++;
+      if (wire::rnrNanoseconds(syndrome) == wire::rnrNanoseconds(wire::kRnrShortest)) return repeatRefused(qp);
     } else {
       counters.receivedRnrNaks++;
       if (rq.rnrRetries == 0) rq.rnrSince = now;

@@ -156,9 +156,7 @@ void Core::onTimer(Qp& qp) {
   const uint64_t patience = answerPatience(qp);
   if (rq.rnrUntil) {
     if (now >= rq.rnrUntil) {
-      rq.rnrUntil = 0;
-      goBack(qp);
-      rq.probing = true;  // what follows would only be dropped if there is no receive yet
+      repeatRefused(qp);
     } else {
       next = rq.rnrUntil;
     }

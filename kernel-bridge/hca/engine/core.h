@@ -281,6 +281,7 @@ struct Core final : public PacketSink {
   void tellOfReceive(Qp& qp);
   uint8_t rnrCode(const Qp& qp) const;
   bool rnrPatienceEnds(const Qp& qp) const;
+  void repeatRefused(Qp& qp);
 
   // ── datagram.cc ───────────────────────────────────────────────────────────────────────────────
   void sendDatagram(Qp& qp, SendEntry& e);

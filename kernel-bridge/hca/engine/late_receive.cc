@@ -101,6 +101,13 @@ uint8_t Core::rnrCode(const Qp& qp) const {
   return wire::rnrCodeFor(std::max(options.rnrPatienceNs >> shift, wire::rnrNanoseconds(least)));
 }
 
+// The wait is over. What follows the oldest packet would only be dropped, if there is no receive yet.
+void Core::repeatRefused(Qp& qp) {
+  qp.rq.rnrUntil = 0;
+  goBack(qp);
+  qp.rq.probing = true;
+}
+
 // Whether one more RNR NAK is one too many.
 bool Core::rnrPatienceEnds(const Qp& qp) const {
   const uint32_t count = qp.attributes.rnrRetry;

@@ -185,6 +185,10 @@ export class PeerLink {
     return this.peer.call('receive', { link: this.name, count }, this.worker);
   }
 
+  receiveNow(): Promise<{ text: string; microseconds: number }> {
+    return this.peer.call('receiveNow', { link: this.name }, this.worker);
+  }
+
   send(...texts: string[]): Promise<void> {
     return this.peer.call('send', { link: this.name, texts }, this.worker);
   }

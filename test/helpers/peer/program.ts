@@ -102,6 +102,14 @@ const handlers: Handlers = {
     return link.connect(to, port, data);
   },
   receive: ({ link, count }) => found(links, link).receive(count),
+  receiveNow: ({ link }) => {
+    const of = found(links, link);
+    const start = performance.now();
+    of.receive(1);
+    let taken = of.pollOne('receives');
+    while (taken.length === 0) taken = of.pollOne('receives');
+    return { text: taken[0]!.text ?? '', microseconds: (performance.now() - start) * 1000 };
+  },
   send: ({ link, texts }) => found(links, link).send(texts),
   poll: ({ link }) => found(links, link).poll(),
   results: async ({ link, sends, receives }) => {

@@ -36,6 +36,8 @@ export interface Operations {
     data?: string;
   }): string;
   receive(args: { link: string; count: number }): void;
+  /** Posts one Receive and spins until it has completed; answers its text, and how long that took in microseconds. */
+  receiveNow(args: { link: string }): { text: string; microseconds: number };
   send(args: { link: string; texts: readonly string[] }): void;
   /** What is in the queues now. */
   poll(args: { link: string }): Completions;
