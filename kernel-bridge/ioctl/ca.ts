@@ -2,8 +2,11 @@
  * What only the file of an HCA takes: the verbs of the IRP-based verbs RFC (2005) that the WinVerbs interface has no IOCTL
  * for, and their structures. The RFC names the verbs and leaves their buffers open: codes and layouts are ours.
  */
-import { reserved, struct, u8, u32, u64, u64be } from './layout.js';
+import { layouts, reserved, u8, u32, u64, u64be } from './layout.js';
+import { madeCode } from './made-code.js';
 import { WvIoDeviceAttributes, WvIoPortAttributes } from './structs.js';
+
+const { struct } = layouts(madeCode);
 
 /** A CA GUID in names: 16 hexadecimal digits. */
 export function guidText(guid: bigint): string {

@@ -1,47 +1,51 @@
 /**
- * Binary structures as tables of fields. From one table come the encoder, the decoder, the offsets and sizes, the
- * names for people and the TypeScript type of the value.
+ * Binary structures as tables of fields, of bytes and of bits. From one table come the encoder, the decoder, the offsets
+ * and sizes, the names for people and the TypeScript type of the value.
  *
- * Integers are little-endian, those with the suffix `be` big-endian (network order). Layouts are those of a C
- * compiler on x64: every pad is a `reserved` field of its own, and a table that would need a hidden pad is refused.
+ * Integers are little-endian, those with the suffix `be` big-endian (network order); fields of bits follow each other from
+ * a byte's most significant bit on. Layouts are those of a C compiler on x64: every pad is a `reserved` field of its own,
+ * and a table that would need a hidden pad is refused. {@link packed} is for messages, whose fields lie as they come.
+ *
+ * The build makes functions of the package's own tables (scripts/make-layout-code.mjs). The walk through the table defines
+ * the structure: it reads and writes tables that have no such code, and says what is wrong with a value.
  */
 import {
-  bytesCode,
-  compile,
-  type FieldCode,
-  integer64Code,
-  integerCode,
-  type ReadStruct,
-  structCode,
-  unionCode,
-  type WriteStruct,
-} from './layout-code.js';
+  copyBytes,
+  get64,
+  getUint,
+  isLong,
+  isRun,
+  isUint,
+  put64,
+  putBytes,
+  putUint,
+} from './layout-bytes.js';
 import { Status, StatusError } from './status.js';
+
+/** Throws the error for a value that its field cannot hold. `takes` says in words what the field holds. */
+export type Refuse = (path: string, value: unknown, takes: string, size: number) => never;
 
 /** How one field is laid out, read and written. `V` is its value, `I` what an encoder takes for it. */
 export interface FieldType<V, I = V> {
   readonly name: string;
-  /** Bytes. */
+  readonly kind: 'uint' | 'long' | 'bytes' | 'reserved' | 'struct' | 'union';
+  /** Bytes; eighths for {@link bits}. */
   readonly size: number;
   /** Bytes; offsets are multiples of it. */
   readonly align: number;
-  /** The caller has checked that the bytes are there. */
-  read(view: DataView, at: number): V;
-  /** Writes all bytes of the field. `path` names it in errors. */
-  write(view: DataView, at: number, value: I, path: string): void;
+  /** Of integers: the first byte is the least significant. */
+  readonly littleEndian?: boolean;
+  /** Reads the field at byte `at`. The caller has checked that the bytes are there. */
+  read(from: Uint8Array, at: number): V;
+  /** Writes the field into bytes that are zero. `path` names it in errors. */
+  write(to: Uint8Array, at: number, value: I, path: string, refuse: Refuse): void;
   /** The value of bytes that are all zero. */
   zero(): V;
-  /**
-   * What {@link read} and {@link write} do, as code; without it the structures around it are walked through.
-   *
-   * @internal
-   */
-  readonly code?: FieldCode | undefined;
 }
 
 /** A pad: zero when written, ignored when read, no part of the value. */
 export interface ReservedType extends FieldType<undefined> {
-  readonly reserved: true;
+  readonly kind: 'reserved';
 }
 
 /** A field whose type only its own table knows. */
@@ -81,20 +85,25 @@ export interface FieldInfo {
   readonly name: string;
   /** As in the TypeScript value. */
   readonly key: string;
-  /** Bytes from the start of the structure. */
+  /** Bytes from the start of the structure; in eighths for {@link bits}. */
   readonly offset: number;
-  /** Bytes. */
+  /** Bytes; eighths for {@link bits}. */
   readonly size: number;
   readonly type: string;
   readonly reserved: boolean;
 }
 
-/** A binary structure, made by {@link struct} of a table of fields. */
+/**
+ * A binary structure, made of a table of fields by {@link struct}, {@link packed} or {@link union}.
+ */
 export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, FieldsInput<F>> {
   readonly fields: readonly FieldInfo[];
+  /** What the structure was made of. */
+  readonly table: F;
   /**
    * Writes a value: into new bytes, or into `out` from `offset` on. Every byte of the structure is written; fields
-   * left out and reserved bytes become zero. A `bytes` field takes fewer bytes than it holds.
+   * left out and reserved bytes become zero. A `bytes` field takes fewer bytes than it holds. Nothing is written when the
+   * value is refused.
    *
    * @throws StatusError INVALID_PARAMETER for a value that its field cannot hold, BUFFER_TOO_SMALL if `out` is short.
    */
@@ -121,10 +130,6 @@ export type Input<S> = S extends FieldType<infer _, infer I> ? I : never;
 /** Any structure, where only its size and name count. */
 export type AnyStruct = Struct<Fields>;
 
-function refuse(path: string, value: unknown, takes: string): never {
-  throw new StatusError(Status.INVALID_PARAMETER, `${path} is ${String(value)}; it takes ${takes}`);
-}
-
 /** An unsigned integer of at most 32 bits. */
 export interface UintType extends FieldType<number> {}
 
@@ -134,39 +139,36 @@ export interface Uint64Type extends FieldType<bigint> {}
 /** Uninterpreted bytes. */
 export interface BytesType extends FieldType<Uint8Array> {}
 
-function integer(name: string, size: 1 | 2 | 4, littleEndian: boolean): UintType {
+function integer(name: string, size: number, littleEndian: boolean, align = size): UintType {
   const max = 2 ** (size * 8) - 1;
-  const reader = { 1: 'getUint8', 2: 'getUint16', 4: 'getUint32' } as const;
-  const writer = { 1: 'setUint8', 2: 'setUint16', 4: 'setUint32' } as const;
   return {
     name,
+    kind: 'uint',
     size,
-    align: size,
-    read: (view, at) => view[reader[size]](at, littleEndian),
-    write: (view, at, value, path) => {
-      if (!Number.isInteger(value) || value < 0 || value > max)
-        refuse(path, value, `an integer from 0 to ${max}`);
-      view[writer[size]](at, value, littleEndian);
+    align,
+    littleEndian,
+    read: (from, at) => getUint(from, at, size, littleEndian),
+    write: (to, at, value, path, refuse) => {
+      if (!isUint(value, max)) refuse(path, value, `an integer from 0 to ${max}`, size);
+      putUint(to, at, size, littleEndian, value);
     },
     zero: () => 0,
-    code: integerCode(size, littleEndian),
   };
 }
 
 function integer64(name: string, littleEndian: boolean): Uint64Type {
   return {
     name,
+    kind: 'long',
     size: 8,
     align: 8,
-    read: (view, at) => view.getBigUint64(at, littleEndian),
-    write: (view, at, value, path) => {
-      if (typeof value !== 'bigint' || value < 0n || value >> 64n !== 0n) {
-        refuse(path, value, 'a bigint from 0 to 2^64 - 1');
-      }
-      view.setBigUint64(at, value, littleEndian);
+    littleEndian,
+    read: (from, at) => get64(from, at, littleEndian),
+    write: (to, at, value, path, refuse) => {
+      if (!isLong(value)) refuse(path, value, 'a bigint from 0 to 2^64 - 1', 8);
+      put64(to, at, value, littleEndian);
     },
     zero: () => 0n,
-    code: integer64Code(littleEndian),
   };
 }
 
@@ -180,54 +182,51 @@ export const u32 = integer('u32', 4, true);
 export const u64 = integer64('u64', true);
 /** Unsigned, 16 bits, network order. */
 export const u16be = integer('u16be', 2, false);
+/** Unsigned, 24 bits, network order. */
+export const u24be = integer('u24be', 3, false, 1);
 /** Unsigned, 32 bits, network order. */
 export const u32be = integer('u32be', 4, false);
 /** Unsigned, 64 bits, network order; a bigint. */
 export const u64be = integer64('u64be', false);
 
-function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
-
-function part(view: DataView, at: number, size: number): Uint8Array {
-  return new Uint8Array(view.buffer, view.byteOffset + at, size);
+/** Unsigned, 1 to 32 bits from the most significant one on that is left of its byte; in network order where it has several. */
+export function bits(width: number): UintType {
+  return integer(`bits[${width}]`, width / 8, false, 1 / 8);
 }
 
 /** `size` uninterpreted bytes. `align` is for those that stand for a C structure with larger members. */
 export function bytes(size: number, align = 1): BytesType {
   return {
     name: `bytes[${size}]`,
+    kind: 'bytes',
     size,
     align,
-    // A new array and set(), because slice() of a Buffer is a view.
-    read: (view, at) => {
-      const copy = new Uint8Array(size);
-      copy.set(part(view, at, size));
-      return copy;
-    },
-    write: (view, at, value, path) => {
-      if (!(value instanceof Uint8Array)) refuse(path, value, `a Uint8Array of at most ${size} bytes`);
-      if (value.length > size) refuse(path, `${value.length} bytes long`, `at most ${size} bytes`);
-      const field = part(view, at, size);
-      field.set(value);
-      field.fill(0, value.length);
+    read: (from, at) => copyBytes(from, at, size),
+    write: (to, at, value, path, refuse) => {
+      if (!isRun(value, size)) {
+        const most = `at most ${size} bytes`;
+        refuse(
+          path,
+          value,
+          (value as unknown) instanceof Uint8Array ? most : `a Uint8Array of ${most}`,
+          size,
+        );
+      }
+      putBytes(to, at, size, value);
     },
     zero: () => new Uint8Array(size),
-    code: bytesCode(size),
   };
 }
 
 /** `size` bytes of pad. */
 export function reserved(size: number): ReservedType {
   return {
-    reserved: true,
     name: `reserved[${size}]`,
+    kind: 'reserved',
     size,
     align: 1,
     read: () => undefined,
-    write: (view, at) => {
-      part(view, at, size).fill(0);
-    },
+    write: () => {},
     zero: () => undefined,
   };
 }
@@ -237,67 +236,214 @@ function keyOf(name: string): string {
   return camel.charAt(0).toLowerCase() + camel.slice(1);
 }
 
-function checkRoom(what: string, name: string, size: number, length: number, offset: number): void {
-  if (!Number.isInteger(offset) || offset < 0)
-    refuse(`the offset of ${name}`, offset, 'an integer not below 0');
-  const room = Math.max(0, length - offset);
-  if (room >= size) return;
-  throw new StatusError(Status.BUFFER_TOO_SMALL, `${name} takes ${size} bytes; the ${what} has ${room}`);
-}
-
-/** The members of a value by key. `never` stands for types that only the fields know; they check what they get. */
-function membersOf(value: unknown, path: string): Readonly<Record<string, never>> {
-  if (typeof value !== 'object' || value === null) refuse(path, value, 'an object of its fields');
-  return value as Readonly<Record<string, never>>;
+/**
+ * Reads and writes a structure: what the build has made of a table.
+ *
+ * @internal
+ */
+export interface StructCode {
+  /** {@link tableText} of the table that it was made of. */
+  readonly table: string;
+  /** The caller has checked that the bytes are there. */
+  read(from: Uint8Array, at: number): unknown;
+  /** False, with nothing written: a value does not fit its field, is of another kind, or gives several members of a union. */
+  write(to: Uint8Array, at: number, value: unknown): boolean;
 }
 
 /**
- * Structures up to this size are written and read in memory that is used again: a view of the bytes of each would move them out
- * of the engine's own heap, which costs more than to copy them.
+ * Code by the structure's name.
+ *
+ * @internal
  */
-const SHORT = 1024;
-const short = new Uint8Array(SHORT);
-const shortView = viewOf(short);
+export type MadeCode = Readonly<Record<string, StructCode>>;
 
-function complete<F extends Fields>(
-  type: FieldType<FieldsValue<F>, FieldsInput<F>>,
-  fields: readonly FieldInfo[],
-): Struct<F> {
-  const { name, size } = type;
-  const isShort = size <= SHORT;
-  let once: { readonly bytes: Uint8Array; readonly view: DataView } | undefined;
-  return {
-    ...type,
-    fields,
-    encode(value, out, offset = 0) {
-      if (!isShort || (out !== undefined && out.length > SHORT)) {
+/**
+ * Says what a table is. Code belongs to one such text.
+ *
+ * @internal
+ */
+export function tableText(table: Fields): string {
+  const texts = Object.entries(table).map(([field, { kind, name, ...type }]) =>
+    'table' in type ? `${field} ${kind} {${tableText(type.table as Fields)}}` : `${field} ${name}`,
+  );
+  return texts.join(', ');
+}
+
+/**
+ * The errors of structures.
+ *
+ * @internal
+ */
+export interface Refusals {
+  /** For a value that its field cannot hold. */
+  readonly value: Refuse;
+  /** For an offset that is none, or too few bytes from it on. */
+  room(what: 'input' | 'output', name: string, size: number, length: number, offset: number): never;
+}
+
+const statusRefusals: Refusals = {
+  value(path, value, takes) {
+    const given = value instanceof Uint8Array ? `${value.length} bytes long` : String(value);
+    throw new StatusError(Status.INVALID_PARAMETER, `${path} is ${given}; it takes ${takes}`);
+  },
+  room(what, name, size, length, offset) {
+    if (!Number.isInteger(offset) || offset < 0)
+      return this.value(`the offset of ${name}`, offset, 'an integer not below 0', 0);
+    const room = Math.max(0, length - offset);
+    throw new StatusError(Status.BUFFER_TOO_SMALL, `${name} takes ${size} bytes; the ${what} has ${room}`);
+  },
+};
+
+/** The members of a value by key. `never` stands for types that only the fields know; they check what they get. */
+function membersOf(value: unknown, path: string, refuse: Refuse): Readonly<Record<string, never>> {
+  if (typeof value !== 'object' || value === null) refuse(path, value, 'an object of its fields', 0);
+  return value as Readonly<Record<string, never>>;
+}
+
+function infoOf(field: string, type: AnyField, offset: number): FieldInfo {
+  const { name, size, kind } = type;
+  return { name: field, key: keyOf(field), offset, size, type: name, reserved: kind === 'reserved' };
+}
+
+/** A field of a table, and where it lies. */
+interface Member {
+  readonly info: FieldInfo;
+  readonly type: AnyField;
+}
+
+/**
+ * What makes structures of tables.
+ *
+ * @internal
+ */
+export interface Layouts {
+  struct<const F extends Fields>(name: string, table: F): Struct<F>;
+  packed<const F extends Fields>(name: string, table: F): Struct<F>;
+  union<const F extends Fields>(name: string, table: F): Struct<F>;
+}
+
+/**
+ * Makes structures that are read and written by the code made of their tables, and refuse with errors of their own.
+ *
+ * @internal
+ */
+export function layouts(code: MadeCode, refusals = statusRefusals): Layouts {
+  function complete<F extends Fields>(
+    kind: 'struct' | 'union',
+    name: string,
+    table: F,
+    align: number,
+    members: readonly Member[],
+    write: FieldType<unknown, FieldsInput<F>>['write'],
+  ): Struct<F> {
+    const size = Math.max(...members.map(({ info }) => info.offset + info.size));
+    if (size % align !== 0) throw new Error(`${name} of ${size} bytes lacks a pad to a multiple of ${align}`);
+    const visible = members.filter(({ info }) => !info.reserved);
+    const collect = (get: (member: Member) => unknown): FieldsValue<F> =>
+      // Only the table knows the fields' types: this is the one place that vouches for them.
+      Object.fromEntries(visible.map((member) => [member.info.key, get(member)])) as FieldsValue<F>;
+    const read = (from: Uint8Array, at: number): FieldsValue<F> =>
+      collect(({ info, type }) => type.read(from, at + info.offset));
+    // Code of another table may have this name: a program's own, or one that has changed since the build.
+    let made = code[name];
+    let isChecked = made === undefined;
+    const codeOf = (): StructCode | undefined => {
+      if (isChecked) return made;
+      isChecked = true;
+      if (made?.table !== tableText(table)) made = undefined;
+      return made;
+    };
+    const put = (to: Uint8Array, at: number, value: FieldsInput<F>): void => {
+      if (codeOf()?.write(to, at, value) === true) return;
+      // Apart, so that nothing is written when a field refuses its value.
+      const whole = new Uint8Array(size);
+      write(whole, 0, value, name, refusals.value);
+      to.set(whole, at);
+    };
+    const check = (what: 'input' | 'output', { length }: Uint8Array, offset: number): void => {
+      if (!Number.isInteger(offset) || offset < 0 || length - offset < size)
+        refusals.room(what, name, size, length, offset);
+    };
+    let once: Uint8Array | undefined;
+    return {
+      name,
+      kind,
+      size,
+      align,
+      table,
+      fields: members.map(({ info }) => info),
+      read,
+      write,
+      zero: () => collect(({ type }) => type.zero()),
+      encode(value, out, offset = 0) {
+        if (out !== undefined) check('output', out, offset);
         const whole = out ?? new Uint8Array(size);
-        checkRoom('output', name, size, whole.length, offset);
-        type.write(viewOf(whole), offset, value, name);
+        put(whole, offset, value);
         return whole;
+      },
+      encodeOnce(value) {
+        once ??= new Uint8Array(new ArrayBuffer(size));
+        put(once, 0, value);
+        return once;
+      },
+      decode(input, offset = 0) {
+        check('input', input, offset);
+        // Made of the same table, so of the same type.
+        return (codeOf()?.read(input, offset) as FieldsValue<F> | undefined) ?? read(input, offset);
+      },
+    };
+  }
+
+  /** Fields behind each other, aligned to `maxAlign` at most. */
+  function sequence<F extends Fields>(name: string, table: F, maxAlign: number): Struct<F> {
+    const members: Member[] = [];
+    let size = 0;
+    let align = Math.min(1, maxAlign);
+    for (const [field, type] of Object.entries(table)) {
+      const own = Math.min(type.align, maxAlign);
+      if (size % own !== 0) throw new Error(`${name}.${field} at ${size} is not aligned to ${own}`);
+      members.push({ info: infoOf(field, type, size), type });
+      size += type.size;
+      align = Math.max(align, own);
+    }
+    return complete('struct', name, table, align, members, (to, at, value, path, refuse) => {
+      const given = membersOf(value, path, refuse);
+      for (const { info, type } of members) {
+        const one = given[info.key];
+        if (one !== undefined) type.write(to, at + info.offset, one, `${path}.${info.name}`, refuse);
       }
-      if (out !== undefined) checkRoom('output', name, size, out.length, offset);
-      type.write(shortView, 0, value, name);
-      if (out === undefined) return short.slice(0, size);
-      for (let i = 0; i < size; i++) out[offset + i] = short[i]!;
-      return out;
-    },
-    encodeOnce(value) {
-      if (once === undefined) {
-        const bytes = new Uint8Array(new ArrayBuffer(size));
-        once = { bytes, view: viewOf(bytes) };
-      }
-      type.write(once.view, 0, value, name);
-      return once.bytes;
-    },
-    decode(input, offset = 0) {
-      checkRoom('input', name, size, input.length, offset);
-      if (!isShort || offset !== 0 || input.length > SHORT) return type.read(viewOf(input), offset);
-      short.set(input);
-      return type.read(shortView, 0);
+    });
+  }
+
+  return {
+    struct: (name, table) => sequence(name, table, Number.POSITIVE_INFINITY),
+    packed: (name, table) => sequence(name, table, 1),
+    union(name, table) {
+      const members = Object.entries(table).map(([field, type]) => ({ info: infoOf(field, type, 0), type }));
+      const align = Math.max(...members.map(({ type }) => type.align));
+      return complete('union', name, table, align, members, (to, at, value, path, refuse) => {
+        const given = membersOf(value, path, refuse);
+        const written: { name: string; bytes: Uint8Array }[] = [];
+        for (const { info, type } of members) {
+          const one = given[info.key];
+          if (one === undefined) continue;
+          const scratch = new Uint8Array(type.size);
+          type.write(scratch, 0, one, `${path}.${info.name}`, refuse);
+          if (scratch.some((byte) => byte !== 0)) written.push({ name: info.name, bytes: scratch });
+        }
+        written.sort((a, b) => b.bytes.length - a.bytes.length);
+        const [longest, ...others] = written;
+        for (const other of others) {
+          if (other.bytes.some((byte, i) => byte !== longest!.bytes[i]))
+            refuse(path, `both ${longest!.name} and ${other.name}`, 'only one of them', 0);
+        }
+        if (longest) to.set(longest.bytes, at);
+      });
     },
   };
 }
+
+const plain = layouts({});
 
 /**
  * Makes a structure of a table of fields, in order.
@@ -307,90 +453,12 @@ function complete<F extends Fields>(
  * WvIoId.decode(WvIoId.encode({ id: 7n })); // { id: 7n, verbInfo: 0, data: 0 }
  */
 export function struct<const F extends Fields>(name: string, table: F): Struct<F> {
-  const members: { info: FieldInfo; type: AnyField }[] = [];
-  let size = 0;
-  let align = 1;
-  for (const [field, type] of Object.entries(table)) {
-    if (size % type.align !== 0)
-      throw new Error(`${name}.${field} at ${size} is not aligned to ${type.align}`);
-    const isReserved = 'reserved' in type;
-    const info = {
-      name: field,
-      key: keyOf(field),
-      offset: size,
-      size: type.size,
-      type: type.name,
-      reserved: isReserved,
-    };
-    members.push({ info, type });
-    size += type.size;
-    align = Math.max(align, type.align);
-  }
-  if (size % align !== 0) throw new Error(`${name} of ${size} bytes lacks a pad to a multiple of ${align}`);
-  const visible = members.filter((member) => !member.info.reserved);
-
-  type V = FieldsValue<F>;
-  const collect = (get: (member: (typeof members)[number]) => unknown): V =>
-    // Only the table knows the fields' types: this is the one place that vouches for them.
-    Object.fromEntries(visible.map((member) => [member.info.key, get(member)])) as V;
-
-  const walk = {
-    name,
-    size,
-    align,
-    read: (view: DataView, at: number) => collect(({ info, type }) => type.read(view, at + info.offset)),
-    write: (view: DataView, at: number, value: FieldsInput<F>, path: string) => {
-      const given = membersOf(value, path);
-      for (const { info, type } of members) {
-        const one = given[info.key];
-        type.write(
-          view,
-          at + info.offset,
-          one === undefined ? (type.zero() as never) : one,
-          `${path}.${info.name}`,
-        );
-      }
-    },
-    zero: () => collect(({ type }) => type.zero()),
-    code: structCode(
-      members.map(({ info, type }) => ({ ...info, code: type.code })),
-      size,
-    ),
-  };
-  return complete<F>(
-    compiled(walk),
-    members.map((member) => member.info),
-  );
+  return plain.struct(name, table);
 }
 
-/** Structures that are seldom used are not worth the making of code. */
-const usesBeforeCode = 16;
-
-/** The same type, by code of its own once it is used often. */
-function compiled<V, I>(walk: FieldType<V, I>): FieldType<V, I> {
-  const { code } = walk;
-  if (code === undefined) return walk;
-  let uses = 0;
-  let read: ReadStruct | undefined;
-  let write: WriteStruct | undefined;
-  const count = (): void => {
-    if (++uses === usesBeforeCode) ({ read, write } = compile(code) ?? {});
-  };
-  return {
-    ...walk,
-    read: (view, at) => {
-      // Made of the same table, so of the same type.
-      if (read !== undefined) return read(view, at) as V;
-      count();
-      return walk.read(view, at);
-    },
-    write: (view, at, value, path) => {
-      // What the code refuses is written, or refused in words, by the walk.
-      if (write?.(view, at, value) === true) return;
-      if (write === undefined) count();
-      walk.write(view, at, value, path);
-    },
-  };
+/** Makes a structure whose fields, but for those of bits, may begin at any byte: a message on the wire. */
+export function packed<const F extends Fields>(name: string, table: F): Struct<F> {
+  return plain.packed(name, table);
 }
 
 /**
@@ -398,53 +466,7 @@ function compiled<V, I>(walk: FieldType<V, I>): FieldType<V, I> {
  * not given, so that a decoded value can be encoded again; members that contradict each other are refused.
  */
 export function union<const F extends Fields>(name: string, table: F): Struct<F> {
-  const members = Object.entries(table).map(([field, type]) => ({
-    info: { name: field, key: keyOf(field), offset: 0, size: type.size, type: type.name, reserved: false },
-    type,
-  }));
-  const align = Math.max(...members.map(({ type }) => type.align));
-  const size = Math.max(...members.map(({ type }) => type.size));
-  if (size % align !== 0) throw new Error(`${name} of ${size} bytes lacks a pad to a multiple of ${align}`);
-
-  type V = FieldsValue<F>;
-  const collect = (get: (member: (typeof members)[number]) => unknown): V =>
-    Object.fromEntries(members.map((member) => [member.info.key, get(member)])) as V;
-
-  return complete<F>(
-    compiled<V, FieldsInput<F>>({
-      name,
-      size,
-      align,
-      read: (view, at) => collect(({ type }) => type.read(view, at)),
-      write: (view, at, value, path) => {
-        const given = membersOf(value, path);
-        const written: { name: string; bytes: Uint8Array }[] = [];
-        for (const { info, type } of members) {
-          const one = given[info.key];
-          if (one === undefined) continue;
-          const scratch = new Uint8Array(type.size);
-          type.write(viewOf(scratch), 0, one, `${path}.${info.name}`);
-          if (scratch.some((byte) => byte !== 0)) written.push({ name: info.name, bytes: scratch });
-        }
-        written.sort((a, b) => b.bytes.length - a.bytes.length);
-        const [longest, ...others] = written;
-        for (const other of others) {
-          if (other.bytes.some((byte, i) => byte !== longest!.bytes[i])) {
-            refuse(path, `both ${longest!.name} and ${other.name}`, 'only one of them');
-          }
-        }
-        const target = part(view, at, size);
-        target.fill(0);
-        if (longest) target.set(longest.bytes);
-      },
-      zero: () => collect(({ type }) => type.zero()),
-      code: unionCode(
-        members.map(({ info, type }) => ({ ...info, code: type.code })),
-        size,
-      ),
-    }),
-    members.map((member) => member.info),
-  );
+  return plain.union(name, table);
 }
 
 /** Elements behind each other, as many as there are: GID and P_Key tables. */
@@ -466,16 +488,14 @@ export function list<V, I>(type: FieldType<V, I>): List<V, I> {
     encode(values, maxBytes = Number.POSITIVE_INFINITY) {
       const count = Math.min(values.length, Math.floor(Math.max(0, maxBytes) / type.size));
       const out = new Uint8Array(count * type.size);
-      const view = viewOf(out);
       for (const [i, value] of values.slice(0, count).entries()) {
-        type.write(view, i * type.size, value, `${type.name}[${i}]`);
+        type.write(out, i * type.size, value, `${type.name}[${i}]`, statusRefusals.value);
       }
       return out;
     },
     decode(input) {
-      const view = viewOf(input);
       return Array.from({ length: Math.floor(input.length / type.size) }, (_, i) =>
-        type.read(view, i * type.size),
+        type.read(input, i * type.size),
       );
     },
   };

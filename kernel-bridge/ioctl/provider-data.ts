@@ -2,8 +2,11 @@
  * What the software HCA's user-mode provider (UVP) and its driver tell each other behind the structures of the IOCTLs:
  * the payload of `ci_umv_buf_t`, which no layer between the two looks at. A real HCA's provider appends its own.
  */
-import { type Fields, type FieldsValue, reserved, type Struct, struct, u32, u64 } from './layout.js';
+import { type Fields, type FieldsValue, layouts, reserved, type Struct, u32, u64 } from './layout.js';
+import { madeCode } from './made-code.js';
 import { Status, StatusError } from './status.js';
+
+const { struct } = layouts(madeCode);
 
 /** DEVICE_OPEN out: limits that the UVP must know before it lays out rings. Bytes or numbers of entries. */
 export const CaProviderOut = struct('CA provider output', {

@@ -7,7 +7,10 @@
  * out (provider-data.ts).
  */
 import { Capacity } from './constants.js';
-import { bytes, list, reserved, struct, u8, u16, u16be, u32, u32be, u64, u64be, union } from './layout.js';
+import { bytes, layouts, list, reserved, u8, u16, u16be, u32, u32be, u64, u64be } from './layout.js';
+import { madeCode } from './made-code.js';
+
+const { struct, union } = layouts(madeCode);
 
 /** A SOCKADDR, SOCKADDR_IN or SOCKADDR_IN6, whichever its family says: see sockaddr.ts. */
 const sockaddr28 = bytes(28, 4);

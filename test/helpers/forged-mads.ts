@@ -37,7 +37,7 @@ export function forgedReq(address: string, port: number, says: Partial<CmBody<'R
     localResponseTimeout: 18,
     remoteResponseTimeout: 18,
     maxCmRetries: 3,
-    privateData: ipCmHeader.emit({
+    privateData: ipCmHeader.encode({
       ipVersion: 4,
       sourcePort: 1,
       sourceAddress: bytes,

@@ -36,7 +36,7 @@ test('the GIDs and address headers of captured REQs are those of their packets',
     const where = `${packet.file}#${packet.number}`;
     assert.equal(message.body.primaryLocalGid, packet.source, where);
     assert.equal(message.body.primaryRemoteGid, packet.destination, where);
-    const header = ipCmHeader.parse(message.body.privateData);
+    const header = ipCmHeader.decode(message.body.privateData);
     assert.is(header.ipVersion, packet.ip[0]! >> 4, where);
     assert.equal(header.sourceAddress.slice(12), packet.source.slice(12), where);
     assert.equal(header.destinationAddress.slice(12), packet.destination.slice(12), where);

@@ -74,7 +74,7 @@ test('a REQ carries what rdma_cm expects of a RoCE peer', () => {
   assert.equal(body.primaryRemoteGid, pair.server.gid);
   assert.equal([body.alternateLocalLid, body.alternateFlowLabel, body.alternateAckTimeout], [0, 0, 0]);
   assert.ok([...body.alternateLocalGid, ...body.alternateRemoteGid].every((byte) => byte === 0));
-  const header4 = ipCmHeader.parse(body.privateData);
+  const header4 = ipCmHeader.decode(body.privateData);
   assert.equal([header4.ipVersion, header4.sourcePort, header4.majorVersion], [4, 40_000, 0]);
   assert.equal([...header4.sourceAddress], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 77, 0, 3]);
 });

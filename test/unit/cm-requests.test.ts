@@ -24,10 +24,10 @@ function requestWith(change: (body: CmBody<'REQ'>) => void, prepare?: (pair: Pai
   return { pair, log: pair.network.log, answer: answer?.name === 'REJ' ? answer.body : undefined };
 }
 
-function withHeader(body: CmBody<'REQ'>, change: (header: ReturnType<typeof ipCmHeader.parse>) => void) {
-  const header = ipCmHeader.parse(body.privateData);
+function withHeader(body: CmBody<'REQ'>, change: (header: ReturnType<typeof ipCmHeader.decode>) => void) {
+  const header = ipCmHeader.decode(body.privateData);
   change(header);
-  ipCmHeader.emit(header, body.privateData);
+  ipCmHeader.encode(header, body.privateData);
 }
 
 const refusals: [string, number, (body: CmBody<'REQ'>) => void][] = [
@@ -94,7 +94,7 @@ test('a source that no peer can have is refused', () => {
       pathMtu: 3,
       primaryLocalGid: source,
       primaryRemoteGid: pair.server.gid,
-      privateData: ipCmHeader.emit({
+      privateData: ipCmHeader.encode({
         ipVersion: 4,
         sourceAddress: Uint8Array.from([...new Uint8Array(12), ...source.slice(12)]),
         destinationAddress: Uint8Array.from([...new Uint8Array(12), ...pair.server.gid.slice(12)]),

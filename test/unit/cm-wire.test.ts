@@ -1,23 +1,14 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import {
-  bits,
-  bytes,
-  type Field,
-  type FieldPlace,
-  type Fields,
-  Layout,
-  u8,
-  u32,
-  u64,
-} from '../../kernel-bridge/kernel/cm/bit-layout.js';
-import { compileBits } from '../../kernel-bridge/kernel/cm/bit-layout-code.js';
+import { type AnyStruct, bits, bytes, layouts, u8, u32be, u64be } from '../../kernel-bridge/ioctl/layout.js';
+import { madeCode } from '../../kernel-bridge/kernel/cm/made-code.js';
 import {
   CmAttribute,
   type CmBody,
   type CmMessageName,
   cmLayouts,
+  cmRefusals,
   emitMad,
   emitMadOnce,
   encodeMessage,
@@ -62,7 +53,7 @@ const clientGid = fromHex('00*10 ffff0a4d0003');
 const serverGid = fromHex('00*10 ffff0a4d0002');
 
 function headerOf(sourcePort: number): Uint8Array {
-  return ipCmHeader.emit({
+  return ipCmHeader.encode({
     ipVersion: 4,
     sourcePort,
     sourceAddress: clientIp,
@@ -167,11 +158,11 @@ test('every layout covers every bit of its message once', () => {
     assert.is(layout.size, MAD_SIZE - MAD_HEADER_SIZE, name);
     let next = 0;
     for (const field of layout.fields) {
-      assert.is(field.bit, next, `${name}.${field.name}`);
-      next += field.width;
+      assert.is(field.offset, next, `${name}.${field.name}`);
+      next += field.size;
     }
     for (const [field, offset] of Object.entries(offsets[name as CmMessageName] ?? {})) {
-      assert.is(layout.fields.find((place) => place.name === field)?.bit, offset * 8, `${name}.${field}`);
+      assert.is(layout.fields.find((place) => place.name === field)?.offset, offset, `${name}.${field}`);
     }
   }
 });
@@ -198,32 +189,36 @@ test('any bytes of any message come back unchanged, reserved bits included', () 
 
 test('every field of every layout reads back what was written, and only that', () => {
   for (const layout of Object.values(cmLayouts)) {
-    for (const { name, kind, width } of layout.fields) {
+    for (const { name, size } of layout.fields) {
+      const { kind } = (layout as AnyStruct).table[name]!;
+      const width = size * 8;
       const value =
-        kind === 'bits'
+        kind === 'uint'
           ? 2 ** width - 1
           : kind === 'long'
             ? (1n << 64n) - 1n
-            : new Uint8Array(width / 8).fill(255);
-      const emitted = (layout as unknown as Layout<Fields>).emit({ [name]: value });
+            : new Uint8Array(size).fill(255);
+      const emitted = (layout as AnyStruct).encode({ [name]: value } as never);
       const ones = [...emitted].reduce((sum, byte) => sum + byte.toString(2).replaceAll('0', '').length, 0);
       assert.is(ones, width, `${layout.name}.${name}`);
-      assert.equal((layout.parse(emitted) as Record<string, unknown>)[name], value, `${layout.name}.${name}`);
+      assert.equal(
+        (layout.decode(emitted) as Record<string, unknown>)[name],
+        value,
+        `${layout.name}.${name}`,
+      );
     }
   }
 });
 
-/** A layout of the same table that has not been used yet: it walks through its table. */
-function walked({ name, fields }: { name: string; fields: readonly FieldPlace[] }): Layout<Fields> {
-  return new Layout(name, Object.fromEntries(fields.map((field) => [field.name, field as Field])));
-}
+/** Tables without code, refused as messages are. */
+const { packed } = layouts({}, cmRefusals);
 
-const allLayouts = [...Object.values(cmLayouts), madHeader, ipCmHeader] as const;
+const allLayouts = [...Object.values(cmLayouts), madHeader, ipCmHeader] as unknown as readonly AnyStruct[];
 
 test('the code made of a layout reads and writes what the walk through its table does', () => {
   const number = fc.oneof(fc.integer({ min: -2, max: 2 ** 33 }), fc.double(), fc.constant(-0));
   const odd = fc.record({
-    bits: fc.option(number, { nil: undefined }),
+    uint: fc.option(number, { nil: undefined }),
     long: fc.option(fc.bigInt({ min: -1n, max: 1n << 64n }), { nil: undefined }),
     bytes: fc.option(fc.uint8Array({ maxLength: 240 }), { nil: undefined }),
   });
@@ -236,17 +231,19 @@ test('the code made of a layout reads and writes what the walk through its table
       (which, bytes, margin, changes) => {
         const layout = allLayouts[which]!;
         const from = Uint8Array.of(...new Uint8Array(margin).fill(7), ...bytes);
-        const code = compileBits(layout.fields, layout.size)!;
-        const value = walked(layout).parse(from, margin) as Record<string, never>;
+        const code = madeCode[layout.name]!;
+        const walked = packed(layout.name, layout.table);
+        const value = walked.decode(from, margin) as Record<string, unknown>;
         assert.equal(code.read(from, margin), value);
+        assert.equal(layout.decode(from, margin), value);
         for (const [index, change] of changes) {
-          const { name, kind } = layout.fields[index % layout.fields.length]!;
-          value[name] = change[kind] as never;
+          const { name } = layout.fields[index % layout.fields.length]!;
+          value[name] = change[layout.table[name]!.kind as keyof typeof change];
         }
         const [byWalk, byCode] = [new Uint8Array(260).fill(0xee), new Uint8Array(260).fill(0xee)];
         let refused = false;
         try {
-          walked(layout).emit(value, byWalk, margin);
+          walked.encode(value as never, byWalk, margin);
         } catch {
           refused = true;
         }
@@ -258,15 +255,15 @@ test('the code made of a layout reads and writes what the walk through its table
   );
 });
 
-test('a layout that is used often is read and written by its code, with the same refusals', () => {
-  const layout = new Layout('sample', { a: bits(4), b: bits(4), c: bytes(3) } as const);
+test('a layout can be used as often as one likes, refusals between', () => {
+  const layout = packed('sample', { a: bits(4), b: bits(4), c: bytes(3) });
   for (let i = 0; i < 40; i++) {
     const target = new Uint8Array(4).fill(0xee);
-    assert.throws(() => layout.emit({ a: 1, b: 16 }, target), /sample\.b holds 4 bits; 16 does not fit/);
-    assert.throws(() => layout.parse(target, 1), /takes 4 bytes, only 3/);
+    assert.throws(() => layout.encode({ a: 1, b: 16 }, target), /sample\.b holds 4 bits; 16 does not fit/);
+    assert.throws(() => layout.decode(target, 1), /takes 4 bytes, only 3/);
     assert.equal(target, new Uint8Array(4).fill(0xee));
-    layout.emit({ a: 1, b: i % 16, c: Uint8Array.of(i) }, target);
-    assert.equal(layout.parse(target), { a: 1, b: i % 16, c: Uint8Array.of(i, 0, 0) });
+    layout.encode({ a: 1, b: i % 16, c: Uint8Array.of(i) }, target);
+    assert.equal(layout.decode(target), { a: 1, b: i % 16, c: Uint8Array.of(i, 0, 0) });
   }
 });
 
@@ -288,15 +285,15 @@ test('what is no CM message is named, not thrown', () => {
 });
 
 test('a value that its field cannot hold is refused before a byte is written', () => {
-  const layout = new Layout('sample', { a: bits(4), b: bits(4), c: u8, d: u32, e: u64 } as const);
+  const layout = packed('sample', { a: bits(4), b: bits(4), c: u8, d: u32be, e: u64be });
   const target = new Uint8Array(14).fill(0xee);
-  assert.throws(() => layout.emit({ a: 1, b: 16 }, target), /sample\.b holds 4 bits; 16 does not fit/);
-  assert.throws(() => layout.emit({ c: -1 }, target), /-1 does not fit/);
-  assert.throws(() => layout.emit({ c: 1.5 }, target), /1\.5 does not fit/);
-  assert.throws(() => layout.emit({ e: 1n << 64n }, target), /does not fit/);
-  assert.throws(() => layout.emit({}, target, 1), /takes 14 bytes, only 13/);
+  assert.throws(() => layout.encode({ a: 1, b: 16 }, target), /sample\.b holds 4 bits; 16 does not fit/);
+  assert.throws(() => layout.encode({ c: -1 }, target), /-1 does not fit/);
+  assert.throws(() => layout.encode({ c: 1.5 }, target), /1\.5 does not fit/);
+  assert.throws(() => layout.encode({ e: 1n << 64n }, target), /does not fit/);
+  assert.throws(() => layout.encode({}, target, 1), /takes 14 bytes, only 13/);
   assert.ok(target.every((byte) => byte === 0xee));
-  assert.throws(() => layout.parse(target, 1), /takes 14 bytes, only 13/);
+  assert.throws(() => layout.decode(target, 1), /takes 14 bytes, only 13/);
   assert.throws(() => emitMad('REJ', 1n, { privateData: new Uint8Array(149) }), /148 bytes, not 149/);
 });
 

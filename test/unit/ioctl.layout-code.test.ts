@@ -1,34 +1,65 @@
-/** Structures by generated code and by the walk through their table do the same. */
+/** The code that the build makes of tables, the walk through the tables, and an interpreter of their bits do the same. */
 import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import * as ioctl from '../../kernel-bridge/ioctl/index.js';
 import {
   type AnyField,
   type AnyStruct,
+  bits,
   bytes,
+  type Fields,
+  type Layouts,
+  layouts,
+  type MadeCode,
   reserved,
   struct,
+  tableText,
   u8,
   u16,
   u16be,
+  u24be,
   u32,
   u32be,
   u64,
   u64be,
   union,
 } from '../../kernel-bridge/ioctl/layout.js';
+import { madeCode } from '../../kernel-bridge/ioctl/made-code.js';
+import { cmLayouts, ipCmHeader, madHeader } from '../../kernel-bridge/kernel/cm/wire.js';
+import { root } from '../helpers/guides.js';
 
-/** More uses than a structure is walked through for. */
-const MANY = 20;
+const dist = join(root, 'dist');
+const generator = (await import(pathToFileURL(join(root, 'scripts/make-layout-code.mjs')).href)) as {
+  moduleOf(structures: readonly AnyStruct[], text: typeof tableText, bytes: string): string;
+  madeFiles(dist: string): Promise<Record<string, string>>;
+};
+const scratch = mkdtempSync(join(tmpdir(), 'layout-code-'));
+test.after(() => rmSync(scratch, { recursive: true }));
+let modules = 0;
+
+/** Makes code of structures as the build does, and loads it. */
+async function codeOf(structures: readonly AnyStruct[]): Promise<MadeCode> {
+  const file = join(scratch, `${modules++}.mjs`);
+  const bytesModule = new URL('../../kernel-bridge/ioctl/layout-bytes.js', import.meta.url).href;
+  writeFileSync(file, generator.moduleOf(structures, tableText, bytesModule));
+  return ((await import(pathToFileURL(file).href)) as { madeCode: MadeCode }).madeCode;
+}
 
 const inner = () => struct('Inner', { A: u8, Pad: reserved(1), B: u16be, C: u32 });
+const nibbles = () => struct('Nibbles', { A: bits(4), B: bits(20), C: bits(3), D: bits(5) });
 const either = () => union('Either', { Long: u64, Run: bytes(8, 8) });
-/** Fields by name, each made anew: code belongs to the structure that it was made for. */
+/** Fields by name. */
 const kinds: Readonly<Record<string, () => AnyField>> = {
   u8: () => u8,
   u16: () => u16,
   u16be: () => u16be,
+  u24be: () => u24be,
   u32: () => u32,
   u32be: () => u32be,
   u64: () => u64,
@@ -36,11 +67,12 @@ const kinds: Readonly<Record<string, () => AnyField>> = {
   short: () => bytes(16, 8),
   long: () => bytes(64, 8),
   inner,
+  nibbles,
   either,
 };
 
 /** A structure of fields of these kinds, with the pads that they need. */
-function make(names: readonly string[]): AnyStruct {
+function make(names: readonly string[], by: Layouts = { struct, union, packed: struct }): AnyStruct {
   const table: Record<string, AnyField> = {};
   let size = 0;
   const pad = (align: number, at: string) => {
@@ -55,14 +87,60 @@ function make(names: readonly string[]): AnyStruct {
     size += type.size;
   });
   pad(8, 'End');
-  return struct('Whole', table);
+  return by.struct('Whole', table);
 }
 
-/** The same structure, used so often that it has code of its own. */
-function hot(names: readonly string[]): AnyStruct {
-  const one = make(names);
-  for (let i = 0; i < MANY; i++) one.encode({});
-  return one;
+/** The same structure, with code of its own, which is used. */
+async function coded(names: readonly string[]): Promise<AnyStruct> {
+  const code = await codeOf([make(names)]);
+  assert.is(code.Whole!.table, tableText(make(names).table));
+  return make(names, layouts(code));
+}
+
+/** The bits of bytes as text, integers as their value has them. */
+function bitsOf(from: Uint8Array): string {
+  return [...from].map((byte) => byte.toString(2).padStart(8, '0')).join('');
+}
+
+function turned(text: string): string {
+  return (text.match(/.{8}/g) ?? []).reverse().join('');
+}
+
+/** The value of a structure, bit by bit as its table says. */
+function interpreted({ fields, table }: AnyStruct, text: string): unknown {
+  const visible = fields.filter((field) => !field.reserved);
+  return Object.fromEntries(
+    visible.map(({ name, key, offset, size }) => {
+      const type = table[name]!;
+      const own = text.slice(offset * 8, (offset + size) * 8);
+      if ('table' in type) return [key, interpreted(type as unknown as AnyStruct, own)];
+      if (type.kind === 'bytes')
+        return [key, Uint8Array.from(own.match(/.{8}/g) ?? [], (byte) => Number.parseInt(byte, 2))];
+      const number = BigInt(`0b${type.littleEndian ? turned(own) : own}`);
+      return [key, type.kind === 'long' ? number : Number(number)];
+    }),
+  );
+}
+
+/** The bits of a value that fits, as its table says. */
+function spelled(type: AnyField, value: unknown): string {
+  const length = type.size * 8;
+  if (value === undefined || type.kind === 'reserved') return '0'.repeat(length);
+  if (type.kind === 'bytes') return bitsOf(value as Uint8Array).padEnd(length, '0');
+  if (!('table' in type)) {
+    const text = BigInt(value as number)
+      .toString(2)
+      .padStart(length, '0');
+    return type.littleEndian ? turned(text) : text;
+  }
+  const { fields, table } = type as unknown as AnyStruct;
+  const members = fields.map(({ name, key }) => ({
+    given: (value as Record<string, unknown>)[key],
+    type: (table as Fields)[name]!,
+  }));
+  if (type.kind === 'struct') return members.map((one) => spelled(one.type, one.given)).join('');
+  const only = members.find(({ given }) => given !== undefined);
+  return (only === undefined ? '' : spelled(only.type, only.given)).padEnd(length, '0');
 }
 
 /** What comes of an action: its result, or its error in words. */
@@ -84,6 +162,7 @@ const fitting: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   u8: uint(255),
   u16: uint(65_535),
   u16be: uint(65_535),
+  u24be: uint(2 ** 24 - 1),
   u32: uint(2 ** 32 - 1),
   u32be: uint(2 ** 32 - 1),
   u64: u64s,
@@ -91,6 +170,7 @@ const fitting: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   short: fc.uint8Array({ maxLength: 16 }),
   long: fc.uint8Array({ maxLength: 64 }),
   inner: innerValue,
+  nibbles: fc.record({ a: uint(15), b: uint(2 ** 20 - 1), c: uint(7), d: uint(31) }, { requiredKeys: [] }),
   either: eitherValue,
 };
 /** What may be given for any field, and mostly does not fit. */
@@ -119,14 +199,15 @@ const cases = tables.chain((names) =>
   }),
 );
 
-test('code writes what the walk writes, and refuses what it refuses with the same words', () => {
+test('code writes what the walk writes, and refuses what it refuses with the same words', async () => {
   let written = 0;
   let refused = 0;
-  fc.assert(
-    fc.property(cases, ({ names, values }) => {
+  await fc.assert(
+    fc.asyncProperty(cases, async ({ names, values }) => {
+      const one = await coded(names);
       const value = Object.fromEntries(names.map((_, i) => [`field${i}`, values[i]]));
       const byWalk = outcome(() => make(names).encode(value as never));
-      const byCode = outcome(() => hot(names).encode(value as never));
+      const byCode = outcome(() => one.encode(value as never));
       assert.equal(byCode, byWalk);
       if (typeof byWalk === 'string') refused++;
       else written++;
@@ -136,11 +217,12 @@ test('code writes what the walk writes, and refuses what it refuses with the sam
   assert.ok(written > 50 && refused > 20, `${written} values were written, ${refused} refused`);
 });
 
-test('code knows the bounds of every kind of field', () => {
+test('code knows the bounds of every kind of field', async () => {
   const bounds: Readonly<Record<string, readonly unknown[]>> = {
     u8: [255, 256, -1, 0.5, 1n],
     u16: [65_535, 65_536, -1, 0.5],
     u16be: [65_535, 65_536, -1, 0.5],
+    u24be: [2 ** 24 - 1, 2 ** 24, -1, 0.5],
     u32: [2 ** 32 - 1, 2 ** 32, -1, 0.5],
     u32be: [2 ** 32 - 1, 2 ** 32, -1, 0.5],
     u64: [2n ** 64n - 1n, 2n ** 64n, -1n, 1],
@@ -149,7 +231,7 @@ test('code knows the bounds of every kind of field', () => {
     long: [new Uint8Array(64).fill(7), new Uint8Array(65), [1]],
   };
   for (const [name, [fits, ...others]] of Object.entries(bounds)) {
-    const [cold, warm] = [make([name]), hot([name])];
+    const [cold, warm] = [make([name]), await coded([name])];
     const write = (one: AnyStruct, value: unknown) => outcome(() => one.encode({ field0: value } as never));
     assert.equal(write(warm, fits), write(cold, fits), name);
     assert.equal(warm.decode(write(warm, fits) as Uint8Array), { field0: fits }, name);
@@ -160,17 +242,18 @@ test('code knows the bounds of every kind of field', () => {
   }
 });
 
-test('code reads what the walk reads, and writes it back to the same bytes', () => {
-  fc.assert(
-    fc.property(
+test('code reads what the walk reads, and writes it back to the same bytes', async () => {
+  await fc.assert(
+    fc.asyncProperty(
       tables,
       fc.nat({ max: 5 }),
       fc.infiniteStream(fc.nat({ max: 255 })),
-      (names, offset, stream) => {
-        const [cold, warm] = [make(names), hot(names)];
+      async (names, offset, stream) => {
+        const [cold, warm] = [make(names), await coded(names)];
         const from = new Uint8Array(offset + cold.size + 3).map(() => stream.next().value as number);
         const value = cold.decode(from, offset);
         assert.equal(warm.decode(from, offset), value);
+        assert.equal(value, interpreted(cold, bitsOf(from.subarray(offset))));
         if (names.includes('either')) return; // both members of a decoded union are given: they may not contradict
         const dirty = new Uint8Array(from.length).fill(0xaa);
         assert.equal(
@@ -183,8 +266,59 @@ test('code reads what the walk reads, and writes it back to the same bytes', () 
   );
 });
 
-test('a value that does not fit leaves the structure usable', () => {
-  const one = hot(['u16', 'u64']);
+test('code writes the bits that the table says', async () => {
+  const fittingCases = tables.chain((names) =>
+    fc.record({ names: fc.constant(names), values: fc.tuple(...names.map((name) => fitting[name]!)) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fittingCases, async ({ names, values }) => {
+      const one = await coded(names);
+      const value = Object.fromEntries(names.map((_, i) => [`field${i}`, values[i]]));
+      assert.is(bitsOf(one.encode(value as never, new Uint8Array(one.size).fill(0xaa))), spelled(one, value));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+const isStruct = (value: unknown): value is AnyStruct =>
+  typeof value === 'object' && value !== null && 'fields' in value && 'table' in value;
+const ours = (Object.values(ioctl) as unknown[]).filter(isStruct);
+const messages = [...Object.values(cmLayouts), madHeader, ipCmHeader] as unknown as readonly AnyStruct[];
+
+test('every structure and message of the package reads as an interpreter of its table does', () => {
+  assert.ok(ours.length > 50);
+  for (const one of [...ours, ...messages]) {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: one.size, maxLength: one.size }), (from) => {
+        assert.equal(one.decode(from), interpreted(one, bitsOf(from)), one.name);
+      }),
+      { numRuns: 20 },
+    );
+  }
+});
+
+test('the made code in dist is that of the tables', async () => {
+  const files = Object.entries(await generator.madeFiles(dist));
+  assert.is(files.length, 2);
+  for (const [path, text] of files) {
+    assert.is(
+      readFileSync(path, 'utf8'),
+      text,
+      `${path} is older than its tables: npm run build makes it again`,
+    );
+  }
+  for (const one of ours) assert.is(madeCode[one.name]?.table, tableText(one.table), one.name);
+});
+
+test('code of another table is not used, though it has the name', async () => {
+  const code = await codeOf([struct('Whole', { Field0: u16, Field1: u16 })]);
+  const other = layouts(code).struct('Whole', { Field0: u16, Field1: u16be });
+  assert.equal(other.encode({ field0: 1, field1: 2 }), Uint8Array.of(1, 0, 0, 2));
+  assert.equal(other.decode(Uint8Array.of(1, 0, 0, 2)), { field0: 1, field1: 2 });
+});
+
+test('a value that does not fit leaves the structure usable', async () => {
+  const one = await coded(['u16', 'u64']);
   assert.throws(
     () => one.encode({ field0: 65_536 } as never),
     /Whole\.Field0 is 65536; it takes an integer from 0 to 65535/,
@@ -193,14 +327,22 @@ test('a value that does not fit leaves the structure usable', () => {
   assert.equal(one.encode({ field0: 1 } as never)[0], 1);
 });
 
-test('a process that may make no code of strings walks', () => {
-  const url = new URL('../../kernel-bridge/ioctl/layout.js', import.meta.url).href;
-  const script = `import { struct, u32 } from ${JSON.stringify(url)};
+test('no structure is read or written by code made of strings', () => {
+  const files = readdirSync(join(dist, 'kernel-bridge'), { recursive: true, encoding: 'utf8' });
+  const sources = files.filter((name) => /\.c?js$/.test(name));
+  assert.ok(sources.includes('kernel/bundle.cjs'));
+  for (const name of sources)
+    assert.not.match(
+      readFileSync(join(dist, 'kernel-bridge', name), 'utf8'),
+      /new Function\(|\beval\(/,
+      name,
+    );
+  const script = `import { WvIoId, struct, u32 } from ${JSON.stringify(new URL('../../kernel-bridge/ioctl/index.js', import.meta.url).href)};
     const one = struct('S', { A: u32 });
-    for (let i = 0; i < ${MANY}; i++) one.encode({ a: i });
-    console.log(one.decode(one.encode({ a: 7 })).a);`;
+    for (let i = 0; i < 20; i++) WvIoId.encode({ data: i, id: BigInt(one.decode(one.encode({ a: i })).a) });
+    console.log(WvIoId.decode(WvIoId.encode({ id: 7n })).id);`;
   const flags = ['--disallow-code-generation-from-strings', '--input-type=module', '-e', script];
-  assert.is(execFileSync(process.execPath, flags, { encoding: 'utf8' }).trim(), '7');
+  assert.is(execFileSync(process.execPath, flags, { encoding: 'utf8' }).trim(), '7n');
 });
 
 test.run();

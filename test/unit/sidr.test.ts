@@ -184,10 +184,10 @@ function statusOf(change: (body: CmBody<'SIDR_REQ'>) => void, pair = new SidrPai
 }
 
 const withHeader =
-  (change: (header: ReturnType<typeof ipCmHeader.parse>) => void) => (body: CmBody<'SIDR_REQ'>) => {
-    const header = ipCmHeader.parse(body.privateData);
+  (change: (header: ReturnType<typeof ipCmHeader.decode>) => void) => (body: CmBody<'SIDR_REQ'>) => {
+    const header = ipCmHeader.decode(body.privateData);
     change(header);
-    ipCmHeader.emit(header, body.privateData);
+    ipCmHeader.encode(header, body.privateData);
   };
 
 const refusals: [string, number, (body: CmBody<'SIDR_REQ'>) => void][] = [

@@ -24,7 +24,7 @@ export function withIpCmHeader(
     privateData.set(data);
     return privateData;
   }
-  ipCmHeader.emit(
+  ipCmHeader.encode(
     {
       ipVersion: isIpv4Gid(from.source) ? 4 : 6,
       sourcePort: from.port & 0xffff,
@@ -51,7 +51,7 @@ export function readIpCmHeader(
   destination: Gid,
 ): IpCmHeaderVerdict {
   if (!hasIpCmHeader(serviceId)) return { localPort: 0, peerPort: 0, privateData };
-  const header = ipCmHeader.parse(privateData);
+  const header = ipCmHeader.decode(privateData);
   if (header.majorVersion !== 0 || header.minorVersion !== 0) return 'badVersion';
   if (
     header.ipVersion !== (isIpv4Gid(source) ? 4 : 6) ||

@@ -2,7 +2,35 @@
  * Communication management messages on the wire (IBA 1 §12.6, §13.4.3; RDMA IP CM Service, IBA 1 annex A11):
  * 256-byte MADs, a 24-byte header and a 232-byte message. Offsets in the comments are within the message.
  */
-import { bits, bytes, Layout, type LayoutValue, u8, u16, u24, u32, u64 } from './bit-layout.js';
+import {
+  bits,
+  bytes,
+  layouts,
+  type Refusals,
+  u8,
+  u16be,
+  u24be,
+  u32be,
+  u64be,
+  type Value,
+} from '../../ioctl/layout.js';
+import { madeCode } from './made-code.js';
+
+/** Messages are refused in the words of the wire, by RangeError. */
+export const cmRefusals: Refusals = {
+  value(path, value, _, size) {
+    throw new RangeError(
+      value instanceof Uint8Array
+        ? `${path} holds ${size} bytes, not ${value.length}.`
+        : `${path} holds ${size * 8} bits; ${String(value)} does not fit.`,
+    );
+  },
+  room(_, name, size, length, offset) {
+    throw new RangeError(`${name} takes ${size} bytes, only ${length - offset} are there.`);
+  },
+};
+
+const { packed } = layouts(madeCode, cmRefusals);
 
 /** Bytes of a MAD. */
 export const MAD_SIZE = 256;
@@ -80,65 +108,63 @@ export const SidrStatus = {
   unsupportedVersion: 5,
 } as const;
 
-const madHeaderFields = {
+/** The common MAD header, 24 bytes. */
+export const madHeader = packed('MAD header', {
   baseVersion: u8,
   managementClass: u8,
   classVersion: u8,
   method: u8,
-  status: u16,
-  classSpecific: u16,
-  transactionId: u64,
-  attributeId: u16,
-  reserved: u16,
-  attributeModifier: u32,
-} as const;
-/** The common MAD header, 24 bytes. */
-export const madHeader = new Layout('MAD header', madHeaderFields);
-export type MadHeader = LayoutValue<typeof madHeaderFields>;
+  status: u16be,
+  classSpecific: u16be,
+  transactionId: u64be,
+  attributeId: u16be,
+  reserved: u16be,
+  attributeModifier: u32be,
+});
+export type MadHeader = Value<typeof madHeader>;
 
-const ipCmHeaderFields = {
+/** The RDMA IP CM header, 36 bytes. */
+export const ipCmHeader = packed('RDMA IP CM header', {
   majorVersion: bits(4),
   minorVersion: bits(4),
   ipVersion: bits(4),
   reserved: bits(4),
-  sourcePort: u16,
+  sourcePort: u16be,
   /** IPv4: in the last four bytes. */
   sourceAddress: bytes(16),
   destinationAddress: bytes(16),
-} as const;
-/** The RDMA IP CM header, 36 bytes. */
-export const ipCmHeader = new Layout('RDMA IP CM header', ipCmHeaderFields);
+});
 
 /** The message layouts by name. Each is 232 bytes and names every bit. */
 export const cmLayouts = {
-  REQ: new Layout('REQ', {
-    localCommId: u32, // 0
+  REQ: packed('REQ', {
+    localCommId: u32be, // 0
     reserved4: u8,
-    vendorId: u24,
-    serviceId: u64, // 8
-    localCaGuid: u64, // 16
-    reserved24: u32,
-    localQkey: u32, // 28
-    localQpn: u24, // 32
+    vendorId: u24be,
+    serviceId: u64be, // 8
+    localCaGuid: u64be, // 16
+    reserved24: u32be,
+    localQkey: u32be, // 28
+    localQpn: u24be, // 32
     responderResources: u8,
-    localEecn: u24, // 36
+    localEecn: u24be, // 36
     initiatorDepth: u8,
-    remoteEecn: u24, // 40
+    remoteEecn: u24be, // 40
     remoteResponseTimeout: bits(5),
     transportType: bits(2),
     flowControl: bits(1),
-    startingPsn: u24, // 44
+    startingPsn: u24be, // 44
     localResponseTimeout: bits(5),
     retryCount: bits(3),
-    pkey: u16, // 48
+    pkey: u16be, // 48
     pathMtu: bits(4), // 50
     rdcExists: bits(1),
     rnrRetryCount: bits(3),
     maxCmRetries: bits(4), // 51
     srq: bits(1),
     extendedTransport: bits(3),
-    primaryLocalLid: u16, // 52
-    primaryRemoteLid: u16,
+    primaryLocalLid: u16be, // 52
+    primaryRemoteLid: u16be,
     primaryLocalGid: bytes(16), // 56
     primaryRemoteGid: bytes(16), // 72
     primaryFlowLabel: bits(20), // 88
@@ -151,8 +177,8 @@ export const cmLayouts = {
     reserved94: bits(3),
     primaryAckTimeout: bits(5), // 95
     reserved95: bits(3),
-    alternateLocalLid: u16, // 96
-    alternateRemoteLid: u16,
+    alternateLocalLid: u16be, // 96
+    alternateRemoteLid: u16be,
     alternateLocalGid: bytes(16), // 100
     alternateRemoteGid: bytes(16), // 116
     alternateFlowLabel: bits(20), // 132
@@ -166,36 +192,36 @@ export const cmLayouts = {
     alternateAckTimeout: bits(5), // 139
     reserved139: bits(3),
     privateData: bytes(92), // 140
-  } as const),
-  MRA: new Layout('MRA', {
-    localCommId: u32,
-    remoteCommId: u32,
+  }),
+  MRA: packed('MRA', {
+    localCommId: u32be,
+    remoteCommId: u32be,
     message: bits(2), // 8
     reserved8: bits(6),
     serviceTimeout: bits(5), // 9
     reserved9: bits(3),
     privateData: bytes(222), // 10
-  } as const),
-  REJ: new Layout('REJ', {
-    localCommId: u32,
-    remoteCommId: u32,
+  }),
+  REJ: packed('REJ', {
+    localCommId: u32be,
+    remoteCommId: u32be,
     message: bits(2), // 8
     reserved8: bits(6),
     ariLength: bits(7), // 9
     reserved9: bits(1),
-    reason: u16, // 10
+    reason: u16be, // 10
     ari: bytes(72), // 12
     privateData: bytes(148), // 84
-  } as const),
-  REP: new Layout('REP', {
-    localCommId: u32,
-    remoteCommId: u32,
-    localQkey: u32, // 8
-    localQpn: u24, // 12
+  }),
+  REP: packed('REP', {
+    localCommId: u32be,
+    remoteCommId: u32be,
+    localQkey: u32be, // 8
+    localQpn: u24be, // 12
     vendorIdHigh: u8,
-    localEecn: u24, // 16
+    localEecn: u24be, // 16
     vendorIdMiddle: u8,
-    startingPsn: u24, // 20
+    startingPsn: u24be, // 20
     vendorIdLow: u8,
     responderResources: u8, // 24
     initiatorDepth: u8,
@@ -205,47 +231,47 @@ export const cmLayouts = {
     rnrRetryCount: bits(3), // 27
     srq: bits(1),
     reserved27: bits(4),
-    localCaGuid: u64, // 28
+    localCaGuid: u64be, // 28
     privateData: bytes(196), // 36
-  } as const),
-  RTU: new Layout('RTU', { localCommId: u32, remoteCommId: u32, privateData: bytes(224) } as const),
-  DREQ: new Layout('DREQ', {
-    localCommId: u32,
-    remoteCommId: u32,
-    remoteQpn: u24, // 8
+  }),
+  RTU: packed('RTU', { localCommId: u32be, remoteCommId: u32be, privateData: bytes(224) }),
+  DREQ: packed('DREQ', {
+    localCommId: u32be,
+    remoteCommId: u32be,
+    remoteQpn: u24be, // 8
     reserved11: u8,
     privateData: bytes(220), // 12
-  } as const),
-  DREP: new Layout('DREP', { localCommId: u32, remoteCommId: u32, privateData: bytes(224) } as const),
-  SIDR_REQ: new Layout('SIDR_REQ', {
-    requestId: u32,
-    pkey: u16, // 4
-    reserved6: u16,
-    serviceId: u64, // 8
+  }),
+  DREP: packed('DREP', { localCommId: u32be, remoteCommId: u32be, privateData: bytes(224) }),
+  SIDR_REQ: packed('SIDR_REQ', {
+    requestId: u32be,
+    pkey: u16be, // 4
+    reserved6: u16be,
+    serviceId: u64be, // 8
     privateData: bytes(216), // 16
-  } as const),
-  SIDR_REP: new Layout('SIDR_REP', {
-    requestId: u32,
+  }),
+  SIDR_REP: packed('SIDR_REP', {
+    requestId: u32be,
     status: u8, // 4
     infoLength: u8,
-    vendorIdHigh: u16, // 6
-    qpn: u24, // 8
+    vendorIdHigh: u16be, // 6
+    qpn: u24be, // 8
     vendorIdLow: u8,
-    serviceId: u64, // 12
-    qkey: u32, // 20
+    serviceId: u64be, // 12
+    qkey: u32be, // 20
     info: bytes(72), // 24
     privateData: bytes(136), // 96
-  } as const),
-  LAP: new Layout('LAP', {
-    localCommId: u32,
-    remoteCommId: u32,
-    reserved8: u32,
-    remoteQpn: u24, // 12
+  }),
+  LAP: packed('LAP', {
+    localCommId: u32be,
+    remoteCommId: u32be,
+    reserved8: u32be,
+    remoteQpn: u24be, // 12
     remoteResponseTimeout: bits(5),
     reserved15: bits(3),
-    reserved16: u32,
-    alternateLocalLid: u16, // 20
-    alternateRemoteLid: u16,
+    reserved16: u32be,
+    alternateLocalLid: u16be, // 20
+    alternateRemoteLid: u16be,
     alternateLocalGid: bytes(16), // 24
     alternateRemoteGid: bytes(16), // 40
     alternateFlowLabel: bits(20), // 56
@@ -260,21 +286,21 @@ export const cmLayouts = {
     alternateAckTimeout: bits(5), // 63
     reserved63: bits(3),
     privateData: bytes(168), // 64
-  } as const),
-  APR: new Layout('APR', {
-    localCommId: u32,
-    remoteCommId: u32,
+  }),
+  APR: packed('APR', {
+    localCommId: u32be,
+    remoteCommId: u32be,
     infoLength: u8, // 8
     status: u8,
-    reserved10: u16,
+    reserved10: u16be,
     info: bytes(72), // 12
     privateData: bytes(148), // 84
-  } as const),
+  }),
 } as const;
 
 export type CmMessageName = keyof typeof cmLayouts;
 /** The value form of a message. */
-export type CmBody<N extends CmMessageName> = ReturnType<(typeof cmLayouts)[N]['parse']>;
+export type CmBody<N extends CmMessageName> = Value<(typeof cmLayouts)[N]>;
 
 /** Attribute ids of the messages, IBA 1 §16.7.3. */
 export const CmAttribute = {
@@ -318,21 +344,21 @@ export type MadProblem =
 /** Parses a MAD; answers the problem where it is no CM message. Never throws, reads 256 bytes at most. */
 export function parseMad(mad: Uint8Array): CmMessage | MadProblem {
   if (mad.length !== MAD_SIZE) return 'badLength';
-  const header = madHeader.parse(mad);
+  const header = madHeader.decode(mad);
   if (header.baseVersion !== CmMad.baseVersion) return 'badBaseVersion';
   if (header.managementClass !== CmMad.managementClass) return 'badClass';
   if (header.classVersion !== CmMad.classVersion) return 'badClassVersion';
   if (header.method !== CmMad.methodSend) return 'badMethod';
   const name = nameOfAttribute.get(header.attributeId);
   if (name === undefined) return 'badAttribute';
-  return { name, header, body: cmLayouts[name].parse(mad, MAD_HEADER_SIZE) } as CmMessage;
+  return { name, header, body: cmLayouts[name].decode(mad, MAD_HEADER_SIZE) } as CmMessage;
 }
 
 /** The 256 bytes of a parsed message: the exact inverse of {@link parseMad}. */
 export function encodeMessage(message: CmMessage): Uint8Array {
-  const mad = madHeader.emit(message.header, new Uint8Array(MAD_SIZE));
-  const layout = cmLayouts[message.name] as { emit(value: object, to: Uint8Array, at: number): Uint8Array };
-  return layout.emit(message.body, mad, MAD_HEADER_SIZE);
+  const mad = madHeader.encode(message.header, new Uint8Array(MAD_SIZE));
+  const layout = cmLayouts[message.name] as { encode(value: object, to: Uint8Array, at: number): Uint8Array };
+  return layout.encode(message.body, mad, MAD_HEADER_SIZE);
 }
 
 /** A 256-byte MAD, a new one or in `mad`; fields left out are zero. Throws RangeError for a value its field cannot hold. */
@@ -350,9 +376,9 @@ export function emitMad<N extends CmMessageName>(
     transactionId,
     attributeId: CmAttribute[name],
   };
-  madHeader.emit(header, mad);
-  const layout = cmLayouts[name] as { emit(value: object, to: Uint8Array, at: number): Uint8Array };
-  return layout.emit(body, mad, MAD_HEADER_SIZE);
+  madHeader.encode(header, mad);
+  const layout = cmLayouts[name] as { encode(value: object, to: Uint8Array, at: number): Uint8Array };
+  return layout.encode(body, mad, MAD_HEADER_SIZE);
 }
 
 const once = new Uint8Array(MAD_SIZE);

@@ -1,0 +1,179 @@
+// Makes functions of the tables of structures (kernel-bridge/ioctl/layout.ts): what reads and writes all fields of one.
+//
+//   node scripts/make-layout-code.mjs [DIST]
+//
+// Reads the compiled tables from `dist` and writes `made-code.js` beside them, in place of the empty one that tsc makes
+// there. It is not kept in the sources: so it cannot differ from the tables of a commit, and after tsc alone everything
+// works, by walking through the tables.
+import { writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const bytesModule = 'kernel-bridge/ioctl/layout-bytes.js';
+/** Folders of `dist` and those of their modules that have tables. */
+const rooms = {
+  'kernel-bridge/ioctl': ['structs.js', 'ca.js', 'provider-data.js'],
+  'kernel-bridge/kernel/cm': ['wire.js'],
+};
+
+const property = (key) => (/^[A-Za-z_]\w*$/.test(key) ? key : JSON.stringify(key));
+const byteAt = (offset) => (offset === 0 ? 'b[at]' : `b[at + ${offset}]`);
+const place = (offset) => (offset === 0 ? 'at' : `at + ${offset}`);
+
+/** The bytes that an integer has bits of: how many bits, how far above the byte's lowest and above the value's lowest. */
+function partsOf({ size, littleEndian }, offset) {
+  if (littleEndian)
+    return Array.from({ length: size }, (_, i) => ({ index: offset + i, take: 8, up: 0, value: i * 8 }));
+  const [first, end] = [offset * 8, (offset + size) * 8];
+  return Array.from({ length: Math.ceil(end / 8) - Math.floor(offset) }, (_, i) => {
+    const index = Math.floor(offset) + i;
+    const last = Math.min(end, index * 8 + 8);
+    return { index, take: last - Math.max(first, index * 8), up: index * 8 + 8 - last, value: end - last };
+  });
+}
+
+/** The fields of a structure, each with its type. */
+function membersOf({ fields, table }) {
+  return fields.map((info) => ({ ...info, type: table[info.name] }));
+}
+
+/** An expression: the value of what lies at `offset`. */
+function read(type, offset) {
+  const { kind, size, littleEndian } = type;
+  if (kind === 'long') return `get64(b, ${place(offset)}, ${littleEndian})`;
+  if (kind === 'bytes') return `copyBytes(b, ${place(offset)}, ${size})`;
+  if (kind === 'uint' && littleEndian && size === 4) return `get32(b, ${place(offset)})`;
+  if (kind === 'uint') {
+    const parts = partsOf(type, offset).map(({ index, take, up, value }) => {
+      const low = up === 0 ? byteAt(index) : `(${byteAt(index)} >> ${up})`;
+      const part = up + take === 8 ? low : `(${low} & ${2 ** take - 1})`;
+      return value === 0 ? part : `(${part} << ${value})`;
+    });
+    return size === 4 ? `(${parts.join(' | ')}) >>> 0` : parts.join(' | ');
+  }
+  const members = membersOf(type).filter(({ reserved }) => !reserved);
+  return `{ ${members.map((one) => `${property(one.key)}: ${read(one.type, offset + one.offset)}`).join(', ')} }`;
+}
+
+const zeros = { uint: '0', long: '0n', bytes: 'nothing', struct: 'none', union: 'none' };
+const checks = {
+  uint: (v, { size }) => `isUint(${v}, ${2 ** (size * 8) - 1})`,
+  long: (v) => `isLong(${v})`,
+  bytes: (v, { size }) => `isRun(${v}, ${size})`,
+};
+
+/**
+ * Statements that take a structure's value from the variable `from` apart, or return false, and statements that write it to
+ * `offset`. The members of a union are `none` where they are not given.
+ */
+function write(type, offset, from) {
+  const isUnion = type.kind === 'union';
+  const members = membersOf(type)
+    .filter(({ reserved }) => !reserved)
+    .map((one, i) => ({ ...one, v: `${from}_${i}`, at: offset + one.offset }));
+  const leaf = ({ type: { kind } }) => kind in checks;
+  const names = members.map(
+    ({ key, v, type: { kind } }) => `${property(key)}: ${v} = ${isUnion ? 'none' : zeros[kind]}`,
+  );
+  const take = [
+    `if (typeof ${from} !== 'object' || ${from} === null) return false;`,
+    `const { ${names.join(', ')} } = ${from};`,
+  ];
+  const misfits = members.filter(leaf).map((one) => {
+    const fits = checks[one.type.kind](one.v, one.type);
+    return isUnion ? `${one.v} !== none && !${fits}` : `!${fits}`;
+  });
+  if (misfits.length > 0) take.push(`if (${misfits.join(' || ')}) return false;`);
+  if (isUnion) take.push(`if (${members.map(({ v }) => `(${v} !== none)`).join(' + ')} > 1) return false;`);
+
+  const put = [];
+  /** Bytes of integers, of which several may have bits in one. */
+  const shared = new Map();
+  const flush = () => {
+    for (const [index, parts] of shared) put.push(`${byteAt(index)} = ${parts.join(' | ')};`);
+    shared.clear();
+  };
+  if (isUnion) put.push(`clearBytes(b, ${place(offset)}, ${type.size});`);
+  for (const {
+    type: { kind, size, littleEndian, ...rest },
+    v,
+    at,
+  } of members) {
+    if (isUnion) put.push(`if (${v} !== none) {`);
+    if (kind === 'long') put.push(`put64(b, ${place(at)}, ${v}, ${littleEndian});`);
+    else if (kind === 'bytes') put.push(`putBytes(b, ${place(at)}, ${size}, ${v});`);
+    else if (kind === 'uint' && littleEndian && size === 4) put.push(`put32(b, ${place(at)}, ${v});`);
+    else if (kind === 'uint') {
+      for (const { index, take: count, up, value } of partsOf({ size, littleEndian }, at)) {
+        const low = value === 0 ? v : `(${v} >>> ${value})`;
+        const part = count === 8 ? low : `((${low} & ${2 ** count - 1}) << ${up})`;
+        shared.set(index, [...(shared.get(index) ?? []), part]);
+      }
+    } else {
+      const inner = write({ kind, size, ...rest }, at, v);
+      take.push(...inner.take);
+      put.push(...inner.put);
+    }
+    if (!isUnion) continue;
+    flush();
+    put.push('}');
+  }
+  flush();
+  for (const one of membersOf(type))
+    if (one.reserved) put.push(`clearBytes(b, ${place(offset + one.offset)}, ${one.size});`);
+  return { take, put };
+}
+
+/** The text of a module with the code of structures. `texts` says what their tables are, `bytes` where its functions are. */
+export function moduleOf(structures, tableText, bytes) {
+  const codes = structures.map((one) => {
+    const { take, put } = write(one, 0, 'v');
+    return `  ${JSON.stringify(one.name)}: {
+    table: ${JSON.stringify(tableText(one.table))},
+    read: (b, at) => (${read(one, 0)}),
+    write(b, at, v) {
+${[...take, ...put, 'return true;'].map((line) => `      ${line}`).join('\n')}
+    },
+  },`;
+  });
+  return `// Made of the tables beside it by scripts/make-layout-code.mjs.
+import { clearBytes, copyBytes, get32, get64, isLong, isRun, isUint, put32, put64, putBytes } from ${JSON.stringify(bytes)};
+
+const nothing = new Uint8Array(0);
+const none = Object.freeze({});
+
+export const madeCode = {
+${codes.join('\n')}
+};
+`;
+}
+
+/** What belongs into each file of made code, by its path. */
+export async function madeFiles(dist) {
+  const load = (path) => import(pathToFileURL(join(dist, path)).href);
+  const { tableText } = await load('kernel-bridge/ioctl/layout.js');
+  const made = {};
+  for (const [room, modules] of Object.entries(rooms)) {
+    const exported = await Promise.all(modules.map((name) => load(`${room}/${name}`)));
+    const structures = exported
+      .flatMap(Object.values)
+      .flatMap((one) =>
+        Object.getPrototypeOf(one) === Object.prototype && !('fields' in one) ? Object.values(one) : one,
+      )
+      .filter((one) => one?.fields !== undefined && one.table !== undefined);
+    const names = new Set(structures.map(({ name }) => name));
+    if (names.size < structures.length) throw new Error(`Two structures of ${room} have the same name.`);
+    const bytes = relative(room, bytesModule);
+    const path = join(dist, room, 'made-code.js');
+    made[path] = moduleOf(structures, tableText, bytes.startsWith('.') ? bytes : `./${bytes}`);
+  }
+  return made;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const dist = resolve(process.argv[2] ?? fileURLToPath(new URL('../dist', import.meta.url)));
+  for (const [path, text] of Object.entries(await madeFiles(dist))) {
+    writeFileSync(path, text);
+    console.log(`${text.split('read: ').length - 1} structures in ${relative(dirname(dist), path)}`);
+  }
+}
