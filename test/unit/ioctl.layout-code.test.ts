@@ -52,7 +52,7 @@ async function codeOf(structures: readonly AnyStruct[]): Promise<MadeCode> {
 }
 
 const inner = () => struct('Inner', { A: u8, Pad: reserved(1), B: u16be, C: u32 });
-const nibbles = () => struct('Nibbles', { A: bits(4), B: bits(20), C: bits(3), D: bits(5) });
+const nibbles = () => struct('Nibbles', { A: bits(4), B: bits(20), C: bits(5), D: bits(2), E: bits(1) });
 const either = () => union('Either', { Long: u64, Run: bytes(8, 8) });
 /** Fields by name. */
 const kinds: Readonly<Record<string, () => AnyField>> = {
@@ -170,7 +170,10 @@ const fitting: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   short: fc.uint8Array({ maxLength: 16 }),
   long: fc.uint8Array({ maxLength: 64 }),
   inner: innerValue,
-  nibbles: fc.record({ a: uint(15), b: uint(2 ** 20 - 1), c: uint(7), d: uint(31) }, { requiredKeys: [] }),
+  nibbles: fc.record(
+    { a: uint(15), b: uint(2 ** 20 - 1), c: uint(31), d: uint(3), e: uint(1) },
+    { requiredKeys: [] },
+  ),
   either: eitherValue,
 };
 /** What may be given for any field, and mostly does not fit. */
