@@ -3,6 +3,7 @@ import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './
 import { address, type Rig } from './rig.js';
 
 const PEER_PORT = 18_516;
+const LATE_PORT = 18_521;
 
 const behaviours = [
   { behaviour: 'naks-of-theirs', operation: 'every NAK, RNR with finite and infinite retry', role: 'client' },
@@ -31,6 +32,24 @@ const against = (rig: Rig, behaviour: string, family: 4 | 6): Promise<void> =>
   askGuest(rig, 'python3 /share/verbs-peer.py', 'tcp', PEER_PORT, () =>
     rig.verbs(behaviour, address(HERE, family), address(GUEST, family)),
   );
+
+/** The default RNR patience, over connections of connection management. */
+const late = FAMILIES.flatMap((family) =>
+  (['client', 'server'] as const).map(
+    (role): InteropCase => ({
+      peer: 'late.py',
+      operation: 'receives 5, 100 and 900 ms late, or none',
+      role,
+      family,
+      quick: family === 4,
+      waits: 12,
+      run: (rig) =>
+        askGuest(rig, 'python3 /share/late.py', 'tcp', LATE_PORT, () =>
+          rig.late(role, address(HERE, family), address(GUEST, family)),
+        ),
+    }),
+  ),
+);
 
 const gaps = FAMILIES.flatMap((family): InteropCase[] => {
   const common = { peer: 'verbs-peer.py', operation: 'NAK of a PSN out of sequence', family } as const;
@@ -64,4 +83,4 @@ const behavioural = FAMILIES.flatMap((family) =>
   ),
 );
 
-export const verbsCases: readonly InteropCase[] = [...behavioural, ...gaps];
+export const verbsCases: readonly InteropCase[] = [...behavioural, ...late, ...gaps];

@@ -176,6 +176,11 @@ export class Rig {
     return this.node(here('./programs/cm-peer.js'), behaviour, own, peer);
   }
 
+  /** Starts programs/late.ts in the namespace. */
+  late(role: string, own: string, peer: string): Program {
+    return this.node(here('./programs/late.js'), role, own, peer);
+  }
+
   /** Starts a behaviour of programs/verbs.ts in the namespace. */
   verbs(behaviour: string, own: string, peer: string): Program {
     return this.node(here('./programs/verbs.js'), behaviour, own, peer);
