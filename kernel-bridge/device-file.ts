@@ -13,7 +13,7 @@ export interface DeviceFile {
    * A blocking IOCTL: waits natively until the kernel has completed it and answers the output bytes, as many as
    * `IoStatus.Information` says (never more than `outputLength`).
    *
-   * @throws StatusError with the request's NTSTATUS, for everything but SUCCESS.
+   * @throws StatusError with the request's NTSTATUS, for everything but SUCCESS; INVALID_PARAMETER for arguments that are no request.
    */
   ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array;
 

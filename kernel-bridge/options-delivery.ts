@@ -14,11 +14,15 @@ export interface OptionsDelivery {
   readonly ready: Int32Array<SharedArrayBuffer>;
 }
 
-/** Both ends; `deliver` is called once. `warnings` are those that the kernel has told since they were last taken. */
+/**
+ * Both ends; `deliver` is called once. `warnings` are those that the kernel has told since they were last taken; `hear` has those that
+ * come later told on the event loop, which it does not keep alive.
+ */
 export function optionsDelivery(): {
   delivery: OptionsDelivery;
   deliver: (options: KernelOptions) => void;
   warnings: () => string[];
+  hear: (onWarning: (text: string) => void) => void;
 } {
   const { port1, port2 } = new MessageChannel();
   const ready = new Int32Array(new SharedArrayBuffer(4));
@@ -34,7 +38,11 @@ export function optionsDelivery(): {
       told.push(next.message);
     return told;
   };
-  return { delivery: { port: port2, ready }, deliver, warnings };
+  const hear = (onWarning: (text: string) => void): void => {
+    port1.on('message', onWarning);
+    port1.unref();
+  };
+  return { delivery: { port: port2, ready }, deliver, warnings, hear };
 }
 
 /** Something that does not keep the kernel from starting: told by the thread that opens it, which may end before this one's turn. */

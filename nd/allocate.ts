@@ -11,7 +11,7 @@ import { NdError } from './status.js';
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Small buffers are better cut from one large allocation: each takes
  * whole pages and a file descriptor.
  * @throws NdError INVALID_PARAMETER; NO_MEMORY: the host has not so much; INSUFFICIENT_RESOURCES: no file descriptor
- * is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+ * is left, or a limit of the process is lower; NOT_SUPPORTED: the system refuses memfds, or the runtime has no external ArrayBuffers.
  * @example
  * ```ts
  * const memory = allocate(64 * 2 ** 20);

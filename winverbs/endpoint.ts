@@ -103,7 +103,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
 
   /**
    * Takes requests for this address from now on (EP_LISTEN). `backlog` requests are kept while no getRequest waits, 0
-   * means as many as come; more are refused.
+   * means as many as the soft kernel keeps at most (1024 at a listener, 4096 in a thread); more are refused.
    *
    * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
    */

@@ -538,7 +538,7 @@ export interface IWVEndpoint extends WvOverlappedObject {
   resolveRoute(peer: SocketAddress): void;
   /** Port 0 asks for a free one; query() tells it. With `device` the wildcard address stands for those of that device. */
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): void;
-  /** Takes requests from now on; `backlog` are kept while nobody takes them, 0 is no limit. */
+  /** Takes requests from now on; `backlog` are kept while nobody takes them, 1024 at most and with 0. */
   listen(backlog: number): void;
   /** Refuses the request, or the reply: at most 148 bytes for the peer, 136 in the service of datagrams. */
   reject(privateData?: Uint8Array): void;

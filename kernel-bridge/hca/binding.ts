@@ -52,7 +52,9 @@ export type HcaEvent =
   /** `event` is one of {@link SrqEventType}. */
   | { type: 'srq'; srq: number; event: number }
   /** A request that waited for a CQ event was completed natively: unlink it. */
-  | { type: 'notified'; slot: number; serial: number };
+  | { type: 'notified'; slot: number; serial: number }
+  /** Packets are recorded no more: their file cannot be written. */
+  | { type: 'capture'; errno: number };
 
 export interface PathParameters {
   source: Uint8Array;
@@ -444,10 +446,10 @@ export interface AddonBinding {
   // user side
   /**
    * Zeroed memory over a memfd, for buffers: page-aligned, present from the start, freed when the ArrayBuffer was collected
-   * and no pin holds it. Works before the HCA is open. Throws nothing: INVALID_PARAMETER, NO_MEMORY, INSUFFICIENT_RESOURCES (no file descriptor
-   * is left), NOT_SUPPORTED (this runtime has no external buffers); `buffer` is null then.
+   * and no pin holds it. Works before the HCA is open. Throws nothing: INVALID_PARAMETER, NO_MEMORY, INSUFFICIENT_RESOURCES (a limit, which `errno` tells),
+   * NOT_SUPPORTED (the system makes no memfd, for the reason `errno`; or with 0 this runtime has no external buffers); `buffer` is null then.
    */
-  allocateShared(bytes: number): { status: number; buffer: ArrayBuffer | null };
+  allocateShared(bytes: number): { status: number; errno: number; buffer: ArrayBuffer | null };
   /** @throws Error before the HCA is open (no device file was opened yet), RangeError for a size it cannot give. */
   allocateRing(bytes: number): NativeRing;
   /**

@@ -60,7 +60,7 @@ const madAt = 32;
 const madBytes = 256;
 
 /** Kinds of events: `HcaEvent::Kind` of addon/hca_events.h. */
-const eventKind = { none: 0, mad: 1, qp: 2, cq: 3, srq: 4, notified: 5 } as const;
+const eventKind = { none: 0, mad: 1, qp: 2, cq: 3, srq: 4, notified: 5, capture: 6 } as const;
 
 /** Gives native code's HCA the commands that take and make objects. */
 export function hcaOfWords(raw: RawHca): NativeHca {
@@ -174,6 +174,8 @@ export function hcaOfWords(raw: RawHca): NativeHca {
           return { type: 'srq', srq: word(0), event: word(1) };
         case eventKind.notified:
           return { type: 'notified', slot: word(0), serial: word(1) };
+        case eventKind.capture:
+          return { type: 'capture', errno: word(0) };
         default:
           return undefined;
       }

@@ -296,7 +296,7 @@ export const WvIoEpBind = struct('WV_IO_EP_BIND', {
   Device: WvIoDeviceAddress,
 });
 
-/** EP_LISTEN: backlog is the number of requests kept while nobody takes them; 0 is no limit. */
+/** EP_LISTEN: backlog is the number of requests kept while nobody takes them; 0 is the driver's limit. */
 export const WvIoEpListen = struct('WV_IO_EP_LISTEN', { Id: u64, Backlog: u64 });
 
 /** Id is the listener, EpId the endpoint that takes the next request. */

@@ -2,6 +2,7 @@
  * Entry of the soft kernel's Worker: opens the HCA, builds the kernel, and serves the channel that `workerData` names.
  * If it cannot start, every open of a device file is answered with the reason.
  */
+import { getSystemErrorName } from 'node:util';
 import { workerData } from 'node:worker_threads';
 import type { HcaOptions, NativeHca } from '../hca/binding.js';
 import { ChannelMajor, type NativeChannelServer } from '../hca/channel-binding.js';
@@ -110,6 +111,10 @@ function start(): void {
       newCacheEpoch: () => server.newCacheEpoch(),
     };
     const kernel = new Kernel(parts);
+    kernel.hcaDriver.onCaptureFailed = (errno) => {
+      const text = `The capture has ended: the file '${options.capture}' cannot be written any more (${getSystemErrorName(-errno)}). It has what was recorded before.`;
+      if (options.capture !== '') tellWarning(delivery, text);
+    };
     events = () => kernel.serveEvents();
     requests = serveKernel(kernel, server, wakeEvents);
     server.answerEvents(wakeEvents);

@@ -31,6 +31,8 @@ export class SoftDeviceFile implements DeviceFile {
 
   ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
     if (this.#closed) throw this.#closedError(code);
+    const wrong = wrongRequest(code, input, outputLength);
+    if (wrong !== undefined) throw wrong;
     this.#prefetch.discard(code, input);
     const answer =
       this.#prefetch.take(code, input, outputLength) ?? this.#endpointIds.take(code, input, outputLength);
@@ -58,6 +60,8 @@ export class SoftDeviceFile implements DeviceFile {
     decode: (output: Uint8Array) => T,
   ): Overlapped<T> {
     if (this.#closed) return Overlapped.failed<T>(this.#closedError(code));
+    const wrong = wrongRequest(code, input, outputLength);
+    if (wrong !== undefined) return Overlapped.failed<T>(wrong);
     this.#prefetch.discard(code, input);
     const room = outputLength === 0 ? this.#prefetch.roomFor(code) : 0;
     if (room === 0) return this.kernel.start(this.fileId, code, input, outputLength, decode);
@@ -90,4 +94,25 @@ export class SoftDeviceFile implements DeviceFile {
       `${ioctlName(code)}: the file ${this.name} is closed; open a new one.`,
     );
   }
+}
+
+/** The error for arguments that cannot be handed to the kernel. */
+function wrongRequest(code: number, input: unknown, outputLength: number): StatusError | undefined {
+  if (code >>> 0 !== code)
+    return invalid(`The code of an IOCTL is ${shown(code)}; it is a whole number of 32 bits.`);
+  if (outputLength >>> 0 !== outputLength) {
+    return invalid(
+      `${ioctlName(code)}: the output length is ${shown(outputLength)}; it is a whole number of bytes below 2^32.`,
+    );
+  }
+  if (input === null || input instanceof Uint8Array) return undefined;
+  return invalid(`${ioctlName(code)}: the input is ${shown(input)}; it is a Uint8Array, or null for none.`);
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'number' ? String(value) : `of type ${typeof value}`;
+}
+
+function invalid(message: string): StatusError {
+  return new StatusError(Status.INVALID_PARAMETER, message);
 }

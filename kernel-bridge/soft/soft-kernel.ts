@@ -52,7 +52,9 @@ export class SoftKernel {
   readonly #files = new Set<SoftDeviceFile>();
   readonly #warnings = new Warnings();
   readonly #takeWarnings: () => string[];
+  readonly #hearWarnings: (onWarning: (text: string) => void) => void;
   readonly #onExit = (): void => {
+    this.#addWarnings();
     this.#warnings.emitNow();
     this.closeFiles(exitBudgetMs);
   };
@@ -70,8 +72,9 @@ export class SoftKernel {
     this.states = this.channel.states;
     this.ibatCache = new IbatCache(this.channel.cacheEpoch);
     const here = import.meta.url;
-    const { delivery, deliver, warnings } = optionsDelivery();
+    const { delivery, deliver, warnings, hear } = optionsDelivery();
     this.#takeWarnings = warnings;
+    this.#hearWarnings = hear;
     this.#worker = new Worker(new URL('./kernel-thread.cjs', here), {
       name: 'networkdirect-kernel',
       workerData: {
@@ -142,7 +145,10 @@ export class SoftKernel {
         ? this.failure(answer.status, `Opening ${name}`)
         : new StatusError(answer.status, `Opening ${name}: ${reason}`);
     }
-    if (!this.#answered) for (const text of this.#takeWarnings()) this.#warnings.add(text);
+    if (!this.#answered) {
+      this.#addWarnings();
+      this.#hearWarnings((text) => this.#warnings.add(text));
+    }
     this.#answered = true;
     const file = new SoftDeviceFile(this, name, answer.information);
     this.#files.add(file);
@@ -280,6 +286,10 @@ export class SoftKernel {
       channel.wait(slot, Math.max(0, end - performance.now()));
       channel.release(slot);
     }
+  }
+
+  #addWarnings(): void {
+    for (const text of this.#takeWarnings()) this.#warnings.add(text);
   }
 
   /** Ends the kernel's thread and all its files at once; for tests and for a discarded kernel. */

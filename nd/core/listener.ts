@@ -52,6 +52,10 @@ export abstract class ListenerBase extends NdOverlappedBase {
 /** Refuses what is no number of requests to keep. */
 export function checkBacklog(what: string, backlog: number, status: number): void {
   if (!isCount(backlog, 0, 0xffff_ffff)) {
-    throw refuse(status, what, `The backlog is a number of requests, 0 for no limit, not ${backlog}.`);
+    throw refuse(
+      status,
+      what,
+      `The backlog is a number of requests, 0 for as many as are kept at most, not ${backlog}.`,
+    );
   }
 }

@@ -62,7 +62,10 @@ export interface INDProvider extends NdUnknown {
 export interface NdListenOptions {
   /** Host order; 0, the default, asks for a free one. */
   port?: number;
-  /** Requests kept while no getConnectionRequest waits; more are refused. 0, the default: no limit. */
+  /**
+   * Requests kept while no getConnectionRequest waits; more are refused. 0, the default: as many as the soft kernel keeps at
+   * most, 1024 at a listener and 4096 in a thread.
+   */
   backlog?: number;
   /** IP protocol number the port belongs to, 0..255, UDP (17) excepted; default 6 (TCP). */
   protocol?: number;

@@ -173,7 +173,8 @@ export interface IND2Listener extends IND2Overlapped {
   /**
    * Listens.
    *
-   * @param backlog - requests kept while no getConnectionRequest waits; more are refused. 0, the default: no limit.
+   * @param backlog - requests kept while no getConnectionRequest waits; more are refused. 0, the default: as many
+   * as the soft kernel keeps at most, 1024 at a listener and 4096 in a thread.
    * @throws INVALID_DEVICE_STATE (not bound, or listening already), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
    * (another listener has the address), INVALID_PARAMETER (backlog)
    * @see IND2Listener::Listen

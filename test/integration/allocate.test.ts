@@ -15,6 +15,7 @@ import {
   WvAccess,
   WvSend,
 } from '../../winverbs/index.js';
+import { runLimited } from '../helpers/limited.js';
 import { connectedPair, take } from '../helpers/loopback.js';
 
 const MIB = 2 ** 20;
@@ -78,6 +79,40 @@ test('wrong sizes are refused with what would be right', () => {
   }
   // @ts-expect-error: what a program without types may pass.
   assert.throws(() => allocate('4096'), /bytes is 4096; it must be a whole number/);
+});
+
+const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
+
+/** What allocate() says in a process with limits, after `before` has run there. */
+function saidWith(limits: string, before: string, bytes = 4096): string {
+  const source = `
+    import { openSync } from 'node:fs';
+    import { allocate, statusName } from ${JSON.stringify(winverbs)};
+    ${before}
+    let said;
+    try {
+      said = 'bytes ' + allocate(${bytes}).length;
+    } catch (error) {
+      said = statusName(error.status) + ' ' + error.message;
+    }
+    process._rawDebug(said);`;
+  const { status, stderr } = runLimited(limits, source);
+  assert.is(status, 0, stderr);
+  return stderr.trim();
+}
+
+test('each limit is named by what is refused because of it', () => {
+  const openAll = 'try { for (;;) openSync("/dev/null"); } catch {}';
+  assert.match(
+    saidWith('ulimit -n 64', openAll),
+    /^INSUFFICIENT_RESOURCES allocate: this process has no file descriptor left for it; .*ulimit -n\)\.$/,
+  );
+  assert.match(
+    saidWith('ulimit -f 4', '', MIB),
+    /^INSUFFICIENT_RESOURCES allocate: this process may not make files of 1048576 bytes; .*ulimit -f\)\.$/,
+  );
+  // Node.js tells no available memory, as without /proc.
+  assert.is(saidWith(':', 'process.availableMemory = () => 0;'), 'bytes 4096');
 });
 
 test('it is given back when nobody uses it', async () => {
@@ -147,7 +182,7 @@ test('a thread that ends gives back what it had, registered or not', async () =>
   for (const argument of ['wait', 'spin']) {
     const worker = new Worker(code, {
       eval: true,
-      workerData: new URL('../../winverbs/index.js', import.meta.url).href,
+      workerData: winverbs,
       argv: [argument],
     });
     await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));

@@ -1,16 +1,20 @@
 /** Warnings of the soft kernel, in programs that end before the event loop's next turn, too. */
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { runLimited } from '../helpers/limited.js';
 
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
 
 /** What a program that opens a provider with a capture file that cannot be written says on stderr. */
-function run(then: string, ...flags: string[]): string {
+function run(then: string, capture = '/no/such/folder/capture.pcapng', flags: string[] = []): string {
   const program = `
     import { openProvider } from ${JSON.stringify(winverbs)};
     process.on('warning', ({ name }) => process._rawDebug('heard', name));
-    const provider = openProvider({ capture: '/no/such/folder/capture.pcapng' });
+    const provider = openProvider({ capture: ${JSON.stringify(capture)} });
     openProvider();
     ${then}`;
   const { status, stderr } = spawnSync(
@@ -31,7 +35,50 @@ for (const then of ['process.exit(0);', '', 'await new Promise(setImmediate);'])
 }
 
 test('--no-warnings holds for it', () => {
-  assert.not.match(run('process.exit(0);', '--no-warnings'), 'cannot be written');
+  assert.not.match(run('process.exit(0);', undefined, ['--no-warnings']), 'cannot be written');
+});
+
+const loopback = new URL('../helpers/loopback.js', import.meta.url).href;
+
+/** What a program says on stderr that records into this file, and sends 1 MiB, after such limits. */
+function record(capture: string, limits: string): string {
+  const source = `
+    import { WvSend } from ${JSON.stringify(winverbs)};
+    import { connectedPair, remoteOf, take } from ${JSON.stringify(loopback)};
+    process.env.ND_OPTIONS = ${JSON.stringify(JSON.stringify({ capture }))};
+    const { a, b, release } = await connectedPair();
+    const warned = new Promise((resolve) => process.once('warning', resolve));
+    for (let n = 0; n < 128; n++) {
+      a.qp.write(1, [{ region: a.region, offset: 0, length: 8192 }], WvSend.SIGNALED, remoteOf(b.region), 0);
+      await take(a.cq, 1);
+    }
+    const alive = setInterval(() => {}, 1000);
+    const { name } = await warned;
+    clearInterval(alive);
+    process._rawDebug('heard', name);
+    release();`;
+  const { status, stderr } = runLimited(limits, source);
+  assert.is(status, 0, stderr);
+  return stderr;
+}
+
+test('a capture that fails later is told, in the thread that asked for it, and the traffic goes on', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
+  const file = join(folder, 'capture.pcapng');
+  const told = record(file, 'ulimit -f 256');
+  assert.is(
+    told.match(/The capture has ended: the file '.*' cannot be written any more \(EFBIG\)\./g)?.length,
+    1,
+    told,
+  );
+  assert.match(told, /heard NetworkDirectWarning/);
+  assert.ok(statSync(file).size > 0);
+  rmSync(folder, { recursive: true });
+});
+
+test('a capture into a full disk is told from the start', () => {
+  const told = run('', '/dev/full');
+  assert.is(told.match(/'\/dev\/full' cannot be written; nothing is recorded/g)?.length, 1, told);
 });
 
 test.run();

@@ -53,6 +53,26 @@ door.after.each(async () => {
   for (const kernel of kernels.splice(0)) await kernel.terminate();
 });
 
+door('what is no request ends in a status, blocking and overlapped', async () => {
+  const file = start().open(device);
+  const requests: [number, unknown, number, RegExp][] = [
+    [-1, null, 0, /code of an IOCTL is -1/],
+    [2 ** 32, null, 0, /code of an IOCTL is 4294967296/],
+    ['x' as unknown as number, null, 0, /of type string/],
+    [EchoCode.echo, null, -1, /output length is -1/],
+    [EchoCode.echo, null, 1.5, /output length is 1.5/],
+    [EchoCode.echo, [1, 2], 0, /input is of type object; it is a Uint8Array/],
+    [EchoCode.echo, undefined, 0, /input is of type undefined/],
+  ];
+  for (const [code, input, length, told] of requests) {
+    const refuses = (error: unknown) =>
+      error instanceof StatusError && error.status === Status.INVALID_PARAMETER && told.test(error.message);
+    assert.throws(() => file.ioctl(code, input as null, length), refuses);
+    assert.throws(() => file.ioctlOverlapped(code, input as null, length, same).getResult(), refuses);
+  }
+  assert.equal(words(file.ioctl(EchoCode.echo, u32(7), 4)), [7]);
+});
+
 door('a thread that never returns to its event loop opens, asks and closes', () => {
   const kernel = start();
   const file = kernel.open(device);

@@ -123,6 +123,12 @@ test('what cannot be registered is refused with the reason', () => {
   );
   const huge = { byteLength: 2 ** 31 };
   Object.setPrototypeOf(huge, ArrayBuffer.prototype);
+  for (const none of [huge, Object.create(SharedArrayBuffer.prototype)]) {
+    assert.is(
+      statusOf(() => adapter.registerMemory(none)),
+      Status.INVALID_PARAMETER,
+    );
+  }
   assert.is(
     statusOf(() => adapter.registerMemory(new ArrayBuffer(0))),
     Status.INVALID_BUFFER_SIZE,

@@ -360,7 +360,13 @@ test('memory: what cannot be registered is refused with the reason', () => {
   const { pd, hca, door } = openPair();
   const pins = hca.pins.size;
   throwsWv(() => pd.registerMemory(new Uint8Array(0), 0), Status.INVALID_PARAMETER, /no bytes/);
-  throwsWv(() => pd.registerMemory([] as unknown as ArrayBuffer, 0), Status.INVALID_PARAMETER, /ArrayBuffer/);
+  for (const none of [[], Object.create(ArrayBuffer.prototype), Object.create(SharedArrayBuffer.prototype)]) {
+    throwsWv(
+      () => pd.registerMemory(none as ArrayBuffer, 0),
+      Status.INVALID_PARAMETER,
+      /Only an ArrayBuffer/,
+    );
+  }
   const growing = Reflect.construct(ArrayBuffer, [8, { maxByteLength: 16 }]) as ArrayBuffer;
   throwsWv(() => pd.registerMemory(growing, 0), Status.INVALID_PARAMETER, /resizable/);
   throwsWv(() => pd.registerMemory(new Uint8Array(growing), 0), Status.INVALID_PARAMETER, /resizable/);

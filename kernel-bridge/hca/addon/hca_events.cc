@@ -78,6 +78,14 @@ void HcaPort::onSrqEvent(Handle srq, SrqEvent type) {
   push(std::move(event));
 }
 
+void HcaPort::onCaptureFailed(int error) {
+  HcaEvent event;
+  event.kind = HcaEvent::Kind::kCapture;
+  event.reason = static_cast<uint32_t>(error);
+  std::lock_guard<std::mutex> lock(mutex_);
+  push(std::move(event));
+}
+
 void HcaPort::onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won) {
   HcaEvent event;
   event.kind = HcaEvent::Kind::kNotified;
@@ -131,6 +139,8 @@ Napi::Value NativeHca::takeEventWords(const Info& info) {
       case HcaEvent::Kind::kCq:
       case HcaEvent::Kind::kSrq:
         return answer(event.kind, {event.handle, event.event});
+      case HcaEvent::Kind::kCapture:
+        return answer(event.kind, {event.reason});
       case HcaEvent::Kind::kNotified:
         waiters_.erase(WaiterKey{event.channel, event.slot, event.serial});
         if (!event.won) continue;  // the kernel completed it itself and knows

@@ -11,12 +11,12 @@ namespace nd::js {
 
 // What the HCA told a kernel and the kernel has not taken yet.
 struct HcaEvent {
-  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified } kind = Kind::kNone;
+  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture } kind = Kind::kNone;
   PacketMeta meta;
   uint16_t pkey = 0;
   std::array<uint8_t, 256> mad{};
   Handle handle = 0;
-  uint32_t token = 0, event = 0, reason = 0;
+  uint32_t token = 0, event = 0, reason = 0;  // kCapture: the reason is an errno
   // kNotified: names the waiter. The channel is only compared, never used.
   const door::Channel* channel = nullptr;
   uint32_t slot = 0, serial = 0;
@@ -40,6 +40,7 @@ class HcaPort final : public KernelPort {
   void onCqError(Handle cq) override { onCqEvent(cq, kCqOverrun); }
   void onCqEvent(Handle cq, uint32_t event);
   void onSrqEvent(Handle srq, SrqEvent event) override;
+  void onCaptureFailed(int error) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
   bool take(HcaEvent* out);
   Drops drops();

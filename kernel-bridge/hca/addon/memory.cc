@@ -128,7 +128,8 @@ Napi::Value Memory::allocateShared(const Napi::CallbackInfo& info) {
   uint64_t bytes = 0;
   std::shared_ptr<const SharedRange> range;
   Status status = Status::kInvalidParameter;
-  if (toUint(env, info[0], &bytes)) status = nd::allocateShared(bytes, &range);
+  int error = 0;
+  if (toUint(env, info[0], &bytes)) status = nd::allocateShared(bytes, &range, &error);
   Napi::Object out = Napi::Object::New(env);
   napi_value buffer = env.Null();
   if (status == Status::kSuccess) {
@@ -150,6 +151,7 @@ Napi::Value Memory::allocateShared(const Napi::CallbackInfo& info) {
     }
   }
   out.Set("status", static_cast<uint32_t>(status));
+  out.Set("errno", error);
   out.Set("buffer", buffer);
   return out;
 }

@@ -36,8 +36,9 @@ uint32_t option(uint16_t code, uint16_t length) { return code | static_cast<uint
 Capture::~Capture() { close(); }
 
 int Capture::open(const std::string& path) {
-  if (path == path_) return 0;
+  if (path == path_) return error_;
   close();
+  error_ = 0;
   if (path.empty()) return 0;
   fd_ = ::open(expand(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600);
   if (fd_ < 0) return errno;
@@ -66,15 +67,16 @@ int Capture::open(const std::string& path) {
   append32(0);                                  // end of options
   append32(interfaceBytes);
   flush();
-  return 0;
+  if (error_ != 0) path_.clear();
+  return error_;
 }
 
 void Capture::close() {
+  path_.clear();
   if (fd_ < 0) return;
   flush();
-  ::close(fd_);
+  if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
-  path_.clear();
 }
 
 void Capture::append(const void* data, size_t length) {
@@ -121,7 +123,7 @@ void Capture::flush() {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       // A full disk ends the capture, not the traffic; a block cut short would make the file unreadable anyway.
-      errors_++;
+      error_ = n < 0 ? errno : EIO;
       ::close(fd_);
       fd_ = -1;
       break;

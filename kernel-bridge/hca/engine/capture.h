@@ -17,7 +17,7 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
 
   // Starts writing to `path`, in which %p becomes the process id; "" stops. The same path again changes nothing.
-  // Returns 0 or an errno.
+  // Returns 0 or an errno, that of an earlier failure for the same path, too: what it has been given is kept.
   int open(const std::string& path);
   void close();
   bool active() const { return fd_ >= 0; }
@@ -29,7 +29,8 @@ class Capture {
   uint64_t flushDue() const { return flushDue_; }
   void scheduleFlush(uint64_t now);
   void flush();
-  uint64_t writeErrors() const { return errors_; }
+  // The errno that has ended it; 0: none has.
+  int error() const { return error_; }
 
  private:
   static constexpr size_t kBufferBytes = 256 * 1024;
@@ -40,7 +41,7 @@ class Capture {
   std::string path_;
   int fd_ = -1;
   uint64_t flushDue_ = UINT64_MAX;
-  uint64_t errors_ = 0;
+  int error_ = 0;
   std::vector<uint8_t> buffer_;
 };
 

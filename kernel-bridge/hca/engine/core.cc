@@ -394,6 +394,11 @@ void Core::take(Qp& qp, const Packet& p) {
   settle();
 }
 
+void Core::onCaptureFailed(int error) {
+  for (KernelPort* port : kernels)
+    if (port != nullptr) port->onCaptureFailed(error);
+}
+
 void Core::onPeerProcessGone(uint32_t peer, bool orderly) {
   received++;
   qps.forEach([&](Qp& qp) {

@@ -152,6 +152,7 @@ struct Core final : public PacketSink {
   Qp* byQpn(uint32_t qpn) const;
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
+  void onCaptureFailed(int error) override;
 
   bool accepts(Qp& qp, const Packet& p);
   void take(Qp& qp, const Packet& p);

@@ -475,6 +475,7 @@ void Engine::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t lengt
   impl_->core.onPacket(meta, bth, length);
 }
 
+void Engine::onCaptureFailed(int error) { impl_->core.onCaptureFailed(error); }
 void Engine::onPeerProcessGone(uint32_t slot, bool orderly) { impl_->core.onPeerProcessGone(slot, orderly); }
 
 void Engine::onLocalPair(LocalPair& pair) { impl_->core.onLocalPair(pair); }

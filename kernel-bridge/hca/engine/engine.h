@@ -216,6 +216,7 @@ class Engine final : public PacketSink {
   // ── PacketSink (lock held).
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
+  void onCaptureFailed(int error) override;
   void onLocalPair(LocalPair& pair) override;
   // QP1 traffic goes here instead of to a QP; set by the GSI (gsi.h).
   using GsiHandler = void (*)(void*, const PacketMeta&, const uint8_t* bth, uint32_t length);

@@ -419,7 +419,10 @@ void Host::Impl::runTimers() {
   if (pairs.deadline() <= now) pairs.onTime(now, *sink);
   if (capture.flushDue() <= now) {
     capture.flush();
-    if (!capture.active()) counters.add(HostCounter::kCaptureErrors);
+    if (!capture.active()) {
+      counters.add(HostCounter::kCaptureErrors);
+      sink->onCaptureFailed(capture.error());
+    }
   }
   for (Wire* wire : {&wire4, &wire6})
     if (wire->steering.deadline() <= now) wire->steering.onTime(now);

@@ -40,6 +40,8 @@ class PacketSink {
   // The process that owned `slot` on this host has ended: its queue pairs are gone. `orderly`: it said goodbye, and
   // its last packets may still be on their way.
   virtual void onPeerProcessGone(uint32_t slot, bool orderly) = 0;
+  // Packets are recorded no more, for this errno.
+  virtual void onCaptureFailed(int /*error*/) {}
 
   // A small packet of a reliable connection that came by itself. The bytes are as for onPacket(). False: nothing was done;
   // it comes again by that.

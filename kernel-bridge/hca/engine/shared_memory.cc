@@ -39,6 +39,22 @@ int openMemfd() {
   return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
 }
 
+Status statusOf(int error) {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case EFBIG:
+      return Status::kInsufficientResources;
+    case ENOSYS:
+    case EPERM:
+    case EACCES:
+    case EINVAL:
+      return Status::kNotSupported;
+    default:
+      return Status::kNoMemory;
+  }
+}
+
 // Maps the file where huge pages can be; 0: there is no room.
 uint64_t mapAligned(int fd, uint64_t length) {
   const uint64_t alignment = length >= kHugePage ? kHugePage : 1;
@@ -54,7 +70,9 @@ uint64_t mapAligned(int fd, uint64_t length) {
   };
   if (mmap(reinterpret_cast<void*>(base), length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
       MAP_FAILED) {
+    const int cause = errno;
     unmap(start, end);
+    errno = cause;
     return 0;
   }
   unmap(start, base);
@@ -67,7 +85,9 @@ bool populate(int fd, uint64_t base, uint64_t length) {
   void* memory = reinterpret_cast<void*>(base);
   madvise(memory, length, MADV_HUGEPAGE);  // advice: small pages do as well
   if (madvise(memory, length, kPopulateWrite) == 0) return true;
-  return errno == EINVAL && posix_fallocate(fd, 0, off_t(length)) == 0;
+  if (errno != EINVAL) return false;
+  errno = posix_fallocate(fd, 0, off_t(length));
+  return errno == 0;
 }
 
 }  // namespace
@@ -86,22 +106,28 @@ SharedRange::~SharedRange() {
   munmap(reinterpret_cast<void*>(base), length);
 }
 
-Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out) {
+Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out, int* error) {
+  const auto failed = [&] {
+    const int cause = errno;
+    if (error != nullptr) *error = cause;
+    return statusOf(cause);
+  };
+  if (error != nullptr) *error = 0;
   if (bytes == 0 || bytes > kLargest) return Status::kInvalidParameter;
   const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
   const uint64_t length = (bytes + page - 1) / page * page;
   auto range = std::make_shared<SharedRange>();
   range->fd = UniqueFd(openMemfd());
-  if (!range->fd.valid()) return errno == ENOMEM ? Status::kNoMemory : Status::kInsufficientResources;
+  if (!range->fd.valid()) return failed();
   const int fd = range->fd.get();
-  if (ftruncate(fd, off_t(length)) != 0) return Status::kNoMemory;
+  if (ftruncate(fd, off_t(length)) != 0) return failed();
   const uint64_t base = mapAligned(fd, length);
-  if (base == 0) return Status::kNoMemory;
+  if (base == 0) return failed();
   range->base = base;
   range->length = length;
-  if (!populate(fd, base, length)) return Status::kNoMemory;
+  if (!populate(fd, base, length)) return failed();
   fcntl(fd, F_ADD_SEALS, kSealFutureWrite);  // where the kernel has it
-  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return Status::kInsufficientResources;
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return failed();
   Registry& all = registry();
   std::lock_guard<std::mutex> lock(all.mutex);
   range->id = all.nextId++;

@@ -31,8 +31,9 @@ struct SharedRange : std::enable_shared_from_this<SharedRange> {
 };
 
 // Zeroed memory, present from the start. kInvalidParameter (no bytes, or more than there are addresses), kNoMemory,
-// kInsufficientResources (no file descriptor is left).
-Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out);
+// kInsufficientResources (a limit of the process or of the system: EMFILE, ENFILE, EFBIG), kNotSupported (the system refuses memfds).
+// `error`, if given, becomes the errno of a failure that the system has told, else 0.
+Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out, int* error = nullptr);
 // The allocation that holds all of it, or null. Any thread.
 std::shared_ptr<const SharedRange> sharedRangeAt(uint64_t address, uint64_t bytes);
 // How often memory that peers were told of has been given back. Any thread.

@@ -124,6 +124,7 @@ class KernelPort {
   virtual void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) = 0;
   virtual void onCqError(Handle cq) = 0;
   virtual void onSrqEvent(Handle /*srq*/, SrqEvent /*event*/) {}  // for kernels without shared receive queues
+  virtual void onCaptureFailed(int /*error*/) {}                   // packets are recorded no more, for this errno
 };
 
 

@@ -190,7 +190,7 @@ export interface CmListenParameters {
   address: Gid | undefined;
   /** Of all addresses, those that count; left out: each. */
   accepts?: (address: Gid) => boolean;
-  /** Requests kept while nobody takes them; 0: no limit. More are refused: REJ 3 (no resources), SIDR 3 (no QP). */
+  /** Requests kept while nobody takes them; 0: as many as `ListenerLimits` allow. More are refused: REJ 3 (no resources), SIDR 3 (no QP). */
   backlog: number;
   /** A request has come. Take it with takeRequest(); until then it counts towards the backlog. */
   onRequest(): void;

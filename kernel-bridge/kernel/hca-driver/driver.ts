@@ -48,6 +48,8 @@ export class HcaDriver {
   onLost: (hca: Hca, status: number) => void = () => {};
   /** MADs from QP1, for connection management. */
   onMad: (event: Extract<HcaEvent, { type: 'mad' }>) => void = () => {};
+  /** The file of the capture cannot be written any more. */
+  onCaptureFailed: (errno: number) => void = () => {};
 
   constructor(private readonly platform: HcaDriverPlatform) {
     this.driver = new DriverObject('\\Driver\\hca', {
@@ -219,6 +221,9 @@ export class HcaDriver {
         if (cq) raiseCqEvent(cq, event.event);
         break;
       }
+      case 'capture':
+        this.onCaptureFailed(event.errno);
+        break;
     }
   }
 }
