@@ -215,6 +215,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     RECEIVE_RDMA_WRITE: 129,
   },
   QpType: { RC: 0, UC: 1, UD: 3 },
+  RnrRetry: { FOR_EVER: 7, MOST: 6 },
   QpState: { RESET: 0, INIT: 1, RTR: 2, RTS: 3, SQD: 4, SQERROR: 5, ERROR: 6 },
   ApmState: { MIGRATED: 1, REARM: 2, ARMED: 3 },
   QpFlag: { SIGNAL_SENDS: 1, MEMORY_MANAGEMENT: 2 },

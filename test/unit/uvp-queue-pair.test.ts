@@ -294,8 +294,8 @@ test('U18: a posted request is not changed', () => {
   assert.is(request.remoteLow, 5);
 });
 
-test('state: receives from INIT on, sends from RTS on, everything in ERROR with a doorbell', () => {
-  const { qp, setState, hca } = setUp();
+test('state: receives from INIT on, with a doorbell where the HCA asks for it; sends from RTS on', () => {
+  const { qp, words, setState, hca } = setUp();
   setState(QpState.RESET);
   throwsStatus(() => qp.postReceive(0, []), Status.INVALID_DEVICE_STATE, /RESET/);
   for (const state of [QpState.RESET, QpState.INIT, QpState.RTR]) {
@@ -306,6 +306,7 @@ test('state: receives from INIT on, sends from RTS on, everything in ERROR with 
   qp.postReceive(0, []);
   assert.equal(hca.log, [], 'a receive needs no doorbell');
   setState(QpState.ERROR);
+  words[abi.qpReceiveBell] = 1;
   qp.postReceive(0, []);
   qp.postSend(sendRequest({}));
   assert.equal(hca.log, ['doorbell 5', 'doorbell 5']);

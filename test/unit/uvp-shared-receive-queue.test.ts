@@ -89,6 +89,15 @@ test('a receive lies in the ring as the HCA reads it', () => {
   assert.is(words()[abi.srqProducer], 2);
 });
 
+test('while a message waits for a receive, the queue pair that the HCA names is rung for', () => {
+  const { srq, hca, words } = setUp();
+  srq.postReceive(0, []);
+  assert.equal(hca.log, []);
+  words()[abi.srqReceiveBell] = 77;
+  srq.postReceive(1, []);
+  assert.equal(hca.log, ['doorbell 77']);
+});
+
 test('a place is free when the HCA has taken the receive, completed or not', () => {
   const { srq, taken } = setUp(2);
   srq.postReceive(0, []);
