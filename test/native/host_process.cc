@@ -46,7 +46,6 @@ int peerMain() {
       pollfd fds[2] = {{0, POLLIN, 0}, {waiter->wake, POLLIN, 0}};
       ::poll(fds, 2, -1);
       side.engine.removeCqWaiter(side.cq, waiter.get());
-      close(waiter->wake);
       if (fds[0].revents != 0) return hosttest::failures;
     }
     if (cqe[kCqeStatus] != kWcSuccess) return hosttest::failures;

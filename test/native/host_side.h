@@ -35,6 +35,7 @@ inline Gid loopback() {
 struct Kernel final : KernelPort {
   int wake = eventfd(0, EFD_CLOEXEC);
   std::atomic<uint32_t> event{0};
+  ~Kernel() { ::close(wake); }
   void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
   void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override {
     if (e == QpEvent::kCommunicationEstablished) return;
@@ -47,6 +48,7 @@ struct Kernel final : KernelPort {
 
 struct Waiter final : NotifySink {
   int wake = eventfd(0, EFD_CLOEXEC);
+  ~Waiter() { ::close(wake); }
   void notify(Status status) override {
     const uint64_t one = 1 + static_cast<uint64_t>(status != Status::kSuccess);
     if (write(wake, &one, sizeof one) < 0) std::abort();
@@ -225,7 +227,6 @@ struct Side {
       HOST_CHECK(engine.addCqWaiter(cq, kCqNotifyAny, waiter) == Status::kSuccess);
       const bool came = readable(waiter->wake, kPatienceMs);
       engine.removeCqWaiter(cq, waiter.get());
-      close(waiter->wake);
       if (!came) return 99;
     }
   }
