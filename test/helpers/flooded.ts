@@ -17,9 +17,9 @@ export interface Flooded {
   readonly echoes: number;
 }
 
-/** Runs `measure` while a stranger floods the address. */
-export async function duringFlood<T>(address: string, measure: () => Promise<T>): Promise<T> {
-  const child = fork(program, [address, String(NOBODY), String(MOST_SECONDS)]);
+/** Runs `measure` while a stranger floods the address, with a pause in milliseconds after each 256 requests. */
+export async function duringFlood<T>(address: string, pause: number, measure: () => Promise<T>): Promise<T> {
+  const child = fork(program, [address, String(NOBODY), String(MOST_SECONDS), String(pause)]);
   try {
     await once(child, 'message');
     return await measure();
