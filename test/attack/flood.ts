@@ -19,6 +19,8 @@ export interface Sent {
   readonly packets: number;
   /** Of them, those with a wrong ICRC or length. */
   readonly damaged: number;
+  /** Of those, the ones that every raw socket has a copy of (raw_wire.cc): of a reliable transport, to a QPN of everybody. */
+  readonly damagedForAll: number;
   /** Those that the own system has refused. */
   readonly refused: number;
 }
@@ -63,12 +65,20 @@ const guns = await Promise.all(
     : Array.from({ length: COUNTED_SOCKETS }, () => gun()),
 );
 
+/** Opcodes below are those of the reliable connection. */
+const UNRELIABLE_FROM = 0x20;
+
+function isForAll(bytes: Uint8Array): boolean {
+  const qpn = (bytes[5]! << 16) | (bytes[6]! << 8) | bytes[7]!;
+  return bytes[0]! < UNRELIABLE_FROM && (qpn <= 1 || qpn === 0xff_ffff);
+}
+
 async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
   const aims = told.map(
     (aim): Aim => ({ ...aim, memory: { ...aim.memory, address: BigInt(aim.memory.address) } }),
   );
   const spared = new Set(forbidden);
-  const sent = { packets: 0, damaged: 0, refused: 0 };
+  const sent = { packets: 0, damaged: 0, damagedForAll: 0, refused: 0 };
   let waiting = 0;
   let done: () => void = () => {};
   for (let n = 0; n < packets; n++) {
@@ -85,7 +95,10 @@ async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
       ? by.group.make({ ...aim, qpn: 0xff_ffff }, random, spared)
       : by.direct.make(aim, random, spared);
     sent.packets++;
-    if (fate === 'damaged') sent.damaged++;
+    if (fate === 'damaged') {
+      sent.damaged++;
+      if (isForAll(bytes)) sent.damagedForAll++;
+    }
     waiting++;
     by.socket.send(bytes, ROCE_PORT, toGroup ? GROUP : destination, (error) => {
       if (error !== null) sent.refused++;
