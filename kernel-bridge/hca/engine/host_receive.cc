@@ -297,7 +297,7 @@ bool Host::Impl::endsConnection(const Deferred& what) {
   return attribute == mad::kDreq || attribute == mad::kRej;
 }
 
-// What the sockets hold now. What comes later is not waited for: a flood has no end.
+// Receives what the sockets hold now, and nothing that arrives later: a flood has no end.
 uint32_t Host::Impl::drainSockets() {
   uint32_t packets = 0;
   for (Wire* wire : {&wire4, &wire6}) {
