@@ -43,6 +43,8 @@ export type HcaEvent =
       pkey: number;
       /** The slot of the process of this host that sent it past the wire, or {@link BY_WIRE}. */
       sender: number;
+      /** It belongs to no connection that this kernel has sent a message of. */
+      stranger: boolean;
       /** Until the next event is taken or the next MAD sent: who keeps it copies it. */
       mad: Uint8Array;
     }
@@ -246,8 +248,11 @@ export interface NativeHca {
   readonly wireProblem: string;
   readonly limits: HcaLimits;
   configure(options: HcaOptions): void;
-  /** The next event, or undefined; `onEvent` is called after it has answered undefined once. */
-  takeEvent(): HcaEvent | undefined;
+  /**
+   * The next event, or undefined; `onEvent` is called after it has answered undefined once. Without `alsoStrangers` the MADs of
+   * strangers stay where they are, and the caller asks again.
+   */
+  takeEvent(alsoStrangers?: boolean): HcaEvent | undefined;
 
   allocatePd(): { status: number; pd: number };
   deallocatePd(pd: number): number;

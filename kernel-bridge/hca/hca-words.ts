@@ -49,7 +49,7 @@ export interface WordMethods {
   /** `one`: the address is at the place of a path's source. Words afterwards: claim and port. */
   claimPortWords(service: number, port: number, one: boolean): number;
   /** The kind of the next event, 0: there is none. Words and bytes: what it is about. */
-  takeEventWords(): number;
+  takeEventWords(alsoStrangers: boolean): number;
   queryQpState(qp: number): number;
 }
 
@@ -154,8 +154,8 @@ export function hcaOfWords(raw: RawHca): NativeHca {
       const status = claimPortWords(service, port, address !== null);
       return { status, claim: word(0), port: word(1) };
     },
-    takeEvent(): HcaEvent | undefined {
-      switch (takeEventWords()) {
+    takeEvent(alsoStrangers = true): HcaEvent | undefined {
+      switch (takeEventWords(alsoStrangers)) {
         case eventKind.mad:
           return {
             type: 'mad',
@@ -164,6 +164,7 @@ export function hcaOfWords(raw: RawHca): NativeHca {
             scopeId: word(0),
             pkey: word(1),
             sender: word(2),
+            stranger: word(3) === 0,
             mad,
           };
         case eventKind.qp:

@@ -25,6 +25,8 @@ const commIdCount = 0x3_ffff;
 
 /** HCA events passed on per turn of the event loop. */
 const eventsPerTurn = 256;
+/** Of these, MADs of strangers: each costs some 100 µs, and requests of this process wait for the turn to end. */
+const strangersPerTurn = 4;
 
 /** Statuses of a MAD that say it can never leave; others may pass with the next retry. */
 const unsendable: readonly number[] = [
@@ -221,9 +223,11 @@ export class Kernel {
 
   /** Passes on events of the HCA that have come. True: there are more. */
   serveEvents(): boolean {
+    let strangers = strangersPerTurn;
     for (let n = 0; n < eventsPerTurn; n++) {
-      const event: HcaEvent | undefined = this.hca.takeEvent();
-      if (!event) return false;
+      const event: HcaEvent | undefined = this.hca.takeEvent(strangers > 0);
+      if (!event) return strangers === 0;
+      if (event.type === 'mad' && event.stranger) strangers--;
       this.hcaDriver.handle(event);
     }
     return true;

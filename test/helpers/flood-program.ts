@@ -1,11 +1,10 @@
 /**
- * A stranger on this host who sends connection requests by UDP, until he is killed or the time is over: as fast as he can, or
- * with a pause of some milliseconds after each batch. `flood-program address port seconds pause`. They name ports that nobody listens on, and each has an id of its own.
+ * A stranger on this host who sends connection requests by UDP as fast as he can, until he is killed or the time is over:
+ * `flood-program address port seconds`. 4096 of them, each with an id of its own, again and again.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Forger, forgedReq } from './forged-mads.js';
 
-const [address = '', port = '', seconds = '', pause = '0'] = process.argv.slice(2);
+const [address = '', port = '', seconds = ''] = process.argv.slice(2);
 /** So many at a time go to the system before it is waited for. */
 const BATCH = 256;
 const DIFFERENT = 4096;
@@ -19,6 +18,5 @@ let sent = 0;
 process.send?.('flooding');
 while (performance.now() < end) {
   await Promise.all(Array.from({ length: BATCH }, () => forger.sendPacket(packets[sent++ % DIFFERENT]!)));
-  if (Number(pause) > 0) await sleep(Number(pause));
 }
 process.exit(0);

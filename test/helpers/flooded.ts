@@ -17,9 +17,9 @@ export interface Flooded {
   readonly echoes: number;
 }
 
-/** Runs `measure` while a stranger floods the address, with a pause in milliseconds after each 256 requests. */
-export async function duringFlood<T>(address: string, pause: number, measure: () => Promise<T>): Promise<T> {
-  const child = fork(program, [address, String(NOBODY), String(MOST_SECONDS), String(pause)]);
+/** Runs `measure` while a stranger floods the address as fast as he can, with requests for a port: of nobody, if none is given. */
+export async function duringFlood<T>(address: string, measure: () => Promise<T>, port = NOBODY): Promise<T> {
+  const child = fork(program, [address, String(port), String(MOST_SECONDS)]);
   try {
     await once(child, 'message');
     return await measure();
@@ -82,11 +82,13 @@ export class FloodScene {
     return { echoes: await this.echo(count), connects: await this.connect(count) };
   }
 
-  /** MADs that both have dropped because one source had its share of the queue. */
+  /** MADs that both have dropped because too many like them came: for services of nobody, or of one source. */
   async dropped(): Promise<number> {
     let sum = 0;
-    for (const peer of [this.server, this.client])
-      sum += (await peer.counters()).hca!.mad_queue_source_full ?? 0;
+    for (const peer of [this.server, this.client]) {
+      const { hca } = await peer.counters();
+      sum += (hca!.mad_dropped_no_service ?? 0) + (hca!.mad_queue_source_full ?? 0);
+    }
     return sum;
   }
 }

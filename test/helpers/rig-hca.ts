@@ -97,7 +97,9 @@ export class FakeHca implements NativeHca {
   private nextPort = 49_152;
 
   configure(_options: HcaOptions): void {}
-  takeEvent(): HcaEvent | undefined {
+  takeEvent(alsoStrangers = true): HcaEvent | undefined {
+    const [first] = this.events;
+    if (!alsoStrangers && first?.type === 'mad' && first.stranger) return undefined;
     return this.events.shift();
   }
 

@@ -36,27 +36,53 @@ struct Mad {
 TEST(mad_queue_one_source_has_its_share) {
   Queue queue;
   for (int n = 0; n < 10'000; n++) {
-    const auto verdict = queue.add(byWire(9), int(n));
+    const auto verdict = queue.add(byWire(9), true, int(n));
     CHECK(verdict == (size_t(n) < Queue::kMostOfSource ? Queue::Verdict::kTaken : Queue::Verdict::kSourceFull));
   }
-  CHECK(queue.add(byWire(8), 1 << 20) == Queue::Verdict::kTaken);
+  CHECK(queue.add(byWire(8), true, 1 << 20) == Queue::Verdict::kTaken);
   int mad = -1;
-  for (int n = 0; n < int(Queue::kMostOfSource); n++) CHECK(queue.take(&mad) && mad == n);
+  CHECK(queue.take(&mad) && mad == 0);
   CHECK(queue.take(&mad) && mad == 1 << 20);
+  for (int n = 1; n < int(Queue::kMostOfSource); n++) CHECK(queue.take(&mad) && mad == n);
   CHECK(!queue.take(&mad) && queue.empty());
-  CHECK(queue.add(byWire(9), 5) == Queue::Verdict::kTaken);
+  CHECK(queue.add(byWire(9), true, 5) == Queue::Verdict::kTaken);
 }
 
 TEST(mad_queue_processes_of_this_host_come_first_however_full_the_wire_is) {
   Queue queue;
-  for (int n = 0; n < 10'000; n++) queue.add(byWire(static_cast<uint8_t>(n % 200)), int(n));
-  CHECK(queue.add(byWire(201), 1) == Queue::Verdict::kFull);
-  CHECK(queue.add(bySlot(3), -3) == Queue::Verdict::kTaken);
-  CHECK(queue.add(bySlot(4), -4) == Queue::Verdict::kTaken);
+  for (int n = 0; n < 10'000; n++) queue.add(byWire(static_cast<uint8_t>(n % 200)), true, int(n));
+  CHECK(queue.add(byWire(201), true, 1) == Queue::Verdict::kFull);
+  CHECK(queue.add(bySlot(3), true, -3) == Queue::Verdict::kTaken);
+  CHECK(queue.add(bySlot(4), true, -4) == Queue::Verdict::kTaken);
   int mad = 0;
   CHECK(queue.take(&mad) && mad == -3);
   CHECK(queue.take(&mad) && mad == -4);
   CHECK(queue.take(&mad) && mad == 0);
+}
+
+TEST(mad_queue_what_is_for_nobody_neither_fills_a_source_s_share_nor_goes_before_its_requests) {
+  Queue queue;
+  for (int n = 0; n < 10'000; n++) {
+    const auto verdict = queue.add(byWire(9), false, int(n));
+    CHECK(verdict == (size_t(n) < Queue::kMostUnaddressed ? Queue::Verdict::kTaken : Queue::Verdict::kSourceFull));
+  }
+  for (int n = 0; n < 3; n++) CHECK(queue.add(byWire(9), true, -1 - n) == Queue::Verdict::kTaken);
+  int mad = 0;
+  for (int n = 0; n < 3; n++) {
+    CHECK(queue.take(&mad) && mad == n);
+    CHECK(queue.take(&mad) && mad == -1 - n);
+  }
+  CHECK(queue.take(&mad) && mad == 3);
+}
+
+TEST(mad_queue_sources_take_turns_in_the_order_in_which_they_came) {
+  Queue queue;
+  for (int n = 0; n < 3; n++)
+    for (const uint8_t source : {7, 5, 6}) queue.add(byWire(source), true, 10 * source + n);
+  queue.add(byWire(4), true, 40);
+  int mad = 0;
+  for (const int expected : {70, 50, 60, 40, 71, 51, 61, 72, 52, 62}) CHECK(queue.take(&mad) && mad == expected);
+  CHECK(queue.empty());
 }
 
 TEST(mad_queue_a_message_is_known_by_our_id_and_where_it_comes_from) {

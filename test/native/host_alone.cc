@@ -60,7 +60,7 @@ struct Peer final : KernelPort {
     engine.detachKernel(id);
     host.stop();
   }
-  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
+  void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
   void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override { events += e != QpEvent::kCommunicationEstablished; }
   void onCqError(Handle) override {}
 

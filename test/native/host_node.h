@@ -68,7 +68,7 @@ inline thread_local std::string* heldBack = nullptr;
 
 struct Kernel final : KernelPort {
   KernelId id = 0;
-  void onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t m[256]) override {
+  void onMad(const PacketMeta& meta, bool, uint16_t pkey, const uint8_t m[256]) override {
     std::ostringstream out;
     out << "mad kernel=" << id << " attr=" << std::hex << mad::attribute(m) << " tag=" << mad::get32(m + 8)
         << " from=" << addressText(meta.source) << " to=" << addressText(meta.destination) << " pkey=" << pkey;

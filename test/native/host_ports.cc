@@ -1,5 +1,6 @@
 // Ports in blocks: two processes never have the same one, whoever asked by number, for one address or all; the block of a process
 // that is gone or does not answer; all blocks taken.
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -269,6 +270,41 @@ void nonsense() {
   HOST_CHECK(claim(b, "106", "*", besides(c.port)).ok());
 }
 
+// Many frames for services of nobody: they cost no looks any more, and nobody is said to be absent for want of one. Who has begun
+// to listen meanwhile is found all the same.
+void manyForNobody() {
+  using HandOver = nd::Ports::HandOver;
+  nd::LocalNames listenersNames, askersNames;
+  const nd::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  nd::Ports listener(listenersNames, epoll.get()), asker(askersNames, epoll.get());
+  const Gid address = parseAddress("127.0.0.1");
+  constexpr uint64_t kNow = 1'000'000'000, kLooks = 64;
+  uint8_t body[64] = {};
+  nd::Frame frame;
+  frame.kind = nd::FrameKind::kMad;
+  frame.body = body;
+  frame.bodyLength = sizeof body;
+  const auto ask = [&](uint16_t port, uint64_t now) { return asker.handOver(0x106, port, address, frame, now); };
+
+  for (uint64_t n = 0; n < kLooks; n++) HOST_CHECK(ask(4001, kNow) == HandOver::kNobody);
+  for (int n = 0; n < 1000; n++) HOST_CHECK(ask(4001, kNow) == HandOver::kUnsure);
+  uint16_t port = 4002;
+  uint32_t claim = 0;
+  HOST_CHECK(listener.claim(1, 0x106, &address, &port, &claim) == Status::kSuccess);
+  HOST_CHECK(listener.open(claim) == Status::kSuccess);
+  HandOver found = HandOver::kUnsure;
+  for (int64_t end = nd::monotonicMs() + kPatienceMs; found != HandOver::kDone && nd::monotonicMs() < end;) {
+    ask(4001, kNow);
+    found = ask(4002, kNow);
+  }
+  HOST_CHECK(found == HandOver::kDone);
+  // A look each millisecond.
+  for (uint64_t ms = 1; ms <= 10; ms++) {
+    HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kNobody);
+    HOST_CHECK(ask(4001, kNow + ms * 1'000'000) == HandOver::kUnsure);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -282,5 +318,6 @@ int main(int argc, char** argv) {
   ownerThatOnlyCloses();
   noBlockLeft();
   nonsense();
+  manyForNobody();
   return finish("host_ports");
 }

@@ -50,7 +50,7 @@ struct Member final : PacketSink, KernelPort {
   void onPacket(const PacketMeta&, const uint8_t*, uint32_t) override {}
   void onPeerProcessGone(uint32_t, bool) override {}
   void onLocalPacket(LocalPair&, const LocalPacket&) override {}
-  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override { mads++; }
+  void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override { mads++; }
   void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
   void onCqError(Handle) override {}
 

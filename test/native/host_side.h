@@ -36,7 +36,7 @@ struct Kernel final : KernelPort {
   int wake = eventfd(0, EFD_CLOEXEC);
   std::atomic<uint32_t> event{0};
   ~Kernel() { ::close(wake); }
-  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
+  void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
   void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override {
     if (e == QpEvent::kCommunicationEstablished) return;
     event = static_cast<uint32_t>(e);

@@ -31,7 +31,7 @@ struct Port final : KernelPort {
     SrqEvent event;
   };
   std::vector<SrqNews> srqEvents;
-  void onMad(const PacketMeta&, uint16_t, const uint8_t*) override {}
+  void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
   void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override {
     events.push_back({qp, token, event, reason});
   }

@@ -17,14 +17,15 @@ void HcaPort::wake() {
   }
 }
 
-void HcaPort::onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256]) {
+void HcaPort::onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) {
   HcaEvent event;
   event.kind = HcaEvent::Kind::kMad;
   event.meta = meta;
   event.pkey = pkey;
   std::memcpy(event.mad.data(), mad, event.mad.size());
   std::lock_guard<std::mutex> lock(mutex_);
-  if (peers_.knows(mad, meta.source)) {
+  event.known = peers_.knows(mad, meta.source);
+  if (event.known) {
     if (mads_ >= Others::kMost) {
       ++drops_.full;
       return;
@@ -32,7 +33,7 @@ void HcaPort::onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256
     ++mads_;
     return push(std::move(event));
   }
-  switch (others_.add(meta, std::move(event))) {
+  switch (others_.add(meta, addressed, std::move(event))) {
     case Others::Verdict::kTaken:
       return wake();
     case Others::Verdict::kFull:
@@ -97,13 +98,13 @@ void HcaPort::onNotified(const door::Channel* channel, uint32_t slot, uint32_t s
   push(std::move(event));
 }
 
-bool HcaPort::take(HcaEvent* out) {
+bool HcaPort::take(HcaEvent* out, bool alsoOthers) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const bool first = !events_.empty() && (others_.empty() || inRow_ < kMostInRow);
-  if (!first) {
+  const bool waiting = alsoOthers && !others_.empty();
+  if (events_.empty() || (waiting && inRow_ >= kMostInRow)) {
     inRow_ = 0;
-    if (others_.take(out)) return true;
-    armed_ = true;
+    if (waiting) return others_.take(out);
+    armed_ = others_.empty();
     return false;
   }
   ++inRow_;
@@ -119,13 +120,14 @@ HcaPort::Drops HcaPort::drops() {
 }
 
 Napi::Value NativeHca::takeEventWords(const Info& info) {
+  const bool alsoOthers = info[0].ToBoolean().Value();
   const auto answer = [&](HcaEvent::Kind kind, std::initializer_list<uint32_t> values) {
     size_t at = 0;
     for (uint32_t value : values) words_.words[at++] = value;
     return Napi::Number::New(info.Env(), static_cast<uint32_t>(kind));
   };
   HcaEvent event;
-  while (open_ && port_->take(&event)) {
+  while (open_ && port_->take(&event, alsoOthers)) {
     switch (event.kind) {
       case HcaEvent::Kind::kNone:
         break;
@@ -133,7 +135,7 @@ Napi::Value NativeHca::takeEventWords(const Info& info) {
         std::memcpy(words_.bytes, event.meta.source.raw.data(), 16);
         std::memcpy(words_.bytes + 16, event.meta.destination.raw.data(), 16);
         std::memcpy(words_.bytes + Words::kMadAt, event.mad.data(), Words::kMadBytes);
-        return answer(event.kind, {event.meta.scopeId, event.pkey, event.meta.sender});
+        return answer(event.kind, {event.meta.scopeId, event.pkey, event.meta.sender, event.known});
       case HcaEvent::Kind::kQp:
         return answer(event.kind, {event.handle, event.token, event.event, event.reason});
       case HcaEvent::Kind::kCq:

@@ -14,6 +14,7 @@ struct HcaEvent {
   enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture } kind = Kind::kNone;
   PacketMeta meta;
   uint16_t pkey = 0;
+  bool known = false;  // kMad: of a connection
   std::array<uint8_t, 256> mad{};
   Handle handle = 0;
   uint32_t token = 0, event = 0, reason = 0;  // kCapture: the reason is an errno
@@ -35,14 +36,15 @@ class HcaPort final : public KernelPort {
   };
 
   explicit HcaPort(std::shared_ptr<LoopSignal> signal) : signal_(std::move(signal)) {}
-  void onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256]) override;
+  void onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) override;
   void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
   void onCqError(Handle cq) override { onCqEvent(cq, kCqOverrun); }
   void onCqEvent(Handle cq, uint32_t event);
   void onSrqEvent(Handle srq, SrqEvent event) override;
   void onCaptureFailed(int error) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
-  bool take(HcaEvent* out);
+  // `alsoOthers`: one may be a MAD of no known connection.
+  bool take(HcaEvent* out, bool alsoOthers);
   Drops drops();
   // The kernel has sent it: what answers it is of a known connection.
   void onSent(const uint8_t mad[256], const Gid& destination);

@@ -90,10 +90,12 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
     const auto service = static_cast<uint32_t>(serviceId >> 16);
     const KernelId own = ports_.find(service, port, meta.destination);
     if (own != 0) return toKernel(own, meta, bth);
-    if (mayHandOver && ports_.handOver(service, port, meta.destination, madFrame(meta, bth))) {
-      counters_.add(HostCounter::kMadsHandedOver);
-      return;
-    }
+    using HandOver = Ports::HandOver;
+    const auto handed =
+        mayHandOver ? ports_.handOver(service, port, meta.destination, madFrame(meta, bth), clock_.now()) : HandOver::kNobody;
+    if (handed == HandOver::kDone) return counters_.add(HostCounter::kMadsHandedOver);
+    // Who means it asks again; a refusal could be wrong.
+    if (handed == HandOver::kUnsure) return counters_.add(HostCounter::kMadsUnlooked);
   }
   toKernel(0, meta, bth);
 }
@@ -119,7 +121,8 @@ void Gsi::toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOve
 
 void Gsi::toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth) {
   KernelPort* port = kernel != 0 ? engine_->kernelPort(kernel) : nullptr;
-  if (port == nullptr) {
+  const bool addressed = port != nullptr;
+  if (!addressed) {
     kernel = engine_->anyKernel();
     if (kernel != 0) port = engine_->kernelPort(kernel);
   }
@@ -130,7 +133,7 @@ void Gsi::toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth) 
   const auto pkey = static_cast<uint16_t>(mad::get16(bth + mad::kPkey));
   if (!engine_->acceptsGsiPkey(kernel, meta.destination, pkey)) return;
   counters_.add(HostCounter::kMadsReceived);
-  port->onMad(meta, pkey, bth + mad::kPacketMadOffset);
+  port->onMad(meta, addressed, pkey, bth + mad::kPacketMadOffset);
 }
 
 }  // namespace nd

@@ -62,6 +62,7 @@ namespace nd {
   X(kMadsMalformed, "mad_rx_malformed")                                                           \
   X(kMadsForeign, "mad_rx_foreign")               /* not a Send of CM's class and version */      \
   X(kMadsHandedOver, "mad_handed_over")           /* to another process of this host */          \
+  X(kMadsUnlooked, "mad_dropped_no_service")      /* lost: many for services of nobody came */    \
   X(kMadsUnroutable, "mad_unroutable")            /* no kernel to take it */                     \
   X(kFaultDropped, "fault_dropped")                                                               \
   X(kFaultDuplicated, "fault_duplicated")                                                         \

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -44,42 +45,51 @@ class KnownPeers {
   std::vector<Peer> peers_;
 };
 
-// Of all others: first those of this host's processes, whose slot is known, then what came by the wire; each in order.
+// Of all others: first those of this host's processes, whose slot is known, then what came by the wire. Sources take turns, and the
+// messages of one stay in order. What is `addressed` names a service or an id that somebody has; what is not counts as a source of
+// its own, with a small share.
 template <typename Mad>
 class MadQueue {
  public:
-  static constexpr size_t kMost = 4096, kMostOfSource = 1024;
+  static constexpr size_t kMost = 4096, kMostOfSource = 1024, kMostUnaddressed = 64;
   enum class Verdict { kTaken, kFull, kSourceFull };
 
-  Verdict add(const PacketMeta& meta, Mad&& mad) {
+  Verdict add(const PacketMeta& meta, bool addressed, Mad&& mad) {
     const bool local = meta.sender != kByWire;
     Waiting& waiting = waiting_[local ? 0 : 1];
-    if (waiting.mads.size() >= kMost) return Verdict::kFull;
-    const Source source{meta.sender, local ? std::array<uint8_t, 16>{} : meta.source.raw};
-    size_t& count = waiting.counts[source];
-    if (count >= kMostOfSource) return Verdict::kSourceFull;
-    count++;
-    waiting.mads.emplace_back(source, std::move(mad));
+    if (waiting.count >= kMost) return Verdict::kFull;
+    const Source source{meta.sender, local ? std::array<uint8_t, 16>{} : meta.source.raw, addressed};
+    std::deque<Mad>& mads = waiting.mads[source];
+    if (mads.size() >= (addressed ? kMostOfSource : kMostUnaddressed)) return Verdict::kSourceFull;
+    if (mads.empty()) waiting.turns.push_back(source);
+    mads.push_back(std::move(mad));
+    waiting.count++;
     return Verdict::kTaken;
   }
   bool take(Mad* out) {
     for (Waiting& waiting : waiting_) {
-      if (waiting.mads.empty()) continue;
-      const auto count = waiting.counts.find(waiting.mads.front().first);
-      if (--count->second == 0) waiting.counts.erase(count);
-      *out = std::move(waiting.mads.front().second);
-      waiting.mads.pop_front();
+      if (waiting.count == 0) continue;
+      const auto next = waiting.mads.find(waiting.turns.front());
+      waiting.turns.pop_front();
+      *out = std::move(next->second.front());
+      next->second.pop_front();
+      waiting.count--;
+      if (next->second.empty())
+        waiting.mads.erase(next);
+      else
+        waiting.turns.push_back(next->first);
       return true;
     }
     return false;
   }
-  bool empty() const { return waiting_[0].mads.empty() && waiting_[1].mads.empty(); }
+  bool empty() const { return waiting_[0].count == 0 && waiting_[1].count == 0; }
 
  private:
-  using Source = std::pair<uint32_t, std::array<uint8_t, 16>>;  // a slot, or an address
+  using Source = std::tuple<uint32_t, std::array<uint8_t, 16>, bool>;  // a slot, or an address; addressed
   struct Waiting {
-    std::deque<std::pair<Source, Mad>> mads;
-    std::map<Source, size_t> counts;
+    std::map<Source, std::deque<Mad>> mads;
+    std::deque<Source> turns;  // of those that have some
+    size_t count = 0;
   };
   Waiting waiting_[2];
 };

@@ -220,21 +220,30 @@ KernelId Ports::find(uint32_t service, uint16_t port, const Gid& address) {
   return any;
 }
 
-bool Ports::handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame) {
+bool Ports::Looks::take(uint64_t now) {
+  const uint64_t used = std::max(used_, now);
+  if (used - now >= kAtOnce * kEachNs) return false;
+  used_ = used + kEachNs;
+  return true;
+}
+
+Ports::HandOver Ports::handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now) {
   const std::string prefix = portPrefix(service, port);
   const std::string names[] = {prefix + addressName(&address), prefix + addressName(nullptr)};
   for (const std::string& name : names)
-    if (sendToKnown(name, frame)) return true;
+    if (sendToKnown(name, frame)) return HandOver::kDone;
+  const bool sure = looks_.take(now);
+  const auto look = sure ? LocalNames::Look::kUsual : LocalNames::Look::kRecent;
   for (const std::string& name : names) {
     UniqueFd fd;
     pid_t pid = 0;
-    if (names_.connect(name, &fd, &pid, LocalNames::Look::kUsual) != 0) continue;
-    if (!sendFrame(fd.get(), frame)) return false;
+    if (names_.connect(name, &fd, &pid, look) != 0) continue;
+    if (!sendFrame(fd.get(), frame)) return HandOver::kNobody;
     // If it is closed instead, what was sent stays readable for the owner.
     keepOwner(name, std::move(fd));
-    return true;
+    return HandOver::kDone;
   }
-  return false;
+  return sure ? HandOver::kNobody : HandOver::kUnsure;
 }
 
 // False: there is no connection, it has ended, or its owner is behind with reading (then another one waits in line).

@@ -33,9 +33,14 @@ class Ports {
 
   // The kernel of this process that listens there: a claim of the address wins over one of all addresses. 0: none.
   KernelId find(uint32_t service, uint16_t port, const Gid& address);
-  // Hands a frame to another process's claim. False: there is none, or it does not take it. The connection to the owner
-  // stays: it ends with the claim, at the owner's side. The engine's lock is held.
-  bool handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame);
+  // Hands a frame to another process's claim. The connection to the owner stays: it ends with the claim, at the owner's side.
+  // The engine's lock is held.
+  enum class HandOver {
+    kDone,
+    kNobody,  // there is none, or it does not take it
+    kUnsure,  // too many were for nobody; there was none a moment ago
+  };
+  HandOver handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now);
   // Takes what other processes hand over to this claim, or ask of this block.
   bool acceptOn(uint32_t claim, Inbound& inbound);  // as Inbound::acceptFrom
   // Whether the claim's listener is watched.
@@ -69,6 +74,15 @@ class Ports {
     uint64_t used = 0;
   };
   static constexpr size_t kMaxOwners = 8;
+  // Looks at what is there now cost some system calls each: so many at once, and one more in each of these times.
+  class Looks {
+   public:
+    bool take(uint64_t now);
+
+   private:
+    static constexpr uint64_t kAtOnce = 64, kEachNs = 1'000'000;
+    uint64_t used_ = 0;  // as the time at which the first of kAtOnce is free again
+  };
   bool sendToKnown(const std::string& name, const Frame& frame);
   void keepOwner(std::string name, UniqueFd connection);
 
@@ -81,6 +95,7 @@ class Ports {
   PortBlocks blocks_;
   std::vector<Owner> owners_;
   uint64_t uses_ = 0;
+  Looks looks_;
 };
 
 }  // namespace nd

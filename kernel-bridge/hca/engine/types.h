@@ -120,7 +120,8 @@ enum class SrqEvent : uint32_t {
 class KernelPort {
  public:
   virtual ~KernelPort() = default;
-  virtual void onMad(const PacketMeta& meta, uint16_t pkey, const uint8_t mad[256]) = 0;
+  // `addressed`: it names a service or an id that this kernel may have; otherwise somebody has to answer it.
+  virtual void onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) = 0;
   virtual void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) = 0;
   virtual void onCqError(Handle cq) = 0;
   virtual void onSrqEvent(Handle /*srq*/, SrqEvent /*event*/) {}  // for kernels without shared receive queues

@@ -1,0 +1,46 @@
+// MADs of strangers: a turn of the event loop serves a few of them, so that requests of this process do not wait for many.
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { BY_WIRE, type HcaEvent } from '../../kernel-bridge/hca/binding.js';
+import { KernelRig } from '../helpers/kernel-rig.js';
+
+const test = suite('MADs of strangers');
+
+function mad(n: number, stranger: boolean): HcaEvent {
+  const gid = new Uint8Array(16);
+  return {
+    type: 'mad',
+    source: gid,
+    destination: gid,
+    scopeId: n,
+    pkey: 0xffff,
+    sender: BY_WIRE,
+    stranger,
+    mad: new Uint8Array(256),
+  };
+}
+
+test('four of them in a turn, and all of them in the end', () => {
+  const rig = new KernelRig();
+  const heard: number[] = [];
+  rig.kernel.hcaDriver.onMad = ({ scopeId }) => heard.push(scopeId);
+  for (let n = 0; n < 10; n++) rig.hca.events.push(mad(n, true));
+  const turns: number[] = [];
+  do turns.push(heard.length);
+  while (rig.kernel.serveEvents());
+  assert.equal(turns, [0, 4, 8]);
+  assert.equal(heard, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+});
+
+test('those of connections are not counted', () => {
+  const rig = new KernelRig();
+  let heard = 0;
+  rig.kernel.hcaDriver.onMad = () => heard++;
+  for (let n = 0; n < 300; n++) rig.hca.events.push(mad(n, n % 100 === 0));
+  assert.ok(rig.kernel.serveEvents());
+  assert.is(heard, 256);
+  assert.not.ok(rig.kernel.serveEvents());
+  assert.is(heard, 300);
+});
+
+test.run();
