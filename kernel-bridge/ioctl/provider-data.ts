@@ -28,7 +28,7 @@ export const MwProviderOut = struct('MW provider output', { Handle: u32, Rkey: u
 /** AH_CREATE out: what a work request names. */
 export const AvProviderOut = struct('AV provider output', { Handle: u32, Reserved: reserved(4) });
 
-/** CQ_CREATE and CQ_RESIZE in: the ring (hca/engine/abi.h) and how many CQEs it holds. */
+/** CQ_CREATE and CQ_RESIZE in: the ring (hca/engine/base/abi.h) and how many CQEs it holds. */
 export const CqProviderIn = struct('CQ provider input', { RingAddress: u64, RingBytes: u32, Entries: u32 });
 
 /** CQ_CREATE and CQ_RESIZE out. */

@@ -74,7 +74,7 @@ function contextsFor(mask: number): unknown[] {
   return new Array<unknown>(mask + 1).fill(undefined);
 }
 
-/** The layout of a queue pair's ring (engine/abi.h). */
+/** The layout of a queue pair's ring (hca/engine/base/abi.h). */
 export interface QpRingLayout {
   readonly sendEntries: number;
   readonly sendStride: number;
@@ -374,7 +374,7 @@ export class SoftQueuePair {
     this.receiveContexts[slot] = context;
     this.receiveProducer = (index + 1) >>> 0;
     // The HCA asks to be told in ERROR, and while a message waits. It does so before it looks at the queue itself, so that
-    // one of the two sees the other: the load may not overtake this store, unless the HCA sees to that (engine/abi.h).
+    // one of the two sees the other: the load may not overtake this store, unless the HCA sees to that (hca/engine/base/abi.h).
     if (words[qpUnfenced] === 1) storeRelease(words, qpReceiveProducer, this.receiveProducer);
     else Atomics.store(words, qpReceiveProducer, this.receiveProducer);
     if (loadAcquire(words, qpReceiveBell) !== 0) this.ringDoorbell();
@@ -424,7 +424,7 @@ export class SoftQueuePair {
     completion.status = status;
     completion.length = cq[cqe + cqeLength]!;
     completion.flags = flags & PUBLIC_FLAGS;
-    // Flags and status say whether these two fields are valid; most completions have neither (engine/abi.h).
+    // Flags and status say whether these two fields are valid; most completions have neither (hca/engine/base/abi.h).
     completion.immediateData = (flags & WITH_IMMEDIATE) !== 0 ? cq[cqe + cqeImmediate]! : 0;
     completion.vendorCode = status !== 0 ? cq[cqe + cqeVendor]! : 0;
     completion.sourceQpn = cq[cqe + cqeSourceQpn]!;

@@ -61,7 +61,7 @@ class Contexts {
   }
 }
 
-/** The producer side of a shared receive queue's ring (engine/abi.h). The HCA is the consumer. */
+/** The producer side of a shared receive queue's ring (hca/engine/base/abi.h). The HCA is the consumer. */
 export class SoftSharedReceiveQueue {
   handle = 0;
   ring: NativeRing;

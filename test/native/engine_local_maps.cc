@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/local_maps.h"
+#include "local/local_maps.h"
 #include "local_world.h"
 
 using namespace world;

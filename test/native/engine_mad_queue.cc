@@ -1,6 +1,6 @@
 // What waits for a kernel: known connections apart, one source bounded, this host's processes before the wire.
+#include "base/mad_queue.h"
 #include "check.h"
-#include "engine/mad_queue.h"
 
 using namespace nd;
 

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "engine/shared_memory.h"
+#include "platform/shared_memory.h"
 #include "world.h"
 
 using namespace world;

@@ -3,8 +3,8 @@
 #include <poll.h>
 #include <time.h>
 
-#include "engine/host.h"
-#include "engine/wire.h"
+#include "base/wire.h"
+#include "host/host.h"
 #include "host_members.h"
 
 using hosttest::flows, hosttest::ownPort, hosttest::parseAddress, hosttest::RealClock;

@@ -5,11 +5,11 @@
 
 #include <set>
 
-#include "engine/frame.h"
-#include "engine/local_socket.h"
-#include "engine/local_names.h"
 #include "host_node.h"
 #include "host_test.h"
+#include "platform/local_names.h"
+#include "platform/local_socket.h"
+#include "slots/frame.h"
 
 using namespace hosttest;
 

@@ -4,9 +4,9 @@
 #include <netinet/ip.h>
 #include <sys/syscall.h>
 
-#include "engine/unique_fd.h"
-#include "engine/wire.h"
+#include "base/wire.h"
 #include "host_node.h"
+#include "platform/unique_fd.h"
 
 using namespace hosttest;
 using namespace nd;

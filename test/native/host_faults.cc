@@ -1,12 +1,12 @@
 // The fault layer and the capture: the same seed gives the same faults, and Wireshark decodes what passed.
-#include "engine/faults.h"
+#include "host/faults.h"
 
 #include <signal.h>
 
 #include <set>
 
-#include "engine/capture.h"
-#include "engine/mad.h"
+#include "base/mad.h"
+#include "host/capture.h"
 #include "host_node.h"
 #include "host_test.h"
 

@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "engine/local_addresses.h"
-#include "engine/udp_wire.h"
 #include "host_test.h"
+#include "platform/local_addresses.h"
+#include "udp/udp_wire.h"
 
 using namespace nd;
 

@@ -7,7 +7,7 @@
 
 #include <cinttypes>
 
-#include "engine/wire.h"
+#include "base/wire.h"
 #include "host_impostor.h"
 #include "world_net.h"
 

@@ -1,7 +1,7 @@
 // The ICRC against packets of real and self-made traffic, and the recovery of IPv4 IDs.
 // With arguments: pcap files (Ethernet) whose RoCEv2 packets are all checked.
-#include "engine/crc32.h"
-#include "engine/icrc.h"
+#include "base/crc32.h"
+#include "base/icrc.h"
 
 #include <random>
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <vector>
 
-#include "engine/local_pairs.h"
 #include "host_peer.h"
+#include "local/local_pairs.h"
 
 namespace hosttest {
 

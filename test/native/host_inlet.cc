@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "engine/udp_inlet.h"
 #include "host_members.h"
+#include "udp/udp_inlet.h"
 
 using namespace hosttest;
 using namespace nd;

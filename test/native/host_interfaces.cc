@@ -1,10 +1,10 @@
 // What the system tells of its interfaces: a cable's two ends in a network namespace of this test's own.
-#include "engine/interfaces.h"
+#include "platform/interfaces.h"
 #include <poll.h>
 
-#include "engine/interface_events.h"
-#include "engine/local_addresses.h"
 #include "host_test.h"
+#include "platform/interface_events.h"
+#include "platform/local_addresses.h"
 
 using namespace nd;
 

@@ -5,10 +5,10 @@
 
 #include <memory>
 
-#include "engine/icrc.h"
-#include "engine/local_names.h"
+#include "base/icrc.h"
 #include "host_node.h"
 #include "host_test.h"
+#include "platform/local_names.h"
 
 using hosttest::Node;
 

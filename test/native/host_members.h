@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "engine/udp_flow.h"
-#include "engine/udp_wire.h"
 #include "host_node.h"
 #include "host_sockets.h"
+#include "udp/udp_flow.h"
+#include "udp/udp_wire.h"
 
 namespace hosttest {
 

@@ -2,9 +2,9 @@
 // cable, and hosts whose RoCEv2 port somebody else holds. All run in this process, each in its network namespace.
 #include <functional>
 
-#include "engine/unique_fd.h"
-#include "engine/wire.h"
+#include "base/wire.h"
 #include "host_node.h"
+#include "platform/unique_fd.h"
 
 using namespace hosttest;
 using namespace nd;

@@ -15,9 +15,9 @@
 #include <memory>
 #include <sstream>
 
-#include "engine/host.h"
-#include "engine/icrc.h"
-#include "engine/mad.h"
+#include "base/icrc.h"
+#include "base/mad.h"
+#include "host/host.h"
 #include "host_test.h"
 
 

@@ -5,9 +5,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "engine/local_pairs.h"
-#include "engine/port_blocks.h"
 #include "host_side.h"
+#include "local/local_pairs.h"
+#include "slots/port_blocks.h"
 
 namespace hosttest {
 

@@ -7,11 +7,11 @@
 #include <set>
 #include <thread>
 
-#include "engine/frame.h"
-#include "engine/local_socket.h"
-#include "engine/ports.h"
 #include "host_node.h"
 #include "host_test.h"
+#include "platform/local_socket.h"
+#include "slots/frame.h"
+#include "slots/ports.h"
 
 using namespace hosttest;
 

@@ -2,8 +2,8 @@
 // of a test are on their way only when the descriptor says that they are there, so nothing here waits for a time.
 #include <poll.h>
 
-#include "engine/local_pair.h"
 #include "host_members.h"
+#include "local/local_pair.h"
 
 using hosttest::addressText, hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;

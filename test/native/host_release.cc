@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "engine/local_socket.h"
-#include "engine/ports.h"
 #include "host_node.h"
+#include "platform/local_socket.h"
+#include "slots/ports.h"
 
 using hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;

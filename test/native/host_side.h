@@ -7,9 +7,9 @@
 
 #include <atomic>
 
-#include "engine/process.h"
-#include "engine/shared_memory.h"
 #include "host_test.h"
+#include "platform/shared_memory.h"
+#include "process/process.h"
 
 namespace hosttest {
 

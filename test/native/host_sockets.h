@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/icrc.h"
+#include "base/icrc.h"
 
 namespace hosttest {
 

@@ -4,8 +4,8 @@
 #include <linux/filter.h>
 #include <poll.h>
 
-#include "engine/steering.h"
 #include "host_test.h"
+#include "udp/steering.h"
 
 namespace {
 

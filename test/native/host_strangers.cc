@@ -5,10 +5,10 @@
 
 #include <set>
 
-#include "engine/local_names.h"
-#include "engine/ports.h"
 #include "host_node.h"
 #include "host_test.h"
+#include "platform/local_names.h"
+#include "slots/ports.h"
 
 using namespace hosttest;
 

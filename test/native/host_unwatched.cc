@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/watch.h"
 #include "host_peer.h"
+#include "process/watch.h"
 
 using namespace hosttest;
 

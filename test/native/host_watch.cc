@@ -5,10 +5,10 @@
 
 #include <thread>
 
-#include "engine/attendance.h"
-#include "engine/expectation.h"
-#include "engine/watch.h"
+#include "base/expectation.h"
 #include "host_side.h"
+#include "platform/attendance.h"
+#include "process/watch.h"
 
 using namespace hosttest;
 

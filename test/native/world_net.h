@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
+#include "base/wire.h"
 #include "check.h"
 #include "engine/engine.h"
-#include "engine/local_pair.h"
-#include "engine/wire.h"
+#include "local/local_pair.h"
 
 namespace world {
 

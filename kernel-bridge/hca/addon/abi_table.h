@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "engine/abi.h"
+#include "base/abi.h"
 
 namespace nd::js {
 

@@ -1,14 +1,14 @@
 // The module: one instance per environment (main thread, application Workers, soft kernels).
 #include "abi_table.h"
+#include "base/icrc.h"
 #include "convert.h"
 #include "door.h"
-#include "engine/icrc.h"
-#include "engine/process.h"
 #include "env.h"
 #include "hca.h"
 #include "interface_watch.h"
 #include "interfaces.h"
 #include "memory.h"
+#include "process/process.h"
 
 namespace nd::js {
 

@@ -4,9 +4,9 @@
 #include <chrono>
 
 #include "convert.h"
-#include "engine/process.h"
 #include "memory.h"
 #include "own_methods.h"
+#include "process/process.h"
 
 namespace nd::js {
 

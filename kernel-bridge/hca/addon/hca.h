@@ -4,10 +4,10 @@
 #include <map>
 #include <tuple>
 
-#include "engine/process.h"
 #include "cq_events.h"
 #include "hca_events.h"
 #include "hca_words.h"
+#include "process/process.h"
 
 namespace nd::js {
 

@@ -2,9 +2,9 @@
 #pragma once
 #include <deque>
 
+#include "base/mad_queue.h"
+#include "base/types.h"
 #include "door.h"
-#include "engine/mad_queue.h"
-#include "engine/types.h"
 #include "env.h"
 
 namespace nd::js {

@@ -1,7 +1,7 @@
 // HcaOptions of binding.ts as the engine and the host take them.
 #pragma once
 #include "convert.h"
-#include "engine/host.h"
+#include "host/host.h"
 
 namespace nd::js {
 

@@ -1,6 +1,6 @@
 #include "interface_watch.h"
 
-#include "engine/interface_events.h"
+#include "platform/interface_events.h"
 
 namespace nd::js {
 

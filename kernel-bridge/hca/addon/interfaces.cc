@@ -1,7 +1,7 @@
 #include "interfaces.h"
 
 #include "convert.h"
-#include "engine/interfaces.h"
+#include "platform/interfaces.h"
 
 namespace nd::js {
 

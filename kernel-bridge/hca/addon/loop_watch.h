@@ -1,9 +1,9 @@
 // A thread whose requests wait for events of the HCA watches the host itself (engine/watch.h): its event loop between two
 // turns, or the thread while it is blocked.
 #pragma once
-#include "engine/unique_fd.h"
-#include "engine/watch.h"
 #include "env.h"
+#include "platform/unique_fd.h"
+#include "process/watch.h"
 
 namespace nd::js {
 

@@ -4,7 +4,7 @@
 
 #include "backing_store.h"
 #include "convert.h"
-#include "engine/shared_memory.h"
+#include "platform/shared_memory.h"
 
 namespace nd::js {
 

@@ -1,0 +1,99 @@
+// The invariant CRC of RoCEv2 (IBA 1 annex A17 §17.9.3; the CRC-32 of Ethernet over everything that routers do
+// not change), and the IP and UDP headers it covers.
+#pragma once
+#include <cstddef>
+#include "base/link.h"
+#include "base/types.h"
+
+namespace nd {
+
+constexpr uint16_t kRocePort = 4791;
+constexpr uint32_t kBthBytes = 12;
+constexpr uint32_t kIcrcBytes = 4;
+constexpr uint32_t kIp4Bytes = 20, kIp6Bytes = 40, kUdpBytes = 8;
+
+// The register after the eight 0xFF bytes that stand for the missing LRH.
+constexpr uint32_t kIcrcSeed = 0xDEBB20E3;
+
+// What of the IP and UDP headers takes part in the ICRC and varies between packets.
+struct IcrcHeaders {
+  Gid source, destination;          // both IPv4-mapped: an IPv4 packet, otherwise IPv6
+  uint16_t sourcePort = kRocePort, destinationPort = kRocePort;
+  uint16_t ipv4Id = 0;
+  bool dontFragment = true;
+
+  bool operator==(const IcrcHeaders& other) const {
+    return source == other.source && destination == other.destination && sourcePort == other.sourcePort &&
+           destinationPort == other.destinationPort && ipv4Id == other.ipv4Id && dontFragment == other.dontFragment;
+  }
+};
+
+// Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked`
+// the fields that routers may change are ones, as the ICRC wants them; without it they hold traffic class, hop
+// limit and a right IPv4 checksum. Returns the number of bytes, at most 48.
+struct IpVariant {
+  uint8_t trafficClass = 0, hopLimit = 64;
+  uint32_t flowLabel = 0;
+};
+size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPayload, bool masked,
+                    const IpVariant& variant = {});
+
+// The register after the IP and UDP headers, kept for packets that have the same as the one before: those of a run.
+class IcrcStart {
+ public:
+  // `length`: of the packet, BTH to pad.
+  uint32_t of(const IcrcHeaders& headers, uint32_t length) {
+    return length == length_ && headers == headers_ ? register_ : next(headers, length);
+  }
+
+ private:
+  uint32_t next(const IcrcHeaders& headers, uint32_t length);
+  IcrcHeaders headers_;
+  uint32_t length_ = 0, register_ = 0;  // 0: of none
+};
+
+// The ICRC of a packet given by its headers and the bytes from the BTH to the last pad byte (`length`, without
+// the ICRC field). The result is stored least significant byte first.
+uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
+uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
+
+// Writes a packet from its BTH to its ICRC, in one pass over the payload: the ICRC is that of the bytes written, even
+// if the memory they come from changes meanwhile. Returns their number.
+uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
+
+// The ICRC of packets of one flow, which differ in length, IPv4 ID and what follows their IP and UDP headers.
+class FlowIcrc {
+ public:
+  static constexpr uint32_t kRoom = 64;         // that is overwritten before the BTH
+  static constexpr uint32_t kMostBytes = 128;   // of a packet, BTH to pad
+  explicit FlowIcrc(const IcrcHeaders& headers = {});
+  // `bth` has kRoom bytes before it.
+  uint32_t of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const;
+
+ private:
+  static constexpr uint32_t kMostHeaders = kIp6Bytes + kUdpBytes;
+  uint8_t masked_[kMostHeaders];                // at its end
+  uint32_t headerBytes_;
+};
+
+// The ICRC of a whole packet from its IP header on; `length` includes the ICRC field, which is not read.
+// 0 if the packet is too short to have one or is neither IPv4 without options nor IPv6 without extension headers.
+uint32_t icrcOfPacket(const uint8_t* ip, size_t length);
+
+// A UDP socket does not tell the IPv4 ID and flags of a received packet, yet the ICRC covers them. The CRC is
+// affine, so the difference between the ICRC received and the one computed for a guess (`headers`, DF set) names the only
+// header word that can explain it. True if that word is an ID with offset 0 and MF clear; then `headers` gets ID
+// and DF. False: the packet is corrupt (a corrupt one passes with probability 2^-15).
+bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers);
+
+inline void storeIcrc(uint8_t* out, uint32_t icrc) {
+  out[0] = static_cast<uint8_t>(icrc);
+  out[1] = static_cast<uint8_t>(icrc >> 8);
+  out[2] = static_cast<uint8_t>(icrc >> 16);
+  out[3] = static_cast<uint8_t>(icrc >> 24);
+}
+inline uint32_t loadIcrc(const uint8_t* in) {
+  return in[0] | in[1] << 8 | in[2] << 16 | static_cast<uint32_t>(in[3]) << 24;
+}
+
+}  // namespace nd

@@ -1,0 +1,97 @@
+// MADs that a kernel has not taken yet. They come from the network, as many as anybody likes to send: those of known connections
+// are told from all others, and of these one source has its share only.
+#pragma once
+#include <array>
+#include <deque>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/mad.h"
+#include "base/types.h"
+
+namespace nd {
+
+// The peers that a kernel has sent MADs to, by its own communication id: a message that names the id and comes from there belongs
+// to a connection. A table of the newest; who is not in it any more is heard like everybody else.
+class KnownPeers {
+ public:
+  void onSent(const uint8_t mad[mad::kMadBytes], const Gid& destination) {
+    const uint32_t id = mad::get32(mad + mad::kMessage);
+    if (id == 0) return;
+    if (peers_.empty()) peers_.resize(kPlaces);
+    peers_[id % kPlaces] = {id, hashOf(destination)};
+  }
+  bool knows(const uint8_t mad[mad::kMadBytes], const Gid& source) const {
+    const uint32_t attribute = mad::attribute(mad);
+    if (attribute == mad::kReq || attribute == mad::kSidrReq || peers_.empty()) return false;
+    const uint32_t at = attribute == mad::kSidrRep ? mad::kRequestId : mad::kRemoteCommId;
+    const uint32_t id = mad::get32(mad + mad::kMessage + at);
+    const Peer& peer = peers_[id % kPlaces];
+    return id != 0 && peer.id == id && peer.address == hashOf(source);
+  }
+
+ private:
+  static constexpr uint32_t kPlaces = 16384;
+  struct Peer {
+    uint32_t id = 0, address = 0;
+  };
+  static uint32_t hashOf(const Gid& gid) {
+    uint32_t hash = 0x811c9dc5;
+    for (const uint8_t byte : gid.raw) hash = (hash ^ byte) * 0x01000193;
+    return hash;
+  }
+  std::vector<Peer> peers_;
+};
+
+// Of all others: first those of this host's processes, whose slot is known, then what came by the wire. Sources take turns, and the
+// messages of one stay in order. What is `addressed` names a service or an id that somebody has; what is not counts as a source of
+// its own, with a small share.
+template <typename Mad>
+class MadQueue {
+ public:
+  static constexpr size_t kMost = 4096, kMostOfSource = 1024, kMostUnaddressed = 64;
+  enum class Verdict { kTaken, kFull, kSourceFull };
+
+  Verdict add(const PacketMeta& meta, bool addressed, Mad&& mad) {
+    const bool local = meta.sender != kByWire;
+    Waiting& waiting = waiting_[local ? 0 : 1];
+    if (waiting.count >= kMost) return Verdict::kFull;
+    const Source source{meta.sender, local ? std::array<uint8_t, 16>{} : meta.source.raw, addressed};
+    std::deque<Mad>& mads = waiting.mads[source];
+    if (mads.size() >= (addressed ? kMostOfSource : kMostUnaddressed)) return Verdict::kSourceFull;
+    if (mads.empty()) waiting.turns.push_back(source);
+    mads.push_back(std::move(mad));
+    waiting.count++;
+    return Verdict::kTaken;
+  }
+  bool take(Mad* out) {
+    for (Waiting& waiting : waiting_) {
+      if (waiting.count == 0) continue;
+      const auto next = waiting.mads.find(waiting.turns.front());
+      waiting.turns.pop_front();
+      *out = std::move(next->second.front());
+      next->second.pop_front();
+      waiting.count--;
+      if (next->second.empty())
+        waiting.mads.erase(next);
+      else
+        waiting.turns.push_back(next->first);
+      return true;
+    }
+    return false;
+  }
+  bool empty() const { return waiting_[0].count == 0 && waiting_[1].count == 0; }
+
+ private:
+  using Source = std::tuple<uint32_t, std::array<uint8_t, 16>, bool>;  // a slot, or an address; addressed
+  struct Waiting {
+    std::map<Source, std::deque<Mad>> mads;
+    std::deque<Source> turns;  // of those that have some
+    size_t count = 0;
+  };
+  Waiting waiting_[2];
+};
+
+}  // namespace nd

@@ -1,0 +1,155 @@
+// The HCA: object tables, the command interface the driver uses, and the transport engine.
+//
+// One lock guards everything (`lock()`); commands take it themselves, and none blocks on anything else.
+// Whoever posts or polls moves the engine on its own thread (`doorbell`, `progress`); the engine's thread
+// (engine_thread.h) does the same when nobody polls.
+#pragma once
+#include <array>
+#include <memory>
+#include <mutex>
+#include <vector>
+#include "base/engine_lock.h"
+#include "base/link.h"
+#include "base/types.h"
+#include "transport/attributes.h"
+
+namespace nd {
+
+struct SharedRange;  // shared_memory.h
+class Attendance;    // attendance.h
+
+class Engine final : public PacketSink {
+ public:
+  Engine(Link& link, const Clock& clock, const EngineOptions& options);
+  ~Engine() override;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  EngineLock& lock();
+  const EngineOptions& options() const;
+
+  // The process's slot: the high 8 bits of every QPN. Set once, before the first QP.
+  void setSlot(uint32_t slot);
+
+  // ── Soft kernels. Detaching destroys everything the kernel owns: QPs go to ERROR, their wills are sent.
+  Status attachKernel(KernelPort* port, KernelId* out);
+  void detachKernel(KernelId kernel);
+  KernelPort* kernelPort(KernelId kernel);      // lock held
+  KernelId anyKernel();                         // lock held; 0: none
+
+  // ── Memory the process offers to the HCA. Registration and rings accept no address outside of these.
+  // Ranges may overlap; each is dropped by its id. Dropping a range kills the regions registered in it.
+  Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
+  void unpinRange(uint64_t id);
+  // The memory of allocate() that holds this part of a pinned range, or null.
+  std::shared_ptr<const SharedRange> sharedAt(uint64_t address, uint64_t length);
+  // Rings: zeroed, 64-byte aligned, kept alive by the ids and by the objects that use them.
+  Status allocateRing(uint64_t bytes, uint64_t* address);
+  void releaseRing(uint64_t address);
+  // Keeps the memory of the ring at this address alive beyond releaseRing(); null: there is none.
+  std::shared_ptr<void> ringMemory(uint64_t address);
+
+  // ── Command interface. Every destroy answers kDeviceBusy while others use the object.
+  Status allocatePd(KernelId kernel, Handle* pd);
+  Status deallocatePd(Handle pd);
+  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
+  Status deregisterMr(Handle pd, uint32_t lkey);      // kDeviceBusy: windows are bound
+  Status allocateMw(Handle pd, Handle* mw, uint32_t* rkey);
+  Status deallocateMw(Handle mw);                     // unbinds
+  Status createCq(KernelId kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* cq);
+  Status resizeCq(Handle cq, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries);  // kBufferOverflow: does not fit
+  Status destroyCq(Handle cq);
+  Status createQp(const QpCreate& request, Handle* qp, uint32_t* qpn);
+  Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes);
+  // From RESET or INIT by INIT and RTR to RTS; each step takes what its mask names. Ends at the first that fails, with its status.
+  Status connectQp(Handle qp, const std::array<uint32_t, 3>& masks, QpAttributes attributes);
+  Status queryQp(Handle qp, QpAttributes* attributes);
+  Status destroyQp(Handle qp);
+  // ── Shared receive queues. Messages take WQEs in the order in which they begin, whichever QP they are for.
+  Status createSrq(const SrqCreate& request, Handle* srq);
+  // The limit raises SrqEvent::kLimit once, at once if fewer WQEs are there already. kBufferOverflow: the WQEs do
+  // not fit into the new ring.
+  Status modifySrq(Handle srq, uint32_t mask, const SrqAttributes& attributes);
+  Status querySrq(Handle srq, SrqAttributes* attributes);
+  Status destroySrq(Handle srq);
+  // ── Address handles: where a UD send goes, named by its WQE. `pathMtu`: bytes a datagram may have, 256..4096.
+  Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah);
+  Status destroyAh(Handle ah);
+  // ── Multicast for UD QPs. The interface (its index) is in the group while a QP of this process is attached there.
+  // kInvalidDeviceState: attached already; kInvalidDeviceRequest: not a UD QP; as Link::joinGroup.
+  Status attachMulticast(Handle qp, const Gid& group, uint32_t interface);
+  Status detachMulticast(Handle qp, const Gid& group, uint32_t interface);  // kInvalidParameter: was not attached
+  // ── P_Key tables, one for a port; a new one holds 0xFFFF. `gids`: the port's addresses, for MADs.
+  Status createPkeyTable(KernelId kernel, Handle* table);
+  Status setPkeyTable(Handle table, std::vector<uint16_t> pkeys, std::vector<Gid> gids);
+  Status queryPkeyTable(KernelId kernel, Handle table, PkeyViolations* violations);  // table 0: the default one
+  Status destroyPkeyTable(Handle table);
+  // Lock held: whether a MAD for this address may be given to the kernel. Counts the one that may not.
+  bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
+  // The MAD that tells the peer of this QP's end (a DREQ), sent when the kernel dies without a goodbye. Set when the
+  // connection is established: from then on it is probed when idle.
+  Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
+
+  // ── Completion events (winverbs §1.3 Notify, networkdirect §6.6).
+  // arm() asks for one event on the next matching completion, counting those not yet taken by the consumer
+  // and not yet announced. An event with nobody waiting is kept for the next waiter of a matching type.
+  // Waiter and arm of one notification may come in either order.
+  Status armCq(Handle cq, bool solicitedOnly);
+  // One event when `count` entries, 1 to the CQ's size, have come, those counted that arm() would count. It comes
+  // earlier together with one that arm() asked for.
+  Status armCqBatch(Handle cq, uint32_t count);
+  Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
+  // Tells the sink of every event as long as the CQ lives; its overrun comes by KernelPort::onCqError.
+  Status listenCq(Handle cq, std::shared_ptr<NotifySink> sink);
+  Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
+
+  // ── Speed path.
+  void doorbell(Handle qp);             // new send WQEs, or receives where abi::kQpReceiveBell asks for it
+  // One step if the lock is free; true if something moved. Marks the thread as polling; one that waits long in vain
+  // lets other threads run.
+  bool progress();
+  // A step with the lock held. `returns`: the thread comes back soon, or posts, and acknowledgements may wait for that. `slept`:
+  // it was woken, and those may wait that the peer does not wait for.
+  bool progressLocked(bool returns = false, bool slept = false);
+  uint64_t nextDeadline();              // lock held: when a timer is due (ns), or UINT64_MAX
+  uint64_t pollerMark() const;          // when a thread last polled (ns)
+  Attendance& attendance();
+  void attend();                        // marks the thread as one that comes back soon, as progress() does
+  void stay();                          // the same of a thread that has slept, without a system call,
+  void putOffAlarm();                   // which it makes before it sleeps again
+  void wakeThread();                    // the engine's thread looks again
+  std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll
+  // Lock held: packets that this thread has for the engine, outside of a step. What they set off is finished, or left to the
+  // engine's thread.
+  void take(void (*deliver)(void* self, PacketSink& sink), void* self);
+  bool commandsWait() const;            // somebody waits for the lock who does not come back by himself
+  // Called (lock held or not) when the engine's thread must look again: earlier timer, a waiter came.
+  void setWake(void (*wake)(void*), void* argument);
+  // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders what every thread of the
+  // process stored before against what it loads after. Once.
+  void setBarrier(void (*barrier)());
+
+  // ── PacketSink (lock held).
+  void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
+  void onPeerProcessGone(uint32_t slot, bool orderly) override;
+  void onCaptureFailed(int error) override;
+  void onLocalPair(LocalPair& pair) override;
+  // QP1 traffic goes here instead of to a QP; set by the GSI (gsi.h).
+  using GsiHandler = void (*)(void*, const PacketMeta&, const uint8_t* bth, uint32_t length);
+  void setGsi(GsiHandler handler, void* argument);
+
+  // ── Counters: parallel arrays, stable order, names as `rdma statistic` where it has them.
+  static const std::vector<const char*>& counterNames();
+  std::vector<uint64_t> counters();
+  // Live objects, for leak tests: pd, mr, mw, cq, qp, ring, range.
+  std::array<uint32_t, 7> objectCounts();
+  uint32_t srqCount();
+  uint32_t ahCount();
+  uint32_t pkeyTableCount();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nd

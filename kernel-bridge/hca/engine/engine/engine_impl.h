@@ -1,0 +1,54 @@
+// What the files of the HCA's face share.
+#pragma once
+#include "engine/engine.h"
+#include "transport/core.h"
+
+namespace nd {
+
+struct Engine::Impl {
+  Impl(Link& link, const Clock& clock, const EngineOptions& options) : core(link, clock, options) {}
+  Core core;
+};
+
+inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// The lock, for longer than a poll has it.
+inline std::unique_lock<EngineLock> lockCore(Core& core) {
+  std::unique_lock<EngineLock> lock(core.lock, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  core.commandsWaiting.fetch_add(1, std::memory_order_relaxed);
+  lock.lock();
+  core.commandsWaiting.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
+}
+
+// The lock for a command. What a command set off is finished before others see it.
+class Command {
+ public:
+  explicit Command(Core& core) : core_(core), lock_(lockCore(core)) {}
+  ~Command() {
+    core_.settle();
+    if (core_.firstScheduled || core_.link.selfPending()) core_.rouse(0);
+  }
+
+ private:
+  Core& core_;
+  std::unique_lock<EngineLock> lock_;
+};
+
+inline Status checkRing(Core& core, uint64_t address, uint64_t bytes, uint64_t needed, std::shared_ptr<Ring>* ring) {
+  if (bytes < needed || (address & 63) != 0) return Status::kInvalidParameter;
+  *ring = core.memory.ringAt(address, bytes);
+  return *ring ? Status::kSuccess : Status::kAccessViolation;
+}
+
+// WQE sizes and counts; 0 entries is a queue that is never used.
+inline bool queueFits(const EngineOptions& o, uint32_t entries, uint32_t stride, uint32_t sge, uint32_t header,
+               uint32_t inlineBytes, uint32_t alignment) {
+  if (entries == 0) return true;
+  if (!powerOfTwo(entries) || entries > o.maxQpWr || sge > o.maxSge || inlineBytes > o.maxInline) return false;
+  const uint32_t body = std::max(sge * abi::kSgeBytes, inlineBytes);
+  return stride % alignment == 0 && stride >= header + body && stride <= 65536;
+}
+
+}  // namespace nd

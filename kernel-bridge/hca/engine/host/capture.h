@@ -1,0 +1,48 @@
+// Writes the packets of this process to a pcapng file that Wireshark decodes: raw IP packets with the headers
+// rebuilt and the ICRC they had (or would have had, for packets that stayed on the host).
+#pragma once
+#include <string>
+#include <vector>
+#include "base/icrc.h"
+
+namespace nd {
+
+class Capture {
+ public:
+  enum class Direction : uint32_t { kInbound = 1, kOutbound = 2 };
+
+  Capture() = default;
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  // Starts writing to `path`, in which %p becomes the process id; "" stops. The same path again changes nothing.
+  // Returns 0 or an errno, that of an earlier failure for the same path, too: what it has been given is kept.
+  int open(const std::string& path);
+  void close();
+  bool active() const { return fd_ >= 0; }
+
+  // `bth`: BTH to ICRC, `length` bytes.
+  void write(Direction direction, const IcrcHeaders& headers, const IpVariant& variant, const uint8_t* bth,
+             uint32_t length);
+  // When flush() is due (the clock of Clock::now), UINT64_MAX if nothing is buffered. `now` dates the oldest byte.
+  uint64_t flushDue() const { return flushDue_; }
+  void scheduleFlush(uint64_t now);
+  void flush();
+  // The errno that has ended it; 0: none has.
+  int error() const { return error_; }
+
+ private:
+  static constexpr size_t kBufferBytes = 256 * 1024;
+  static constexpr uint64_t kFlushAfterNs = 100'000'000;
+  void append(const void* data, size_t length);
+  void append32(uint32_t value) { append(&value, 4); }
+
+  std::string path_;
+  int fd_ = -1;
+  uint64_t flushDue_ = UINT64_MAX;
+  int error_ = 0;
+  std::vector<uint8_t> buffer_;
+};
+
+}  // namespace nd

@@ -1,0 +1,42 @@
+// A seeded fault layer: decides what happens to each packet that is about to leave. The same seed and the same
+// sequence of packets give the same faults.
+#pragma once
+#include "host/fault_options.h"
+
+namespace nd {
+
+// xoshiro256**, seeded by SplitMix64.
+class Random {
+ public:
+  explicit Random(uint64_t seed = 1) { reseed(seed); }
+  void reseed(uint64_t seed);
+  uint64_t next();
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+
+ private:
+  uint64_t state_[4];
+};
+
+class Faults {
+ public:
+  struct Fate {
+    bool drop = false, dropMad = false, duplicate = false, reorder = false, corrupt = false;
+    uint64_t bit = 0;             // corrupt: this bit modulo the packet's length
+    uint32_t holdFor = 0;         // reorder: the packets that overtake, 1..4
+  };
+  static constexpr uint64_t kMaxHoldNs = 1'000'000;  // an overtaken packet leaves at the latest after this time
+
+  // Nothing happens if these are the options in force: equal ones do not restart the sequence or the counts.
+  void configure(const FaultOptions& options);
+  bool active() const { return active_; }
+  // `bytes`: from the BTH on. Draws the same number of random values for every packet.
+  Fate decide(const uint8_t* bytes, uint32_t length);
+
+ private:
+  FaultOptions given_;
+  uint32_t madsToDrop_[32] = {};
+  Random random_;
+  bool active_ = false;
+};
+
+}  // namespace nd

@@ -1,0 +1,139 @@
+#include "host/gsi.h"
+
+#include "base/mad.h"
+
+namespace nd {
+namespace {
+
+// How a message says whom it is for.
+enum class Route : uint8_t { kNone, kService, kRemoteId, kRequestId };
+constexpr Route kRoutes[] = {
+    Route::kService,    // REQ
+    Route::kRemoteId,   // MRA
+    Route::kRemoteId,   // REJ
+    Route::kRemoteId,   // REP
+    Route::kRemoteId,   // RTU
+    Route::kRemoteId,   // DREQ
+    Route::kRemoteId,   // DREP
+    Route::kService,    // SIDR_REQ
+    Route::kRequestId,  // SIDR_REP
+    Route::kNone,       // LAP: no alternate paths on RoCE
+    Route::kNone,       // APR
+};
+
+constexpr KernelId kLastKernel = 63;
+
+Frame madFrame(const PacketMeta& meta, const uint8_t* bth) {
+  Frame frame;
+  frame.kind = FrameKind::kMad;
+  frame.meta = meta;
+  frame.body = bth;
+  frame.bodyLength = mad::kPacketBytes;
+  return frame;
+}
+
+}  // namespace
+
+bool Gsi::accepts(const uint8_t* bth, uint32_t length) {
+  const bool packet = length == mad::kPacketBytes && bth[0] == mad::kOpUdSendOnly &&
+                      (bth[1] & 0x3f) == 0 &&  // no pad, TVer 0
+                      mad::get32(bth + 12) == mad::kGsiQkey && bth[mad::kPacketMadOffset + mad::kBaseVersion] == 1;
+  if (!packet) {
+    counters_.add(HostCounter::kMadsMalformed);
+    return false;
+  }
+  // Nobody here speaks it. A Send wants no answer (IBA 1 §13.4.5), and Linux gives none, either.
+  const uint8_t* m = bth + mad::kPacketMadOffset;
+  const bool ours = m[mad::kClass] == mad::kCmClass && m[mad::kClassVersion] == mad::kCmClassVersion &&
+                    m[mad::kMethod] == mad::kMethodSend;
+  if (!ours) counters_.add(HostCounter::kMadsForeign);
+  return ours;
+}
+
+void Gsi::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  if (accepts(bth, length)) route(meta, bth, true);
+}
+
+void Gsi::onHandedOver(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  if (accepts(bth, length)) route(meta, bth, false);
+}
+
+void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
+  if (engine_ == nullptr) return;
+  const uint8_t* m = bth + mad::kPacketMadOffset;
+  const uint8_t* message = m + mad::kMessage;
+  const uint32_t index = mad::attribute(m) - mad::kFirstAttribute;
+  switch (index < sizeof kRoutes / sizeof kRoutes[0] ? kRoutes[index] : Route::kNone) {
+    case Route::kService:
+      return routeByService(meta, bth, mayHandOver);
+    case Route::kRequestId:
+      return routeById(meta, bth, mad::get32(message + mad::kRequestId), mayHandOver);
+    case Route::kRemoteId: {
+      const uint32_t id = mad::get32(message + mad::kRemoteCommId);
+      // An active side that gave up its REQ does not know our id; the CA GUID in the ARI tells the connection,
+      // and only the kernels know those.
+      const bool withdrawn = id == 0 && mad::attribute(m) == mad::kRej &&
+                             mad::get16(message + mad::kRejReason) == mad::kRejReasonTimeout;
+      if (withdrawn) return toEveryone(meta, bth, mayHandOver);
+      return routeById(meta, bth, id, mayHandOver);
+    }
+    case Route::kNone:
+      counters_.add(HostCounter::kMadsMalformed);
+      return;
+  }
+}
+
+void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
+  const uint64_t serviceId = mad::get64(bth + mad::kPacketMadOffset + mad::kMessage + mad::kServiceId);
+  const auto port = static_cast<uint16_t>(serviceId);
+  if ((serviceId >> 32) == 0) {
+    const auto service = static_cast<uint32_t>(serviceId >> 16);
+    const KernelId own = ports_.find(service, port, meta.destination);
+    if (own != 0) return toKernel(own, meta, bth);
+    using HandOver = Ports::HandOver;
+    const auto handed =
+        mayHandOver ? ports_.handOver(service, port, meta.destination, madFrame(meta, bth), clock_.now()) : HandOver::kNobody;
+    if (handed == HandOver::kDone) return counters_.add(HostCounter::kMadsHandedOver);
+    // Who means it asks again; a refusal could be wrong.
+    if (handed == HandOver::kUnsure) return counters_.add(HostCounter::kMadsUnlooked);
+  }
+  toKernel(0, meta, bth);
+}
+
+void Gsi::routeById(const PacketMeta& meta, const uint8_t* bth, uint32_t id, bool mayHandOver) {
+  const uint32_t slot = id >> 24;
+  if (slot == slots_.slot()) return toKernel(id >> 18 & 0x3f, meta, bth);
+  if (mayHandOver && slot < Slots::kMax && slots_.send(slot, madFrame(meta, bth))) {
+    counters_.add(HostCounter::kMadsHandedOver);
+    return;
+  }
+  toKernel(0, meta, bth);
+}
+
+void Gsi::toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
+  if (mayHandOver) {
+    for (uint32_t slot : slots_.liveNow(clock_.now()))
+      if (slot != slots_.slot()) slots_.send(slot, madFrame(meta, bth));
+  }
+  for (KernelId kernel = 1; kernel <= kLastKernel; kernel++)
+    if (engine_->kernelPort(kernel) != nullptr) toKernel(kernel, meta, bth);
+}
+
+void Gsi::toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth) {
+  KernelPort* port = kernel != 0 ? engine_->kernelPort(kernel) : nullptr;
+  const bool addressed = port != nullptr;
+  if (!addressed) {
+    kernel = engine_->anyKernel();
+    if (kernel != 0) port = engine_->kernelPort(kernel);
+  }
+  if (port == nullptr) {
+    counters_.add(HostCounter::kMadsUnroutable);
+    return;
+  }
+  const auto pkey = static_cast<uint16_t>(mad::get16(bth + mad::kPkey));
+  if (!engine_->acceptsGsiPkey(kernel, meta.destination, pkey)) return;
+  counters_.add(HostCounter::kMadsReceived);
+  port->onMad(meta, addressed, pkey, bth + mad::kPacketMadOffset);
+}
+
+}  // namespace nd

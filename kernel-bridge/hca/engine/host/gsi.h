@@ -1,0 +1,41 @@
+// QP1: finds the soft kernel, of this process or another, that a CM message is for.
+//
+// A connection request names a service id, which a port claim answers for; every other message names the CM id of
+// the side it goes to, and an id names its process and kernel. A message for nobody goes to any kernel of this
+// process, whose CM gives the standard's answer (REJ 8 to a REQ, DREP to a DREQ).
+#pragma once
+#include "base/host_counters.h"
+#include "engine/engine.h"
+#include "slots/frame.h"
+#include "slots/ports.h"
+#include "slots/slots.h"
+
+namespace nd {
+
+class Gsi {
+ public:
+  Gsi(const Clock& clock, HostCounters& counters, Ports& ports, Slots& slots)
+      : clock_(clock), counters_(counters), ports_(ports), slots_(slots) {}
+  void setEngine(Engine* engine) { engine_ = engine; }
+
+  // A packet for QP1: from BTH to the end, without ICRC. The engine's lock is held.
+  void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  // The same, handed over by another process: this one is the last stop.
+  void onHandedOver(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+
+ private:
+  void route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
+  void routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
+  void routeById(const PacketMeta& meta, const uint8_t* bth, uint32_t id, bool mayHandOver);
+  void toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
+  void toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth);
+  bool accepts(const uint8_t* bth, uint32_t length);  // counts what it does not
+
+  const Clock& clock_;
+  HostCounters& counters_;
+  Ports& ports_;
+  Slots& slots_;
+  Engine* engine_ = nullptr;
+};
+
+}  // namespace nd

@@ -1,0 +1,128 @@
+// This process's place on the host: its slot, the RoCEv2 sockets it shares with the host's other
+// processes, the connections between their slots, RDMA port claims, and QP1 (GSI) traffic.
+//
+// Slot     one of 0..253, claimed by the name "slot/<n>" (local_names.h);
+//          the kernel releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
+// Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT; a BPF selector steers by the slot
+//          in the destination QPN, and a packet that lands in the wrong process is forwarded over the
+//          SEQPACKET connection between the two slots. Without a wire (port held by another user or driver)
+//          same-host packets take that connection from the start.
+// Port     an RDMA port is claimed by the name
+//          "port/<service hex>/<port>/<gid hex or *>"; a REQ that another process received is
+//          handed to the owner by connecting to that name. Wildcard and single-address claims conflict. Ports that
+//          nobody asked for by number have no names until somebody listens: port_blocks.h.
+#pragma once
+#include <atomic>
+#include <string>
+#include "base/link.h"
+#include "engine/engine.h"
+#include "host/fault_options.h"
+
+namespace nd {
+
+// Which link connections to processes of this host take.
+enum class LinkChoice : uint8_t { kAuto, kWire };  // the local one where it can be had; the wire
+
+// How the ICRC of received IPv4 packets is checked: with the ID that explains it, which the UDP socket hides; or with the
+// header as it came, by a raw socket (CAP_NET_RAW).
+enum class IcrcCheck : uint8_t { kSolved, kExact };
+
+struct HostOptions {
+  IcrcCheck icrc = IcrcCheck::kSolved;
+  LinkChoice link = LinkChoice::kAuto;
+  bool allowPtrace = false;    // lets any process of this user read this one's memory, for single copies
+  std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
+  FaultOptions faults;
+  uint32_t receiveBufferBytes = 4u << 20;
+};
+
+// A thread that waits for pollFd(). A peer on the local link rings once, and what rang may be taken in, or answered, by
+// another thread before this one has seen that the descriptor was readable: then it is told.
+struct Sleeper {
+  void (*tell)(void* self) = nullptr;  // makes it look again; called with the engine's lock held
+  void* self = nullptr;
+  std::atomic<bool> asleep{false};     // the thread takes it back when it wakes up
+};
+
+// Locking: the Link functions, configure() and nextDeadline() want the engine's lock held; start(), stop() and sendMad() take it themselves; all others are callable from any thread in any case.
+class Host final : public Link {
+ public:
+  static constexpr uint32_t kMaxSlots = 254;
+
+  explicit Host(const Clock& clock);
+  ~Host() override;
+
+  // Claims a slot and opens the sockets. Succeeds without a wire; wireProblem() then says why. kAccessDenied: kExact
+  // without the privilege to open a raw socket.
+  Status start(const HostOptions& options, Engine& engine);
+  void stop();
+  void configure(const HostOptions& options);   // faults and capture may change later (lock held)
+  // The options of a further kernel of this process: the faults and the capture that it asks for are the process's
+  // from now on; where it asks for none, those in force stay (lock held).
+  void join(const HostOptions& options);
+  uint32_t slot() const;
+  bool wireReady() const;
+  std::string wireProblem() const;
+
+  // File descriptor (epoll) that becomes readable when poll() has something to do.
+  int pollFd() const;
+  // When poll() has something to do without that (ns), UINT64_MAX if never.
+  uint64_t nextDeadline() const;
+
+  // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for
+  // RC, 0x0111 for UD. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null
+  // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free. May wait for another
+  // process's answer, a second at most (then it is taken: a process that is stopped keeps its ports).
+  Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
+  // Other processes hand over what is for that port from now on; a port that was asked for by number is open at once.
+  Status openPort(uint32_t claim);
+  void releasePort(uint32_t claim);
+  void releaseKernel(KernelId kernel);          // all claims of a kernel that ended
+
+  // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
+  static constexpr uint32_t kCommIdMask = 0x3FFFF;
+  uint32_t commIdBase(KernelId kernel) const;   // slot << 24 | kernel << 18
+  // Sends at once. kInvalidParameter: no P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
+  // an address of this host; kNetworkUnreachable, kHostUnreachable: no way to the destination. A packet lost on the
+  // way is a success.
+  Status sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey);
+
+  // ── Link
+  bool send(const Path& path, const OutPacket& packet) override;
+  bool sendAlone(const Path& path, uint8_t* bth, uint32_t length) override;
+  void flush() override;
+  bool poll(PacketSink& sink, uint32_t budget) override;
+  void lookOut(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) override;
+  bool quiet(uint64_t now) const override;
+  void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) override;
+  bool isLocal(const Gid& address) override;
+  void reportEnd(uint32_t slot, PacketSink& sink) override;
+  bool watchPeer(uint32_t slot) override;
+  uint32_t interfaceOf(const Gid& address) override;
+  std::shared_ptr<LocalPair> localPair(uint32_t slot) override;
+  void sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) override;
+  void revoke(uint64_t epoch) override;
+  bool selfPending() const override;
+  // Before a thread waits for pollFd(): from now on peers on the local link make it readable. False: there is something
+  // to do now.
+  bool fallAsleep(Sleeper& sleeper);
+  // It will not wait any more; before it is destroyed.
+  void forget(Sleeper& sleeper);
+  // The next poll() looks at the sockets, however busy the local link is.
+  void lookNext();
+  // At all of them at once, the busy one not before the others; or, with pairs up, at none for a moment.
+  void lookAllNext();
+  void lookLater();
+  uint64_t now() const;  // a microsecond off at most
+  Status joinGroup(const Gid& group, uint32_t interface) override;
+  void leaveGroup(const Gid& group, uint32_t interface) override;
+
+  static const std::vector<const char*>& counterNames();
+  std::vector<uint64_t> counters();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nd

@@ -1,0 +1,464 @@
+#include "local/local_pair.h"
+
+#include <sys/random.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+
+#include "base/fence.h"
+#include "base/wire.h"
+
+namespace nd {
+namespace {
+
+// Of an entry of one slot: what follows the head and the BTH.
+constexpr uint32_t kHead = LocalEntry::kHeadBytes;
+
+void storeWords(uint8_t* to, uint32_t first, uint32_t second, uint32_t third = 0) {
+  const uint32_t words[] = {first, second, third};
+  static_assert(sizeof words == kHead, "the head of an entry");
+  std::memcpy(to, words, sizeof words);
+}
+
+// From pieces to places, which have the same length together.
+void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const iovec* places, uint32_t count) {
+  uint32_t piece = 0;
+  uint64_t within = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    auto* to = static_cast<uint8_t*>(places[i].iov_base);
+    uint64_t left = places[i].iov_len;
+    while (left != 0) {
+      if (within == pieces[piece].length) {
+        piece++;
+        within = 0;
+        continue;
+      }
+      const uint64_t n = std::min(left, pieces[piece].length - within);
+      std::memmove(to, sources[piece] + within, n);
+      to += n;
+      within += n;
+      left -= n;
+    }
+  }
+}
+
+uint32_t bulkOf(LocalKind kind, uint32_t length) {
+  return kind == LocalKind::kBulk || kind == LocalKind::kPlain ? length : 0;
+}
+
+}  // namespace
+
+// ── Set-up ────────────────────────────────────────────────────────────────────────────────────────
+
+bool LocalPair::startSelf() {
+  if (!mapping.createPrivate()) return false;
+  self = true;
+  attach(0, 0);
+  state = State::kUp;
+  return true;
+}
+
+void LocalPair::attach(uint32_t side, pid_t pid) {
+  LocalSegment* segment = mapping.get();
+  const uint32_t other = self ? side : 1 - side;
+  own_ = &segment->sides[side];
+  peer_ = &segment->sides[other];
+  producer_.attach(&segment->rings[side], &peer_->consumed);
+  consumer_.attach(&segment->rings[other], &own_->consumed);
+  pid_ = pid;
+  if (getrandom(nonce_, sizeof nonce_, 0) != sizeof nonce_) std::memset(nonce_, 0, sizeof nonce_);
+  std::memcpy(own_->nonce, nonce_, sizeof nonce_);
+  __atomic_store_n(&own_->nonceAddress, reinterpret_cast<uint64_t>(nonce_), __ATOMIC_RELEASE);
+}
+
+// Reads a number at an address of the peer that it has named: the rights to it, and that its process is the one at the
+// other end of the slot's connection.
+void LocalPair::probe() {
+  nonceAddress_ = __atomic_load_n(&peer_->nonceAddress, __ATOMIC_ACQUIRE);
+  std::memcpy(peerNonce_, peer_->nonce, sizeof peerNonce_);
+  uint8_t found[sizeof peerNonce_];
+  iovec to = {found, sizeof found}, from = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
+  const bool can = process_vm_readv(pid_, &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof found) &&
+                   std::memcmp(found, peerNonce_, sizeof found) == 0;
+  if (!can) counters_.add(HostCounter::kLocalNoPull);
+  __atomic_store_n(&own_->pulls, can ? 1u : 2u, __ATOMIC_RELEASE);
+}
+
+void LocalPair::close() {
+  state = State::kClosed;
+  own_ = peer_ = nullptr;
+  mapping.unmap();
+  offers.clear();
+  maps.clear();
+  wakeFd.reset();
+  peerWakeFd.reset();
+}
+
+// ── Out ───────────────────────────────────────────────────────────────────────────────────────────
+
+bool LocalPair::ready(uint32_t payload, bool reference) {
+  if (!up()) return false;
+  const uint32_t bulk = plain ? kMaxPacket : reference || payload <= LocalSmall::kMostInEntry ? 0 : payload;
+  // Twice, for a fault layer that duplicates.
+  const uint32_t times = plain ? 2 : 1;
+  return producer_.room(LocalRing::kEntrySlots * times, LocalRing::unitsFor(bulk) * times);
+}
+
+bool LocalPair::peerPulls() {
+  if (!peerPulls_) peerPulls_ = self || __atomic_load_n(&peer_->pulls, __ATOMIC_ACQUIRE) == 1;
+  return peerPulls_;
+}
+
+bool LocalPair::namesNext() {
+  return choice.names(__atomic_load_n(&peer_->taken, __ATOMIC_RELAXED),
+                      __atomic_load_n(&peer_->pulled, __ATOMIC_RELAXED));
+}
+
+void LocalPair::fill(uint8_t* to, const OutPacket& packet) {
+  for (uint32_t i = 0; i < packet.pieceCount; i++) {
+    if (packet.pieces[i].iov_len == 0) continue;  // may have no address
+    std::memcpy(to, packet.pieces[i].iov_base, packet.pieces[i].iov_len);
+    to += packet.pieces[i].iov_len;
+  }
+}
+
+void LocalPair::put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags) {
+  (packet.header[0] == wire::kOpReadRequest ? asked_ : dirty_) = true;
+  counters_.bump(HostCounter::kLocalTx);
+  const uint32_t second = sourceQpn | uint32_t(trafficClass) << 24, length = packet.payloadLength;
+  const uint32_t whole = kHead + packet.headerLength + length;
+  if (whole <= LocalRing::kSlotBody) {
+    uint8_t* body = producer_.body();
+    storeWords(body, LocalEntry::word(length, LocalKind::kInline, flags), second, packet.localAck);
+    std::memcpy(body + kHead, packet.header, packet.headerLength);
+    if (length) fill(body + kHead + packet.headerLength, packet);
+    return producer_.publish();
+  }
+  uint8_t entry[LocalRing::kEntryBytes];
+  const bool isInline = length <= LocalSmall::kMostInEntry;
+  storeWords(entry, LocalEntry::word(length, isInline ? LocalKind::kInline : LocalKind::kBulk, flags), second,
+             packet.localAck);
+  std::memcpy(entry + kHead, packet.header, packet.headerLength);
+  if (isInline) {
+    fill(entry + kHead + packet.headerLength, packet);
+    return producer_.write(entry, whole);
+  }
+  const uint64_t start = times(length) ? CopyCost::clock() : 0;
+  fill(producer_.bulk(length), packet);
+  if (start) choice.filled(CopyCost::clock() - start, length);
+  if (length >= kMtu) choice.sent(length);
+  producer_.write(entry, kHead + packet.headerLength);
+}
+
+void LocalPair::putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch) {
+  dirty_ = true;
+  counters_.bump(HostCounter::kLocalTx);
+  uint8_t entry[LocalRing::kEntryBytes];
+  storeWords(entry, LocalEntry::word(packet.payloadLength, LocalKind::kReference, packet.pieceCount),
+             sourceQpn | uint32_t(trafficClass) << 24, packet.localAck);
+  uint32_t at = kHead;
+  std::memcpy(entry + at, packet.header, packet.headerLength);
+  at += packet.headerLength;
+  std::memcpy(entry + at, &epoch, 8);
+  at += 8;
+  for (uint32_t i = 0; i < packet.pieceCount; i++, at += kPieceBytes) {
+    const auto address = reinterpret_cast<uint64_t>(packet.pieces[i].iov_base);
+    const auto length = static_cast<uint32_t>(packet.pieces[i].iov_len);
+    const uint32_t number = packet.shared[i] != nullptr && !self ? offers.numberOf(*packet.shared[i]) : 0;
+    std::memcpy(entry + at, &address, 8);
+    std::memcpy(entry + at + 8, &length, 4);
+    std::memcpy(entry + at + 12, &number, 4);
+    if (number == 0) choice.sent(length);
+  }
+  producer_.write(entry, at);
+}
+
+void LocalPair::putPlain(const PacketMeta& meta, const uint8_t* bytes, uint32_t length) {
+  dirty_ = true;
+  counters_.bump(HostCounter::kLocalTx);
+  uint8_t entry[kHead + LocalEntry::kPlainBytes] = {};
+  storeWords(entry, LocalEntry::word(length, LocalKind::kPlain, 0), 0);
+  uint8_t* at = entry + kHead;
+  std::memcpy(at, meta.source.raw.data(), 16);
+  std::memcpy(at + 16, meta.destination.raw.data(), 16);
+  at[32] = meta.trafficClass;
+  at[33] = meta.hopLimit;
+  std::memcpy(producer_.bulk(length), bytes, length);
+  producer_.write(entry, sizeof entry);
+}
+
+void LocalPair::putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting) {
+  dirty_ = true;
+  uint8_t* body = producer_.body();
+  storeWords(body, LocalEntry::word(0, LocalKind::kUnpulled, lasting ? LocalEntry::kLasting : 0), sourceQpn);
+  wire::Bth bth;
+  bth.destinationQpn = destinationQpn;
+  bth.psn = psn;
+  wire::emitBth(body + kHead, bth);
+  producer_.publish();
+}
+
+void LocalPair::wantSpace() {
+  if (!stalled) counters_.bump(HostCounter::kLocalStalls);
+  stalled = true;
+  if (up()) __atomic_store_n(&own_->wantsSpace, 1u, __ATOMIC_SEQ_CST);
+}
+
+void LocalPair::resume() {
+  stalled = false;
+  if (up()) __atomic_store_n(&own_->wantsSpace, 0u, __ATOMIC_RELAXED);
+}
+
+void LocalPair::flush(bool all) {
+  if (!up()) return;
+  const bool tell = all || consumer_.publishDue() || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0;
+  const bool took = tell && consumer_.publish();
+  if (!took && !dirty_ && !asked_) return;
+  if (!self) {
+    // Either the peer, about to sleep, sees what was written, or we see that it sleeps.
+    fullFence();
+    if (__atomic_load_n(&peer_->asleep, __ATOMIC_RELAXED) != 0) {
+      if (!owesWake() && !(took && __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0)) return;
+      wakePeer();
+    }
+  }
+  dirty_ = asked_ = false;
+}
+
+void LocalPair::wakePeer() {
+  if (__atomic_exchange_n(&peer_->asleep, 0u, __ATOMIC_ACQ_REL) == 0) return;
+  counters_.bump(HostCounter::kLocalWakes);
+  const uint64_t one = 1;
+  if (::write(peerWakeFd.get(), &one, sizeof one) < 0) {
+    // Only a counter at its limit refuses, and then the descriptor is readable, as wanted.
+  }
+}
+
+void LocalPair::setEpoch(uint64_t epoch) {
+  if (up()) __atomic_store_n(&own_->epoch, epoch, __ATOMIC_SEQ_CST);
+}
+
+// ── In ────────────────────────────────────────────────────────────────────────────────────────────
+
+void LocalPair::sleeping(bool asleep) {
+  if (up() && !self) __atomic_store_n(&own_->asleep, asleep ? 1u : 0u, __ATOMIC_SEQ_CST);
+}
+
+uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
+  uint32_t n = 0;
+  taken_ = 0;
+  while (n < budget && taken_ < kStepBytes && up() && consumer_.ready()) {
+    if (!takeSmall(sink) && !takeOne(sink)) {
+      broken_ = true;
+      break;
+    }
+    if (++n > 1) consumer_.fetch();
+    if (consumer_.publishDue()) flush(false);
+  }
+  if (n == 0) return 0;
+  counters_.bump(HostCounter::kLocalRx, n);
+  if (up() && (asked_ || __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0)) flush(false);
+  return n;
+}
+
+// False: it is something else, or there is something about it, that takeOne() sees to.
+bool LocalPair::takeSmall(PacketSink& sink) {
+  LocalSmall small;
+  small.slots[0] = consumer_.look(0);
+  if (!straight || small.slots[0] == nullptr) return false;
+  const auto read = [at = reinterpret_cast<const uint32_t*>(small.slots[0]->body)](uint32_t word) {
+    return __atomic_load_n(at + word, __ATOMIC_RELAXED);
+  };
+  for (uint32_t i = 0; i < 3; i++) small.header.head[i] = read(i);
+  for (uint32_t i = 0; i < 3; i++) small.header.bth[i] = read(3 + i);
+  small.length = small.header.head[0] & ((1u << LocalEntry::kLengthBits) - 1);
+  const auto opcode = uint8_t(small.header.bth[0]);
+  small.write = opcode == wire::kOpWriteOnly;
+  const bool inBulk = small.header.head[0] == LocalEntry::word(small.length, LocalKind::kBulk, 0);
+  if ((!inBulk && small.header.head[0] != LocalEntry::word(small.length, LocalKind::kInline, 0)) ||
+      (opcode != wire::kOpSendOnly && !small.write) ||
+      small.length > (inBulk ? LocalSmall::kMostBytes : LocalSmall::kMostInEntry))
+    return false;
+  if (small.write)
+    for (uint32_t i = 0; i < 4; i++) small.reth[i] = read(6 + i);
+  small.bulk = inBulk ? consumer_.bulk(small.length) : nullptr;
+  const uint32_t slots = LocalRing::slotsFor(small.entryBytes());
+  for (uint32_t i = 1; i < slots; i++)
+    if ((small.slots[i] = consumer_.look(i)) == nullptr) return false;
+  if (!sink.onLocalSmall(*this, small)) return false;
+  taken_ += small.length;
+  consumer_.take(slots, small.bulkBytes());
+  return true;
+}
+
+// False: nonsense.
+bool LocalPair::takeOne(PacketSink& sink) {
+  uint8_t entry[LocalRing::kEntryBytes];
+  if (!consumer_.copy(0, entry)) return false;
+  uint32_t first, second, third;
+  std::memcpy(&first, entry, 4);
+  std::memcpy(&second, entry + 4, 4);
+  std::memcpy(&third, entry + 8, 4);
+  const uint32_t length = first & ((1u << LocalEntry::kLengthBits) - 1);
+  const auto kind = static_cast<LocalKind>(first >> LocalEntry::kLengthBits & ((1u << LocalEntry::kKindBits) - 1));
+  const uint32_t flags = first >> (LocalEntry::kLengthBits + LocalEntry::kKindBits);
+  if (length > (kind == LocalKind::kReference ? kMtu * kNamedPackets : kMtu)) return false;
+
+  LocalPacket p;
+  p.sourceQpn = second & wire::kQpnMask;
+  p.flags = flags;
+  p.acknowledged = third;
+  p.length = length;
+  p.bth = entry + kHead;
+  uint32_t bytes;
+  if (kind == LocalKind::kPlain) {
+    bytes = kHead + LocalEntry::kPlainBytes;
+  } else if (kind == LocalKind::kUnpulled) {
+    if (plain) return false;
+    bytes = kHead + wire::kBthBytes;
+  } else {
+    const wire::OpInfo& op = wire::kOpcodes[entry[kHead]];
+    if (op.flags == 0) return false;
+    p.headerLength = op.headerBytes;
+    bytes = kHead + op.headerBytes;
+    if (kind == LocalKind::kInline) {
+      bytes += length;
+    } else if (kind == LocalKind::kReference) {
+      if (flags == 0 || flags > kMaxPieces) return false;
+      p.pieceCount = flags;
+      p.flags = 0;
+      bytes += 8 + flags * kPieceBytes;
+    } else if (kind != LocalKind::kBulk) {
+      return false;
+    }
+  }
+  const uint32_t slots = LocalRing::slotsFor(bytes);
+  if (slots > LocalRing::kEntrySlots) return false;
+  for (uint32_t i = 1; i < slots; i++)
+    if (!consumer_.copy(i, entry + i * LocalRing::kSlotBody)) return false;
+
+  const uint32_t bulk = bulkOf(kind, length);
+  bool good = true;
+  switch (kind) {
+    case LocalKind::kPlain:
+      good = takePlain(sink, entry + kHead, length);
+      break;
+    case LocalKind::kUnpulled: {
+      const wire::Bth bth = wire::parseBth(p.bth);
+      sink.onUnpulled(*this, p.sourceQpn, bth.destinationQpn, bth.psn, (flags & LocalEntry::kLasting) != 0);
+      break;
+    }
+    case LocalKind::kReference: {
+      LocalPiece pieces[kMaxPieces];
+      const uint8_t* at = entry + kHead + p.headerLength;
+      std::memcpy(&p.epoch, at, 8);
+      at += 8;
+      uint64_t total = 0;
+      for (uint32_t i = 0; i < p.pieceCount; i++, at += kPieceBytes) {
+        uint32_t n;
+        std::memcpy(&pieces[i].address, at, 8);
+        std::memcpy(&n, at + 8, 4);
+        std::memcpy(&pieces[i].number, at + 12, 4);
+        pieces[i].length = n;
+        total += n;
+      }
+      if (total != length || plain) return false;
+      p.pieces = pieces;
+      taken_ += length;
+      sink.onLocalPacket(*this, p);
+      break;
+    }
+    default:
+      if (plain) return false;
+      p.payload = kind == LocalKind::kInline ? entry + kHead + p.headerLength : consumer_.bulk(length);
+      taken_ += length;
+      takeCarried(sink, p);
+      break;
+  }
+  consumer_.take(slots, bulk);
+  return good;
+}
+
+// What else the packet sets off is little beside the copy.
+void LocalPair::takeCarried(PacketSink& sink, const LocalPacket& p) {
+  const uint64_t start = times(p.length) ? CopyCost::clock() : 0;
+  sink.onLocalPacket(*this, p);
+  if (start == 0 || !up()) return;
+  takenCost_.add(CopyCost::clock() - start, p.length);
+  __atomic_store_n(&own_->taken, takenCost_.value(), __ATOMIC_RELAXED);
+}
+
+// The packet is copied before it is looked at: its header stands in the bulk area.
+bool LocalPair::takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length) {
+  if (!plain || length > kMaxPacket) return false;
+  uint8_t packet[kMaxPacket];
+  std::memcpy(packet, consumer_.bulk(length), length);
+  PacketMeta meta;
+  std::memcpy(meta.source.raw.data(), entry, 16);
+  std::memcpy(meta.destination.raw.data(), entry + 16, 16);
+  meta.trafficClass = entry[32];
+  meta.hopLimit = entry[33];
+  taken_ += length;
+  sink.onPlainPacket(*this, meta, packet, length);
+  return true;
+}
+
+Pull LocalPair::pull(const LocalPacket& packet, const iovec* places, uint32_t count) {
+  const Pull outcome = copyFromPeer(packet, places, count);
+  if (outcome == Pull::kDone) {
+    counters_.bump(HostCounter::kLocalPulled, packet.length);
+  } else {
+    counters_.add(outcome == Pull::kChanged ? HostCounter::kLocalPullChanged : HostCounter::kLocalPullFailed);
+  }
+  return outcome;
+}
+
+Pull LocalPair::copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count) {
+  if (!up()) return Pull::kFailed;
+  if (self) {
+    // Under one lock: if nothing was given back since it was named, the memory is there.
+    if (own_->epoch != packet.epoch) return Pull::kChanged;
+    const uint8_t* sources[kMaxPieces];
+    for (uint32_t i = 0; i < packet.pieceCount; i++)
+      sources[i] = reinterpret_cast<const uint8_t*>(packet.pieces[i].address);
+    scatter(sources, packet.pieces, places, count);
+    return Pull::kDone;
+  }
+  if (!copyMapped(packet, places, count) && !copyBySystem(packet, places, count)) return Pull::kFailed;
+  fullFence();
+  return __atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) == packet.epoch ? Pull::kDone : Pull::kChanged;
+}
+
+// False: not all of it is mapped here.
+bool LocalPair::copyMapped(const LocalPacket& packet, const iovec* places, uint32_t count) {
+  const uint8_t* sources[kMaxPieces];
+  for (uint32_t i = 0; i < packet.pieceCount; i++) {
+    const LocalPiece& piece = packet.pieces[i];
+    if (piece.number == 0) return false;
+    sources[i] = maps.find(piece.number, piece.address, piece.length);
+    if (sources[i] == nullptr) return false;
+  }
+  scatter(sources, packet.pieces, places, count);
+  counters_.bump(HostCounter::kLocalMappedBytes, packet.length);
+  return true;
+}
+
+bool LocalPair::copyBySystem(const LocalPacket& packet, const iovec* places, uint32_t count) {
+  // The nonce is read in the same call: so the memory is of the process that named it, not of a successor with its id.
+  iovec to[OutPacket::kMaxPieces + 2], from[kMaxPieces + 1];
+  uint8_t found[sizeof peerNonce_];
+  to[0] = {found, sizeof found};
+  from[0] = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
+  std::memcpy(to + 1, places, count * sizeof *places);
+  for (uint32_t i = 0; i < packet.pieceCount; i++)
+    from[i + 1] = {reinterpret_cast<void*>(packet.pieces[i].address), packet.pieces[i].length};
+  const uint64_t start = packet.length >= kMtu ? CopyCost::clock() : 0;
+  const ssize_t n = process_vm_readv(pid_, to, count + 1, from, packet.pieceCount + 1, 0);
+  if (start) {
+    pulledCost_.add(CopyCost::clock() - start, packet.length);
+    __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);
+  }
+  return n == static_cast<ssize_t>(sizeof found + packet.length) && std::memcmp(found, peerNonce_, sizeof found) == 0;
+}
+
+}  // namespace nd

@@ -1,0 +1,231 @@
+// The local link between this process and one process of the same host (or itself): what connections between the two
+// exchange packets by. The transport is the wire's; a packet has no UDP and no ICRC, its segments are larger, and a large
+// payload is not sent but named: the process that owns the destination copies it, once, out of the other's memory.
+//
+// All functions want the engine's lock held. What the peer writes is read once and checked; nonsense breaks the pair,
+// and only it.
+#pragma once
+#include <sys/types.h>
+
+#include <memory>
+
+#include "base/host_counters.h"
+#include "base/link.h"
+#include "local/local_choice.h"
+#include "local/local_maps.h"
+#include "local/local_segment.h"
+
+namespace nd {
+
+// How a packet's payload travels.
+enum class LocalKind : uint8_t {
+  kInline = 1,     // behind the header, in the entry's slots
+  kBulk = 2,       // in the bulk area
+  kReference = 3,  // the entry lists pieces of the sender's memory
+  kPlain = 4,      // addresses in the entry, and a whole RoCE packet in the bulk area
+  kUnpulled = 5,   // no packet: a payload that was named could not be copied, from this PSN on
+};
+
+struct LocalEntry {
+  // In word 0: payload length in 20 bits, kind in 4, flags in 8. In word 1: source QPN in 24, traffic class in 8. In
+  // word 2: the newest PSN that the packet acknowledges beside what it is itself, and kAcknowledges; or 0.
+  static constexpr uint32_t kHeadBytes = 12, kLengthBits = 20, kKindBits = 4;
+  static constexpr uint32_t kAcknowledges = 1u << 24;
+  static constexpr uint32_t kInRing = 1;     // flag: the answer's payload may not be a reference
+  static constexpr uint32_t kLasting = 2;    // flag of kUnpulled: it would fail again
+  static constexpr uint32_t kPlainBytes = 36;
+  static uint32_t word(uint32_t length, LocalKind kind, uint32_t flags) {
+    return length | uint32_t(kind) << kLengthBits | flags << (kLengthBits + kKindBits);
+  }
+};
+
+// A piece of the sender's memory.
+struct LocalPiece {
+  uint64_t address, length;
+  uint32_t number;  // of the offer (local_maps.h) it lies in; 0: of none
+};
+
+// A packet as it came. Header and pieces are private copies; payload may stand in memory that the peer writes.
+struct LocalPacket {
+  uint32_t sourceQpn = 0, flags = 0;
+  uint32_t acknowledged = 0;         // as in the entry
+  const uint8_t* bth = nullptr;
+  uint32_t headerLength = 0;
+  const uint8_t* payload = nullptr;  // null: to be pulled
+  uint32_t length = 0;
+  uint64_t epoch = 0;
+  uint32_t pieceCount = 0;
+  const LocalPiece* pieces = nullptr;
+};
+
+// A SEND or RDMA WRITE of one packet that the ring carries, without immediate data: what comes most, and goes
+// straight (core_straight.cc). Words are as they stand in the entry, each read once; payload stands where the peer may
+// change it: behind the header, or in the bulk area.
+struct LocalSmall {
+  static constexpr uint32_t kMostInEntry = LocalRing::kEntryBytes / 2;
+  static constexpr uint32_t kMostBytes = (64u << 10) - 1;
+  struct Header {
+    uint32_t head[3];  // LocalEntry's
+    uint32_t bth[3];
+  };
+  struct WriteHeader {
+    Header header;
+    uint32_t reth[4];
+  };
+  static constexpr uint32_t kMostSlots = LocalRing::slotsFor(sizeof(WriteHeader) + kMostInEntry);
+  Header header;
+  uint32_t reth[4];
+  bool write;
+  uint32_t length;
+  const uint8_t* bulk;  // null: it is in the entry
+  const LocalRing::Slot* slots[kMostSlots];
+  uint32_t bulkBytes() const { return bulk ? length : 0; }
+  uint32_t entryBytes() const { return headerBytes() + length - bulkBytes(); }
+  uint32_t headerBytes() const { return write ? sizeof(WriteHeader) : sizeof(Header); }
+  void copyFromEntry(uint8_t* to) const {
+    const uint32_t before = headerBytes(), beside = LocalRing::kSlotBody - before;
+    copySmall(to, slots[0]->body + before, std::min(length, beside));
+    for (uint32_t at = beside, i = 1; at < length; at += LocalRing::kSlotBody, i++)
+      copySmall(to + at, slots[i]->body, std::min(length - at, LocalRing::kSlotBody));
+  }
+};
+
+enum class Pull : uint8_t { kDone, kChanged, kFailed };
+
+class LocalPair : public std::enable_shared_from_this<LocalPair> {
+ public:
+  static constexpr uint32_t kMtu = 64u << 10;          // of connections on it, unless it is plain
+  static constexpr uint32_t kNamedPackets = 8;         // so much payload may be named at once
+  // From that size on payload may be named: where this process reads the peer's memory by a system call, and where it is
+  // mapped. Below, two copies, made by both processes at the same time, are faster.
+  static constexpr uint32_t kReferenceFrom = 96u << 10, kMappedFrom = 4u << 10;
+  static_assert(LocalSmall::kMostBytes < kMtu && LocalSmall::kMostBytes < kReferenceFrom, "one packet, which no system call copies");
+  static constexpr uint32_t kPieceBytes = 16;          // of an entry
+  static constexpr uint32_t kMaxPieces = 11;
+  static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
+                "head, the longest header that names payload, epoch, pieces");
+  static constexpr uint32_t kMaxPacket = 4352;         // a plain one
+
+  enum class State : uint8_t { kAsking, kUp, kRefused, kClosed };
+
+  LocalPair(uint32_t number, HostCounters& counters) : slot(number), counters_(counters) {}
+
+  // ── Set-up (local_pairs.cc)
+  bool startSelf();
+  void attach(uint32_t side, pid_t pid);  // `mapping` is in place
+  void probe();                           // whether the peer's memory can be read
+  void close();
+  void travelWhole(bool packets) { straight = !(plain = packets); }
+
+  // ── Out
+  bool up() const { return state == State::kUp; }
+  // Whether an entry with so many bytes of payload fits now. False: wantsSpace() and try when onSpace() is told.
+  bool ready(uint32_t payload, bool reference);
+  bool peerPulls();
+  // Whether that is cheaper for the next payload than the ring, as far as we know.
+  bool namesNext();
+  // Sends; ready() has said yes, and a reference has at most kMaxPieces.
+  void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
+  // The same of a LocalSmall. `bth`, `reth`: in words, as they are to stand there.
+  void putSend(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
+               const uint8_t* payload, uint32_t length) {
+    putSmall(smallHeader(bth, sourceQpn, trafficClass, acknowledges, length), payload, length);
+  }
+  void putWrite(const uint32_t (&bth)[3], const uint32_t (&reth)[4], uint32_t sourceQpn, uint8_t trafficClass,
+                uint32_t acknowledges, const uint8_t* payload, uint32_t length) {
+    const LocalSmall::WriteHeader header = {smallHeader(bth, sourceQpn, trafficClass, acknowledges, length),
+                                            {reth[0], reth[1], reth[2], reth[3]}};
+    putSmall(header, payload, length);
+  }
+  void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
+  // Whether the peer has all this memory mapped. It is offered if it is not known to the peer.
+  bool isMapped(const SharedRange* range) { return range != nullptr && (self || offers.numberOf(*range) != 0); }
+  void putPlain(const PacketMeta& meta, const uint8_t* bytes, uint32_t length);
+  void putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting);
+  uint32_t position() const { return producer_.position(); }
+  void prepare() { producer_.prepare(); }
+  bool consumed(uint32_t at) { return up() && producer_.consumed(at); }
+  void wantSpace();
+  void resume();  // nobody waits for space any more
+  bool hasSpace() { return ready(kMtu, false); }
+  // Whether one queue pair should leave what is left to the others.
+  bool crowded() { return !up() || producer_.crowded(); }
+  // After a step: wakes the peer if it sleeps and something was written. Lets it see what was taken: at once if it waits
+  // for room, else in large pieces, or `all` when this side has nothing else to do.
+  void flush(bool all = true);
+  void setEpoch(uint64_t epoch);
+
+  // ── In
+  bool pending() const { return up() && consumer_.ready(); }
+  bool broken() const { return broken_ || producer_.broken(); }
+  // Takes entries until `budget` or a step's bytes are spent. Their number.
+  uint32_t receive(PacketSink& sink, uint32_t budget);
+  // Whether it stopped for the bytes that it had copied.
+  bool copiedMuch() const { return taken_ >= kStepBytes; }
+  // Copies a packet's payload to places that together have its length.
+  Pull pull(const LocalPacket& packet, const iovec* places, uint32_t count);
+  void sleeping(bool asleep);
+
+  const uint32_t slot;
+  State state = State::kAsking;
+  bool plain = false, self = false;
+  bool straight = true;             // small messages go straight; a plain pair has none such
+  bool stalled = false;             // queue pairs wait for space
+  uint64_t deadline = UINT64_MAX;   // of asking
+  LocalMapping mapping;
+  LocalOffers offers;
+  LocalMaps maps;
+  LocalChoice choice;
+  UniqueFd wakeFd, peerWakeFd;      // ours in the epoll set; the peer's
+
+ private:
+  static constexpr uint32_t kTimedOneIn = 4;
+  static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
+  static LocalSmall::Header smallHeader(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass,
+                                        uint32_t acknowledges, uint32_t length) {
+    const LocalKind kind = length > LocalSmall::kMostInEntry ? LocalKind::kBulk : LocalKind::kInline;
+    return {{LocalEntry::word(length, kind, 0), sourceQpn | uint32_t(trafficClass) << 24, acknowledges},
+            {bth[0], bth[1], bth[2]}};
+  }
+  template <typename Header>
+  void putSmall(const Header& header, const uint8_t* payload, uint32_t length) {
+    dirty_ = true;
+    counters_.bump(HostCounter::kLocalTx);
+    if (length > LocalSmall::kMostInEntry) {
+      std::memcpy(producer_.bulk(length), payload, length);
+      length = 0;
+    }
+    producer_.write(header, payload, length);
+  }
+  bool takeOne(PacketSink& sink);
+  bool takeSmall(PacketSink& sink);
+  // A READ whose answer would stand behind so many entries need not wake the peer yet. Who has entries to take comes back,
+  // and the peer is woken when few are left.
+  static constexpr uint32_t kBacklog = 4;
+  bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
+  void wakePeer();
+  bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
+  void takeCarried(PacketSink& sink, const LocalPacket& p);
+  Pull copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count);
+  bool copyBySystem(const LocalPacket& packet, const iovec* places, uint32_t count);
+  bool copyMapped(const LocalPacket& packet, const iovec* places, uint32_t count);
+  void fill(uint8_t* to, const OutPacket& packet);
+  // Whether the next copy of so many bytes is to be timed.
+  bool times(uint32_t length) { return length >= kMtu && timed_++ % kTimedOneIn == 0; }
+
+  HostCounters& counters_;
+  pid_t pid_ = 0;
+  bool broken_ = false, peerPulls_ = false;
+  bool dirty_ = false;  // something was written that the peer may not know of,
+  bool asked_ = false;  // and what was written are READ requests
+  LocalProducer producer_;
+  LocalConsumer consumer_;
+  LocalSide *own_ = nullptr, *peer_ = nullptr;
+  uint64_t nonceAddress_ = 0;  // the peer's, as first read
+  uint8_t nonce_[16] = {}, peerNonce_[16] = {};
+  uint32_t taken_ = 0;         // bytes copied in this step
+  uint32_t timed_ = 0;         // copies that could have been timed
+  CopyCost takenCost_, pulledCost_;
+};
+
+}  // namespace nd

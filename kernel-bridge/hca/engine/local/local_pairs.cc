@@ -1,0 +1,423 @@
+#include "local/local_pairs.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/fence.h"
+#include "platform/host_events.h"
+
+namespace nd {
+namespace {
+
+HostCounter counterOf(LocalHello::Reason reason) {
+  switch (reason) {
+    case LocalHello::kOption:
+      return HostCounter::kLocalRefusedOption;
+    case LocalHello::kUser:
+      return HostCounter::kLocalRefusedUser;
+    case LocalHello::kOtherVersion:
+      return HostCounter::kLocalRefusedVersion;
+    default:
+      return HostCounter::kLocalRefusedSystem;
+  }
+}
+
+// Whether that is what a peer may be woken by, and does not keep who writes or reads it. Whatever else a peer hands in would be
+// written to with this process's rights. Where the system tells of no descriptors, it is believed.
+bool isEventFd(int fd) {
+  constexpr char kName[] = "anon_inode:[eventfd]";
+  char path[32], name[sizeof kName];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  const ssize_t n = ::readlink(path, name, sizeof name);
+  if (n >= 0 && std::string(name, static_cast<size_t>(n)) != kName) return false;
+  const int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && ((flags & O_NONBLOCK) != 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
+}
+
+}  // namespace
+
+void LocalPairs::start(bool enabled) {
+  enabled_ = enabled;
+  freedFd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!freedFd_.valid() || !watchFd(epoll_, freedFd_.get(), EPOLLIN, EventKind::kPair, slots_.slot())) return;
+  onToldRangeFreed(
+      [](void* self) {
+        const uint64_t one = 1;
+        if (::write(static_cast<LocalPairs*>(self)->freedFd_.get(), &one, sizeof one) < 0) {
+          // Only a counter at its limit refuses, and then the descriptor is readable, as wanted.
+        }
+      },
+      this);
+}
+
+void LocalPairs::stop() {
+  enabled_ = false;
+  onToldRangeFreed(nullptr, nullptr);
+  freedFd_.reset();
+  for (Entry& e : entries_) {
+    if (e.pair) close(*e.pair);
+    e = {};
+  }
+  if (self_) self_->close();
+  self_.reset();
+  up_.clear();
+  rang_.clear();
+  deadline_ = UINT64_MAX;
+}
+
+// ── Set-up ────────────────────────────────────────────────────────────────────────────────────────
+
+std::shared_ptr<LocalPair> LocalPairs::pairWith(uint32_t slot, uint64_t now) {
+  if (!enabled_ || slot >= Slots::kMax) return nullptr;
+  if (slot == slots_.slot()) {
+    if (self_ || plain_) return self_;
+    auto pair = std::make_shared<LocalPair>(slot, counters_);
+    if (!pair->startSelf()) return nullptr;
+    pair->setEpoch(epoch_);
+    self_ = std::move(pair);
+    up_.push_back(self_.get());
+    return self_;
+  }
+  Entry& e = entries_[slot];
+  if (!e.pair) begin(slot, now);
+  return e.pair && (e.pair->state == LocalPair::State::kAsking || e.pair->up()) ? e.pair : nullptr;
+}
+
+// Asks, or offers. The pair is there afterwards, if only as a refused one; null: nobody has the slot.
+std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
+  Entry& e = entries_[slot];
+  PeerIdentity peer;
+  if (!slots_.identify(slot, &peer) || !slots_.watch(slot)) return nullptr;
+  e.pair = std::make_shared<LocalPair>(slot, counters_);
+  LocalPair& pair = *e.pair;
+  if (peer.uid != geteuid() || peer.pid == 0) {
+    refuse(pair, LocalHello::kUser, nullptr);
+  } else if (slots_.slot() < slot) {
+    if (!offer(pair, now)) refuse(pair, LocalHello::kSystem, nullptr);
+  } else {
+    LocalHello hello;
+    if (!tell(slot, FrameKind::kPairAsk, hello)) refuse(pair, LocalHello::kSystem, nullptr);
+    await(pair, now + 2 * kPatienceNs);  // the other's patience ends first
+  }
+  return e.pair;
+}
+
+bool LocalPairs::tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const int* fds, uint32_t fdCount) {
+  LocalHello own = hello;
+  own.slot = slots_.slot();
+  if (kind != FrameKind::kPairAnswer) own.plain = plain_;
+  Frame frame;
+  frame.kind = kind;
+  frame.body = reinterpret_cast<const uint8_t*>(&own);
+  frame.bodyLength = sizeof own;
+  return slots_.send(slot, frame, fds, fdCount);
+}
+
+bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
+  UniqueFd memory;
+  UniqueFd own(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  PeerIdentity peer;
+  if (!own.valid() || !theirs.valid() || !pair.mapping.create(&memory)) return false;
+  if (!slots_.identify(pair.slot, &peer)) return false;
+  if (!watchFd(epoll_, own.get(), EPOLLIN, EventKind::kPair, pair.slot)) return false;
+  const int fds[] = {memory.get(), own.get(), theirs.get()};
+  pair.wakeFd = std::move(own);
+  pair.peerWakeFd = std::move(theirs);
+  pair.attach(0, peer.pid);
+  if (!tell(pair.slot, FrameKind::kPairOffer, {}, fds, 3)) return false;
+  await(pair, now + kPatienceNs);
+  return true;
+}
+
+void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, PacketSink& sink) {
+  if (frame.kind >= FrameKind::kMemoryOffer) return onMemory(frame, origin);
+  LocalHello hello;
+  if (frame.bodyLength < 2 * sizeof(uint32_t)) return counters_.add(HostCounter::kSlotBadFrames);
+  std::memcpy(&hello, frame.body, std::min<size_t>(frame.bodyLength, sizeof hello));
+  const uint32_t slot = hello.slot;
+  PeerIdentity sender;
+  if (!slots_.isOwner(slot, origin.connection, &sender)) return counters_.add(HostCounter::kSlotBadFrames);
+  const bool lower = slots_.slot() < slot;
+  if (frame.kind != FrameKind::kPairAnswer) {
+    LocalHello::Reason no = LocalHello::kYes;
+    if (!enabled_) no = LocalHello::kOption;
+    if (sender.uid != geteuid() || sender.pid == 0) no = LocalHello::kUser;
+    if (hello.version != LocalHello::kVersion || frame.bodyLength != sizeof hello) no = LocalHello::kOtherVersion;
+    if (entries_[slot].refusal != LocalHello::kYes) no = entries_[slot].refusal;
+    if (no != LocalHello::kYes) {
+      if (!entries_[slot].pair && slots_.watch(slot)) {
+        entries_[slot].pair = std::make_shared<LocalPair>(slot, counters_);
+        refuse(*entries_[slot].pair, no, nullptr);
+      }
+      return answerNo(slot, no);
+    }
+  }
+  switch (frame.kind) {
+    case FrameKind::kPairAsk:
+      if (!lower) return counters_.add(HostCounter::kSlotBadFrames);
+      if (entries_[slot].pair) return;  // our offer is on its way
+      begin(slot, now);
+      if (entries_[slot].refusal != LocalHello::kYes) answerNo(slot, entries_[slot].refusal);
+      return;
+    case FrameKind::kPairOffer:
+      if (lower || (entries_[slot].pair && entries_[slot].pair->state != LocalPair::State::kAsking))
+        return counters_.add(HostCounter::kSlotBadFrames);
+      return onOffer(slot, hello, origin, sender.pid, sink);
+    default:
+      // A no may answer an offer or a question; a yes, an offer.
+      if (frame.bodyLength != sizeof hello || (!lower && hello.reason == LocalHello::kYes))
+        return counters_.add(HostCounter::kSlotBadFrames);
+      return onAnswer(slot, hello, sender.pid, sink);
+  }
+}
+
+void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink) {
+  Entry& e = entries_[slot];
+  if (!e.pair) {
+    if (!slots_.watch(slot)) return;
+    e.pair = std::make_shared<LocalPair>(slot, counters_);
+  }
+  LocalPair& pair = *e.pair;
+  const bool good = origin.fdCount == 3 && isEventFd(origin.fds[1].get()) && isEventFd(origin.fds[2].get()) &&
+                    pair.mapping.open(origin.fds[0].get()) &&
+                    watchFd(epoll_, origin.fds[2].get(), EPOLLIN, EventKind::kPair, slot);
+  pair.peerWakeFd = std::move(origin.fds[1]);
+  pair.wakeFd = std::move(origin.fds[2]);
+  if (!good) {
+    refuse(pair, LocalHello::kSystem, &sink);
+    return answerNo(slot, LocalHello::kSystem);
+  }
+  uint32_t offered = LocalSegment::kOffered;
+  const bool taken = __atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kAccepted, false,
+                                                 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // withdrawn
+  pair.travelWhole(plain_ || hello.plain != 0);
+  pair.attach(1, pid);
+  pair.setEpoch(epoch_);
+  LocalHello yes;
+  yes.plain = pair.plain;
+  tell(slot, FrameKind::kPairAnswer, yes);  // one that is lost is lost with the process
+  goUp(pair, sink);
+}
+
+void LocalPairs::onAnswer(uint32_t slot, const LocalHello& hello, pid_t, PacketSink& sink) {
+  const std::shared_ptr<LocalPair> pair = entries_[slot].pair;
+  if (!pair || pair->state != LocalPair::State::kAsking) return;
+  if (hello.reason != LocalHello::kYes) return refuse(*pair, LocalHello::Reason(hello.reason), &sink);
+  if (__atomic_load_n(&pair->mapping.get()->state, __ATOMIC_ACQUIRE) != LocalSegment::kAccepted)
+    return refuse(*pair, LocalHello::kSystem, &sink);
+  pair->travelWhole(hello.plain != 0);
+  goUp(*pair, sink);
+}
+
+void LocalPairs::answerNo(uint32_t slot, LocalHello::Reason reason) {
+  LocalHello no;
+  no.reason = reason;
+  tell(slot, FrameKind::kPairAnswer, no);
+}
+
+void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
+  pair.state = LocalPair::State::kUp;
+  pair.deadline = UINT64_MAX;
+  pair.setEpoch(epoch_);
+  pair.probe();
+  counters_.add(HostCounter::kLocalPairsUp);
+  up_.push_back(&pair);
+  grown_ = true;
+  sink.onLocalPair(pair);
+}
+
+void LocalPairs::close(LocalPair& pair) {
+  if (pair.wakeFd.valid()) unwatchFd(epoll_, pair.wakeFd.get());
+  pair.close();
+}
+
+void LocalPairs::refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink) {
+  close(pair);
+  pair.state = LocalPair::State::kRefused;
+  pair.deadline = UINT64_MAX;
+  entries_[pair.slot].refusal = reason;
+  counters_.add(counterOf(reason));
+  if (sink != nullptr) sink->onLocalPair(pair);
+}
+
+void LocalPairs::await(LocalPair& pair, uint64_t due) {
+  if (pair.state != LocalPair::State::kAsking) return;
+  pair.deadline = due;
+  deadline_ = std::min(deadline_, due);
+}
+
+void LocalPairs::onTime(uint64_t now, PacketSink& sink) {
+  deadline_ = UINT64_MAX;
+  for (Entry& e : entries_) {
+    if (!e.pair || e.pair->deadline == UINT64_MAX) continue;
+    LocalPair& pair = *e.pair;
+    if (pair.deadline > now) {
+      deadline_ = std::min(deadline_, pair.deadline);
+      continue;
+    }
+    uint32_t offered = LocalSegment::kOffered;
+    if (pair.mapping.get() != nullptr &&
+        !__atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kWithdrawn, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      await(pair, now + kPatienceNs);  // taken: the answer is under way
+      continue;
+    }
+    counters_.add(HostCounter::kLocalRefusedSilent);
+    refuse(pair, LocalHello::kSystem, &sink);
+  }
+}
+
+// ── The end of a pair ─────────────────────────────────────────────────────────────────────────────
+
+void LocalPairs::remove(LocalPair& pair) {
+  up_.erase(std::remove(up_.begin(), up_.end(), &pair), up_.end());
+  if (pair.up()) counters_.add(HostCounter::kLocalPairsEnded);
+  close(pair);
+}
+
+void LocalPairs::forget(uint32_t slot) {
+  if (slot >= Slots::kMax || !entries_[slot].pair) return;
+  const std::shared_ptr<LocalPair> pair = entries_[slot].pair;
+  entries_[slot].pair = nullptr;
+  entries_[slot].refusal = LocalHello::kYes;
+  remove(*pair);
+}
+
+// ── Memory of allocate() ──────────────────────────────────────────────────────────────────────────
+
+void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin) {
+  LocalMemory memory;
+  PeerIdentity sender;
+  if (frame.bodyLength == sizeof memory) std::memcpy(&memory, frame.body, sizeof memory);
+  if (frame.bodyLength != sizeof memory || !slots_.isOwner(memory.slot, origin.connection, &sender))
+    return counters_.add(HostCounter::kSlotBadFrames);
+  const uint32_t slot = memory.slot;
+  LocalPair* const pair = entries_[slot].pair.get();
+  if (pair == nullptr || !pair->up()) return;  // it ended meanwhile
+  switch (frame.kind) {
+    case FrameKind::kMemoryOffer: {
+      if (origin.fdCount != 1) return counters_.add(HostCounter::kSlotBadFrames);
+      memory.mapped = pair->maps.add(memory, origin.fds[0].get());
+      counters_.add(memory.mapped ? HostCounter::kLocalMaps : HostCounter::kLocalMapsRefused);
+      tellMemory(slot, FrameKind::kMemoryAnswer, memory, -1);  // one that is lost leaves the ordinary copy
+      return;
+    }
+    case FrameKind::kMemoryAnswer:
+      return pair->offers.onAnswer(memory.number, memory.mapped == 1);
+    default:
+      if (pair->maps.remove(memory.number)) counters_.add(HostCounter::kLocalMapsEnded);
+  }
+}
+
+bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, int fd) {
+  memory.slot = slots_.slot();
+  Frame frame;
+  frame.kind = kind;
+  frame.body = reinterpret_cast<const uint8_t*>(&memory);
+  frame.bodyLength = sizeof memory;
+  return slots_.send(slot, frame, &fd, fd < 0 ? 0 : 1);
+}
+
+void LocalPairs::tellOffers(LocalPair& pair) {
+  pair.offers.tellAll([&](const LocalMemory& memory, int fd) {
+    return tellMemory(pair.slot, fd < 0 ? FrameKind::kMemoryGone : FrameKind::kMemoryOffer, memory, fd);
+  });
+}
+
+// ── Traffic ───────────────────────────────────────────────────────────────────────────────────────
+
+bool LocalPairs::pending() const {
+  for (LocalPair* pair : up_)
+    if (pair->pending() || pair->broken() || (pair->stalled && pair->hasSpace())) return true;
+  return false;
+}
+
+bool LocalPairs::lookOut(const std::atomic<uint32_t>& wanted) {
+  for (LocalPair* pair : up_) pair->flush();
+  for (uint32_t looks = 0; looks < kLooks; looks += static_cast<uint32_t>(up_.size()) + 1) {
+    for (const LocalPair* pair : up_)
+      if (pair->pending()) return true;
+    if (wanted.load(std::memory_order_relaxed) != 0) return false;
+  }
+  return false;
+}
+
+uint32_t LocalPairs::receive(PacketSink& sink, PacketSink& plain, uint32_t budget) {
+  uint32_t n = 0;
+  const auto count = static_cast<uint32_t>(up_.size());
+  copiedMuch_ = false;
+  if (next_ >= count) next_ = 0;
+  for (uint32_t i = 0, at = next_; i < count && n < budget; i++, at = at + 1 < count ? at + 1 : 0) {
+    LocalPair& pair = *up_[at];
+    n += pair.receive(pair.plain ? plain : sink, budget - n);
+    copiedMuch_ |= pair.copiedMuch();
+    if (pair.stalled && pair.hasSpace()) sink.onLocalSpace(pair);
+    if (!pair.broken()) continue;
+    // Its connections fail; the process may live on, and is refused from now on.
+    counters_.add(HostCounter::kLocalBroken);
+    const uint32_t slot = pair.slot;
+    remove(pair);
+    entries_[slot].refusal = LocalHello::kSystem;
+    sink.onPeerProcessGone(slot, false);
+    return n;
+  }
+  next_++;
+  return n;
+}
+
+uint32_t LocalPairs::receiveSelf(PacketSink& sink, uint32_t budget) {
+  return self_ ? self_->receive(sink, budget) : 0;
+}
+
+void LocalPairs::flush() {
+  const uint32_t freed = toldRangesFreed();
+  for (LocalPair* pair : up_) {
+    pair->flush(false);
+    if (freed != freed_) pair->offers.sweep();
+    if (pair->offers.news()) tellOffers(*pair);
+  }
+  freed_ = freed;
+}
+
+void LocalPairs::revoke(uint64_t epoch) {
+  epoch_ = epoch;
+  for (LocalPair* pair : up_) pair->setEpoch(epoch);
+  fullFence();  // who sees what is written to the memory from now on sees that, too
+}
+
+void LocalPairs::rang(uint32_t slot) {
+  if (slot >= Slots::kMax || entries_[slot].rang) return;
+  entries_[slot].rang = true;
+  rang_.push_back(slot);
+}
+
+void LocalPairs::stopRinging() {
+  for (const uint32_t slot : rang_) {
+    Entry& e = entries_[slot];
+    e.rang = false;
+    const int fd = slot == slots_.slot() ? freedFd_.get() : e.pair ? e.pair->wakeFd.get() : -1;
+    uint64_t count;
+    if (fd >= 0 && ::read(fd, &count, sizeof count) < 0) count = 0;
+  }
+  rang_.clear();
+}
+
+bool LocalPairs::fallAsleep(bool others) {
+  stopRinging();
+  for (LocalPair* pair : up_) {
+    pair->flush();
+    pair->sleeping(true);
+  }
+  fullFence();  // the counterpart of LocalPair::flush()'s
+  if (!pending()) return true;
+  if (!others)
+    for (LocalPair* pair : up_) pair->sleeping(false);
+  return false;
+}
+
+}  // namespace nd

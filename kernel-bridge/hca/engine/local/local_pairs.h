@@ -1,0 +1,106 @@
+// Sets up the local link to other processes of this host, and keeps it.
+//
+// A pair is asked for by the slots' connections: the process with the lower slot makes the segment and offers it with
+// an eventfd for each side; the other takes it or says no, and why. Whoever has refused says no from then on, so that
+// both sides go the same way for all connections of the pair: none → asking → up | refused. An offer that nobody
+// answers is withdrawn by a word in the segment, which only one of the two can change.
+#pragma once
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "local/local_pair.h"
+#include "slots/frame.h"
+#include "slots/slots.h"
+
+namespace nd {
+
+struct LocalHello {
+  static constexpr uint32_t kVersion = 5;
+  enum Reason : uint32_t { kYes = 0, kOption = 1, kUser = 2, kSystem = 3, kOtherVersion = 4 };
+  uint32_t version = kVersion, slot = 0;
+  uint32_t plain = 0;   // the sender wants to see whole packets; in an answer: they travel
+  uint32_t reason = 0;  // of an answer
+};
+
+class LocalPairs {
+ public:
+  LocalPairs(HostCounters& counters, Slots& slots, int epoll) : counters_(counters), slots_(slots), epoll_(epoll) {}
+
+  // `enabled`: false refuses every pair. The slot is claimed by now.
+  void start(bool enabled);
+  void stop();
+  // From now on pairs are set up for whole packets (capture, faults).
+  void setPlain(bool plain) { plain_ = plain; }
+
+  // The pair with this slot, which is asked for if need be. Null: refused.
+  std::shared_ptr<LocalPair> pairWith(uint32_t slot, uint64_t now);
+  void onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, PacketSink& sink);
+  // The process is gone: nothing of its memory is touched any more.
+  void forget(uint32_t slot);
+
+  bool any() const { return !up_.empty(); }
+  bool pending() const;
+  // Looks at the rings again and again, for kLooks looks, or until somebody wants the lock. True: there is something.
+  bool lookOut(const std::atomic<uint32_t>& wanted);
+  bool selfPending() const { return self_ && self_->pending(); }
+  // `plain`: takes the packets of pairs on which whole ones travel.
+  uint32_t receive(PacketSink& sink, PacketSink& plain, uint32_t budget);
+  // Whether that copied as much as one step may.
+  bool copiedMuch() const { return copiedMuch_; }
+  uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
+  void flush();
+  void revoke(uint64_t epoch);
+  // A descriptor of this pair's, or of this process' own slot's, was seen readable. It stays so until a thread falls asleep the
+  // next time: a thread that polls may see it first, and must not take from a sleeper what ends its sleep, for the peer
+  // rings once only.
+  void rang(uint32_t slot);
+  bool anyRang() const { return !rang_.empty(); }
+  // Before a thread sleeps: peers ring from now on, once each. Threads that poll leave that as it is, for they do not
+  // end its sleep. False: there is something to do. `others`: somebody sleeps already.
+  bool fallAsleep(bool others);
+  // Whether pairs have come up since it was asked last.
+  bool grown() { return std::exchange(grown_, false); }
+  uint64_t deadline() const { return deadline_; }
+  void onTime(uint64_t now, PacketSink& sink);
+
+ private:
+  static constexpr uint64_t kPatienceNs = 2'000'000'000;
+  static constexpr uint32_t kLooks = 256;  // half a microsecond
+  struct Entry {
+    std::shared_ptr<LocalPair> pair;
+    LocalHello::Reason refusal = LocalHello::kYes;  // ours, told again to who asks again
+    bool rang = false;                              // and is in rang_
+  };
+  void stopRinging();
+  std::shared_ptr<LocalPair> begin(uint32_t slot, uint64_t now);
+  bool offer(LocalPair& pair, uint64_t now);
+  void onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink);
+  void onAnswer(uint32_t slot, const LocalHello& hello, pid_t pid, PacketSink& sink);
+  bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const int* fds = nullptr, uint32_t fdCount = 0);
+  void onMemory(const Frame& frame, FrameOrigin& origin);
+  bool tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, int fd);
+  void tellOffers(LocalPair& pair);
+  void answerNo(uint32_t slot, LocalHello::Reason reason);
+  void refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink);
+  void goUp(LocalPair& pair, PacketSink& sink);
+  void close(LocalPair& pair);
+  void remove(LocalPair& pair);
+  void await(LocalPair& pair, uint64_t due);
+
+  HostCounters& counters_;
+  Slots& slots_;
+  int epoll_;
+  bool enabled_ = false, plain_ = false, grown_ = false, copiedMuch_ = false;
+  uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
+  UniqueFd freedFd_;    // readable: memory that peers were told of was given back
+  uint32_t freed_ = 0;  // how often, as last seen
+  uint32_t next_ = 0;  // of up_: whose turn it is
+  std::shared_ptr<LocalPair> self_;
+  std::vector<uint32_t> rang_;  // slots whose descriptors are readable
+  std::vector<LocalPair*> up_;  // the one with ourselves included
+  std::array<Entry, Slots::kMax> entries_;
+};
+
+}  // namespace nd

@@ -1,0 +1,248 @@
+// The memory two processes of a host share, and the lock-free queues in it: one single-producer single-consumer ring
+// for each direction.
+//
+// A ring has slots of a cache line and a bulk area. An entry is 1 to 4 slots; each begins with its sequence number,
+// the entry's position plus one, so that a small message costs one cache line and no counter. Payload that does not
+// fit stands in the bulk area, contiguous, in the order of the entries. The consumer publishes what it has taken now
+// and then; both keep the other's counters in private copies. Whatever the other side writes is read once and checked.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+namespace nd {
+
+// At most 64 bytes, without a call: overlapping pieces of one size.
+inline void copySmall(uint8_t* to, const uint8_t* from, uint32_t length) {
+  const auto ends = [&](auto piece) {
+    constexpr uint32_t size = sizeof piece;
+    auto last = piece;
+    std::memcpy(&piece, from, size);
+    std::memcpy(&last, from + length - size, size);
+    std::memcpy(to, &piece, size);
+    std::memcpy(to + length - size, &last, size);
+  };
+  struct Half {
+    uint64_t words[2];
+  };
+  struct Whole {
+    uint64_t words[4];
+  };
+  if (length >= 32) return ends(Whole{});
+  if (length >= 16) return ends(Half{});
+  if (length >= 8) return ends(uint64_t(0));
+  if (length >= 4) return ends(uint32_t(0));
+  for (uint32_t i = 0; i < length; i++) to[i] = from[i];
+}
+
+struct LocalRing {
+  static constexpr uint32_t kSlots = 1024, kSlotBody = 60;
+  static constexpr uint32_t kEntrySlots = 4, kEntryBytes = kEntrySlots * kSlotBody;
+  static constexpr uint32_t kBulkUnit = 64, kBulkUnits = 16384, kBulkBytes = kBulkUnits * kBulkUnit;
+  struct alignas(64) Slot {
+    uint32_t sequence;
+    uint8_t body[kSlotBody];
+  };
+  Slot slots[kSlots];
+  uint8_t bulk[kBulkBytes];
+
+  static constexpr uint32_t slotsFor(uint32_t bytes) { return (bytes + kSlotBody - 1) / kSlotBody; }
+  static constexpr uint32_t unitsFor(uint32_t bytes) { return (bytes + kBulkUnit - 1) / kBulkUnit; }
+  // Bulk does not wrap within an entry: where one of `units` begins that comes at `position`.
+  static constexpr uint32_t bulkStart(uint32_t position, uint32_t units) {
+    const uint32_t at = position % kBulkUnits;
+    return at + units > kBulkUnits ? position + (kBulkUnits - at) : position;
+  }
+};
+static_assert(sizeof(LocalRing::Slot) == 64, "a slot is a cache line");
+
+// What one side tells the other; each line is written by that side, but for `asleep`, which the other takes back.
+struct LocalSide {
+  alignas(64) uint64_t consumed;      // of the other's ring: slots, and bulk units in the high half
+  alignas(64) uint32_t asleep;        // 1: write my eventfd when there is something in your ring for me
+  uint32_t wantsSpace;                // 1: and when you have consumed
+  alignas(64) uint64_t epoch;         // changes before memory that the other may be reading is given back
+  alignas(64) uint64_t nonceAddress;  // in this side's memory
+  uint8_t nonce[16];                  // what is there
+  uint32_t pulls;                     // 1: this side can read the other's memory
+  alignas(64) uint32_t taken;         // what copies cost this side (CopyCost): out of the ring,
+  uint32_t pulled;                    // and out of the other's memory
+};
+
+struct LocalSegment {
+  static constexpr uint32_t kMagic = 0x4E444C31, kOffered = 0, kAccepted = 1, kWithdrawn = 2;
+  uint32_t magic;
+  uint32_t state;
+  LocalSide sides[2];
+  LocalRing rings[2];  // of the side that produces
+};
+
+inline uint64_t packConsumed(uint32_t slots, uint32_t units) { return uint64_t(units) << 32 | slots; }
+
+class LocalProducer {
+ public:
+  void attach(LocalRing* ring, const uint64_t* consumed) {
+    ring_ = ring;
+    consumed_ = consumed;
+    position_ = bulk_ = freeSlots_ = freeUnits_ = 0;
+  }
+  // Room for an entry of so many slots and so many bulk units (at most half of the area). False: none now, or the
+  // peer's counter is nonsense.
+  bool room(uint32_t slots, uint32_t units) {
+    return (fits(slots, units)) || (refresh() && fits(slots, units));
+  }
+  // Whether more than half of the slots are taken, as far as the consumer has told.
+  bool crowded() { return isHalfTaken() && (!refresh() || isHalfTaken()); }
+  // Whether everything before `position` was taken.
+  bool consumed(uint32_t position) { return refresh() && int32_t(freeSlots_ - position) >= 0; }
+  bool broken() const { return broken_; }
+  uint32_t position() const { return position_; }
+  // An entry is about to be written: a consumer that waits has its line again.
+  void prepare() { fetch(position_); }
+
+  // The place of the next entry's payload in the bulk area. There is room.
+  uint8_t* bulk(uint32_t bytes) {
+    const uint32_t units = LocalRing::unitsFor(bytes), start = LocalRing::bulkStart(bulk_, units);
+    bulk_ = start + units;
+    return ring_->bulk + size_t(start % LocalRing::kBulkUnits) * LocalRing::kBulkUnit;
+  }
+  // The next slot's body, for an entry of one slot; publish() follows.
+  uint8_t* body() { return slot(position_).body; }
+  void publish() {
+    __atomic_store_n(&slot(position_).sequence, position_ + 1, __ATOMIC_RELEASE);
+    position_++;
+    ahead();
+  }
+  // An entry of any size up to kEntryBytes.
+  void write(const uint8_t* bytes, uint32_t length) {
+    const uint32_t slots = LocalRing::slotsFor(length);
+    for (uint32_t i = slots; i-- > 0;) {  // the first slot's number publishes
+      const uint32_t from = i * LocalRing::kSlotBody;
+      LocalRing::Slot& s = slot(position_ + i);
+      std::memcpy(s.body, bytes + from, std::min(LocalRing::kSlotBody, length - from));
+      __atomic_store_n(&s.sequence, position_ + i + 1, __ATOMIC_RELEASE);
+    }
+    position_ += slots;
+    ahead();
+  }
+  // An entry of a header and payload behind it, as long together as write() takes.
+  template <typename Header>
+  void write(const Header& header, const uint8_t* payload, uint32_t length) {
+    constexpr uint32_t beside = LocalRing::kSlotBody - sizeof header;
+    const uint32_t slots = LocalRing::slotsFor(sizeof header + length);
+    for (uint32_t i = slots; i-- > 1;) {
+      const uint32_t from = beside + (i - 1) * LocalRing::kSlotBody;
+      LocalRing::Slot& s = slot(position_ + i);
+      copySmall(s.body, payload + from, std::min(LocalRing::kSlotBody, length - from));
+      __atomic_store_n(&s.sequence, position_ + i + 1, __ATOMIC_RELEASE);
+    }
+    LocalRing::Slot& first = slot(position_);
+    std::memcpy(first.body, &header, sizeof header);
+    copySmall(first.body + sizeof header, payload, std::min(beside, length));
+    __atomic_store_n(&first.sequence, position_ + 1, __ATOMIC_RELEASE);
+    position_ += slots;
+    ahead();
+  }
+
+ private:
+  // The line of a slot is the consumer's until it is fetched: early enough, many are under way at the same time.
+  void ahead() {
+    fetch(position_ + kAhead);
+    fetch(position_ + kAhead + 1);
+  }
+  void fetch(uint32_t position) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" ::"m"(slot(position)));
+#else
+    __builtin_prefetch(&slot(position), 1);
+#endif
+  }
+  LocalRing::Slot& slot(uint32_t position) { return ring_->slots[position % LocalRing::kSlots]; }
+  bool fits(uint32_t slots, uint32_t units) const {
+    if (position_ - freeSlots_ + slots > LocalRing::kSlots) return false;
+    return units == 0 || LocalRing::bulkStart(bulk_, units) + units - freeUnits_ <= LocalRing::kBulkUnits;
+  }
+  bool isHalfTaken() const { return position_ - freeSlots_ > LocalRing::kSlots / 2; }
+  bool refresh() {
+    const uint64_t now = __atomic_load_n(consumed_, __ATOMIC_ACQUIRE);
+    const uint32_t slots = uint32_t(now), units = uint32_t(now >> 32);
+    // Forwards, and not beyond what was written.
+    if (slots - freeSlots_ > position_ - freeSlots_ || units - freeUnits_ > bulk_ - freeUnits_) broken_ = true;
+    if (broken_) return false;
+    freeSlots_ = slots;
+    freeUnits_ = units;
+    return true;
+  }
+
+  static constexpr uint32_t kAhead = 12;
+  LocalRing* ring_ = nullptr;
+  const uint64_t* consumed_ = nullptr;
+  uint32_t position_ = 0, bulk_ = 0;         // next to write
+  uint32_t freeSlots_ = 0, freeUnits_ = 0;   // taken by the consumer, as last seen
+  bool broken_ = false;
+};
+
+class LocalConsumer {
+ public:
+  void attach(const LocalRing* ring, uint64_t* consumed) {
+    ring_ = ring;
+    consumed_ = consumed;
+    position_ = bulk_ = published_ = publishedBulk_ = 0;
+  }
+  bool ready() const {
+    return __atomic_load_n(&slot(position_).sequence, __ATOMIC_ACQUIRE) == position_ + 1;
+  }
+  // Copies a slot of the next entry. False: it is not there, which for any but the first is nonsense.
+  bool copy(uint32_t index, uint8_t to[LocalRing::kSlotBody]) const {
+    const LocalRing::Slot& s = slot(position_ + index);
+    if (__atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) != position_ + index + 1) return false;
+    std::memcpy(to, s.body, LocalRing::kSlotBody);
+    return true;
+  }
+  // A slot of the next entry, which the peer may change while it is looked at; null: it is not there.
+  const LocalRing::Slot* look(uint32_t index) const {
+    const LocalRing::Slot& s = slot(position_ + index);
+    return __atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) == position_ + index + 1 ? &s : nullptr;
+  }
+  // Where many entries come, lines of later ones are on their way while this one is looked at. Not to be done where they come
+  // one by one: the producer has the lines that it will write next.
+  void fetch() const {
+    __builtin_prefetch(&slot(position_ + kAhead));
+    __builtin_prefetch(&slot(position_ + kAhead + 1));
+  }
+  // Where the next entry's payload of so many bytes stands. It may change while it is looked at.
+  const uint8_t* bulk(uint32_t bytes) const {
+    const uint32_t start = LocalRing::bulkStart(bulk_, LocalRing::unitsFor(bytes));
+    return ring_->bulk + size_t(start % LocalRing::kBulkUnits) * LocalRing::kBulkUnit;
+  }
+  void take(uint32_t slots, uint32_t bulkBytes) {
+    position_ += slots;
+    if (bulkBytes) {
+      const uint32_t units = LocalRing::unitsFor(bulkBytes);
+      bulk_ = LocalRing::bulkStart(bulk_, units) + units;
+    }
+  }
+  // Lets the producer have the room of what was taken. False: there was nothing new.
+  bool publish() {
+    if (published_ == position_) return false;
+    published_ = position_;
+    publishedBulk_ = bulk_;
+    __atomic_store_n(consumed_, packConsumed(position_, bulk_), __ATOMIC_RELEASE);
+    return true;
+  }
+  uint32_t unpublished() const { return position_ - published_; }
+  // Whether the producer should see now what was taken: a quarter of the slots, or an eighth of the bulk area.
+  bool publishDue() const {
+    return unpublished() >= LocalRing::kSlots / 4 || bulk_ - publishedBulk_ >= LocalRing::kBulkUnits / 8;
+  }
+
+ private:
+  static constexpr uint32_t kAhead = 4;
+  const LocalRing::Slot& slot(uint32_t position) const { return ring_->slots[position % LocalRing::kSlots]; }
+  const LocalRing* ring_ = nullptr;
+  uint64_t* consumed_ = nullptr;
+  uint32_t position_ = 0, bulk_ = 0, published_ = 0, publishedBulk_ = 0;
+};
+
+}  // namespace nd

@@ -1,0 +1,28 @@
+// The shared memory of a pair of processes: made by one, sealed, sent as a descriptor, and checked by the other.
+#pragma once
+#include "local/local_ring.h"
+#include "platform/unique_fd.h"
+
+namespace nd {
+
+class LocalMapping {
+ public:
+  LocalMapping() = default;
+  ~LocalMapping() { unmap(); }
+  LocalMapping(const LocalMapping&) = delete;
+  LocalMapping& operator=(const LocalMapping&) = delete;
+
+  // A new segment for two processes; `fd` is what the other one needs. False: the system has none.
+  bool create(UniqueFd* fd);
+  // Private memory of the same form, for the queue pairs of one process.
+  bool createPrivate();
+  // The segment that another process made. False: it is not one that can be trusted to stay mapped, or no segment.
+  bool open(int fd);
+  void unmap();
+  LocalSegment* get() const { return segment_; }
+
+ private:
+  LocalSegment* segment_ = nullptr;
+};
+
+}  // namespace nd

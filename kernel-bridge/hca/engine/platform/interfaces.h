@@ -1,0 +1,30 @@
+// The network interfaces of this process's network namespace, as the system's sockets tell them.
+#pragma once
+#include <string>
+#include <vector>
+#include "base/types.h"
+
+namespace nd {
+
+struct InterfaceAddress {
+  Gid gid;
+  bool v4 = false;
+  uint32_t prefixLength = 0;  // counted in the address's own family
+  uint32_t scopeId = 0;       // of an IPv6 link-local address: the interface's index
+};
+
+struct NetworkInterface {
+  std::string name;
+  uint32_t index = 0;
+  uint32_t mtu = 0;           // bytes of an IP packet
+  bool up = false;            // switched on (IFF_UP)
+  bool running = false;       // and has a carrier, as far as it can know (IFF_RUNNING)
+  std::vector<uint8_t> mac;   // of any length, 0 for none
+  std::vector<InterfaceAddress> addresses;
+};
+
+// All interfaces, with or without address and carrier, by index. 0 or an errno. One that goes away meanwhile is left
+// out.
+int listInterfaces(std::vector<NetworkInterface>* out);
+
+}  // namespace nd

@@ -1,0 +1,26 @@
+// Which addresses are this host's.
+#pragma once
+#include <vector>
+#include "base/types.h"
+
+namespace nd {
+
+class LocalAddresses {
+ public:
+  // Loopback addresses, and those of the interfaces. An unknown address makes it look again, at most once a
+  // second (so an address that was added is seen late at most by that).
+  bool contains(const Gid& address, const Clock& clock);
+
+ private:
+  static constexpr uint64_t kRefreshNs = 1'000'000'000;
+  void refresh();
+  std::vector<Gid> addresses_;
+  uint64_t refreshedAt_ = 0;
+  bool known_ = false;
+};
+
+bool isLoopback(const Gid& address);
+bool isLinkLocal6(const Gid& address);
+Gid gidOfIpv4(uint32_t networkOrder);
+
+}  // namespace nd

@@ -1,0 +1,183 @@
+#include "platform/local_names.h"
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <random>
+
+namespace nd {
+namespace {
+
+const char kSlots[] = "slot/";
+constexpr char kBesides = '~';
+constexpr int kAttempts = 16;
+
+uint64_t monotonicNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+std::string randomTail() {
+  std::random_device random;
+  char text[24];
+  std::snprintf(text, sizeof text, "%c%08x%08x", kBesides, random(), random());
+  return text;
+}
+
+// Without what makes it another's neighbour.
+std::string plainName(const std::string& name) { return name.substr(0, name.find(kBesides)); }
+
+bool isOwn(const LocalListener& listener, const std::string& name) {
+  if (listener.owner != LocalListener::Owner::kUnknown) return listener.owner == LocalListener::Owner::kTrusted;
+  UniqueFd connection;
+  const int error = connectLocal(name, &connection, nullptr);
+  return error == 0 || error == EAGAIN;
+}
+
+}  // namespace
+
+std::string ownName(const std::string& what) { return "networkdirect/" + std::to_string(geteuid()) + "/" + what; }
+
+// The usual name is bound already.
+int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::string* bound) {
+  const std::string usual = ownName(what);
+  for (int attempt = 0; attempt < kAttempts; attempt++) {
+    const auto listed = read(usual);
+    if (!listed) return EMFILE;
+    const auto holder = std::find_if(listed->begin(), listed->end(), [](const LocalListener& l) { return l.name.empty(); });
+    if (holder != listed->end()) {
+      if (isOwn(*holder, usual)) return EADDRINUSE;
+      const std::string name = usual + randomTail();
+      const int error = listenLocal(name, listener);
+      if (error == 0) {
+        *bound = name;
+        announce();
+      }
+      if (error != EADDRINUSE) return error;
+      continue;
+    }
+    const int error = listenLocal(usual, listener);  // it was let go
+    if (error == 0) *bound = usual;
+    if (error != EADDRINUSE) return error;
+    poll(nullptr, 0, 1);
+  }
+  return EADDRINUSE;
+}
+
+// Each process of this user forgets what was absent when it accepts the connection.
+void LocalNames::announce() {
+  for (const std::string& slot : list(kSlots).value_or(std::vector<std::string>())) {
+    UniqueFd connection;
+    connect(kSlots + slot, &connection, nullptr);
+  }
+}
+
+int LocalNames::claim(const std::string& what, const std::string& prefix, UniqueFd* listener,
+                      std::vector<std::string>* others) {
+  std::string bound = ownName(what);
+  UniqueFd fd;
+  int error = listenLocal(bound, &fd);
+  if (error == EADDRINUSE) error = claimBesides(what, &fd, &bound);
+  if (error != 0) return error;
+  const auto listed = read(ownName(prefix));
+  if (!listed) return EMFILE;
+  for (const LocalListener& l : *listed) {
+    const std::string name = ownName(prefix) + l.name;
+    if (name == bound || !isOwn(l, name)) continue;
+    const std::string other = plainName(prefix + l.name);
+    if (other == what) return EADDRINUSE;
+    others->push_back(other.substr(prefix.size()));
+  }
+  *listener = std::move(fd);
+  return 0;
+}
+
+int LocalNames::listenAt(const std::string& what, UniqueFd* listener) {
+  std::string bound;
+  const int error = listenLocal(ownName(what), listener);
+  return error == EADDRINUSE ? claimBesides(what, listener, &bound) : error;
+}
+
+int LocalNames::connect(const std::string& what, UniqueFd* connection, pid_t* pid, Look look) {
+  if (look == Look::kRecent && recentlyAbsent(what)) return ECONNREFUSED;
+  const std::string usual = ownName(what);
+  const int error = connectLocal(usual, connection, pid);
+  if (error != ECONNREFUSED && error != EACCES && error != EAGAIN) return error;
+  const auto listed = look == Look::kNow ? read(usual) : recentBesides(what);
+  if (!listed) return error;
+  bool strangers = false;
+  for (const LocalListener& l : *listed) {
+    if (l.name.empty()) strangers = l.owner == LocalListener::Owner::kStranger;
+    if (l.name.empty() || l.name[0] != kBesides || l.owner == LocalListener::Owner::kStranger) continue;
+    if (connectLocal(usual + l.name, connection, pid) == 0) return 0;
+  }
+  return strangers ? EACCES : error;  // only our own keep somebody waiting
+}
+
+std::optional<std::vector<std::string>> LocalNames::list(const std::string& prefix) {
+  const auto listed = read(ownName(prefix));
+  if (!listed) return std::nullopt;
+  std::vector<std::string> names;
+  for (const LocalListener& l : *listed)
+    if (isOwn(l, ownName(prefix) + l.name)) names.push_back(plainName(l.name));
+  return names;
+}
+
+namespace {
+
+// The first that may be `what` or stand beside it.
+auto firstOf(const std::vector<LocalListener>& listed, const std::string& what) {
+  return std::lower_bound(listed.begin(), listed.end(), what,
+                          [](const LocalListener& l, const std::string& name) { return l.name < name; });
+}
+
+bool isOf(const LocalListener& l, const std::string& what) {
+  return l.name.compare(0, what.size(), what) == 0 && (l.name.size() == what.size() || l.name[what.size()] == kBesides);
+}
+
+}  // namespace
+
+bool LocalNames::recentlyAbsent(const std::string& what) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  if (recentUntil_ == 0 || monotonicNs() >= recentUntil_) return false;
+  // Others begin with the same letters, and stand between: "…/1", "…/10", "…/1~…".
+  for (auto i = firstOf(recent_, what); i != recent_.end() && i->name.compare(0, what.size(), what) == 0; ++i)
+    if (isOf(*i, what) && i->owner != LocalListener::Owner::kStranger) return false;
+  return true;
+}
+
+std::optional<LocalNames::Listed> LocalNames::recentBesides(const std::string& what) {
+  readRecent();
+  std::lock_guard<std::mutex> guard(mutex_);
+  Listed found;
+  for (auto i = firstOf(recent_, what); i != recent_.end() && i->name.compare(0, what.size(), what) == 0; ++i)
+    if (isOf(*i, what)) found.push_back({i->name.substr(what.size()), i->owner});
+  return found;
+}
+
+void LocalNames::readRecent() {
+  const uint64_t start = monotonicNs();
+  {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (start < recentUntil_) return;
+  }
+  auto listed = read(ownName(""));
+  if (!listed) return;
+  std::sort(listed->begin(), listed->end(), [](const LocalListener& a, const LocalListener& b) { return a.name < b.name; });
+  const uint64_t end = monotonicNs();
+  std::lock_guard<std::mutex> guard(mutex_);
+  recent_ = std::move(*listed);
+  recentUntil_ = end + std::clamp(kReadShare * (end - start), kShortestNs, kLongestNs);
+}
+
+void LocalNames::forget() {
+  std::lock_guard<std::mutex> guard(mutex_);
+  recentUntil_ = 0;
+}
+
+}  // namespace nd

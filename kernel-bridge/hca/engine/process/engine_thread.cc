@@ -1,0 +1,141 @@
+#include "process/engine_thread.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace nd {
+
+bool EngineThread::start() {
+  wakeFd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wakeFd_.valid() || !attendance_.open()) return false;
+  sleeper_.tell = [](void* self) { static_cast<EngineThread*>(self)->signalWake(); };
+  sleeper_.self = this;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  running_ = pthread_create(&thread_, nullptr, &EngineThread::main, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (running_) engine_.setWake(&EngineThread::wake, this);
+  return running_;
+}
+
+bool EngineThread::stop(uint32_t timeoutMs) {
+  if (!running_) return true;
+  engine_.setWake(nullptr, nullptr);
+  stopping_ = true;
+  signalWake();
+  if (timeoutMs != 0) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!ended_.wait_for(lock, std::chrono::milliseconds(timeoutMs), [this] { return hasEnded_; })) return false;
+  }
+  pthread_join(thread_, nullptr);
+  running_ = false;
+  std::lock_guard<EngineLock> guard(engine_.lock());
+  host_.forget(sleeper_);
+  return true;
+}
+
+void EngineThread::signalWake() {
+  const uint64_t one = 1;
+  if (::write(wakeFd_.get(), &one, sizeof one) < 0) {
+    // Only a full counter refuses, and then the thread has a wake to see already.
+  }
+}
+
+void EngineThread::wake(void* self) {
+  auto* thread = static_cast<EngineThread*>(self);
+  thread->wakeMark_ = thread->engine_.pollerMark();
+  if (!thread->attention_.exchange(true)) thread->signalWake();
+}
+
+void* EngineThread::main(void* self) {
+  auto* thread = static_cast<EngineThread*>(self);
+  pthread_setname_np(pthread_self(), "rdma-engine");
+  thread->run();
+  std::lock_guard<std::mutex> guard(thread->mutex_);
+  thread->hasEnded_ = true;
+  thread->ended_.notify_all();
+  return nullptr;
+}
+
+void EngineThread::giveWay(uint64_t time) {
+  attendance_.sleepUntil(time);
+  sleep(attendance_.alarm(), UINT64_MAX);
+  attendance_.wokeUp();
+}
+
+bool EngineThread::sleep(int other, uint64_t deadline) {
+  pollfd fds[2] = {{wakeFd_.get(), POLLIN, 0}, {other, POLLIN, 0}};
+  timespec wait{};
+  timespec* timeout = nullptr;
+  if (deadline != UINT64_MAX) {
+    const uint64_t now = clock_.now();
+    const uint64_t ns = deadline > now ? deadline - now : 0;
+    wait.tv_sec = static_cast<time_t>(ns / 1'000'000'000u);
+    wait.tv_nsec = static_cast<long>(ns % 1'000'000'000u);
+    timeout = &wait;
+  }
+  if (ppoll(fds, 2, timeout, nullptr) <= 0) return false;
+  if (fds[0].revents != 0) {
+    uint64_t count;
+    if (::read(wakeFd_.get(), &count, sizeof count) < 0) count = 0;
+  }
+  return fds[1].revents != 0;
+}
+
+void EngineThread::run() {
+  // The poller's mark at which the last wake came. Somebody who waits no longer polls, however young the mark is;
+  // a newer mark says that polling goes on, and that the poller sees to what the wake was for.
+  uint64_t ignoredMark = 0;
+  uint32_t ignoredWatch = 0;  // a thread that watches and has been given its time
+  bool rung = false;          // something has come by the host's descriptors
+  while (!stopping_) {
+    if (attention_.exchange(false)) {
+      ignoredMark = wakeMark_;
+      rung = false;
+    }
+    const uint64_t mark = engine_.pollerMark(), now = clock_.now();
+    if (mark != ignoredMark && now < mark + Attendance::kMarkNs) {
+      giveWay(mark + Attendance::kMarkNs);
+      rung = false;
+      continue;
+    }
+    // A thread that watches was woken as well, and does not come if the program does something else: then it is not
+    // waited for again.
+    const uint32_t watching = attendance_.watching();
+    if (std::exchange(rung, false) && watching != 0 && watching != ignoredWatch) {
+      ignoredWatch = watching;
+      giveWay(now + Attendance::kMarkNs);
+      continue;
+    }
+    bool more = true;
+    uint64_t deadline = UINT64_MAX;
+    {
+      std::lock_guard<EngineLock> guard(engine_.lock());
+      host_.lookNext();
+      for (uint32_t step = 0; step < kStepsPerTurn && more; step++) {
+        more = engine_.progressLocked();
+        if (engine_.commandsWait() || engine_.pollerMark() != mark) break;
+      }
+      deadline = std::min(engine_.nextDeadline(), host_.nextDeadline());
+      more = more || !host_.fallAsleep(sleeper_);
+    }
+    if (!more) {
+      rung = sleep(host_.pollFd(), deadline);
+      sleeper_.asleep = false;
+      continue;
+    }
+    // Others may want the lock. They are about to wake up, and would find it taken again.
+    sched_yield();
+    for (uint32_t i = 0; i < kGiveWayYields && engine_.commandsWait(); i++) sched_yield();
+  }
+}
+
+}  // namespace nd

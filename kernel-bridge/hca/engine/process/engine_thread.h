@@ -1,0 +1,62 @@
+// The engine's own thread: takes over sockets and timers when no thread of the application polls.
+//
+// It sleeps in the operating system until a descriptor, a deadline or a wake needs it; an idle process wakes for
+// nothing. While some thread polls, it leaves the sockets to that thread and sleeps until the polling has ended
+// (attendance.h).
+#pragma once
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "engine/engine.h"
+#include "host/host.h"
+#include "platform/attendance.h"
+#include "platform/unique_fd.h"
+
+namespace nd {
+
+class EngineThread {
+ public:
+  EngineThread(Engine& engine, Host& host, const Clock& clock) : engine_(engine), host_(host), clock_(clock) {}
+  ~EngineThread() { stop(0); }
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+
+  // Starts the thread, all signals blocked in it. False: the system has no room for it.
+  bool start();
+  // Asks it to end and waits for that: at most `timeoutMs`, 0 without a bound. False: it goes on.
+  bool stop(uint32_t timeoutMs);
+
+  // Engine::setWake: something is due earlier than the thread knows, or somebody waits.
+  static void wake(void* self);
+
+ private:
+  static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is given up in any case
+  static constexpr uint32_t kGiveWayYields = 100;     // how long others have time to take it
+  static void* main(void* self);
+  void run();
+  void signalWake();
+  // Waits for the wake descriptor and `other`, until `deadline`. Whether `other` is readable.
+  bool sleep(int other, uint64_t deadline);
+  // Sleeps until `time`, or, as long as others attend, until the last of them has been away for so long.
+  void giveWay(uint64_t time);
+
+  Engine& engine_;
+  Host& host_;
+  const Clock& clock_;
+  Attendance& attendance_ = engine_.attendance();
+  UniqueFd wakeFd_;
+  Sleeper sleeper_;
+  pthread_t thread_{};
+  bool running_ = false;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> attention_{false};   // a wake that the thread has not seen
+  std::atomic<uint64_t> wakeMark_{0};    // the poller's mark at the last wake
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool hasEnded_ = false;
+};
+
+}  // namespace nd

@@ -1,0 +1,168 @@
+#include "process/process.h"
+
+#include <dlfcn.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+#include <atomic>
+#include <cstdlib>
+
+#include "process/engine_thread.h"
+
+namespace nd {
+namespace {
+
+class MonotonicClock final : public Clock {
+ public:
+  uint64_t now() const override {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
+  }
+
+#if defined(__x86_64__)
+  MonotonicClock() {
+    // Only a counter that neither stops nor changes its pace says how old a reading is.
+    unsigned a, b, c, d = 0;
+    steadyTicks_ = __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
+  }
+  // Between two readings of the system's clock the counter tells what has passed, as soon as its pace is known.
+  uint64_t recent() const override {
+    static thread_local struct {
+      uint64_t ticks, ns, baseTicks, baseNs;
+      uint64_t pace;  // nanoseconds of a tick, in 2^-kPaceBits; 0: not known yet
+    } last;
+    if (!steadyTicks_) return now();
+    const uint64_t ticks = __rdtsc(), passed = ticks - last.ticks;
+    if (last.pace != 0 && passed < kReadTicks) return last.ns + (passed * last.pace >> kPaceBits);
+    if (last.ns != 0 && passed < kRecentTicks) return last.ns;
+    last.ns = now();
+    last.ticks = ticks;
+    if (__rdtsc() - ticks > kRecentTicks) return last.ns;  // interrupted in between: says nothing of the pace
+    const uint64_t span = ticks - last.baseTicks;
+    if (span >= kPaceTicks && span < kLongestTicks) last.pace = ((last.ns - last.baseNs) << kPaceBits) / span;
+    if (span >= kLongestTicks) {
+      last.baseTicks = ticks;
+      last.baseNs = last.ns;
+    }
+    return last.ns;
+  }
+
+ private:
+  static constexpr uint32_t kPaceBits = 20;
+  static constexpr uint64_t kReadTicks = 1u << 16;       // some 20 µs
+  static constexpr uint64_t kPaceTicks = 1u << 25;       // some 10 ms
+  static constexpr uint64_t kLongestTicks = 1ull << 33;  // some seconds; then the pace is measured anew
+  bool steadyTicks_ = false;
+#endif
+};
+
+// The thread runs this library's code until the process ends; the isolate that loaded the library may end before,
+// and then the library would be unloaded under it.
+void keepLibraryLoaded() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&keepLibraryLoaded), &info) != 0 && info.dli_fname != nullptr)
+    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+// Asking the system for barriers takes it some 20 ms, during which nobody is to wait: a thread of its own does it,
+// which touches nothing but an engine that stays until the process ends.
+void askForBarriers(Engine& engine) {
+  const auto ask = [](void* argument) -> void* {
+    pthread_setname_np(pthread_self(), "rdma-barrier");
+    const auto call = [](int command) { return syscall(SYS_membarrier, command, 0, 0); };
+    if (call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) return nullptr;
+    static_cast<Engine*>(argument)->setBarrier(
+        [] { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); });
+    return nullptr;
+  };
+  pthread_attr_t detached;
+  pthread_t thread;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_attr_init(&detached);
+  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_create(&thread, &detached, ask, &engine);  // where it fails, posters fence
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&detached);
+}
+
+}  // namespace
+
+struct Process::Impl {
+  MonotonicClock clock;
+  std::mutex mutex;
+  std::atomic<bool> started{false};
+  std::string problem;
+  std::unique_ptr<Host> host;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<EngineThread> thread;
+
+  // At exit(): ends the thread and lets go of the host, so that peers and captures see a clean end. Bounded: a
+  // process must not hang in its exit because something holds the engine; the system releases all of it anyway.
+  void shutDown() {
+    constexpr uint32_t kPatienceMs = 500;
+    if (started && thread->stop(kPatienceMs)) host->stop();
+  }
+};
+
+Process::Process() : impl_(new Impl()) {}
+Process::~Process() = default;
+
+Process& Process::instance() {
+  static auto* process = new Process();  // never destroyed: other threads may use it until the very end
+  return *process;
+}
+
+Status Process::start(const EngineOptions& engineOptions, const HostOptions& hostOptions, std::string* problem) {
+  Impl& p = *impl_;
+  std::lock_guard<std::mutex> guard(p.mutex);
+  if (p.started) {
+    std::lock_guard<EngineLock> lock(p.engine->lock());
+    p.host->join(hostOptions);
+    return Status::kSuccess;
+  }
+  const auto fail = [&](Status status, const char* why) {
+    p.thread.reset();
+    p.engine.reset();
+    p.host.reset();
+    if (problem != nullptr) *problem = why;
+    return status;
+  };
+  p.host = std::make_unique<Host>(p.clock);
+  p.engine = std::make_unique<Engine>(*p.host, p.clock, engineOptions);
+  const Status status = p.host->start(hostOptions, *p.engine);
+  if (status == Status::kTooManyAddresses)
+    return fail(status, "254 processes of this host use RDMA already; that is the limit");
+  if (status == Status::kAccessDenied)
+    return fail(status, "the option icrc is 'exact', which takes a raw socket and so the privilege CAP_NET_RAW; give it "
+                        "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");
+  if (status != Status::kSuccess)
+    return fail(status, "the host side of the HCA needs an epoll set and some sockets, and the system refused them "
+                        "(is the limit of open files too low?)");
+  p.thread = std::make_unique<EngineThread>(*p.engine, *p.host, p.clock);
+  keepLibraryLoaded();
+  if (!p.thread->start()) {
+    p.host->stop();
+    return fail(Status::kInsufficientResources, "the system refused a thread for the HCA");
+  }
+  p.started = true;
+  askForBarriers(*p.engine);
+  std::atexit([] { Process::instance().impl_->shutDown(); });
+  return Status::kSuccess;
+}
+
+bool Process::started() const { return impl_->started; }
+Engine& Process::engine() { return *impl_->engine; }
+Host& Process::host() { return *impl_->host; }
+
+}  // namespace nd

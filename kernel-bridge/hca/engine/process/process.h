@@ -1,0 +1,26 @@
+// The one HCA of this process: clock, host, engine and the engine's thread, started by the first soft
+// kernel and kept until the process ends (a Worker that ends takes nothing down).
+#pragma once
+#include "engine/engine.h"
+#include "host/host.h"
+
+namespace nd {
+
+class Process {
+ public:
+  static Process& instance();
+
+  // Starts on the first call; later ones only have Host::join(). `problem` explains a failure.
+  Status start(const EngineOptions& engine, const HostOptions& host, std::string* problem);
+  bool started() const;
+  Engine& engine();
+  Host& host();
+
+ private:
+  Process();
+  ~Process();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nd

@@ -1,0 +1,88 @@
+#include "process/watch.h"
+
+#include <utility>
+
+#include "platform/attendance.h"
+
+namespace nd {
+
+Watch::Watch(Engine& engine, Host& host, void (*tell)(void* self), void* self) : engine_(engine), host_(host) {
+  sleeper_.tell = tell;
+  sleeper_.self = self;
+}
+
+Watch::~Watch() {
+  leave();
+  const auto hold = engine_.hold();
+  host_.forget(sleeper_);
+}
+
+bool Watch::begin() {
+  if (apart_) return false;  // until it leaves
+  Attendance& attendance = engine_.attendance();
+  if (entered_) {
+    slept_ = std::exchange(sleeps_, false);
+    attendance.watchOn();
+    engine_.stay();
+    return true;
+  }
+  entered_ = attendance.watch();
+  if (!entered_) giveUp();
+  return entered_;
+}
+
+bool Watch::slept() { return std::exchange(slept_, false); }
+
+// A program most likely answers: acknowledgements are put off, to go along; one that has slept, only what nobody waits for.
+uint64_t Watch::look() {
+  const auto hold = engine_.hold();
+  sleeper_.asleep = false;
+  const uint64_t now = host_.now();
+  if (slept_ || now < allDue_) {
+    host_.lookLater();
+  } else {
+    host_.lookAllNext();
+  }
+  if (slept_ || now >= allDue_) allDue_ = now + kRingsAloneNs;
+  engine_.progressLocked(!slept_, slept_);
+  return now;
+}
+
+bool Watch::step() {
+  engine_.putOffAlarm();  // before it sleeps, which has time, and not when a message has come
+  const auto hold = engine_.hold();
+  host_.lookAllNext();
+  allDue_ = host_.now() + kRingsAloneNs;
+  return !engine_.progressLocked() && host_.fallAsleep(sleeper_);
+}
+
+// The engine's thread attends from now on.
+void Watch::giveUp() {
+  leave();
+  apart_ = true;
+  engine_.attendance().apart(1);
+  engine_.wakeThread();
+}
+
+void Watch::leave() {
+  Attendance& attendance = engine_.attendance();
+  if (entered_) {
+    const bool woken = slept_;
+    entered_ = sleeps_ = slept_ = false;
+    sleeper_.asleep = false;
+    attendance.watchEnds();
+    // Nobody else would see to those who wait, too, while this thread is away.
+    if (attendance.anyApart())
+      engine_.wakeThread();
+    else if (woken)
+      engine_.stay();
+    else
+      engine_.attend();
+  }
+  if (apart_) {
+    apart_ = false;
+    attendance.apart(-1);
+  }
+}
+
+}  // namespace nd

@@ -1,0 +1,67 @@
+// What processes of one host tell each other over their slots' and ports' sockets: a short header and a body.
+// Numbers are in host order; both ends are on the same host.
+#pragma once
+#include "base/types.h"
+
+namespace nd {
+
+enum class FrameKind : uint8_t {
+  kPacket = 1,       // body: a RoCE packet from the BTH to the last pad byte, for a QP of the receiver
+  kMad = 2,          // the same, of QP1: for a kernel of the receiver, which does not hand it on
+  kProbeReply = 3,   // body: ProbeReply (steering.h)
+  kGoodbye = 4,      // no body; the last frame of a process that ends in order, on the connections it has accepted
+  // Set-up of the local link; body: LocalHello (local_pairs.h).
+  kPairAsk = 5,      // from the higher slot: make me an offer
+  kPairOffer = 6,    // from the lower one: with the segment and two eventfds
+  kPairAnswer = 7,   // yes or no
+  // Memory of allocate() for a pair that is up; body: LocalMemory (local_maps.h).
+  kMemoryOffer = 8,  // with the file
+  kMemoryAnswer = 9,
+  kMemoryGone = 10,  // it was given back: unmap it
+  kStray = 11,       // as kPacket; it came by the wire, to a socket that was not the receiver's
+  // On a connection to a block's name (port_blocks.h); body: PortQuestion, PortAnswer.
+  kPortAsk = 12,
+  kPortAnswer = 13,
+};
+
+struct Frame {
+  static constexpr uint32_t kHeaderBytes = 48;
+  static constexpr uint32_t kMaxBytes = kHeaderBytes + 4352;
+  static constexpr uint8_t kVersion = 3;
+
+  FrameKind kind = FrameKind::kPacket;
+  PacketMeta meta;
+  const uint8_t* body = nullptr;
+  uint32_t bodyLength = 0;
+
+  void encodeHeader(uint8_t out[kHeaderBytes]) const {
+    out[0] = kVersion;
+    out[1] = static_cast<uint8_t>(kind);
+    out[2] = meta.trafficClass;
+    out[3] = meta.hopLimit;
+    std::memcpy(out + 4, &meta.scopeId, 4);
+    std::memcpy(out + 8, meta.source.raw.data(), 16);
+    std::memcpy(out + 24, meta.destination.raw.data(), 16);
+    std::memcpy(out + 40, &meta.flowLabel, 4);
+    std::memcpy(out + 44, &meta.sender, 4);
+  }
+  // False: not a frame of this version.
+  bool decode(const uint8_t* in, uint32_t length) {
+    if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kPortAnswer))
+      return false;
+    kind = static_cast<FrameKind>(in[1]);
+    meta.trafficClass = in[2];
+    meta.hopLimit = in[3];
+    std::memcpy(&meta.scopeId, in + 4, 4);
+    std::memcpy(meta.source.raw.data(), in + 8, 16);
+    std::memcpy(meta.destination.raw.data(), in + 24, 16);
+    std::memcpy(&meta.flowLabel, in + 40, 4);
+    std::memcpy(&meta.sender, in + 44, 4);
+    body = in + kHeaderBytes;
+    bodyLength = length - kHeaderBytes;
+    return true;
+  }
+};
+
+}  // namespace nd

@@ -1,0 +1,101 @@
+// RDMA ports: who on this host listens on a service id (local_names.h: "port/<service>/<port>/<gid>"), and which
+// of them connections have (port_blocks.h).
+#pragma once
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/host_counters.h"
+#include "base/types.h"
+#include "platform/unique_fd.h"
+#include "slots/frame.h"
+#include "slots/port_blocks.h"
+#include "slots/slots.h"
+
+namespace nd {
+
+class Ports {
+ public:
+  // How long other processes may take to answer, in all.
+  static constexpr int64_t kAnswersMs = 1000;
+
+  Ports(LocalNames& names, int epoll) : names_(names), epoll_(epoll), blocks_(names, epoll) {}
+
+  // See Host::claimPort. Callable from any thread.
+  Status claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
+  // Others hand over to it from now on. See Host::openPort.
+  Status open(uint32_t claim);
+  void release(uint32_t claim);
+  std::vector<uint32_t> releaseKernel(KernelId kernel);  // the claims
+  void releaseAll();
+
+  // The kernel of this process that listens there: a claim of the address wins over one of all addresses. 0: none.
+  KernelId find(uint32_t service, uint16_t port, const Gid& address);
+  // Hands a frame to another process's claim. The connection to the owner stays: it ends with the claim, at the owner's side.
+  // The engine's lock is held.
+  enum class HandOver {
+    kDone,
+    kNobody,  // there is none, or it does not take it
+    kUnsure,  // too many were for nobody; there was none a moment ago
+  };
+  HandOver handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now);
+  // Takes what other processes hand over to this claim, or ask of this block.
+  bool acceptOn(uint32_t claim, Inbound& inbound);  // as Inbound::acceptFrom
+  // Whether the claim's listener is watched.
+  void hear(uint32_t claim, bool on);
+  // Another process wants a port of ours; it is told on that connection.
+  void onAsked(const Frame& frame, int connection);
+
+ private:
+  struct Claim {
+    KernelId kernel = 0;
+    uint32_t service = 0;
+    uint16_t port = 0;
+    bool any = false;
+    Gid address;
+    UniqueFd listener;  // none: of a block, and nobody listens
+  };
+  static uint32_t keyOf(uint32_t service, uint16_t port) { return service << 16 | port; }
+  Status claimFree(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
+  Status claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline, uint32_t* claim);
+  bool hasBlock(uint32_t service, uint16_t port);
+  // All of these with the lock held.
+  uint32_t add(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, UniqueFd listener);
+  std::map<uint32_t, Claim>::iterator drop(std::map<uint32_t, Claim>::iterator claim);
+  Status bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
+  bool isTaken(uint32_t service, const Gid* address, uint16_t port) const;
+  int listenerOf(uint32_t claim) const;  // -1: there is none
+  // A connection to another process's claim.
+  struct Owner {
+    std::string name;
+    UniqueFd connection;
+    uint64_t used = 0;
+  };
+  static constexpr size_t kMaxOwners = 8;
+  // Looks at what is there now cost some system calls each: so many at once, and one more in each of these times.
+  class Looks {
+   public:
+    bool take(uint64_t now);
+
+   private:
+    static constexpr uint64_t kAtOnce = 64, kEachNs = 1'000'000;
+    uint64_t used_ = 0;  // as the time at which the first of kAtOnce is free again
+  };
+  bool sendToKnown(const std::string& name, const Frame& frame);
+  void keepOwner(std::string name, UniqueFd connection);
+
+  LocalNames& names_;
+  int epoll_;
+  std::mutex mutex_;  // innermost: nothing is called with it held but the operating system, and nobody is waited for
+  uint32_t nextId_ = 1;
+  std::map<uint32_t, Claim> claims_;
+  std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port
+  PortBlocks blocks_;
+  std::vector<Owner> owners_;
+  uint64_t uses_ = 0;
+  Looks looks_;
+};
+
+}  // namespace nd

@@ -1,0 +1,357 @@
+#include "slots/slots.h"
+
+#include <poll.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <iterator>
+
+#include "platform/host_events.h"
+#include "platform/local_socket.h"
+
+namespace nd {
+namespace {
+
+const char kSlotPrefix[] = "slot/";
+std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
+
+// Room for as many descriptors as a frame may have, and for one more where it is aligned; those beyond are dropped by the system.
+union FrameControl {
+  char bytes[CMSG_SPACE(kMaxFrameFds * sizeof(int))];
+  cmsghdr align;
+};
+
+ssize_t receiveFrame(int connection, void* bytes, size_t room, FrameOrigin* origin) {
+  FrameControl control;
+  iovec piece = {bytes, room};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  const ssize_t n = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0) return n;
+  origin->connection = connection;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      UniqueFd taken(fd);  // all are ours now
+      if (origin->fdCount < kMaxFrameFds) origin->fds[origin->fdCount++] = std::move(taken);
+    }
+  }
+  return n;
+}
+
+ssize_t sendFrame(int connection, iovec* pieces, size_t pieceCount, const int* fds, uint32_t fdCount) {
+  FrameControl control{};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = pieceCount;
+  if (fdCount != 0) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = CMSG_SPACE(fdCount * sizeof(int));
+    cmsghdr* c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(fdCount * sizeof(int));
+    std::memcpy(CMSG_DATA(c), fds, fdCount * sizeof(int));
+  }
+  ssize_t n;
+  do {
+    n = sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (n < 0 && errno == EINTR);
+  return n;
+}
+
+}  // namespace
+
+// ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+bool Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
+  for (uint32_t i = 0; i < budget; i++) {
+    UniqueFd fd;
+    const int error = acceptLocal(listener, &fd);
+    if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
+    if (error == EACCES || error == ECONNABORTED || error == EINTR) continue;
+    if (error == EAGAIN) return true;
+    if (error != 0) {
+      counters_.add(HostCounter::kSlotNoDescriptor);
+      return false;
+    }
+    if (connections_.size() >= kMaxConnections) {
+      counters_.add(HostCounter::kSlotRefused);
+      continue;
+    }
+    names_.forget();
+    const uint32_t id = nextId_++;
+    if (!watchFd(epoll_, fd.get(), EPOLLIN | EPOLLRDHUP, EventKind::kInbound, id)) continue;
+    Connection& connection = connections_[id];
+    connection.fd = std::move(fd);
+    connection.claim = claim;
+  }
+  return true;
+}
+
+void Inbound::acceptAll(int listener) { accept(listener, kMaxConnections, 0); }
+
+void Inbound::closeClaim(uint32_t claim) {
+  for (auto i = connections_.begin(); i != connections_.end();) i = i->second.claim == claim ? connections_.erase(i) : std::next(i);
+}
+
+void Inbound::sayGoodbye() {
+  Frame goodbye;
+  goodbye.kind = FrameKind::kGoodbye;
+  uint8_t bytes[Frame::kHeaderBytes];
+  goodbye.encodeHeader(bytes);
+  for (const auto& connection : connections_) {
+    if (::send(connection.second.fd.get(), bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;  // it is gone
+  }
+}
+
+uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argument) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return 0;
+  const int fd = found->second.fd.get();
+  uint32_t count = 0;
+  while (count < budget) {
+    FrameOrigin origin;
+    const ssize_t n = receiveFrame(fd, buffer_, sizeof buffer_, &origin);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return count;
+    Frame frame;
+    if (n <= 0 || !frame.decode(buffer_, static_cast<uint32_t>(n))) {
+      if (n > 0) counters_.add(HostCounter::kSlotBadFrames);
+      connections_.erase(found);
+      return count;
+    }
+    count++;
+    handler(argument, frame, origin);
+  }
+  return count;
+}
+
+static bool hasEnded(int connection) {
+  pollfd waited{connection, POLLRDHUP, 0};
+  int n;
+  do {
+    n = poll(&waited, 1, 0);
+  } while (n < 0 && errno == EINTR);
+  return n > 0 && (waited.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
+}
+
+// Whether the last thing that came on a connection that has ended is a goodbye.
+static bool hasGoodbye(int connection) {
+  uint8_t bytes[Frame::kHeaderBytes + 1];
+  Frame frame;
+  bool found = false;
+  // An end that left packets unread shows first, as an error.
+  for (int attempt = 0; attempt < 2; attempt++) {
+    ssize_t n;
+    while ((n = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+      found = frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kGoodbye;
+    if (n == 0 || errno != ECONNRESET) break;
+  }
+  return found;
+}
+
+// ── Slots ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+int Slots::claim() {
+  std::vector<uint32_t> taken = live();
+  for (uint32_t n = 0; n < kMax; n++) {
+    if (std::binary_search(taken.begin(), taken.end(), n)) continue;
+    const int error = names_.claim(slotName(n), &listener_);
+    if (error == EADDRINUSE) continue;
+    if (error != 0) return error;
+    if (!watchFd(epoll_, listener_.get(), EPOLLIN, EventKind::kSlotListener, 0)) return errno;
+    slot_ = n;
+    return 0;
+  }
+  return EADDRINUSE;
+}
+
+void Slots::release() {
+  // The name first: who sees its connection end then finds nobody at the name.
+  listener_.reset();
+  for (auto& p : peers_) p.reset();
+}
+
+std::vector<uint32_t> Slots::live() {
+  std::vector<uint32_t> slots;
+  for (const std::string& name : names_.list(kSlotPrefix).value_or(std::vector<std::string>())) {
+    char* end = nullptr;
+    const unsigned long n = std::strtoul(name.c_str(), &end, 10);
+    if (!name.empty() && *end == 0 && n < kMax) slots.push_back(static_cast<uint32_t>(n));
+  }
+  std::sort(slots.begin(), slots.end());
+  return slots;
+}
+
+const std::vector<uint32_t>& Slots::liveNow(uint64_t now) {
+  if (now >= liveUntil_) {
+    live_ = live();
+    liveUntil_ = now + kLiveNs;
+  }
+  return live_;
+}
+
+int Slots::connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid, LocalNames::Look look) {
+  const int error = names_.connect(slotName(slot), fd, pid, look);
+  if (error != 0) {
+    if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
+    return error;
+  }
+  // With privileges the buffer may exceed the system's limit; the queue below takes what does not fit.
+  const int bytes = static_cast<int>(kMaxQueuedBytes);
+  if (setsockopt(fd->get(), SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
+    setsockopt(fd->get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  if (!watchFd(epoll_, fd->get(), EPOLLRDHUP, EventKind::kOutbound, slot)) return errno;
+  return 0;
+}
+
+Slots::Peer* Slots::peer(uint32_t slot, int* error, LocalNames::Look look) {
+  *error = 0;
+  if (slot >= kMax) {
+    *error = ECONNREFUSED;
+    return nullptr;
+  }
+  if (peers_[slot]) return peers_[slot].get();
+  auto fresh = std::make_unique<Peer>();
+  *error = connectTo(slot, &fresh->fd, &fresh->pid, look);
+  if (*error != 0) return nullptr;
+  peers_[slot] = std::move(fresh);
+  return peers_[slot].get();
+}
+
+bool Slots::send(uint32_t slot, const Frame& frame, const int* fds, uint32_t fdCount) {
+  int error = 0;
+  Peer* p = peer(slot, &error, LocalNames::Look::kRecent);
+  if (p == nullptr) {
+    counters_.add(error == EAGAIN ? HostCounter::kSlotQueueFull : HostCounter::kUnknownSlot);
+    return false;
+  }
+  uint8_t header[Frame::kHeaderBytes];
+  frame.encodeHeader(header);
+  if (p->queue.empty()) {
+    iovec pieces[2] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
+    if (sendFrame(p->fd.get(), pieces, 2, fds, fdCount) >= 0) {
+      counters_.add(HostCounter::kForwardedOut);
+      return true;
+    }
+    if (errno != EAGAIN && errno != ENOBUFS) {
+      counters_.add(HostCounter::kUnknownSlot);  // it just died; its event follows
+      return false;
+    }
+  }
+  const size_t bytes = sizeof header + frame.bodyLength;
+  if (p->queue.size() >= kMaxQueuedFrames || p->queuedBytes + bytes > kMaxQueuedBytes) {
+    counters_.add(HostCounter::kSlotQueueFull);
+    return false;
+  }
+  Queued copy;
+  copy.bytes.resize(bytes);
+  std::memcpy(copy.bytes.data(), header, sizeof header);
+  if (frame.bodyLength != 0) std::memcpy(copy.bytes.data() + sizeof header, frame.body, frame.bodyLength);
+  for (uint32_t i = 0; i < fdCount; i++) {
+    copy.fds[i].reset(fcntl(fds[i], F_DUPFD_CLOEXEC, 0));
+    if (!copy.fds[i].valid()) return false;
+  }
+  copy.fdCount = fdCount;
+  p->queue.push_back(std::move(copy));
+  p->queuedBytes += bytes;
+  setWantsOut(slot, *p, true);
+  return true;
+}
+
+void Slots::setWantsOut(uint32_t slot, Peer& p, bool wanted) {
+  if (p.wantsOut == wanted) return;
+  p.wantsOut = wanted;
+  watchFd(epoll_, p.fd.get(), EPOLLRDHUP | (wanted ? EPOLLOUT : 0u), EventKind::kOutbound, slot, EPOLL_CTL_MOD);
+}
+
+void Slots::drain(uint32_t slot, Peer& p) {
+  while (!p.queue.empty()) {
+    Queued& next = p.queue.front();
+    int fds[kMaxFrameFds];
+    for (uint32_t i = 0; i < next.fdCount; i++) fds[i] = next.fds[i].get();
+    iovec piece = {next.bytes.data(), next.bytes.size()};
+    if (sendFrame(p.fd.get(), &piece, 1, fds, next.fdCount) < 0) return;
+    counters_.add(HostCounter::kForwardedOut);
+    p.queuedBytes -= next.bytes.size();
+    p.queue.pop_front();
+  }
+  setWantsOut(slot, p, false);
+}
+
+bool Slots::identify(uint32_t slot, PeerIdentity* identity) {
+  int error = 0;
+  Peer* p = peer(slot, &error);
+  return p != nullptr && identifyPeer(p->fd.get(), identity);
+}
+
+bool Slots::isOwner(uint32_t slot, int connection, PeerIdentity* sender) {
+  PeerIdentity owner;
+  return slot < kMax && slot != slot_ && identifyPeer(connection, sender) && identify(slot, &owner) &&
+         sender->pid == owner.pid && sender->uid == owner.uid;
+}
+
+bool Slots::mayComeFrom(uint32_t slot, int connection) {
+  PeerIdentity sender, owner;
+  return slot < kMax && (isOwner(slot, connection, &sender) || (slot != slot_ && !identify(slot, &owner)));
+}
+
+bool Slots::watch(uint32_t slot) {
+  if (slot == slot_) return true;
+  // A connection from before may be to a process that has ended since, its event not seen yet: that would be told as
+  // the end of the one that has the slot now.
+  if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEnded(peers_[slot]->fd.get())) peers_[slot].reset();
+  int error = 0;
+  Peer* p = peer(slot, &error);
+  if (p == nullptr) return error == EAGAIN;  // alive but too busy to accept
+  p->watched = true;
+  return true;
+}
+
+bool Slots::endedUnseen(uint32_t slot) const {
+  return slot < kMax && peers_[slot] && peers_[slot]->watched && hasEnded(peers_[slot]->fd.get());
+}
+
+Departure Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
+  if (slot >= kMax || !peers_[slot]) return Departure::kNone;
+  Peer& p = *peers_[slot];
+  if ((events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) == 0) {
+    if (events & EPOLLOUT) drain(slot, p);
+    return Departure::kNone;
+  }
+  p.saidGoodbye |= hasGoodbye(p.fd.get());
+  // The connection ended. Only the name tells whether the process did: it may have closed just this connection,
+  // or be half dead, its listener not yet closed (then the next connection ends as well).
+  if (now - p.firstReconnect > kReconnectWindowNs) p.firstReconnect = now, p.reconnects = 0;
+  UniqueFd fd;
+  pid_t pid = 0;
+  const int error = p.reconnects++ < kMaxReconnects ? connectTo(slot, &fd, &pid) : ECONNREFUSED;
+  if (error == 0 && pid == p.pid) {
+    p.fd = std::move(fd);
+    p.wantsOut = p.saidGoodbye = false;
+    setWantsOut(slot, p, !p.queue.empty());
+    return Departure::kNone;
+  }
+  const Departure departure = !p.watched ? Departure::kNone : p.saidGoodbye ? Departure::kOrderly : Departure::kLost;
+  if (p.watched) counters_.add(HostCounter::kSlotPeersGone);
+  peers_[slot].reset();
+  if (error == 0) {
+    auto next = std::make_unique<Peer>();  // somebody else has the slot already
+    next->fd = std::move(fd);
+    next->pid = pid;
+    peers_[slot] = std::move(next);
+  }
+  return departure;
+}
+
+}  // namespace nd

@@ -1,0 +1,294 @@
+// The completer: takes responses, completes send WQEs, decides on repetition (IBA 1 §9.7.5–9.7.6;
+// roce-wire §2.4–2.6).
+#include "transport/core.h"
+
+namespace nd {
+
+using namespace abi;
+
+void Core::completeHead(Qp& qp) {
+  Requester& rq = qp.rq;
+  const SendEntry& e = qp.entry(rq.head);
+  if (qp.signalAll || (e.flags & kSendFlagSignaled)) {
+    Completion c;
+    c.token = qp.token;
+    c.wqe = rq.head;
+    c.opcode = e.opcode;
+    c.length = e.isReadOrAtomic() ? e.length : 0;
+    write(*qp.sendCq, c);
+  }
+  rq.head++;
+  rq.scatter = {};
+}
+
+void Core::retireLocal(Qp& qp) {
+  Requester& rq = qp.rq;
+  while (rq.head != rq.begun) {
+    const SendEntry& e = qp.entry(rq.head);
+    if (!e.local || !e.done) return;
+    completeHead(qp);
+  }
+}
+
+bool Core::advance(Qp& qp, uint32_t limit) {
+  Requester& rq = qp.rq;
+  const uint32_t before = rq.una;
+  bool free = true;
+  while (rq.una != limit) {
+    if (rq.keepAlive && rq.una == rq.keepAlivePsn) {
+      rq.keepAlive = false;
+      rq.una = wire::psnAdd(rq.una, 1);
+      continue;
+    }
+    const SendEntry& e = qp.entry(rq.head);
+    if (e.isReadOrAtomic()) {
+      free = false;
+      break;
+    }
+    const uint32_t end = wire::psnAdd(e.firstPsn, e.packets);
+    if (wire::psnDiff(limit, end) < 0) {
+      rq.una = limit;
+      break;
+    }
+    rq.una = end;
+    completeHead(qp);
+    retireLocal(qp);
+  }
+  if (rq.una != before) progressed(qp, (rq.una - before) & wire::kPsnMask);
+  return free;
+}
+
+void Core::progressed(Qp& qp, uint32_t acknowledged) {
+  Requester& rq = qp.rq;
+  rq.retries = rq.rnrRetries = rq.probes = 0;
+  rq.fastRetried = rq.probing = false;
+  if (rq.ringOnly && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) rq.ringOnly = false;
+  sampleRoundTrip(rq);
+  openWindow(rq, acknowledged);
+  rq.ackStart = now;
+  if (rq.asking) {
+    rq.asking = false;
+    if (!rq.rnrUntil && wire::psnDiff(rq.una, rq.askLimit) < 0) goBack(qp);  // the rest has not come
+  }
+  if (rq.rnrUntil) {
+    // The peer has moved on: what it refused has been taken in the meantime.
+    rq.rnrUntil = 0;
+    goBack(qp);
+  }
+  // While going back, the answer to the first transmission may overtake us.
+  const bool behind = wire::psnDiff(rq.psn, rq.una) < 0;
+  if (behind) rq.psn = rq.una;
+  if (behind || int32_t(rq.head - rq.next) > 0) {
+    rq.next = rq.head;
+    rq.packet = 0;
+    rq.gather.offset = UINT32_MAX;
+    if (rq.head != rq.begun && !(rq.keepAlive && rq.una == rq.keepAlivePsn)) {
+      const SendEntry& e = qp.entry(rq.head);
+      if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+    }
+  }
+  // On the local link, what could be sent before has been: a doorbell brings the rest.
+  if (!qp.local || rq.next != rq.producer || rq.keepAlive || qp.state() != kQpsRts) schedule(qp);
+}
+
+// A loss was shown by the peer's answers. Once for each oldest PSN: what is still under way from before would
+// show the same loss again and again. The timer catches what this misses.
+void Core::retryNow(Qp& qp) {
+  Requester& rq = qp.rq;
+  if (rq.fastRetried || rq.rnrUntil) return;
+  if (rq.retries >= qp.attributes.retryCount) {
+    counters.retriesExceeded++;
+    failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
+    return;
+  }
+  rq.retries++;
+  rq.fastRetried = true;
+  reduceWindow(qp, rq.window / 2);
+  goBack(qp);
+}
+
+void Core::failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event) {
+  if (!qp.reliable()) {
+    if (status == kWcLocalProtection) counters.localProtectionErrors++;
+    return toSendQueueError(qp, status);
+  }
+  Failure failure;
+  failure.sendStatus = status;
+  failure.vendor = vendor;
+  failure.event = event;
+  failure.reason = status;
+  if (status == kWcLocalProtection) counters.localProtectionErrors++;
+  fail(qp, failure);
+}
+
+void Core::onAcknowledged(Qp& qp, uint32_t psn) {
+  const Requester& rq = qp.rq;
+  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0) {
+    counters.staleResponses++;
+  } else if (!advance(qp, wire::psnAdd(psn, 1))) {
+    counters.responseGaps++;
+    retryNow(qp);
+  }
+}
+
+void Core::onResponse(Qp& qp, const Packet& p) {
+  Requester& rq = qp.rq;
+  const uint32_t psn = p.bth.psn;
+  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0) {
+    counters.staleResponses++;
+    return;
+  }
+  if (p.flags & (wire::kRead | wire::kAtomic)) {
+    if ((p.flags & wire::kAeth) && (p.extension[0] & wire::kSyndromeClass) != wire::kClassAck) {
+      counters.malformed++;
+      return;
+    }
+    if (!advance(qp, psn)) {
+      counters.responseGaps++;
+      retryNow(qp);
+      return;
+    }
+    if (qp.doomed) return;
+    if (p.flags & wire::kRead) {
+      onReadResponse(qp, p);
+    } else {
+      onAtomicAcknowledge(qp, p);
+    }
+    return;
+  }
+
+  const uint8_t syndrome = p.extension[0];
+  if (p.length != 0) {
+    counters.malformed++;
+    return;
+  }
+  if ((syndrome & wire::kSyndromeClass) == wire::kClassAck) {
+    if (!advance(qp, wire::psnAdd(psn, 1))) {
+      counters.responseGaps++;
+      retryNow(qp);
+    }
+    return;
+  }
+  const uint8_t kind = syndrome & wire::kSyndromeClass;
+  if (kind != wire::kClassRnr && kind != wire::kClassNak) {
+    counters.malformed++;
+    return;
+  }
+  if (!advance(qp, psn)) {
+    counters.responseGaps++;
+    retryNow(qp);
+    return;
+  }
+  if (!qp.doomed) onNak(qp, syndrome);
+}
+
+void Core::onNak(Qp& qp, uint8_t syndrome) {
+  Requester& rq = qp.rq;
+  if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
+    // From now, not from the step's start: the wait may only be longer than asked.
+    const uint64_t until = clock.now() + wire::rnrNanoseconds(syndrome);
+    if (rq.rnrUntil) {
+      // A copy; or there is a receive now, and the peer asks for less (late_receive.cc). The 10 µs are over when another
+      // thread has been woken for them: it goes on at once.
+      if (until >= rq.rnrUntil) return;
+      counters.shortenedRnrWaits++;
+      if (wire::rnrNanoseconds(syndrome) == wire::rnrNanoseconds(wire::kRnrShortest)) return repeatRefused(qp);
+    } else {
+      counters.receivedRnrNaks++;
+      if (rq.rnrRetries == 0) rq.rnrSince = now;
+      if (rnrPatienceEnds(qp)) {
+        counters.rnrExceeded++;
+        failSend(qp, kWcRnrRetry, syndrome, QpEvent::kFatal);
+        return;
+      }
+      rq.rnrRetries++;
+    }
+    rq.rnrUntil = until;
+    setTimer(qp, until);
+    return;
+  }
+  if (syndrome == wire::kNakSequence) {
+    counters.receivedSequenceNaks++;
+    retryNow(qp);
+    return;
+  }
+  counters.receivedFatalNaks++;
+  uint32_t status = kWcRemoteOp;
+  if (syndrome == wire::kNakInvalidRequest) status = kWcRemoteInvalidRequest;
+  if (syndrome == wire::kNakRemoteAccess) status = kWcRemoteAccess;
+  if (status == kWcRemoteAccess) counters.remoteAccessErrors++;
+  if (status == kWcRemoteInvalidRequest) counters.remoteInvalidRequests++;
+  failSend(qp, status, syndrome, QpEvent::kFatal);
+}
+
+// False: the packet is done with.
+bool Core::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
+  if (p.length == 0) return true;
+  Requester& rq = qp.rq;
+  const SendEntry& e = qp.entry(rq.head);
+  iovec places[OutPacket::kMaxPieces];
+  uint32_t count = 0;
+  const uint32_t* sges = qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4;
+  const uint32_t status = pieces(qp.pd, qp.scatterCache, sges, e.count,
+                                 rq.scatter, offset, p.length, true, places, &count);
+  if (status) {
+    failSend(qp, status, 0, QpEvent::kFatal);
+    return false;
+  }
+  if (moveTo(p, places, count) == kWcSuccess) return true;
+  rq.scatter.offset = UINT32_MAX;  // it comes again
+  toRing(qp, pullLasting);
+  return false;
+}
+
+void Core::onReadResponse(Qp& qp, const Packet& p) {
+  Requester& rq = qp.rq;
+  // una == psn now, and it is in flight: the head WQE or a keep-alive has it.
+  const bool keepAlive = rq.keepAlive && rq.una == rq.keepAlivePsn;
+  SendEntry& e = qp.entry(rq.head);
+  if (keepAlive || e.opcode != kOpRead) {
+    failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
+    return;
+  }
+  const uint32_t packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+  const uint32_t offset = packet << qp.mtuShift;
+  const uint32_t left = std::min(e.packets - packet, e.chunk - (packet & (e.chunk - 1)));  // of the request
+  const uint32_t expected = std::min(p.span << qp.mtuShift, e.length - offset);
+  const bool endsRequest = p.span == left;
+  // A repeated request may be answered from Middle on, so only the end tells (roce-wire §2.5).
+  if (p.span > left || p.length != expected || ((p.flags & wire::kLast) != 0) != endsRequest) {
+    failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
+    return;
+  }
+  if (!scatterToHead(qp, offset, p)) return;
+  if (endsRequest && rq.reads > 0 && wire::psnDiff(rq.psn, rq.una) > 0) rq.reads--;
+  rq.una = wire::psnAdd(rq.una, p.span);
+  if (packet + p.span == e.packets) {
+    completeHead(qp);
+    retireLocal(qp);
+  }
+  progressed(qp, p.span);
+}
+
+void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {
+  Requester& rq = qp.rq;
+  const bool keepAlive = rq.keepAlive && rq.una == rq.keepAlivePsn;
+  SendEntry& e = qp.entry(rq.head);
+  if (keepAlive || !e.isReadOrAtomic() || e.opcode == kOpRead || p.length != 0) {
+    failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
+    return;
+  }
+  // Big-endian on the wire, a plain 64-bit number in memory.
+  const uint64_t original = wire::load64(p.extension + wire::kAethBytes);
+  Packet value;
+  value.payload = reinterpret_cast<const uint8_t*>(&original);
+  value.length = sizeof original;
+  if (!scatterToHead(qp, 0, value)) return;
+  if (rq.reads > 0 && wire::psnDiff(rq.psn, rq.una) > 0) rq.reads--;
+  rq.una = wire::psnAdd(rq.una, 1);
+  completeHead(qp);
+  retireLocal(qp);
+  progressed(qp, 1);
+}
+
+}  // namespace nd

@@ -1,0 +1,154 @@
+// What the HCA may touch: rings, pinned ranges, memory regions and memory windows (IBA 1 §10.6, §9.4.1).
+// Nothing here allocates or scans on the data path; callers hold the engine's lock.
+#pragma once
+#include <atomic>
+#include <map>
+#include <unordered_map>
+#include "base/table.h"
+#include "platform/shared_memory.h"
+#include "transport/attributes.h"
+
+namespace nd {
+
+struct Qp;
+
+struct Pd {
+  KernelId kernel = 0;
+  Handle handle = 0;
+  uint32_t users = 0;  // regions, windows and queue pairs
+};
+
+// Zeroed memory shared with the poster. Lives until both its id and its last user let go.
+struct Ring {
+  explicit Ring(std::shared_ptr<std::atomic<uint32_t>> live);
+  ~Ring();
+  bool allocate(uint64_t bytes);
+  uint8_t* base = nullptr;
+  uint64_t bytes = 0;
+
+ private:
+  std::shared_ptr<std::atomic<uint32_t>> live_;
+};
+
+struct PinnedRange;
+
+// A memory region, or a type 2B memory window. `address` is what the key addresses: the caller's own addresses.
+struct MemoryKey {
+  uint32_t key = 0;  // 24 random index bits, 8 key bits
+  bool window = false;
+  bool live = false;  // region: its range is pinned; window: bound
+  Pd* pd = nullptr;
+  uint64_t address = 0, length = 0;
+  uint32_t access = 0;
+  // Region
+  uint32_t windows = 0;  // bound to it
+  PinnedRange* range = nullptr;
+  // Window
+  Handle handle = 0;
+  MemoryKey* region = nullptr;
+  Qp* qp = nullptr;
+  MemoryKey *nextBound = nullptr, *previousBound = nullptr;  // of the same QP
+};
+
+struct PinnedRange {
+  uint64_t id = 0, address = 0, length = 0;
+  std::shared_ptr<const SharedRange> shared;  // where it lies, if that is memory of allocate()
+  std::vector<MemoryKey*> regions;
+};
+
+// The key used last, so that a stream does not look it up for every packet.
+struct KeyCache {
+  uint32_t key = 0;
+  uint64_t epoch = 0;
+  MemoryKey* entry = nullptr;
+};
+
+class Memory {
+ public:
+  explicit Memory(const EngineOptions& options);
+  ~Memory();
+
+  Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
+  // What is answered may be the last hold of memory that takes its time to give back: drop it without the lock.
+  std::shared_ptr<const SharedRange> unpinRange(uint64_t id);
+  // The memory of allocate() that a pinned range lies in, which holds all of this, or null. It stays while the range
+  // is pinned. A key tells it without a search: MemoryKey::range->shared.
+  const SharedRange* sharedAt(uint64_t address, uint64_t length) const;
+
+  std::shared_ptr<Ring> makeRing(uint64_t bytes);  // without the lock; null: no memory
+  void addRing(const std::shared_ptr<Ring>& ring);
+  void releaseRing(uint64_t address);
+  // The ring allocation that holds all of it, or null.
+  std::shared_ptr<Ring> ringAt(uint64_t address, uint64_t bytes) const;
+
+  Status registerRegion(Pd& pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
+  Status deregisterRegion(Pd& pd, uint32_t lkey);
+  Status allocateWindow(Pd& pd, Handle* mw, uint32_t* rkey);
+  Status deallocateWindow(Handle mw);
+  // Everything a kernel registered.
+  void dropKernel(KernelId kernel);
+
+  struct BindRequest {
+    uint32_t presentRkey = 0, nextRkey = 0, lkey = 0, access = 0;
+    uint64_t address = 0, length = 0;
+  };
+  bool bind(Qp& qp, const BindRequest& request);
+  bool invalidatable(const Qp& qp, uint32_t rkey) const;
+  bool invalidate(Qp& qp, uint32_t rkey);
+  void unbindAll(Qp& qp);
+
+  // What was given may be in use by peers that copy by themselves: from now on that does not count. Called whenever a
+  // key loses its meaning; the observer hears the new number.
+  void revoke();
+  uint64_t revocations() const { return revocations_; }
+  void onRevoke(void (*observer)(void*, uint64_t), void* argument) {
+    observer_ = observer;
+    observerArgument_ = argument;
+  }
+
+  // The memory behind a local SGE, or null: unknown key, other PD, outside, or no local write. length > 0.
+  uint8_t* local(KeyCache& cache, const Pd* pd, uint32_t lkey, uint64_t address, uint64_t length, bool write) const;
+  // The memory a peer may access through this QP with this right, or null. length > 0.
+  uint8_t* remote(KeyCache& cache, const Qp& qp, uint32_t rkey, uint64_t address, uint64_t length,
+                  uint32_t right) const;
+
+  // The memory of allocate() that a key's memory lies in, or null. It stays while the key means it.
+  const SharedRange* sharedOf(KeyCache& cache, uint32_t key) const;
+
+  uint32_t regionCount() const { return regions_; }
+  uint32_t windowCount() const { return windows_.size(); }
+  uint32_t ringCount() const { return liveRings_->load(std::memory_order_relaxed); }
+  uint32_t rangeCount() const { return uint32_t(ranges_.size()); }
+
+ private:
+  struct Window {
+    MemoryKey* key = nullptr;
+  };
+  MemoryKey* find(uint32_t key) const;
+  MemoryKey* cached(KeyCache& cache, uint32_t key) const;
+  MemoryKey* add(Pd& pd);
+  void erase(MemoryKey* key);
+  void unbind(MemoryKey& window);
+  PinnedRange* covering(uint64_t address, uint64_t length);
+  uint32_t randomWord();
+
+  const EngineOptions& options_;
+  std::shared_ptr<std::atomic<uint32_t>> liveRings_;
+  std::map<uint64_t, std::shared_ptr<Ring>> rings_;  // by address
+  std::map<uint64_t, PinnedRange> ranges_;           // by id
+  uint64_t nextRange_ = 1;
+  std::unordered_map<uint32_t, std::unique_ptr<MemoryKey>> keys_;  // by key >> 8
+  uint32_t regions_ = 0;
+  HandleTable<Window> windows_;
+  uint64_t revocations_ = 0;
+  void (*observer_)(void*, uint64_t) = nullptr;
+  void* observerArgument_ = nullptr;
+  uint64_t epoch_ = 1;  // changes whenever a key stops meaning what it meant
+  std::array<uint32_t, 64> random_{};
+  uint32_t randomLeft_ = 0;
+};
+
+// The kernel's random numbers; used for keys and for the start of number ranges.
+void fillRandom(void* buffer, size_t bytes);
+
+}  // namespace nd

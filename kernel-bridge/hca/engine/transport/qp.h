@@ -1,0 +1,328 @@
+// A queue pair: attributes, state table, and the state of its requester and responder.
+#pragma once
+#include <memory>
+#include <vector>
+#include "base/wire.h"
+#include "local/local_pair.h"
+#include "transport/cq.h"
+#include "transport/pkeys.h"
+
+namespace nd {
+
+// ── State transitions as data (IBA 1 §10.3.1; roce-wire §3.4) ────────────────────────────────────
+struct Transition {
+  uint32_t from, to;
+  // By QP type (RC, UC, UD), in that order: bits that must be there, bits that may be.
+  struct Masks {
+    bool possible;
+    uint32_t required, optional;
+  } masks[3];
+};
+// Null: there is no such transition for this type. Any state may go to RESET and ERROR.
+const Transition::Masks* findTransition(uint32_t type, uint32_t from, uint32_t to);
+// kSuccess, kInvalidDeviceState (no such transition, wrong current state) or kInvalidParameter (masks, values).
+Status checkModify(const EngineOptions& options, uint32_t type, uint32_t state, uint32_t mask,
+                   const QpAttributes& attributes, uint32_t* target);
+// Takes over the values the mask names; state is the caller's business.
+void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from);
+
+// What a state allows.
+struct StateRules {
+  bool receivesRequests, receivesResponses, beginsWork, continuesWork;
+};
+inline constexpr StateRules kStateRules[] = {
+    /* RESET */ {false, false, false, false},
+    /* INIT  */ {false, false, false, false},
+    /* RTR   */ {true, false, false, false},
+    /* RTS   */ {true, true, true, true},
+    /* SQD   */ {true, true, false, true},
+    /* SQE   */ {true, false, false, false},
+    /* ERROR */ {false, false, false, false},
+};
+inline const StateRules& stateRules(uint32_t state) {
+  return kStateRules[state <= abi::kQpsError ? state : uint32_t(abi::kQpsError)];
+}
+
+// ── Requester ───────────────────────────────────────────────────────────────────────────────────
+// A send WQE as the HCA read it once: the ring's bytes may change under us.
+struct SendEntry {
+  uint32_t opcode, flags;
+  uint32_t count;          // SGEs, or inline bytes
+  uint32_t immediate;
+  uint64_t remote, compare, swap;
+  uint32_t rkey, access;
+  uint32_t ah, remoteQpn, remoteQkey;  // UD
+  uint32_t length;         // message bytes
+  uint32_t packets, firstPsn;
+  uint32_t chunk;          // PSNs per READ request
+  uint32_t status;         // not 0: the WQE cannot be executed; it fails when all before it are done
+  bool local;              // takes no PSN
+  bool done;               // local, and executed
+  bool isReadOrAtomic() const { return opcode >= abi::kOpRead && opcode <= abi::kOpFetchAdd; }
+};
+
+// A place in a scatter/gather list: message offset `offset` is byte `within` of SGE `index`.
+struct SgeCursor {
+  uint32_t offset = 0, index = 0, within = 0;
+};
+
+struct Requester {
+  std::vector<SendEntry> entries;
+  // Free-running WQE counters: head ≤ next ≤ begun ≤ parsed ≤ producer.
+  uint32_t head = 0;      // oldest WQE without completion
+  uint32_t next = 0;      // WQE to send from; behind `begun` while retransmitting
+  uint32_t begun = 0;     // WQEs that have PSNs (or were executed locally)
+  uint32_t parsed = 0;    // WQEs read from the ring
+  uint32_t producer = 0;  // as last seen
+  bool ringFault = false;
+  uint32_t packet = 0;    // of `next`, to be sent next
+  uint32_t una = 0, psn = 0, maxPsn = 0;  // oldest unacknowledged, next to send, one past the newest ever sent
+  uint32_t reads = 0;     // READ and ATOMIC requests awaiting their answer
+  uint32_t sinceAck = 0, messagesSinceAck = 0;  // packets, and ends of messages, since one with A
+  uint32_t askedEnd = 0;  // one past the newest packet with A
+  bool awaited = false;   // something waits for the answer to all that was sent
+  bool asking = false;    // the oldest packet was repeated, only to ask
+  uint32_t askLimit = 0;  // for the answer to everything before this
+  SgeCursor gather, scatter;
+  bool keepAlive = false;  // a keep-alive occupies keepAlivePsn
+  uint32_t keepAlivePsn = 0;
+  uint64_t ackStart = 0;   // when the ACK timer started
+  bool undated = false;    // at some time since; the timer, which is set, takes its own for that when it comes
+  uint64_t rnrUntil = 0;   // not 0: the peer asked for silence until then
+  uint64_t rnrSince = 0;   // with rnrRetries: when the first of these RNR NAKs came
+  uint32_t retries = 0, rnrRetries = 0;
+  bool fastRetried = false;  // already went back for this `una`
+  // Congestion: PSNs that may be under way, what was acknowledged towards the next, share of marked intervals.
+  uint32_t window = 0, credit = 0, alpha = 0;
+  uint64_t congestedAt = 0;
+  // Round trip: one request at a time is timed (RFC 6298).
+  bool timing = false;
+  uint32_t timedPsn = 0;
+  uint64_t timedAt = 0, roundTrip = 0, variation = 0;
+  bool probing = false;      // only the oldest packet is repeated until an answer comes
+  uint32_t probes = 0;       // for this `una`
+  // Local link: payload is not named but carried, until this PSN is answered, or always.
+  bool ringOnly = false, ringOnlyAlways = false;
+  uint32_t ringOnlyEnd = 0;
+  bool referred = false;       // packets have named memory of ours
+  uint32_t lastPosition = 0;   // in the ring, after the newest packet
+  bool outstanding() const { return una != maxPsn; }
+  // What is under way has left without asking for an answer.
+  bool unasked() const { return psn != una && wire::psnDiff(askedEnd, una) <= 0; }
+};
+
+// ── Responder ───────────────────────────────────────────────────────────────────────────────────
+// A READ or ATOMIC that was executed, kept for its repetition.
+struct Resource {
+  bool atomic = false;
+  uint32_t psn = 0, packets = 0;
+  uint64_t address = 0;
+  uint32_t rkey = 0, length = 0;
+  uint64_t result = 0;
+};
+// Responses still to be sent.
+struct ResponseJob {
+  bool atomic = false, started = false;
+  uint32_t psn = 0;
+  uint64_t address = 0;
+  uint32_t rkey = 0, length = 0, msn = 0;
+  uint64_t result = 0;
+  bool replay = false;  // of a request that came again
+  bool inRing = false;  // local link: the payload may not be named
+};
+
+// Fixed capacity, set when the QP's depth is. Its memory comes with the first item: most connections never need it.
+template <typename T>
+class Fifo {
+ public:
+  void reset(uint32_t capacity) {
+    items_.reset();
+    capacity_ = capacity;
+    first_ = count_ = 0;
+  }
+  uint32_t capacity() const { return capacity_; }
+  uint32_t size() const { return count_; }
+  bool full() const { return count_ == capacity_; }
+  bool hasMemory() const { return items_ != nullptr; }
+  T& operator[](uint32_t i) { return items_[wrap(first_ + i)]; }
+  void push(const T& item) {
+    if (!items_) items_ = std::make_unique<T[]>(capacity_);
+    items_[wrap(first_ + count_++)] = item;
+  }
+  void pop() {
+    first_ = wrap(first_ + 1);
+    count_--;
+  }
+  void popBack() { count_--; }
+
+ private:
+  uint32_t wrap(uint32_t i) const { return i >= capacity_ ? i - capacity_ : i; }
+  std::unique_ptr<T[]> items_;
+  uint32_t capacity_ = 0, first_ = 0, count_ = 0;
+};
+
+struct Responder {
+  uint32_t head = 0;      // oldest receive WQE without completion
+  uint32_t producer = 0;  // as last seen
+  bool ringFault = false;
+  uint32_t expected = 0, msn = 0;
+  uint32_t open = 0;      // kSend or kWrite while a message is incomplete
+  uint64_t received = 0;  // bytes of the open message
+  // Open SEND
+  uint32_t sgeCount = 0;
+  uint64_t room = 0;      // bytes the receive WQE takes
+  SgeCursor scatter;
+  // Open WRITE
+  uint64_t writeAddress = 0;
+  uint32_t writeRkey = 0, writeLength = 0;
+  // Answers
+  Fifo<Resource> resources;
+  Fifo<ResponseJob> jobs;
+  bool ackPending = false;
+  bool ackDue = false;      // may not be put off, or was for a step already
+  bool unanswered = false;  // packets were executed that nobody was told of
+  bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
+  uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
+  bool nakSent = false;     // for this expected PSN
+  bool awaitsReceive = false;  // it found no receive, and the next that is posted is to be told of (late_receive.cc)
+  uint32_t rnrNaks = 0;     // for this expected PSN
+  bool nakPending = false, nakFatal = false;
+  bool named = false;       // local link: answers have named memory,
+  uint32_t namedEnd = 0;    // the newest before this place in the ring
+  uint64_t nakLatest = 0;   // not 0: when a fatal NAK waits no longer for the peer to have copied it
+  bool unpulled = false, unpulledLasting = false;  // to be told: a payload that was named could not be copied
+  uint8_t nakSyndrome = 0;
+  uint32_t nakPsn = 0;
+  uint32_t failStatus = 0;  // with nakFatal: of the receive WQE, 0 when none is concerned
+  uint32_t failReason = 0;
+};
+
+// ── Shared receive queue ────────────────────────────────────────────────────────────────────────
+struct Qp;
+struct Srq {
+  KernelId kernel = 0;
+  Handle handle = 0;
+  Pd* pd = nullptr;
+  uint32_t users = 0;
+  std::shared_ptr<Ring> ring;
+  uint32_t* header = nullptr;
+  uint32_t entries = 0, stride = 0, sge = 0;
+  uint32_t head = 0;      // next WQE to take
+  uint32_t producer = 0;  // as last seen
+  uint32_t limit = 0;     // not 0: the event is armed
+  bool ringFault = false;
+  Qp *firstAwaiting = nullptr, *lastAwaiting = nullptr;  // whose messages wait for a receive, the oldest first
+  const uint32_t* wqe(uint32_t index) const {
+    return header + abi::kSrqHeaderBytes / 4 + size_t(index & (entries - 1)) * (stride / 4);
+  }
+};
+
+// The WQE that a QP holds from its SRQ, as it was when the message began.
+struct SharedReceive {
+  bool held = false;
+  uint32_t wqe = 0, sgeCount = 0;
+  std::vector<uint32_t> sges;
+};
+
+// ── Datagrams ───────────────────────────────────────────────────────────────────────────────────
+struct AddressHandle {
+  Handle handle = 0;
+  Pd* pd = nullptr;
+  Path path;
+  uint32_t pathMtu = 0;
+};
+
+// A multicast group on one interface.
+struct Group {
+  Gid gid;
+  uint32_t interface = 0;
+  bool operator<(const Group& o) const { return gid != o.gid ? gid.raw < o.gid.raw : interface < o.interface; }
+};
+
+struct Will {
+  Path path;
+  uint8_t mad[wire::kMadBytes];
+};
+
+struct Qp {
+  KernelId kernel = 0;
+  Handle handle = 0;
+  uint32_t qpn = 0, token = 0;
+  Pd* pd = nullptr;
+  Cq *sendCq = nullptr, *receiveCq = nullptr;
+  Srq* srq = nullptr;
+  PkeyTable* pkeyTable = nullptr;
+  SharedReceive shared;
+  bool signalAll = false;
+  QpAttributes attributes;
+  uint32_t state() const { return attributes.state; }
+
+  // Ring
+  std::shared_ptr<Ring> ring;
+  uint32_t* header = nullptr;
+  uint8_t *sendRing = nullptr, *receiveRing = nullptr;
+  uint32_t sendEntries = 0, sendStride = 0, sendSge = 0, maxInline = 0;
+  uint32_t receiveEntries = 0, receiveStride = 0, receiveSge = 0;
+
+  // Connection
+  uint32_t mtu = 0, mtuShift = 0;
+  Path route;                // attributes.path, as packets take it
+  bool cnpPending = false;
+  uint64_t cnpSentAt = 0;
+  bool peerLocal = false;
+  bool established = false;  // the event was raised
+  bool drainNotify = false, drained = false;
+  uint64_t lastActivity = 0;
+  std::shared_ptr<LocalPair> local;  // null: the wire
+  bool waiting = false;      // for the pair to come up, or be refused
+  bool stalled = false;      // in line for room in the pair's ring
+  Qp* nextStalled = nullptr;
+  uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
+  std::unique_ptr<Will> will;
+
+  Requester rq;
+  Responder rs;
+  KeyCache gatherCache, scatterCache, remoteCache;
+  MemoryKey* windows = nullptr;
+  uint32_t groups = 0;  // multicast groups it is attached to
+  Qp* nextAwaiting = nullptr;  // of the SRQ's
+
+  // Scheduling
+  bool scheduled = false, doomed = false, owing = false;
+  Qp *nextScheduled = nullptr, *nextDoomed = nullptr, *nextOwing = nullptr;
+  uint64_t timerDue = 0;
+  uint32_t timerPlace = UINT32_MAX;
+
+  SendEntry& entry(uint32_t wqe) { return rq.entries[wqe & (sendEntries - 1)]; }
+  const uint32_t* sendWqe(uint32_t wqe) const {
+    return reinterpret_cast<uint32_t*>(sendRing + size_t(wqe & (sendEntries - 1)) * sendStride);
+  }
+  const uint32_t* receiveWqe(uint32_t wqe) const {
+    return reinterpret_cast<uint32_t*>(receiveRing + size_t(wqe & (receiveEntries - 1)) * receiveStride);
+  }
+  // The scatter list of the receive that the present message fills; lkeys are of the queue's PD.
+  const uint32_t* receiveSges() const {
+    return srq ? shared.sges.data() : receiveWqe(rs.head) + abi::kReceiveWqeHeaderBytes / 4;
+  }
+  uint32_t receiveSgeCount() const { return srq ? shared.sgeCount : peekWord(receiveWqe(rs.head) + abi::kRwSgeCount); }
+  uint32_t receiveSgeLimit() const { return srq ? srq->sge : receiveSge; }
+  const Pd* receivePd() const { return srq ? srq->pd : pd; }
+  uint16_t pkey() const { return pkeyTable->at(attributes.pkeyIndex); }
+  bool datagram() const { return attributes.type == abi::kQptUd; }
+  bool reliable() const { return attributes.type == abi::kQptRc; }
+  // The peer is there: a packet of it came, or the connection management left the connection's last message. Before that a
+  // passive side waits in RTS for a peer that may not take packets yet.
+  bool connected() const { return established || will; }
+  uint32_t packetsFor(uint32_t length) const { return length ? ((length - 1) >> mtuShift) + 1 : 1; }
+  void setState(uint32_t state) {
+    attributes.state = state;
+    storeWord(header + abi::kQpState, state);
+    setBell();
+  }
+  void setBell() {
+    const bool rings = state() == abi::kQpsError || (rs.awaitsReceive && !srq);
+    storeWord(header + abi::kQpReceiveBell, rings ? 1 : 0);
+  }
+};
+
+}  // namespace nd

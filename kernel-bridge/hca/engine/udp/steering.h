@@ -1,0 +1,71 @@
+// Which member of the SO_REUSEPORT group gets a packet: a classic BPF program chooses by the slot in the
+// destination QPN. The group's indexes are the operating system's and change when a member leaves (the last takes
+// its place), so a process that sees packets for others finds the present order out: it sends probes that the
+// program steers to each index, and whoever receives one says which slot it is.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "base/host_counters.h"
+
+namespace nd {
+
+// UDP payload of a probe: BTH with DestQP 0xFF00ii, then this.
+struct SteeringProbe {
+  static constexpr uint8_t kOpcode = 0x1f;       // no RC operation
+  static constexpr uint32_t kQpnMark = 0xff0000;
+  static constexpr uint32_t kMaxIndex = 254;
+  static constexpr uint32_t kMagic = 0x4e445350;
+  uint32_t magic = kMagic;
+  uint32_t slot = 0;                             // who asks
+  uint32_t nonce = 0;
+  uint32_t index = 0;
+};
+// Body of the answering frame.
+struct ProbeReply {
+  uint32_t nonce = 0;
+  uint32_t index = 0;
+  uint32_t slot = 0;                             // who is at this index
+};
+
+class Steering {
+ public:
+  // `sendProbe` sends one to this host's loopback address of the family.
+  using SendProbe = void (*)(void* argument, const SteeringProbe& probe);
+  Steering(HostCounters& counters, SendProbe sendProbe, void* argument)
+      : counters_(counters), sendProbe_(sendProbe), argument_(argument) {}
+
+  void start(int fd, uint32_t ownSlot, uint64_t now);
+  // A packet for another slot came here: the order may have changed. Acts at most every 100 ms.
+  void onMisdirected(uint64_t now);
+  void onReply(const ProbeReply& reply);
+  // When onTime() is due, UINT64_MAX if nothing is under way.
+  uint64_t deadline() const { return deadline_; }
+  void onTime(uint64_t now);
+
+ private:
+  static constexpr uint8_t kUnknown = 0xff;
+  static constexpr uint32_t kFirstRound = 8;
+  static constexpr uint64_t kRoundNs = 20'000'000, kMinIntervalNs = 100'000'000;
+  void drawNonce();
+  void probe(uint64_t now);
+  void sendRound(uint64_t now);
+  void finishRound(uint64_t now);
+  void attach();
+
+  HostCounters& counters_;
+  SendProbe sendProbe_;
+  void* argument_;
+  int fd_ = -1;
+  bool attached_ = false;                         // a program of ours has been
+  uint32_t ownSlot_ = 0;
+  uint32_t nonce_ = 0;
+  uint32_t probed_ = 0;                           // indexes asked in this round; 0: no probe under way
+  uint32_t answered_ = 0;
+  uint64_t deadline_ = UINT64_MAX;
+  uint64_t lastProbe_ = 0;
+  std::array<uint8_t, 254> slotOfIndex_{};        // of the round under way
+  std::array<uint8_t, 254> indexOfSlot_{};        // of the program attached
+};
+
+}  // namespace nd

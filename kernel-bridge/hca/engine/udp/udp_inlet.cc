@@ -1,0 +1,205 @@
+#include "udp/udp_inlet.h"
+
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "platform/local_addresses.h"
+#include "udp/udp_control.h"
+
+namespace nd {
+namespace {
+
+constexpr size_t kControlBytes = 128;
+constexpr uint32_t kReceiveBytes = 65536;
+constexpr uint8_t kEcnMask = 3, kCongestionExperienced = 3;
+
+}  // namespace
+
+struct UdpInlets::Buffers {
+  mmsghdr messages[UdpWire::kReceiveBatch];
+  iovec pieces[UdpWire::kReceiveBatch];
+  struct {
+    alignas(cmsghdr) uint8_t bytes[kControlBytes];
+  } control[UdpWire::kReceiveBatch];
+  alignas(64) uint8_t room[FlowIcrc::kRoom + UdpWire::kReceiveBatch * kReceiveBytes];
+  uint8_t* bytes(uint32_t index) { return room + FlowIcrc::kRoom + index * kReceiveBytes; }
+  bool told = false;  // of the last call
+  Buffers() {
+    for (uint32_t i = 0; i < UdpWire::kReceiveBatch; i++) {
+      messages[i] = {};
+      pieces[i] = {bytes(i), kReceiveBytes};
+      msghdr& m = messages[i].msg_hdr;
+      m.msg_control = control[i].bytes;
+      m.msg_iov = &pieces[i];
+      m.msg_iovlen = 1;
+    }
+  }
+};
+
+void UdpInlets::BuffersDeleter::operator()(Buffers* buffers) const { delete buffers; }
+
+UdpInlets::UdpInlets(HostCounters& counters, int family) : counters_(counters), family_(family) {}
+UdpInlets::~UdpInlets() = default;
+
+// The sender's entry, or one that may become it; null: all have more to do.
+UdpInlet* UdpInlets::entry(const PacketMeta& meta, uint16_t port) {
+  UdpInlet* oldest = nullptr;
+  for (UdpInlet& inlet : inlets_) {
+    if (inlet.is(meta, port)) return &inlet;
+    const bool settled = inlet.ready() || inlet.refused_;
+    if (inlet.port_ != 0 && clock_ - inlet.used_ < (settled ? kUnusedFor : kNotHeardFor)) continue;
+    if (oldest == nullptr || inlet.used_ < oldest->used_) oldest = &inlet;
+  }
+  if (oldest == nullptr) return nullptr;
+  char none;
+  if (oldest->ready() && recv(oldest->fd(), &none, 0, MSG_PEEK | MSG_DONTWAIT) >= 0) return nullptr;
+  *oldest = UdpInlet();
+  oldest->source_ = meta.source;
+  oldest->destination_ = meta.destination;
+  oldest->port_ = port;
+  return oldest;
+}
+
+UdpInlet* UdpInlets::hear(const PacketMeta& meta, uint16_t sourcePort) {
+  clock_++;
+  UdpInlet* const inlet = entry(meta, sourcePort);
+  if (inlet == nullptr) return nullptr;
+  inlet->used_ = clock_;
+  return inlet->ready() || inlet->refused_ || ++inlet->heard_ < kHeardBefore ? nullptr : inlet;
+}
+
+// Bound to all addresses it is the last of the port's group, whom the steering chooses for nobody; connecting takes it out
+// of the group. Bound to one address it would have all that comes to that, until it is connected.
+bool UdpInlets::bind(UdpInlet& inlet, uint32_t receiveBufferBytes) {
+  const bool v4 = family_ == AF_INET;
+  UniqueFd fd(socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP));
+  if (!fd.valid()) return false;
+  const int s = fd.get();
+  const bool ok =
+      setInt(s, SOL_SOCKET, SO_REUSEPORT, 1) &&
+      (v4 ? setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1) &&
+                setInt(s, IPPROTO_IP, IP_MULTICAST_ALL, 0)  // or a second copy of what groups are sent
+          : setInt(s, IPPROTO_IPV6, IPV6_V6ONLY, 1) && setInt(s, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
+                setInt(s, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) && setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)) &&
+      tellDestinations(s, true) && setInt(s, IPPROTO_UDP, UDP_GRO, 1);
+  if (!ok) return false;
+  if (!v4) {
+    setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+    setInt(s, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+  }
+  setReceiveBuffer(s, receiveBufferBytes);
+  SocketAddress any{};
+  const socklen_t bytes = socketAddress(v4 ? gidOfIpv4(htonl(INADDR_ANY)) : Gid(), kRocePort, 0, &any);
+  if (::bind(s, &any.any, bytes) != 0) return false;
+  inlet.fd_ = std::move(fd);
+  return true;
+}
+
+bool UdpInlets::connect(UdpInlet& inlet) {
+  SocketAddress source{}, own{}, wanted{};
+  if (::connect(inlet.fd(), &source.any, socketAddress(inlet.source_, inlet.port_, 0, &source)) != 0) return false;
+  socklen_t bytes = sizeof own;
+  socketAddress(inlet.destination_, kRocePort, 0, &wanted);
+  if (getsockname(inlet.fd(), &own.any, &bytes) != 0) return false;
+  // The system chooses which address is its own.
+  return family_ == AF_INET ? own.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr
+                            : std::memcmp(&own.v6.sin6_addr, &wanted.v6.sin6_addr, sizeof wanted.v6.sin6_addr) == 0;
+}
+
+void UdpInlets::settle(UdpInlet& inlet) {
+  tellDestinations(inlet.fd(), false);
+  if (!buffers_) buffers_.reset(new Buffers());
+  IcrcHeaders headers;
+  headers.source = inlet.source_;
+  headers.destination = inlet.destination_;
+  headers.sourcePort = inlet.port_;
+  inlet.icrc = FlowIcrc(headers);
+  inlet.open_ = true;
+  counters_.add(HostCounter::kInletsOpened);
+}
+
+bool UdpInlets::tellDestinations(int fd, bool on) {
+  return family_ == AF_INET ? setInt(fd, IPPROTO_IP, IP_PKTINFO, on) : setInt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, on);
+}
+
+void UdpInlets::refuse(UdpInlet& inlet) {
+  inlet.fd_.reset();
+  inlet.open_ = false;
+  inlet.refused_ = true;  // as long as the entry lives
+  counters_.add(HostCounter::kInletsRefused);
+}
+
+void UdpInlets::close() {
+  for (UdpInlet& inlet : inlets_) inlet = UdpInlet();
+}
+
+uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool told) {
+  Buffers& in = *buffers_;
+  const uint32_t count = std::min(budget, from.expected_);
+  in.told = told || count > 1 || from.untold_ == 0;
+  int n;
+  do {
+    if (!in.told) {
+      const ssize_t length = receiveNow(from.fd(), in.bytes(0), kReceiveBytes);
+      in.messages[0].msg_len = static_cast<unsigned>(length);
+      n = length < 0 ? -1 : 1;
+      continue;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+      in.messages[i].msg_hdr.msg_controllen = kControlBytes;
+      in.messages[i].msg_hdr.msg_flags = 0;
+    }
+    n = recvmmsg(from.fd(), in.messages, count, MSG_DONTWAIT, nullptr);
+  } while (n < 0 && errno == EINTR);
+  const uint32_t got = n < 0 ? 0 : static_cast<uint32_t>(n);
+  const bool filled = got == count;
+  from.expected_ = filled && (count > 1 || from.filled_) ? std::min(2 * count, UdpWire::kReceiveBatch) : std::max(got, 1u);
+  from.filled_ = filled;
+  if (got != 0) from.used_ = clock_ += got;
+  return got;
+}
+
+uint8_t* UdpInlets::alone(uint32_t* length) {
+  *length = buffers_->messages[0].msg_len;
+  return buffers_->told || *length > FlowIcrc::kMostBytes + kIcrcBytes ? nullptr : buffers_->bytes(0);
+}
+
+PacketMeta UdpInlets::metaOf(const UdpInlet& from) const {
+  PacketMeta meta;
+  meta.source = from.source_;
+  meta.destination = from.destination_;
+  meta.trafficClass = from.trafficClass_;
+  meta.hopLimit = from.hopLimit_;
+  return meta;
+}
+
+UdpWire::Datagram UdpInlets::datagram(UdpInlet& from, uint32_t index) {
+  Buffers& in = *buffers_;
+  UdpWire::Datagram d;
+  d.bytes = in.bytes(index);
+  d.length = d.segment = in.messages[index].msg_len;
+  d.sourcePort = from.port_;
+  d.meta.source = from.source_;
+  d.meta.destination = from.destination_;
+  d.told = in.told;
+  d.complete = true;
+  if (d.told) {
+    msghdr& message = in.messages[index].msg_hdr;
+    readControl(message, &d);
+    d.complete = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+    from.trafficClass_ = d.meta.trafficClass;
+    from.hopLimit_ = d.meta.hopLimit;
+    const bool marked = (d.meta.trafficClass & kEcnMask) == kCongestionExperienced;
+    from.untold_ = d.length <= kShort && !marked ? kUntold : 0;
+  } else {
+    d.meta.trafficClass = from.trafficClass_;
+    d.meta.hopLimit = from.hopLimit_;
+    from.untold_ = d.length <= kShort ? from.untold_ - 1 : 0;
+  }
+  return d;
+}
+
+}  // namespace nd

@@ -1,0 +1,101 @@
+// Connected sockets for what single senders send to this process, beside the socket on port 4791, which hears everybody.
+// The system finds such a socket by addresses and ports alone and has nobody to choose among; where a datagram comes from
+// and goes to is known without control messages, so a short one is taken by plain recv().
+//
+// A process of this host sends to each other one from a port of its own (udp_flow.h): once enough of one port's datagrams in
+// a row were for this process, a socket is connected to it. What is for somebody else nevertheless ends that.
+#pragma once
+#include <array>
+#include <memory>
+
+#include "base/host_counters.h"
+#include "base/link.h"
+#include "platform/unique_fd.h"
+#include "udp/udp_wire.h"
+
+namespace nd {
+
+// What a sender's next IPv4 ID will be, where it counts them.
+struct CountedIds {
+  uint16_t port = 0, last = 0;  // UDP source port; 0: of nobody
+};
+
+class UdpInlet {
+ public:
+  bool ready() const { return open_; }
+  int fd() const { return fd_.get(); }
+  uint16_t port() const { return port_; }  // its sender's
+  CountedIds ids;
+  FlowIcrc icrc;        // of its sender's packets
+  bool strays = false;  // it brings packets for others: closed when it is empty
+  bool is(const PacketMeta& meta, uint16_t port) const {
+    return port_ == port && source_ == meta.source && destination_ == meta.destination;
+  }
+
+ private:
+  friend class UdpInlets;
+  UniqueFd fd_;
+  bool open_ = false;            // connected, and what others sent to it before is taken
+  Gid source_, destination_;
+  uint16_t port_ = 0;            // 0: an empty entry
+  uint32_t heard_ = 0;           // datagrams by the other socket
+  bool refused_ = false;
+  uint64_t used_ = 0;            // when, in datagrams
+  uint32_t expected_ = 1;        // datagrams that the next receive() asks for
+  bool filled_ = false;          // the last one got what it asked for
+  uint32_t untold_ = 0;          // datagrams that may be taken without their header fields
+  uint8_t trafficClass_ = 0, hopLimit_ = 0;  // of the last that was taken with them
+};
+
+// Those of one family.
+class UdpInlets {
+ public:
+  static constexpr uint32_t kMost = 4;
+  static constexpr uint32_t kHeardBefore = 64;     // datagrams by the other socket before one is worth a socket
+  static constexpr uint32_t kUnusedFor = 1 << 16;  // datagrams of others, after which it gives way to another
+  static constexpr uint32_t kNotHeardFor = 1 << 10;  // the same, of a sender that has no socket yet
+  static constexpr uint32_t kUntold = 15;          // of 16 short datagrams, those that are taken without traffic class
+  static constexpr uint32_t kShort = 512;          // longest of these
+
+  UdpInlets(HostCounters& counters, int family);
+  ~UdpInlets();
+
+  // A datagram for this process has come by the other socket. The inlet that should be opened for those that follow, or null.
+  UdpInlet* hear(const PacketMeta& meta, uint16_t sourcePort);
+  // Opening it. From bind() to connect() the system may choose its socket for anybody's datagrams, and these stay in it: between
+  // connect() and settle() they are read with their addresses. False: there is none, or it does not hear this sender.
+  bool bind(UdpInlet& inlet, uint32_t receiveBufferBytes);
+  bool connect(UdpInlet& inlet);
+  void settle(UdpInlet& inlet);
+  UdpInlet& at(uint32_t index) { return inlets_[index]; }
+  uint32_t indexOf(const UdpInlet& inlet) const { return static_cast<uint32_t>(&inlet - inlets_.data()); }
+  // Up to UdpWire::kReceiveBatch datagrams, valid until the next call, of whichever inlet. `told`: none without its header
+  // fields.
+  uint32_t receive(UdpInlet& from, uint32_t budget, bool told);
+  // One of them. Where its fields were not told, neither was its segment (`told`): traffic class and hop limit are the last known.
+  UdpWire::Datagram datagram(UdpInlet& from, uint32_t index);
+  // What the last receive() has taken without header fields, if it is short: room of FlowIcrc before it. Null otherwise.
+  uint8_t* alone(uint32_t* length);
+  PacketMeta metaOf(const UdpInlet& from) const;
+  // That one is done with; it was no datagram().
+  void tookAlone(UdpInlet& from) { from.untold_--; }
+  // The next one is taken with its fields.
+  void tellNext(UdpInlet& from) { from.untold_ = 0; }
+  // Nothing more by it, and no other for this sender.
+  void refuse(UdpInlet& inlet);
+  void close();
+
+ private:
+  struct Buffers;
+  struct BuffersDeleter { void operator()(Buffers* buffers) const; };
+  UdpInlet* entry(const PacketMeta& meta, uint16_t port);
+  bool tellDestinations(int fd, bool on);
+
+  HostCounters& counters_;
+  const int family_;
+  uint64_t clock_ = 0;
+  std::array<UdpInlet, kMost> inlets_;
+  std::unique_ptr<Buffers, BuffersDeleter> buffers_;
+};
+
+}  // namespace nd
