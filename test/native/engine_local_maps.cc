@@ -7,6 +7,7 @@
 
 #include "local/local_maps.h"
 #include "local_world.h"
+#include "platform/linux/seals.h"
 
 using namespace world;
 

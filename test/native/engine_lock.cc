@@ -1,5 +1,5 @@
 // The engine's lock: one thread at a time, nobody sleeps for ever, before and after barriers do the sleepers' part.
-#include "base/engine_lock.h"
+#include "platform/engine_lock.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

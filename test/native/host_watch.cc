@@ -1,5 +1,6 @@
 // Threads of the program that watch the host while they wait (engine/watch.h), beside the engine's thread and threads that
 // poll: nothing that comes is lost, whoever sleeps, and nobody relies on a thread that watches and does not come.
+#include <sys/timerfd.h>
 #include <signal.h>
 #include <sys/wait.h>
 

@@ -121,9 +121,9 @@ struct FakeLink final : Link {
     f.bytes.assign(p.header, p.header + p.headerLength);
     uint32_t n = 0;
     for (uint32_t i = 0; i < p.pieceCount; i++) {
-      const uint8_t* data = static_cast<const uint8_t*>(p.pieces[i].iov_base);
-      f.bytes.insert(f.bytes.end(), data, data + p.pieces[i].iov_len);
-      n += uint32_t(p.pieces[i].iov_len);
+      const uint8_t* data = static_cast<const uint8_t*>(p.pieces[i].data);
+      f.bytes.insert(f.bytes.end(), data, data + p.pieces[i].length);
+      n += uint32_t(p.pieces[i].length);
     }
     CHECK_EQ(n, p.payloadLength);
     f.bytes.insert(f.bytes.end(), p.padLength, 0);

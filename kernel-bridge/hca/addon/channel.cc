@@ -6,7 +6,8 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "wait_word.h"
+#include "platform/event.h"
+#include "platform/wait_word.h"
 
 namespace nd::door {
 
@@ -337,14 +338,9 @@ bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t
       return true;
     }
     wake = settle(slot, serial);
-    if (wakeFd_ >= 0) {
-      const uint64_t one = 1;
-      if (::write(wakeFd_, &one, sizeof one) < 0) {
-        // Only a full counter refuses, and then the descriptor is readable, as wanted.
-      }
-    }
+    if (wakeFd_ >= 0) raiseEvent(wakeFd_);
   }
-  if (waiting_.load()) wakeWaiters(states_[slot]);
+  if (waiting_.load()) wakeAll(states_[slot]);
   if (wake) wake->wake();
   return true;
 }

@@ -1,6 +1,6 @@
 // A thread that stays for what comes next, for a moment, instead of going back to its event loop.
 #pragma once
-#include "wait_word.h"
+#include "platform/wait_word.h"
 
 namespace nd::door {
 
@@ -42,7 +42,7 @@ class Linger {
   bool call(int32_t number) {
     const bool here = here_.load() == number;
     if (!word_.compare_exchange_strong(number, kCalled)) return here;
-    wakeWaiters(word_);
+    wakeAll(word_);
     return true;
   }
 
@@ -52,7 +52,7 @@ class Linger {
     knocked_.store(true);
     int32_t word = here_.load();  // still: else it may have looked for the last time before
     if (word == kAway) return false;
-    if (word_.compare_exchange_strong(word, kCalled)) wakeWaiters(word_);
+    if (word_.compare_exchange_strong(word, kCalled)) wakeAll(word_);
     return true;
   }
 
@@ -62,7 +62,7 @@ class Linger {
     int32_t word = word_.load();
     while (word >= kFirst || (remember && word != kWoken)) {
       if (!word_.compare_exchange_weak(word, kWoken)) continue;
-      if (word >= kFirst) wakeWaiters(word_);
+      if (word >= kFirst) wakeAll(word_);
       return;
     }
   }
@@ -70,7 +70,7 @@ class Linger {
  private:
   // Or the number that is waited for.
   static constexpr int32_t kAway = 0, kCalled = 1, kWoken = 2, kFirst = 3;
-  Word word_{kAway}, here_{kAway};
+  std::atomic<int32_t> word_{kAway}, here_{kAway};
   std::atomic<bool> answers_{false}, knocked_{false};
   int32_t nextNumber_ = kFirst;
 };

@@ -1,29 +1,18 @@
 #include "loop_watch.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <chrono>
 
+#include "platform/event.h"
+
 namespace nd::js {
-
-namespace {
-
-void ring(int fd) {
-  const uint64_t one = 1;
-  if (::write(fd, &one, sizeof one) < 0) {
-    // Only a full counter refuses, and then the descriptor is readable, as wanted.
-  }
-}
-
-}  // namespace
 
 // ── Blocked ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 BlockedWatch::BlockedWatch(Engine& engine, Host& host)
-    : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      watch_(engine, host, [](void* self) { ring(static_cast<BlockedWatch*>(self)->fd_.get()); }, this) {}
+    : fd_(makeEvent()),
+      watch_(engine, host, [](void* self) { raiseEvent(static_cast<BlockedWatch*>(self)->fd_.get()); }, this) {}
 
 bool BlockedWatch::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs) {
   using std::chrono::steady_clock, std::chrono::nanoseconds;
@@ -43,8 +32,7 @@ bool BlockedWatch::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs
     const nfds_t count = entry == Watch::Entry::kWatching ? 2 : 1;
     inTime = ppoll(fds, count, timeoutMs < 0 ? nullptr : &left, nullptr) != 0;
     channel.noWake();
-    uint64_t rings;
-    if (fds[0].revents != 0 && ::read(fd_.get(), &rings, sizeof rings) < 0) rings = 0;
+    if (fds[0].revents != 0) clearEvent(fd_.get());
   }
   watch_.leave();
   return settled();

@@ -158,10 +158,10 @@ uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& heade
   uint8_t* at = out + packet.headerLength;
   if (length <= kFewBytes) {
     for (uint32_t i = 0; i < packet.pieceCount; i++) {
-      const iovec& piece = packet.pieces[i];
-      if (piece.iov_len == 0) continue;  // may have no address
-      std::memcpy(at, piece.iov_base, piece.iov_len);
-      at += piece.iov_len;
+      const Piece& piece = packet.pieces[i];
+      if (piece.length == 0) continue;  // may have no address
+      std::memcpy(at, piece.data, piece.length);
+      at += piece.length;
     }
     std::memset(at, 0, packet.padLength);
     storeIcrc(at + packet.padLength, icrcOf(headers, out, length));
@@ -170,16 +170,16 @@ uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& heade
   uint32_t state, i = 0;
   if (packet.headerLength == kBthBytes && packet.pieceCount != 0) {
     const MaskedBth first(start.of(headers, length), packet.header);
-    const iovec& piece = packet.pieces[i++];
-    state = crc32Behind(first.low, first.high, at, static_cast<const uint8_t*>(piece.iov_base), piece.iov_len);
-    at += piece.iov_len;
+    const Piece& piece = packet.pieces[i++];
+    state = crc32Behind(first.low, first.high, at, static_cast<const uint8_t*>(piece.data), piece.length);
+    at += piece.length;
   } else {
     state = registerAfter(headers, packet.header, packet.headerLength, length);
   }
   for (; i < packet.pieceCount; i++) {
-    const iovec& piece = packet.pieces[i];
-    state = crc32Copy(state, at, static_cast<const uint8_t*>(piece.iov_base), piece.iov_len);
-    at += piece.iov_len;
+    const Piece& piece = packet.pieces[i];
+    state = crc32Copy(state, at, static_cast<const uint8_t*>(piece.data), piece.length);
+    at += piece.length;
   }
   std::memset(at, 0, packet.padLength);
   storeIcrc(at + packet.padLength, ~crc32RegisterPortable(state, at, packet.padLength));

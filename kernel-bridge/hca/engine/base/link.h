@@ -1,9 +1,8 @@
 // The border between the transport (queue pairs) and what carries its packets.
 #pragma once
-#include <sys/uio.h>
-
 #include <atomic>
 
+#include "base/piece.h"
 #include "base/types.h"
 
 namespace nd {
@@ -20,7 +19,7 @@ struct OutPacket {
   static constexpr uint32_t kMaxPieces = 34;
   uint8_t header[kMaxHeader];
   uint32_t headerLength = 0;
-  iovec pieces[kMaxPieces];
+  Piece pieces[kMaxPieces];
   uint32_t pieceCount = 0;
   uint32_t payloadLength = 0;  // without pad
   uint32_t padLength = 0;

@@ -1,7 +1,7 @@
 // The face of the HCA: takes the lock, checks handles, and leaves the work to the core.
-#include <sched.h>
 
 #include "engine/engine_impl.h"
+#include "platform/os.h"
 
 namespace nd {
 
@@ -426,7 +426,7 @@ bool Engine::progress() {
     impatient = core.losesPatience(moved, now);
   }
   if (impatient) {
-    sched_yield();
+    yieldThread();
     core.lastPoll.store(core.clock.now(), std::memory_order_relaxed);  // others' time is no other work of this thread
   }
   return moved;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <vector>
-#include "base/engine_lock.h"
+#include "platform/engine_lock.h"
 #include "base/link.h"
 #include "base/types.h"
 #include "transport/attributes.h"

@@ -1,6 +1,5 @@
 #include "host/host.h"
 
-#include <sys/eventfd.h>
 
 #include <cerrno>
 
@@ -8,6 +7,7 @@
 #include "host/host_impl.h"
 #include "platform/host_events.h"
 #include "platform/port_holder.h"
+#include "platform/event.h"
 
 namespace nd {
 namespace {
@@ -40,7 +40,7 @@ Status statusOfErrno(int error) {
 // ── Life ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Host::Impl::Impl(const Clock& c) : clock(c), epoll(epoll_create1(EPOLL_CLOEXEC)) {
-  localWake.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  localWake = makeEvent();
   if (epoll.valid() && localWake.valid())
     watchFd(epoll.get(), localWake.get(), EPOLLIN, EventKind::kLocalQueue, 0);
 }

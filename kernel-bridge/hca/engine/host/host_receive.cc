@@ -7,6 +7,7 @@
 #include "base/wire.h"
 #include "host/host_impl.h"
 #include "platform/host_events.h"
+#include "platform/event.h"
 
 namespace nd {
 namespace {
@@ -263,8 +264,7 @@ void Host::Impl::deliver(const PacketMeta& meta, const IcrcHeaders& headers, con
 }
 
 void Host::Impl::silenceLocal() {
-  uint64_t ignored;
-  if (std::exchange(localRung, false) && ::read(localWake.get(), &ignored, sizeof ignored) < 0) ignored = 0;
+  if (std::exchange(localRung, false)) clearEvent(localWake.get());
 }
 
 uint32_t Host::Impl::drainLocalQueue(uint32_t budget) {

@@ -4,6 +4,7 @@
 #include "base/mad.h"
 #include "base/wire.h"
 #include "host/host_impl.h"
+#include "platform/event.h"
 
 namespace nd {
 namespace {
@@ -17,9 +18,9 @@ uint32_t gather(uint8_t* out, const OutPacket& packet) {
   std::memcpy(out, packet.header, packet.headerLength);
   uint32_t at = packet.headerLength;
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
-    if (packet.pieces[i].iov_len == 0) continue;  // may have no address
-    std::memcpy(out + at, packet.pieces[i].iov_base, packet.pieces[i].iov_len);
-    at += static_cast<uint32_t>(packet.pieces[i].iov_len);
+    if (packet.pieces[i].length == 0) continue;  // may have no address
+    std::memcpy(out + at, packet.pieces[i].data, packet.pieces[i].length);
+    at += static_cast<uint32_t>(packet.pieces[i].length);
   }
   std::memset(out + at, 0, packet.padLength);
   return at + packet.padLength;
@@ -31,7 +32,7 @@ uint32_t checkedLength(const OutPacket& packet) {
       packet.pieceCount > OutPacket::kMaxPieces)
     return 0;
   uint64_t pieces = 0;
-  for (uint32_t i = 0; i < packet.pieceCount; i++) pieces += packet.pieces[i].iov_len;
+  for (uint32_t i = 0; i < packet.pieceCount; i++) pieces += packet.pieces[i].length;
   const uint64_t length = packet.headerLength + pieces + packet.padLength;
   if (pieces != packet.payloadLength || length % 4 != 0 || length + kIcrcBytes > kMaxDatagram) return 0;
   return static_cast<uint32_t>(length);
@@ -195,10 +196,7 @@ void Host::Impl::sendToOthers(const Frame& frame) {
 
 void Host::Impl::ringLocal() {
   localRung = true;
-  const uint64_t one = 1;
-  if (::write(localWake.get(), &one, sizeof one) < 0) {
-    // The counter is at its limit only if it was never read: the descriptor is readable, as wanted.
-  }
+  raiseEvent(localWake.get());
 }
 
 void Host::Impl::queueLocal(const Frame& frame) {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "platform/os.h"
+
 namespace nd {
 
 // What a copy costs: a moving average in ns for kUnit bytes; 0: not known.
@@ -19,11 +21,7 @@ class CopyCost {
     const auto sample = static_cast<uint32_t>(std::min<uint64_t>(ns * kUnit / bytes + 1, kMost));
     value_ = value_ == 0 ? sample : value_ - value_ / 4 + std::min(sample, 2 * value_) / 4 + 1;
   }
-  static uint64_t clock() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return uint64_t(t.tv_sec) * 1'000'000'000u + uint64_t(t.tv_nsec);
-  }
+  static uint64_t clock() { return monotonicNs(); }
 
  private:
   static constexpr uint32_t kMost = 1u << 30;

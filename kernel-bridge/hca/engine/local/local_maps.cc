@@ -1,9 +1,5 @@
 #include "local/local_maps.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 
 namespace nd {
@@ -54,17 +50,9 @@ void LocalOffers::sweep() {
 bool LocalMaps::add(const LocalMemory& memory, int fd) {
   if (memory.number == 0 || has(memory.number) || maps_.size() >= kMost) return false;
   if (memory.length == 0 || memory.length > kMostBytes - bytes_) return false;
-  // A file that its maker could shrink would turn an access into a signal; one with holes, or into which they can be
-  // made, would have us pay for its pages.
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || (seals & (F_SEAL_WRITE | kSealFutureWrite)) == 0) return false;
-  struct stat info {};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0) return false;
-  if (static_cast<uint64_t>(info.st_size) != memory.length) return false;
-  if (static_cast<uint64_t>(info.st_blocks) * 512 < memory.length) return false;
-  void* place = mmap(nullptr, memory.length, PROT_READ, MAP_SHARED, fd, 0);
-  if (place == MAP_FAILED) return false;
-  maps_.push_back({memory.number, memory.base, memory.length, static_cast<uint8_t*>(place)});
+  Mapping pages;
+  if (!pages.openForReading(fd, memory.length)) return false;
+  maps_.push_back({memory.number, memory.base, std::move(pages)});
   bytes_ += memory.length;
   return true;
 }
@@ -76,14 +64,12 @@ bool LocalMaps::has(uint32_t number) const {
 bool LocalMaps::remove(uint32_t number) {
   const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const Map& map) { return map.number == number; });
   if (found == maps_.end()) return false;
-  munmap(found->memory, found->length);
-  bytes_ -= found->length;
+  bytes_ -= found->pages.bytes();
   maps_.erase(found);
   return true;
 }
 
 void LocalMaps::clear() {
-  for (const Map& map : maps_) munmap(map.memory, map.length);
   maps_.clear();
   bytes_ = 0;
 }
@@ -96,7 +82,8 @@ const uint8_t* LocalMaps::find(uint32_t number, uint64_t address, uint64_t lengt
   }
   const Map& map = maps_[last_];
   const uint64_t offset = address - map.base;  // of an address below the range a number that is too large
-  return offset <= map.length && length <= map.length - offset ? map.memory + offset : nullptr;
+  const uint64_t size = map.pages.bytes();
+  return offset <= size && length <= size - offset ? static_cast<const uint8_t*>(map.pages.get()) + offset : nullptr;
 }
 
 }  // namespace nd

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "platform/mapping.h"
 #include "platform/shared_memory.h"
 
 namespace nd {
@@ -72,8 +73,8 @@ class LocalMaps {
  private:
   struct Map {
     uint32_t number;
-    uint64_t base, length;  // the peer's
-    uint8_t* memory;
+    uint64_t base;  // the peer's
+    Mapping pages;
   };
   std::vector<Map> maps_;
   uint32_t last_ = 0;

@@ -1,12 +1,10 @@
 #include "local/local_pair.h"
 
-#include <sys/random.h>
-#include <sys/uio.h>
-
-#include <cerrno>
-
 #include "base/fence.h"
 #include "base/wire.h"
+#include "platform/event.h"
+#include "platform/os.h"
+#include "platform/peer_memory.h"
 
 namespace nd {
 namespace {
@@ -21,12 +19,12 @@ void storeWords(uint8_t* to, uint32_t first, uint32_t second, uint32_t third = 0
 }
 
 // From pieces to places, which have the same length together.
-void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const iovec* places, uint32_t count) {
+void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const Piece* places, uint32_t count) {
   uint32_t piece = 0;
   uint64_t within = 0;
   for (uint32_t i = 0; i < count; i++) {
-    auto* to = static_cast<uint8_t*>(places[i].iov_base);
-    uint64_t left = places[i].iov_len;
+    auto* to = static_cast<uint8_t*>(places[i].data);
+    uint64_t left = places[i].length;
     while (left != 0) {
       if (within == pieces[piece].length) {
         piece++;
@@ -66,7 +64,7 @@ void LocalPair::attach(uint32_t side, pid_t pid) {
   producer_.attach(&segment->rings[side], &peer_->consumed);
   consumer_.attach(&segment->rings[other], &own_->consumed);
   pid_ = pid;
-  if (getrandom(nonce_, sizeof nonce_, 0) != sizeof nonce_) std::memset(nonce_, 0, sizeof nonce_);
+  fillRandom(nonce_, sizeof nonce_);
   std::memcpy(own_->nonce, nonce_, sizeof nonce_);
   __atomic_store_n(&own_->nonceAddress, reinterpret_cast<uint64_t>(nonce_), __ATOMIC_RELEASE);
 }
@@ -77,8 +75,8 @@ void LocalPair::probe() {
   nonceAddress_ = __atomic_load_n(&peer_->nonceAddress, __ATOMIC_ACQUIRE);
   std::memcpy(peerNonce_, peer_->nonce, sizeof peerNonce_);
   uint8_t found[sizeof peerNonce_];
-  iovec to = {found, sizeof found}, from = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
-  const bool can = process_vm_readv(pid_, &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof found) &&
+  Piece to = {found, sizeof found}, from = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
+  const bool can = readPeerMemory(pid_, &to, 1, &from, 1) == static_cast<int64_t>(sizeof found) &&
                    std::memcmp(found, peerNonce_, sizeof found) == 0;
   if (!can) counters_.add(HostCounter::kLocalNoPull);
   __atomic_store_n(&own_->pulls, can ? 1u : 2u, __ATOMIC_RELEASE);
@@ -116,9 +114,9 @@ bool LocalPair::namesNext() {
 
 void LocalPair::fill(uint8_t* to, const OutPacket& packet) {
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
-    if (packet.pieces[i].iov_len == 0) continue;  // may have no address
-    std::memcpy(to, packet.pieces[i].iov_base, packet.pieces[i].iov_len);
-    to += packet.pieces[i].iov_len;
+    if (packet.pieces[i].length == 0) continue;  // may have no address
+    std::memcpy(to, packet.pieces[i].data, packet.pieces[i].length);
+    to += packet.pieces[i].length;
   }
 }
 
@@ -162,8 +160,8 @@ void LocalPair::putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_
   std::memcpy(entry + at, &epoch, 8);
   at += 8;
   for (uint32_t i = 0; i < packet.pieceCount; i++, at += kPieceBytes) {
-    const auto address = reinterpret_cast<uint64_t>(packet.pieces[i].iov_base);
-    const auto length = static_cast<uint32_t>(packet.pieces[i].iov_len);
+    const auto address = reinterpret_cast<uint64_t>(packet.pieces[i].data);
+    const auto length = static_cast<uint32_t>(packet.pieces[i].length);
     const uint32_t number = packet.shared[i] != nullptr && !self ? offers.numberOf(*packet.shared[i]) : 0;
     std::memcpy(entry + at, &address, 8);
     std::memcpy(entry + at + 8, &length, 4);
@@ -228,10 +226,7 @@ void LocalPair::flush(bool all) {
 void LocalPair::wakePeer() {
   if (__atomic_exchange_n(&peer_->asleep, 0u, __ATOMIC_ACQ_REL) == 0) return;
   counters_.bump(HostCounter::kLocalWakes);
-  const uint64_t one = 1;
-  if (::write(peerWakeFd.get(), &one, sizeof one) < 0) {
-    // Only a counter at its limit refuses, and then the descriptor is readable, as wanted.
-  }
+  raiseEvent(peerWakeFd.get());
 }
 
 void LocalPair::setEpoch(uint64_t epoch) {
@@ -403,7 +398,7 @@ bool LocalPair::takePlain(PacketSink& sink, const uint8_t* entry, uint32_t lengt
   return true;
 }
 
-Pull LocalPair::pull(const LocalPacket& packet, const iovec* places, uint32_t count) {
+Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t count) {
   const Pull outcome = copyFromPeer(packet, places, count);
   if (outcome == Pull::kDone) {
     counters_.bump(HostCounter::kLocalPulled, packet.length);
@@ -413,7 +408,7 @@ Pull LocalPair::pull(const LocalPacket& packet, const iovec* places, uint32_t co
   return outcome;
 }
 
-Pull LocalPair::copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count) {
+Pull LocalPair::copyFromPeer(const LocalPacket& packet, const Piece* places, uint32_t count) {
   if (!up()) return Pull::kFailed;
   if (self) {
     // Under one lock: if nothing was given back since it was named, the memory is there.
@@ -430,7 +425,7 @@ Pull LocalPair::copyFromPeer(const LocalPacket& packet, const iovec* places, uin
 }
 
 // False: not all of it is mapped here.
-bool LocalPair::copyMapped(const LocalPacket& packet, const iovec* places, uint32_t count) {
+bool LocalPair::copyMapped(const LocalPacket& packet, const Piece* places, uint32_t count) {
   const uint8_t* sources[kMaxPieces];
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
     const LocalPiece& piece = packet.pieces[i];
@@ -443,9 +438,9 @@ bool LocalPair::copyMapped(const LocalPacket& packet, const iovec* places, uint3
   return true;
 }
 
-bool LocalPair::copyBySystem(const LocalPacket& packet, const iovec* places, uint32_t count) {
+bool LocalPair::copyBySystem(const LocalPacket& packet, const Piece* places, uint32_t count) {
   // The nonce is read in the same call: so the memory is of the process that named it, not of a successor with its id.
-  iovec to[OutPacket::kMaxPieces + 2], from[kMaxPieces + 1];
+  Piece to[OutPacket::kMaxPieces + 2], from[kMaxPieces + 1];
   uint8_t found[sizeof peerNonce_];
   to[0] = {found, sizeof found};
   from[0] = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
@@ -453,12 +448,12 @@ bool LocalPair::copyBySystem(const LocalPacket& packet, const iovec* places, uin
   for (uint32_t i = 0; i < packet.pieceCount; i++)
     from[i + 1] = {reinterpret_cast<void*>(packet.pieces[i].address), packet.pieces[i].length};
   const uint64_t start = packet.length >= kMtu ? CopyCost::clock() : 0;
-  const ssize_t n = process_vm_readv(pid_, to, count + 1, from, packet.pieceCount + 1, 0);
+  const int64_t n = readPeerMemory(pid_, to, count + 1, from, packet.pieceCount + 1);
   if (start) {
     pulledCost_.add(CopyCost::clock() - start, packet.length);
     __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);
   }
-  return n == static_cast<ssize_t>(sizeof found + packet.length) && std::memcmp(found, peerNonce_, sizeof found) == 0;
+  return n == static_cast<int64_t>(sizeof found + packet.length) && std::memcmp(found, peerNonce_, sizeof found) == 0;
 }
 
 }  // namespace nd

@@ -163,7 +163,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // Whether it stopped for the bytes that it had copied.
   bool copiedMuch() const { return taken_ >= kStepBytes; }
   // Copies a packet's payload to places that together have its length.
-  Pull pull(const LocalPacket& packet, const iovec* places, uint32_t count);
+  Pull pull(const LocalPacket& packet, const Piece* places, uint32_t count);
   void sleeping(bool asleep);
 
   const uint32_t slot;
@@ -206,9 +206,9 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void wakePeer();
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
   void takeCarried(PacketSink& sink, const LocalPacket& p);
-  Pull copyFromPeer(const LocalPacket& packet, const iovec* places, uint32_t count);
-  bool copyBySystem(const LocalPacket& packet, const iovec* places, uint32_t count);
-  bool copyMapped(const LocalPacket& packet, const iovec* places, uint32_t count);
+  Pull copyFromPeer(const LocalPacket& packet, const Piece* places, uint32_t count);
+  bool copyBySystem(const LocalPacket& packet, const Piece* places, uint32_t count);
+  bool copyMapped(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
   // Whether the next copy of so many bytes is to be timed.
   bool times(uint32_t length) { return length >= kMtu && timed_++ % kTimedOneIn == 0; }

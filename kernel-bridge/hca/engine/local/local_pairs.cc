@@ -1,14 +1,12 @@
 #include "local/local_pairs.h"
 
-#include <fcntl.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
 #include "base/fence.h"
 #include "platform/host_events.h"
+#include "platform/event.h"
 
 namespace nd {
 namespace {
@@ -26,32 +24,13 @@ HostCounter counterOf(LocalHello::Reason reason) {
   }
 }
 
-// Whether that is what a peer may be woken by, and does not keep who writes or reads it. Whatever else a peer hands in would be
-// written to with this process's rights. Where the system tells of no descriptors, it is believed.
-bool isEventFd(int fd) {
-  constexpr char kName[] = "anon_inode:[eventfd]";
-  char path[32], name[sizeof kName];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  const ssize_t n = ::readlink(path, name, sizeof name);
-  if (n >= 0 && std::string(name, static_cast<size_t>(n)) != kName) return false;
-  const int flags = fcntl(fd, F_GETFL);
-  return flags >= 0 && ((flags & O_NONBLOCK) != 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
-}
-
 }  // namespace
 
 void LocalPairs::start(bool enabled) {
   enabled_ = enabled;
-  freedFd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  freedFd_ = makeEvent();
   if (!freedFd_.valid() || !watchFd(epoll_, freedFd_.get(), EPOLLIN, EventKind::kPair, slots_.slot())) return;
-  onToldRangeFreed(
-      [](void* self) {
-        const uint64_t one = 1;
-        if (::write(static_cast<LocalPairs*>(self)->freedFd_.get(), &one, sizeof one) < 0) {
-          // Only a counter at its limit refuses, and then the descriptor is readable, as wanted.
-        }
-      },
-      this);
+  onToldRangeFreed([](void* self) { raiseEvent(static_cast<LocalPairs*>(self)->freedFd_.get()); }, this);
 }
 
 void LocalPairs::stop() {
@@ -119,7 +98,7 @@ bool LocalPairs::tell(uint32_t slot, FrameKind kind, const LocalHello& hello, co
 
 bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
   UniqueFd memory;
-  UniqueFd own(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  UniqueFd own = makeEvent(), theirs = makeEvent();
   PeerIdentity peer;
   if (!own.valid() || !theirs.valid() || !pair.mapping.create(&memory)) return false;
   if (!slots_.identify(pair.slot, &peer)) return false;
@@ -182,7 +161,7 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
     e.pair = std::make_shared<LocalPair>(slot, counters_);
   }
   LocalPair& pair = *e.pair;
-  const bool good = origin.fdCount == 3 && isEventFd(origin.fds[1].get()) && isEventFd(origin.fds[2].get()) &&
+  const bool good = origin.fdCount == 3 && isEvent(origin.fds[1].get()) && isEvent(origin.fds[2].get()) &&
                     pair.mapping.open(origin.fds[0].get()) &&
                     watchFd(epoll_, origin.fds[2].get(), EPOLLIN, EventKind::kPair, slot);
   pair.peerWakeFd = std::move(origin.fds[1]);
@@ -401,8 +380,7 @@ void LocalPairs::stopRinging() {
     Entry& e = entries_[slot];
     e.rang = false;
     const int fd = slot == slots_.slot() ? freedFd_.get() : e.pair ? e.pair->wakeFd.get() : -1;
-    uint64_t count;
-    if (fd >= 0 && ::read(fd, &count, sizeof count) < 0) count = 0;
+    if (fd >= 0) clearEvent(fd);
   }
   rang_.clear();
 }

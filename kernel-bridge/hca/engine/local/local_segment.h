@@ -1,28 +1,23 @@
 // The shared memory of a pair of processes: made by one, sealed, sent as a descriptor, and checked by the other.
 #pragma once
 #include "local/local_ring.h"
-#include "platform/unique_fd.h"
+#include "platform/mapping.h"
 
 namespace nd {
 
 class LocalMapping {
  public:
-  LocalMapping() = default;
-  ~LocalMapping() { unmap(); }
-  LocalMapping(const LocalMapping&) = delete;
-  LocalMapping& operator=(const LocalMapping&) = delete;
-
   // A new segment for two processes; `fd` is what the other one needs. False: the system has none.
   bool create(UniqueFd* fd);
   // Private memory of the same form, for the queue pairs of one process.
-  bool createPrivate();
+  bool createPrivate() { return mapping_.createPrivate(sizeof(LocalSegment)); }
   // The segment that another process made. False: it is not one that can be trusted to stay mapped, or no segment.
   bool open(int fd);
-  void unmap();
-  LocalSegment* get() const { return segment_; }
+  void unmap() { mapping_.unmap(); }
+  LocalSegment* get() const { return static_cast<LocalSegment*>(mapping_.get()); }
 
  private:
-  LocalSegment* segment_ = nullptr;
+  Mapping mapping_;
 };
 
 }  // namespace nd

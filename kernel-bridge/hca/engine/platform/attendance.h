@@ -5,12 +5,10 @@
 // is set to the end of the youngest mark's time. Who polls on puts the alarm off, twice in that time, so the thread does not
 // wake as long as somebody polls, and takes over when the last mark is kMarkNs old.
 #pragma once
-#include <sys/timerfd.h>
-
 #include <atomic>
 #include <cstdint>
 
-#include "platform/unique_fd.h"
+#include "platform/alarm.h"
 
 namespace nd {
 
@@ -46,15 +44,12 @@ class Attendance {
   // ── The engine's thread.
   // The present sleep of a thread that watches, 0 if there is none.
   uint32_t watching() const { return watching_; }
-  bool open() {
-    if (!alarm_.valid()) alarm_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    return alarm_.valid();
-  }
+  bool open() { return alarm_.open(); }
   // Readable when the alarm's time has come.
-  int alarm() const { return alarm_.get(); }
+  int alarm() const { return alarm_.fd(); }
   // Sets the alarm, which marks put off from now on.
   void sleepUntil(uint64_t time) {
-    set(time);
+    alarm_.set(time);
     renewDue_.store(time - kMarkNs / 2, std::memory_order_relaxed);
   }
   // Nobody puts it off any more.
@@ -65,13 +60,7 @@ class Attendance {
     // One of several who come at the same time; and not if the thread has just woken up.
     uint64_t due = renewDue_.load(std::memory_order_relaxed);
     if (now < due || !renewDue_.compare_exchange_strong(due, now + kMarkNs / 2, std::memory_order_relaxed)) return;
-    set(now + kMarkNs);
-  }
-  void set(uint64_t time) {
-    itimerspec at{};
-    at.it_value.tv_sec = static_cast<time_t>(time / 1'000'000'000u);
-    at.it_value.tv_nsec = static_cast<long>(time % 1'000'000'000u);
-    timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &at, nullptr);
+    alarm_.set(now + kMarkNs);
   }
 
   uint32_t nextWatch() { return ++lastWatch_ | 1u << 31; }
@@ -80,7 +69,7 @@ class Attendance {
   std::atomic<int32_t> apart_{0};
   std::atomic<uint64_t> mark_{0};               // when somebody last attended (ns)
   std::atomic<uint64_t> renewDue_{UINT64_MAX};  // from when on a mark puts the alarm off
-  UniqueFd alarm_;
+  Alarm alarm_;
 };
 
 }  // namespace nd

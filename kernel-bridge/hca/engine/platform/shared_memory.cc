@@ -1,22 +1,12 @@
 #include "platform/shared_memory.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-
-#include <cerrno>
 #include <map>
 #include <mutex>
 
+#include "platform/pages.h"
+
 namespace nd {
-
 namespace {
-
-constexpr uint64_t kHugePage = 2u << 20;
-constexpr uint64_t kLargest = 1ull << 46;
-
-// Names that older headers lack.
-constexpr unsigned kMfdNoexecSeal = 8;  // Linux 6.3
-constexpr int kPopulateWrite = 23;      // Linux 5.14
 
 // By base address. Leaked: threads may still look something up while the process exits.
 struct Registry {
@@ -33,63 +23,6 @@ Registry& registry() {
   return *instance;
 }
 
-int openMemfd() {
-  const char* name = "networkdirect";
-  const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | kMfdNoexecSeal);
-  return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
-}
-
-Status statusOf(int error) {
-  switch (error) {
-    case EMFILE:
-    case ENFILE:
-    case EFBIG:
-      return Status::kInsufficientResources;
-    case ENOSYS:
-    case EPERM:
-    case EACCES:
-    case EINVAL:
-      return Status::kNotSupported;
-    default:
-      return Status::kNoMemory;
-  }
-}
-
-// Maps the file where huge pages can be; 0: there is no room.
-uint64_t mapAligned(int fd, uint64_t length) {
-  const uint64_t alignment = length >= kHugePage ? kHugePage : 1;
-  const uint64_t reserved = length + alignment - 1;
-  void* place = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (place == MAP_FAILED) return 0;
-  const uint64_t start = reinterpret_cast<uintptr_t>(place);
-  const uint64_t base = (start + alignment - 1) / alignment * alignment;
-  const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
-  const uint64_t end = (start + reserved + page - 1) / page * page;
-  const auto unmap = [](uint64_t from, uint64_t to) {
-    if (to > from) munmap(reinterpret_cast<void*>(from), to - from);
-  };
-  if (mmap(reinterpret_cast<void*>(base), length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
-      MAP_FAILED) {
-    const int cause = errno;
-    unmap(start, end);
-    errno = cause;
-    return 0;
-  }
-  unmap(start, base);
-  unmap(base + length, end);
-  return base;
-}
-
-// Takes the pages now: later there would be a signal in place of a status if there were none left.
-bool populate(int fd, uint64_t base, uint64_t length) {
-  void* memory = reinterpret_cast<void*>(base);
-  madvise(memory, length, MADV_HUGEPAGE);  // advice: small pages do as well
-  if (madvise(memory, length, kPopulateWrite) == 0) return true;
-  if (errno != EINVAL) return false;
-  errno = posix_fallocate(fd, 0, off_t(length));
-  return errno == 0;
-}
-
 }  // namespace
 
 SharedRange::~SharedRange() {
@@ -103,35 +36,23 @@ SharedRange::~SharedRange() {
       if (all.hook != nullptr) all.hook(all.hookArgument);
     }
   }
-  munmap(reinterpret_cast<void*>(base), length);
+  freePages(base, length);
 }
 
 Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out, int* error) {
-  const auto failed = [&] {
-    const int cause = errno;
-    if (error != nullptr) *error = cause;
-    return statusOf(cause);
-  };
-  if (error != nullptr) *error = 0;
-  if (bytes == 0 || bytes > kLargest) return Status::kInvalidParameter;
-  const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
-  const uint64_t length = (bytes + page - 1) / page * page;
+  Pages pages;
+  int cause = 0;
+  const Status status = allocatePages(bytes, &pages, &cause);
+  if (error != nullptr) *error = cause;
+  if (status != Status::kSuccess) return status;
   auto range = std::make_shared<SharedRange>();
-  range->fd = UniqueFd(openMemfd());
-  if (!range->fd.valid()) return failed();
-  const int fd = range->fd.get();
-  if (ftruncate(fd, off_t(length)) != 0) return failed();
-  const uint64_t base = mapAligned(fd, length);
-  if (base == 0) return failed();
-  range->base = base;
-  range->length = length;
-  if (!populate(fd, base, length)) return failed();
-  fcntl(fd, F_ADD_SEALS, kSealFutureWrite);  // where the kernel has it
-  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return failed();
+  range->fd = std::move(pages.fd);
+  range->base = pages.base;
+  range->length = pages.length;
   Registry& all = registry();
   std::lock_guard<std::mutex> lock(all.mutex);
   range->id = all.nextId++;
-  all.ranges[base] = range;
+  all.ranges[range->base] = range;
   *out = std::move(range);
   return Status::kSuccess;
 }

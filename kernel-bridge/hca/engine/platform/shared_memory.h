@@ -1,4 +1,4 @@
-// Memory of allocate(): backed by a memfd, so that another process of this host can map it. It belongs to the process
+// Memory of allocate(): pages (pages.h) that another process of this host can map. It belongs to the process
 // and needs no engine.
 #pragma once
 #include <atomic>
@@ -9,9 +9,6 @@
 #include "platform/unique_fd.h"
 
 namespace nd {
-
-// A seal that older headers lack (Linux 5.1): nobody makes a new writable mapping, nor a hole.
-constexpr int kSealFutureWrite = 0x10;
 
 // Lives as long as somebody holds it: the ArrayBuffer over it, and every pinned range that lies in it. The file is
 // sealed: it keeps its size, and nobody makes a new writable mapping of it.

@@ -3,17 +3,18 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "platform/event.h"
+
 namespace nd {
 
 bool EngineThread::start() {
-  wakeFd_.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  wakeFd_ = makeEvent();
   if (!wakeFd_.valid() || !attendance_.open()) return false;
   sleeper_.tell = [](void* self) { static_cast<EngineThread*>(self)->signalWake(); };
   sleeper_.self = this;
@@ -42,12 +43,7 @@ bool EngineThread::stop(uint32_t timeoutMs) {
   return true;
 }
 
-void EngineThread::signalWake() {
-  const uint64_t one = 1;
-  if (::write(wakeFd_.get(), &one, sizeof one) < 0) {
-    // Only a full counter refuses, and then the thread has a wake to see already.
-  }
-}
+void EngineThread::signalWake() { raiseEvent(wakeFd_.get()); }
 
 void EngineThread::wake(void* self) {
   auto* thread = static_cast<EngineThread*>(self);
@@ -83,10 +79,7 @@ bool EngineThread::sleep(int other, uint64_t deadline) {
     timeout = &wait;
   }
   if (ppoll(fds, 2, timeout, nullptr) <= 0) return false;
-  if (fds[0].revents != 0) {
-    uint64_t count;
-    if (::read(wakeFd_.get(), &count, sizeof count) < 0) count = 0;
-  }
+  if (fds[0].revents != 0) clearEvent(wakeFd_.get());
   return fds[1].revents != 0;
 }
 

@@ -16,6 +16,7 @@
 #include <cstdlib>
 
 #include "process/engine_thread.h"
+#include "platform/os.h"
 
 namespace nd {
 namespace {
@@ -23,9 +24,7 @@ namespace {
 class MonotonicClock final : public Clock {
  public:
   uint64_t now() const override {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(t.tv_nsec);
+    return monotonicNs();
   }
 
 #if defined(__x86_64__)

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,7 @@
 
 #include "platform/host_events.h"
 #include "platform/local_socket.h"
+#include "platform/os.h"
 
 namespace nd {
 namespace {
@@ -59,9 +59,7 @@ bool sendFrame(int connection, const Frame& frame) {
 }
 
 int64_t monotonicMs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+  return static_cast<int64_t>(monotonicNs() / 1'000'000);
 }
 
 PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline) {

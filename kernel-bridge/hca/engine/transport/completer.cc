@@ -226,7 +226,7 @@ bool Core::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
   if (p.length == 0) return true;
   Requester& rq = qp.rq;
   const SendEntry& e = qp.entry(rq.head);
-  iovec places[OutPacket::kMaxPieces];
+  Piece places[OutPacket::kMaxPieces];
   uint32_t count = 0;
   const uint32_t* sges = qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4;
   const uint32_t status = pieces(qp.pd, qp.scatterCache, sges, e.count,

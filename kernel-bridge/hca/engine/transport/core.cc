@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "platform/os.h"
+
 namespace nd {
 
 using namespace abi;
@@ -205,7 +207,7 @@ void Core::settleDoomed() {
 // ── Memory of requests ──────────────────────────────────────────────────────────────────────────
 
 uint32_t Core::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
-                      uint32_t offset, uint32_t length, bool write, iovec* list, uint32_t* outCount,
+                      uint32_t offset, uint32_t length, bool write, Piece* list, uint32_t* outCount,
                       const SharedRange** shared) {
   const auto lengthOf = [&](uint32_t i) { return peekWord(sges + i * (kSgeBytes / 4) + kSgeLength); };
   if (cursor.offset != offset) {

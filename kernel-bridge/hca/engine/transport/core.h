@@ -6,7 +6,7 @@
 #pragma once
 #include <atomic>
 #include "base/counters.h"
-#include "base/engine_lock.h"
+#include "platform/engine_lock.h"
 #include "platform/attendance.h"
 #include "transport/cq.h"
 #include "transport/memory.h"
@@ -145,7 +145,7 @@ struct Core final : public PacketSink {
   // ── core.cc: memory of requests ───────────────────────────────────────────────────────────────
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
   uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
-                  uint32_t offset, uint32_t length, bool write, iovec* out, uint32_t* outCount,
+                  uint32_t offset, uint32_t length, bool write, Piece* out, uint32_t* outCount,
                   const SharedRange** shared = nullptr);
   void transmit(Qp& qp, const Path& path);  // sends `out` under the QP's P_Key
 
@@ -170,7 +170,7 @@ struct Core final : public PacketSink {
   bool mayBeCopying(Qp& qp);
   void stall(Qp& qp);
   void unstall(Qp& qp);
-  uint32_t moveTo(const Packet& p, const iovec* places, uint32_t count);
+  uint32_t moveTo(const Packet& p, const Piece* places, uint32_t count);
   void refuseUnpulled(Qp& qp);
   void toRing(Qp& qp, bool lasting);
   void onLocalPacket(LocalPair& pair, const LocalPacket& local) override;

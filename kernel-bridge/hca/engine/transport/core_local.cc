@@ -184,12 +184,12 @@ void Core::onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t*
 }
 
 // The payload to its places, in order. kWcSuccess, or kUnpulled: the peer is told, and sends it again otherwise.
-uint32_t Core::moveTo(const Packet& p, const iovec* places, uint32_t count) {
+uint32_t Core::moveTo(const Packet& p, const Piece* places, uint32_t count) {
   if (p.payload) {
     const uint8_t* data = p.payload;
     for (uint32_t i = 0; i < count; i++) {
-      std::memcpy(places[i].iov_base, data, places[i].iov_len);
-      data += places[i].iov_len;
+      std::memcpy(places[i].data, data, places[i].length);
+      data += places[i].length;
     }
     return kWcSuccess;
   }

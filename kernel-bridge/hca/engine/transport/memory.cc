@@ -1,8 +1,6 @@
 #include "transport/memory.h"
-#include <sys/random.h>
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
+#include "platform/os.h"
 #include "transport/qp.h"
 
 namespace nd {
@@ -26,32 +24,19 @@ bool needsLocalWrite(uint32_t access) { return (access & (kAccessRemoteWriteBit 
 
 }  // namespace
 
-void fillRandom(void* buffer, size_t bytes) {
-  uint8_t* p = static_cast<uint8_t*>(buffer);
-  while (bytes > 0) {
-    const ssize_t n = getrandom(p, bytes, 0);
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      std::abort();  // without randomness keys would be guessable: better no HCA than an open one
-    }
-    p += n;
-    bytes -= size_t(n);
-  }
-}
-
 Ring::Ring(std::shared_ptr<std::atomic<uint32_t>> live) : live_(std::move(live)) {
   live_->fetch_add(1, std::memory_order_relaxed);
 }
 
 Ring::~Ring() {
-  std::free(base);
+  freeAligned(base);
   live_->fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool Ring::allocate(uint64_t size) {
   const uint64_t rounded = (size + kRingAlignment - 1) & ~(kRingAlignment - 1);
-  void* p = nullptr;
-  if (posix_memalign(&p, kRingAlignment, rounded) != 0) return false;
+  void* p = allocateAligned(kRingAlignment, rounded);
+  if (p == nullptr) return false;
   std::memset(p, 0, rounded);
   base = static_cast<uint8_t*>(p);
   bytes = rounded;

@@ -148,7 +148,4 @@ class Memory {
   uint32_t randomLeft_ = 0;
 };
 
-// The kernel's random numbers; used for keys and for the start of number ranges.
-void fillRandom(void* buffer, size_t bytes);
-
 }  // namespace nd

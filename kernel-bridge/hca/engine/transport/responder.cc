@@ -188,7 +188,7 @@ bool Core::beginReceive(Qp& qp) {
 // Bytes at a message offset of the receive. 0 or a WV_WC_STATUS.
 uint32_t Core::scatterToReceive(Qp& qp, uint32_t offset, const Packet& p) {
   Responder& rs = qp.rs;
-  iovec places[OutPacket::kMaxPieces];
+  Piece places[OutPacket::kMaxPieces];
   uint32_t count = 0;
   const uint32_t status = pieces(qp.receivePd(), qp.scatterCache, qp.receiveSges(), rs.sgeCount, rs.scatter, offset,
                                  p.length, true, places, &count);
@@ -246,7 +246,7 @@ void Core::onWrite(Qp& qp, const Packet& p) {
     copyInOrder(target, p.payload, p.length);
   } else if (p.length) {
     uint8_t last;
-    const iovec places[] = {{target, p.length - 1}, {&last, 1}};
+    const Piece places[] = {{target, p.length - 1}, {&last, 1}};
     if (moveTo(p, places, 2) != kWcSuccess) return refuseUnpulled(qp);
     __atomic_store_n(target + p.length - 1, last, __ATOMIC_RELEASE);
   }

@@ -1,14 +1,9 @@
-#include "base/engine_lock.h"
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "platform/engine_lock.h"
 
 #include "base/fence.h"
+#include "platform/wait_word.h"
 
 namespace nd {
-
-static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t), "a futex is a plain word");
 
 void EngineLock::fence() { fullFence(); }
 
@@ -23,10 +18,10 @@ void EngineLock::sleep() {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   // Either who releases sees a sleeper, or the sleeper that it was released.
   if (auto* const barrier = barrier_.load(std::memory_order_seq_cst)) barrier();
-  while (!try_lock()) syscall(SYS_futex, &held_, FUTEX_WAIT_PRIVATE, 1, nullptr, nullptr, 0);
+  while (!try_lock()) sleepWhile(held_, 1);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void EngineLock::wakeOne() { syscall(SYS_futex, &held_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
+void EngineLock::wakeSleeper() { wakeOne(held_); }
 
 }  // namespace nd

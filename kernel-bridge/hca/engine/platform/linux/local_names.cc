@@ -1,7 +1,6 @@
 #include "platform/local_names.h"
 
 #include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,18 +8,14 @@
 #include <cstdio>
 #include <random>
 
+#include "platform/os.h"
+
 namespace nd {
 namespace {
 
 const char kSlots[] = "slot/";
 constexpr char kBesides = '~';
 constexpr int kAttempts = 16;
-
-uint64_t monotonicNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 std::string randomTail() {
   std::random_device random;

@@ -17,7 +17,7 @@ class EngineLock {
     held_.store(0, std::memory_order_release);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // nor does the compiler exchange it with the loads
     if (!barriers_.load(std::memory_order_acquire)) fence();
-    if (sleepers_.load(std::memory_order_relaxed) != 0) wakeOne();
+    if (sleepers_.load(std::memory_order_relaxed) != 0) wakeSleeper();
   }
   // Until this is called, who releases fences for himself. `barrier` orders what every thread of the process did before
   // against what it does after. Once.
@@ -26,7 +26,7 @@ class EngineLock {
  private:
   static void fence();
   void sleep();
-  void wakeOne();
+  void wakeSleeper();
   std::atomic<uint32_t> held_{0};
   std::atomic<uint32_t> sleepers_{0};  // threads in sleep()
   std::atomic<bool> barriers_{false};  // sleepers see to it that they are seen

@@ -1,0 +1,12 @@
+// A piece of memory of this process, for gathering and scattering.
+#pragma once
+#include <cstdint>
+
+namespace nd {
+
+struct Piece {
+  void* data = nullptr;
+  uint64_t length = 0;
+};
+
+}  // namespace nd

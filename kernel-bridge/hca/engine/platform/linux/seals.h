@@ -1,0 +1,8 @@
+// A seal that older headers lack (Linux 5.1).
+#pragma once
+
+namespace nd {
+
+constexpr int kSealFutureWrite = 0x10;  // nobody makes a new writable mapping, nor a hole
+
+}  // namespace nd

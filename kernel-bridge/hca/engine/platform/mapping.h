@@ -1,0 +1,39 @@
+// Pages that are mapped into this process: its own, or those behind a descriptor that processes hand each other.
+#pragma once
+#include <cstdint>
+
+#include "platform/unique_fd.h"
+
+namespace nd {
+
+class Mapping {
+ public:
+  Mapping() = default;
+  ~Mapping() { unmap(); }
+  Mapping(Mapping&& other) noexcept : memory_(other.memory_), bytes_(other.bytes_) {
+    other.memory_ = nullptr;
+    other.bytes_ = 0;
+  }
+  Mapping& operator=(Mapping&& other) noexcept;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  // Zeroed pages that another process can map by the descriptor; nobody can change their number. False: the system has none.
+  bool create(uint64_t bytes, UniqueFd* fd);
+  // Zeroed pages of this process alone.
+  bool createPrivate(uint64_t bytes);
+  // What another process has created, for reading and writing. False: its size is another one, or could change.
+  bool open(int fd, uint64_t bytes);
+  // What another process has allocated (pages.h), for reading. False: as above, or pages are missing, or could be.
+  bool openForReading(int fd, uint64_t bytes);
+  void unmap();
+  void* get() const { return memory_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  bool take(void* memory, uint64_t bytes);
+  void* memory_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace nd
