@@ -47,7 +47,7 @@ void LocalOffers::sweep() {
 
 // ── The peer's ────────────────────────────────────────────────────────────────────────────────────
 
-bool LocalMaps::add(const LocalMemory& memory, int fd) {
+bool LocalMaps::add(const LocalMemory& memory, Descriptor fd) {
   if (memory.number == 0 || has(memory.number) || maps_.size() >= kMost) return false;
   if (memory.length == 0 || memory.length > kMostBytes - bytes_) return false;
   Mapping pages;

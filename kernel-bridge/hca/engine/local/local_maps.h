@@ -63,7 +63,7 @@ class LocalMaps {
   ~LocalMaps() { clear(); }
 
   // False: too much of it, or a file that could change under us: one that can shrink, or that lacks some of its pages.
-  bool add(const LocalMemory& memory, int fd);
+  bool add(const LocalMemory& memory, Descriptor fd);
   bool has(uint32_t number) const;
   bool remove(uint32_t number);
   void clear();

@@ -1,5 +1,7 @@
 #include "local/local_pairs.h"
 
+#include <unistd.h>
+
 
 #include <algorithm>
 #include <cstdio>

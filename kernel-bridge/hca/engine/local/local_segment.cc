@@ -8,7 +8,7 @@ bool LocalMapping::create(UniqueFd* fd) {
   return true;
 }
 
-bool LocalMapping::open(int fd) {
+bool LocalMapping::open(Descriptor fd) {
   if (!mapping_.open(fd, sizeof(LocalSegment))) return false;
   if (__atomic_load_n(&get()->magic, __ATOMIC_ACQUIRE) == LocalSegment::kMagic) return true;
   unmap();

@@ -12,7 +12,7 @@ class LocalMapping {
   // Private memory of the same form, for the queue pairs of one process.
   bool createPrivate() { return mapping_.createPrivate(sizeof(LocalSegment)); }
   // The segment that another process made. False: it is not one that can be trusted to stay mapped, or no segment.
-  bool open(int fd);
+  bool open(Descriptor fd);
   void unmap() { mapping_.unmap(); }
   LocalSegment* get() const { return static_cast<LocalSegment*>(mapping_.get()); }
 

@@ -10,7 +10,7 @@ class Alarm {
  public:
   // False: the system has no descriptor for it.
   bool open();
-  int fd() const { return fd_.get(); }
+  Descriptor fd() const { return fd_.get(); }
   // At this time of monotonicNs(). Any thread.
   void set(uint64_t time);
 

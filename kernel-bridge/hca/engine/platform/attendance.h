@@ -46,7 +46,7 @@ class Attendance {
   uint32_t watching() const { return watching_; }
   bool open() { return alarm_.open(); }
   // Readable when the alarm's time has come.
-  int alarm() const { return alarm_.fd(); }
+  Descriptor alarm() const { return alarm_.fd(); }
   // Sets the alarm, which marks put off from now on.
   void sleepUntil(uint64_t time) {
     alarm_.set(time);

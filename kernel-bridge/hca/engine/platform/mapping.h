@@ -1,6 +1,7 @@
 // Pages that are mapped into this process: its own, or those behind a descriptor that processes hand each other.
 #pragma once
 #include <cstdint>
+#include <utility>
 
 #include "platform/unique_fd.h"
 
@@ -10,11 +11,15 @@ class Mapping {
  public:
   Mapping() = default;
   ~Mapping() { unmap(); }
-  Mapping(Mapping&& other) noexcept : memory_(other.memory_), bytes_(other.bytes_) {
-    other.memory_ = nullptr;
-    other.bytes_ = 0;
+  Mapping(Mapping&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    if (this == &other) return *this;
+    unmap();
+    memory_ = std::exchange(other.memory_, nullptr);
+    bytes_ = std::exchange(other.bytes_, 0);
+    return *this;
   }
-  Mapping& operator=(Mapping&& other) noexcept;
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
@@ -23,15 +28,27 @@ class Mapping {
   // Zeroed pages of this process alone.
   bool createPrivate(uint64_t bytes);
   // What another process has created, for reading and writing. False: its size is another one, or could change.
-  bool open(int fd, uint64_t bytes);
+  bool open(Descriptor fd, uint64_t bytes);
   // What another process has allocated (pages.h), for reading. False: as above, or pages are missing, or could be.
-  bool openForReading(int fd, uint64_t bytes);
-  void unmap();
+  bool openForReading(Descriptor fd, uint64_t bytes);
+  void unmap() {
+    if (memory_ != nullptr) unmapPages(memory_, bytes_);
+    memory_ = nullptr;
+    bytes_ = 0;
+  }
   void* get() const { return memory_; }
   uint64_t bytes() const { return bytes_; }
 
  private:
-  bool take(void* memory, uint64_t bytes);
+  static void unmapPages(void* memory, uint64_t bytes);
+  // Null: there is none.
+  bool take(void* memory, uint64_t bytes) {
+    if (memory == nullptr) return false;
+    unmap();
+    memory_ = memory;
+    bytes_ = bytes;
+    return true;
+  }
   void* memory_ = nullptr;
   uint64_t bytes_ = 0;
 };

@@ -1,33 +1,41 @@
-// A file descriptor that closes itself.
+// A descriptor of the system that closes itself: a file descriptor, or on Windows a handle of the kernel.
 #pragma once
-#include <unistd.h>
-
+#include <cstdint>
 #include <utility>
 
 namespace nd {
 
+#if defined(_WIN32)
+using Descriptor = intptr_t;
+#else
+using Descriptor = int;
+#endif
+constexpr Descriptor kNoDescriptor = -1;
+
+void closeDescriptor(Descriptor descriptor);
+
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  explicit UniqueFd(Descriptor fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, kNoDescriptor)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
-    if (this != &other) reset(std::exchange(other.fd_, -1));
+    if (this != &other) reset(std::exchange(other.fd_, kNoDescriptor));
     return *this;
   }
   UniqueFd(const UniqueFd&) = delete;
   UniqueFd& operator=(const UniqueFd&) = delete;
   ~UniqueFd() { reset(); }
 
-  int get() const { return fd_; }
+  Descriptor get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
+  void reset(Descriptor fd = kNoDescriptor) {
+    if (fd_ >= 0) closeDescriptor(fd_);
     fd_ = fd;
   }
 
  private:
-  int fd_ = -1;
+  Descriptor fd_ = kNoDescriptor;
 };
 
 }  // namespace nd

@@ -12,21 +12,21 @@ namespace nd {
 
 UniqueFd makeEvent() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
-void raiseEvent(int event) {
+void raiseEvent(Descriptor event) {
   const uint64_t one = 1;
   if (write(event, &one, sizeof one) < 0) {
     // Only a counter at its limit refuses, and then the descriptor is readable, as wanted.
   }
 }
 
-void clearEvent(int event) {
+void clearEvent(Descriptor event) {
   uint64_t count;
   if (read(event, &count, sizeof count) < 0) {
     // It was not raised.
   }
 }
 
-bool isEvent(int fd) {
+bool isEvent(Descriptor fd) {
   constexpr char kName[] = "anon_inode:[eventfd]";
   char path[32], name[sizeof kName];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);

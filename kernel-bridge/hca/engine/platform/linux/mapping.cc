@@ -8,61 +8,44 @@
 #include "platform/linux/seals.h"
 
 namespace nd {
+namespace {
 
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  if (this == &other) return *this;
-  unmap();
-  memory_ = other.memory_;
-  bytes_ = other.bytes_;
-  other.memory_ = nullptr;
-  other.bytes_ = 0;
-  return *this;
-}
+void* pagesOf(void* mapped) { return mapped == MAP_FAILED ? nullptr : mapped; }
 
-bool Mapping::take(void* memory, uint64_t bytes) {
-  if (memory == MAP_FAILED) return false;
-  unmap();
-  memory_ = memory;
-  bytes_ = bytes;
-  return true;
-}
+}  // namespace
 
 bool Mapping::create(uint64_t bytes, UniqueFd* fd) {
   UniqueFd file(memfd_create("networkdirect-pair", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.valid() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return false;
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return false;
-  if (!take(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0), bytes)) return false;
+  if (!take(pagesOf(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0)), bytes)) return false;
   *fd = std::move(file);
   return true;
 }
 
 bool Mapping::createPrivate(uint64_t bytes) {
-  return take(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes);
+  return take(pagesOf(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), bytes);
 }
 
-bool Mapping::open(int fd, uint64_t bytes) {
+bool Mapping::open(Descriptor fd, uint64_t bytes) {
   // A file that its maker could shrink would turn an access into a signal.
   const int seals = fcntl(fd, F_GET_SEALS);
   struct stat info {};
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || (seals & (F_SEAL_WRITE | kSealFutureWrite)) != 0) return false;
   if (fstat(fd, &info) != 0 || info.st_size != static_cast<off_t>(bytes)) return false;
-  return take(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), bytes);
+  return take(pagesOf(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)), bytes);
 }
 
-bool Mapping::openForReading(int fd, uint64_t bytes) {
+bool Mapping::openForReading(Descriptor fd, uint64_t bytes) {
   // As above; and a file with holes, or into which they can be made, would have us pay for its pages.
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || (seals & (F_SEAL_WRITE | kSealFutureWrite)) == 0) return false;
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0) return false;
   if (static_cast<uint64_t>(info.st_size) != bytes || static_cast<uint64_t>(info.st_blocks) * 512 < bytes) return false;
-  return take(mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0), bytes);
+  return take(pagesOf(mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0)), bytes);
 }
 
-void Mapping::unmap() {
-  if (memory_ != nullptr) munmap(memory_, bytes_);
-  memory_ = nullptr;
-  bytes_ = 0;
-}
+void Mapping::unmapPages(void* memory, uint64_t bytes) { munmap(memory, bytes); }
 
 }  // namespace nd

@@ -3,9 +3,12 @@
 #include <sched.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+
+#include "platform/unique_fd.h"
 
 namespace nd {
 
@@ -29,6 +32,8 @@ void fillRandom(void* buffer, size_t bytes) {
 }
 
 void yieldThread() { sched_yield(); }
+
+void closeDescriptor(Descriptor descriptor) { close(descriptor); }
 
 void* allocateAligned(size_t alignment, size_t bytes) {
   void* memory = nullptr;

@@ -1,0 +1,27 @@
+#include "platform/alarm.h"
+
+#include "platform/os.h"
+#include "platform/windows/system.h"
+
+namespace nd {
+namespace {
+
+constexpr DWORD kHighResolution = 2;  // Windows 10, 1803; older headers lack the name
+
+}  // namespace
+
+bool Alarm::open() {
+  if (!fd_.valid())
+    fd_.reset(descriptorOf(CreateWaitableTimerExW(nullptr, nullptr, kHighResolution, TIMER_ALL_ACCESS)));
+  if (!fd_.valid()) fd_.reset(descriptorOf(CreateWaitableTimerExW(nullptr, nullptr, 0, TIMER_ALL_ACCESS)));
+  return fd_.valid();
+}
+
+void Alarm::set(uint64_t time) {
+  const uint64_t now = monotonicNs();
+  LARGE_INTEGER due;
+  due.QuadPart = -static_cast<int64_t>(time > now ? (time - now + 99) / 100 : 1);  // from now on, in 100 ns
+  SetWaitableTimer(handleOf(fd_.get()), &due, 0, nullptr, nullptr, FALSE);
+}
+
+}  // namespace nd

@@ -1,0 +1,44 @@
+#include "platform/mapping.h"
+
+#include "platform/windows/system.h"
+
+namespace nd {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+void* viewOf(HANDLE section, DWORD access, uint64_t bytes) {
+  void* memory = MapViewOfFile(section, access, 0, 0, 0);
+  if (memory == nullptr) return nullptr;
+  // The view has whole pages; a section never changes its size.
+  MEMORY_BASIC_INFORMATION info{};
+  const bool whole = VirtualQuery(memory, &info, sizeof info) != 0 && info.RegionSize == (bytes + kPage - 1) / kPage * kPage;
+  if (whole) return memory;
+  UnmapViewOfFile(memory);
+  return nullptr;
+}
+
+}  // namespace
+
+bool Mapping::create(uint64_t bytes, UniqueFd* fd) {
+  UniqueFd section(descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE,
+                                                   static_cast<DWORD>(bytes >> 32), static_cast<DWORD>(bytes), nullptr)));
+  if (!section.valid() || !take(viewOf(handleOf(section.get()), FILE_MAP_WRITE, bytes), bytes)) return false;
+  *fd = std::move(section);
+  return true;
+}
+
+bool Mapping::createPrivate(uint64_t bytes) {
+  UniqueFd section;
+  return create(bytes, &section);
+}
+
+bool Mapping::open(Descriptor fd, uint64_t bytes) { return take(viewOf(handleOf(fd), FILE_MAP_WRITE, bytes), bytes); }
+
+bool Mapping::openForReading(Descriptor fd, uint64_t bytes) {
+  return take(viewOf(handleOf(fd), FILE_MAP_READ, bytes), bytes);
+}
+
+void Mapping::unmapPages(void* memory, uint64_t) { UnmapViewOfFile(memory); }
+
+}  // namespace nd

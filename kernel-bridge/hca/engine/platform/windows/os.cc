@@ -1,0 +1,50 @@
+#include "platform/os.h"
+
+#include <malloc.h>
+
+#include <cstdlib>
+
+#include "platform/windows/system.h"
+
+// bcrypt.h wants more of windows.h than we take.
+extern "C" __declspec(dllimport) long __stdcall BCryptGenRandom(void* algorithm, unsigned char* buffer, unsigned long bytes,
+                                                               unsigned long flags);
+
+namespace nd {
+namespace {
+
+constexpr unsigned long kSystemPreferredGenerator = 2;
+constexpr size_t kMostAtOnce = 1u << 20;
+
+}  // namespace
+
+uint64_t monotonicNs() {
+  static const uint64_t frequency = [] {
+    LARGE_INTEGER value;
+    QueryPerformanceFrequency(&value);
+    return static_cast<uint64_t>(value.QuadPart);
+  }();
+  LARGE_INTEGER value;
+  QueryPerformanceCounter(&value);
+  const auto ticks = static_cast<uint64_t>(value.QuadPart);
+  return ticks / frequency * 1'000'000'000u + ticks % frequency * 1'000'000'000u / frequency;
+}
+
+void fillRandom(void* buffer, size_t bytes) {
+  auto* p = static_cast<uint8_t*>(buffer);
+  while (bytes > 0) {
+    const size_t n = bytes < kMostAtOnce ? bytes : kMostAtOnce;
+    if (BCryptGenRandom(nullptr, p, static_cast<unsigned long>(n), kSystemPreferredGenerator) != 0) std::abort();
+    p += n;
+    bytes -= n;
+  }
+}
+
+void yieldThread() { SwitchToThread(); }
+
+void* allocateAligned(size_t alignment, size_t bytes) { return _aligned_malloc(bytes, alignment); }
+void freeAligned(void* memory) { _aligned_free(memory); }
+
+void closeDescriptor(Descriptor descriptor) { CloseHandle(handleOf(descriptor)); }
+
+}  // namespace nd

@@ -1,0 +1,21 @@
+// The system's header, without what clashes with ours: `interface`, `min`, `max`, and what nobody here needs.
+#pragma once
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#undef interface
+
+#include "platform/unique_fd.h"
+
+namespace nd {
+
+inline HANDLE handleOf(Descriptor descriptor) { return reinterpret_cast<HANDLE>(descriptor); }
+inline Descriptor descriptorOf(HANDLE handle) {
+  return handle == nullptr || handle == INVALID_HANDLE_VALUE ? kNoDescriptor : reinterpret_cast<Descriptor>(handle);
+}
+
+}  // namespace nd

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds the HCA's transport for Windows (mingw-w64) with warnings as errors, and runs its tests under Wine; with a word, only
+# tests whose names have it. Where the compiler or Wine is missing it says so and ends well; with --no-skips it fails.
+set -euo pipefail
+cd "$(dirname "$0")/../test/native"
+
+skips=allowed
+if [ "${1:-}" = --no-skips ]; then
+  skips=none
+  shift
+fi
+export PATH="$PATH:/usr/lib/wine"
+missing=()
+command -v x86_64-w64-mingw32-g++-posix >/dev/null || missing+=(g++-mingw-w64-x86-64)
+command -v wine64 >/dev/null || missing+=(wine64)
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "SKIPPED: the transport for Windows; it needs ${missing[*]} (apt-get install --no-install-recommends ${missing[*]})"
+  [ "$skips" = allowed ]
+  exit
+fi
+
+make -j"$(nproc)" --silent build-windows
+# A prefix of its own, which ends with the tests.
+WINEPREFIX=$(mktemp -d)
+export WINEPREFIX WINEARCH=win64 WINEDEBUG=-all
+export WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe=d"
+unset DISPLAY
+output=$(mktemp)
+trap 'wineserver -k || true; rm -rf "$WINEPREFIX" "$output"' EXIT
+wineserver -p </dev/null >/dev/null 2>&1
+setsid wine64 wineboot </dev/null >/dev/null 2>&1
+wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
+# Straight and by packets, as on Linux.
+for links in "" --alone; do
+  wine64 build/windows/engine.exe $links "$@" </dev/null >"$output" 2>&1 || { cat "$output"; exit 1; }
+  echo "Windows (Wine): $(tail -n 1 "$output" | tr -d '\r')"
+done
