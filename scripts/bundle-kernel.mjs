@@ -67,7 +67,7 @@ const made = {};
 ${code}})(made);
 const { hca, parts, start } = made.exports;
 exports.files = ${JSON.stringify(Object.keys(inputs))}.map((path) => join(root, path));
-exports.addon = () => hca()[0].addon;
+exports.addon = () => hca()[0].loadAddon();
 exports.start = () => start();
 exports.prepare = () => parts();
 `;

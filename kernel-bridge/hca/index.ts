@@ -14,7 +14,7 @@ type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca'> & {
   serveChannel(id: number, onRequest: () => void): RawChannelServer;
 };
 
-function load(): RawBinding {
+function loadRaw(): RawBinding {
   const path = process.env.NETWORKDIRECT_HCA_ADDON ?? builtAddon;
   try {
     return require(path);
@@ -27,14 +27,24 @@ function load(): RawBinding {
   }
 }
 
-const raw = load();
+let addon: AddonBinding | undefined;
 
-/** The native addon. */
-export const addon: AddonBinding = {
-  ...raw,
-  openHca: (options, onEvent) => hcaOfWords(raw.openHca(options, onEvent)),
-  serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),
-};
+/**
+ * The native addon, which is loaded by the first call: a program that only drives another HCA needs none.
+ *
+ * @throws Error saying why it cannot be loaded, and what builds it.
+ */
+export function loadAddon(): AddonBinding {
+  if (addon === undefined) {
+    const raw = loadRaw();
+    addon = {
+      ...raw,
+      openHca: (options, onEvent) => hcaOfWords(raw.openHca(options, onEvent)),
+      serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),
+    };
+  }
+  return addon;
+}
 
 export * from './abi.js';
 export * from './binding.js';

@@ -6,7 +6,7 @@ import { getSystemErrorName } from 'node:util';
 import { workerData } from 'node:worker_threads';
 import type { HcaOptions, NativeHca } from '../hca/binding.js';
 import { ChannelMajor, type NativeChannelServer } from '../hca/channel-binding.js';
-import { addon } from '../hca/index.js';
+import { loadAddon } from '../hca/index.js';
 import { Status } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
 import { awaitOptions, type OptionsDelivery, tellWarning } from '../options-delivery.js';
@@ -95,6 +95,7 @@ function start(): void {
   const { channel, options: delivery } = workerData as { channel: number; options: OptionsDelivery };
   let requests = (): boolean => false;
   const wakeRequests = pump(() => requests());
+  const addon = loadAddon();
   const server = addon.serveChannel(channel, wakeRequests);
   try {
     const options = awaitOptions(delivery);

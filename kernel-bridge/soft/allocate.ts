@@ -1,7 +1,7 @@
 import { constants } from 'node:buffer';
 import { freemem, constants as osConstants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
-import { addon } from '../hca/index.js';
+import { loadAddon } from '../hca/index.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 
 const { errno: system } = osConstants;
@@ -23,7 +23,7 @@ export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
       `allocate: ${bytes} bytes are more than this host has free (${available}); release something or ask for less.`,
     );
   }
-  const { status, errno, buffer } = addon.allocateShared(bytes);
+  const { status, errno, buffer } = loadAddon().allocateShared(bytes);
   if (buffer === null) throw new StatusError(status, `allocate: ${reason(status, errno, bytes)}`);
   return new Uint8Array(buffer);
 }

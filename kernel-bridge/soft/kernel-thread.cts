@@ -22,7 +22,7 @@ interface Bundle {
   start(): void;
 }
 
-/** `entry` is the kernel's entry as a URL, `addon` a module that exports the addon; `bundle` a file with both. */
+/** `entry` is the kernel's entry as a URL, `addon` a module that loads the addon; `bundle` a file with both. */
 const { channel, entry, addon, bundle } = worker.workerData as {
   channel: number;
   entry: string;
@@ -64,7 +64,7 @@ function freshBundle(file: string): Bundle | undefined {
 
 async function main(): Promise<void> {
   const made = bundle === undefined ? undefined : freshBundle(bundle);
-  const { failChannel } = made?.addon() ?? ((await import(addon)) as { addon: Addon }).addon;
+  const { failChannel } = made?.addon() ?? ((await import(addon)) as { loadAddon(): Addon }).loadAddon();
   process.on('uncaughtExceptionMonitor', (error) => {
     failChannel(channel, `the soft kernel failed with ${text(error)}`);
   });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { DeviceFile } from '../device-file.js';
-import { addon, CallOutcome, ChannelMajor, type NativeChannel } from '../hca/index.js';
+import { CallOutcome, ChannelMajor, loadAddon, type NativeChannel } from '../hca/index.js';
 import { IoctlCode, ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 import type { KernelOptions, KernelOptionsInput } from '../options.js';
@@ -66,6 +66,7 @@ export class SoftKernel {
   /** `options` may be a function that checks them while the thread starts. If it throws, the thread is ended. */
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
     const onComplete = (slot: number, outcome: number) => this.#settle(slot, outcome);
+    const addon = loadAddon();
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
     this.#answer = this.channel.answer;
     this.#answerBytes = this.channel.answerBytes;

@@ -1,7 +1,7 @@
 /**
  * The user-mode verbs providers, by the library name that a device returns for LIBRARY_QUERY.
  */
-import { addon } from '../hca/index.js';
+import { loadAddon } from '../hca/index.js';
 import { requireUserVerbs, type UserVerbs } from '../user-verbs.js';
 import { SoftUserVerbs } from './soft-user-verbs.js';
 
@@ -9,7 +9,7 @@ import { SoftUserVerbs } from './soft-user-verbs.js';
 export const SOFT_UVP_LIBRARY = 'networkdirect_uvp';
 
 const makers = new Map<string, () => Partial<UserVerbs>>([
-  [SOFT_UVP_LIBRARY, () => new SoftUserVerbs(addon)],
+  [SOFT_UVP_LIBRARY, () => new SoftUserVerbs(loadAddon())],
 ]);
 const loaded = new Map<string, UserVerbs>();
 

@@ -2,7 +2,7 @@
  * A program that asks its kernel for nonsense, by both doors: `ioctl-program port count seed`. By door 1, IOCTLs of any bytes on one
  * file, with the ids of another; by door 2, rings of queue pairs with any words. Beside that it is the partner of a bystander.
  */
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { type DeviceFile, openDeviceFile, readCounters } from '../../kernel-bridge/index.js';
 import {
   IoctlCode,
@@ -19,6 +19,8 @@ import { examples, type Live, makeLiveObjects } from '../helpers/live-objects.js
 import { connect, openSide, type Side } from '../helpers/loopback.js';
 import { seeded } from '../helpers/random.js';
 import { ask } from './bystander.js';
+
+const addon = loadAddon();
 
 export interface IoctlReport {
   readonly done: number;

@@ -6,7 +6,7 @@
 import fc from 'fast-check';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { type DeviceFile, openDeviceFile } from '../../kernel-bridge/index.js';
 import {
   type HcaFileName,
@@ -33,6 +33,8 @@ import {
   type Live,
   makeLiveObjects,
 } from '../helpers/live-objects.js';
+
+const addon = loadAddon();
 
 const winVerbs = '\\\\.\\WinVerbs';
 const ibatName = '\\\\.\\ibat';

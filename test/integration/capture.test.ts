@@ -5,12 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { CmAttribute } from '../../kernel-bridge/kernel/cm/wire.js';
 import { needing } from '../helpers/needs.js';
 import { expectedIcrc, icrcField } from '../helpers/pcap.js';
 import { readPcapng } from '../helpers/pcapng.js';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
+
+const addon = loadAddon();
 
 /** BTH opcodes of RC, and UD SEND Only of the MADs (IBA 1 §9.2.1). */
 const Op = {

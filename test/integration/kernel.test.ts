@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/device-file.js';
-import { abi, addon, ChannelMajor } from '../../kernel-bridge/hca/index.js';
+import { abi, ChannelMajor, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import {
@@ -24,6 +24,8 @@ import { optionsDelivery } from '../../kernel-bridge/options-delivery.js';
 import type { Overlapped } from '../../kernel-bridge/overlapped.js';
 import { openDeviceFile } from '../../kernel-bridge/soft/index.js';
 import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
+
+const addon = loadAddon();
 
 const loopback = (port = 0): SocketAddress => ({ family: 4, address: '127.0.0.1', port });
 /** Code 12 is 17 ms: what nobody answers is given up within a fraction of a second. */

@@ -3,7 +3,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type NativeHca, type QpAttributeValues, QpMask } from '../../kernel-bridge/hca/binding.js';
-import { abi, addon } from '../../kernel-bridge/hca/index.js';
+import { abi, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
@@ -15,6 +15,8 @@ import {
   qpRules as rules,
   type QpStateName as StateName,
 } from '../helpers/qp-rules.js';
+
+const addon = loadAddon();
 
 const attributeNames = (Object.keys(QpMask) as Name[]).filter((name) => name !== 'state');
 const maskOf = (names: string): number => namesOf(names).reduce((mask, name) => mask | QpMask[name], 0);

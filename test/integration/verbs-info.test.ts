@@ -4,9 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { VerbsInfo } from '../../examples/verbs-info.js';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { addressOfGid, readInterfaces } from '../../kernel-bridge/index.js';
 import { openProvider } from '../../winverbs/index.js';
+
+const addon = loadAddon();
 
 const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import {
   openProvider,
@@ -26,6 +26,8 @@ import {
   type Side,
   take,
 } from '../helpers/loopback.js';
+
+const addon = loadAddon();
 
 const { SIGNALED, INLINE, IMMEDIATE, FENCE, SOLICITED } = WvSend;
 

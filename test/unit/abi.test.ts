@@ -1,6 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi, addon } from '../../kernel-bridge/hca/index.js';
+import { abi, loadAddon } from '../../kernel-bridge/hca/index.js';
+
+const addon = loadAddon();
 
 test('abi.ts and engine/abi.h describe the same memory', () => {
   assert.equal(addon.abi(), { ...abi });

@@ -1,8 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { encodeMessage, ipCmHeader, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
 import { captureFiles, expectedIcrc, icrcField, madOf, readCapture } from '../helpers/pcap.js';
+
+const addon = loadAddon();
 
 const packets = captureFiles().flatMap(readCapture);
 

@@ -1,11 +1,13 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/device-file.js';
-import { abi, addon } from '../../kernel-bridge/hca/index.js';
+import { abi, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { Status, type StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
 import { SoftKernel } from '../../kernel-bridge/soft/soft-kernel.js';
 import { EchoCode, echoQueues } from '../fixtures/echo-codes.js';
+
+const addon = loadAddon();
 
 const entry = new URL('../fixtures/echo-kernel.js', import.meta.url);
 const none = (): void => {};

@@ -381,6 +381,27 @@ door('an addon that is not there is told in words', () => {
   assert.match(run.stderr, 'npm rebuild networkdirect');
 });
 
+door('the addon is loaded when the soft kernel is opened, not when the package is imported', () => {
+  const index = (folder: string) => new URL(`../../${folder}/index.js`, import.meta.url).href;
+  const program = `
+    await import('${index('nd')}');
+    await import('${index('winverbs')}');
+    const { allocate, openDeviceFile } = await import('${index('kernel-bridge')}');
+    console.log('imported');
+    for (const use of [() => openDeviceFile('\\\\\\\\.\\\\ibat'), () => allocate(1)]) {
+      try { use(); } catch (error) { console.log(error.message); }
+    }`;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+    env: { ...process.env, NETWORKDIRECT_HCA_ADDON: './no-such.node' },
+  });
+  assert.is(status, 0, stderr);
+  assert.match(
+    stdout,
+    /^imported\n(The software HCA's native addon cannot be loaded [^\n]*npm rebuild[^\n]*\n){2}$/,
+  );
+});
+
 door('a capture that cannot be written is told on stderr', async () => {
   const index = new URL('../../kernel-bridge/index.js', import.meta.url).href;
   const program = `import { openDeviceFile } from '${index}'; openDeviceFile('\\\\\\\\.\\\\ibat'); setInterval(() => {}, 1000);`;

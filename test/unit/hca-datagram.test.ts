@@ -2,9 +2,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NativeHca, PathParameters } from '../../kernel-bridge/hca/index.js';
-import { addon, QpMask } from '../../kernel-bridge/hca/index.js';
+import { loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
+
+const addon = loadAddon();
 
 const loopback = gidOfAddress('127.0.0.1');
 const path: PathParameters = {

@@ -3,8 +3,10 @@ import { networkInterfaces } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
+
+const addon = loadAddon();
 
 test('the addon lists at least what Node lists, and agrees with it', () => {
   const all = addon.interfaces();
@@ -32,7 +34,7 @@ test('a watch keeps no program alive, ends with its thread, and may be ended twi
   stop?.();
   const url = new URL('../../kernel-bridge/hca/index.js', import.meta.url).href;
   const script = (more: string) =>
-    `import(${JSON.stringify(url)}).then(({ addon }) => { addon.watchInterfaces(() => {}); ${more} })`;
+    `import(${JSON.stringify(url)}).then(({ loadAddon }) => { loadAddon().watchInterfaces(() => {}); ${more} })`;
   const ended = (worker: Worker) => once(worker, 'exit').then(([code]) => code as number);
   assert.is(await ended(new Worker(script(''), { eval: true })), 0, 'it ends by itself');
   const busy = new Worker(

@@ -1,7 +1,7 @@
 // Events of completion queues for kernel clients: by call-back, or by requests that the driver keeps.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi, addon, CqEventType, QpMask } from '../../kernel-bridge/hca/index.js';
+import { abi, CqEventType, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { hcaFileName } from '../../kernel-bridge/ioctl/ca.js';
 import { FaultsCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { CqNotifyType, QpState } from '../../kernel-bridge/ioctl/constants.js';
@@ -28,6 +28,8 @@ import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { Asked, openCaOf, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, FakeServer, KernelRig } from '../helpers/kernel-rig.js';
+
+const addon = loadAddon();
 
 const name = ({ status }: { status: number }): string => statusName(status);
 const { NEXT_COMPLETION, SOLICITED, ERROR } = CqNotifyType;

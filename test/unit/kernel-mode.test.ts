@@ -1,7 +1,7 @@
 // What verbs may do: nothing that waits, and for user mode neither call-backs nor changes of a device.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { IoctlCode, ioctlRow } from '../../kernel-bridge/ioctl/codes.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
@@ -15,6 +15,8 @@ import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io
 import { assertPassive, atDispatchLevel } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
 import { KernelRig } from '../helpers/kernel-rig.js';
+
+const addon = loadAddon();
 
 const name = ({ status }: { status: number }): string => statusName(status);
 

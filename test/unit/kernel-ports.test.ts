@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { IbatCode } from '../../kernel-bridge/ioctl/codes.js';
 import { PortState, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import {
@@ -27,6 +27,8 @@ import {
   portEvents,
 } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { ethGuid, FakeNetwork, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
+
+const addon = loadAddon();
 
 test('the active MTU is the largest that a netdev MTU carries with 80 bytes of headers', () => {
   const expected = [

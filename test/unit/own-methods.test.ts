@@ -3,7 +3,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
+
+const addon = loadAddon();
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;

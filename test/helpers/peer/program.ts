@@ -3,7 +3,7 @@
  * ways a process can end. Commands come over the IPC channel or from the thread that started the Worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
-import { addon } from '../../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../../kernel-bridge/hca/index.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { faultOptionsSchema } from '../../../kernel-bridge/options.js';
 import { resolveKernelOptions } from '../../../kernel-bridge/soft/kernel-options.js';
@@ -14,6 +14,8 @@ import { Nd2Stack } from './nd2-link.js';
 import type { Answer, Arguments, Command, Completions, Layer, Operation, Reply } from './protocol.js';
 import { TrafficSide } from './traffic.js';
 import { WvStack } from './wv-link.js';
+
+const addon = loadAddon();
 
 const stacks: Record<Layer, LinkStack> = { nd: new NdStack(), nd2: new Nd2Stack(), wv: new WvStack() };
 const links = new Map<string, Link>();
