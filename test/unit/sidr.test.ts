@@ -231,25 +231,56 @@ test('a request of another peer that reuses the id is another, and one that star
   );
 });
 
-test('answers from strangers, to unknown ids, or with a management QP change nothing', () => {
+/** A question whose SIDR_REQ is lost, and answers to it that the peer seems to send. */
+function unanswered() {
   const pair = new SidrPair();
   pair.network.lose('client', 'SIDR_REQ', 1);
   const question = pair.ask();
-  const rep = (more: Partial<CmBody<'SIDR_REP'>>) =>
-    emitMad('SIDR_REP', 1n, { requestId: question.lookup.requestId, qpn: 0x33, ...more });
-  pair.client.cm.receive(ipv4(66), pair.client.gid, 0, rep({}));
-  pair.client.cm.receive(pair.server.gid, pair.client.gid, 0, rep({ requestId: 1 }));
-  for (const qpn of [0, 1, 0xff_ffff])
-    pair.client.cm.receive(pair.server.gid, pair.client.gid, 0, rep({ qpn }));
+  const { message } = pair.network.last('client', 'SIDR_REQ');
+  const { requestId } = question.lookup;
+  const answer = (
+    more: Partial<CmBody<'SIDR_REP'>>,
+    transactionId = message.header.transactionId,
+    source = pair.server.gid,
+  ): void => {
+    const body = { requestId, serviceId: UDP_SERVICE, qpn: 0x33, ...more };
+    pair.client.cm.receive(source, pair.client.gid, 0, emitMad('SIDR_REP', transactionId, body));
+  };
+  return { question, answer, transactionId: message.header.transactionId, cm: pair.client.cm };
+}
+
+test('answers from strangers, to unknown ids, or with a management QP change nothing', () => {
+  const { question, answer, transactionId, cm } = unanswered();
+  answer({}, transactionId, ipv4(66));
+  answer({ requestId: 1 });
+  for (const qpn of [0, 1, 0xff_ffff]) answer({ qpn });
   assert.equal(question.events, []);
-  const counters = pair.client.cm.counters();
+  const counters = cm.counters();
   assert.equal(
     [counters['dropped.wrongSource'], counters['unknown.SIDR_REP'], counters['dropped.badQpn']],
     [1, 1, 3],
   );
   const info = new Uint8Array(72).fill(4);
-  pair.client.cm.receive(pair.server.gid, pair.client.gid, 0, rep({ status: 4, infoLength: 200, info }));
+  answer({ status: 4, infoLength: 200, info });
   assert.equal([question.events, question.reply?.info.length], [['answered 4'], 72]);
+});
+
+test('an answer of another transaction ends no question, whatever its status', () => {
+  const { question, answer, transactionId, cm } = unanswered();
+  for (const wrong of [0n, 1n, transactionId ^ 1n, transactionId ^ (1n << 63n)]) {
+    for (const status of [0, 1, 2]) answer({ status }, wrong);
+  }
+  assert.equal([question.events, cm.counters()['dropped.otherRequest']], [[], 12]);
+  answer({});
+  assert.equal([question.events, question.reply?.qpn], [['answered 0'], 0x33]);
+});
+
+test('a queue pair of another service ends no question; a refusal need not repeat the service', () => {
+  const { question, answer, cm } = unanswered();
+  for (const serviceId of [0n, UDP_SERVICE + 1n]) answer({ serviceId });
+  assert.equal([question.events, cm.counters()['dropped.otherRequest']], [[], 2]);
+  answer({ status: 1, serviceId: 0n });
+  assert.equal(question.events, ['answered 1']);
 });
 
 test('private data is measured before anything is sent or an id is lost', () => {

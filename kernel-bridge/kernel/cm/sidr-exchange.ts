@@ -53,11 +53,12 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
   /** Names the question: this side's own number, or the peer's. */
   readonly requestId: number;
   readonly path: CmPath;
+  readonly serviceId: bigint;
+  readonly transactionId: bigint;
   /** The SIDR_REQ, on the passive side. */
   readonly received: ReceivedSidrReq | undefined;
 
   readonly #host: SidrHost;
-  readonly #transactionId: bigint;
   #state: SidrState = 'idle';
   #detached = false;
   #timer: CmTimer | undefined;
@@ -75,7 +76,8 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     const active = 'lookup' in origin;
     this.received = active ? undefined : origin.received;
     this.requestId = active ? origin.requestId : origin.received.body.requestId;
-    this.#transactionId = active ? origin.transactionId : origin.received.transactionId;
+    this.transactionId = active ? origin.transactionId : origin.received.transactionId;
+    this.serviceId = active ? origin.lookup.serviceId : origin.received.body.serviceId;
     const path = active ? origin.lookup.path : origin.received.request.path;
     this.path = {
       ...path,
@@ -177,7 +179,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
   #question({ serviceId, path, localPort, pkey, privateData }: SidrLookupParameters): Uint8Array {
     checkPrivateData('SIDR_REQ', privateData);
     const from = { source: path.source, destination: path.destination, port: localPort };
-    return emitMad('SIDR_REQ', this.#transactionId, {
+    return emitMad('SIDR_REQ', this.transactionId, {
       requestId: this.requestId,
       pkey,
       serviceId,
@@ -187,11 +189,11 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
 
   #answer(answer: SidrEventInput['answer'] = refusal): void {
     const { status, qpn, qkey, privateData } = answer;
-    this.#mad = emitMad('SIDR_REP', this.#transactionId, {
+    this.#mad = emitMad('SIDR_REP', this.transactionId, {
       requestId: this.requestId,
       status,
       qpn,
-      serviceId: this.received?.body.serviceId ?? 0n,
+      serviceId: this.serviceId,
       qkey,
       privateData,
     });

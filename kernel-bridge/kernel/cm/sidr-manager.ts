@@ -182,7 +182,7 @@ export class SidrManager implements SidrHost {
     return { listener, request };
   }
 
-  onRep({ body }: Received<'SIDR_REP'>, origin: Origin): void {
+  onRep({ header, body }: Received<'SIDR_REP'>, origin: Origin): void {
     const exchange = this.#lookups.get(body.requestId);
     if (!exchange) {
       this.count('unknown.SIDR_REP');
@@ -190,6 +190,10 @@ export class SidrManager implements SidrHost {
     }
     if (!gidEquals(exchange.path.destination, origin.source)) {
       this.count('dropped.wrongSource');
+      return;
+    }
+    if (!isAnswerTo(exchange, header.transactionId, body)) {
+      this.count('dropped.otherRequest');
       return;
     }
     if (body.status === SidrStatus.ok && !isConnectableQpn(body.qpn)) {
@@ -226,4 +230,16 @@ function isSameReq(
     received.body.serviceId === serviceId &&
     Buffer.compare(received.body.privateData, privateData) === 0
   );
+}
+
+/**
+ * Whether a SIDR_REP answers this question. Every answer repeats the transaction id; of those that name no queue pair, older
+ * Linux kernels leave the service id out.
+ */
+function isAnswerTo(
+  { transactionId, serviceId }: SidrExchange,
+  answered: bigint,
+  body: CmBody<'SIDR_REP'>,
+): boolean {
+  return answered === transactionId && (body.status !== SidrStatus.ok || body.serviceId === serviceId);
 }
