@@ -10,7 +10,7 @@ import {
   WcStatus,
   WvSend,
 } from '../../winverbs/index.js';
-import { openListener, openSide, type Side, take } from '../helpers/loopback.js';
+import { ADDRESS, openListener, openSide, type Side, take } from '../helpers/loopback.js';
 
 const AREA = 4096;
 const SIZES = [8, 64, 100, 600, 3000] as const;
@@ -42,8 +42,8 @@ class End {
   readonly side: Side;
   readonly health: BystanderHealth;
 
-  constructor(provider: IWVProvider) {
-    this.side = openSide(provider, {}, 4 * AREA);
+  constructor(provider: IWVProvider, address: string) {
+    this.side = openSide(provider, {}, 4 * AREA, address);
     this.health = { qpn: this.side.qp.query().qpn, rounds: 0, failure: undefined };
     for (const slot of [0, 1]) this.receive(slot);
   }
@@ -88,9 +88,9 @@ async function watched(health: BystanderHealth, run: () => Promise<void>): Promi
 }
 
 /** The end that listens; answers its port. */
-export function serve(provider: IWVProvider): { port: number; health: BystanderHealth } {
-  const { listener, peer } = openListener(provider);
-  const end = new End(provider);
+export function serve(provider: IWVProvider, address = ADDRESS): { port: number; health: BystanderHealth } {
+  const { listener, peer } = openListener(provider, address);
+  const end = new End(provider, address);
   const { side, health } = end;
   let disconnected: () => void = () => {};
   const ended = new Promise<boolean>((resolve) => {
@@ -133,13 +133,15 @@ export function serve(provider: IWVProvider): { port: number; health: BystanderH
 export function ask(
   provider: IWVProvider,
   port: number,
+  from = ADDRESS,
+  to = ADDRESS,
 ): { health: BystanderHealth; stop: () => Promise<void> } {
-  const end = new End(provider);
+  const end = new End(provider, from);
   const { side, health } = end;
   let stopped = false;
   const run = async (): Promise<void> => {
-    const peer = { family: 4, address: '127.0.0.1', port } as const;
-    side.ep.bindAddress({ ...peer, port: 0 });
+    const peer = { family: 4, address: to, port } as const;
+    side.ep.bindAddress({ family: 4, address: from, port: 0 });
     side.ep.resolveRoute(peer);
     await side.ep.connect(side.qp, peer, {});
     const label = Buffer.from(side.ep.query().privateData);

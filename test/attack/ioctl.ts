@@ -1,10 +1,21 @@
 /** A program that asks for nonsense: what it may break is its own. */
+import { ADDRESS } from '../helpers/loopback.js';
 import type { Attack, Outcome, Run } from './attack.js';
 import type { IoctlReport } from './ioctl-program.js';
 import { Program } from './process.js';
+import type { ServeJob } from './victim.js';
 
 async function runIoctls({ build, seed, count }: Run): Promise<Outcome> {
-  const partner = new Program('victim', { build, args: ['serve', 0, 0, seed], options: {} });
+  const job: ServeJob = {
+    role: 'serve',
+    address: ADDRESS,
+    seed,
+    connections: 0,
+    datagrams: 0,
+    churn: false,
+    lookups: false,
+  };
+  const partner = new Program('victim', { build, args: [JSON.stringify(job)], options: {} });
   const { port } = await partner.next<{ port: number }>('start');
   const program = new Program('ioctl-program', { build, args: [port, count, seed], options: {} });
   const { done, succeeded, foreignIds, scribbles, findings, rounds } = await program.last<IoctlReport>();

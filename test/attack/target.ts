@@ -9,7 +9,7 @@ import {
   WvDatagram,
   WvSend,
 } from '../../winverbs/index.js';
-import { ADDRESS, ALL_ACCESS, connect, openSide, type QpChange } from '../helpers/loopback.js';
+import { ALL_ACCESS, connect, openSide, type QpChange } from '../helpers/loopback.js';
 import { seeded } from '../helpers/random.js';
 import { type AimMessage, GROUP } from './packets.js';
 
@@ -48,10 +48,12 @@ export async function openConnectionTarget(
   provider: IWVProvider,
   seed: number,
   pkeyIndex: number,
+  address: string,
 ): Promise<Target> {
   const random = seeded(seed);
   const change: QpChange = {};
-  const sides = [openSide(provider, change, 64), openSide(provider, change, 64)].map((side) => {
+  const sides = [1, 2].map(() => {
+    const side = openSide(provider, change, 64, address);
     side.qp.modify(
       { qpState: QpState.INIT, pkeyIndex, portNumber: 1, accessFlags: 0 },
       QpAttr.STATE | QpAttr.PKEY_INDEX,
@@ -66,7 +68,7 @@ export async function openConnectionTarget(
     return { side, field, region, readOnly, elsewhere, foreign, foreignRegion, received: 0, sent: 0 };
   });
   const [a, b] = sides as [(typeof sides)[0], (typeof sides)[0]];
-  await connect(provider, a.side, b.side);
+  await connect(provider, a.side, b.side, address);
   const qpns = sides.map(({ side }) => side.qp.query().qpn);
   const polled: WvCompletion[] = [];
   return {
@@ -136,8 +138,12 @@ export async function openConnectionTarget(
 }
 
 /** A UD queue pair in a group. */
-export async function openDatagramTarget(provider: IWVProvider, pkeyIndex: number): Promise<Target> {
-  const device = provider.openDevice(provider.translateAddress(ADDRESS).deviceGuid);
+export async function openDatagramTarget(
+  provider: IWVProvider,
+  pkeyIndex: number,
+  address: string,
+): Promise<Target> {
+  const device = provider.openDevice(provider.translateAddress(address).deviceGuid);
   const pd = device.allocateProtectionDomain();
   const cq = device.createCompletionQueue(64);
   const depths = { sendDepth: DEPTH, sendSge: 1, receiveDepth: DEPTH, receiveSge: 1 };

@@ -1,38 +1,81 @@
 /**
- * A process that is attacked, and one that is connected to it: `victim serve targets datagrams seed`, `victim ask port`. Each
- * tells what it is asked for by its parent, and ends with it. `ND_OPTIONS` has the options of both.
+ * A process that is attacked, and one that is connected to it: `victim job`, the job in JSON. Each tells what it is asked for by
+ * its parent, and ends with it. `ND_OPTIONS` has the options of both.
  */
 import { readFileSync } from 'node:fs';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { openProvider } from '../../winverbs/index.js';
+import type { Activity, ActivityHealth } from './activity.js';
 import { ask, type BystanderHealth, serve } from './bystander.js';
+import { askChurn, serveChurn } from './churn.js';
+import { askLookups, serveLookups } from './lookups.js';
 import type { AimMessage } from './packets.js';
 import { openConnectionTarget, openDatagramTarget, type Target } from './target.js';
+
+/** Where a victim listens: for the bystanders' connection, for connections that come and go, for look-ups. */
+export interface Ports {
+  readonly port: number;
+  readonly churn?: number | undefined;
+  readonly lookups?: number | undefined;
+  /** What look-ups are answered. */
+  readonly qpn?: number | undefined;
+}
+
+export interface ServeJob {
+  readonly role: 'serve';
+  /** The own address. */
+  readonly address: string;
+  readonly seed: number;
+  /** Whether connections come and go beside the bystanders' one. */
+  readonly churn: boolean;
+  /** Whether it answers look-ups. */
+  readonly lookups: boolean;
+  /** How many targets of each kind it has. */
+  readonly connections: number;
+  readonly datagrams: number;
+}
+
+export interface AskJob {
+  readonly role: 'ask';
+  readonly address: string;
+  readonly seed: number;
+  /** Where the other victim is, and listens. */
+  readonly peer: string;
+  readonly ports: Ports;
+  /** Where an attacker answers look-ups. */
+  readonly attacker: string;
+}
+
+export type Job = ServeJob | AskJob;
 
 export type Question = 'aim' | 'health' | 'end';
 
 export interface Health {
   readonly bystander: BystanderHealth;
+  readonly activities: readonly ActivityHealth[];
   /** Targets that have ended, and had successors. */
   readonly renewed: number;
   readonly damage: readonly string[];
   readonly hca: Readonly<Record<string, number>>;
   readonly objects: Readonly<Record<string, number>>;
+  readonly cm: Readonly<Record<string, number>>;
   /** What the system has dropped for want of room in a socket on port 4791, of all processes of this network. */
   readonly systemDropped: number;
 }
 
-export type Answer = { port: number } | { aims: AimMessage[] } | { health: Health } | { left: Health };
+export type Answer = Ports | { aims: AimMessage[] } | { health: Health } | { left: Health };
 
 const WORK_MS = 4;
 const PKEYS = JSON.parse(process.env.ND_OPTIONS ?? '{}').pkeys?.length ?? 1;
-const [role, ...numbers] = process.argv.slice(2);
+const job = JSON.parse(process.argv[2]!) as Job;
+const { address, seed } = job;
 const provider = openProvider();
 const answer = (what: Answer): void => void process.send!(what);
 
 const targets: Target[] = [];
 let bystander: BystanderHealth;
 let stopAsking: (() => Promise<void>) | undefined;
+const activities: Activity[] = [];
 let renewed = 0;
 const damage = new Set<string>();
 let ending = false;
@@ -52,8 +95,17 @@ function systemDropped(): number {
 
 function health(): Health {
   for (const target of targets) for (const text of target.damage()) damage.add(text);
-  const { hca, objects } = readCounters();
-  return { bystander, renewed, damage: [...damage], hca, objects, systemDropped: systemDropped() };
+  const { hca, cm, objects } = readCounters();
+  return {
+    bystander,
+    activities: activities.map(({ health }) => health),
+    renewed,
+    damage: [...damage],
+    hca,
+    cm,
+    objects,
+    systemDropped: systemDropped(),
+  };
 }
 
 async function open(make: () => Promise<Target>): Promise<void> {
@@ -95,6 +147,7 @@ process.on('message', async (question: Question) => {
   else if (question === 'health') answer({ health: health() });
   else {
     ending = true;
+    await Promise.all(activities.map((activity) => activity.stop()));
     await stopAsking?.();
     while (renewing > 0) await sleep(5);
     for (const target of targets) target.release();
@@ -105,16 +158,34 @@ process.on('message', async (question: Question) => {
   }
 });
 
-if (role === 'serve') {
-  const [connections = 0, datagrams = 0, seed = 1] = numbers.map(Number);
-  const served = serve(provider);
+/** Takes an activity up, and answers it. */
+function begin<A extends Activity>(activity: A): A {
+  activities.push(activity);
+  return activity;
+}
+
+if (job.role === 'serve') {
+  const { connections, datagrams } = job;
+  const served = serve(provider, address);
   bystander = served.health;
-  for (let n = 0; n < connections; n++) await open(() => openConnectionTarget(provider, seed + n, n % PKEYS));
-  for (let n = 0; n < datagrams; n++) await open(() => openDatagramTarget(provider, n % PKEYS));
-  answer({ port: served.port });
+  const churn = job.churn ? begin(serveChurn(provider, address)) : undefined;
+  const lookups = job.lookups ? begin(serveLookups(provider, address)) : undefined;
+  for (let n = 0; n < connections; n++) {
+    await open(() => openConnectionTarget(provider, seed + n, n % PKEYS, address));
+  }
+  for (let n = 0; n < datagrams; n++) await open(() => openDatagramTarget(provider, n % PKEYS, address));
+  answer({ port: served.port, churn: churn?.port, lookups: lookups?.port, qpn: lookups?.qpn });
 } else {
-  const asking = ask(provider, Number(numbers[0]));
+  const { peer, attacker } = job;
+  const { port, churn, lookups, qpn } = job.ports;
+  const asking = ask(provider, port, address, peer);
   bystander = asking.health;
   stopAsking = asking.stop;
+  const to = (at: number) => ({ family: 4, address: peer, port: at }) as const;
+  if (churn !== undefined) begin(askChurn(provider, address, to(churn), seed));
+  if (lookups !== undefined && qpn !== undefined) {
+    const right = { ...to(lookups), qpn };
+    begin(askLookups(provider, address, right, { family: 4, address: attacker, port: 9 }, seed));
+  }
   answer({ port: 0 });
 }

@@ -1,8 +1,10 @@
 /** A victim and its partner, between whom goes a connection that nobody attacks. */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { ADDRESS } from '../helpers/loopback.js';
+import type { ActivityHealth } from './activity.js';
 import type { AimMessage } from './packets.js';
 import { type Build, HANG_MS, Program } from './process.js';
-import type { Answer, Health } from './victim.js';
+import type { Answer, AskJob, Health, Ports, ServeJob } from './victim.js';
 
 /** Rounds that the bystanders' connection makes after an attack to show that it lives. */
 const ROUNDS_AFTER = 20;
@@ -13,38 +15,69 @@ export interface VictimOptions {
   readonly kernel: KernelOptionsInput;
   readonly connections: number;
   readonly datagrams: number;
+  /** Where both are: on the loopback interface, if it is left out. */
+  readonly place?: Place;
+  /** Whether connections come and go between them, and whether one looks the other's services up. */
+  readonly churn?: boolean;
+  readonly lookups?: boolean;
+  /** Where an attacker answers look-ups. */
+  readonly attacker?: string;
 }
 
+/** The hosts of victim and partner: their addresses, and what starts a process there. */
+export interface Place {
+  readonly victim: { readonly address: string; readonly by: readonly string[] };
+  readonly partner: { readonly address: string; readonly by: readonly string[] };
+}
+
+const loopback = { address: ADDRESS, by: [] } as const;
+const here: Place = { victim: loopback, partner: loopback };
+
 type Only<K extends string> = Extract<Answer, Record<K, unknown>>;
+
+/** All that victims do, by name. */
+function goingsOn(both: readonly Health[]): Pick<ActivityHealth, 'name' | 'rounds' | 'failure'>[] {
+  return both.flatMap(({ bystander, activities }) => [{ name: 'bystander', ...bystander }, ...activities]);
+}
 
 export class Victims {
   readonly victim: Program;
   partner!: Program;
+  ports!: Ports;
   #before!: Health;
 
-  private constructor({ build, kernel, connections, datagrams, seed }: VictimOptions) {
-    this.victim = new Program('victim', {
+  private constructor(options: VictimOptions) {
+    const {
       build,
-      options: kernel,
-      args: ['serve', connections, datagrams, seed],
-    });
+      seed,
+      kernel,
+      connections,
+      datagrams,
+      place = here,
+      churn = false,
+      lookups = false,
+    } = options;
+    const { address, by } = place.victim;
+    const job: ServeJob = { role: 'serve', address, seed, connections, datagrams, churn, lookups };
+    this.victim = new Program('victim', { build, by, options: kernel, args: [JSON.stringify(job)] });
   }
 
   static async start(options: VictimOptions): Promise<Victims> {
     const victims = new Victims(options);
-    const { port } = await victims.victim.next<{ port: number }>('start');
-    victims.partner = new Program('victim', {
-      build: options.build,
-      options: options.kernel,
-      args: ['ask', port],
-    });
+    victims.ports = await victims.victim.next<Ports>('start');
+    const { build, seed, kernel, place = here } = options;
+    const { address, by } = place.partner;
+    const peer = place.victim.address;
+    const { attacker = peer } = options;
+    const job: AskJob = { role: 'ask', address, seed, peer, ports: victims.ports, attacker };
+    victims.partner = new Program('victim', { build, by, options: kernel, args: [JSON.stringify(job)] });
     await victims.partner.next('start');
     await victims.lives();
     [victims.#before] = await victims.health();
     return victims;
   }
 
-  /** Kernel objects that the victim has at its end: those of its own end of the bystanders' connection. */
+  /** Kernel objects that both have at their ends: those of their own end of the bystanders' connection. */
   static readonly ownObjects = { qp: 1, cq: 1, pd: 1, mr: 1, ah: 0, mw: 0, srq: 0 } as const;
 
   async aims(): Promise<AimMessage[]> {
@@ -62,17 +95,17 @@ export class Victims {
     return (await this.health()).map(({ bystander }) => bystander.qpn);
   }
 
-  /** Waits until the bystanders have exchanged some more. */
+  /** Waits until the bystanders have exchanged some more, and the rest of what victims do has gone on. */
   async lives(): Promise<void> {
-    const [{ bystander }] = await this.health();
+    const begun = goingsOn(await this.health());
     const until = performance.now() + HANG_MS;
     for (;;) {
-      const both = await this.health();
-      for (const { bystander: one } of both) if (one.failure !== undefined) return;
-      if (both[0].bystander.rounds >= bystander.rounds + ROUNDS_AFTER) return;
-      if (performance.now() > until) {
-        throw new Error(`the bystanders' connection stands still after ${bystander.rounds} rounds`);
-      }
+      const now = goingsOn(await this.health());
+      if (now.some(({ failure }) => failure !== undefined)) return;
+      const still = now.find(({ rounds }, n) => rounds < begun[n]!.rounds + ROUNDS_AFTER);
+      if (still === undefined) return;
+      if (performance.now() > until)
+        throw new Error(`${still.name}: at a standstill after ${still.rounds} rounds`);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   }
@@ -82,20 +115,33 @@ export class Victims {
     const findings: string[] = [];
     await this.lives();
     const after = await this.health();
-    const stopped = this.partner.ask<Only<'left'>>('end');
-    await stopped;
+    const { left: partnerLeft } = await this.partner.ask<Only<'left'>>('end');
     const { left } = await this.victim.ask<Only<'left'>>('end');
-    for (const [name, { bystander }] of [
+    for (const [name, health] of [
       ['victim', after[0]],
       ['partner', after[1]],
+      ['partner, at its end', partnerLeft],
       ['victim, at its end', left],
     ] as const) {
-      if (bystander.failure !== undefined) findings.push(`bystander (${name}): ${bystander.failure}`);
+      for (const { name: what, failure } of goingsOn([health])) {
+        if (failure !== undefined) findings.push(`${what} (${name}): ${failure}`);
+      }
+      for (const counter of Object.keys(health.cm)) {
+        if (counter.startsWith('impossible')) findings.push(`states (${name}): ${counter}`);
+      }
     }
     for (const text of left.damage) findings.push(`memory: ${text}`);
-    for (const [kind, count] of Object.entries(Victims.ownObjects)) {
-      if (left.objects[kind] !== count) {
-        findings.push(`objects: ${left.objects[kind]} of ${kind} are left, not ${count}`);
+    for (const [name, { objects, cm }] of [
+      ['victim', left],
+      ['partner', partnerLeft],
+    ] as const) {
+      for (const [kind, count] of Object.entries(Victims.ownObjects)) {
+        if (objects[kind] !== count) {
+          findings.push(`objects (${name}): ${objects[kind]} of ${kind} are left, not ${count}`);
+        }
+      }
+      for (const kind of ['lookups', 'sidrWaiting', 'waitingRequests']) {
+        if (cm[kind] !== 0) findings.push(`objects (${name}): ${cm[kind]} of ${kind} are left`);
       }
     }
     for (const program of [this.victim, this.partner]) {

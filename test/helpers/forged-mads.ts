@@ -23,26 +23,37 @@ export function gidOf(address: string): Uint8Array {
   return Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...quad(address));
 }
 
-/** A sound REQ from `address` to `address`, with what it says of itself. */
-export function forgedReq(address: string, port: number, says: Partial<CmBody<'REQ'>>): Uint8Array {
-  const bytes = Uint8Array.from([...new Uint8Array(12), ...quad(address)]);
-  return emitMad('REQ', 1n, {
+/** The RDMA IP CM header of a message between two addresses. */
+export function ipCmHeaderOf(source: string, destination: string): Uint8Array {
+  const bytes = (address: string) => Uint8Array.from([...new Uint8Array(12), ...quad(address)]);
+  return ipCmHeader.encode({
+    ipVersion: 4,
+    sourcePort: 1,
+    sourceAddress: bytes(source),
+    destinationAddress: bytes(destination),
+  });
+}
+
+/** A sound REQ to `address`, from there or from elsewhere, with what it says of itself. */
+export function forgedReq(
+  address: string,
+  port: number,
+  says: Partial<CmBody<'REQ'>>,
+  source = address,
+  transactionId = 1n,
+): Uint8Array {
+  return emitMad('REQ', transactionId, {
     serviceId: RC_SERVICE | BigInt(port),
     pkey: DEFAULT_PKEY,
     pathMtu: PATH_MTU_1024,
-    primaryLocalGid: gidOf(address),
+    primaryLocalGid: gidOf(source),
     primaryRemoteGid: gidOf(address),
     primaryHopLimit: 64,
     primaryAckTimeout: 17,
     localResponseTimeout: 18,
     remoteResponseTimeout: 18,
     maxCmRetries: 3,
-    privateData: ipCmHeader.encode({
-      ipVersion: 4,
-      sourcePort: 1,
-      sourceAddress: bytes,
-      destinationAddress: bytes,
-    }),
+    privateData: ipCmHeaderOf(source, address),
     ...says,
   });
 }

@@ -19,8 +19,8 @@ export const ALL_ACCESS =
 export type QpChange = Partial<Omit<WvQpCreate, 'sendCq' | 'receiveCq'>>;
 
 /** What one side of a connection has of its own. */
-export function openSide(provider: IWVProvider, change: QpChange = {}, bytes = 8192) {
-  const { deviceGuid } = provider.translateAddress(ADDRESS);
+export function openSide(provider: IWVProvider, change: QpChange = {}, bytes = 8192, address = ADDRESS) {
+  const { deviceGuid } = provider.translateAddress(address);
   const device = provider.openDevice(deviceGuid);
   const pd = device.allocateProtectionDomain();
   const cq = device.createCompletionQueue(64);
@@ -55,20 +55,20 @@ export function remoteOf(region: WvMemoryRegion): RemoteMemory {
   return new RemoteMemory({ address: BigInt(region.address), rkey: region.rkey });
 }
 
-/** A listener on a free port of {@link ADDRESS}. */
-export function openListener(provider: IWVProvider) {
+/** A listener on a free port of an address. */
+export function openListener(provider: IWVProvider, address = ADDRESS, backlog = 8) {
   const listener = provider.createConnectEndpoint();
-  listener.bindAddress({ family: 4, address: ADDRESS, port: 0 });
-  listener.listen(8);
-  const peer = { family: 4, address: ADDRESS, port: listener.query().localAddress.port } as const;
+  listener.bindAddress({ family: 4, address, port: 0 });
+  listener.listen(backlog);
+  const peer = { family: 4, address, port: listener.query().localAddress.port } as const;
   return { listener, peer };
 }
 
 /** Connects `a` (active) to `b`, with private data both ways; answers what each side got. */
-export async function connect(provider: IWVProvider, a: Side, b: Side) {
-  const { listener, peer } = openListener(provider);
+export async function connect(provider: IWVProvider, a: Side, b: Side, address = ADDRESS) {
+  const { listener, peer } = openListener(provider, address);
   const request = listener.getRequest(b.ep);
-  a.ep.bindAddress({ family: 4, address: ADDRESS, port: 0 });
+  a.ep.bindAddress({ family: 4, address, port: 0 });
   a.ep.resolveRoute(peer);
   const connecting = a.ep.connect(a.qp, peer, { privateData: Buffer.from('from a') });
   await request;

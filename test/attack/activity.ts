@@ -1,0 +1,51 @@
+/** What victims do all the time beside the bystanders' connection, and how that goes. */
+import { StatusError, statusName } from '../../winverbs/index.js';
+
+/** How an activity is. */
+export interface ActivityHealth {
+  readonly name: string;
+  /** Those that have ended as they should. */
+  rounds: number;
+  /** What went wrong first. */
+  failure: string | undefined;
+  readonly figures: Record<string, number>;
+}
+
+export interface Activity {
+  readonly health: ActivityHealth;
+  /** Ends it in good order, and releases its objects. */
+  stop(): Promise<void>;
+}
+
+/** An activity that has not begun. */
+export function newHealth(name: string, figures: Record<string, number> = {}): ActivityHealth {
+  return { name, rounds: 0, failure: undefined, figures };
+}
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The name of the status in which a request ends. */
+export async function statusOf(request: PromiseLike<unknown>): Promise<string> {
+  try {
+    await request;
+    return 'SUCCESS';
+  } catch (error) {
+    if (error instanceof StatusError) return statusName(error.status);
+    throw error;
+  }
+}
+
+/** Runs until it is stopped or fails; tells what failed. */
+export async function watched(health: ActivityHealth, what: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    const text =
+      error instanceof StatusError
+        ? `${statusName(error.status)}: ${error.message}`
+        : error instanceof Error
+          ? error.message
+          : String(error);
+    health.failure ??= `${what}: ${text}`;
+  }
+}

@@ -1,0 +1,136 @@
+/** Look-ups that victims make all the time: of a partner, who answers rightly, and of an attacker, who answers as he likes. */
+import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
+import { openDatagramSide } from '../helpers/datagram-side.js';
+import { seeded } from '../helpers/random.js';
+import { type Activity, newHealth, sleep, statusOf, watched } from './activity.js';
+
+/** Of a question: what it asks for, and that no other question has said so. */
+export const NONCE_BYTES = 8;
+/** Its first byte: how the attacker ends it, when he has sent what does not. */
+export const Wish = { accept: 0, refuse: 1, silence: 2 } as const;
+/** What he refuses with. */
+export const REFUSED_STATUS = 2;
+/** Questions at a time. */
+const AT_ONCE = 6;
+const SILENT_MS = 40;
+/** Refused for want of room: a stranger may cost that. */
+const CROWDED_STATUS = 3;
+
+/** The Q_Key that answers a question, and the queue pair if it is the attacker who answers. */
+export const qkeyOf = (nonce: Uint8Array): number => Buffer.from(nonce).readUInt32BE(4) & 0x7fff_ffff;
+export const qpnOf = (nonce: Uint8Array): number => 0x10_0000 + (Buffer.from(nonce).readUInt32BE(1) & 0xffff);
+
+/** Answers everybody who asks. */
+export function serveLookups(
+  provider: IWVProvider,
+  address: string,
+): Activity & { port: number; qpn: number } {
+  const health = newHealth('look-ups, answered');
+  const side = openDatagramSide(provider, address);
+  const listener = provider.createDatagramEndpoint();
+  listener.bindAddress({ family: 4, address, port: 0 });
+  listener.listen(0);
+  let stopped = false;
+  const running = watched(health, 'listener', async () => {
+    while (!stopped) {
+      const asked = provider.createDatagramEndpoint();
+      try {
+        await listener.getRequest(asked);
+      } catch (error) {
+        asked.release();
+        if (stopped) return;
+        throw error;
+      }
+      const nonce = asked.query().privateData.subarray(0, NONCE_BYTES);
+      // A peer that asks anew with an id of its own withdraws what it has asked before.
+      await statusOf(asked.accept({ qp: side.qp, qkey: qkeyOf(nonce), privateData: nonce }));
+      asked.release();
+      health.rounds++;
+    }
+  });
+  return {
+    port: listener.query().localAddress.port,
+    qpn: side.qp.qpn,
+    health,
+    stop: async () => {
+      stopped = true;
+      listener.release();
+      await running;
+      side.release();
+    },
+  };
+}
+
+/** Asks the partner for `qpn`, and the attacker if there is one. */
+export function askLookups(
+  provider: IWVProvider,
+  from: string,
+  right: SocketAddress & { qpn: number },
+  attacker: SocketAddress,
+  seed: number,
+): Activity {
+  const health = newHealth('look-ups', { right: 0, accepted: 0, refused: 0, cancelled: 0, crowded: 0 });
+  const { figures } = health;
+  const random = seeded(seed);
+  let stopped = false;
+
+  async function one(): Promise<void> {
+    const nonce = Buffer.from(Array.from({ length: NONCE_BYTES }, () => Math.floor(random() * 256)));
+    const toAttacker = random() < 0.5;
+    nonce[0] = toAttacker ? Math.floor(random() * 3) : 0xff;
+    const peer = toAttacker ? attacker : { family: right.family, address: right.address, port: right.port };
+    const endpoint = provider.createDatagramEndpoint();
+    try {
+      endpoint.bindAddress({ family: 4, address: from, port: 0 });
+      const asking = endpoint.lookup(peer, nonce);
+      if (nonce[0] === Wish.silence) {
+        setTimeout(() => asking.cancel(), SILENT_MS);
+      }
+      const how = await statusOf(asking);
+      const wanted =
+        { [Wish.refuse]: 'CONNECTION_REFUSED', [Wish.silence]: 'CANCELLED' }[nonce[0]!] ?? 'SUCCESS';
+      const { qpn, qkey, sidrStatus, privateData } =
+        how === 'CANCELLED' ? { qpn: 0, qkey: 0, sidrStatus: 0, privateData: nonce } : endpoint.query(peer);
+      if (!toAttacker && how === 'CONNECTION_REFUSED' && sidrStatus === CROWDED_STATUS) {
+        figures.crowded!++;
+        return;
+      }
+      const whose = toAttacker ? 'the attacker’s' : 'the partner’s';
+      if (how !== wanted) throw new Error(`${whose}: ended in ${how} (${sidrStatus}), not ${wanted}`);
+      if (how === 'SUCCESS') {
+        const expected = toAttacker ? qpnOf(nonce) : right.qpn;
+        if (qpn !== expected || qkey !== qkeyOf(nonce)) {
+          throw new Error(
+            `${whose}: queue pair ${qpn} with Q_Key ${qkey}, not ${expected} with ${qkeyOf(nonce)}`,
+          );
+        }
+      }
+      if (how === 'CONNECTION_REFUSED' && sidrStatus !== REFUSED_STATUS) {
+        throw new Error(`${whose}: refused with ${sidrStatus}, not ${REFUSED_STATUS}`);
+      }
+      if (!nonce.equals(privateData.subarray(0, NONCE_BYTES)))
+        throw new Error(`${whose}: an answer to another`);
+      const kind = { SUCCESS: 'accepted', CONNECTION_REFUSED: 'refused' }[how] ?? 'cancelled';
+      figures[toAttacker ? kind : 'right']!++;
+      health.rounds++;
+    } finally {
+      endpoint.release();
+    }
+  }
+
+  const running = Array.from({ length: AT_ONCE }, () =>
+    watched(health, 'look-up', async () => {
+      while (!stopped) {
+        await one();
+        await sleep(random() * 3);
+      }
+    }),
+  );
+  return {
+    health,
+    stop: async () => {
+      stopped = true;
+      await Promise.all(running);
+    },
+  };
+}
