@@ -92,6 +92,14 @@ const idsOf = ({ side, peerId }: Scene) => ({
   localCommId: peerId,
   remoteCommId: side.connection.localCommId,
 });
+/** The transaction id of the REQ that the connection began with. */
+function exchangeOf({ pair, side, peerId }: Scene): bigint {
+  const id = side.request === undefined ? side.connection.localCommId : peerId;
+  for (const { message } of pair.network.sent) {
+    if (message.name === 'REQ' && message.body.localCommId === id) return message.header.transactionId;
+  }
+  throw new Error('No REQ was sent.');
+}
 const wait = (milliseconds: number) => (scene: Scene) => scene.pair.network.clock.advance(milliseconds);
 
 /** Makes an event happen. */
@@ -103,15 +111,24 @@ const fire: Partial<Record<CmEvent, (scene: Scene) => void>> = {
   packetSeen: ({ side }) => side.connection.communicationEstablished(),
   abandon: ({ side }) => side.connection.abandon(),
   req: (scene) => deliver(scene, scene.pair.network.last(scene.peer.name, 'REQ').mad),
-  mraReq: (scene) => deliver(scene, emitMad('MRA', 1n, { ...idsOf(scene), message: 0, serviceTimeout: 18 })),
-  mraRep: (scene) => deliver(scene, emitMad('MRA', 1n, { ...idsOf(scene), message: 1, serviceTimeout: 18 })),
-  rej: (scene) => deliver(scene, emitMad('REJ', 1n, { ...idsOf(scene), message: 2, reason: 29 })),
+  mraReq: (scene) =>
+    deliver(scene, emitMad('MRA', exchangeOf(scene), { ...idsOf(scene), message: 0, serviceTimeout: 18 })),
+  mraRep: (scene) =>
+    deliver(scene, emitMad('MRA', exchangeOf(scene), { ...idsOf(scene), message: 1, serviceTimeout: 18 })),
+  rej: (scene) =>
+    deliver(scene, emitMad('REJ', exchangeOf(scene), { ...idsOf(scene), message: 2, reason: 29 })),
   rep: (scene) =>
-    deliver(scene, emitMad('REP', 1n, { ...idsOf(scene), localQpn: 0x11, localCaGuid: scene.peer.caGuid })),
-  rtu: (scene) => deliver(scene, emitMad('RTU', 1n, idsOf(scene))),
+    deliver(
+      scene,
+      emitMad('REP', exchangeOf(scene), { ...idsOf(scene), localQpn: 0x11, localCaGuid: scene.peer.caGuid }),
+    ),
+  rtu: (scene) => deliver(scene, emitMad('RTU', exchangeOf(scene), idsOf(scene))),
   dreq: (scene) =>
-    deliver(scene, emitMad('DREQ', 1n, { ...idsOf(scene), remoteQpn: scene.side.request ? 0x11 : 0x17 })),
-  drep: (scene) => deliver(scene, emitMad('DREP', 1n, idsOf(scene))),
+    deliver(
+      scene,
+      emitMad('DREQ', exchangeOf(scene), { ...idsOf(scene), remoteQpn: scene.side.request ? 0x11 : 0x17 }),
+    ),
+  drep: (scene) => deliver(scene, emitMad('DREP', exchangeOf(scene), idsOf(scene))),
   // The peer's QP asks for something else, under another id.
   stale: (scene) => {
     const { host, peer, pair, side } = scene;

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { emitMadOnce, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
+import { emitMad, emitMadOnce, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
 import { connectParameters, ipv4, Network, Pair, PORT, qp, SERVICE, Side } from '../helpers/cm-network.js';
 
 const NOTHING = new Uint8Array(0);
@@ -22,6 +22,28 @@ test('REQ, REP and RTU establish both sides', () => {
   assert.is(active.connection.remoteCommId, pair.taken[0]?.connection.localCommId);
   assert.is(pair.taken[0]?.connection.remoteCommId, active.connection.localCommId);
   assert.is(pair.client.timers + pair.server.timers, 0);
+});
+
+test('an answer of another transaction answers no REQ: no REP, no REJ and no MRA', () => {
+  const pair = new Pair();
+  pair.network.lose('client', 'REQ', 1);
+  const active = pair.connect();
+  const { message } = pair.network.last('client', 'REQ');
+  const { transactionId } = message.header;
+  const ids = { localCommId: 0x77, remoteCommId: active.connection.localCommId };
+  for (const wrong of [0n, 1n, transactionId ^ 1n, transactionId ^ (1n << 63n)]) {
+    for (const mad of [
+      emitMad('REP', wrong, { ...ids, localQpn: 0x33, localCaGuid: pair.server.caGuid }),
+      emitMad('REJ', wrong, { ...ids, message: 0, reason: 8 }),
+      emitMad('MRA', wrong, { ...ids, message: 0, serviceTimeout: 31 }),
+    ]) {
+      pair.client.cm.receive(pair.server.gid, pair.client.gid, 0, mad);
+    }
+  }
+  assert.equal([active.events, active.state], [[], 'reqSent']);
+  assert.is(pair.client.cm.counters()['dropped.otherRequest'], 12);
+  pair.network.clock.advance(INTERVAL + 10);
+  assert.equal([active.events, active.state], [['replied'], 'established']);
 });
 
 test('each side starts sending with the PSN that the other announced', () => {

@@ -141,6 +141,9 @@ test('a REP as Linux sent it completes a connect with the same ids', () => {
   pair.network.lose('again', 'REQ', 1);
   const active = new Side();
   active.connection = host.cm.connect(connectParameters(host, pair.server), active.listenTo);
+  // Ours is another transaction than the one of the capture.
+  const { transactionId } = pair.network.last('again', 'REQ').message.header;
+  new DataView(rep.buffer, rep.byteOffset).setBigUint64(8, transactionId);
   host.cm.receive(pair.server.gid, host.gid, 0, rep);
   assert.equal(active.events, ['replied']);
   assert.equal([active.reply?.peerQpn, active.reply?.sendPsn], [0x11, 0xe2f838]);

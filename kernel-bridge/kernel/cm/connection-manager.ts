@@ -184,7 +184,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     REQ: (message, origin) => this.#onReq(message, origin),
     REP: (message, origin) => this.#onRep(message, origin),
     REJ: (message, origin) => this.#onRej(message, origin),
-    MRA: ({ body }, origin) => {
+    MRA: ({ header, body }, origin) => {
       const forReq = body.message === AnsweredMessage.REQ;
       if (!forReq && body.message !== AnsweredMessage.REP) {
         this.count('ignored.mraLap');
@@ -192,9 +192,9 @@ class Manager implements ConnectionManager, ConnectionHost {
       }
       // The REQ's MRA is the first message of the peer that carries its id.
       const connection = this.#find(body.remoteCommId, forReq ? undefined : body.localCommId, origin);
-      if (connection) {
+      if (connection && this.#isAnswer(connection, header.transactionId)) {
         connection.dispatch(forReq ? 'mraReq' : 'mraRep', { serviceTimeout: body.serviceTimeout });
-      } else this.count('unknown.MRA');
+      } else if (!connection) this.count('unknown.MRA');
     },
     RTU: ({ header, body }, origin) => {
       const connection = this.#find(body.remoteCommId, body.localCommId, origin);
@@ -315,6 +315,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   #onRep({ header, body }: Received<'REP'>, origin: Origin): void {
     const connection = this.#connections.byLocalId(body.remoteCommId);
     if (connection && !this.#comesFromPeer(connection, origin)) return;
+    if (connection && !this.#isAnswer(connection, header.transactionId)) return;
     if (connection?.active && (connection.state === 'reqSent' || connection.state === 'mraReqReceived')) {
       this.#onAnswer(connection, body, origin);
     } else if (connection && (connection.remote?.commId ?? body.localCommId) === body.localCommId) {
@@ -344,12 +345,13 @@ class Manager implements ConnectionManager, ConnectionHost {
     }
   }
 
-  #onRej({ body }: Received<'REJ'>, origin: Origin): void {
+  #onRej({ header, body }: Received<'REJ'>, origin: Origin): void {
     const connection = this.#findRejected(body, origin);
     if (!connection) {
       this.count('unknown.REJ');
       return;
     }
+    if (!this.#isAnswer(connection, header.transactionId)) return;
     const ari = body.ari.slice(0, Math.min(body.ariLength, body.ari.length));
     connection.dispatch('rej', { reject: { reason: body.reason, ari, privateData: body.privateData } });
   }
@@ -387,6 +389,13 @@ class Manager implements ConnectionManager, ConnectionHost {
     const answersForIt = known !== BY_WIRE && sender === localCommId >>> ID_SLOT_SHIFT;
     if (gidEquals(path.destination, source) && (sender === known || answersForIt)) return true;
     this.count('dropped.wrongSource');
+    return false;
+  }
+
+  /** Whether a REP, REJ or MRA is no answer to another REQ than the one that waits. Linux repeats the transaction id in all of them. */
+  #isAnswer(connection: Connection, transactionId: bigint): boolean {
+    if (connection.mayBeAnsweredBy(transactionId)) return true;
+    this.count('dropped.otherRequest');
     return false;
   }
 

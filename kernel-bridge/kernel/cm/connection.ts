@@ -355,6 +355,12 @@ export class Connection implements CmConnection {
     };
   }
 
+  /** Whether what a peer sends can answer the REQ that waits here: it repeats the transaction id, which nobody else has seen. */
+  mayBeAnsweredBy(transactionId: bigint): boolean {
+    const waits = this.#state === 'reqSent' || this.#state === 'mraReqReceived';
+    return !waits || transactionId === this.#transactionId;
+  }
+
   /** Everything up to the RTU or REJ carries the REQ's transaction id. */
   #exchangeId(): bigint {
     return this.received?.transactionId ?? this.#transactionId;
