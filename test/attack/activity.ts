@@ -13,6 +13,8 @@ export interface ActivityHealth {
 
 export interface Activity {
   readonly health: ActivityHealth;
+  /** Whether it asks the other victim, who has to be there until it has stopped. */
+  readonly asks: boolean;
   /** Ends it in good order, and releases its objects. */
   stop(): Promise<void>;
 }

@@ -6,6 +6,8 @@ export interface Run {
   readonly seed: number;
   /** How many packets, IOCTLs or kills. */
   readonly count: number;
+  /** Told now and then, how many there have been. */
+  readonly progress: (done: number) => void;
 }
 
 export interface Outcome {
@@ -21,10 +23,12 @@ export interface Attack {
   readonly name: string;
   /** Who attacks, and what. */
   readonly what: string;
-  readonly unit: 'packets' | 'IOCTLs' | 'kills' | 'frames' | 'answers';
+  readonly unit: 'packets' | 'MADs' | 'IOCTLs' | 'kills' | 'frames' | 'answers';
   /** Of the long run, and of the short one. */
   readonly full: number;
   readonly short: number;
+  /** Whether the short run has it with one seed only, that which it prints: `npm test` has it with a fixed one. */
+  readonly seldom?: boolean;
   /** Why it cannot run here. */
   problem?(): string | undefined;
   run(run: Run): Promise<Outcome>;

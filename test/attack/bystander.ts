@@ -98,6 +98,7 @@ export function serve(provider: IWVProvider, address = ADDRESS): { port: number;
   });
   const run = async (): Promise<void> => {
     await listener.getRequest(side.ep);
+    listener.release();
     await side.ep.accept(side.qp, { privateData: end.label });
     side.ep.notifyDisconnect().then(undefined, (error: unknown) => {
       if (error instanceof StatusError && error.status === Status.CONNECTION_DISCONNECTED) disconnected();

@@ -113,6 +113,7 @@ export function serveChurn(provider: IWVProvider, address: string): Activity & {
   return {
     port: peer.port,
     health,
+    asks: false,
     stop: async () => {
       stopped = true;
       listener.release();
@@ -159,6 +160,7 @@ export function askChurn(provider: IWVProvider, from: string, peer: SocketAddres
   );
   return {
     health,
+    asks: true,
     stop: async () => {
       stopped = true;
       await Promise.all(running);

@@ -31,6 +31,11 @@ export interface IoctlReport {
   readonly rounds: number;
 }
 
+/** How many there have been; comes before the report. */
+export interface IoctlProgress {
+  readonly progress: number;
+}
+
 const [port, count, seed] = process.argv.slice(2).map(Number) as [number, number, number];
 const random = seeded(seed);
 const below = (n: number): number => Math.floor(random() * n);
@@ -202,6 +207,7 @@ while (done < count) {
   live.release();
   theirs.release();
   rings.length = 0;
+  process.send!({ progress: done } satisfies IoctlProgress);
   if (findings.length > 20) break;
 }
 pair?.a.release();

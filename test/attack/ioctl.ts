@@ -1,11 +1,11 @@
 /** A program that asks for nonsense: what it may break is its own. */
 import { ADDRESS } from '../helpers/loopback.js';
 import type { Attack, Outcome, Run } from './attack.js';
-import type { IoctlReport } from './ioctl-program.js';
+import type { IoctlProgress, IoctlReport } from './ioctl-program.js';
 import { Program } from './process.js';
 import type { ServeJob } from './victim.js';
 
-async function runIoctls({ build, seed, count }: Run): Promise<Outcome> {
+async function runIoctls({ build, seed, count, progress }: Run): Promise<Outcome> {
   const job: ServeJob = {
     role: 'serve',
     address: ADDRESS,
@@ -18,7 +18,9 @@ async function runIoctls({ build, seed, count }: Run): Promise<Outcome> {
   const partner = new Program('victim', { build, args: [JSON.stringify(job)], options: {} });
   const { port } = await partner.next<{ port: number }>('start');
   const program = new Program('ioctl-program', { build, args: [port, count, seed], options: {} });
-  const { done, succeeded, foreignIds, scribbles, findings, rounds } = await program.last<IoctlReport>();
+  let told = await program.last<IoctlReport | IoctlProgress>();
+  for (; 'progress' in told; told = await program.last()) progress(told.progress);
+  const { done, succeeded, foreignIds, scribbles, findings, rounds } = told;
   await partner.ask('end');
   for (const one of [program, partner]) {
     const how = await one.exited;
@@ -36,6 +38,6 @@ export const ioctlAttack: Attack = {
   what: 'a program with IOCTLs of any bytes, ids of another of its files, and any words in its rings',
   unit: 'IOCTLs',
   full: 1_000_000,
-  short: 15_000,
+  short: 12_000,
   run: runIoctls,
 };

@@ -40,6 +40,7 @@ const killAttack = (name: string, what: string, link: 'auto' | 'wire'): Attack =
   unit: 'kills',
   full: 250,
   short: 14,
+  seldom: true,
   run: (run) => runKills(link, run),
 });
 

@@ -52,6 +52,7 @@ export function serveLookups(
     port: listener.query().localAddress.port,
     qpn: side.qp.qpn,
     health,
+    asks: false,
     stop: async () => {
       stopped = true;
       listener.release();
@@ -90,7 +91,9 @@ export function askLookups(
       const wanted =
         { [Wish.refuse]: 'CONNECTION_REFUSED', [Wish.silence]: 'CANCELLED' }[nonce[0]!] ?? 'SUCCESS';
       const { qpn, qkey, sidrStatus, privateData } =
-        how === 'CANCELLED' ? { qpn: 0, qkey: 0, sidrStatus: 0, privateData: nonce } : endpoint.query(peer);
+        how !== 'SUCCESS' && how !== 'CONNECTION_REFUSED'
+          ? { qpn: 0, qkey: 0, sidrStatus: 0, privateData: nonce }
+          : endpoint.query(peer);
       if (!toAttacker && how === 'CONNECTION_REFUSED' && sidrStatus === CROWDED_STATUS) {
         figures.crowded!++;
         return;
@@ -128,6 +131,7 @@ export function askLookups(
   );
   return {
     health,
+    asks: true,
     stop: async () => {
       stopped = true;
       await Promise.all(running);

@@ -106,7 +106,7 @@ export class Program {
     }
   }
 
-  /** The one message of a program that ends with it, however long it takes. */
+  /** The next message, however long it takes. */
   async last<T>(): Promise<T> {
     if (this.#answers.length > 0) return this.#answers.shift() as T;
     if (this.over !== undefined) throw this.#ended();

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { readCounters } from '../../kernel-bridge/index.js';
-import { openProvider } from '../../winverbs/index.js';
+import { openProvider, type SocketAddress } from '../../winverbs/index.js';
 import type { Activity, ActivityHealth } from './activity.js';
 import { ask, type BystanderHealth, serve } from './bystander.js';
 import { askChurn, serveChurn } from './churn.js';
@@ -48,7 +48,8 @@ export interface AskJob {
 
 export type Job = ServeJob | AskJob;
 
-export type Question = 'aim' | 'health' | 'end';
+/** `rest`: nobody shall be asked for anything any more. `connectTo`: connections shall come and go to that port, too. */
+export type Question = 'aim' | 'health' | 'rest' | 'end' | { readonly connectTo: SocketAddress };
 
 export interface Health {
   readonly bystander: BystanderHealth;
@@ -145,9 +146,15 @@ process.on('disconnect', () => process.exit(3));
 process.on('message', async (question: Question) => {
   if (question === 'aim') answer({ aims: targets.flatMap((target) => target.aims()) });
   else if (question === 'health') answer({ health: health() });
-  else {
+  else if (question === 'rest') {
+    await Promise.all(activities.map((activity) => (activity.asks ? activity.stop() : undefined)));
+    answer({ health: health() });
+  } else if (typeof question === 'object') {
+    begin(askChurn(provider, address, question.connectTo, seed + 1));
+    answer({ port: 0 });
+  } else {
     ending = true;
-    await Promise.all(activities.map((activity) => activity.stop()));
+    for (const activity of activities) if (!activity.asks) await activity.stop();
     await stopAsking?.();
     while (renewing > 0) await sleep(5);
     for (const target of targets) target.release();
@@ -183,9 +190,10 @@ if (job.role === 'serve') {
   stopAsking = asking.stop;
   const to = (at: number) => ({ family: 4, address: peer, port: at }) as const;
   if (churn !== undefined) begin(askChurn(provider, address, to(churn), seed));
+  const own = churn !== undefined ? begin(serveChurn(provider, address)) : undefined;
   if (lookups !== undefined && qpn !== undefined) {
     const right = { ...to(lookups), qpn };
     begin(askLookups(provider, address, right, { family: 4, address: attacker, port: 9 }, seed));
   }
-  answer({ port: 0 });
+  answer({ port: 0, churn: own?.port });
 }

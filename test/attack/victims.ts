@@ -44,6 +44,7 @@ export class Victims {
   readonly victim: Program;
   partner!: Program;
   ports!: Ports;
+  partnerPorts!: Ports;
   #before!: Health;
 
   private constructor(options: VictimOptions) {
@@ -71,7 +72,11 @@ export class Victims {
     const { attacker = peer } = options;
     const job: AskJob = { role: 'ask', address, seed, peer, ports: victims.ports, attacker };
     victims.partner = new Program('victim', { build, by, options: kernel, args: [JSON.stringify(job)] });
-    await victims.partner.next('start');
+    victims.partnerPorts = await victims.partner.next<Ports>('start');
+    const { churn } = victims.partnerPorts;
+    if (churn !== undefined) {
+      await victims.victim.ask({ connectTo: { family: 4, address, port: churn } });
+    }
     await victims.lives();
     [victims.#before] = await victims.health();
     return victims;
@@ -110,11 +115,24 @@ export class Victims {
     }
   }
 
+  /** Waits until both have taken what was asked of them: otherwise requests of the partner find no room, or come too late. */
+  async drained(): Promise<void> {
+    const until = performance.now() + HANG_MS;
+    for (;;) {
+      const both = await this.health();
+      if (both.every(({ cm }) => cm.sidrWaiting === 0 && cm.waitingRequests === 0)) return;
+      if (goingsOn(both).some(({ failure }) => failure !== undefined)) return;
+      if (performance.now() > until) throw new Error(`requests are not taken for ${HANG_MS} ms`);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  }
+
   /** Ends both in good order; answers what is wrong with them. */
   async end(): Promise<{ findings: string[]; before: Health; after: [Health, Health]; left: Health }> {
     const findings: string[] = [];
     await this.lives();
     const after = await this.health();
+    await Promise.all([this.victim, this.partner].map((one) => one.ask('rest')));
     const { left: partnerLeft } = await this.partner.ask<Only<'left'>>('end');
     const { left } = await this.victim.ask<Only<'left'>>('end');
     for (const [name, health] of [

@@ -1,9 +1,11 @@
-/** Attacks by the wire: a process of this host sends what it likes to port 4791, in a peer's name. */
+/** Attacks by the wire: a process of this host, or of another, sends what it likes to port 4791, in a peer's name or its own. */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { lacking } from '../helpers/needs.js';
+import { TwoHosts } from '../helpers/peer/hosts.js';
 import type { Attack, Outcome, Run } from './attack.js';
 import type { Burst, Sent } from './flood.js';
 import { Program } from './process.js';
-import { Victims } from './victims.js';
+import { type Place, Victims } from './victims.js';
 
 const ADDRESS = '127.0.0.1';
 /** Packets between two looks at what queue pairs there are, and where their PSNs are. */
@@ -40,6 +42,8 @@ export interface Field {
   readonly datagrams: number;
   /** Whether the attacker's packets have the ID that their ICRCs are made with, so that nobody has to solve for it. */
   readonly zeroIds: boolean;
+  /** Whether the attacker is on another host, with the partner: what he knows is of connections that are not his host's. */
+  readonly remote?: boolean;
 }
 
 const fast: KernelOptionsInput = { link: 'wire', rc: { ackTimeoutCode: 14 }, cm: { timewaitMs: 50 } };
@@ -47,11 +51,29 @@ const fast: KernelOptionsInput = { link: 'wire', rc: { ackTimeoutCode: 14 }, cm:
 /** Longer than any victim takes to connect again. */
 const IDLE_MS = 60_000;
 
-async function floodOf(field: Field, { build, seed, count }: Run): Promise<Outcome> {
+const here = { address: ADDRESS, by: [] } as const;
+
+async function floodOf(field: Field, run: Run): Promise<Outcome> {
+  if (!field.remote) return floodFrom(field, run, { victim: here, partner: here });
+  const network = await TwoHosts.start();
+  try {
+    const [victim, partner] = network.hosts;
+    // The longest packets pass, as they do on the loopback interface.
+    for (const host of network.hosts) network.run(host, ['ip', 'link', 'set', host.interface, 'mtu', '9000']);
+    return await floodFrom(field, run, { victim, partner });
+  } finally {
+    network.end();
+  }
+}
+
+/** The attacker is where the partner is. */
+async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome> {
+  const { build, seed, count, progress } = run;
   const { kernel, connections, datagrams } = field;
-  const victims = await Victims.start({ build, seed, kernel, connections, datagrams });
-  const by = field.zeroIds ? zeroIds(SOCKETS, ADDRESS) : [];
-  const flood = new Program('flood', { build: 'plain', args: [ADDRESS, ADDRESS, seed], by });
+  const victims = await Victims.start({ build, seed, kernel, connections, datagrams, place });
+  const source = place.partner.address;
+  const by = [...place.partner.by, ...(field.zeroIds ? zeroIds(SOCKETS, source) : [])];
+  const flood = new Program('flood', { build: 'plain', args: [source, place.victim.address, seed], by });
   await flood.next('start');
   const forbidden = await victims.spared();
   const total = { packets: 0, damaged: 0, damagedForAll: 0, refused: 0 };
@@ -70,6 +92,7 @@ async function floodOf(field: Field, { build, seed, count }: Run): Promise<Outco
     total.damaged += sent.damaged;
     total.damagedForAll += sent.damagedForAll;
     total.refused += sent.refused;
+    progress(total.packets);
   }
   flood.kill();
   const { findings, before, after, left } = await victims.end();
@@ -101,7 +124,10 @@ async function floodOf(field: Field, { build, seed, count }: Run): Promise<Outco
   if (came < total.packets - lost) {
     findings.push(`counters: ${came} packets have come, and ${total.packets} were sent`);
   }
-  if (connections > 0 && field.zeroIds && !exact && figures.alone < total.packets / 100) {
+  if (field.remote && left.renewed > 0) {
+    findings.push(`connections: ${left.renewed} have ended by packets of a host that is not their peer's`);
+  }
+  if (!field.remote && connections > 0 && field.zeroIds && !exact && figures.alone < total.packets / 100) {
     findings.push('the attack: nearly nothing has gone the straight way');
   }
   return { done: total.packets, findings, figures };
@@ -112,31 +138,44 @@ const wireAttack = (
   what: string,
   counts: { full: number; short: number },
   field: Field,
-): Attack => ({ name, what, unit: 'packets', ...counts, run: (run) => floodOf(field, run) });
+): Attack => ({
+  name,
+  what,
+  unit: 'packets',
+  ...counts,
+  problem: () => (field.remote ? lacking('namespaces') : undefined),
+  run: (run) => floodOf(field, run),
+});
 
 export const wireAttacks: readonly Attack[] = [
   wireAttack(
     'wire',
     'a process that knows QPNs, PSNs and rkeys of reliable connections sends in their peers’ names',
-    { full: 2_500_000, short: 30_000 },
+    { full: 2_500_000, short: 20_000 },
     { kernel: fast, connections: 6, datagrams: 0, zeroIds: true },
   ),
   wireAttack(
     'wire-exact',
     'the same, where ICRCs are checked exactly',
-    { full: 1_000_000, short: 20_000 },
+    { full: 1_000_000, short: 12_000 },
     { kernel: { ...fast, icrc: 'exact' }, connections: 4, datagrams: 1, zeroIds: true },
   ),
   wireAttack(
     'wire-datagrams',
     'datagrams to UD queue pairs and their group',
-    { full: 1_000_000, short: 20_000 },
+    { full: 1_000_000, short: 12_000 },
     { kernel: fast, connections: 0, datagrams: 4, zeroIds: false },
   ),
   wireAttack(
     'wire-pkeys',
     'connections and datagrams in several partitions, packets with any P_Key',
-    { full: 1_000_000, short: 20_000 },
+    { full: 1_000_000, short: 12_000 },
     { kernel: { ...fast, pkeys: [0xffff, 0x8001, 0x8002] }, connections: 3, datagrams: 3, zeroIds: true },
+  ),
+  wireAttack(
+    'wire-remote',
+    'another host that knows QPNs, PSNs and rkeys of connections that are not its own, and sends datagrams',
+    { full: 1_000_000, short: 12_000 },
+    { kernel: fast, connections: 4, datagrams: 2, zeroIds: true, remote: true },
   ),
 ];
