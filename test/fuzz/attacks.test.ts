@@ -1,0 +1,29 @@
+/** Attacks by packets with a fixed seed and small counts; `npm run test:attack` has more of them (docs/attack.md). */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { attacks } from '../attack/attacks.js';
+import { endAll } from '../attack/process.js';
+import { runApart } from '../helpers/apart.js';
+
+const SEED = 7;
+const counts = { wire: 3000, sidr: 1500, cm: 1500 } as const;
+
+runApart(import.meta.url, () => {
+  const test = suite('attacks');
+  test.after.each(() => endAll());
+  for (const [name, count] of Object.entries(counts)) {
+    const attack = attacks.find((one) => one.name === name)!;
+    const problem = attack.problem?.();
+    if (problem !== undefined) {
+      console.log(`SKIP ${problem}`);
+      test.skip(name);
+      continue;
+    }
+    test(`${name}: ${attack.what}`, async () => {
+      const { findings, done } = await attack.run({ build: 'plain', seed: SEED, count, progress: () => {} });
+      assert.equal(findings, []);
+      assert.ok(done >= count);
+    });
+  }
+  test.run();
+});
