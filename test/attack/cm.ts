@@ -103,6 +103,7 @@ const madAttack = (
   what,
   unit: 'MADs',
   ...counts,
+  seldom: true,
   problem: () => lacking('namespaces'),
   run: (run) => floodOf(kind, run),
 });

@@ -143,6 +143,7 @@ const wireAttack = (
   what,
   unit: 'packets',
   ...counts,
+  seldom: name === 'wire',
   problem: () => (field.remote ? lacking('namespaces') : undefined),
   run: (run) => floodOf(field, run),
 });

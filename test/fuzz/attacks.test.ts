@@ -6,7 +6,7 @@ import { endAll } from '../attack/process.js';
 import { runApart } from '../helpers/apart.js';
 
 const SEED = 7;
-const counts = { wire: 3000, sidr: 1500, cm: 1500 } as const;
+const counts = { wire: 2000, sidr: 800, cm: 800 } as const;
 
 runApart(import.meta.url, () => {
   const test = suite('attacks');
