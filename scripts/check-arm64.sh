@@ -26,7 +26,7 @@ declare -A beyond=([local_every_size_by_single_copy]=1 [local_copy_that_fails_go
   [local_maps_nonsense_from_the_peer]=1)
 
 build=build/arm64
-make -j"$(nproc)" CXX="${CXX:-aarch64-linux-gnu-g++}" BUILD=$build $build/engine $build/host_icrc
+make --silent -j"$(nproc)" CXX="${AARCH64_CXX:-aarch64-linux-gnu-g++}" BUILD=$build $build/engine $build/host_icrc
 emulated() { qemu-aarch64 -L /usr/aarch64-linux-gnu "$@"; }
 
 emulated $build/host_icrc

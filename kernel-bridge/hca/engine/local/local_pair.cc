@@ -286,6 +286,27 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   return true;
 }
 
+// A payload that is named: its epoch, then its pieces.
+inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t* at) {
+  LocalPiece pieces[kMaxPieces];
+  std::memcpy(&p.epoch, at, 8);
+  at += 8;
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < p.pieceCount; i++, at += kPieceBytes) {
+    uint32_t n;
+    std::memcpy(&pieces[i].address, at, 8);
+    std::memcpy(&n, at + 8, 4);
+    std::memcpy(&pieces[i].number, at + 12, 4);
+    pieces[i].length = n;
+    total += n;
+  }
+  if (total != p.length || plain) return false;
+  p.pieces = pieces;
+  taken_ += p.length;
+  sink.onLocalPacket(*this, p);
+  return true;
+}
+
 // False: nonsense.
 bool LocalPair::takeOne(PacketSink& sink) {
   uint8_t entry[LocalRing::kEntryBytes];
@@ -343,26 +364,9 @@ bool LocalPair::takeOne(PacketSink& sink) {
       sink.onUnpulled(*this, p.sourceQpn, bth.destinationQpn, bth.psn, (flags & LocalEntry::kLasting) != 0);
       break;
     }
-    case LocalKind::kReference: {
-      LocalPiece pieces[kMaxPieces];
-      const uint8_t* at = entry + kHead + p.headerLength;
-      std::memcpy(&p.epoch, at, 8);
-      at += 8;
-      uint64_t total = 0;
-      for (uint32_t i = 0; i < p.pieceCount; i++, at += kPieceBytes) {
-        uint32_t n;
-        std::memcpy(&pieces[i].address, at, 8);
-        std::memcpy(&n, at + 8, 4);
-        std::memcpy(&pieces[i].number, at + 12, 4);
-        pieces[i].length = n;
-        total += n;
-      }
-      if (total != length || plain) return false;
-      p.pieces = pieces;
-      taken_ += length;
-      sink.onLocalPacket(*this, p);
+    case LocalKind::kReference:
+      if (!takeNamed(sink, p, entry + kHead + p.headerLength)) return false;
       break;
-    }
     default:
       if (plain) return false;
       p.payload = kind == LocalKind::kInline ? entry + kHead + p.headerLength : consumer_.bulk(length);

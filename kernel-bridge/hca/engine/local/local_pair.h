@@ -198,6 +198,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
     producer_.write(header, payload, length);
   }
   bool takeOne(PacketSink& sink);
+  bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
   bool takeSmall(PacketSink& sink);
   // A READ whose answer would stand behind so many entries need not wake the peer yet. Who has entries to take comes back,
   // and the peer is woken when few are left.

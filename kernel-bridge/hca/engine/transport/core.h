@@ -200,6 +200,10 @@ struct Core final : public PacketSink {
 
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
   bool request(Qp& qp, uint32_t& budget);
+  bool begin(Qp& qp, SendEntry& e);
+  void doLocally(Qp& qp, SendEntry& e);
+  bool roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span);
+  bool sendPacketOf(Qp& qp, SendEntry& e, uint32_t span);
   bool windowTakes(const Qp& qp, uint32_t packets, bool mayTakeMore);
   static uint64_t answerPatience(const Qp& qp);
   void startAckTimer(Qp& qp);

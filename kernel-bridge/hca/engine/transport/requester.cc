@@ -126,6 +126,74 @@ void Core::executeLocal(Qp& qp, SendEntry& e) {
   if (!ok) e.status = kWcMwBind;
 }
 
+// Whether the next request, which no packet has been sent of, may begin. False: what is before it has to end first.
+inline bool Core::begin(Qp& qp, SendEntry& e) {
+  Requester& rq = qp.rq;
+  // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
+  if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) return false;
+  if (e.opcode == kOpLocalInvalidate && rq.next != rq.head) {
+    rq.awaited = true;
+    return false;
+  }
+  e.firstPsn = rq.psn;
+  rq.begun++;
+  rq.packet = 0;
+  rq.gather = {};
+  return true;
+}
+
+// A request that no packet is sent of: bind, local invalidate.
+inline void Core::doLocally(Qp& qp, SendEntry& e) {
+  Requester& rq = qp.rq;
+  if (!e.done) executeLocal(qp, e);
+  if (e.status) return;
+  rq.next++;
+  rq.packet = 0;
+  rq.gather = {};
+  retireLocal(qp);
+  rq.awaited |= rq.head != rq.next && (qp.signalAll || (e.flags & kSendFlagSignaled));
+}
+
+// Room for the next packet on the local link, and how many PSNs it takes there. False: none.
+inline bool Core::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
+  const Requester& rq = qp.rq;
+  const bool data = e.opcode <= kOpWrite;
+  const uint32_t left = data ? e.length - (rq.packet << qp.mtuShift) : 0;
+  out.byReference = data && refersToSource(qp, e, left);
+  if (!hasRoom(qp, std::min(qp.mtu, left), out.byReference)) return false;
+  // What is repeated goes packet by packet, for the peer may have taken some of it.
+  if (out.byReference && rq.psn == rq.maxPsn) {
+    *span = std::min(LocalPair::kNamedPackets, e.packets - rq.packet);
+    const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
+    if (inFlight + *span > rq.window) *span = inFlight < rq.window ? rq.window - inFlight : 1;
+  }
+  return true;
+}
+
+// Sends the next packet of a request. False: the request has failed before it.
+inline bool Core::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
+  if (e.opcode == kOpRead) {
+    sendRead(qp, e, span);
+  } else if (e.isReadOrAtomic()) {
+    sendAtomic(qp, e);
+  } else {
+    if (qp.datagram()) {
+      sendDatagram(qp, e);
+    } else {
+      sendData(qp, e, span);
+    }
+    if (e.status) return false;
+  }
+  Requester& rq = qp.rq;
+  if (rq.packet == e.packets) {
+    rq.next++;
+    rq.packet = 0;
+    rq.gather = {};
+    if (!qp.reliable()) completeHead(qp);  // nobody will answer, and the link has copied it
+  }
+  return true;
+}
+
 bool Core::request(Qp& qp, uint32_t& budget) {
   Requester& rq = qp.rq;
   const StateRules& rules = stateRules(qp.state());
@@ -168,36 +236,15 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     if (e.status) {
       // Everything before it completes first; then it fails.
       rq.awaited = true;
-      if (rq.next == rq.head) {
-        failSend(qp, e.status, 0, QpEvent::kFatal);
-        return false;
-      }
-      break;
+      if (rq.next != rq.head) break;
+      failSend(qp, e.status, 0, QpEvent::kFatal);
+      return false;
     }
-    if (rq.next == rq.begun) {
-      if (!rules.beginsWork) break;
-      // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
-      if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) break;
-      if (e.opcode == kOpLocalInvalidate && rq.next != rq.head) {
-        rq.awaited = true;
-        break;
-      }
-      e.firstPsn = rq.psn;
-      rq.begun++;
-      rq.packet = 0;
-      rq.gather = {};
-    }
+    if (rq.next == rq.begun && (!rules.beginsWork || !begin(qp, e))) break;
     if (e.local) {
-      if (!e.done) executeLocal(qp, e);
-      if (e.status) continue;
-      rq.next++;
-      rq.packet = 0;
-      rq.gather = {};
-      retireLocal(qp);
-      rq.awaited |= rq.head != rq.next && (qp.signalAll || (e.flags & kSendFlagSignaled));
+      doLocally(qp, e);
       continue;
     }
-
     uint32_t span = 1;
     if (e.isReadOrAtomic()) {
       if (rq.reads >= qp.attributes.initiatorDepth) break;
@@ -209,38 +256,9 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       more = true;
       break;
     }
-    if (qp.local) {
-      const bool data = e.opcode <= kOpWrite;
-      const uint32_t left = data ? e.length - (rq.packet << qp.mtuShift) : 0;
-      out.byReference = data && refersToSource(qp, e, left);
-      if (!hasRoom(qp, std::min(qp.mtu, left), out.byReference)) break;
-      // What is repeated goes packet by packet, for the peer may have taken some of it.
-      if (out.byReference && rq.psn == rq.maxPsn) {
-        span = std::min(LocalPair::kNamedPackets, e.packets - rq.packet);
-        const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
-        if (inFlight + span > rq.window) span = inFlight < rq.window ? rq.window - inFlight : 1;
-      }
-    }
+    if (qp.local && !roomOnLocalLink(qp, e, &span)) break;
     budget--;
-    if (e.opcode == kOpRead) {
-      sendRead(qp, e, span);
-    } else if (e.isReadOrAtomic()) {
-      sendAtomic(qp, e);
-    } else {
-      if (qp.datagram()) {
-        sendDatagram(qp, e);
-      } else {
-        sendData(qp, e, span);
-      }
-      if (e.status) continue;
-    }
-    any = true;
-    if (rq.packet == e.packets) {
-      rq.next++;
-      rq.packet = 0;
-      rq.gather = {};
-      if (!qp.reliable()) completeHead(qp);  // nobody will answer, and the link has copied it
-    }
+    any |= sendPacketOf(qp, e, span);
   }
   if (rq.una == rq.psn) rq.awaited = false;
   if (rq.awaited && rq.unasked() && !qp.doomed) ask(qp);

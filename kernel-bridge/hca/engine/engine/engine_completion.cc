@@ -1,0 +1,109 @@
+// Commands of completion queues, and who waits for their events (IBA 1 §10.2.6, §11.2.8, §11.4.2.2).
+#include "engine/engine_impl.h"
+
+namespace nd {
+
+using namespace abi;
+
+namespace {
+
+Status checkCqRing(Core& core, uint64_t address, uint64_t bytes, uint32_t entries, std::shared_ptr<Ring>* ring) {
+  if (!powerOfTwo(entries) || entries > core.options.maxCqEntries) return Status::kInvalidParameter;
+  return checkRing(core, address, bytes, kCqHeaderBytes + uint64_t(entries) * kCqeBytes, ring);
+}
+
+}  // namespace
+
+Status Engine::createCq(KernelId kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* out) {
+  Core& core = impl_->core;
+  Command command(core);
+  if (!kernelPort(kernel)) return Status::kInvalidHandle;
+  std::shared_ptr<Ring> ring;
+  const Status status = checkCqRing(core, ringAddress, ringBytes, entries, &ring);
+  if (status != Status::kSuccess) return status;
+  auto cq = std::make_unique<Cq>();
+  Cq* raw = cq.get();
+  raw->kernel = kernel;
+  raw->events = &core.counters.cqEvents;
+  const Handle handle = core.cqs.add(std::move(cq));
+  if (!handle) return Status::kInsufficientResources;
+  raw->attach(std::move(ring), ringAddress, entries, 0, 0);
+  *out = raw->handle = handle;
+  return Status::kSuccess;
+}
+
+Status Engine::resizeCq(Handle handle, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  std::shared_ptr<Ring> ring;
+  const Status status = checkCqRing(core, ringAddress, ringBytes, entries, &ring);
+  if (status != Status::kSuccess) return status;
+  return cq->resize(std::move(ring), ringAddress, entries);
+}
+
+Status Engine::destroyCq(Handle handle) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (cq->users) return Status::kDeviceBusy;
+  cq->notifyAll(Status::kCancelled);
+  core.cqs.remove(handle);
+  return Status::kSuccess;
+}
+
+Status Engine::armCq(Handle handle, bool solicitedOnly) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (cq->dead) return Status::kBufferOverflow;
+  cq->arm(solicitedOnly);
+  return Status::kSuccess;
+}
+
+Status Engine::armCqBatch(Handle handle, uint32_t count) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (cq->dead) return Status::kBufferOverflow;
+  if (count == 0 || !cq->fits(count)) return Status::kInvalidParameter;
+  cq->armBatch(count);
+  return Status::kSuccess;
+}
+
+Status Engine::addCqWaiter(Handle handle, uint32_t type, std::shared_ptr<NotifySink> sink) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (type > kCqNotifySolicited || !sink) return Status::kInvalidParameter;
+  const bool watches = sink->watches();
+  cq->addWaiter(type, std::move(sink));
+  // The poller may be about to sleep: the engine's thread takes over.
+  if (!watches && core.wake) core.wake(core.wakeArgument);
+  return Status::kSuccess;
+}
+
+Status Engine::listenCq(Handle handle, std::shared_ptr<NotifySink> sink) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  if (!cq) return Status::kInvalidHandle;
+  if (!sink) return Status::kInvalidParameter;
+  cq->listen(std::move(sink));
+  if (core.wake) core.wake(core.wakeArgument);
+  return Status::kSuccess;
+}
+
+Status Engine::removeCqWaiter(Handle handle, const NotifySink* sink) {
+  Core& core = impl_->core;
+  Command command(core);
+  Cq* cq = core.cqs.find(handle);
+  return cq && cq->removeWaiter(sink) ? Status::kSuccess : Status::kInvalidHandle;
+}
+
+}  // namespace nd
