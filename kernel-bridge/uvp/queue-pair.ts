@@ -66,7 +66,7 @@ const NO_CONTEXTS = contextsFor(0);
 const NO_BYTES = new Uint8Array(0);
 /**
  * Replaces the ring of a destroyed queue pair, because another queue pair may use that memory. Its state is RESET, so that every post
- * is refused. Only the getters of a request can destroy the queue pair after a post has checked the state (docs/architecture.md).
+ * is refused. Only the getters of a request can destroy the queue pair after a post has checked the state (docs/internals/memory-and-rings.md).
  */
 const ENDED = new Uint32Array(abi.qpHeaderBytes / 4);
 
