@@ -68,6 +68,9 @@ struct Path {
   uint32_t scopeId = 0;  // interface index for IPv6 link-local destinations and multicast groups, 0 otherwise
 };
 
+// Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.
+constexpr uint32_t kSlots = 254;
+
 // In place of a sender's slot: by UDP, where anybody may have sent it.
 constexpr uint32_t kByWire = 0xffffffff;
 

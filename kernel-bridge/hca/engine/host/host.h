@@ -47,8 +47,6 @@ struct Sleeper {
 // Locking: the Link functions, configure() and nextDeadline() want the engine's lock held; start(), stop() and sendMad() take it themselves; all others are callable from any thread in any case.
 class Host final : public Link {
  public:
-  static constexpr uint32_t kMaxSlots = 254;
-
   explicit Host(const Clock& clock);
   ~Host() override;
 

@@ -130,7 +130,7 @@ Status Process::start(const EngineOptions& engineOptions, const HostOptions& hos
     p.host->join(hostOptions);
     return Status::kSuccess;
   }
-  const auto fail = [&](Status status, const char* why) {
+  const auto fail = [&](Status status, const std::string& why) {
     p.thread.reset();
     p.engine.reset();
     p.host.reset();
@@ -141,7 +141,7 @@ Status Process::start(const EngineOptions& engineOptions, const HostOptions& hos
   p.engine = std::make_unique<Engine>(*p.host, p.clock, engineOptions);
   const Status status = p.host->start(hostOptions, *p.engine);
   if (status == Status::kTooManyAddresses)
-    return fail(status, "254 processes of this host use RDMA already; that is the limit");
+    return fail(status, std::to_string(kSlots) + " processes of this user use RDMA on this host already; that is the limit");
   if (status == Status::kAccessDenied)
     return fail(status, "the option icrc is 'exact', which takes a raw socket and so the privilege CAP_NET_RAW; give it "
                         "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");

@@ -67,10 +67,10 @@ enum class Departure { kNone, kOrderly, kLost };
 
 class Slots {
  public:
-  static constexpr uint32_t kMax = 254;
+  static constexpr uint32_t kMax = kSlots;
   Slots(HostCounters& counters, LocalNames& names, int epoll) : counters_(counters), names_(names), epoll_(epoll) {}
 
-  // Takes the lowest free slot. 0, EMFILE and the like, or EADDRINUSE: processes of this user have all 254.
+  // Takes the lowest free slot. 0, EMFILE and the like, or EADDRINUSE: processes of this user have all of them.
   int claim();
   void release();
   // The slot claimed last; kMax before.

@@ -9,7 +9,6 @@
 namespace nd {
 namespace {
 
-constexpr uint32_t kMaxSlot = 254;
 // The program sees the UDP payload: byte 5 is the high byte of the BTH's destination QPN, byte 7 its low byte.
 constexpr uint32_t kSlotOffset = 5, kIndexOffset = 7;
 // An index that no group has: the system then chooses by the packet's addresses and ports.
@@ -66,7 +65,7 @@ void Steering::sendRound(uint64_t now) {
 }
 
 void Steering::onReply(const ProbeReply& reply) {
-  if (probed_ == 0 || reply.nonce != nonce_ || reply.index >= probed_ || reply.slot >= kMaxSlot) return;
+  if (probed_ == 0 || reply.nonce != nonce_ || reply.index >= probed_ || reply.slot >= kSlots) return;
   if (slotOfIndex_[reply.index] != kUnknown) return;
   slotOfIndex_[reply.index] = static_cast<uint8_t>(reply.slot);
   answered_++;
@@ -80,7 +79,7 @@ void Steering::onTime(uint64_t now) {
 void Steering::finishRound(uint64_t now) {
   deadline_ = UINT64_MAX;
   // An index beyond the group's end is answered by whoever the system chooses, which has a lower one as well.
-  std::array<uint8_t, kMaxSlot> found{};
+  std::array<uint8_t, kSlots> found{};
   found.fill(kUnknown);
   bool sawEnd = false;
   for (uint32_t i = 0; i < probed_; i++) {
@@ -116,7 +115,7 @@ void Steering::attach() {
   program.push_back(instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, SteeringProbe::kQpnMark >> 16));
   program.push_back(instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, kIndexOffset));
   program.push_back(instruction(BPF_RET | BPF_A, 0, 0, 0));
-  for (uint32_t slot = 0; slot < kMaxSlot; slot++) {
+  for (uint32_t slot = 0; slot < kSlots; slot++) {
     if (indexOfSlot_[slot] == kUnknown) continue;
     program.push_back(instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, slot));
     program.push_back(instruction(BPF_RET | BPF_K, 0, 0, indexOfSlot_[slot]));

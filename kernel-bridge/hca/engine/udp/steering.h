@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/host_counters.h"
+#include "base/types.h"
 
 namespace nd {
 
@@ -14,7 +15,7 @@ namespace nd {
 struct SteeringProbe {
   static constexpr uint8_t kOpcode = 0x1f;       // no RC operation
   static constexpr uint32_t kQpnMark = 0xff0000;
-  static constexpr uint32_t kMaxIndex = 254;
+  static constexpr uint32_t kMaxIndex = kSlots;
   static constexpr uint32_t kMagic = 0x4e445350;
   uint32_t magic = kMagic;
   uint32_t slot = 0;                             // who asks
@@ -64,8 +65,8 @@ class Steering {
   uint32_t answered_ = 0;
   uint64_t deadline_ = UINT64_MAX;
   uint64_t lastProbe_ = 0;
-  std::array<uint8_t, 254> slotOfIndex_{};        // of the round under way
-  std::array<uint8_t, 254> indexOfSlot_{};        // of the program attached
+  std::array<uint8_t, kSlots> slotOfIndex_{};        // of the round under way
+  std::array<uint8_t, kSlots> indexOfSlot_{};        // of the program attached
 };
 
 }  // namespace nd
