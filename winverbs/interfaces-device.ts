@@ -1,0 +1,210 @@
+/** The provider, its devices, and what belongs to a device: completion queues, protection domains, shared receive queues. */
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import type { SocketAddress, WvAddressVector, WvDeviceAddress, WvPath } from './interfaces-addresses.js';
+import type { IWVConnectEndpoint, IWVDatagramEndpoint } from './interfaces-endpoints.js';
+import type { IWVMemoryWindow, WvMemoryRegion, WvSge } from './interfaces-memory.js';
+import type { WvOverlappedObject, WvUnknown } from './interfaces-objects.js';
+import type {
+  IWVConnectQueuePair,
+  IWVDatagramQueuePair,
+  IWVQueuePair,
+  WvQpCreate,
+} from './interfaces-queue-pairs.js';
+
+/** The root of WinVerbs: the devices of this host, and endpoints. */
+export interface IWVProvider extends WvUnknown {
+  /** CA GUIDs of all devices. */
+  queryDeviceList(): bigint[];
+  /** Attributes and limits of a device without opening it. Throws NO_SUCH_DEVICE. */
+  queryDevice(guid: bigint): WvDeviceAttributes;
+  /** The device that has an IP address of this host. Throws NOT_FOUND. */
+  translateAddress(address: string | SocketAddress): WvDeviceAddress;
+  /**
+   * The way to an address: from `local`, or from the address that the host's routes choose. A multicast group is reached
+   * from an interface: `local` has to name it by an address.
+   */
+  resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath;
+  /** Opens a device. Throws NO_SUCH_DEVICE. */
+  openDevice(guid: bigint): IWVDevice;
+  /** An endpoint for one connection, or for a listener. */
+  createConnectEndpoint(): IWVConnectEndpoint;
+  /** An endpoint for datagrams: any number of peers and groups, or a listener. */
+  createDatagramEndpoint(): IWVDatagramEndpoint;
+}
+
+/** Limits of a device (IBA 1 §11.2.1.2). Sizes are bytes, `localAckDelay` is 4.096 µs × 2^code. */
+export interface WvDeviceAttributes {
+  readonly fwVersion: bigint;
+  readonly nodeGuid: bigint;
+  readonly systemImageGuid: bigint;
+  readonly vendorId: number;
+  readonly vendorPartId: number;
+  readonly hwVersion: number;
+  readonly capabilityFlags: number;
+  readonly atomicCapability: number;
+  readonly pageSizeCapabilityFlags: number;
+  readonly maxMrSize: bigint;
+  readonly maxQp: number;
+  readonly maxQpWr: number;
+  readonly maxSge: number;
+  readonly maxCq: number;
+  readonly maxCqEntries: number;
+  readonly maxMr: number;
+  readonly maxPd: number;
+  readonly maxQpResponderResources: number;
+  readonly maxResponderResources: number;
+  readonly maxQpInitiatorDepth: number;
+  readonly maxInlineSend: number;
+  readonly maxMw: number;
+  /** Shared receive queues, and receives and SGEs in one; 0: there are none. */
+  readonly maxSrq: number;
+  readonly maxSrqWr: number;
+  readonly maxSrqSge: number;
+  /** Address handles. */
+  readonly maxAh: number;
+  readonly maxPkeys: number;
+  readonly deviceType: number;
+  readonly localAckDelay: number;
+  readonly physPortCount: number;
+}
+
+/** State and limits of a port (IBA 1 §11.2.1.2). MTUs and message sizes are bytes. */
+export interface WvPortAttributes {
+  readonly portCapabilityFlags: number;
+  readonly state: number;
+  readonly maxMtu: number;
+  readonly activeMtu: number;
+  readonly gidTableLength: number;
+  readonly maxMessageSize: number;
+  readonly pkeyTableLength: number;
+  readonly transport: number;
+  readonly physicalState: number;
+  readonly badPkeyCounter: number;
+  readonly qkeyViolationCounter: number;
+}
+
+/** An opened device: an RDMA NIC, or the software HCA on a network interface. */
+export interface IWVDevice extends WvOverlappedObject {
+  readonly guid: bigint;
+  /** Attributes and limits. */
+  query(): WvDeviceAttributes;
+  /** Attributes of a port; ports count from 1. Throws INVALID_PORT_HANDLE. */
+  queryPort(port: number): WvPortAttributes;
+  /** An entry of the port's GID table, 16 bytes. Throws INVALID_PARAMETER_2. */
+  queryGid(port: number, index: number): Uint8Array;
+  /** The index of a GID in the port's table. Throws INVALID_ADDRESS. */
+  findGid(port: number, gid: Uint8Array): number;
+  /** An entry of the port's P_Key table. Throws INVALID_PARAMETER_2. */
+  queryPkey(port: number, index: number): number;
+  /** The index of a P_Key in the port's table. Throws INVALID_ADDRESS. */
+  findPkey(port: number, pkey: number): number;
+  /** A completion queue of at least `entries` entries. Throws INVALID_PARAMETER. */
+  createCompletionQueue(entries: number): IWVCompletionQueue;
+  /** Waits for an event of a port: an OR of WV_EVENT_*; what happens while nobody waits is kept for the next. */
+  notify(port: number): Overlapped<number>;
+  /** A protection domain: what memory, windows and queue pairs of it may use together. */
+  allocateProtectionDomain(): IWVProtectionDomain;
+}
+
+/** One entry of a completion queue, reused by {@link IWVCompletionQueue.poll}. */
+export interface WvCompletion {
+  /** The value given with the request. */
+  context: unknown;
+  /** The value given at queue pair creation. */
+  qpContext: unknown;
+  /** WV_OPCODE: Send 0, RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, BindWindow 5, Invalidate 6, Receive 128, ReceiveRdmaWrite 129. */
+  opcode: number;
+  /** WV_WC_STATUS, 0 is success. */
+  status: number;
+  /** Bytes. */
+  length: number;
+  /** WV_WC_*: 1 immediate, 2 invalidated, 4 GRH, 8 solicited. */
+  flags: number;
+  /** Immediate data or the invalidated rkey. */
+  immediateData: number;
+  /** The sender's QPN; receives of datagrams only. */
+  sourceQpn: number;
+  vendorCode: number;
+  /** Place in the port's P_Key table; receives of datagrams only, as the rest. */
+  pkeyIndex: number;
+  /** Source LID, service level and path bits are InfiniBand's; 0 on RoCE. */
+  sLid: number;
+  sl: number;
+  dLidPathBits: number;
+}
+
+/** Where queue pairs report how their requests ended. Polling makes no system call. */
+export interface IWVCompletionQueue extends WvOverlappedObject {
+  /** Entries, at least as many as asked for. */
+  readonly entries: number;
+  /** Changes the number of entries; what waits stays. Throws BUFFER_OVERFLOW if it would not fit. */
+  resize(entries: number): void;
+  /** Completions waiting now. */
+  peek(): number;
+  /**
+   * Fills `completions` from the start, at most `n` (its length, unless told: an empty array alone takes none); returns how many.
+   * Objects already in the array are reused; if they have setters that poll this queue, that takes none. Throws
+   * INVALID_PARAMETER for what is no array and for an `n` that is no whole number from 0 on. A thread that asks again at once after it got none looks out in the engine
+   * for half a microsecond.
+   */
+  poll(completions: WvCompletion[], n?: number): number;
+  /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
+  notify(type: 'any' | 'solicited' | 'error'): Overlapped<void>;
+  /** Waits until `n` completions have come, 1 to {@link entries}; may end earlier. Poll until empty after it. */
+  batchNotify(n: number): Overlapped<void>;
+}
+
+/** Memory regions, windows and queue pairs that may be used together (IBA 1 §10.2.3). */
+export interface IWVProtectionDomain extends WvOverlappedObject {
+  /**
+   * Registers memory. `access` is an OR of WV_ACCESS_*. The buffer is pinned while registered.
+   */
+  registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion;
+  /** As {@link registerMemory}, overlapped; bad arguments throw at once. */
+  registerMemoryOverlapped(
+    buffer: ArrayBufferLike | ArrayBufferView,
+    access: number,
+  ): Overlapped<WvMemoryRegion>;
+  /** Ends a registration. Throws DEVICE_BUSY while memory windows are bound to it. */
+  deregisterMemory(region: WvMemoryRegion): void;
+  /** As {@link deregisterMemory}, overlapped. */
+  deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
+  /** A memory window, not bound yet. */
+  allocateMemoryWindow(): IWVMemoryWindow;
+  /** A queue of receives for several queue pairs. The limit 0 asks for no event. Throws INVALID_PARAMETER, NOT_SUPPORTED. */
+  createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit?: number): IWVSharedReceiveQueue;
+  /** A connected queue pair (RC or UC) in RESET. Throws INVALID_PARAMETER. */
+  createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair;
+  /** A datagram queue pair (UD) in RESET. Throws INVALID_PARAMETER. */
+  createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair;
+  /** Where datagrams go. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER. */
+  createAddressHandle(vector: WvAddressVector): IWVAddressHandle;
+}
+
+/** Where datagrams go; releasing it makes datagrams fail that are posted and not sent yet. */
+export interface IWVAddressHandle extends WvUnknown {}
+
+/** Size and limit of a shared receive queue (IBA 1 §11.2.3.3). */
+export interface WvSrqAttributes {
+  /** Receives it holds, at least as many as asked for. */
+  readonly maxWr: number;
+  /** SGEs of a receive. */
+  readonly maxSge: number;
+  /** The event comes when fewer receives are left; 0: there is none to come. */
+  readonly srqLimit: number;
+}
+
+/** What a shared receive queue tells: fewer receives are left than its limit, or a queue pair has done with it. */
+export type WvSrqEvent = 'limit' | 'lastWqe';
+
+/** Receives for the messages of several queue pairs, taken in the order in which messages begin (IBA 1 §10.2.9). */
+export interface IWVSharedReceiveQueue extends WvOverlappedObject {
+  /** The actual size, and the limit as far as its event has not come. */
+  query(): WvSrqAttributes;
+  /** Changes size and limit, while queue pairs use it. Throws BUFFER_OVERFLOW if what waits would not fit. */
+  modify(maxWr: number, limit: number): void;
+  /** Posts a receive. Throws NO_MORE_ENTRIES for a full queue, and what {@link IWVQueuePair.postReceive} throws of SGEs. */
+  postReceive(context: unknown, sgl: readonly WvSge[]): void;
+  /** Waits for the next event; one that nobody waited for is kept. */
+  notify(): Overlapped<WvSrqEvent>;
+}
