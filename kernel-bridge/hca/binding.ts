@@ -7,234 +7,21 @@
  * GIDs are 16-byte Uint8Arrays; IPv4 is `::ffff:a.b.c.d`.
  */
 import type { NativeChannel, NativeChannelServer, ServedChannel } from './channel-binding.js';
+import type { HcaEvent } from './hca-events.js';
+import type {
+  ConnectAttributes,
+  ConnectSteps,
+  HcaLimits,
+  HcaOptions,
+  PathParameters,
+  QpAttributeValues,
+  QpCreateParameters,
+  SrqAttributeValues,
+  SrqCreateParameters,
+} from './hca-parameters.js';
 
-// ── HCA events for the kernel ────────────────────────────────────────────────────────────────────────────────
-
-/** QP event numbers, see `QpEvent` in engine/types.h. */
-export const QpEventType = {
-  communicationEstablished: 1,
-  sendQueueDrained: 2,
-  fatal: 3,
-  peerLost: 4,
-  lastWqe: 5,
-} as const;
-
-/** SRQ event numbers, see `SrqEvent` in engine/types.h. */
-export const SrqEventType = { limit: 1, fatal: 2 } as const;
-
-/** CQ event numbers. */
-export const CqEventType = {
-  /** What {@link NativeHca.armCq} asked for has come. */
-  completion: 1,
-  /** The CQ overran and is dead; its QPs are in ERROR. */
-  overrun: 2,
-} as const;
-
-/** In place of a sender's slot: it came by UDP, where anybody may have sent it. `kByWire` of engine/types.h. */
-export const BY_WIRE = 0xffff_ffff;
-
-export type HcaEvent =
-  /** `pkey`: the P_Key that the packet carried; it fits the table that {@link NativeHca.setPkeyTable} told of. */
-  | {
-      type: 'mad';
-      source: Uint8Array;
-      destination: Uint8Array;
-      scopeId: number;
-      pkey: number;
-      /** The slot of the process of this host that sent it past the wire, or {@link BY_WIRE}. */
-      sender: number;
-      /** It belongs to no connection that this kernel has sent a message of. */
-      stranger: boolean;
-      /** Until the next event is taken or the next MAD sent: who keeps it copies it. */
-      mad: Uint8Array;
-    }
-  | { type: 'qp'; qp: number; token: number; event: number; reason: number }
-  /** `event`: {@link CqEventType}; completions only where {@link NativeHca.listenCq} asked for them. */
-  | { type: 'cq'; cq: number; event: number }
-  /** `event` is one of {@link SrqEventType}. */
-  | { type: 'srq'; srq: number; event: number }
-  /** A request that waited for a CQ event was completed natively: unlink it. */
-  | { type: 'notified'; slot: number; serial: number }
-  /** Packets are recorded no more: their file cannot be written. */
-  | { type: 'capture'; errno: number };
-
-export interface PathParameters {
-  source: Uint8Array;
-  destination: Uint8Array;
-  flowLabel: number;
-  trafficClass: number;
-  hopLimit: number;
-  /**
-   * Index of the interface, for IPv6 link-local destinations and for multicast groups; 0 for all others. An address
-   * handle to a group finds it out by its source where it is 0.
-   */
-  scopeId: number;
-}
-
-/**
- * `EngineOptions` and `HostOptions` of engine/. The first kernel of the process decides on all of them; faults and capture
- * that a later one asks for hold for the whole process from then on, and what it leaves out stays.
- * {@link NativeHca.configure} sets both.
- */
-export interface HcaOptions {
-  keepAliveMs: number;
-  /** {@link RnrPatience} */
-  rnrPatienceMs: number;
-  ecn: boolean;
-  window: number;
-  /** Which way connections to processes of this host go: `auto`, the local link where it can be had; `wire`. */
-  link: 'auto' | 'wire';
-  /** How the ICRC of IPv4 packets is checked: `solved`, with the ID that explains it; `exact`, by a raw socket (CAP_NET_RAW). */
-  icrc: 'solved' | 'exact';
-  /** Lets every process of this user read this one's memory. */
-  allowPtrace: boolean;
-  capturePath: string;
-  receiveBufferBytes: number;
-  faults: {
-    seed: number;
-    drop: number;
-    duplicate: number;
-    reorder: number;
-    corrupt: number;
-    dropMads: Record<number, number>;
-  };
-}
-
-export interface QpCreateParameters {
-  pd: number;
-  sendCq: number;
-  receiveCq: number;
-  srq: number;
-  /** The P_Key table in which the QP's `pkeyIndex` counts; 0: the one that holds 0xffff and nothing else. */
-  pkeyTable: number;
-  /** 0 RC, 1 UC, 3 UD (WV_QP_TYPE). */
-  type: number;
-  signalAll: boolean;
-  ringAddress: number;
-  ringBytes: number;
-  sendEntries: number;
-  sendStride: number;
-  sendSge: number;
-  maxInline: number;
-  receiveEntries: number;
-  receiveStride: number;
-  receiveSge: number;
-  token: number;
-}
-
-/** The destination QPN of datagrams to a multicast group. */
-export const MULTICAST_QPN = 0xff_ffff;
-
-export interface SrqCreateParameters {
-  pd: number;
-  ringAddress: number;
-  ringBytes: number;
-  /** A power of two. */
-  entries: number;
-  /** Bytes of a WQE. */
-  stride: number;
-  sge: number;
-}
-
-/** Bits of {@link SrqAttributeValues} that a modify carries; `srqmask` of engine/engine.h. */
-export const SrqMask = { entries: 1, limit: 2 } as const;
-
-export interface SrqAttributeValues {
-  /** With it goes the ring to move to: nobody posts meanwhile. */
-  entries: number;
-  ringAddress: number;
-  ringBytes: number;
-  /** The limit event comes once, when fewer WQEs are left; 0 asks for none. */
-  limit: number;
-}
-
-/** Bits of {@link QpAttributeValues} that a modify carries; `qpmask` of engine/engine.h. */
-export const QpMask = {
-  state: 1,
-  access: 2,
-  pkeyIndex: 4,
-  port: 8,
-  qkey: 0x10,
-  path: 0x20,
-  pathMtu: 0x40,
-  destinationQpn: 0x80,
-  receivePsn: 0x100,
-  responderResources: 0x200,
-  minRnrTimer: 0x400,
-  ackTimeout: 0x800,
-  retryCount: 0x1000,
-  rnrRetry: 0x2000,
-  sendPsn: 0x4000,
-  initiatorDepth: 0x8000,
-  currentState: 0x10000,
-  drainNotify: 0x20000,
-  patience: 0x40000,
-} as const;
-
-/** For whom RNR is a matter of time: bits of {@link QpAttributeValues.patience}; `rnrpatience` of engine/engine.h. */
-export const RnrPatience = { responder: 1, requester: 2 } as const;
-
-export interface QpAttributeValues {
-  state: number;
-  currentState: number;
-  type: number;
-  qpn: number;
-  access: number;
-  pkeyIndex: number;
-  port: number;
-  /** UD. One with the high bit set is controlled: QP1 has one, so the kernel lets no user give it to a QP (IBA 1 §10.2.5). */
-  qkey: number;
-  path: PathParameters;
-  pathMtu: number;
-  destinationQpn: number;
-  receivePsn: number;
-  sendPsn: number;
-  responderResources: number;
-  initiatorDepth: number;
-  minRnrTimer: number;
-  ackTimeout: number;
-  retryCount: number;
-  rnrRetry: number;
-  /** {@link RnrPatience}; without it the two numbers above, as they are. */
-  patience: number;
-}
-
-/** What connecting gives a queue pair. */
-export type ConnectAttributes = Omit<QpAttributeValues, 'state' | 'currentState' | 'type' | 'qpn' | 'qkey'>;
-
-/** QpMask bits of what each step of connecting takes; the state itself need not be among them. */
-export interface ConnectSteps {
-  readonly init: number;
-  readonly rtr: number;
-  readonly rts: number;
-}
-
-export interface HcaLimits {
-  maxQp: number;
-  maxCq: number;
-  maxPd: number;
-  maxMr: number;
-  maxMw: number;
-  maxSrq: number;
-  maxSrqWr: number;
-  maxSrqSge: number;
-  maxQpWr: number;
-  maxSge: number;
-  maxCqEntries: number;
-  maxInline: number;
-  maxReadDepth: number;
-  maxMrSize: number;
-  /** Address handles. */
-  maxAh: number;
-  /** Multicast groups, counted for each interface. */
-  maxGroups: number;
-  /** QPs that are attached to one group. */
-  maxGroupQps: number;
-  /** Attachments of all groups and QPs. */
-  maxAttached: number;
-  /** Entries of a P_Key table. */
-  maxPkeys: number;
-}
+export * from './hca-events.js';
+export * from './hca-parameters.js';
 
 /**
  * The HCA's command interface, as one soft kernel holds it. Every command is short and answers a status; none
@@ -423,6 +210,19 @@ export interface NativeInterface {
   addresses: NativeInterfaceAddress[];
 }
 
+/** Of {@link AddonBinding.wordTables}. */
+export interface WordTables {
+  /** Names of {@link QpCreateParameters}, {@link QpAttributeValues} and {@link PathParameters}, in the order of their words. */
+  qpCreate: string[];
+  qpAttributes: string[];
+  path: string[];
+  places: Record<'pathAt' | 'madAt' | 'madBytes', number>;
+  qpMask: Record<string, number>;
+  srqMask: Record<string, number>;
+  rnrPatience: Record<string, number>;
+  eventKind: Record<string, number>;
+}
+
 export interface AddonBinding {
   // door
   /**
@@ -499,6 +299,8 @@ export interface AddonBinding {
 
   /** The table of engine/abi.h, by the names of abi.ts. */
   abi(): Record<string, number>;
+  /** How native code reads words: what it calls each of them, in order, and the numbers that TypeScript has as constants. */
+  wordTables(): WordTables;
   /** ICRC helpers for tests and decoders: checks a packet from its IP header on. */
   icrcOf(ipPacket: Uint8Array): number;
 }

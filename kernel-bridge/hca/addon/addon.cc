@@ -9,6 +9,7 @@
 #include "interfaces.h"
 #include "memory.h"
 #include "process/process.h"
+#include "word_tables.h"
 
 namespace nd::js {
 
@@ -94,6 +95,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("interfaces", interfaces);
   add("watchInterfaces", InterfaceWatch::watchInterfaces);
   add("abi", abiTable);
+  add("wordTables", wordTables);
   add("icrcOf", icrcOfJs);
   const auto addPlain = [&](const char* name, napi_callback function) {
     napi_value made;

@@ -24,7 +24,7 @@ struct HcaEvent {
   bool won = false;
 };
 
-// What a kCq event says: CqEventType of binding.ts.
+// What a kCq event says: CqEventType of hca-events.ts.
 constexpr uint32_t kCqCompletion = 1, kCqOverrun = 2;
 
 // The engine calls it with its lock held, from any thread.

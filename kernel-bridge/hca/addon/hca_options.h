@@ -1,4 +1,4 @@
-// HcaOptions of binding.ts as the engine and the host take them.
+// HcaOptions of hca-parameters.ts as the engine and the host take them.
 #pragma once
 #include "convert.h"
 #include "host/host.h"

@@ -1,46 +1,17 @@
 // Queue pairs.
 #include "hca.h"
 #include "hca_commands.h"
-
-#include <iterator>
+#include "qp_words.h"
 
 namespace nd::js {
 
 namespace {
 
-// One table for modifyQp, whose words are in this order, and queryQp: name, member, largest value, mask bit.
-struct Attribute {
-  const char* name;
-  uint32_t QpAttributes::*member;
-  double max;
-  uint32_t mask;
-};
-
-constexpr Attribute kAttributes[] = {
-    {"state", &QpAttributes::state, 6, qpmask::kState},
-    {"currentState", &QpAttributes::currentState, 6, qpmask::kCurrentState},
-    {"access", &QpAttributes::access, 0x1F, qpmask::kAccess},
-    {"pkeyIndex", &QpAttributes::pkeyIndex, 0xFFFF, qpmask::kPkeyIndex},
-    {"port", &QpAttributes::port, 0xFF, qpmask::kPort},
-    {"qkey", &QpAttributes::qkey, 4294967295.0, qpmask::kQkey},
-    {"pathMtu", &QpAttributes::pathMtu, 4096, qpmask::kPathMtu},
-    {"destinationQpn", &QpAttributes::destinationQpn, 0xFFFFFF, qpmask::kDestinationQpn},
-    {"receivePsn", &QpAttributes::receivePsn, 0xFFFFFF, qpmask::kReceivePsn},
-    {"sendPsn", &QpAttributes::sendPsn, 0xFFFFFF, qpmask::kSendPsn},
-    {"responderResources", &QpAttributes::responderResources, 0xFFFF, qpmask::kResponderResources},
-    {"initiatorDepth", &QpAttributes::initiatorDepth, 0xFFFF, qpmask::kInitiatorDepth},
-    {"minRnrTimer", &QpAttributes::minRnrTimer, 31, qpmask::kMinRnrTimer},
-    {"ackTimeout", &QpAttributes::ackTimeout, 31, qpmask::kAckTimeout},
-    {"retryCount", &QpAttributes::retryCount, 7, qpmask::kRetryCount},
-    {"rnrRetry", &QpAttributes::rnrRetry, 7, qpmask::kRnrRetry},
-    {"patience", &QpAttributes::patience, 3, qpmask::kPatience},
-};
-
 // Reads what the mask names, and nothing else. False: a value that its attribute does not take.
 bool readAttributes(const Words& words, uint32_t mask, QpAttributes* attributes) {
   bool good = (mask & qpmask::kPath) == 0 || words.path(&attributes->path);
-  for (size_t i = 0; i < std::size(kAttributes); ++i) {
-    const Attribute& a = kAttributes[i];
+  for (size_t i = 0; i < std::size(kQpAttributes); ++i) {
+    const QpAttribute& a = kQpAttributes[i];
     if ((mask & a.mask) != 0) good = words.uint(i, &(attributes->*a.member), a.max) && good;
   }
   return good;
@@ -52,18 +23,13 @@ Napi::Value NativeHca::createQpWords(const Info& info) {
   if (!open_) return number(info.Env(), Status::kDeviceRemoved);
   QpCreate q;
   q.kernel = kernel_;
-  const Words& w = words_;
-  const bool good = w.uint(0, &q.pd) && w.uint(1, &q.sendCq) && w.uint(2, &q.receiveCq) && w.uint(3, &q.srq) &&
-                    w.uint(4, &q.pkeyTable) && w.uint(5, &q.type) && w.uint(6, &q.signalAll, 1) &&
-                    w.uint(7, &q.ringAddress, kMaxSafe) && w.uint(8, &q.ringBytes, kMaxSafe) && w.uint(9, &q.sendEntries) &&
-                    w.uint(10, &q.sendStride) && w.uint(11, &q.sendSge) && w.uint(12, &q.maxInline) &&
-                    w.uint(13, &q.receiveEntries) && w.uint(14, &q.receiveStride) && w.uint(15, &q.receiveSge) &&
-                    w.uint(16, &q.token);
+  size_t at = 0;
+  const bool good = eachWordOfCreate(q, [&](const char*, auto& member, double max) { return words_.uint(at++, &member, max); });
   Handle qp = 0;
   uint32_t qpn = 0;
   const Status status = good ? engine_->createQp(q, &qp, &qpn) : Status::kInvalidParameter;
-  w.words[0] = qp;
-  w.words[1] = qpn;
+  words_.words[0] = qp;
+  words_.words[1] = qpn;
   return number(info.Env(), status);
 }
 
@@ -104,7 +70,7 @@ Napi::Value NativeHca::queryQp(const Info& info) {
     status = engine_->queryQp(qp, &attributes);
   }
   Napi::Object values = Napi::Object::New(env);
-  for (const Attribute& a : kAttributes) values.Set(a.name, attributes.*a.member);
+  for (const QpAttribute& a : kQpAttributes) values.Set(a.name, attributes.*a.member);
   values.Set("type", attributes.type);
   values.Set("qpn", attributes.qpn);
   values.Set("path", pathToJs(env, attributes.path));

@@ -1,6 +1,7 @@
-// What JavaScript and the HCA's commands exchange as numbers and bytes instead of objects (hca-words.ts).
+// What JavaScript and the HCA's commands exchange as numbers and bytes instead of objects (hca-words-put.ts, hca-words-event.ts).
 #pragma once
 #include "convert.h"
+#include "qp_words.h"
 
 namespace nd::js {
 
@@ -25,8 +26,8 @@ struct Words {
   bool path(Path* out) const {
     out->source = gid(0);
     out->destination = gid(sizeof out->source.raw);
-    return uint(kPathAt, &out->flowLabel, 0xFFFFF) && uint(kPathAt + 1, &out->trafficClass, 0xFF) &&
-           uint(kPathAt + 2, &out->hopLimit, 0xFF) && uint(kPathAt + 3, &out->scopeId);
+    size_t at = kPathAt;
+    return eachWordOfPath(*out, [&](const char*, auto& member, double max) { return uint(at++, &member, max); });
   }
   const uint8_t* mad() const { return bytes + kMadAt; }
 };

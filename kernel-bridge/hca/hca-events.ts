@@ -1,0 +1,50 @@
+/** Events of the HCA, as it tells them to the kernel. */
+import type { NativeHca } from './binding.js';
+
+/** QP event numbers, see `QpEvent` in engine/base/types.h. */
+export const QpEventType = {
+  communicationEstablished: 1,
+  sendQueueDrained: 2,
+  fatal: 3,
+  peerLost: 4,
+  lastWqe: 5,
+} as const;
+
+/** SRQ event numbers, see `SrqEvent` in engine/base/types.h. */
+export const SrqEventType = { limit: 1, fatal: 2 } as const;
+
+/** CQ event numbers. */
+export const CqEventType = {
+  /** What {@link NativeHca.armCq} asked for has come. */
+  completion: 1,
+  /** The CQ overran and is dead; its QPs are in ERROR. */
+  overrun: 2,
+} as const;
+
+/** In place of a sender's slot: it came by UDP, where anybody may have sent it. `kByWire` of engine/base/types.h. */
+export const BY_WIRE = 0xffff_ffff;
+
+export type HcaEvent =
+  /** `pkey`: the P_Key that the packet carried; it fits the table that {@link NativeHca.setPkeyTable} told of. */
+  | {
+      type: 'mad';
+      source: Uint8Array;
+      destination: Uint8Array;
+      scopeId: number;
+      pkey: number;
+      /** The slot of the process of this host that sent it past the wire, or {@link BY_WIRE}. */
+      sender: number;
+      /** It belongs to no connection that this kernel has sent a message of. */
+      stranger: boolean;
+      /** Until the next event is taken or the next MAD sent: who keeps it copies it. */
+      mad: Uint8Array;
+    }
+  | { type: 'qp'; qp: number; token: number; event: number; reason: number }
+  /** `event`: {@link CqEventType}; completions only where {@link NativeHca.listenCq} asked for them. */
+  | { type: 'cq'; cq: number; event: number }
+  /** `event` is one of {@link SrqEventType}. */
+  | { type: 'srq'; srq: number; event: number }
+  /** A request that waited for a CQ event was completed natively: unlink it. */
+  | { type: 'notified'; slot: number; serial: number }
+  /** Packets are recorded no more: their file cannot be written. */
+  | { type: 'capture'; errno: number };

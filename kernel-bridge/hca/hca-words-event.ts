@@ -1,0 +1,46 @@
+/** Events read out of the words and bytes that native code has put them into. */
+import type { HcaEvent } from './hca-events.js';
+import { gidBytes, madAt, type SharedWords } from './hca-words-put.js';
+
+/** Kinds of events: `HcaEvent::Kind` of addon/hca_events.h. */
+export const eventKind = { none: 0, mad: 1, qp: 2, cq: 3, srq: 4, notified: 5, capture: 6 } as const;
+
+/** A number of 32 bits. As the array has it, V8 would make an object of it in each that keeps it. */
+export function word({ words }: SharedWords, at: number): number {
+  return words[at]! >>> 0;
+}
+
+/** The event of a kind, which the words are about; undefined: there is none. `mad` are the bytes that a MAD is in. */
+export function eventOf(kind: number, from: SharedWords, mad: Uint8Array): HcaEvent | undefined {
+  switch (kind) {
+    case eventKind.mad:
+      return {
+        type: 'mad',
+        source: from.bytes.slice(0, gidBytes),
+        destination: from.bytes.slice(gidBytes, madAt),
+        scopeId: word(from, 0),
+        pkey: word(from, 1),
+        sender: word(from, 2),
+        stranger: word(from, 3) === 0,
+        mad,
+      };
+    case eventKind.qp:
+      return {
+        type: 'qp',
+        qp: word(from, 0),
+        token: word(from, 1),
+        event: word(from, 2),
+        reason: word(from, 3),
+      };
+    case eventKind.cq:
+      return { type: 'cq', cq: word(from, 0), event: word(from, 1) };
+    case eventKind.srq:
+      return { type: 'srq', srq: word(from, 0), event: word(from, 1) };
+    case eventKind.notified:
+      return { type: 'notified', slot: word(from, 0), serial: word(from, 1) };
+    case eventKind.capture:
+      return { type: 'capture', errno: word(from, 0) };
+    default:
+      return undefined;
+  }
+}
