@@ -1,8 +1,9 @@
 import { abi } from '../hca/abi.js';
 import type { AddonBinding, NativeRing } from '../hca/binding.js';
 import type { UvpCompletion } from '../user-verbs.js';
-import type { SoftQueuePair, TokenTable } from './queue-pair.js';
+import type { SoftQueuePair } from './queue-pair.js';
 import * as ringWords from './ring-words.js';
+import type { TokenTable } from './token-table.js';
 
 /** The addon's functions that the fast path uses. */
 export type UvpAddon = Pick<

@@ -5,15 +5,19 @@ import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge
 import { writeDestination } from './address-handle.js';
 import type { SoftCompletionQueue, UvpAddon } from './completion-queue.js';
 import type { SoftMemoryWindow } from './memory-window.js';
+import type { QpRingLayout } from './qp-ring-layout.js';
 import { addressOf, type RingPlace, RingPool } from './ring-pool.js';
 import * as ringWords from './ring-words.js';
+import * as sendFlags from './send-flags.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
+import type { TokenTable } from './token-table.js';
 import * as workRequest from './work-request.js';
-import { badRange, full, invalid, powerOfTwo, receiveStride } from './work-request.js';
+import { badRange, full, invalid } from './work-request.js';
 
 // V8 treats constants of this module as constants. It loads an import at each use and checks that it is initialized; it loads the
 // fields of an imported object as well.
 const { loadAcquire, storeRelease } = ringWords;
+const { NO_REQUEST, SEND_FLAGS } = sendFlags;
 const { writeSgl, MAX_ADDRESS, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
 const { qpSendProducer, qpReceiveProducer, qpState, qpUnfenced, qpReceiveBell, rwSgeCount } = abi;
@@ -27,39 +31,6 @@ const { INIT, RTS } = QpState;
 /** The bits of a completion's flags that WV_COMPLETION has. */
 const PUBLIC_FLAGS = abi.cqeFlagImmediate | abi.cqeFlagInvalidated | abi.cqeFlagGrh | abi.cqeFlagSolicited;
 const WITH_IMMEDIATE = abi.cqeFlagImmediate | abi.cqeFlagInvalidated;
-const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
-
-const NO_DATA = KNOWN_SEND_FLAGS & ~(WvSend.IMMEDIATE | WvSend.INLINE);
-/** Flags that each opcode takes. */
-const SEND_FLAGS: readonly number[] = [
-  /* send */ KNOWN_SEND_FLAGS,
-  /* write */ KNOWN_SEND_FLAGS,
-  /* read */ NO_DATA,
-  /* compare-exchange */ NO_DATA,
-  /* fetch-add */ NO_DATA,
-  /* bind */ NO_DATA,
-  /* invalidate */ NO_DATA,
-];
-/** Stands for the refused flags of an opcode that the type of queue pair does not have. */
-const NO_REQUEST = -1;
-
-/** Requests that each type of queue pair has, by opcode (IBA 1 §11.4.1.1; unreliable transports have no responses). */
-const REQUESTS: Readonly<Record<number, readonly boolean[]>> = {
-  /*            send, write, read, c-x, f-add, bind, invalidate */
-  [QpType.RC]: [true, true, true, true, true, true, true],
-  [QpType.UC]: [true, true, false, false, false, false, false],
-  [QpType.UD]: [true, false, false, false, false, false, false],
-};
-
-/** Flags refused by opcode, or {@link NO_REQUEST}: one table for all queue pairs of a type. */
-const REFUSED: Readonly<Record<number, Int32Array>> = Object.fromEntries(
-  Object.entries(REQUESTS).map(([type, has]) => [
-    type,
-    Int32Array.from(SEND_FLAGS, (flags, opcode) => (has[opcode] === true ? ~flags : NO_REQUEST)),
-  ]),
-);
-/** For an unknown type, which the HCA refuses. */
-const ALL_REFUSED = Int32Array.from(SEND_FLAGS, () => NO_REQUEST);
 
 /** Contexts before the first post. They have the hidden class of later ones, so that the accesses stay monomorphic. */
 const NO_CONTEXTS = contextsFor(0);
@@ -72,74 +43,6 @@ const ENDED = new Uint32Array(abi.qpHeaderBytes / 4);
 
 function contextsFor(mask: number): unknown[] {
   return new Array<unknown>(mask + 1).fill(undefined);
-}
-
-/** The layout of a queue pair's ring (hca/engine/base/abi.h). */
-export interface QpRingLayout {
-  readonly sendEntries: number;
-  readonly sendStride: number;
-  /** SGEs that a send WQE has room for: at least the requested number. */
-  readonly sendSge: number;
-  readonly receiveEntries: number;
-  readonly receiveStride: number;
-  readonly bytes: number;
-}
-
-export function qpRingLayout(create: UvpQpCreate): QpRingLayout {
-  const sendEntries = powerOfTwo(create.sendDepth);
-  // A queue pair on a shared receive queue has no receive queue of its own.
-  const shared = (create.srq ?? null) !== null;
-  const receiveEntries = shared ? 0 : powerOfTwo(create.receiveDepth);
-  const payload = Math.max(create.sendSge * abi.sgeBytes, create.maxInlineSend);
-  const sendStride = Math.ceil((abi.sendWqeHeaderBytes + payload) / 64) * 64;
-  const stride = receiveStride(shared ? 0 : create.receiveSge);
-  return {
-    sendEntries,
-    sendStride,
-    sendSge: (sendStride - abi.sendWqeHeaderBytes) / abi.sgeBytes,
-    receiveEntries,
-    receiveStride: stride,
-    bytes: abi.qpHeaderBytes + sendEntries * sendStride + receiveEntries * stride,
-  };
-}
-
-/** Queue pairs by the token that the HCA writes into their CQEs. A token contains a generation: a reused slot gets another token. */
-export class TokenTable {
-  private readonly slots: (SoftQueuePair | undefined)[] = [];
-  private readonly free: number[] = [];
-  private generation = 0;
-
-  add(qp: SoftQueuePair): number {
-    const index = this.free.pop() ?? this.slots.length;
-    if (index > 0xffff) {
-      throw new StatusError(
-        Status.INSUFFICIENT_RESOURCES,
-        'This device handle has 65536 queue pairs; release some before more are made.',
-      );
-    }
-    this.generation = (this.generation + 1) & 0xffff;
-    this.slots[index] = qp;
-    return ((this.generation << 16) | index) >>> 0;
-  }
-
-  find(token: number): SoftQueuePair | undefined {
-    const qp = this.slots[token & 0xffff];
-    return qp !== undefined && qp.token === token ? qp : undefined;
-  }
-
-  /** Frees the token once no completion queue holds completions of the queue pair. */
-  remove(qp: SoftQueuePair): void {
-    if (qp.unread > 0 || this.find(qp.token) === undefined) return;
-    this.slots[qp.token & 0xffff] = undefined;
-    qp.forget();
-    this.free.push(qp.token & 0xffff);
-  }
-
-  /** A completion queue has been read past the last completion of a destroyed queue pair. */
-  read(qp: SoftQueuePair): void {
-    qp.unread--;
-    this.remove(qp);
-  }
 }
 
 /** The producer side of a queue pair's rings. The HCA is the consumer. */
@@ -195,7 +98,7 @@ export class SoftQueuePair {
     readonly srq: SoftSharedReceiveQueue | null = null,
     private readonly rings: RingPool = new RingPool(addon),
   ) {
-    this.refused = REFUSED[create.type] ?? ALL_REFUSED;
+    this.refused = sendFlags.refusedFlags(create.type);
     this.reliable = create.type === QpType.RC;
     this.sendDepth = create.sendDepth;
     this.sendSge = create.sendSge;

@@ -30,9 +30,11 @@ import type {
 import { SoftAddressHandle } from './address-handle.js';
 import { cqRingBytes, SoftCompletionQueue, type UvpAddon } from './completion-queue.js';
 import { SoftMemoryWindow } from './memory-window.js';
-import { qpRingLayout, SoftQueuePair, TokenTable } from './queue-pair.js';
+import { qpRingLayout } from './qp-ring-layout.js';
+import { SoftQueuePair } from './queue-pair.js';
 import { RingPool } from './ring-pool.js';
 import { SoftSharedReceiveQueue, srqRingBytes } from './shared-receive-queue.js';
+import { TokenTable } from './token-table.js';
 import { powerOfTwo, receiveStride } from './work-request.js';
 
 /** An open device: the state that its objects share. */

@@ -4,7 +4,9 @@ import { abi } from '../../kernel-bridge/hca/abi.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
-import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
+import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';
+import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
+import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 
 function setUp() {

@@ -11,7 +11,9 @@ import {
 } from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-window.js';
-import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
+import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';
+import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
+import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 
 const HIGH_ADDRESS = 0x7fee_dead_b000;

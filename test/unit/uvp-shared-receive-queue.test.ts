@@ -5,8 +5,10 @@ import { QpState, QpType, WvOpcode } from '../../kernel-bridge/ioctl/constants.j
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
-import { qpRingLayout, SoftQueuePair, TokenTable } from '../../kernel-bridge/uvp/queue-pair.js';
+import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';
+import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { SoftSharedReceiveQueue, srqRingBytes } from '../../kernel-bridge/uvp/shared-receive-queue.js';
+import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 
 const region = { lkey: 0xabcd_ef01, address: 0x7fee_dead_b000 };

@@ -1,0 +1,41 @@
+import { Status, StatusError } from '../ioctl/status.js';
+import type { SoftQueuePair } from './queue-pair.js';
+
+/** Queue pairs by the token that the HCA writes into their CQEs. A token contains a generation: a reused slot gets another token. */
+export class TokenTable {
+  private readonly slots: (SoftQueuePair | undefined)[] = [];
+  private readonly free: number[] = [];
+  private generation = 0;
+
+  add(qp: SoftQueuePair): number {
+    const index = this.free.pop() ?? this.slots.length;
+    if (index > 0xffff) {
+      throw new StatusError(
+        Status.INSUFFICIENT_RESOURCES,
+        'This device handle has 65536 queue pairs; release some before more are made.',
+      );
+    }
+    this.generation = (this.generation + 1) & 0xffff;
+    this.slots[index] = qp;
+    return ((this.generation << 16) | index) >>> 0;
+  }
+
+  find(token: number): SoftQueuePair | undefined {
+    const qp = this.slots[token & 0xffff];
+    return qp !== undefined && qp.token === token ? qp : undefined;
+  }
+
+  /** Frees the token once no completion queue holds completions of the queue pair. */
+  remove(qp: SoftQueuePair): void {
+    if (qp.unread > 0 || this.find(qp.token) === undefined) return;
+    this.slots[qp.token & 0xffff] = undefined;
+    qp.forget();
+    this.free.push(qp.token & 0xffff);
+  }
+
+  /** A completion queue has been read past the last completion of a destroyed queue pair. */
+  read(qp: SoftQueuePair): void {
+    qp.unread--;
+    this.remove(qp);
+  }
+}
