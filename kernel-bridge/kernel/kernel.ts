@@ -92,9 +92,31 @@ export class Kernel {
     this.hcaDriver.onMad = ({ source, destination, scopeId, sender, mad }) =>
       this.cm.receive(source, destination, scopeId, mad, sender);
 
-    const endpoints: EndpointServices = {
+    this.filter = new FilterDriver({
+      ...this.endpointServices(parts),
+      guids: () => this.hcaDriver.guids(),
+      refresh: () => this.ports.refresh(),
+      openFile: (name) => this.io.openFile(name),
+      closeFile: (file) => this.io.closeFile(file),
+    });
+    this.hcaDriver.attach(this.filter.aboveHca);
+    this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);
+    const ibat = new IbatDriver(this.ports);
+    const counters = this.countersDriver();
+    const faults = new FaultsDriver(this.hcaDriver);
+    for (const { device } of [this.filter, ibat, counters, faults]) namespace.add(device);
+    namespace.link('\\DosDevices\\WinVerbs', this.filter.device.name);
+    namespace.link('\\DosDevices\\ibat', ibat.device.name);
+    namespace.link('\\DosDevices\\NetworkDirectCounters', counters.device.name);
+    namespace.link('\\DosDevices\\NetworkDirectFaults', faults.device.name);
+    namespace.link('\\DosDevices\\ibal', '\\Device\\ibal');
+  }
+
+  /** The services of the kernel for endpoints. */
+  private endpointServices(parts: KernelParts): EndpointServices {
+    return {
       cm: this.cm,
-      rc: options.rc,
+      rc: parts.options.rc,
       connect: (parameters, events) => {
         this.sendStatus = Status.SUCCESS;
         const connection = this.cm.connect(parameters, events);
@@ -105,31 +127,25 @@ export class Kernel {
         const lookup = this.cm.lookup(parameters, events);
         return { lookup, status: this.leaveStatus() };
       },
-      claimPort: (service, gid, port) => hca.claimPort(service, gid, port),
-      openPort: (claim) => hca.openPort(claim),
-      releasePort: (claim) => hca.releasePort(claim),
+      claimPort: (service, gid, port) => this.hca.claimPort(service, gid, port),
+      openPort: (claim) => this.hca.openPort(claim),
+      releasePort: (claim) => this.hca.releasePort(claim),
       portOf: (gid, scopeId) => this.ports.ofGid(gid, scopeId),
       newCacheEpoch: () => parts.newCacheEpoch?.(),
       isOwn: (gid) => this.ports.ofGid(gid) !== undefined,
       sourceFor: (gid, scopeId) => this.ports.sourceFor(gid, scopeId),
     };
-    this.filter = new FilterDriver({
-      ...endpoints,
-      guids: () => this.hcaDriver.guids(),
-      refresh: () => this.ports.refresh(),
-      openFile: (name) => this.io.openFile(name),
-      closeFile: (file) => this.io.closeFile(file),
-    });
-    this.hcaDriver.attach(this.filter.aboveHca);
-    this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);
-    const ibat = new IbatDriver(this.ports);
-    const counters = new CountersDriver(
+  }
+
+  /** The driver that tells the counters of all parts. */
+  private countersDriver(): CountersDriver {
+    return new CountersDriver(
       () => {
         // P_Key tables belong to devices, not to who uses them.
-        const { pkeyTable: pkeyTables = 0, ...objects } = hca.objectCounts();
+        const { pkeyTable: pkeyTables = 0, ...objects } = this.hca.objectCounts();
         return {
           objects,
-          hca: hca.counters(),
+          hca: this.hca.counters(),
           cm: this.cm.counters(),
           io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
           filter: { ...this.filter.counters },
@@ -143,13 +159,6 @@ export class Kernel {
           index: interfaceIndex,
         })),
     );
-    const faults = new FaultsDriver(this.hcaDriver);
-    for (const { device } of [this.filter, ibat, counters, faults]) namespace.add(device);
-    namespace.link('\\DosDevices\\WinVerbs', this.filter.device.name);
-    namespace.link('\\DosDevices\\ibat', ibat.device.name);
-    namespace.link('\\DosDevices\\NetworkDirectCounters', counters.device.name);
-    namespace.link('\\DosDevices\\NetworkDirectFaults', faults.device.name);
-    namespace.link('\\DosDevices\\ibal', '\\Device\\ibal');
   }
 
   private cmPlatform(): CmPlatform {

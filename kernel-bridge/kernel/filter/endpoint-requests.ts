@@ -68,27 +68,28 @@ export function findEndpoint(call: Call, id: bigint): AnyEndpoint {
   return call.find(call.file.endpoints, id);
 }
 
+/** Makes an endpoint, and promises more where the caller has room for their ids. */
+function createEndpoint(call: Call, services: EndpointServices): number {
+  const makeConnect = (): AnyEndpoint => new Endpoint(services);
+  const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
+  if (type !== EpType.CONNECT && type !== EpType.DATAGRAM) return call.fail(Status.INVALID_PARAMETER);
+  const { endpoints } = call.file;
+  call.room(endpoints);
+  const endpoint = type === EpType.CONNECT ? makeConnect() : new DatagramEndpoint(services);
+  const ids = [BigInt(endpoints.add(endpoint))];
+  // An output with room for more ids asks for some that can be used without another EP_CREATE.
+  const room = Math.floor(call.irp.outputCapacity / s.WvIoObject.size);
+  const most = type === EpType.CONNECT ? Math.min(Capacity.EP_CREATE_IDS, room) : 1;
+  while (ids.length < most && !endpoints.full) ids.push(BigInt(endpoints.promise(makeConnect)));
+  return ids.length === 1 ? call.struct(s.WvIoObject, { id: ids[0]! }) : call.bytes(s.WvEpIds.encode(ids));
+}
+
 /** The handlers of what endpoints of both types do. */
 export function endpointRequests(services: EndpointServices) {
-  const makeConnect = (): AnyEndpoint => new Endpoint(services);
   const deviceOf = ({ local }: AnyEndpoint) => deviceAddress(local, services);
 
   return {
-    EP_CREATE: (call) => {
-      const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
-      if (type !== EpType.CONNECT && type !== EpType.DATAGRAM) return call.fail(Status.INVALID_PARAMETER);
-      const { endpoints } = call.file;
-      call.room(endpoints);
-      const endpoint = type === EpType.CONNECT ? makeConnect() : new DatagramEndpoint(services);
-      const ids = [BigInt(endpoints.add(endpoint))];
-      // An output with room for more ids asks for some that can be used without another EP_CREATE.
-      const room = Math.floor(call.irp.outputCapacity / s.WvIoObject.size);
-      const most = type === EpType.CONNECT ? Math.min(Capacity.EP_CREATE_IDS, room) : 1;
-      while (ids.length < most && !endpoints.full) ids.push(BigInt(endpoints.promise(makeConnect)));
-      return ids.length === 1
-        ? call.struct(s.WvIoObject, { id: ids[0]! })
-        : call.bytes(s.WvEpIds.encode(ids));
-    },
+    EP_CREATE: (call) => createEndpoint(call, services),
 
     EP_DESTROY: (call) => {
       const { id } = s.WvIoObject.decode(call.input);

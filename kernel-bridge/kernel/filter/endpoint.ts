@@ -1,37 +1,18 @@
-/** A connect endpoint: carries out what endpoint-states.ts says. What all endpoints share is in endpoint-machine.ts. */
-import { QpEventType } from '../../hca/binding.js';
-import { EpType, QpState } from '../../ioctl/constants.js';
+/**
+ * A connect endpoint: carries out what endpoint-states.ts says. What all endpoints share is in endpoint-machine.ts, the
+ * connection itself in endpoint-connection.ts.
+ */
+import { QpState } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type {
-  CmConnection,
-  CmListenerControl,
-  CmListenParameters,
-  CmReply,
-  CmRequest,
-} from '../cm/service.js';
-import type { Hca } from '../hca-driver/objects.js';
+import type { CmListenerControl, CmListenParameters } from '../cm/service.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { isLoopback, mtuCode, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
-import {
-  type CommonAction,
-  type CommonRequest,
-  type CommonSignal,
-  EndpointMachine,
-  type RequestStep,
-} from './endpoint-machine.js';
+import { EndpointConnection } from './endpoint-connection.js';
+import type { CommonAction, RequestStep } from './endpoint-machine.js';
 import { connectQp, failQp, setWill } from './endpoint-qp.js';
-import type { EndpointServices } from './endpoint-services.js';
-import {
-  type EndpointRequest,
-  type EndpointSignal,
-  type EndpointState,
-  type RequestAction,
-  requestTable,
-  type SignalAction,
-  signalTable,
-} from './endpoint-states.js';
+import type { RequestAction, SignalAction } from './endpoint-states.js';
 import {
   activeAttributes,
   activePkeyIndex,
@@ -45,74 +26,9 @@ import {
   tellAttributes,
   usableQp,
 } from './endpoint-steps.js';
-import {
-  type AnyEndpoint,
-  type EndpointParam,
-  noParam,
-  type RequestArguments,
-  type SignalData,
-} from './endpoint-types.js';
-import type { WvQp } from './objects.js';
+import { type AnyEndpoint, noParam, type RequestArguments, type SignalData } from './endpoint-types.js';
 
-/** For all of them. */
-const TABLES = {
-  initial: 'idle',
-  destroying: 'destroying',
-  requests: requestTable,
-  signals: signalTable,
-} as const;
-
-export class Endpoint extends EndpointMachine<
-  EndpointState,
-  Exclude<EndpointRequest, CommonRequest>,
-  Exclude<EndpointSignal, CommonSignal>,
-  RequestAction,
-  SignalAction,
-  Endpoint
-> {
-  /** What the peer last said: the parameters are in this side's view. */
-  param: EndpointParam = noParam;
-
-  private qp: WvQp | undefined = undefined;
-  /** This endpoint has moved its queue pair: it must end in ERROR. */
-  private qpMoved = false;
-  /** Of Connect: where the queue pair's P_Key is in its port's table. */
-  private pkeyIndex = 0;
-  /** RNR retries that the REQ asked of the peer. */
-  private askedRnrRetry = 0;
-  private connection: CmConnection | undefined = undefined;
-  private request: CmRequest | undefined = undefined;
-  private reply: CmReply | undefined = undefined;
-  declare protected listener: CmListenerControl | undefined;
-  /** How a connection that is over ended, for NotifyDisconnect. */
-  private endReason: number = Status.CONNECTION_ABORTED;
-
-  // Made when somebody waits. A connection that stands keeps none of Connect's and Accept's; the others stay with their endpoint.
-  private connecting: IrpQueue | undefined = undefined;
-  private accepting: IrpQueue | undefined = undefined;
-  private disconnecting: IrpQueue | undefined = undefined;
-  private notifies: IrpQueue | undefined = undefined;
-
-  constructor(services: EndpointServices) {
-    super(EpType.CONNECT, services, TABLES);
-  }
-
-  /** The queue pair of the connection. */
-  get queuePair(): WvQp | undefined {
-    return this.qp;
-  }
-
-  /** Whether the endpoint stands on this HCA, by its address or its queue pair. */
-  override isOn(hca: Hca): boolean {
-    return super.isOn(hca) || this.qp?.qp.pd.ca.hca === hca;
-  }
-
-  /** The HCA reports on the queue pair of this endpoint. */
-  queuePairEvent(event: number, _reason: number): void {
-    if (event === QpEventType.communicationEstablished) this.signal('firstPacket');
-    else if (event === QpEventType.fatal || event === QpEventType.peerLost) this.signal('lost');
-  }
-
+export class Endpoint extends EndpointConnection {
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
   /** One table for all endpoints: `this` is the one that is asked. */
   private static readonly requestActions: Readonly<
@@ -404,90 +320,6 @@ export class Endpoint extends EndpointMachine<
     Endpoint.signalActions[action].call(this, data);
   }
 
-  // ── Ends ────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** A Connect that failed: the queue pair is let go as it was, and Connect may be tried again. */
-  private endConnect(status: number): void {
-    this.connection = undefined;
-    this.detach();
-    this.connecting?.completeAll(status);
-    this.notifies?.completeAll(Status.CONNECTION_ABORTED);
-  }
-
-  private endAccept(status: number): void {
-    this.end(Status.CONNECTION_ABORTED);
-    this.accepting?.completeAll(status);
-  }
-
-  private endDisconnect(status: number, reason: number): void {
-    const waiting = this.disconnecting?.removeFirst();
-    this.end(reason);
-    if (!waiting) return;
-    if (status === Status.SUCCESS) completeWithState(waiting.irp, QpState.ERROR);
-    else waiting.irp.complete(status);
-  }
-
-  /** The peer's doing, or the network's: the queue pair is flushed now, and stays until Disconnect. */
-  private closedByPeer(reason: number): void {
-    this.connection = undefined;
-    this.endReason = reason;
-    if (this.qp) failQp(this.qp.qp);
-    this.notifies?.completeAll(reason);
-  }
-
-  /** The one way out of a connection for good: a queue pair that was moved ends in ERROR. */
-  private end(reason: number): void {
-    this.connection = undefined;
-    this.endReason = reason;
-    this.detach();
-    this.notifies?.completeAll(reason);
-  }
-
-  private established(): void {
-    const waiting = this.accepting?.removeFirst();
-    this.accepting = undefined;
-    this.request = undefined;
-    if (this.qp && this.connection) setWill(this.qp.qp, this.connection.will());
-    if (waiting) completeWithState(waiting.irp);
-  }
-
-  private abandon(): void {
-    const connection = this.connection;
-    this.connection = undefined;
-    if (!connection) return;
-    connection.events = {};
-    connection.abandon();
-  }
-
-  private attach(qp: WvQp): void {
-    this.qp = qp;
-    this.qpMoved = false;
-    qp.endpoint = this;
-  }
-
-  private detach(): void {
-    const qp = this.qp;
-    if (!qp) return;
-    this.qp = undefined;
-    if (this.qpMoved) failQp(qp.qp);
-    this.qpMoved = false;
-    qp.endpoint = undefined;
-  }
-
-  protected cancelAll(): void {
-    // First those that a cancelled step would end in another way.
-    this.notifies?.cancelAll();
-    this.connecting?.cancelAll();
-    this.accepting?.cancelAll();
-    this.disconnecting?.cancelAll();
-    this.getRequests?.cancelAll();
-  }
-
-  protected letGo(): void {
-    this.abandon();
-    this.detach();
-  }
-
   // ── Listening ───────────────────────────────────────────────────────────────────────────────────────────
 
   protected startListening(parameters: CmListenParameters): CmListenerControl {
@@ -512,14 +344,5 @@ export class Endpoint extends EndpointMachine<
       connection.events = signalsOf(endpoint);
       endpoint.signal('delivered', { connection, request, local });
     };
-  }
-
-  // ── Checks ──────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Disconnect takes the queue pair of the connection; 0 names it too. */
-  private checkQp(qp: WvQp | undefined): void {
-    if (qp && qp !== this.qp) {
-      throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of this connection');
-    }
   }
 }

@@ -2,7 +2,7 @@
 import type { Hca, IbAv, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp, IbSrq } from '../hca-driver/objects.js';
 import type { DeviceObject } from '../io-manager/device.js';
 import { IrpQueue } from '../io-manager/irp.js';
-import type { Endpoint } from './endpoint.js';
+import type { EndpointConnection } from './endpoint-connection.js';
 import type { AnyEndpoint } from './endpoint-types.js';
 import { ObjectTable } from './object-table.js';
 
@@ -24,7 +24,7 @@ export class WvPd {
 
 /** A queue pair, and the endpoint that has it in a connection. */
 export class WvQp {
-  endpoint: Endpoint | undefined = undefined;
+  endpoint: EndpointConnection | undefined = undefined;
 
   constructor(readonly qp: IbQp) {}
 }

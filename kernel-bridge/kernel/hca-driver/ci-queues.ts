@@ -5,6 +5,7 @@ import {
   type ConnectAttributes,
   type ConnectSteps,
   CqEventType,
+  type HcaLimits,
   type PathParameters,
   type QpAttributeValues,
   QpMask,
@@ -234,20 +235,8 @@ export function ciCreateQp(
   if (others.some(({ hca }) => hca !== pd.ca.hca)) return finish(irp, Status.INVALID_PARAMETER);
   const request = srq ? { ...asked, receiveDepth: 0, receiveSge: 0 } : asked;
   if ((request.qpFlags & ~QpFlag.SIGNAL_SENDS) !== 0) return finish(irp, Status.NOT_SUPPORTED);
-  if (
-    request.sendDepth > limits.maxQpWr ||
-    request.receiveDepth > limits.maxQpWr ||
-    request.sendSge > limits.maxSge ||
-    request.receiveSge > limits.maxSge ||
-    request.maxInlineSend > limits.maxInline ||
-    request.initiatorDepth > limits.maxReadDepth ||
-    request.responderResources > limits.maxReadDepth
-  ) {
-    return finish(irp, Status.INSUFFICIENT_RESOURCES);
-  }
-  if (ring.sendEntries < request.sendDepth || ring.receiveEntries < request.receiveDepth) {
-    return finish(irp, Status.INVALID_PARAMETER);
-  }
+  const refused = qpSize(request, ring, limits);
+  if (refused !== Status.SUCCESS) return finish(irp, refused);
   const { pkeyTable } = pd.ca.hca;
   const { qpType: type, sendSge, receiveSge, maxInlineSend: maxInline } = request;
   const signalAll = (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0;
@@ -297,6 +286,23 @@ export function ciCreateQp(
   registry.qps.set(handle, qp);
   putOutput(udata, QpProviderOut.encode({ handle, qpn }));
   return finish(irp, Status.SUCCESS, qp);
+}
+
+/** SUCCESS, or the status that refuses the size of a queue pair. */
+function qpSize(asked: IbQpRequest, ring: Value<typeof QpProviderIn>, limits: HcaLimits): number {
+  if (
+    asked.sendDepth > limits.maxQpWr ||
+    asked.receiveDepth > limits.maxQpWr ||
+    asked.sendSge > limits.maxSge ||
+    asked.receiveSge > limits.maxSge ||
+    asked.maxInlineSend > limits.maxInline ||
+    asked.initiatorDepth > limits.maxReadDepth ||
+    asked.responderResources > limits.maxReadDepth
+  ) {
+    return Status.INSUFFICIENT_RESOURCES;
+  }
+  const fits = ring.sendEntries >= asked.sendDepth && ring.receiveEntries >= asked.receiveDepth;
+  return fits ? Status.SUCCESS : Status.INVALID_PARAMETER;
 }
 
 /**

@@ -1,0 +1,175 @@
+/**
+ * The connection of a connect endpoint: what the endpoint keeps of it, and how it stands, fails and ends. Requests and
+ * happenings, which lead there, are in endpoint.ts.
+ */
+import { QpEventType } from '../../hca/binding.js';
+import { EpType, QpState } from '../../ioctl/constants.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import type { CmConnection, CmListenerControl, CmReply, CmRequest } from '../cm/service.js';
+import type { Hca } from '../hca-driver/objects.js';
+import type { IrpQueue } from '../io-manager/irp.js';
+import type { Endpoint } from './endpoint.js';
+import { type CommonRequest, type CommonSignal, EndpointMachine } from './endpoint-machine.js';
+import { failQp, setWill } from './endpoint-qp.js';
+import type { EndpointServices } from './endpoint-services.js';
+import {
+  type EndpointRequest,
+  type EndpointSignal,
+  type EndpointState,
+  type RequestAction,
+  requestTable,
+  type SignalAction,
+  signalTable,
+} from './endpoint-states.js';
+import { completeWithState } from './endpoint-steps.js';
+import { type EndpointParam, noParam } from './endpoint-types.js';
+import type { WvQp } from './objects.js';
+
+/** For all of them. */
+const TABLES = {
+  initial: 'idle',
+  destroying: 'destroying',
+  requests: requestTable,
+  signals: signalTable,
+} as const;
+
+export abstract class EndpointConnection extends EndpointMachine<
+  EndpointState,
+  Exclude<EndpointRequest, CommonRequest>,
+  Exclude<EndpointSignal, CommonSignal>,
+  RequestAction,
+  SignalAction,
+  Endpoint
+> {
+  /** What the peer last said: the parameters are in this side's view. */
+  param: EndpointParam = noParam;
+
+  protected qp: WvQp | undefined = undefined;
+  /** This endpoint has moved its queue pair: it must end in ERROR. */
+  protected qpMoved = false;
+  /** Of Connect: where the queue pair's P_Key is in its port's table. */
+  protected pkeyIndex = 0;
+  /** RNR retries that the REQ asked of the peer. */
+  protected askedRnrRetry = 0;
+  protected connection: CmConnection | undefined = undefined;
+  protected request: CmRequest | undefined = undefined;
+  protected reply: CmReply | undefined = undefined;
+  declare protected listener: CmListenerControl | undefined;
+  /** How a connection that is over ended, for NotifyDisconnect. */
+  protected endReason: number = Status.CONNECTION_ABORTED;
+
+  // Made when somebody waits. A connection that stands keeps none of Connect's and Accept's; the others stay with their endpoint.
+  protected connecting: IrpQueue | undefined = undefined;
+  protected accepting: IrpQueue | undefined = undefined;
+  protected disconnecting: IrpQueue | undefined = undefined;
+  protected notifies: IrpQueue | undefined = undefined;
+
+  constructor(services: EndpointServices) {
+    super(EpType.CONNECT, services, TABLES);
+  }
+
+  /** The queue pair of the connection. */
+  get queuePair(): WvQp | undefined {
+    return this.qp;
+  }
+
+  /** Whether the endpoint stands on this HCA, by its address or its queue pair. */
+  override isOn(hca: Hca): boolean {
+    return super.isOn(hca) || this.qp?.qp.pd.ca.hca === hca;
+  }
+
+  /** The HCA reports on the queue pair of this endpoint. */
+  queuePairEvent(event: number, _reason: number): void {
+    if (event === QpEventType.communicationEstablished) this.signal('firstPacket');
+    else if (event === QpEventType.fatal || event === QpEventType.peerLost) this.signal('lost');
+  }
+
+  /** A Connect that failed: the queue pair is let go as it was, and Connect may be tried again. */
+  protected endConnect(status: number): void {
+    this.connection = undefined;
+    this.detach();
+    this.connecting?.completeAll(status);
+    this.notifies?.completeAll(Status.CONNECTION_ABORTED);
+  }
+
+  protected endAccept(status: number): void {
+    this.end(Status.CONNECTION_ABORTED);
+    this.accepting?.completeAll(status);
+  }
+
+  protected endDisconnect(status: number, reason: number): void {
+    const waiting = this.disconnecting?.removeFirst();
+    this.end(reason);
+    if (!waiting) return;
+    if (status === Status.SUCCESS) completeWithState(waiting.irp, QpState.ERROR);
+    else waiting.irp.complete(status);
+  }
+
+  /** The peer's doing, or the network's: the queue pair is flushed now, and stays until Disconnect. */
+  protected closedByPeer(reason: number): void {
+    this.connection = undefined;
+    this.endReason = reason;
+    if (this.qp) failQp(this.qp.qp);
+    this.notifies?.completeAll(reason);
+  }
+
+  /** The one way out of a connection for good: a queue pair that was moved ends in ERROR. */
+  protected end(reason: number): void {
+    this.connection = undefined;
+    this.endReason = reason;
+    this.detach();
+    this.notifies?.completeAll(reason);
+  }
+
+  protected established(): void {
+    const waiting = this.accepting?.removeFirst();
+    this.accepting = undefined;
+    this.request = undefined;
+    if (this.qp && this.connection) setWill(this.qp.qp, this.connection.will());
+    if (waiting) completeWithState(waiting.irp);
+  }
+
+  protected abandon(): void {
+    const connection = this.connection;
+    this.connection = undefined;
+    if (!connection) return;
+    connection.events = {};
+    connection.abandon();
+  }
+
+  protected attach(qp: WvQp): void {
+    this.qp = qp;
+    this.qpMoved = false;
+    qp.endpoint = this;
+  }
+
+  protected detach(): void {
+    const qp = this.qp;
+    if (!qp) return;
+    this.qp = undefined;
+    if (this.qpMoved) failQp(qp.qp);
+    this.qpMoved = false;
+    qp.endpoint = undefined;
+  }
+
+  protected cancelAll(): void {
+    // First those that a cancelled step would end in another way.
+    this.notifies?.cancelAll();
+    this.connecting?.cancelAll();
+    this.accepting?.cancelAll();
+    this.disconnecting?.cancelAll();
+    this.getRequests?.cancelAll();
+  }
+
+  protected letGo(): void {
+    this.abandon();
+    this.detach();
+  }
+
+  /** Disconnect takes the queue pair of the connection; 0 names it too. */
+  protected checkQp(qp: WvQp | undefined): void {
+    if (qp && qp !== this.qp) {
+      throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of this connection');
+    }
+  }
+}
