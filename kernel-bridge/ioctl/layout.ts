@@ -9,227 +9,20 @@
  * The build makes functions of the package's own tables (scripts/make-layout-code.mjs). The walk through the table defines
  * the structure: it reads and writes tables that have no such code, and says what is wrong with a value.
  */
-import {
-  copyBytes,
-  get64,
-  getUint,
-  isLong,
-  isRun,
-  isUint,
-  put64,
-  putBytes,
-  putUint,
-} from './layout-bytes.js';
+import type {
+  AnyField,
+  FieldInfo,
+  Fields,
+  FieldsInput,
+  FieldsValue,
+  FieldType,
+  Refuse,
+  Struct,
+} from './layout-types.js';
 import { Status, StatusError } from './status.js';
 
-/** Throws the error for a value that its field cannot hold. `takes` says in words what the field holds. */
-export type Refuse = (path: string, value: unknown, takes: string, size: number) => never;
-
-/** How one field is laid out, read and written. `V` is its value, `I` what an encoder takes for it. */
-export interface FieldType<V, I = V> {
-  readonly name: string;
-  readonly kind: 'uint' | 'long' | 'bytes' | 'reserved' | 'struct' | 'union';
-  /** Bytes; eighths for {@link bits}. */
-  readonly size: number;
-  /** Bytes; offsets are multiples of it. */
-  readonly align: number;
-  /** Of integers: the first byte is the least significant. */
-  readonly littleEndian?: boolean;
-  /** Reads the field at byte `at`. The caller has checked that the bytes are there. */
-  read(from: Uint8Array, at: number): V;
-  /** Writes the field into bytes that are zero. `path` names it in errors. */
-  write(to: Uint8Array, at: number, value: I, path: string, refuse: Refuse): void;
-  /** The value of bytes that are all zero. */
-  zero(): V;
-}
-
-/** A pad: zero when written, ignored when read, no part of the value. */
-export interface ReservedType extends FieldType<undefined> {
-  readonly kind: 'reserved';
-}
-
-/** A field whose type only its own table knows. */
-export type AnyField = FieldType<unknown, never>;
-
-/** A table of fields. */
-export type Fields = Readonly<Record<string, AnyField>>;
-
-/** The key of a field in a value: `MaxQpWr` → `maxQpWr`, `pkt_life` → `pktLife`. */
-export type FieldKey<S extends string> = S extends `${infer A}_${infer B}`
-  ? `${Uncapitalize<A>}${Capitalize<FieldKey<B>>}`
-  : Uncapitalize<S>;
-
-/** Spells a computed type out, so that editors show the members and not the computation. */
-type Expand<T> = T extends infer O ? { [K in keyof O]: O[K] } : never;
-
-/** The key of a table's field in the value; none for pads. */
-type VisibleKey<F extends Fields, K extends keyof F & string> = F[K] extends ReservedType
-  ? never
-  : FieldKey<K>;
-
-/** What a table's decoder answers. */
-export type FieldsValue<F extends Fields> = Expand<{
-  -readonly [K in keyof F & string as VisibleKey<F, K>]: F[K] extends FieldType<infer V, infer _> ? V : never;
-}>;
-
-/** What a table's encoder takes: fields left out are zero. */
-export type FieldsInput<F extends Fields> = Expand<{
-  readonly [K in keyof F & string as VisibleKey<F, K>]?:
-    | (F[K] extends FieldType<infer _, infer I> ? I : never)
-    | undefined;
-}>;
-
-/** Where a field lies. */
-export interface FieldInfo {
-  /** As in the structure's definition. */
-  readonly name: string;
-  /** As in the TypeScript value. */
-  readonly key: string;
-  /** Bytes from the start of the structure; in eighths for {@link bits}. */
-  readonly offset: number;
-  /** Bytes; eighths for {@link bits}. */
-  readonly size: number;
-  readonly type: string;
-  readonly reserved: boolean;
-}
-
-/**
- * A binary structure, made of a table of fields by {@link struct}, {@link packed} or {@link union}.
- */
-export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, FieldsInput<F>> {
-  readonly fields: readonly FieldInfo[];
-  /** What the structure was made of. */
-  readonly table: F;
-  /**
-   * Writes a value: into new bytes, or into `out` from `offset` on. Every byte of the structure is written; fields
-   * left out and reserved bytes become zero. A `bytes` field takes fewer bytes than it holds. Nothing is written when the
-   * value is refused.
-   *
-   * @throws StatusError INVALID_PARAMETER for a value that its field cannot hold, BUFFER_TOO_SMALL if `out` is short.
-   */
-  encode(value: FieldsInput<F>, out?: Uint8Array, offset?: number): Uint8Array;
-  /**
-   * As {@link encode}, into bytes of this structure that the next call writes again: for a request, which is copied when it
-   * is sent.
-   */
-  encodeOnce(value: FieldsInput<F>): Uint8Array;
-  /**
-   * Reads a value; what follows the structure is left alone. Byte arrays in the value are copies.
-   *
-   * @throws StatusError BUFFER_TOO_SMALL if fewer than `size` bytes are there.
-   */
-  decode(bytes: Uint8Array, offset?: number): FieldsValue<F>;
-}
-
-/** The value of a structure: `Value<typeof WvIoId>`. */
-export type Value<S> = S extends FieldType<infer V, infer _> ? V : never;
-
-/** What a structure's encoder takes. */
-export type Input<S> = S extends FieldType<infer _, infer I> ? I : never;
-
-/** Any structure, where only its size and name count. */
-export type AnyStruct = Struct<Fields>;
-
-/** An unsigned integer of at most 32 bits. */
-export interface UintType extends FieldType<number> {}
-
-/** An unsigned integer of 64 bits. */
-export interface Uint64Type extends FieldType<bigint> {}
-
-/** Uninterpreted bytes. */
-export interface BytesType extends FieldType<Uint8Array> {}
-
-function integer(name: string, size: number, littleEndian: boolean, align = size): UintType {
-  const max = 2 ** (size * 8) - 1;
-  return {
-    name,
-    kind: 'uint',
-    size,
-    align,
-    littleEndian,
-    read: (from, at) => getUint(from, at, size, littleEndian),
-    write: (to, at, value, path, refuse) => {
-      if (!isUint(value, max)) refuse(path, value, `an integer from 0 to ${max}`, size);
-      putUint(to, at, size, littleEndian, value);
-    },
-    zero: () => 0,
-  };
-}
-
-function integer64(name: string, littleEndian: boolean): Uint64Type {
-  return {
-    name,
-    kind: 'long',
-    size: 8,
-    align: 8,
-    littleEndian,
-    read: (from, at) => get64(from, at, littleEndian),
-    write: (to, at, value, path, refuse) => {
-      if (!isLong(value)) refuse(path, value, 'a bigint from 0 to 2^64 - 1', 8);
-      put64(to, at, value, littleEndian);
-    },
-    zero: () => 0n,
-  };
-}
-
-/** Unsigned, 8 bits. */
-export const u8 = integer('u8', 1, true);
-/** Unsigned, 16 bits, little-endian. */
-export const u16 = integer('u16', 2, true);
-/** Unsigned, 32 bits, little-endian. */
-export const u32 = integer('u32', 4, true);
-/** Unsigned, 64 bits, little-endian; a bigint. */
-export const u64 = integer64('u64', true);
-/** Unsigned, 16 bits, network order. */
-export const u16be = integer('u16be', 2, false);
-/** Unsigned, 24 bits, network order. */
-export const u24be = integer('u24be', 3, false, 1);
-/** Unsigned, 32 bits, network order. */
-export const u32be = integer('u32be', 4, false);
-/** Unsigned, 64 bits, network order; a bigint. */
-export const u64be = integer64('u64be', false);
-
-/** Unsigned, 1 to 32 bits from the most significant one on that is left of its byte; in network order where it has several. */
-export function bits(width: number): UintType {
-  return integer(`bits[${width}]`, width / 8, false, 1 / 8);
-}
-
-/** `size` uninterpreted bytes. `align` is for those that stand for a C structure with larger members. */
-export function bytes(size: number, align = 1): BytesType {
-  return {
-    name: `bytes[${size}]`,
-    kind: 'bytes',
-    size,
-    align,
-    read: (from, at) => copyBytes(from, at, size),
-    write: (to, at, value, path, refuse) => {
-      if (!isRun(value, size)) {
-        const most = `at most ${size} bytes`;
-        refuse(
-          path,
-          value,
-          (value as unknown) instanceof Uint8Array ? most : `a Uint8Array of ${most}`,
-          size,
-        );
-      }
-      putBytes(to, at, size, value);
-    },
-    zero: () => new Uint8Array(size),
-  };
-}
-
-/** `size` bytes of pad. */
-export function reserved(size: number): ReservedType {
-  return {
-    name: `reserved[${size}]`,
-    kind: 'reserved',
-    size,
-    align: 1,
-    read: () => undefined,
-    write: () => {},
-    zero: () => undefined,
-  };
-}
+export * from './layout-fields.js';
+export type * from './layout-types.js';
 
 function keyOf(name: string): string {
   const camel = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
@@ -311,6 +104,135 @@ interface Member {
   readonly type: AnyField;
 }
 
+/** Where the fields of a table lie, and how a value is written into them. */
+interface Plan<F extends Fields> {
+  readonly kind: 'struct' | 'union';
+  readonly name: string;
+  readonly table: F;
+  readonly align: number;
+  readonly members: readonly Member[];
+  readonly write: FieldType<unknown, FieldsInput<F>>['write'];
+}
+
+/** The plan of fields behind each other, aligned to `maxAlign` at most. */
+function sequence<F extends Fields>(name: string, table: F, maxAlign: number): Plan<F> {
+  const members: Member[] = [];
+  let size = 0;
+  let align = Math.min(1, maxAlign);
+  for (const [field, type] of Object.entries(table)) {
+    const own = Math.min(type.align, maxAlign);
+    if (size % own !== 0) throw new Error(`${name}.${field} at ${size} is not aligned to ${own}`);
+    members.push({ info: infoOf(field, type, size), type });
+    size += type.size;
+    align = Math.max(align, own);
+  }
+  return {
+    kind: 'struct',
+    name,
+    table,
+    align,
+    members,
+    write(to, at, value, path, refuse) {
+      const given = membersOf(value, path, refuse);
+      for (const { info, type } of members) {
+        const one = given[info.key];
+        if (one !== undefined) type.write(to, at + info.offset, one, `${path}.${info.name}`, refuse);
+      }
+    },
+  };
+}
+
+/** The plan of fields over each other. */
+function overlay<F extends Fields>(name: string, table: F): Plan<F> {
+  const members = Object.entries(table).map(([field, type]) => ({ info: infoOf(field, type, 0), type }));
+  return {
+    kind: 'union',
+    name,
+    table,
+    align: Math.max(...members.map(({ type }) => type.align)),
+    members,
+    write(to, at, value, path, refuse) {
+      const given = membersOf(value, path, refuse);
+      const written: { name: string; bytes: Uint8Array }[] = [];
+      for (const { info, type } of members) {
+        const one = given[info.key];
+        if (one === undefined) continue;
+        const scratch = new Uint8Array(type.size);
+        type.write(scratch, 0, one, `${path}.${info.name}`, refuse);
+        if (scratch.some((byte) => byte !== 0)) written.push({ name: info.name, bytes: scratch });
+      }
+      written.sort((a, b) => b.bytes.length - a.bytes.length);
+      const [longest, ...others] = written;
+      for (const other of others) {
+        if (other.bytes.some((byte, i) => byte !== longest!.bytes[i]))
+          refuse(path, `both ${longest!.name} and ${other.name}`, 'only one of them', 0);
+      }
+      if (longest) to.set(longest.bytes, at);
+    },
+  };
+}
+
+/** Makes the structure of a plan, with the code that goes by its name, if there is any. */
+function structureOf<F extends Fields>(plan: Plan<F>, code: MadeCode, refusals: Refusals): Struct<F> {
+  const { kind, name, table, align, members, write } = plan;
+  const size = Math.max(...members.map(({ info }) => info.offset + info.size));
+  if (size % align !== 0) throw new Error(`${name} of ${size} bytes lacks a pad to a multiple of ${align}`);
+  const visible = members.filter(({ info }) => !info.reserved);
+  const collect = (get: (member: Member) => unknown): FieldsValue<F> =>
+    // Only the table knows the fields' types: this is the one place that vouches for them.
+    Object.fromEntries(visible.map((member) => [member.info.key, get(member)])) as FieldsValue<F>;
+  const read = (from: Uint8Array, at: number): FieldsValue<F> =>
+    collect(({ info, type }) => type.read(from, at + info.offset));
+  // Code of another table may have this name: a program's own, or one that has changed since the build.
+  let made = code[name];
+  let isChecked = made === undefined;
+  const codeOf = (): StructCode | undefined => {
+    if (isChecked) return made;
+    isChecked = true;
+    if (made?.table !== tableText(table)) made = undefined;
+    return made;
+  };
+  const put = (to: Uint8Array, at: number, value: FieldsInput<F>): void => {
+    if (codeOf()?.write(to, at, value) === true) return;
+    // Apart, so that nothing is written when a field refuses its value.
+    const whole = new Uint8Array(size);
+    write(whole, 0, value, name, refusals.value);
+    to.set(whole, at);
+  };
+  const check = (what: 'input' | 'output', { length }: Uint8Array, offset: number): void => {
+    if (!Number.isInteger(offset) || offset < 0 || length - offset < size)
+      refusals.room(what, name, size, length, offset);
+  };
+  let once: Uint8Array | undefined;
+  return {
+    name,
+    kind,
+    size,
+    align,
+    table,
+    fields: members.map(({ info }) => info),
+    read,
+    write,
+    zero: () => collect(({ type }) => type.zero()),
+    encode(value, out, offset = 0) {
+      if (out !== undefined) check('output', out, offset);
+      const whole = out ?? new Uint8Array(size);
+      put(whole, offset, value);
+      return whole;
+    },
+    encodeOnce(value) {
+      once ??= new Uint8Array(new ArrayBuffer(size));
+      put(once, 0, value);
+      return once;
+    },
+    decode(input, offset = 0) {
+      check('input', input, offset);
+      // Made of the same table, so of the same type.
+      return (codeOf()?.read(input, offset) as FieldsValue<F> | undefined) ?? read(input, offset);
+    },
+  };
+}
+
 /**
  * What makes structures of tables.
  *
@@ -328,118 +250,10 @@ export interface Layouts {
  * @internal
  */
 export function layouts(code: MadeCode, refusals = statusRefusals): Layouts {
-  function complete<F extends Fields>(
-    kind: 'struct' | 'union',
-    name: string,
-    table: F,
-    align: number,
-    members: readonly Member[],
-    write: FieldType<unknown, FieldsInput<F>>['write'],
-  ): Struct<F> {
-    const size = Math.max(...members.map(({ info }) => info.offset + info.size));
-    if (size % align !== 0) throw new Error(`${name} of ${size} bytes lacks a pad to a multiple of ${align}`);
-    const visible = members.filter(({ info }) => !info.reserved);
-    const collect = (get: (member: Member) => unknown): FieldsValue<F> =>
-      // Only the table knows the fields' types: this is the one place that vouches for them.
-      Object.fromEntries(visible.map((member) => [member.info.key, get(member)])) as FieldsValue<F>;
-    const read = (from: Uint8Array, at: number): FieldsValue<F> =>
-      collect(({ info, type }) => type.read(from, at + info.offset));
-    // Code of another table may have this name: a program's own, or one that has changed since the build.
-    let made = code[name];
-    let isChecked = made === undefined;
-    const codeOf = (): StructCode | undefined => {
-      if (isChecked) return made;
-      isChecked = true;
-      if (made?.table !== tableText(table)) made = undefined;
-      return made;
-    };
-    const put = (to: Uint8Array, at: number, value: FieldsInput<F>): void => {
-      if (codeOf()?.write(to, at, value) === true) return;
-      // Apart, so that nothing is written when a field refuses its value.
-      const whole = new Uint8Array(size);
-      write(whole, 0, value, name, refusals.value);
-      to.set(whole, at);
-    };
-    const check = (what: 'input' | 'output', { length }: Uint8Array, offset: number): void => {
-      if (!Number.isInteger(offset) || offset < 0 || length - offset < size)
-        refusals.room(what, name, size, length, offset);
-    };
-    let once: Uint8Array | undefined;
-    return {
-      name,
-      kind,
-      size,
-      align,
-      table,
-      fields: members.map(({ info }) => info),
-      read,
-      write,
-      zero: () => collect(({ type }) => type.zero()),
-      encode(value, out, offset = 0) {
-        if (out !== undefined) check('output', out, offset);
-        const whole = out ?? new Uint8Array(size);
-        put(whole, offset, value);
-        return whole;
-      },
-      encodeOnce(value) {
-        once ??= new Uint8Array(new ArrayBuffer(size));
-        put(once, 0, value);
-        return once;
-      },
-      decode(input, offset = 0) {
-        check('input', input, offset);
-        // Made of the same table, so of the same type.
-        return (codeOf()?.read(input, offset) as FieldsValue<F> | undefined) ?? read(input, offset);
-      },
-    };
-  }
-
-  /** Fields behind each other, aligned to `maxAlign` at most. */
-  function sequence<F extends Fields>(name: string, table: F, maxAlign: number): Struct<F> {
-    const members: Member[] = [];
-    let size = 0;
-    let align = Math.min(1, maxAlign);
-    for (const [field, type] of Object.entries(table)) {
-      const own = Math.min(type.align, maxAlign);
-      if (size % own !== 0) throw new Error(`${name}.${field} at ${size} is not aligned to ${own}`);
-      members.push({ info: infoOf(field, type, size), type });
-      size += type.size;
-      align = Math.max(align, own);
-    }
-    return complete('struct', name, table, align, members, (to, at, value, path, refuse) => {
-      const given = membersOf(value, path, refuse);
-      for (const { info, type } of members) {
-        const one = given[info.key];
-        if (one !== undefined) type.write(to, at + info.offset, one, `${path}.${info.name}`, refuse);
-      }
-    });
-  }
-
   return {
-    struct: (name, table) => sequence(name, table, Number.POSITIVE_INFINITY),
-    packed: (name, table) => sequence(name, table, 1),
-    union(name, table) {
-      const members = Object.entries(table).map(([field, type]) => ({ info: infoOf(field, type, 0), type }));
-      const align = Math.max(...members.map(({ type }) => type.align));
-      return complete('union', name, table, align, members, (to, at, value, path, refuse) => {
-        const given = membersOf(value, path, refuse);
-        const written: { name: string; bytes: Uint8Array }[] = [];
-        for (const { info, type } of members) {
-          const one = given[info.key];
-          if (one === undefined) continue;
-          const scratch = new Uint8Array(type.size);
-          type.write(scratch, 0, one, `${path}.${info.name}`, refuse);
-          if (scratch.some((byte) => byte !== 0)) written.push({ name: info.name, bytes: scratch });
-        }
-        written.sort((a, b) => b.bytes.length - a.bytes.length);
-        const [longest, ...others] = written;
-        for (const other of others) {
-          if (other.bytes.some((byte, i) => byte !== longest!.bytes[i]))
-            refuse(path, `both ${longest!.name} and ${other.name}`, 'only one of them', 0);
-        }
-        if (longest) to.set(longest.bytes, at);
-      });
-    },
+    struct: (name, table) => structureOf(sequence(name, table, Number.POSITIVE_INFINITY), code, refusals),
+    packed: (name, table) => structureOf(sequence(name, table, 1), code, refusals),
+    union: (name, table) => structureOf(overlay(name, table), code, refusals),
   };
 }
 

@@ -1,0 +1,109 @@
+/** The types of structures: of a field, of a table of fields, and of the values that they hold. */
+
+/** Throws the error for a value that its field cannot hold. `takes` says in words what the field holds. */
+export type Refuse = (path: string, value: unknown, takes: string, size: number) => never;
+
+/** How one field is laid out, read and written. `V` is its value, `I` what an encoder takes for it. */
+export interface FieldType<V, I = V> {
+  readonly name: string;
+  readonly kind: 'uint' | 'long' | 'bytes' | 'reserved' | 'struct' | 'union';
+  /** Bytes; eighths for {@link bits}. */
+  readonly size: number;
+  /** Bytes; offsets are multiples of it. */
+  readonly align: number;
+  /** Of integers: the first byte is the least significant. */
+  readonly littleEndian?: boolean;
+  /** Reads the field at byte `at`. The caller has checked that the bytes are there. */
+  read(from: Uint8Array, at: number): V;
+  /** Writes the field into bytes that are zero. `path` names it in errors. */
+  write(to: Uint8Array, at: number, value: I, path: string, refuse: Refuse): void;
+  /** The value of bytes that are all zero. */
+  zero(): V;
+}
+
+/** A pad: zero when written, ignored when read, no part of the value. */
+export interface ReservedType extends FieldType<undefined> {
+  readonly kind: 'reserved';
+}
+
+/** A field whose type only its own table knows. */
+export type AnyField = FieldType<unknown, never>;
+
+/** A table of fields. */
+export type Fields = Readonly<Record<string, AnyField>>;
+
+/** The key of a field in a value: `MaxQpWr` → `maxQpWr`, `pkt_life` → `pktLife`. */
+export type FieldKey<S extends string> = S extends `${infer A}_${infer B}`
+  ? `${Uncapitalize<A>}${Capitalize<FieldKey<B>>}`
+  : Uncapitalize<S>;
+
+/** Spells a computed type out, so that editors show the members and not the computation. */
+type Expand<T> = T extends infer O ? { [K in keyof O]: O[K] } : never;
+
+/** The key of a table's field in the value; none for pads. */
+type VisibleKey<F extends Fields, K extends keyof F & string> = F[K] extends ReservedType
+  ? never
+  : FieldKey<K>;
+
+/** What a table's decoder answers. */
+export type FieldsValue<F extends Fields> = Expand<{
+  -readonly [K in keyof F & string as VisibleKey<F, K>]: F[K] extends FieldType<infer V, infer _> ? V : never;
+}>;
+
+/** What a table's encoder takes: fields left out are zero. */
+export type FieldsInput<F extends Fields> = Expand<{
+  readonly [K in keyof F & string as VisibleKey<F, K>]?:
+    | (F[K] extends FieldType<infer _, infer I> ? I : never)
+    | undefined;
+}>;
+
+/** Where a field lies. */
+export interface FieldInfo {
+  /** As in the structure's definition. */
+  readonly name: string;
+  /** As in the TypeScript value. */
+  readonly key: string;
+  /** Bytes from the start of the structure; in eighths for {@link bits}. */
+  readonly offset: number;
+  /** Bytes; eighths for {@link bits}. */
+  readonly size: number;
+  readonly type: string;
+  readonly reserved: boolean;
+}
+
+/**
+ * A binary structure, made of a table of fields by {@link struct}, {@link packed} or {@link union}.
+ */
+export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, FieldsInput<F>> {
+  readonly fields: readonly FieldInfo[];
+  /** What the structure was made of. */
+  readonly table: F;
+  /**
+   * Writes a value: into new bytes, or into `out` from `offset` on. Every byte of the structure is written; fields
+   * left out and reserved bytes become zero. A `bytes` field takes fewer bytes than it holds. Nothing is written when the
+   * value is refused.
+   *
+   * @throws StatusError INVALID_PARAMETER for a value that its field cannot hold, BUFFER_TOO_SMALL if `out` is short.
+   */
+  encode(value: FieldsInput<F>, out?: Uint8Array, offset?: number): Uint8Array;
+  /**
+   * As {@link encode}, into bytes of this structure that the next call writes again: for a request, which is copied when it
+   * is sent.
+   */
+  encodeOnce(value: FieldsInput<F>): Uint8Array;
+  /**
+   * Reads a value; what follows the structure is left alone. Byte arrays in the value are copies.
+   *
+   * @throws StatusError BUFFER_TOO_SMALL if fewer than `size` bytes are there.
+   */
+  decode(bytes: Uint8Array, offset?: number): FieldsValue<F>;
+}
+
+/** The value of a structure: `Value<typeof WvIoId>`. */
+export type Value<S> = S extends FieldType<infer V, infer _> ? V : never;
+
+/** What a structure's encoder takes. */
+export type Input<S> = S extends FieldType<infer _, infer I> ? I : never;
+
+/** Any structure, where only its size and name count. */
+export type AnyStruct = Struct<Fields>;
