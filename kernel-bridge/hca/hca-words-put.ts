@@ -1,4 +1,4 @@
-/** What commands put into the words and bytes that they share with native code: the order is that of addon/qp_words.h. */
+/** Commands put their parameters into the words and bytes that they share with native code: addon/qp_words.h has the order. */
 import type { PathParameters, QpAttributeValues, QpCreateParameters } from './hca-parameters.js';
 
 /** Where things are in the words and bytes: `Words` of addon/hca_words.h. */
