@@ -19,11 +19,11 @@ function loadRaw(): RawBinding {
   try {
     return require(path);
   } catch (cause) {
-    throw new Error(
-      `The software HCA's native addon cannot be loaded (${cause instanceof Error ? cause.message.split('\n')[0] : cause}). ` +
-        'Installing the package builds it and takes a C++17 compiler, make and Python 3; `npm rebuild networkdirect` does it again.',
-      { cause },
-    );
+    const why = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause);
+    const hint = why.includes('Too many open files')
+      ? 'This process has no file descriptor left for it; close some, or raise its limit (RLIMIT_NOFILE, ulimit -n).'
+      : 'Installing the package builds it and takes a C++17 compiler, make and Python 3; `npm rebuild networkdirect` does it again.';
+    throw new Error(`The software HCA's native addon cannot be loaded (${why}). ${hint}`, { cause });
   }
 }
 
