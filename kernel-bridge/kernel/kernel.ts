@@ -25,8 +25,8 @@ const commIdCount = 0x3_ffff;
 
 /** HCA events passed on per turn of the event loop. */
 const eventsPerTurn = 256;
-/** Of these, MADs of strangers: each costs some 100 µs, and requests of this process wait for the turn to end. */
-const strangersPerTurn = 4;
+/** Of these, MADs of strangers: each costs some 100 µs, and this process’s requests wait for the turn to end. */
+const strangersPerTurn = 16;
 
 /** Statuses of a MAD that say it can never leave; others may pass with the next retry. */
 const unsendable: readonly number[] = [

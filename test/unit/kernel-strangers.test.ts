@@ -20,16 +20,16 @@ function mad(n: number, stranger: boolean): HcaEvent {
   };
 }
 
-test('four of them in a turn, and all of them in the end', () => {
+test('sixteen of them in a turn, and all of them in the end', () => {
   const rig = new KernelRig();
   const heard: number[] = [];
   rig.kernel.hcaDriver.onMad = ({ scopeId }) => heard.push(scopeId);
-  for (let n = 0; n < 10; n++) rig.hca.events.push(mad(n, true));
+  for (let n = 0; n < 40; n++) rig.hca.events.push(mad(n, true));
   const turns: number[] = [];
   do turns.push(heard.length);
   while (rig.kernel.serveEvents());
-  assert.equal(turns, [0, 4, 8]);
-  assert.equal(heard, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  assert.equal(turns, [0, 16, 32]);
+  assert.equal(heard, Array.from({ length: 40 }, (_, n) => n));
 });
 
 test('those of connections are not counted', () => {
