@@ -29,7 +29,10 @@ test('sixteen of them in a turn, and all of them in the end', () => {
   do turns.push(heard.length);
   while (rig.kernel.serveEvents());
   assert.equal(turns, [0, 16, 32]);
-  assert.equal(heard, Array.from({ length: 40 }, (_, n) => n));
+  assert.equal(
+    heard,
+    Array.from({ length: 40 }, (_, n) => n),
+  );
 });
 
 test('those of connections are not counted', () => {
