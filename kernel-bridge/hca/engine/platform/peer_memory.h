@@ -6,10 +6,8 @@
 
 namespace nd {
 
-constexpr uint32_t kMostPeerPieces = 64;
-
 // Copies from pieces of that process, whose addresses are its own, to pieces of this one. The number of bytes copied; negative:
-// the system refused. At most kMostPeerPieces each.
+// the system refused.
 int64_t readPeerMemory(int64_t process, const Piece* to, uint32_t toCount, const Piece* from, uint32_t fromCount);
 
 }  // namespace nd
