@@ -37,6 +37,32 @@ export async function statusOf(request: PromiseLike<unknown>): Promise<string> {
   }
 }
 
+/** An activity that asks the other victim: `one` again and again, so many at a time, at moments of its own. */
+export function asking(
+  health: ActivityHealth,
+  atOnce: number,
+  one: () => Promise<void>,
+  pause: () => number,
+): Activity {
+  let stopped = false;
+  const running = Array.from({ length: atOnce }, () =>
+    watched(health, health.name, async () => {
+      while (!stopped) {
+        await one();
+        await sleep(pause());
+      }
+    }),
+  );
+  return {
+    health,
+    asks: true,
+    stop: async () => {
+      stopped = true;
+      await Promise.all(running);
+    },
+  };
+}
+
 /** Runs until it is stopped or fails; tells what failed. */
 export async function watched(health: ActivityHealth, what: string, run: () => Promise<void>): Promise<void> {
   try {

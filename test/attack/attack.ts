@@ -1,4 +1,5 @@
 /** What an attack is, and what it answers. */
+import type { Need } from '../helpers/needs.js';
 import type { Build } from './process.js';
 
 export interface Run {
@@ -29,7 +30,7 @@ export interface Attack {
   readonly short: number;
   /** Whether the short run has it with one seed only, that which it prints: `npm test` has it with a fixed one. */
   readonly seldom?: boolean;
-  /** Why it cannot run here. */
-  problem?(): string | undefined;
+  /** What it needs of the machine. */
+  readonly needs?: readonly Need[];
   run(run: Run): Promise<Outcome>;
 }

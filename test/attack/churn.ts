@@ -9,7 +9,7 @@ import {
 } from '../../winverbs/index.js';
 import { openListener, openSide, type Side, take } from '../helpers/loopback.js';
 import { seeded } from '../helpers/random.js';
-import { type Activity, newHealth, sleep, statusOf, watched } from './activity.js';
+import { type Activity, asking, newHealth, sleep, statusOf, watched } from './activity.js';
 
 /** Opens the private data of a victim; nobody else knows it. */
 const SIGN = Buffer.from('one of us');
@@ -127,7 +127,6 @@ export function serveChurn(provider: IWVProvider, address: string): Activity & {
 export function askChurn(provider: IWVProvider, from: string, peer: SocketAddress, seed: number): Activity {
   const health = newHealth('connections, asked for');
   const random = seeded(seed);
-  let stopped = false;
 
   async function one(): Promise<void> {
     const nonce = Buffer.from(Array.from({ length: NONCE_BYTES }, () => Math.floor(random() * 256)));
@@ -150,20 +149,5 @@ export function askChurn(provider: IWVProvider, from: string, peer: SocketAddres
     }
   }
 
-  const running = Array.from({ length: AT_ONCE }, () =>
-    watched(health, 'asked', async () => {
-      while (!stopped) {
-        await one();
-        await sleep(random() * 4);
-      }
-    }),
-  );
-  return {
-    health,
-    asks: true,
-    stop: async () => {
-      stopped = true;
-      await Promise.all(running);
-    },
-  };
+  return asking(health, AT_ONCE, one, () => random() * 4);
 }

@@ -4,7 +4,6 @@
  * of their own host, and is told.
  */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
-import { lacking } from '../helpers/needs.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
 import type { Attack, Outcome, Run } from './attack.js';
 import type { MadBurst, MadSetup, MadsSent } from './mad-flood.js';
@@ -104,7 +103,7 @@ const madAttack = (
   unit: 'MADs',
   ...counts,
   seldom: true,
-  problem: () => lacking('namespaces'),
+  needs: ['namespaces'],
   run: (run) => floodOf(kind, run),
 });
 

@@ -2,7 +2,7 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openDatagramSide } from '../helpers/datagram-side.js';
 import { seeded } from '../helpers/random.js';
-import { type Activity, newHealth, sleep, statusOf, watched } from './activity.js';
+import { type Activity, asking, newHealth, statusOf, watched } from './activity.js';
 
 /** Of a question: what it asks for, and that no other question has said so. */
 export const NONCE_BYTES = 8;
@@ -73,7 +73,6 @@ export function askLookups(
   const health = newHealth('look-ups', { right: 0, accepted: 0, refused: 0, cancelled: 0, crowded: 0 });
   const { figures } = health;
   const random = seeded(seed);
-  let stopped = false;
 
   async function one(): Promise<void> {
     const nonce = Buffer.from(Array.from({ length: NONCE_BYTES }, () => Math.floor(random() * 256)));
@@ -121,20 +120,5 @@ export function askLookups(
     }
   }
 
-  const running = Array.from({ length: AT_ONCE }, () =>
-    watched(health, 'look-up', async () => {
-      while (!stopped) {
-        await one();
-        await sleep(random() * 3);
-      }
-    }),
-  );
-  return {
-    health,
-    asks: true,
-    stop: async () => {
-      stopped = true;
-      await Promise.all(running);
-    },
-  };
+  return asking(health, AT_ONCE, one, () => random() * 3);
 }

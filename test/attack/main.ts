@@ -7,6 +7,7 @@ import { Command } from 'commander';
 import { z } from 'zod';
 import { count, endsInTwo } from '../../examples/command-line.js';
 import { apart, runApart } from '../helpers/apart.js';
+import { lacking } from '../helpers/needs.js';
 import type { Attack, Outcome } from './attack.js';
 import { attacks } from './attacks.js';
 import { type Build, builds, endAll } from './process.js';
@@ -69,7 +70,7 @@ function progressOf({ unit }: Attack, count: number): (done: number) => void {
 async function runOne(attack: Attack, build: Build, seed: number, options: Options): Promise<Row> {
   const wanted = options.short ? attack.short : attack.full;
   const row = { attack: attack.name, build, seed, unit: attack.unit };
-  const skipped = attack.problem?.();
+  const skipped = lacking(...(attack.needs ?? []));
   if (skipped !== undefined) return { ...row, done: 0, findings: [], figures: {}, seconds: 0, skipped };
   const began = performance.now();
   let outcome: Outcome;

@@ -1,6 +1,5 @@
 /** Attacks by the wire: a process of this host, or of another, sends what it likes to port 4791, in a peer's name or its own. */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
-import { lacking } from '../helpers/needs.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
 import type { Attack, Outcome, Run } from './attack.js';
 import type { Burst, Sent } from './flood.js';
@@ -144,7 +143,7 @@ const wireAttack = (
   unit: 'packets',
   ...counts,
   seldom: name === 'wire',
-  problem: () => (field.remote ? lacking('namespaces') : undefined),
+  needs: field.remote ? ['namespaces'] : [],
   run: (run) => floodOf(field, run),
 });
 

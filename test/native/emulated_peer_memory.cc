@@ -2,8 +2,6 @@
 // because the system refuses an address that is not there where memcpy() would end the process.
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "platform/peer_memory.h"
 #include "platform/unique_fd.h"
 
@@ -12,36 +10,17 @@ namespace {
 
 constexpr uint64_t kAtOnce = 4096;
 
-bool copyByPipe(const UniqueFd (&ends)[2], void* to, const void* from, uint64_t bytes) {
-  const ssize_t put = write(ends[1].get(), from, bytes);
-  if (put <= 0) return false;
-  return read(ends[0].get(), to, static_cast<size_t>(put)) == put && static_cast<uint64_t>(put) == bytes;
-}
-
 }  // namespace
 
 int64_t readPeerMemory(int64_t process, const Piece* to, uint32_t toCount, const Piece* from, uint32_t fromCount) {
   int fds[2];
   if (process != getpid() || pipe(fds) != 0) return -1;
   const UniqueFd ends[2] = {UniqueFd(fds[0]), UniqueFd(fds[1])};
-  uint64_t copied = 0, within = 0;
-  uint32_t source = 0;
-  for (uint32_t i = 0; i < toCount; i++) {
-    for (uint64_t done = 0; done < to[i].length;) {
-      while (source < fromCount && within == from[source].length) {
-        source++;
-        within = 0;
-      }
-      if (source == fromCount) return static_cast<int64_t>(copied);
-      const uint64_t bytes = std::min({to[i].length - done, from[source].length - within, kAtOnce});
-      if (!copyByPipe(ends, static_cast<uint8_t*>(to[i].data) + done, static_cast<const uint8_t*>(from[source].data) + within, bytes))
-        return copied != 0 ? static_cast<int64_t>(copied) : -1;
-      copied += bytes;
-      done += bytes;
-      within += bytes;
-    }
-  }
-  return static_cast<int64_t>(copied);
+  return copyPieces(to, toCount, from, fromCount, kAtOnce, [&](uint8_t* target, const uint8_t* source, uint64_t bytes) {
+    const ssize_t put = write(ends[1].get(), source, bytes);
+    if (put <= 0 || read(ends[0].get(), target, static_cast<size_t>(put)) != put) return uint64_t{0};
+    return static_cast<uint64_t>(put);
+  });
 }
 
 }  // namespace nd
