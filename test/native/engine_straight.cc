@@ -13,8 +13,8 @@ struct OnRing : SmallProgram<LocalWorld> {
   const bool tampers;
   OnRing(uint64_t seed, bool tampered, bool straightA, bool straightB)
       : SmallProgram(seed, {}, kDepth, 0, seed % 10 == 9 ? kQptUc : kQptRc), tampers(tampered) {
-    pa->straight = straightA;
-    pb->straight = straightB;
+    pa->fast = straightA;
+    pb->fast = straightB;
   }
   void disturb(uint32_t kind) override {
     switch (kind) {
@@ -48,7 +48,7 @@ struct SelfWorld : World {
 };
 struct OnSelf : SmallProgram<SelfWorld> {
   OnSelf(uint64_t seed, bool straight) : SmallProgram(seed, {}, OnRing::kDepth, 0, seed % 10 == 9 ? kQptUc : kQptRc) {
-    self->straight = straight;
+    self->fast = straight;
   }
   void disturb(uint32_t kind) override {
     if (kind == 0) a->link.localOnly = random.below(2);

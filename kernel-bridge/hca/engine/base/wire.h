@@ -12,6 +12,7 @@ constexpr uint32_t kRethBytes = 16, kAethBytes = 4, kImmediateBytes = 4, kInvali
                    kAtomicAckBytes = 8, kDethBytes = 8;
 constexpr uint32_t kPsnMask = 0xFFFFFF;
 constexpr uint32_t kQpnMask = 0xFFFFFF;
+constexpr uint32_t kSolicited = 1u << 23;   // of the first word
 constexpr uint32_t kAckRequest = 1u << 31;  // beside the PSN
 constexpr uint32_t kLargestMtu = 4096;
 constexpr uint32_t kMaxMessage = 1u << 31;
@@ -166,15 +167,16 @@ struct Bth {
 };
 
 inline Bth parseBth(const uint8_t* p) {
+  const uint32_t first = load32(p), last = load32(p + 8);
   Bth b;
-  b.opcode = p[0];
-  b.solicited = (p[1] & 0x80) != 0;
-  b.pad = (p[1] >> 4) & 3;
-  b.version = p[1] & 0xF;
-  b.pkey = uint16_t(load16(p + 2));
-  b.destinationQpn = load24(p + 5);
-  b.ackRequest = (p[8] & 0x80) != 0;
-  b.psn = load24(p + 9);
+  b.opcode = uint8_t(first >> 24);
+  b.solicited = (first & kSolicited) != 0;
+  b.pad = first >> 20 & 3;
+  b.version = first >> 16 & 0xF;
+  b.pkey = uint16_t(first);
+  b.destinationQpn = load32(p + 4) & kQpnMask;
+  b.ackRequest = (last & kAckRequest) != 0;
+  b.psn = last & kPsnMask;
   return b;
 }
 
@@ -184,13 +186,10 @@ inline void storePkey(uint8_t* bth, uint16_t pkey) {
 }
 
 inline void emitBth(uint8_t* p, const Bth& b) {
-  p[0] = b.opcode;
-  p[1] = uint8_t((b.solicited ? 0x80 : 0) | b.pad << 4 | b.version);
-  storePkey(p, b.pkey);
-  p[4] = 0;
-  store24(p + 5, b.destinationQpn);
-  p[8] = b.ackRequest ? 0x80 : 0;
-  store24(p + 9, b.psn);
+  store32(p, uint32_t(b.opcode) << 24 | (b.solicited ? kSolicited : 0) | uint32_t(b.pad) << 20 |
+                 uint32_t(b.version) << 16 | b.pkey);
+  store32(p + 4, b.destinationQpn);
+  store32(p + 8, (b.ackRequest ? kAckRequest : 0) | b.psn);
 }
 
 struct Reth {

@@ -149,7 +149,7 @@ void Engine::doorbell(Handle handle) {
   Core& core = impl_->core;
   Command command(core);
   Qp* qp = core.qps.find(handle);
-  if (!qp || (qp->local ? core.ringStraight(*qp) : core.ringAlone(*qp))) return;
+  if (!qp || core.ringFast(*qp)) return;
   if (qp->state() == kQpsError) {
     core.flushSends(*qp, 0, 0);
     core.flushReceives(*qp, 0, 0);

@@ -260,7 +260,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
 bool LocalPair::takeSmall(PacketSink& sink) {
   LocalSmall small;
   small.slots[0] = consumer_.look(0);
-  if (!straight || small.slots[0] == nullptr) return false;
+  if (!fast || small.slots[0] == nullptr) return false;
   const auto read = [at = reinterpret_cast<const uint32_t*>(small.slots[0]->body)](uint32_t word) {
     return __atomic_load_n(at + word, __ATOMIC_RELAXED);
   };

@@ -11,6 +11,7 @@
 
 #include "base/host_counters.h"
 #include "base/link.h"
+#include "base/wire.h"
 #include "local/local_choice.h"
 #include "local/local_maps.h"
 #include "local/local_segment.h"
@@ -59,7 +60,7 @@ struct LocalPacket {
 };
 
 // A SEND or RDMA WRITE of one packet that the ring carries, without immediate data: what comes most, and goes
-// straight (core_straight.cc). Words are as they stand in the entry, each read once; payload stands where the peer may
+// by the fast path (fast_path.h). Words are as they stand in the entry, each read once; payload stands where the peer may
 // change it: behind the header, or in the bulk area.
 struct LocalSmall {
   static constexpr uint32_t kMostInEntry = LocalRing::kEntryBytes / 2;
@@ -79,6 +80,12 @@ struct LocalSmall {
   uint32_t length;
   const uint8_t* bulk;  // null: it is in the entry
   const LocalRing::Slot* slots[kMostSlots];
+  wire::Bth bth() const { return wire::parseBth(reinterpret_cast<const uint8_t*>(header.bth)); }
+  wire::Reth readReth() const { return wire::parseReth(reinterpret_cast<const uint8_t*>(reth)); }
+  uint32_t sourceQpn() const { return header.head[1] & wire::kQpnMask; }
+  bool acknowledges() const { return header.head[2] != 0; }
+  uint32_t acknowledgedPsn() const { return header.head[2] & wire::kPsnMask; }
+  uint32_t packetBytes() const { return wire::kBthBytes + (write ? wire::kRethBytes : 0) + length; }
   uint32_t bulkBytes() const { return bulk ? length : 0; }
   uint32_t entryBytes() const { return headerBytes() + length - bulkBytes(); }
   uint32_t headerBytes() const { return write ? sizeof(WriteHeader) : sizeof(Header); }
@@ -115,7 +122,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void attach(uint32_t side, pid_t pid);  // `mapping` is in place
   void probe();                           // whether the peer's memory can be read
   void close();
-  void travelWhole(bool packets) { straight = !(plain = packets); }
+  void travelWhole(bool packets) { fast = !(plain = packets); }
 
   // ── Out
   bool up() const { return state == State::kUp; }
@@ -126,15 +133,16 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool namesNext();
   // Sends; ready() has said yes, and a reference has at most kMaxPieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
-  // The same of a LocalSmall. `bth`, `reth`: in words, as they are to stand there.
-  void putSend(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
+  // The same of a LocalSmall.
+  void putSend(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
                const uint8_t* payload, uint32_t length) {
     putSmall(smallHeader(bth, sourceQpn, trafficClass, acknowledges, length), payload, length);
   }
-  void putWrite(const uint32_t (&bth)[3], const uint32_t (&reth)[4], uint32_t sourceQpn, uint8_t trafficClass,
+  void putWrite(const wire::Bth& bth, const wire::Reth& reth, uint32_t sourceQpn, uint8_t trafficClass,
                 uint32_t acknowledges, const uint8_t* payload, uint32_t length) {
-    const LocalSmall::WriteHeader header = {smallHeader(bth, sourceQpn, trafficClass, acknowledges, length),
-                                            {reth[0], reth[1], reth[2], reth[3]}};
+    LocalSmall::WriteHeader header;
+    header.header = smallHeader(bth, sourceQpn, trafficClass, acknowledges, length);
+    wire::emitReth(reinterpret_cast<uint8_t*>(header.reth), reth);
     putSmall(header, payload, length);
   }
   void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
@@ -169,7 +177,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   const uint32_t slot;
   State state = State::kAsking;
   bool plain = false, self = false;
-  bool straight = true;             // small messages go straight; a plain pair has none such
+  bool fast = true;                 // small messages may take the fast path; a plain pair has none such
   bool stalled = false;             // queue pairs wait for space
   uint64_t deadline = UINT64_MAX;   // of asking
   LocalMapping mapping;
@@ -181,11 +189,12 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
  private:
   static constexpr uint32_t kTimedOneIn = 4;
   static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
-  static LocalSmall::Header smallHeader(const uint32_t (&bth)[3], uint32_t sourceQpn, uint8_t trafficClass,
+  static LocalSmall::Header smallHeader(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass,
                                         uint32_t acknowledges, uint32_t length) {
     const LocalKind kind = length > LocalSmall::kMostInEntry ? LocalKind::kBulk : LocalKind::kInline;
-    return {{LocalEntry::word(length, kind, 0), sourceQpn | uint32_t(trafficClass) << 24, acknowledges},
-            {bth[0], bth[1], bth[2]}};
+    LocalSmall::Header header = {{LocalEntry::word(length, kind, 0), sourceQpn | uint32_t(trafficClass) << 24, acknowledges}, {}};
+    wire::emitBth(reinterpret_cast<uint8_t*>(header.bth), bth);
+    return header;
   }
   template <typename Header>
   void putSmall(const Header& header, const uint8_t* payload, uint32_t length) {

@@ -10,7 +10,7 @@ using namespace abi;
 
 bool Core::respond(Qp& qp, uint32_t& budget) {
   Responder& rs = qp.rs;
-  if (!stateRules(qp.state()).receivesRequests || qp.doomed || qp.waiting) return false;
+  if (!stateRules(qp.state()).receivesRequests || qp.has(kFailing | kPairPending)) return false;
   if (rs.awaitsReceive && hasReceive(qp)) offerReceives(qp);
   while (rs.jobs.size()) {
     if (budget == 0) return true;
@@ -34,16 +34,18 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
       rs.jobs.pop();
     }
   }
-  if (qp.local && (rs.unpulled || rs.nakPending) && (!hasRoomToAnswer(qp) || mayBeCopying(qp))) return false;
-  if (rs.unpulled) {
-    rs.unpulled = rs.ackPending = false;  // it acknowledges what came before it
+  if (qp.local && qp.has(kPullFailed | kNakPending) && (!hasRoomToAnswer(qp) || mayBeCopying(qp))) return false;
+  if (qp.has(kPullFailed)) {
+    qp.clear(kPullFailed);
+    rs.ackPending = false;  // it acknowledges what came before it
     qp.local->putUnpulled(qp.qpn, qp.attributes.destinationQpn, rs.expected, rs.unpulledLasting);
     return false;
   }
-  if (rs.nakPending) {
-    rs.nakPending = rs.ackPending = false;  // a NAK acknowledges what came before it
+  if (qp.has(kNakPending)) {
+    qp.clear(kNakPending);
+    rs.ackPending = false;  // a NAK acknowledges what came before it
     sendAcknowledge(qp, rs.nakSyndrome, rs.nakPsn);
-    if (rs.nakFatal) {
+    if (qp.has(kNakFatal)) {
       Failure failure;
       failure.receiveStatus = rs.failStatus;
       failure.vendor = rs.nakSyndrome;
@@ -57,9 +59,9 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
 
 void Core::acknowledge(Qp& qp) {
   Responder& rs = qp.rs;
-  if (!rs.ackPending || rs.nakPending || rs.jobs.size() || qp.doomed || !stateRules(qp.state()).receivesRequests)
+  if (!rs.ackPending || qp.has(kNakPending | kFailing) || rs.jobs.size() || !stateRules(qp.state()).receivesRequests)
     return;
-  if (qp.waiting || (qp.local && !hasRoomToAnswer(qp))) return;
+  if (qp.has(kPairPending) || (qp.local && !hasRoomToAnswer(qp))) return;
   if (puttingOff && !rs.ackDue) return owe(qp);
   if (qp.local && !hasRoomToAnswer(qp)) return;  // the requests before it may have taken it
   rs.ackPending = rs.ackDue = false;
@@ -69,7 +71,7 @@ void Core::acknowledge(Qp& qp) {
 // Before a queue pair ends: the peer is not to repeat, nor to think lost, what has been taken.
 void Core::acknowledgeLast(Qp& qp) {
   Responder& rs = qp.rs;
-  if (!rs.unanswered || rs.nakPending || rs.nakSent || rs.jobs.size() || qp.waiting || !qp.reliable() ||
+  if (!rs.unanswered || qp.has(kNakPending | kNakSent | kPairPending) || rs.jobs.size() || !qp.reliable() ||
       (qp.local && !qp.local->ready(0, false)) || !stateRules(qp.state()).receivesRequests)
     return;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
@@ -86,7 +88,7 @@ void Core::owe(Qp& qp) {
 // On the local link an acknowledgement needs no packet of its own where another leaves.
 uint32_t Core::owedWord(Qp& qp) {
   Responder& rs = qp.rs;
-  if (!rs.ackPending || rs.nakPending || rs.unpulled || rs.jobs.size()) return 0;
+  if (!rs.ackPending || qp.has(kNakPending | kPullFailed) || rs.jobs.size()) return 0;
   rs.ackPending = rs.ackDue = rs.unanswered = false;
   forgive(qp);
   counters.acksCarried++;

@@ -35,8 +35,8 @@ bool Core::advance(Qp& qp, uint32_t limit) {
   const uint32_t before = rq.una;
   bool free = true;
   while (rq.una != limit) {
-    if (rq.keepAlive && rq.una == rq.keepAlivePsn) {
-      rq.keepAlive = false;
+    if (qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn) {
+      qp.clear(kKeepAlive);
       rq.una = wire::psnAdd(rq.una, 1);
       continue;
     }
@@ -61,18 +61,19 @@ bool Core::advance(Qp& qp, uint32_t limit) {
 void Core::progressed(Qp& qp, uint32_t acknowledged) {
   Requester& rq = qp.rq;
   rq.retries = rq.rnrRetries = rq.probes = 0;
-  rq.fastRetried = rq.probing = false;
-  if (rq.ringOnly && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) rq.ringOnly = false;
+  rq.fastRetried = false;
+  qp.clear(kProbing);
+  if (qp.has(kRingOnly) && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) qp.clear(kRingOnly);
   sampleRoundTrip(rq);
-  openWindow(rq, acknowledged);
+  openWindow(qp, acknowledged);
   rq.ackStart = now;
-  if (rq.asking) {
-    rq.asking = false;
-    if (!rq.rnrUntil && wire::psnDiff(rq.una, rq.askLimit) < 0) goBack(qp);  // the rest has not come
+  if (qp.has(kAsking)) {
+    qp.clear(kAsking);
+    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) goBack(qp);  // the rest has not come
   }
-  if (rq.rnrUntil) {
+  if (qp.has(kRnrWait)) {
     // The peer has moved on: what it refused has been taken in the meantime.
-    rq.rnrUntil = 0;
+    qp.clear(kRnrWait);
     goBack(qp);
   }
   // While going back, the answer to the first transmission may overtake us.
@@ -82,20 +83,21 @@ void Core::progressed(Qp& qp, uint32_t acknowledged) {
     rq.next = rq.head;
     rq.packet = 0;
     rq.gather.offset = UINT32_MAX;
-    if (rq.head != rq.begun && !(rq.keepAlive && rq.una == rq.keepAlivePsn)) {
+    if (rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
       const SendEntry& e = qp.entry(rq.head);
       if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
     }
   }
+  qp.settleRequester();
   // On the local link, what could be sent before has been: a doorbell brings the rest.
-  if (!qp.local || rq.next != rq.producer || rq.keepAlive || qp.state() != kQpsRts) schedule(qp);
+  if (!qp.local || rq.next != rq.producer || qp.has(kKeepAlive) || qp.state() != kQpsRts) schedule(qp);
 }
 
 // A loss was shown by the peer's answers. Once for each oldest PSN: what is still under way from before would
 // show the same loss again and again. The timer catches what this misses.
 void Core::retryNow(Qp& qp) {
   Requester& rq = qp.rq;
-  if (rq.fastRetried || rq.rnrUntil) return;
+  if (rq.fastRetried || qp.has(kRnrWait)) return;
   if (rq.retries >= qp.attributes.retryCount) {
     counters.retriesExceeded++;
     failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
@@ -148,7 +150,7 @@ void Core::onResponse(Qp& qp, const Packet& p) {
       retryNow(qp);
       return;
     }
-    if (qp.doomed) return;
+    if (qp.has(kFailing)) return;
     if (p.flags & wire::kRead) {
       onReadResponse(qp, p);
     } else {
@@ -179,7 +181,7 @@ void Core::onResponse(Qp& qp, const Packet& p) {
     retryNow(qp);
     return;
   }
-  if (!qp.doomed) onNak(qp, syndrome);
+  if (!qp.has(kFailing)) onNak(qp, syndrome);
 }
 
 void Core::onNak(Qp& qp, uint8_t syndrome) {
@@ -187,7 +189,7 @@ void Core::onNak(Qp& qp, uint8_t syndrome) {
   if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
     // From now, not from the step's start: the wait may only be longer than asked.
     const uint64_t until = clock.now() + wire::rnrNanoseconds(syndrome);
-    if (rq.rnrUntil) {
+    if (qp.has(kRnrWait)) {
       // A copy; or there is a receive now, and the peer asks for less (late_receive.cc). The 10 µs are over when another
       // thread has been woken for them: it goes on at once.
       if (until >= rq.rnrUntil) return;
@@ -203,6 +205,7 @@ void Core::onNak(Qp& qp, uint8_t syndrome) {
       }
       rq.rnrRetries++;
     }
+    qp.set(kRnrWait);
     rq.rnrUntil = until;
     setTimer(qp, until);
     return;
@@ -244,7 +247,7 @@ bool Core::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
 void Core::onReadResponse(Qp& qp, const Packet& p) {
   Requester& rq = qp.rq;
   // una == psn now, and it is in flight: the head WQE or a keep-alive has it.
-  const bool keepAlive = rq.keepAlive && rq.una == rq.keepAlivePsn;
+  const bool keepAlive = qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn;
   SendEntry& e = qp.entry(rq.head);
   if (keepAlive || e.opcode != kOpRead) {
     failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
@@ -272,7 +275,7 @@ void Core::onReadResponse(Qp& qp, const Packet& p) {
 
 void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {
   Requester& rq = qp.rq;
-  const bool keepAlive = rq.keepAlive && rq.una == rq.keepAlivePsn;
+  const bool keepAlive = qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn;
   SendEntry& e = qp.entry(rq.head);
   if (keepAlive || !e.isReadOrAtomic() || e.opcode == kOpRead || p.length != 0) {
     failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);

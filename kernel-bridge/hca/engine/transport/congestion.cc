@@ -19,10 +19,10 @@ bool Core::asksForAnswer(Qp& qp, const SendEntry& e, bool last, uint32_t span) c
   Requester& rq = qp.rq;
   const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + span;
   rq.sinceAck += span;
-  bool asks = rq.sinceAck >= (rq.window + 3) / 4 || inFlight >= rq.window || rq.probing || rq.asking;
+  bool asks = rq.sinceAck >= (rq.window + 3) / 4 || inFlight >= rq.window || qp.has(kProbing | kAsking);
   if (last && !asks) {
     asks = qp.signalAll || (e.flags & abi::kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
-           (rq.unasked() && now - rq.ackStart >= kLateAskNs) || rq.awaited || qp.local ||
+           (rq.unasked() && now - rq.ackStart >= kLateAskNs) || qp.has(kAwaited) || qp.local ||
            wire::psnDiff(rq.psn, rq.maxPsn) < 0 || !stateRules(qp.state()).beginsWork ||
            rq.roundTrip == 0 || qp.attributes.ackTimeout == 0 || qp.attributes.retryCount == 0;
   }
@@ -36,10 +36,10 @@ void Core::ask(Qp& qp) {
   if (qp.local) return;
   Requester& rq = qp.rq;
   SendEntry& e = qp.entry(rq.head);
-  if (rq.head == rq.begun || e.local || e.isReadOrAtomic() || rq.rnrUntil) return;
+  if (rq.head == rq.begun || e.local || e.isReadOrAtomic() || qp.has(kRnrWait)) return;
   counters.lateAckRequests++;
   const uint32_t psn = rq.psn, next = rq.next, packet = rq.packet;
-  rq.asking = true;
+  qp.set(kAsking);
   rq.askLimit = psn;
   rq.psn = rq.una;
   rq.next = rq.head;
@@ -54,25 +54,27 @@ void Core::ask(Qp& qp) {
   // Its memory is not registered any more, which matters only if it was lost: an empty WRITE asks in its place. Amid a longer
   // message, or what is repeated, there is no PSN for one; that asks by itself, soon.
   e.status = 0;
-  rq.asking = false;
-  if (rq.keepAlive) return;
+  qp.clear(kAsking);
+  if (qp.has(kKeepAlive)) return;
   if (packet != 0 || psn != rq.maxPsn) {
     rq.ackStart = now;
     return;
   }
-  rq.keepAlive = true;
+  qp.set(kKeepAlive);
   rq.keepAlivePsn = rq.psn;
   schedule(qp);
 }
 
 // ── Window ──────────────────────────────────────────────────────────────────────────────────────
 
-void Core::openWindow(Requester& rq, uint32_t acknowledged) const {
-  if (rq.window >= options.window) return;
+void Core::openWindow(Qp& qp, uint32_t acknowledged) const {
+  if (!qp.has(kNarrowed)) return;
+  Requester& rq = qp.rq;
   rq.credit += acknowledged;
   if (rq.credit < rq.window) return;
   rq.credit -= rq.window;
   rq.window++;
+  qp.put(kNarrowed, rq.window < options.window);
 }
 
 // The local link loses nothing and has no queues on the way.
@@ -81,6 +83,7 @@ void Core::reduceWindow(Qp& qp, uint32_t packets) const {
   Requester& rq = qp.rq;
   rq.credit = 0;
   rq.window = std::min(options.window, std::max(packets, kSmallestWindow));
+  qp.put(kNarrowed, rq.window < options.window);
 }
 
 // A CNP. One reduction per interval, however many come: they tell of the same queue.
@@ -100,13 +103,13 @@ void Core::onMarked(Qp& qp) {
   counters.congestionMarked++;
   if (qp.cnpSentAt != 0 && now - qp.cnpSentAt < kCongestionNs) return;
   qp.cnpSentAt = now;
-  qp.cnpPending = true;
+  qp.set(kCnpPending);
   schedule(qp);
 }
 
 void Core::sendCongestionNotification(Qp& qp) {
-  if (!qp.cnpPending) return;
-  qp.cnpPending = false;
+  if (!qp.has(kCnpPending)) return;
+  qp.clear(kCnpPending);
   if (qp.local) return;
   wire::Bth bth;
   bth.opcode = wire::kOpCnp;
@@ -147,7 +150,7 @@ uint64_t Core::probeDue(const Qp& qp) const {
   const Requester& rq = qp.rq;
   if (qp.local || rq.probes >= kMostProbes || qp.attributes.retryCount == 0 || qp.attributes.ackTimeout == 0)
     return UINT64_MAX;
-  if (rq.unasked() && !rq.keepAlive) return rq.ackStart + kShortestProbeNs;  // no reason to think of a loss yet
+  if (rq.unasked() && !qp.has(kKeepAlive)) return rq.ackStart + kShortestProbeNs;  // no reason to think of a loss yet
   if (rq.roundTrip == 0) return UINT64_MAX;
   const uint64_t interval = std::max(2 * rq.roundTrip + 4 * rq.variation, kShortestProbeNs);
   return rq.ackStart + interval * ((2ull << rq.probes) - 1);
@@ -158,11 +161,11 @@ void Core::probe(Qp& qp) {
   Requester& rq = qp.rq;
   const uint64_t ackStart = rq.ackStart;
   rq.probes++;
-  if (rq.unasked() && !rq.keepAlive) return ask(qp);
+  if (rq.unasked() && !qp.has(kKeepAlive)) return ask(qp);
   counters.tailProbes++;
   goBack(qp);
   rq.ackStart = ackStart;  // a probe is no reason to wait longer for the time-out
-  rq.probing = true;
+  qp.set(kProbing);
 }
 
 }  // namespace nd

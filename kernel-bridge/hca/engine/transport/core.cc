@@ -25,8 +25,8 @@ Core::~Core() {
 // ── Scheduling ──────────────────────────────────────────────────────────────────────────────────
 
 void Core::schedule(Qp& qp) {
-  if (qp.scheduled) return;
-  qp.scheduled = true;
+  if (qp.has(kScheduled)) return;
+  qp.set(kScheduled);
   qp.nextScheduled = nullptr;
   (lastScheduled ? lastScheduled->nextScheduled : firstScheduled) = &qp;
   lastScheduled = &qp;
@@ -34,15 +34,15 @@ void Core::schedule(Qp& qp) {
 
 void Core::scheduleFirst(Qp& qp) {
   unschedule(qp);
-  qp.scheduled = true;
+  qp.set(kScheduled);
   qp.nextScheduled = firstScheduled;
   firstScheduled = &qp;
   if (!lastScheduled) lastScheduled = &qp;
 }
 
 void Core::unschedule(Qp& qp) {
-  if (!qp.scheduled) return;
-  qp.scheduled = false;
+  if (!qp.has(kScheduled)) return;
+  qp.clear(kScheduled);
   Qp* previous = nullptr;
   for (Qp* q = firstScheduled; q != &qp; q = q->nextScheduled) previous = q;
   (previous ? previous->nextScheduled : firstScheduled) = qp.nextScheduled;
@@ -117,7 +117,7 @@ bool Core::runScheduled() {
     moved = true;
     firstScheduled = qp->nextScheduled;
     if (!firstScheduled) lastScheduled = nullptr;
-    qp->scheduled = false;
+    qp->clear(kScheduled);
     const bool isEnd = qp == end;
     if (run(*qp, kShare)) schedule(*qp);
     if (isEnd || uint32_t(counters.sentPackets) - sentBefore >= kStepShare) break;
@@ -151,19 +151,19 @@ void Core::onTimer(Qp& qp) {
     if (now >= qp.goneAt) return peerGone(qp);
     setTimer(qp, qp.goneAt);
   }
-  if (qp.rs.nakFatal) schedule(qp);  // it waited (mayBeCopying)
+  if (qp.has(kNakFatal)) schedule(qp);  // it waited (mayBeCopying)
   if (!stateRules(qp.state()).continuesWork) return;
   Requester& rq = qp.rq;
   uint64_t next = UINT64_MAX;
   const uint64_t patience = answerPatience(qp);
-  if (rq.rnrUntil) {
+  if (qp.has(kRnrWait)) {
     if (now >= rq.rnrUntil) {
       repeatRefused(qp);
     } else {
       next = rq.rnrUntil;
     }
   }
-  if (!rq.rnrUntil && rq.outstanding()) {
+  if (!qp.has(kRnrWait) && rq.outstanding()) {
     if (std::exchange(rq.undated, false)) rq.ackStart = now;
     if (patience) {
       uint64_t due = rq.ackStart + patience;
@@ -177,11 +177,11 @@ void Core::onTimer(Qp& qp) {
     } else if (options.keepAliveNs) {
       next = std::min(next, now + options.keepAliveNs);
     }
-  } else if (!rq.rnrUntil && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable() && isProbed(qp)) {
+  } else if (!qp.has(kRnrWait) && options.keepAliveNs && qp.state() == kQpsRts && qp.reliable() && isProbed(qp)) {
     uint64_t due = qp.lastActivity + options.keepAliveNs;
     if (now >= due) {
-      if (qp.connected() && rq.head == rq.begun && !rq.keepAlive) {
-        rq.keepAlive = true;
+      if (qp.connected() && rq.head == rq.begun && !qp.has(kKeepAlive)) {
+        qp.set(kKeepAlive);
         rq.keepAlivePsn = rq.psn;
         schedule(qp);  // request() sets the ACK timer
       }
@@ -196,7 +196,7 @@ void Core::settleDoomed() {
   settling = true;
   while (Qp* qp = firstDoomed) {
     firstDoomed = qp->nextDoomed;
-    qp->doomed = false;
+    qp->clear(kFailing);
     Failure failure;
     failure.reason = kWcError;
     fail(*qp, failure);
@@ -274,10 +274,6 @@ void Core::transmit(Qp& qp, const Path& path) {
 
 namespace {
 
-bool comesFromPeer(const Qp& qp, const PacketMeta& meta) {
-  return meta.source == qp.attributes.path.destination && meta.destination == qp.attributes.path.source;
-}
-
 uint32_t transportOf(uint32_t flags) {
   return flags & wire::kDatagram ? kQptUd : flags & wire::kUnreliable ? kQptUc : kQptRc;
 }
@@ -295,9 +291,7 @@ Qp* Core::byQpn(uint32_t qpn) const {
 }
 
 void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-  received++;
-  counters.receivedPackets++;
-  counters.receivedBytes += length;
+  countReceived(length);
   if (length < wire::kBthBytes) {
     counters.malformed++;
     return;
@@ -352,7 +346,7 @@ void Core::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length)
   }
   // Who waits to hear of the pair may be sent to by the wire already: its peer has heard.
   if (!comesFromPeer(*qp, meta) ||
-      (carrier || !qp->waiting ? qp->local.get() != carrier : false)) {
+      (carrier || !qp->has(kPairPending) ? qp->local.get() != carrier : false)) {
     counters.wrongAddress++;
     return;
   }
@@ -368,7 +362,7 @@ bool Core::accepts(Qp& qp, const Packet& p) {
   }
   const StateRules& rules = stateRules(qp.state());
   const bool isRequest = (p.flags & wire::kRequest) != 0;
-  if (qp.doomed || !(isRequest ? rules.receivesRequests : rules.receivesResponses)) {
+  if (qp.has(kFailing) || !(isRequest ? rules.receivesRequests : rules.receivesResponses)) {
     counters.wrongState++;
     return false;
   }
@@ -381,11 +375,11 @@ void Core::take(Qp& qp, const Packet& p) {
   qp.lastActivity = now;
   if (p.local && p.local->acknowledged && stateRules(qp.state()).receivesResponses && qp.reliable()) {
     onAcknowledged(qp, p.local->acknowledged & wire::kPsnMask);
-    if (qp.doomed || !accepts(qp, p)) return settle();
+    if (qp.has(kFailing) || !accepts(qp, p)) return settle();
   }
   // Also in RTS: a passive side is there before its REP leaves, and it is the RTU that this packet stands in for.
-  if (!qp.established && (qp.state() == kQpsRtr || qp.state() == kQpsRts)) {
-    qp.established = true;
+  if (qp.has(kUnheard) && (qp.state() == kQpsRtr || qp.state() == kQpsRts)) {
+    qp.clear(kUnheard);
     report(qp, QpEvent::kCommunicationEstablished, 0);
   }
   if (p.flags & wire::kRequest) {

@@ -33,7 +33,6 @@ struct Core final : public PacketSink {
   static constexpr uint64_t kGoodbyeNs = 100'000'000;
   static constexpr uint32_t kShare = 60;          // packets a QP may send per round
   static constexpr uint32_t kStepShare = 120;     // packets per step, all QPs
-  static constexpr uint32_t kStraightShare = 64;  // of messages that go straight
   // Windows of small messages, and of READs, that may be under way on the local link, where nothing is lost: while the peer
   // takes a step's share and its program looks at the one before, there is room for the next; and a peer that sleeps is
   // woken for twice as many large READs. More than one only in a ring that is half empty.
@@ -151,6 +150,15 @@ struct Core final : public PacketSink {
 
   // ── core.cc: packets ──────────────────────────────────────────────────────────────────────────
   Qp* byQpn(uint32_t qpn) const;
+  static bool comesFromPeer(const Qp& qp, const PacketMeta& meta) {
+    return meta.source == qp.attributes.path.destination && meta.destination == qp.attributes.path.source;
+  }
+  // Of every packet once, whichever way it takes. `bytes`: from the BTH to the last pad byte.
+  void countReceived(uint32_t bytes) {
+    received++;
+    counters.receivedPackets++;
+    counters.receivedBytes += bytes;
+  }
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
   void onCaptureFailed(int error) override;
@@ -163,6 +171,7 @@ struct Core final : public PacketSink {
   void settleLink(Qp& qp);
   void setMtu(Qp& qp);
   void leaveLink(Qp& qp);
+  bool namesSource(Qp& qp);
   bool refersToSource(Qp& qp, const SendEntry& e, uint32_t length);
   bool refersToTarget(Qp& qp, const ResponseJob& job);
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
@@ -179,23 +188,18 @@ struct Core final : public PacketSink {
   void onLocalPair(LocalPair& pair) override;
   void onLocalSpace(LocalPair& pair) override;
 
-  // ── core_straight.cc ──────────────────────────────────────────────────────────────────────────
-  bool ringStraight(Qp& qp);
-  uint32_t sendStraight(Qp& qp);
-  bool namesSource(Qp& qp);
-  bool onStraightAnswer(Qp& qp, uint32_t psn);
-  bool onLocalSmall(LocalPair& pair, const LocalSmall& send) override;
-
-  // ── core_small.h ──────────────────────────────────────────────────────────────────────────────
+  // ── fast_path.cc ──────────────────────────────────────────────────────────────────────────────
+  bool ringFast(Qp& qp);
+  bool ringLocal(Qp& qp);
+  bool ringWire(Qp& qp);
+  uint32_t sendFast(Qp& qp);
   bool readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r);
   SendEntry& enterSmall(Qp& qp, const SmallRequest& r);
   static void leftSmall(Requester& rq);
+  bool onFastAcknowledge(Qp& qp, uint32_t psn);
   bool findPlace(Qp& qp, const SmallMessage& m, uint8_t** to);
-  void tookSmall(Qp& qp, const SmallMessage& m, uint32_t psn, bool solicited);
-  bool onSmallAnswer(Qp& qp, uint32_t psn);
-
-  // ── core_alone.cc ─────────────────────────────────────────────────────────────────────────────
-  bool ringAlone(Qp& qp);
+  void tookSmall(Qp& qp, const SmallMessage& m);
+  bool onLocalSmall(LocalPair& pair, const LocalSmall& send) override;
   bool onAlone(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
 
   // ── requester.cc ──────────────────────────────────────────────────────────────────────────────
@@ -234,7 +238,7 @@ struct Core final : public PacketSink {
   // ── congestion.cc ─────────────────────────────────────────────────────────────────────────────
   bool asksForAnswer(Qp& qp, const SendEntry& e, bool last, uint32_t span) const;
   void ask(Qp& qp);
-  void openWindow(Requester& rq, uint32_t acknowledged) const;
+  void openWindow(Qp& qp, uint32_t acknowledged) const;
   void reduceWindow(Qp& qp, uint32_t packets) const;
   void onCongestion(Qp& qp);
   void onMarked(Qp& qp);

@@ -15,8 +15,8 @@ void Core::overrun(Cq& cq) {
   counters.cqOverruns++;
   if (KernelPort* port = kernels[cq.kernel]) port->onCqError(cq.handle);
   qps.forEach([&](Qp& qp) {
-    if ((qp.sendCq != &cq && qp.receiveCq != &cq) || qp.doomed || qp.state() == kQpsError) return;
-    qp.doomed = true;
+    if ((qp.sendCq != &cq && qp.receiveCq != &cq) || qp.has(kFailing) || qp.state() == kQpsError) return;
+    qp.set(kFailing);
     qp.nextDoomed = firstDoomed;
     firstDoomed = &qp;
   });
@@ -66,6 +66,7 @@ void Core::flushSends(Qp& qp, uint32_t status, uint32_t vendor) {
     write(*qp.sendCq, c);
   }
   rq.next = rq.begun = rq.parsed = rq.head;
+  qp.settleRequester();
 }
 
 void Core::flushReceives(Qp& qp, uint32_t status, uint32_t vendor) {
@@ -113,9 +114,8 @@ void Core::fail(Qp& qp, const Failure& failure) {
     qp.goneAt = 0;
     memory.unbindAll(qp);
     while (qp.rs.jobs.size()) qp.rs.jobs.pop();
-    qp.rs.ackPending = qp.rs.nakPending = false;
-    qp.rq.keepAlive = false;
-    qp.rq.rnrUntil = 0;
+    qp.rs.ackPending = false;
+    qp.clear(kNakPending | kKeepAlive | kRnrWait);
     qp.rq.reads = 0;
     leaveLink(qp);
     flushSends(qp, failure.sendStatus, failure.vendor);
@@ -144,7 +144,6 @@ void Core::toReset(Qp& qp) {
   leaveLink(qp);
   leaveReceives(qp);
   qp.local.reset();
-  qp.waiting = false;
   memory.unbindAll(qp);
   // Counters run on; what is posted is forgotten without completions.
   const uint32_t send = loadWord(qp.header + kQpSendProducer), receive = loadWord(qp.header + kQpReceiveProducer);
@@ -153,11 +152,12 @@ void Core::toReset(Qp& qp) {
   qp.rq.entries = std::move(entries);
   qp.rq.head = qp.rq.next = qp.rq.begun = qp.rq.parsed = qp.rq.producer = send;
   qp.rs = Responder{};
-  qp.cnpPending = false;
+  qp.clear(~uint32_t(kFailing));
+  qp.set(kUnheard);
   qp.cnpSentAt = 0;
   qp.shared.held = false;
   qp.rs.head = qp.rs.producer = receive;
-  qp.established = qp.drainNotify = qp.drained = qp.peerLocal = false;
+  qp.drainNotify = qp.drained = qp.peerLocal = false;
   qp.will.reset();
   const uint32_t type = qp.attributes.type, qpn = qp.attributes.qpn;
   qp.attributes = QpAttributes{};
@@ -193,7 +193,10 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (from == kQpsSqd && to == kQpsSqd && (mask & ~(qpmask::kState | qpmask::kCurrentState)) && !qp.drained)
     return Status::kInvalidDeviceState;
   applyAttributes(qp.attributes, mask, a);
-  if (from == kQpsSqd && to == kQpsSqd) qp.rq.parsed = qp.rq.begun;  // what waits is read anew, for these
+  if (from == kQpsSqd && to == kQpsSqd) {
+    qp.rq.parsed = qp.rq.begun;  // what waits is read anew, for these
+    qp.settleRequester();
+  }
   if (mask & qpmask::kPath) {
     qp.route = qp.attributes.path;
     // The ECN bits are not the application's.
@@ -210,7 +213,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (to == kQpsSqd && from == kQpsRts) {
     qp.drained = false;
     qp.drainNotify = (mask & qpmask::kDrainNotify) != 0;
-    qp.rq.awaited = true;
+    qp.set(kAwaited);
     schedule(qp);
     checkDrained(qp);
   }
@@ -231,7 +234,7 @@ Status Core::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
 }
 
 void Core::checkDrained(Qp& qp) {
-  if (qp.state() != kQpsSqd || qp.drained || qp.rq.head != qp.rq.begun || qp.rq.keepAlive) return;
+  if (qp.state() != kQpsSqd || qp.drained || qp.rq.head != qp.rq.begun || qp.has(kKeepAlive)) return;
   qp.drained = true;
   if (qp.drainNotify) report(qp, QpEvent::kSendQueueDrained, 0);
 }

@@ -12,9 +12,9 @@ using namespace abi;
 void Core::chooseLink(Qp& qp) {
   leaveLink(qp);
   // Like a packet that was lost: the next one shows it.
-  if (std::exchange(qp.rs.unpulled, false)) qp.rs.nakSent = false;
+  if (qp.has(kPullFailed)) qp.clear(kPullFailed | kNakSent);
   qp.local.reset();
-  qp.waiting = false;
+  qp.clear(kPairPending);
   setMtu(qp);
   if (!qp.peerLocal || qp.datagram()) return;
   qp.local = link.localPair(qp.attributes.destinationQpn >> 16);
@@ -22,10 +22,10 @@ void Core::chooseLink(Qp& qp) {
 }
 
 void Core::settleLink(Qp& qp) {
-  qp.waiting = qp.local->state == LocalPair::State::kAsking;
+  qp.put(kPairPending, qp.local->state == LocalPair::State::kAsking);
   if (qp.local->state == LocalPair::State::kRefused) qp.local.reset();
   setMtu(qp);
-  if (!qp.waiting) schedule(qp);
+  if (!qp.has(kPairPending)) schedule(qp);
 }
 
 void Core::setMtu(Qp& qp) {
@@ -37,7 +37,7 @@ void Core::setMtu(Qp& qp) {
 void Core::onLocalPair(LocalPair& pair) {
   received++;
   qps.forEach([&](Qp& qp) {
-    if (qp.local.get() == &pair && qp.waiting) settleLink(qp);
+    if (qp.local.get() == &pair && qp.has(kPairPending)) settleLink(qp);
   });
 }
 
@@ -55,7 +55,7 @@ static bool refers(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
 
 bool Core::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
   if (e.count > LocalPair::kMaxPieces || (e.flags & kSendFlagInline)) return false;
-  return refers(qp, length, qp.rq.ringOnly, [&] {
+  return refers(qp, length, qp.has(kRingOnly), [&] {
     const uint32_t* sge = qp.sendWqe(qp.rq.next) + kSendWqeHeaderBytes / 4;
     for (uint32_t i = 0; i < e.count; i++, sge += kSgeBytes / 4)
       if (!qp.local->isMapped(memory.sharedOf(qp.gatherCache, peekWord(sge + kSgeLkey)))) return false;
@@ -66,7 +66,7 @@ bool Core::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
 // The same of the next request, which the ring can carry.
 bool Core::namesSource(Qp& qp) {
   const uint32_t* w = qp.sendWqe(qp.rq.next);
-  if (qp.rq.ringOnly || (peekWord(w + kSwFlags) & kSendFlagInline)) return false;
+  if (qp.has(kRingOnly) || (peekWord(w + kSwFlags) & kSendFlagInline)) return false;
   const uint32_t lkey = peekWord(w + kSendWqeHeaderBytes / 4 + kSgeLkey);
   return qp.local->self || qp.local->isMapped(memory.sharedOf(qp.gatherCache, lkey));
 }
@@ -80,7 +80,7 @@ bool Core::refersToTarget(Qp& qp, const ResponseJob& job) {
 // Whether a packet of data may be sent now. If not, the queue pair stands in line for room, and sends none before its turn:
 // whoever has packets answered is run again and again, and would take all the room there is from those who have sent none.
 bool Core::hasRoom(Qp& qp, uint32_t payload, bool reference) {
-  if (!qp.stalled && qp.local->ready(payload, reference)) return true;
+  if (!qp.has(kStalled) && qp.local->ready(payload, reference)) return true;
   stall(qp);
   return false;
 }
@@ -94,16 +94,16 @@ bool Core::hasRoomToAnswer(Qp& qp) {
 
 void Core::stall(Qp& qp) {
   qp.local->wantSpace();
-  if (qp.stalled) return;
-  qp.stalled = true;
+  if (qp.has(kStalled)) return;
+  qp.set(kStalled);
   qp.nextStalled = nullptr;
   (lastStalled ? lastStalled->nextStalled : firstStalled) = &qp;
   lastStalled = &qp;
 }
 
 void Core::unstall(Qp& qp) {
-  if (!qp.stalled) return;
-  qp.stalled = false;
+  if (!qp.has(kStalled)) return;
+  qp.clear(kStalled);
   Qp* previous = nullptr;
   for (Qp* q = firstStalled; q != &qp; q = q->nextStalled) previous = q;
   (previous ? previous->nextStalled : firstStalled) = qp.nextStalled;
@@ -127,7 +127,7 @@ void Core::onLocalSpace(LocalPair& pair) {
 // A NAK that ends the queue pair also ends what its answers have named: the peer has copied that first, if it lives and goes on.
 bool Core::mayBeCopying(Qp& qp) {
   Responder& rs = qp.rs;
-  if (!rs.nakFatal || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;
+  if (!qp.has(kNakFatal) || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;
   if (!rs.nakLatest) rs.nakLatest = now + kGoodbyeNs;
   if (now >= rs.nakLatest) return false;
   const uint64_t due = now + kOwedNs;
@@ -145,9 +145,7 @@ void Core::leaveLink(Qp& qp) {
 // ── In ──────────────────────────────────────────────────────────────────────────────────────────
 
 void Core::onLocalPacket(LocalPair& pair, const LocalPacket& local) {
-  received++;
-  counters.receivedPackets++;
-  counters.receivedBytes += local.headerLength + local.length;
+  countReceived(local.headerLength + local.length);
   Packet p;
   p.bth = wire::parseBth(local.bth);
   p.flags = wire::kOpcodes[p.bth.opcode].flags;
@@ -201,8 +199,7 @@ uint32_t Core::moveTo(const Packet& p, const Piece* places, uint32_t count) {
 
 // As responder: like a packet that was lost, but told with the reason.
 void Core::refuseUnpulled(Qp& qp) {
-  qp.rs.nakSent = true;  // what follows in flight is refused silently until this PSN comes again
-  qp.rs.unpulled = true;
+  qp.set(kNakSent | kPullFailed);  // what follows in flight is refused silently until this PSN comes again
   qp.rs.unpulledLasting = pullLasting;
   schedule(qp);
 }
@@ -210,7 +207,7 @@ void Core::refuseUnpulled(Qp& qp) {
 // As requester: from the oldest packet on again, with payload in the ring until what is in flight now is answered.
 void Core::toRing(Qp& qp, bool lasting) {
   Requester& rq = qp.rq;
-  rq.ringOnly = true;
+  qp.set(kRingOnly);
   rq.ringOnlyAlways |= lasting;
   rq.ringOnlyEnd = rq.maxPsn;
   rq.fastRetried = true;  // what is under way from before shows gaps that are none
@@ -220,13 +217,13 @@ void Core::toRing(Qp& qp, bool lasting) {
 void Core::onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting) {
   received++;
   Qp* qp = byQpn(qpn);
-  if (!qp || qp->local.get() != &pair || qp->attributes.destinationQpn != sourceQpn || qp->doomed ||
+  if (!qp || qp->local.get() != &pair || qp->attributes.destinationQpn != sourceQpn || qp->has(kFailing) ||
       !stateRules(qp->state()).receivesResponses)
     return;
   Requester& rq = qp->rq;
   if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 || !advance(*qp, psn)) {
     counters.staleResponses++;
-  } else if (!qp->doomed && !rq.rnrUntil) {
+  } else if (!qp->has(kFailing | kRnrWait)) {
     toRing(*qp, lasting);
   }
   settle();

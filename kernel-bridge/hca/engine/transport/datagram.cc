@@ -129,7 +129,7 @@ void Core::onMulticast(const PacketMeta& meta, const Packet& p) {
     return;
   }
   for (Qp* qp : found->second)
-    if (!qp->doomed && stateRules(qp->state()).receivesRequests) onDatagram(*qp, meta, p);
+    if (!qp->has(kFailing) && stateRules(qp->state()).receivesRequests) onDatagram(*qp, meta, p);
 }
 
 bool Core::detachFrom(Qp& qp, const Group& group) {

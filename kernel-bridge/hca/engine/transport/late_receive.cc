@@ -82,13 +82,13 @@ void Core::offerReceives(Qp& qp) {
 void Core::tellOfReceive(Qp& qp) {
   Responder& rs = qp.rs;
   endAwaiting(qp);
-  if (rs.nakFatal || !rs.nakSent) return;
+  if (qp.has(kNakFatal) || !qp.has(kNakSent)) return;
   // A sender with kMostRnrRetries has none left after so many. One that came once more repeats for ever.
   const bool mayTell = qp.local || ((qp.attributes.patience & rnrpatience::kResponder) && rs.rnrNaks != wire::kMostRnrRetries);
   if (!mayTell) return;
   counters.lateReceives++;
-  if (!rs.nakPending) rs.rnrNaks++;
-  rs.nakPending = true;
+  if (!qp.has(kNakPending)) rs.rnrNaks++;
+  qp.set(kNakPending);
   rs.nakSyndrome = wire::kClassRnr | wire::kRnrShortest;
   rs.nakPsn = rs.expected;
 }
@@ -104,9 +104,9 @@ uint8_t Core::rnrCode(const Qp& qp) const {
 
 // The wait is over. What follows the oldest packet would only be dropped, if there is no receive yet.
 void Core::repeatRefused(Qp& qp) {
-  qp.rq.rnrUntil = 0;
+  qp.clear(kRnrWait);
   goBack(qp);
-  qp.rq.probing = true;
+  qp.set(kProbing);
 }
 
 // Whether one more RNR NAK is one too many.

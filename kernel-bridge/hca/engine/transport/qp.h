@@ -43,6 +43,46 @@ inline const StateRules& stateRules(uint32_t state) {
   return kStateRules[state <= abi::kQpsError ? state : uint32_t(abi::kQpsError)];
 }
 
+// ── The marks of a queue pair ───────────────────────────────────────────────────────────────────
+// Whatever takes a queue pair out of the plain course of small messages: one bit for each reason. The bits are the state
+// itself and no copy of it. The fast path (fast_path.h) tests this word, by the masks below, and no list of conditions.
+enum Mark : uint32_t {
+  // Of both sides
+  kClosed = 1u << 0,       // not RC, or in a state that receives nothing
+  kFailing = 1u << 1,      // one of its CQs has overrun; it goes to ERROR when the present packet or command is done
+  kPairPending = 1u << 2,  // the local link to its peer is being set up or refused; until then nothing is sent
+  kUnheard = 1u << 3,      // no packet of the peer has come yet
+  // Of the responder: the kind of the message that has come in part, in the bits of its packets' flags
+  kInSend = wire::kSend,
+  kInWrite = wire::kWrite,
+  kNakSent = 1u << 6,     // a NAK or RNR NAK for the expected PSN: later ones are dropped silently
+  kNakPending = 1u << 7,  // a NAK is to be sent,
+  kNakFatal = 1u << 8,    // after which the queue pair fails
+  kPullFailed = 1u << 9,    // local link: the peer is to learn that a named payload could not be copied
+  kCnpPending = 1u << 10,
+  // Of the requester
+  kNotRts = 1u << 11,      // not RC, or not in RTS
+  kScheduled = 1u << 12,   // in the run queue
+  kStalled = 1u << 13,     // in line for room in the pair's ring
+  kUnfinished = 1u << 14,  // a request is begun or half sent, or packets are sent again (settleRequester)
+  kKeepAlive = 1u << 15,   // a keep-alive has `keepAlivePsn`
+  kAsking = 1u << 16,      // the oldest packet was sent again only to request an ACK
+  kProbing = 1u << 17,     // only the oldest packet is sent again until an answer comes
+  kAwaited = 1u << 18,     // something waits until all that was sent is acknowledged
+  kRnrWait = 1u << 19,     // the peer asked for silence until `rnrUntil`
+  kRingOnly = 1u << 20,    // local link: payload is copied through the ring, never named
+  kNarrowed = 1u << 21,    // the congestion window is smaller than its limit
+};
+static_assert(kInSend == 1u << 4 && kInWrite == 1u << 5, "marks overlap");
+constexpr uint32_t kBlocksReceive = kClosed | kFailing | kPairPending | kUnheard | kInSend | kInWrite | kNakSent |
+                                    kNakPending | kNakFatal | kPullFailed;
+constexpr uint32_t kBlocksSend = kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive | kAsking |
+                                 kProbing | kAwaited | kRnrWait;
+// A doorbell that would leave other work undone goes the long way.
+constexpr uint32_t kBlocksDoorbell = kBlocksSend | kScheduled | kNakPending | kPullFailed | kCnpPending;
+constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive | kAsking |
+                                        kRnrWait | kRingOnly | kNarrowed;
+
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
 // A send WQE as the HCA read it once: the ring's bytes may change under us.
 struct SendEntry {
@@ -80,15 +120,12 @@ struct Requester {
   uint32_t reads = 0;     // READ and ATOMIC requests awaiting their answer
   uint32_t sinceAck = 0, messagesSinceAck = 0;  // packets, and ends of messages, since one with A
   uint32_t askedEnd = 0;  // one past the newest packet with A
-  bool awaited = false;   // something waits for the answer to all that was sent
-  bool asking = false;    // the oldest packet was repeated, only to ask
   uint32_t askLimit = 0;  // for the answer to everything before this
   SgeCursor gather, scatter;
-  bool keepAlive = false;  // a keep-alive occupies keepAlivePsn
   uint32_t keepAlivePsn = 0;
   uint64_t ackStart = 0;   // when the ACK timer started
   bool undated = false;    // at some time since; the timer, which is set, takes its own for that when it comes
-  uint64_t rnrUntil = 0;   // not 0: the peer asked for silence until then
+  uint64_t rnrUntil = 0;   // with kRnrWait
   uint64_t rnrSince = 0;   // with rnrRetries: when the first of these RNR NAKs came
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
@@ -99,10 +136,9 @@ struct Requester {
   bool timing = false;
   uint32_t timedPsn = 0;
   uint64_t timedAt = 0, roundTrip = 0, variation = 0;
-  bool probing = false;      // only the oldest packet is repeated until an answer comes
   uint32_t probes = 0;       // for this `una`
-  // Local link: payload is not named but carried, until this PSN is answered, or always.
-  bool ringOnly = false, ringOnlyAlways = false;
+  // With kRingOnly: until this PSN is acknowledged, or always.
+  bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
   bool referred = false;       // packets have named memory of ours
   uint32_t lastPosition = 0;   // in the ring, after the newest packet
@@ -166,7 +202,6 @@ struct Responder {
   uint32_t producer = 0;  // as last seen
   bool ringFault = false;
   uint32_t expected = 0, msn = 0;
-  uint32_t open = 0;      // kSend or kWrite while a message is incomplete
   uint64_t received = 0;  // bytes of the open message
   // Open SEND
   uint32_t sgeCount = 0;
@@ -183,17 +218,15 @@ struct Responder {
   bool unanswered = false;  // packets were executed that nobody was told of
   bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
-  bool nakSent = false;     // for this expected PSN
   bool awaitsReceive = false;  // it found no receive, and the next that is posted is to be told of (late_receive.cc)
   uint32_t rnrNaks = 0;     // for this expected PSN
-  bool nakPending = false, nakFatal = false;
   bool named = false;       // local link: answers have named memory,
   uint32_t namedEnd = 0;    // the newest before this place in the ring
   uint64_t nakLatest = 0;   // not 0: when a fatal NAK waits no longer for the peer to have copied it
-  bool unpulled = false, unpulledLasting = false;  // to be told: a payload that was named could not be copied
+  bool unpulledLasting = false;  // with kPullFailed: it would fail again
   uint8_t nakSyndrome = 0;
   uint32_t nakPsn = 0;
-  uint32_t failStatus = 0;  // with nakFatal: of the receive WQE, 0 when none is concerned
+  uint32_t failStatus = 0;  // with kNakFatal: of the receive WQE, 0 when none is concerned
   uint32_t failReason = 0;
 };
 
@@ -267,18 +300,20 @@ struct Qp {
   // Connection
   uint32_t mtu = 0, mtuShift = 0;
   Path route;                // attributes.path, as packets take it
-  bool cnpPending = false;
   uint64_t cnpSentAt = 0;
   bool peerLocal = false;
-  bool established = false;  // the event was raised
   bool drainNotify = false, drained = false;
   uint64_t lastActivity = 0;
   std::shared_ptr<LocalPair> local;  // null: the wire
-  bool waiting = false;      // for the pair to come up, or be refused
-  bool stalled = false;      // in line for room in the pair's ring
   Qp* nextStalled = nullptr;
   uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
   std::unique_ptr<Will> will;
+
+  uint32_t marks = kUnheard | kClosed | kNotRts;
+  bool has(uint32_t any) const { return (marks & any) != 0; }
+  void set(uint32_t which) { marks |= which; }
+  void clear(uint32_t which) { marks &= ~which; }
+  void put(uint32_t which, bool on) { marks = on ? marks | which : marks & ~which; }
 
   Requester rq;
   Responder rs;
@@ -288,7 +323,7 @@ struct Qp {
   Qp* nextAwaiting = nullptr;  // of the SRQ's
 
   // Scheduling
-  bool scheduled = false, doomed = false, owing = false;
+  bool owing = false;
   Qp *nextScheduled = nullptr, *nextDoomed = nullptr, *nextOwing = nullptr;
   uint64_t timerDue = 0;
   uint32_t timerPlace = UINT32_MAX;
@@ -312,10 +347,20 @@ struct Qp {
   bool reliable() const { return attributes.type == abi::kQptRc; }
   // The peer is there: a packet of it came, or the connection management left the connection's last message. Before that a
   // passive side waits in RTS for a peer that may not take packets yet.
-  bool connected() const { return established || will; }
+  bool connected() const { return !has(kUnheard) || will; }
   uint32_t packetsFor(uint32_t length) const { return length ? ((length - 1) >> mtuShift) + 1 : 1; }
+  // wire::kSend or kWrite while a message has come in part, else 0.
+  uint32_t openKind() const { return marks & (kInSend | kInWrite); }
+  void openMessage(uint32_t flags) {
+    clear(kInSend | kInWrite);
+    set(flags & (kInSend | kInWrite));
+  }
+  // After its counters have moved other than by whole messages.
+  void settleRequester() { put(kUnfinished, rq.next != rq.begun || rq.next != rq.parsed || rq.psn != rq.maxPsn); }
   void setState(uint32_t state) {
     attributes.state = state;
+    put(kClosed, !reliable() || !stateRules(state).receivesRequests);
+    put(kNotRts, !reliable() || state != abi::kQpsRts);
     storeWord(header + abi::kQpState, state);
     setBell();
   }

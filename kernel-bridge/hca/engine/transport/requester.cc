@@ -132,7 +132,7 @@ inline bool Core::begin(Qp& qp, SendEntry& e) {
   // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
   if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) return false;
   if (e.opcode == kOpLocalInvalidate && rq.next != rq.head) {
-    rq.awaited = true;
+    qp.set(kAwaited);
     return false;
   }
   e.firstPsn = rq.psn;
@@ -151,7 +151,7 @@ inline void Core::doLocally(Qp& qp, SendEntry& e) {
   rq.packet = 0;
   rq.gather = {};
   retireLocal(qp);
-  rq.awaited |= rq.head != rq.next && (qp.signalAll || (e.flags & kSendFlagSignaled));
+  if (rq.head != rq.next && (qp.signalAll || (e.flags & kSendFlagSignaled))) qp.set(kAwaited);
 }
 
 // Room for the next packet on the local link, and how many PSNs it takes there. False: none.
@@ -197,7 +197,7 @@ inline bool Core::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
 bool Core::request(Qp& qp, uint32_t& budget) {
   Requester& rq = qp.rq;
   const StateRules& rules = stateRules(qp.state());
-  if (!rules.continuesWork || rq.rnrUntil || qp.doomed || qp.waiting) return false;
+  if (!rules.continuesWork || qp.has(kRnrWait | kFailing | kPairPending)) return false;
   if (!refreshSend(qp)) {
     Failure failure;
     failure.reason = kWcLocalOp;
@@ -205,10 +205,10 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     return false;
   }
   const bool wasOutstanding = rq.outstanding();
-  uint32_t straight = 0;
+  uint32_t fast = 0;
   bool any = false, more = false;
-  while (!qp.doomed && !more) {
-    if (rq.keepAlive && rq.psn == rq.keepAlivePsn) {
+  while (!qp.has(kFailing) && !more) {
+    if (qp.has(kKeepAlive) && rq.psn == rq.keepAlivePsn) {
       if (qp.local && !hasRoom(qp, 0, false)) break;
       if (budget == 0) {
         more = true;
@@ -223,10 +223,10 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     SendEntry& e = qp.entry(rq.next);
     if (rq.next == rq.parsed) {
       if (!rules.beginsWork) break;
-      if (const uint32_t n = qp.local ? sendStraight(qp) : 0) {
-        straight += n;
+      qp.settleRequester();
+      if (const uint32_t n = qp.local ? sendFast(qp) : 0) {
         any = true;
-        more = straight >= kStraightShare;
+        more = rq.next != rq.producer && (fast += n) >= kShare;
         continue;
       }
       if (!windowTakes(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) break;
@@ -235,7 +235,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     }
     if (e.status) {
       // Everything before it completes first; then it fails.
-      rq.awaited = true;
+      qp.set(kAwaited);
       if (rq.next != rq.head) break;
       failSend(qp, e.status, 0, QpEvent::kFatal);
       return false;
@@ -250,7 +250,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       if (rq.reads >= qp.attributes.initiatorDepth) break;
       if (e.opcode == kOpRead) span = std::min(e.chunk - (rq.packet & (e.chunk - 1)), e.packets - rq.packet);
     }
-    if (rq.probing && rq.psn != rq.una) break;
+    if (qp.has(kProbing) && rq.psn != rq.una) break;
     if (!windowTakes(qp, span, e.opcode == kOpRead)) break;
     if (budget == 0) {
       more = true;
@@ -260,8 +260,10 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     budget--;
     any |= sendPacketOf(qp, e, span);
   }
-  if (rq.una == rq.psn) rq.awaited = false;
-  if (rq.awaited && rq.unasked() && !qp.doomed) ask(qp);
+  qp.settleRequester();
+  // On the local link everything is acknowledged without being requested.
+  if (rq.una == rq.psn || qp.local) qp.clear(kAwaited);
+  if (qp.has(kAwaited) && rq.unasked() && !qp.has(kFailing)) ask(qp);
   if (any) {
     qp.lastActivity = now;
     if (!wasOutstanding) startAckTimer(qp);
@@ -292,7 +294,7 @@ void Core::sent(Qp& qp, uint32_t span, const Path& path) {
   rq.psn = wire::psnAdd(psn, span);
   if (wire::psnDiff(rq.psn, rq.maxPsn) > 0) {
     rq.maxPsn = rq.psn;
-    if (!rq.timing && rq.sinceAck == 0) {  // it asks for an answer
+    if (!rq.timing && rq.sinceAck == 0 && !qp.local) {  // AckReq is set
       rq.timing = true;
       rq.timedPsn = psn;
       rq.timedAt = now;
@@ -368,7 +370,7 @@ void Core::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
                  {e.remote + offset, e.rkey, uint32_t(std::min<uint64_t>(room, e.length - offset))});
   out.headerLength = wire::kBthBytes + wire::kRethBytes;
   out.pieceCount = out.payloadLength = out.padLength = 0;
-  if (rq.ringOnly) out.localFlags = LocalEntry::kInRing;
+  if (qp.has(kRingOnly)) out.localFlags = LocalEntry::kInRing;
   rq.sinceAck = 0;
   rq.packet += span;
   rq.reads++;
@@ -413,7 +415,8 @@ void Core::sendKeepAlive(Qp& qp) {
 
 void Core::goBack(Qp& qp) {
   Requester& rq = qp.rq;
-  rq.probing = rq.asking = rq.timing = false;  // of what is repeated nobody knows which one was answered
+  qp.clear(kProbing | kAsking);
+  rq.timing = false;  // of what is repeated nobody knows which one was answered
   rq.psn = rq.una;
   rq.next = rq.head;
   rq.packet = 0;
@@ -422,10 +425,11 @@ void Core::goBack(Qp& qp) {
   rq.askedEnd = rq.una;
   rq.gather.offset = UINT32_MAX;
   rq.ackStart = now;
-  if (rq.head != rq.begun && !(rq.keepAlive && rq.una == rq.keepAlivePsn)) {
+  if (rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
     const SendEntry& e = qp.entry(rq.head);
     if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
   }
+  qp.settleRequester();
   schedule(qp);
 }
 

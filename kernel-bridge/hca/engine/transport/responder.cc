@@ -37,19 +37,19 @@ bool Core::inSequence(Qp& qp, const Packet& p) {
   Responder& rs = qp.rs;
   const bool gap = p.bth.psn != rs.expected, first = (p.flags & wire::kFirst) != 0;
   const uint32_t kind = p.flags & (wire::kSend | wire::kWrite);
-  if (gap && (first || rs.open)) counters.outOfSequence++;
-  if (rs.open && (gap || first || rs.open != kind)) {
+  if (gap && (first || qp.openKind())) counters.outOfSequence++;
+  if (qp.openKind() && (gap || first || qp.openKind() != kind)) {
     counters.droppedMessages++;
-    rs.open = 0;
+    qp.openMessage(0);
   }
   if (first) rs.expected = p.bth.psn;
-  return first || rs.open != 0;
+  return first || qp.openKind() != 0;
 }
 
 void Core::onRequest(Qp& qp, const Packet& p) {
   Responder& rs = qp.rs;
   if (!qp.reliable() && !inSequence(qp, p)) return;
-  if (rs.nakFatal) return;  // refused already; only the answer is still under way
+  if (qp.has(kNakFatal)) return;  // refused already; only the answer is still under way
   const int32_t distance = wire::psnDiff(p.bth.psn, rs.expected);
   if (distance < 0) {
     counters.duplicateRequests++;
@@ -58,18 +58,18 @@ void Core::onRequest(Qp& qp, const Packet& p) {
   }
   if (distance > 0) {
     counters.outOfSequence++;
-    if (!rs.nakSent) {
-      rs.nakSent = rs.nakPending = true;
+    if (!qp.has(kNakSent)) {
+      qp.set(kNakSent | kNakPending);
       rs.nakSyndrome = wire::kNakSequence;
       rs.nakPsn = rs.expected;
       schedule(qp);
     }
     return;
   }
-  rs.nakSent = rs.nakPending = rs.unpulled = false;
+  qp.clear(kNakSent | kNakPending | kPullFailed);
 
   const uint32_t kind = p.flags & (wire::kSend | wire::kWrite);
-  if (p.flags & wire::kFirst ? rs.open != 0 : rs.open != kind) {
+  if (p.flags & wire::kFirst ? qp.openKind() != 0 : qp.openKind() != kind) {
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   }
   const uint32_t right = qpRight(p.flags);
@@ -109,7 +109,7 @@ bool Core::takeReceive(Qp& qp, const Packet& p) {
   const auto take = [&] { return qp.srq ? takeShared(qp) : rs.producer != rs.head; };
   if (take()) return true;
   if (!qp.reliable()) {
-    rs.open = 0;
+    qp.openMessage(0);
     counters.droppedMessages++;
     return false;
   }
@@ -119,7 +119,7 @@ bool Core::takeReceive(Qp& qp, const Packet& p) {
   }
   counters.sentRnrNaks++;
   // What follows in flight is refused silently until this PSN comes again.
-  rs.nakSent = rs.nakPending = true;
+  qp.set(kNakSent | kNakPending);
   rs.nakSyndrome = uint8_t(wire::kClassRnr | rnrCode(qp));
   rs.nakPsn = rs.expected;
   rs.rnrNaks++;
@@ -132,9 +132,9 @@ void Core::accepted(Qp& qp, const Packet& p) {
   rs.expected = wire::psnAdd(rs.expected, p.span);
   rs.ackPsn = wire::psnAdd(p.bth.psn, p.span - 1);
   rs.ackable = rs.unanswered = true;
-  rs.open = p.flags & wire::kLast ? 0 : p.flags & (wire::kSend | wire::kWrite);
+  qp.openMessage(p.flags & wire::kLast ? 0 : p.flags);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  // On the local link every message is acknowledged (core_straight.cc).
+  // On the local link every message is acknowledged (fast_path.h).
   if (qp.reliable() && (p.bth.ackRequest || (qp.local && (p.flags & wire::kLast)))) oweAnswer(qp, p.bth.ackRequest);
 }
 
@@ -347,7 +347,7 @@ void Core::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus
   if (reason == kWcLocalProtection) counters.localProtectionErrors++;
   if (!qp.reliable()) {
     // What the peer did wrong costs it the message; what is wrong with our own queue, or too short there, is fatal.
-    rs.open = 0;
+    qp.openMessage(0);
     counters.droppedMessages++;
     if (receiveStatus == 0 && reason != kWcLocalOp) return;
     Failure failure;
@@ -356,7 +356,7 @@ void Core::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus
     return fail(qp, failure);
   }
   counters.sentFatalNaks++;
-  rs.nakPending = rs.nakFatal = true;
+  qp.set(kNakPending | kNakFatal);
   rs.nakSyndrome = syndrome;
   rs.nakPsn = psn;
   rs.failStatus = receiveStatus;

@@ -1,0 +1,373 @@
+#include "transport/fast_path.h"
+
+namespace nd {
+
+using namespace abi;
+
+namespace {
+
+constexpr uint32_t kAtOnce = 64;  // messages of one queue pair in a row
+
+void copyFew(uint8_t* to, const uint8_t* from, uint32_t length) {
+  if (length <= 64) copySmall(to, from, length);
+  else std::memcpy(to, from, length);
+}
+
+uint64_t wideWord(const uint32_t* words, uint32_t lo, uint32_t hi) {
+  return uint64_t(peekWord(words + hi)) << 32 | peekWord(words + lo);
+}
+
+// The BTH of a request that the requester would send as one packet.
+inline wire::Bth requestBth(const Qp& qp, const SmallRequest& r, uint16_t pkey, bool asks) {
+  wire::Bth bth;
+  bth.opcode = r.opcode == kOpWrite ? wire::kOpWriteOnly : wire::kOpSendOnly;
+  bth.solicited = r.opcode == kOpSend && (r.flags & kSendFlagSolicited) != 0;
+  bth.pad = uint8_t(-r.length & 3);
+  bth.pkey = pkey;
+  bth.destinationQpn = qp.attributes.destinationQpn;
+  bth.ackRequest = asks;
+  bth.psn = qp.rq.psn;
+  return bth;
+}
+
+}  // namespace
+
+// ── Requester ───────────────────────────────────────────────────────────────────────────────────
+
+// A doorbell. True: all that was posted has left. False: the long way has to look, perhaps after some messages have left.
+bool Core::ringFast(Qp& qp) {
+  if (qp.local) {
+    if (!qp.local->up()) return false;
+    qp.local->prepare();
+  }
+  // What a process sends itself is delivered by steps, which the long way makes.
+  if (qp.has(kBlocksDoorbell) || (qp.local && qp.local->self) || !refreshSend(qp)) return false;
+  return qp.local ? ringLocal(qp) : ringWire(qp);
+}
+
+inline bool Core::ringLocal(Qp& qp) {
+  Requester& rq = qp.rq;
+  const bool wasOutstanding = rq.outstanding();
+  const uint32_t n = sendFast(qp);
+  if (n != 0 && !wasOutstanding) {
+    // Where a timer comes in time already, the clock can wait until then.
+    if (timers.has(qp) && qp.timerDue <= now + answerPatience(qp)) {
+      rq.undated = true;
+    } else {
+      now = std::max(now, clock.recent());
+      startAckTimer(qp);
+    }
+  }
+  if (n == 0 || rq.next != rq.producer) return false;
+  qp.local->flush(false);
+  return true;
+}
+
+// Sends by the local link what stands next in the queue, as far as it is small. The number of messages.
+uint32_t Core::sendFast(Qp& qp) {
+  Requester& rq = qp.rq;
+  LocalPair& pair = *qp.local;
+  const uint16_t pkey = qp.pkey();
+  if (qp.has(kBlocksSend) || !pair.fast || !isPkey(pkey)) return 0;
+  const uint32_t most = std::min(LocalSmall::kMostBytes, qp.mtu);
+  uint32_t acknowledges = 0, n = 0;
+  uint64_t bytes = 0;
+  for (; n < kAtOnce && rq.next != rq.producer; n++) {
+    SmallRequest r;
+    if (!readSmall(qp, most, most, &r) || (r.length >= LocalPair::kMappedFrom && namesSource(qp)) ||
+        !pair.ready(r.length, false))
+      break;
+    enterSmall(qp, r);
+    if (n == 0) acknowledges = owedWord(qp);
+    // Everything is acknowledged on this link; AckReq says that somebody waits for it.
+    const bool asks = (r.flags & kSendFlagSignaled) != 0 || qp.signalAll ||
+                      4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
+    const wire::Bth bth = requestBth(qp, r, pkey, asks);
+    if (r.opcode == kOpSend) {
+      pair.putSend(bth, qp.qpn, qp.route.trafficClass, acknowledges, r.data, r.length);
+    } else {
+      pair.putWrite(bth, {r.remote, r.rkey, r.length}, qp.qpn, qp.route.trafficClass, acknowledges, r.data, r.length);
+      bytes += wire::kRethBytes;
+    }
+    acknowledges = 0;
+    bytes += wire::kBthBytes + r.length;
+    leftSmall(rq);
+  }
+  if (n == 0) return 0;
+  counters.sentPackets += n;
+  counters.sentStraight += n;
+  counters.sentBytes += bytes;
+  rq.sinceAck = rq.messagesSinceAck = 0;
+  rq.askedEnd = rq.psn;
+  rq.lastPosition = pair.position();
+  qp.lastActivity = now;
+  return n;
+}
+
+// By the wire one message leaves by itself; several go together, the long way.
+inline bool Core::ringWire(Qp& qp) {
+  Requester& rq = qp.rq;
+  const uint16_t pkey = qp.pkey();
+  constexpr uint32_t kMost = Link::kAloneMostBytes - wire::kBthBytes;
+  SmallRequest r;
+  if (rq.producer - rq.next != 1 || !isPkey(pkey) ||
+      !readSmall(qp, std::min(kMost, qp.mtu), std::min(kMost - wire::kRethBytes, qp.mtu), &r))
+    return false;
+
+  now = std::max(now, clock.recent());
+  SendEntry& e = enterSmall(qp, r);
+  const uint32_t sinceAck = rq.sinceAck, messagesSinceAck = rq.messagesSinceAck;
+  const bool asks = asksForAnswer(qp, e, true, 1), writes = r.opcode == kOpWrite;
+  const wire::Bth bth = requestBth(qp, r, pkey, asks);
+  const uint32_t header = wire::kBthBytes + (writes ? wire::kRethBytes : 0), total = header + r.length + bth.pad;
+  uint8_t* const packet = alone + Link::kAloneRoom;
+  wire::emitBth(packet, bth);
+  if (writes) wire::emitReth(packet + wire::kBthBytes, {r.remote, r.rkey, r.length});
+  if (bth.pad) std::memset(packet + total - 4, 0, 4);
+  copyFew(packet + header, r.data, r.length);
+  if (!link.sendAlone(qp.route, packet, total)) {
+    rq.sinceAck = sinceAck;
+    rq.messagesSinceAck = messagesSinceAck;
+    return false;
+  }
+
+  // It is on its way; the bookkeeping can follow.
+  const bool wasOutstanding = rq.outstanding();
+  if (asks && !rq.timing) {
+    rq.timing = true;
+    rq.timedPsn = rq.psn;
+    rq.timedAt = now;
+  }
+  leftSmall(rq);
+  if (asks) rq.askedEnd = rq.psn;
+  counters.sentPackets++;
+  counters.sentStraight++;
+  counters.sentBytes += header + r.length;
+  qp.lastActivity = now;
+  if (!wasOutstanding) startAckTimer(qp);
+  // A deferred ACK follows while the peer takes the message.
+  if (qp.rs.ackPending) {
+    acknowledge(qp);
+    link.flush();
+  }
+  return true;
+}
+
+// The next request, if it is a SEND or WRITE in one piece of at most so many bytes, and there is room in the window. `most`
+// is of a SEND, `mostWritten` of a WRITE.
+inline bool Core::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r) {
+  constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
+  const Requester& rq = qp.rq;
+  const uint32_t* w = qp.sendWqe(rq.next);
+  r->opcode = peekWord(w + kSwOpcode);
+  r->flags = peekWord(w + kSwFlags);
+  r->length = r->count = peekWord(w + kSwSgeCount);
+  r->data = nullptr;
+  r->remote = r->rkey = 0;
+  if (r->opcode > kOpWrite || (r->flags & ~kFlags) != 0) return false;
+  const bool writes = r->opcode == kOpWrite;
+  if (writes) most = mostWritten;
+  const uint32_t* body = w + kSendWqeHeaderBytes / 4;
+  if (r->flags & kSendFlagInline) {
+    if (r->count > qp.maxInline || r->count > most) return false;
+    r->data = reinterpret_cast<const uint8_t*>(body);
+  } else if (r->count != 0) {
+    if (r->count != 1 || qp.sendSge == 0) return false;
+    r->length = peekWord(body + kSgeLength);
+    if (r->length > most) return false;
+    const uint64_t address = wideWord(body, kSgeAddressLo, kSgeAddressHi);
+    if (r->length) r->data = memory.local(qp.gatherCache, qp.pd, peekWord(body + kSgeLkey), address, r->length, false);
+    if (r->length && !r->data) return false;
+  }
+  if (writes) {
+    if (r->length == 0) return false;  // no data, and so no key
+    r->remote = wideWord(w, kSwRemoteLo, kSwRemoteHi);
+    r->rkey = peekWord(w + kSwRkey);
+  }
+  return windowTakes(qp, 1, true);
+}
+
+// Notes the request as parse() does, should it have to be sent again. It has not left yet.
+inline SendEntry& Core::enterSmall(Qp& qp, const SmallRequest& r) {
+  SendEntry& e = qp.entry(qp.rq.next);
+  e.opcode = r.opcode;
+  e.flags = r.flags;
+  e.count = r.count;
+  e.length = r.length;
+  e.firstPsn = qp.rq.psn;
+  e.packets = 1;
+  e.status = 0;
+  e.local = e.done = false;
+  if (r.opcode == kOpWrite) {
+    e.remote = r.remote;
+    e.rkey = r.rkey;
+  }
+  return e;
+}
+
+inline void Core::leftSmall(Requester& rq) {
+  rq.psn = rq.maxPsn = wire::psnAdd(rq.psn, 1);
+  rq.next++;
+  rq.begun = rq.parsed = rq.next;
+}
+
+// ── Completer ───────────────────────────────────────────────────────────────────────────────────
+
+// An ACK that completes whole requests, when everything posted has been sent.
+inline bool Core::onFastAcknowledge(Qp& qp, uint32_t psn) {
+  Requester& rq = qp.rq;
+  if (qp.has(kBlocksAcknowledge) || wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 ||
+      rq.next != rq.producer)
+    return false;
+  const uint32_t answered = static_cast<uint32_t>(wire::psnDiff(psn, rq.una)) + 1;
+  for (uint32_t i = 0; i < answered; i++) {
+    // Local work takes no PSN, so what is acknowledged can reach further than these entries.
+    const SendEntry& e = qp.entry(rq.head + i);
+    if (i == rq.next - rq.head || e.opcode > kOpWrite || e.packets != 1) return false;
+  }
+  for (uint32_t i = 0; i < answered; i++) {
+    rq.una = wire::psnAdd(rq.una, 1);
+    completeHead(qp);
+    if (rq.head != rq.next) retireLocal(qp);
+  }
+  rq.retries = rq.rnrRetries = rq.probes = 0;
+  rq.fastRetried = false;
+  qp.clear(kProbing);
+  rq.ackStart = now;
+  sampleRoundTrip(rq);
+  if (rq.una == rq.psn) qp.clear(kAwaited);
+  else if (qp.has(kAwaited)) schedule(qp);  // an ACK of the rest may have to be requested
+  return true;
+}
+
+// ── Responder ───────────────────────────────────────────────────────────────────────────────────
+
+// The queue pair that takes this message the fast way, and the place for its payload, null where it has none.
+inline bool Core::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {
+  Responder& rs = qp.rs;
+  *to = nullptr;
+  if (qp.has(kBlocksReceive) || m.bth.psn != rs.expected || m.length > qp.mtu) return false;
+  if (m.writes()) {
+    if (m.length == 0 || !(qp.attributes.access & kAccessRemoteWriteBit)) return false;
+    *to = memory.remote(qp.remoteCache, qp, m.rkey, m.address, m.length, kAccessRemoteWriteBit);
+    return *to != nullptr;
+  }
+  if (qp.srq || (rs.producer == rs.head && (!refreshReceive(qp) || rs.producer == rs.head))) return false;
+  const uint32_t* w = qp.receiveWqe(rs.head);
+  const uint32_t count = peekWord(w + kRwSgeCount);
+  if (m.length == 0) return count <= qp.receiveSge;
+  if (count != 1 || qp.receiveSge == 0) return false;
+  const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
+  if (m.length > peekWord(sge + kSgeLength)) return false;
+  const uint64_t address = wideWord(sge, kSgeAddressLo, kSgeAddressHi);
+  *to = memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, m.length, true);
+  return *to != nullptr;
+}
+
+// Its payload is in its place.
+inline void Core::tookSmall(Qp& qp, const SmallMessage& m) {
+  Responder& rs = qp.rs;
+  rs.received = m.length;
+  rs.expected = wire::psnAdd(m.bth.psn, 1);
+  rs.ackPsn = m.bth.psn;
+  rs.ackable = rs.unanswered = true;
+  rs.msn = (rs.msn + 1) & wire::kPsnMask;
+  if (m.writes()) return;
+  Completion c;
+  c.token = qp.token;
+  c.wqe = rs.head++;
+  c.opcode = kOpReceive;
+  c.length = m.length;
+  c.flags = kCqeFlagReceiveQueue | (m.bth.solicited ? kCqeFlagSolicited : 0);
+  c.pkeyIndex = qp.attributes.pkeyIndex;
+  c.sourceQpn = qp.attributes.destinationQpn;
+  write(*qp.receiveCq, c);
+}
+
+bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) {
+  const wire::Bth bth = wire::parseBth(bytes);
+  Qp* const found = byQpn(bth.destinationQpn);
+  if (!found || bth.version != 0) return false;
+  Qp& qp = *found;
+  if (qp.local || !comesFromPeer(qp, meta) ||
+      (meta.trafficClass & wire::kEcnMask) == wire::kCongestionExperienced || !pkeysFit(bth.pkey, qp.pkey()))
+    return false;
+  const auto done = [&] {
+    counters.receivedAlone++;
+    countReceived(size);
+    qp.lastActivity = now;
+    settle();
+    return true;
+  };
+  if (bth.opcode == wire::kOpAcknowledge) {
+    if (size != wire::kBthBytes + wire::kAethBytes || bth.pad ||
+        (bytes[wire::kBthBytes] & wire::kSyndromeClass) != wire::kClassAck || !onFastAcknowledge(qp, bth.psn))
+      return false;
+    return done();
+  }
+  const uint32_t header = wire::kOpcodes[bth.opcode].headerBytes;
+  if ((bth.opcode != wire::kOpWriteOnly && bth.opcode != wire::kOpSendOnly) || size < header + bth.pad) return false;
+  SmallMessage m(bth, size - header - bth.pad);
+  if (m.writes()) {
+    const wire::Reth reth = wire::parseReth(bytes + wire::kBthBytes);
+    if (reth.length != m.length) return false;
+    m.rkey = reth.rkey;
+    m.address = reth.address;
+  }
+  uint8_t* to;
+  if (!findPlace(qp, m, &to)) return false;
+
+  if (m.writes()) {
+    copyInOrder(to, bytes + header, m.length);
+  } else if (m.length != 0) {
+    copyFew(to, bytes + header, m.length);
+  }
+  if (bth.ackRequest) oweAnswer(qp, true);
+  tookSmall(qp, m);
+  return done();
+}
+
+bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
+  const wire::Bth bth = small.bth();
+  Qp* const found = byQpn(bth.destinationQpn);
+  if (!found) return false;
+  Qp& qp = *found;
+  if (qp.local.get() != &pair || small.sourceQpn() != qp.attributes.destinationQpn ||
+      ((small.length + bth.pad) & 3) != 0 || !pkeysFit(bth.pkey, qp.pkey()))
+    return false;
+  SmallMessage m(bth, small.length);
+  if (m.writes()) {
+    const wire::Reth reth = small.readReth();
+    if (reth.length != m.length) return false;
+    m.rkey = reth.rkey;
+    m.address = reth.address;
+  }
+  uint8_t* to;
+  if (!findPlace(qp, m, &to)) return false;
+
+  countReceived(small.packetBytes());
+  qp.lastActivity = now;
+  if (small.acknowledges() && stateRules(qp.state()).receivesResponses) {
+    if (!onFastAcknowledge(qp, small.acknowledgedPsn())) onAcknowledged(qp, small.acknowledgedPsn());
+    if (qp.has(kFailing | kClosed)) {
+      counters.wrongState++;
+      settle();
+      return true;
+    }
+  }
+  if (small.bulk) {
+    copyInOrder(to, small.bulk, m.length);
+  } else if (m.writes()) {
+    uint8_t bytes[LocalSmall::kMostInEntry];
+    small.copyFromEntry(bytes);
+    copyInOrder(to, bytes, m.length);
+  } else if (m.length != 0) {
+    small.copyFromEntry(to);
+  }
+  oweAnswer(qp, bth.ackRequest);
+  tookSmall(qp, m);
+  settle();
+  return true;
+}
+
+}  // namespace nd
