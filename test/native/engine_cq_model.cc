@@ -1,6 +1,6 @@
 // Notifications at random: their arms and waiters, each in its own order, some of them cancelled, with entries and a
 // consumer in between. Who waits must have heard of an entry that came after its arm and that nobody has taken.
-#include "transport/cq.h"
+#include "objects/cq.h"
 #include "world.h"
 
 using namespace world;

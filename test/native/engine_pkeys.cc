@@ -1,5 +1,5 @@
 // Partitions: which P_Keys fit, what is sent and taken under them, tables that change, MADs.
-#include "transport/pkeys.h"
+#include "objects/pkeys.h"
 
 #include "ud_world.h"
 

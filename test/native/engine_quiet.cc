@@ -51,14 +51,14 @@ TEST(quiet_link_is_not_polled_and_the_poller_is_still_seen) {
   CHECK(!engine.progress());
   CHECK_EQ(link.polls, 0u);
   CHECK_EQ(link.asked, clock.time);
-  CHECK_EQ(engine.pollerMark(), clock.time);  // or the engine's thread would take over from somebody who polls
+  CHECK_EQ(engine.attendance().marked(), clock.time);  // or the engine's thread would take over from somebody who polls
   clock.time += 500'000;
   engine.progress();
-  CHECK_EQ(engine.pollerMark(), clock.time);
+  CHECK_EQ(engine.attendance().marked(), clock.time);
   link.nothing = false;
   engine.progress();
   CHECK_EQ(link.polls, 1u);
-  engine.progressLocked();  // the engine's thread looks in any case
+  engine.poll(Stepper::kEngine);  // the engine's thread looks in any case
   CHECK_EQ(link.polls, 2u);
 }
 
@@ -96,7 +96,7 @@ TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
   // The engine's thread has other things to look at.
   clock.time += 500;
   const uint32_t before = link.lookOuts;
-  engine.progressLocked();
+  engine.poll(Stepper::kEngine);
   CHECK_EQ(link.lookOuts, before);
 }
 

@@ -1,5 +1,5 @@
 // Rules of the transport that show only when packets meet in an unlucky order, or rights are few.
-#include "transport/qp.h"
+#include "objects/qp.h"
 #include "world.h"
 
 using namespace world;

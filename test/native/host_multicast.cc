@@ -117,7 +117,7 @@ struct Side {
   void step() {
     enter();
     std::lock_guard<nd::EngineLock> lock(engine.lock());
-    engine.progressLocked();
+    engine.poll(Stepper::kEngine);
   }
   // What has come since the last time.
   std::vector<Message> messages() {

@@ -263,7 +263,10 @@ uint64_t left(const Attendance& attendance) {
 // The alarm is put off by marks of the second half of its time, to the end of theirs, and by none once the thread is awake.
 void alarmIsPutOff() {
   constexpr uint64_t kHour = 3'600'000'000'000u;
-  Attendance attendance;
+  const struct : Clock {
+    uint64_t now() const override { return clockNow(); }
+  } clock;
+  Attendance attendance(clock);
   HOST_CHECK(attendance.open());
   const uint64_t start = clockNow();
   attendance.sleepUntil(start + kHour);

@@ -74,7 +74,7 @@ struct Node {
   }
   bool step() {
     std::lock_guard<EngineLock> lock(engine.lock());
-    return engine.progressLocked();
+    return engine.poll(Stepper::kEngine);
   }
   uint64_t deadline() {
     std::lock_guard<EngineLock> lock(engine.lock());

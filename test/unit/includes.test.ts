@@ -14,8 +14,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   slots: ['base', 'platform'],
   local: ['base', 'platform', 'slots'],
   udp: ['base', 'platform'],
-  transport: ['base', 'platform', 'local'],
-  engine: ['base', 'platform', 'transport'],
+  objects: ['base', 'platform', 'local'],
+  transport: ['base', 'platform', 'local', 'objects'],
+  engine: ['base', 'platform', 'objects', 'transport'],
   host: ['base', 'platform', 'slots', 'local', 'udp', 'engine'],
   process: ['base', 'platform', 'engine', 'host'],
 };
@@ -56,7 +57,7 @@ test('every room includes what it may, and nothing else', () => {
 /** What is one system's alone. Rooms below `slots` are the same on all: they take it by `platform/`. */
 const SYSTEM_HEADER =
   /^#include <(sys|linux|net|netinet|arpa)\/|^#include <(unistd|fcntl|poll|sched|pthread|signal|ifaddrs|dirent)\.h>/m;
-const portable = ['base/', 'transport/', 'engine/'];
+const portable = ['base/', 'objects/', 'transport/', 'engine/'];
 
 test('the transport knows no system', () => {
   const found = sources()

@@ -95,6 +95,13 @@ class Clock {
   virtual uint64_t recent() const { return now(); }
 };
 
+// By whom a step is taken, which decides on ACKs.
+enum class Stepper {
+  kEngine,  // nobody comes back soon: what is due leaves
+  kPoller,  // comes back at once: ACKs wait for that, since the program may be about to answer, and both leave together
+  kWoken,   // woken by a message, so that nobody polls on the other side either: the ACKs that the peer waits for leave
+};
+
 // Somebody waiting for a completion queue's event. Called with the engine's lock held, from any thread:
 // must only store the outcome and wake the waiter. Called at most once.
 class NotifySink {

@@ -212,6 +212,8 @@ inline void emitDeth(uint8_t* p, const Deth& d) {
   store32(p + 4, d.sourceQpn);
 }
 
+inline void emitAeth(uint8_t* p, uint8_t syndrome, uint32_t msn) { store32(p, uint32_t(syndrome) << 24 | msn); }
+
 struct AtomicEth {
   uint64_t address = 0;
   uint32_t rkey = 0;

@@ -1,4 +1,4 @@
-// The face of the HCA: takes the lock, checks handles, and leaves the work to the core.
+// The face of the HCA: takes the lock, checks handles, and leaves the work to the t.
 
 #include "engine/engine_impl.h"
 #include "platform/os.h"
@@ -11,24 +11,24 @@ Engine::Engine(Link& link, const Clock& clock, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(link, clock, options)) {}
 Engine::~Engine() = default;
 
-EngineLock& Engine::lock() { return impl_->core.lock; }
-const EngineOptions& Engine::options() const { return impl_->core.options; }
+EngineLock& Engine::lock() { return impl_->transport.lock; }
+const EngineOptions& Engine::options() const { return impl_->transport.context.options; }
 
 void Engine::setSlot(uint32_t slot) {
-  Command command(impl_->core);
-  impl_->core.slot = slot & 0xFF;
+  Command command(impl_->transport);
+  impl_->transport.context.slot = slot & 0xFF;
 }
 
 // ── Kernels ─────────────────────────────────────────────────────────────────────────────────────
 
 Status Engine::attachKernel(KernelPort* port, KernelId* kernelOut) {
-  Core& core = impl_->core;
-  Command command(core);
+  Transport& t = impl_->transport;
+  Command command(t);
   if (!port) return Status::kInvalidParameter;
-  for (KernelId k = 1; k < Core::kKernels; k++) {
-    if (core.kernels[k]) continue;
-    core.kernels[k] = port;
-    core.defaultPkeys[k] = PkeyTable{};
+  for (KernelId k = 1; k < Context::kKernels; k++) {
+    if (t.context.kernels[k]) continue;
+    t.context.kernels[k] = port;
+    t.context.defaultPkeys[k] = PkeyTable{};
     *kernelOut = k;
     return Status::kSuccess;
   }
@@ -36,213 +36,211 @@ Status Engine::attachKernel(KernelPort* port, KernelId* kernelOut) {
 }
 
 void Engine::detachKernel(KernelId kernel) {
-  Command command(impl_->core);
-  if (kernelPort(kernel)) impl_->core.detach(kernel);
+  Command command(impl_->transport);
+  if (kernelPort(kernel)) impl_->transport.lifecycle.detachKernel(kernel);
 }
 
 KernelPort* Engine::kernelPort(KernelId kernel) {
-  return kernel < Core::kKernels ? impl_->core.kernels[kernel] : nullptr;
+  return kernel < Context::kKernels ? impl_->transport.context.kernels[kernel] : nullptr;
 }
 
 KernelId Engine::anyKernel() {
-  for (KernelId k = 1; k < Core::kKernels; k++)
-    if (impl_->core.kernels[k]) return k;
+  for (KernelId k = 1; k < Context::kKernels; k++)
+    if (impl_->transport.context.kernels[k]) return k;
   return 0;
 }
 
 // ── Memory ──────────────────────────────────────────────────────────────────────────────────────
 
 Status Engine::pinRange(uint64_t address, uint64_t length, uint64_t* id) {
-  Command command(impl_->core);
-  return impl_->core.memory.pinRange(address, length, id);
+  Command command(impl_->transport);
+  return impl_->transport.context.memory.pinRange(address, length, id);
 }
 
 void Engine::unpinRange(uint64_t id) {
   std::shared_ptr<const SharedRange> shared;  // dropped after the lock
-  Command command(impl_->core);
-  shared = impl_->core.memory.unpinRange(id);
+  Command command(impl_->transport);
+  shared = impl_->transport.context.memory.unpinRange(id);
 }
 
 std::shared_ptr<const SharedRange> Engine::sharedAt(uint64_t address, uint64_t length) {
-  Command command(impl_->core);
-  return impl_->core.memory.sharedAt(address, length) ? sharedRangeAt(address, length) : nullptr;
+  Command command(impl_->transport);
+  return impl_->transport.context.memory.sharedAt(address, length) ? sharedRangeAt(address, length) : nullptr;
 }
 
 Status Engine::allocateRing(uint64_t bytes, uint64_t* address) {
-  Core& core = impl_->core;
+  Transport& t = impl_->transport;
   constexpr uint64_t kLargest = uint64_t(1) << 31;
   if (bytes == 0 || bytes > kLargest) return Status::kInvalidParameter;
-  std::shared_ptr<Ring> ring = core.memory.makeRing(bytes);  // zeroing takes its time: not under the lock
+  std::shared_ptr<Ring> ring = t.context.memory.makeRing(bytes);  // zeroing takes its time: not under the lock
   if (!ring) return Status::kNoMemory;
-  Command command(core);
-  core.memory.addRing(ring);
+  Command command(t);
+  t.context.memory.addRing(ring);
   *address = reinterpret_cast<uint64_t>(ring->base);
   return Status::kSuccess;
 }
 
 void Engine::releaseRing(uint64_t address) {
-  Command command(impl_->core);
-  impl_->core.memory.releaseRing(address);
+  Command command(impl_->transport);
+  impl_->transport.context.memory.releaseRing(address);
 }
 
 std::shared_ptr<void> Engine::ringMemory(uint64_t address) {
-  Command command(impl_->core);
-  return impl_->core.memory.ringAt(address, 1);
+  Command command(impl_->transport);
+  return impl_->transport.context.memory.ringAt(address, 1);
 }
 
 Status Engine::allocatePd(KernelId kernel, Handle* pdOut) {
-  Core& core = impl_->core;
-  Command command(core);
+  Transport& t = impl_->transport;
+  Command command(t);
   if (!kernelPort(kernel)) return Status::kInvalidHandle;
   auto pd = std::make_unique<Pd>();
   Pd* raw = pd.get();
   raw->kernel = kernel;
-  const Handle handle = core.pds.add(std::move(pd));
+  const Handle handle = t.context.pds.add(std::move(pd));
   if (!handle) return Status::kInsufficientResources;
   *pdOut = raw->handle = handle;
   return Status::kSuccess;
 }
 
 Status Engine::deallocatePd(Handle handle) {
-  Core& core = impl_->core;
-  Command command(core);
-  Pd* pd = core.pds.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Pd* pd = t.context.pds.find(handle);
   if (!pd) return Status::kInvalidHandle;
   if (pd->users) return Status::kDeviceBusy;
-  core.pds.remove(handle);
+  t.context.pds.remove(handle);
   return Status::kSuccess;
 }
 
 Status Engine::registerMr(Handle handle, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey,
                           uint32_t* rkey) {
-  Core& core = impl_->core;
-  Command command(core);
-  Pd* pd = core.pds.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Pd* pd = t.context.pds.find(handle);
   if (!pd) return Status::kInvalidHandle;
-  return core.memory.registerRegion(*pd, address, length, access, lkey, rkey);
+  return t.context.memory.registerRegion(*pd, address, length, access, lkey, rkey);
 }
 
 Status Engine::deregisterMr(Handle handle, uint32_t lkey) {
-  Core& core = impl_->core;
-  Command command(core);
-  Pd* pd = core.pds.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Pd* pd = t.context.pds.find(handle);
   if (!pd) return Status::kInvalidHandle;
-  return core.memory.deregisterRegion(*pd, lkey);
+  return t.context.memory.deregisterRegion(*pd, lkey);
 }
 
 Status Engine::allocateMw(Handle handle, Handle* mw, uint32_t* rkey) {
-  Core& core = impl_->core;
-  Command command(core);
-  Pd* pd = core.pds.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Pd* pd = t.context.pds.find(handle);
   if (!pd) return Status::kInvalidHandle;
-  return core.memory.allocateWindow(*pd, mw, rkey);
+  return t.context.memory.allocateWindow(*pd, mw, rkey);
 }
 
 Status Engine::deallocateMw(Handle mw) {
-  Command command(impl_->core);
-  return impl_->core.memory.deallocateWindow(mw);
+  Command command(impl_->transport);
+  return impl_->transport.context.memory.deallocateWindow(mw);
 }
 
 // ── Speed path ──────────────────────────────────────────────────────────────────────────────────
 
 void Engine::doorbell(Handle handle) {
-  Core& core = impl_->core;
-  Command command(core);
-  Qp* qp = core.qps.find(handle);
-  if (!qp || core.ringFast(*qp)) return;
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* qp = t.context.qps.find(handle);
+  if (!qp || t.fastPath.ring(*qp)) return;
   if (qp->state() == kQpsError) {
-    core.flushSends(*qp, 0, 0);
-    core.flushReceives(*qp, 0, 0);
+    t.lifecycle.flushSends(*qp, 0, 0);
+    t.lifecycle.flushReceives(*qp, 0, 0);
     return;
   }
-  if (qp->state() == kQpsSqError) return core.flushSends(*qp, 0, 0);
+  if (qp->state() == kQpsSqError) return t.lifecycle.flushSends(*qp, 0, 0);
   // →RTS looks at the send queue; before, a receive may have been waited for.
   if (!stateRules(qp->state()).receivesRequests) return;
-  core.now = std::max(core.now, core.clock.recent());
-  if (core.run(*qp, Core::kShare)) core.schedule(*qp);
-  core.settle();
-  core.link.flush();
+  t.context.now = std::max(t.context.now, t.context.clock.recent());
+  if (t.run(*qp, Transport::kShare)) t.scheduler.schedule(*qp);
+  t.lifecycle.settle();
+  t.context.link.flush();
   // What queue pairs of this process send each other is there already.
-  for (uint32_t i = 0; i < Core::kSelfSteps && core.link.selfPending(); i++) core.step(core.now);
+  for (uint32_t i = 0; i < Transport::kSelfSteps && t.context.link.selfPending(); i++) t.step(t.context.now, Stepper::kEngine);
 }
 
 bool Engine::progress() {
-  Core& core = impl_->core;
-  const uint64_t now = core.clock.recent();
-  core.attendance.mark(now);
-  bool moved = false, impatient = true;  // who has the lock does this thread's work: it must get to run
-  if (std::unique_lock<EngineLock> lock(core.lock, std::try_to_lock); lock.owns_lock()) {
-    if (!core.quiet(now)) {
-      moved = core.step(now, true);
+  Transport& t = impl_->transport;
+  Context& context = t.context;
+  const uint64_t now = context.clock.recent();
+  t.attendance.mark(now);
+  bool moved = false, impatient = true;  // whoever has the lock does this thread's work, and must get to run
+  if (std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock); lock.owns_lock()) {
+    if (!t.quiet(now)) {
+      moved = t.step(now, Stepper::kPoller);
     } else {
-      core.now = std::max(core.now, now);
-      moved = core.stepLocal(core.waits());
+      context.now = std::max(context.now, now);
+      moved = t.stepLocal(t.waits());
     }
-    if (core.firstScheduled) {
-      core.rouse(0);
+    if (!t.scheduler.idle()) {
+      t.scheduler.wakeThread(0);
       moved = true;
     }
-    impatient = core.losesPatience(moved, now);
+    impatient = t.shouldYield(moved, now);
   }
   if (impatient) {
     yieldThread();
-    core.lastPoll.store(core.clock.now(), std::memory_order_relaxed);  // others' time is no other work of this thread
+    t.cameBack(context.clock.now());
   }
   return moved;
 }
 
-bool Engine::progressLocked(bool returns, bool slept) {
-  Core& core = impl_->core;
-  const bool moved = core.step(returns || slept ? core.clock.recent() : core.clock.now(), returns, slept);
-  if (returns && moved) core.waitingSince = core.now;  // for those who poll in between, too
-  return moved || core.firstScheduled;
+bool Engine::poll(Stepper stepper) {
+  Transport& t = impl_->transport;
+  const Clock& clock = t.context.clock;
+  const bool moved = t.step(stepper == Stepper::kEngine ? clock.now() : clock.recent(), stepper);
+  if (stepper == Stepper::kPoller && moved) t.foundWork();  // for threads that poll in between, too
+  return moved || !t.scheduler.idle();
 }
 
-uint64_t Engine::nextDeadline() { return impl_->core.announced = impl_->core.deadline(); }
+uint64_t Engine::nextDeadline() { return impl_->transport.scheduler.announceDeadline(); }
 
-uint64_t Engine::pollerMark() const { return impl_->core.attendance.marked(); }
-Attendance& Engine::attendance() { return impl_->core.attendance; }
-void Engine::stay() { impl_->core.attendance.stay(impl_->core.clock.recent()); }
-void Engine::putOffAlarm() { impl_->core.attendance.putOff(impl_->core.clock.recent()); }
-void Engine::attend() { impl_->core.attendance.mark(impl_->core.clock.recent()); }
+Attendance& Engine::attendance() { return impl_->transport.attendance; }
 
 void Engine::wakeThread() {
-  Core& core = impl_->core;
-  Command command(core);
-  if (core.wake) core.wake(core.wakeArgument);
+  Transport& t = impl_->transport;
+  Command command(t);
+  t.scheduler.wakeNow();
 }
 
-void Engine::take(void (*deliver)(void* self, PacketSink& sink), void* self) {
-  Core& core = impl_->core;
-  core.now = std::max(core.now, core.clock.now());
-  deliver(self, core);
-  core.settle();
-  core.link.flush();
-  if (core.firstScheduled || core.link.selfPending()) core.rouse(0);
+void Engine::deliver(void (*packets)(void* self, PacketSink& sink), void* self) {
+  Transport& t = impl_->transport;
+  t.context.now = std::max(t.context.now, t.context.clock.now());
+  packets(self, t);
+  t.lifecycle.settle();
+  t.context.link.flush();
+  if (t.hasWork()) t.scheduler.wakeThread(0);
 }
 
-std::unique_lock<EngineLock> Engine::hold() { return lockCore(impl_->core); }
-bool Engine::commandsWait() const { return impl_->core.commandsWaiting.load(std::memory_order_relaxed) != 0; }
+std::unique_lock<EngineLock> Engine::hold() { return lockOf(impl_->transport); }
+bool Engine::contended() const { return impl_->transport.commandsWaiting.load(std::memory_order_relaxed) != 0; }
 
 void Engine::setWake(void (*wake)(void*), void* argument) {
-  Command command(impl_->core);
-  impl_->core.wake = wake;
-  impl_->core.wakeArgument = argument;
+  Command command(impl_->transport);
+  impl_->transport.scheduler.wake = wake;
+  impl_->transport.scheduler.wakeArgument = argument;
 }
 
 void Engine::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-  impl_->core.onPacket(meta, bth, length);
+  impl_->transport.onPacket(meta, bth, length);
 }
 
-void Engine::onCaptureFailed(int error) { impl_->core.onCaptureFailed(error); }
-void Engine::onPeerProcessGone(uint32_t slot, bool orderly) { impl_->core.onPeerProcessGone(slot, orderly); }
+void Engine::onCaptureFailed(int error) { impl_->transport.onCaptureFailed(error); }
+void Engine::onPeerProcessGone(uint32_t slot, bool orderly) { impl_->transport.onPeerProcessGone(slot, orderly); }
 
-void Engine::onLocalPair(LocalPair& pair) { impl_->core.onLocalPair(pair); }
+void Engine::onLocalPair(LocalPair& pair) { impl_->transport.onLocalPair(pair); }
 
 void Engine::setGsi(GsiHandler handler, void* argument) {
-  Command command(impl_->core);
-  impl_->core.gsi = handler;
-  impl_->core.gsiArgument = argument;
+  Command command(impl_->transport);
+  impl_->transport.gsi = handler;
+  impl_->transport.gsiArgument = argument;
 }
 
 // ── Counters ────────────────────────────────────────────────────────────────────────────────────
@@ -257,8 +255,8 @@ const std::vector<const char*>& Engine::counterNames() {
 }
 
 std::vector<uint64_t> Engine::counters() {
-  Command command(impl_->core);
-  const Counters& c = impl_->core.counters;
+  Command command(impl_->transport);
+  const Counters& c = impl_->transport.context.counters;
   return {
 #define X(field, name) c.field,
       ND_ENGINE_COUNTERS(X)
@@ -267,10 +265,10 @@ std::vector<uint64_t> Engine::counters() {
 }
 
 std::array<uint32_t, 7> Engine::objectCounts() {
-  Core& core = impl_->core;
-  Command command(core);
-  return {core.pds.size(), core.memory.regionCount(), core.memory.windowCount(), core.cqs.size(),
-          core.qps.size(), core.memory.ringCount(),   core.memory.rangeCount()};
+  Transport& t = impl_->transport;
+  Command command(t);
+  return {t.context.pds.size(), t.context.memory.regionCount(), t.context.memory.windowCount(), t.context.cqs.size(),
+          t.context.qps.size(), t.context.memory.ringCount(),   t.context.memory.rangeCount()};
 }
 
 }  // namespace nd

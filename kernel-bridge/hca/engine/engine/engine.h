@@ -8,15 +8,15 @@
 #include <memory>
 #include <mutex>
 #include <vector>
+#include "platform/attendance.h"
 #include "platform/engine_lock.h"
 #include "base/link.h"
 #include "base/types.h"
-#include "transport/attributes.h"
+#include "objects/attributes.h"
 
 namespace nd {
 
 struct SharedRange;  // shared_memory.h
-class Attendance;    // attendance.h
 
 class Engine final : public PacketSink {
  public:
@@ -105,26 +105,26 @@ class Engine final : public PacketSink {
 
   // ── Speed path.
   void doorbell(Handle qp);             // new send WQEs, or receives where abi::kQpReceiveBell asks for it
-  // One step if the lock is free; true if something moved. Marks the thread as polling; one that waits long in vain
-  // lets other threads run.
+  // A poll of a program's thread: one step if the lock is free. True: something moved. Marks the thread as attending; one
+  // that polls long in vain lets other threads run.
   bool progress();
-  // A step with the lock held. `returns`: the thread comes back soon, or posts, and acknowledgements may wait for that. `slept`:
-  // it was woken, and those may wait that the peer does not wait for.
-  bool progressLocked(bool returns = false, bool slept = false);
-  uint64_t nextDeadline();              // lock held: when a timer is due (ns), or UINT64_MAX
-  uint64_t pollerMark() const;          // when a thread last polled (ns)
+
+  // ── Steps of those who watch the host's descriptors: the engine's thread (engine_thread.h), and a thread of the program
+  // that waits (watch.h). Each does the same round:
+  //   hold(); Host::lookNext(); poll() until it returns false; nextDeadline(); Host::fallAsleep(); sleep.
+  // attendance() says who of them is at it. Whoever comes back from sleeping begins anew.
+  std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll of progress()
+  bool contended() const;               // somebody waits in hold(): give the lock up soon
+  bool poll(Stepper stepper);           // lock held: one step. True: there may be more to do
+  uint64_t nextDeadline();              // lock held: when the next step is due (ns), or UINT64_MAX
   Attendance& attendance();
-  void attend();                        // marks the thread as one that comes back soon, as progress() does
-  void stay();                          // the same of a thread that has slept, without a system call,
-  void putOffAlarm();                   // which it makes before it sleeps again
-  void wakeThread();                    // the engine's thread looks again
-  std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll
+  // `wake` is called (lock held or not) when the engine's thread must look earlier than nextDeadline() said, or a waiter came.
+  void setWake(void (*wake)(void*), void* argument);
+  void wakeThread();
   // Lock held: packets that this thread has for the engine, outside of a step. What they set off is finished, or left to the
   // engine's thread.
-  void take(void (*deliver)(void* self, PacketSink& sink), void* self);
-  bool commandsWait() const;            // somebody waits for the lock who does not come back by himself
-  // Called (lock held or not) when the engine's thread must look again: earlier timer, a waiter came.
-  void setWake(void (*wake)(void*), void* argument);
+  void deliver(void (*packets)(void* self, PacketSink& sink), void* self);
+
   // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders what every thread of the
   // process stored before against what it loads after. Once.
   void setBarrier(void (*barrier)());

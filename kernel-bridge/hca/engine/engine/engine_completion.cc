@@ -7,25 +7,25 @@ using namespace abi;
 
 namespace {
 
-Status checkCqRing(Core& core, uint64_t address, uint64_t bytes, uint32_t entries, std::shared_ptr<Ring>* ring) {
-  if (!powerOfTwo(entries) || entries > core.options.maxCqEntries) return Status::kInvalidParameter;
-  return checkRing(core, address, bytes, kCqHeaderBytes + uint64_t(entries) * kCqeBytes, ring);
+Status checkCqRing(Transport& t, uint64_t address, uint64_t bytes, uint32_t entries, std::shared_ptr<Ring>* ring) {
+  if (!powerOfTwo(entries) || entries > t.context.options.maxCqEntries) return Status::kInvalidParameter;
+  return checkRing(t, address, bytes, kCqHeaderBytes + uint64_t(entries) * kCqeBytes, ring);
 }
 
 }  // namespace
 
 Status Engine::createCq(KernelId kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* out) {
-  Core& core = impl_->core;
-  Command command(core);
+  Transport& t = impl_->transport;
+  Command command(t);
   if (!kernelPort(kernel)) return Status::kInvalidHandle;
   std::shared_ptr<Ring> ring;
-  const Status status = checkCqRing(core, ringAddress, ringBytes, entries, &ring);
+  const Status status = checkCqRing(t, ringAddress, ringBytes, entries, &ring);
   if (status != Status::kSuccess) return status;
   auto cq = std::make_unique<Cq>();
   Cq* raw = cq.get();
   raw->kernel = kernel;
-  raw->events = &core.counters.cqEvents;
-  const Handle handle = core.cqs.add(std::move(cq));
+  raw->events = &t.context.counters.cqEvents;
+  const Handle handle = t.context.cqs.add(std::move(cq));
   if (!handle) return Status::kInsufficientResources;
   raw->attach(std::move(ring), ringAddress, entries, 0, 0);
   *out = raw->handle = handle;
@@ -33,31 +33,31 @@ Status Engine::createCq(KernelId kernel, uint64_t ringAddress, uint64_t ringByte
 }
 
 Status Engine::resizeCq(Handle handle, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries) {
-  Core& core = impl_->core;
-  Command command(core);
-  Cq* cq = core.cqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Cq* cq = t.context.cqs.find(handle);
   if (!cq) return Status::kInvalidHandle;
   std::shared_ptr<Ring> ring;
-  const Status status = checkCqRing(core, ringAddress, ringBytes, entries, &ring);
+  const Status status = checkCqRing(t, ringAddress, ringBytes, entries, &ring);
   if (status != Status::kSuccess) return status;
   return cq->resize(std::move(ring), ringAddress, entries);
 }
 
 Status Engine::destroyCq(Handle handle) {
-  Core& core = impl_->core;
-  Command command(core);
-  Cq* cq = core.cqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Cq* cq = t.context.cqs.find(handle);
   if (!cq) return Status::kInvalidHandle;
   if (cq->users) return Status::kDeviceBusy;
   cq->notifyAll(Status::kCancelled);
-  core.cqs.remove(handle);
+  t.context.cqs.remove(handle);
   return Status::kSuccess;
 }
 
 Status Engine::armCq(Handle handle, bool solicitedOnly) {
-  Core& core = impl_->core;
-  Command command(core);
-  Cq* cq = core.cqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Cq* cq = t.context.cqs.find(handle);
   if (!cq) return Status::kInvalidHandle;
   if (cq->dead) return Status::kBufferOverflow;
   cq->arm(solicitedOnly);
@@ -65,9 +65,9 @@ Status Engine::armCq(Handle handle, bool solicitedOnly) {
 }
 
 Status Engine::armCqBatch(Handle handle, uint32_t count) {
-  Core& core = impl_->core;
-  Command command(core);
-  Cq* cq = core.cqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Cq* cq = t.context.cqs.find(handle);
   if (!cq) return Status::kInvalidHandle;
   if (cq->dead) return Status::kBufferOverflow;
   if (count == 0 || !cq->fits(count)) return Status::kInvalidParameter;
@@ -76,33 +76,33 @@ Status Engine::armCqBatch(Handle handle, uint32_t count) {
 }
 
 Status Engine::addCqWaiter(Handle handle, uint32_t type, std::shared_ptr<NotifySink> sink) {
-  Core& core = impl_->core;
-  Command command(core);
-  Cq* cq = core.cqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Cq* cq = t.context.cqs.find(handle);
   if (!cq) return Status::kInvalidHandle;
   if (type > kCqNotifySolicited || !sink) return Status::kInvalidParameter;
   const bool watches = sink->watches();
   cq->addWaiter(type, std::move(sink));
   // The poller may be about to sleep: the engine's thread takes over.
-  if (!watches && core.wake) core.wake(core.wakeArgument);
+  if (!watches) t.scheduler.wakeNow();
   return Status::kSuccess;
 }
 
 Status Engine::listenCq(Handle handle, std::shared_ptr<NotifySink> sink) {
-  Core& core = impl_->core;
-  Command command(core);
-  Cq* cq = core.cqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Cq* cq = t.context.cqs.find(handle);
   if (!cq) return Status::kInvalidHandle;
   if (!sink) return Status::kInvalidParameter;
   cq->listen(std::move(sink));
-  if (core.wake) core.wake(core.wakeArgument);
+  t.scheduler.wakeNow();
   return Status::kSuccess;
 }
 
 Status Engine::removeCqWaiter(Handle handle, const NotifySink* sink) {
-  Core& core = impl_->core;
-  Command command(core);
-  Cq* cq = core.cqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Cq* cq = t.context.cqs.find(handle);
   return cq && cq->removeWaiter(sink) ? Status::kSuccess : Status::kInvalidHandle;
 }
 

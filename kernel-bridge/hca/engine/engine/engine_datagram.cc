@@ -6,19 +6,19 @@
 namespace nd {
 
 Status Engine::createAh(Handle pdHandle, const Path& path, uint32_t pathMtu, Handle* out) {
-  Core& core = impl_->core;
-  Command command(core);
-  Pd* pd = core.pds.find(pdHandle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Pd* pd = t.context.pds.find(pdHandle);
   if (!pd) return Status::kInvalidHandle;
   if (!powerOfTwo(pathMtu) || pathMtu < 256 || pathMtu > wire::kLargestMtu) return Status::kInvalidParameter;
   const Gid& to = path.destination;
   if (path.source.isV4() != to.isV4() || !path.source.isUnicast() || !(to.isUnicast() || to.isMulticast()))
     return Status::kInvalidAddress;
-  const uint32_t scopeId = path.scopeId || !to.isMulticast() ? path.scopeId : core.link.interfaceOf(path.source);
+  const uint32_t scopeId = path.scopeId || !to.isMulticast() ? path.scopeId : t.context.link.interfaceOf(path.source);
   if (to.isMulticast() && !scopeId) return Status::kInvalidAddress;
   auto owned = std::make_unique<AddressHandle>();
   AddressHandle* ah = owned.get();
-  const Handle handle = core.ahs.add(std::move(owned));
+  const Handle handle = t.context.ahs.add(std::move(owned));
   if (!handle) return Status::kInsufficientResources;
   ah->handle = handle;
   ah->pd = pd;
@@ -31,53 +31,53 @@ Status Engine::createAh(Handle pdHandle, const Path& path, uint32_t pathMtu, Han
 }
 
 Status Engine::destroyAh(Handle handle) {
-  Core& core = impl_->core;
-  Command command(core);
-  AddressHandle* ah = core.ahs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  AddressHandle* ah = t.context.ahs.find(handle);
   if (!ah) return Status::kInvalidHandle;
   ah->pd->users--;
-  core.ahs.remove(handle);
+  t.context.ahs.remove(handle);
   return Status::kSuccess;
 }
 
 Status Engine::attachMulticast(Handle handle, const Gid& gid, uint32_t interface) {
-  Core& core = impl_->core;
-  Command command(core);
-  Qp* qp = core.qps.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* qp = t.context.qps.find(handle);
   if (!qp) return Status::kInvalidHandle;
   if (!qp->datagram()) return Status::kInvalidDeviceRequest;
   if (!gid.isMulticast()) return Status::kInvalidAddress;
   if (!interface) return Status::kInvalidParameter;
   const Group group{gid, interface};
-  const auto found = core.groups.find(group);
-  const bool full = core.attached >= core.options.maxAttached;
-  if (found == core.groups.end()) {
-    if (full || core.groups.size() >= core.options.maxGroups) return Status::kInsufficientResources;
-    const Status status = core.link.joinGroup(gid, interface);
+  const auto found = t.datagrams.groups.find(group);
+  const bool full = t.datagrams.attached >= t.context.options.maxAttached;
+  if (found == t.datagrams.groups.end()) {
+    if (full || t.datagrams.groups.size() >= t.context.options.maxGroups) return Status::kInsufficientResources;
+    const Status status = t.context.link.joinGroup(gid, interface);
     if (status != Status::kSuccess) return status;
-    core.groups[group].push_back(qp);
+    t.datagrams.groups[group].push_back(qp);
   } else {
     std::vector<Qp*>& members = found->second;
     if (std::find(members.begin(), members.end(), qp) != members.end()) return Status::kInvalidDeviceState;
-    if (full || members.size() >= core.options.maxGroupQps) return Status::kInsufficientResources;
+    if (full || members.size() >= t.context.options.maxGroupQps) return Status::kInsufficientResources;
     members.push_back(qp);
   }
   qp->groups++;
-  core.attached++;
+  t.datagrams.attached++;
   return Status::kSuccess;
 }
 
 Status Engine::detachMulticast(Handle handle, const Gid& gid, uint32_t interface) {
-  Core& core = impl_->core;
-  Command command(core);
-  Qp* qp = core.qps.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* qp = t.context.qps.find(handle);
   if (!qp) return Status::kInvalidHandle;
-  return core.detachFrom(*qp, {gid, interface}) ? Status::kSuccess : Status::kInvalidParameter;
+  return t.datagrams.detachFrom(*qp, {gid, interface}) ? Status::kSuccess : Status::kInvalidParameter;
 }
 
 uint32_t Engine::ahCount() {
-  Command command(impl_->core);
-  return impl_->core.ahs.size();
+  Command command(impl_->transport);
+  return impl_->transport.context.ahs.size();
 }
 
 }  // namespace nd

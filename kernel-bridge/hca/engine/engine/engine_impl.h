@@ -1,44 +1,44 @@
 // What the files of the HCA's face share.
 #pragma once
 #include "engine/engine.h"
-#include "transport/core.h"
+#include "transport/transport.h"
 
 namespace nd {
 
 struct Engine::Impl {
-  Impl(Link& link, const Clock& clock, const EngineOptions& options) : core(link, clock, options) {}
-  Core core;
+  Impl(Link& link, const Clock& clock, const EngineOptions& options) : transport(link, clock, options) {}
+  Transport transport;
 };
 
 inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // The lock, for longer than a poll has it.
-inline std::unique_lock<EngineLock> lockCore(Core& core) {
-  std::unique_lock<EngineLock> lock(core.lock, std::try_to_lock);
+inline std::unique_lock<EngineLock> lockOf(Transport& t) {
+  std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock);
   if (lock.owns_lock()) return lock;
-  core.commandsWaiting.fetch_add(1, std::memory_order_relaxed);
+  t.commandsWaiting.fetch_add(1, std::memory_order_relaxed);
   lock.lock();
-  core.commandsWaiting.fetch_sub(1, std::memory_order_relaxed);
+  t.commandsWaiting.fetch_sub(1, std::memory_order_relaxed);
   return lock;
 }
 
 // The lock for a command. What a command set off is finished before others see it.
 class Command {
  public:
-  explicit Command(Core& core) : core_(core), lock_(lockCore(core)) {}
+  explicit Command(Transport& t) : t_(t), lock_(lockOf(t)) {}
   ~Command() {
-    core_.settle();
-    if (core_.firstScheduled || core_.link.selfPending()) core_.rouse(0);
+    t_.lifecycle.settle();
+    if (t_.hasWork()) t_.scheduler.wakeThread(0);
   }
 
  private:
-  Core& core_;
+  Transport& t_;
   std::unique_lock<EngineLock> lock_;
 };
 
-inline Status checkRing(Core& core, uint64_t address, uint64_t bytes, uint64_t needed, std::shared_ptr<Ring>* ring) {
+inline Status checkRing(Transport& t, uint64_t address, uint64_t bytes, uint64_t needed, std::shared_ptr<Ring>* ring) {
   if (bytes < needed || (address & 63) != 0) return Status::kInvalidParameter;
-  *ring = core.memory.ringAt(address, bytes);
+  *ring = t.context.memory.ringAt(address, bytes);
   return *ring ? Status::kSuccess : Status::kAccessViolation;
 }
 

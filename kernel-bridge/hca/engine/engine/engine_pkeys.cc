@@ -6,7 +6,7 @@
 namespace nd {
 
 bool Engine::acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey) {
-  Core& core = impl_->core;
+  Transport& t = impl_->transport;
   PkeyTable* refuses = nullptr;
   bool fits = false;
   const auto ask = [&](PkeyTable& table) {
@@ -15,63 +15,63 @@ bool Engine::acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pk
     if (!refuses) refuses = &table;
   };
   // Several interfaces may have the same link-local address.
-  core.pkeyTables.forEach([&](PkeyTable& table) {
+  t.context.pkeyTables.forEach([&](PkeyTable& table) {
     if (table.kernel != kernel) return;
     if (std::find(table.gids.begin(), table.gids.end(), destination) != table.gids.end()) ask(table);
   });
-  if (!refuses) ask(core.defaultPkeys[kernel]);
+  if (!refuses) ask(t.context.defaultPkeys[kernel]);
   if (fits) return true;
-  core.counters.wrongPkey++;
+  t.context.counters.wrongPkey++;
   refuses->violations.badPkeys++;
   return false;
 }
 
 Status Engine::createPkeyTable(KernelId kernel, Handle* out) {
-  Core& core = impl_->core;
-  Command command(core);
+  Transport& t = impl_->transport;
+  Command command(t);
   if (!kernelPort(kernel)) return Status::kInvalidHandle;
   auto owned = std::make_unique<PkeyTable>();
   PkeyTable* table = owned.get();
   table->kernel = kernel;
-  const Handle handle = core.pkeyTables.add(std::move(owned));
+  const Handle handle = t.context.pkeyTables.add(std::move(owned));
   if (!handle) return Status::kInsufficientResources;
   *out = table->handle = handle;
   return Status::kSuccess;
 }
 
 Status Engine::setPkeyTable(Handle handle, std::vector<uint16_t> pkeys, std::vector<Gid> gids) {
-  Core& core = impl_->core;
-  Command command(core);
-  PkeyTable* table = core.pkeyTables.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  PkeyTable* table = t.context.pkeyTables.find(handle);
   if (!table) return Status::kInvalidHandle;
-  if (pkeys.empty() || pkeys.size() > core.options.maxPkeys) return Status::kInvalidParameter;
+  if (pkeys.empty() || pkeys.size() > t.context.options.maxPkeys) return Status::kInvalidParameter;
   table->entries = std::move(pkeys);
   table->gids = std::move(gids);
   return Status::kSuccess;
 }
 
 Status Engine::queryPkeyTable(KernelId kernel, Handle handle, PkeyViolations* out) {
-  Core& core = impl_->core;
-  Command command(core);
-  const PkeyTable* table = core.pkeyTable(kernel, handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  const PkeyTable* table = t.context.pkeyTable(kernel, handle);
   if (!table) return Status::kInvalidHandle;
   *out = table->violations;
   return Status::kSuccess;
 }
 
 Status Engine::destroyPkeyTable(Handle handle) {
-  Core& core = impl_->core;
-  Command command(core);
-  PkeyTable* table = core.pkeyTables.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  PkeyTable* table = t.context.pkeyTables.find(handle);
   if (!table) return Status::kInvalidHandle;
   if (table->users) return Status::kDeviceBusy;
-  core.pkeyTables.remove(handle);
+  t.context.pkeyTables.remove(handle);
   return Status::kSuccess;
 }
 
 uint32_t Engine::pkeyTableCount() {
-  Command command(impl_->core);
-  return impl_->core.pkeyTables.size();
+  Command command(impl_->transport);
+  return impl_->transport.context.pkeyTables.size();
 }
 
 }  // namespace nd

@@ -6,39 +6,39 @@ namespace nd {
 using namespace abi;
 
 Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) {
-  Core& core = impl_->core;
-  Command command(core);
+  Transport& t = impl_->transport;
+  Command command(t);
   if (r.type != kQptRc && r.type != kQptUc && r.type != kQptUd) return Status::kInvalidParameter;
-  Pd* pd = core.pds.find(r.pd);
-  Cq* sendCq = core.cqs.find(r.sendCq);
-  Cq* receiveCq = core.cqs.find(r.receiveCq);
+  Pd* pd = t.context.pds.find(r.pd);
+  Cq* sendCq = t.context.cqs.find(r.sendCq);
+  Cq* receiveCq = t.context.cqs.find(r.receiveCq);
   if (!kernelPort(r.kernel) || !pd || !sendCq || !receiveCq) return Status::kInvalidHandle;
-  Srq* srq = r.srq ? core.srqs.find(r.srq) : nullptr;
+  Srq* srq = r.srq ? t.context.srqs.find(r.srq) : nullptr;
   if (r.srq && (!srq || srq->kernel != r.kernel)) return Status::kInvalidHandle;
   if (srq && r.receiveEntries != 0) return Status::kInvalidParameter;  // one or the other
-  PkeyTable* pkeyTable = core.pkeyTable(r.kernel, r.pkeyTable);
+  PkeyTable* pkeyTable = t.context.pkeyTable(r.kernel, r.pkeyTable);
   if (!pkeyTable) return Status::kInvalidHandle;
   if (pd->kernel != r.kernel || sendCq->kernel != r.kernel || receiveCq->kernel != r.kernel)
     return Status::kInvalidHandle;
   if (sendCq->dead || receiveCq->dead) return Status::kInvalidDeviceState;
-  if (!queueFits(core.options, r.sendEntries, r.sendStride, r.sendSge, kSendWqeHeaderBytes, r.maxInline, 64) ||
-      !queueFits(core.options, r.receiveEntries, r.receiveStride, r.receiveSge, kReceiveWqeHeaderBytes, 0, 16))
+  if (!queueFits(t.context.options, r.sendEntries, r.sendStride, r.sendSge, kSendWqeHeaderBytes, r.maxInline, 64) ||
+      !queueFits(t.context.options, r.receiveEntries, r.receiveStride, r.receiveSge, kReceiveWqeHeaderBytes, 0, 16))
     return Status::kInvalidParameter;
   const uint64_t sendBytes = uint64_t(r.sendEntries) * r.sendStride;
   const uint64_t receiveBytes = uint64_t(r.receiveEntries) * r.receiveStride;
   std::shared_ptr<Ring> ring;
   const Status status =
-      checkRing(core, r.ringAddress, r.ringBytes, kQpHeaderBytes + sendBytes + receiveBytes, &ring);
+      checkRing(t, r.ringAddress, r.ringBytes, kQpHeaderBytes + sendBytes + receiveBytes, &ring);
   if (status != Status::kSuccess) return status;
 
   auto owned = std::make_unique<Qp>();
   Qp* qp = owned.get();
-  const Handle handle = core.qps.add(std::move(owned));
+  const Handle handle = t.context.qps.add(std::move(owned));
   if (!handle) return Status::kInsufficientResources;
   qp->handle = handle;
-  const uint32_t place = HandleTable<Qp>::indexOf(qp->handle) + core.qpBase;
-  qp->qpn = core.slot << 16 |
-            (Core::kFirstQpIndex + (place >= Core::kQpIndexes ? place - Core::kQpIndexes : place));
+  const uint32_t place = HandleTable<Qp>::indexOf(qp->handle) + t.context.qpBase;
+  qp->qpn = t.context.slot << 16 |
+            (Context::kFirstQpIndex + (place >= Context::kQpIndexes ? place - Context::kQpIndexes : place));
   qp->kernel = r.kernel;
   qp->token = r.token;
   qp->pd = pd;
@@ -71,46 +71,46 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
   qp->attributes.qpn = qp->qpn;
   storeWord(qp->header + kQpSendProducer, 0);
   storeWord(qp->header + kQpReceiveProducer, 0);
-  storeWord(qp->header + kQpUnfenced, core.barrier ? 1 : 0);
+  storeWord(qp->header + kQpUnfenced, t.context.barrier ? 1 : 0);
   qp->setState(kQpsReset);
-  core.timers.reserve(core.qps.size());
+  t.context.timers.reserve(t.context.qps.size());
   *handleOut = qp->handle;
   *qpnOut = qp->qpn;
   return Status::kSuccess;
 }
 
 void Engine::setBarrier(void (*barrier)()) {
-  Core& core = impl_->core;
-  Command command(core);
-  core.barrier = barrier;
-  core.lock.setBarrier(barrier);
-  core.qps.forEach([&](Qp& qp) { storeWord(qp.header + kQpUnfenced, 1); });
+  Transport& t = impl_->transport;
+  Command command(t);
+  t.context.barrier = barrier;
+  t.lock.setBarrier(barrier);
+  t.context.qps.forEach([&](Qp& qp) { storeWord(qp.header + kQpUnfenced, 1); });
 }
 
 Status Engine::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attributes) {
-  Core& core = impl_->core;
-  Command command(core);
-  Qp* qp = core.qps.find(handle);
-  return qp ? core.modify(*qp, mask, attributes) : Status::kInvalidHandle;
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* qp = t.context.qps.find(handle);
+  return qp ? t.lifecycle.modify(*qp, mask, attributes) : Status::kInvalidHandle;
 }
 
 Status Engine::connectQp(Handle handle, const std::array<uint32_t, 3>& masks, QpAttributes attributes) {
-  Core& core = impl_->core;
-  Command command(core);
-  Qp* qp = core.qps.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* qp = t.context.qps.find(handle);
   Status status = qp ? Status::kSuccess : Status::kInvalidHandle;
   attributes.state = kQpsReset;
   for (size_t step = 0; step < masks.size() && status == Status::kSuccess; ++step) {
     ++attributes.state;
-    status = core.modify(*qp, masks[step] | qpmask::kState, attributes);
+    status = t.lifecycle.modify(*qp, masks[step] | qpmask::kState, attributes);
   }
   return status;
 }
 
 Status Engine::queryQp(Handle handle, QpAttributes* attributes) {
-  Core& core = impl_->core;
-  Command command(core);
-  Qp* qp = core.qps.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* qp = t.context.qps.find(handle);
   if (!qp) return Status::kInvalidHandle;
   *attributes = qp->attributes;
   attributes->currentState = qp->state();
@@ -120,24 +120,24 @@ Status Engine::queryQp(Handle handle, QpAttributes* attributes) {
 }
 
 Status Engine::destroyQp(Handle handle) {
-  Core& core = impl_->core;
-  Command command(core);
-  Qp* qp = core.qps.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* qp = t.context.qps.find(handle);
   if (!qp) return Status::kInvalidHandle;
-  core.destroy(*qp);
+  t.lifecycle.destroy(*qp);
   return Status::kSuccess;
 }
 
 Status Engine::setWill(Handle handle, const Path& path, const uint8_t mad[256]) {
-  Core& core = impl_->core;
-  Command command(core);
-  Qp* qp = core.qps.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* qp = t.context.qps.find(handle);
   if (!qp) return Status::kInvalidHandle;
   if (!mad) return Status::kInvalidParameter;
   qp->will = std::make_unique<Will>();
   qp->will->path = path;
   std::memcpy(qp->will->mad, mad, wire::kMadBytes);
-  qp->lastActivity = core.clock.now();  // the connection begins
+  qp->lastActivity = t.context.clock.now();  // the connection begins
   return Status::kSuccess;
 }
 

@@ -11,25 +11,25 @@ bool shapeFits(const EngineOptions& o, uint32_t entries, uint32_t stride, uint32
   return entries != 0 && queueFits(o, entries, stride, sge, kReceiveWqeHeaderBytes, 0, 16);
 }
 
-Status checkSrqRing(Core& core, uint64_t address, uint64_t bytes, uint32_t entries, uint32_t stride,
+Status checkSrqRing(Transport& t, uint64_t address, uint64_t bytes, uint32_t entries, uint32_t stride,
                     std::shared_ptr<Ring>* ring) {
-  return checkRing(core, address, bytes, kSrqHeaderBytes + uint64_t(entries) * stride, ring);
+  return checkRing(t, address, bytes, kSrqHeaderBytes + uint64_t(entries) * stride, ring);
 }
 
 }  // namespace
 
 Status Engine::createSrq(const SrqCreate& r, Handle* out) {
-  Core& core = impl_->core;
-  Command command(core);
-  Pd* pd = core.pds.find(r.pd);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Pd* pd = t.context.pds.find(r.pd);
   if (!kernelPort(r.kernel) || !pd || pd->kernel != r.kernel) return Status::kInvalidHandle;
-  if (!shapeFits(core.options, r.entries, r.stride, r.sge)) return Status::kInvalidParameter;
+  if (!shapeFits(t.context.options, r.entries, r.stride, r.sge)) return Status::kInvalidParameter;
   std::shared_ptr<Ring> ring;
-  const Status status = checkSrqRing(core, r.ringAddress, r.ringBytes, r.entries, r.stride, &ring);
+  const Status status = checkSrqRing(t, r.ringAddress, r.ringBytes, r.entries, r.stride, &ring);
   if (status != Status::kSuccess) return status;
   auto owned = std::make_unique<Srq>();
   Srq* srq = owned.get();
-  const Handle handle = core.srqs.add(std::move(owned));
+  const Handle handle = t.context.srqs.add(std::move(owned));
   if (!handle) return Status::kInsufficientResources;
   srq->handle = handle;
   srq->kernel = r.kernel;
@@ -48,32 +48,32 @@ Status Engine::createSrq(const SrqCreate& r, Handle* out) {
 }
 
 Status Engine::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& a) {
-  Core& core = impl_->core;
-  Command command(core);
-  Srq* srq = core.srqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Srq* srq = t.context.srqs.find(handle);
   if (!srq) return Status::kInvalidHandle;
   if (mask & ~(srqmask::kEntries | srqmask::kLimit)) return Status::kInvalidParameter;
   const uint32_t entries = mask & srqmask::kEntries ? a.entries : srq->entries;
-  if (!shapeFits(core.options, entries, srq->stride, srq->sge)) return Status::kInvalidParameter;
+  if (!shapeFits(t.context.options, entries, srq->stride, srq->sge)) return Status::kInvalidParameter;
   if ((mask & srqmask::kLimit) && a.limit > entries) return Status::kInvalidParameter;
   if (mask & srqmask::kEntries) {
     std::shared_ptr<Ring> ring;
-    Status status = checkSrqRing(core, a.ringAddress, a.ringBytes, entries, srq->stride, &ring);
+    Status status = checkSrqRing(t, a.ringAddress, a.ringBytes, entries, srq->stride, &ring);
     if (status == Status::kSuccess && ring == srq->ring) status = Status::kInvalidParameter;  // both are in use
-    if (status == Status::kSuccess) status = core.resizeSrq(*srq, std::move(ring), a.ringAddress, entries);
+    if (status == Status::kSuccess) status = t.receives.resizeSrq(*srq, std::move(ring), a.ringAddress, entries);
     if (status != Status::kSuccess) return status;
   }
   if (mask & srqmask::kLimit) {
     srq->limit = a.limit;
-    core.checkLimit(*srq);
+    t.receives.checkLimit(*srq);
   }
   return Status::kSuccess;
 }
 
 Status Engine::querySrq(Handle handle, SrqAttributes* out) {
-  Core& core = impl_->core;
-  Command command(core);
-  const Srq* srq = core.srqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  const Srq* srq = t.context.srqs.find(handle);
   if (!srq) return Status::kInvalidHandle;
   *out = {};
   out->entries = srq->entries;
@@ -83,19 +83,19 @@ Status Engine::querySrq(Handle handle, SrqAttributes* out) {
 }
 
 Status Engine::destroySrq(Handle handle) {
-  Core& core = impl_->core;
-  Command command(core);
-  Srq* srq = core.srqs.find(handle);
+  Transport& t = impl_->transport;
+  Command command(t);
+  Srq* srq = t.context.srqs.find(handle);
   if (!srq) return Status::kInvalidHandle;
   if (srq->users) return Status::kDeviceBusy;
   srq->pd->users--;
-  core.srqs.remove(handle);
+  t.context.srqs.remove(handle);
   return Status::kSuccess;
 }
 
 uint32_t Engine::srqCount() {
-  Command command(impl_->core);
-  return impl_->core.srqs.size();
+  Command command(impl_->transport);
+  return impl_->transport.context.srqs.size();
 }
 
 }  // namespace nd

@@ -224,7 +224,7 @@ Status Host::sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey) {
       host.drainLocalQueue(Impl::kMaxDrained);
       host.sink = nullptr;
     };
-    h.engine->take(deliver, &h);
+    h.engine->deliver(deliver, &h);
     if (!h.localQueue.empty()) h.ringLocal();
   }
   if (!sent) return Status::kHostUnreachable;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/types.h"
 #include "platform/alarm.h"
 
 namespace nd {
@@ -15,6 +16,8 @@ namespace nd {
 class Attendance {
  public:
   static constexpr uint64_t kMarkNs = 1'000'000;  // a mark is good for this long
+
+  explicit Attendance(const Clock& clock) : clock_(clock) {}
 
   // Any thread, at `now`: it attends, and will come back.
   void mark(uint64_t now) {
@@ -27,6 +30,10 @@ class Attendance {
   void putOff(uint64_t now) {
     if (now >= renewDue_.load(std::memory_order_relaxed)) renew(now);
   }
+  // Each of them now.
+  void mark() { mark(clock_.recent()); }
+  void stay() { stay(clock_.recent()); }
+  void putOff() { putOff(clock_.recent()); }
   uint64_t marked() const { return mark_.load(std::memory_order_relaxed); }
 
   // ── A thread that waits (Watch).
@@ -65,6 +72,7 @@ class Attendance {
 
   uint32_t nextWatch() { return ++lastWatch_ | 1u << 31; }
 
+  const Clock& clock_;
   std::atomic<uint32_t> watching_{0}, lastWatch_{0};
   std::atomic<int32_t> apart_{0};
   std::atomic<uint64_t> mark_{0};               // when somebody last attended (ns)

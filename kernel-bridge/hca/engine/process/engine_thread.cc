@@ -47,7 +47,7 @@ void EngineThread::signalWake() { raiseEvent(wakeFd_.get()); }
 
 void EngineThread::wake(void* self) {
   auto* thread = static_cast<EngineThread*>(self);
-  thread->wakeMark_ = thread->engine_.pollerMark();
+  thread->wakeMark_ = thread->attendance_.marked();
   if (!thread->attention_.exchange(true)) thread->signalWake();
 }
 
@@ -94,7 +94,7 @@ void EngineThread::run() {
       ignoredMark = wakeMark_;
       rung = false;
     }
-    const uint64_t mark = engine_.pollerMark(), now = clock_.now();
+    const uint64_t mark = attendance_.marked(), now = clock_.now();
     if (mark != ignoredMark && now < mark + Attendance::kMarkNs) {
       giveWay(mark + Attendance::kMarkNs);
       rung = false;
@@ -114,8 +114,8 @@ void EngineThread::run() {
       std::lock_guard<EngineLock> guard(engine_.lock());
       host_.lookNext();
       for (uint32_t step = 0; step < kStepsPerTurn && more; step++) {
-        more = engine_.progressLocked();
-        if (engine_.commandsWait() || engine_.pollerMark() != mark) break;
+        more = engine_.poll(Stepper::kEngine);
+        if (engine_.contended() || attendance_.marked() != mark) break;
       }
       deadline = std::min(engine_.nextDeadline(), host_.nextDeadline());
       more = more || !host_.fallAsleep(sleeper_);
@@ -127,7 +127,7 @@ void EngineThread::run() {
     }
     // Others may want the lock. They are about to wake up, and would find it taken again.
     sched_yield();
-    for (uint32_t i = 0; i < kGiveWayYields && engine_.commandsWait(); i++) sched_yield();
+    for (uint32_t i = 0; i < kGiveWayYields && engine_.contended(); i++) sched_yield();
   }
 }
 

@@ -23,7 +23,7 @@ bool Watch::begin() {
   if (entered_) {
     slept_ = std::exchange(sleeps_, false);
     attendance.watchOn();
-    engine_.stay();
+    attendance.stay();
     return true;
   }
   entered_ = attendance.watch();
@@ -44,16 +44,16 @@ uint64_t Watch::look() {
     host_.lookAllNext();
   }
   if (slept_ || now >= allDue_) allDue_ = now + kRingsAloneNs;
-  engine_.progressLocked(!slept_, slept_);
+  engine_.poll(slept_ ? Stepper::kWoken : Stepper::kPoller);
   return now;
 }
 
 bool Watch::step() {
-  engine_.putOffAlarm();  // before it sleeps, which has time, and not when a message has come
+  engine_.attendance().putOff();  // before it sleeps, which has time, and not when a message has come
   const auto hold = engine_.hold();
   host_.lookAllNext();
   allDue_ = host_.now() + kRingsAloneNs;
-  return !engine_.progressLocked() && host_.fallAsleep(sleeper_);
+  return !engine_.poll(Stepper::kEngine) && host_.fallAsleep(sleeper_);
 }
 
 // The engine's thread attends from now on.
@@ -75,9 +75,9 @@ void Watch::leave() {
     if (attendance.anyApart())
       engine_.wakeThread();
     else if (woken)
-      engine_.stay();
+      attendance.stay();
     else
-      engine_.attend();
+      attendance.mark();
   }
   if (apart_) {
     apart_ = false;

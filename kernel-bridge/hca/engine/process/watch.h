@@ -58,7 +58,7 @@ class Watch {
     if (done()) return true;
     if (slept() || !sleeps || !expectation_.worthIt()) return false;
     for (const uint64_t end = now + kLookOnNs; now < end;) {
-      if (engine_.commandsWait()) return false;  // which says nothing of what comes
+      if (engine_.contended()) return false;  // which says nothing of what comes
       now = look();
       if (!done()) continue;
       expectation_.met();

@@ -1,24 +1,23 @@
-// What the responder sends (IBA 1 §9.7.5; roce-wire §3).
-//
-// Answers leave in request order. READ and ATOMIC answers stand in a queue; acknowledgements and NAKs wait until it
-// is empty. Acknowledgements are coalesced: one for all packets of a poll.
-#include "transport/core.h"
+#include "transport/answers.h"
+
+#include "transport/transport.h"
 
 namespace nd {
 
 using namespace abi;
 
-bool Core::respond(Qp& qp, uint32_t& budget) {
-  Responder& rs = qp.rs;
+bool Answers::respond(Qp& qp, uint32_t& budget) {
+  OutPacket& out = t_.links.out;
+  ReceiveState& rs = qp.rs;
   if (!stateRules(qp.state()).receivesRequests || qp.has(kFailing | kPairPending)) return false;
-  if (rs.awaitsReceive && hasReceive(qp)) offerReceives(qp);
+  if (qp.has(kAwaitsReceive) && t_.receives.hasReceive(qp)) t_.receives.offer(qp);
   while (rs.jobs.size()) {
     if (budget == 0) return true;
     ResponseJob& job = rs.jobs[0];
     uint32_t span = 1;
     if (qp.local) {
       out.byReference = refersToTarget(qp, job);
-      if (!hasRoom(qp, std::min(job.length, qp.mtu), out.byReference)) return false;
+      if (!t_.links.hasRoom(qp, std::min(job.length, qp.mtu), out.byReference)) return false;
       // As requests do: what is repeated goes packet by packet.
       if (out.byReference && !job.replay) span = std::min(LocalPair::kNamedPackets, qp.packetsFor(job.length));
     }
@@ -28,13 +27,13 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
       rs.jobs.pop();
     } else if (!sendReadResponse(qp, job, span)) {
       // The region went away under the READ.
-      refuse(qp, wire::kNakRemoteAccess, job.psn, 0, kWcLocalAccess);
+      t_.responder.refuse(qp, wire::kNakRemoteAccess, job.psn, 0, kWcLocalAccess);
       while (rs.jobs.size()) rs.jobs.pop();
     } else if (job.length == 0) {
       rs.jobs.pop();
     }
   }
-  if (qp.local && qp.has(kPullFailed | kNakPending) && (!hasRoomToAnswer(qp) || mayBeCopying(qp))) return false;
+  if (qp.local && qp.has(kPullFailed | kNakPending) && (!t_.links.hasRoomToAnswer(qp) || mayBeCopying(qp))) return false;
   if (qp.has(kPullFailed)) {
     qp.clear(kPullFailed);
     rs.ackPending = false;  // it acknowledges what came before it
@@ -50,78 +49,80 @@ bool Core::respond(Qp& qp, uint32_t& budget) {
       failure.receiveStatus = rs.failStatus;
       failure.vendor = rs.nakSyndrome;
       failure.reason = rs.failReason;
-      fail(qp, failure);
+      t_.lifecycle.fail(qp, failure);
       return false;
     }
   }
   return false;
 }
 
-void Core::acknowledge(Qp& qp) {
-  Responder& rs = qp.rs;
+bool Answers::refersToTarget(Qp& qp, const ResponseJob& job) {
+  return !job.atomic && Links::names(qp, job.length, job.inRing, [&] {
+    return qp.local->isMapped(c_.memory.sharedOf(qp.remoteCache, job.rkey));
+  });
+}
+
+// A NAK that ends the queue pair also ends what its answers have named: the peer has copied that first, if it lives and goes on.
+bool Answers::mayBeCopying(Qp& qp) {
+  ReceiveState& rs = qp.rs;
+  if (!qp.has(kNakFatal) || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;
+  if (!rs.nakLatest) rs.nakLatest = c_.now + Context::kGoodbyeNs;
+  if (c_.now >= rs.nakLatest) return false;
+  const uint64_t due = c_.now + Context::kDeferredAckNs;
+  if (!c_.timers.has(qp) || qp.timerDue > due) s_.setTimer(qp, due);
+  return true;
+}
+
+void Answers::scheduleAck(Qp& qp, bool awaited) {
+  ReceiveState& rs = qp.rs;
+  if (rs.ackPending) c_.counters.acksCoalesced++;
+  rs.ackPending = true;
+  rs.ackDue |= awaited && s_.exceptAwaited;
+  if (s_.deferring && !rs.ackDue) {
+    s_.deferAck(qp);
+  } else {
+    s_.schedule(qp);
+  }
+}
+
+void Answers::acknowledge(Qp& qp) {
+  ReceiveState& rs = qp.rs;
   if (!rs.ackPending || qp.has(kNakPending | kFailing) || rs.jobs.size() || !stateRules(qp.state()).receivesRequests)
     return;
-  if (qp.has(kPairPending) || (qp.local && !hasRoomToAnswer(qp))) return;
-  if (puttingOff && !rs.ackDue) return owe(qp);
-  if (qp.local && !hasRoomToAnswer(qp)) return;  // the requests before it may have taken it
+  if (qp.has(kPairPending) || (qp.local && !t_.links.hasRoomToAnswer(qp))) return;
+  if (s_.deferring && !rs.ackDue) return s_.deferAck(qp);
+  if (qp.local && !t_.links.hasRoomToAnswer(qp)) return;  // the requests before it may have taken it
   rs.ackPending = rs.ackDue = false;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
 }
 
-// Before a queue pair ends: the peer is not to repeat, nor to think lost, what has been taken.
-void Core::acknowledgeLast(Qp& qp) {
-  Responder& rs = qp.rs;
+void Answers::acknowledgeLast(Qp& qp) {
+  ReceiveState& rs = qp.rs;
   if (!rs.unanswered || qp.has(kNakPending | kNakSent | kPairPending) || rs.jobs.size() || !qp.reliable() ||
       (qp.local && !qp.local->ready(0, false)) || !stateRules(qp.state()).receivesRequests)
     return;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
-  link.flush();
+  c_.link.flush();
 }
 
-void Core::owe(Qp& qp) {
-  if (qp.owing) return;
-  qp.owing = true;
-  qp.nextOwing = firstOwing;
-  firstOwing = &qp;
-}
-
-// On the local link an acknowledgement needs no packet of its own where another leaves.
-uint32_t Core::owedWord(Qp& qp) {
-  Responder& rs = qp.rs;
+uint32_t Answers::carriedAck(Qp& qp) {
+  ReceiveState& rs = qp.rs;
   if (!rs.ackPending || qp.has(kNakPending | kPullFailed) || rs.jobs.size()) return 0;
   rs.ackPending = rs.ackDue = rs.unanswered = false;
-  forgive(qp);
-  counters.acksCarried++;
+  s_.cancelDeferred(qp);
+  c_.counters.acksCarried++;
   return rs.ackPsn | LocalEntry::kAcknowledges;
 }
 
-// What the step before put off is due in this one.
-void Core::payDebts() {
-  while (Qp* qp = firstOwing) {
-    firstOwing = qp->nextOwing;
-    qp->owing = false;
-    if (!qp->rs.ackPending) continue;
-    qp->rs.ackDue = true;
-    schedule(*qp);
-  }
-}
-
-void Core::forgive(Qp& qp) {
-  if (!qp.owing) return;
-  qp.owing = false;
-  Qp** place = &firstOwing;
-  while (*place != &qp) place = &(*place)->nextOwing;
-  *place = qp.nextOwing;
-}
-
-bool Core::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
-  Responder& rs = qp.rs;
+bool Answers::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
+  OutPacket& out = t_.links.out;
+  ReceiveState& rs = qp.rs;
   const uint32_t length = std::min(job.length, span << qp.mtuShift);
   out.pieceCount = 0;
   if (length) {
-    uint8_t* data = memory.remote(qp.remoteCache, qp, job.rkey, job.address, length, kAccessRemoteRead);
+    uint8_t* data = c_.memory.remote(qp.remoteCache, qp, job.rkey, job.address, length, kAccessRemoteRead);
     if (!data) return false;
-    out.shared[0] = out.byReference ? memory.sharedOf(qp.remoteCache, job.rkey) : nullptr;
+    out.shared[0] = out.byReference ? c_.memory.sharedOf(qp.remoteCache, job.rkey) : nullptr;
     out.pieces[out.pieceCount++] = {data, length};
   }
   const bool last = job.length == length;
@@ -134,7 +135,7 @@ bool Core::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   wire::emitBth(out.header, bth);
   out.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
   if (out.headerLength > wire::kBthBytes)
-    wire::store32(out.header + wire::kBthBytes, uint32_t(wire::kSyndromeAck) << 24 | job.msn);
+    wire::emitAeth(out.header + wire::kBthBytes, wire::kSyndromeAck, job.msn);
   out.payloadLength = length;
   out.padLength = bth.pad;
   job.started = true;
@@ -142,7 +143,7 @@ bool Core::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   job.address += length;
   job.length -= length;
   const bool names = out.byReference && length != 0;
-  transmit(qp, qp.route);
+  t_.links.transmit(qp, qp.route);
   if (names) {
     rs.named = true;
     rs.namedEnd = qp.local->position();
@@ -150,35 +151,37 @@ bool Core::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   return true;
 }
 
-void Core::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
-  wire::Bth bth;
-  bth.opcode = wire::kOpAtomicAcknowledge;
-  bth.destinationQpn = qp.attributes.destinationQpn;
-  bth.psn = job.psn;
-  wire::emitBth(out.header, bth);
-  wire::store32(out.header + wire::kBthBytes, uint32_t(wire::kSyndromeAck) << 24 | job.msn);
-  wire::store64(out.header + wire::kBthBytes + wire::kAethBytes, job.result);
-  out.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
-  out.pieceCount = out.payloadLength = out.padLength = 0;
-  transmit(qp, qp.route);
+void Answers::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
+  uint8_t* const aeth = t_.links.begin(qp, wire::kOpAtomicAcknowledge, job.psn);
+  wire::emitAeth(aeth, wire::kSyndromeAck, job.msn);
+  wire::store64(aeth + wire::kAethBytes, job.result);
+  t_.links.transmit(qp, qp.route);
 }
 
-void Core::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
-  wire::Bth bth;
-  bth.opcode = wire::kOpAcknowledge;
-  bth.destinationQpn = qp.attributes.destinationQpn;
-  bth.psn = psn;
-  wire::emitBth(out.header, bth);
-  wire::store32(out.header + wire::kBthBytes, uint32_t(syndrome) << 24 | qp.rs.msn);
+void Answers::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
+  wire::emitAeth(t_.links.begin(qp, wire::kOpAcknowledge, psn), syndrome, qp.rs.msn);
   qp.rs.unanswered = false;
-  out.headerLength = wire::kBthBytes + wire::kAethBytes;
-  out.pieceCount = out.payloadLength = out.padLength = 0;
-  transmit(qp, qp.route);
+  t_.links.transmit(qp, qp.route);
+}
+
+void Answers::sendCongestionNotification(Qp& qp) {
+  OutPacket& out = t_.links.out;
+  if (!qp.has(kCnpPending)) return;
+  qp.clear(kCnpPending);
+  if (qp.local) return;
+  std::memset(t_.links.begin(qp, wire::kOpCnp, 0), 0, wire::kCnpReservedBytes);
+  out.headerLength = wire::kBthBytes + wire::kCnpReservedBytes;
+  out.header[wire::kBthCongestionByte] = wire::kBecn;
+  c_.counters.congestionNotificationsSent++;
+  // Not to be marked itself.
+  Path path = qp.route;
+  path.trafficClass &= wire::kDscpMask;
+  t_.links.transmit(qp, path);
 }
 
 // What waits to be answered, and the newest that may have to be answered again, is kept.
-void Core::resizeResources(Qp& qp) {
-  Responder& rs = qp.rs;
+void Answers::resizeResources(Qp& qp) {
+  ReceiveState& rs = qp.rs;
   const uint32_t capacity = std::max(qp.attributes.responderResources, rs.jobs.size());
   if (capacity == rs.resources.capacity()) return;
   Fifo<Resource> kept;

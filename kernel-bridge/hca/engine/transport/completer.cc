@@ -1,13 +1,13 @@
-// The completer: takes responses, completes send WQEs, decides on repetition (IBA 1 §9.7.5–9.7.6;
-// roce-wire §2.4–2.6).
-#include "transport/core.h"
+#include "transport/completer.h"
+
+#include "transport/transport.h"
 
 namespace nd {
 
 using namespace abi;
 
-void Core::completeHead(Qp& qp) {
-  Requester& rq = qp.rq;
+void Completer::completeHead(Qp& qp) {
+  SendState& rq = qp.rq;
   const SendEntry& e = qp.entry(rq.head);
   if (qp.signalAll || (e.flags & kSendFlagSignaled)) {
     Completion c;
@@ -15,14 +15,14 @@ void Core::completeHead(Qp& qp) {
     c.wqe = rq.head;
     c.opcode = e.opcode;
     c.length = e.isReadOrAtomic() ? e.length : 0;
-    write(*qp.sendCq, c);
+    c_.write(*qp.sendCq, c);
   }
   rq.head++;
   rq.scatter = {};
 }
 
-void Core::retireLocal(Qp& qp) {
-  Requester& rq = qp.rq;
+void Completer::retireLocal(Qp& qp) {
+  SendState& rq = qp.rq;
   while (rq.head != rq.begun) {
     const SendEntry& e = qp.entry(rq.head);
     if (!e.local || !e.done) return;
@@ -30,8 +30,8 @@ void Core::retireLocal(Qp& qp) {
   }
 }
 
-bool Core::advance(Qp& qp, uint32_t limit) {
-  Requester& rq = qp.rq;
+bool Completer::advance(Qp& qp, uint32_t limit) {
+  SendState& rq = qp.rq;
   const uint32_t before = rq.una;
   bool free = true;
   while (rq.una != limit) {
@@ -58,23 +58,23 @@ bool Core::advance(Qp& qp, uint32_t limit) {
   return free;
 }
 
-void Core::progressed(Qp& qp, uint32_t acknowledged) {
-  Requester& rq = qp.rq;
+void Completer::progressed(Qp& qp, uint32_t acknowledged) {
+  SendState& rq = qp.rq;
   rq.retries = rq.rnrRetries = rq.probes = 0;
   rq.fastRetried = false;
   qp.clear(kProbing);
   if (qp.has(kRingOnly) && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) qp.clear(kRingOnly);
-  sampleRoundTrip(rq);
-  openWindow(qp, acknowledged);
-  rq.ackStart = now;
+  t_.congestion.sampleRoundTrip(rq);
+  t_.congestion.openWindow(qp, acknowledged);
+  rq.ackStart = c_.now;
   if (qp.has(kAsking)) {
     qp.clear(kAsking);
-    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) goBack(qp);  // the rest has not come
+    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) t_.requester.goBack(qp);  // the rest has not come
   }
   if (qp.has(kRnrWait)) {
     // The peer has moved on: what it refused has been taken in the meantime.
     qp.clear(kRnrWait);
-    goBack(qp);
+    t_.requester.goBack(qp);
   }
   // While going back, the answer to the first transmission may overtake us.
   const bool behind = wire::psnDiff(rq.psn, rq.una) < 0;
@@ -90,63 +90,63 @@ void Core::progressed(Qp& qp, uint32_t acknowledged) {
   }
   qp.settleRequester();
   // On the local link, what could be sent before has been: a doorbell brings the rest.
-  if (!qp.local || rq.next != rq.producer || qp.has(kKeepAlive) || qp.state() != kQpsRts) schedule(qp);
+  if (!qp.local || rq.next != rq.producer || qp.has(kKeepAlive) || qp.state() != kQpsRts) s_.schedule(qp);
 }
 
 // A loss was shown by the peer's answers. Once for each oldest PSN: what is still under way from before would
 // show the same loss again and again. The timer catches what this misses.
-void Core::retryNow(Qp& qp) {
-  Requester& rq = qp.rq;
+void Completer::retryNow(Qp& qp) {
+  SendState& rq = qp.rq;
   if (rq.fastRetried || qp.has(kRnrWait)) return;
   if (rq.retries >= qp.attributes.retryCount) {
-    counters.retriesExceeded++;
+    c_.counters.retriesExceeded++;
     failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
     return;
   }
   rq.retries++;
   rq.fastRetried = true;
-  reduceWindow(qp, rq.window / 2);
-  goBack(qp);
+  t_.congestion.reduceWindow(qp, rq.window / 2);
+  t_.requester.goBack(qp);
 }
 
-void Core::failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event) {
+void Completer::failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event) {
   if (!qp.reliable()) {
-    if (status == kWcLocalProtection) counters.localProtectionErrors++;
-    return toSendQueueError(qp, status);
+    if (status == kWcLocalProtection) c_.counters.localProtectionErrors++;
+    return t_.lifecycle.toSendQueueError(qp, status);
   }
   Failure failure;
   failure.sendStatus = status;
   failure.vendor = vendor;
   failure.event = event;
   failure.reason = status;
-  if (status == kWcLocalProtection) counters.localProtectionErrors++;
-  fail(qp, failure);
+  if (status == kWcLocalProtection) c_.counters.localProtectionErrors++;
+  t_.lifecycle.fail(qp, failure);
 }
 
-void Core::onAcknowledged(Qp& qp, uint32_t psn) {
-  const Requester& rq = qp.rq;
+void Completer::onAcknowledged(Qp& qp, uint32_t psn) {
+  const SendState& rq = qp.rq;
   if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0) {
-    counters.staleResponses++;
+    c_.counters.staleResponses++;
   } else if (!advance(qp, wire::psnAdd(psn, 1))) {
-    counters.responseGaps++;
+    c_.counters.responseGaps++;
     retryNow(qp);
   }
 }
 
-void Core::onResponse(Qp& qp, const Packet& p) {
-  Requester& rq = qp.rq;
+void Completer::onResponse(Qp& qp, const Packet& p) {
+  SendState& rq = qp.rq;
   const uint32_t psn = p.bth.psn;
   if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0) {
-    counters.staleResponses++;
+    c_.counters.staleResponses++;
     return;
   }
   if (p.flags & (wire::kRead | wire::kAtomic)) {
     if ((p.flags & wire::kAeth) && (p.extension[0] & wire::kSyndromeClass) != wire::kClassAck) {
-      counters.malformed++;
+      c_.counters.malformed++;
       return;
     }
     if (!advance(qp, psn)) {
-      counters.responseGaps++;
+      c_.counters.responseGaps++;
       retryNow(qp);
       return;
     }
@@ -161,45 +161,45 @@ void Core::onResponse(Qp& qp, const Packet& p) {
 
   const uint8_t syndrome = p.extension[0];
   if (p.length != 0) {
-    counters.malformed++;
+    c_.counters.malformed++;
     return;
   }
   if ((syndrome & wire::kSyndromeClass) == wire::kClassAck) {
     if (!advance(qp, wire::psnAdd(psn, 1))) {
-      counters.responseGaps++;
+      c_.counters.responseGaps++;
       retryNow(qp);
     }
     return;
   }
   const uint8_t kind = syndrome & wire::kSyndromeClass;
   if (kind != wire::kClassRnr && kind != wire::kClassNak) {
-    counters.malformed++;
+    c_.counters.malformed++;
     return;
   }
   if (!advance(qp, psn)) {
-    counters.responseGaps++;
+    c_.counters.responseGaps++;
     retryNow(qp);
     return;
   }
   if (!qp.has(kFailing)) onNak(qp, syndrome);
 }
 
-void Core::onNak(Qp& qp, uint8_t syndrome) {
-  Requester& rq = qp.rq;
+void Completer::onNak(Qp& qp, uint8_t syndrome) {
+  SendState& rq = qp.rq;
   if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
     // From now, not from the step's start: the wait may only be longer than asked.
-    const uint64_t until = clock.now() + wire::rnrNanoseconds(syndrome);
+    const uint64_t until = c_.clock.now() + wire::rnrNanoseconds(syndrome);
     if (qp.has(kRnrWait)) {
       // A copy; or there is a receive now, and the peer asks for less (late_receive.cc). The 10 µs are over when another
       // thread has been woken for them: it goes on at once.
       if (until >= rq.rnrUntil) return;
-      counters.shortenedRnrWaits++;
-      if (wire::rnrNanoseconds(syndrome) == wire::rnrNanoseconds(wire::kRnrShortest)) return repeatRefused(qp);
+      c_.counters.shortenedRnrWaits++;
+      if (wire::rnrNanoseconds(syndrome) == wire::rnrNanoseconds(wire::kRnrShortest)) return t_.requester.repeatRefused(qp);
     } else {
-      counters.receivedRnrNaks++;
-      if (rq.rnrRetries == 0) rq.rnrSince = now;
+      c_.counters.receivedRnrNaks++;
+      if (rq.rnrRetries == 0) rq.rnrSince = c_.now;
       if (rnrPatienceEnds(qp)) {
-        counters.rnrExceeded++;
+        c_.counters.rnrExceeded++;
         failSend(qp, kWcRnrRetry, syndrome, QpEvent::kFatal);
         return;
       }
@@ -207,45 +207,53 @@ void Core::onNak(Qp& qp, uint8_t syndrome) {
     }
     qp.set(kRnrWait);
     rq.rnrUntil = until;
-    setTimer(qp, until);
+    s_.setTimer(qp, until);
     return;
   }
   if (syndrome == wire::kNakSequence) {
-    counters.receivedSequenceNaks++;
+    c_.counters.receivedSequenceNaks++;
     retryNow(qp);
     return;
   }
-  counters.receivedFatalNaks++;
+  c_.counters.receivedFatalNaks++;
   uint32_t status = kWcRemoteOp;
   if (syndrome == wire::kNakInvalidRequest) status = kWcRemoteInvalidRequest;
   if (syndrome == wire::kNakRemoteAccess) status = kWcRemoteAccess;
-  if (status == kWcRemoteAccess) counters.remoteAccessErrors++;
-  if (status == kWcRemoteInvalidRequest) counters.remoteInvalidRequests++;
+  if (status == kWcRemoteAccess) c_.counters.remoteAccessErrors++;
+  if (status == kWcRemoteInvalidRequest) c_.counters.remoteInvalidRequests++;
   failSend(qp, status, syndrome, QpEvent::kFatal);
 }
 
+// Whether one more RNR NAK is one too many.
+bool Completer::rnrPatienceEnds(const Qp& qp) const {
+  const uint32_t count = qp.attributes.rnrRetry;
+  if (count == wire::kRnrForEver || qp.rq.rnrRetries < count) return false;
+  const bool patient = count == wire::kMostRnrRetries && (qp.attributes.patience & rnrpatience::kRequester);
+  return !patient || c_.now - qp.rq.rnrSince >= c_.options.rnrPatienceNs;
+}
+
 // False: the packet is done with.
-bool Core::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
+bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
   if (p.length == 0) return true;
-  Requester& rq = qp.rq;
+  SendState& rq = qp.rq;
   const SendEntry& e = qp.entry(rq.head);
   Piece places[OutPacket::kMaxPieces];
   uint32_t count = 0;
   const uint32_t* sges = qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4;
-  const uint32_t status = pieces(qp.pd, qp.scatterCache, sges, e.count,
+  const uint32_t status = c_.pieces(qp.pd, qp.scatterCache, sges, e.count,
                                  rq.scatter, offset, p.length, true, places, &count);
   if (status) {
     failSend(qp, status, 0, QpEvent::kFatal);
     return false;
   }
-  if (moveTo(p, places, count) == kWcSuccess) return true;
+  if (t_.links.copyPayload(p, places, count) == kWcSuccess) return true;
   rq.scatter.offset = UINT32_MAX;  // it comes again
-  toRing(qp, pullLasting);
+  t_.requester.carryInRing(qp, t_.links.pullLasting);
   return false;
 }
 
-void Core::onReadResponse(Qp& qp, const Packet& p) {
-  Requester& rq = qp.rq;
+void Completer::onReadResponse(Qp& qp, const Packet& p) {
+  SendState& rq = qp.rq;
   // una == psn now, and it is in flight: the head WQE or a keep-alive has it.
   const bool keepAlive = qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn;
   SendEntry& e = qp.entry(rq.head);
@@ -273,8 +281,8 @@ void Core::onReadResponse(Qp& qp, const Packet& p) {
   progressed(qp, p.span);
 }
 
-void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {
-  Requester& rq = qp.rq;
+void Completer::onAtomicAcknowledge(Qp& qp, const Packet& p) {
+  SendState& rq = qp.rq;
   const bool keepAlive = qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn;
   SendEntry& e = qp.entry(rq.head);
   if (keepAlive || !e.isReadOrAtomic() || e.opcode == kOpRead || p.length != 0) {
@@ -292,6 +300,21 @@ void Core::onAtomicAcknowledge(Qp& qp, const Packet& p) {
   completeHead(qp);
   retireLocal(qp);
   progressed(qp, 1);
+}
+
+void Completer::onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting) {
+  c_.received++;
+  Qp* qp = c_.byQpn(qpn);
+  if (!qp || qp->local.get() != &pair || qp->attributes.destinationQpn != sourceQpn || qp->has(kFailing) ||
+      !stateRules(qp->state()).receivesResponses)
+    return;
+  SendState& rq = qp->rq;
+  if (wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 || !advance(*qp, psn)) {
+    c_.counters.staleResponses++;
+  } else if (!qp->has(kFailing | kRnrWait)) {
+    t_.requester.carryInRing(*qp, lasting);
+  }
+  t_.lifecycle.settle();
 }
 
 }  // namespace nd

@@ -1,5 +1,7 @@
 #include "transport/fast_path.h"
 
+#include "transport/transport.h"
+
 namespace nd {
 
 using namespace abi;
@@ -17,45 +19,50 @@ uint64_t wideWord(const uint32_t* words, uint32_t lo, uint32_t hi) {
   return uint64_t(peekWord(words + hi)) << 32 | peekWord(words + lo);
 }
 
-// The BTH of a request that the requester would send as one packet.
-inline wire::Bth requestBth(const Qp& qp, const SmallRequest& r, uint16_t pkey, bool asks) {
-  wire::Bth bth;
-  bth.opcode = r.opcode == kOpWrite ? wire::kOpWriteOnly : wire::kOpSendOnly;
-  bth.solicited = r.opcode == kOpSend && (r.flags & kSendFlagSolicited) != 0;
-  bth.pad = uint8_t(-r.length & 3);
-  bth.pkey = pkey;
-  bth.destinationQpn = qp.attributes.destinationQpn;
-  bth.ackRequest = asks;
-  bth.psn = qp.rq.psn;
-  return bth;
-}
-
 }  // namespace
+
+// A request of a send queue that fits into one packet.
+struct FastPath::SmallRequest {
+  uint32_t opcode, flags, count, length;
+  const uint8_t* data;  // where it stands; null: none
+  uint64_t remote;      // of a WRITE
+  uint32_t rkey;
+};
+
+// A received one.
+struct FastPath::SmallMessage {
+  // Member by member: a list of initial values becomes a string instruction.
+  SmallMessage(const wire::Bth& b, uint32_t bytes) : bth(b), length(bytes) {}
+  const wire::Bth& bth;
+  uint32_t length;  // of the payload
+  uint32_t rkey = 0;
+  uint64_t address = 0;
+  bool writes() const { return bth.opcode == wire::kOpWriteOnly; }
+};
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
 
-// A doorbell. True: all that was posted has left. False: the long way has to look, perhaps after some messages have left.
-bool Core::ringFast(Qp& qp) {
+bool FastPath::ring(Qp& qp) {
   if (qp.local) {
     if (!qp.local->up()) return false;
     qp.local->prepare();
   }
   // What a process sends itself is delivered by steps, which the long way makes.
-  if (qp.has(kBlocksDoorbell) || (qp.local && qp.local->self) || !refreshSend(qp)) return false;
+  if (qp.has(kBlocksDoorbell) || (qp.local && qp.local->self) || !c_.refreshSend(qp)) return false;
   return qp.local ? ringLocal(qp) : ringWire(qp);
 }
 
-inline bool Core::ringLocal(Qp& qp) {
-  Requester& rq = qp.rq;
+inline bool FastPath::ringLocal(Qp& qp) {
+  SendState& rq = qp.rq;
   const bool wasOutstanding = rq.outstanding();
-  const uint32_t n = sendFast(qp);
+  const uint32_t n = send(qp);
   if (n != 0 && !wasOutstanding) {
     // Where a timer comes in time already, the clock can wait until then.
-    if (timers.has(qp) && qp.timerDue <= now + answerPatience(qp)) {
+    if (c_.timers.has(qp) && qp.timerDue <= c_.now + t_.requester.ackTimeout(qp)) {
       rq.undated = true;
     } else {
-      now = std::max(now, clock.recent());
-      startAckTimer(qp);
+      c_.now = std::max(c_.now, c_.clock.recent());
+      t_.requester.startAckTimer(qp);
     }
   }
   if (n == 0 || rq.next != rq.producer) return false;
@@ -63,9 +70,8 @@ inline bool Core::ringLocal(Qp& qp) {
   return true;
 }
 
-// Sends by the local link what stands next in the queue, as far as it is small. The number of messages.
-uint32_t Core::sendFast(Qp& qp) {
-  Requester& rq = qp.rq;
+uint32_t FastPath::send(Qp& qp) {
+  SendState& rq = qp.rq;
   LocalPair& pair = *qp.local;
   const uint16_t pkey = qp.pkey();
   if (qp.has(kBlocksSend) || !pair.fast || !isPkey(pkey)) return 0;
@@ -74,11 +80,11 @@ uint32_t Core::sendFast(Qp& qp) {
   uint64_t bytes = 0;
   for (; n < kAtOnce && rq.next != rq.producer; n++) {
     SmallRequest r;
-    if (!readSmall(qp, most, most, &r) || (r.length >= LocalPair::kMappedFrom && namesSource(qp)) ||
+    if (!readSmall(qp, most, most, &r) || (r.length >= LocalPair::kMappedFrom && t_.requester.namesSource(qp)) ||
         !pair.ready(r.length, false))
       break;
     enterSmall(qp, r);
-    if (n == 0) acknowledges = owedWord(qp);
+    if (n == 0) acknowledges = t_.answers.carriedAck(qp);
     // Everything is acknowledged on this link; AckReq says that somebody waits for it.
     const bool asks = (r.flags & kSendFlagSignaled) != 0 || qp.signalAll ||
                       4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
@@ -94,19 +100,19 @@ uint32_t Core::sendFast(Qp& qp) {
     leftSmall(rq);
   }
   if (n == 0) return 0;
-  counters.sentPackets += n;
-  counters.sentStraight += n;
-  counters.sentBytes += bytes;
+  c_.counters.sentPackets += n;
+  c_.counters.sentStraight += n;
+  c_.counters.sentBytes += bytes;
   rq.sinceAck = rq.messagesSinceAck = 0;
   rq.askedEnd = rq.psn;
   rq.lastPosition = pair.position();
-  qp.lastActivity = now;
+  qp.lastActivity = c_.now;
   return n;
 }
 
 // By the wire one message leaves by itself; several go together, the long way.
-inline bool Core::ringWire(Qp& qp) {
-  Requester& rq = qp.rq;
+inline bool FastPath::ringWire(Qp& qp) {
+  SendState& rq = qp.rq;
   const uint16_t pkey = qp.pkey();
   constexpr uint32_t kMost = Link::kAloneMostBytes - wire::kBthBytes;
   SmallRequest r;
@@ -114,18 +120,18 @@ inline bool Core::ringWire(Qp& qp) {
       !readSmall(qp, std::min(kMost, qp.mtu), std::min(kMost - wire::kRethBytes, qp.mtu), &r))
     return false;
 
-  now = std::max(now, clock.recent());
+  c_.now = std::max(c_.now, c_.clock.recent());
   SendEntry& e = enterSmall(qp, r);
   const uint32_t sinceAck = rq.sinceAck, messagesSinceAck = rq.messagesSinceAck;
-  const bool asks = asksForAnswer(qp, e, true, 1), writes = r.opcode == kOpWrite;
+  const bool asks = t_.congestion.wantsAckRequest(qp, e, true, 1), writes = r.opcode == kOpWrite;
   const wire::Bth bth = requestBth(qp, r, pkey, asks);
   const uint32_t header = wire::kBthBytes + (writes ? wire::kRethBytes : 0), total = header + r.length + bth.pad;
-  uint8_t* const packet = alone + Link::kAloneRoom;
+  uint8_t* const packet = packet_ + Link::kAloneRoom;
   wire::emitBth(packet, bth);
   if (writes) wire::emitReth(packet + wire::kBthBytes, {r.remote, r.rkey, r.length});
   if (bth.pad) std::memset(packet + total - 4, 0, 4);
   copyFew(packet + header, r.data, r.length);
-  if (!link.sendAlone(qp.route, packet, total)) {
+  if (!c_.link.sendAlone(qp.route, packet, total)) {
     rq.sinceAck = sinceAck;
     rq.messagesSinceAck = messagesSinceAck;
     return false;
@@ -136,28 +142,41 @@ inline bool Core::ringWire(Qp& qp) {
   if (asks && !rq.timing) {
     rq.timing = true;
     rq.timedPsn = rq.psn;
-    rq.timedAt = now;
+    rq.timedAt = c_.now;
   }
   leftSmall(rq);
   if (asks) rq.askedEnd = rq.psn;
-  counters.sentPackets++;
-  counters.sentStraight++;
-  counters.sentBytes += header + r.length;
-  qp.lastActivity = now;
-  if (!wasOutstanding) startAckTimer(qp);
+  c_.counters.sentPackets++;
+  c_.counters.sentStraight++;
+  c_.counters.sentBytes += header + r.length;
+  qp.lastActivity = c_.now;
+  if (!wasOutstanding) t_.requester.startAckTimer(qp);
   // A deferred ACK follows while the peer takes the message.
   if (qp.rs.ackPending) {
-    acknowledge(qp);
-    link.flush();
+    t_.answers.acknowledge(qp);
+    c_.link.flush();
   }
   return true;
 }
 
+// The BTH of a request that the requester would send as one packet.
+inline wire::Bth FastPath::requestBth(const Qp& qp, const SmallRequest& r, uint16_t pkey, bool ackRequest) {
+  wire::Bth bth;
+  bth.opcode = r.opcode == kOpWrite ? wire::kOpWriteOnly : wire::kOpSendOnly;
+  bth.solicited = r.opcode == kOpSend && (r.flags & kSendFlagSolicited) != 0;
+  bth.pad = uint8_t(-r.length & 3);
+  bth.pkey = pkey;
+  bth.destinationQpn = qp.attributes.destinationQpn;
+  bth.ackRequest = ackRequest;
+  bth.psn = qp.rq.psn;
+  return bth;
+}
+
 // The next request, if it is a SEND or WRITE in one piece of at most so many bytes, and there is room in the window. `most`
 // is of a SEND, `mostWritten` of a WRITE.
-inline bool Core::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r) {
+inline bool FastPath::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r) {
   constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
-  const Requester& rq = qp.rq;
+  const SendState& rq = qp.rq;
   const uint32_t* w = qp.sendWqe(rq.next);
   r->opcode = peekWord(w + kSwOpcode);
   r->flags = peekWord(w + kSwFlags);
@@ -176,7 +195,7 @@ inline bool Core::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRe
     r->length = peekWord(body + kSgeLength);
     if (r->length > most) return false;
     const uint64_t address = wideWord(body, kSgeAddressLo, kSgeAddressHi);
-    if (r->length) r->data = memory.local(qp.gatherCache, qp.pd, peekWord(body + kSgeLkey), address, r->length, false);
+    if (r->length) r->data = c_.memory.local(qp.gatherCache, qp.pd, peekWord(body + kSgeLkey), address, r->length, false);
     if (r->length && !r->data) return false;
   }
   if (writes) {
@@ -184,11 +203,11 @@ inline bool Core::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRe
     r->remote = wideWord(w, kSwRemoteLo, kSwRemoteHi);
     r->rkey = peekWord(w + kSwRkey);
   }
-  return windowTakes(qp, 1, true);
+  return t_.congestion.windowTakes(qp, 1, true);
 }
 
 // Notes the request as parse() does, should it have to be sent again. It has not left yet.
-inline SendEntry& Core::enterSmall(Qp& qp, const SmallRequest& r) {
+inline SendEntry& FastPath::enterSmall(Qp& qp, const SmallRequest& r) {
   SendEntry& e = qp.entry(qp.rq.next);
   e.opcode = r.opcode;
   e.flags = r.flags;
@@ -205,7 +224,7 @@ inline SendEntry& Core::enterSmall(Qp& qp, const SmallRequest& r) {
   return e;
 }
 
-inline void Core::leftSmall(Requester& rq) {
+inline void FastPath::leftSmall(SendState& rq) {
   rq.psn = rq.maxPsn = wire::psnAdd(rq.psn, 1);
   rq.next++;
   rq.begun = rq.parsed = rq.next;
@@ -214,8 +233,8 @@ inline void Core::leftSmall(Requester& rq) {
 // ── Completer ───────────────────────────────────────────────────────────────────────────────────
 
 // An ACK that completes whole requests, when everything posted has been sent.
-inline bool Core::onFastAcknowledge(Qp& qp, uint32_t psn) {
-  Requester& rq = qp.rq;
+inline bool FastPath::onAcknowledge(Qp& qp, uint32_t psn) {
+  SendState& rq = qp.rq;
   if (qp.has(kBlocksAcknowledge) || wire::psnDiff(psn, rq.una) < 0 || wire::psnDiff(psn, rq.maxPsn) >= 0 ||
       rq.next != rq.producer)
     return false;
@@ -227,32 +246,32 @@ inline bool Core::onFastAcknowledge(Qp& qp, uint32_t psn) {
   }
   for (uint32_t i = 0; i < answered; i++) {
     rq.una = wire::psnAdd(rq.una, 1);
-    completeHead(qp);
-    if (rq.head != rq.next) retireLocal(qp);
+    t_.completer.completeHead(qp);
+    if (rq.head != rq.next) t_.completer.retireLocal(qp);
   }
   rq.retries = rq.rnrRetries = rq.probes = 0;
   rq.fastRetried = false;
   qp.clear(kProbing);
-  rq.ackStart = now;
-  sampleRoundTrip(rq);
+  rq.ackStart = c_.now;
+  t_.congestion.sampleRoundTrip(rq);
   if (rq.una == rq.psn) qp.clear(kAwaited);
-  else if (qp.has(kAwaited)) schedule(qp);  // an ACK of the rest may have to be requested
+  else if (qp.has(kAwaited)) s_.schedule(qp);  // an ACK of the rest may have to be requested
   return true;
 }
 
 // ── Responder ───────────────────────────────────────────────────────────────────────────────────
 
-// The queue pair that takes this message the fast way, and the place for its payload, null where it has none.
-inline bool Core::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {
-  Responder& rs = qp.rs;
+// Whether the message may take the fast path, and the place for its payload; null where it has none.
+inline bool FastPath::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {
+  ReceiveState& rs = qp.rs;
   *to = nullptr;
   if (qp.has(kBlocksReceive) || m.bth.psn != rs.expected || m.length > qp.mtu) return false;
   if (m.writes()) {
     if (m.length == 0 || !(qp.attributes.access & kAccessRemoteWriteBit)) return false;
-    *to = memory.remote(qp.remoteCache, qp, m.rkey, m.address, m.length, kAccessRemoteWriteBit);
+    *to = c_.memory.remote(qp.remoteCache, qp, m.rkey, m.address, m.length, kAccessRemoteWriteBit);
     return *to != nullptr;
   }
-  if (qp.srq || (rs.producer == rs.head && (!refreshReceive(qp) || rs.producer == rs.head))) return false;
+  if (qp.srq || (rs.producer == rs.head && (!c_.refreshReceive(qp) || rs.producer == rs.head))) return false;
   const uint32_t* w = qp.receiveWqe(rs.head);
   const uint32_t count = peekWord(w + kRwSgeCount);
   if (m.length == 0) return count <= qp.receiveSge;
@@ -260,13 +279,13 @@ inline bool Core::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {
   const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
   if (m.length > peekWord(sge + kSgeLength)) return false;
   const uint64_t address = wideWord(sge, kSgeAddressLo, kSgeAddressHi);
-  *to = memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, m.length, true);
+  *to = c_.memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, m.length, true);
   return *to != nullptr;
 }
 
 // Its payload is in its place.
-inline void Core::tookSmall(Qp& qp, const SmallMessage& m) {
-  Responder& rs = qp.rs;
+inline void FastPath::tookSmall(Qp& qp, const SmallMessage& m) {
+  ReceiveState& rs = qp.rs;
   rs.received = m.length;
   rs.expected = wire::psnAdd(m.bth.psn, 1);
   rs.ackPsn = m.bth.psn;
@@ -281,27 +300,27 @@ inline void Core::tookSmall(Qp& qp, const SmallMessage& m) {
   c.flags = kCqeFlagReceiveQueue | (m.bth.solicited ? kCqeFlagSolicited : 0);
   c.pkeyIndex = qp.attributes.pkeyIndex;
   c.sourceQpn = qp.attributes.destinationQpn;
-  write(*qp.receiveCq, c);
+  c_.write(*qp.receiveCq, c);
 }
 
-bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) {
+bool FastPath::onSinglePacket(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) {
   const wire::Bth bth = wire::parseBth(bytes);
-  Qp* const found = byQpn(bth.destinationQpn);
+  Qp* const found = c_.byQpn(bth.destinationQpn);
   if (!found || bth.version != 0) return false;
   Qp& qp = *found;
-  if (qp.local || !comesFromPeer(qp, meta) ||
+  if (qp.local || !Context::comesFromPeer(qp, meta) ||
       (meta.trafficClass & wire::kEcnMask) == wire::kCongestionExperienced || !pkeysFit(bth.pkey, qp.pkey()))
     return false;
   const auto done = [&] {
-    counters.receivedAlone++;
-    countReceived(size);
-    qp.lastActivity = now;
-    settle();
+    c_.counters.receivedAlone++;
+    c_.countReceived(size);
+    qp.lastActivity = c_.now;
+    t_.lifecycle.settle();
     return true;
   };
   if (bth.opcode == wire::kOpAcknowledge) {
     if (size != wire::kBthBytes + wire::kAethBytes || bth.pad ||
-        (bytes[wire::kBthBytes] & wire::kSyndromeClass) != wire::kClassAck || !onFastAcknowledge(qp, bth.psn))
+        (bytes[wire::kBthBytes] & wire::kSyndromeClass) != wire::kClassAck || !onAcknowledge(qp, bth.psn))
       return false;
     return done();
   }
@@ -322,14 +341,14 @@ bool Core::onAlone(const PacketMeta& meta, const uint8_t* bytes, uint32_t size) 
   } else if (m.length != 0) {
     copyFew(to, bytes + header, m.length);
   }
-  if (bth.ackRequest) oweAnswer(qp, true);
+  if (bth.ackRequest) t_.answers.scheduleAck(qp, true);
   tookSmall(qp, m);
   return done();
 }
 
-bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
+bool FastPath::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
   const wire::Bth bth = small.bth();
-  Qp* const found = byQpn(bth.destinationQpn);
+  Qp* const found = c_.byQpn(bth.destinationQpn);
   if (!found) return false;
   Qp& qp = *found;
   if (qp.local.get() != &pair || small.sourceQpn() != qp.attributes.destinationQpn ||
@@ -345,13 +364,13 @@ bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
   uint8_t* to;
   if (!findPlace(qp, m, &to)) return false;
 
-  countReceived(small.packetBytes());
-  qp.lastActivity = now;
+  c_.countReceived(small.packetBytes());
+  qp.lastActivity = c_.now;
   if (small.acknowledges() && stateRules(qp.state()).receivesResponses) {
-    if (!onFastAcknowledge(qp, small.acknowledgedPsn())) onAcknowledged(qp, small.acknowledgedPsn());
+    if (!onAcknowledge(qp, small.acknowledgedPsn())) t_.completer.onAcknowledged(qp, small.acknowledgedPsn());
     if (qp.has(kFailing | kClosed)) {
-      counters.wrongState++;
-      settle();
+      c_.counters.wrongState++;
+      t_.lifecycle.settle();
       return true;
     }
   }
@@ -364,9 +383,9 @@ bool Core::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
   } else if (m.length != 0) {
     small.copyFromEntry(to);
   }
-  oweAnswer(qp, bth.ackRequest);
+  t_.answers.scheduleAck(qp, bth.ackRequest);
   tookSmall(qp, m);
-  settle();
+  t_.lifecycle.settle();
   return true;
 }
 

@@ -4,27 +4,38 @@
 // say whether it may be taken. Each function checks everything first and changes nothing until it is sure; where it
 // returns false, the long way takes the same request or packet from the beginning.
 #pragma once
-#include "transport/core.h"
+#include "transport/role.h"
 
 namespace nd {
 
-// A request of a send queue that fits into one packet.
-struct SmallRequest {
-  uint32_t opcode, flags, count, length;
-  const uint8_t* data;  // where it stands; null: none
-  uint64_t remote;      // of a WRITE
-  uint32_t rkey;
-};
+class FastPath : public Role {
+ public:
+  using Role::Role;
 
-// A received one.
-struct SmallMessage {
-  // Member by member: a list of initial values becomes a string instruction.
-  SmallMessage(const wire::Bth& b, uint32_t bytes) : bth(b), length(bytes) {}
-  const wire::Bth& bth;
-  uint32_t length;  // of the payload
-  uint32_t rkey = 0;
-  uint64_t address = 0;
-  bool writes() const { return bth.opcode == wire::kOpWriteOnly; }
+  // A doorbell. True: all that was posted has left. False: the long way has to look, perhaps after some messages have left.
+  bool ring(Qp& qp);
+  // Sends by the local link what stands next in the queue, as far as it is small. The number of messages.
+  uint32_t send(Qp& qp);
+
+  // ── Received packets. False: nothing was done.
+  bool onSinglePacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  bool onLocalSmall(LocalPair& pair, const LocalSmall& small);
+
+ private:
+  struct SmallRequest;
+  struct SmallMessage;
+
+  bool ringLocal(Qp& qp);
+  bool ringWire(Qp& qp);
+  bool readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r);
+  static wire::Bth requestBth(const Qp& qp, const SmallRequest& r, uint16_t pkey, bool ackRequest);
+  SendEntry& enterSmall(Qp& qp, const SmallRequest& r);
+  static void leftSmall(SendState& rq);
+  bool onAcknowledge(Qp& qp, uint32_t psn);
+  bool findPlace(Qp& qp, const SmallMessage& m, uint8_t** to);
+  void tookSmall(Qp& qp, const SmallMessage& m);
+
+  alignas(64) uint8_t packet_[Link::kAloneRoom + Link::kAloneMostBytes + 4];
 };
 
 }  // namespace nd

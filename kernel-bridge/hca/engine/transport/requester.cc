@@ -1,5 +1,6 @@
-// The requester: turns send WQEs into request packets (IBA 1 §9.7.2–9.7.3, §9.7.7; roce-wire §2.1–2.3, §2.5).
-#include "transport/core.h"
+#include "transport/requester.h"
+
+#include "transport/transport.h"
 
 namespace nd {
 
@@ -33,7 +34,7 @@ uint32_t readChunk(uint32_t window, uint32_t depth) {
 
 }  // namespace
 
-void Core::parse(Qp& qp, uint32_t wqe) {
+void Requester::parse(Qp& qp, uint32_t wqe) {
   SendEntry& e = qp.entry(wqe);
   const uint32_t* w = qp.sendWqe(wqe);
   e.opcode = peekWord(w + kSwOpcode);
@@ -97,7 +98,7 @@ void Core::parse(Qp& qp, uint32_t wqe) {
     const uint32_t* sge = w + kSendWqeHeaderBytes / 4;
     for (uint32_t i = 0; i < e.count; i++, sge += kSgeBytes / 4) {
       const uint32_t length = peekWord(sge + kSgeLength);
-      if (length && !memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), pair(sge, kSgeAddressLo), length,
+      if (length && !c_.memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), pair(sge, kSgeAddressLo), length,
                                   true)) {
         e.status = kWcLocalProtection;
         return;
@@ -105,10 +106,10 @@ void Core::parse(Qp& qp, uint32_t wqe) {
     }
   }
   if (e.opcode <= kOpRead && !qp.datagram()) e.packets = qp.packetsFor(e.length);
-  if (e.opcode == kOpRead) e.chunk = readChunk(options.window, qp.attributes.initiatorDepth);
+  if (e.opcode == kOpRead) e.chunk = readChunk(c_.options.window, qp.attributes.initiatorDepth);
 }
 
-void Core::executeLocal(Qp& qp, SendEntry& e) {
+void Requester::executeLocal(Qp& qp, SendEntry& e) {
   bool ok;
   if (e.opcode == kOpBindWindow) {
     Memory::BindRequest r;
@@ -118,17 +119,17 @@ void Core::executeLocal(Qp& qp, SendEntry& e) {
     r.access = e.access;
     r.address = e.remote;
     r.length = e.compare;
-    ok = memory.bind(qp, r);
+    ok = c_.memory.bind(qp, r);
   } else {
-    ok = memory.invalidate(qp, e.rkey);
+    ok = c_.memory.invalidate(qp, e.rkey);
   }
   e.done = ok;
   if (!ok) e.status = kWcMwBind;
 }
 
-// Whether the next request, which no packet has been sent of, may begin. False: what is before it has to end first.
-inline bool Core::begin(Qp& qp, SendEntry& e) {
-  Requester& rq = qp.rq;
+// Whether the next request may begin. False: something before it has to end first.
+inline bool Requester::begin(Qp& qp, SendEntry& e) {
+  SendState& rq = qp.rq;
   // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
   if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) return false;
   if (e.opcode == kOpLocalInvalidate && rq.next != rq.head) {
@@ -142,26 +143,27 @@ inline bool Core::begin(Qp& qp, SendEntry& e) {
   return true;
 }
 
-// A request that no packet is sent of: bind, local invalidate.
-inline void Core::doLocally(Qp& qp, SendEntry& e) {
-  Requester& rq = qp.rq;
+// Bind and local invalidate: no packet is sent.
+inline void Requester::doLocally(Qp& qp, SendEntry& e) {
+  SendState& rq = qp.rq;
   if (!e.done) executeLocal(qp, e);
   if (e.status) return;
   rq.next++;
   rq.packet = 0;
   rq.gather = {};
-  retireLocal(qp);
+  t_.completer.retireLocal(qp);
   if (rq.head != rq.next && (qp.signalAll || (e.flags & kSendFlagSignaled))) qp.set(kAwaited);
 }
 
 // Room for the next packet on the local link, and how many PSNs it takes there. False: none.
-inline bool Core::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
-  const Requester& rq = qp.rq;
+inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
+  OutPacket& out = t_.links.out;
+  const SendState& rq = qp.rq;
   const bool data = e.opcode <= kOpWrite;
   const uint32_t left = data ? e.length - (rq.packet << qp.mtuShift) : 0;
   out.byReference = data && refersToSource(qp, e, left);
-  if (!hasRoom(qp, std::min(qp.mtu, left), out.byReference)) return false;
-  // What is repeated goes packet by packet, for the peer may have taken some of it.
+  if (!t_.links.hasRoom(qp, std::min(qp.mtu, left), out.byReference)) return false;
+  // What is sent again goes packet by packet: the peer may have taken some of it.
   if (out.byReference && rq.psn == rq.maxPsn) {
     *span = std::min(LocalPair::kNamedPackets, e.packets - rq.packet);
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
@@ -171,37 +173,37 @@ inline bool Core::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
 }
 
 // Sends the next packet of a request. False: the request has failed before it.
-inline bool Core::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
+inline bool Requester::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
   if (e.opcode == kOpRead) {
     sendRead(qp, e, span);
   } else if (e.isReadOrAtomic()) {
     sendAtomic(qp, e);
   } else {
     if (qp.datagram()) {
-      sendDatagram(qp, e);
+      t_.datagrams.send(qp, e);
     } else {
       sendData(qp, e, span);
     }
     if (e.status) return false;
   }
-  Requester& rq = qp.rq;
+  SendState& rq = qp.rq;
   if (rq.packet == e.packets) {
     rq.next++;
     rq.packet = 0;
     rq.gather = {};
-    if (!qp.reliable()) completeHead(qp);  // nobody will answer, and the link has copied it
+    if (!qp.reliable()) t_.completer.completeHead(qp);  // nobody will answer, and the link has copied it
   }
   return true;
 }
 
-bool Core::request(Qp& qp, uint32_t& budget) {
-  Requester& rq = qp.rq;
+bool Requester::request(Qp& qp, uint32_t& budget) {
+  SendState& rq = qp.rq;
   const StateRules& rules = stateRules(qp.state());
   if (!rules.continuesWork || qp.has(kRnrWait | kFailing | kPairPending)) return false;
-  if (!refreshSend(qp)) {
+  if (!c_.refreshSend(qp)) {
     Failure failure;
     failure.reason = kWcLocalOp;
-    fail(qp, failure);
+    t_.lifecycle.fail(qp, failure);
     return false;
   }
   const bool wasOutstanding = rq.outstanding();
@@ -209,7 +211,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
   bool any = false, more = false;
   while (!qp.has(kFailing) && !more) {
     if (qp.has(kKeepAlive) && rq.psn == rq.keepAlivePsn) {
-      if (qp.local && !hasRoom(qp, 0, false)) break;
+      if (qp.local && !t_.links.hasRoom(qp, 0, false)) break;
       if (budget == 0) {
         more = true;
         break;
@@ -224,12 +226,12 @@ bool Core::request(Qp& qp, uint32_t& budget) {
     if (rq.next == rq.parsed) {
       if (!rules.beginsWork) break;
       qp.settleRequester();
-      if (const uint32_t n = qp.local ? sendFast(qp) : 0) {
+      if (const uint32_t n = qp.local ? t_.fastPath.send(qp) : 0) {
         any = true;
-        more = rq.next != rq.producer && (fast += n) >= kShare;
+        more = rq.next != rq.producer && (fast += n) >= Transport::kShare;
         continue;
       }
-      if (!windowTakes(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) break;
+      if (!t_.congestion.windowTakes(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) break;
       parse(qp, rq.next);
       rq.parsed++;
     }
@@ -237,7 +239,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       // Everything before it completes first; then it fails.
       qp.set(kAwaited);
       if (rq.next != rq.head) break;
-      failSend(qp, e.status, 0, QpEvent::kFatal);
+      t_.completer.failSend(qp, e.status, 0, QpEvent::kFatal);
       return false;
     }
     if (rq.next == rq.begun && (!rules.beginsWork || !begin(qp, e))) break;
@@ -251,7 +253,7 @@ bool Core::request(Qp& qp, uint32_t& budget) {
       if (e.opcode == kOpRead) span = std::min(e.chunk - (rq.packet & (e.chunk - 1)), e.packets - rq.packet);
     }
     if (qp.has(kProbing) && rq.psn != rq.una) break;
-    if (!windowTakes(qp, span, e.opcode == kOpRead)) break;
+    if (!t_.congestion.windowTakes(qp, span, e.opcode == kOpRead)) break;
     if (budget == 0) {
       more = true;
       break;
@@ -263,33 +265,33 @@ bool Core::request(Qp& qp, uint32_t& budget) {
   qp.settleRequester();
   // On the local link everything is acknowledged without being requested.
   if (rq.una == rq.psn || qp.local) qp.clear(kAwaited);
-  if (qp.has(kAwaited) && rq.unasked() && !qp.has(kFailing)) ask(qp);
+  if (qp.has(kAwaited) && rq.unasked() && !qp.has(kFailing)) requestAck(qp);
   if (any) {
-    qp.lastActivity = now;
+    qp.lastActivity = c_.now;
     if (!wasOutstanding) startAckTimer(qp);
   }
   return more;
 }
 
-// How long an answer may take; 0: for ever. A quarter late: what the clock missed between reading it and sending must not
-// make the timer early. And never less than a peer may put off its acknowledgement, with its engine's thread as late again.
-uint64_t Core::answerPatience(const Qp& qp) {
-  const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
-  return timeout == 0 ? 0 : std::max(timeout + timeout / 4, 2 * kOwedNs);
+bool Requester::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
+  if (e.count > LocalPair::kMaxPieces || (e.flags & kSendFlagInline)) return false;
+  return Links::names(qp, length, qp.has(kRingOnly), [&] {
+    const uint32_t* sge = qp.sendWqe(qp.rq.next) + kSendWqeHeaderBytes / 4;
+    for (uint32_t i = 0; i < e.count; i++, sge += kSgeBytes / 4)
+      if (!qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, peekWord(sge + kSgeLkey)))) return false;
+    return true;
+  });
 }
 
-void Core::startAckTimer(Qp& qp) {
-  const uint64_t late = answerPatience(qp);
-  if (late == 0) return;
-  qp.rq.ackStart = qp.local ? now : clock.now();  // not `now`: the timer must not run before the packet does
-  qp.rq.undated = false;
-  setTimer(qp, qp.rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
+bool Requester::namesSource(Qp& qp) {
+  const uint32_t* w = qp.sendWqe(qp.rq.next);
+  if (qp.has(kRingOnly) || (peekWord(w + kSwFlags) & kSendFlagInline)) return false;
+  const uint32_t lkey = peekWord(w + kSendWqeHeaderBytes / 4 + kSgeLkey);
+  return qp.local->self || qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, lkey));
 }
 
-// ── Packets ─────────────────────────────────────────────────────────────────────────────────────
-
-void Core::sent(Qp& qp, uint32_t span, const Path& path) {
-  Requester& rq = qp.rq;
+void Requester::sent(Qp& qp, uint32_t span, const Path& path) {
+  SendState& rq = qp.rq;
   const uint32_t psn = rq.psn;
   rq.psn = wire::psnAdd(psn, span);
   if (wire::psnDiff(rq.psn, rq.maxPsn) > 0) {
@@ -297,32 +299,37 @@ void Core::sent(Qp& qp, uint32_t span, const Path& path) {
     if (!rq.timing && rq.sinceAck == 0 && !qp.local) {  // AckReq is set
       rq.timing = true;
       rq.timedPsn = psn;
-      rq.timedAt = now;
+      rq.timedAt = c_.now;
     }
   } else {
-    counters.retransmitted++;
+    c_.counters.retransmitted++;
   }
   if (rq.sinceAck == 0) rq.askedEnd = rq.psn;
   if (!qp.reliable()) rq.una = rq.psn;
-  transmit(qp, path);
+  t_.links.transmit(qp, path);
   if (qp.local) rq.lastPosition = qp.local->position();
 }
 
-void Core::sendData(Qp& qp, SendEntry& e, uint32_t span) {
-  Requester& rq = qp.rq;
+bool Requester::gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length) {
+  OutPacket& out = t_.links.out;
+  out.pieceCount = 0;
+  const uint32_t* body = qp.sendWqe(qp.rq.next) + kSendWqeHeaderBytes / 4;
+  if (length == 0) return true;
+  if (e.flags & kSendFlagInline) {
+    out.pieces[out.pieceCount++] = {reinterpret_cast<uint8_t*>(const_cast<uint32_t*>(body)) + offset, length};
+    return true;
+  }
+  e.status = c_.pieces(qp.pd, qp.gatherCache, body, e.count, qp.rq.gather, offset, length, false, out.pieces,
+                       &out.pieceCount, out.byReference ? out.shared : nullptr);
+  return e.status == 0;
+}
+
+void Requester::sendData(Qp& qp, SendEntry& e, uint32_t span) {
+  OutPacket& out = t_.links.out;
+  SendState& rq = qp.rq;
   const uint32_t offset = rq.packet << qp.mtuShift;
   const uint32_t length = std::min(span << qp.mtuShift, e.length - offset);
-  out.pieceCount = 0;
-  if (length == 0) {
-    // nothing to gather
-  } else if (e.flags & kSendFlagInline) {
-    uint8_t* data = reinterpret_cast<uint8_t*>(const_cast<uint32_t*>(qp.sendWqe(rq.next))) + kSendWqeHeaderBytes;
-    out.pieces[out.pieceCount++] = {data + offset, length};
-  } else {
-    e.status = pieces(qp.pd, qp.gatherCache, qp.sendWqe(rq.next) + kSendWqeHeaderBytes / 4, e.count, rq.gather, offset,
-                      length, false, out.pieces, &out.pieceCount, out.byReference ? out.shared : nullptr);
-    if (e.status) return;
-  }
+  if (!gather(qp, e, offset, length)) return;
   uint32_t flags = e.opcode == kOpWrite ? wire::kWrite : wire::kSend;
   if (rq.packet == 0) flags |= wire::kFirst;
   const bool last = rq.packet + span == e.packets;
@@ -338,7 +345,7 @@ void Core::sendData(Qp& qp, SendEntry& e, uint32_t span) {
   bth.pad = uint8_t(-length & 3);
   bth.destinationQpn = qp.attributes.destinationQpn;
   bth.psn = rq.psn;
-  bth.ackRequest = asksForAnswer(qp, e, last, span);
+  bth.ackRequest = t_.congestion.wantsAckRequest(qp, e, last, span);
   wire::emitBth(out.header, bth);
   uint8_t* p = out.header + wire::kBthBytes;
   if ((flags & (wire::kWrite | wire::kFirst)) == (wire::kWrite | wire::kFirst)) {
@@ -356,98 +363,35 @@ void Core::sendData(Qp& qp, SendEntry& e, uint32_t span) {
   sent(qp, span, qp.route);
 }
 
-void Core::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
-  Requester& rq = qp.rq;
+void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
+  SendState& rq = qp.rq;
   const uint32_t offset = rq.packet << qp.mtuShift;
-  wire::Bth bth;
-  bth.opcode = wire::kOpReadRequest;
-  bth.destinationQpn = qp.attributes.destinationQpn;
-  bth.ackRequest = true;
-  bth.psn = rq.psn;
-  wire::emitBth(out.header, bth);
   const uint64_t room = uint64_t(span) << qp.mtuShift;
-  wire::emitReth(out.header + wire::kBthBytes,
+  wire::emitReth(t_.links.begin(qp, wire::kOpReadRequest, rq.psn, true),
                  {e.remote + offset, e.rkey, uint32_t(std::min<uint64_t>(room, e.length - offset))});
-  out.headerLength = wire::kBthBytes + wire::kRethBytes;
-  out.pieceCount = out.payloadLength = out.padLength = 0;
-  if (qp.has(kRingOnly)) out.localFlags = LocalEntry::kInRing;
+  if (qp.has(kRingOnly)) t_.links.out.localFlags = LocalEntry::kInRing;
   rq.sinceAck = 0;
   rq.packet += span;
   rq.reads++;
   sent(qp, span, qp.route);
 }
 
-void Core::sendAtomic(Qp& qp, SendEntry& e) {
-  Requester& rq = qp.rq;
+void Requester::sendAtomic(Qp& qp, SendEntry& e) {
+  SendState& rq = qp.rq;
   const bool add = e.opcode == kOpFetchAdd;
-  wire::Bth bth;
-  bth.opcode = add ? wire::kOpFetchAdd : wire::kOpCompareSwap;
-  bth.destinationQpn = qp.attributes.destinationQpn;
-  bth.ackRequest = true;
-  bth.psn = rq.psn;
-  wire::emitBth(out.header, bth);
-  wire::emitAtomicEth(out.header + wire::kBthBytes,
+  wire::emitAtomicEth(t_.links.begin(qp, add ? wire::kOpFetchAdd : wire::kOpCompareSwap, rq.psn, true),
                       {e.remote, e.rkey, add ? e.compare : e.swap, add ? uint64_t(0) : e.compare});
-  out.headerLength = wire::kBthBytes + wire::kAtomicEthBytes;
-  out.pieceCount = out.payloadLength = out.padLength = 0;
   rq.sinceAck = 0;
   rq.packet++;
   rq.reads++;
   sent(qp, 1, qp.route);
 }
 
-void Core::sendKeepAlive(Qp& qp) {
-  wire::Bth bth;
-  bth.opcode = wire::kSelectors[wire::selector(wire::kFirst | wire::kLast | wire::kWrite)];
-  bth.destinationQpn = qp.attributes.destinationQpn;
-  bth.ackRequest = true;
-  bth.psn = qp.rq.psn;
-  wire::emitBth(out.header, bth);
-  wire::emitReth(out.header + wire::kBthBytes, {});
-  out.headerLength = wire::kBthBytes + wire::kRethBytes;
-  out.pieceCount = out.payloadLength = out.padLength = 0;
+void Requester::sendKeepAlive(Qp& qp) {
+  wire::emitReth(t_.links.begin(qp, wire::kOpWriteOnly, qp.rq.psn, true), {});
   qp.rq.sinceAck = 0;
-  counters.keepAlives++;
+  c_.counters.keepAlives++;
   sent(qp, 1, qp.route);
-}
-
-// ── Retransmission ──────────────────────────────────────────────────────────────────────────────
-
-void Core::goBack(Qp& qp) {
-  Requester& rq = qp.rq;
-  qp.clear(kProbing | kAsking);
-  rq.timing = false;  // of what is repeated nobody knows which one was answered
-  rq.psn = rq.una;
-  rq.next = rq.head;
-  rq.packet = 0;
-  rq.reads = 0;
-  rq.sinceAck = rq.messagesSinceAck = 0;
-  rq.askedEnd = rq.una;
-  rq.gather.offset = UINT32_MAX;
-  rq.ackStart = now;
-  if (rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
-    const SendEntry& e = qp.entry(rq.head);
-    if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
-  }
-  qp.settleRequester();
-  schedule(qp);
-}
-
-void Core::onAckTimeout(Qp& qp) {
-  Requester& rq = qp.rq;
-  counters.timeouts++;
-  if (rq.retries >= qp.attributes.retryCount) {
-    counters.retriesExceeded++;
-    failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
-    return;
-  }
-  rq.retries++;
-  if (qp.local && !qp.local->consumed(rq.lastPosition)) {
-    rq.ackStart = now;  // nothing is lost: the peer has not looked at it yet
-    return;
-  }
-  reduceWindow(qp, kSmallestWindow);
-  goBack(qp);
 }
 
 }  // namespace nd

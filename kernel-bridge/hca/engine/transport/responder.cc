@@ -1,5 +1,6 @@
-// The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). What it sends is in answers.cc.
-#include "transport/core.h"
+#include "transport/responder.h"
+
+#include "transport/transport.h"
 
 namespace nd {
 
@@ -7,7 +8,7 @@ using namespace abi;
 
 namespace {
 
-bool sizeFits(const Core::Packet& p, uint32_t mtu) {
+bool sizeFits(const Packet& p, uint32_t mtu) {
   const uint32_t most = mtu * p.span;
   if (((p.length + p.bth.pad) & 3) != 0) return false;
   if (!(p.flags & wire::kCarriesData)) return p.length == 0 && p.bth.pad == 0;
@@ -17,7 +18,7 @@ bool sizeFits(const Core::Packet& p, uint32_t mtu) {
 
 // A WRITE of nothing without immediate data touches nothing: peers send it to see whether we are alive, and without
 // a right to write they may ask that, too.
-bool isProbe(const Core::Packet& p) {
+bool isProbe(const Packet& p) {
   constexpr uint32_t only = wire::kFirst | wire::kLast;
   return (p.flags & (wire::kWrite | only | wire::kConsumes)) == (wire::kWrite | only) && p.length == 0 &&
          wire::parseReth(p.extension).length == 0;
@@ -32,37 +33,23 @@ uint32_t qpRight(uint32_t flags) {
 
 }  // namespace
 
-// UC: a gap ends the message that was coming in; the next one that begins is taken, whatever its PSN (IBA 1 §9.8.2).
-bool Core::inSequence(Qp& qp, const Packet& p) {
-  Responder& rs = qp.rs;
-  const bool gap = p.bth.psn != rs.expected, first = (p.flags & wire::kFirst) != 0;
-  const uint32_t kind = p.flags & (wire::kSend | wire::kWrite);
-  if (gap && (first || qp.openKind())) counters.outOfSequence++;
-  if (qp.openKind() && (gap || first || qp.openKind() != kind)) {
-    counters.droppedMessages++;
-    qp.openMessage(0);
-  }
-  if (first) rs.expected = p.bth.psn;
-  return first || qp.openKind() != 0;
-}
-
-void Core::onRequest(Qp& qp, const Packet& p) {
-  Responder& rs = qp.rs;
+void Responder::onRequest(Qp& qp, const Packet& p) {
+  ReceiveState& rs = qp.rs;
   if (!qp.reliable() && !inSequence(qp, p)) return;
   if (qp.has(kNakFatal)) return;  // refused already; only the answer is still under way
   const int32_t distance = wire::psnDiff(p.bth.psn, rs.expected);
   if (distance < 0) {
-    counters.duplicateRequests++;
+    c_.counters.duplicateRequests++;
     onDuplicate(qp, p);
     return;
   }
   if (distance > 0) {
-    counters.outOfSequence++;
+    c_.counters.outOfSequence++;
     if (!qp.has(kNakSent)) {
       qp.set(kNakSent | kNakPending);
       rs.nakSyndrome = wire::kNakSequence;
       rs.nakPsn = rs.expected;
-      schedule(qp);
+      s_.schedule(qp);
     }
     return;
   }
@@ -84,7 +71,7 @@ void Core::onRequest(Qp& qp, const Packet& p) {
   }
   const bool takes = (p.flags & wire::kSend) ? (p.flags & wire::kFirst) != 0 : (p.flags & wire::kConsumes) != 0;
   if (takes && !takeReceive(qp, p)) return;
-  if (rs.rnrNaks != 0) endWait(qp);
+  if (rs.rnrNaks != 0) t_.receives.endWait(qp);
   if (!sizeFits(p, qp.mtu))
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   if (p.flags & wire::kSend) {
@@ -98,59 +85,82 @@ void Core::onRequest(Qp& qp, const Packet& p) {
   }
 }
 
+// UC: a gap ends the message that was coming in; the next one that begins is taken, whatever its PSN (IBA 1 §9.8.2).
+bool Responder::inSequence(Qp& qp, const Packet& p) {
+  ReceiveState& rs = qp.rs;
+  const bool gap = p.bth.psn != rs.expected, first = (p.flags & wire::kFirst) != 0;
+  const uint32_t kind = p.flags & (wire::kSend | wire::kWrite);
+  if (gap && (first || qp.openKind())) c_.counters.outOfSequence++;
+  if (qp.openKind() && (gap || first || qp.openKind() != kind)) {
+    c_.counters.droppedMessages++;
+    qp.openMessage(0);
+  }
+  if (first) rs.expected = p.bth.psn;
+  return first || qp.openKind() != 0;
+}
+
 // A receive WQE for this packet, or an RNR NAK. False: the packet is done with.
-bool Core::takeReceive(Qp& qp, const Packet& p) {
-  Responder& rs = qp.rs;
-  const bool good = qp.srq ? qp.shared.held || refreshShared(*qp.srq) : refreshReceive(qp);
+bool Responder::takeReceive(Qp& qp, const Packet& p) {
+  ReceiveState& rs = qp.rs;
+  const bool good = qp.srq ? qp.shared.held || t_.receives.refreshShared(*qp.srq) : c_.refreshReceive(qp);
   if (!good) {
     refuse(qp, wire::kNakRemoteOperation, p.bth.psn, 0, kWcLocalOp);
     return false;
   }
-  const auto take = [&] { return qp.srq ? takeShared(qp) : rs.producer != rs.head; };
+  const auto take = [&] { return qp.srq ? t_.receives.takeShared(qp) : rs.producer != rs.head; };
   if (take()) return true;
   if (!qp.reliable()) {
     qp.openMessage(0);
-    counters.droppedMessages++;
+    c_.counters.droppedMessages++;
     return false;
   }
-  if (awaitReceive(qp) && take()) {
-    endAwaiting(qp);
+  if (t_.receives.awaitReceive(qp) && take()) {
+    t_.receives.endAwaiting(qp);
     return true;
   }
-  counters.sentRnrNaks++;
+  c_.counters.sentRnrNaks++;
   // What follows in flight is refused silently until this PSN comes again.
   qp.set(kNakSent | kNakPending);
-  rs.nakSyndrome = uint8_t(wire::kClassRnr | rnrCode(qp));
+  rs.nakSyndrome = uint8_t(wire::kClassRnr | t_.receives.rnrCode(qp));
   rs.nakPsn = rs.expected;
   rs.rnrNaks++;
-  schedule(qp);
+  s_.schedule(qp);
   return false;
 }
 
-void Core::accepted(Qp& qp, const Packet& p) {
-  Responder& rs = qp.rs;
+void Responder::accepted(Qp& qp, const Packet& p) {
+  ReceiveState& rs = qp.rs;
   rs.expected = wire::psnAdd(rs.expected, p.span);
   rs.ackPsn = wire::psnAdd(p.bth.psn, p.span - 1);
   rs.ackable = rs.unanswered = true;
   qp.openMessage(p.flags & wire::kLast ? 0 : p.flags);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
   // On the local link every message is acknowledged (fast_path.h).
-  if (qp.reliable() && (p.bth.ackRequest || (qp.local && (p.flags & wire::kLast)))) oweAnswer(qp, p.bth.ackRequest);
+  if (qp.reliable() && (p.bth.ackRequest || (qp.local && (p.flags & wire::kLast)))) t_.answers.scheduleAck(qp, p.bth.ackRequest);
 }
 
-void Core::oweAnswer(Qp& qp, bool awaited) {
-  Responder& rs = qp.rs;
-  if (rs.ackPending) counters.acksCoalesced++;
-  rs.ackPending = true;
-  rs.ackDue |= awaited && unlessAwaited;
-  if (puttingOff && !rs.ackDue) {
-    owe(qp);
-  } else {
-    schedule(qp);
-  }
+bool Responder::beginReceive(Qp& qp) {
+  ReceiveState& rs = qp.rs;
+  rs.sgeCount = qp.receiveSgeCount();
+  rs.received = rs.room = 0;
+  rs.scatter = {};
+  if (rs.sgeCount > qp.receiveSgeLimit()) return false;
+  const uint32_t* sge = qp.receiveSges();
+  for (uint32_t i = 0; i < rs.sgeCount; i++) rs.room += peekWord(sge + i * (kSgeBytes / 4) + kSgeLength);
+  return true;
 }
 
-void Core::completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length) {
+// Bytes at a message offset of the receive. 0 or a WV_WC_STATUS.
+uint32_t Responder::scatterToReceive(Qp& qp, uint32_t offset, const Packet& p) {
+  ReceiveState& rs = qp.rs;
+  Piece places[OutPacket::kMaxPieces];
+  uint32_t count = 0;
+  const uint32_t status = c_.pieces(qp.receivePd(), qp.scatterCache, qp.receiveSges(), rs.sgeCount, rs.scatter, offset,
+                                 p.length, true, places, &count);
+  return status ? status : t_.links.copyPayload(p, places, count);
+}
+
+void Responder::completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length) {
   Completion c;
   c.token = qp.token;
   c.wqe = qp.srq ? qp.shared.wqe : qp.rs.head++;
@@ -168,54 +178,33 @@ void Core::completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t le
   if (p.flags & wire::kInvalidate) c.flags |= kCqeFlagInvalidated;
   const uint32_t before = p.flags & wire::kReth ? wire::kRethBytes : datagram ? wire::kDethBytes : 0;
   if (p.flags & (wire::kImmediate | wire::kInvalidate)) c.immediate = wire::load32(p.extension + before);
-  write(*qp.receiveCq, c);
+  c_.write(*qp.receiveCq, c);
 }
 
-bool Core::beginReceive(Qp& qp) {
-  Responder& rs = qp.rs;
-  rs.sgeCount = qp.receiveSgeCount();
-  rs.received = rs.room = 0;
-  rs.scatter = {};
-  if (rs.sgeCount > qp.receiveSgeLimit()) return false;
-  const uint32_t* sge = qp.receiveSges();
-  for (uint32_t i = 0; i < rs.sgeCount; i++) rs.room += peekWord(sge + i * (kSgeBytes / 4) + kSgeLength);
-  return true;
-}
-
-// Bytes at a message offset of the receive. 0 or a WV_WC_STATUS.
-uint32_t Core::scatterToReceive(Qp& qp, uint32_t offset, const Packet& p) {
-  Responder& rs = qp.rs;
-  Piece places[OutPacket::kMaxPieces];
-  uint32_t count = 0;
-  const uint32_t status = pieces(qp.receivePd(), qp.scatterCache, qp.receiveSges(), rs.sgeCount, rs.scatter, offset,
-                                 p.length, true, places, &count);
-  return status ? status : moveTo(p, places, count);
-}
-
-void Core::onSend(Qp& qp, const Packet& p) {
-  Responder& rs = qp.rs;
+void Responder::onSend(Qp& qp, const Packet& p) {
+  ReceiveState& rs = qp.rs;
   if ((p.flags & wire::kFirst) && !beginReceive(qp))
     return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, kWcLocalOp, kWcLocalOp);
   if (rs.received + p.length > rs.room || rs.received + p.length > wire::kMaxMessage)
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, kWcLocalLength, kWcLocalLength);
   if (p.length) {
     const uint32_t status = scatterToReceive(qp, uint32_t(rs.received), p);
-    if (status == kUnpulled) {
+    if (status == Context::kUnpulled) {
       rs.scatter.offset = UINT32_MAX;
-      return refuseUnpulled(qp);
+      return refusePull(qp);
     }
     if (status) return refuse(qp, wire::kNakRemoteOperation, p.bth.psn, status, status);
     rs.received += p.length;
   }
   // The key is made useless before anybody learns that the message came.
-  if ((p.flags & wire::kInvalidate) && !memory.invalidate(qp, wire::load32(p.extension)))
+  if ((p.flags & wire::kInvalidate) && !c_.memory.invalidate(qp, wire::load32(p.extension)))
     return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, kWcLocalAccess, kWcLocalAccess);
   accepted(qp, p);
   if (p.flags & wire::kLast) completeReceive(qp, p, kOpReceive, uint32_t(rs.received));
 }
 
-void Core::onWrite(Qp& qp, const Packet& p) {
-  Responder& rs = qp.rs;
+void Responder::onWrite(Qp& qp, const Packet& p) {
+  ReceiveState& rs = qp.rs;
   uint64_t address;
   uint64_t length;  // to be checked: the whole message at its start, the packet afterwards
   if (p.flags & wire::kFirst) {
@@ -233,7 +222,7 @@ void Core::onWrite(Qp& qp, const Packet& p) {
   }
   uint8_t* target = nullptr;
   if (length) {
-    target = memory.remote(qp.remoteCache, qp, rs.writeRkey, address, length, kAccessRemoteWriteBit);
+    target = c_.memory.remote(qp.remoteCache, qp, rs.writeRkey, address, length, kAccessRemoteWriteBit);
     if (!target) return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
   }
   const uint64_t total = rs.received + p.length;
@@ -244,7 +233,7 @@ void Core::onWrite(Qp& qp, const Packet& p) {
   } else if (p.length) {
     uint8_t last;
     const Piece places[] = {{target, p.length - 1}, {&last, 1}};
-    if (moveTo(p, places, 2) != kWcSuccess) return refuseUnpulled(qp);
+    if (t_.links.copyPayload(p, places, 2) != kWcSuccess) return refusePull(qp);
     __atomic_store_n(target + p.length - 1, last, __ATOMIC_RELEASE);
   }
   rs.received = total;
@@ -252,23 +241,11 @@ void Core::onWrite(Qp& qp, const Packet& p) {
   if (p.flags & wire::kConsumes) completeReceive(qp, p, kOpReceiveRdmaWrite, rs.writeLength);
 }
 
-void Core::remember(Qp& qp, const Resource& resource, bool inRing) {
-  Responder& rs = qp.rs;
-  if (rs.resources.full()) rs.resources.pop();
-  rs.resources.push(resource);
-  rs.expected = wire::psnAdd(rs.expected, resource.packets);
-  rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  rs.ackPending = rs.unanswered = false;  // the response acknowledges what came before it
-  rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
-                resource.result, false, inRing});
-  schedule(qp);
-}
-
-void Core::onReadRequest(Qp& qp, const Packet& p) {
+void Responder::onReadRequest(Qp& qp, const Packet& p) {
   const wire::Reth reth = wire::parseReth(p.extension);
   if (reth.length > wire::kMaxMessage)
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
-  if (reth.length && !memory.remote(qp.remoteCache, qp, reth.rkey, reth.address, reth.length, kAccessRemoteRead))
+  if (reth.length && !c_.memory.remote(qp.remoteCache, qp, reth.rkey, reth.address, reth.length, kAccessRemoteRead))
     return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
   Resource r;
   r.psn = p.bth.psn;
@@ -279,9 +256,9 @@ void Core::onReadRequest(Qp& qp, const Packet& p) {
   remember(qp, r, p.inRing());
 }
 
-void Core::onAtomic(Qp& qp, const Packet& p) {
+void Responder::onAtomic(Qp& qp, const Packet& p) {
   const wire::AtomicEth a = wire::parseAtomicEth(p.extension);
-  uint8_t* target = memory.remote(qp.remoteCache, qp, a.rkey, a.address, 8, kAccessRemoteAtomic);
+  uint8_t* target = c_.memory.remote(qp.remoteCache, qp, a.rkey, a.address, 8, kAccessRemoteAtomic);
   if (!target) return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
   if (a.address & 7) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   // Atomic towards the program's own threads as well.
@@ -299,17 +276,29 @@ void Core::onAtomic(Qp& qp, const Packet& p) {
   remember(qp, r, false);
 }
 
+void Responder::remember(Qp& qp, const Resource& resource, bool inRing) {
+  ReceiveState& rs = qp.rs;
+  if (rs.resources.full()) rs.resources.pop();
+  rs.resources.push(resource);
+  rs.expected = wire::psnAdd(rs.expected, resource.packets);
+  rs.msn = (rs.msn + 1) & wire::kPsnMask;
+  rs.ackPending = rs.unanswered = false;  // the response acknowledges what came before it
+  rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
+                resource.result, false, inRing});
+  s_.schedule(qp);
+}
+
 // The requester went back, and will repeat everything after this as well.
-void Core::onDuplicate(Qp& qp, const Packet& p) {
-  Responder& rs = qp.rs;
+void Responder::onDuplicate(Qp& qp, const Packet& p) {
+  ReceiveState& rs = qp.rs;
   if (!(p.flags & (wire::kRead | wire::kAtomic))) {
     if (!rs.ackable || wire::psnDiff(p.bth.psn, rs.ackPsn) > 0) return;
     rs.ackPending = true;
-    schedule(qp);
+    s_.schedule(qp);
     return;
   }
   if (p.length || p.bth.pad) {
-    counters.malformed++;
+    c_.counters.malformed++;
     return;
   }
   ResponseJob job;
@@ -339,29 +328,36 @@ void Core::onDuplicate(Qp& qp, const Packet& p) {
   }
   rs.jobs.push(job);
   rs.ackPending = false;
-  schedule(qp);
+  s_.schedule(qp);
 }
 
-void Core::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason) {
-  Responder& rs = qp.rs;
-  if (reason == kWcLocalProtection) counters.localProtectionErrors++;
+void Responder::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason) {
+  ReceiveState& rs = qp.rs;
+  if (reason == kWcLocalProtection) c_.counters.localProtectionErrors++;
   if (!qp.reliable()) {
     // What the peer did wrong costs it the message; what is wrong with our own queue, or too short there, is fatal.
     qp.openMessage(0);
-    counters.droppedMessages++;
+    c_.counters.droppedMessages++;
     if (receiveStatus == 0 && reason != kWcLocalOp) return;
     Failure failure;
     failure.receiveStatus = receiveStatus;
     failure.reason = reason;
-    return fail(qp, failure);
+    return t_.lifecycle.fail(qp, failure);
   }
-  counters.sentFatalNaks++;
+  c_.counters.sentFatalNaks++;
   qp.set(kNakPending | kNakFatal);
   rs.nakSyndrome = syndrome;
   rs.nakPsn = psn;
   rs.failStatus = receiveStatus;
   rs.failReason = reason;
-  schedule(qp);
+  s_.schedule(qp);
+}
+
+// As responder: like a packet that was lost, but told with the reason.
+void Responder::refusePull(Qp& qp) {
+  qp.set(kNakSent | kPullFailed);  // what follows in flight is refused silently until this PSN comes again
+  qp.rs.unpulledLasting = t_.links.pullLasting;
+  s_.schedule(qp);
 }
 
 }  // namespace nd

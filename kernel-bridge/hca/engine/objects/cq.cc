@@ -1,4 +1,4 @@
-#include "transport/cq.h"
+#include "objects/cq.h"
 #include <algorithm>
 
 namespace nd {

@@ -7,7 +7,7 @@ namespace nd {
 
 struct EngineOptions {
   uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
-  uint32_t window = 128;                     // PSNs in flight per QP, at most; more of some requests: Core::kLocalWindows
+  uint32_t window = 128;                     // PSNs in flight per QP, at most; more of some requests: Congestion::kLocalWindows
   uint64_t rnrPatienceNs = 1'000'000'000;    // how long patient QPs wait for a receive of the peer (rnrpatience), at least
   bool ecn = false;                          // mark what connections send as ECN-capable, ECT(0)
   uint32_t maxQp = 65000, maxCq = 65536, maxPd = 65536, maxMr = 1u << 20, maxMw = 1u << 20;

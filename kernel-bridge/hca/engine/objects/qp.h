@@ -4,8 +4,8 @@
 #include <vector>
 #include "base/wire.h"
 #include "local/local_pair.h"
-#include "transport/cq.h"
-#include "transport/pkeys.h"
+#include "objects/cq.h"
+#include "objects/pkeys.h"
 
 namespace nd {
 
@@ -60,6 +60,8 @@ enum Mark : uint32_t {
   kNakFatal = 1u << 8,    // after which the queue pair fails
   kPullFailed = 1u << 9,    // local link: the peer is to learn that a named payload could not be copied
   kCnpPending = 1u << 10,
+  kAckDeferred = 1u << 22,  // in line for the next step, with an ACK
+  kAwaitsReceive = 1u << 23,  // a message found no receive; the next that is posted is announced (receives.h)
   // Of the requester
   kNotRts = 1u << 11,      // not RC, or not in RTS
   kScheduled = 1u << 12,   // in the run queue
@@ -106,15 +108,19 @@ struct SgeCursor {
   uint32_t offset = 0, index = 0, within = 0;
 };
 
-struct Requester {
+// How far a ring has been used. Counters run freely.
+struct RingPlace {
+  uint32_t head = 0;      // oldest WQE without completion; of a shared receive queue, the next to take
+  uint32_t producer = 0;  // as last seen
+  bool ringFault = false;
+};
+
+struct SendState : RingPlace {
   std::vector<SendEntry> entries;
-  // Free-running WQE counters: head ≤ next ≤ begun ≤ parsed ≤ producer.
-  uint32_t head = 0;      // oldest WQE without completion
+  // head ≤ next ≤ begun ≤ parsed ≤ producer
   uint32_t next = 0;      // WQE to send from; behind `begun` while retransmitting
   uint32_t begun = 0;     // WQEs that have PSNs (or were executed locally)
   uint32_t parsed = 0;    // WQEs read from the ring
-  uint32_t producer = 0;  // as last seen
-  bool ringFault = false;
   uint32_t packet = 0;    // of `next`, to be sent next
   uint32_t una = 0, psn = 0, maxPsn = 0;  // oldest unacknowledged, next to send, one past the newest ever sent
   uint32_t reads = 0;     // READ and ATOMIC requests awaiting their answer
@@ -197,10 +203,7 @@ class Fifo {
   uint32_t capacity_ = 0, first_ = 0, count_ = 0;
 };
 
-struct Responder {
-  uint32_t head = 0;      // oldest receive WQE without completion
-  uint32_t producer = 0;  // as last seen
-  bool ringFault = false;
+struct ReceiveState : RingPlace {
   uint32_t expected = 0, msn = 0;
   uint64_t received = 0;  // bytes of the open message
   // Open SEND
@@ -218,7 +221,6 @@ struct Responder {
   bool unanswered = false;  // packets were executed that nobody was told of
   bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
-  bool awaitsReceive = false;  // it found no receive, and the next that is posted is to be told of (late_receive.cc)
   uint32_t rnrNaks = 0;     // for this expected PSN
   bool named = false;       // local link: answers have named memory,
   uint32_t namedEnd = 0;    // the newest before this place in the ring
@@ -231,25 +233,7 @@ struct Responder {
 };
 
 // ── Shared receive queue ────────────────────────────────────────────────────────────────────────
-struct Qp;
-struct Srq {
-  KernelId kernel = 0;
-  Handle handle = 0;
-  Pd* pd = nullptr;
-  uint32_t users = 0;
-  std::shared_ptr<Ring> ring;
-  uint32_t* header = nullptr;
-  uint32_t entries = 0, stride = 0, sge = 0;
-  uint32_t head = 0;      // next WQE to take
-  uint32_t producer = 0;  // as last seen
-  uint32_t limit = 0;     // not 0: the event is armed
-  bool ringFault = false;
-  Qp *firstAwaiting = nullptr, *lastAwaiting = nullptr;  // whose messages wait for a receive, the oldest first
-  const uint32_t* wqe(uint32_t index) const {
-    return header + abi::kSrqHeaderBytes / 4 + size_t(index & (entries - 1)) * (stride / 4);
-  }
-};
-
+struct Srq;
 // The WQE that a QP holds from its SRQ, as it was when the message began.
 struct SharedReceive {
   bool held = false;
@@ -315,16 +299,15 @@ struct Qp {
   void clear(uint32_t which) { marks &= ~which; }
   void put(uint32_t which, bool on) { marks = on ? marks | which : marks & ~which; }
 
-  Requester rq;
-  Responder rs;
+  SendState rq;
+  ReceiveState rs;
   KeyCache gatherCache, scatterCache, remoteCache;
   MemoryKey* windows = nullptr;
   uint32_t groups = 0;  // multicast groups it is attached to
-  Qp* nextAwaiting = nullptr;  // of the SRQ's
+  Qp* nextAwaiting = nullptr;  // in the SRQ's line
 
   // Scheduling
-  bool owing = false;
-  Qp *nextScheduled = nullptr, *nextDoomed = nullptr, *nextOwing = nullptr;
+  Qp *nextScheduled = nullptr, *nextFailing = nullptr, *nextDeferred = nullptr;
   uint64_t timerDue = 0;
   uint32_t timerPlace = UINT32_MAX;
 
@@ -340,8 +323,8 @@ struct Qp {
     return srq ? shared.sges.data() : receiveWqe(rs.head) + abi::kReceiveWqeHeaderBytes / 4;
   }
   uint32_t receiveSgeCount() const { return srq ? shared.sgeCount : peekWord(receiveWqe(rs.head) + abi::kRwSgeCount); }
-  uint32_t receiveSgeLimit() const { return srq ? srq->sge : receiveSge; }
-  const Pd* receivePd() const { return srq ? srq->pd : pd; }
+  inline uint32_t receiveSgeLimit() const;  // srq.h
+  inline const Pd* receivePd() const;
   uint16_t pkey() const { return pkeyTable->at(attributes.pkeyIndex); }
   bool datagram() const { return attributes.type == abi::kQptUd; }
   bool reliable() const { return attributes.type == abi::kQptRc; }
@@ -365,7 +348,7 @@ struct Qp {
     setBell();
   }
   void setBell() {
-    const bool rings = state() == abi::kQpsError || (rs.awaitsReceive && !srq);
+    const bool rings = state() == abi::kQpsError || (has(kAwaitsReceive) && !srq);
     storeWord(header + abi::kQpReceiveBell, rings ? 1 : 0);
   }
 };

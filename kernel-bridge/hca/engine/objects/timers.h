@@ -2,7 +2,7 @@
 // it is too early, and is set anew. So the data path almost never touches the heap.
 #pragma once
 #include <vector>
-#include "transport/qp.h"
+#include "objects/qp.h"
 
 namespace nd {
 

@@ -1,7 +1,7 @@
 // Completion queues: the ring of CQEs and the rules of notification (WinVerbs Notify, ND SPI v2
 // IND2CompletionQueue::Notify).
 #pragma once
-#include "transport/memory.h"
+#include "objects/memory.h"
 
 namespace nd {
 

@@ -1,7 +1,8 @@
-// Unreliable datagrams (IBA 1 §9.8.3; roce-wire §4): address handles, sending, receiving, multicast groups.
+#include "transport/datagrams.h"
+
 #include <algorithm>
 
-#include "transport/core.h"
+#include "transport/transport.h"
 
 namespace nd {
 
@@ -49,9 +50,10 @@ void writeGrh(uint8_t grh[kGrhBytes], const PacketMeta& meta, uint32_t roceBytes
 
 }  // namespace
 
-void Core::sendDatagram(Qp& qp, SendEntry& e) {
-  Requester& rq = qp.rq;
-  const AddressHandle* ah = ahs.find(e.ah);
+void Datagrams::send(Qp& qp, SendEntry& e) {
+  OutPacket& out = t_.links.out;
+  SendState& rq = qp.rq;
+  const AddressHandle* ah = c_.ahs.find(e.ah);
   if (!ah || ah->pd != qp.pd) {
     e.status = kWcLocalOp;
     return;
@@ -60,15 +62,7 @@ void Core::sendDatagram(Qp& qp, SendEntry& e) {
     e.status = kWcLocalLength;
     return;
   }
-  out.pieceCount = 0;
-  if (e.length && (e.flags & kSendFlagInline)) {
-    uint8_t* data = reinterpret_cast<uint8_t*>(const_cast<uint32_t*>(qp.sendWqe(rq.next))) + kSendWqeHeaderBytes;
-    out.pieces[out.pieceCount++] = {data, e.length};
-  } else if (e.length) {
-    e.status = pieces(qp.pd, qp.gatherCache, qp.sendWqe(rq.next) + kSendWqeHeaderBytes / 4, e.count, rq.gather, 0,
-                      e.length, false, out.pieces, &out.pieceCount);
-    if (e.status) return;
-  }
+  if (!t_.requester.gather(qp, e, 0, e.length)) return;
   const bool immediate = (e.flags & kSendFlagImmediate) != 0;
   wire::Bth bth;
   bth.opcode = immediate ? wire::kOpUdSendOnlyImmediate : wire::kOpUdSendOnly;
@@ -85,26 +79,26 @@ void Core::sendDatagram(Qp& qp, SendEntry& e) {
   out.payloadLength = e.length;
   out.padLength = bth.pad;
   rq.packet++;
-  sent(qp, 1, ah->path);
+  t_.requester.sent(qp, 1, ah->path);
 }
 
 // A datagram that does not fit, like one that nobody waits for, is dropped: no stranger ends a QP.
-void Core::onDatagram(Qp& qp, const PacketMeta& meta, const Packet& p) {
-  if (!pkeyFits(qp, p)) return;
+void Datagrams::receive(Qp& qp, const PacketMeta& meta, const Packet& p) {
+  if (!c_.pkeyFits(qp, p)) return;
   if (wire::parseDeth(p.extension).qkey != qp.attributes.qkey) {
-    counters.wrongQkey++;
+    c_.counters.wrongQkey++;
     qp.pkeyTable->violations.badQkeys++;
     return;
   }
   if (((p.length + p.bth.pad) & 3) != 0 || p.length > wire::kLargestMtu) {
-    counters.malformed++;
+    c_.counters.malformed++;
     return;
   }
-  if (!takeReceive(qp, p)) return;
-  if (!beginReceive(qp)) return refuse(qp, 0, p.bth.psn, kWcLocalOp, kWcLocalOp);
+  if (!t_.responder.takeReceive(qp, p)) return;
+  if (!t_.responder.beginReceive(qp)) return t_.responder.refuse(qp, 0, p.bth.psn, kWcLocalOp, kWcLocalOp);
   const uint32_t total = kGrhBytes + p.length;
   if (total > qp.rs.room) {
-    counters.droppedMessages++;
+    c_.counters.droppedMessages++;
     return;
   }
   uint8_t grh[kGrhBytes];
@@ -112,27 +106,27 @@ void Core::onDatagram(Qp& qp, const PacketMeta& meta, const Packet& p) {
   Packet before;
   before.payload = grh;
   before.length = kGrhBytes;
-  uint32_t status = scatterToReceive(qp, 0, before);
-  if (!status) status = scatterToReceive(qp, kGrhBytes, p);
-  if (status) return refuse(qp, 0, p.bth.psn, status, status);
-  completeReceive(qp, p, kOpReceive, total);
+  uint32_t status = t_.responder.scatterToReceive(qp, 0, before);
+  if (!status) status = t_.responder.scatterToReceive(qp, kGrhBytes, p);
+  if (status) return t_.responder.refuse(qp, 0, p.bth.psn, status, status);
+  t_.responder.completeReceive(qp, p, kOpReceive, total);
 }
 
-void Core::onMulticast(const PacketMeta& meta, const Packet& p) {
+void Datagrams::receiveMulticast(const PacketMeta& meta, const Packet& p) {
   if (!(p.flags & wire::kDatagram)) {
-    counters.wrongTransport++;
+    c_.counters.wrongTransport++;
     return;
   }
   const auto found = groups.find({meta.destination, meta.scopeId});
   if (found == groups.end()) {
-    counters.unknownQp++;
+    c_.counters.unknownQp++;
     return;
   }
   for (Qp* qp : found->second)
-    if (!qp->has(kFailing) && stateRules(qp->state()).receivesRequests) onDatagram(*qp, meta, p);
+    if (!qp->has(kFailing) && stateRules(qp->state()).receivesRequests) receive(*qp, meta, p);
 }
 
-bool Core::detachFrom(Qp& qp, const Group& group) {
+bool Datagrams::detachFrom(Qp& qp, const Group& group) {
   const auto found = groups.find(group);
   if (found == groups.end()) return false;
   std::vector<Qp*>& members = found->second;
@@ -143,12 +137,12 @@ bool Core::detachFrom(Qp& qp, const Group& group) {
   attached--;
   if (members.empty()) {
     groups.erase(found);
-    link.leaveGroup(group.gid, group.interface);
+    c_.link.leaveGroup(group.gid, group.interface);
   }
   return true;
 }
 
-void Core::detachFromAll(Qp& qp) {
+void Datagrams::detachFromAll(Qp& qp) {
   for (auto next = groups.begin(); qp.groups && next != groups.end();) {
     const Group group = (next++)->first;
     detachFrom(qp, group);

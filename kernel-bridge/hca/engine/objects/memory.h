@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include "base/table.h"
 #include "platform/shared_memory.h"
-#include "transport/attributes.h"
+#include "objects/attributes.h"
 
 namespace nd {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 #include "base/wire.h"
-#include "transport/attributes.h"
+#include "objects/attributes.h"
 
 namespace nd {
 

@@ -1,4 +1,4 @@
-#include "transport/qp.h"
+#include "objects/qp.h"
 
 namespace nd {
 

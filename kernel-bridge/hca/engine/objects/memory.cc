@@ -1,7 +1,7 @@
-#include "transport/memory.h"
+#include "objects/memory.h"
 #include <algorithm>
 #include "platform/os.h"
-#include "transport/qp.h"
+#include "objects/qp.h"
 
 namespace nd {
 

@@ -1,0 +1,109 @@
+#include "objects/context.h"
+
+#include "platform/os.h"
+
+namespace nd {
+
+using namespace abi;
+
+Context::Context(Link& l, const Clock& c, const EngineOptions& o)
+    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), srqs(o.maxSrq), ahs(o.maxAh),
+      qps(std::min(o.maxQp, kQpIndexes)), pkeyTables(o.maxPkeyTables), memory(options) {
+  // QPNs begin anywhere, so that a process's late packets do not meet its successor's queue pairs.
+  fillRandom(&qpBase, sizeof qpBase);
+  qpBase %= kQpIndexes;
+  memory.onRevoke([](void* self, uint64_t epoch) { static_cast<Context*>(self)->link.revoke(epoch); }, this);
+}
+
+Qp* Context::byQpn(uint32_t qpn) const {
+  if (qpn >> 16 != slot) return nullptr;
+  const uint32_t index = qpn & 0xFFFF;
+  if (index < kFirstQpIndex) return nullptr;
+  const uint32_t place = index - kFirstQpIndex;
+  return qps.at(place >= qpBase ? place - qpBase : place + kQpIndexes - qpBase);
+}
+
+bool Context::refresh(RingPlace& place, const uint32_t* word, uint32_t entries) {
+  if (place.ringFault) return false;
+  const uint32_t producer = loadWord(word);
+  const uint32_t filled = producer - place.head;
+  // More than a ring ahead, or backwards.
+  if (filled > entries || filled < place.producer - place.head) {
+    place.ringFault = true;
+    counters.ringFaults++;
+    return false;
+  }
+  place.producer = producer;
+  return true;
+}
+
+uint32_t Context::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
+                         uint32_t offset, uint32_t length, bool write, Piece* list, uint32_t* outCount,
+                         const SharedRange** shared) {
+  const auto lengthOf = [&](uint32_t i) { return peekWord(sges + i * (kSgeBytes / 4) + kSgeLength); };
+  if (cursor.offset != offset) {
+    cursor = {};
+    uint32_t skip = offset;
+    for (; cursor.index < count; cursor.index++) {
+      const uint32_t all = lengthOf(cursor.index);
+      if (skip < all) break;
+      skip -= all;
+    }
+    cursor.offset = offset;
+    cursor.within = skip;
+  }
+  uint32_t n = *outCount;
+  while (length > 0) {
+    if (cursor.index >= count || n >= OutPacket::kMaxPieces) return kWcLocalOp;  // the list changed under us
+    const uint32_t* sge = sges + cursor.index * (kSgeBytes / 4);
+    const uint32_t all = lengthOf(cursor.index);
+    const uint32_t left = all > cursor.within ? all - cursor.within : 0;
+    if (left == 0) {
+      cursor.index++;
+      cursor.within = 0;
+      continue;
+    }
+    const uint32_t take = std::min(left, length);
+    const uint64_t address = (uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo)) +
+                             cursor.within;
+    uint8_t* data = memory.local(cache, pd, peekWord(sge + kSgeLkey), address, take, write);
+    if (!data) return kWcLocalProtection;
+    if (shared) shared[n] = memory.sharedOf(cache, peekWord(sge + kSgeLkey));
+    list[n++] = {data, take};
+    length -= take;
+    cursor.offset += take;
+    cursor.within += take;
+  }
+  *outCount = n;
+  return 0;
+}
+
+void Context::report(Qp& qp, QpEvent event, uint32_t reason) {
+  if (KernelPort* port = kernels[qp.kernel]) port->onQpEvent(qp.handle, qp.token, event, reason);
+}
+
+// The CQ is dead; its QPs follow as soon as what is going on now is finished.
+void Context::overrun(Cq& cq) {
+  counters.cqOverruns++;
+  if (KernelPort* port = kernels[cq.kernel]) port->onCqError(cq.handle);
+  qps.forEach([&](Qp& qp) {
+    const bool uses = qp.sendCq == &cq || qp.receiveCq == &cq;
+    if (uses && qp.state() != kQpsError) failing.push(qp);
+  });
+}
+
+PkeyTable* Context::pkeyTable(KernelId kernel, Handle handle) {
+  if (kernel >= kKernels || !kernels[kernel]) return nullptr;
+  if (!handle) return &defaultPkeys[kernel];
+  PkeyTable* table = pkeyTables.find(handle);
+  return table && table->kernel == kernel ? table : nullptr;
+}
+
+bool Context::pkeyFits(Qp& qp, const Packet& p) {
+  if (pkeysFit(p.bth.pkey, qp.pkey())) return true;
+  counters.wrongPkey++;
+  qp.pkeyTable->violations.badPkeys++;
+  return false;
+}
+
+}  // namespace nd

@@ -1,0 +1,32 @@
+// The completer: takes responses, completes send WQEs, and decides on repetition (IBA 1 §9.7.5–9.7.6; roce-wire §2.4–2.6).
+#pragma once
+#include "transport/role.h"
+
+namespace nd {
+
+class Completer : public Role {
+ public:
+  using Role::Role;
+
+  void onResponse(Qp& qp, const Packet& p);
+  void onAcknowledged(Qp& qp, uint32_t psn);  // everything up to this PSN
+  // The peer could not copy the payload of our packets from this PSN on; `lasting`: nor would it be able to again.
+  void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting);
+  // The oldest request is done.
+  void completeHead(Qp& qp);
+  // Completes local work (bind, invalidate) that is done and has become the oldest.
+  void retireLocal(Qp& qp);
+  void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
+
+ private:
+  bool advance(Qp& qp, uint32_t limit);  // false: an unanswered READ or ATOMIC is in the way
+  void progressed(Qp& qp, uint32_t acknowledged);
+  void retryNow(Qp& qp);
+  void onNak(Qp& qp, uint8_t syndrome);
+  bool rnrPatienceEnds(const Qp& qp) const;
+  bool scatterToHead(Qp& qp, uint32_t offset, const Packet& p);
+  void onReadResponse(Qp& qp, const Packet& p);
+  void onAtomicAcknowledge(Qp& qp, const Packet& p);
+};
+
+}  // namespace nd

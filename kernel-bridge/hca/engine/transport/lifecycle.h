@@ -1,0 +1,46 @@
+// Life of a queue pair: its states, and how it fails, is flushed and ends.
+#pragma once
+#include "transport/role.h"
+
+namespace nd {
+
+// How a queue pair fails: statuses of the oldest WQE of each queue (0: flushed like the rest), and the event.
+struct Failure {
+  uint32_t sendStatus = 0, receiveStatus = 0, vendor = 0;
+  bool report = true;
+  QpEvent event = QpEvent::kFatal;
+  uint32_t reason = 0;
+};
+
+class Lifecycle : public Role {
+ public:
+  using Role::Role;
+
+  Status modify(Qp& qp, uint32_t mask, const QpAttributes& attributes);
+  void destroy(Qp& qp);
+  void detachKernel(KernelId kernel);
+  void fail(Qp& qp, const Failure& failure);
+  // Every WQE there is: the oldest with this status if it is not 0, the rest flushed.
+  void flushSends(Qp& qp, uint32_t status, uint32_t vendor);
+  void flushReceives(Qp& qp, uint32_t status, uint32_t vendor);
+  // UC and UD: sending ends with the WQE that cannot be sent, receiving goes on (IBA 1 §10.3.1.6).
+  void toSendQueueError(Qp& qp, uint32_t status);
+  void peerGone(Qp& qp);
+  void checkDrained(Qp& qp);
+  // Ends what a failing CQ began: its queue pairs go to ERROR. Called at the end of every command and packet.
+  void settle() {
+    if (!c_.failing.empty() && !settling_) settleFailing();
+  }
+
+ private:
+  bool mayModify(Qp& qp, uint32_t mask, const QpAttributes& attributes, uint32_t from, uint32_t to);
+  void enter(Qp& qp, uint32_t mask, const QpAttributes& attributes, uint32_t from, uint32_t to);
+  void meetPeer(Qp& qp);  // the path is known: the peer may be a process of this host
+  void toReset(Qp& qp);
+  void sendWill(Qp& qp);
+  void settleFailing();
+  bool settling_ = false;
+  uint32_t gsiPsn_ = 0;
+};
+
+}  // namespace nd

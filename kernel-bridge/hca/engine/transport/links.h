@@ -1,0 +1,64 @@
+// How a queue pair's packets travel: which link they take, room on it, and sending them.
+//
+// The choice is the wire or the local pair with the peer's process (local_pair.h), made when the peer is known. While the pair
+// is being set up, the queue pair sends nothing.
+#pragma once
+#include "transport/role.h"
+
+namespace nd {
+
+// Lower addresses land first and the last byte last: pollers of memory wait for it (ND_ADAPTER_FLAG_IN_ORDER_DMA).
+inline void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
+  if (length == 0) return;
+  if (length <= 65) copySmall(to, from, length - 1);
+  else std::memcpy(to, from, length - 1);
+  __atomic_store_n(to + length - 1, from[length - 1], __ATOMIC_RELEASE);
+}
+
+class Links : public Role {
+ public:
+  using Role::Role;
+
+  // ── Choice
+  void choose(Qp& qp);
+  void settle(Qp& qp);  // the pair is up, or refused
+  void setMtu(Qp& qp);
+  // The queue pair's packets are forgotten: what they name is no longer theirs.
+  void leave(Qp& qp);
+
+  // ── Room on the local link. Without it, the queue pair stands in line.
+  bool hasRoom(Qp& qp, uint32_t payload, bool reference);
+  bool hasRoomToAnswer(Qp& qp);
+  void onSpace(LocalPair& pair);
+  // Whether what is left of a message is named instead of carried. `mapped` says whether the peer has the memory mapped.
+  template <typename Mapped>
+  static bool names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped);
+
+  // ── Sending. The packet to be sent is built in `out`.
+  // Begins it with a BTH and no payload; extension headers follow at the place returned.
+  uint8_t* begin(const wire::Bth& bth);
+  // The same for an answer or request of a connection.
+  uint8_t* begin(const Qp& qp, uint8_t opcode, uint32_t psn, bool ackRequest = false);
+  void transmit(Qp& qp, const Path& path);  // under the queue pair's P_Key
+  OutPacket out;
+
+  // ── Receiving
+  // Copies the payload to its places, in order. kWcSuccess, or Context::kUnpulled: the peer is to send it again through the
+  // ring; `pullLasting`: because this would fail again.
+  uint32_t copyPayload(const Packet& p, const Piece* places, uint32_t count);
+  bool pullLasting = false;
+
+ private:
+  void waitForRoom(Qp& qp);
+};
+
+// A pair may be closed a moment before its connections end.
+template <typename Mapped>
+bool Links::names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
+  if (length < LocalPair::kMappedFrom || inRing || !qp.reliable() || !qp.local || qp.local->plain || !qp.local->up())
+    return false;
+  if (qp.local->self || mapped()) return true;
+  return length >= LocalPair::kReferenceFrom && qp.local->peerPulls() && qp.local->namesNext();
+}
+
+}  // namespace nd

@@ -1,0 +1,53 @@
+// The requester: turns send WQEs into request packets, and repeats them (IBA 1 §9.7.2–9.7.3, §9.7.5.1, §9.7.7; roce-wire
+// §2.1–2.3, §2.5). requester.cc sends what is new, retransmission.cc what has to be sent again, and keeps the timers.
+#pragma once
+#include "transport/role.h"
+
+namespace nd {
+
+class Requester : public Role {
+ public:
+  using Role::Role;
+
+  // Sends what the queue pair may send now, at most `budget` packets. True: there is more.
+  bool request(Qp& qp, uint32_t& budget);
+  // A packet of one request, built in links.out, leaves.
+  void sent(Qp& qp, uint32_t span, const Path& path);
+  // Fills links.out with payload of the next request. False: `e.status` says why not.
+  bool gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length);
+  // Whether the next request's payload, which the ring could carry, is better named.
+  bool namesSource(Qp& qp);
+
+  // ── retransmission.cc
+  // How long an ACK may take; 0: for ever.
+  static uint64_t ackTimeout(const Qp& qp);
+  void startAckTimer(Qp& qp);
+  // The requester's part of a timer that came due. When it wants the next; UINT64_MAX: never.
+  uint64_t onTimer(Qp& qp);
+  void goBack(Qp& qp);         // sends everything again from the oldest packet on
+  void repeatRefused(Qp& qp);  // the RNR wait is over
+  // From the oldest packet on again, with payload in the ring until what is under way now is acknowledged.
+  void carryInRing(Qp& qp, bool lasting);
+  // Whether an idle connection asks if its peer is there. On the local link the system reports a peer's end, and nothing
+  // is lost: except by the fault layer, on a plain pair.
+  static bool isProbed(const Qp& qp) { return !qp.local || !qp.local->up() || qp.local->plain; }
+
+ private:
+  void parse(Qp& qp, uint32_t wqe);
+  void executeLocal(Qp& qp, SendEntry& e);
+  bool begin(Qp& qp, SendEntry& e);
+  void doLocally(Qp& qp, SendEntry& e);
+  bool roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span);
+  bool refersToSource(Qp& qp, const SendEntry& e, uint32_t length);
+  bool sendPacketOf(Qp& qp, SendEntry& e, uint32_t span);
+  void sendData(Qp& qp, SendEntry& e, uint32_t span);
+  void sendRead(Qp& qp, SendEntry& e, uint32_t span);
+  void sendAtomic(Qp& qp, SendEntry& e);
+  void sendKeepAlive(Qp& qp);
+  void requestAck(Qp& qp);
+  void onAckTimeout(Qp& qp);
+  uint64_t probeDue(const Qp& qp) const;
+  void probe(Qp& qp);
+};
+
+}  // namespace nd

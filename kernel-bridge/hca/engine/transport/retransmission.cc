@@ -1,0 +1,175 @@
+#include "transport/requester.h"
+
+#include "transport/transport.h"
+
+namespace nd {
+
+using namespace abi;
+
+namespace {
+
+// ACKs may wait for a program that polls, or for the engine's thread: that is no loss.
+constexpr uint64_t kShortestProbeNs = 3'000'000;
+constexpr uint32_t kMostProbes = 4;  // in 15 intervals
+
+}  // namespace
+
+// The time-out and 25 % for clock skew. At least 2 · kDeferredAckNs: a peer defers an ACK for so long, and its engine's thread
+// may be as late again.
+uint64_t Requester::ackTimeout(const Qp& qp) {
+  const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
+  return timeout == 0 ? 0 : std::max(timeout + timeout / 4, 2 * Context::kDeferredAckNs);
+}
+
+void Requester::startAckTimer(Qp& qp) {
+  const uint64_t late = ackTimeout(qp);
+  if (late == 0) return;
+  qp.rq.ackStart = qp.local ? c_.now : c_.clock.now();  // on the wire: the timer must not start before the packet leaves
+  qp.rq.undated = false;
+  s_.setTimer(qp, qp.rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
+}
+
+uint64_t Requester::onTimer(Qp& qp) {
+  SendState& rq = qp.rq;
+  if (qp.has(kRnrWait)) {
+    if (c_.now < rq.rnrUntil) return rq.rnrUntil;
+    repeatRefused(qp);
+  }
+  const uint64_t keepAlive = c_.options.keepAliveNs;
+  if (rq.outstanding()) {
+    if (std::exchange(rq.undated, false)) rq.ackStart = c_.now;
+    const uint64_t timeout = ackTimeout(qp);
+    if (!timeout) return keepAlive ? c_.now + keepAlive : UINT64_MAX;
+    if (c_.now >= rq.ackStart + timeout) {
+      onAckTimeout(qp);
+      if (qp.state() == kQpsError) return UINT64_MAX;
+    }
+    const uint64_t due = rq.ackStart + timeout;
+    if (c_.now >= probeDue(qp)) probe(qp);
+    return std::min(due, probeDue(qp));
+  }
+  if (!keepAlive || qp.state() != kQpsRts || !qp.reliable() || !isProbed(qp)) return UINT64_MAX;
+  const uint64_t due = qp.lastActivity + keepAlive;
+  if (c_.now < due) return due;
+  if (qp.connected() && rq.head == rq.begun && !qp.has(kKeepAlive)) {
+    qp.set(kKeepAlive);
+    rq.keepAlivePsn = rq.psn;
+    s_.schedule(qp);  // request() sets the ACK timer
+  }
+  return c_.now + keepAlive;
+}
+
+void Requester::goBack(Qp& qp) {
+  SendState& rq = qp.rq;
+  qp.clear(kProbing | kAsking);
+  rq.timing = false;  // an answer does not say which transmission it is for
+  rq.psn = rq.una;
+  rq.next = rq.head;
+  rq.packet = 0;
+  rq.reads = 0;
+  rq.sinceAck = rq.messagesSinceAck = 0;
+  rq.askedEnd = rq.una;
+  rq.gather.offset = UINT32_MAX;
+  rq.ackStart = c_.now;
+  if (rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
+    const SendEntry& e = qp.entry(rq.head);
+    if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+  }
+  qp.settleRequester();
+  s_.schedule(qp);
+}
+
+void Requester::onAckTimeout(Qp& qp) {
+  SendState& rq = qp.rq;
+  c_.counters.timeouts++;
+  if (rq.retries >= qp.attributes.retryCount) {
+    c_.counters.retriesExceeded++;
+    t_.completer.failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
+    return;
+  }
+  rq.retries++;
+  if (qp.local && !qp.local->consumed(rq.lastPosition)) {
+    rq.ackStart = c_.now;  // nothing is lost: the peer has not looked at it yet
+    return;
+  }
+  t_.congestion.reduceWindow(qp, Congestion::kSmallestWindow);
+  goBack(qp);
+}
+
+// When silence means that the newest packets, or their ACK, are lost; UINT64_MAX: no time can be given. A loss in the middle
+// shows by what comes after it; one at the end would cost the whole ACK time-out (as for TCP, RFC 8985 §7). Without retries
+// nothing is sent again.
+uint64_t Requester::probeDue(const Qp& qp) const {
+  const SendState& rq = qp.rq;
+  if (qp.local || rq.probes >= kMostProbes || qp.attributes.retryCount == 0 || qp.attributes.ackTimeout == 0)
+    return UINT64_MAX;
+  if (rq.unasked() && !qp.has(kKeepAlive)) return rq.ackStart + kShortestProbeNs;  // no reason to think of a loss yet
+  if (rq.roundTrip == 0) return UINT64_MAX;
+  const uint64_t interval = std::max(2 * rq.roundTrip + 4 * rq.variation, kShortestProbeNs);
+  return rq.ackStart + interval * ((2ull << rq.probes) - 1);
+}
+
+// Sends only the oldest packet again, with AckReq. The answer shows what else is to be sent again.
+void Requester::probe(Qp& qp) {
+  SendState& rq = qp.rq;
+  const uint64_t ackStart = rq.ackStart;
+  rq.probes++;
+  if (rq.unasked() && !qp.has(kKeepAlive)) return requestAck(qp);
+  c_.counters.tailProbes++;
+  goBack(qp);
+  rq.ackStart = ackStart;  // a probe is no reason to wait longer for the time-out
+  qp.set(kProbing);
+}
+
+// Requests the ACK of packets that have left without AckReq, by sending the oldest of them once more. What goes on beside it is
+// not disturbed. On the local link everything is acknowledged without that.
+void Requester::requestAck(Qp& qp) {
+  if (qp.local) return;
+  SendState& rq = qp.rq;
+  SendEntry& e = qp.entry(rq.head);
+  if (rq.head == rq.begun || e.local || e.isReadOrAtomic() || qp.has(kRnrWait)) return;
+  c_.counters.lateAckRequests++;
+  const uint32_t psn = rq.psn, next = rq.next, packet = rq.packet;
+  qp.set(kAsking);
+  rq.askLimit = psn;
+  rq.psn = rq.una;
+  rq.next = rq.head;
+  rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+  rq.gather.offset = UINT32_MAX;
+  sendData(qp, e, 1);
+  rq.psn = psn;
+  rq.next = next;
+  rq.packet = packet;
+  rq.gather.offset = UINT32_MAX;
+  if (!e.status) return;
+  // Its memory is not registered any more, which matters only if it was lost: an empty WRITE requests the ACK in its place. In the
+  // middle of a message, or of packets that are sent again, there is no PSN for one; those request an ACK themselves, soon.
+  e.status = 0;
+  qp.clear(kAsking);
+  if (qp.has(kKeepAlive)) return;
+  if (packet != 0 || psn != rq.maxPsn) {
+    rq.ackStart = c_.now;
+    return;
+  }
+  qp.set(kKeepAlive);
+  rq.keepAlivePsn = rq.psn;
+  s_.schedule(qp);
+}
+
+// Only the oldest packet: if there is no receive yet, those after it would be dropped.
+void Requester::repeatRefused(Qp& qp) {
+  qp.clear(kRnrWait);
+  goBack(qp);
+  qp.set(kProbing);
+}
+
+void Requester::carryInRing(Qp& qp, bool lasting) {
+  SendState& rq = qp.rq;
+  qp.set(kRingOnly);
+  rq.ringOnlyAlways |= lasting;
+  rq.ringOnlyEnd = rq.maxPsn;
+  rq.fastRetried = true;  // answers to what is under way show gaps that are none
+  goBack(qp);
+}
+
+}  // namespace nd

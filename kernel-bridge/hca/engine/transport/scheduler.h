@@ -1,0 +1,63 @@
+// Which queue pair is looked at next, and when: the run queue, the line of those that wait for room in a pair's ring, deferred
+// ACKs, and timers.
+//
+// Work is done in rounds. A queue pair with something to send stands in the run queue; a step gives each a share of packets
+// and puts it back if it has more, so that no queue pair, and no peer's large READ, keeps the lock or starves others.
+#pragma once
+#include "objects/context.h"
+
+namespace nd {
+
+class Scheduler {
+ public:
+  explicit Scheduler(Context& context) : c_(context) {}
+
+  // ── Run queue
+  void schedule(Qp& qp) { running.push(qp); }
+  bool idle() const { return running.empty(); }
+
+  // ── Deferred ACKs. While `deferring`, ACKs wait for the next step, so that an answer of the program can carry them;
+  // `exceptAwaited`: but for those that the peer waits for.
+  bool deferring = false, exceptAwaited = false;
+  void deferAck(Qp& qp) { deferred.push(qp); }
+  void cancelDeferred(Qp& qp) { deferred.remove(qp); }
+  // What the step before deferred is due in this one.
+  void makeDeferredDue() {
+    while (Qp* const qp = deferred.pop()) {
+      if (!qp->rs.ackPending) continue;
+      qp->rs.ackDue = true;
+      schedule(*qp);
+    }
+  }
+
+  // ── Timers and the engine's thread
+  void setTimer(Qp& qp, uint64_t due) {
+    c_.timers.set(qp, due);
+    wakeThread(due);
+  }
+  // Wakes the thread if it would sleep beyond `due`.
+  void wakeThread(uint64_t due) {
+    if (due >= announced_) return;
+    announced_ = due;
+    wakeNow();
+  }
+  void wakeNow() {
+    if (wake) wake(wakeArgument);
+  }
+  // When the next step is due, which the thread knows from now on. UINT64_MAX: never.
+  uint64_t announceDeadline() {
+    return announced_ = running.empty() && deferred.empty() ? c_.timers.earliest() : 0;
+  }
+
+  QpLine<&Qp::nextScheduled, kScheduled> running;
+  QpLine<&Qp::nextStalled, kStalled> stalled;
+  QpLine<&Qp::nextDeferred, kAckDeferred> deferred;
+  void (*wake)(void*) = nullptr;
+  void* wakeArgument = nullptr;
+
+ private:
+  Context& c_;
+  uint64_t announced_ = UINT64_MAX;  // until when the thread would sleep
+};
+
+}  // namespace nd

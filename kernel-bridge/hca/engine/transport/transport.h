@@ -1,0 +1,120 @@
+// The transport: one context (context.h), what schedules its queue pairs (scheduler.h), and the roles over them. The roles say
+// in their own headers what they do; here packets and time come in.
+//
+//   doorbell ─▶ FastPath::ring ─▶ (Requester) ─▶ Links::transmit ─▶ link
+//   link ─▶ FastPath ─▶ (onPacket ─▶ take ─▶ Responder or Completer) ─▶ completion queue
+//   step ─▶ link.poll, timers, run queue: Answers, Requester
+//
+// In brackets: the long way, which all take that the fast path does not. The lock is held in all of it.
+#pragma once
+#include <atomic>
+#include "platform/attendance.h"
+#include "platform/engine_lock.h"
+#include "transport/answers.h"
+#include "transport/completer.h"
+#include "transport/congestion.h"
+#include "transport/datagrams.h"
+#include "transport/fast_path.h"
+#include "transport/lifecycle.h"
+#include "transport/links.h"
+#include "transport/receives.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+
+namespace nd {
+
+struct Transport final : public PacketSink {
+  static constexpr uint32_t kShare = 60;     // packets a queue pair may send per round
+  static constexpr uint32_t kSelfSteps = 4;  // of a doorbell whose packets are for this process
+
+  Transport(Link& link, const Clock& clock, const EngineOptions& options);
+  ~Transport() override;
+
+  // ── Steps. True: something moved.
+  bool step(uint64_t time, Stepper stepper);
+  // A step that looks at nothing but the local link, for a thread that polls. `waits`: if nothing has come, it looks on for a
+  // moment.
+  bool stepLocal(bool waits);
+  // Whether a step would do nothing else.
+  bool quiet(uint64_t time) const {
+    return scheduler.idle() && scheduler.deferred.empty() && context.timers.earliest() > time && context.link.quiet(time);
+  }
+  // Whether something is left to do that no packet or timer brings.
+  bool hasWork() const { return !scheduler.idle() || context.link.selfPending(); }
+  // One round of a queue pair. True: there is more.
+  bool run(Qp& qp, uint32_t share);
+
+  // ── The thread that polls
+  // Whether the thread that polls now did so a moment ago, in vain: then it does nothing else.
+  bool waits() const { return waitingSince_ < context.now && context.now < lastPoll_.load(std::memory_order_relaxed) + kWaitingGapNs; }
+  // Whether it has done nothing else for a while. Not so a thread that asks once more before it sleeps.
+  bool stillWaits() const {
+    const uint64_t last = lastPoll_.load(std::memory_order_relaxed);
+    return waitingSince_ + kWaitingGapNs < last && context.now < last + kWaitingGapNs;
+  }
+  // After a poll from `began` to now: whether the thread should let others run, having found nothing for a while.
+  bool shouldYield(bool moved, uint64_t began);
+  void foundWork() { waitingSince_ = context.now; }
+  // The thread comes back from yielding: others' time is no other work of this thread.
+  void cameBack(uint64_t time) { lastPoll_.store(time, std::memory_order_relaxed); }
+
+  // ── PacketSink
+  void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
+  bool onAlone(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
+    return fastPath.onSinglePacket(meta, bth, length);
+  }
+  void onPeerProcessGone(uint32_t slot, bool orderly) override;
+  void onCaptureFailed(int error) override;
+  void onLocalPacket(LocalPair& pair, const LocalPacket& local) override;
+  bool onLocalSmall(LocalPair& pair, const LocalSmall& small) override { return fastPath.onLocalSmall(pair, small); }
+  void onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
+  void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting) override {
+    completer.onUnpulled(pair, sourceQpn, qpn, psn, lasting);
+  }
+  void onLocalPair(LocalPair& pair) override;
+  void onLocalSpace(LocalPair& pair) override { links.onSpace(pair); }
+
+  EngineLock lock;
+  std::atomic<uint32_t> commandsWaiting{0};  // threads that want the lock for more than a poll
+
+  Context context;
+  Attendance attendance{context.clock};
+  Scheduler scheduler{context};
+  Links links{*this};
+  Congestion congestion{*this};
+  Requester requester{*this};
+  Completer completer{*this};
+  Responder responder{*this};
+  Answers answers{*this};
+  Receives receives{*this};
+  Datagrams datagrams{*this};
+  Lifecycle lifecycle{*this};
+  FastPath fastPath{*this};
+
+  // QP1's packets.
+  void (*gsi)(void*, const PacketMeta&, const uint8_t*, uint32_t) = nullptr;
+  void* gsiArgument = nullptr;
+
+ private:
+  static constexpr uint32_t kReceiveBudget = 64;  // packets taken from the link per step
+  static constexpr uint32_t kStepShare = 120;     // packets per step, all queue pairs
+  static constexpr uint32_t kTimersPerStep = 64;
+  static constexpr uint32_t kMostWithoutTimers = 8;  // steps
+  // A thread that polls in vain for so long gives its processor to others, among whom may be the one that it waits
+  // for. Polls further apart than the gap are not waiting: there is other work between them.
+  static constexpr uint64_t kPatienceNs = 50'000, kPatienceGapNs = 20'000;
+  static constexpr uint64_t kWaitingGapNs = 2'000;
+
+  bool runScheduled();
+  void onTimer(Qp& qp);
+  void onNotification(const PacketMeta& meta, const Packet& p, uint32_t length);
+  bool accepts(Qp& qp, const Packet& p);
+  void take(Qp& qp, const Packet& p);
+
+  uint64_t waitingSince_ = 0;         // the polling thread, in vain
+  std::atomic<uint64_t> lastPoll_{0}; // when it came back from it
+  uint32_t stepsWithoutTimers_ = 0;
+  LocalPair* carrier_ = nullptr;      // of the packet being looked at, if it came whole by a pair
+};
+
+}  // namespace nd
