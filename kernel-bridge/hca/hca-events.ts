@@ -1,5 +1,5 @@
 /** Events of the HCA, as it tells them to the kernel. */
-import type { NativeHca } from './binding.js';
+import type { HcaCommands } from './native-hca.js';
 
 /** QP event numbers, see `QpEvent` in engine/base/types.h. */
 export const QpEventType = {
@@ -15,7 +15,7 @@ export const SrqEventType = { limit: 1, fatal: 2 } as const;
 
 /** CQ event numbers. */
 export const CqEventType = {
-  /** What {@link NativeHca.armCq} asked for has come. */
+  /** What {@link HcaCommands.armCq} asked for has come. */
   completion: 1,
   /** The CQ overran and is dead; its QPs are in ERROR. */
   overrun: 2,
@@ -25,7 +25,7 @@ export const CqEventType = {
 export const BY_WIRE = 0xffff_ffff;
 
 export type HcaEvent =
-  /** `pkey`: the P_Key that the packet carried; it fits the table that {@link NativeHca.setPkeyTable} told of. */
+  /** `pkey`: the P_Key that the packet carried; it fits the table that `setPkeyTable` told of. */
   | {
       type: 'mad';
       source: Uint8Array;
@@ -40,11 +40,13 @@ export type HcaEvent =
       mad: Uint8Array;
     }
   | { type: 'qp'; qp: number; token: number; event: number; reason: number }
-  /** `event`: {@link CqEventType}; completions only where {@link NativeHca.listenCq} asked for them. */
+  /** `event`: {@link CqEventType}; completions only where {@link HcaCommands.listenCq} asked for them. */
   | { type: 'cq'; cq: number; event: number }
   /** `event` is one of {@link SrqEventType}. */
   | { type: 'srq'; srq: number; event: number }
   /** A request that waited for a CQ event was completed natively: unlink it. */
   | { type: 'notified'; slot: number; serial: number }
+  /** A device has failed: it has to be closed by all who have it open. Never of the software HCA. */
+  | { type: 'fatal'; device: bigint }
   /** Packets are recorded no more: their file cannot be written. */
   | { type: 'capture'; errno: number };

@@ -1,5 +1,5 @@
 /** Parameters of the HCA's commands: options, limits, attributes of objects and the masks that name them. */
-import type { NativeHca } from './binding.js';
+import type { SoftHca } from './binding.js';
 
 export interface PathParameters {
   source: Uint8Array;
@@ -17,7 +17,7 @@ export interface PathParameters {
 /**
  * `EngineOptions` and `HostOptions` of engine/. The first kernel of the process decides on all of them; faults and capture
  * that a later one asks for hold for the whole process from then on, and what it leaves out stays.
- * {@link NativeHca.configure} sets both.
+ * {@link SoftHca.configure} sets both.
  */
 export interface HcaOptions {
   keepAliveMs: number;

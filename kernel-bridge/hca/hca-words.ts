@@ -1,4 +1,4 @@
-import type { NativeHca } from './binding.js';
+import type { SoftHca } from './binding.js';
 import type { HcaEvent } from './hca-events.js';
 import {
   type ConnectAttributes,
@@ -23,7 +23,7 @@ import {
 /** INVALID_PARAMETER, as native code answers it. */
 const invalidParameter = 0xc000_000d;
 
-/** Commands that {@link hcaOfWords} gives the shape of {@link NativeHca}. */
+/** Commands that {@link hcaOfWords} gives the shape of {@link SoftHca}. */
 type Commands =
   | 'createQp'
   | 'modifyQp'
@@ -38,7 +38,7 @@ type Commands =
  * The HCA as native code gives it: arguments and results of what every connection needs are numbers in `words` and bytes in
  * `bytes`, memory that is used again, for Node-API makes a string of each member's name that it reads.
  */
-export interface RawHca extends Omit<NativeHca, Commands>, SharedWords {
+export interface RawHca extends Omit<SoftHca, Commands>, SharedWords {
   readonly methods: WordMethods;
 }
 
@@ -61,13 +61,13 @@ export interface WordMethods {
 }
 
 /** Gives native code's HCA the commands that take and make objects. */
-export function hcaOfWords(raw: RawHca): NativeHca {
+export function hcaOfWords(raw: RawHca): SoftHca {
   const { createQpWords, modifyQpWords, connectQpWords, setWillWords } = raw.methods;
   const { sendMadWords, claimPortWords, takeEventWords, queryQpState } = raw.methods;
   const shared: SharedWords = { words: raw.words, bytes: raw.bytes };
   const taken = shared.bytes.subarray(madAt, madAt + madBytes);
 
-  const commands: Pick<NativeHca, Commands> = {
+  const commands: Pick<SoftHca, Commands> = {
     queryQpState,
     createQp(parameters: QpCreateParameters) {
       putQpCreate(shared, parameters);

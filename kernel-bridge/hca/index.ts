@@ -9,7 +9,7 @@ const require = createRequire(import.meta.url);
 const builtAddon = '../../../build/Release/networkdirect_hca.node';
 
 /** The addon as native code makes it. */
-type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca'> & {
+type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca' | 'ringReceive'> & {
   openHca(...parameters: Parameters<AddonBinding['openHca']>): RawHca;
   serveChannel(id: number, onRequest: () => void): RawChannelServer;
 };
@@ -39,6 +39,8 @@ export function loadAddon(): AddonBinding {
     const raw = loadRaw();
     addon = {
       ...raw,
+      // One doorbell for both queues of a queue pair: the engine looks at whatever is new.
+      ringReceive: raw.ring,
       openHca: (options, onEvent) => hcaOfWords(raw.openHca(options, onEvent)),
       serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),
     };

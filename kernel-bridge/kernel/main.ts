@@ -4,7 +4,7 @@
  */
 import { getSystemErrorName } from 'node:util';
 import { workerData } from 'node:worker_threads';
-import type { HcaOptions, NativeHca } from '../hca/binding.js';
+import type { HcaOptions, SoftHca } from '../hca/binding.js';
 import { ChannelMajor, type NativeChannelServer } from '../hca/channel-binding.js';
 import { loadAddon } from '../hca/index.js';
 import { Status } from '../ioctl/status.js';
@@ -13,6 +13,7 @@ import { awaitOptions, type OptionsDelivery, tellWarning } from '../options-deli
 import { createConnectionManager } from './cm/connection-manager.js';
 import { SystemNetwork } from './hca-driver/host-interfaces.js';
 import { Kernel } from './kernel.js';
+import { softHca } from './soft-hca/soft-hca.js';
 
 /** Driver faults told on stderr; what follows is only counted. */
 const faultsTold = 10;
@@ -40,7 +41,7 @@ function hcaOptions(options: KernelOptions): HcaOptions {
 }
 
 /** What does not keep the kernel from starting, but will be missed. */
-function warnOf(hca: NativeHca, { capture }: KernelOptions, warn: (text: string) => void): void {
+function warnOf(hca: SoftHca, { capture }: KernelOptions, warn: (text: string) => void): void {
   if (hca.wireProblem !== '') warn(hca.wireProblem);
   if (capture !== '' && (hca.counters().capture_errors ?? 0) > 0) {
     warn(`The capture file '${capture}' cannot be written; nothing is recorded.`);
@@ -103,15 +104,14 @@ function start(): void {
     const wakeEvents = pump(() => events());
     const hca = addon.openHca(hcaOptions(options), wakeEvents);
     warnOf(hca, options, (text) => tellWarning(delivery, text));
-    const parts = {
+    const network = new SystemNetwork(addon);
+    const kernel = new Kernel({
       server,
-      hca,
-      network: new SystemNetwork(addon),
+      hcas: [softHca({ native: hca, network, options, createConnectionManager })],
+      network,
       options,
-      createConnectionManager,
       newCacheEpoch: () => server.newCacheEpoch(),
-    };
-    const kernel = new Kernel(parts);
+    });
     kernel.hcaDriver.onCaptureFailed = (errno) => {
       const text = `The capture has ended: the file '${options.capture}' cannot be written any more (${getSystemErrorName(-errno)}). It has what was recorded before.`;
       if (options.capture !== '') tellWarning(delivery, text);

@@ -1,15 +1,9 @@
 import { abi } from '../hca/abi.js';
-import type { AddonBinding, NativeRing } from '../hca/binding.js';
+import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import type { UvpCompletion } from '../user-verbs.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import * as ringWords from './ring-words.js';
 import type { TokenTable } from './token-table.js';
-
-/** The addon's functions that the fast path uses. */
-export type UvpAddon = Pick<
-  AddonBinding,
-  'allocateRing' | 'releaseRing' | 'pin' | 'unpin' | 'doorbell' | 'ring' | 'progress' | 'armCq' | 'armCqBatch'
->;
 
 /** A completion. Its constructor sets all fields, so that V8 gives all completions one shape. */
 class Completion implements UvpCompletion {
@@ -62,21 +56,28 @@ export class SoftCompletionQueue {
   private filling = false;
 
   constructor(
-    readonly addon: UvpAddon,
+    readonly hca: UserHca,
     private readonly tokens: TokenTable,
     entries: number,
   ) {
     this.entries = entries;
     this.mask = entries - 1;
-    this.ring = addon.allocateRing(cqRingBytes(entries));
+    this.ring = hca.allocateRing(cqRingBytes(entries));
     this.words = new Uint32Array(this.ring.buffer);
+  }
+
+  /** Has the HCA put into this ring what has completed; it is named by the doorbell's word. */
+  private progress(): void {
+    const { hca } = this;
+    hca.doorbell[0] = this.handle;
+    hca.progress();
   }
 
   /** Number of completions in the ring. */
   peek(): number {
     const waiting = (loadAcquire(this.words, cqProducer) - this.consumer) >>> 0;
     if (waiting > 0) return waiting;
-    this.addon.progress();
+    this.progress();
     return (loadAcquire(this.words, cqProducer) - this.consumer) >>> 0;
   }
 
@@ -86,7 +87,7 @@ export class SoftCompletionQueue {
     let consumer = this.consumer;
     let producer = loadAcquire(words, cqProducer);
     if (producer === consumer) {
-      this.addon.progress();
+      this.progress();
       producer = loadAcquire(words, cqProducer);
       if (producer === consumer) return loadAcquire(words, cqState) === 0 ? 0 : -1;
     }
@@ -145,7 +146,7 @@ export class SoftCompletionQueue {
     this.dropShared();
     for (const { qp } of this.retired) this.tokens.read(qp);
     this.retired = [];
-    this.addon.releaseRing(this.ring.address);
+    this.hca.releaseRing(this.ring.address);
   }
 
   /** Frees the contexts of shared receives whose completions will not be read. */

@@ -1,9 +1,10 @@
 import { abi } from '../hca/abi.js';
+import type { UserHca } from '../hca/user-hca.js';
 import { QpState, QpType, WvOpcode, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
 import { writeDestination } from './address-handle.js';
-import type { SoftCompletionQueue, UvpAddon } from './completion-queue.js';
+import type { SoftCompletionQueue } from './completion-queue.js';
 import type { SoftMemoryWindow } from './memory-window.js';
 import type { QpRingLayout } from './qp-ring-layout.js';
 import { addressOf, type RingPlace, RingPool } from './ring-pool.js';
@@ -89,14 +90,14 @@ export class SoftQueuePair {
   private receiveConsumer = 0;
 
   constructor(
-    private readonly addon: UvpAddon,
+    private readonly hca: UserHca,
     private readonly tokens: TokenTable,
     create: UvpQpCreate,
     layout: QpRingLayout,
     readonly sendCq: SoftCompletionQueue,
     readonly receiveCq: SoftCompletionQueue,
     readonly srq: SoftSharedReceiveQueue | null = null,
-    private readonly rings: RingPool = new RingPool(addon),
+    private readonly rings: RingPool = new RingPool(hca),
   ) {
     this.refused = sendFlags.refusedFlags(create.type);
     this.reliable = create.type === QpType.RC;
@@ -276,18 +277,25 @@ export class SoftQueuePair {
     if (this.receiveContexts === NO_CONTEXTS) this.receiveContexts = contextsFor(this.receiveMask);
     this.receiveContexts[slot] = context;
     this.receiveProducer = (index + 1) >>> 0;
-    // The HCA asks to be told in ERROR, and while a message waits. It does so before it looks at the queue itself, so that
-    // one of the two sees the other: the load may not overtake this store, unless the HCA sees to that (hca/engine/base/abi.h).
+    // The HCA asks for the receive doorbell: the software HCA in ERROR, and while a message waits. It does so before it looks at the
+    // queue itself, so that one of the two sees the other: the load may not overtake this store, unless the HCA sees to that
+    // (hca/engine/base/abi.h).
     if (words[qpUnfenced] === 1) storeRelease(words, qpReceiveProducer, this.receiveProducer);
     else Atomics.store(words, qpReceiveProducer, this.receiveProducer);
-    if (loadAcquire(words, qpReceiveBell) !== 0) this.ringDoorbell();
+    if (loadAcquire(words, qpReceiveBell) !== 0) this.ringReceiveDoorbell();
   }
 
   /** One native function serves all queue pairs: V8 calls native code directly only where a call site has a single target. */
   private ringDoorbell(): void {
-    const { addon } = this;
-    addon.doorbell[0] = this.handle;
-    addon.ring();
+    const { hca } = this;
+    hca.doorbell[0] = this.handle;
+    hca.ring();
+  }
+
+  private ringReceiveDoorbell(): void {
+    const { hca } = this;
+    hca.doorbell[0] = this.handle;
+    hca.ringReceive();
   }
 
   startBatch(): void {

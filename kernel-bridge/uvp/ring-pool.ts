@@ -2,8 +2,7 @@
  * Rings of queue pairs, several in one allocation: an allocation of 3 KB costs more, in the system and V8, than all other steps of
  * creating a queue pair.
  */
-import type { NativeRing } from '../hca/binding.js';
-import type { UvpAddon } from './completion-queue.js';
+import type { NativeRing, UserHca } from '../hca/user-hca.js';
 
 /** Limit of queue pairs that share an allocation. As long as one of them exists, the memory of all stays allocated. */
 const MAX_SHARING = 16;
@@ -41,7 +40,7 @@ export const addressOf = ({ block, offset }: RingPlace): number => block.ring.ad
 export class RingPool {
   private readonly sizes = new Map<number, Size>();
 
-  constructor(private readonly addon: Pick<UvpAddon, 'allocateRing' | 'releaseRing'>) {}
+  constructor(private readonly hca: Pick<UserHca, 'allocateRing' | 'releaseRing'>) {}
 
   /** Allocates a place for a ring, zeroed. */
   take(bytes: number): RingPlace {
@@ -72,7 +71,7 @@ export class RingPool {
     size.used--;
     if (block.used === 0) {
       if (block.index >= 0) leave(size, block);
-      this.addon.releaseRing(block.ring.address);
+      this.hca.releaseRing(block.ring.address);
     } else if (reusable) {
       new Uint8Array(block.ring.buffer, offset, bytes).fill(0);
       block.free.push(offset);
@@ -84,7 +83,7 @@ export class RingPool {
   private allocate(step: number, bytes: number, used: number): Block {
     // A program with few queue pairs does not pay for many.
     const places = step > MAX_SHARED_BYTES ? 1 : Math.min(MAX_SHARING, Math.max(1, used));
-    const ring = this.addon.allocateRing(step * (places - 1) + bytes);
+    const ring = this.hca.allocateRing(step * (places - 1) + bytes);
     const free = Array.from({ length: places }, (_, i) => (places - 1 - i) * step);
     return { ring, free, used: 0, index: -1 };
   }

@@ -1,8 +1,7 @@
 import { abi } from '../hca/abi.js';
-import type { NativeRing } from '../hca/binding.js';
+import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { UvpSge } from '../user-verbs.js';
-import type { UvpAddon } from './completion-queue.js';
 import { RECEIVE_HEADER_WORDS, receiveStride, writeSgl } from './work-request.js';
 
 /** Places for contexts, as a multiple of the ring's entries: completions may lag that far behind without an allocation. */
@@ -73,7 +72,7 @@ export class SoftSharedReceiveQueue {
   private readonly strideWords: number;
 
   constructor(
-    private readonly addon: UvpAddon,
+    private readonly hca: UserHca,
     /** A power of two. */
     public entries: number,
     readonly sge: number,
@@ -82,7 +81,7 @@ export class SoftSharedReceiveQueue {
   ) {
     this.strideWords = receiveStride(sge) / 4;
     this.contexts = new Contexts(entries * SLACK);
-    this.ring = addon.allocateRing(srqRingBytes(entries, sge));
+    this.ring = hca.allocateRing(srqRingBytes(entries, sge));
     this.words = new Uint32Array(this.ring.buffer);
   }
 
@@ -102,11 +101,11 @@ export class SoftSharedReceiveQueue {
     this.contexts.put(index, context);
     this.producer = (index + 1) >>> 0;
     Atomics.store(words, abi.srqProducer, this.producer);
-    // A message waits for it: its queue pair is rung for, as for one of its own (queue-pair.ts).
-    const awaiting = Atomics.load(words, abi.srqReceiveBell);
-    if (awaiting !== 0) {
-      this.addon.doorbell[0] = awaiting;
-      this.addon.ring();
+    // The HCA asks for the doorbell, and says what to name: the software HCA while a message waits, the message's queue pair.
+    const named = Atomics.load(words, abi.srqReceiveBell);
+    if (named !== 0) {
+      this.hca.doorbell[0] = named;
+      this.hca.ringReceive();
     }
   }
 
@@ -131,6 +130,6 @@ export class SoftSharedReceiveQueue {
 
   /** Releases the ring, after the HCA has destroyed the queue. */
   close(): void {
-    this.addon.releaseRing(this.ring.address);
+    this.hca.releaseRing(this.ring.address);
   }
 }

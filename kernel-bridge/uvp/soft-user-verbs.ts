@@ -1,3 +1,4 @@
+import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { QpState } from '../ioctl/constants.js';
 import type { Value } from '../ioctl/layout.js';
 import {
@@ -28,7 +29,7 @@ import type {
   UvpSrqAttributes,
 } from '../user-verbs.js';
 import { SoftAddressHandle } from './address-handle.js';
-import { cqRingBytes, SoftCompletionQueue, type UvpAddon } from './completion-queue.js';
+import { cqRingBytes, SoftCompletionQueue } from './completion-queue.js';
 import { SoftMemoryWindow } from './memory-window.js';
 import { qpRingLayout } from './qp-ring-layout.js';
 import { SoftQueuePair } from './queue-pair.js';
@@ -43,8 +44,8 @@ class SoftCa {
   readonly rings: RingPool;
   limits: Value<typeof CaProviderOut> = CaProviderOut.zero();
 
-  constructor(addon: UvpAddon) {
-    this.rings = new RingPool(addon);
+  constructor(hca: UserHca) {
+    this.rings = new RingPool(hca);
   }
 }
 
@@ -56,7 +57,7 @@ class SoftPd {
 /** A completion queue that can be resized. */
 class SoftCq extends SoftCompletionQueue {
   /** The new ring, during a resize. */
-  next: { ring: ReturnType<UvpAddon['allocateRing']>; entries: number } | undefined = undefined;
+  next: { ring: NativeRing; entries: number } | undefined = undefined;
 }
 
 function checkLimit(what: string, value: number, least: number, most: number): void {
@@ -67,14 +68,14 @@ function checkLimit(what: string, value: number, least: number, most: number): v
   );
 }
 
-/** The user-mode verbs provider of the software HCA. */
+/** The user-mode verbs provider of HCAs that execute the WQEs of our rings: the software HCA, or another behind {@link UserHca}. */
 export class SoftUserVerbs implements UserVerbs {
-  constructor(private readonly addon: UvpAddon) {}
+  constructor(private readonly hca: UserHca) {}
 
   // ── Device and protection domain
   preOpenCa(_guid: bigint, umv: UmvBuffer): SoftCa {
     umv.outputSize = CaProviderOut.size;
-    return new SoftCa(this.addon);
+    return new SoftCa(this.hca);
   }
 
   postOpenCa(_guid: bigint, status: number, ca: SoftCa, umv: UmvBuffer): void {
@@ -94,7 +95,7 @@ export class SoftUserVerbs implements UserVerbs {
   preCreateCq(ca: SoftCa, size: { entries: number }, umv: UmvBuffer): SoftCq {
     checkLimit('The number of completion queue entries', size.entries, 1, ca.limits.maxCqEntries);
     size.entries = powerOfTwo(size.entries);
-    const cq = new SoftCq(this.addon, ca.tokens, size.entries);
+    const cq = new SoftCq(this.hca, ca.tokens, size.entries);
     cq.maxEntries = ca.limits.maxCqEntries;
     umv.input = cqInput(cq.ring.address, size.entries);
     umv.outputSize = CqProviderOut.size;
@@ -109,7 +110,7 @@ export class SoftUserVerbs implements UserVerbs {
   preResizeCq(cq: SoftCq, size: { entries: number }, umv: UmvBuffer): void {
     checkLimit('The number of completion queue entries', size.entries, 1, cq.maxEntries);
     size.entries = powerOfTwo(size.entries);
-    const ring = this.addon.allocateRing(cqRingBytes(size.entries));
+    const ring = this.hca.allocateRing(cqRingBytes(size.entries));
     cq.next = { ring, entries: size.entries };
     umv.input = cqInput(ring.address, size.entries);
     umv.outputSize = CqProviderOut.size;
@@ -124,7 +125,7 @@ export class SoftUserVerbs implements UserVerbs {
       unused = cq.ring;
       cq.moveTo(next.ring, next.entries);
     }
-    this.addon.releaseRing(unused.address);
+    this.hca.releaseRing(unused.address);
   }
 
   postDestroyCq(cq: SoftCq): void {
@@ -140,11 +141,11 @@ export class SoftUserVerbs implements UserVerbs {
   }
 
   rearmCq(cq: SoftCq, solicitedOnly: boolean): number {
-    return this.addon.armCq(cq.handle, solicitedOnly);
+    return this.hca.armCq(cq.handle, solicitedOnly);
   }
 
   rearmNCq(cq: SoftCq, count: number): number {
-    return this.addon.armCqBatch(cq.handle, count);
+    return this.hca.armCqBatch(cq.handle, count);
   }
 
   // ── Shared receive queues
@@ -153,7 +154,7 @@ export class SoftUserVerbs implements UserVerbs {
     checkLimit('maxWr', attributes.maxWr, 1, maxSrqWr);
     checkLimit('maxSge', attributes.maxSge, 0, maxSrqSge);
     attributes.maxWr = powerOfTwo(attributes.maxWr);
-    const srq = new SoftSharedReceiveQueue(this.addon, attributes.maxWr, attributes.maxSge, maxSrqWr);
+    const srq = new SoftSharedReceiveQueue(this.hca, attributes.maxWr, attributes.maxSge, maxSrqWr);
     umv.input = srqInput(srq.ring.address, attributes.maxWr, srq.sge);
     umv.outputSize = SrqProviderOut.size;
     return srq;
@@ -168,7 +169,7 @@ export class SoftUserVerbs implements UserVerbs {
     checkLimit('maxWr', attributes.maxWr, 1, srq.maxEntries);
     attributes.maxWr = powerOfTwo(attributes.maxWr);
     if (attributes.maxWr === srq.entries) return;
-    const ring = this.addon.allocateRing(srqRingBytes(attributes.maxWr, srq.sge));
+    const ring = this.hca.allocateRing(srqRingBytes(attributes.maxWr, srq.sge));
     srq.next = { ring, entries: attributes.maxWr };
     umv.input = srqInput(ring.address, attributes.maxWr, srq.sge);
     umv.outputSize = SrqProviderOut.size;
@@ -177,7 +178,7 @@ export class SoftUserVerbs implements UserVerbs {
   postModifySrq(srq: SoftSharedReceiveQueue, status: number): void {
     const unused = status === Status.SUCCESS ? srq.moved() : srq.next?.ring;
     srq.next = undefined;
-    if (unused !== undefined) this.addon.releaseRing(unused.address);
+    if (unused !== undefined) this.hca.releaseRing(unused.address);
   }
 
   postDestroySrq(srq: SoftSharedReceiveQueue): void {
@@ -211,7 +212,7 @@ export class SoftUserVerbs implements UserVerbs {
     }
     const layout = qpRingLayout(create);
     create.sendSge = Math.min(layout.sendSge, limits.maxSge);
-    const qp = new SoftQueuePair(this.addon, tokens, create, layout, sendCq, receiveCq, srq, rings);
+    const qp = new SoftQueuePair(this.hca, tokens, create, layout, sendCq, receiveCq, srq, rings);
     umv.input = QpProviderIn.encode({
       ringAddress: BigInt(qp.address),
       ringBytes: layout.bytes,
@@ -304,7 +305,7 @@ export class SoftUserVerbs implements UserVerbs {
   }
 
   pinMemory(view: Uint8Array): UvpPin {
-    const { status, pin, address, detachable } = this.addon.pin(view);
+    const { status, pin, address, detachable } = this.hca.pin(view);
     if (status === Status.NOT_SUPPORTED) {
       throw new StatusError(
         status,
@@ -321,7 +322,7 @@ export class SoftUserVerbs implements UserVerbs {
   }
 
   unpinMemory({ pin }: UvpPin): void {
-    this.addon.unpin(pin);
+    this.hca.unpin(pin);
   }
 }
 

@@ -1,6 +1,6 @@
 import { abi } from '../../kernel-bridge/hca/abi.js';
+import type { UserHca } from '../../kernel-bridge/hca/user-hca.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
-import type { UvpAddon } from '../../kernel-bridge/uvp/completion-queue.js';
 
 export interface FakeRing {
   readonly address: number;
@@ -9,7 +9,7 @@ export interface FakeRing {
 }
 
 /** The HCA's side of the rings, done by hand: tests write CQEs and QP states and read WQEs. */
-export class FakeHca implements UvpAddon {
+export class FakeHca implements UserHca {
   readonly rings = new Map<number, FakeRing>();
   readonly pins = new Map<number, Uint8Array>();
   /** Calls, in order: 'doorbell 5', 'arm 3 any', … */
@@ -50,6 +50,10 @@ export class FakeHca implements UvpAddon {
 
   ring(): void {
     this.log.push(`doorbell ${this.doorbell[0]}`);
+  }
+
+  ringReceive(): void {
+    this.ring();
   }
 
   progress(): boolean {

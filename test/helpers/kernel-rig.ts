@@ -18,13 +18,16 @@ import {
 import { gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
+import type { HcaMaker } from '../../kernel-bridge/kernel/hca-driver/backend.js';
 import type {
   DefaultRoute,
   HostInterface,
   HostNetwork,
 } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
-import { guidOfMac } from '../../kernel-bridge/kernel/hca-driver/ports.js';
+import type { HcaRegistry } from '../../kernel-bridge/kernel/hca-driver/objects.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
+import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
+import { guidOfMac } from '../../kernel-bridge/kernel/soft-hca/soft-ports.js';
 import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { FakeCm, type FakeListener, otherGid, ownGid } from './rig-cm.js';
 import { FakeHca, noPath } from './rig-hca.js';
@@ -170,22 +173,34 @@ export class KernelRig {
   file: number;
   private nextSlot = 0;
 
-  constructor(options: KernelOptionsInput = {}) {
-    this.kernel = new Kernel({
-      server: this.server,
-      hca: this.hca,
-      network: this.network,
-      options: kernelOptionsSchema.parse(options),
-      newCacheEpoch: () => {
-        this.cacheEpochs++;
-      },
+  constructor(options: KernelOptionsInput = {}, others: readonly HcaMaker[] = []) {
+    const { network } = this;
+    const parsed = kernelOptionsSchema.parse(options);
+    const hca = softHca({
+      native: this.hca,
+      network,
+      options: parsed,
       createConnectionManager: (platform) => {
         this.cm.onConnect = () => platform.sendMad(noPath, new Uint8Array(256));
         return this.cm;
       },
     });
+    this.kernel = new Kernel({
+      server: this.server,
+      hcas: [hca, ...others],
+      network,
+      options: parsed,
+      newCacheEpoch: () => {
+        this.cacheEpochs++;
+      },
+    });
     this.kernel.io.onFault = (fault) => this.faults.push(fault);
     this.file = this.open('\\\\.\\WinVerbs').answer?.information ?? 0;
+  }
+
+  /** The live queues of the software HCA. */
+  get registry(): HcaRegistry {
+    return this.kernel.hcaDriver.find(ethGuid)!.extension.registry;
   }
 
   request(request: Partial<ChannelRequest>): void {

@@ -4,11 +4,11 @@ import {
   type ConnectSteps,
   type HcaEvent,
   type HcaOptions,
-  type NativeHca,
   type PathParameters,
   type QpAttributeValues,
   type QpCreateParameters,
   QpMask,
+  type SoftHca,
   type SrqAttributeValues,
   type SrqCreateParameters,
 } from '../../kernel-bridge/hca/binding.js';
@@ -34,7 +34,7 @@ export const noPath: PathParameters = {
 };
 
 /** Books of an HCA: refuses what a real one refuses, counts what lives, records what was done. */
-export class FakeHca implements NativeHca {
+export class FakeHca implements SoftHca {
   readonly kernelId = 1;
   readonly slot = 3;
   readonly wireReady = true;
@@ -88,7 +88,7 @@ export class FakeHca implements NativeHca {
   /** P_Keys of {@link mads}. */
   readonly madPkeys: number[] = [];
   /** What a command answers instead, by its name. */
-  readonly refuse = new Map<keyof NativeHca, number>();
+  readonly refuse = new Map<keyof SoftHca, number>();
   /** A state whose modify fails with this status. */
   refuseState: { state: number; status: number } | undefined;
   sendStatus: number = Status.SUCCESS;

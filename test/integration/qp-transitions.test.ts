@@ -2,7 +2,7 @@
 // The expectation is IBA 1 §11.2.5.2 (tables of Modify QP) as typed here, apart from the HCA's own table.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type NativeHca, type QpAttributeValues, QpMask } from '../../kernel-bridge/hca/binding.js';
+import { type QpAttributeValues, QpMask, type SoftHca } from '../../kernel-bridge/hca/binding.js';
 import { abi, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
@@ -49,7 +49,7 @@ const good: Omit<QpAttributeValues, 'state' | 'currentState' | 'type' | 'qpn'> =
   patience: 3,
 };
 
-function openHca(): NativeHca {
+function openHca(): SoftHca {
   const { cm: _cm, rc: _rc, startTimeoutMs: _startTimeoutMs, ...options } = kernelOptionsSchema.parse({});
   const { capture, faults, ...rest } = options;
   return addon.openHca({ ...rest, capturePath: capture, faults: { ...faults, dropMads: {} } }, () => {});

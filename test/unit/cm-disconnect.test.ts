@@ -9,7 +9,7 @@ const INTERVAL = 4295;
 const EARLY = 268;
 
 function dreqOf(side: Side): CmBody<'DREQ'> {
-  const message = parseMad(side.connection.will().mad);
+  const message = parseMad(side.connection.will()!.mad);
   if (typeof message === 'string' || message.name !== 'DREQ') throw new Error('no DREQ');
   return message.body;
 }
@@ -193,7 +193,7 @@ test('a DREQ that is repeated is what was sent, whatever was made meanwhile', ()
   pair.network.lose('client', 'DREQ', 1);
   active.connection.disconnect();
   // Made in memory that is used again.
-  const will = passive.connection.will().mad.slice();
+  const will = passive.connection.will()!.mad.slice();
   pair.network.clock.advance(INTERVAL);
   const [first, second, ...more] = pair.network.sent.filter(({ message }) => message.name === 'DREQ');
   assert.equal(second!.mad, first!.mad);
@@ -205,7 +205,7 @@ test('a DREQ that is repeated is what was sent, whatever was made meanwhile', ()
 test('the will is the DREQ that ends the connection', () => {
   const pair = new Pair();
   const { active, passive } = pair.established();
-  const will = active.connection.will();
+  const will = active.connection.will()!;
   assert.equal(dreqOf(active), {
     ...dreqOf(active),
     localCommId: active.connection.localCommId,

@@ -1,7 +1,7 @@
 /** The addon's commands for datagrams and partitions: what they accept, and how they answer what they do not. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { NativeHca, PathParameters } from '../../kernel-bridge/hca/index.js';
+import type { PathParameters, SoftHca } from '../../kernel-bridge/hca/index.js';
 import { loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
@@ -18,7 +18,7 @@ const path: PathParameters = {
   scopeId: 0,
 };
 const group = gidOfAddress('239.1.2.3');
-let hca: NativeHca;
+let hca: SoftHca;
 
 test.before(() => {
   const faults = { seed: 1, drop: 0, duplicate: 0, reorder: 0, corrupt: 0, dropMads: {} };
@@ -48,7 +48,7 @@ function wrong<T>(value: unknown): T {
 test('what is called for each connection knows its HCA, and needs none told', () => {
   const { queryQpState } = hca;
   assert.is(queryQpState(1), -1);
-  assert.is(queryQpState.call({} as NativeHca, 1), -1);
+  assert.is(queryQpState.call({} as SoftHca, 1), -1);
 });
 
 test('connecting refuses what modifying would, and ends at the step that is refused', () => {

@@ -25,6 +25,7 @@ import type { IbCa, IbCq, IbCqDispatch, IbPd, IbQp } from '../../kernel-bridge/k
 import type { FileObject } from '../../kernel-bridge/kernel/io-manager/device.js';
 import type { RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
+import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { Asked, openCaOf, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, FakeServer, KernelRig } from '../helpers/kernel-rig.js';
@@ -164,12 +165,12 @@ test('the HCA itself calls back: armed, a completion comes as one event; not arm
   // The HCA itself keeps no event loop alive.
   const alive = setInterval(() => {}, 1000);
   const hca = addon.openHca({ ...kernelOptionsSchema.parse({}), capturePath: '' }, () => woken());
+  const [network, options] = [new SystemNetwork(addon), kernelOptionsSchema.parse({})];
   const kernel = new Kernel({
     server: new FakeServer(),
-    hca,
-    network: new SystemNetwork(addon),
-    options: kernelOptionsSchema.parse({}),
-    createConnectionManager,
+    hcas: [softHca({ native: hca, network, options, createConnectionManager })],
+    network,
+    options,
   });
   let calls = 0;
   let called: () => void = () => {};

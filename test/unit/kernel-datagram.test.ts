@@ -226,7 +226,7 @@ test('a controlled Q_Key is for the kernel to give', () => {
   });
   expect(rig.ioctl('QP_MODIFY', init, 4), Status.ACCESS_DENIED);
   assert.is(rig.qpState(handle), QpState.RESET);
-  const ibQp = [...rig.kernel.hcaDriver.registry.qps.values()].at(-1)!;
+  const ibQp = [...rig.registry.qps.values()].at(-1)!;
   const attributes = { state: QpState.INIT, qkey: 0x8001_0000, pkeyIndex: 0, port: 1 };
   const mask = QpMask.state | QpMask.qkey | QpMask.pkeyIndex | QpMask.port;
   for (const [mode, status] of [
@@ -246,7 +246,7 @@ test('a controlled Q_Key is for the kernel to give', () => {
 test('CiCreateAv, CiQueryAv and CiDestroyAv by direct call', () => {
   const rig = new DatagramRig();
   rig.ud();
-  const { pd } = [...rig.kernel.hcaDriver.registry.qps.values()].at(-1)!;
+  const { pd } = [...rig.registry.qps.values()].at(-1)!;
   const av: IbAddressVector = { ...s.WvIoAv.zero(), ...good };
   const udata = { input: new Uint8Array(0), output: new Uint8Array(0), outputSize: 0 };
   const made = new Asked<IbAv>((irp) => ciCreateAv(pd, av, udata, irp));

@@ -10,11 +10,11 @@ import { Call } from '../../kernel-bridge/kernel/filter/call.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
 import { ciModifyCa, ciModifyPort } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
 import { SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
-import { PortTable } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import { assertPassive, atDispatchLevel } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
 import { KernelRig } from '../helpers/kernel-rig.js';
+import { tableOf } from '../helpers/port-table.js';
 
 const addon = loadAddon();
 
@@ -36,7 +36,7 @@ test('DISPATCH_LEVEL lasts as long as the routine, also one that fails or is ins
 });
 
 test('a verb that would read the host’s interfaces is a fault; other requests may', () => {
-  const ports = new PortTable(new SystemNetwork(addon));
+  const ports = tableOf(new SystemNetwork(addon));
   const read = (irp: Irp): number => {
     ports.all();
     return irp.complete(Status.SUCCESS, 0);

@@ -18,15 +18,14 @@ import {
   SystemNetwork,
 } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import {
-  activeMtuOf,
-  guidOfMac,
-  localGuid,
   mtuBytes,
   mtuCode,
-  PortTable,
+  type PortTable,
   portEvents,
 } from '../../kernel-bridge/kernel/hca-driver/ports.js';
+import { activeMtuOf, guidOfMac, localGuid } from '../../kernel-bridge/kernel/soft-hca/soft-ports.js';
 import { ethGuid, FakeNetwork, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
+import { tableOf } from '../helpers/port-table.js';
 
 const addon = loadAddon();
 
@@ -66,7 +65,7 @@ test('an interface without MAC has a GUID that is stable, local, and differs by 
 test('every interface is a device, link-local addresses come first, twins of a MAC get GUIDs of their own', () => {
   const network = new FakeNetwork();
   network.list.push(hostInterface('eth0.7', 9, ['10.7.0.1/24'], { mac: network.list[2]!.mac }));
-  const ports = new PortTable(network);
+  const ports = tableOf(network);
   const all = ports.all();
   assert.equal(
     all.map((port) => port.interfaceName),
@@ -85,7 +84,7 @@ test('every interface is a device, link-local addresses come first, twins of a M
 
 test('an interface keeps its GUID when its MAC changes; the MAC goes to no other device', () => {
   const network = new FakeNetwork();
-  const ports = new PortTable(network);
+  const ports = tableOf(network);
   const changes: string[] = [];
   ports.onChange = ({ guid, port, previous }) =>
     changes.push(`${guid === ethGuid} ${port && previous ? portEvents(previous, port) : 'other'}`);
@@ -105,7 +104,7 @@ test('an interface keeps its GUID when its MAC changes; the MAC goes to no other
 test('K14: queries read the interfaces once, a miss and the next second read them again', () => {
   const network = new FakeNetwork();
   let now = 0;
-  const ports = new PortTable(network, () => now);
+  const ports = tableOf(network, () => now);
   for (let n = 0; n < 100; n++) ports.get(ethGuid);
   assert.is(network.reads, 1);
   assert.is(ports.ofGid(gidOfAddress('192.0.2.77')), undefined);
@@ -125,7 +124,7 @@ const source = (ports: PortTable, remote: string, scopeId = 0): string | undefin
 test('the source for a destination: own address, longest subnet, default route, or none', () => {
   const network = new FakeNetwork();
   network.list.push(hostInterface('eth1', 5, ['192.0.2.130/25', 'fe80::5/64']));
-  const ports = new PortTable(network);
+  const ports = tableOf(network);
   assert.is(source(ports, '192.0.2.2'), '192.0.2.2');
   assert.is(source(ports, '127.0.0.1'), '127.0.0.1');
   assert.is(source(ports, '192.0.2.9'), '192.0.2.2');
@@ -154,7 +153,7 @@ fe800000000000000000000000000000 40 ${zero} 00 ${zero} 00000100 2 0 00000001 eth
 });
 
 test('the real host has a loopback device with its address', () => {
-  const ports = new PortTable(new SystemNetwork(addon));
+  const ports = tableOf(new SystemNetwork(addon));
   assert.is(ports.ofGid(gidOfAddress('127.0.0.1'))?.interfaceName, 'lo');
 });
 
@@ -169,7 +168,7 @@ test('an interface is an active port only with carrier; without it is there all 
     addresses: [{ gid: gidOfAddress(`192.0.2.${index}`), family: 4 as const, prefixLength: 24, scopeId: 0 }],
   });
   const system = [one('a', 1, true, true), one('b', 2, true, false), one('c', 3, false, true)];
-  const ports = new PortTable(
+  const ports = tableOf(
     new SystemNetwork({ interfaces: () => system, watchInterfaces: () => undefined }),
   ).all();
   assert.equal(

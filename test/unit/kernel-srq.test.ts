@@ -73,7 +73,7 @@ test('SRQ_CREATE refuses what cannot be, and leaves nothing', () => {
   rig.hca.refuse.set('modifySrq', Status.INVALID_PARAMETER);
   refused(Status.INVALID_PARAMETER, { srqLimit: 3 });
   assert.is(rig.hca.srqs.size, 1);
-  assert.is(rig.kernel.hcaDriver.registry.srqs.size, 1);
+  assert.is(rig.registry.srqs.size, 1);
   sound(rig);
 });
 
@@ -210,7 +210,7 @@ test('destroying a queue and closing the file cancel who waits; events of what i
   rig.close();
   assert.equal(names(waits), ['CANCELLED', 'CANCELLED']);
   assert.is(rig.hca.srqs.size, 0);
-  assert.is(rig.kernel.hcaDriver.registry.srqs.size, 0);
+  assert.is(rig.registry.srqs.size, 0);
   sound(rig);
 });
 

@@ -161,8 +161,11 @@ export interface CmConnection {
    * REQ or REP received, REP sent: REJ 28; established: DREQ. No event follows.
    */
   abandon(): void;
-  /** The DREQ that would end this connection now, for the HCA to send should this kernel die; its bytes are written again afterwards. */
-  will(): { path: CmPath; mad: Uint8Array };
+  /**
+   * The DREQ that would end this connection now, for the HCA to send should this kernel die; its bytes are written again
+   * afterwards. Undefined: the system disconnects what a process leaves behind.
+   */
+  will(): { path: CmPath; mad: Uint8Array } | undefined;
 }
 
 export interface CmConnectParameters {

@@ -310,7 +310,7 @@ export class DatagramEndpoint extends EndpointMachine<
   }
 
   protected startListening(parameters: CmListenParameters): SidrListener {
-    return this.services.cm.listenForLookups(parameters);
+    return this.services.listenForLookups(parameters);
   }
 
   protected own(endpoint: AnyEndpoint): DatagramEndpoint | undefined {

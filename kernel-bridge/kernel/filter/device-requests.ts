@@ -19,14 +19,13 @@ import type { Call, Handler } from './call.js';
 import { idOf } from './object-table.js';
 import { WvDevice } from './objects.js';
 
-/** LIBRARY_QUERY's answer: the user-mode provider that fits this HCA driver. */
-export const userLibrary = 'networkdirect_uvp';
-
 /** What the device requests need besides the file. */
 export interface DeviceServices {
   /** Looks at the host's interfaces if the last look is old. */
   refresh(): void;
   guids(): bigint[];
+  /** The user-mode provider that a device's HCA names; undefined: there is no such device. */
+  userLibrary(guid: bigint): string | undefined;
   /** Opens a file as a kernel client: the name is reparsed, the file holds its device; or a status. */
   openFile(name: string): FileObject | number;
   closeFile(file: FileObject): void;
@@ -109,9 +108,9 @@ function listRequests(services: DeviceServices) {
     },
 
     LIBRARY_QUERY: (call) => {
-      const { guid } = s.WvIoGuid.decode(call.input);
-      if (!services.guids().includes(guid)) return call.fail(Status.NO_SUCH_DEVICE);
-      const name = new TextEncoder().encode(`${userLibrary}\0`);
+      const library = services.userLibrary(s.WvIoGuid.decode(call.input).guid);
+      if (library === undefined) return call.fail(Status.NO_SUCH_DEVICE);
+      const name = new TextEncoder().encode(`${library}\0`);
       if (name.length > Capacity.LIBRARY_NAME || name.length > call.irp.outputCapacity) {
         return call.fail(Status.BUFFER_TOO_SMALL);
       }

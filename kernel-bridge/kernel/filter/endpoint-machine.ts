@@ -8,7 +8,7 @@ import type { CmListener, CmListenParameters } from '../cm/service.js';
 import type { Hca } from '../hca-driver/objects.js';
 import { isUnspecified, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
-import type { EndpointServices } from './endpoint-services.js';
+import type { EndpointServices, PortClaim } from './endpoint-services.js';
 import type {
   AnyEndpoint,
   EndpointAddress,
@@ -118,7 +118,7 @@ export abstract class EndpointMachine<
   protected assignedBy: Irp | undefined = undefined;
   /** CA GUID of the device that has the local address. */
   private device: bigint | undefined = undefined;
-  private claim: number | undefined = undefined;
+  private claim: PortClaim | undefined = undefined;
   /** Bound to the wildcard address of one device. */
   private onlyDevice: bigint | undefined = undefined;
 
@@ -253,7 +253,7 @@ export abstract class EndpointMachine<
     if (claimed === undefined) {
       const { status, claim } = this.services.claimPort(this.type, address ?? null, port);
       if (status !== Status.SUCCESS) throw new StatusError(status);
-      claimed = claim;
+      claimed = claim!;
     } else {
       const status = this.services.openPort(claimed);
       if (status !== Status.SUCCESS) throw new StatusError(status);

@@ -5,6 +5,7 @@
 import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/binding.js';
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
+import type { CmConnection } from '../cm/service.js';
 import { modifyQp, connectQp as moveToRts, queryQpState, setQpWill } from '../hca-driver/ci-queues.js';
 import type { IbQp } from '../hca-driver/objects.js';
 
@@ -106,6 +107,6 @@ export function failQp(qp: IbQp): number {
 }
 
 /** Leaves the connection's DREQ with the HCA, should this kernel die. */
-export function setWill(qp: IbQp, will: { path: PathParameters; mad: Uint8Array }): void {
-  setQpWill(qp, will.path, will.mad);
+export function setWill(qp: IbQp, will: ReturnType<CmConnection['will']>): void {
+  if (will) setQpWill(qp, will.path, will.mad);
 }

@@ -323,7 +323,7 @@ export class Endpoint extends EndpointConnection {
   // ── Listening ───────────────────────────────────────────────────────────────────────────────────────────
 
   protected startListening(parameters: CmListenParameters): CmListenerControl {
-    return this.services.cm.listen(parameters);
+    return this.services.listen(parameters);
   }
 
   protected override tellRequest(irp: Irp, endpoint: Endpoint): number {

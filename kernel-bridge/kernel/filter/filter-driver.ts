@@ -39,17 +39,17 @@ function servedBy(
   return new Map(rows.map((row) => [row.code, { row, handler: handlers[row.name] }]));
 }
 
-function handlersOf(services: DeviceServices & EndpointServices): Record<IoctlName, Handler> {
+function handlersOf(devices: DeviceServices, endpoints: EndpointServices): Record<IoctlName, Handler> {
   return {
-    ...deviceRequests(services),
+    ...deviceRequests(devices),
     ...memoryRequests,
     ...completionQueueRequests,
     ...sharedReceiveRequests,
     ...queuePairRequests,
     ...udRequests,
-    ...endpointRequests(services),
+    ...endpointRequests(endpoints),
     ...connectRequests,
-    ...datagramEndpointRequests(services),
+    ...datagramEndpointRequests(endpoints),
   };
 }
 
@@ -69,8 +69,8 @@ export class FilterDriver {
   /** Takes the requests of an HCA's own file: its verbs, with tables like those of `\\.\WinVerbs`. */
   readonly aboveHca: DriverDispatch;
 
-  constructor(services: DeviceServices & EndpointServices) {
-    const handlers = handlersOf(services);
+  constructor(devices: DeviceServices, endpoints: EndpointServices) {
+    const handlers = handlersOf(devices, endpoints);
     this.served = servedBy(ioctlTable, handlers);
     this.servedByHca = servedBy([...ioctlTable, ...hcaFileTable], hcaFileHandlers(handlers));
     const files = this.fileDispatch();

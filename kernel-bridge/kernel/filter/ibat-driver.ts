@@ -50,9 +50,9 @@ export class IbatDriver {
       const { gid, scopeId } = endpointAddress(decodeSockaddr(address));
       const port = isUnspecified(gid) ? undefined : this.ports.ofGid(gid, scopeId);
       if (!port) return irp.complete(Status.NOT_FOUND);
-      const { guid, pkeys } = port;
+      const { guid, portGuid, pkeys } = port;
       IbatPortRecord.encode(
-        { caGuid: guid, portGuid: guid, pKey: pkeys[0] ?? DEFAULT_PKEY, portNum: 1 },
+        { caGuid: guid, portGuid, pKey: pkeys[0] ?? DEFAULT_PKEY, portNum: 1 },
         irp.output,
       );
       return irp.complete(Status.SUCCESS, IbatPortRecord.size);

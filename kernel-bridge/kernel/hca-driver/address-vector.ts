@@ -3,7 +3,8 @@ import type { PathParameters } from '../../hca/binding.js';
 import type { Value } from '../../ioctl/layout.js';
 import { Status } from '../../ioctl/status.js';
 import type { WvIoAv } from '../../ioctl/structs.js';
-import { type HcaPort, isLinkLocal, isMulticast, isUnspecified, isV4, sameGid } from './ports.js';
+import type { HcaPort } from './backend.js';
+import { isLinkLocal, isMulticast, isUnspecified, isV4, sameGid } from './ports.js';
 
 /** An address vector as IOCTLs carry it. */
 export type IbAddressVector = Value<typeof WvIoAv>;

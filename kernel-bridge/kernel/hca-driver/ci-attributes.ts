@@ -3,13 +3,7 @@
  * CiModifyCa and CiModifyPort.
  */
 import { IbCaAttr, IbPortAttr, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../ioctl/ca.js';
-import {
-  AtomicCapability,
-  DeviceType,
-  PortState,
-  PortTransport,
-  WvCapability,
-} from '../../ioctl/constants.js';
+import { PortState } from '../../ioctl/constants.js';
 import type { Input } from '../../ioctl/layout.js';
 import { Status } from '../../ioctl/status.js';
 import {
@@ -20,9 +14,6 @@ import {
 } from '../../ioctl/structs.js';
 import type { Irp } from '../io-manager/irp.js';
 import { finish, type Hca, type IbCa } from './objects.js';
-
-/** Bytes of one message (IBA 1 §9.7.7: 2^31). */
-const maxMessageSize = 0x8000_0000;
 
 /** Attributes of an HCA as DEVICE_QUERY carries them. */
 export type IbCaAttributes = Input<typeof WvIoDeviceAttributes>;
@@ -47,19 +38,9 @@ export interface IbModifyPort {
 function caAttributes(hca: Hca): IbCaAttributes {
   const { limits, guid } = hca;
   return {
-    fwVersion: 1n,
+    ...hca.backend.attributes,
     nodeGuid: guid,
     systemImageGuid: hca.systemImageGuid ?? guid,
-    capabilityFlags:
-      WvCapability.RC_RNR_NAK_GENERATION |
-      WvCapability.BAD_PKEY_COUNTER |
-      WvCapability.BAD_QKEY_COUNTER |
-      WvCapability.SRQ_RESIZE |
-      WvCapability.PORT_ACTIVE_EVENT |
-      WvCapability.SYSTEM_IMAGE_GUID |
-      WvCapability.INIT_TYPE,
-    atomicCapability: AtomicCapability.DEVICE,
-    pageSizeCapabilityFlags: 0x1000,
     maxMrSize: BigInt(limits.maxMrSize),
     maxQp: limits.maxQp,
     maxQpWr: limits.maxQpWr,
@@ -81,32 +62,23 @@ function caAttributes(hca: Hca): IbCaAttributes {
     maxQpAttach: limits.maxGroupQps,
     maxMulticastQp: limits.maxAttached,
     maxPkeys: limits.maxPkeys,
-    deviceType: DeviceType.INFINIBAND,
-    localAckDelay: 15,
     physPortCount: 1,
   };
 }
 
-function portAttributes({ native, pkeyTable, port, initType }: Hca): IbPortAttributes {
-  const { badPkeys, badQkeys } = native.queryPkeyTable(pkeyTable);
+function portAttributes({ own, port, initType }: Hca): IbPortAttributes {
+  const { badPkeys, badQkeys } = own.violations();
   return {
-    portCabilityFlags:
-      WvCapability.QP_STATE_MODIFIER | WvCapability.RC_RNR_NAK_GENERATION | WvCapability.SYSTEM_IMAGE_GUID,
+    ...port.link,
     state: port.state,
-    maxMtu: 4096,
     activeMtu: port.activeMtu,
     gidTableLength: port.gids.length,
-    maxMessageSize,
     pkeyTableLength: port.pkeys.length,
     badPkeyCounter: Math.min(badPkeys, 0xffff_ffff),
     qkeyViolationCounter: Math.min(badQkeys, 0xffff_ffff),
-    maxVls: 1,
     initTypeReply: initType,
-    activeWidth: 2,
-    activeSpeed: 4,
     // 5 is LinkUp, 3 is Disabled (IBA 1 §14.2.5.6).
     physicalState: port.state === PortState.ACTIVE ? 5 : 3,
-    transport: PortTransport.RDMAOE,
   };
 }
 

@@ -6,6 +6,7 @@ import {
   type ConnectSteps,
   CqEventType,
   type HcaLimits,
+  type NativeHca,
   type PathParameters,
   type QpAttributeValues,
   QpMask,
@@ -146,7 +147,8 @@ function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
 
 /**
  * Waits for an event of a completion queue. The IRP's slot is handed to the HCA, which completes it itself; the
- * driver learns of it afterwards ({@link ciCqEventDelivered}). A kernel client's IRP waits in the driver.
+ * driver learns of it afterwards ({@link ciCqEventDelivered}). A kernel client's IRP waits in the driver, and so does any where the
+ * HCA completes none itself ({@link NativeHca}).
  *
  * @param type - CQ_NOTIFY's: 0 errors, 1 the next completion, 2 the next solicited one.
  * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue overran), CANCELLED, DEVICE_REMOVED. INVALID_PARAMETER for
@@ -156,14 +158,15 @@ export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
   const { native, server, gone } = cq.ca.hca;
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (type > 2) return finish(irp, Status.INVALID_PARAMETER);
-  if (!irp.native) return waitInKernel(cq, type, irp);
+  // What the HCA does not complete by itself waits here, like a kernel client's request.
+  if (!irp.native || !native.addCqWaiter) return waitInKernel(cq, type, irp);
   const { slot, serial } = irp.native;
   irp.markPending();
   cq.waiters.add(irp);
   irp.setCancelRoutine((cancelled) => {
     cq.waiters.delete(cancelled);
     // If the HCA was faster, its outcome is the one the caller has; ours is ignored by the channel.
-    native.removeCqWaiter(cq.handle, slot, serial);
+    native.removeCqWaiter?.(cq.handle, slot, serial);
     cancelled.complete(Status.CANCELLED);
   });
   irp.driverContext = cq;
@@ -186,7 +189,7 @@ export function ciCqEventDelivered(irp: Irp): void {
 /** Ends all event requests of a completion queue in CANCELLED, in the order they were made: the first came by the kernel. */
 export function ciCancelCqEvents(cq: IbCq): void {
   for (const irp of [...cq.waiters]) irp.cancel();
-  cq.ca.hca.native.endCqEvents(cq.handle, Status.CANCELLED);
+  cq.ca.hca.native.endCqEvents?.(cq.handle, Status.CANCELLED);
   cq.kernelWaits.cancelAll();
 }
 
@@ -195,10 +198,10 @@ export function ciEndCqEvents(cq: IbCq, status: number): void {
   for (const irp of [...cq.waiters]) {
     cq.waiters.delete(irp);
     irp.setCancelRoutine(undefined);
-    if (irp.native) cq.ca.hca.native.removeCqWaiter(cq.handle, irp.native.slot, irp.native.serial);
+    if (irp.native) cq.ca.hca.native.removeCqWaiter?.(cq.handle, irp.native.slot, irp.native.serial);
     irp.complete(status);
   }
-  cq.ca.hca.native.endCqEvents(cq.handle, status);
+  cq.ca.hca.native.endCqEvents?.(cq.handle, status);
   cq.kernelWaits.completeAll(status);
 }
 
@@ -237,7 +240,7 @@ export function ciCreateQp(
   if ((request.qpFlags & ~QpFlag.SIGNAL_SENDS) !== 0) return finish(irp, Status.NOT_SUPPORTED);
   const refused = qpSize(request, ring, limits);
   if (refused !== Status.SUCCESS) return finish(irp, refused);
-  const { pkeyTable } = pd.ca.hca;
+  const { pkeyTable } = pd.ca.hca.own;
   const { qpType: type, sendSge, receiveSge, maxInlineSend: maxInline } = request;
   const signalAll = (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0;
   // Name by name: an object that is spread into another of so many members is slow to make and to read.

@@ -1,8 +1,8 @@
 /**
- * The HCA driver: one device per network interface, the name `\Device\ibal\<CA GUID>` that leads to it, and the HCA's
+ * The HCA driver: the devices of all HCAs of a kernel, the name `\Device\ibal\<CA GUID>` that leads to it, and the HCA's
  * events on their way to whom they concern.
  */
-import { type HcaEvent, type NativeHca, QpEventType, QpMask } from '../../hca/binding.js';
+import { type HcaEvent, QpEventType, QpMask } from '../../hca/binding.js';
 import type { NativeChannelServer } from '../../hca/channel-binding.js';
 import { guidText } from '../../ioctl/ca.js';
 import { QpState } from '../../ioctl/constants.js';
@@ -16,6 +16,7 @@ import {
   STATUS_REPARSE,
 } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
+import type { HcaBackend, MadEvent } from './backend.js';
 import { endCaEvents, raiseFatalEvent, raisePortEvent } from './ci-events.js';
 import { ciCqEventDelivered, ciEndCqEvents, raiseCqEvent } from './ci-queues.js';
 import { raiseLastWqe, raiseSrqEvent } from './ci-srq.js';
@@ -24,7 +25,6 @@ import { type PortChange, type PortTable, portEvents } from './ports.js';
 
 /** What the driver stands on. */
 export interface HcaDriverPlatform {
-  native: NativeHca;
   ports: PortTable;
   namespace: DeviceNamespace;
   server: NativeChannelServer;
@@ -33,11 +33,8 @@ export interface HcaDriverPlatform {
 }
 
 export class HcaDriver {
-  readonly registry: HcaRegistry = {
-    qps: new Map<number, IbQp>(),
-    cqs: new Map<number, IbCq>(),
-    srqs: new Map<number, IbSrq>(),
-  };
+  /** Handles are each HCA's own. */
+  private readonly registries = new Map<HcaBackend, HcaRegistry>();
   private readonly driver: DriverObject;
   /** The driver attached above the HCAs. */
   private upper: DriverDispatch | undefined = undefined;
@@ -47,7 +44,7 @@ export class HcaDriver {
   /** Told of an HCA that is no longer functional; what waits for it has to end in `status`. */
   onLost: (hca: Hca, status: number) => void = () => {};
   /** MADs from QP1, for connection management. */
-  onMad: (event: Extract<HcaEvent, { type: 'mad' }>) => void = () => {};
+  onMad: (event: MadEvent, from: HcaBackend) => void = () => {};
   /** The file of the capture cannot be written any more. */
   onCaptureFailed: (errno: number) => void = () => {};
 
@@ -97,13 +94,27 @@ export class HcaDriver {
     return this.devices.get(guid);
   }
 
-  /** GUIDs of all HCAs, in the order of their interfaces. */
+  /** The live queues of an HCA. */
+  registryOf(hca: HcaBackend): HcaRegistry {
+    let registry = this.registries.get(hca);
+    if (!registry) {
+      registry = {
+        qps: new Map<number, IbQp>(),
+        cqs: new Map<number, IbCq>(),
+        srqs: new Map<number, IbSrq>(),
+      };
+      this.registries.set(hca, registry);
+    }
+    return registry;
+  }
+
+  /** GUIDs of all devices, in the order of their HCAs and interfaces. */
   guids(): bigint[] {
     return this.platform.ports.all().map(({ guid }) => guid);
   }
 
   private portChanged({ guid, port, previous }: PortChange): void {
-    const { native, ports, server, namespace } = this.platform;
+    const { ports, server, namespace } = this.platform;
     const device = this.devices.get(guid);
     if (!port) {
       if (!device) return;
@@ -115,12 +126,12 @@ export class HcaDriver {
       const { extension } = device;
       device.remove(() => {
         this.removing--;
-        extension.end();
+        extension.own.end();
       });
       return;
     }
     if (!device) {
-      const hca = new Hca(native, ports, server, port, this.registry);
+      const hca = new Hca(ports, server, port, this.registryOf(port.hca));
       const added = new DeviceObject(
         this.driver,
         `\\Device\\hca_${guidText(guid)}_${port.interfaceIndex}`,
@@ -131,7 +142,7 @@ export class HcaDriver {
       return;
     }
     if (!previous) return;
-    device.extension.tellPkeys(port);
+    device.extension.own.portChanged(port, false);
     const flags = portEvents(previous, port);
     if (flags !== 0) this.raise(device, flags);
   }
@@ -144,13 +155,14 @@ export class HcaDriver {
 
   /** Completes what waits for an HCA, and stops its queue pairs. Nothing is freed: that is its owners' part. */
   private end(hca: Hca, status: number): void {
+    const { cqs, srqs, qps } = hca.registry;
     // Before queue pairs are flushed, which is an event of its own.
-    for (const cq of [...this.registry.cqs.values()]) if (cq.ca.hca === hca) ciEndCqEvents(cq, status);
-    for (const srq of [...this.registry.srqs.values()]) {
+    for (const cq of [...cqs.values()]) if (cq.ca.hca === hca) ciEndCqEvents(cq, status);
+    for (const srq of [...srqs.values()]) {
       if (srq.pd.ca.hca === hca) srq.waits.completeAll(status);
     }
     this.onLost(hca, status);
-    for (const qp of [...this.registry.qps.values()]) {
+    for (const qp of [...qps.values()]) {
       if (qp.pd.ca.hca === hca) hca.native.modifyQp(qp.handle, QpMask.state, { state: QpState.ERROR });
     }
     if (hca.unplugged) for (const ca of [...hca.instances]) endCaEvents(ca, status);
@@ -194,20 +206,21 @@ export class HcaDriver {
     for (const ca of [...device.extension.instances]) raisePortEvent(ca, flags);
   }
 
-  /** Passes one event of the HCA on. */
-  handle(event: HcaEvent): void {
+  /** Passes one event of an HCA on. */
+  handle(event: HcaEvent, from: HcaBackend): void {
+    const { qps, cqs, srqs } = this.registryOf(from);
     switch (event.type) {
       case 'mad':
-        this.onMad(event);
+        this.onMad(event, from);
         break;
       case 'qp': {
-        const qp = this.registry.qps.get(event.qp);
+        const qp = qps.get(event.qp);
         qp?.dispatch.asyncEvent?.(qp, event.event, event.reason);
         if (qp?.srq && event.event === QpEventType.lastWqe) raiseLastWqe(qp.srq, qp);
         break;
       }
       case 'srq': {
-        const srq = this.registry.srqs.get(event.srq);
+        const srq = srqs.get(event.srq);
         if (srq) raiseSrqEvent(srq, event.event);
         break;
       }
@@ -217,10 +230,13 @@ export class HcaDriver {
         break;
       }
       case 'cq': {
-        const cq = this.registry.cqs.get(event.cq);
+        const cq = cqs.get(event.cq);
         if (cq) raiseCqEvent(cq, event.event);
         break;
       }
+      case 'fatal':
+        this.fail(event.device);
+        break;
       case 'capture':
         this.onCaptureFailed(event.errno);
         break;

@@ -9,7 +9,8 @@ import { Status } from '../../ioctl/status.js';
 import { type DeviceObject, References } from '../io-manager/device.js';
 import { type Irp, IrpQueue, type RequestorMode } from '../io-manager/irp.js';
 import type { IbAddressVector } from './address-vector.js';
-import type { HcaPort, PortTable } from './ports.js';
+import type { BackendDevice, HcaBackend } from './backend.js';
+import type { KnownPort, PortTable } from './ports.js';
 
 /**
  * Data between the user-mode provider and this driver (CI_UDATA). The driver checks it like any other input, and sets
@@ -21,7 +22,7 @@ export interface CiUdata {
   outputSize: number;
 }
 
-/** One HCA: the extension of its device object. */
+/** One device of an HCA, which WinVerbs takes for an HCA: the extension of its device object. */
 export class Hca {
   /** The interface is gone, for good. */
   unplugged = false;
@@ -36,36 +37,26 @@ export class Hca {
   readonly instances = new Set<IbCa>();
   /** Fixed for the life of the HCA. */
   readonly limits: HcaLimits;
-  /** The HCA's handle of the port's P_Key table. */
-  readonly pkeyTable: number;
+  readonly native: NativeHca;
+  readonly backend: HcaBackend;
+  /** What the backend keeps of this device. */
+  readonly own: BackendDevice;
   /** The last that was known of the port. */
-  private lastPort: HcaPort;
+  private lastPort: KnownPort;
 
   constructor(
-    readonly native: NativeHca,
     readonly ports: PortTable,
     /** Whose requests' slots completion queue events complete. */
     readonly server: NativeChannelServer,
-    port: HcaPort,
-    /** Live queues of all HCAs of this kernel by handle, for the HCA's events. */
+    port: KnownPort,
+    /** Live queues of all devices of the backend by handle, for its events. */
     readonly registry: HcaRegistry,
   ) {
     this.lastPort = port;
-    this.limits = native.limits;
-    const { status, table } = native.createPkeyTable();
-    // Without one of its own, the default partition's.
-    this.pkeyTable = status === Status.SUCCESS ? table : 0;
-    this.tellPkeys(port);
-  }
-
-  /** Tells the HCA the port's P_Keys, and the addresses at which they count. */
-  tellPkeys({ pkeys, gids }: HcaPort): void {
-    if (this.pkeyTable !== 0) this.native.setPkeyTable(this.pkeyTable, Uint16Array.from(pkeys), gids);
-  }
-
-  /** The last reference is gone. */
-  end(): void {
-    if (this.pkeyTable !== 0) this.native.destroyPkeyTable(this.pkeyTable);
+    this.backend = port.hca;
+    this.native = port.hca.native;
+    this.limits = this.native.limits;
+    this.own = port.hca.addDevice(port);
   }
 
   get guid(): bigint {
@@ -78,7 +69,7 @@ export class Hca {
   }
 
   /** The port as it was at the last look; after removal as it was then, down and without addresses. */
-  get port(): HcaPort {
+  get port(): KnownPort {
     const current = this.unplugged ? undefined : this.ports.peek(this.guid);
     if (current) this.lastPort = current;
     return this.lastPort;
@@ -88,7 +79,7 @@ export class Hca {
   remove(): void {
     this.lastPort = { ...this.lastPort, state: PortState.DOWN, gids: [], addresses: [] };
     this.unplugged = true;
-    this.tellPkeys(this.lastPort);
+    this.own.portChanged(this.lastPort, true);
   }
 
   /** Lets an instance go. With the last one a fatal error is over: the HCA starts afresh. */

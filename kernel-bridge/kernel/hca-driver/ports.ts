@@ -1,20 +1,11 @@
 /**
- * The HCAs of this host: one per network interface, with one RoCE port each. GUIDs, GID tables, MTUs and the choice
- * of a local address for a remote one.
+ * The devices of all HCAs of this kernel, with one port each: which device has an address, and the choice of a local address for a
+ * remote one.
  */
-import { PortState, WvEvent } from '../../ioctl/constants.js';
+import { WvEvent } from '../../ioctl/constants.js';
 import { assertPassive } from '../io-manager/irql.js';
-import type { HostInterface, HostNetwork, InterfaceAddress } from './host-interfaces.js';
-import { DEFAULT_PKEY } from './pkeys.js';
-
-/** Bytes of Ethernet payload that RoCEv2 headers and ICRC take at most, as Linux counts them for a port. */
-const headerRoom = 80;
-
-/** The largest path MTU (bytes) that packets on an interface of this MTU can carry; 256 at least. */
-export function activeMtuOf(interfaceMtu: number): number {
-  for (const mtu of [4096, 2048, 1024, 512]) if (mtu <= interfaceMtu - headerRoom) return mtu;
-  return 256;
-}
+import type { HcaBackend, HcaPort } from './backend.js';
+import type { HostNetwork, InterfaceAddress } from './host-interfaces.js';
 
 /** IB's code of a path MTU in bytes: 256 is 1 … 4096 is 5. */
 export function mtuCode(bytes: number): number {
@@ -26,49 +17,18 @@ export function mtuBytes(code: number): number {
   return code >= 1 && code <= 5 ? 128 << code : 0;
 }
 
-/** EUI-64 of a MAC with the universal/local bit flipped, as IPv6 and RoCE node GUIDs have it. */
-export function guidOfMac(mac: Uint8Array): bigint {
-  const b = (index: number): number => mac[index] ?? 0;
-  const eui = [b(0) ^ 2, b(1), b(2), 0xff, 0xfe, b(3), b(4), b(5)];
-  return eui.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
+/** A device, and whose it is. */
+export interface KnownPort extends HcaPort {
+  readonly hca: HcaBackend;
 }
 
-/**
- * A GUID for an interface that has no MAC of its own: the same until the host restarts, marked as local. By FNV-1a, as
- * what goes into it is no secret: Node's hashes take longer to load than all else that a kernel needs to start.
- */
-export function localGuid(identity: string, name: string): bigint {
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of Buffer.from(`${identity}\n${name}`)) {
-    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
-  }
-  // In the flipped form a cleared bit says "locally administered"; a group bit has no place in a GUID.
-  return hash & ~(3n << 56n);
-}
-
-/** What an HCA's only port is now. */
-export interface HcaPort {
-  readonly guid: bigint;
-  readonly interfaceName: string;
-  readonly interfaceIndex: number;
-  /** 6 bytes; undefined for interfaces without a MAC. */
-  readonly mac: Uint8Array | undefined;
-  readonly state: number;
-  /** Bytes. */
-  readonly activeMtu: number;
-  readonly gids: readonly Uint8Array[];
-  readonly addresses: readonly InterfaceAddress[];
-  /** The P_Key table; at least one entry. */
-  readonly pkeys: readonly number[];
-}
-
-/** What changed between two looks at an HCA. */
+/** What changed between two looks at a device. */
 export interface PortChange {
   readonly guid: bigint;
-  /** Undefined: the interface is gone. */
-  readonly port: HcaPort | undefined;
-  /** Undefined: the interface is new. */
-  readonly previous: HcaPort | undefined;
+  /** Undefined: the device is gone. */
+  readonly port: KnownPort | undefined;
+  /** Undefined: the device is new. */
+  readonly previous: KnownPort | undefined;
 }
 
 /** How long a look at the interfaces is good for, in milliseconds. */
@@ -135,7 +95,8 @@ export function portEvents(before: HcaPort, now: HcaPort): number {
   const state = before.state === now.state ? 0 : WvEvent.STATE;
   const address = sameGids(before.gids, now.gids) ? 0 : WvEvent.ADDRESS;
   const linkAddress = `${before.mac}` === `${now.mac}` ? 0 : WvEvent.LINK_ADDRESS;
-  return state | address | linkAddress;
+  const partition = `${before.pkeys}` === `${now.pkeys}` ? 0 : WvEvent.PARTITION;
+  return state | address | linkAddress | partition;
 }
 
 /** Whether two GID tables are equal, order included. */
@@ -143,29 +104,25 @@ export function sameGids(a: readonly Uint8Array[], b: readonly Uint8Array[]): bo
   return a.length === b.length && a.every((gid, index) => sameGid(gid, b[index]!));
 }
 
-function nameOf({ interfaceIndex, interfaceName }: HcaPort): string {
-  return `${interfaceIndex} ${interfaceName}`;
-}
-
-/** The table of HCAs, looked at again when it is older than a second or misses something. */
+/** The table of devices, looked at again when it is older than a second or misses something. */
 export class PortTable {
   /** What was asked for last, mostly again: good for that look at the interfaces. */
   private lastFound:
-    | { ports: Map<bigint, HcaPort>; gid: Uint8Array; scopeId: number; port: HcaPort }
+    | { ports: Map<bigint, KnownPort>; gid: Uint8Array; scopeId: number; port: KnownPort }
     | undefined = undefined;
-  private ports = new Map<bigint, HcaPort>();
+  private ports = new Map<bigint, KnownPort>();
   private readAt = Number.NEGATIVE_INFINITY;
   /** Told of every difference that a look finds. */
   onChange: (change: PortChange) => void = () => {};
 
-  /** CA GUIDs of interfaces that are taken for gone. */
+  /** CA GUIDs of devices that are taken for gone. */
   private readonly hidden = new Set<bigint>();
 
   constructor(
-    private readonly network: HostNetwork,
+    /** Those that come first own what several have. */
+    private readonly hcas: readonly HcaBackend[],
+    private readonly network: Pick<HostNetwork, 'defaultRoutes'>,
     private readonly now: () => number = () => performance.now(),
-    /** The P_Key table of an interface's port. */
-    private readonly pkeysOf: (interfaceName: string) => readonly number[] = () => [DEFAULT_PKEY],
   ) {}
 
   /** Looks at the interfaces if the last look is old; with `force` always. */
@@ -176,7 +133,11 @@ export class PortTable {
     this.ports = this.read();
     this.readAt = this.now();
     for (const [guid, port] of this.ports) {
-      const before = previous.get(guid);
+      let before = previous.get(guid);
+      if (before && before.hca !== port.hca) {
+        this.onChange({ guid, port: undefined, previous: before });
+        before = undefined;
+      }
       if (!before || !samePort(before, port)) this.onChange({ guid, port, previous: before });
     }
     for (const [guid, before] of previous) {
@@ -184,66 +145,40 @@ export class PortTable {
     }
   }
 
-  /** Takes an interface for gone (true) or no longer (false), and looks at once: pulling a device without a wrench. */
+  private read(): Map<bigint, KnownPort> {
+    const ports = new Map<bigint, KnownPort>();
+    for (const hca of this.hcas) {
+      for (const port of hca.readPorts()) if (!ports.has(port.guid)) ports.set(port.guid, { ...port, hca });
+    }
+    for (const guid of this.hidden) ports.delete(guid);
+    return ports;
+  }
+
+  /** Takes a device for gone (true) or no longer (false), and looks at once: pulling a device without a wrench. */
   hide(guid: bigint, gone: boolean): void {
     if (gone) this.hidden.add(guid);
     else this.hidden.delete(guid);
     this.refresh(true);
   }
 
-  private read(): Map<bigint, HcaPort> {
-    const identity = this.network.identity();
-    const ports = new Map<bigint, HcaPort>();
-    const interfaces = this.network.interfaces();
-    // An interface keeps its GUID as long as it is there, whatever becomes of its MAC.
-    const known = new Map([...this.ports.values()].map((port) => [nameOf(port), port.guid]));
-    const kept = new Set(interfaces.map((one) => known.get(`${one.index} ${one.name}`)));
-    for (const one of interfaces) {
-      // VLANs and bridges repeat the MAC of what they stand on: the first keeps it, a GUID names one device.
-      const fromMac = one.mac ? guidOfMac(one.mac) : undefined;
-      const free = fromMac !== undefined && !ports.has(fromMac) && !kept.has(fromMac) ? fromMac : undefined;
-      const guid = known.get(`${one.index} ${one.name}`) ?? free ?? localGuid(identity, one.name);
-      ports.set(guid, this.portOf(guid, one));
-    }
-    for (const guid of this.hidden) ports.delete(guid);
-    return ports;
-  }
-
-  private portOf(guid: bigint, one: HostInterface): HcaPort {
-    const linkLocal = one.addresses.filter(({ gid }) => isLinkLocal(gid));
-    const others = one.addresses.filter(({ gid }) => !isLinkLocal(gid));
-    const addresses = [...linkLocal, ...others];
-    return {
-      guid,
-      interfaceName: one.name,
-      interfaceIndex: one.index,
-      mac: one.mac,
-      state: one.up ? PortState.ACTIVE : PortState.DOWN,
-      activeMtu: activeMtuOf(one.mtu),
-      gids: addresses.map(({ gid }) => gid),
-      addresses,
-      pkeys: this.pkeysOf(one.name),
-    };
-  }
-
-  /** All HCAs, in the order of their interfaces' indexes. */
-  all(): HcaPort[] {
+  /** All devices, those of each HCA in its order. */
+  all(): KnownPort[] {
     this.refresh();
     return [...this.ports.values()];
   }
 
   /** As {@link get}, by the last look: does not wait. */
-  peek(guid: bigint): HcaPort | undefined {
+  peek(guid: bigint): KnownPort | undefined {
     return this.ports.get(guid);
   }
 
-  get(guid: bigint): HcaPort | undefined {
+  get(guid: bigint): KnownPort | undefined {
     this.refresh();
     return this.ports.get(guid);
   }
 
-  /** The HCA that has this address now; looks again before it says no. `scopeId` chooses among link-local ones. */
-  ofGid(gid: Uint8Array, scopeId = 0): HcaPort | undefined {
+  /** The device that has this address now; looks again before it says no. `scopeId` chooses among link-local ones. */
+  ofGid(gid: Uint8Array, scopeId = 0): KnownPort | undefined {
     this.refresh();
     const last = this.lastFound;
     if (
@@ -260,7 +195,7 @@ export class PortTable {
     return this.find(gid, scopeId);
   }
 
-  private find(gid: Uint8Array, scopeId: number): HcaPort | undefined {
+  private find(gid: Uint8Array, scopeId: number): KnownPort | undefined {
     for (const port of this.ports.values()) {
       if (scopeId !== 0 && port.interfaceIndex !== scopeId && isLinkLocal(gid)) continue;
       const own = port.gids.find((one) => sameGid(one, gid));

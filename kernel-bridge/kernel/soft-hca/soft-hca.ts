@@ -1,0 +1,97 @@
+/** The software HCA behind the kernel side of the seam. */
+import { type SoftHca as NativeSoftHca, SOFT_USER_LIBRARY } from '../../hca/binding.js';
+import { AtomicCapability, DeviceType, WvCapability } from '../../ioctl/constants.js';
+import { Status } from '../../ioctl/status.js';
+import type { KernelOptions } from '../../options.js';
+import type { CmPlatform, ConnectionManager } from '../cm/service.js';
+import type {
+  BackendDevice,
+  DeviceAttributes,
+  HcaBackend,
+  HcaMaker,
+  HcaPort,
+} from '../hca-driver/backend.js';
+import type { HostNetwork } from '../hca-driver/host-interfaces.js';
+import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
+import { SoftConnections } from './soft-connections.js';
+import { SoftPorts } from './soft-ports.js';
+
+/** What the software HCA is made of; tests bring their own. */
+export interface SoftHcaParts {
+  native: NativeSoftHca;
+  network: HostNetwork;
+  options: Pick<KernelOptions, 'cm' | 'pkeys'>;
+  createConnectionManager(platform: CmPlatform, options: KernelOptions['cm']): ConnectionManager;
+}
+
+/** The P_Key table of an interface by the option `pkeys`. */
+function pkeysBy(pkeys: KernelOptions['pkeys']): (interfaceName: string) => readonly number[] {
+  if (Array.isArray(pkeys)) return () => pkeys;
+  const byName = new Map(Object.entries(pkeys));
+  return (name) => byName.get(name) ?? [DEFAULT_PKEY];
+}
+
+const attributes: DeviceAttributes = {
+  fwVersion: 1n,
+  capabilityFlags:
+    WvCapability.RC_RNR_NAK_GENERATION |
+    WvCapability.BAD_PKEY_COUNTER |
+    WvCapability.BAD_QKEY_COUNTER |
+    WvCapability.SRQ_RESIZE |
+    WvCapability.PORT_ACTIVE_EVENT |
+    WvCapability.SYSTEM_IMAGE_GUID |
+    WvCapability.INIT_TYPE,
+  atomicCapability: AtomicCapability.DEVICE,
+  pageSizeCapabilityFlags: 0x1000,
+  deviceType: DeviceType.INFINIBAND,
+  localAckDelay: 15,
+};
+
+/** A device, as the engine knows it: by the P_Key table of its port. */
+class SoftDevice implements BackendDevice {
+  readonly pkeyTable: number;
+
+  constructor(
+    private readonly native: NativeSoftHca,
+    port: HcaPort,
+  ) {
+    const { status, table } = native.createPkeyTable();
+    // Without one of its own, the default partition's.
+    this.pkeyTable = status === Status.SUCCESS ? table : 0;
+    this.portChanged(port);
+  }
+
+  /** Tells the engine the port's P_Keys, and the addresses at which they count. */
+  portChanged({ pkeys, gids }: Pick<HcaPort, 'pkeys' | 'gids'>): void {
+    if (this.pkeyTable !== 0) this.native.setPkeyTable(this.pkeyTable, Uint16Array.from(pkeys), gids);
+  }
+
+  violations(): { badPkeys: number; badQkeys: number } {
+    return this.native.queryPkeyTable(this.pkeyTable);
+  }
+
+  end(): void {
+    if (this.pkeyTable !== 0) this.native.destroyPkeyTable(this.pkeyTable);
+  }
+}
+
+/** Makes the software HCA of a kernel. */
+export function softHca({ native, network, options, createConnectionManager }: SoftHcaParts): HcaMaker {
+  return (portOf): HcaBackend => {
+    const ports = new SoftPorts(network, pkeysBy(options.pkeys));
+    const connections = new SoftConnections(native, portOf, createConnectionManager, options.cm);
+    return {
+      userLibrary: SOFT_USER_LIBRARY,
+      attributes,
+      native,
+      connections,
+      readPorts: () => ports.read(),
+      watch: (changed) => network.watch(changed),
+      addDevice: (port) => new SoftDevice(native, port),
+      close: () => {
+        connections.close();
+        native.close();
+      },
+    };
+  };
+}
