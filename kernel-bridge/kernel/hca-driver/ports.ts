@@ -104,6 +104,20 @@ export function sameGids(a: readonly Uint8Array[], b: readonly Uint8Array[]): bo
   return a.length === b.length && a.every((gid, index) => sameGid(gid, b[index]!));
 }
 
+/** The addresses of a port but for those that ports of another HCA have already. */
+function ownAddresses(port: HcaPort, others: readonly HcaPort[]): Pick<HcaPort, 'gids' | 'addresses'> {
+  const own = (gid: Uint8Array): boolean =>
+    !others.some(
+      ({ gids, interfaceIndex }) =>
+        (!isLinkLocal(gid) || interfaceIndex === port.interfaceIndex) &&
+        gids.some((one) => sameGid(one, gid)),
+    );
+  const { gids, addresses } = port;
+  return others.length === 0
+    ? { gids, addresses }
+    : { gids: gids.filter(own), addresses: addresses.filter(({ gid }) => own(gid)) };
+}
+
 /** The table of devices, looked at again when it is older than a second or misses something. */
 export class PortTable {
   /** What was asked for last, mostly again: good for that look at the interfaces. */
@@ -148,7 +162,10 @@ export class PortTable {
   private read(): Map<bigint, KnownPort> {
     const ports = new Map<bigint, KnownPort>();
     for (const hca of this.hcas) {
-      for (const port of hca.readPorts()) if (!ports.has(port.guid)) ports.set(port.guid, { ...port, hca });
+      const others = [...ports.values()];
+      for (const port of hca.readPorts()) {
+        if (!ports.has(port.guid)) ports.set(port.guid, { ...port, ...ownAddresses(port, others), hca });
+      }
     }
     for (const guid of this.hidden) ports.delete(guid);
     return ports;

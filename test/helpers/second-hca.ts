@@ -1,0 +1,173 @@
+/**
+ * A second HCA of a kernel: one device, with books in place of hardware, connections that the test plays, and a user side that
+ * writes down its calls. Unlike the software HCA it asks for the doorbell of every receive, completes no request that waits
+ * for a CQ event, has no MADs, and leaves no will.
+ */
+import { abi } from '../../kernel-bridge/hca/abi.js';
+import type {
+  HcaEvent,
+  NativeHca,
+  QpCreateParameters,
+  SrqCreateParameters,
+} from '../../kernel-bridge/hca/binding.js';
+import { PortState, PortTransport, QpState, WvCapability } from '../../kernel-bridge/ioctl/constants.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
+import type {
+  CmConnectParameters,
+  CmEvents,
+  SidrLookupEvents,
+} from '../../kernel-bridge/kernel/cm/service.js';
+import type { SidrLookupParameters } from '../../kernel-bridge/kernel/cm/sidr-service.js';
+import type {
+  BackendDevice,
+  HcaBackend,
+  HcaConnections,
+  HcaPort,
+} from '../../kernel-bridge/kernel/hca-driver/backend.js';
+import { FakeHca as FakeUserHca } from './fake-hca.js';
+import { hostInterface } from './kernel-rig.js';
+import { FakeCm } from './rig-cm.js';
+import { FakeHca } from './rig-hca.js';
+
+/** LIBRARY_QUERY's answer for the second HCA. */
+export const SECOND_LIBRARY = 'second_uvp';
+export const secondGuid = 0x5ec0_0000_0000_0001n;
+export const secondPortGuid = 0x5ec0_0000_0000_0101n;
+export const secondAddress = '198.51.100.7';
+
+/** In a handle that a doorbell names: a shared receive queue. */
+export const SHARED = 0x8000_0000;
+
+/** The user side: which call was about which object. */
+export class SecondUserHca extends FakeUserHca {
+  override ringReceive(): void {
+    this.log.push(`receive doorbell ${this.doorbell[0]}`);
+  }
+  override progress(): boolean {
+    this.log.push(`progress ${this.doorbell[0]}`);
+    return super.progress();
+  }
+  /** The words of a ring at an address, which may be a place in a larger block; others for an address of no ring. */
+  wordsAt(address: number): Uint32Array {
+    for (const ring of this.rings.values()) {
+      const offset = address - ring.address;
+      if (offset >= 0 && offset < ring.bytes) return ring.words.subarray(offset / 4);
+    }
+    return new Uint32Array(abi.qpHeaderBytes / 4);
+  }
+}
+
+/** Commands by books; a ring's header asks for the receive doorbell from the start. */
+class SecondNative extends FakeHca {
+  constructor(private readonly user: SecondUserHca) {
+    super();
+  }
+  override createQp(parameters: QpCreateParameters) {
+    const made = super.createQp(parameters);
+    const words = this.user.wordsAt(parameters.ringAddress);
+    words[abi.qpState] = QpState.INIT;
+    words[abi.qpReceiveBell] = 1;
+    return made;
+  }
+  override createSrq(parameters: SrqCreateParameters) {
+    const made = super.createSrq(parameters);
+    this.user.wordsAt(parameters.ringAddress)[abi.srqReceiveBell] = (SHARED | made.srq) >>> 0;
+    return made;
+  }
+}
+
+/** Connections that a test plays, and a port space of their own. */
+class SecondConnections implements HcaConnections {
+  readonly cm = new FakeCm();
+  readonly claims = new Map<number, number>();
+  /** Ports that somebody else has. */
+  readonly taken = new Set<number>();
+  private nextClaim = 1;
+
+  connect(parameters: CmConnectParameters, events: CmEvents) {
+    const connection = this.cm.connect(parameters, events);
+    connection.will = () => undefined as never;
+    return { connection, status: Status.SUCCESS };
+  }
+  lookup(parameters: SidrLookupParameters, events: SidrLookupEvents) {
+    return { lookup: this.cm.lookup(parameters, events), status: Status.SUCCESS };
+  }
+  listen: HcaConnections['listen'] = (parameters) => this.cm.listen(parameters);
+  listenForLookups: HcaConnections['listenForLookups'] = (parameters) => this.cm.listenForLookups(parameters);
+  counters() {
+    return { connections: this.cm.connections.length };
+  }
+  claimPort(_service: number, _gid: Uint8Array | null, port: number) {
+    if (this.taken.has(port)) return { status: Status.ADDRESS_ALREADY_EXISTS, claim: 0, port: 0 };
+    const claim = this.nextClaim++;
+    this.claims.set(claim, port);
+    return { status: Status.SUCCESS, claim, port };
+  }
+  openPort(claim: number): number {
+    return this.claims.has(claim) ? Status.SUCCESS : Status.INVALID_PARAMETER;
+  }
+  releasePort(claim: number): void {
+    this.claims.delete(claim);
+  }
+}
+
+export class SecondHca implements HcaBackend {
+  readonly userLibrary = SECOND_LIBRARY;
+  readonly attributes = { fwVersion: 7n, vendorId: 0x5ec0, capabilityFlags: WvCapability.SRQ_RESIZE };
+  readonly user = new SecondUserHca();
+  readonly books = new SecondNative(this.user);
+  readonly native: NativeHca = this.books;
+  readonly connections = new SecondConnections();
+  readonly events: HcaEvent[] = this.books.events;
+  /** What was said to its devices. */
+  readonly devices: string[] = [];
+  /** Called when the devices have changed, as long as the kernel watches. */
+  changed: (() => void) | undefined = undefined;
+  /** The device; undefined: it was pulled. */
+  port: HcaPort | undefined;
+
+  constructor(more: Partial<HcaPort> = {}) {
+    Object.assign(this.books, { addCqWaiter: undefined, removeCqWaiter: undefined, endCqEvents: undefined });
+    const { name, index, addresses } = hostInterface('rdma0', 40, [`${secondAddress}/24`]);
+    this.port = {
+      guid: secondGuid,
+      portGuid: secondPortGuid,
+      interfaceName: name,
+      interfaceIndex: index,
+      mac: undefined,
+      state: PortState.ACTIVE,
+      activeMtu: 2048,
+      link: { maxMtu: 2048, maxMessageSize: 0x4000_0000, activeWidth: 1, transport: PortTransport.RDMAOE },
+      gids: addresses.map(({ gid }) => gid),
+      addresses,
+      pkeys: [0xffff],
+      ...more,
+    };
+  }
+
+  readPorts(): HcaPort[] {
+    return this.port ? [this.port] : [];
+  }
+  watch(changed: () => void): () => void {
+    this.changed = changed;
+    return () => {
+      this.changed = undefined;
+    };
+  }
+  addDevice({ guid }: HcaPort): BackendDevice {
+    const say = (what: string): void => {
+      this.devices.push(`${what} ${guid.toString(16)}`);
+    };
+    say('added');
+    return {
+      pkeyTable: 77,
+      portChanged: (_port, gone) => say(gone ? 'gone' : 'changed'),
+      violations: () => ({ badPkeys: 3, badQkeys: 4 }),
+      end: () => say('ended'),
+    };
+  }
+  close(): void {
+    this.connections.cm.close();
+    this.native.close();
+  }
+}
