@@ -12,6 +12,7 @@ import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/objects.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
+import { addressHandleRequests } from './address-handle-requests.js';
 import { Call, callVerbNow, type Handler } from './call.js';
 import { completionQueueRequests } from './completion-queue-requests.js';
 import { connectRequests } from './connect-endpoint-requests.js';
@@ -19,12 +20,12 @@ import { datagramEndpointRequests } from './datagram-endpoint-requests.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-services.js';
-import { hcaFileHandlers } from './hca-requests.js';
+import { hcaFileHandlers } from './hca-file-requests.js';
 import { memoryRequests } from './memory-requests.js';
 import { WvFile } from './objects.js';
+import { protectionDomainRequests } from './protection-domain-requests.js';
 import { queuePairRequests } from './queue-pair-requests.js';
-import { sharedReceiveRequests } from './shared-receive-requests.js';
-import { udRequests } from './ud-requests.js';
+import { sharedReceiveQueueRequests } from './shared-receive-queue-requests.js';
 
 /** An IOCTL by its code: its row, and who serves it, if anybody does. */
 interface Served {
@@ -42,11 +43,12 @@ function servedBy(
 function handlersOf(devices: DeviceServices, endpoints: EndpointServices): Record<IoctlName, Handler> {
   return {
     ...deviceRequests(devices),
+    ...protectionDomainRequests,
     ...memoryRequests,
     ...completionQueueRequests,
-    ...sharedReceiveRequests,
+    ...sharedReceiveQueueRequests,
     ...queuePairRequests,
-    ...udRequests,
+    ...addressHandleRequests,
     ...endpointRequests(endpoints),
     ...connectRequests,
     ...datagramEndpointRequests(endpoints),

@@ -1,4 +1,4 @@
-/** IOCTLs of queue pairs. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
+/** IOCTLs of queue pairs, their multicast groups included. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
 import { type QpAttributeValues, QpMask } from '../../hca/binding.js';
 import type { IoctlName } from '../../ioctl/codes.js';
 import { QpAttr, QpState, QpType } from '../../ioctl/constants.js';
@@ -7,6 +7,7 @@ import { QpStateOut } from '../../ioctl/provider-data.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { pathOfAv } from '../hca-driver/address-vector.js';
+import { ciAttachMcast, ciDetachMcast } from '../hca-driver/ci-datagram.js';
 import { ciCreateQp, ciDestroyQp, ciModifyQp, ciQueryQp } from '../hca-driver/ci-queues.js';
 import type { IbQp, IbQpDispatch } from '../hca-driver/objects.js';
 import type { Call, Handler } from './call.js';
@@ -191,7 +192,7 @@ class QpEvents implements IbQpDispatch {
   }
 }
 
-/** The handlers of queue pair requests. `deviceEvent` gets what the HCA says about connected queue pairs. */
+/** The handlers of queue pair requests. */
 export const queuePairRequests = {
   QP_CREATE: (call) => {
     const input = s.WvIoQpCreate.decode(call.input);
@@ -264,5 +265,23 @@ export const queuePairRequests = {
     // Modify completes inline: there is never one to cancel.
     call.find(call.file.qps, s.WvIoObject.decode(call.input).id);
     return call.done();
+  },
+
+  QP_ATTACH: (call) => {
+    const { id, gid } = s.WvIoQpMulticast.decode(call.input);
+    const { qp } = call.find(call.file.qps, id.id);
+    return call.verb<number>(
+      (irp) => ciAttachMcast(qp, gid.raw, id.data & 0xffff, irp),
+      () => call.done(),
+    );
+  },
+
+  QP_DETACH: (call) => {
+    const { id, gid } = s.WvIoQpMulticast.decode(call.input);
+    const { qp } = call.find(call.file.qps, id.id);
+    return call.verb<number>(
+      (irp) => ciDetachMcast(qp, gid.raw, id.data & 0xffff, irp),
+      () => call.done(),
+    );
   },
 } satisfies Partial<Record<IoctlName, Handler>>;

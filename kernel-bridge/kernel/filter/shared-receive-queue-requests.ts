@@ -15,7 +15,7 @@ import type { Handler } from './call.js';
 import { idOf } from './object-table.js';
 
 /** The handlers of shared receive queue requests. */
-export const sharedReceiveRequests = {
+export const sharedReceiveQueueRequests = {
   SRQ_CREATE: (call) => {
     const input = s.WvIoSrqAttributes.decode(call.input);
     const { pd } = call.find(call.file.pds, input.id.id);

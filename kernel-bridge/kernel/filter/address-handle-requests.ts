@@ -1,13 +1,13 @@
-/** IOCTLs of address handles and multicast groups. Source: WinVerbs IOCTL interface. */
+/** IOCTLs of address handles. Source: WinVerbs IOCTL interface. */
 import type { IoctlName } from '../../ioctl/codes.js';
 import * as s from '../../ioctl/structs.js';
-import { ciAttachMcast, ciCreateAv, ciDestroyAv, ciDetachMcast } from '../hca-driver/ci-datagram.js';
+import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import type { IbAv } from '../hca-driver/objects.js';
 import type { Handler } from './call.js';
 import { idOf } from './object-table.js';
 
-/** The handlers of address handle and multicast requests. */
-export const udRequests = {
+/** The handlers of address handle requests. */
+export const addressHandleRequests = {
   AH_CREATE: (call) => {
     const { id, addressVector } = s.WvIoAhCreate.decode(call.input);
     const { pd } = call.find(call.file.pds, id.id);
@@ -31,24 +31,6 @@ export const udRequests = {
         call.file.ahs.delete(idOf(id));
         return call.done();
       },
-    );
-  },
-
-  QP_ATTACH: (call) => {
-    const { id, gid } = s.WvIoQpMulticast.decode(call.input);
-    const { qp } = call.find(call.file.qps, id.id);
-    return call.verb<number>(
-      (irp) => ciAttachMcast(qp, gid.raw, id.data & 0xffff, irp),
-      () => call.done(),
-    );
-  },
-
-  QP_DETACH: (call) => {
-    const { id, gid } = s.WvIoQpMulticast.decode(call.input);
-    const { qp } = call.find(call.file.qps, id.id);
-    return call.verb<number>(
-      (irp) => ciDetachMcast(qp, gid.raw, id.data & 0xffff, irp),
-      () => call.done(),
     );
   },
 } satisfies Partial<Record<IoctlName, Handler>>;
