@@ -1,4 +1,4 @@
-// The face of the HCA: takes the lock, checks handles, and leaves the work to the t.
+// The face of the HCA: takes the lock, checks handles, and leaves the work to the transport.
 
 #include "engine/engine_impl.h"
 #include "platform/os.h"
@@ -156,13 +156,13 @@ void Engine::doorbell(Handle handle) {
     return;
   }
   if (qp->state() == kQpsSqError) return t.lifecycle.flushSends(*qp, 0, 0);
-  // →RTS looks at the send queue; before, a receive may have been waited for.
+  // Before RTS the send queue is not read, but a message may wait for a receive.
   if (!stateRules(qp->state()).receivesRequests) return;
   t.context.now = std::max(t.context.now, t.context.clock.recent());
   if (t.run(*qp, Transport::kShare)) t.scheduler.schedule(*qp);
   t.lifecycle.settle();
   t.context.link.flush();
-  // What queue pairs of this process send each other is there already.
+  // Packets between queue pairs of this process are delivered at once.
   for (uint32_t i = 0; i < Transport::kSelfSteps && t.context.link.selfPending(); i++) t.step(t.context.now, Stepper::kEngine);
 }
 

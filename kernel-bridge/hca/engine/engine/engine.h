@@ -86,8 +86,8 @@ class Engine final : public PacketSink {
   Status destroyPkeyTable(Handle table);
   // Lock held: whether a MAD for this address may be given to the kernel. Counts the one that may not.
   bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
-  // The MAD that tells the peer of this QP's end (a DREQ), sent when the kernel dies without a goodbye. Set when the
-  // connection is established: from then on it is probed when idle.
+  // The DREQ that is sent when the kernel dies without disconnecting. Set when the connection is established; from then on an
+  // idle connection is probed.
   Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
 
   // ── Completion events (winverbs §1.3 Notify, networkdirect §6.6).
@@ -99,7 +99,7 @@ class Engine final : public PacketSink {
   // earlier together with one that arm() asked for.
   Status armCqBatch(Handle cq, uint32_t count);
   Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
-  // Tells the sink of every event as long as the CQ lives; its overrun comes by KernelPort::onCqError.
+  // The sink gets every event as long as the CQ lives; its overrun comes by KernelPort::onCqError.
   Status listenCq(Handle cq, std::shared_ptr<NotifySink> sink);
   Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
 
@@ -121,8 +121,8 @@ class Engine final : public PacketSink {
   // `wake` is called (lock held or not) when the engine's thread must look earlier than nextDeadline() said, or a waiter came.
   void setWake(void (*wake)(void*), void* argument);
   void wakeThread();
-  // Lock held: packets that this thread has for the engine, outside of a step. What they set off is finished, or left to the
-  // engine's thread.
+  // Lock held: packets that this thread has for the engine, outside of a step. The work that they cause is finished, or left to
+  // the engine's thread.
   void deliver(void (*packets)(void* self, PacketSink& sink), void* self);
 
   // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders what every thread of the

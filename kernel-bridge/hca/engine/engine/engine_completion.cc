@@ -1,4 +1,4 @@
-// Commands of completion queues, and who waits for their events (IBA 1 §10.2.6, §11.2.8, §11.4.2.2).
+// Commands of completion queues, and waiters for their events (IBA 1 §10.2.6, §11.2.8, §11.4.2.2).
 #include "engine/engine_impl.h"
 
 namespace nd {

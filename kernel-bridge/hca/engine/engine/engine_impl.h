@@ -1,4 +1,4 @@
-// What the files of the HCA's face share.
+// Shared by the files of class Engine.
 #pragma once
 #include "engine/engine.h"
 #include "transport/transport.h"
@@ -22,7 +22,7 @@ inline std::unique_lock<EngineLock> lockOf(Transport& t) {
   return lock;
 }
 
-// The lock for a command. What a command set off is finished before others see it.
+// The lock for a command. QPs that fail by the command are in ERROR before others can look.
 class Command {
  public:
   explicit Command(Transport& t) : t_(t), lock_(lockOf(t)) {}

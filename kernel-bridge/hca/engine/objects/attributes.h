@@ -1,4 +1,4 @@
-// What the commands of the HCA take and answer: options, sizes, attributes of objects and the masks that name them.
+// Parameters and results of the HCA's commands: options, sizes, attributes of objects and the masks that name them.
 #pragma once
 #include "base/abi.h"
 #include "base/types.h"
@@ -47,7 +47,7 @@ constexpr uint32_t kEntries = 1, kLimit = 2;
 
 struct SrqAttributes {
   uint32_t entries = 0;
-  uint64_t ringAddress = 0, ringBytes = 0;  // with kEntries: the ring to move to; the poster holds still meanwhile
+  uint64_t ringAddress = 0, ringBytes = 0;  // with kEntries: the ring to move to; nothing may be posted during the call
   uint32_t limit = 0;                       // 0: no event
   uint32_t sge = 0;                         // query only
 };

@@ -36,7 +36,7 @@ Status Cq::resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entry
 uint32_t Cq::pending() const { return std::min(unannounced_, untaken()); }
 
 void Cq::countArm(bool solicitedOnly) {
-  if (listener_) return;  // its arms are not followed by waiters
+  if (listener_) return;  // no waiter comes to its arms
   if (waitersAhead_ != 0) {
     waitersAhead_--;
   } else {
@@ -78,7 +78,7 @@ void Cq::askFor(bool solicitedOnly) {
 }
 
 void Cq::fire(bool solicited) {
-  // Who asked for any completion asked for those, too, who waited for a solicited one by then.
+  // An arm for any completion also serves those who waited for a solicited one by then.
   const bool upgraded = armed_ == Arm::kAny && solicitedAhead_ != 0;
   armed_ = Arm::kNone;
   batchLeft_ = 0;
@@ -108,7 +108,7 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
     sink->notify(Status::kBufferOverflow);
     return;
   }
-  // What the consumer has taken meanwhile is no news.
+  // An event whose entries the consumer has taken since is not delivered.
   if (untaken() <= sinceKept_) kept_ = 0;
   if (kept_ != 0 && (type == kCqNotifyAny || (type == kCqNotifySolicited && keptSolicited_))) {
     kept_--;
@@ -119,8 +119,8 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
   waiters_.push_back({type, std::move(sink)});
   if (type == kCqNotifyErrors) return;
   if (armsAhead_ == 0) return saturatingIncrement(waitersAhead_);
-  // Its arm was here before it. An event that others got, or whose entries were taken, may have used that up, and what
-  // is asked for since then (a batch) need not be what it waits for.
+  // Its arm came before it. An event that went to others, or whose entries were taken, may have used that arm up, and an arm
+  // since then (a batch) need not be for what it waits for.
   const bool used = usedAhead_ != 0, solicitedOnly = type == kCqNotifySolicited;
   meetArm(type);
   if (used || solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) askFor(solicitedOnly);

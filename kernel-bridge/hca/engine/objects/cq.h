@@ -60,7 +60,7 @@ struct Cq {
   uint32_t* words_ = nullptr;
   uint32_t entries_ = 0, producer_ = 0;
   Arm armed_ = Arm::kNone;
-  uint32_t batchLeft_ = 0;                 // entries until the event of armBatch(); 0: none is asked for
+  uint32_t batchLeft_ = 0;                 // entries until the event of armBatch(); 0: not armed
   // A notification is one arm and one waiter, which come by different ways and in either order: arms whose waiters
   // are on their way, and waiters whose arms are.
   uint32_t armsAhead_ = 0, waitersAhead_ = 0;

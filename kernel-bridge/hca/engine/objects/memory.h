@@ -1,4 +1,4 @@
-// What the HCA may touch: rings, pinned ranges, memory regions and memory windows (IBA 1 §10.6, §9.4.1).
+// The memory that the HCA may touch: rings, pinned ranges, memory regions and memory windows (IBA 1 §10.6, §9.4.1).
 // Nothing here allocates or scans on the data path; callers hold the engine's lock.
 #pragma once
 #include <atomic>
@@ -69,10 +69,10 @@ class Memory {
   ~Memory();
 
   Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
-  // What is answered may be the last hold of memory that takes its time to give back: drop it without the lock.
+  // The result may be the last reference, and freeing the memory takes time: drop it without the lock.
   std::shared_ptr<const SharedRange> unpinRange(uint64_t id);
   // The memory of allocate() that a pinned range lies in, which holds all of this, or null. It stays while the range
-  // is pinned. A key tells it without a search: MemoryKey::range->shared.
+  // is pinned. A key has it without a search: MemoryKey::range->shared.
   const SharedRange* sharedAt(uint64_t address, uint64_t length) const;
 
   std::shared_ptr<Ring> makeRing(uint64_t bytes);  // without the lock; null: no memory
@@ -97,8 +97,8 @@ class Memory {
   bool invalidate(Qp& qp, uint32_t rkey);
   void unbindAll(Qp& qp);
 
-  // What was given may be in use by peers that copy by themselves: from now on that does not count. Called whenever a
-  // key loses its meaning; the observer hears the new number.
+  // Peers may be copying from memory that was named to them: from now on such copies do not count. Called whenever a key
+  // loses its meaning; the observer gets the new epoch.
   void revoke();
   uint64_t revocations() const { return revocations_; }
   void onRevoke(void (*observer)(void*, uint64_t), void* argument) {

@@ -149,7 +149,7 @@ struct SendState : RingPlace {
   bool referred = false;       // packets have named memory of ours
   uint32_t lastPosition = 0;   // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }
-  // What is under way has left without asking for an answer.
+  // Nothing that is under way has AckReq.
   bool unasked() const { return psn != una && wire::psnDiff(askedEnd, una) <= 0; }
 };
 
@@ -218,7 +218,7 @@ struct ReceiveState : RingPlace {
   Fifo<ResponseJob> jobs;
   bool ackPending = false;
   bool ackDue = false;      // may not be put off, or was for a step already
-  bool unanswered = false;  // packets were executed that nobody was told of
+  bool unanswered = false;  // packets were executed that no answer has acknowledged
   bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
   uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
   uint32_t rnrNaks = 0;     // for this expected PSN

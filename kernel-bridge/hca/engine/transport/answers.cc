@@ -179,7 +179,7 @@ void Answers::sendCongestionNotification(Qp& qp) {
   t_.links.transmit(qp, path);
 }
 
-// What waits to be answered, and the newest that may have to be answered again, is kept.
+// Keeps the requests that wait for their answer, and the newest ones that may have to be answered again.
 void Answers::resizeResources(Qp& qp) {
   ReceiveState& rs = qp.rs;
   const uint32_t capacity = std::max(qp.attributes.responderResources, rs.jobs.size());

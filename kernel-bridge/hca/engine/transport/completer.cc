@@ -187,10 +187,10 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
 void Completer::onNak(Qp& qp, uint8_t syndrome) {
   SendState& rq = qp.rq;
   if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
-    // From now, not from the step's start: the wait may only be longer than asked.
+    // From now, not from the step's start: the wait may be longer than the peer asked for, but not shorter.
     const uint64_t until = c_.clock.now() + wire::rnrNanoseconds(syndrome);
     if (qp.has(kRnrWait)) {
-      // A copy; or there is a receive now, and the peer asks for less (late_receive.cc). The 10 µs are over when another
+      // A copy; or there is a receive now, and the peer asks for less (receives.h). The 10 µs are over when another
       // thread has been woken for them: it goes on at once.
       if (until >= rq.rnrUntil) return;
       c_.counters.shortenedRnrWaits++;
@@ -266,7 +266,7 @@ void Completer::onReadResponse(Qp& qp, const Packet& p) {
   const uint32_t left = std::min(e.packets - packet, e.chunk - (packet & (e.chunk - 1)));  // of the request
   const uint32_t expected = std::min(p.span << qp.mtuShift, e.length - offset);
   const bool endsRequest = p.span == left;
-  // A repeated request may be answered from Middle on, so only the end tells (roce-wire §2.5).
+  // A repeated request may be answered from Middle on, so only the end is checked (roce-wire §2.5).
   if (p.span > left || p.length != expected || ((p.flags & wire::kLast) != 0) != endsRequest) {
     failSend(qp, kWcBadResponse, p.bth.opcode, QpEvent::kFatal);
     return;

@@ -18,7 +18,7 @@ void store16(uint8_t* p, uint32_t v) {
   p[1] = uint8_t(v);
 }
 
-// The header as it stood on the wire; what the socket does not tell (IPv4 ID) is 0.
+// The header as it stood on the wire; the IPv4 ID, which the socket does not report, is 0.
 void writeGrh(uint8_t grh[kGrhBytes], const PacketMeta& meta, uint32_t roceBytes) {
   const uint32_t udpBytes = kUdpBytes + roceBytes + kIcrcBytes;
   std::memset(grh, 0, kGrhBytes);

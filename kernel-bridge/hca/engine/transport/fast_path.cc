@@ -47,7 +47,7 @@ bool FastPath::ring(Qp& qp) {
     if (!qp.local->up()) return false;
     qp.local->prepare();
   }
-  // What a process sends itself is delivered by steps, which the long way makes.
+  // Packets of a process to itself are delivered by steps, which the long way makes.
   if (qp.has(kBlocksDoorbell) || (qp.local && qp.local->self) || !c_.refreshSend(qp)) return false;
   return qp.local ? ringLocal(qp) : ringWire(qp);
 }

@@ -28,7 +28,7 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (!mayModify(qp, mask, a, from, to)) return Status::kInvalidDeviceState;
   applyAttributes(qp.attributes, mask, a);
   if (from == kQpsSqd && to == kQpsSqd) {
-    qp.rq.parsed = qp.rq.begun;  // what waits is read anew, for these
+    qp.rq.parsed = qp.rq.begun;  // WQEs that wait are read again, with these attributes
     qp.settleRequester();
   }
   if (mask & qpmask::kPath) {
@@ -47,14 +47,14 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   return Status::kSuccess;
 }
 
-// What the masks allow, and the moment does not.
+// Whether the present moment allows it; checkModify() has looked at the masks.
 bool Lifecycle::mayModify(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
   if ((mask & qpmask::kPath) && c_.link.isLocal(a.path.destination)) {
     const QpAttributes& whose = (mask & qpmask::kDestinationQpn) ? a : qp.attributes;
     c_.link.reportEnd(whose.destinationQpn >> 16, t_);
     if (qp.state() != from) return false;  // it was connected to that process itself
   }
-  // What is under way was sent with the old attributes.
+  // Packets that are under way were sent with the old attributes.
   return from != kQpsSqd || to != kQpsSqd || !(mask & ~(qpmask::kState | qpmask::kCurrentState)) || qp.drained;
 }
 

@@ -54,7 +54,7 @@ void Receives::endAwaiting(Qp& qp) {
   storeWord(srq->header + kSrqReceiveBell, srq->awaiting.empty() ? 0 : srq->awaiting.first()->handle);
 }
 
-// What was offered to this queue pair may be another's.
+// A receive that was meant for this queue pair can serve another.
 void Receives::leave(Qp& qp) {
   endWait(qp);
   if (qp.srq && !qp.srq->awaiting.empty()) s_.schedule(*qp.srq->awaiting.first());

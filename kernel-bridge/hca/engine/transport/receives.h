@@ -3,7 +3,7 @@
 // its wait is over.
 //
 // Posting a receive needs no call, except while the ring's header asks for a doorbell (kQpReceiveBell, kSrqReceiveBell). A
-// message that waits makes it ask. A second RNR NAK for the same PSN, with the shortest timer there is, then announces to the
+// message that waits makes the ring ask. A second RNR NAK for the same PSN, with the shortest timer there is, then announces to the
 // sender that a receive has come. Our requester shortens its wait by that, and so does Linux; others repeat when their wait
 // is over.
 #pragma once

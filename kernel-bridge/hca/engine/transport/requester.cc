@@ -8,7 +8,7 @@ using namespace abi;
 
 namespace {
 
-// What each kind of send WQE may carry. FENCE and SIGNALED are for all.
+// Flags that each kind of send WQE may have.
 struct WqeRule {
   uint32_t flags;
   bool local;
@@ -49,7 +49,7 @@ void Requester::parse(Qp& qp, uint32_t wqe) {
   e.ah = peekWord(w + kSwAh);
   e.remoteQpn = peekWord(w + kSwRemoteQpn) & wire::kQpnMask;
   e.remoteQkey = peekWord(w + kSwRemoteQkey);
-  // Each field by itself: for a whole entry the compiler takes a string instruction, slower than all of this.
+  // Field by field: for a whole entry the compiler uses a string instruction, which is slower.
   e.length = e.firstPsn = e.chunk = e.status = 0;
   e.packets = 1;
   e.local = e.done = false;
@@ -94,7 +94,7 @@ void Requester::parse(Qp& qp, uint32_t wqe) {
       e.status = kWcLocalLength;
       return;
     }
-    // The answer must have a place before the question is asked.
+    // The response needs its place before the request is sent.
     const uint32_t* sge = w + kSendWqeHeaderBytes / 4;
     for (uint32_t i = 0; i < e.count; i++, sge += kSgeBytes / 4) {
       const uint32_t length = peekWord(sge + kSgeLength);
@@ -163,7 +163,7 @@ inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   const uint32_t left = data ? e.length - (rq.packet << qp.mtuShift) : 0;
   out.byReference = data && refersToSource(qp, e, left);
   if (!t_.links.hasRoom(qp, std::min(qp.mtu, left), out.byReference)) return false;
-  // What is sent again goes packet by packet: the peer may have taken some of it.
+  // Retransmission goes packet by packet: the peer may have taken some of the message.
   if (out.byReference && rq.psn == rq.maxPsn) {
     *span = std::min(LocalPair::kNamedPackets, e.packets - rq.packet);
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;

@@ -16,8 +16,7 @@ bool sizeFits(const Packet& p, uint32_t mtu) {
   return p.length <= most && (p.length > 0 || (p.flags & wire::kFirst) != 0);
 }
 
-// A WRITE of nothing without immediate data touches nothing: peers send it to see whether we are alive, and without
-// a right to write they may ask that, too.
+// A WRITE of no bytes without immediate data: peers send it to see whether we are alive. It touches nothing, and needs no right.
 bool isProbe(const Packet& p) {
   constexpr uint32_t only = wire::kFirst | wire::kLast;
   return (p.flags & (wire::kWrite | only | wire::kConsumes)) == (wire::kWrite | only) && p.length == 0 &&
@@ -64,9 +63,9 @@ void Responder::onRequest(Qp& qp, const Packet& p) {
     return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   if (p.flags & (wire::kRead | wire::kAtomic)) {
     const auto full = [&] { return rs.jobs.size() >= qp.attributes.responderResources; };
-    // A requester that asks anew has what it asked before, even if a repetition of that is still to be answered.
+    // A requester that sends a new request has the answers to the earlier ones: replays that are still queued can go.
     while (rs.jobs.size() && full() && rs.jobs[0].replay) rs.jobs.pop();
-    // None allowed, or more at a time than agreed.
+    // None is allowed, or more than agreed are outstanding.
     if (full()) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   }
   const bool takes = (p.flags & wire::kSend) ? (p.flags & wire::kFirst) != 0 : (p.flags & wire::kConsumes) != 0;
@@ -119,7 +118,7 @@ bool Responder::takeReceive(Qp& qp, const Packet& p) {
     return true;
   }
   c_.counters.sentRnrNaks++;
-  // What follows in flight is refused silently until this PSN comes again.
+  // Later packets that are under way are dropped silently until this PSN comes again.
   qp.set(kNakSent | kNakPending);
   rs.nakSyndrome = uint8_t(wire::kClassRnr | t_.receives.rnrCode(qp));
   rs.nakPsn = rs.expected;
@@ -335,7 +334,7 @@ void Responder::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveS
   ReceiveState& rs = qp.rs;
   if (reason == kWcLocalProtection) c_.counters.localProtectionErrors++;
   if (!qp.reliable()) {
-    // What the peer did wrong costs it the message; what is wrong with our own queue, or too short there, is fatal.
+    // A fault of the peer costs it the message. A fault of our own queue, or a receive that is too short, is fatal.
     qp.openMessage(0);
     c_.counters.droppedMessages++;
     if (receiveStatus == 0 && reason != kWcLocalOp) return;
@@ -353,7 +352,7 @@ void Responder::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveS
   s_.schedule(qp);
 }
 
-// As responder: like a packet that was lost, but told with the reason.
+// As if the packet had been lost, but the peer learns the reason.
 void Responder::refusePull(Qp& qp) {
   qp.set(kNakSent | kPullFailed);  // what follows in flight is refused silently until this PSN comes again
   qp.rs.unpulledLasting = t_.links.pullLasting;

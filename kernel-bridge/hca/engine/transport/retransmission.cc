@@ -121,8 +121,8 @@ void Requester::probe(Qp& qp) {
   qp.set(kProbing);
 }
 
-// Requests the ACK of packets that have left without AckReq, by sending the oldest of them once more. What goes on beside it is
-// not disturbed. On the local link everything is acknowledged without that.
+// Requests the ACK of packets that have left without AckReq, by sending the oldest of them once more. Other traffic of the
+// queue pair goes on. On the local link everything is acknowledged without that.
 void Requester::requestAck(Qp& qp) {
   if (qp.local) return;
   SendState& rq = qp.rq;

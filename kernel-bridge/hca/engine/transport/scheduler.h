@@ -21,7 +21,7 @@ class Scheduler {
   bool deferring = false, exceptAwaited = false;
   void deferAck(Qp& qp) { deferred.push(qp); }
   void cancelDeferred(Qp& qp) { deferred.remove(qp); }
-  // What the step before deferred is due in this one.
+  // ACKs that the step before deferred are due in this one.
   void makeDeferredDue() {
     while (Qp* const qp = deferred.pop()) {
       if (!qp->rs.ackPending) continue;
