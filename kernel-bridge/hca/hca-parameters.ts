@@ -79,7 +79,7 @@ export interface SrqCreateParameters {
   sge: number;
 }
 
-/** Bits of {@link SrqAttributeValues} that a modify carries; `srqmask` of engine/transport/attributes.h. */
+/** Bits of {@link SrqAttributeValues} that a modify carries; `srqmask` of engine/objects/attributes.h. */
 export const SrqMask = { entries: 1, limit: 2 } as const;
 
 export interface SrqAttributeValues {
@@ -91,7 +91,7 @@ export interface SrqAttributeValues {
   limit: number;
 }
 
-/** Bits of {@link QpAttributeValues} that a modify carries; `qpmask` of engine/transport/attributes.h. */
+/** Bits of {@link QpAttributeValues} that a modify carries; `qpmask` of engine/objects/attributes.h. */
 export const QpMask = {
   state: 1,
   access: 2,
@@ -114,7 +114,7 @@ export const QpMask = {
   patience: 0x40000,
 } as const;
 
-/** For whom RNR is a matter of time: bits of {@link QpAttributeValues.patience}; `rnrpatience` of engine/transport/attributes.h. */
+/** For whom RNR is a matter of time: bits of {@link QpAttributeValues.patience}; `rnrpatience` of engine/objects/attributes.h. */
 export const RnrPatience = { responder: 1, requester: 2 } as const;
 
 export interface QpAttributeValues {
