@@ -21,7 +21,7 @@ PacketMeta bySlot(uint32_t slot) {
 }
 
 struct Mad {
-  uint8_t bytes[mad::kMadBytes] = {};
+  uint8_t bytes[wire::kMadBytes] = {};
   Mad(uint32_t attribute, uint32_t localId, uint32_t remoteId) {
     bytes[mad::kAttribute + 1] = static_cast<uint8_t>(attribute);
     for (int i = 0; i < 4; i++) {

@@ -62,13 +62,13 @@ std::vector<uint8_t> send(uint32_t qpn, uint32_t psn) {
 // A REQ to a service that nobody offers.
 std::vector<uint8_t> management(uint8_t tag) {
   std::vector<uint8_t> b(mad::kPacketBytes);
-  b[0] = mad::kOpUdSendOnly;
+  b[0] = wire::kOpUdSendOnly;
   b[2] = b[3] = 0xff;
-  b[7] = mad::kGsiQpn;
-  b[12] = mad::kGsiQkey >> 24;
-  b[13] = mad::kGsiQkey >> 16 & 0xff;
-  b[19] = mad::kGsiQpn;
-  uint8_t* m = b.data() + mad::kBthDethBytes;
+  b[7] = wire::kGsiQpn;
+  b[12] = wire::kGsiQkey >> 24;
+  b[13] = wire::kGsiQkey >> 16 & 0xff;
+  b[19] = wire::kGsiQpn;
+  uint8_t* m = b.data() + mad::kPacketMadOffset;
   m[0] = 1, m[1] = 7, m[2] = 2, m[3] = 3;
   m[15] = tag;
   m[17] = 0x10;

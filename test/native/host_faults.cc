@@ -80,7 +80,7 @@ void madDrops() {
   Faults faults;
   faults.configure(o);
   HOST_CHECK(faults.active());
-  uint8_t packet[mad::kPacketBytes] = {mad::kOpUdSendOnly};
+  uint8_t packet[mad::kPacketBytes] = {wire::kOpUdSendOnly};
   packet[7] = 1;
   const auto dropped = [&](uint32_t attribute) {
     packet[mad::kPacketMadOffset + mad::kAttribute + 1] = static_cast<uint8_t>(attribute);

@@ -57,8 +57,8 @@ struct Member final : PacketSink, KernelPort {
     host.stop();
   }
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
-    if (mad::destinationQpn(bth) == mad::kGsiQpn) return seen.push_back({UINT32_MAX, length, 0, true});
-    Seen s{mad::get24(bth + 9), length, meta.trafficClass, true};
+    if (wire::destinationQpn(bth) == wire::kGsiQpn) return seen.push_back({UINT32_MAX, length, 0, true});
+    Seen s{wire::load24(bth + 9), length, meta.trafficClass, true};
     for (uint32_t i = 12; i < length; i++) s.good &= bth[i] == pattern(s.psn, i - 12);
     seen.push_back(s);
   }

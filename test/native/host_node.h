@@ -26,6 +26,7 @@ namespace hosttest {
 using nd::Engine, nd::EngineOptions, nd::Gid, nd::Handle, nd::Host, nd::HostOptions, nd::KernelId, nd::KernelPort;
 using nd::OutPacket, nd::PacketMeta, nd::PacketSink, nd::Path, nd::QpEvent, nd::Status;
 namespace mad = nd::mad;
+namespace wire = nd::wire;
 
 
 class RealClock final : public nd::Clock {
@@ -70,7 +71,7 @@ struct Kernel final : KernelPort {
   KernelId id = 0;
   void onMad(const PacketMeta& meta, bool, uint16_t pkey, const uint8_t m[256]) override {
     std::ostringstream out;
-    out << "mad kernel=" << id << " attr=" << std::hex << mad::attribute(m) << " tag=" << mad::get32(m + 8)
+    out << "mad kernel=" << id << " attr=" << std::hex << mad::attribute(m) << " tag=" << wire::load32(m + 8)
         << " from=" << addressText(meta.source) << " to=" << addressText(meta.destination) << " pkey=" << pkey;
     if (heldBack != nullptr)
       *heldBack += "\n" + out.str();
@@ -103,13 +104,13 @@ struct Sink final : PacketSink {
   explicit Sink(Engine& e) : engine(e) {}
   Engine& engine;
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
-    if (mad::destinationQpn(bth) == mad::kGsiQpn) return engine.onPacket(meta, bth, length);
-    const uint32_t pad = bth[1] >> 4 & 3, psn = mad::get24(bth + 9);
+    if (wire::destinationQpn(bth) == wire::kGsiQpn) return engine.onPacket(meta, bth, length);
+    const uint32_t pad = bth[1] >> 4 & 3, psn = wire::load24(bth + 9);
     bool good = length >= 12 + pad;
     for (uint32_t i = 12; good && i < length - pad; i++) good = bth[i] == pattern(psn, i - 12);
     for (uint32_t i = length - pad; good && i < length; i++) good = bth[i] == 0;
     std::ostringstream out;
-    out << "packet qpn=" << std::hex << mad::destinationQpn(bth) << std::dec << " psn=" << psn
+    out << "packet qpn=" << std::hex << wire::destinationQpn(bth) << std::dec << " psn=" << psn
         << " bytes=" << length - 12 - pad << " good=" << good << " from=" << addressText(meta.source)
         << " to=" << addressText(meta.destination);
     say(out.str());

@@ -1,5 +1,6 @@
 #include "base/icrc.h"
 
+#include <utility>
 #include <vector>
 
 #include "base/crc32.h"
@@ -10,6 +11,8 @@ namespace {
 
 using crc::multiply;
 using crc::powerOfX;
+using wire::kBthCongestionByte;
+using wire::store16;
 
 // x^(−8n) for the distances from the IPv4 ID word to the end of a packet, by the packet's number of words.
 constexpr uint32_t kMaxSolveWords = 2048;
@@ -27,11 +30,6 @@ const std::vector<uint32_t>& retreatTable() {
   return *table;
 }
 
-inline void store16be(uint8_t* p, uint32_t v) {
-  p[0] = static_cast<uint8_t>(v >> 8);
-  p[1] = static_cast<uint8_t>(v);
-}
-
 uint32_t ipv4Checksum(const uint8_t* header) {
   uint32_t sum = 0;
   for (uint32_t i = 0; i < kIp4Bytes; i += 2) sum += static_cast<uint32_t>(header[i] << 8 | header[i + 1]);
@@ -46,33 +44,33 @@ size_t buildHeaders(uint8_t out[48], const IcrcHeaders& h, uint32_t udpPayload, 
   const uint32_t udpLength = kUdpBytes + udpPayload;
   uint8_t* udp;
   if (h.destination.isV4()) {
-    out[0] = 0x45;
-    out[1] = masked ? 0xff : variant.trafficClass;
-    store16be(out + 2, kIp4Bytes + udpLength);
-    store16be(out + 4, h.ipv4Id);
-    store16be(out + 6, h.dontFragment ? 0x4000 : 0);
-    out[8] = masked ? 0xff : variant.hopLimit;
-    out[9] = 17;
-    store16be(out + 10, masked ? 0xffff : 0);
-    std::memcpy(out + 12, h.source.raw.data() + 12, 4);
-    std::memcpy(out + 16, h.destination.raw.data() + 12, 4);
-    if (!masked) store16be(out + 10, ipv4Checksum(out));
+    out[0] = ip::kVersionAndLength;
+    out[ip::kTrafficClassAt] = masked ? 0xff : variant.trafficClass;
+    store16(out + ip::kLengthAt, kIp4Bytes + udpLength);
+    store16(out + ip::kIdAt, h.ipv4Id);
+    store16(out + ip::kFlagsAt, h.dontFragment ? ip::kDontFragment : 0);
+    out[ip::kHopLimitAt] = masked ? 0xff : variant.hopLimit;
+    out[ip::kProtocolAt] = ip::kUdpProtocol;
+    store16(out + ip::kChecksumAt, masked ? 0xffff : 0);
+    std::memcpy(out + ip::kSourceAt, h.source.raw.data() + 12, 4);
+    std::memcpy(out + ip::kDestinationAt, h.destination.raw.data() + 12, 4);
+    if (!masked) store16(out + ip::kChecksumAt, ipv4Checksum(out));
     udp = out + kIp4Bytes;
   } else {
-    const uint32_t label = variant.flowLabel & 0xfffff;
-    store16be(out, masked ? 0x6fff : 0x6000u | static_cast<uint32_t>(variant.trafficClass) << 4 | label >> 16);
-    store16be(out + 2, masked ? 0xffff : label);
-    store16be(out + 4, udpLength);
-    out[6] = 17;
-    out[7] = masked ? 0xff : variant.hopLimit;
-    std::memcpy(out + 8, h.source.raw.data(), 16);
-    std::memcpy(out + 24, h.destination.raw.data(), 16);
+    const uint32_t label = variant.flowLabel & kFlowLabelMask;
+    store16(out, masked ? 0x6fff : 0x6000u | static_cast<uint32_t>(variant.trafficClass) << 4 | label >> 16);
+    store16(out + 2, masked ? 0xffff : label);
+    store16(out + ip::kPayloadLengthAt6, udpLength);
+    out[ip::kNextHeaderAt6] = ip::kUdpProtocol;
+    out[ip::kHopLimitAt6] = masked ? 0xff : variant.hopLimit;
+    std::memcpy(out + ip::kSourceAt6, h.source.raw.data(), 16);
+    std::memcpy(out + ip::kDestinationAt6, h.destination.raw.data(), 16);
     udp = out + kIp6Bytes;
   }
-  store16be(udp, h.sourcePort);
-  store16be(udp + 2, h.destinationPort);
-  store16be(udp + 4, udpLength);
-  store16be(udp + 6, masked ? 0xffff : 0);
+  store16(udp + ip::kSourcePortAt, h.sourcePort);
+  store16(udp + ip::kDestinationPortAt, h.destinationPort);
+  store16(udp + ip::kUdpLengthAt, udpLength);
+  store16(udp + ip::kUdpChecksumAt, masked ? 0xffff : 0);
   return static_cast<size_t>(udp + kUdpBytes - out);
 }
 
@@ -87,7 +85,7 @@ uint32_t registerAfter(const IcrcHeaders& headers, const uint8_t* bth, uint32_t 
   uint8_t* const masked = bytes + kCrc32Room;
   const size_t n = buildHeaders(masked, headers, length + kIcrcBytes, true);
   std::memcpy(masked + n, bth, few);
-  masked[n + 4] = 0xff;  // FECN, BECN, reserved
+  masked[n + kBthCongestionByte] = 0xff;  // FECN, BECN, reserved
   return crc32Short(kIcrcSeed, masked, n + few);
 }
 
@@ -136,19 +134,18 @@ FlowIcrc::FlowIcrc(const IcrcHeaders& headers) {
 
 uint32_t FlowIcrc::of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const {
   const uint32_t udpLength = kUdpBytes + length + kIcrcBytes;
-  uint8_t* const ip = bth - headerBytes_;
+  uint8_t* const header = bth - headerBytes_;
   std::memcpy(bth - kMostHeaders, masked_, kMostHeaders);
-  store16be(bth - kUdpBytes + 4, udpLength);
+  store16(bth - kUdpBytes + ip::kUdpLengthAt, udpLength);
   if (headerBytes_ == kIp4Bytes + kUdpBytes) {
-    store16be(ip + 2, kIp4Bytes + udpLength);
-    store16be(ip + 4, ipv4Id);
+    store16(header + ip::kLengthAt, kIp4Bytes + udpLength);
+    store16(header + ip::kIdAt, ipv4Id);
   } else {
-    store16be(ip + 4, udpLength);
+    store16(header + ip::kPayloadLengthAt6, udpLength);
   }
-  const uint8_t congestion = bth[4];
-  bth[4] = 0xff;  // FECN, BECN, reserved
-  const uint32_t icrc = ~crc32Short(kIcrcSeed, ip, headerBytes_ + length);
-  bth[4] = congestion;
+  const uint8_t congestion = std::exchange(bth[kBthCongestionByte], uint8_t(0xff));  // FECN, BECN, reserved
+  const uint32_t icrc = ~crc32Short(kIcrcSeed, header, headerBytes_ + length);
+  bth[kBthCongestionByte] = congestion;
   return icrc;
 }
 
@@ -186,23 +183,24 @@ uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& heade
   return length + kIcrcBytes;
 }
 
-uint32_t icrcOfPacket(const uint8_t* ip, size_t length) {
+uint32_t icrcOfPacket(const uint8_t* packet, size_t length) {
   if (length == 0) return 0;
-  const bool v4 = ip[0] == 0x45, v6 = ip[0] >> 4 == 6;
+  const bool v4 = packet[0] == ip::kVersionAndLength, v6 = packet[0] >> 4 == 6;
   const size_t ipBytes = v4 ? kIp4Bytes : kIp6Bytes;
   if (!(v4 || v6) || length < ipBytes + kUdpBytes + kBthBytes + kIcrcBytes) return 0;
   uint8_t head[kIp6Bytes + kUdpBytes + kBthBytes];
   const size_t n = ipBytes + kUdpBytes + kBthBytes;
-  std::memcpy(head, ip, n);
+  std::memcpy(head, packet, n);
   if (v4) {
-    head[1] = head[8] = head[10] = head[11] = 0xff;
+    head[ip::kTrafficClassAt] = head[ip::kHopLimitAt] = head[ip::kChecksumAt] = head[ip::kChecksumAt + 1] = 0xff;
   } else {
     head[0] |= 0x0f;
-    head[1] = head[2] = head[3] = head[7] = 0xff;
+    head[1] = head[2] = head[3] = head[ip::kHopLimitAt6] = 0xff;
   }
-  head[ipBytes + 6] = head[ipBytes + 7] = head[ipBytes + kUdpBytes + 4] = 0xff;
+  uint8_t* const udp = head + ipBytes;
+  udp[ip::kUdpChecksumAt] = udp[ip::kUdpChecksumAt + 1] = udp[kUdpBytes + kBthCongestionByte] = 0xff;
   const uint32_t state = crc32RegisterPortable(kIcrcSeed, head, n);
-  return ~crc32Register(state, ip + n, length - n - kIcrcBytes);
+  return ~crc32Register(state, packet + n, length - n - kIcrcBytes);
 }
 
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers) {

@@ -2,15 +2,15 @@
 // not change), and the IP and UDP headers it covers.
 #pragma once
 #include <cstddef>
+#include "base/ip.h"
 #include "base/link.h"
 #include "base/types.h"
+#include "base/wire.h"
 
 namespace nd {
 
-constexpr uint16_t kRocePort = 4791;
-constexpr uint32_t kBthBytes = 12;
+using wire::kBthBytes;
 constexpr uint32_t kIcrcBytes = 4;
-constexpr uint32_t kIp4Bytes = 20, kIp6Bytes = 40, kUdpBytes = 8;
 
 // The register after the eight 0xFF bytes that stand for the missing LRH.
 constexpr uint32_t kIcrcSeed = 0xDEBB20E3;
@@ -78,7 +78,7 @@ class FlowIcrc {
 
 // The ICRC of a whole packet from its IP header on; `length` includes the ICRC field, which is not read.
 // 0 if the packet is too short to have one or is neither IPv4 without options nor IPv6 without extension headers.
-uint32_t icrcOfPacket(const uint8_t* ip, size_t length);
+uint32_t icrcOfPacket(const uint8_t* packet, size_t length);
 
 // A UDP socket does not tell the IPv4 ID and flags of a received packet, yet the ICRC covers them. The CRC is
 // affine, so the difference between the ICRC received and the one computed for a guess (`headers`, DF set) names the only

@@ -11,12 +11,12 @@ constexpr uint32_t kMostGuesses = 16;  // lengths to compute an ICRC for
 // Whether what begins with one packet may be several of `segment` bytes, but for the last, which may be shorter: where one
 // ends there is another BTH to the same queue pair. The ICRC of the first then tells.
 inline bool mayBeJoined(const uint8_t* first, uint32_t length, uint32_t segment) {
-  constexpr uint8_t kTransportBits = 0xe0, kVersionBits = 0x0f;  // of BTH's first two bytes
+  constexpr uint8_t kVersionBits = 0x0f;  // of the BTH's second byte
   for (uint32_t at = segment; at < length; at += segment) {
     const uint8_t* bth = first + at;
-    if (length - at < kBthBytes + kIcrcBytes || ((bth[0] ^ first[0]) & kTransportBits) != 0 ||
-        ((bth[1] ^ first[1]) & kVersionBits) != 0 || std::memcmp(bth + 2, first + 2, 2) != 0 ||
-        std::memcmp(bth + 5, first + 5, 3) != 0)
+    if (length - at < kBthBytes + kIcrcBytes || ((bth[0] ^ first[0]) & wire::kTransportBits) != 0 ||
+        ((bth[1] ^ first[1]) & kVersionBits) != 0 || std::memcmp(bth + wire::kBthPkeyAt, first + wire::kBthPkeyAt, 2) != 0 ||
+        std::memcmp(bth + wire::kBthQpnAt, first + wire::kBthQpnAt, 3) != 0)
       return false;
   }
   return true;

@@ -1,20 +1,12 @@
 // CM messages on QP1 as far as the host side reads them: enough to find the kernel a MAD is for
 // (IBA 1 §13.4.2 MAD header, §12.6 CM messages; the RDMA IP CM service of annex A11 for service ids).
 #pragma once
-#include <cstdint>
+#include "base/wire.h"
 
 namespace nd::mad {
 
-constexpr uint32_t kMadBytes = 256;
-constexpr uint32_t kBthDethBytes = 20;
-constexpr uint32_t kPacketMadOffset = kBthDethBytes;      // of the MAD in a packet, from the BTH on
-constexpr uint32_t kPacketBytes = kBthDethBytes + kMadBytes;
-
-constexpr uint32_t kPkey = 2;  // offset in the BTH
-
-constexpr uint8_t kOpUdSendOnly = 0x64;
-constexpr uint32_t kGsiQpn = 1;
-constexpr uint32_t kGsiQkey = 0x80010000;
+constexpr uint32_t kPacketMadOffset = wire::kBthBytes + wire::kDethBytes;  // of the MAD in a packet, from the BTH on
+constexpr uint32_t kPacketBytes = kPacketMadOffset + wire::kMadBytes;
 
 // Offsets in the MAD.
 constexpr uint32_t kBaseVersion = 0, kClass = 1, kClassVersion = 2, kMethod = 3, kAttribute = 16, kMessage = 24;
@@ -32,17 +24,11 @@ constexpr uint32_t kRemoteCommId = 4;    // messages with two ids
 constexpr uint32_t kRequestId = 0;       // SIDR_REP: the id of the request it answers
 constexpr uint32_t kRejReason = 10;
 
-inline uint32_t get16(const uint8_t* p) { return static_cast<uint32_t>(p[0] << 8 | p[1]); }
-inline uint32_t get24(const uint8_t* p) { return static_cast<uint32_t>(p[0] << 16 | p[1] << 8 | p[2]); }
-inline uint32_t get32(const uint8_t* p) { return get16(p) << 16 | get16(p + 2); }
-inline uint64_t get64(const uint8_t* p) { return static_cast<uint64_t>(get32(p)) << 32 | get32(p + 4); }
-
-inline uint32_t attribute(const uint8_t* mad) { return get16(mad + kAttribute); }
-inline uint32_t destinationQpn(const uint8_t* bth) { return get24(bth + 5); }
+inline uint32_t attribute(const uint8_t* mad) { return wire::load16(mad + kAttribute); }
 
 // A packet of QP1's form; says nothing about the MAD in it.
 inline bool isMadPacket(const uint8_t* bth, uint32_t length) {
-  return length >= kPacketBytes && bth[0] == kOpUdSendOnly && destinationQpn(bth) == kGsiQpn;
+  return length >= kPacketBytes && bth[0] == wire::kOpUdSendOnly && wire::destinationQpn(bth) == wire::kGsiQpn;
 }
 
 }  // namespace nd::mad

@@ -17,17 +17,17 @@ namespace nd {
 // to a connection. A table of the newest; who is not in it any more is heard like everybody else.
 class KnownPeers {
  public:
-  void onSent(const uint8_t mad[mad::kMadBytes], const Gid& destination) {
-    const uint32_t id = mad::get32(mad + mad::kMessage);
+  void onSent(const uint8_t mad[wire::kMadBytes], const Gid& destination) {
+    const uint32_t id = wire::load32(mad + mad::kMessage);
     if (id == 0) return;
     if (peers_.empty()) peers_.resize(kPlaces);
     peers_[id % kPlaces] = {id, hashOf(destination)};
   }
-  bool knows(const uint8_t mad[mad::kMadBytes], const Gid& source) const {
+  bool knows(const uint8_t mad[wire::kMadBytes], const Gid& source) const {
     const uint32_t attribute = mad::attribute(mad);
     if (attribute == mad::kReq || attribute == mad::kSidrReq || peers_.empty()) return false;
     const uint32_t at = attribute == mad::kSidrRep ? mad::kRequestId : mad::kRemoteCommId;
-    const uint32_t id = mad::get32(mad + mad::kMessage + at);
+    const uint32_t id = wire::load32(mad + mad::kMessage + at);
     const Peer& peer = peers_[id % kPlaces];
     return id != 0 && peer.id == id && peer.address == hashOf(source);
   }

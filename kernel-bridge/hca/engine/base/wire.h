@@ -18,7 +18,7 @@ constexpr uint32_t kLargestMtu = 4096;
 constexpr uint32_t kMaxMessage = 1u << 31;
 constexpr uint16_t kDefaultPkey = 0xFFFF;
 constexpr uint32_t kMulticastQpn = 0xFFFFFF;
-constexpr uint32_t kBthCongestionByte = 4, kCnpReservedBytes = 16;
+constexpr uint32_t kBthPkeyAt = 2, kBthCongestionByte = 4, kBthQpnAt = 5, kCnpReservedBytes = 16;
 constexpr uint8_t kBecn = 0x40;
 // Traffic class: DSCP and ECN (RFC 3168).
 constexpr uint8_t kDscpMask = 0xFC, kEcnMask = 3, kEct0 = 2, kCongestionExperienced = 3;
@@ -37,6 +37,10 @@ inline uint64_t load64(const uint8_t* p) {
   uint64_t v;
   std::memcpy(&v, p, 8);
   return __builtin_bswap64(v);
+}
+inline void store16(uint8_t* p, uint32_t v) {
+  p[0] = uint8_t(v >> 8);
+  p[1] = uint8_t(v);
 }
 inline void store24(uint8_t* p, uint32_t v) {
   p[0] = uint8_t(v >> 16);
@@ -57,8 +61,9 @@ inline int32_t psnDiff(uint32_t a, uint32_t b) { return int32_t((a - b) << 8) >>
 inline uint32_t psnAdd(uint32_t a, uint32_t n) { return (a + n) & kPsnMask; }
 
 // ── Opcodes ─────────────────────────────────────────────────────────────────────────────────────
-// Of a reliable connection (RC), by the first three bits.
-inline bool isReliable(uint8_t opcode) { return opcode >> 5 == 0; }
+// The transport, by the first three bits: 0 is a reliable connection (RC).
+constexpr uint8_t kTransportBits = 0xE0;
+inline bool isReliable(uint8_t opcode) { return (opcode & kTransportBits) == 0; }
 
 // A packet's place in its message: First alone, neither (Middle), Last alone, or both (Only).
 enum OpFlag : uint32_t {
@@ -166,6 +171,8 @@ struct Bth {
   uint32_t destinationQpn = 0, psn = 0;
 };
 
+inline uint32_t destinationQpn(const uint8_t* bth) { return load24(bth + kBthQpnAt); }
+
 inline Bth parseBth(const uint8_t* p) {
   const uint32_t first = load32(p), last = load32(p + 8);
   Bth b;
@@ -180,10 +187,7 @@ inline Bth parseBth(const uint8_t* p) {
   return b;
 }
 
-inline void storePkey(uint8_t* bth, uint16_t pkey) {
-  bth[2] = uint8_t(pkey >> 8);
-  bth[3] = uint8_t(pkey);
-}
+inline void storePkey(uint8_t* bth, uint16_t pkey) { store16(bth + kBthPkeyAt, pkey); }
 
 inline void emitBth(uint8_t* p, const Bth& b) {
   store32(p, uint32_t(b.opcode) << 24 | (b.solicited ? kSolicited : 0) | uint32_t(b.pad) << 20 |

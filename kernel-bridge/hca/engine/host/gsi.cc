@@ -35,9 +35,10 @@ Frame madFrame(const PacketMeta& meta, const uint8_t* bth) {
 }  // namespace
 
 bool Gsi::accepts(const uint8_t* bth, uint32_t length) {
-  const bool packet = length == mad::kPacketBytes && bth[0] == mad::kOpUdSendOnly &&
-                      (bth[1] & 0x3f) == 0 &&  // no pad, TVer 0
-                      mad::get32(bth + 12) == mad::kGsiQkey && bth[mad::kPacketMadOffset + mad::kBaseVersion] == 1;
+  const wire::Bth b = wire::parseBth(bth);
+  const bool packet = length == mad::kPacketBytes && b.opcode == wire::kOpUdSendOnly && b.pad == 0 && b.version == 0 &&
+                      wire::parseDeth(bth + wire::kBthBytes).qkey == wire::kGsiQkey &&
+                      bth[mad::kPacketMadOffset + mad::kBaseVersion] == 1;
   if (!packet) {
     counters_.add(HostCounter::kMadsMalformed);
     return false;
@@ -67,13 +68,13 @@ void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
     case Route::kService:
       return routeByService(meta, bth, mayHandOver);
     case Route::kRequestId:
-      return routeById(meta, bth, mad::get32(message + mad::kRequestId), mayHandOver);
+      return routeById(meta, bth, wire::load32(message + mad::kRequestId), mayHandOver);
     case Route::kRemoteId: {
-      const uint32_t id = mad::get32(message + mad::kRemoteCommId);
+      const uint32_t id = wire::load32(message + mad::kRemoteCommId);
       // An active side that gave up its REQ does not know our id; the CA GUID in the ARI tells the connection,
       // and only the kernels know those.
       const bool withdrawn = id == 0 && mad::attribute(m) == mad::kRej &&
-                             mad::get16(message + mad::kRejReason) == mad::kRejReasonTimeout;
+                             wire::load16(message + mad::kRejReason) == mad::kRejReasonTimeout;
       if (withdrawn) return toEveryone(meta, bth, mayHandOver);
       return routeById(meta, bth, id, mayHandOver);
     }
@@ -84,7 +85,7 @@ void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
 }
 
 void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
-  const uint64_t serviceId = mad::get64(bth + mad::kPacketMadOffset + mad::kMessage + mad::kServiceId);
+  const uint64_t serviceId = wire::load64(bth + mad::kPacketMadOffset + mad::kMessage + mad::kServiceId);
   const auto port = static_cast<uint16_t>(serviceId);
   if ((serviceId >> 32) == 0) {
     const auto service = static_cast<uint32_t>(serviceId >> 16);
@@ -130,7 +131,7 @@ void Gsi::toKernel(KernelId kernel, const PacketMeta& meta, const uint8_t* bth) 
     counters_.add(HostCounter::kMadsUnroutable);
     return;
   }
-  const auto pkey = static_cast<uint16_t>(mad::get16(bth + mad::kPkey));
+  const uint16_t pkey = wire::parseBth(bth).pkey;
   if (!engine_->acceptsGsiPkey(kernel, meta.destination, pkey)) return;
   counters_.add(HostCounter::kMadsReceived);
   port->onMad(meta, addressed, pkey, bth + mad::kPacketMadOffset);

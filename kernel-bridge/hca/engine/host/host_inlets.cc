@@ -38,8 +38,8 @@ bool Host::Impl::takeAlone(Wire& wire, UdpInlet& inlet) {
   uint8_t* const bth = wire.inlets.alone(&whole);
   constexpr uint32_t kLeast = kBthBytes + kIcrcBytes;
   if (bth == nullptr || inlet.strays || whole < kLeast || whole % 4 != 0) return false;
-  const uint32_t qpn = mad::destinationQpn(bth), length = whole - kIcrcBytes;
-  if (qpn <= mad::kGsiQpn || qpn >> 16 != slots.slot()) return false;
+  const uint32_t qpn = wire::destinationQpn(bth), length = whole - kIcrcBytes;
+  if (qpn <= wire::kGsiQpn || qpn >> 16 != slots.slot()) return false;
   for (uint32_t segment = kLeast; segment + kLeast <= whole; segment += 4)
     if (mayBeJoined(bth, whole, segment)) return false;
   const PacketMeta meta = wire.inlets.metaOf(inlet);
@@ -73,7 +73,7 @@ uint32_t Host::Impl::drainInlets() {
 void Host::Impl::hear(Wire& wire, const UdpWire::Datagram& d) {
   if (wire.wanted != nullptr || wire.raw.isOpen() || d.sourcePort == kRocePort || !d.complete) return;
   if (d.length < kBthBytes + kIcrcBytes || !wire::isReliable(d.bytes[0])) return;
-  if (mad::destinationQpn(d.bytes) >> 16 != slots.slot() || isLinkLocal6(d.meta.source)) return;
+  if (wire::destinationQpn(d.bytes) >> 16 != slots.slot() || isLinkLocal6(d.meta.source)) return;
   if (!addresses.contains(d.meta.source, clock)) return;
   wire.wanted = wire.inlets.hear(d.meta, d.sourcePort);
 }

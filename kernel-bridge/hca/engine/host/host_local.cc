@@ -25,8 +25,8 @@ void Host::Impl::seePackets() { pairs.setPlain(faults.active() || capture.active
 
 // Messages of QP1 to processes of this host need no wire: they are routed by the ids in them in any case.
 bool Host::Impl::staysOffTheWire(const Path& path, const OutPacket& packet) {
-  const uint32_t qpn = mad::destinationQpn(packet.header);
-  return localLink && qpn == mad::kGsiQpn && started &&
+  const uint32_t qpn = wire::destinationQpn(packet.header);
+  return localLink && qpn == wire::kGsiQpn && started &&
          addresses.contains(path.destination, clock);
 }
 

@@ -94,7 +94,7 @@ void Host::Impl::drainRaw() {
 // all others the raw socket has had a copy, before the UDP sockets.
 bool Host::Impl::vouchedFor(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   if (!wire4.raw.isOpen() || !meta.source.isV4()) return true;
-  if (mad::destinationQpn(bth) == mad::kGsiQpn) drainRaw();
+  if (wire::destinationQpn(bth) == wire::kGsiQpn) drainRaw();
   if (addresses.contains(meta.source, clock) || wire4.raw.witnessed(meta, bth, length)) return true;
   drainRaw();
   if (wire4.raw.witnessed(meta, bth, length)) return true;
@@ -126,8 +126,8 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, UdpIn
   const bool counts = wire.family == AF_INET && headers.sourcePort == ids.port;
   if (counts) headers.ipv4Id = bth == datagram.bytes ? ++ids.last : ids.last;
   const uint32_t computed = icrcOf(wire.received, headers, bth, length), received = loadIcrc(bth + length);
-  const uint32_t qpn = mad::destinationQpn(bth), slot = qpn >> 16;
-  if (wire.raw.isOpen() && (slot == slots.slot() || qpn <= mad::kGsiQpn || qpn == wire::kMulticastQpn)) {
+  const uint32_t qpn = wire::destinationQpn(bth), slot = qpn >> 16;
+  if (wire.raw.isOpen() && (slot == slots.slot() || qpn <= wire::kGsiQpn || qpn == wire::kMulticastQpn)) {
     // From this host, with ID 0; or a copy witnesses for it. Packets of others' are theirs to judge.
     const bool own = addresses.contains(datagram.meta.source, clock);
     if (own && computed != received) return counters.add(HostCounter::kIcrcErrors);
@@ -157,8 +157,8 @@ void Host::Impl::onDatagram(Wire& wire, const UdpWire::Datagram& datagram, UdpIn
     if (qpn != wire::kMulticastQpn) return counters.add(HostCounter::kRxNotLocal);
     return deliver(datagram.meta, headers, bth, length, bth + length);
   }
-  if (qpn <= mad::kGsiQpn && by == nullptr) drainInlets();
-  if (qpn <= mad::kGsiQpn || slot == slots.slot())
+  if (qpn <= wire::kGsiQpn && by == nullptr) drainInlets();
+  if (qpn <= wire::kGsiQpn || slot == slots.slot())
     return deliver(datagram.meta, headers, bth, length, bth + length);
   if (slot == SteeringProbe::kQpnMark >> 16 && bth[0] == SteeringProbe::kOpcode)
     return onProbe(wire, datagram.meta, bth, length);
@@ -192,7 +192,7 @@ void Host::Impl::onProbe(Wire& wire, const PacketMeta& meta, const uint8_t* bth,
 // wire, from another host, or from this one's reliable connections.
 bool Host::Impl::comesByRaw(const Frame& frame, uint32_t qpn) {
   const PacketMeta& meta = frame.meta;
-  if (!wire4.raw.isOpen() || meta.destination.isMulticast() || qpn <= mad::kGsiQpn || !meta.source.isV4()) return false;
+  if (!wire4.raw.isOpen() || meta.destination.isMulticast() || qpn <= wire::kGsiQpn || !meta.source.isV4()) return false;
   return !addresses.contains(meta.source, clock) || (frame.kind == FrameKind::kStray && wire::isReliable(frame.body[0]));
 }
 
@@ -213,7 +213,7 @@ void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
   }
   const bool packet = frame.bodyLength >= kBthBytes && frame.bodyLength % 4 == 0 &&
                       frame.bodyLength + kIcrcBytes <= kMaxDatagram;
-  const uint32_t qpn = packet ? mad::destinationQpn(frame.body) : 0;
+  const uint32_t qpn = packet ? wire::destinationQpn(frame.body) : 0;
   const bool multicast = frame.meta.destination.isMulticast();
   // One for a group comes to everybody: what is not for us is no mistake.
   if (multicast && packet && qpn == wire::kMulticastQpn && frame.kind != FrameKind::kMad && !takes(frame.meta))
@@ -224,7 +224,7 @@ void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
   headers.destination = frame.meta.destination;
   if (comesByRaw(frame, qpn) || !vouchedFor(frame.meta, frame.body, frame.bodyLength)) return;
   if (frame.kind == FrameKind::kMad) {
-    if (qpn != mad::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
+    if (qpn != wire::kGsiQpn) return counters.add(HostCounter::kSlotBadFrames);
     // A process passes on what came by the wire, and speaks for itself. It does not speak for another.
     if (frame.meta.sender != kByWire && !slots.mayComeFrom(frame.meta.sender, origin.connection))
       return counters.add(HostCounter::kSlotBadFrames);
@@ -237,7 +237,7 @@ void Host::Impl::onFrame(const Frame& frame, FrameOrigin& origin) {
   }
   if (frame.kind != FrameKind::kPacket && !stray) return counters.add(HostCounter::kSlotBadFrames);
   // Never forwarded again: a frame for another slot is its sender's mistake.
-  const bool ours = multicast ? qpn == wire::kMulticastQpn : qpn >> 16 == slots.slot() || qpn == mad::kGsiQpn;
+  const bool ours = multicast ? qpn == wire::kMulticastQpn : qpn >> 16 == slots.slot() || qpn == wire::kGsiQpn;
   if (!ours) return counters.add(HostCounter::kSlotBadFrames);
   deliver(frame.meta, headers, frame.body, frame.bodyLength, nullptr);
 }
@@ -279,7 +279,7 @@ uint32_t Host::Impl::drainLocalQueue(uint32_t budget) {
       IcrcHeaders headers;
       headers.source = frame.meta.source;
       headers.destination = frame.meta.destination;
-      if (pairs.any() && mad::destinationQpn(frame.body) == mad::kGsiQpn) drainPairs();  // it may end a connection
+      if (pairs.any() && wire::destinationQpn(frame.body) == wire::kGsiQpn) drainPairs();  // it may end a connection
       deliver(frame.meta, headers, frame.body, frame.bodyLength, nullptr);
     }
     n++;

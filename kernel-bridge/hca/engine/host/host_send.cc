@@ -126,7 +126,7 @@ void Host::Impl::transmitFaulty(Wire& wire, const Path& path, uint8_t* bytes, ui
   if (isDropped(fate)) return;
   if (fate.corrupt) {
     uint64_t bit = fate.bit % (total * 8ull);
-    if (bit / 8 == 4) bit += 8;  // the one byte that the ICRC leaves out
+    if (bit / 8 == wire::kBthCongestionByte) bit += 8;  // the one byte that the ICRC leaves out
     bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] ^ 1u << bit % 8);
     counters.add(HostCounter::kFaultCorrupted);
   }
@@ -183,8 +183,8 @@ void Host::Impl::carryLocal(LocalPair* pair, const Path& path, const uint8_t* by
     if (takes(frame.meta)) queueLocal(frame);
     return;
   }
-  const uint32_t qpn = mad::destinationQpn(bytes), slot = qpn >> 16;
-  if (qpn == mad::kGsiQpn || slot == slots.slot()) return queueLocal(frame);
+  const uint32_t qpn = wire::destinationQpn(bytes), slot = qpn >> 16;
+  if (qpn == wire::kGsiQpn || slot == slots.slot()) return queueLocal(frame);
   slots.send(slot, frame);
 }
 
@@ -220,11 +220,10 @@ void Host::Impl::sendProbe(void* argument, const SteeringProbe& probe) {
   path.destination = path.source;
   uint8_t* bytes = wire.udp.stage();
   const uint32_t length = kBthBytes + sizeof probe;
-  std::memset(bytes, 0, kBthBytes);
-  bytes[0] = SteeringProbe::kOpcode;
-  bytes[2] = bytes[3] = 0xff;
-  bytes[5] = SteeringProbe::kQpnMark >> 16;
-  bytes[7] = static_cast<uint8_t>(probe.index);
+  wire::Bth bth;
+  bth.opcode = SteeringProbe::kOpcode;
+  bth.destinationQpn = SteeringProbe::kQpnMark | probe.index;
+  wire::emitBth(bytes, bth);
   std::memcpy(bytes + kBthBytes, &probe, sizeof probe);
   IcrcHeaders headers;
   headers.source = headers.destination = path.source;

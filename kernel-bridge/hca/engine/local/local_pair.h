@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/host_counters.h"
+#include "base/ip.h"
 #include "base/link.h"
 #include "base/wire.h"
 #include "local/local_choice.h"
@@ -111,7 +112,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
                 "head, the longest header that names payload, epoch, pieces");
-  static constexpr uint32_t kMaxPacket = 4352;         // a plain one
+  static constexpr uint32_t kMaxPacket = kMaxDatagram;         // a plain one
 
   enum class State : uint8_t { kAsking, kUp, kRefused, kClosed };
 

@@ -1,6 +1,7 @@
 // What processes of one host tell each other over their slots' and ports' sockets: a short header and a body.
 // Numbers are in host order; both ends are on the same host.
 #pragma once
+#include "base/ip.h"
 #include "base/types.h"
 
 namespace nd {
@@ -26,7 +27,7 @@ enum class FrameKind : uint8_t {
 
 struct Frame {
   static constexpr uint32_t kHeaderBytes = 48;
-  static constexpr uint32_t kMaxBytes = kHeaderBytes + 4352;
+  static constexpr uint32_t kMaxBytes = kHeaderBytes + kMaxDatagram;
   static constexpr uint8_t kVersion = 3;
 
   FrameKind kind = FrameKind::kPacket;

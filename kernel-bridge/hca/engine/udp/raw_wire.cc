@@ -11,7 +11,6 @@
 
 #include "base/crc32.h"
 #include "base/joined.h"
-#include "base/mad.h"
 #include "base/wire.h"
 #include "platform/local_addresses.h"
 #include "udp/udp_wire.h"
@@ -20,11 +19,7 @@ namespace nd {
 namespace {
 
 constexpr uint32_t kRawBytes = 65536;  // more than any IP packet has
-// Of the IPv4 header, and of the UDP payload.
-constexpr uint32_t kIdAt = 4, kFlagsAt = 6, kSourceAt = 12, kDestinationAt = 16, kQpnWordAt = 4, kSlotAt = 5;
-constexpr uint32_t kTransportBits = 0xe0;  // of the BTH's first byte; RC is 0
-constexpr uint32_t kDontFragment = 0x4000;
-constexpr uint32_t kQpnMask = 0xffffff;
+constexpr uint32_t kQpnWordAt = wire::kBthQpnAt - 1, kSlotAt = wire::kBthQpnAt;
 constexpr uint32_t kTake = 0xffffffff, kDrop = 0;
 constexpr uint32_t kInterface = static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_IFINDEX);
 
@@ -39,7 +34,7 @@ int attach(int fd, std::vector<sock_filter>& program) {
 }
 
 // What every process may get: management, and groups.
-bool isShared(uint32_t qpn) { return qpn <= mad::kGsiQpn || qpn == wire::kMulticastQpn; }
+bool isShared(uint32_t qpn) { return qpn <= wire::kGsiQpn || qpn == wire::kMulticastQpn; }
 
 uint32_t ipv4Of(const Gid& gid) {
   uint32_t address;
@@ -87,10 +82,10 @@ int RawWire::divide(int udp, uint32_t slot) {
       step(BPF_LD | BPF_W | BPF_ABS, kInterface),
       jump(BPF_JEQ, loopback, 0, 2),
       step(BPF_LD | BPF_B | BPF_ABS, kUdpBytes),
-      jump(BPF_JSET, kTransportBits, 6, 0),
+      jump(BPF_JSET, wire::kTransportBits, 6, 0),
       step(BPF_LD | BPF_W | BPF_ABS, kUdpBytes + kQpnWordAt),
-      step(BPF_ALU | BPF_AND | BPF_K, kQpnMask),
-      jump(BPF_JGT, mad::kGsiQpn, 0, 3),
+      step(BPF_ALU | BPF_AND | BPF_K, wire::kQpnMask),
+      jump(BPF_JGT, wire::kGsiQpn, 0, 3),
       step(BPF_LD | BPF_B | BPF_ABS, kUdpBytes + kSlotAt),
       jump(BPF_JEQ, slot, 0, 1),
       step(BPF_RET | BPF_K, kDrop),
@@ -104,13 +99,13 @@ int RawWire::divide(int udp, uint32_t slot) {
       step(BPF_LD | BPF_W | BPF_ABS, kInterface),
       jump(BPF_JEQ, loopback, 0, 2),
       step(BPF_LD | BPF_B | BPF_IND, kUdpBytes),
-      jump(BPF_JSET, kTransportBits, 7, 0),
+      jump(BPF_JSET, wire::kTransportBits, 7, 0),
       step(BPF_LD | BPF_B | BPF_IND, kUdpBytes + kSlotAt),
       jump(BPF_JEQ, slot, 4, 0),
       step(BPF_LD | BPF_W | BPF_IND, kUdpBytes + kQpnWordAt),
-      step(BPF_ALU | BPF_AND | BPF_K, kQpnMask),
+      step(BPF_ALU | BPF_AND | BPF_K, wire::kQpnMask),
       jump(BPF_JEQ, wire::kMulticastQpn, 1, 0),
-      jump(BPF_JGT, mad::kGsiQpn, 1, 0),
+      jump(BPF_JGT, wire::kGsiQpn, 1, 0),
       step(BPF_RET | BPF_K, kTake),
       step(BPF_RET | BPF_K, kDrop),
   };
@@ -134,31 +129,31 @@ uint32_t RawWire::receive(uint32_t budget) {
 RawWire::Piece RawWire::piece(uint32_t index) {
   Piece p;
   const mmsghdr& message = buffers_->messages[index];
-  const uint8_t* ip = buffers_->bytes[index];
+  const uint8_t* header = buffers_->bytes[index];
   const uint32_t total = message.msg_len;
   const auto bad = [&](HostCounter counter) {
     counters_.add(counter);
     return Piece();
   };
   // The ICRC knows no options; fragments come reassembled.
-  if (total < kIp4Bytes + kUdpBytes + kBthBytes + kIcrcBytes || ip[0] != 0x45) return bad(HostCounter::kWireRxShort);
-  const uint8_t* udp = ip + kIp4Bytes;
+  if (total < kIp4Bytes + kUdpBytes + kBthBytes + kIcrcBytes || header[0] != ip::kVersionAndLength) return bad(HostCounter::kWireRxShort);
+  const uint8_t* udp = header + kIp4Bytes;
   const uint32_t udpBytes = total - kIp4Bytes;
   p.length = udpBytes - kUdpBytes;
-  if (wire::load16(udp + 4) != udpBytes || p.length % 4 != 0) return bad(HostCounter::kWireRxShort);
-  const uint32_t flags = wire::load16(ip + kFlagsAt);
-  if ((flags & ~kDontFragment) != 0) return bad(HostCounter::kIcrcErrors);
+  if (wire::load16(udp + ip::kUdpLengthAt) != udpBytes || p.length % 4 != 0) return bad(HostCounter::kWireRxShort);
+  const uint32_t flags = wire::load16(header + ip::kFlagsAt);
+  if ((flags & ~ip::kDontFragment) != 0) return bad(HostCounter::kIcrcErrors);
   uint32_t address;
-  std::memcpy(&address, ip + kSourceAt, 4);
+  std::memcpy(&address, header + ip::kSourceAt, 4);
   p.meta.source = gidOfIpv4(address);
-  std::memcpy(&address, ip + kDestinationAt, 4);
+  std::memcpy(&address, header + ip::kDestinationAt, 4);
   p.meta.destination = gidOfIpv4(address);
-  p.meta.trafficClass = ip[1];
-  p.meta.hopLimit = ip[8];
+  p.meta.trafficClass = header[ip::kTrafficClassAt];
+  p.meta.hopLimit = header[ip::kHopLimitAt];
   p.headers.source = p.meta.source;
   p.headers.destination = p.meta.destination;
-  p.headers.sourcePort = static_cast<uint16_t>(wire::load16(udp));
-  p.headers.ipv4Id = static_cast<uint16_t>(wire::load16(ip + kIdAt));
+  p.headers.sourcePort = static_cast<uint16_t>(wire::load16(udp + ip::kSourcePortAt));
+  p.headers.ipv4Id = static_cast<uint16_t>(wire::load16(header + ip::kIdAt));
   p.headers.dontFragment = flags != 0;
   p.bytes = udp + kUdpBytes;
   IcrcHeaders headers;
@@ -211,7 +206,7 @@ bool RawWire::next(Piece* piece, Packet* out) {
     out->meta = piece->meta;
     out->bth = bth;
     out->length = whole - kIcrcBytes;
-    if (!isShared(mad::destinationQpn(bth))) return true;
+    if (!isShared(wire::destinationQpn(bth))) return true;
     const Witness witness = witnessOf(out->meta, bth, out->length);
     witnesses_[witness.crc & (kWitnesses - 1)] = witness;
   }

@@ -6,11 +6,13 @@
 
 #include <vector>
 
+#include "base/wire.h"
+
 namespace nd {
 namespace {
 
-// The program sees the UDP payload: byte 5 is the high byte of the BTH's destination QPN, byte 7 its low byte.
-constexpr uint32_t kSlotOffset = 5, kIndexOffset = 7;
+// The program sees the UDP payload: the high and the low byte of the BTH's destination QPN.
+constexpr uint32_t kSlotOffset = wire::kBthQpnAt, kIndexOffset = kSlotOffset + 2;
 // An index that no group has: the system then chooses by the packet's addresses and ports.
 constexpr uint32_t kNoIndex = 0xffff;
 

@@ -17,8 +17,6 @@ namespace {
 constexpr uint32_t kSendBuffer = 4 << 20;
 constexpr size_t kMaxLinkHeader = 64;  // before the IP header of what comes back
 constexpr uint32_t kMostReturned = 8;  // datagrams that came back and nobody has looked at
-constexpr uint32_t kOffId = 4, kOffProtocol = 9, kOffSource = 12, kOffDestination = 16;
-constexpr uint8_t kVersionAndLength = 0x45;
 
 }  // namespace
 
@@ -120,11 +118,11 @@ bool UdpFlow::takeId(uint16_t* id) {
     const ssize_t n = recvmsg(fd_.get(), &message, MSG_ERRQUEUE | MSG_DONTWAIT);
     if (n < 0) break;
     for (ssize_t at = 0; at + static_cast<ssize_t>(kIp4Bytes + kUdpBytes) <= n; at++) {
-      const uint8_t* ip = bytes + at;
-      if (ip[0] != kVersionAndLength || ip[kOffProtocol] != IPPROTO_UDP || std::memcmp(ip + kOffSource, ours, 8) != 0 ||
-          std::memcmp(ip + kIp4Bytes, ports, sizeof ports) != 0)
+      const uint8_t* header = bytes + at;
+      if (header[0] != ip::kVersionAndLength || header[ip::kProtocolAt] != IPPROTO_UDP ||
+          std::memcmp(header + ip::kSourceAt, ours, 8) != 0 || std::memcmp(header + kIp4Bytes, ports, sizeof ports) != 0)
         continue;
-      *id = static_cast<uint16_t>(ip[kOffId] << 8 | ip[kOffId + 1]);
+      *id = static_cast<uint16_t>(wire::load16(header + ip::kIdAt));
       found = true;
       break;
     }

@@ -19,8 +19,6 @@
 
 namespace nd {
 
-constexpr uint32_t kFlowLabelMask = 0xfffff;
-
 union SocketAddress {
   sockaddr any;
   sockaddr_in v4;

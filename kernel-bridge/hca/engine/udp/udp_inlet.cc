@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kControlBytes = 128;
 constexpr uint32_t kReceiveBytes = 65536;
-constexpr uint8_t kEcnMask = 3, kCongestionExperienced = 3;
 
 }  // namespace
 
@@ -192,7 +191,7 @@ UdpWire::Datagram UdpInlets::datagram(UdpInlet& from, uint32_t index) {
     d.complete = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
     from.trafficClass_ = d.meta.trafficClass;
     from.hopLimit_ = d.meta.hopLimit;
-    const bool marked = (d.meta.trafficClass & kEcnMask) == kCongestionExperienced;
+    const bool marked = (d.meta.trafficClass & wire::kEcnMask) == wire::kCongestionExperienced;
     from.untold_ = d.length <= kShort && !marked ? kUntold : 0;
   } else {
     d.meta.trafficClass = from.trafficClass_;

@@ -148,7 +148,7 @@ uint8_t* UdpWire::stage() {
 UdpWire::Way UdpWire::prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun) {
   Way way;
   // The room is made before, so that the packet's run and ID are still those when it is committed.
-  const uint32_t slot = mayRun ? bth[5] : 0;  // of this host, each process has its own
+  const uint32_t slot = mayRun ? bth[wire::kBthQpnAt] : 0;  // of this host, each process has its own
   UdpFlow* flow = flows_.readyOne(path, slot);
   if (!hasRoom() || (flow == nullptr && flows_.evicts(path, slot))) flush();
   if (flow == nullptr) flow = &flows_.at(path, slot);
@@ -169,7 +169,7 @@ bool UdpWire::extendsRun(const Path& path, const UdpFlow* flow, const uint8_t* b
   const Path& p = out.paths[runs_ - 1];
   if (!run.open || run.flow != flow || run.count == kMaxRunPackets || run.bytes + length > kMaxRunBytes) return false;
   // A run is steered as one, by its first packet: all must be for the same QP.
-  return length <= run.segment && std::memcmp(bth + 5, out.bytes + run.at + 5, 3) == 0 &&
+  return length <= run.segment && std::memcmp(bth + wire::kBthQpnAt, out.bytes + run.at + wire::kBthQpnAt, 3) == 0 &&
          p.destination == path.destination && p.source == path.source && p.trafficClass == path.trafficClass &&
          p.hopLimit == path.hopLimit && p.flowLabel == path.flowLabel && p.scopeId == path.scopeId;
 }
@@ -300,7 +300,7 @@ int UdpWire::flush() {
 
 bool UdpWire::sendAlone(const Path& path, uint8_t* bth, uint32_t length, bool mayRun) {
   if (runs_ != 0) return false;
-  UdpFlow* const flow = flows_.readyOne(path, mayRun ? bth[5] : 0);
+  UdpFlow* const flow = flows_.readyOne(path, mayRun ? bth[wire::kBthQpnAt] : 0);
   if (flow == nullptr || flow->checkDue()) return false;
   storeIcrc(bth + length, flow->icrcOf(bth, length));
   if (sendNow(flow->fd(), bth, length + kIcrcBytes) < 0) {

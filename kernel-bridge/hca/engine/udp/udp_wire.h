@@ -19,9 +19,6 @@
 
 namespace nd {
 
-// The longest UDP payload there is: BTH and extension headers, 4096 bytes, ICRC; the rest is slack.
-constexpr uint32_t kMaxDatagram = 4352;
-
 class UdpWire {
  public:
   static constexpr uint32_t kBatch = 32;                          // packets staged

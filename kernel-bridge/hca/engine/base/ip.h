@@ -1,0 +1,31 @@
+// The IP and UDP headers in front of a RoCEv2 packet's BTH: where their fields are (RFC 791, 8200 and 768). Big-endian; IPv4
+// without options, IPv6 without extension headers.
+#pragma once
+#include <cstdint>
+
+namespace nd {
+
+constexpr uint16_t kRocePort = 4791;
+constexpr uint32_t kIp4Bytes = 20, kIp6Bytes = 40, kUdpBytes = 8;
+// The longest UDP payload there is: BTH and extension headers, 4096 bytes, ICRC; the rest is slack.
+constexpr uint32_t kMaxDatagram = 4352;
+constexpr uint32_t kFlowLabelMask = 0xfffff;
+
+namespace ip {
+
+constexpr uint8_t kUdpProtocol = 17;
+
+// Offsets in the IPv4 header; its first byte, and flags.
+constexpr uint32_t kTrafficClassAt = 1, kLengthAt = 2, kIdAt = 4, kFlagsAt = 6, kHopLimitAt = 8, kProtocolAt = 9,
+                   kChecksumAt = 10, kSourceAt = 12, kDestinationAt = 16;
+constexpr uint8_t kVersionAndLength = 0x45;
+constexpr uint32_t kDontFragment = 0x4000;
+
+// Offsets in the IPv6 header; its first word begins with the version, then traffic class and flow label.
+constexpr uint32_t kPayloadLengthAt6 = 4, kNextHeaderAt6 = 6, kHopLimitAt6 = 7, kSourceAt6 = 8, kDestinationAt6 = 24;
+
+// Offsets in the UDP header.
+constexpr uint32_t kSourcePortAt = 0, kDestinationPortAt = 2, kUdpLengthAt = 4, kUdpChecksumAt = 6;
+
+}  // namespace ip
+}  // namespace nd
