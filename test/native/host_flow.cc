@@ -115,7 +115,7 @@ struct Sender {
   // One packet past the batch.
   bool alone(const Path& path) {
     uint8_t bytes[FlowIcrc::kRoom + kBthBytes + kPacket + kIcrcBytes] = {};
-    return wire.sendAlone(path, bytes + FlowIcrc::kRoom, kBthBytes + kPacket, true);
+    return wire.sendSingle(path, bytes + FlowIcrc::kRoom, kBthBytes + kPacket, true);
   }
   // Until packets go by the flow.
   IcrcHeaders warm(const Path& path) {

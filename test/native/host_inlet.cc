@@ -123,7 +123,7 @@ void marks(const char* address) {
   Path path = pathOf(address);
   path.trafficClass = 2;
   warm(a, b, path);
-  for (uint32_t i = 0; i < 2 * (UdpInlets::kUntold + 1); i++) {
+  for (uint32_t i = 0; i < 2 * (UdpInlets::kWithoutMetadata + 1); i++) {
     a.send(path, b, {8});
     b.take(i + 1);
   }
@@ -145,7 +145,7 @@ void markOnTheWay() {
     b.take(i + 1);
     if (b.seen.back().trafficClass != 3) last = i + 1;
   }
-  HOST_CHECK(last <= UdpInlets::kUntold);
+  HOST_CHECK(last <= UdpInlets::kWithoutMetadata);
 }
 
 // Datagrams that never came: the next IDs are others, and are found.
@@ -179,7 +179,7 @@ void corrupt() {
   uint8_t bytes[88] = {4, 0, 0xff, 0xff, 0, 0, 0, kQpIndex};
   bytes[5] = static_cast<uint8_t>(b.host.slot());
   std::memcpy(bytes + 44, bytes, 12);
-  for (uint32_t i = 0; i < 2 * (UdpInlets::kUntold + 1); i++) {
+  for (uint32_t i = 0; i < 2 * (UdpInlets::kWithoutMetadata + 1); i++) {
     const uint32_t length = i % 2 == 0 ? 44 : 88;
     IcrcHeaders headers;
     headers.source = headers.destination = path.source;
@@ -192,7 +192,7 @@ void corrupt() {
     b.pollAll();
   }
   HOST_CHECK(b.seen.empty());
-  HOST_CHECK(b.counter("rx_icrc_errors") == 2 * (UdpInlets::kUntold + 1));
+  HOST_CHECK(b.counter("rx_icrc_errors") == 2 * (UdpInlets::kWithoutMetadata + 1));
 }
 
 // A MAD by the other socket does not overtake what was sent before it.

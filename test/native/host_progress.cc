@@ -194,7 +194,7 @@ void pollerLeavesTheRing() {
   uint32_t told = 0;
   Sleeper sleeper, second;
   for (Sleeper* each : {&sleeper, &second}) {
-    each->tell = [](void* self) { ++*static_cast<uint32_t*>(self); };
+    each->wake = [](void* self) { ++*static_cast<uint32_t*>(self); };
     each->self = &told;
   }
   const auto asleep = [&](Sleeper* who = nullptr) {

@@ -11,6 +11,10 @@ namespace nd {
 
 using wire::kBthBytes;
 constexpr uint32_t kIcrcBytes = 4;
+// Whether a packet may have this many bytes from its BTH to its last pad byte.
+constexpr bool isPacketLength(uint32_t length) {
+  return length >= kBthBytes && length <= kMaxDatagram - kIcrcBytes && length % 4 == 0;
+}
 
 // The register after the eight 0xFF bytes that stand for the missing LRH.
 constexpr uint32_t kIcrcSeed = 0xDEBB20E3;

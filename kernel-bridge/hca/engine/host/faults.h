@@ -1,9 +1,11 @@
 // A seeded fault layer: decides what happens to each packet that is about to leave. The same seed and the same
 // sequence of packets give the same faults.
 #pragma once
-#include "host/fault_options.h"
+#include "host/host.h"
 
 namespace nd {
+
+bool asksForFaults(const FaultOptions& options);
 
 // xoshiro256**, seeded by SplitMix64.
 class Random {

@@ -112,10 +112,7 @@ void Gsi::routeById(const PacketMeta& meta, const uint8_t* bth, uint32_t id, boo
 }
 
 void Gsi::toEveryone(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
-  if (mayHandOver) {
-    for (uint32_t slot : slots_.liveNow(clock_.now()))
-      if (slot != slots_.slot()) slots_.send(slot, madFrame(meta, bth));
-  }
+  if (mayHandOver) slots_.sendToOthers(madFrame(meta, bth), clock_.now());
   for (KernelId kernel = 1; kernel <= kLastKernel; kernel++)
     if (engine_->kernelPort(kernel) != nullptr) toKernel(kernel, meta, bth);
 }

@@ -1,13 +1,19 @@
 #include "host/host.h"
 
+#include <sys/epoll.h>
+#include <sys/prctl.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/mad.h"
-#include "host/host_impl.h"
+#include "host/lookout.h"
 #include "platform/host_events.h"
 #include "platform/port_holder.h"
-#include "platform/event.h"
+
+#ifndef PR_SET_PTRACER
+#define PR_SET_PTRACER 0x59616d61
+#endif
 
 namespace nd {
 namespace {
@@ -37,68 +43,88 @@ Status statusOfErrno(int error) {
 
 }  // namespace
 
-// ── Life ────────────────────────────────────────────────────────────────────────────────────────────────────
+// The parts, and who knows whom: what leaves goes by the senders or the local delivery through the tap; what comes goes by the
+// receivers or the local delivery to the intake. The lookout says whose turn it is.
+struct Host::Impl {
+  explicit Impl(const Clock& c) : clock(c), epoll(epoll_create1(EPOLL_CLOEXEC)) {
+    wire4.receiver.setSibling(wire6.receiver);
+    wire6.receiver.setSibling(wire4.receiver);
+  }
 
-Host::Impl::Impl(const Clock& c) : clock(c), epoll(epoll_create1(EPOLL_CLOEXEC)) {
-  localWake = makeEvent();
-  if (epoll.valid() && localWake.valid())
-    watchFd(epoll.get(), localWake.get(), EPOLLIN, EventKind::kLocalQueue, 0);
-}
+  // The sockets of one address family.
+  struct Wire {
+    Wire(const HostParts& parts, RawReceiver* raw, int family)
+        : udp(parts.counters), sender(parts, udp, family), receiver(parts, udp, sender, raw, family) {}
+    UdpWire udp;
+    WireSender sender;
+    WireReceiver receiver;
+  };
+
+  const Clock& clock;
+  HostCounters counters;
+  UniqueFd epoll;
+  LocalNames names;
+  Inbound inbound{counters, names, epoll.get()};
+  Slots slots{counters, names, epoll.get()};
+  Ports ports{names, epoll.get()};
+  Gsi gsi{clock, counters, ports, slots};
+  Addresses addresses{clock};
+  PacketTap tap{clock, counters};
+  Intake intake{counters, tap};
+  const HostParts parts{clock, counters, slots, addresses, tap, intake, epoll.get()};
+  RawReceiver raw{parts};
+  Wire wire4{parts, &raw, AF_INET}, wire6{parts, nullptr, AF_INET6};
+  LocalPairs pairs{counters, slots, epoll.get()};
+  LocalDelivery local{parts, pairs, gsi, raw, wire4.receiver, wire6.receiver};
+  Lookout lookout{parts, wire4.receiver, wire6.receiver, inbound, ports, pairs, local, &onFrame, this};
+
+  Engine* engine = nullptr;
+  std::string problem;
+  uint32_t madPsn = 0;
+  std::atomic<bool> started{false};
+  bool wired = false;  // at start; read by any thread
+
+  Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
+  void openWire(Wire& wire, int family, uint32_t receiveBufferBytes);
+  // Pairs that are set up from now on carry whole packets if there is somebody to see them.
+  void seePackets() { pairs.setPlain(!tap.idle()); }
+  static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
+  std::unique_lock<EngineLock> holdIfStarted();
+  uint64_t nextDeadline() const {
+    return std::min({tap.deadline(), lookout.deadline(), pairs.deadline(), wire4.receiver.deadline(), wire6.receiver.deadline()});
+  }
+  void runTimers();
+};
+
+// ── Life ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Host::Host(const Clock& clock) : impl_(new Impl(clock)) {}
 Host::~Host() { stop(); }
 
-int Host::Impl::openRaw(const HostOptions& options) {
-  return options.icrc == IcrcCheck::kExact ? wire4.raw.open(options.receiveBufferBytes) : 0;
-}
-
-void Host::Impl::openWire(Wire& wire, uint32_t receiveBufferBytes) {
-  wire.receiveBufferBytes = receiveBufferBytes;
-  // Packets that were joined would come to the raw socket so, too, which is not told where they end.
-  int error = wire.udp.open(wire.family, receiveBufferBytes, !wire.raw.isOpen());
-  if (error == 0 && wire.raw.isOpen()) {
-    error = wire.raw.divide(wire.udp.fd(), slots.slot());
-    if (error == 0)
-      watchFd(epoll.get(), wire.raw.fd(), EPOLLIN, EventKind::kWire, static_cast<uint32_t>(wire.family));
-    else
-      wire.udp.close();
-  }
-  if (error != 0) wire.raw.close();
-  if (error == 0) {
-    watchFd(epoll.get(), wire.udp.fd(), EPOLLIN, EventKind::kWire, static_cast<uint32_t>(wire.family));
-    wire.steering.start(wire.udp.fd(), slots.slot(), clock.now());
-    wire.udp.flush();
-    return;
-  }
+void Host::Impl::openWire(Wire& wire, int family, uint32_t receiveBufferBytes) {
+  const int error = wire.receiver.open(receiveBufferBytes);
+  if (error == 0) return;
   const bool absent = error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == EPROTONOSUPPORT;
-  if (absent && wire.family == AF_INET6) return;  // a host without IPv6 lacks nothing
-  const char* family = wire.family == AF_INET ? "IPv4" : "IPv6";
+  if (absent && family == AF_INET6) return;  // a host without IPv6 lacks nothing
   if (!problem.empty()) problem += "; ";
-  problem += std::string("UDP port 4791 (RoCEv2) on ") + family;
+  problem += std::string("UDP port 4791 (RoCEv2) on ") + (family == AF_INET ? "IPv4" : "IPv6");
   if (error == EADDRINUSE)
-    problem += " is held by " + describePortHolder(wire.family, kRocePort) +
+    problem += " is held by " + describePortHolder(family, kRocePort) +
                "; until it is released only this user's processes on this host can be reached";
   else
     problem += std::string(" cannot be bound: ") + std::strerror(error);
 }
 
-void Host::Impl::closeWire(Wire& wire) {
-  wire.udp.close();
-  wire.raw.close();
-  wire.inlets.close();
-  wire.turn = wire.wanted = nullptr;
-}
-
 Status Host::start(const HostOptions& options, Engine& engine) {
   Impl& h = *impl_;
-  if (!h.epoll.valid() || !h.localWake.valid()) return Status::kInsufficientResources;
+  if (!h.epoll.valid() || !h.local.valid()) return Status::kInsufficientResources;
   if (h.started) return Status::kInvalidDeviceState;
   const int error = h.slots.claim();
   if (error != 0) {
     h.slots.release();
     return error == EADDRINUSE ? Status::kTooManyAddresses : Status::kInsufficientResources;
   }
-  if (const int refused = h.openRaw(options)) {
+  if (const int refused = options.icrc == IcrcCheck::kExact ? h.raw.open(options.receiveBufferBytes) : 0) {
     h.slots.release();
     return refused == EPERM || refused == EACCES ? Status::kAccessDenied : Status::kInsufficientResources;
   }
@@ -111,12 +137,15 @@ Status Host::start(const HostOptions& options, Engine& engine) {
       },
       &h.gsi);
   std::lock_guard<EngineLock> guard(engine.lock());
-  h.openWire(h.wire4, options.receiveBufferBytes);
-  h.openWire(h.wire6, options.receiveBufferBytes);
+  h.openWire(h.wire4, AF_INET, options.receiveBufferBytes);
+  h.openWire(h.wire6, AF_INET6, options.receiveBufferBytes);
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();
   h.started = true;
   configure(options);
-  h.startLocalLink(options);
+  // Where the system restricts who may read a process's memory (Yama), any process of this user may from now on.
+  if (options.allowPtrace) prctl(PR_SET_PTRACER, static_cast<unsigned long>(-1), 0, 0, 0);
+  h.local.start(options.link == LinkChoice::kAuto);
+  h.pairs.start(options.link == LinkChoice::kAuto);
   return Status::kSuccess;
 }
 
@@ -128,31 +157,24 @@ void Host::stop() {
   if (!h.started.exchange(false)) return;
   flush();
   h.pairs.stop();
-  h.inbound.acceptAll(h.slots.listener());  // who has only just connected hears the goodbye too
+  h.inbound.acceptAll(h.slots.listener());  // a process that has only just connected gets the goodbye too
   h.slots.release();
   h.ports.releaseAll();
   h.inbound.sayGoodbye();
   h.inbound.closeAll();
-  h.closeWire(h.wire4);
-  h.closeWire(h.wire6);
-  h.held.packetsToGo = 0;
-  h.held.due = h.listenDue = h.rareDue = UINT64_MAX;
-  h.deaf.clear();
-  h.localQueue.clear();
-  h.silenceLocal();
-  h.capture.close();
+  for (Impl::Wire* wire : {&h.wire4, &h.wire6}) wire->receiver.close();
+  h.lookout.stop();
+  h.local.stop();
+  h.tap.close();
 }
 
 void Host::configure(const HostOptions& options) {
-  impl_->faults.configure(options.faults);
-  if (impl_->capture.open(options.capturePath) != 0) impl_->counters.add(HostCounter::kCaptureErrors);
+  impl_->tap.configure(options);
   impl_->seePackets();
 }
 
 void Host::join(const HostOptions& options) {
-  if (asksForFaults(options.faults)) impl_->faults.configure(options.faults);
-  if (!options.capturePath.empty() && impl_->capture.open(options.capturePath) != 0)
-    impl_->counters.add(HostCounter::kCaptureErrors);
+  impl_->tap.join(options);
   impl_->seePackets();
 }
 
@@ -180,8 +202,8 @@ void Host::releaseKernel(KernelId kernel) {
   for (uint32_t claim : h.ports.releaseKernel(kernel)) h.inbound.closeClaim(claim);
 }
 
-// A claim goes together with the connections to it, by whose end others learn that: nothing that comes by one of them is taken
-// when the name may be another process's already.
+// A claim and the connections to it are given up under one lock: a message that comes by one of them must not be taken when another
+// process may already have the name. The others learn of the end by the connections' end.
 std::unique_lock<EngineLock> Host::Impl::holdIfStarted() {
   return started ? engine->hold() : std::unique_lock<EngineLock>();
 }
@@ -210,24 +232,165 @@ Status Host::sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey) {
   packet.pieceCount = 1;
   packet.payloadLength = wire::kMadBytes;
   flush();  // so that the error found below is this packet's
-  h.carriesOn = h.localQueue.empty();
-  const bool sent = send(path, packet);
   // What goes to this host is there before this returns, and the engine's thread need not wake up for it.
-  if (std::exchange(h.carriesOn, false) && !h.localQueue.empty()) {
-    const auto deliver = [](void* self, PacketSink& sink) {
-      Impl& host = *static_cast<Impl*>(self);
-      host.sink = &sink;
-      host.drainLocalQueue(Impl::kMaxDrained);
-      host.sink = nullptr;
-    };
-    h.engine->deliver(deliver, &h);
-    if (!h.localQueue.empty()) h.ringLocal();
-  }
+  h.local.beginNow();
+  const bool sent = send(path, packet);
+  h.local.endNow(*h.engine);
   if (!sent) return Status::kHostUnreachable;
   h.counters.add(HostCounter::kMadsSent);
-  UdpWire& udp = h.wireTo(path.destination).udp;
-  return udp.isOpen() ? statusOfErrno(udp.flush()) : Status::kSuccess;
+  return statusOfErrno(h.wireTo(path.destination).sender.flush());
 }
+
+// ── Sending ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+bool Host::send(const Path& path, const OutPacket& packet) {
+  Impl& h = *impl_;
+  const uint32_t length = checkedLength(packet);
+  if (length == 0) {
+    h.counters.add(HostCounter::kTxTooLong);
+    return false;
+  }
+  WireSender& sender = h.wireTo(path.destination).sender;
+  if (sender.reaches(path) && !h.local.prefers(path, packet)) {
+    sender.send(path, packet, length);
+    return true;
+  }
+  if (h.started && h.local.send(path, packet, length)) return true;
+  h.counters.add(HostCounter::kTxUnroutable);
+  return false;
+}
+
+bool Host::sendAlone(const Path& path, uint8_t* bth, uint32_t length) {
+  return impl_->wireTo(path.destination).sender.sendSingle(path, bth, length);
+}
+
+void Host::sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) {
+  const uint32_t length = checkedLength(packet);
+  if (length == 0) return impl_->counters.add(HostCounter::kTxTooLong);
+  impl_->local.sendPlain(pair, path, packet, length);
+}
+
+void Host::flush() {
+  impl_->wire4.sender.flush();
+  impl_->wire6.sender.flush();
+  if (impl_->pairs.any()) impl_->pairs.flush();
+}
+
+// ── Receiving ───────────────────────────────────────────────────────────────────────────────────────────────
+
+// What another process of this host sends.
+void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
+  Impl& h = *static_cast<Impl*>(self);
+  h.counters.add(HostCounter::kForwardedIn);
+  switch (frame.kind) {
+    case FrameKind::kPacket:
+    case FrameKind::kMad:
+    case FrameKind::kStray:
+      return h.local.onFrame(frame, origin);
+    case FrameKind::kPairAsk:
+    case FrameKind::kPairOffer:
+    case FrameKind::kPairAnswer:
+    case FrameKind::kMemoryOffer:
+    case FrameKind::kMemoryAnswer:
+    case FrameKind::kMemoryGone:
+      return h.pairs.onFrame(frame, origin, h.clock.now(), h.intake.sink());
+    case FrameKind::kProbeReply: {
+      ProbeReply reply;
+      if (frame.bodyLength != sizeof reply) break;
+      std::memcpy(&reply, frame.body, sizeof reply);
+      h.wire4.receiver.onProbeReply(reply);
+      return h.wire6.receiver.onProbeReply(reply);
+    }
+    case FrameKind::kPortAsk:
+      if (frame.bodyLength != sizeof(PortQuestion)) break;
+      return h.ports.onAsked(frame, origin.connection);
+    case FrameKind::kPortAnswer:
+    case FrameKind::kGoodbye:
+      break;  // these come by other connections
+  }
+  h.counters.add(HostCounter::kSlotBadFrames);
+}
+
+void Host::Impl::runTimers() {
+  const uint64_t now = clock.now();
+  tap.onTime(now, intake.sink());
+  lookout.onTime(now);
+  if (pairs.deadline() <= now) pairs.onTime(now, intake.sink());
+  wire4.receiver.onTime(now);
+  wire6.receiver.onTime(now);
+}
+
+bool Host::poll(PacketSink& sink, uint32_t budget) {
+  Impl& h = *impl_;
+  if (!h.started || budget == 0) return false;
+  const Intake::Step step(h.intake, sink);
+  uint32_t n = 0;
+  if (h.pairs.any()) n = h.local.receivePairs(budget);
+  if (h.local.queued()) n += h.local.deliverQueue(budget);
+  const uint64_t now = h.pairs.any() ? h.clock.recent() : 0;
+  if (n < budget && (now == 0 || h.lookout.due(now))) n += h.lookout.look(budget - n, now);
+  if (h.local.hasDeferred()) n += h.local.deliverDeferred();
+  if (h.nextDeadline() != UINT64_MAX) {
+    h.runTimers();
+    flush();
+  }
+  if (h.pairs.grown()) h.lookout.wakeSleepers();  // they do not wait for the new ones yet
+  return n >= std::min(budget, UdpWire::kReceiveBatch) || h.local.queued() || h.pairs.pending();
+}
+
+void Host::lookOut(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) {
+  Impl& h = *impl_;
+  if (!h.started || h.pairs.any() || h.local.queued()) return;
+  const Intake::Step step(h.intake, sink);
+  h.lookout.lookMore(budget, wanted);
+}
+
+void Host::pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) {
+  Impl& h = *impl_;
+  if (!h.started) return;
+  const Intake::Step step(h.intake, sink);
+  if (h.local.receivePairs(budget) == 0 && wanted != nullptr && h.pairs.lookOut(*wanted)) h.local.receivePairs(budget);
+}
+
+// With pairs up, between two looks at the sockets.
+bool Host::quiet(uint64_t now) const {
+  const Impl& h = *impl_;
+  return h.started && !h.lookout.due(now) && h.pairs.any() && !h.local.queued() && !h.local.hasDeferred() &&
+         h.nextDeadline() > now;
+}
+
+void Host::reportEnd(uint32_t slot, PacketSink& sink) {
+  Impl& h = *impl_;
+  if (!h.started || !h.slots.endedUnseen(slot)) return;
+  const Intake::Step step(h.intake, sink);
+  h.local.onOutbound(slot, EPOLLHUP);
+  if (h.local.hasDeferred()) h.local.deliverDeferred();
+}
+
+uint64_t Host::nextDeadline() const { return impl_->nextDeadline(); }
+void Host::lookNext() { impl_->lookout.next(); }
+void Host::lookAllNext() { impl_->lookout.allNext(); }
+void Host::lookLater() { impl_->lookout.later(impl_->clock.recent()); }
+uint64_t Host::now() const { return impl_->clock.recent(); }
+bool Host::fallAsleep(Sleeper& sleeper) { return impl_->lookout.fallAsleep(sleeper); }
+void Host::forget(Sleeper& sleeper) { impl_->lookout.forget(sleeper); }
+
+// ── Addresses, peers, memory ────────────────────────────────────────────────────────────────────────────────
+
+bool Host::isLocal(const Gid& address) { return impl_->addresses.isOwn(address); }
+uint32_t Host::interfaceOf(const Gid& address) { return Addresses::interfaceOf(address); }
+Status Host::joinGroup(const Gid& group, uint32_t interface) {
+  return impl_->addresses.join(impl_->wireTo(group).udp, group, interface);
+}
+void Host::leaveGroup(const Gid& group, uint32_t interface) {
+  impl_->addresses.leave(impl_->wireTo(group).udp, group, interface);
+}
+bool Host::watchPeer(uint32_t slot) { return impl_->started && impl_->slots.watch(slot); }
+std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {
+  return impl_->started ? impl_->pairs.pairWith(slot, impl_->clock.now()) : nullptr;
+}
+void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
+bool Host::selfPending() const { return impl_->pairs.selfPending(); }
 
 const std::vector<const char*>& Host::counterNames() { return HostCounters::names(); }
 std::vector<uint64_t> Host::counters() { return impl_->counters.values(); }

@@ -16,7 +16,6 @@
 #include <string>
 #include "base/link.h"
 #include "engine/engine.h"
-#include "host/fault_options.h"
 
 namespace nd {
 
@@ -27,6 +26,13 @@ enum class LinkChoice : uint8_t { kAuto, kWire };  // the local one where it can
 // header as it came, by a raw socket (CAP_NET_RAW).
 enum class IcrcCheck : uint8_t { kSolved, kExact };
 
+// What is done to packets that leave. Probabilities 0..1.
+struct FaultOptions {
+  uint64_t seed = 1;
+  double drop = 0, duplicate = 0, reorder = 0, corrupt = 0;
+  uint32_t dropMadCount[32] = {};   // by (attribute id − 0x10): drop the first n of that CM message
+};
+
 struct HostOptions {
   IcrcCheck icrc = IcrcCheck::kSolved;
   LinkChoice link = LinkChoice::kAuto;
@@ -36,10 +42,10 @@ struct HostOptions {
   uint32_t receiveBufferBytes = 4u << 20;
 };
 
-// A thread that waits for pollFd(). A peer on the local link rings once, and what rang may be taken in, or answered, by
-// another thread before this one has seen that the descriptor was readable: then it is told.
+// A thread that waits for pollFd(). A peer on the local link rings once. Another thread may take in or answer what rang before this
+// one has seen that the descriptor was readable: then it is woken.
 struct Sleeper {
-  void (*tell)(void* self) = nullptr;  // makes it look again; called with the engine's lock held
+  void (*wake)(void* self) = nullptr;  // makes it look again; called with the engine's lock held
   void* self = nullptr;
   std::atomic<bool> asleep{false};     // the thread takes it back when it wakes up
 };
@@ -78,7 +84,6 @@ class Host final : public Link {
   void releaseKernel(KernelId kernel);          // all claims of a kernel that ended
 
   // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
-  static constexpr uint32_t kCommIdMask = 0x3FFFF;
   uint32_t commIdBase(KernelId kernel) const;   // slot << 24 | kernel << 18
   // Sends at once. kInvalidParameter: no P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
   // an address of this host; kNetworkUnreachable, kHostUnreachable: no way to the destination. A packet lost on the

@@ -16,7 +16,7 @@ namespace nd {
 bool EngineThread::start() {
   wakeFd_ = makeEvent();
   if (!wakeFd_.valid() || !attendance_.open()) return false;
-  sleeper_.tell = [](void* self) { static_cast<EngineThread*>(self)->signalWake(); };
+  sleeper_.wake = [](void* self) { static_cast<EngineThread*>(self)->signalWake(); };
   sleeper_.self = this;
   sigset_t all, before;
   sigfillset(&all);

@@ -6,8 +6,8 @@
 
 namespace nd {
 
-Watch::Watch(Engine& engine, Host& host, void (*tell)(void* self), void* self) : engine_(engine), host_(host) {
-  sleeper_.tell = tell;
+Watch::Watch(Engine& engine, Host& host, void (*wake)(void* self), void* self) : engine_(engine), host_(host) {
+  sleeper_.wake = wake;
   sleeper_.self = self;
 }
 

@@ -269,6 +269,11 @@ bool Slots::send(uint32_t slot, const Frame& frame, const int* fds, uint32_t fdC
   return true;
 }
 
+void Slots::sendToOthers(const Frame& frame, uint64_t now) {
+  for (const uint32_t other : liveNow(now))
+    if (other != slot_) send(other, frame);
+}
+
 void Slots::setWantsOut(uint32_t slot, Peer& p, bool wanted) {
   if (p.wantsOut == wanted) return;
   p.wantsOut = wanted;

@@ -83,6 +83,8 @@ class Slots {
 
   // Sends a frame, or keeps it until the peer reads. False: no such process, or it does not read (both counted).
   bool send(uint32_t slot, const Frame& frame, const int* fds = nullptr, uint32_t fdCount = 0);
+  // The same to every other process of this user.
+  void sendToOthers(const Frame& frame, uint64_t now);
   // Who has the slot, at the connection that send() uses. False: nobody, or nobody who can be talked to.
   bool identify(uint32_t slot, PeerIdentity* identity);
   // Whether what comes by this accepted connection comes from the process that has the slot: another could set up, or spoil,

@@ -25,7 +25,7 @@ struct UdpInlets::Buffers {
   } control[UdpWire::kReceiveBatch];
   alignas(64) uint8_t room[FlowIcrc::kRoom + UdpWire::kReceiveBatch * kReceiveBytes];
   uint8_t* bytes(uint32_t index) { return room + FlowIcrc::kRoom + index * kReceiveBytes; }
-  bool told = false;  // of the last call
+  bool withMetadata = false;  // of the last call
   Buffers() {
     for (uint32_t i = 0; i < UdpWire::kReceiveBatch; i++) {
       messages[i] = {};
@@ -62,7 +62,7 @@ UdpInlet* UdpInlets::entry(const PacketMeta& meta, uint16_t port) {
   return oldest;
 }
 
-UdpInlet* UdpInlets::hear(const PacketMeta& meta, uint16_t sourcePort) {
+UdpInlet* UdpInlets::consider(const PacketMeta& meta, uint16_t sourcePort) {
   clock_++;
   UdpInlet* const inlet = entry(meta, sourcePort);
   if (inlet == nullptr) return nullptr;
@@ -83,7 +83,7 @@ bool UdpInlets::bind(UdpInlet& inlet, uint32_t receiveBufferBytes) {
                 setInt(s, IPPROTO_IP, IP_MULTICAST_ALL, 0)  // or a second copy of what groups are sent
           : setInt(s, IPPROTO_IPV6, IPV6_V6ONLY, 1) && setInt(s, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
                 setInt(s, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) && setInt(s, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)) &&
-      tellDestinations(s, true) && setInt(s, IPPROTO_UDP, UDP_GRO, 1);
+      setDestinations(s, true) && setInt(s, IPPROTO_UDP, UDP_GRO, 1);
   if (!ok) return false;
   if (!v4) {
     setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
@@ -109,7 +109,7 @@ bool UdpInlets::connect(UdpInlet& inlet) {
 }
 
 void UdpInlets::settle(UdpInlet& inlet) {
-  tellDestinations(inlet.fd(), false);
+  setDestinations(inlet.fd(), false);
   if (!buffers_) buffers_.reset(new Buffers());
   IcrcHeaders headers;
   headers.source = inlet.source_;
@@ -120,7 +120,7 @@ void UdpInlets::settle(UdpInlet& inlet) {
   counters_.add(HostCounter::kInletsOpened);
 }
 
-bool UdpInlets::tellDestinations(int fd, bool on) {
+bool UdpInlets::setDestinations(int fd, bool on) {
   return family_ == AF_INET ? setInt(fd, IPPROTO_IP, IP_PKTINFO, on) : setInt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, on);
 }
 
@@ -135,13 +135,13 @@ void UdpInlets::close() {
   for (UdpInlet& inlet : inlets_) inlet = UdpInlet();
 }
 
-uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool told) {
+uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool withMetadata) {
   Buffers& in = *buffers_;
   const uint32_t count = std::min(budget, from.expected_);
-  in.told = told || count > 1 || from.untold_ == 0;
+  in.withMetadata = withMetadata || count > 1 || from.withoutMetadata_ == 0;
   int n;
   do {
-    if (!in.told) {
+    if (!in.withMetadata) {
       const ssize_t length = receiveNow(from.fd(), in.bytes(0), kReceiveBytes);
       in.messages[0].msg_len = static_cast<unsigned>(length);
       n = length < 0 ? -1 : 1;
@@ -161,9 +161,9 @@ uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool told) {
   return got;
 }
 
-uint8_t* UdpInlets::alone(uint32_t* length) {
+uint8_t* UdpInlets::single(uint32_t* length) {
   *length = buffers_->messages[0].msg_len;
-  return buffers_->told || *length > FlowIcrc::kMostBytes + kIcrcBytes ? nullptr : buffers_->bytes(0);
+  return buffers_->withMetadata || *length > FlowIcrc::kMostBytes + kIcrcBytes ? nullptr : buffers_->bytes(0);
 }
 
 PacketMeta UdpInlets::metaOf(const UdpInlet& from) const {
@@ -183,20 +183,20 @@ UdpWire::Datagram UdpInlets::datagram(UdpInlet& from, uint32_t index) {
   d.sourcePort = from.port_;
   d.meta.source = from.source_;
   d.meta.destination = from.destination_;
-  d.told = in.told;
+  d.hasMetadata = in.withMetadata;
   d.complete = true;
-  if (d.told) {
+  if (d.hasMetadata) {
     msghdr& message = in.messages[index].msg_hdr;
     readControl(message, &d);
     d.complete = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
     from.trafficClass_ = d.meta.trafficClass;
     from.hopLimit_ = d.meta.hopLimit;
     const bool marked = (d.meta.trafficClass & wire::kEcnMask) == wire::kCongestionExperienced;
-    from.untold_ = d.length <= kShort && !marked ? kUntold : 0;
+    from.withoutMetadata_ = d.length <= kShort && !marked ? kWithoutMetadata : 0;
   } else {
     d.meta.trafficClass = from.trafficClass_;
     d.meta.hopLimit = from.hopLimit_;
-    from.untold_ = d.length <= kShort ? from.untold_ - 1 : 0;
+    from.withoutMetadata_ = d.length <= kShort ? from.withoutMetadata_ - 1 : 0;
   }
   return d;
 }

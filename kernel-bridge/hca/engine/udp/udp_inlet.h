@@ -43,7 +43,7 @@ class UdpInlet {
   uint64_t used_ = 0;            // when, in datagrams
   uint32_t expected_ = 1;        // datagrams that the next receive() asks for
   bool filled_ = false;          // the last one got what it asked for
-  uint32_t untold_ = 0;          // datagrams that may be taken without their header fields
+  uint32_t withoutMetadata_ = 0;  // datagrams that may be received so
   uint8_t trafficClass_ = 0, hopLimit_ = 0;  // of the last that was taken with them
 };
 
@@ -54,14 +54,14 @@ class UdpInlets {
   static constexpr uint32_t kHeardBefore = 64;     // datagrams by the other socket before one is worth a socket
   static constexpr uint32_t kUnusedFor = 1 << 16;  // datagrams of others, after which it gives way to another
   static constexpr uint32_t kNotHeardFor = 1 << 10;  // the same, of a sender that has no socket yet
-  static constexpr uint32_t kUntold = 15;          // of 16 short datagrams, those that are taken without traffic class
+  static constexpr uint32_t kWithoutMetadata = 15;  // of 16 short datagrams
   static constexpr uint32_t kShort = 512;          // longest of these
 
   UdpInlets(HostCounters& counters, int family);
   ~UdpInlets();
 
   // A datagram for this process has come by the other socket. The inlet that should be opened for those that follow, or null.
-  UdpInlet* hear(const PacketMeta& meta, uint16_t sourcePort);
+  UdpInlet* consider(const PacketMeta& meta, uint16_t sourcePort);
   // Opening it. From bind() to connect() the system may choose its socket for anybody's datagrams, and these stay in it: between
   // connect() and settle() they are read with their addresses. False: there is none, or it does not hear this sender.
   bool bind(UdpInlet& inlet, uint32_t receiveBufferBytes);
@@ -69,18 +69,18 @@ class UdpInlets {
   void settle(UdpInlet& inlet);
   UdpInlet& at(uint32_t index) { return inlets_[index]; }
   uint32_t indexOf(const UdpInlet& inlet) const { return static_cast<uint32_t>(&inlet - inlets_.data()); }
-  // Up to UdpWire::kReceiveBatch datagrams, valid until the next call, of whichever inlet. `told`: none without its header
-  // fields.
-  uint32_t receive(UdpInlet& from, uint32_t budget, bool told);
-  // One of them. Where its fields were not told, neither was its segment (`told`): traffic class and hop limit are the last known.
+  // Up to UdpWire::kReceiveBatch datagrams, valid until the next call by any of them. `withMetadata`: none without.
+  uint32_t receive(UdpInlet& from, uint32_t budget, bool withMetadata);
+  // One of them. Received without metadata: its segment size is unknown; traffic class and hop limit are the last known ones.
   UdpWire::Datagram datagram(UdpInlet& from, uint32_t index);
-  // What the last receive() has taken without header fields, if it is short: room of FlowIcrc before it. Null otherwise.
-  uint8_t* alone(uint32_t* length);
+  // For the single packet fast path: what the last receive() has taken without metadata, if it is short, with room for FlowIcrc
+  // before it; null otherwise.
+  uint8_t* single(uint32_t* length);
   PacketMeta metaOf(const UdpInlet& from) const;
-  // That one is done with; it was no datagram().
-  void tookAlone(UdpInlet& from) { from.untold_--; }
-  // The next one is taken with its fields.
-  void tellNext(UdpInlet& from) { from.untold_ = 0; }
+  // That one is done with, and needs no datagram().
+  void tookSingle(UdpInlet& from) { from.withoutMetadata_--; }
+  // The next one is received with metadata.
+  void wantMetadata(UdpInlet& from) { from.withoutMetadata_ = 0; }
   // Nothing more by it, and no other for this sender.
   void refuse(UdpInlet& inlet);
   void close();
@@ -89,7 +89,7 @@ class UdpInlets {
   struct Buffers;
   struct BuffersDeleter { void operator()(Buffers* buffers) const; };
   UdpInlet* entry(const PacketMeta& meta, uint16_t port);
-  bool tellDestinations(int fd, bool on);
+  bool setDestinations(int fd, bool on);
 
   HostCounters& counters_;
   const int family_;

@@ -289,7 +289,7 @@ int UdpWire::flush() {
       run.flow->failed();
     } else if (run.count == 1) {
       counters_.add(HostCounter::kTxErrors);
-    } else if (sendSingly(run, &lastError)) {
+    } else if (sendOneByOne(run, &lastError)) {
       runsWork_ = false;
     }
     done++;
@@ -298,7 +298,7 @@ int UdpWire::flush() {
   return lastError;
 }
 
-bool UdpWire::sendAlone(const Path& path, uint8_t* bth, uint32_t length, bool mayRun) {
+bool UdpWire::sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool mayRun) {
   if (runs_ != 0) return false;
   UdpFlow* const flow = flows_.readyOne(path, mayRun ? bth[wire::kBthQpnAt] : 0);
   if (flow == nullptr || flow->checkDue()) return false;
@@ -354,7 +354,7 @@ int UdpWire::send(uint32_t first, uint32_t count) {
 }
 
 // True if all went out, one by one.
-bool UdpWire::sendSingly(const Run& run, int* lastError) {
+bool UdpWire::sendOneByOne(const Run& run, int* lastError) {
   Buffers::Out& out = buffers_->out;
   msghdr message = out.messages[&run - out.runs].msg_hdr;
   bool all = true;

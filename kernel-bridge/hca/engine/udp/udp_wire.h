@@ -34,7 +34,7 @@ class UdpWire {
     uint32_t segment = 0;           // of each but the last
     uint16_t sourcePort = 0;
     bool complete = false;          // false: cut off, or its addresses are not known
-    bool told = true;               // false: how many packets it is, and their header fields, are not known (udp_inlet.h)
+    bool hasMetadata = true;        // false: received without control messages (udp_inlet.h): segment size unknown
   };
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}
@@ -65,7 +65,7 @@ class UdpWire {
   Way prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun);
   // Sends one packet of a connection past the batch, which is empty, and writes its ICRC behind it (Link::sendAlone). False:
   // nothing was sent.
-  bool sendAlone(const Path& path, uint8_t* bth, uint32_t length, bool mayRun);
+  bool sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool mayRun);
   // Sends the batch. 0, or the errno of the last packet that could not be sent.
   int flush();
 
@@ -98,7 +98,7 @@ class UdpWire {
   int send(uint32_t first, uint32_t count);
   void makeRoom(uint32_t count);
   int receiveOne();
-  bool sendSingly(const Run& run, int* lastError);
+  bool sendOneByOne(const Run& run, int* lastError);
   HostCounters& counters_;
   UniqueFd fd_;
   int family_ = AF_UNSPEC;

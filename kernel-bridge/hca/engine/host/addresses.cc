@@ -1,10 +1,10 @@
-// Multicast groups: membership of interfaces, and how members on this host are reached without a wire.
+#include "host/addresses.h"
+
 #include <net/if.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "host/host_impl.h"
 #include "platform/interfaces.h"
 
 namespace nd {
@@ -29,7 +29,14 @@ Status statusOfJoin(int error) {
 
 }  // namespace
 
-uint32_t Host::interfaceOf(const Gid& address) {
+bool Addresses::accepts(const PacketMeta& meta) {
+  if (!meta.source.isUnicast()) return false;
+  if (!meta.destination.isMulticast()) return isOwn(meta.destination);
+  return std::any_of(joined_.begin(), joined_.end(),
+                     [&](const Joined& j) { return j.group == meta.destination && j.interface == meta.scopeId; });
+}
+
+uint32_t Addresses::interfaceOf(const Gid& address) {
   std::vector<NetworkInterface> all;
   if (listInterfaces(&all) != 0) return 0;
   // All of 127.0.0.0/8 is there without being listed.
@@ -40,22 +47,18 @@ uint32_t Host::interfaceOf(const Gid& address) {
   return 0;
 }
 
-Status Host::joinGroup(const Gid& group, uint32_t interface) {
-  Impl& h = *impl_;
+Status Addresses::join(UdpWire& udp, const Gid& group, uint32_t interface) {
   char name[IF_NAMESIZE];
   if (if_indextoname(interface, name) == nullptr) return Status::kNetworkUnreachable;
-  UdpWire& udp = h.wireTo(group).udp;
   const Status status = udp.isOpen() ? statusOfJoin(udp.changeGroup(true, group, interface)) : Status::kSuccess;
-  if (status == Status::kSuccess) h.joined.push_back({group, interface});
+  if (status == Status::kSuccess) joined_.push_back({group, interface});
   return status;
 }
 
-void Host::leaveGroup(const Gid& group, uint32_t interface) {
-  Impl& h = *impl_;
-  UdpWire& udp = h.wireTo(group).udp;
+void Addresses::leave(UdpWire& udp, const Gid& group, uint32_t interface) {
   if (udp.isOpen()) udp.changeGroup(false, group, interface);  // an interface that is gone has left already
-  const auto same = [&](const Impl::Joined& j) { return j.group == group && j.interface == interface; };
-  h.joined.erase(std::remove_if(h.joined.begin(), h.joined.end(), same), h.joined.end());
+  const auto same = [&](const Joined& j) { return j.group == group && j.interface == interface; };
+  joined_.erase(std::remove_if(joined_.begin(), joined_.end(), same), joined_.end());
 }
 
 }  // namespace nd

@@ -1,0 +1,33 @@
+// This host's addresses, and the multicast groups that this process has joined: where packets may come from and go to.
+// All parts of the host ask it, with the engine's lock held.
+#pragma once
+#include <vector>
+
+#include "platform/local_addresses.h"
+#include "udp/udp_wire.h"
+
+namespace nd {
+
+class Addresses {
+ public:
+  explicit Addresses(const Clock& clock) : clock_(clock) {}
+  bool isOwn(const Gid& address) { return own_.contains(address, clock_); }
+  // Whether a packet has come from where it may, and to this host or to a group that was joined on its interface.
+  bool accepts(const PacketMeta& meta);
+  // Index of the interface that has this address, 0 if there is none.
+  static uint32_t interfaceOf(const Gid& address);
+  // `udp`: the socket of the group's family, open or not.
+  Status join(UdpWire& udp, const Gid& group, uint32_t interface);
+  void leave(UdpWire& udp, const Gid& group, uint32_t interface);
+
+ private:
+  struct Joined {
+    Gid group;
+    uint32_t interface;
+  };
+  const Clock& clock_;
+  LocalAddresses own_;
+  std::vector<Joined> joined_;
+};
+
+}  // namespace nd

@@ -1,0 +1,144 @@
+#include "host/lookout.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/host_events.h"
+
+namespace nd {
+
+Lookout::Lookout(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, Inbound& inbound, Ports& ports,
+                 LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument)
+    : parts_(parts),
+      receiver4_(receiver4),
+      receiver6_(receiver6),
+      inbound_(inbound),
+      ports_(ports),
+      pairs_(pairs),
+      local_(local),
+      handler_(handler),
+      argument_(argument) {}
+
+void Lookout::stop() {
+  paused_.clear();
+  resumeDue_ = UINT64_MAX;
+}
+
+// ── Looking ─────────────────────────────────────────────────────────────────────────────────────
+
+uint32_t Lookout::look(uint32_t budget, uint64_t now) {
+  uint32_t n = 0;
+  if (busy_ != nullptr && !std::exchange(all_, false)) n = lookAgain(budget);
+  if (n < budget && (n == 0 || ++pollsWithoutAll_ >= kPollsWithoutAll)) {
+    pollsWithoutAll_ = 0;
+    n += lookAtAll(budget - n);
+  }
+  // A look is a system call, many times what a packet costs on the local link. A thread that is busy there, or waits there for an
+  // answer, looks less often as long as looks find nothing.
+  gap_ = n != 0 ? 0 : std::min(2 * gap_ + kFirstGapNs, pairs_.copiedMuch() ? kCopyGapNs : kLongestGapNs);
+  due_ = now + gap_;
+  return n;
+}
+
+void Lookout::lookMore(uint32_t budget, const std::atomic<uint32_t>& wanted) {
+  if (busy_ == nullptr) return;
+  for (uint32_t looks = moreLooks_; looks != 0 && wanted.load(std::memory_order_relaxed) == 0; looks--)
+    if (lookAgain(budget) != 0) return;
+}
+
+uint32_t Lookout::lookAgain(uint32_t budget) {
+  const uint32_t n = busy_->receive(budget);
+  if (n != 0) moreLooks_ = std::min(2 * moreLooks_ + 1, kMostMoreLooks);
+  return n;
+}
+
+uint32_t Lookout::onReceiver(WireReceiver& receiver, uint32_t socket, uint32_t budget) {
+  const bool turned = receiver.turnTo(socket);
+  if (std::exchange(busy_, &receiver) != &receiver || turned) moreLooks_ = 0;
+  return budget != 0 ? receiver.receive(budget) : 0;
+}
+
+uint32_t Lookout::lookAtAll(uint32_t budget) {
+  epoll_event events[kEventsPerLook];
+  const int count = epoll_wait(parts_.epoll, events, kEventsPerLook, 0);
+  uint32_t n = 0;
+  for (int i = 0; i < count; i++) {
+    const uint64_t tag = events[i].data.u64;
+    const uint32_t left = n < budget ? budget - n : 0, id = eventId(tag);
+    switch (eventKind(tag)) {
+      case EventKind::kWire:
+        n += onReceiver(id == AF_INET ? receiver4_ : receiver6_, WireReceiver::kPortSocket, left);
+        break;
+      case EventKind::kInlet:
+        n += onReceiver((id & WireReceiver::kPeers6) == 0 ? receiver4_ : receiver6_, id & ~WireReceiver::kPeers6, left);
+        break;
+      case EventKind::kSlotListener:
+        if (!inbound_.acceptFrom(parts_.slots.listener())) pause(tag);
+        break;
+      case EventKind::kInbound:
+        if (left == 0) break;
+        moreLooks_ = 0;
+        n += inbound_.read(id, std::min(left, kFramesPerConnection), handler_, argument_);
+        break;
+      case EventKind::kOutbound:
+        local_.onOutbound(id, events[i].events);
+        break;
+      case EventKind::kClaim:
+        if (!ports_.acceptOn(id, inbound_)) pause(tag);
+        break;
+      case EventKind::kPair:
+        pairs_.rang(id);
+        break;
+      case EventKind::kLocalQueue:
+        break;  // looked at in every poll
+    }
+  }
+  return n;
+}
+
+// ── Listeners that are paused: a connection waits for which the system has no descriptor. Whoever sleeps would be woken at once,
+// again and again, until one is given back.
+
+void Lookout::pause(uint64_t listener) {
+  paused_.push_back(listener);
+  listen(listener, false);
+  resumeDue_ = parts_.clock.now() + kPauseNs;
+}
+
+void Lookout::resume() {
+  resumeDue_ = UINT64_MAX;
+  for (const uint64_t listener : std::exchange(paused_, {})) listen(listener, true);
+}
+
+void Lookout::listen(uint64_t listener, bool on) {
+  if (eventKind(listener) == EventKind::kClaim) return ports_.hear(eventId(listener), on);
+  watchFd(parts_.epoll, parts_.slots.listener(), on ? EPOLLIN : 0u, EventKind::kSlotListener, 0, EPOLL_CTL_MOD);
+}
+
+// ── Sleepers ────────────────────────────────────────────────────────────────────────────────────
+
+bool Lookout::fallAsleep(Sleeper& sleeper) {
+  if (std::find(sleepers_.begin(), sleepers_.end(), &sleeper) == sleepers_.end()) sleepers_.push_back(&sleeper);
+  // Others may not have seen yet that the descriptor was readable.
+  sleeper.asleep = false;
+  if (pairs_.anyRang()) wakeSleepers();
+  sleeper.asleep = pairs_.fallAsleep(anyAsleep());
+  return sleeper.asleep;
+}
+
+void Lookout::forget(Sleeper& sleeper) {
+  sleepers_.erase(std::remove(sleepers_.begin(), sleepers_.end(), &sleeper), sleepers_.end());
+}
+
+bool Lookout::anyAsleep() const {
+  return std::any_of(sleepers_.begin(), sleepers_.end(), [](const Sleeper* s) { return s->asleep.load(); });
+}
+
+void Lookout::wakeSleepers() {
+  for (Sleeper* sleeper : sleepers_)
+    if (sleeper->asleep.exchange(false)) sleeper->wake(sleeper->self);
+}
+
+}  // namespace nd

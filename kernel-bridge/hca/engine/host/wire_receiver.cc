@@ -1,0 +1,316 @@
+#include "host/wire_receiver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/joined.h"
+#include "base/wire.h"
+#include "platform/host_events.h"
+
+namespace nd {
+namespace {
+
+// A packet that came to a socket of this process and is for another.
+Frame strayFrame(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  Frame frame;
+  frame.kind = FrameKind::kStray;
+  frame.meta = meta;
+  frame.body = bth;
+  frame.bodyLength = length;
+  return frame;
+}
+
+}  // namespace
+
+WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, int family)
+    : parts_(parts),
+      udp_(udp),
+      raw_(raw),
+      family_(family),
+      peers_(parts.counters, family),
+      icrc_(parts.counters, family),
+      steering_(parts.counters, &WireSender::sendProbe, &sender) {}
+
+int WireReceiver::open(uint32_t receiveBufferBytes) {
+  receiveBufferBytes_ = receiveBufferBytes;
+  // Packets that were joined would come to the raw socket so, too, which does not know where they end.
+  int error = udp_.open(family_, receiveBufferBytes, !exact());
+  if (error == 0 && exact()) {
+    error = raw_->divide(udp_.fd());
+    if (error != 0) udp_.close();
+  }
+  if (error != 0) {
+    if (raw_ != nullptr) raw_->close();
+    return error;
+  }
+  watchFd(parts_.epoll, udp_.fd(), EPOLLIN, EventKind::kWire, static_cast<uint32_t>(family_));
+  steering_.start(udp_.fd(), parts_.slots.slot(), parts_.clock.now());
+  udp_.flush();
+  return 0;
+}
+
+void WireReceiver::close() {
+  udp_.close();
+  if (raw_ != nullptr) raw_->close();
+  peers_.close();
+  early_.clear();
+  turn_ = wanted_ = nullptr;
+}
+
+// ── Which socket ────────────────────────────────────────────────────────────────────────────────
+
+bool WireReceiver::turnTo(uint32_t peer) {
+  UdpInlet* const socket = peer != kPortSocket && peers_.at(peer).ready() ? &peers_.at(peer) : nullptr;
+  return std::exchange(turn_, socket) != socket;
+}
+
+uint32_t WireReceiver::receive(uint32_t budget) {
+  if (!udp_.isOpen()) return 0;
+  return turn_ != nullptr ? receiveByPeer(*turn_, budget) : receiveByPort(budget);
+}
+
+uint32_t WireReceiver::receiveByPort(uint32_t budget, uint32_t* datagrams) {
+  if (!udp_.isOpen()) return 0;
+  uint32_t packets = 0, raw = 0;
+  if (exact()) {
+    raw = raw_->receive(budget);
+    if (raw >= budget || (raw != 0 && ++rawBatches_ < kRawBatches)) return raw;
+    rawBatches_ = 0;
+    budget -= raw;
+  }
+  const uint32_t n = udp_.receive(budget);
+  if (datagrams != nullptr) *datagrams = n;
+  for (uint32_t i = 0; i < n; i++) packets += take(udp_.datagram(i), nullptr);
+  if (wanted_ != nullptr) packets += openPeer();
+  return raw + packets;
+}
+
+uint32_t WireReceiver::drainPort() {
+  if (!udp_.isOpen()) return 0;
+  uint32_t packets = 0, left = exact() ? kMostDrained : std::min(udp_.queuedAtMost(), kMostDrained);
+  while (left != 0) {
+    uint32_t datagrams = 0;
+    const uint32_t got = receiveByPort(std::min(left, UdpWire::kReceiveBatch), &datagrams);
+    if (got == 0) break;
+    packets += got;
+    left -= std::min(left, std::max(datagrams, 1u));
+  }
+  return packets;
+}
+
+// ── Packets ─────────────────────────────────────────────────────────────────────────────────────
+
+// Answers how many packets the datagram was; one that is empty counts as well.
+uint32_t WireReceiver::take(const Datagram& datagram, UdpInlet* by) {
+  if (datagram.length == 0) return 1;  // a peer that learns something from its own system
+  const bool accepted = parts_.addresses.accepts(datagram.meta);
+  uint32_t at = 0, packets = 0;
+  do {
+    const uint32_t length = std::min(datagram.segment, datagram.length - at);
+    onPacket(datagram, by, datagram.bytes + at, length, accepted);
+    at += length;
+    packets++;
+  } while (at < datagram.length);
+  if (by == nullptr && accepted) considerPeer(datagram);
+  return packets;
+}
+
+// `bth`: one packet of the datagram, `whole` bytes with its ICRC. `accepted`: it came from and to where it may.
+void WireReceiver::onPacket(const Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t whole, bool accepted) {
+  if (!parts_.intake.cameByWire(datagram.complete ? whole : 0)) return;
+  const uint32_t length = whole - kIcrcBytes, qpn = wire::destinationQpn(bth), slot = qpn >> 16;
+  const PacketMeta& meta = datagram.meta;
+  IcrcHeaders headers;
+  if (!isIntact(datagram, by, bth, length, &headers)) return;
+  if (!accepted) return onUnaccepted(meta, bth, length);
+  // The system gives every process that joined a copy of its own. Nothing else is sent to a group.
+  if (meta.destination.isMulticast()) {
+    if (qpn != wire::kMulticastQpn) return parts_.counters.add(HostCounter::kRxNotLocal);
+    return parts_.intake.takeChecked(meta, headers, bth, length);
+  }
+  if (qpn <= wire::kGsiQpn && by == nullptr) {
+    drainPeers();
+    sibling_->drainPeers();
+  }
+  if (qpn <= wire::kGsiQpn || slot == parts_.slots.slot()) return parts_.intake.takeChecked(meta, headers, bth, length);
+  if (slot == SteeringProbe::kQpnMark >> 16 && bth[0] == SteeringProbe::kOpcode) return onProbe(meta, bth, length);
+  forward(meta, by, bth, length);
+}
+
+bool WireReceiver::isIntact(const Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t length,
+                            IcrcHeaders* headers) {
+  const uint32_t qpn = wire::destinationQpn(bth);
+  // Packets of other processes are theirs to judge.
+  const bool knowsExactly =
+      exact() && (qpn >> 16 == parts_.slots.slot() || qpn <= wire::kGsiQpn || qpn == wire::kMulticastQpn);
+  const bool right = icrc_.check(datagram, by != nullptr ? &by->ids : &ids_, bth, length, !knowsExactly, headers);
+  // What this host has sent has ID 0; for all else a copy by the raw socket vouches.
+  if (knowsExactly && (right || !parts_.addresses.isOwn(datagram.meta.source)))
+    return raw_->vouchesFor(datagram.meta, bth, length);
+  if (!right) parts_.counters.add(HostCounter::kIcrcErrors);
+  return right;
+}
+
+// A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of them
+// nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well.
+void WireReceiver::onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  const bool strayed = family_ == AF_INET && meta.destination.isMulticast() && meta.source.isUnicast() &&
+                       wire::destinationQpn(bth) == wire::kMulticastQpn;
+  if (!strayed) return parts_.counters.add(HostCounter::kRxNotLocal);
+  parts_.counters.add(HostCounter::kRxMisdirected);
+  parts_.slots.sendToOthers(strayFrame(meta, bth, length), parts_.clock.now());
+}
+
+void WireReceiver::onProbe(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+  SteeringProbe probe;
+  if (!isLoopback(meta.source) || length != kBthBytes + sizeof probe) return;
+  std::memcpy(&probe, bth + kBthBytes, sizeof probe);
+  if (probe.magic != SteeringProbe::kMagic) return;
+  const ProbeReply reply{probe.nonce, probe.index, parts_.slots.slot()};
+  if (probe.slot == parts_.slots.slot()) return steering_.onReply(reply);
+  Frame frame;
+  frame.kind = FrameKind::kProbeReply;
+  frame.body = reinterpret_cast<const uint8_t*>(&reply);
+  frame.bodyLength = sizeof reply;
+  if (probe.slot < Slots::kMax) parts_.slots.send(probe.slot, frame);
+}
+
+// A packet for another process of this host.
+void WireReceiver::forward(const PacketMeta& meta, UdpInlet* by, const uint8_t* bth, uint32_t length) {
+  parts_.counters.add(HostCounter::kRxMisdirected);
+  if (by != nullptr) by->strays = true;
+  const uint32_t slot = wire::destinationQpn(bth) >> 16;
+  if (slot >= Slots::kMax) return parts_.counters.add(HostCounter::kUnknownSlot);
+  // Only a packet that had somebody to go to says that the steering is wrong.
+  if (parts_.slots.send(slot, strayFrame(meta, bth, length)) && by == nullptr)
+    steering_.onMisdirected(parts_.clock.now());
+}
+
+// ── Peer sockets: what comes by them, and when one is opened ──────────────────────────────────────
+
+uint32_t WireReceiver::receiveByPeer(UdpInlet& peer, uint32_t budget) {
+  uint32_t packets = 0, n;
+  do {
+    n = peers_.receive(peer, budget, parts_.tap.captures());
+    if (n == 1 && takeSingle(peer)) return packets + 1;
+    for (uint32_t i = 0; i < n; i++) {
+      Datagram datagram = peers_.datagram(peer, i);
+      if (datagram.hasMetadata || icrc_.findSegment(peer, &datagram)) {
+        packets += take(datagram, &peer);
+      } else {
+        peers_.wantMetadata(peer);
+        parts_.counters.add(HostCounter::kIcrcErrors);
+        packets++;
+      }
+    }
+  } while (peer.strays && n != 0 && packets < kMostDrained);
+  if (peer.strays && n == 0) {
+    peers_.refuse(peer);
+    if (turn_ == &peer) turn_ = nullptr;
+  }
+  return packets;
+}
+
+// The single packet fast path: a small packet for one of this process's connections that came by itself. Its checks are those of
+// all packets, and change nothing. False: nothing was done.
+bool WireReceiver::takeSingle(UdpInlet& peer) {
+  uint32_t whole;
+  uint8_t* const bth = peers_.single(&whole);
+  const uint32_t length = whole - kIcrcBytes;
+  if (bth == nullptr || peer.strays || !isPacketLength(length)) return false;
+  const uint32_t qpn = wire::destinationQpn(bth);
+  if (qpn <= wire::kGsiQpn || qpn >> 16 != parts_.slots.slot()) return false;
+  constexpr uint32_t kLeast = kBthBytes + kIcrcBytes;
+  for (uint32_t segment = kLeast; segment + kLeast <= whole; segment += 4)
+    if (mayBeJoined(bth, whole, segment)) return false;
+  const PacketMeta meta = peers_.metaOf(peer);
+  if (!icrc_.checkSingle(peer, bth, length) || !parts_.addresses.accepts(meta) ||
+      !parts_.intake.takeSingle(meta, bth, length))
+    return false;
+  icrc_.tookSingle(&peer);
+  peers_.tookSingle(peer);
+  return true;
+}
+
+uint32_t WireReceiver::drainPeers() {
+  uint32_t n = early_.empty() ? 0 : takeEarly();
+  for (uint32_t i = 0; i < UdpInlets::kMost; i++) {
+    UdpInlet& peer = peers_.at(i);
+    uint32_t drained = 0;
+    for (uint32_t got = 1; peer.ready() && got != 0 && drained < kMostDrained; drained += got)
+      got = receiveByPeer(peer, UdpWire::kReceiveBatch);
+    n += drained;
+  }
+  return n;
+}
+
+// What a process of this host sends to this one alone may have a socket of its own.
+void WireReceiver::considerPeer(const Datagram& d) {
+  if (wanted_ != nullptr || exact() || d.sourcePort == kRocePort || !d.complete) return;
+  if (d.length < kBthBytes + kIcrcBytes || !wire::isReliable(d.bytes[0])) return;
+  if (wire::destinationQpn(d.bytes) >> 16 != parts_.slots.slot() || isLinkLocal6(d.meta.source)) return;
+  if (!parts_.addresses.isOwn(d.meta.source)) return;
+  wanted_ = peers_.consider(d.meta, d.sourcePort);
+}
+
+// Nothing is lost, and nothing overtakes. While the socket is bound and not yet connected, what others send may come by it: either
+// all packets of a sender, or none. They go after what was in the port's socket before, and before what comes by that afterwards.
+// The peer's own earlier packets are in the port's socket, or all in this one.
+uint32_t WireReceiver::openPeer() {
+  UdpInlet& peer = *wanted_;
+  if (!peers_.bind(peer, receiveBufferBytes_)) {
+    peers_.refuse(*std::exchange(wanted_, nullptr));
+    return 0;
+  }
+  uint32_t n = drainUdp();
+  const bool connected = peers_.connect(peer);
+  const uint32_t id = peers_.indexOf(peer) | (family_ == AF_INET ? 0 : kPeers6);
+  const bool watched = connected && watchFd(parts_.epoll, peer.fd(), EPOLLIN, EventKind::kInlet, id);
+  // All that was there when it was connected: until it is empty, or has brought more than its buffer can hold.
+  uint64_t bytes = 0, packets = 0;
+  for (uint32_t got = 1; got != 0 && bytes <= 2ull * receiveBufferBytes_ && packets < kMostDrained; packets += got) {
+    got = udp_.receiveFrom(peer.fd());
+    for (uint32_t i = 0; i < got; i++) {
+      const Datagram d = udp_.datagram(i);
+      bytes += d.length;
+      if (peer.is(d.meta, d.sourcePort))
+        early_.push_back({d, std::vector<uint8_t>(d.bytes, d.bytes + d.length)});
+      else
+        n += take(d, nullptr);
+    }
+  }
+  n += drainUdp();
+  n += takeEarly();
+  wanted_ = nullptr;
+  if (!watched) {
+    peers_.refuse(peer);
+    return n;
+  }
+  peer.ids = ids_;
+  peers_.settle(peer);
+  turn_ = &peer;
+  return n;
+}
+
+// All that lies in the port's socket.
+uint32_t WireReceiver::drainUdp() {
+  uint32_t packets = 0;
+  for (uint32_t n = 0, got = 1; got != 0 && n < kMostDrained; n += got) {
+    got = udp_.receive(UdpWire::kReceiveBatch);
+    for (uint32_t i = 0; i < got; i++) packets += take(udp_.datagram(i), nullptr);
+  }
+  return packets;
+}
+
+// Before the peer socket is settled: as if it had come by the port's.
+uint32_t WireReceiver::takeEarly() {
+  uint32_t packets = 0;
+  for (Early& each : std::exchange(early_, {})) {
+    each.datagram.bytes = each.bytes.data();
+    packets += take(each.datagram, nullptr);
+  }
+  return packets;
+}
+
+}  // namespace nd

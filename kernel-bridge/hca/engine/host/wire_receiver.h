@@ -1,0 +1,87 @@
+// Receives what comes for one address family: by the socket on port 4791, by sockets connected to single peers (udp_inlet.h) and,
+// for exact ICRCs, by a raw one. Checks each packet; gives it to the intake, or to the process of this host that it is for.
+// The lookout calls receive() where something has come, the local delivery drain() before a message that may end a connection;
+// with the engine's lock held.
+#pragma once
+#include <vector>
+
+#include "host/raw_receiver.h"
+#include "host/wire_sender.h"
+#include "udp/icrc_checker.h"
+
+namespace nd {
+
+class WireReceiver {
+ public:
+  // `raw`: null for IPv6.
+  WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, int family);
+  // A MAD that comes by one family may end connections of both.
+  void setSibling(WireReceiver& other) { sibling_ = &other; }
+
+  // Opens the port's socket; the raw one is open already, or not wanted. 0 or an errno, as UdpWire::open().
+  int open(uint32_t receiveBufferBytes);
+  void close();
+  bool isOpen() const { return udp_.isOpen(); }
+
+  // Packets by the socket that has the turn; their number, those included that were dropped.
+  uint32_t receive(uint32_t budget);
+  // The peer socket of this index, or the port's own, has something, and the turn from now on. False: it had the turn before.
+  static constexpr uint32_t kPortSocket = UINT32_MAX;
+  static constexpr uint32_t kPeers6 = 1 << 8;  // of a peer socket's number in the epoll set: it is one for IPv6
+  bool turnTo(uint32_t peer);
+
+  // What the port's socket holds now, and nothing that arrives later: a flood has no end.
+  uint32_t drainPort();
+  // All that lies in peer sockets, so that a message that may end connections does not overtake their packets.
+  uint32_t drainPeers();
+
+  // The steering's: another process has answered a probe; when onTime() has something to do.
+  void onProbeReply(const ProbeReply& reply) { steering_.onReply(reply); }
+  uint64_t deadline() const { return steering_.deadline(); }
+  void onTime(uint64_t now) { steering_.onTime(now); }
+
+ private:
+  using Datagram = UdpWire::Datagram;
+  static constexpr uint32_t kRawBatches = 4;  // of the raw socket for one of the UDP socket beside it
+  struct Early {
+    Datagram datagram;
+    std::vector<uint8_t> bytes;
+  };
+
+  // ── By the port's socket. `datagrams`: how many came.
+  uint32_t receiveByPort(uint32_t budget, uint32_t* datagrams = nullptr);
+  uint32_t drainUdp();
+
+  // ── By peer sockets
+  uint32_t receiveByPeer(UdpInlet& peer, uint32_t budget);
+  bool takeSingle(UdpInlet& peer);
+  void considerPeer(const Datagram& datagram);
+  uint32_t openPeer();
+  uint32_t takeEarly();
+
+  // ── All. `by`: null: the port's socket.
+  uint32_t take(const Datagram& datagram, UdpInlet* by);
+  void onPacket(const Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t whole, bool accepted);
+  bool isIntact(const Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t length, IcrcHeaders* headers);
+  void onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  void onProbe(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  void forward(const PacketMeta& meta, UdpInlet* by, const uint8_t* bth, uint32_t length);
+  bool exact() const { return raw_ != nullptr && raw_->isOpen(); }
+
+  const HostParts parts_;
+  UdpWire& udp_;
+  RawReceiver* const raw_;
+  WireReceiver* sibling_ = nullptr;
+  const int family_;
+  UdpInlets peers_;
+  UdpInlet* turn_ = nullptr;     // where packets came from last; null: the port's socket
+  UdpInlet* wanted_ = nullptr;   // to be opened
+  std::vector<Early> early_;     // came by a peer socket while it was opened: goes after what is in the port's
+  IcrcChecker icrc_;
+  CountedIds ids_;               // of the last sender to the port's socket whose IPv4 IDs are not 0
+  Steering steering_;
+  uint32_t receiveBufferBytes_ = 0;
+  uint32_t rawBatches_ = 0;      // since the UDP socket beside it was looked at
+};
+
+}  // namespace nd
