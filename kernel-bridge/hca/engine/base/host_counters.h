@@ -13,13 +13,13 @@ namespace nd {
   X(kIcrcErrors, "rx_icrc_errors")                                                                \
   X(kRawUnsegmented, "rx_raw_unsegmented")        /* lost: several in one piece, exact ICRC only */ \
   X(kRawUnwitnessed, "rx_raw_unwitnessed")        /* lost: not known to be whole, exact ICRC only */ \
-  X(kRxNotLocal, "rx_not_local")                  /* broadcast or an address of nobody here */   \
+  X(kRxNotLocal, "rx_not_local")                  /* broadcast, or not an address of this host */ \
   X(kIpv4IdSolved, "rx_ipv4_id_solved")           /* ICRC right with an ID other than 0/DF */    \
   X(kTxUnroutable, "tx_unroutable")               /* no socket and no process for it */          \
   X(kTxErrors, "tx_errors")                       /* the socket refused the packet */            \
   X(kTxBufferFull, "tx_buffer_full")              /* lost: the socket's buffer was full */       \
   X(kFlowsOpened, "tx_flow_opened")               /* connected sockets for sending */            \
-  X(kFlowsRefused, "tx_flow_refused")             /* the system does not tell what they need */  \
+  X(kFlowsRefused, "tx_flow_refused")             /* the system does not report what they need */ \
   X(kInletsOpened, "rx_inlet_opened")             /* sockets connected to one sender */           \
   X(kInletsRefused, "rx_inlet_refused")           /* closed, or not to be had */                  \
   X(kFlowsMiscounted, "tx_flow_id_lost")          /* closed: an IPv4 ID was not as counted */    \
@@ -62,7 +62,7 @@ namespace nd {
   X(kMadsMalformed, "mad_rx_malformed")                                                           \
   X(kMadsForeign, "mad_rx_foreign")               /* not a Send of CM's class and version */      \
   X(kMadsHandedOver, "mad_handed_over")           /* to another process of this host */          \
-  X(kMadsUnlooked, "mad_dropped_no_service")      /* lost: many for services of nobody came */    \
+  X(kMadsUnlooked, "mad_dropped_no_service")      /* lost: too many for unknown services */       \
   X(kMadsUnroutable, "mad_unroutable")            /* no kernel to take it */                     \
   X(kFaultDropped, "fault_dropped")                                                               \
   X(kFaultDuplicated, "fault_duplicated")                                                         \
@@ -83,7 +83,7 @@ class HostCounters {
   void add(HostCounter counter, uint64_t n = 1) {
     values_[static_cast<uint32_t>(counter)].fetch_add(n, std::memory_order_relaxed);
   }
-  // With the engine's lock held, where it is counted for every packet; of counters that nobody add()s to.
+  // Cheaper, for what is counted with every packet: with the engine's lock held, and only for counters that are never add()ed to.
   void bump(HostCounter counter, uint64_t n = 1) {
     auto& value = values_[static_cast<uint32_t>(counter)];
     value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);

@@ -17,7 +17,7 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
 
   // Starts writing to `path`, in which %p becomes the process id; "" stops. The same path again changes nothing.
-  // Returns 0 or an errno, that of an earlier failure for the same path, too: what it has been given is kept.
+  // Returns 0 or an errno; for the path in force the one that has ended its capture.
   int open(const std::string& path);
   void close();
   bool active() const { return fd_ >= 0; }
@@ -25,11 +25,11 @@ class Capture {
   // `bth`: BTH to ICRC, `length` bytes.
   void write(Direction direction, const IcrcHeaders& headers, const IpVariant& variant, const uint8_t* bth,
              uint32_t length);
-  // When flush() is due (the clock of Clock::now), UINT64_MAX if nothing is buffered. `now` dates the oldest byte.
+  // When flush() is due (by Clock::now), UINT64_MAX if nothing is buffered. `now`: when the oldest byte was written.
   uint64_t flushDue() const { return flushDue_; }
   void scheduleFlush(uint64_t now);
   void flush();
-  // The errno that has ended it; 0: none has.
+  // The errno that has ended it, or 0.
   int error() const { return error_; }
 
  private:

@@ -28,7 +28,7 @@ class Faults {
   };
   static constexpr uint64_t kMaxHoldNs = 1'000'000;  // an overtaken packet leaves at the latest after this time
 
-  // Nothing happens if these are the options in force: equal ones do not restart the sequence or the counts.
+  // Options equal to those in force change nothing: they do not restart the sequence or the counts.
   void configure(const FaultOptions& options);
   bool active() const { return active_; }
   // `bytes`: from the BTH on. Draws the same number of random values for every packet.

@@ -5,7 +5,7 @@
 namespace nd {
 namespace {
 
-// How a message says whom it is for.
+// What of a message names its addressee.
 enum class Route : uint8_t { kNone, kService, kRemoteId, kRequestId };
 constexpr Route kRoutes[] = {
     Route::kService,    // REQ
@@ -43,7 +43,7 @@ bool Gsi::accepts(const uint8_t* bth, uint32_t length) {
     counters_.add(HostCounter::kMadsMalformed);
     return false;
   }
-  // Nobody here speaks it. A Send wants no answer (IBA 1 §13.4.5), and Linux gives none, either.
+  // Another class. A Send wants no answer (IBA 1 §13.4.5), and Linux gives none, either.
   const uint8_t* m = bth + mad::kPacketMadOffset;
   const bool ours = m[mad::kClass] == mad::kCmClass && m[mad::kClassVersion] == mad::kCmClassVersion &&
                     m[mad::kMethod] == mad::kMethodSend;
@@ -71,7 +71,7 @@ void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
       return routeById(meta, bth, wire::load32(message + mad::kRequestId), mayHandOver);
     case Route::kRemoteId: {
       const uint32_t id = wire::load32(message + mad::kRemoteCommId);
-      // An active side that gave up its REQ does not know our id; the CA GUID in the ARI tells the connection,
+      // An active side that gave up its REQ does not know our id. The CA GUID in the ARI identifies the connection,
       // and only the kernels know those.
       const bool withdrawn = id == 0 && mad::attribute(m) == mad::kRej &&
                              wire::load16(message + mad::kRejReason) == mad::kRejReasonTimeout;
@@ -95,7 +95,7 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
     const auto handed =
         mayHandOver ? ports_.handOver(service, port, meta.destination, madFrame(meta, bth), clock_.now()) : HandOver::kNobody;
     if (handed == HandOver::kDone) return counters_.add(HostCounter::kMadsHandedOver);
-    // Who means it asks again; a refusal could be wrong.
+    // A refusal could be wrong. A peer that means it asks again.
     if (handed == HandOver::kUnsure) return counters_.add(HostCounter::kMadsUnlooked);
   }
   toKernel(0, meta, bth);

@@ -3,14 +3,17 @@
 //
 // Slot     one of 0..253, claimed by the name "slot/<n>" (local_names.h);
 //          the kernel releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
-// Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT; a BPF selector steers by the slot
-//          in the destination QPN, and a packet that lands in the wrong process is forwarded over the
+// Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT. A BPF selector steers by the slot
+//          in the destination QPN. A packet that lands in the wrong process is forwarded over the
 //          SEQPACKET connection between the two slots. Without a wire (port held by another user or driver)
 //          same-host packets take that connection from the start.
 // Port     an RDMA port is claimed by the name
-//          "port/<service hex>/<port>/<gid hex or *>"; a REQ that another process received is
-//          handed to the owner by connecting to that name. Wildcard and single-address claims conflict. Ports that
-//          nobody asked for by number have no names until somebody listens: port_blocks.h.
+//          "port/<service hex>/<port>/<gid hex or *>". A REQ that another process received is
+//          handed to the owner by connecting to that name. Wildcard and single-address claims conflict. A port that the
+//          system chose has no name until it is listened on: port_blocks.h.
+//
+// What leaves goes by a wire sender or the local delivery, what comes by a wire receiver or the local delivery; see
+// wire_sender.h, wire_receiver.h, local_delivery.h. All of it passes packet_tap.h (capture, faults), and what comes intake.h.
 #pragma once
 #include <atomic>
 #include <string>
@@ -20,10 +23,10 @@
 namespace nd {
 
 // Which link connections to processes of this host take.
-enum class LinkChoice : uint8_t { kAuto, kWire };  // the local one where it can be had; the wire
+enum class LinkChoice : uint8_t { kAuto, kWire };  // the local link where possible; always the wire
 
-// How the ICRC of received IPv4 packets is checked: with the ID that explains it, which the UDP socket hides; or with the
-// header as it came, by a raw socket (CAP_NET_RAW).
+// How the ICRC of received IPv4 packets is checked. It covers the IPv4 ID, which a UDP socket hides: with the ID that makes it
+// right; or with the header as it came, by a raw socket (CAP_NET_RAW).
 enum class IcrcCheck : uint8_t { kSolved, kExact };
 
 // What is done to packets that leave. Probabilities 0..1.
@@ -50,7 +53,8 @@ struct Sleeper {
   std::atomic<bool> asleep{false};     // the thread takes it back when it wakes up
 };
 
-// Locking: the Link functions, configure() and nextDeadline() want the engine's lock held; start(), stop() and sendMad() take it themselves; all others are callable from any thread in any case.
+// Locking: the Link functions, configure(), join() and nextDeadline() want the engine's lock held; start(), stop() and sendMad()
+// take it themselves; all others may be called from any thread, with or without it.
 class Host final : public Link {
  public:
   explicit Host(const Clock& clock);
@@ -61,8 +65,8 @@ class Host final : public Link {
   Status start(const HostOptions& options, Engine& engine);
   void stop();
   void configure(const HostOptions& options);   // faults and capture may change later (lock held)
-  // The options of a further kernel of this process: the faults and the capture that it asks for are the process's
-  // from now on; where it asks for none, those in force stay (lock held).
+  // The options of a further kernel of this process. Faults and a capture that it asks for are the process's from now on; if it
+  // asks for none, those in force stay (lock held).
   void join(const HostOptions& options);
   uint32_t slot() const;
   bool wireReady() const;
@@ -78,7 +82,7 @@ class Host final : public Link {
   // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free. May wait for another
   // process's answer, a second at most (then it is taken: a process that is stopped keeps its ports).
   Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
-  // Other processes hand over what is for that port from now on; a port that was asked for by number is open at once.
+  // From now on other processes hand over what is for that port. A port that was asked for by number is open at once.
   Status openPort(uint32_t claim);
   void releasePort(uint32_t claim);
   void releaseKernel(KernelId kernel);          // all claims of a kernel that ended
@@ -106,15 +110,14 @@ class Host final : public Link {
   void sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) override;
   void revoke(uint64_t epoch) override;
   bool selfPending() const override;
-  // Before a thread waits for pollFd(): from now on peers on the local link make it readable. False: there is something
-  // to do now.
+  // Before a thread waits for pollFd(): from now on peers on the local link make it readable. False: there is work now.
   bool fallAsleep(Sleeper& sleeper);
-  // It will not wait any more; before it is destroyed.
+  // Before a sleeper is destroyed: it will not wait any more.
   void forget(Sleeper& sleeper);
-  // The next poll() looks at the sockets, however busy the local link is.
+  // The next poll() looks at the sockets, however busy the local link is: the busy one first; or at all of them at once.
   void lookNext();
-  // At all of them at once, the busy one not before the others; or, with pairs up, at none for a moment.
   void lookAllNext();
+  // With pairs up, polls do not look at the sockets for some microseconds.
   void lookLater();
   uint64_t now() const;  // a microsecond off at most
   Status joinGroup(const Gid& group, uint32_t interface) override;

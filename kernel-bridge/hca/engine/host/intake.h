@@ -39,7 +39,7 @@ class Intake final : public PacketSink {
     tap_.received(meta, headers, bth, length, true);
     sink_->onPacket(meta, bth, length);
   }
-  // The same of a small one, on the single packet fast path: nobody captures. False: nothing was done, and it is not counted.
+  // The same of a small one, on the single packet fast path, without a capture. False: nothing was done, and it is not counted.
   bool takeSingle(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
     return sink_->onAlone(meta, bth, length) && cameByWire(length + kIcrcBytes);
   }

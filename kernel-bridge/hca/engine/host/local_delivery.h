@@ -22,13 +22,13 @@ class LocalDelivery final : public PacketTap::Carrier {
   // ── Out
   // Whether a packet that the wire could carry goes this way.
   bool prefers(const Path& path, const OutPacket& packet);
-  // `length`: as checkedLength(). False: nobody has the address.
+  // `length`: as checkedLength(). False: no such address here.
   bool send(const Path& path, const OutPacket& packet, uint32_t length);
   void sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet, uint32_t length) {
     pass(&pair, path, packet, length);
   }
   void carry(const Path& path, LocalPair* pair, const uint8_t* bytes, uint32_t length) override;
-  // What is sent between these two is delivered at once, if nothing was queued: nobody is woken for it.
+  // What is sent between these two is delivered at once, without waking the engine's thread, if nothing was queued before.
   void beginNow() { now_ = queue_.empty(); }
   void endNow(Engine& engine);
 
@@ -65,10 +65,10 @@ class LocalDelivery final : public PacketTap::Carrier {
   RawReceiver& raw_;
   WireReceiver& receiver4_;
   WireReceiver& receiver6_;
-  UniqueFd wake_;                           // readable: somebody else is to deliver the queue
+  UniqueFd wake_;                           // readable: the queue is to be delivered
   bool rung_ = false;                       // it is
   bool now_ = false;                        // between beginNow() and endNow()
-  bool localLink_ = false;                  // option: what can go by it goes by it
+  bool localLink_ = false;                  // option: MADs for this host do not go by the wire
   std::deque<std::vector<uint8_t>> queue_;  // frames
   std::deque<Deferred> deferred_;
 };

@@ -11,15 +11,8 @@ namespace nd {
 
 Lookout::Lookout(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, Inbound& inbound, Ports& ports,
                  LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument)
-    : parts_(parts),
-      receiver4_(receiver4),
-      receiver6_(receiver6),
-      inbound_(inbound),
-      ports_(ports),
-      pairs_(pairs),
-      local_(local),
-      handler_(handler),
-      argument_(argument) {}
+    : parts_(parts), receiver4_(receiver4), receiver6_(receiver6), inbound_(inbound), ports_(ports), pairs_(pairs),
+      local_(local), handler_(handler), argument_(argument) {}
 
 void Lookout::stop() {
   paused_.clear();
@@ -98,9 +91,9 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
   return n;
 }
 
-// ── Listeners that are paused: a connection waits for which the system has no descriptor. Whoever sleeps would be woken at once,
-// again and again, until one is given back.
+// ── Paused listeners ────────────────────────────────────────────────────────────────────────────
 
+// A connection waits there, and the system has no descriptor for it. It would wake sleepers again and again until there is one.
 void Lookout::pause(uint64_t listener) {
   paused_.push_back(listener);
   listen(listener, false);

@@ -1,5 +1,5 @@
-// Decides which descriptors are looked at, and when: first where packets came last, then at all by one system call; and, while the
-// local link is busy, neither for some microseconds. Knows who sleeps meanwhile.
+// Decides which descriptors are looked at, and when: first the socket that packets came by last, then all by one system call;
+// while the local link is busy, none for some microseconds. Has the list of threads that sleep.
 // Host::poll() and its kin call it, with the engine's lock held.
 #pragma once
 #include <vector>
@@ -19,7 +19,7 @@ class Lookout {
   // ── Looking; answers how many packets came.
   // `now`: 0 without pairs.
   uint32_t look(uint32_t budget, uint64_t now);
-  // A few times more where packets came last, after a look that found nothing; ends when somebody wants the lock.
+  // Extra polls of the busiest socket after a look that found nothing; stops when `wanted` is not 0.
   void lookMore(uint32_t budget, const std::atomic<uint32_t>& wanted);
   bool due(uint64_t now) const { return now >= due_; }
   // Host::lookNext() and its kin.
@@ -72,7 +72,7 @@ class Lookout {
   bool all_ = false;                   // the next look is at all
   uint64_t due_ = 0, gap_ = 0;         // of the next look, while pairs are up
   std::vector<Sleeper*> sleepers_;
-  std::vector<uint64_t> paused_;       // listeners that nobody watches until resumeDue_, as the epoll set names them
+  std::vector<uint64_t> paused_;       // listeners not watched until resumeDue_, as the epoll set names them
   uint64_t resumeDue_ = UINT64_MAX;
 };
 

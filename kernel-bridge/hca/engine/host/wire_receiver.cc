@@ -24,12 +24,7 @@ Frame strayFrame(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
 }  // namespace
 
 WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, int family)
-    : parts_(parts),
-      udp_(udp),
-      raw_(raw),
-      family_(family),
-      peers_(parts.counters, family),
-      icrc_(parts.counters, family),
+    : parts_(parts), udp_(udp), raw_(raw), family_(family), peers_(parts.counters, family), icrc_(parts.counters, family),
       steering_(parts.counters, &WireSender::sendProbe, &sender) {}
 
 int WireReceiver::open(uint32_t receiveBufferBytes) {
@@ -182,7 +177,7 @@ void WireReceiver::forward(const PacketMeta& meta, UdpInlet* by, const uint8_t* 
   if (by != nullptr) by->strays = true;
   const uint32_t slot = wire::destinationQpn(bth) >> 16;
   if (slot >= Slots::kMax) return parts_.counters.add(HostCounter::kUnknownSlot);
-  // Only a packet that had somebody to go to says that the steering is wrong.
+  // The steering is wrong only if there is a process to which the packet should have come.
   if (parts_.slots.send(slot, strayFrame(meta, bth, length)) && by == nullptr)
     steering_.onMisdirected(parts_.clock.now());
 }
@@ -245,7 +240,7 @@ uint32_t WireReceiver::drainPeers() {
   return n;
 }
 
-// What a process of this host sends to this one alone may have a socket of its own.
+// A flow of a process of this host to this one may have a socket of its own.
 void WireReceiver::considerPeer(const Datagram& d) {
   if (wanted_ != nullptr || exact() || d.sourcePort == kRocePort || !d.complete) return;
   if (d.length < kBthBytes + kIcrcBytes || !wire::isReliable(d.bytes[0])) return;

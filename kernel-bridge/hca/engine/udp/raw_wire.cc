@@ -177,7 +177,7 @@ bool RawWire::right(const Piece& piece, const uint8_t* bth, uint32_t whole, uint
   return icrcOf(*headers, bth, length) == received;
 }
 
-// The length of the packets of a piece, 0 if they cannot be told apart: where it ends there is another BTH to the same
+// The length of the packets of a piece, 0 if it is not known: where it ends there is another BTH to the same
 // queue pair, and the first ICRC is right.
 uint32_t RawWire::findSegment(const Piece& piece, uint32_t likely) {
   const uint8_t* first = piece.bytes;

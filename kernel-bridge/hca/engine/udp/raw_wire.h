@@ -1,5 +1,5 @@
-// Exact ICRCs on IPv4 (option `icrc`): a raw socket beside the UDP socket tells the header that the ICRC covers, which the
-// UDP socket hides. It takes CAP_NET_RAW.
+// Exact ICRCs on IPv4 (option `icrc`): a raw socket beside the UDP socket shows the header that the ICRC covers and the UDP
+// socket hides. It takes CAP_NET_RAW.
 //
 // What comes from other hosts to this process's queue pairs, and from this host to its reliable connections, is received by
 // the raw socket; the UDP socket, which keeps the port and the host quiet (no ICMP), drops it by a filter. Of what one
@@ -8,8 +8,8 @@
 // by the UDP socket.
 //
 // Several packets may come in one piece, with one IP header: a sender's on this machine (UDP_SEGMENT), whose ICRCs count
-// with the ID in that header; or joined by the interface, whose IDs follow each other. The system does not tell a raw
-// socket where they end; their BTHs, and ICRCs that are right, do.
+// with the ID in that header; or joined by the interface, whose IDs follow each other. A raw socket does not see where they end:
+// that is where another BTH begins and the ICRC before it is right.
 #pragma once
 #include <memory>
 #include <vector>

@@ -80,7 +80,7 @@ void Steering::onTime(uint64_t now) {
 
 void Steering::finishRound(uint64_t now) {
   deadline_ = UINT64_MAX;
-  // An index beyond the group's end is answered by whoever the system chooses, which has a lower one as well.
+  // A probe for an index beyond the group's end goes to a process that the system chooses, which has a lower index as well.
   std::array<uint8_t, kSlots> found{};
   found.fill(kUnknown);
   bool sawEnd = false;
@@ -98,7 +98,7 @@ void Steering::finishRound(uint64_t now) {
     return;
   }
   if (!attached_) {
-    // The program that was there may not have been one of ours, or there was none: then the answers tell nothing of the
+    // The program that was there may not have been one of ours, or there was none: then the answers say nothing about the
     // indexes. They serve until a round under our own rule has ended.
     if (answered_ != 0) indexOfSlot_ = found;
     return probe(now);

@@ -1,7 +1,7 @@
 // Which member of the SO_REUSEPORT group gets a packet: a classic BPF program chooses by the slot in the
 // destination QPN. The group's indexes are the operating system's and change when a member leaves (the last takes
-// its place), so a process that sees packets for others finds the present order out: it sends probes that the
-// program steers to each index, and whoever receives one says which slot it is.
+// its place). A process that receives packets for others finds out the present order: it sends a probe that the
+// program steers to each index, and the receiver of a probe answers with its slot.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct SteeringProbe {
   static constexpr uint32_t kMaxIndex = kSlots;
   static constexpr uint32_t kMagic = 0x4e445350;
   uint32_t magic = kMagic;
-  uint32_t slot = 0;                             // who asks
+  uint32_t slot = 0;                             // of the sender
   uint32_t nonce = 0;
   uint32_t index = 0;
 };
@@ -26,7 +26,7 @@ struct SteeringProbe {
 struct ProbeReply {
   uint32_t nonce = 0;
   uint32_t index = 0;
-  uint32_t slot = 0;                             // who is at this index
+  uint32_t slot = 0;                             // of the process at this index
 };
 
 class Steering {

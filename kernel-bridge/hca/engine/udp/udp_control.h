@@ -71,7 +71,7 @@ T controlValue(const cmsghdr* header) {
   return value;
 }
 
-// What control messages tell of a datagram, beside its own fields.
+// What control messages say of a datagram, beside its own fields.
 struct Arrival {
   bool known = false;      // its destination
   uint32_t interface = 0;  // and where it came in

@@ -1,10 +1,10 @@
-// Connected sockets for the connections to one peer, beside the socket on port 4791, which goes on receiving. A connected
-// socket keeps its route, its source address and its header fields, which otherwise are looked up and told anew for each
-// datagram. Its source port is its own; RoCEv2 leaves that to the sender.
+// Connected sockets for sending to one peer, beside the socket on port 4791, which goes on receiving. A connected socket keeps its
+// route, its source address and its header fields; otherwise they are looked up and passed anew for each datagram. Its source
+// port is its own; RoCEv2 leaves that to the sender.
 //
 // On IPv4 Linux counts the IP IDs of a connected socket, from a random one on, and the ICRC covers them. The ID is learned
-// from a datagram that comes back with its headers by the error queue (SO_TIMESTAMPING), and looked at again now and then. So
-// that receivers, who cannot see the ID, need not solve for it, this is done for destinations on this host only; to others
+// from a datagram that comes back with its headers by the error queue (SO_TIMESTAMPING), and checked again now and then. A
+// receiver cannot see the ID and would have to solve for it: so this is done for destinations on this host only. To others
 // the unconnected socket sends ID 0.
 #pragma once
 #include <netinet/in.h>
@@ -87,8 +87,8 @@ class UdpFlow {
 // Flags of a SO_TIMESTAMPING control message: the datagram comes back as it leaves.
 extern const uint32_t kTimestampRequest;
 
-// Those of one family, by path and, on this host, the slot of the process that the packets are for, so that it can listen to
-// them alone (udp_inlet.h). The one that was not used for longest gives way.
+// Those of one family, by path and, on this host, the slot of the receiving process, so that it can connect a socket to them
+// (udp_inlet.h). The least recently used one gives way.
 class UdpFlows {
  public:
   static constexpr uint32_t kMost = 32;

@@ -70,8 +70,8 @@ UdpInlet* UdpInlets::consider(const PacketMeta& meta, uint16_t sourcePort) {
   return inlet->ready() || inlet->refused_ || ++inlet->heard_ < kHeardBefore ? nullptr : inlet;
 }
 
-// Bound to all addresses it is the last of the port's group, whom the steering chooses for nobody; connecting takes it out
-// of the group. Bound to one address it would have all that comes to that, until it is connected.
+// Bound to all addresses it is the last of the port's group, which the steering never chooses; connecting takes it out of the
+// group. Bound to one address it would get all that comes to that address until it is connected.
 bool UdpInlets::bind(UdpInlet& inlet, uint32_t receiveBufferBytes) {
   const bool v4 = family_ == AF_INET;
   UniqueFd fd(socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP));

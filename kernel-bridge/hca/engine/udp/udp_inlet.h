@@ -1,9 +1,9 @@
-// Connected sockets for what single senders send to this process, beside the socket on port 4791, which hears everybody.
-// The system finds such a socket by addresses and ports alone and has nobody to choose among; where a datagram comes from
-// and goes to is known without control messages, so a short one is taken by plain recv().
+// Receiving sockets that are connected to single peers, beside the socket on port 4791, which receives from all.
+// The system finds such a socket by addresses and ports alone; there is no group to choose from. A datagram's addresses are known
+// without control messages, so a short one is received by plain recv().
 //
-// A process of this host sends to each other one from a port of its own (udp_flow.h): once enough of one port's datagrams in
-// a row were for this process, a socket is connected to it. What is for somebody else nevertheless ends that.
+// A process of this host sends to each other one from a port of its own (udp_flow.h). After some datagrams from one port a socket
+// is connected to it. A packet that is for another process closes it.
 #pragma once
 #include <array>
 #include <memory>
@@ -17,7 +17,7 @@ namespace nd {
 
 // What a sender's next IPv4 ID will be, where it counts them.
 struct CountedIds {
-  uint16_t port = 0, last = 0;  // UDP source port; 0: of nobody
+  uint16_t port = 0, last = 0;  // UDP source port; 0: none
 };
 
 class UdpInlet {
@@ -38,20 +38,20 @@ class UdpInlet {
   bool open_ = false;            // connected, and what others sent to it before is taken
   Gid source_, destination_;
   uint16_t port_ = 0;            // 0: an empty entry
-  uint32_t heard_ = 0;           // datagrams by the other socket
+  uint32_t heard_ = 0;           // datagrams by the port's socket
   bool refused_ = false;
-  uint64_t used_ = 0;            // when, in datagrams
+  uint64_t used_ = 0;            // when last, in datagrams
   uint32_t expected_ = 1;        // datagrams that the next receive() asks for
   bool filled_ = false;          // the last one got what it asked for
-  uint32_t withoutMetadata_ = 0;  // datagrams that may be received so
-  uint8_t trafficClass_ = 0, hopLimit_ = 0;  // of the last that was taken with them
+  uint32_t withoutMetadata_ = 0;  // datagrams that may be received without
+  uint8_t trafficClass_ = 0, hopLimit_ = 0;  // of the last with metadata
 };
 
 // Those of one family.
 class UdpInlets {
  public:
   static constexpr uint32_t kMost = 4;
-  static constexpr uint32_t kHeardBefore = 64;     // datagrams by the other socket before one is worth a socket
+  static constexpr uint32_t kHeardBefore = 64;     // datagrams by the port's socket before one is worth a socket
   static constexpr uint32_t kUnusedFor = 1 << 16;  // datagrams of others, after which it gives way to another
   static constexpr uint32_t kNotHeardFor = 1 << 10;  // the same, of a sender that has no socket yet
   static constexpr uint32_t kWithoutMetadata = 15;  // of 16 short datagrams
@@ -60,10 +60,10 @@ class UdpInlets {
   UdpInlets(HostCounters& counters, int family);
   ~UdpInlets();
 
-  // A datagram for this process has come by the other socket. The inlet that should be opened for those that follow, or null.
+  // A datagram for this process has come by the port's socket. The peer socket to open for those that follow, or null.
   UdpInlet* consider(const PacketMeta& meta, uint16_t sourcePort);
-  // Opening it. From bind() to connect() the system may choose its socket for anybody's datagrams, and these stay in it: between
-  // connect() and settle() they are read with their addresses. False: there is none, or it does not hear this sender.
+  // Opening it. From bind() to connect() the system may put datagrams of others into it, and they stay there: between connect()
+  // and settle() they are read with their addresses. False: there is no socket, or it does not receive from this peer.
   bool bind(UdpInlet& inlet, uint32_t receiveBufferBytes);
   bool connect(UdpInlet& inlet);
   void settle(UdpInlet& inlet);
@@ -81,7 +81,7 @@ class UdpInlets {
   void tookSingle(UdpInlet& from) { from.withoutMetadata_--; }
   // The next one is received with metadata.
   void wantMetadata(UdpInlet& from) { from.withoutMetadata_ = 0; }
-  // Nothing more by it, and no other for this sender.
+  // Closes it, and opens no other for this peer.
   void refuse(UdpInlet& inlet);
   void close();
 

@@ -265,9 +265,9 @@ int UdpWire::flush() {
     }
     if (errno == EINTR) continue;
     lastError = errno;
-    // A connected socket also tells of refusals by ICMP, once, in place of sending.
-    const bool told = run.flow != nullptr && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH);
-    if ((errno == EAGAIN || errno == ENOBUFS || told) && retried != done) {
+    // A connected socket also reports refusals by ICMP, once, in place of sending.
+    const bool reported = run.flow != nullptr && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH);
+    if ((errno == EAGAIN || errno == ENOBUFS || reported) && retried != done) {
       retried = done;
       continue;
     }
@@ -276,7 +276,7 @@ int UdpWire::flush() {
       full(done, lastError);
       continue;
     }
-    // A label that nobody leased is refused where somebody on this host has one for himself. It is a hint; the packet counts.
+    // A flow label without a lease is refused if another socket of this host has an exclusive one. It is a hint; the packet counts.
     SocketAddress& to = out.addresses[done];
     if (family_ == AF_INET6 && run.flow == nullptr && to.v6.sin6_flowinfo != 0 && (errno == ENOENT || errno == EINVAL)) {
       to.v6.sin6_flowinfo = 0;
@@ -304,7 +304,7 @@ bool UdpWire::sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool m
   if (flow == nullptr || flow->checkDue()) return false;
   storeIcrc(bth + length, flow->icrcOf(bth, length));
   if (sendNow(flow->fd(), bth, length + kIcrcBytes) < 0) {
-    // Without room, or with news of an earlier one, the system has not counted an ID; otherwise nobody knows.
+    // Without room, or with a report of an earlier one, the system has not counted an ID; otherwise that is not known.
     if (errno != EAGAIN && errno != ECONNREFUSED) flow->failed();
     return false;
   }
@@ -326,7 +326,7 @@ void UdpWire::full(uint32_t message, int error) {
     counters_.add(HostCounter::kTxBufferFull, run.count);
   }
   if (flow == nullptr) return;
-  // The system counts an ID when it has room; without memory otherwise, nobody knows.
+  // The system counts an ID when it has room; if other memory is short, that is not known.
   if (error == EAGAIN)
     flow->unstage(out.runs[message].id, lost);
   else
@@ -340,7 +340,7 @@ void UdpWire::refused(uint32_t message) {
   if (run.flow != nullptr) run.flow->failed();
 }
 
-// A message alone goes by a cheaper call, and by the cheapest if there is nothing to say beside its bytes.
+// One message goes by a cheaper call, and without control messages by the cheapest.
 int UdpWire::send(uint32_t first, uint32_t count) {
   const UdpFlow* const flow = runOf(first).flow;
   const int fd = flow != nullptr ? flow->fd() : fd_.get();

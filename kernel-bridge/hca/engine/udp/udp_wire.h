@@ -39,8 +39,8 @@ class UdpWire {
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}
 
-  // Binds the family's wildcard address. 0 or an errno: EADDRINUSE/EACCES say that somebody else has the port,
-  // EAFNOSUPPORT that the host has no such family.
+  // Binds the family's wildcard address. 0 or an errno: EADDRINUSE/EACCES: another user or driver has the port;
+  // EAFNOSUPPORT: the host has no such family.
   // `inRuns`: the system may join packets of a flow on their way up.
   int open(int family, uint32_t receiveBufferBytes, bool inRuns = true);
   void close();
@@ -57,7 +57,7 @@ class UdpWire {
   // the IPv4 IDs, which the ICRC of the packets does not know.
   uint8_t* stage();
   void commit(const Path& path, uint32_t length, bool mayRun);
-  // Before stage(), for a packet of a connection: chooses the way of the packet that is committed next, and tells what the
+  // Before stage(), for a packet of a connection: chooses the way of the packet that is committed next, and answers what the
   // ICRC must count with. `bth`: at least its first 8 bytes; `length`: of the whole packet.
   struct Way {
     uint16_t sourcePort = kRocePort, ipv4Id = 0;
