@@ -8,13 +8,6 @@ namespace {
 
 uint64_t rotateLeft(uint64_t x, int n) { return (x << n) | (x >> (64 - n)); }
 
-bool sameFaults(const FaultOptions& a, const FaultOptions& b) {
-  if (a.seed != b.seed || a.drop != b.drop || a.duplicate != b.duplicate || a.reorder != b.reorder ||
-      a.corrupt != b.corrupt)
-    return false;
-  return std::memcmp(a.dropMadCount, b.dropMadCount, sizeof a.dropMadCount) == 0;
-}
-
 }  // namespace
 
 void Random::reseed(uint64_t seed) {
@@ -46,7 +39,7 @@ bool asksForFaults(const FaultOptions& options) {
 }
 
 void Faults::configure(const FaultOptions& options) {
-  if (active_ && sameFaults(options, given_)) return;
+  if (active_ && std::memcmp(&options, &given_, sizeof given_) == 0) return;
   given_ = options;
   std::memcpy(madsToDrop_, options.dropMadCount, sizeof madsToDrop_);
   random_.reseed(options.seed);

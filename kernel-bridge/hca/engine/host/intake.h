@@ -46,24 +46,18 @@ class Intake final : public PacketSink {
 
   // Packets that came past the wire have no ICRC: one of another process or of this one,
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
-    tap_.received(meta, headersOf(meta), bth, length, false);
+    tap_.received(meta, {meta.source, meta.destination}, bth, length, false);
     sink_->onPacket(meta, bth, length);
   }
   // and one of a pair on which whole packets travel.
   void onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
     if (!checkLength(length, HostCounter::kSlotBadFrames)) return;
-    tap_.received(meta, headersOf(meta), bth, length, false);
+    tap_.received(meta, {meta.source, meta.destination}, bth, length, false);
     sink_->onPlainPacket(pair, meta, bth, length);
   }
   void onPeerProcessGone(uint32_t, bool) override {}  // not reported here
 
  private:
-  static IcrcHeaders headersOf(const PacketMeta& meta) {
-    IcrcHeaders headers;
-    headers.source = meta.source;
-    headers.destination = meta.destination;
-    return headers;
-  }
   HostCounters& counters_;
   PacketTap& tap_;
   PacketSink* sink_ = nullptr;

@@ -43,10 +43,7 @@ void PacketTap::record(Capture::Direction direction, const IcrcHeaders& headers,
 }
 
 void PacketTap::carry(Carrier& carrier, LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length) {
-  IcrcHeaders headers;
-  headers.source = path.source;
-  headers.destination = path.destination;
-  sent(path, headers, bytes, length - (carrier.hasIcrc ? kIcrcBytes : 0), carrier.hasIcrc);
+  sent(path, {path.source, path.destination}, bytes, length - (carrier.hasIcrc ? kIcrcBytes : 0), carrier.hasIcrc);
   carrier.carry(path, pair, bytes, length);
 }
 

@@ -29,9 +29,7 @@ bool WireSender::staysHere(const Gid& destination) {
 }
 
 void WireSender::send(const Path& path, const OutPacket& packet, uint32_t length) {
-  IcrcHeaders headers;
-  headers.source = path.source;
-  headers.destination = path.destination;
+  IcrcHeaders headers{path.source, path.destination};
   if (parts_.tap.injects()) {  // by the socket that counts no IDs, so that packets may be held back
     uint8_t* const bytes = udp_.stage();
     return parts_.tap.pass(*this, nullptr, path, bytes, gatherWithIcrc(icrc_, bytes, headers, packet));
@@ -77,9 +75,7 @@ void WireSender::sendProbe(void* self, const SteeringProbe& probe) {
   bth.destinationQpn = SteeringProbe::kQpnMark | probe.index;
   wire::emitBth(bytes, bth);
   std::memcpy(bytes + kBthBytes, &probe, sizeof probe);
-  IcrcHeaders headers;
-  headers.source = headers.destination = path.source;
-  storeIcrc(bytes + length, icrcOf(headers, bytes, length));
+  storeIcrc(bytes + length, icrcOf(IcrcHeaders{path.source, path.destination}, bytes, length));
   udp.commit(path, length + kIcrcBytes, false);
 }
 

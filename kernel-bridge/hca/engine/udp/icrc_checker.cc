@@ -6,9 +6,7 @@ namespace nd {
 
 bool IcrcChecker::check(const UdpWire::Datagram& d, CountedIds* ids, const uint8_t* bth, uint32_t length, bool solves,
                         IcrcHeaders* headers) {
-  headers->source = d.meta.source;
-  headers->destination = d.meta.destination;
-  headers->sourcePort = d.sourcePort;
+  *headers = {d.meta.source, d.meta.destination, d.sourcePort};
   if (v4_ && d.sourcePort == ids->port) headers->ipv4Id = bth == d.bytes ? ++ids->last : ids->last;
   const uint32_t computed = icrcOf(start_, *headers, bth, length), received = loadIcrc(bth + length);
   if (computed == received) return true;
@@ -21,10 +19,7 @@ bool IcrcChecker::check(const UdpWire::Datagram& d, CountedIds* ids, const uint8
 bool IcrcChecker::findSegment(const UdpInlet& by, UdpWire::Datagram* d) const {
   constexpr uint32_t kLeast = kBthBytes + kIcrcBytes;
   if (d->length % 4 != 0) return true;
-  IcrcHeaders headers;
-  headers.source = d->meta.source;
-  headers.destination = d->meta.destination;
-  headers.sourcePort = d->sourcePort;
+  IcrcHeaders headers{d->meta.source, d->meta.destination, d->sourcePort};
   headers.ipv4Id = v4_ ? static_cast<uint16_t>(by.ids.last + 1) : 0;
   const auto right = [&](uint32_t whole) {
     return icrcOf(headers, d->bytes, whole - kIcrcBytes) == loadIcrc(d->bytes + whole - kIcrcBytes);

@@ -73,11 +73,7 @@ bool UdpFlow::open() {
   if (getsockname(s, &source.any, &bytes) != 0) return false;
   sourcePort_ = ntohs(v4 ? source.v4.sin_port : source.v6.sin6_port);
   staged_ = 0;
-  IcrcHeaders headers;
-  headers.source = path_.source;
-  headers.destination = path_.destination;
-  headers.sourcePort = sourcePort_;
-  icrc_ = FlowIcrc(headers);
+  icrc_ = FlowIcrc({path_.source, path_.destination, sourcePort_});
   return !v4 || learn();
 }
 

@@ -111,11 +111,7 @@ bool UdpInlets::connect(UdpInlet& inlet) {
 void UdpInlets::settle(UdpInlet& inlet) {
   setDestinations(inlet.fd(), false);
   if (!buffers_) buffers_.reset(new Buffers());
-  IcrcHeaders headers;
-  headers.source = inlet.source_;
-  headers.destination = inlet.destination_;
-  headers.sourcePort = inlet.port_;
-  inlet.icrc = FlowIcrc(headers);
+  inlet.icrc = FlowIcrc({inlet.source_, inlet.destination_, inlet.port_});
   inlet.open_ = true;
   counters_.add(HostCounter::kInletsOpened);
 }
