@@ -1,6 +1,8 @@
 // Small messages that are alone on the wire: that they go straight, and that whatever is out of the ordinary goes the way of
 // all others, with the same outcome and in the same order.
 #include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/wire.h"
@@ -290,6 +292,18 @@ void faults() {
     w.exchange(w.b, w.a, kOpSend, kSendFlagSignaled, 8);
   }
   HOST_CHECK(w.a.counter("sent_straight") == before && w.a.counter("rcvd_alone") == alone);
+  // A capture that has ended by itself, here at the limit of a file's size, does not stand in the way any more.
+  rlimit limit{};
+  HOST_CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  const rlimit none{1, limit.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  HOST_CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
+  const uint64_t end = w.a.clock.now() + kPatienceNs;
+  while (w.a.counter("capture_errors") == 0 && w.a.clock.now() < end) w.step();
+  HOST_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  HOST_CHECK(w.a.counter("capture_errors") == 1);
+  for (uint32_t i = 0; i < 20; i++) w.exchange(w.a, w.b, kOpSend, kSendFlagSignaled, 8);
+  HOST_CHECK(w.a.counter("sent_straight") > before);
   close(fd);
   unlink(path);
 }
