@@ -1,6 +1,7 @@
 // Packets that do not go by the wire: of this process to itself, of and to other processes of this host by the connections between
-// their slots, and whole packets of pairs on the local link; and the end of such a process.
-// Host::send() and sendPlain() hand it what leaves, the host's frames and poll() what comes; with the engine's lock held.
+// their slots, and whole packets of pairs on the local link; and the end of such a process. Owns the queue to itself, and the
+// messages that wait for the sockets to be empty.
+// Host::send() and sendPlain() give it what leaves; frames of other processes and poll() what comes; with the engine's lock held.
 #pragma once
 #include <deque>
 #include <vector>

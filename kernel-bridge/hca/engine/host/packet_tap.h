@@ -1,4 +1,5 @@
-// Sees every packet that comes or leaves: writes it to the capture, and injects faults into what leaves.
+// Sees every packet that comes or leaves: writes it to the capture, and injects faults into what leaves. Owns both, and the packet
+// that faults hold back.
 // The intake shows it what has come; the wire senders and the local delivery let it pass on what leaves. The engine's lock is
 // held in every call.
 #pragma once

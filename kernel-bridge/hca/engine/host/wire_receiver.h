@@ -1,7 +1,7 @@
 // Receives what comes for one address family: by the socket on port 4791, by sockets connected to single peers (udp_inlet.h) and,
 // for exact ICRCs, by a raw one. Checks each packet; gives it to the intake, or to the process of this host that it is for.
-// The lookout calls receive() where something has come, the local delivery drain() before a message that may end a connection;
-// with the engine's lock held.
+// Owns the peer sockets and the steering. The lookout calls receive() when a socket has something, the local delivery drainPort()
+// and drainPeers() before a message that may end a connection; with the engine's lock held.
 #pragma once
 #include <vector>
 
@@ -21,7 +21,6 @@ class WireReceiver {
   // Opens the port's socket; the raw one is open already, or not wanted. 0 or an errno, as UdpWire::open().
   int open(uint32_t receiveBufferBytes);
   void close();
-  bool isOpen() const { return udp_.isOpen(); }
 
   // Packets by the socket that has the turn; their number, those included that were dropped.
   uint32_t receive(uint32_t budget);

@@ -1,5 +1,5 @@
 // Sends the packets of one address family by UDP: through a connected socket of their own (udp_flow.h) or the one on port 4791,
-// in batches; or one small packet at once.
+// in batches; or one small packet at once. Owns what it knows of its last packets.
 // Host::send(), sendAlone() and flush() call it, and the tap for packets that it lets pass; with the engine's lock held.
 #pragma once
 #include "host/parts.h"
