@@ -99,7 +99,7 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   const sum = (name: string): number => after[0].hca[name]! + after[1].hca[name]! - before.hca[name]!;
   const figures = {
     alone: sum('rcvd_alone'),
-    inlets: sum('rx_inlet_opened'),
+    'peer sockets': sum('rx_peer_socket_opened'),
     solved: sum('rx_ipv4_id_solved'),
     icrc: sum('rx_icrc_errors'),
     'bad length': sum('wire_rx_bad_length'),

@@ -27,7 +27,7 @@ constexpr auto kFirstKind = static_cast<uint32_t>(FrameKind::kPacket), kLastKind
 UniqueFd event() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
 // Not while the engine's thread is at something, for which it may have opened one. Sockets of the network come and go with the
-// traffic (udp_inlet.h).
+// traffic (peer_socket.h).
 int descriptors() {
   const auto hold = Process::instance().engine().hold();
   int n = 0;

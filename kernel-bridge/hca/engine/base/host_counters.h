@@ -20,8 +20,8 @@ namespace nd {
   X(kTxBufferFull, "tx_buffer_full")              /* lost: the socket's buffer was full */       \
   X(kFlowsOpened, "tx_flow_opened")               /* connected sockets for sending */            \
   X(kFlowsRefused, "tx_flow_refused")             /* the system does not report what they need */ \
-  X(kInletsOpened, "rx_inlet_opened")             /* sockets connected to one sender */           \
-  X(kInletsRefused, "rx_inlet_refused")           /* closed, or not to be had */                  \
+  X(kPeerSocketsOpened, "rx_peer_socket_opened") /* sockets connected to one sender */          \
+  X(kPeerSocketsRefused, "rx_peer_socket_refused") /* closed, or not to be had */                \
   X(kFlowsMiscounted, "tx_flow_id_lost")          /* closed: an IPv4 ID was not as counted */    \
   X(kTxTooLong, "tx_too_long")                                                                    \
   X(kRxMisdirected, "rx_misdirected")             /* for another slot of this host */            \

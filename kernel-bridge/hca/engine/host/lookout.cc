@@ -64,7 +64,7 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
       case EventKind::kWire:
         n += onReceiver(id == AF_INET ? receiver4_ : receiver6_, WireReceiver::kPortSocket, left);
         break;
-      case EventKind::kInlet:
+      case EventKind::kPeerSocket:
         n += onReceiver((id & WireReceiver::kPeers6) == 0 ? receiver4_ : receiver6_, id & ~WireReceiver::kPeers6, left);
         break;
       case EventKind::kSlotListener:

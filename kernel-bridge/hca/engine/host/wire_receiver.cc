@@ -56,7 +56,7 @@ void WireReceiver::close() {
 // ── Which socket ────────────────────────────────────────────────────────────────────────────────
 
 bool WireReceiver::turnTo(uint32_t peer) {
-  UdpInlet* const socket = peer != kPortSocket && peers_.at(peer).ready() ? &peers_.at(peer) : nullptr;
+  PeerSocket* const socket = peer != kPortSocket && peers_.at(peer).ready() ? &peers_.at(peer) : nullptr;
   return std::exchange(turn_, socket) != socket;
 }
 
@@ -97,7 +97,7 @@ uint32_t WireReceiver::drainPort() {
 // ── Packets ─────────────────────────────────────────────────────────────────────────────────────
 
 // Answers how many packets the datagram was; one that is empty counts as well.
-uint32_t WireReceiver::take(const Datagram& datagram, UdpInlet* by) {
+uint32_t WireReceiver::take(const Datagram& datagram, PeerSocket* by) {
   if (datagram.length == 0) return 1;  // a peer that learns something from its own system
   const bool accepted = parts_.addresses.accepts(datagram.meta);
   uint32_t at = 0, packets = 0;
@@ -112,7 +112,7 @@ uint32_t WireReceiver::take(const Datagram& datagram, UdpInlet* by) {
 }
 
 // `bth`: one packet of the datagram, `whole` bytes with its ICRC. `accepted`: it came from and to where it may.
-void WireReceiver::onPacket(const Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t whole, bool accepted) {
+void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole, bool accepted) {
   if (!parts_.intake.cameByWire(datagram.complete ? whole : 0)) return;
   const uint32_t length = whole - kIcrcBytes, qpn = wire::destinationQpn(bth), slot = qpn >> 16;
   const PacketMeta& meta = datagram.meta;
@@ -133,7 +133,7 @@ void WireReceiver::onPacket(const Datagram& datagram, UdpInlet* by, const uint8_
   forward(meta, by, bth, length);
 }
 
-bool WireReceiver::isIntact(const Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t length,
+bool WireReceiver::isIntact(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t length,
                             IcrcHeaders* headers) {
   const uint32_t qpn = wire::destinationQpn(bth);
   // Packets of other processes are theirs to judge.
@@ -172,7 +172,7 @@ void WireReceiver::onProbe(const PacketMeta& meta, const uint8_t* bth, uint32_t 
 }
 
 // A packet for another process of this host.
-void WireReceiver::forward(const PacketMeta& meta, UdpInlet* by, const uint8_t* bth, uint32_t length) {
+void WireReceiver::forward(const PacketMeta& meta, PeerSocket* by, const uint8_t* bth, uint32_t length) {
   parts_.counters.add(HostCounter::kRxMisdirected);
   if (by != nullptr) by->strays = true;
   const uint32_t slot = wire::destinationQpn(bth) >> 16;
@@ -184,7 +184,7 @@ void WireReceiver::forward(const PacketMeta& meta, UdpInlet* by, const uint8_t* 
 
 // ── Peer sockets: what comes by them, and when one is opened ──────────────────────────────────────
 
-uint32_t WireReceiver::receiveByPeer(UdpInlet& peer, uint32_t budget) {
+uint32_t WireReceiver::receiveByPeer(PeerSocket& peer, uint32_t budget) {
   uint32_t packets = 0, n;
   do {
     n = peers_.receive(peer, budget, parts_.tap.captures());
@@ -209,7 +209,7 @@ uint32_t WireReceiver::receiveByPeer(UdpInlet& peer, uint32_t budget) {
 
 // The single packet fast path: a small packet for one of this process's connections that came by itself. Its checks are those of
 // all packets, and change nothing. False: nothing was done.
-bool WireReceiver::takeSingle(UdpInlet& peer) {
+bool WireReceiver::takeSingle(PeerSocket& peer) {
   uint32_t whole;
   uint8_t* const bth = peers_.single(&whole);
   const uint32_t length = whole - kIcrcBytes;
@@ -230,8 +230,8 @@ bool WireReceiver::takeSingle(UdpInlet& peer) {
 
 uint32_t WireReceiver::drainPeers() {
   uint32_t n = early_.empty() ? 0 : takeEarly();
-  for (uint32_t i = 0; i < UdpInlets::kMost; i++) {
-    UdpInlet& peer = peers_.at(i);
+  for (uint32_t i = 0; i < PeerSockets::kMost; i++) {
+    PeerSocket& peer = peers_.at(i);
     uint32_t drained = 0;
     for (uint32_t got = 1; peer.ready() && got != 0 && drained < kMostDrained; drained += got)
       got = receiveByPeer(peer, UdpWire::kReceiveBatch);
@@ -253,7 +253,7 @@ void WireReceiver::considerPeer(const Datagram& d) {
 // all packets of a sender, or none. They go after what was in the port's socket before, and before what comes by that afterwards.
 // The peer's own earlier packets are in the port's socket, or all in this one.
 uint32_t WireReceiver::openPeer() {
-  UdpInlet& peer = *wanted_;
+  PeerSocket& peer = *wanted_;
   if (!peers_.bind(peer, receiveBufferBytes_)) {
     peers_.refuse(*std::exchange(wanted_, nullptr));
     return 0;
@@ -261,7 +261,7 @@ uint32_t WireReceiver::openPeer() {
   uint32_t n = drainUdp();
   const bool connected = peers_.connect(peer);
   const uint32_t id = peers_.indexOf(peer) | (family_ == AF_INET ? 0 : kPeers6);
-  const bool watched = connected && watchFd(parts_.epoll, peer.fd(), EPOLLIN, EventKind::kInlet, id);
+  const bool watched = connected && watchFd(parts_.epoll, peer.fd(), EPOLLIN, EventKind::kPeerSocket, id);
   // All that was there when it was connected: until it is empty, or has brought more than its buffer can hold.
   uint64_t bytes = 0, packets = 0;
   for (uint32_t got = 1; got != 0 && bytes <= 2ull * receiveBufferBytes_ && packets < kMostDrained; packets += got) {

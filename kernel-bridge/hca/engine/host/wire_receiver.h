@@ -1,4 +1,4 @@
-// Receives what comes for one address family: by the socket on port 4791, by sockets connected to single peers (udp_inlet.h) and,
+// Receives what comes for one address family: by the socket on port 4791, by sockets connected to single peers (peer_socket.h) and,
 // for exact ICRCs, by a raw one. Checks each packet; gives it to the intake, or to the process of this host that it is for.
 // Owns the peer sockets and the steering. The lookout calls receive() when a socket has something, the local delivery drainPort()
 // and drainPeers() before a message that may end a connection; with the engine's lock held.
@@ -52,19 +52,19 @@ class WireReceiver {
   uint32_t drainUdp();
 
   // ── By peer sockets
-  uint32_t receiveByPeer(UdpInlet& peer, uint32_t budget);
-  bool takeSingle(UdpInlet& peer);
+  uint32_t receiveByPeer(PeerSocket& peer, uint32_t budget);
+  bool takeSingle(PeerSocket& peer);
   void considerPeer(const Datagram& datagram);
   uint32_t openPeer();
   uint32_t takeEarly();
 
   // ── All. `by`: null: the port's socket.
-  uint32_t take(const Datagram& datagram, UdpInlet* by);
-  void onPacket(const Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t whole, bool accepted);
-  bool isIntact(const Datagram& datagram, UdpInlet* by, const uint8_t* bth, uint32_t length, IcrcHeaders* headers);
+  uint32_t take(const Datagram& datagram, PeerSocket* by);
+  void onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole, bool accepted);
+  bool isIntact(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t length, IcrcHeaders* headers);
   void onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onProbe(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  void forward(const PacketMeta& meta, UdpInlet* by, const uint8_t* bth, uint32_t length);
+  void forward(const PacketMeta& meta, PeerSocket* by, const uint8_t* bth, uint32_t length);
   bool exact() const { return raw_ != nullptr && raw_->isOpen(); }
 
   const HostParts parts_;
@@ -72,9 +72,9 @@ class WireReceiver {
   RawReceiver* const raw_;
   WireReceiver* sibling_ = nullptr;
   const int family_;
-  UdpInlets peers_;
-  UdpInlet* turn_ = nullptr;     // where packets came from last; null: the port's socket
-  UdpInlet* wanted_ = nullptr;   // to be opened
+  PeerSockets peers_;
+  PeerSocket* turn_ = nullptr;     // where packets came from last; null: the port's socket
+  PeerSocket* wanted_ = nullptr;   // to be opened
   std::vector<Early> early_;     // came by a peer socket while it was opened: goes after what is in the port's
   IcrcChecker icrc_;
   CountedIds ids_;               // of the last sender to the port's socket whose IPv4 IDs are not 0

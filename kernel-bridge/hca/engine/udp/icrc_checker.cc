@@ -16,7 +16,7 @@ bool IcrcChecker::check(const UdpWire::Datagram& d, CountedIds* ids, const uint8
   return true;
 }
 
-bool IcrcChecker::findSegment(const UdpInlet& by, UdpWire::Datagram* d) const {
+bool IcrcChecker::findSegment(const PeerSocket& by, UdpWire::Datagram* d) const {
   constexpr uint32_t kLeast = kBthBytes + kIcrcBytes;
   if (d->length % 4 != 0) return true;
   IcrcHeaders headers{d->meta.source, d->meta.destination, d->sourcePort};

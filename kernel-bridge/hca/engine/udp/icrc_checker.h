@@ -2,7 +2,7 @@
 // those of a connected socket follow each other, and any other is solved for.
 // The wire receiver asks it, with the engine's lock held.
 #pragma once
-#include "udp/udp_inlet.h"
+#include "udp/peer_socket.h"
 
 namespace nd {
 
@@ -14,18 +14,18 @@ class IcrcChecker {
   bool check(const UdpWire::Datagram& datagram, CountedIds* ids, const uint8_t* bth, uint32_t length, bool solves,
              IcrcHeaders* headers);
   // A small packet that came by itself, which has FlowIcrc::kRoom before it; and when it was taken.
-  bool checkSingle(const UdpInlet& by, uint8_t* bth, uint32_t length) const {
+  bool checkSingle(const PeerSocket& by, uint8_t* bth, uint32_t length) const {
     return by.icrc.of(bth, length, counts(by) ? static_cast<uint16_t>(by.ids.last + 1) : uint16_t(0)) == loadIcrc(bth + length);
   }
-  void tookSingle(UdpInlet* by) const {
+  void tookSingle(PeerSocket* by) const {
     if (counts(*by)) by->ids.last++;
   }
   // A datagram without metadata is one packet, or several of one length: it is one, unless the first ends, by its ICRC, where
   // there is another BTH to the same queue pair. False: the ICRCs say neither.
-  bool findSegment(const UdpInlet& by, UdpWire::Datagram* datagram) const;
+  bool findSegment(const PeerSocket& by, UdpWire::Datagram* datagram) const;
 
  private:
-  bool counts(const UdpInlet& by) const { return v4_ && by.ids.port == by.port(); }
+  bool counts(const PeerSocket& by) const { return v4_ && by.ids.port == by.port(); }
   HostCounters& counters_;
   const bool v4_;
   IcrcStart start_;  // of the last packet

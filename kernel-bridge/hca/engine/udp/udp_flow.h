@@ -88,7 +88,7 @@ class UdpFlow {
 extern const uint32_t kTimestampRequest;
 
 // Those of one family, by path and, on this host, the slot of the receiving process, so that it can connect a socket to them
-// (udp_inlet.h). The least recently used one gives way.
+// (peer_socket.h). The least recently used one gives way.
 class UdpFlows {
  public:
   static constexpr uint32_t kMost = 32;

@@ -34,7 +34,7 @@ class UdpWire {
     uint32_t segment = 0;           // of each but the last
     uint16_t sourcePort = 0;
     bool complete = false;          // false: cut off, or its addresses are not known
-    bool hasMetadata = true;        // false: received without control messages (udp_inlet.h): segment size unknown
+    bool hasMetadata = true;        // false: received without control messages (peer_socket.h): segment size unknown
   };
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}

@@ -1,4 +1,4 @@
-#include "udp/udp_inlet.h"
+#include "udp/peer_socket.h"
 
 #include <netinet/udp.h>
 
@@ -17,7 +17,7 @@ constexpr uint32_t kReceiveBytes = 65536;
 
 }  // namespace
 
-struct UdpInlets::Buffers {
+struct PeerSockets::Buffers {
   mmsghdr messages[UdpWire::kReceiveBatch];
   iovec pieces[UdpWire::kReceiveBatch];
   struct {
@@ -38,41 +38,41 @@ struct UdpInlets::Buffers {
   }
 };
 
-void UdpInlets::BuffersDeleter::operator()(Buffers* buffers) const { delete buffers; }
+void PeerSockets::BuffersDeleter::operator()(Buffers* buffers) const { delete buffers; }
 
-UdpInlets::UdpInlets(HostCounters& counters, int family) : counters_(counters), family_(family) {}
-UdpInlets::~UdpInlets() = default;
+PeerSockets::PeerSockets(HostCounters& counters, int family) : counters_(counters), family_(family) {}
+PeerSockets::~PeerSockets() = default;
 
 // The sender's entry, or one that may become it; null: all have more to do.
-UdpInlet* UdpInlets::entry(const PacketMeta& meta, uint16_t port) {
-  UdpInlet* oldest = nullptr;
-  for (UdpInlet& inlet : inlets_) {
-    if (inlet.is(meta, port)) return &inlet;
-    const bool settled = inlet.ready() || inlet.refused_;
-    if (inlet.port_ != 0 && clock_ - inlet.used_ < (settled ? kUnusedFor : kNotHeardFor)) continue;
-    if (oldest == nullptr || inlet.used_ < oldest->used_) oldest = &inlet;
+PeerSocket* PeerSockets::entry(const PacketMeta& meta, uint16_t port) {
+  PeerSocket* oldest = nullptr;
+  for (PeerSocket& peer : sockets_) {
+    if (peer.is(meta, port)) return &peer;
+    const bool settled = peer.ready() || peer.refused_;
+    if (peer.port_ != 0 && clock_ - peer.used_ < (settled ? kUnusedFor : kNotHeardFor)) continue;
+    if (oldest == nullptr || peer.used_ < oldest->used_) oldest = &peer;
   }
   if (oldest == nullptr) return nullptr;
   char none;
   if (oldest->ready() && recv(oldest->fd(), &none, 0, MSG_PEEK | MSG_DONTWAIT) >= 0) return nullptr;
-  *oldest = UdpInlet();
+  *oldest = PeerSocket();
   oldest->source_ = meta.source;
   oldest->destination_ = meta.destination;
   oldest->port_ = port;
   return oldest;
 }
 
-UdpInlet* UdpInlets::consider(const PacketMeta& meta, uint16_t sourcePort) {
+PeerSocket* PeerSockets::consider(const PacketMeta& meta, uint16_t sourcePort) {
   clock_++;
-  UdpInlet* const inlet = entry(meta, sourcePort);
-  if (inlet == nullptr) return nullptr;
-  inlet->used_ = clock_;
-  return inlet->ready() || inlet->refused_ || ++inlet->heard_ < kHeardBefore ? nullptr : inlet;
+  PeerSocket* const peer = entry(meta, sourcePort);
+  if (peer == nullptr) return nullptr;
+  peer->used_ = clock_;
+  return peer->ready() || peer->refused_ || ++peer->heard_ < kHeardBefore ? nullptr : peer;
 }
 
 // Bound to all addresses it is the last of the port's group, which the steering never chooses; connecting takes it out of the
 // group. Bound to one address it would get all that comes to that address until it is connected.
-bool UdpInlets::bind(UdpInlet& inlet, uint32_t receiveBufferBytes) {
+bool PeerSockets::bind(PeerSocket& peer, uint32_t receiveBufferBytes) {
   const bool v4 = family_ == AF_INET;
   UniqueFd fd(socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP));
   if (!fd.valid()) return false;
@@ -93,45 +93,45 @@ bool UdpInlets::bind(UdpInlet& inlet, uint32_t receiveBufferBytes) {
   SocketAddress any{};
   const socklen_t bytes = socketAddress(v4 ? gidOfIpv4(htonl(INADDR_ANY)) : Gid(), kRocePort, 0, &any);
   if (::bind(s, &any.any, bytes) != 0) return false;
-  inlet.fd_ = std::move(fd);
+  peer.fd_ = std::move(fd);
   return true;
 }
 
-bool UdpInlets::connect(UdpInlet& inlet) {
+bool PeerSockets::connect(PeerSocket& peer) {
   SocketAddress source{}, own{}, wanted{};
-  if (::connect(inlet.fd(), &source.any, socketAddress(inlet.source_, inlet.port_, 0, &source)) != 0) return false;
+  if (::connect(peer.fd(), &source.any, socketAddress(peer.source_, peer.port_, 0, &source)) != 0) return false;
   socklen_t bytes = sizeof own;
-  socketAddress(inlet.destination_, kRocePort, 0, &wanted);
-  if (getsockname(inlet.fd(), &own.any, &bytes) != 0) return false;
+  socketAddress(peer.destination_, kRocePort, 0, &wanted);
+  if (getsockname(peer.fd(), &own.any, &bytes) != 0) return false;
   // The system chooses which address is its own.
   return family_ == AF_INET ? own.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr
                             : std::memcmp(&own.v6.sin6_addr, &wanted.v6.sin6_addr, sizeof wanted.v6.sin6_addr) == 0;
 }
 
-void UdpInlets::settle(UdpInlet& inlet) {
-  setDestinations(inlet.fd(), false);
+void PeerSockets::settle(PeerSocket& peer) {
+  setDestinations(peer.fd(), false);
   if (!buffers_) buffers_.reset(new Buffers());
-  inlet.icrc = FlowIcrc({inlet.source_, inlet.destination_, inlet.port_});
-  inlet.open_ = true;
-  counters_.add(HostCounter::kInletsOpened);
+  peer.icrc = FlowIcrc({peer.source_, peer.destination_, peer.port_});
+  peer.open_ = true;
+  counters_.add(HostCounter::kPeerSocketsOpened);
 }
 
-bool UdpInlets::setDestinations(int fd, bool on) {
+bool PeerSockets::setDestinations(int fd, bool on) {
   return family_ == AF_INET ? setInt(fd, IPPROTO_IP, IP_PKTINFO, on) : setInt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, on);
 }
 
-void UdpInlets::refuse(UdpInlet& inlet) {
-  inlet.fd_.reset();
-  inlet.open_ = false;
-  inlet.refused_ = true;  // as long as the entry lives
-  counters_.add(HostCounter::kInletsRefused);
+void PeerSockets::refuse(PeerSocket& peer) {
+  peer.fd_.reset();
+  peer.open_ = false;
+  peer.refused_ = true;  // as long as the entry lives
+  counters_.add(HostCounter::kPeerSocketsRefused);
 }
 
-void UdpInlets::close() {
-  for (UdpInlet& inlet : inlets_) inlet = UdpInlet();
+void PeerSockets::close() {
+  for (PeerSocket& peer : sockets_) peer = PeerSocket();
 }
 
-uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool withMetadata) {
+uint32_t PeerSockets::receive(PeerSocket& from, uint32_t budget, bool withMetadata) {
   Buffers& in = *buffers_;
   const uint32_t count = std::min(budget, from.expected_);
   in.withMetadata = withMetadata || count > 1 || from.withoutMetadata_ == 0;
@@ -157,12 +157,12 @@ uint32_t UdpInlets::receive(UdpInlet& from, uint32_t budget, bool withMetadata) 
   return got;
 }
 
-uint8_t* UdpInlets::single(uint32_t* length) {
+uint8_t* PeerSockets::single(uint32_t* length) {
   *length = buffers_->messages[0].msg_len;
   return buffers_->withMetadata || *length > FlowIcrc::kMostBytes + kIcrcBytes ? nullptr : buffers_->bytes(0);
 }
 
-PacketMeta UdpInlets::metaOf(const UdpInlet& from) const {
+PacketMeta PeerSockets::metaOf(const PeerSocket& from) const {
   PacketMeta meta;
   meta.source = from.source_;
   meta.destination = from.destination_;
@@ -171,7 +171,7 @@ PacketMeta UdpInlets::metaOf(const UdpInlet& from) const {
   return meta;
 }
 
-UdpWire::Datagram UdpInlets::datagram(UdpInlet& from, uint32_t index) {
+UdpWire::Datagram PeerSockets::datagram(PeerSocket& from, uint32_t index) {
   Buffers& in = *buffers_;
   UdpWire::Datagram d;
   d.bytes = in.bytes(index);

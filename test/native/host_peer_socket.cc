@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "host_members.h"
-#include "udp/udp_inlet.h"
+#include "udp/peer_socket.h"
 
 using namespace hosttest;
 using namespace nd;
@@ -19,10 +19,10 @@ std::function<void()> beforeConnect, afterConnect;
 }  // namespace
 
 extern "C" int connect(int fd, const sockaddr* to, socklen_t bytes) {
-  const bool inlet = to->sa_family != AF_UNIX && ownPort(fd) == kRocePort;
-  if (inlet && beforeConnect) std::exchange(beforeConnect, nullptr)();
+  const bool peer = to->sa_family != AF_UNIX && ownPort(fd) == kRocePort;
+  if (peer && beforeConnect) std::exchange(beforeConnect, nullptr)();
   const int result = static_cast<int>(syscall(SYS_connect, fd, to, bytes));
-  if (inlet && afterConnect) std::exchange(afterConnect, nullptr)();
+  if (peer && afterConnect) std::exchange(afterConnect, nullptr)();
   return result;
 }
 
@@ -36,20 +36,20 @@ void checkOrder(const Member& m, size_t count, uint32_t first = 0) {
   HOST_CHECK(wrong == 0);
 }
 
-// Until what a sends to b comes by an inlet.
+// Until what a sends to b comes by a peer socket.
 void warm(Member& a, Member& b, const Path& path) {
-  const uint64_t before = b.counter("rx_inlet_opened");
-  for (uint32_t i = 0; i < 256 && b.counter("rx_inlet_opened") == before; i++) {
+  const uint64_t before = b.counter("rx_peer_socket_opened");
+  for (uint32_t i = 0; i < 256 && b.counter("rx_peer_socket_opened") == before; i++) {
     a.send(path, b, {8});
     b.take(b.seen.size() + 1);
   }
-  HOST_CHECK(b.counter("rx_inlet_opened") == before + 1);
+  HOST_CHECK(b.counter("rx_peer_socket_opened") == before + 1);
   b.pollAll();
   for (int i = 0; i < 2; i++) b.poll();
   b.seen.clear();
 }
 
-// Bursts, so that the inlet is opened while there is more: nothing is lost and nothing overtakes.
+// Bursts, so that the peer socket is opened while there is more: nothing is lost and nothing overtakes.
 void opensInOrder(const char* address) {
   Member a, b;
   quiet({&a, &b});
@@ -62,7 +62,7 @@ void opensInOrder(const char* address) {
   }
   b.take(sent);
   checkOrder(b, sent);
-  HOST_CHECK(b.counter("rx_inlet_opened") == 1);
+  HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);
   // Then each message is there at the next poll, by whichever socket it comes.
   b.seen.clear();
   const Path others[] = {path, path, pathOf("::1"), path, pathOf("127.0.0.9")};
@@ -75,7 +75,7 @@ void opensInOrder(const char* address) {
       HOST_CHECK(b.seen.size() == before + 1);
       if (round % 2 != 0) b.poll();
     }
-  HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_inlet_refused") == 0);
+  HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_peer_socket_refused") == 0);
 }
 
 // Packets in one piece, which is told of none: two, several, a short one last; long ones; payload that looks like a BTH.
@@ -123,7 +123,7 @@ void marks(const char* address) {
   Path path = pathOf(address);
   path.trafficClass = 2;
   warm(a, b, path);
-  for (uint32_t i = 0; i < 2 * (UdpInlets::kWithoutMetadata + 1); i++) {
+  for (uint32_t i = 0; i < 2 * (PeerSockets::kWithoutMetadata + 1); i++) {
     a.send(path, b, {8});
     b.take(i + 1);
   }
@@ -145,7 +145,7 @@ void markOnTheWay() {
     b.take(i + 1);
     if (b.seen.back().trafficClass != 3) last = i + 1;
   }
-  HOST_CHECK(last <= UdpInlets::kWithoutMetadata);
+  HOST_CHECK(last <= PeerSockets::kWithoutMetadata);
 }
 
 // Datagrams that never came: the next IDs are others, and are found.
@@ -179,7 +179,7 @@ void corrupt() {
   uint8_t bytes[88] = {4, 0, 0xff, 0xff, 0, 0, 0, kQpIndex};
   bytes[5] = static_cast<uint8_t>(b.host.slot());
   std::memcpy(bytes + 44, bytes, 12);
-  for (uint32_t i = 0; i < 2 * (UdpInlets::kWithoutMetadata + 1); i++) {
+  for (uint32_t i = 0; i < 2 * (PeerSockets::kWithoutMetadata + 1); i++) {
     const uint32_t length = i % 2 == 0 ? 44 : 88;
     IcrcHeaders headers;
     headers.source = headers.destination = path.source;
@@ -192,7 +192,7 @@ void corrupt() {
     b.pollAll();
   }
   HOST_CHECK(b.seen.empty());
-  HOST_CHECK(b.counter("rx_icrc_errors") == 2 * (UdpInlets::kWithoutMetadata + 1));
+  HOST_CHECK(b.counter("rx_icrc_errors") == 2 * (PeerSockets::kWithoutMetadata + 1));
 }
 
 // A MAD by the other socket does not overtake what was sent before it.
@@ -241,18 +241,18 @@ void strays() {
     for (uint32_t spin = 0; c.seen.size() == there && spin < 1000000; spin++) b.poll(), c.poll();
     HOST_CHECK(c.seen.size() == there + 1 && c.seen.back().psn == 7);
   }
-  HOST_CHECK(b.counter("rx_inlet_refused") == 1);
+  HOST_CHECK(b.counter("rx_peer_socket_refused") == 1);
   b.seen.clear();
-  const size_t n = 2 * UdpInlets::kHeardBefore;
+  const size_t n = 2 * PeerSockets::kHeardBefore;
   for (size_t i = 0; i < n; i++) {
     a.send(path, b, {8});
     b.take(i + 1);
   }
   HOST_CHECK(b.seen.size() == n);
-  HOST_CHECK(b.counter("rx_inlet_opened") == 1);  // and not again
+  HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);  // and not again
 }
 
-// What comes while an inlet is opened, from its sender and from others, whom the system gives to one of the port's sockets by a
+// What comes while a peer socket is opened, from its peer and from others, which the system gives to one of the port's sockets by a
 // hash of their ports: all of it, and what one has sent in order.
 void othersMeanwhile(const char* address) {
   constexpr uint32_t kOthers = 32, kEach = 64;  // PSNs of each
@@ -272,7 +272,7 @@ void othersMeanwhile(const char* address) {
     own.send(b.host.slot());
     sent += kOthers + 1;
   };
-  for (uint32_t i = 1; i < UdpInlets::kHeardBefore; i++) {
+  for (uint32_t i = 1; i < PeerSockets::kHeardBefore; i++) {
     own.send(b.host.slot());
     b.take(++sent);
   }
@@ -283,7 +283,7 @@ void othersMeanwhile(const char* address) {
   all();
   while (!came && b.arrives()) b.poll();
   b.take(sent);
-  HOST_CHECK(came && b.seen.size() == sent && b.counter("rx_inlet_opened") == 1);
+  HOST_CHECK(came && b.seen.size() == sent && b.counter("rx_peer_socket_opened") == 1);
   std::map<uint32_t, uint32_t> next;
   uint32_t wrong = 0;
   for (const Seen& each : b.seen) {
@@ -313,32 +313,32 @@ void steeringStays() {
   HOST_CHECK(sumOf(all, "rx_misdirected") == astray);
 }
 
-// More senders than there are inlets: all are heard.
+// More peers than there are peer sockets: packets of all are received.
 void bounded() {
   Member b;
   std::vector<std::unique_ptr<Member>> senders;
-  for (uint32_t i = 0; i < UdpInlets::kMost + 2; i++) senders.emplace_back(new Member);
+  for (uint32_t i = 0; i < PeerSockets::kMost + 2; i++) senders.emplace_back(new Member);
   Members all = {&b};
   for (auto& each : senders) all.push_back(each.get());
   quiet(all);
   const Path path = pathOf("127.0.0.1");
-  for (uint32_t i = 0; i < 3 * UdpInlets::kHeardBefore; i++)
+  for (uint32_t i = 0; i < 3 * PeerSockets::kHeardBefore; i++)
     for (auto& each : senders) {
       each->send(path, b, {8});
       b.take(b.seen.size() + 1);
     }
-  HOST_CHECK(b.counter("rx_inlet_opened") == UdpInlets::kMost);
+  HOST_CHECK(b.counter("rx_peer_socket_opened") == PeerSockets::kMost);
   HOST_CHECK(b.counter("rx_icrc_errors") == 0);
   uint32_t wrong = 0;
   for (size_t i = 0; i < b.seen.size(); i++) wrong += !b.seen[i].good || b.seen[i].psn != i / senders.size();
-  HOST_CHECK(wrong == 0 && b.seen.size() == 3 * UdpInlets::kHeardBefore * senders.size());
+  HOST_CHECK(wrong == 0 && b.seen.size() == 3 * PeerSockets::kHeardBefore * senders.size());
 }
 
 }  // namespace
 
 int main() {
   if (!hosttest::privateNetwork()) {
-    std::printf("host_inlet: skipped, it needs a network namespace of its own\n");
+    std::printf("host_peer_socket: skipped, it needs a network namespace of its own\n");
     return 0;
   }
   for (const char* address : {"127.0.0.1", "::1"}) {
@@ -354,5 +354,5 @@ int main() {
   strays();
   steeringStays();
   bounded();
-  return hosttest::finish("host_inlet");
+  return hosttest::finish("host_peer_socket");
 }

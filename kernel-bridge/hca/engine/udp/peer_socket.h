@@ -20,7 +20,7 @@ struct CountedIds {
   uint16_t port = 0, last = 0;  // UDP source port; 0: none
 };
 
-class UdpInlet {
+class PeerSocket {
  public:
   bool ready() const { return open_; }
   int fd() const { return fd_.get(); }
@@ -33,7 +33,7 @@ class UdpInlet {
   }
 
  private:
-  friend class UdpInlets;
+  friend class PeerSockets;
   UniqueFd fd_;
   bool open_ = false;            // connected, and what others sent to it before is taken
   Gid source_, destination_;
@@ -48,7 +48,7 @@ class UdpInlet {
 };
 
 // Those of one family.
-class UdpInlets {
+class PeerSockets {
  public:
   static constexpr uint32_t kMost = 4;
   static constexpr uint32_t kHeardBefore = 64;     // datagrams by the port's socket before one is worth a socket
@@ -57,44 +57,44 @@ class UdpInlets {
   static constexpr uint32_t kWithoutMetadata = 15;  // of 16 short datagrams
   static constexpr uint32_t kShort = 512;          // longest of these
 
-  UdpInlets(HostCounters& counters, int family);
-  ~UdpInlets();
+  PeerSockets(HostCounters& counters, int family);
+  ~PeerSockets();
 
   // A datagram for this process has come by the port's socket. The peer socket to open for those that follow, or null.
-  UdpInlet* consider(const PacketMeta& meta, uint16_t sourcePort);
+  PeerSocket* consider(const PacketMeta& meta, uint16_t sourcePort);
   // Opening it. From bind() to connect() the system may put datagrams of others into it, and they stay there: between connect()
   // and settle() they are read with their addresses. False: there is no socket, or it does not receive from this peer.
-  bool bind(UdpInlet& inlet, uint32_t receiveBufferBytes);
-  bool connect(UdpInlet& inlet);
-  void settle(UdpInlet& inlet);
-  UdpInlet& at(uint32_t index) { return inlets_[index]; }
-  uint32_t indexOf(const UdpInlet& inlet) const { return static_cast<uint32_t>(&inlet - inlets_.data()); }
+  bool bind(PeerSocket& peer, uint32_t receiveBufferBytes);
+  bool connect(PeerSocket& peer);
+  void settle(PeerSocket& peer);
+  PeerSocket& at(uint32_t index) { return sockets_[index]; }
+  uint32_t indexOf(const PeerSocket& peer) const { return static_cast<uint32_t>(&peer - sockets_.data()); }
   // Up to UdpWire::kReceiveBatch datagrams, valid until the next call by any of them. `withMetadata`: none without.
-  uint32_t receive(UdpInlet& from, uint32_t budget, bool withMetadata);
+  uint32_t receive(PeerSocket& from, uint32_t budget, bool withMetadata);
   // One of them. Received without metadata: its segment size is unknown; traffic class and hop limit are the last known ones.
-  UdpWire::Datagram datagram(UdpInlet& from, uint32_t index);
+  UdpWire::Datagram datagram(PeerSocket& from, uint32_t index);
   // For the single packet fast path: what the last receive() has taken without metadata, if it is short, with room for FlowIcrc
   // before it; null otherwise.
   uint8_t* single(uint32_t* length);
-  PacketMeta metaOf(const UdpInlet& from) const;
+  PacketMeta metaOf(const PeerSocket& from) const;
   // That one is done with, and needs no datagram().
-  void tookSingle(UdpInlet& from) { from.withoutMetadata_--; }
+  void tookSingle(PeerSocket& from) { from.withoutMetadata_--; }
   // The next one is received with metadata.
-  void wantMetadata(UdpInlet& from) { from.withoutMetadata_ = 0; }
+  void wantMetadata(PeerSocket& from) { from.withoutMetadata_ = 0; }
   // Closes it, and opens no other for this peer.
-  void refuse(UdpInlet& inlet);
+  void refuse(PeerSocket& peer);
   void close();
 
  private:
   struct Buffers;
   struct BuffersDeleter { void operator()(Buffers* buffers) const; };
-  UdpInlet* entry(const PacketMeta& meta, uint16_t port);
+  PeerSocket* entry(const PacketMeta& meta, uint16_t port);
   bool setDestinations(int fd, bool on);
 
   HostCounters& counters_;
   const int family_;
   uint64_t clock_ = 0;
-  std::array<UdpInlet, kMost> inlets_;
+  std::array<PeerSocket, kMost> sockets_;
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };
 

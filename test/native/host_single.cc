@@ -163,7 +163,7 @@ struct Two {
       exchange(a, b, kOpSend, i % 8 == 7 ? kSendFlagSignaled : 0, 8);
       exchange(b, a, kOpSend, i % 8 == 7 ? kSendFlagSignaled : 0, 8);
     }
-    HOST_CHECK(a.counter("tx_flow_opened") == 1 && b.counter("rx_inlet_opened") == 1);
+    HOST_CHECK(a.counter("tx_flow_opened") == 1 && b.counter("rx_peer_socket_opened") == 1);
   }
   void step() {
     a.engine.progress();
@@ -446,5 +446,5 @@ int main() {
   faults();
   refusals();
   corrupt("::1");
-  return hosttest::finish("host_alone");
+  return hosttest::finish("host_single");
 }
