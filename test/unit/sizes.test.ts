@@ -62,6 +62,48 @@ function longFunctions({ file, text }: Source): string[] {
   return found;
 }
 
+/** C++ with comments, literals and directives blanked, line for line: braces that are left are the language's. */
+function bare(text: string): string {
+  const blanked =
+    /\/\/[^\n]*|\/\*[\s\S]*?\*\/|R"(\w*)\([\s\S]*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*/gm;
+  return text.replace(blanked, (found) => found.replace(/[^\n]/g, ' '));
+}
+
+/** What stands before a brace whose members are looked at: the brace of a namespace or a type. */
+const opensScope = /^(inline\s+)?namespace\b|^extern$|\b(class|struct|union|enum)\b[^()=]*$/;
+
+/** The functions of a C++ source that are too long, from the line where they begin to their last brace. */
+function longNativeFunctions({ file, text }: Source): string[] {
+  const found: string[] = [];
+  let line = 1;
+  let first = 1;
+  let head = '';
+  let depth = 0;
+  for (const character of bare(text)) {
+    if (character === '\n') line += 1;
+    if (depth > 0) {
+      if (character === '{') depth += 1;
+      if (character === '}') depth -= 1;
+      if (depth > 0 || character !== '}') continue;
+      const lines = line - first + 1;
+      const name = /([\w~:]+)( = \[.*\])?\s*\(/.exec(head)?.[1];
+      if (lines > MOST_LINES_OF_FUNCTION && head.includes('('))
+        found.push(`${name} of ${file} has ${lines} lines`);
+      head = '';
+    } else if (character === '{') {
+      if (opensScope.test(head.replace(/\balignas\([^)]*\)/g, '').trim())) head = '';
+      else depth = 1;
+    } else if (/^[;}]$/.test(character) || /^(public|private|protected)$/.test(head)) {
+      head = '';
+    } else {
+      if (head === '' && /\s/.test(character)) continue;
+      if (head === '') first = line;
+      head += character;
+    }
+  }
+  return found;
+}
+
 test('what is too long is found', () => {
   const lines = (count: number): string => 'x = 1;\n'.repeat(count);
   assert.equal(tooLong({ file: 'a.cc', text: lines(500) }), []);
@@ -91,6 +133,48 @@ interface Many {\n${'  x: 1;\n'.repeat(inside)}}
   );
 });
 
+test('what is too long in C++ is found', () => {
+  const text = (inside: number): string => {
+    const lines = '  x = "{"; // {\n'.repeat(inside);
+    return `#define OPEN {
+namespace nd {
+namespace {
+constexpr int kTable[] = {\n${lines}${lines}};
+}  // namespace
+extern "C" {
+int plain(int x) {\n${lines}}
+}
+/* A comment, which does not count. { */
+template <typename T>
+class Thing final : public Base<T> {
+ public:
+  Thing() : a_(1) {\n${lines}}
+  ~Thing() { a_ = '{'; }
+  struct alignas(64) Inner {
+    bool operator()(int x) const {\n${lines}}
+    uint32_t word{0};
+  };
+  enum class Kind {\n${'  kOne,\n'.repeat(inside)}};
+};
+Status Thing::method(const std::string& a,
+                     int b) {\n${lines}}
+static_assert(sizeof(Thing) == 8, "{");
+const auto lambda = [](int x) {\n${lines}};
+}  // namespace nd
+`;
+  };
+  const found = (inside: number): string[] => longNativeFunctions({ file: 'a.cc', text: text(inside) });
+  assert.equal(found(77), []);
+  assert.equal(found(78), ['Thing::method of a.cc has 81 lines']);
+  assert.equal(found(79), [
+    'plain of a.cc has 81 lines',
+    'Thing of a.cc has 81 lines',
+    'operator of a.cc has 81 lines',
+    'Thing::method of a.cc has 82 lines',
+    'lambda of a.cc has 81 lines',
+  ]);
+});
+
 test('no source has more than 500 lines', () => {
   const all = sources(/\.(c?ts|cc|h)$/);
   for (const folder of folders)
@@ -104,6 +188,12 @@ test('no source has more than 500 lines', () => {
 
 test('no function of a TypeScript source has more than 80 lines', () => {
   assert.equal(sources(/\.c?ts$/).flatMap(longFunctions), []);
+});
+
+test('no function of a C++ source has more than 80 lines', () => {
+  const all = sources(/\.(cc|h)$/);
+  assert.ok(all.length > 100);
+  assert.equal(all.flatMap(longNativeFunctions), []);
 });
 
 test.run();
