@@ -113,6 +113,12 @@ export interface WordTables {
   srqMask: Record<string, number>;
   rnrPatience: Record<string, number>;
   eventKind: Record<string, number>;
+  /** By the name of the kind: members of {@link HcaEvent}, in the order of their words. */
+  eventWords: Record<string, string[]>;
+  /** Numbers that both languages name, by the name of their table here. */
+  constants: Record<string, Record<string, number>>;
+  /** The options of an HCA that nobody has given any. */
+  defaults: Record<string, unknown>;
 }
 
 export interface AddonBinding extends UserHca {

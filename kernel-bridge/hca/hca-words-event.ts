@@ -21,7 +21,7 @@ export function eventOf(kind: number, from: SharedWords, mad: Uint8Array): HcaEv
         scopeId: word(from, 0),
         pkey: word(from, 1),
         sender: word(from, 2),
-        stranger: word(from, 3) === 0,
+        stranger: word(from, 3) !== 0,
         mad,
       };
     case eventKind.qp:

@@ -1,11 +1,12 @@
 // Another user of the host holds the names that this user's processes would have, and UDP 4791.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
 import { Stranger, strangerProblem } from '../helpers/stranger.js';
 
 const LOOPBACK = '127.0.0.1';
-const SLOTS = 254;
+const SLOTS = loadAddon().wordTables().constants.single!.slots!;
 const SERVICES = ['0106', '0111'];
 const [FIRST_PORT, PAST_PORTS, BLOCK] = [49_152, 65_536, 64];
 const PORT = 7000;

@@ -1,8 +1,15 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { eventKind } from '../../kernel-bridge/hca/hca-words-event.js';
+import { defaultOptions } from '../../kernel-bridge/default-options.js';
+import { CallOutcome, ChannelMajor, SlotState } from '../../kernel-bridge/hca/channel-binding.js';
+import { BY_WIRE, CqEventType, QpEventType, SrqEventType } from '../../kernel-bridge/hca/hca-events.js';
+import { eventKind, eventOf } from '../../kernel-bridge/hca/hca-words-event.js';
 import * as put from '../../kernel-bridge/hca/hca-words-put.js';
 import { abi, loadAddon, QpMask, RnrPatience, SrqMask } from '../../kernel-bridge/hca/index.js';
+import { RnrRetry, WvDatagram } from '../../kernel-bridge/ioctl/constants.js';
+import { Status, statusText } from '../../kernel-bridge/ioctl/status.js';
+import { WvIoId } from '../../kernel-bridge/ioctl/structs.js';
+import { DEFAULT_PKEY } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
 
 const addon = loadAddon();
 const tables = addon.wordTables();
@@ -54,6 +61,54 @@ test('masks and kinds of events are those of native code', () => {
   assert.equal(tables.srqMask, { ...SrqMask });
   assert.equal(tables.rnrPatience, { ...RnrPatience });
   assert.equal(tables.eventKind, { ...eventKind });
+});
+
+test('words of events are read in the order in which native code writes them', () => {
+  const { eventWords } = tables;
+  assert.equal(Object.keys(eventWords), Object.keys(eventKind));
+  const bytes = new Uint8Array(put.madAt + put.madBytes);
+  for (const [kind, names] of Object.entries(eventWords)) {
+    const words = new Float64Array(24).fill(-1);
+    for (const i of names.keys()) words[i] = i + 2;
+    const event = eventOf(eventKind[kind as keyof typeof eventKind], { words, bytes }, bytes);
+    if (kind === 'none') {
+      assert.equal([event, names], [undefined, []]);
+      continue;
+    }
+    // A flag is any number but 0.
+    const read = Object.entries(event!).flatMap(([name, value]) =>
+      name === 'type' || value instanceof Uint8Array ? [] : [[name, value === true ? 5 : value]],
+    );
+    assert.equal(
+      Object.fromEntries(read),
+      Object.fromEntries(names.map((name, i) => [name, i + 2])),
+      `words of '${kind}'`,
+    );
+  }
+});
+
+test('numbers that both languages name are the same', () => {
+  const offsets = Object.fromEntries(WvIoId.fields.map(({ name, offset }) => [name, offset]));
+  const ours: Record<string, Readonly<Record<string, unknown>>> = {
+    ...{ RnrRetry, WvDatagram, ChannelMajor, SlotState, CallOutcome, Status },
+    ...{ QpEventType, SrqEventType, CqEventType },
+    WvIoId: { ...offsets, size: WvIoId.size },
+  };
+  const { single, ...native } = tables.constants;
+  assert.equal(Object.keys(native).sort(), Object.keys(ours).sort());
+  for (const [table, values] of Object.entries(native))
+    for (const [name, value] of Object.entries(values))
+      assert.is(ours[table]![name], value, `${table}.${name}`);
+  for (const whole of ['RnrRetry', 'ChannelMajor', 'SlotState', 'CallOutcome', 'QpEventType', 'SrqEventType'])
+    assert.equal(native[whole], { ...ours[whole] }, whole);
+  assert.is(BY_WIRE, single!.BY_WIRE);
+  assert.is(DEFAULT_PKEY, single!.DEFAULT_PKEY);
+  assert.match(statusText(Status.TOO_MANY_ADDRESSES), `${single!.slots} processes of this user`);
+});
+
+test('an HCA that is given no options has those of default-options.ts', () => {
+  const { cm, rc, pkeys, startTimeoutMs, ...ofHca } = defaultOptions;
+  assert.equal(tables.defaults, ofHca);
 });
 
 test.run();

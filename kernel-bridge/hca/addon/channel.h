@@ -26,14 +26,17 @@ constexpr uint32_t kStatusInsufficientResources = 0xC000009A;
 constexpr uint32_t kStatusDeviceRemoved = 0xC00002B6;
 constexpr uint32_t kStatusCancelled = 0xC0000120;
 
-// Request kinds, `ChannelMajor` of binding.ts.
+// Request kinds, `ChannelMajor` of channel-binding.ts.
 constexpr uint32_t kMajorCreate = 0, kMajorClose = 2, kMajorDeviceControl = 14, kMajorCancel = 0x100;
 
-// What JavaScript sees in the state words, `SlotState` of binding.ts.
+// What JavaScript sees in the state words, `SlotState` of channel-binding.ts.
 constexpr int32_t kSlotFree = 0, kSlotPending = 1, kSlotDone = 2;
 
 // The slot of a request that needs no answer (everything closed, kMajorClose with file 0).
 constexpr uint32_t kNoSlot = 0xFFFFFFFF;
+
+// A request for an event is a WV_IO_ID (ioctl/structs.ts): where its Id and its Data are, and its bytes.
+constexpr size_t kEventIdAt = 0, kEventTypeAt = 12, kEventBytes = 16;
 
 // Input of one request; a buffered IOCTL copies it, and a larger one ends in kStatusInsufficientResources.
 constexpr size_t kMaxInput = 16u << 20;
@@ -146,9 +149,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
  private:
   enum Phase : uint32_t { kFree = 0, kPending = 1, kCompleting = 2, kDone = 3 };
 
-  // A request for an event is a WV_IO_ID: of which file, and its Id.
+  // Of which file, and the Id.
   using EventKey = std::pair<uint32_t, uint64_t>;
-  static constexpr size_t kEventIdAt = 0, kEventTypeAt = 12, kEventBytes = 16;
 
   struct Slot {
     std::atomic<uint64_t> ticket{0};  // serial << 32 | phase

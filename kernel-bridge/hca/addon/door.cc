@@ -21,9 +21,6 @@ constexpr double kNextNone = -1, kNextEvents = -2;
 constexpr int64_t kLingerMicroseconds = 10'000;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
 
-// How call() ended, `CallOutcome` of binding.ts.
-constexpr int kCallDone = 0, kCallLong = 1, kCallTimedOut = 2, kCallNoSlot = 3, kCallStopped = 4;
-
 // How often a thread that waits looks whether it is to stop.
 constexpr int64_t kLookMs = 50;
 
@@ -204,7 +201,7 @@ Napi::Value NativeChannel::nextCompletion(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), channel_->nextCompletion());
 }
 
-int NativeChannel::takeAnswer(uint32_t slot) {
+uint32_t NativeChannel::takeAnswer(uint32_t slot) {
   size_t length;
   const uint8_t* output = channel_->output(slot, &length);
   answerWords_[0] = channel_->status(slot);

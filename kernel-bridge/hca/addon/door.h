@@ -6,6 +6,9 @@
 
 namespace nd::js {
 
+// How call() ended, `CallOutcome` of channel-binding.ts.
+constexpr uint32_t kCallDone = 0, kCallLong = 1, kCallTimedOut = 2, kCallNoSlot = 3, kCallStopped = 4;
+
 class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closable {
  public:
   static Napi::Function define(Napi::Env env);
@@ -34,7 +37,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   Napi::Value finish(const Napi::CallbackInfo& info);
   Napi::Value nextCompletion(const Napi::CallbackInfo& info);
   // A done slot's answer into the words and bytes, and the slot back; or kCallLong, with the slot kept.
-  int takeAnswer(uint32_t slot);
+  uint32_t takeAnswer(uint32_t slot);
   Napi::Value wait(const Napi::CallbackInfo& info);
   enum class Waited { kDone, kTimedOut, kStopped };
   // kStopped: V8 has asked this thread to stop; the request goes on.

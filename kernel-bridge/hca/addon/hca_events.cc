@@ -121,35 +121,21 @@ HcaPort::Drops HcaPort::drops() {
 
 Napi::Value NativeHca::takeEventWords(const Info& info) {
   const bool alsoOthers = info[0].ToBoolean().Value();
-  const auto answer = [&](HcaEvent::Kind kind, std::initializer_list<uint32_t> values) {
-    size_t at = 0;
-    for (uint32_t value : values) words_.words[at++] = value;
-    return Napi::Number::New(info.Env(), static_cast<uint32_t>(kind));
-  };
   HcaEvent event;
   while (open_ && port_->take(&event, alsoOthers)) {
-    switch (event.kind) {
-      case HcaEvent::Kind::kNone:
-        break;
-      case HcaEvent::Kind::kMad:
-        std::memcpy(words_.bytes, event.meta.source.raw.data(), 16);
-        std::memcpy(words_.bytes + 16, event.meta.destination.raw.data(), 16);
-        std::memcpy(words_.bytes + Words::kMadAt, event.mad.data(), Words::kMadBytes);
-        return answer(event.kind, {event.meta.scopeId, event.pkey, event.meta.sender, event.known});
-      case HcaEvent::Kind::kQp:
-        return answer(event.kind, {event.handle, event.token, event.event, event.reason});
-      case HcaEvent::Kind::kCq:
-      case HcaEvent::Kind::kSrq:
-        return answer(event.kind, {event.handle, event.event});
-      case HcaEvent::Kind::kCapture:
-        return answer(event.kind, {event.reason});
-      case HcaEvent::Kind::kNotified:
-        waiters_.erase(WaiterKey{event.channel, event.slot, event.serial});
-        if (!event.won) continue;  // the kernel completed it itself and knows
-        return answer(event.kind, {event.slot, event.serial});
+    if (event.kind == HcaEvent::Kind::kMad) {
+      std::memcpy(words_.bytes, event.meta.source.raw.data(), 16);
+      std::memcpy(words_.bytes + 16, event.meta.destination.raw.data(), 16);
+      std::memcpy(words_.bytes + Words::kMadAt, event.mad.data(), Words::kMadBytes);
+    } else if (event.kind == HcaEvent::Kind::kNotified) {
+      waiters_.erase(WaiterKey{event.channel, event.slot, event.serial});
+      if (!event.won) continue;  // the kernel completed it itself and knows
     }
+    size_t at = 0;
+    eachWordOfEvent(event, [&](const char*, uint32_t value) { words_.words[at++] = value; });
+    return Napi::Number::New(info.Env(), static_cast<uint32_t>(event.kind));
   }
-  return answer(HcaEvent::Kind::kNone, {});
+  return Napi::Number::New(info.Env(), static_cast<uint32_t>(HcaEvent::Kind::kNone));
 }
 
 }  // namespace nd::js

@@ -24,6 +24,34 @@ struct HcaEvent {
   bool won = false;
 };
 
+// Calls `visit` with the name and the value of each word of an event, in the order in which hca-words-event.ts reads them.
+template <typename Visit>
+void eachWordOfEvent(const HcaEvent& e, Visit visit) {
+  switch (e.kind) {
+    case HcaEvent::Kind::kNone:
+      return;
+    case HcaEvent::Kind::kMad:
+      visit("scopeId", e.meta.scopeId);
+      visit("pkey", e.pkey);
+      visit("sender", e.meta.sender);
+      return visit("stranger", !e.known);
+    case HcaEvent::Kind::kQp:
+      visit("qp", e.handle);
+      visit("token", e.token);
+      visit("event", e.event);
+      return visit("reason", e.reason);
+    case HcaEvent::Kind::kCq:
+    case HcaEvent::Kind::kSrq:
+      visit(e.kind == HcaEvent::Kind::kCq ? "cq" : "srq", e.handle);
+      return visit("event", e.event);
+    case HcaEvent::Kind::kNotified:
+      visit("slot", e.slot);
+      return visit("serial", e.serial);
+    case HcaEvent::Kind::kCapture:
+      return visit("errno", e.reason);
+  }
+}
+
 // What a kCq event says: CqEventType of hca-events.ts.
 constexpr uint32_t kCqCompletion = 1, kCqOverrun = 2;
 

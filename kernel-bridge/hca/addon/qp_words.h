@@ -2,6 +2,7 @@
 #pragma once
 #include <iterator>
 
+#include "base/wire.h"
 #include "convert.h"
 
 namespace nd::js {
@@ -22,15 +23,15 @@ constexpr QpAttribute kQpAttributes[] = {
     {"port", &QpAttributes::port, 0xFF, qpmask::kPort},
     {"qkey", &QpAttributes::qkey, 4294967295.0, qpmask::kQkey},
     {"pathMtu", &QpAttributes::pathMtu, 4096, qpmask::kPathMtu},
-    {"destinationQpn", &QpAttributes::destinationQpn, 0xFFFFFF, qpmask::kDestinationQpn},
-    {"receivePsn", &QpAttributes::receivePsn, 0xFFFFFF, qpmask::kReceivePsn},
-    {"sendPsn", &QpAttributes::sendPsn, 0xFFFFFF, qpmask::kSendPsn},
+    {"destinationQpn", &QpAttributes::destinationQpn, wire::kQpnMask, qpmask::kDestinationQpn},
+    {"receivePsn", &QpAttributes::receivePsn, wire::kPsnMask, qpmask::kReceivePsn},
+    {"sendPsn", &QpAttributes::sendPsn, wire::kPsnMask, qpmask::kSendPsn},
     {"responderResources", &QpAttributes::responderResources, 0xFFFF, qpmask::kResponderResources},
     {"initiatorDepth", &QpAttributes::initiatorDepth, 0xFFFF, qpmask::kInitiatorDepth},
     {"minRnrTimer", &QpAttributes::minRnrTimer, 31, qpmask::kMinRnrTimer},
     {"ackTimeout", &QpAttributes::ackTimeout, 31, qpmask::kAckTimeout},
     {"retryCount", &QpAttributes::retryCount, 7, qpmask::kRetryCount},
-    {"rnrRetry", &QpAttributes::rnrRetry, 7, qpmask::kRnrRetry},
+    {"rnrRetry", &QpAttributes::rnrRetry, wire::kRnrForEver, qpmask::kRnrRetry},
     {"patience", &QpAttributes::patience, 3, qpmask::kPatience},
 };
 

@@ -1,7 +1,10 @@
 // The order of words and the numbers that TypeScript writes a second time, by the names there, so that a test can compare them.
 #include "word_tables.h"
 
+#include "base/wire.h"
+#include "door.h"
 #include "hca_events.h"
+#include "hca_options.h"
 #include "hca_words.h"
 
 namespace nd::js {
@@ -40,6 +43,74 @@ Napi::Object eventKinds(Napi::Env env) {
   return out;
 }
 
+Napi::Object eventWords(Napi::Env env) {
+  Napi::Object out = Napi::Object::New(env);
+  HcaEvent event;
+  for (uint32_t kind = 0; const char* name = nameOf(static_cast<HcaEvent::Kind>(kind)); ++kind) {
+    event.kind = static_cast<HcaEvent::Kind>(kind);
+    Napi::Array words = Napi::Array::New(env);
+    eachWordOfEvent(event, [&](const char* word, uint32_t) { words.Set(words.Length(), word); });
+    out.Set(name, words);
+  }
+  return out;
+}
+
+template <typename E>
+constexpr uint32_t number(E value) {
+  return static_cast<uint32_t>(value);
+}
+
+// Numbers that both languages name, by the name of their table in TypeScript.
+Napi::Object constants(Napi::Env env) {
+  Napi::Object out = Napi::Object::New(env);
+  const auto add = [&](const char* name, std::initializer_list<std::pair<const char*, uint32_t>> values) {
+    out.Set(name, numbers(env, values));
+  };
+  add("RnrRetry", {{"FOR_EVER", wire::kRnrForEver}, {"MOST", wire::kMostRnrRetries}});
+  add("WvDatagram", {{"MULTICAST_QPN", wire::kMulticastQpn}});
+  add("WvIoId", {{"Id", door::kEventIdAt}, {"Data", door::kEventTypeAt}, {"size", door::kEventBytes}});
+  add("ChannelMajor", {{"create", door::kMajorCreate}, {"close", door::kMajorClose},
+                       {"deviceControl", door::kMajorDeviceControl}, {"cancel", door::kMajorCancel}});
+  add("SlotState", {{"free", door::kSlotFree}, {"pending", door::kSlotPending}, {"done", door::kSlotDone}});
+  add("CallOutcome", {{"done", kCallDone}, {"long", kCallLong}, {"timedOut", kCallTimedOut}, {"noSlot", kCallNoSlot},
+                      {"stopped", kCallStopped}});
+  add("Status", {{"PENDING", door::kStatusPending}, {"INVALID_HANDLE", door::kStatusInvalidHandle},
+                 {"INSUFFICIENT_RESOURCES", door::kStatusInsufficientResources},
+                 {"DEVICE_REMOVED", door::kStatusDeviceRemoved}, {"CANCELED", door::kStatusCancelled}});
+  add("QpEventType", {{"communicationEstablished", number(QpEvent::kCommunicationEstablished)},
+                      {"sendQueueDrained", number(QpEvent::kSendQueueDrained)}, {"fatal", number(QpEvent::kFatal)},
+                      {"peerLost", number(QpEvent::kPeerLost)}, {"lastWqe", number(QpEvent::kLastWqe)}});
+  add("SrqEventType", {{"limit", number(SrqEvent::kLimit)}, {"fatal", number(SrqEvent::kFatal)}});
+  add("CqEventType", {{"completion", kCqCompletion}, {"overrun", kCqOverrun}});
+  add("single", {{"BY_WIRE", kByWire}, {"DEFAULT_PKEY", wire::kDefaultPkey}, {"slots", kSlots}});
+  return out;
+}
+
+// The options of an HCA that nobody has given any.
+Napi::Object defaults(Napi::Env env) {
+  const EngineOptions engine;
+  const HostOptions host;
+  const FaultOptions& given = host.faults;
+  Napi::Object faults = Napi::Object::New(env), out = Napi::Object::New(env);
+  faults.Set("seed", static_cast<double>(given.seed));
+  faults.Set("drop", given.drop);
+  faults.Set("duplicate", given.duplicate);
+  faults.Set("reorder", given.reorder);
+  faults.Set("corrupt", given.corrupt);
+  faults.Set("dropMads", Napi::Object::New(env));
+  out.Set("faults", faults);
+  out.Set("keepAliveMs", static_cast<double>(engine.keepAliveNs) / 1e6);
+  out.Set("rnrPatienceMs", static_cast<double>(engine.rnrPatienceNs) / 1e6);
+  out.Set("ecn", engine.ecn);
+  out.Set("window", engine.window);
+  out.Set("link", host.link == LinkChoice::kAuto ? "auto" : "wire");
+  out.Set("icrc", host.icrc == IcrcCheck::kSolved ? "solved" : "exact");
+  out.Set("allowPtrace", host.allowPtrace);
+  out.Set("capture", host.capturePath);
+  out.Set("receiveBufferBytes", host.receiveBufferBytes);
+  return out;
+}
+
 }  // namespace
 
 Napi::Value wordTables(const Napi::CallbackInfo& info) {
@@ -66,6 +137,9 @@ Napi::Value wordTables(const Napi::CallbackInfo& info) {
   out.Set("srqMask", numbers(env, {{"entries", srqmask::kEntries}, {"limit", srqmask::kLimit}}));
   out.Set("rnrPatience", numbers(env, {{"responder", rnrpatience::kResponder}, {"requester", rnrpatience::kRequester}}));
   out.Set("eventKind", eventKinds(env));
+  out.Set("eventWords", eventWords(env));
+  out.Set("constants", constants(env));
+  out.Set("defaults", defaults(env));
   return out;
 }
 

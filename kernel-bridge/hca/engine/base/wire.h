@@ -146,7 +146,6 @@ constexpr std::array<OpInfo, 256> makeOpcodes() {
 constexpr std::array<OpInfo, 256> kOpcodes = makeOpcodes();
 
 // RC SEND/WRITE opcode by its flags: the table above, read backwards.
-constexpr uint32_t kSelectorBits = kFirst | kLast | kSend | kWrite | kImmediate | kInvalidate;
 constexpr uint32_t selector(uint32_t flags) {
   return (flags & (kFirst | kLast)) >> 2 | (flags & kWrite) >> 3 | (flags & (kImmediate | kInvalidate)) >> 5;
 }

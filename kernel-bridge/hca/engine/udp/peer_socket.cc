@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/wire.h"
 #include "platform/local_addresses.h"
 #include "udp/udp_control.h"
 
