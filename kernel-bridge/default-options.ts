@@ -1,3 +1,5 @@
+import { DEFAULT_PKEY } from './ioctl/constants.js';
+
 /**
  * What the options of the soft kernel and its HCA are where nobody says otherwise. `options.ts` says what each means and may be.
  *
@@ -33,6 +35,6 @@ export const defaultOptions = {
     corrupt: 0,
     dropMads: {} as Record<string, number>,
   },
-  pkeys: [0xffff],
+  pkeys: [DEFAULT_PKEY],
   startTimeoutMs: 10_000,
 };

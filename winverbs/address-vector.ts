@@ -1,4 +1,5 @@
 /** Where datagrams go and came from: address vectors, GRHs, GIDs (IBA 1 §8.3, §11.2.2.1, Annex A17). */
+import { WvDatagram } from '../kernel-bridge/ioctl/constants.js';
 import { addressOfGid, gidOfAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import type { WvAddressVector, WvGrh } from './interfaces.js';
 import { Status, WvError } from './status.js';
@@ -6,7 +7,7 @@ import { Status, WvError } from './status.js';
 /** Bytes in front of the payload in the buffer of a datagram's receive. */
 export const GRH_BYTES = 40;
 /** The destination QPN of datagrams to a multicast group. */
-export const MULTICAST_QPN = 0xff_ffff;
+export const { MULTICAST_QPN } = WvDatagram;
 
 const IPV4_BYTES = 20;
 const IPV4_AT = GRH_BYTES - IPV4_BYTES;

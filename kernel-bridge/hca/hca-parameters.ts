@@ -65,9 +65,6 @@ export interface QpCreateParameters {
   token: number;
 }
 
-/** The destination QPN of datagrams to a multicast group. */
-export const MULTICAST_QPN = 0xff_ffff;
-
 export interface SrqCreateParameters {
   pd: number;
   ringAddress: number;

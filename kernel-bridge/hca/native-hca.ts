@@ -81,7 +81,7 @@ export interface HcaCommands {
 
   /**
    * Makes an address handle: where a UD send goes. A send WQE names it (`swAh` of abi.ts) with the destination's QPN
-   * (`swRemoteQpn`, {@link MULTICAST_QPN} for a group) and Q_Key (`swRemoteQkey`; one with the high bit set stands for
+   * (`swRemoteQpn`, 0xffffff for a group) and Q_Key (`swRemoteQkey`; one with the high bit set stands for
    * the QP's own). A WQE that names a handle of another PD, or none, completes with LOCAL_OP_ERROR and one that is
    * longer than `pathMtu` with LOCAL_LENGTH_ERROR; the QP is in SQ_ERROR then.
    *

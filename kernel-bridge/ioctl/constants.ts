@@ -106,6 +106,9 @@ export const CqNotifyType = { ERROR: 0, NEXT_COMPLETION: 1, SOLICITED: 2 } as co
 /** Endpoint type: high byte the RDMA CM's service prefix, low byte the IP protocol (IBA 1 Annex A11). */
 export const EpType = { CONNECT: 0x0106, DATAGRAM: 0x0111 } as const;
 
+/** The P_Key of the default partition, full member (IBA 1 §10.9.1.2). */
+export const DEFAULT_PKEY = 0xffff;
+
 /** Of datagrams that connection management sets up: WV_CM_UDP_QKEY, and the QPN that stands for multicast groups. */
 export const WvDatagram = { QKEY: 0x0123_4567, MULTICAST_QPN: 0xff_ffff } as const;
 

@@ -1,5 +1,5 @@
 import type { IWVProvider, SocketAddress, WvDeviceAttributes, WvMemoryRegion } from '../../winverbs/index.js';
-import { Status } from '../../winverbs/index.js';
+import { DEFAULT_PKEY, Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
 import { checkCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
 import { checkOptions, type OptionNames } from '../core/options.js';
@@ -58,9 +58,6 @@ const srqOptions: OptionNames<Nd2SharedReceiveQueueOptions> = {
   notifyThreshold: true,
   affinity: true,
 };
-
-/** The default partition, for an adapter that has no address to tell another. */
-const DEFAULT_PKEY = 0xffff;
 
 /** IND2Adapter: everything of an adapter by its id. */
 export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver {

@@ -279,7 +279,8 @@ const expectedConstants: Record<string, Record<string, number>> = {
 };
 
 test('enumerations and flags have the numbers of the interface', () => {
-  const { IBAT_VERSION: _, ...actual } = constants;
+  const { IBAT_VERSION: _, DEFAULT_PKEY, ...actual } = constants;
+  assert.is(DEFAULT_PKEY, 0xffff);
   assert.equal(actual as Record<string, Record<string, number>>, expectedConstants);
 });
 

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "base/mad.h"
+
 namespace nd::js {
 
 namespace {
@@ -20,7 +22,7 @@ bool readDropMads(Napi::Env env, napi_value value, FaultOptions* out) {
     clearException(env);
     return false;
   }
-  constexpr uint32_t kFirstAttribute = 0x10, kAttributes = sizeof(out->dropMadCount) / sizeof(out->dropMadCount[0]);
+  constexpr uint32_t kAttributes = sizeof(out->dropMadCount) / sizeof(out->dropMadCount[0]);
   for (uint32_t i = 0; i < count; ++i) {
     napi_value name, text, number;
     std::string key;
@@ -31,8 +33,8 @@ bool readDropMads(Napi::Env env, napi_value value, FaultOptions* out) {
     }
     char* end = nullptr;
     const unsigned long attribute = std::strtoul(key.c_str(), &end, 0);
-    if (key.empty() || *end != '\0' || attribute < kFirstAttribute || attribute >= kFirstAttribute + kAttributes ||
-        !toU32(env, number, &out->dropMadCount[attribute - kFirstAttribute])) {
+    if (key.empty() || *end != '\0' || attribute < mad::kFirstAttribute || attribute >= mad::kFirstAttribute + kAttributes ||
+        !toU32(env, number, &out->dropMadCount[attribute - mad::kFirstAttribute])) {
       return false;
     }
   }

@@ -1,10 +1,10 @@
 /** The messages this side sends, made from what their owners say; the values of IBA 1 §12.6 and annex A11. */
+import { DEFAULT_PKEY } from '../../ioctl/constants.js';
 import { gidEquals, isUnicastGid, rdmaCmFlowLabel } from './address.js';
 import { readIpCmHeader, withIpCmHeader } from './ip-cm-header.js';
 import type { CmConnectParameters, CmPath, CmQpParameters, CmReply, CmRequest, Gid } from './service.js';
 import { type CmBody, emitMad, PrivateDataSize, RejReason, TransportType } from './wire.js';
 
-const DEFAULT_PKEY = 0xffff;
 /** RoCE has no LIDs; this value says so where the hop limit is above one. */
 const PERMISSIVE_LID = 0xffff;
 const HOP_LIMIT = 64;

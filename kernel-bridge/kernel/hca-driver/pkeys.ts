@@ -1,11 +1,11 @@
 /** Partitions: P_Keys, and who may talk to whom (IBA 1 §10.9). */
+import { DEFAULT_PKEY } from '../../ioctl/constants.js';
+
+export { DEFAULT_PKEY };
 
 /** Full membership; without this bit it is limited. */
 const FULL_MEMBER = 0x8000;
 const PARTITION = 0x7fff;
-
-/** The default partition, full member: the whole table of a port that was given none. */
-export const DEFAULT_PKEY = 0xffff;
 
 /** Whether two members may talk: the same partition, and at least one of them a full member (IBA 1 §10.9.3). */
 export function pkeysFit(a: number, b: number): boolean {

@@ -105,7 +105,7 @@ export interface ResolvedName {
   relativeName: string;
 }
 
-const maxReparse = 8;
+export const maxReparse = 8;
 
 /**
  * Names of devices and links between names. Comparison ignores case, as Windows does. `\\.\X` is `\DosDevices\X`,

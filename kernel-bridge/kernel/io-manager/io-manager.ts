@@ -3,12 +3,11 @@
  */
 import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/channel-binding.js';
 import { Status, statusHex } from '../../ioctl/status.js';
-import { DeviceNamespace, type DeviceObject, FileObject, STATUS_REPARSE } from './device.js';
+import { DeviceNamespace, type DeviceObject, FileObject, maxReparse, STATUS_REPARSE } from './device.js';
 import { DriverFault, Irp, IrpMajor, type RequestorMode } from './irp.js';
 
 /** Requests answered per turn of the event loop, so that timers and HCA events get theirs. */
 const requestsPerTurn = 256;
-const maxReparse = 8;
 
 /** A key for (slot, serial) that fits a double exactly: slots are few, serials 32 bits. */
 function slotKey(slot: number, serial: number): number {

@@ -3,8 +3,6 @@
 #pragma once
 #include "base/wire.h"
 
-#include "base/wire.h"
-
 namespace nd::mad {
 
 constexpr uint32_t kPacketMadOffset = wire::kBthBytes + wire::kDethBytes;  // of the MAD in a packet, from the BTH on

@@ -10,6 +10,7 @@ namespace nd::wire {
 constexpr uint32_t kBthBytes = 12;
 constexpr uint32_t kRethBytes = 16, kAethBytes = 4, kImmediateBytes = 4, kInvalidateBytes = 4, kAtomicEthBytes = 28,
                    kAtomicAckBytes = 8, kDethBytes = 8;
+constexpr uint8_t kTransportBits = 0xE0;  // of the opcode; RC is 0
 constexpr uint32_t kPsnMask = 0xFFFFFF;
 constexpr uint32_t kQpnMask = 0xFFFFFF;
 constexpr uint32_t kSolicited = 1u << 23;   // of the first word
@@ -61,8 +62,6 @@ inline int32_t psnDiff(uint32_t a, uint32_t b) { return int32_t((a - b) << 8) >>
 inline uint32_t psnAdd(uint32_t a, uint32_t n) { return (a + n) & kPsnMask; }
 
 // ── Opcodes ─────────────────────────────────────────────────────────────────────────────────────
-// The transport, by the first three bits: 0 is a reliable connection (RC).
-constexpr uint8_t kTransportBits = 0xE0;
 inline bool isReliable(uint8_t opcode) { return (opcode & kTransportBits) == 0; }
 
 // A packet's place in its message: First alone, neither (Middle), Last alone, or both (Only).

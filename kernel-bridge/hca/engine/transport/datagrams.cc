@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/icrc.h"
 #include "transport/transport.h"
 
 namespace nd {
@@ -10,7 +11,6 @@ using namespace abi;
 
 namespace {
 
-constexpr uint32_t kIpv4Bytes = 20, kUdpBytes = 8, kIcrcBytes = 4;
 constexpr uint8_t kProtocolUdp = 17;
 
 void store16(uint8_t* p, uint32_t v) {
@@ -33,17 +33,17 @@ void writeGrh(uint8_t grh[kGrhBytes], const PacketMeta& meta, uint32_t roceBytes
     std::memcpy(grh + 24, meta.destination.raw.data(), 16);
     return;
   }
-  uint8_t* ip = grh + kGrhBytes - kIpv4Bytes;
+  uint8_t* ip = grh + kGrhBytes - kIp4Bytes;
   ip[0] = 0x45;
   ip[1] = meta.trafficClass;
-  store16(ip + 2, kIpv4Bytes + udpBytes);
+  store16(ip + 2, kIp4Bytes + udpBytes);
   ip[6] = 0x40;  // DF
   ip[8] = meta.hopLimit;
   ip[9] = kProtocolUdp;
   std::memcpy(ip + 12, meta.source.raw.data() + 12, 4);
   std::memcpy(ip + 16, meta.destination.raw.data() + 12, 4);
   uint32_t sum = 0;
-  for (uint32_t i = 0; i < kIpv4Bytes; i += 2) sum += wire::load16(ip + i);
+  for (uint32_t i = 0; i < kIp4Bytes; i += 2) sum += wire::load16(ip + i);
   sum = (sum & 0xFFFF) + (sum >> 16);
   store16(ip + 10, ~(sum + (sum >> 16)));
 }

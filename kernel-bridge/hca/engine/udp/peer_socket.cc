@@ -14,7 +14,6 @@ namespace nd {
 namespace {
 
 constexpr size_t kControlBytes = 128;
-constexpr uint32_t kReceiveBytes = 65536;
 
 }  // namespace
 
@@ -24,13 +23,13 @@ struct PeerSockets::Buffers {
   struct {
     alignas(cmsghdr) uint8_t bytes[kControlBytes];
   } control[UdpWire::kReceiveBatch];
-  alignas(64) uint8_t room[FlowIcrc::kRoom + UdpWire::kReceiveBatch * kReceiveBytes];
-  uint8_t* bytes(uint32_t index) { return room + FlowIcrc::kRoom + index * kReceiveBytes; }
+  alignas(64) uint8_t room[FlowIcrc::kRoom + UdpWire::kReceiveBatch * UdpWire::kReceiveBytes];
+  uint8_t* bytes(uint32_t index) { return room + FlowIcrc::kRoom + index * UdpWire::kReceiveBytes; }
   bool withMetadata = false;  // of the last call
   Buffers() {
     for (uint32_t i = 0; i < UdpWire::kReceiveBatch; i++) {
       messages[i] = {};
-      pieces[i] = {bytes(i), kReceiveBytes};
+      pieces[i] = {bytes(i), UdpWire::kReceiveBytes};
       msghdr& m = messages[i].msg_hdr;
       m.msg_control = control[i].bytes;
       m.msg_iov = &pieces[i];
@@ -139,7 +138,7 @@ uint32_t PeerSockets::receive(PeerSocket& from, uint32_t budget, bool withMetada
   int n;
   do {
     if (!in.withMetadata) {
-      const ssize_t length = receiveNow(from.fd(), in.bytes(0), kReceiveBytes);
+      const ssize_t length = receiveNow(from.fd(), in.bytes(0), UdpWire::kReceiveBytes);
       in.messages[0].msg_len = static_cast<unsigned>(length);
       n = length < 0 ? -1 : 1;
       continue;

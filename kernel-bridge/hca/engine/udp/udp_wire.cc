@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kControlBytes = 160;
 constexpr uint32_t kMaxRunBytes = 65000, kMaxRunPackets = 64;  // what one message may carry
-constexpr uint32_t kReceiveBytes = 65536;
 
 struct Control {
   alignas(cmsghdr) uint8_t bytes[kControlBytes];

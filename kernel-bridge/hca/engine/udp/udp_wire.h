@@ -24,6 +24,7 @@ class UdpWire {
   static constexpr uint32_t kBatch = 32;                          // packets staged
   static constexpr uint32_t kStagingBytes = kBatch * kMaxDatagram;  // and their bytes
   static constexpr int kDefaultHopLimit = 64;
+  static constexpr uint32_t kReceiveBytes = 65536;  // more than any datagram has
   static constexpr uint32_t kReceiveBatch = 16;  // datagrams, or runs of them, received at once, at most
 
   // One packet, or several of the same flow that the system delivers in one piece (UDP_GRO).

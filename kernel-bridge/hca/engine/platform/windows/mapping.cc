@@ -5,7 +5,6 @@
 namespace nd {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 
 void* viewOf(HANDLE section, DWORD access, uint64_t bytes) {
   void* memory = MapViewOfFile(section, access, 0, 0, 0);

@@ -5,7 +5,6 @@
 namespace nd {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLargest = 1ull << 46;
 
 Status statusOf(DWORD error) {

@@ -13,6 +13,8 @@
 
 namespace nd {
 
+constexpr uint64_t kPage = 4096;
+
 inline HANDLE handleOf(Descriptor descriptor) { return reinterpret_cast<HANDLE>(descriptor); }
 inline Descriptor descriptorOf(HANDLE handle) {
   return handle == nullptr || handle == INVALID_HANDLE_VALUE ? kNoDescriptor : reinterpret_cast<Descriptor>(handle);
