@@ -1,12 +1,12 @@
 // Connection requests that somebody else on this host forges by UDP: what they end, and what they do not.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOOPBACK, socketAddress } from '../../sides/side.js';
+import { SideWv } from '../../sides/winverbs.js';
 import { openProvider } from '../../winverbs/index.js';
 import { Forger, forgedReq } from '../helpers/forged-mads.js';
 import { endPeers, Peer, type PeerListener } from '../helpers/peer/peer.js';
-import { WvLink } from '../helpers/peer/wv-link.js';
 
-const LOOPBACK = '127.0.0.1';
 /** On either side of the queue pair that is meant. */
 const AROUND = 40;
 /** Of no process here. */
@@ -34,20 +34,20 @@ test('a connection by shared memory outlives requests by UDP that name its queue
   const listener = await server.listen('wv', LOOPBACK);
   const accepting = listener.accept(1);
   const provider = openProvider();
-  const link = new WvLink(provider, LOOPBACK);
-  await link.connect(LOOPBACK, listener.port, '');
+  const side = new SideWv(provider);
+  await side.establish(socketAddress(LOOPBACK, listener.port));
   const passive = await accepting;
-  const { qpn } = link.qp;
+  const { qpn } = side.qp;
   const { deviceGuid } = provider.translateAddress(LOOPBACK);
   await forge(listener, deviceGuid, [qpn, ...Array.from({ length: 2 * AROUND }, (_, n) => qpn - AROUND + n)]);
   const { cm, hca } = await server.counters();
   assert.is(hca!.local_link_pairs_up, 1);
   assert.is(cm!['dropped.foreignQpn'], 2);
   assert.is(cm!['refused.10'], undefined);
-  link.send(['still here']);
+  side.send('text', side.sge(0, side.memory.write('still here')));
   const { receives } = await passive.results(0, 1);
   assert.equal([receives[0]!.status, receives[0]!.text], ['SUCCESS', 'still here']);
-  link.release();
+  side.release();
   provider.release();
 });
 

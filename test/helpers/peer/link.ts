@@ -1,28 +1,152 @@
-import type { Overlapped } from '../../../winverbs/index.js';
-import type { Completions, Told } from './protocol.js';
+import { type Overlapped, Status } from '../../../nd/index.js';
+import {
+  acceptSide,
+  type Host,
+  type Listener,
+  LOOPBACK,
+  type Side,
+  socketAddress,
+  textOf,
+  type Which,
+} from '../../../sides/side.js';
+import { HostV1 } from '../../../sides/v1.js';
+import { HostV2 } from '../../../sides/v2.js';
+import { HostWv } from '../../../sides/winverbs.js';
+import { type Completions, type Layer, LINK_DEPTH, MESSAGE_BYTES, type Told } from './protocol.js';
 
-/** A connection as the peer program uses it, by either interface. */
-export interface Link {
-  receive(count: number): void;
-  send(texts: readonly string[]): void;
-  poll(): Completions;
-  pollOne(which: keyof Completions): Told[];
-  notify(which: keyof Completions): Overlapped<void>;
-  notifyDisconnect(): Overlapped<void>;
-  disconnect(): Overlapped<void>;
-  connect(to: string, port: number, data: string): Promise<string>;
-  release(): void;
+const SENDS_AT = LINK_DEPTH * MESSAGE_BYTES;
+
+const queues = { sends: 'outbound', receives: 'inbound' } as const satisfies Record<keyof Completions, Which>;
+
+/** What a request is known by: its label, and where a Receive puts its message. */
+type Context = [label: string, offset?: number];
+
+/** A connection that carries texts. Its queues are separate, so that the order of each is seen. */
+export class Link {
+  readonly side: Side;
+  readonly #bytes = Buffer.alloc(2 * SENDS_AT);
+  #received = 0;
+  #sent = 0;
+
+  constructor(host: Host) {
+    this.side = host.side({ receives: LINK_DEPTH, requests: LINK_DEPTH, bytes: this.#bytes });
+  }
+
+  receive(count: number): void {
+    for (let i = 0; i < count; i += 1) {
+      const offset = (this.#received % LINK_DEPTH) * MESSAGE_BYTES;
+      const context: Context = [`receive ${this.#received}`, offset];
+      this.side.receive(context, this.side.sge(offset, MESSAGE_BYTES));
+      this.#received += 1;
+    }
+  }
+
+  send(texts: readonly string[]): void {
+    for (const text of texts) {
+      const offset = SENDS_AT + (this.#sent % LINK_DEPTH) * MESSAGE_BYTES;
+      const context: Context = [`send ${this.#sent}`];
+      this.side.send(context, this.side.sge(offset, this.#bytes.write(text, offset)));
+      this.#sent += 1;
+    }
+  }
+
+  poll(): Completions {
+    return { sends: this.pollOne('sends'), receives: this.pollOne('receives') };
+  }
+
+  pollOne(which: keyof Completions): Told[] {
+    const told: Told[] = [];
+    while (told.length < LINK_DEPTH && this.side.take(queues[which])) told.push(this.#told());
+    return told;
+  }
+
+  notify(which: keyof Completions): Overlapped<void> {
+    return this.side.notify(queues[which]);
+  }
+
+  notifyDisconnect(): Overlapped<void> {
+    return this.side.notifyDisconnect();
+  }
+
+  disconnect(): Overlapped<void> {
+    return this.side.disconnect();
+  }
+
+  async connect(to: string, port: number, data: string): Promise<string> {
+    return textOf(await this.side.establish(socketAddress(to, port), Buffer.from(data)));
+  }
+
+  release(): void {
+    this.side.release(true);
+  }
+
+  #told(): Told {
+    const { context, status, bytes } = this.side.done;
+    const [label, offset] = context as Context;
+    const told = { label, status: this.side.statusName(status) };
+    if (offset === undefined || status !== Status.SUCCESS) return told;
+    return { ...told, text: this.#bytes.toString('latin1', offset, offset + bytes) };
+  }
 }
 
-export interface LinkListener {
-  readonly port: number;
+/** A listener that makes a link of each request. */
+export class LinkListener {
+  constructor(
+    readonly host: Host,
+    readonly listener: Listener,
+  ) {}
+
+  get port(): number {
+    return this.listener.address.port;
+  }
+
   /** `use` gets the link before anything is waited for. */
-  accept(receives: number, data: string, use: (link: Link) => void): Promise<string>;
-  release(): void;
+  async accept(receives: number, data: string, use: (link: Link) => void): Promise<string> {
+    const link = new Link(this.host);
+    use(link);
+    const ready = (): void => link.receive(receives);
+    return textOf(await acceptSide(this.listener, link.side, Buffer.from(data), ready));
+  }
+
+  release(): void {
+    this.listener.release();
+  }
 }
 
-export interface LinkStack {
-  listen(address: string, port: number, backlog: number): LinkListener;
-  link(from: string): Link;
-  release(): void;
+const openers: Readonly<Record<Layer, (address: string) => Host>> = {
+  nd: (address) => HostV1.open(address),
+  nd2: (address) => HostV2.open(address),
+  // A listener at all addresses gets its requests by the loopback address.
+  wv: (address) => HostWv.open(address === WILDCARD ? LOOPBACK : address),
+};
+const WILDCARD = '0.0.0.0';
+
+/** The hosts of one interface, one for each address. */
+export class LinkStack {
+  readonly #hosts = new Map<string, Host>();
+
+  constructor(private readonly layer: Layer) {}
+
+  listen(address: string, port: number, backlog: number): LinkListener {
+    const host = this.#host(address);
+    return new LinkListener(host, host.listen(port, backlog, address));
+  }
+
+  link(from: string): Link {
+    return new Link(this.#host(from));
+  }
+
+  release(): void {
+    for (const host of this.#hosts.values()) host.release();
+    this.#hosts.clear();
+  }
+
+  #host(address: string): Host {
+    let host = this.#hosts.get(address);
+    if (host === undefined) {
+      host = openers[this.layer](address);
+      this.#hosts.set(address, host);
+    }
+    return host;
+  }
 }

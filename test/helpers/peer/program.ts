@@ -7,17 +7,19 @@ import { loadAddon } from '../../../kernel-bridge/hca/index.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { faultOptionsSchema } from '../../../kernel-bridge/options.js';
 import { resolveKernelOptions } from '../../../kernel-bridge/soft/kernel-options.js';
+import { socketAddress } from '../../../sides/side.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
-import type { Link, LinkListener, LinkStack } from './link.js';
-import { NdStack } from './nd-link.js';
-import { Nd2Stack } from './nd2-link.js';
+import { type Link, type LinkListener, LinkStack } from './link.js';
 import type { Answer, Arguments, Command, Completions, Layer, Operation, Reply } from './protocol.js';
 import { TrafficSide } from './traffic.js';
-import { WvStack } from './wv-link.js';
 
 const addon = loadAddon();
 
-const stacks: Record<Layer, LinkStack> = { nd: new NdStack(), nd2: new Nd2Stack(), wv: new WvStack() };
+const stacks: Record<Layer, LinkStack> = {
+  nd: new LinkStack('nd'),
+  nd2: new LinkStack('nd2'),
+  wv: new LinkStack('wv'),
+};
 const links = new Map<string, Link>();
 const listeners = new Map<string, LinkListener>();
 const disconnects = new Map<string, Overlapped<void>>();
@@ -148,12 +150,11 @@ const handlers: Handlers = {
 
   blockingSession: ({ address, port, texts }) => {
     const turns = turnCounter();
-    const stack = new NdStack();
+    const stack = new LinkStack('nd');
     const link = stack.link(address);
     link.receive(texts.length);
-    const peer = { family: 4, address, port } as const;
-    link.connector.connect(link.endpoint, peer).getResult({ wait: true });
-    link.connector.completeConnect().getResult({ wait: true });
+    link.side.connect(socketAddress(address, port)).getResult({ wait: true });
+    link.side.completeConnect().getResult({ wait: true });
     link.send(texts);
     takeBlocking(link, 'sends', texts.length);
     const replies = takeBlocking(link, 'receives', texts.length).map(({ text = '' }) => text);
