@@ -9,6 +9,9 @@ import type { Nd2RequestType, Overlapped, SocketAddress } from '../nd/index.js';
 /** The loopback address: every host has it, and no other host reaches it. */
 export const LOOPBACK = '127.0.0.1';
 
+/** Bytes of a side's own memory where nothing else is said. */
+export const OWN_BYTES = 1 << 20;
+
 /** A piece of registered memory, for requests of the interface that made it. */
 export interface Piece {
   readonly offset: number;
@@ -72,9 +75,9 @@ export abstract class Side {
   abstract send(context: unknown, list: readonly Piece[]): void;
   abstract write(context: unknown, list: readonly Piece[], remote: Remote, offset: number): void;
   abstract read(context: unknown, list: readonly Piece[], remote: Remote, offset: number): void;
-  /** Opens all of `memory` to the peer, for Reads and Writes; answers what {@link remote} takes there. */
+  /** Opens all of `memory` to the peer, for Reads and Writes; answers what {@link remoteAt} takes there. */
   abstract open(memory: Memory): { address: bigint; token: number };
-  abstract remote(address: bigint, length: number, token: number): Remote;
+  abstract remoteAt(address: bigint, length: number, token: number): Remote;
 
   /** A list of one piece of the side's own memory. */
   abstract sge(offset: number, length: number): readonly Piece[];
@@ -104,32 +107,86 @@ export interface Listener {
   release(): void;
 }
 
-/** An address of this host, opened by one of the interfaces. */
-export interface Host {
-  side(options?: SideOptions): Side;
-  /** Listens at the host's address, or, where the interface has it, at another; port 0 asks for a free one. */
-  listen(port?: number, backlog?: number, address?: string): Listener;
-  release(): void;
+/** When the private data of either side's peer has come, and what is said to it. */
+export interface Joining<C, A> {
+  readonly connect?: C;
+  readonly accept?: A;
+  readonly onRequest?: () => void;
+  readonly onReply?: () => void;
 }
 
-/** Connects two sides of this process; `heard` is called with each side once its peer's private data has come. */
-export async function connectSides<S extends Side, H>(
+/** Connects two sides of this process. */
+export async function connectSides<S extends Side>(
   listener: Listener,
   active: S,
   passive: S,
-  heard: (side: S) => H,
-  options: { connect?: Parameters<S['connect']>[1]; accept?: Parameters<S['accept']>[0] } = {},
-): Promise<{ atActive: H; atPassive: H }> {
+  options: Joining<Parameters<S['connect']>[1], Parameters<S['accept']>[0]> = {},
+): Promise<void> {
   const requested = listener.request(passive);
   const connected = active.connect(listener.address, options.connect);
   await requested;
-  const atPassive = heard(passive);
+  options.onRequest?.();
   const accepted = passive.accept(options.accept);
   await connected;
-  const atActive = heard(active);
+  options.onReply?.();
   await active.completeConnect();
   await accepted;
-  return { atActive, atPassive };
+}
+
+/** An address of this host, opened by one of the interfaces; `O` are the options of its sides. */
+export abstract class Host<S extends Side = Side, L extends Listener = Listener, O = unknown> {
+  #listening: L | undefined;
+
+  /** A side with sizes that every interface has. */
+  abstract side(options?: SideOptions): S;
+  /** A side with options of the interface. */
+  abstract newSide(options?: O): S;
+  /** Listens at the host's address, or, where the interface has it, at another; port 0 asks for a free one. */
+  abstract listen(port?: number, backlog?: number, address?: string): L;
+  abstract register(bytes: Uint8Array<ArrayBuffer>): Promise<Memory>;
+  protected abstract releaseParts(): void;
+
+  /** The listener for pairs. */
+  get listening(): L {
+    this.#listening ??= this.listen();
+    return this.#listening;
+  }
+
+  /** Where it listens, `address:port`. */
+  get target(): string {
+    const { address, port } = this.listening.address;
+    return `${address}:${port}`;
+  }
+
+  /** Connects two sides to each other. */
+  join(
+    active: S,
+    passive: S,
+    options?: Joining<Parameters<S['connect']>[1], Parameters<S['accept']>[0]>,
+  ): Promise<void> {
+    return connectSides(this.listening, active, passive, options);
+  }
+
+  /** Two connected sides in this process. */
+  async pair(
+    options: { active?: O; passive?: O } & Joining<
+      Parameters<S['connect']>[1],
+      Parameters<S['accept']>[0]
+    > = {},
+  ): Promise<{ active: S; passive: S }> {
+    const [active, passive] = [this.newSide(options.active), this.newSide(options.passive)];
+    await this.join(active, passive, options);
+    return { active, passive };
+  }
+
+  release(): void {
+    this.#listening?.release();
+    this.releaseParts();
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
 }
 
 /** Gives a side the next request of a listener, and accepts it; answers the request's private data. */
@@ -164,6 +221,11 @@ export async function take<R>(queue: AnyQueue<R>, count = 1, patienceMs = 30_000
     if (taken.length === count) return taken;
     if (found === 0) await queue.notify('any').abortOn(AbortSignal.timeout(patienceMs));
   }
+}
+
+/** The next completion. */
+export async function takeOne<R>(queue: AnyQueue<R>): Promise<R> {
+  return (await take(queue))[0]!;
 }
 
 /** An IP address with a port. */

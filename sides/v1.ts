@@ -6,6 +6,7 @@ import {
   type INDEndpoint,
   type INDListen,
   type INDMemoryWindow,
+  type INDProvider,
   Nd2RequestType,
   type NdConnectOptions,
   type NdEndpointOptions,
@@ -21,10 +22,11 @@ import {
   statusName,
 } from '../nd/index.js';
 import {
-  type Host,
+  Host,
   type Listener,
   LOOPBACK,
   type Memory,
+  OWN_BYTES,
   type Piece,
   type Remote,
   Side,
@@ -56,7 +58,7 @@ export class SideV1 extends Side {
   readonly inbound: INDCompletionQueue;
   readonly outbound: INDCompletionQueue;
   readonly endpoint: INDEndpoint;
-  readonly #bytes: Uint8Array | undefined;
+  #bytes: Uint8Array<ArrayBuffer> | undefined;
   #memory: NdMemoryHandle | undefined;
   #window: INDMemoryWindow | undefined;
   readonly #free: KnownResult[] = [];
@@ -84,8 +86,8 @@ export class SideV1 extends Side {
     this.#bytes = bytes;
   }
 
-  get bytes(): Uint8Array {
-    if (this.#bytes === undefined) throw new Error('This side has no memory of its own.');
+  get bytes(): Uint8Array<ArrayBuffer> {
+    this.#bytes ??= new Uint8Array(OWN_BYTES);
     return this.#bytes;
   }
 
@@ -153,7 +155,7 @@ export class SideV1 extends Side {
     return { address: bound.base, token: bound.token };
   }
 
-  remote(address: bigint, length: number, token: number): Remote {
+  remoteAt(address: bigint, length: number, token: number): Remote {
     return new NdMwDescriptor(address, BigInt(length), token);
   }
 
@@ -228,17 +230,27 @@ class ListenerV1 implements Listener {
   }
 }
 
-/** An adapter of SPI v1. It is the host's from now on. */
-export class HostV1 implements Host {
-  constructor(readonly adapter: INDAdapter) {}
+/** An adapter of SPI v1. */
+export class HostV1 extends Host<SideV1, ListenerV1, SideV1Options> {
+  readonly provider: INDProvider;
+  readonly adapter: INDAdapter;
 
-  static open(address = LOOPBACK, options?: NetworkDirectOptions): HostV1 {
-    using provider = openNetworkDirect(options);
-    return new HostV1(provider.openAdapter(address));
+  constructor(address = LOOPBACK, options?: NetworkDirectOptions) {
+    super();
+    this.provider = openNetworkDirect(options);
+    this.adapter = this.provider.openAdapter(address);
+  }
+
+  get listener(): INDListen {
+    return this.listening.listener;
+  }
+
+  newSide(options?: SideV1Options): SideV1 {
+    return new SideV1(this.adapter, options);
   }
 
   side({ receives, requests, sge, ...options }: SideOptions = {}): SideV1 {
-    return new SideV1(this.adapter, {
+    return this.newSide({
       ...(receives === undefined ? {} : { inboundEntries: receives }),
       ...(requests === undefined ? {} : { outboundEntries: requests }),
       ...(sge === undefined ? {} : { inboundSge: sge, outboundSge: sge }),
@@ -254,7 +266,8 @@ export class HostV1 implements Host {
     return new MemoryV1(this.adapter, bytes, await this.adapter.registerMemory(bytes));
   }
 
-  release(): void {
+  protected releaseParts(): void {
     this.adapter.release();
+    this.provider.release();
   }
 }

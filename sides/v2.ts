@@ -6,6 +6,7 @@ import {
   type IND2Listener,
   type IND2MemoryRegion,
   type IND2MemoryWindow,
+  type IND2Provider,
   type IND2QueuePair,
   type Nd2ConnectOptions,
   Nd2MrFlag,
@@ -20,10 +21,11 @@ import {
   statusName,
 } from '../nd/index.js';
 import {
-  type Host,
+  Host,
   type Listener,
   LOOPBACK,
   type Memory,
+  OWN_BYTES,
   type Piece,
   type Remote,
   Side,
@@ -58,7 +60,7 @@ export class SideV2 extends Side {
   readonly #address: SocketAddress;
   readonly #inline: number;
   readonly #context: unknown;
-  readonly #bytes: Uint8Array | undefined;
+  #bytes: Uint8Array<ArrayBuffer> | undefined;
   readonly #rights: number;
   #region: IND2MemoryRegion | undefined;
   #window: IND2MemoryWindow | undefined;
@@ -94,8 +96,8 @@ export class SideV2 extends Side {
     this.#rights = rights;
   }
 
-  get bytes(): Uint8Array {
-    if (this.#bytes === undefined) throw new Error('This side has no memory of its own.');
+  get bytes(): Uint8Array<ArrayBuffer> {
+    this.#bytes ??= new Uint8Array(OWN_BYTES);
     return this.#bytes;
   }
 
@@ -109,7 +111,7 @@ export class SideV2 extends Side {
   }
 
   /** The side's memory, as a peer names it. */
-  get target(): Nd2RemoteMemory {
+  get remote(): Nd2RemoteMemory {
     return new Nd2RemoteMemory(this.region.address, this.region.getRemoteToken());
   }
 
@@ -181,7 +183,7 @@ export class SideV2 extends Side {
     return { address: region.address, token: this.#window.getRemoteToken() };
   }
 
-  remote(address: bigint, _length: number, token: number): Remote {
+  remoteAt(address: bigint, _length: number, token: number): Remote {
     return new Nd2RemoteMemory(address, token);
   }
 
@@ -253,25 +255,33 @@ class ListenerV2 implements Listener {
   }
 }
 
-/** An adapter of SPI v2, at one of its addresses. It is the host's from now on. */
-export class HostV2 implements Host {
-  constructor(
-    readonly adapter: IND2Adapter,
-    readonly address: SocketAddress,
-  ) {}
+/** An adapter of SPI v2, by an address. */
+export class HostV2 extends Host<SideV2, ListenerV2, SideV2Options> {
+  readonly provider: IND2Provider;
+  readonly adapter: IND2Adapter;
+  readonly address: SocketAddress;
 
-  static open(address = LOOPBACK, options?: NetworkDirectOptions): HostV2 {
-    using provider = openNetworkDirect2(options);
-    return new HostV2(provider.openAdapter(provider.resolveAddress(address)), socketAddress(address));
+  constructor(address = LOOPBACK, options?: NetworkDirectOptions) {
+    super();
+    this.provider = openNetworkDirect2(options);
+    this.adapter = this.provider.openAdapter(this.provider.resolveAddress(address));
+    this.address = socketAddress(address);
+  }
+
+  get listener(): IND2Listener {
+    return this.listening.listener;
+  }
+
+  newSide(options?: SideV2Options): SideV2 {
+    return new SideV2(this.adapter, { address: this.address, ...options });
   }
 
   side({ receives, requests, sge, ...options }: SideOptions = {}): SideV2 {
-    return new SideV2(this.adapter, {
+    return this.newSide({
       ...(receives === undefined ? {} : { receiveQueueDepth: receives }),
       ...(requests === undefined ? {} : { initiatorQueueDepth: requests }),
       ...(sge === undefined ? {} : { maxReceiveRequestSge: sge, maxInitiatorRequestSge: sge }),
       inlineDataSize: this.adapter.query().inlineRequestThreshold,
-      address: this.address,
       ...options,
     });
   }
@@ -294,7 +304,8 @@ export class HostV2 implements Host {
     return new MemoryV2(bytes, region);
   }
 
-  release(): void {
+  protected releaseParts(): void {
     this.adapter.release();
+    this.provider.release();
   }
 }

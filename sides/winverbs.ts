@@ -24,7 +24,7 @@ import {
   type WvSge,
 } from '../winverbs/index.js';
 import {
-  type Host,
+  Host,
   type Listener,
   LOOPBACK,
   type Memory,
@@ -132,7 +132,7 @@ export class MemoryWv implements Memory {
 }
 
 /** An opened device with a protection domain. */
-export class HostWv implements Host, Disposable {
+export class HostWv extends Host<SideWv, ListenerWv, SideWvOptions> {
   readonly pd: IWVProtectionDomain;
 
   /** Takes over a reference to `provider`. */
@@ -141,6 +141,7 @@ export class HostWv implements Host, Disposable {
     readonly device: IWVDevice,
     readonly address = LOOPBACK,
   ) {
+    super();
     this.pd = device.allocateProtectionDomain();
   }
 
@@ -174,23 +175,27 @@ export class HostWv implements Host, Disposable {
     return qp;
   }
 
+  async register(bytes: Uint8Array): Promise<MemoryWv> {
+    return this.memory(bytes, ALL_ACCESS);
+  }
+
+  newSide(options?: SideWvOptions): SideWv {
+    return new SideWv(this.provider, { address: this.address, ...options });
+  }
+
   side({ receives = 32, requests = 32, sge = 2, oneQueue = false, bytes }: SideOptions = {}): SideWv {
     const shape = { receiveDepth: receives, sendDepth: requests, receiveSge: sge, sendSge: sge };
-    return new SideWv(this.provider, { ...shape, oneQueue, bytes, address: this.address });
+    return this.newSide({ ...shape, oneQueue, bytes });
   }
 
   listen(port = 0, backlog?: number, address = this.address): ListenerWv {
     return new ListenerWv(this.provider, socketAddress(address, port), backlog);
   }
 
-  release(): void {
+  protected releaseParts(): void {
     this.pd.release();
     this.device.release();
     this.provider.release();
-  }
-
-  [Symbol.dispose](): void {
-    this.release();
   }
 }
 
@@ -224,7 +229,9 @@ export class SideWv extends Side {
   readonly qp: IWVConnectQueuePair;
   readonly memory: Buffer;
   readonly region: WvMemoryRegion;
-  readonly #taken: WvCompletion[] = [];
+  /** The side's memory, as a peer names it. */
+  readonly remote: RemoteMemory;
+  private readonly taken: WvCompletion[] = [];
 
   constructor(
     provider: IWVProvider,
@@ -251,16 +258,17 @@ export class SideWv extends Side {
     toInit(this.qp);
     this.memory = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.region = this.pd.registerMemory(this.memory, ALL_ACCESS);
+    this.remote = remoteOf(this.region);
     this.ep = provider.createConnectEndpoint();
+  }
+
+  /** This side with another queue pair and endpoint; it shares all else. */
+  with(qp: IWVConnectQueuePair, ep: IWVConnectEndpoint): SideWv {
+    return Object.assign(Object.create(SideWv.prototype) as SideWv, this, { qp, ep });
   }
 
   get inbound(): IWVCompletionQueue {
     return this.cq;
-  }
-
-  /** The side's memory, as a peer names it. */
-  get target(): RemoteMemory {
-    return remoteOf(this.region);
   }
 
   sge(offset: number, length: number): readonly [WvSge] {
@@ -318,13 +326,13 @@ export class SideWv extends Side {
     return { address: BigInt(address), token: rkey };
   }
 
-  remote(address: bigint, _length: number, token: number): Remote {
+  remoteAt(address: bigint, _length: number, token: number): Remote {
     return new RemoteMemory({ address, rkey: token });
   }
 
   take(which: Which): boolean {
-    if (this[which].poll(this.#taken, 1) === 0) return false;
-    const { context, opcode, status, length } = this.#taken[0]!;
+    if (this[which].poll(this.taken, 1) === 0) return false;
+    const { context, opcode, status, length } = this.taken[0]!;
     const { done } = this;
     done.context = context;
     done.kind = kinds[opcode] ?? 0;

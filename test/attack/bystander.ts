@@ -8,6 +8,7 @@ import {
   Status,
   StatusError,
   WcStatus,
+  type WvCompletion,
   WvSend,
 } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide, type Side, take } from '../helpers/loopback.js';
@@ -64,7 +65,7 @@ class End {
   }
 
   /** The next completions, all of which have to be good. */
-  async good(count: number): Promise<Awaited<ReturnType<typeof take>>> {
+  async good(count: number): Promise<WvCompletion[]> {
     const completions = await take(this.side.cq, count);
     for (const { status } of completions) {
       if (status !== WcStatus.SUCCESS) throw new Error(`a request ended in status ${status}`);

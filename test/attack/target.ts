@@ -9,7 +9,7 @@ import {
   WvDatagram,
   WvSend,
 } from '../../winverbs/index.js';
-import { ALL_ACCESS, connect, openSide, type QpChange } from '../helpers/loopback.js';
+import { ALL_ACCESS, connect, openSide } from '../helpers/loopback.js';
 import { seeded } from '../helpers/random.js';
 import { type AimMessage, GROUP } from './packets.js';
 
@@ -51,9 +51,8 @@ export async function openConnectionTarget(
   address: string,
 ): Promise<Target> {
   const random = seeded(seed);
-  const change: QpChange = {};
   const sides = [1, 2].map(() => {
-    const side = openSide(provider, change, 64, address);
+    const side = openSide(provider, {}, 64, address);
     side.qp.modify(
       { qpState: QpState.INIT, pkeyIndex, portNumber: 1, accessFlags: 0 },
       QpAttr.STATE | QpAttr.PKEY_INDEX,

@@ -2,10 +2,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Nd2OpFlag, type Nd2Result, type NdResult } from '../../nd/index.js';
+import { HostV1, newResult } from '../../sides/v1.js';
+import { HostV2 } from '../../sides/v2.js';
 import { type WvCompletion, WvSend } from '../../winverbs/index.js';
 import { connectedPair } from '../helpers/loopback.js';
-import * as v1 from '../helpers/nd-pair.js';
-import * as v2 from '../helpers/nd2-pair.js';
 
 const ROUNDS = 2500;
 
@@ -59,10 +59,10 @@ test('WinVerbs: a batch of every kind of request', async () => {
 });
 
 test('ND v1: a ping-pong', async () => {
-  const host = new v1.TestHost();
-  const { active, passive } = await v1.connectedPair(host);
-  const ping = v1.newResult();
-  const pong = v1.newResult();
+  const host = new HostV1();
+  const { active, passive } = await host.pair();
+  const ping = newResult();
+  const pong = newResult();
   const message = active.sge(0, 8);
   const answer = passive.sge(0, 8);
   const results: NdResult[] = [];
@@ -90,14 +90,14 @@ test('ND v1: a ping-pong', async () => {
 });
 
 test('ND v2: a ping-pong, and one-sided requests', async () => {
-  const host = new v2.Host2();
-  const { active, passive } = await v2.pair2(host);
+  const host = new HostV2();
+  const { active, passive } = await host.pair();
   const context = {};
   const message = active.sge(0, 8);
   const answer = passive.sge(0, 8);
   const { remote } = passive;
   const results: Nd2Result[] = [];
-  let queue = active.receives;
+  let queue = active.inbound;
   const poll = () => queue.getResults(results, 4);
   const take = (from: typeof queue) => {
     queue = from;
@@ -110,11 +110,11 @@ test('ND v2: a ping-pong, and one-sided requests', async () => {
     active.queuePair.write(context, message, remote, 64, Nd2OpFlag.SILENT_SUCCESS);
     active.queuePair.read(context, message, remote, 64, Nd2OpFlag.SILENT_SUCCESS);
     active.queuePair.send(context, message, Nd2OpFlag.INLINE);
-    take(passive.receives);
+    take(passive.inbound);
     passive.queuePair.send(context, answer);
-    take(active.receives);
-    take(active.initiators);
-    take(passive.initiators);
+    take(active.inbound);
+    take(active.outbound);
+    take(passive.outbound);
   };
   nothing(bytesPerOperation(round, 6));
   active.release();

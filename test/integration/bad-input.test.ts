@@ -6,10 +6,11 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { NdOpFlag, Status, statusName } from '../../nd/index.js';
+import { LOOPBACK as ADDRESS, takeOne } from '../../sides/side.js';
+import { HostV1, newResult, SideV1 } from '../../sides/v1.js';
 import { WvSend } from '../../winverbs/index.js';
 import { connectedPair as connectedVerbs, take } from '../helpers/loopback.js';
 import { statusOf } from '../helpers/nd-fixture.js';
-import { ADDRESS, connectedPair, newResult, TestHost, TestSide } from '../helpers/nd-pair.js';
 import { needing } from '../helpers/needs.js';
 import { readCapture } from '../helpers/pcap.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
@@ -19,24 +20,24 @@ const { ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 const ROCE_PORT = 4791;
 
 interface Context {
-  host: TestHost;
-  bystander: { active: TestSide; passive: TestSide };
+  host: HostV1;
+  bystander: { active: SideV1; passive: SideV1 };
 }
 const test = suite<Context>('bad input');
 
 test.before(async (context) => {
-  context.host = new TestHost();
-  context.bystander = await connectedPair(context.host);
+  context.host = new HostV1();
+  context.bystander = await context.host.pair();
 });
 /** The bystander carries a message of many packets after whatever a test has done. */
 test.after.each(async ({ bystander: { active, passive } }) => {
   const message = randomBytes(70_000);
   active.bytes.set(message);
   passive.bytes.fill(0, 0, message.length);
-  passive.receive('r', 0, message.length);
+  passive.receive('r', passive.sge(0, message.length));
   active.endpoint.send(newResult(), active.sge(0, message.length));
-  assert.is((await active.next(active.outbound)).status, Status.SUCCESS);
-  assert.is((await passive.next(passive.inbound)).bytesTransferred, message.length);
+  assert.is((await takeOne(active.outbound)).status, Status.SUCCESS);
+  assert.is((await takeOne(passive.inbound)).bytesTransferred, message.length);
   assert.is(message.compare(passive.bytes, 0, message.length), 0);
 });
 test.after(async ({ host, bystander }) => {
@@ -48,7 +49,7 @@ test.after(async ({ host, bystander }) => {
 
 for (const what of ['read', 'write'] as const) {
   test(`a ${what} may end where the window ends, and not one byte later`, async ({ host }) => {
-    const { active, passive } = await connectedPair(host);
+    const { active, passive } = await host.pair();
     const window = passive.adapter.createMemoryWindow();
     const rights = ALLOW_READ | ALLOW_WRITE;
     const remote = passive.endpoint.bind(newResult(), passive.memory, window, 8, 1000, rights);
@@ -58,7 +59,7 @@ for (const what of ['read', 'write'] as const) {
     active.endpoint[what](newResult(), active.sge(0, 1), remote, 999);
     active.bytes.fill(0x44, 1000, 2000);
     active.endpoint[what](newResult(), active.sge(1000, 1), remote, 1000);
-    const statuses = (await active.take(active.outbound, 3)).map(({ status }) => statusName(status));
+    const statuses = (await take(active.outbound, 3)).map(({ status }) => statusName(status));
     assert.equal(statuses, ['SUCCESS', 'SUCCESS', 'REMOTE_ERROR']);
     assert.ok(passive.bytes.subarray(0, 2000).every((byte) => byte === 0x33));
     assert.ok(active.bytes.subarray(1000, 2000).every((byte) => byte === 0x44));
@@ -68,38 +69,38 @@ for (const what of ['read', 'write'] as const) {
 }
 
 test('a window of one connection is worth nothing on another', async ({ host }) => {
-  const [one, two] = [await connectedPair(host), await connectedPair(host)];
+  const [one, two] = [await host.pair(), await host.pair()];
   const window = host.adapter.createMemoryWindow();
   const remote = one.passive.endpoint.bind(newResult(), one.passive.memory, window, 0, 100, ALLOW_READ);
-  assert.is((await one.passive.next(one.passive.outbound)).status, Status.SUCCESS);
+  assert.is((await takeOne(one.passive.outbound)).status, Status.SUCCESS);
   two.active.endpoint.read(newResult(), two.active.sge(0, 100), remote, 0);
-  assert.is((await two.active.next(two.active.outbound)).status, Status.REMOTE_ERROR);
+  assert.is((await takeOne(two.active.outbound)).status, Status.REMOTE_ERROR);
   one.active.endpoint.read(newResult(), one.active.sge(0, 100), remote, 0);
-  assert.is((await one.active.next(one.active.outbound)).status, Status.SUCCESS);
+  assert.is((await takeOne(one.active.outbound)).status, Status.SUCCESS);
   for (const side of [one.active, one.passive, two.active, two.passive]) side.release();
 });
 
 test('objects of another adapter instance, and released ones, are refused', async ({ host, bystander }) => {
   const adapter = host.provider.openAdapter(ADDRESS);
-  const foreign = await TestSide.create(adapter);
+  const foreign = new SideV1(adapter);
   const { active } = bystander;
   const post = () => active.endpoint.send(newResult(), foreign.sge(0, 100));
   assert.is(statusOf(post), Status.INVALID_HANDLE);
   const bind = () =>
     active.endpoint.bind(newResult(), active.memory, adapter.createMemoryWindow(), 0, 8, ALLOW_READ);
   assert.is(statusOf(bind), Status.INVALID_PARAMETER_3);
-  const own = await TestSide.create(host.adapter);
+  const own = new SideV1(host.adapter);
   assert.is(
-    statusOf(() => own.connector.connect(foreign.endpoint, host.address)),
+    statusOf(() => own.connector.connect(foreign.endpoint, host.target)),
     Status.INVALID_PARAMETER_1,
   );
   own.release();
   assert.is.not(
-    statusOf(() => own.connector.connect(own.endpoint, host.address)),
+    statusOf(() => own.connector.connect(own.endpoint, host.target)),
     Status.SUCCESS,
   );
   assert.is.not(
-    statusOf(() => own.receive(0, 0, 8)),
+    statusOf(() => own.receive(0, own.sge(0, 8))),
     Status.SUCCESS,
   );
   foreign.release();
@@ -110,17 +111,17 @@ test('private data of one byte too many is INVALID_BUFFER_SIZE everywhere; the c
   host,
 }) => {
   const { maxCallerData, maxCalleeData } = host.adapter.query();
-  const [active, passive] = [await TestSide.create(host.adapter), await TestSide.create(host.adapter)];
+  const [active, passive] = [new SideV1(host.adapter), new SideV1(host.adapter)];
   const tooMuch = new Uint8Array(maxCalleeData + 1);
   const connect = (length: number) =>
-    active.connector.connect(active.endpoint, host.address, {
+    active.connector.connect(active.endpoint, host.target, {
       privateData: new Uint8Array(length).fill(7),
     });
   assert.is(
     statusOf(() => connect(maxCallerData + 1)),
     Status.INVALID_BUFFER_SIZE,
   );
-  const requested = host.listen.getConnectionRequest(passive.connector);
+  const requested = host.listener.getConnectionRequest(passive.connector);
   const connected = connect(maxCallerData);
   await requested;
   const { privateData } = passive.connector.getConnectionData();
@@ -149,7 +150,7 @@ test('addresses that are none, or lead nowhere', async ({ host }) => {
       Status.INVALID_ADDRESS,
     );
   }
-  const side = await TestSide.create(host.adapter);
+  const side = new SideV1(host.adapter);
   for (const address of ['nonsense:1', '127.0.0.1:70000']) {
     assert.is(
       statusOf(() => side.connector.connect(side.endpoint, address)),

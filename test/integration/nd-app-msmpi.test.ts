@@ -30,7 +30,8 @@ import {
   type SocketAddress,
   Status,
 } from '../../nd/index.js';
-import { ADDRESS, outcome, textOf } from '../helpers/nd-pair.js';
+import { LOOPBACK as ADDRESS, textOf } from '../../sides/side.js';
+import { outcome } from '../helpers/outcome.js';
 
 test.before(() => ndStartup());
 test.after(() => ndCleanup());

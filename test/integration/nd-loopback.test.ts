@@ -1,36 +1,37 @@
 /** ND SPI v1 through the whole stack: both sides in this process, over 127.0.0.1. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NdMwDescriptor, NdOpFlag, Status, statusName } from '../../nd/index.js';
-import { statusOf } from '../helpers/nd-fixture.js';
 import {
-  ADDRESS,
-  connectedPair,
-  newResult,
-  outcome,
-  TestHost,
-  TestSide,
-  textOf,
-} from '../helpers/nd-pair.js';
+  type INDCompletionQueue,
+  type NdConnectionData,
+  NdMwDescriptor,
+  NdOpFlag,
+  Status,
+  statusName,
+} from '../../nd/index.js';
+import { LOOPBACK as ADDRESS, take, takeOne, textOf } from '../../sides/side.js';
+import { HostV1, newResult, SideV1 } from '../../sides/v1.js';
+import { statusOf } from '../helpers/nd-fixture.js';
+import { outcome } from '../helpers/outcome.js';
 
-const test = suite<{ host: TestHost }>('ND v1 in one process');
+const test = suite<{ host: HostV1 }>('ND v1 in one process');
 const { ALLOW_READ, ALLOW_WRITE, SILENT_SUCCESS, SEND_AND_SOLICIT_EVENT } = NdOpFlag;
 
 test.before((context) => {
-  context.host = new TestHost();
+  context.host = new HostV1();
 });
 test.after(({ host }) => {
   host.release();
 });
 
 /** The window a peer may work on: the first 64 KiB. */
-function open(side: TestSide, flags: number, length = 65_536): NdMwDescriptor {
+function open(side: SideV1, flags: number, length = 65_536): NdMwDescriptor {
   const window = side.adapter.createMemoryWindow();
   return side.endpoint.bind(newResult('bind'), side.memory, window, 0, length, flags);
 }
 
-async function statusesOf(side: TestSide, queue: TestSide['inbound'], count: number): Promise<string[]> {
-  return (await side.take(queue, count)).map(({ status }) => statusName(status));
+async function statusesOf(queue: INDCompletionQueue, count: number): Promise<string[]> {
+  return (await take(queue, count)).map(({ status }) => statusName(status));
 }
 
 test('the address list has what adapters can be opened by', ({ host }) => {
@@ -40,35 +41,41 @@ test('the address list has what adapters can be opened by', ({ host }) => {
 });
 
 test('private data and read limits travel both ways', async ({ host }) => {
-  const { active, passive, offer, reply } = await connectedPair(host, {
-    active: { inboundReadLimit: 3, outboundReadLimit: 5 },
-    passive: { inboundReadLimit: 4, outboundReadLimit: 16 },
+  const active = host.newSide({ inboundReadLimit: 3, outboundReadLimit: 5 });
+  const passive = host.newSide({ inboundReadLimit: 4, outboundReadLimit: 16 });
+  const heard: NdConnectionData[] = [];
+  await host.join(active, passive, {
+    connect: { privateData: new TextEncoder().encode('from the active side') },
+    accept: { privateData: new TextEncoder().encode('from the passive side') },
+    onRequest: () => heard.push(passive.connector.getConnectionData()),
+    onReply: () => heard.push(active.connector.getConnectionData()),
   });
+  const [offer, reply] = heard as [NdConnectionData, NdConnectionData];
   assert.is(textOf(offer.privateData), 'from the active side');
   assert.is(textOf(reply.privateData), 'from the passive side');
   assert.equal([offer.inboundReadLimit, offer.outboundReadLimit], [5, 3]);
   assert.equal([reply.inboundReadLimit, reply.outboundReadLimit], [3, 4]);
-  assert.is(passive.connector.getLocalAddress().port, host.listen.port);
+  assert.is(passive.connector.getLocalAddress().port, host.listener.port);
   assert.equal(passive.connector.getPeerAddress(), active.connector.getLocalAddress());
-  assert.equal(active.connector.getPeerAddress(), { family: 4, address: ADDRESS, port: host.listen.port });
+  assert.equal(active.connector.getPeerAddress(), { family: 4, address: ADDRESS, port: host.listener.port });
   active.release();
   passive.release();
 });
 
 test('messages arrive in order, each in one Receive, with their lengths', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   const lengths = [0, 1, 64, 1000, 4096, 70_000];
-  for (const [i] of lengths.entries()) passive.receive(i, i * 100_000, 100_000);
+  for (const [i] of lengths.entries()) passive.receive(i, passive.sge(i * 100_000, 100_000));
   for (const [i, length] of lengths.entries()) {
     active.bytes.fill(i + 1, i * 100_000, i * 100_000 + length);
     active.endpoint.send(newResult(i), active.sge(i * 100_000, length));
   }
-  const sent = await active.take(active.outbound, lengths.length);
+  const sent = await take(active.outbound, lengths.length);
   assert.equal(
     sent.map(({ status, bytesTransferred }) => [status, bytesTransferred]),
     lengths.map((length) => [Status.SUCCESS, length]),
   );
-  const received = await passive.take(passive.inbound, lengths.length);
+  const received = await take(passive.inbound, lengths.length);
   assert.equal(
     received.map(({ context, bytesTransferred }) => [context, bytesTransferred]),
     lengths.map((length, i) => [i, length]),
@@ -83,31 +90,31 @@ test('messages arrive in order, each in one Receive, with their lengths', async 
 });
 
 test('unregistered bytes go inline, and are free as soon as the call returns', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
-  passive.receive('r', 0, 100);
+  const { active, passive } = await host.pair();
+  passive.receive('r', passive.sge(0, 100));
   const bytes = new TextEncoder().encode('not registered');
   active.endpoint.send(newResult(), [{ memory: bytes, offset: 4, length: 10 }]);
   bytes.fill(0);
-  const received = await passive.next(passive.inbound);
+  const received = await takeOne(passive.inbound);
   assert.is(textOf(passive.bytes.subarray(0, received.bytesTransferred)), 'registered');
   active.release();
   passive.release();
 });
 
 test('a window lets the peer write and read, silently and aloud', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   const descriptor = open(passive, ALLOW_READ | ALLOW_WRITE);
   // As it travels in messages.
   const remote = NdMwDescriptor.decode(descriptor.encode());
   for (let i = 0; i < 65_536; i += 1) active.bytes[i] = (i * 7) & 0xff;
   active.endpoint.write(newResult('silent'), active.sge(0, 30_000), remote, 0, SILENT_SUCCESS);
   active.endpoint.write(newResult('aloud'), active.sge(30_000, 35_536), remote, 30_000);
-  assert.is((await active.next(active.outbound)).context, 'aloud');
+  assert.is((await takeOne(active.outbound)).context, 'aloud');
   assert.is(Buffer.compare(passive.bytes.subarray(0, 65_536), active.bytes.subarray(0, 65_536)), 0);
 
   passive.bytes.fill(0x5a, 100, 200);
   active.endpoint.read(newResult('read'), active.sge(500_000, 100), remote, 100);
-  const read = await active.next(active.outbound);
+  const read = await takeOne(active.outbound);
   assert.equal([read.status, read.bytesTransferred], [Status.SUCCESS, 100]);
   assert.ok(active.bytes.subarray(500_000, 500_100).every((byte) => byte === 0x5a));
   assert.is(active.bytes[500_100], 0);
@@ -115,7 +122,7 @@ test('a window lets the peer write and read, silently and aloud', async ({ host 
   passive.release();
 });
 
-const violations: [string, (active: TestSide, passive: TestSide) => void][] = [
+const violations: [string, (active: SideV1, passive: SideV1) => void][] = [
   [
     'writing through a window that only lets read',
     (active, passive) => active.endpoint.write(newResult(), active.sge(0, 100), open(passive, ALLOW_READ), 0),
@@ -141,16 +148,16 @@ const violations: [string, (active: TestSide, passive: TestSide) => void][] = [
 
 for (const [what, violate] of violations) {
   test(`${what} is REMOTE_ERROR and ends the connection on both sides`, async ({ host }) => {
-    const { active, passive } = await connectedPair(host);
-    active.receive('a', 0, 100);
-    passive.receive('p', 600_000, 100);
+    const { active, passive } = await host.pair();
+    active.receive('a', active.sge(0, 100));
+    passive.receive('p', passive.sge(600_000, 100));
     const gone = passive.connector.notifyDisconnect();
     passive.bytes.fill(0x11, 0, 1000);
     violate(active, passive);
     active.endpoint.send(newResult('after'), active.sge(0, 8));
-    assert.equal(await statusesOf(active, active.outbound, 2), ['REMOTE_ERROR', 'CANCELLED']);
-    assert.equal(await statusesOf(active, active.inbound, 1), ['CANCELLED']);
-    assert.equal(await statusesOf(passive, passive.inbound, 1), ['CANCELLED']);
+    assert.equal(await statusesOf(active.outbound, 2), ['REMOTE_ERROR', 'CANCELLED']);
+    assert.equal(await statusesOf(active.inbound, 1), ['CANCELLED']);
+    assert.equal(await statusesOf(passive.inbound, 1), ['CANCELLED']);
     await gone;
     assert.ok(
       passive.bytes.subarray(0, 1000).every((byte) => byte === 0x11),
@@ -162,35 +169,35 @@ for (const [what, violate] of violations) {
 }
 
 test('after Invalidate the token is worth nothing', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   const window = passive.adapter.createMemoryWindow();
   const first = passive.endpoint.bind(newResult(), passive.memory, window, 0, 100, ALLOW_READ);
   passive.endpoint.invalidate(newResult(), window);
   const second = passive.endpoint.bind(newResult(), passive.memory, window, 0, 100, ALLOW_READ);
   assert.is.not(first.token, second.token);
-  assert.equal(await statusesOf(passive, passive.outbound, 3), ['SUCCESS', 'SUCCESS', 'SUCCESS']);
+  assert.equal(await statusesOf(passive.outbound, 3), ['SUCCESS', 'SUCCESS', 'SUCCESS']);
   active.endpoint.read(newResult(), active.sge(0, 100), second, 0);
-  assert.equal(await statusesOf(active, active.outbound, 1), ['SUCCESS']);
+  assert.equal(await statusesOf(active.outbound, 1), ['SUCCESS']);
   active.endpoint.read(newResult(), active.sge(0, 100), first, 0);
-  assert.equal(await statusesOf(active, active.outbound, 1), ['REMOTE_ERROR']);
+  assert.equal(await statusesOf(active.outbound, 1), ['REMOTE_ERROR']);
   active.release();
   passive.release();
 });
 
 test('sendAndInvalidate ends the peer’s window and brings its result there', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   const window = passive.adapter.createMemoryWindow(newResult('window'));
   const remote = passive.endpoint.bind(newResult(), passive.memory, window, 0, 100, ALLOW_READ);
-  passive.receive('receive', 1000, 100);
+  passive.receive('receive', passive.sge(1000, 100));
   active.endpoint.read(newResult(), active.sge(0, 100), remote, 0);
   active.endpoint.sendAndInvalidate(newResult(), active.sge(0, 5), remote, NdOpFlag.READ_FENCE);
-  assert.equal(await statusesOf(active, active.outbound, 2), ['SUCCESS', 'SUCCESS']);
-  const contexts = (await passive.take(passive.inbound, 2)).map(({ context }) => context);
+  assert.equal(await statusesOf(active.outbound, 2), ['SUCCESS', 'SUCCESS']);
+  const contexts = (await take(passive.inbound, 2)).map(({ context }) => context);
   assert.equal(contexts, ['receive', 'window']);
   // It is free for another Bind, and the old token is worth nothing.
   passive.endpoint.bind(newResult(), passive.memory, window, 0, 100, ALLOW_READ);
   active.endpoint.read(newResult(), active.sge(0, 100), remote, 0);
-  assert.equal(await statusesOf(active, active.outbound, 1), ['REMOTE_ERROR']);
+  assert.equal(await statusesOf(active.outbound, 1), ['REMOTE_ERROR']);
   active.release();
   passive.release();
 });
@@ -198,21 +205,21 @@ test('sendAndInvalidate ends the peer’s window and brings its result there', a
 test('Invalidate of an unbound window is INVALID_DEVICE_REQUEST and ends the connection', async ({
   host,
 }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   const gone = passive.connector.notifyDisconnect();
   active.endpoint.invalidate(newResult(), active.adapter.createMemoryWindow());
-  assert.equal(await statusesOf(active, active.outbound, 1), ['INVALID_DEVICE_REQUEST']);
+  assert.equal(await statusesOf(active.outbound, 1), ['INVALID_DEVICE_REQUEST']);
   await gone;
   active.release();
   passive.release();
 });
 
 test('as the guides say: a Read with an outbound limit of 0 is ACCESS_VIOLATION', async ({ host }) => {
-  const { active, passive } = await connectedPair(host, { active: { outboundReadLimit: 0 } });
+  const { active, passive } = await host.pair({ active: { outboundReadLimit: 0 } });
   const window = passive.adapter.createMemoryWindow();
   const remote = passive.endpoint.bind(newResult(), passive.memory, window, 0, 100, ALLOW_READ);
   active.endpoint.read(newResult(), active.sge(0, 8), remote, 0);
-  assert.equal(await statusesOf(active, active.outbound, 1), ['ACCESS_VIOLATION']);
+  assert.equal(await statusesOf(active.outbound, 1), ['ACCESS_VIOLATION']);
   active.release();
   passive.release();
 });
@@ -220,7 +227,7 @@ test('as the guides say: a Read with an outbound limit of 0 is ACCESS_VIOLATION'
 test('a connect that failed leaves the connector its port, for a next one that asks for none', async ({
   host,
 }) => {
-  const side = await TestSide.create(host.adapter);
+  const side = new SideV1(host.adapter);
   const nobody = '127.0.0.1:9';
   assert.is(await outcome(side.connector.connect(side.endpoint, nobody)), Status.CONNECTION_REFUSED);
   const { port } = side.connector.getLocalAddress();
@@ -230,16 +237,16 @@ test('a connect that failed leaves the connector its port, for a next one that a
 });
 
 test('memory with a bound window cannot be deregistered until the window is gone', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   const window = passive.adapter.createMemoryWindow();
   passive.endpoint.bind(newResult(), passive.memory, window, 0, 100, ALLOW_READ);
-  assert.equal(await statusesOf(passive, passive.outbound, 1), ['SUCCESS']);
+  assert.equal(await statusesOf(passive.outbound, 1), ['SUCCESS']);
   for (let call = 0; call < 300; call++) {
     const { completed, status } = host.adapter.deregisterMemory(passive.memory);
     assert.equal([completed, status], [true, Status.DEVICE_BUSY], `call ${call}: there when it returns`);
   }
   passive.endpoint.invalidate(newResult(), window);
-  assert.equal(await statusesOf(passive, passive.outbound, 1), ['SUCCESS']);
+  assert.equal(await statusesOf(passive.outbound, 1), ['SUCCESS']);
   assert.is(await outcome(host.adapter.deregisterMemory(passive.memory)), Status.SUCCESS);
   assert.is(
     statusOf(() => host.adapter.deregisterMemory(passive.memory)),
@@ -252,48 +259,48 @@ test('memory with a bound window cannot be deregistered until the window is gone
 test('a window dies with its connection: its memory is free, and it can be bound on another', async ({
   host,
 }) => {
-  const first = await connectedPair(host);
+  const first = await host.pair();
   const window = host.adapter.createMemoryWindow();
   first.passive.endpoint.bind(newResult(), first.passive.memory, window, 0, 100, ALLOW_READ);
-  assert.equal(await statusesOf(first.passive, first.passive.outbound, 1), ['SUCCESS']);
+  assert.equal(await statusesOf(first.passive.outbound, 1), ['SUCCESS']);
   first.passive.endpoint.flush();
   assert.is(await outcome(host.adapter.deregisterMemory(first.passive.memory)), Status.SUCCESS);
-  const second = await connectedPair(host);
+  const second = await host.pair();
   const remote = second.passive.endpoint.bind(newResult(), second.passive.memory, window, 0, 100, ALLOW_READ);
   second.active.endpoint.read(newResult(), second.active.sge(0, 100), remote, 0);
-  assert.equal(await statusesOf(second.active, second.active.outbound, 1), ['SUCCESS']);
+  assert.equal(await statusesOf(second.active.outbound, 1), ['SUCCESS']);
   for (const side of [first.active, first.passive, second.active, second.passive]) side.release();
 });
 
 test('a message longer than its Receive: DATA_OVERRUN there, REMOTE_ERROR here, and the end', async ({
   host,
 }) => {
-  const { active, passive } = await connectedPair(host);
-  passive.receive('short', 0, 99);
-  passive.receive('next', 0, 99);
+  const { active, passive } = await host.pair();
+  passive.receive('short', passive.sge(0, 99));
+  passive.receive('next', passive.sge(0, 99));
   active.endpoint.send(newResult(), active.sge(0, 100));
-  assert.equal(await statusesOf(active, active.outbound, 1), ['REMOTE_ERROR']);
-  assert.equal(await statusesOf(passive, passive.inbound, 2), ['DATA_OVERRUN', 'CANCELLED']);
+  assert.equal(await statusesOf(active.outbound, 1), ['REMOTE_ERROR']);
+  assert.equal(await statusesOf(passive.inbound, 2), ['DATA_OVERRUN', 'CANCELLED']);
   active.release();
   passive.release();
 });
 
 test('N8: a late Receive is waited for; a Send that nobody receives ends in TIMEOUT', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   active.endpoint.send(newResult('late'), active.sge(0, 100));
-  passive.receive('r', 0, 100);
-  assert.equal(await statusesOf(active, active.outbound, 1), ['SUCCESS']);
-  assert.is((await passive.next(passive.inbound)).context, 'r');
+  passive.receive('r', passive.sge(0, 100));
+  assert.equal(await statusesOf(active.outbound, 1), ['SUCCESS']);
+  assert.is((await takeOne(passive.inbound)).context, 'r');
   active.endpoint.send(newResult('never'), active.sge(0, 100));
-  assert.equal(await statusesOf(active, active.outbound, 1), ['TIMEOUT']);
+  assert.equal(await statusesOf(active.outbound, 1), ['TIMEOUT']);
   active.release();
   passive.release();
 });
 
 test('bad local memory is ACCESS_VIOLATION', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   active.endpoint.send(newResult(), active.sge(active.bytes.length - 999, 1000));
-  assert.equal(await statusesOf(active, active.outbound, 1), ['ACCESS_VIOLATION']);
+  assert.equal(await statusesOf(active.outbound, 1), ['ACCESS_VIOLATION']);
   active.release();
   passive.release();
 });
@@ -301,16 +308,16 @@ test('bad local memory is ACCESS_VIOLATION', async ({ host }) => {
 test('before the connection Receives are taken, and everything else is CONNECTION_INVALID', async ({
   host,
 }) => {
-  const side = await TestSide.create(host.adapter);
-  side.receive(1, 0, 100);
+  const side = new SideV1(host.adapter);
+  side.receive(1, side.sge(0, 100));
   assert.is(
     statusOf(() => side.endpoint.send(newResult(), side.sge(0, 100))),
     Status.CONNECTION_INVALID,
   );
   side.endpoint.flush();
-  side.receive(2, 0, 100);
+  side.receive(2, side.sge(0, 100));
   assert.equal(
-    (await side.take(side.inbound, 2)).map(({ context, status }) => [context, statusName(status)]),
+    (await take(side.inbound, 2)).map(({ context, status }) => [context, statusName(status)]),
     [
       [1, 'CANCELLED'],
       [2, 'CANCELLED'],
@@ -320,10 +327,10 @@ test('before the connection Receives are taken, and everything else is CONNECTIO
 });
 
 test('as many requests as an endpoint has entries, and no more', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
-  for (let i = 0; i < 32; i += 1) passive.receive(i, 0, 100);
+  const { active, passive } = await host.pair();
+  for (let i = 0; i < 32; i += 1) passive.receive(i, passive.sge(0, 100));
   assert.is(
-    statusOf(() => passive.receive(32, 0, 100)),
+    statusOf(() => passive.receive(32, passive.sge(0, 100))),
     Status.NO_MORE_ENTRIES,
   );
   for (let i = 0; i < 32; i += 1) active.endpoint.send(newResult(i), active.sge(0, 100));
@@ -332,7 +339,7 @@ test('as many requests as an endpoint has entries, and no more', async ({ host }
     Status.NO_MORE_ENTRIES,
   );
   assert.equal(
-    (await active.take(active.outbound, 32)).map(({ context }) => context),
+    (await take(active.outbound, 32)).map(({ context }) => context),
     Array.from({ length: 32 }, (_, i) => i),
   );
   active.endpoint.send(newResult(), active.sge(0, 0));
@@ -341,12 +348,12 @@ test('as many requests as an endpoint has entries, and no more', async ({ host }
 });
 
 test('notify: solicited events and any', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
-  passive.receive(1, 0, 100);
-  passive.receive(2, 0, 100);
+  const { active, passive } = await host.pair();
+  passive.receive(1, passive.sge(0, 100));
+  passive.receive(2, passive.sge(0, 100));
   const solicited = passive.inbound.notify('solicited');
   active.endpoint.send(newResult(), active.sge(0, 10));
-  await active.next(active.outbound);
+  await takeOne(active.outbound);
   assert.is(solicited.completed, false);
   active.endpoint.send(newResult(), active.sge(0, 10), SEND_AND_SOLICIT_EVENT);
   await solicited;
@@ -359,12 +366,12 @@ test('notify: solicited events and any', async ({ host }) => {
 });
 
 test('a whole connection with blocking calls only: no turn of the event loop', async ({ host }) => {
-  const active = await TestSide.create(host.adapter);
-  const passive = await TestSide.create(host.adapter);
+  const active = new SideV1(host.adapter);
+  const passive = new SideV1(host.adapter);
   const wait = { wait: true };
-  passive.receive('r', 0, 100);
-  const requested = host.listen.getConnectionRequest(passive.connector);
-  const connected = active.connector.connect(active.endpoint, host.address);
+  passive.receive('r', passive.sge(0, 100));
+  const requested = host.listener.getConnectionRequest(passive.connector);
+  const connected = active.connector.connect(active.endpoint, host.target);
   requested.getResult(wait);
   const accepted = passive.connector.accept(passive.endpoint);
   connected.getResult(wait);
@@ -383,16 +390,16 @@ test('a whole connection with blocking calls only: no turn of the event loop', a
 test('nobody listens: CONNECTION_REFUSED, and the same connector and endpoint connect later', async ({
   host,
 }) => {
-  const active = await TestSide.create(host.adapter);
-  const passive = await TestSide.create(host.adapter);
-  active.receive('kept', 0, 100);
+  const active = new SideV1(host.adapter);
+  const passive = new SideV1(host.adapter);
+  active.receive('kept', active.sge(0, 100));
   const listen = host.adapter.listen();
   const address = `${ADDRESS}:${listen.port}`;
   listen.release();
   assert.is(await outcome(active.connector.connect(active.endpoint, address)), Status.CONNECTION_REFUSED);
   const { port } = active.connector.getLocalAddress();
-  const requested = host.listen.getConnectionRequest(passive.connector);
-  const connected = active.connector.connect(active.endpoint, host.address);
+  const requested = host.listener.getConnectionRequest(passive.connector);
+  const connected = active.connector.connect(active.endpoint, host.target);
   await requested;
   const accepted = passive.connector.accept(passive.endpoint);
   await connected;
@@ -400,16 +407,16 @@ test('nobody listens: CONNECTION_REFUSED, and the same connector and endpoint co
   await active.connector.completeConnect();
   await accepted;
   passive.endpoint.send(newResult(), passive.sge(0, 10));
-  assert.is((await active.next(active.inbound)).context, 'kept');
+  assert.is((await takeOne(active.inbound)).context, 'kept');
   active.release();
   passive.release();
 });
 
 test('the passive side rejects, with data', async ({ host }) => {
-  const active = await TestSide.create(host.adapter);
-  const passive = await TestSide.create(host.adapter);
-  const requested = host.listen.getConnectionRequest(passive.connector);
-  const connected = active.connector.connect(active.endpoint, host.address);
+  const active = new SideV1(host.adapter);
+  const passive = new SideV1(host.adapter);
+  const requested = host.listener.getConnectionRequest(passive.connector);
+  const connected = active.connector.connect(active.endpoint, host.target);
   await requested;
   passive.connector.reject(new TextEncoder().encode('not today'));
   assert.is(await outcome(connected), Status.CONNECTION_REFUSED);
@@ -419,24 +426,24 @@ test('the passive side rejects, with data', async ({ host }) => {
 });
 
 test('the active side rejects the reply', async ({ host }) => {
-  const active = await TestSide.create(host.adapter);
-  const passive = await TestSide.create(host.adapter);
-  passive.receive('r', 0, 100);
-  const requested = host.listen.getConnectionRequest(passive.connector);
-  const connected = active.connector.connect(active.endpoint, host.address);
+  const active = new SideV1(host.adapter);
+  const passive = new SideV1(host.adapter);
+  passive.receive('r', passive.sge(0, 100));
+  const requested = host.listener.getConnectionRequest(passive.connector);
+  const connected = active.connector.connect(active.endpoint, host.target);
   await requested;
   const accepted = passive.connector.accept(passive.endpoint);
   await connected;
   active.connector.reject(new TextEncoder().encode('changed my mind'));
   assert.is(await outcome(accepted), Status.CONNECTION_REFUSED);
   assert.is(textOf(passive.connector.getConnectionData().privateData), 'changed my mind');
-  assert.equal(await statusesOf(passive, passive.inbound, 1), ['CANCELLED']);
+  assert.equal(await statusesOf(passive.inbound, 1), ['CANCELLED']);
   active.release();
   passive.release();
 });
 
 test('a port is taken once on a host, and free again after its listener', async ({ host }) => {
-  const { port } = host.listen;
+  const { port } = host.listener;
   assert.is(
     statusOf(() => host.adapter.listen({ port })),
     Status.ADDRESS_ALREADY_EXISTS,
@@ -449,18 +456,18 @@ test('a port is taken once on a host, and free again after its listener', async 
 });
 
 test('many connectors share the listener’s own port', async ({ host }) => {
-  const sides: TestSide[] = [];
+  const sides: SideV1[] = [];
   for (let i = 0; i < 3; i += 1) {
-    const active = await TestSide.create(host.adapter);
-    const passive = await TestSide.create(host.adapter);
+    const active = new SideV1(host.adapter);
+    const passive = new SideV1(host.adapter);
     sides.push(active, passive);
     const other = host.adapter.listen();
     const requested = other.getConnectionRequest(passive.connector);
     const connected = active.connector.connect(active.endpoint, `${ADDRESS}:${other.port}`, {
-      localPort: host.listen.port,
+      localPort: host.listener.port,
     });
     await requested;
-    assert.is(passive.connector.getPeerAddress().port, host.listen.port);
+    assert.is(passive.connector.getPeerAddress().port, host.listener.port);
     const accepted = passive.connector.accept(passive.endpoint);
     await connected;
     await active.connector.completeConnect();
@@ -480,10 +487,10 @@ test('a released listener cancels what waits on it', async ({ host }) => {
 });
 
 test('a canceled connect reaches the peer', async ({ host }) => {
-  const active = await TestSide.create(host.adapter);
-  const passive = await TestSide.create(host.adapter);
-  const requested = host.listen.getConnectionRequest(passive.connector);
-  const connected = active.connector.connect(active.endpoint, host.address);
+  const active = new SideV1(host.adapter);
+  const passive = new SideV1(host.adapter);
+  const requested = host.listener.getConnectionRequest(passive.connector);
+  const connected = active.connector.connect(active.endpoint, host.target);
   await requested;
   active.connector.cancelOverlappedRequests();
   assert.is(connected.completed, true);
@@ -501,15 +508,16 @@ for (const ender of ['active', 'passive'] as const) {
   test(`disconnect by the ${ender} side: all that is outstanding comes back CANCELED on both`, async ({
     host,
   }) => {
-    const pair = await connectedPair(host);
+    const pair = await host.pair();
     const here = pair[ender];
     const there = pair[ender === 'active' ? 'passive' : 'active'];
-    for (const side of [here, there]) for (let i = 0; i < 5; i += 1) side.receive(i, i * 1000, 1000);
+    for (const side of [here, there])
+      for (let i = 0; i < 5; i += 1) side.receive(i, side.sge(i * 1000, 1000));
     const own = here.connector.notifyDisconnect();
     const theirs = there.connector.notifyDisconnect();
     // What had completed before the disconnect is delivered at the peer.
     here.endpoint.send(newResult('last'), here.sge(0, 10));
-    assert.is((await here.next(here.outbound)).status, Status.SUCCESS);
+    assert.is((await takeOne(here.outbound)).status, Status.SUCCESS);
     const disconnected = here.connector.disconnect();
     // Disconnecting, or disconnected already: the peer may have been that fast.
     const again = statusOf(() => here.connector.disconnect());
@@ -520,11 +528,11 @@ for (const ender of ['active', 'passive'] as const) {
     assert.is(await outcome(disconnected), Status.SUCCESS);
     assert.is(await outcome(own), Status.CANCELED);
     assert.is(await outcome(theirs), Status.SUCCESS);
-    assert.equal(await statusesOf(here, here.inbound, 5), Array(5).fill('CANCELLED'));
-    assert.equal(await statusesOf(there, there.inbound, 5), ['SUCCESS', ...Array(4).fill('CANCELLED')]);
+    assert.equal(await statusesOf(here.inbound, 5), Array(5).fill('CANCELLED'));
+    assert.equal(await statusesOf(there.inbound, 5), ['SUCCESS', ...Array(4).fill('CANCELLED')]);
     // A post after the end comes back canceled.
     here.endpoint.send(newResult(), here.sge(0, 10));
-    assert.equal(await statusesOf(here, here.outbound, 1), ['CANCELLED']);
+    assert.equal(await statusesOf(here.outbound, 1), ['CANCELLED']);
     assert.is(await outcome(there.connector.notifyDisconnect()), Status.SUCCESS);
     assert.is(await outcome(there.connector.disconnect()), Status.SUCCESS);
     assert.is(
@@ -542,23 +550,23 @@ for (const ender of ['active', 'passive'] as const) {
 
 test('both sides disconnect at once, and both succeed', async ({ host }) => {
   for (let round = 0; round < 5; round += 1) {
-    const { active, passive } = await connectedPair(host);
-    for (const side of [active, passive]) for (let i = 0; i < 3; i += 1) side.receive(i, 0, 100);
+    const { active, passive } = await host.pair();
+    for (const side of [active, passive]) for (let i = 0; i < 3; i += 1) side.receive(i, side.sge(0, 100));
     const both = [active.connector.disconnect(), passive.connector.disconnect()];
     for (const request of both) assert.is(await outcome(request), Status.SUCCESS);
     for (const side of [active, passive]) {
-      assert.equal(await statusesOf(side, side.inbound, 3), Array(3).fill('CANCELLED'));
+      assert.equal(await statusesOf(side.inbound, 3), Array(3).fill('CANCELLED'));
       side.release();
     }
   }
 });
 
 test('disconnect with Sends outstanding: each comes back once', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   const disconnected = active.connector.disconnect();
   // The queue pair is in ERROR, or is about to be: nobody receives these.
   for (let i = 0; i < 20; i += 1) active.endpoint.send(newResult(i), active.sge(0, 1000), SILENT_SUCCESS);
-  const results = await active.take(active.outbound, 20);
+  const results = await take(active.outbound, 20);
   assert.equal(
     results.map(({ context }) => context),
     Array.from({ length: 20 }, (_, i) => i),
@@ -570,29 +578,29 @@ test('disconnect with Sends outstanding: each comes back once', async ({ host })
 });
 
 test('releasing a connected connector is a disconnect for the peer', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
-  passive.receive('r', 0, 100);
+  const { active, passive } = await host.pair();
+  passive.receive('r', passive.sge(0, 100));
   const gone = passive.connector.notifyDisconnect();
   active.connector.release();
   assert.is(await outcome(gone), Status.SUCCESS);
-  assert.equal(await statusesOf(passive, passive.inbound, 1), ['CANCELLED']);
+  assert.equal(await statusesOf(passive.inbound, 1), ['CANCELLED']);
   active.release();
   passive.release();
 });
 
 test('what is left in a queue after its endpoint went can still be read', async ({ host }) => {
-  const { active, passive } = await connectedPair(host);
-  for (let i = 0; i < 4; i += 1) active.receive(i, 0, 100);
+  const { active, passive } = await host.pair();
+  for (let i = 0; i < 4; i += 1) active.receive(i, active.sge(0, 100));
   active.endpoint.release();
-  assert.equal(await statusesOf(active, active.inbound, 4), Array(4).fill('CANCELLED'));
+  assert.equal(await statusesOf(active.inbound, 4), Array(4).fill('CANCELLED'));
   active.release();
   passive.release();
 });
 
 test('everything released in the wrong order, with requests outstanding, harms nobody', async ({ host }) => {
   const adapter = host.provider.openAdapter(ADDRESS);
-  const side = await TestSide.create(adapter);
-  side.receive(1, 0, 100);
+  const side = new SideV1(adapter);
+  side.receive(1, side.sge(0, 100));
   const notification = side.inbound.notify('any');
   adapter.release();
   side.inbound.release();
@@ -600,7 +608,7 @@ test('everything released in the wrong order, with requests outstanding, harms n
   assert.is(await outcome(notification), Status.CANCELED);
   side.endpoint.release();
   side.connector.release();
-  const { active, passive } = await connectedPair(host);
+  const { active, passive } = await host.pair();
   active.release();
   passive.release();
 });

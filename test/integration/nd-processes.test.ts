@@ -7,7 +7,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Report } from '../../examples/report.js';
 import { Status } from '../../nd/index.js';
-import { ADDRESS, newResult, outcome, TestHost, TestSide } from '../helpers/nd-pair.js';
+import { LOOPBACK as ADDRESS, take, takeOne } from '../../sides/side.js';
+import { HostV1, newResult, SideV1 } from '../../sides/v1.js';
+import { outcome } from '../helpers/outcome.js';
 
 const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
 
@@ -88,8 +90,8 @@ test('nd demo --server and --client, as on two machines', async () => {
 });
 
 test('without a server, the client says so and how to start one', async () => {
-  const host = new TestHost();
-  const { port } = host.listen;
+  const host = new HostV1();
+  const { port } = host.listener;
   host.release();
   const { code, stdout, stderr } = await ended(nd('demo', '--client', '--port', String(port)));
   assert.is(code, 1);
@@ -132,20 +134,20 @@ test('a server address that is not ours is refused with the reason', async () =>
 test('a peer process that is killed: notified, and everything comes back canceled', async () => {
   const { child, port } = await startServer();
   const server = ended(child);
-  const host = new TestHost();
-  const side = await TestSide.create(host.adapter);
-  for (let i = 0; i < 4; i += 1) side.receive(i, 0, 1000);
+  const host = new HostV1();
+  const side = new SideV1(host.adapter);
+  for (let i = 0; i < 4; i += 1) side.receive(i, side.sge(0, 1000));
   await side.connector.connect(side.endpoint, `${ADDRESS}:${port}`);
   await side.connector.completeConnect();
   const gone = side.connector.notifyDisconnect();
   child.kill('SIGKILL');
   await server;
   assert.is(await outcome(gone), Status.SUCCESS);
-  const results = await side.take(side.inbound, 4);
+  const results = await take(side.inbound, 4);
   assert.ok(results.every(({ status }) => status === Status.CANCELED));
   // A request on what is left comes back too.
   side.endpoint.send(newResult(), side.sge(0, 10));
-  assert.is((await side.next(side.outbound)).status, Status.CANCELED);
+  assert.is((await takeOne(side.outbound)).status, Status.CANCELED);
   assert.is(await outcome(side.connector.disconnect()), Status.SUCCESS);
   side.release();
   host.release();

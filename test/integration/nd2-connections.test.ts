@@ -13,16 +13,17 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
+import { LOOPBACK as ADDRESS, textOf } from '../../sides/side.js';
+import { HostV2, SideV2 } from '../../sides/v2.js';
 import { statusOf } from '../helpers/nd-fixture.js';
-import { ADDRESS, outcome, textOf } from '../helpers/nd-pair.js';
-import { Host2, pair2, Side } from '../helpers/nd2-pair.js';
+import { outcome } from '../helpers/outcome.js';
 
-const test = suite<{ host: Host2 }>('ND v2 in one process: connections');
+const test = suite<{ host: HostV2 }>('ND v2 in one process: connections');
 const { ALLOW_READ, INLINE } = Nd2OpFlag;
 const { ALLOW_LOCAL_WRITE } = Nd2MrFlag;
 
 test.before((context) => {
-  context.host = new Host2();
+  context.host = new HostV2();
 });
 test.after(({ host }) => {
   host.release();
@@ -36,7 +37,7 @@ const text = (value: string) => {
 const names = (results: readonly { status: number }[]) => results.map(({ status }) => statusName(status));
 
 test('T10 many connectors on the listener’s own address and port, at once', async ({ host }) => {
-  const sides = await Promise.all(Array.from({ length: 16 }, () => Side.create(host.adapter)));
+  const sides = await Promise.all(Array.from({ length: 16 }, () => new SideV2(host.adapter)));
   const own = host.listener.getLocalAddress();
   const [active, passive] = [sides.slice(0, 8), sides.slice(8)];
   const served = Promise.all(
@@ -49,7 +50,7 @@ test('T10 many connectors on the listener’s own address and port, at once', as
     active.map(async ({ connector, queuePair }) => {
       connector.bind(own);
       assert.equal(connector.getLocalAddress(), own);
-      await connector.connect(queuePair, host.address);
+      await connector.connect(queuePair, host.target);
       await connector.completeConnect();
     }),
   );
@@ -63,8 +64,8 @@ test('T10 many connectors on the listener’s own address and port, at once', as
 test('T11 G2 after a refusal: its data, the same connector, port and queue pair, and the Receives posted before', async ({
   host,
 }) => {
-  const active = await Side.create(host.adapter);
-  const passive = await Side.create(host.adapter);
+  const active = new SideV2(host.adapter);
+  const passive = new SideV2(host.adapter);
   active.queuePair.receive('posted before', active.sge(0, 10));
   active.connector.bind(ADDRESS);
   const { port } = active.connector.getLocalAddress();
@@ -77,7 +78,7 @@ test('T11 G2 after a refusal: its data, the same connector, port and queue pair,
 
   const rejector = host.adapter.createConnector();
   const requested = host.listener.getConnectionRequest(rejector);
-  const refused = active.connector.connect(active.queuePair, host.address);
+  const refused = active.connector.connect(active.queuePair, host.target);
   await requested;
   rejector.reject(new Uint8Array(56).fill(0x42));
   assert.is(await outcome(refused), Status.CONNECTION_REFUSED);
@@ -85,7 +86,7 @@ test('T11 G2 after a refusal: its data, the same connector, port and queue pair,
   assert.is(active.connector.getLocalAddress().port, port, 'G4 the port stays');
 
   const again = host.listener.getConnectionRequest(passive.connector);
-  const connected = active.connector.connect(active.queuePair, host.address);
+  const connected = active.connector.connect(active.queuePair, host.target);
   await again;
   const accepted = passive.connector.accept(passive.queuePair);
   await connected;
@@ -101,12 +102,12 @@ test('T11 G2 after a refusal: its data, the same connector, port and queue pair,
 test('T11 the active side turns the reply down: Accept is CONNECTION_REFUSED, its queue pair flushed, both ended', async ({
   host,
 }) => {
-  const active = await Side.create(host.adapter);
-  const passive = await Side.create(host.adapter);
+  const active = new SideV2(host.adapter);
+  const passive = new SideV2(host.adapter);
   passive.queuePair.receive('r', passive.sge(0, 10));
   active.connector.bind(ADDRESS);
   const requested = host.listener.getConnectionRequest(passive.connector);
-  const connected = active.connector.connect(active.queuePair, host.address);
+  const connected = active.connector.connect(active.queuePair, host.target);
   await requested;
   const accepted = passive.connector.accept(passive.queuePair);
   await connected;
@@ -129,16 +130,16 @@ test('a requester that gives up: Accept, Reject and GetPrivateData of the other 
   host,
 }) => {
   for (const method of ['accept', 'reject'] as const) {
-    const active = await Side.create(host.adapter);
-    const passive = await Side.create(host.adapter);
+    const active = new SideV2(host.adapter);
+    const passive = new SideV2(host.adapter);
     active.connector.bind(ADDRESS);
     const requested = host.listener.getConnectionRequest(passive.connector);
-    const connected = active.connector.connect(active.queuePair, host.address);
+    const connected = active.connector.connect(active.queuePair, host.target);
     await requested;
     active.connector.cancelOverlappedRequests();
     assert.is(connected.status, Status.CANCELED);
     assert.is(
-      statusOf(() => active.connector.connect(active.queuePair, host.address)),
+      statusOf(() => active.connector.connect(active.queuePair, host.target)),
       Status.INVALID_DEVICE_STATE,
     );
     let status = 0;
@@ -163,7 +164,7 @@ for (const ender of ['active', 'passive'] as const) {
   test(`T5 G6 G12 G13 disconnect by the ${ender} side: told, delivered, flushed, without a call of the other`, async ({
     host,
   }) => {
-    const sides = await pair2(host);
+    const sides = await host.pair();
     const mine = sides[ender];
     const other = sides[ender === 'active' ? 'passive' : 'active'];
     const events: string[] = [];
@@ -201,7 +202,7 @@ for (const ender of ['active', 'passive'] as const) {
 }
 
 test('T15 both sides disconnect at once, and both succeed', async ({ host }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   const both = [active.connector.disconnect(), passive.connector.disconnect()];
   for (const one of both) assert.is(await outcome(one), Status.SUCCESS);
   active.release();
@@ -209,11 +210,11 @@ test('T15 both sides disconnect at once, and both succeed', async ({ host }) => 
 });
 
 test('T20 a connector serves one connection in one role', async ({ host }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   await active.connector.disconnect();
-  const connect = (connector: IND2Connector, side: Side) => () =>
-    connector.connect(side.queuePair, host.address);
-  const fresh = await Side.create(host.adapter);
+  const connect = (connector: IND2Connector, side: SideV2) => () =>
+    connector.connect(side.queuePair, host.target);
+  const fresh = new SideV2(host.adapter);
   assert.is(statusOf(connect(active.connector, fresh)), Status.INVALID_DEVICE_STATE);
   assert.is(
     statusOf(() => host.listener.getConnectionRequest(active.connector)),
@@ -230,10 +231,10 @@ test('T20 a connector serves one connection in one role', async ({ host }) => {
 });
 
 test('T19 everything released in the wrong order, with requests outstanding, harms nobody', async () => {
-  const host = new Host2();
-  const { active, passive } = await pair2(host);
+  const host = new HostV2();
+  const { active, passive } = await host.pair();
   const waiting: Overlapped<unknown>[] = [
-    active.receives.notify('any'),
+    active.inbound.notify('any'),
     active.connector.notifyDisconnect(),
     host.listener.getConnectionRequest(host.adapter.createConnector()),
   ];
@@ -241,13 +242,13 @@ test('T19 everything released in the wrong order, with requests outstanding, har
   host.provider.release();
   host.adapter.release();
   active.region.release();
-  active.receives.release();
+  active.inbound.release();
   host.listener.release();
   const told = passive.connector.notifyDisconnect();
   active.queuePair.release();
   assert.is(await outcome(told), Status.SUCCESS, 'the queue pair’s release is a disconnect');
   active.connector.release();
-  active.initiators.release();
+  active.outbound.release();
   for (const request of waiting) assert.is.not(await outcome(request), Status.SUCCESS);
   assert.is(active.connector.release(), 0, 'releasing too often takes nothing');
   assert.is(
@@ -263,7 +264,7 @@ test('T24 ports are numbers in host order, in both versions, and v1 and v2 talk 
   const v1 = openNetworkDirect();
   const adapter = v1.openAdapter(ADDRESS);
   const listen = adapter.listen();
-  const side = await Side.create(host.adapter);
+  const side = new SideV2(host.adapter);
   const queue = adapter.createCompletionQueue(8);
   const connector = adapter.createConnector();
   const endpoint = connector.createEndpoint({
@@ -316,7 +317,7 @@ test('a whole connection with blocking calls only: no turn of the event loop', (
   b.queuePair.receive('r', [{ memory: region, offset: 0, length: 16 }]);
   const requested = host.listener.getConnectionRequest(b.connector);
   a.connector.bind(ADDRESS);
-  const connected = a.connector.connect(a.queuePair, host.address);
+  const connected = a.connector.connect(a.queuePair, host.target);
   requested.getResult(wait);
   const accepted = b.connector.accept(b.queuePair);
   connected.getResult(wait);
@@ -336,8 +337,8 @@ test('a listener on the wildcard address takes what comes to its adapter', async
   listener.bind('0.0.0.0');
   listener.listen();
   const { port } = listener.getLocalAddress();
-  const active = await Side.create(host.adapter);
-  const passive = await Side.create(host.adapter);
+  const active = new SideV2(host.adapter);
+  const passive = new SideV2(host.adapter);
   const requested = listener.getConnectionRequest(passive.connector);
   active.connector.bind(ADDRESS);
   const connected = active.connector.connect(active.queuePair, `${ADDRESS}:${port}`);
@@ -368,7 +369,7 @@ test('a port is taken once, across adapter instances too, and free again after i
 });
 
 test('a peer without a port is refused at once, and nothing has happened', async ({ host }) => {
-  const side = await Side.create(host.adapter);
+  const side = new SideV2(host.adapter);
   side.connector.bind(ADDRESS);
   const local = host.listener.getLocalAddress();
   for (const peer of [ADDRESS, { ...local, port: 0 }, { ...local, port: 65_536 }]) {
@@ -380,7 +381,7 @@ test('a peer without a port is refused at once, and nothing has happened', async
   }
   const passive = host.adapter.createConnector();
   const requested = host.listener.getConnectionRequest(passive);
-  const connect = side.connector.connect(side.queuePair, host.address);
+  const connect = side.connector.connect(side.queuePair, host.target);
   await requested;
   passive.release();
   assert.is(await outcome(connect), Status.CONNECTION_REFUSED);
@@ -392,7 +393,7 @@ test('the peer that a loopback address leads to is told with its scope, as it is
   const own = provider.queryAddressList().find(({ address }) => address.startsWith('fe80:'));
   if (own !== undefined) {
     const adapter = provider.openAdapter(provider.resolveAddress(own));
-    const side = await Side.create(adapter);
+    const side = new SideV2(adapter);
     const listener = adapter.createListener();
     listener.bind(own);
     listener.listen();

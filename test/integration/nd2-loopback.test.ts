@@ -14,16 +14,17 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
+import { LOOPBACK as ADDRESS, textOf } from '../../sides/side.js';
+import { ALL_RIGHTS, HostV2, SideV2 } from '../../sides/v2.js';
 import { statusOf } from '../helpers/nd-fixture.js';
-import { ADDRESS, outcome, textOf } from '../helpers/nd-pair.js';
-import { ALL_RIGHTS, Host2, pair2, Side } from '../helpers/nd2-pair.js';
+import { outcome } from '../helpers/outcome.js';
 
-const test = suite<{ host: Host2 }>('ND v2 in one process');
+const test = suite<{ host: HostV2 }>('ND v2 in one process');
 const { ALLOW_READ, ALLOW_WRITE, INLINE, SILENT_SUCCESS, READ_FENCE } = Nd2OpFlag;
 const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE } = Nd2MrFlag;
 
 test.before((context) => {
-  context.host = new Host2();
+  context.host = new HostV2();
 });
 test.after(({ host }) => {
   host.release();
@@ -37,13 +38,13 @@ const text = (value: string) => {
 const names = (results: readonly { status: number }[]) => results.map(({ status }) => statusName(status));
 
 test('T12 T13 G15 what connecting tells: data, limits, addresses, in each side’s view', async ({ host }) => {
-  const active = await Side.create(host.adapter);
-  const passive = await Side.create(host.adapter);
+  const active = new SideV2(host.adapter);
+  const passive = new SideV2(host.adapter);
   active.connector.bind(ADDRESS);
   const local = active.connector.getLocalAddress();
   assert.ok(local.port >= 49_152, 'T9 an ephemeral port, right after Bind');
   const requested = host.listener.getConnectionRequest(passive.connector);
-  const connected = active.connector.connect(active.queuePair, host.address, {
+  const connected = active.connector.connect(active.queuePair, host.target, {
     inboundReadLimit: 3,
     outboundReadLimit: 5,
     privateData: new TextEncoder().encode('active'),
@@ -75,7 +76,7 @@ test('T12 T13 G15 what connecting tells: data, limits, addresses, in each side�
 });
 
 test('messages in order, with types, contexts and lengths; 0 bytes and two entries too', async ({ host }) => {
-  const { active, passive } = await pair2(host, { active: { context: 'A' }, passive: { context: 'P' } });
+  const { active, passive } = await host.pair({ active: { context: 'A' }, passive: { context: 'P' } });
   const lengths = [0, 1, 100, 5000];
   for (const i of lengths.keys()) passive.queuePair.receive(i, passive.sge(i * 8192, 8192));
   active.bytes.fill(7);
@@ -102,7 +103,7 @@ test('messages in order, with types, contexts and lengths; 0 bytes and two entri
 test('INLINE: free at once, more entries than the queue pair takes, up to its size and not beyond', async ({
   host,
 }) => {
-  const { active, passive } = await pair2(host, { active: { inlineDataSize: 16 } });
+  const { active, passive } = await host.pair({ active: { inlineDataSize: 16 } });
   passive.queuePair.receive('r', passive.sge(0, 100));
   const memory = new TextEncoder().encode('0123456789abcdef!');
   active.queuePair.send(
@@ -126,7 +127,7 @@ test('INLINE: free at once, more entries than the queue pair takes, up to its si
   );
   active.release();
   passive.release();
-  const none = await pair2(host, { active: { inlineDataSize: 0 } });
+  const none = await host.pair({ active: { inlineDataSize: 0 } });
   none.passive.queuePair.receive('r', []);
   none.active.queuePair.send('s', [], INLINE);
   assert.equal(names(await none.passive.received()), ['SUCCESS']);
@@ -137,7 +138,7 @@ test('INLINE: free at once, more entries than the queue pair takes, up to its si
 test('T22 a region’s remote token travels as four bytes, and peers read and write by it', async ({
   host,
 }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   const message = Buffer.alloc(12);
   message.writeBigUInt64BE(passive.region.address, 0);
   message.writeUInt32BE(passive.region.getRemoteToken(), 8);
@@ -167,7 +168,7 @@ const rights: [string, number, 'read' | 'write', string][] = [
 ];
 for (const [name, flags, operation, expected] of rights) {
   test(`T2 T6 a peer’s ${operation} of a region with ${name}: ${expected}`, async ({ host }) => {
-    const { active, passive } = await pair2(host);
+    const { active, passive } = await host.pair();
     const region = host.adapter.createMemoryRegion();
     await region.register(new Uint8Array(64), flags);
     const remote = new Nd2RemoteMemory(region.address, region.getRemoteToken());
@@ -184,7 +185,7 @@ for (const [name, flags, operation, expected] of rights) {
 test('T6 beyond a region by one byte is ACCESS_VIOLATION, and ends the connection on both sides', async ({
   host,
 }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   passive.queuePair.receive('r', passive.sge(0, 10));
   active.queuePair.read('x', active.sge(0, 2), passive.remote, passive.bytes.length - 1);
   assert.equal(names(await active.initiated()), ['ACCESS_VIOLATION']);
@@ -196,7 +197,7 @@ test('T6 beyond a region by one byte is ACCESS_VIOLATION, and ends the connectio
 
 test('a queue pair made for one entry a request takes as many as it says it grants', async ({ host }) => {
   const one = { maxInitiatorRequestSge: 1, maxReceiveRequestSge: 1 };
-  const { active, passive } = await pair2(host, { active: one, passive: one });
+  const { active, passive } = await host.pair({ active: one, passive: one });
   const { maxInitiatorRequestSge: granted, maxReceiveRequestSge } = active.queuePair;
   assert.ok(granted >= 2, `its ring has room for more than one entry, and ${granted} are granted`);
   assert.is(maxReceiveRequestSge, 1);
@@ -217,7 +218,7 @@ test('as the guides say: a Read with an outbound limit of 0, a connector on a po
   host,
 }) => {
   const { port } = host.listener.getLocalAddress();
-  const { active, passive } = await pair2(host, { connect: { outboundReadLimit: 0 } });
+  const { active, passive } = await host.pair({ connect: { outboundReadLimit: 0 } });
   active.queuePair.read('r', active.sge(0, 8), passive.remote);
   assert.equal(names(await active.initiated()), ['INTERNAL_ERROR']);
   await passive.connector.notifyDisconnect();
@@ -230,7 +231,7 @@ test('as the guides say: a Read with an outbound limit of 0, a connector on a po
 test('T6 a message longer than its Receive: DATA_OVERRUN there, DATA_ERROR here, and the end', async ({
   host,
 }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   active.queuePair.receive('mine', active.sge(0, 10));
   passive.queuePair.receive('short', passive.sge(0, 3));
   passive.queuePair.receive('next', passive.sge(0, 3));
@@ -245,10 +246,10 @@ test('T6 a message longer than its Receive: DATA_OVERRUN there, DATA_ERROR here,
 test('T21 G8 a Send that nobody receives ends in IO_TIMEOUT, and the receiver sees nothing of it', async ({
   host,
 }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   active.queuePair.send('unheard', active.sge(0, 4));
   assert.equal(names(await active.initiated()), ['IO_TIMEOUT']);
-  assert.is(passive.receives.getResults([], 1), 0);
+  assert.is(passive.inbound.getResults([], 1), 0);
   active.release();
   passive.release();
 });
@@ -257,7 +258,7 @@ test('bad local memory is ACCESS_VIOLATION: no right to write, beyond the end, d
   host,
 }) => {
   for (const flags of [0, ALLOW_LOCAL_WRITE]) {
-    const { active, passive } = await pair2(host);
+    const { active, passive } = await host.pair();
     const region = host.adapter.createMemoryRegion();
     await region.register(new Uint8Array(16), flags);
     passive.queuePair.receive('r', [{ memory: region, offset: 0, length: flags === 0 ? 16 : 17 }]);
@@ -267,7 +268,7 @@ test('bad local memory is ACCESS_VIOLATION: no right to write, beyond the end, d
     passive.release();
     region.release();
   }
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   const region = host.adapter.createMemoryRegion();
   await region.register(new Uint8Array(16), ALLOW_LOCAL_WRITE);
   passive.queuePair.receive('r', [{ memory: region, offset: 0, length: 16 }]);
@@ -281,7 +282,7 @@ test('bad local memory is ACCESS_VIOLATION: no right to write, beyond the end, d
 });
 
 test('T16 G9 a window’s token goes with the next Send, before the Bind has completed', async ({ host }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   active.queuePair.receive('token', active.sge(0, 4));
   const window = passive.adapter.createMemoryWindow();
   passive.queuePair.bind('bind', passive.region, window, 1000, 100, ALLOW_READ | SILENT_SUCCESS);
@@ -302,7 +303,7 @@ test('T16 G9 a window’s token goes with the next Send, before the Bind has com
   passive.release();
 });
 
-const windows: [string, number, (side: Side, remote: Nd2RemoteMemory) => void][] = [
+const windows: [string, number, (side: SideV2, remote: Nd2RemoteMemory) => void][] = [
   [
     'a Write where only reading is allowed',
     ALLOW_READ,
@@ -328,7 +329,7 @@ const windows: [string, number, (side: Side, remote: Nd2RemoteMemory) => void][]
 ];
 for (const [what, flags, act] of windows) {
   test(`G9 windows: ${what} is ACCESS_VIOLATION, whatever the region allows`, async ({ host }) => {
-    const { active, passive } = await pair2(host);
+    const { active, passive } = await host.pair();
     const window = passive.adapter.createMemoryWindow();
     passive.queuePair.bind('b', passive.region, window, 64, 64, flags);
     await passive.initiated();
@@ -341,8 +342,8 @@ for (const [what, flags, act] of windows) {
 }
 
 test('G9 a window is for the peer of the queue pair it was bound on, and for no other', async ({ host }) => {
-  const one = await pair2(host);
-  const two = await pair2(host);
+  const one = await host.pair();
+  const two = await host.pair();
   const window = host.adapter.createMemoryWindow();
   one.passive.queuePair.bind('b', one.passive.region, window, 0, 64, ALLOW_READ);
   await one.passive.initiated();
@@ -358,11 +359,11 @@ test('G9 a window is for the peer of the queue pair it was bound on, and for no 
 test('G9 windows keep their region registered until invalidated, or until their connection is over', async ({
   host,
 }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   const region = host.adapter.createMemoryRegion();
   await region.register(new Uint8Array(64), ALLOW_LOCAL_WRITE);
   const window = host.adapter.createMemoryWindow();
-  const bind = (side: Side) => side.queuePair.bind('b', region, window, 0, 64, ALLOW_READ | ALLOW_WRITE);
+  const bind = (side: SideV2) => side.queuePair.bind('b', region, window, 0, 64, ALLOW_READ | ALLOW_WRITE);
   bind(passive);
   await passive.initiated();
   for (let call = 0; call < 300; call++) {
@@ -378,7 +379,7 @@ test('G9 windows keep their region registered until invalidated, or until their 
   active.queuePair.read('old', active.sge(0, 8), new Nd2RemoteMemory(region.address, token));
   assert.equal(names(await active.initiated()), ['ACCESS_VIOLATION']);
   await passive.connector.notifyDisconnect();
-  const next = await pair2(host);
+  const next = await host.pair();
   bind(next.passive);
   next.passive.queuePair.invalidate('i', window);
   assert.equal(names(await next.passive.initiated(2)), ['SUCCESS', 'SUCCESS']);
@@ -393,7 +394,7 @@ test('T19 a region that is released before its windows is deregistered when the 
 }) => {
   const registered = (): number => readCounters().objects.mr;
   const before = registered();
-  const ways: Record<string, (side: Side, window: IND2MemoryWindow) => unknown> = {
+  const ways: Record<string, (side: SideV2, window: IND2MemoryWindow) => unknown> = {
     released: (_, window) => window.release(),
     invalidated: async (side, window) => {
       side.queuePair.invalidate('i', window);
@@ -405,7 +406,7 @@ test('T19 a region that is released before its windows is deregistered when the 
     },
   };
   for (const [how, end] of Object.entries(ways)) {
-    const { active, passive } = await pair2(host);
+    const { active, passive } = await host.pair();
     const own = registered();
     const region = host.adapter.createMemoryRegion();
     await region.register(new Uint8Array(4096), ALL_RIGHTS);
@@ -425,7 +426,7 @@ test('T19 a region that is released before its windows is deregistered when the 
 });
 
 test('Invalidate of a window that is not bound is INVALID_DEVICE_REQUEST, and the end', async ({ host }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   passive.queuePair.invalidate('i', host.adapter.createMemoryWindow());
   const [result] = await passive.initiated();
   assert.equal(

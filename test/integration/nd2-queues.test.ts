@@ -2,15 +2,16 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Nd2OpFlag, Nd2RemoteMemory, type Overlapped, Status, statusName } from '../../nd/index.js';
+import { LOOPBACK as ADDRESS, take } from '../../sides/side.js';
+import { HostV2, SideV2 } from '../../sides/v2.js';
 import { statusOf } from '../helpers/nd-fixture.js';
-import { ADDRESS, outcome } from '../helpers/nd-pair.js';
-import { Host2, pair2, Side, take } from '../helpers/nd2-pair.js';
+import { outcome } from '../helpers/outcome.js';
 
-const test = suite<{ host: Host2 }>('ND v2 in one process: queues');
+const test = suite<{ host: HostV2 }>('ND v2 in one process: queues');
 const { SILENT_SUCCESS } = Nd2OpFlag;
 
 test.before((context) => {
-  context.host = new Host2();
+  context.host = new HostV2();
 });
 test.after(({ host }) => {
   host.release();
@@ -19,7 +20,7 @@ test.after(({ host }) => {
 const names = (results: readonly { status: number }[]) => results.map(({ status }) => statusName(status));
 
 test('T14 Flush of a queue pair that never was connected', async ({ host }) => {
-  const side = await Side.create(host.adapter, { context: 'QP' });
+  const side = new SideV2(host.adapter, { context: 'QP' });
   for (let i = 0; i < 3; i += 1) side.queuePair.receive(i, side.sge(0, 10));
   for (const call of [
     () => side.queuePair.send('s', []),
@@ -42,7 +43,7 @@ test('T14 Flush of a queue pair that never was connected', async ({ host }) => {
 });
 
 test('T17 flushed requests come back, the silent ones too, in the order of each queue', async ({ host }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   for (let i = 0; i < 4; i += 1) active.queuePair.receive(i, active.sge(0, 10));
   // Nobody receives: all of them are outstanding when the flush comes.
   for (let i = 0; i < 4; i += 1)
@@ -59,7 +60,7 @@ test('T17 flushed requests come back, the silent ones too, in the order of each 
 });
 
 test('as many requests as the queues are deep, and no more', async ({ host }) => {
-  const { active, passive } = await pair2(host, {
+  const { active, passive } = await host.pair({
     active: { receiveQueueDepth: 3, initiatorQueueDepth: 2 },
   });
   for (let i = 0; i < 3; i += 1) active.queuePair.receive(i, []);
@@ -85,7 +86,7 @@ test('as many requests as the queues are deep, and no more', async ({ host }) =>
 
 test('T18 a completion queue may be smaller than the queues bound to it', async ({ host }) => {
   const small = host.adapter.createCompletionQueue(4);
-  const { active, passive } = await pair2(host, {
+  const { active, passive } = await host.pair({
     active: { initiatorCompletionQueue: small, initiatorQueueDepth: 32 },
   });
   for (let i = 0; i < 20; i += 1) {
@@ -101,7 +102,7 @@ test('T18 a completion queue may be smaller than the queues bound to it', async 
 test('a completion queue that overran is dead, and its Notify says so', async ({ host }) => {
   const small = host.adapter.createCompletionQueue(1);
   const entries = small.entries;
-  const { active, passive } = await pair2(host, { active: { initiatorCompletionQueue: small } });
+  const { active, passive } = await host.pair({ active: { initiatorCompletionQueue: small } });
   const error = small.notify('errors');
   for (let i = 0; i <= entries; i += 1) passive.queuePair.receive(i, []);
   for (let i = 0; i <= entries; i += 1) active.queuePair.send(i, []);
@@ -114,15 +115,15 @@ test('a completion queue that overran is dead, and its Notify says so', async ({
 test('T8 cancelling a completion queue: all Notify are done on return, in order, and it can be armed again', async ({
   host,
 }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   const order: number[] = [];
   const requests = (['any', 'solicited', 'errors', 'any'] as const).map((type, i) => {
-    const request = passive.receives.notify(type);
+    const request = passive.inbound.notify(type);
     request.catch(() => order.push(i));
     return request;
   });
-  const elsewhere = passive.initiators.notify('any');
-  passive.receives.cancelOverlappedRequests();
+  const elsewhere = passive.outbound.notify('any');
+  passive.inbound.cancelOverlappedRequests();
   for (const request of requests) {
     assert.is(request.completed, true);
     assert.is(request.status, Status.CANCELED);
@@ -130,27 +131,27 @@ test('T8 cancelling a completion queue: all Notify are done on return, in order,
   assert.is(elsewhere.completed, false, 'requests of other objects go on');
   await outcome(requests[3]!);
   assert.equal(order, [0, 1, 2, 3]);
-  const again = passive.receives.notify('any');
+  const again = passive.inbound.notify('any');
   passive.queuePair.receive('r', []);
   active.queuePair.send('s', []);
   await again;
-  passive.receives.cancelOverlappedRequests();
-  passive.initiators.cancelOverlappedRequests();
+  passive.inbound.cancelOverlappedRequests();
+  passive.outbound.cancelOverlappedRequests();
   active.release();
   passive.release();
 });
 
 test('T7 what is known at once is delivered all the same: exactly once, after the call', async ({ host }) => {
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   passive.queuePair.receive('r', []);
   active.queuePair.send('s', []);
   await active.initiated();
   // The completion is there already, and so is that of the failing Connect.
   const connector = host.adapter.createConnector();
   connector.bind(ADDRESS);
-  const lonely = await Side.create(host.adapter);
+  const lonely = new SideV2(host.adapter);
   const requests: Overlapped<void>[] = [
-    passive.receives.notify('any'),
+    passive.inbound.notify('any'),
     connector.connect(lonely.queuePair, '0.0.0.0:1'),
   ];
   const calls: string[] = [];

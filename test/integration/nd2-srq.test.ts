@@ -9,14 +9,15 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
+import { LOOPBACK as ADDRESS, take } from '../../sides/side.js';
+import { HostV2, SideV2 } from '../../sides/v2.js';
 import { statusOf } from '../helpers/nd-fixture.js';
-import { ADDRESS, outcome } from '../helpers/nd-pair.js';
-import { Host2, pair2, Side, take } from '../helpers/nd2-pair.js';
+import { outcome } from '../helpers/outcome.js';
 
-const test = suite<{ host: Host2 }>('ND v2 shared receive queues');
+const test = suite<{ host: HostV2 }>('ND v2 shared receive queues');
 
 test.before((context) => {
-  context.host = new Host2();
+  context.host = new HostV2();
 });
 test.after(({ host }) => {
   host.release();
@@ -26,22 +27,22 @@ test.after(({ host }) => {
 class Shared {
   readonly queue: IND2CompletionQueue;
   readonly srq: IND2SharedReceiveQueue;
-  readonly pairs: { sender: Side; queuePair: IND2QueuePair }[] = [];
+  readonly pairs: { sender: SideV2; queuePair: IND2QueuePair }[] = [];
 
   constructor(
-    readonly host: Host2,
-    readonly memory: Side,
+    readonly host: HostV2,
+    readonly memory: SideV2,
     options: Partial<Nd2SharedReceiveQueueOptions> = {},
   ) {
     this.queue = host.adapter.createCompletionQueue(64);
     this.srq = host.adapter.createSharedReceiveQueue({ depth: 16, ...options });
   }
 
-  static async create(host: Host2, options: Partial<Nd2SharedReceiveQueueOptions> = {}): Promise<Shared> {
-    return new Shared(host, await Side.create(host.adapter), options);
+  static async create(host: HostV2, options: Partial<Nd2SharedReceiveQueueOptions> = {}): Promise<Shared> {
+    return new Shared(host, new SideV2(host.adapter), options);
   }
 
-  async connect(context: string): Promise<Side> {
+  async connect(context: string): Promise<SideV2> {
     const { adapter, listener } = this.host;
     const queuePair = adapter.createQueuePairWithSrq({
       receiveCompletionQueue: this.queue,
@@ -50,11 +51,11 @@ class Shared {
       context,
       initiatorQueueDepth: 8,
     });
-    const sender = await Side.create(adapter);
+    const sender = new SideV2(adapter);
     const passive = adapter.createConnector();
     const requested = listener.getConnectionRequest(passive);
     sender.connector.bind(ADDRESS);
-    const connected = sender.connector.connect(sender.queuePair, this.host.address);
+    const connected = sender.connector.connect(sender.queuePair, this.host.target);
     await requested;
     const accepted = passive.accept(queuePair);
     await connected;
@@ -101,10 +102,10 @@ test('T21 G8 a message for an empty shared receive queue waits until there is a 
   const sender = await shared.connect('late');
   sender.queuePair.send('s', sender.sge(0, 5));
   // Longer than a Send without a shared receive queue on the other side has patience.
-  const { active, passive } = await pair2(host);
+  const { active, passive } = await host.pair();
   active.queuePair.send('unheard', active.sge(0, 4));
   assert.is((await active.initiated())[0]!.status, Status.IO_TIMEOUT);
-  assert.is(sender.initiators.getResults([], 1), 0, 'still waiting');
+  assert.is(sender.outbound.getResults([], 1), 0, 'still waiting');
   shared.post(1);
   assert.is((await take(shared.queue, 1))[0]!.status, 0);
   assert.is((await sender.initiated())[0]!.status, 0);

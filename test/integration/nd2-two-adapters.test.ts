@@ -13,11 +13,11 @@ import {
   openNetworkDirect2,
   Status,
 } from '../../nd/index.js';
+import { SideV2 } from '../../sides/v2.js';
 import { runApart } from '../helpers/apart.js';
 import { statusOf } from '../helpers/nd-fixture.js';
-import { outcome } from '../helpers/nd-pair.js';
-import { Side } from '../helpers/nd2-pair.js';
 import { needing } from '../helpers/needs.js';
+import { outcome } from '../helpers/outcome.js';
 
 const [FIRST, SECOND] = ['10.98.1.1', '10.98.2.1'];
 
@@ -91,15 +91,15 @@ test('a wildcard listener takes what comes to its own adapter, and leaves the ot
   const listener = first.createListener();
   listener.bind('0.0.0.0:4711');
   listener.listen();
-  const client = await Side.create(second);
+  const client = new SideV2(second);
   client.connector.bind(SECOND!);
   assert.is(
     await outcome(client.connector.connect(client.queuePair, `${SECOND}:4711`)),
     Status.CONNECTION_REFUSED,
     'nobody listens at the second adapter',
   );
-  const own = await Side.create(first);
-  const server = await Side.create(first);
+  const own = new SideV2(first);
+  const server = new SideV2(first);
   const requested = listener.getConnectionRequest(server.connector);
   own.connector.bind(FIRST!);
   const connected = own.connector.connect(own.queuePair, `${FIRST}:4711`);

@@ -50,7 +50,7 @@ async function world(count: number, maxWr = 16, srqLimit = 0) {
     toInit(qp);
     const peer = openSide(provider);
     const ep = provider.createConnectEndpoint();
-    await connect(provider, peer, { ...home, qp, ep });
+    await connect(provider, peer, home.with(qp, ep));
     pairs.push({ qp, ep, peer, context });
   }
   const release = () => {

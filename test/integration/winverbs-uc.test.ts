@@ -196,7 +196,7 @@ test('UC queue pairs share a receive queue as others do', async () => {
     });
     return { peer, ep, qp };
   });
-  for (const { peer, ep, qp } of sides) await connect(provider, peer, { ...home, qp, ep });
+  for (const { peer, ep, qp } of sides) await connect(provider, peer, home.with(qp, ep));
   for (let i = 0; i < 2; i++) srq.postReceive(i, sgl(home, i * 8, 8));
   for (const [i, { peer }] of sides.entries()) {
     peer.qp.send('s', sgl(peer, 0, 8), 0);

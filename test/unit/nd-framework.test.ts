@@ -6,7 +6,7 @@ import { Provider as V1Provider } from '../../nd/v1/provider.js';
 import { Provider as V2Provider } from '../../nd/v2/provider.js';
 import { FakeProvider } from '../helpers/fake-winverbs.js';
 import { statusOf } from '../helpers/nd-fixture.js';
-import { outcome } from '../helpers/nd-pair.js';
+import { outcome } from '../helpers/outcome.js';
 
 function make() {
   const wv = new FakeProvider(['10.0.0.1', '10.0.0.2', 'fd00::1']);

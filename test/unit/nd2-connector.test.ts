@@ -12,8 +12,8 @@ import type { Connector } from '../../nd/v2/connector.js';
 import { QpState } from '../../winverbs/index.js';
 import type { FakeEndpoint } from '../helpers/fake-winverbs.js';
 import { statusOf } from '../helpers/nd-fixture.js';
-import { outcome } from '../helpers/nd-pair.js';
 import { openFake2, queuePairOf } from '../helpers/nd2-fixture.js';
+import { outcome } from '../helpers/outcome.js';
 
 const OWN = '10.0.0.1';
 const PEER = '10.0.0.2:4000';

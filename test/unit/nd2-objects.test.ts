@@ -14,8 +14,8 @@ import { v1Terms, v2Terms } from '../../nd/status.js';
 import { accessOf } from '../../nd/v2/memory-region.js';
 import { WcStatus, WvAccess, WvSend } from '../../winverbs/index.js';
 import { openFake, statusOf } from '../helpers/nd-fixture.js';
-import { outcome } from '../helpers/nd-pair.js';
 import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
+import { outcome } from '../helpers/outcome.js';
 
 const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
   Nd2MrFlag;

@@ -114,8 +114,8 @@ export class LinkListener {
 }
 
 const openers: Readonly<Record<Layer, (address: string) => Host>> = {
-  nd: (address) => HostV1.open(address),
-  nd2: (address) => HostV2.open(address),
+  nd: (address) => new HostV1(address),
+  nd2: (address) => new HostV2(address),
   // A listener at all addresses gets its requests by the loopback address.
   wv: (address) => HostWv.open(address === WILDCARD ? LOOPBACK : address),
 };

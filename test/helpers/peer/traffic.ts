@@ -9,7 +9,8 @@ import {
   Status,
   statusName,
 } from '../../../nd/index.js';
-import { TestSide } from '../nd-pair.js';
+import { takeOne } from '../../../sides/side.js';
+import { SideV1 } from '../../../sides/v1.js';
 
 /** Every size travels once as a Send, as its echo, as a Write and as a Read, in an order of the seed's. */
 export const TRAFFIC_SIZES: readonly number[] = [
@@ -105,7 +106,7 @@ export class TrafficSide {
   #source: NdMemoryHandle | undefined;
 
   private constructor(
-    readonly side: TestSide,
+    readonly side: SideV1,
     plan: Plan,
     private readonly allocated: boolean,
   ) {
@@ -116,12 +117,8 @@ export class TrafficSide {
     const plan = new Plan(options);
     const provider = openNetworkDirect();
     const adapter = provider.openAdapter(address);
-    const side = await TestSide.create(
-      adapter,
-      { inboundEntries: ENTRIES, outboundEntries: ENTRIES },
-      plan.bytes,
-      options.allocated,
-    );
+    const bytes = options.allocated === true ? allocate(plan.bytes) : new Uint8Array(plan.bytes);
+    const side = new SideV1(adapter, { inboundEntries: ENTRIES, outboundEntries: ENTRIES, bytes });
     side.bytes.fill(UNTOUCHED);
     const traffic = new TrafficSide(side, plan, options.allocated === true);
     provider.release();
@@ -156,7 +153,7 @@ export class TrafficSide {
     const memory = descriptor.encode();
     const result = { status: Status.PENDING, bytesTransferred: 0, context: 'descriptor' };
     side.endpoint.send(result, [{ memory, offset: 0, length: memory.length }]);
-    const { status } = await side.next(side.outbound);
+    const { status } = await takeOne(side.outbound);
     if (status !== Status.SUCCESS) throw new Error(`The descriptor's Send: ${statusName(status)}.`);
     return traffic;
   }
@@ -171,7 +168,7 @@ export class TrafficSide {
     side.endpoint.receive(result, [{ memory, offset: 0, length: descriptor.length }]);
     await side.connector.connect(side.endpoint, { family: address.includes(':') ? 6 : 4, address, port });
     await side.connector.completeConnect();
-    const { status } = await side.next(side.inbound);
+    const { status } = await takeOne(side.inbound);
     if (status !== Status.SUCCESS) throw new Error(`The descriptor's Receive: ${statusName(status)}.`);
     traffic.#remote = NdMwDescriptor.decode(descriptor);
     return traffic;
@@ -222,7 +219,7 @@ export class TrafficSide {
     } else {
       side.endpoint.write(numbered(0), [{ memory: this.#source!, offset: at, length: size }], remote, at);
     }
-    const { status } = await side.next(side.outbound);
+    const { status } = await takeOne(side.outbound);
     if (status !== Status.SUCCESS) throw new Error(`The ${kind} of ${size} bytes: ${statusName(status)}.`);
     if (kind === 'read') this.#plan.check(side.bytes, 'read', index);
   }
@@ -266,13 +263,13 @@ export class TrafficSide {
 
   /** Takes results; each must be the next in the order of posting. `use` sees those that succeeded. */
   async #take(
-    queue: TestSide['inbound'],
+    queue: SideV1['inbound'],
     count: number,
     use: (result: NdResult, n: number) => void,
   ): Promise<string[]> {
     const statuses: string[] = [];
     for (let n = 0; n < count; n += 1) {
-      const result = await this.side.next(queue);
+      const result = await takeOne(queue);
       if (result.context !== n) throw new Error(`Result ${String(result.context)} came in place of ${n}.`);
       if (result.status === Status.SUCCESS) use(result, n);
       statuses.push(statusName(result.status));
