@@ -235,7 +235,7 @@ export class HostV1 extends Host<SideV1, ListenerV1, SideV1Options> {
   readonly provider: INDProvider;
   readonly adapter: INDAdapter;
 
-  constructor(address = LOOPBACK, options?: NetworkDirectOptions) {
+  constructor(address: string | SocketAddress = LOOPBACK, options?: NetworkDirectOptions) {
     super();
     this.provider = openNetworkDirect(options);
     this.adapter = this.provider.openAdapter(address);

@@ -261,11 +261,11 @@ export class HostV2 extends Host<SideV2, ListenerV2, SideV2Options> {
   readonly adapter: IND2Adapter;
   readonly address: SocketAddress;
 
-  constructor(address = LOOPBACK, options?: NetworkDirectOptions) {
+  constructor(address: string | SocketAddress = LOOPBACK, options?: NetworkDirectOptions) {
     super();
     this.provider = openNetworkDirect2(options);
     this.adapter = this.provider.openAdapter(this.provider.resolveAddress(address));
-    this.address = socketAddress(address);
+    this.address = typeof address === 'string' ? socketAddress(address) : { ...address, port: 0 };
   }
 
   get listener(): IND2Listener {

@@ -6,7 +6,7 @@ export const ADVERT_BYTES = 16;
 
 /** Opens `memory` to the peer and writes where it is: token (4), Reads that may be in flight (4), address (8). */
 export function advertise(link: Link, memory: Memory, reads: number, into: Uint8Array): void {
-  const { address, token } = link.open(memory);
+  const { address, token } = link.side.open(memory.registered);
   const view = new DataView(into.buffer, into.byteOffset, ADVERT_BYTES);
   view.setUint32(0, token, true);
   view.setUint32(4, reads, true);
@@ -16,6 +16,6 @@ export function advertise(link: Link, memory: Memory, reads: number, into: Uint8
 /** Reads what the peer has told. */
 export function peersMemory(link: Link, bytes: Uint8Array): { remote: Remote; reads: number } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, ADVERT_BYTES);
-  const remote = link.remote(view.getBigUint64(8, true), MAX_BYTES, view.getUint32(0, true));
+  const remote = link.side.remoteAt(view.getBigUint64(8, true), MAX_BYTES, view.getUint32(0, true));
   return { remote, reads: view.getUint32(4, true) };
 }

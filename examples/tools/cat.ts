@@ -76,14 +76,15 @@ async function server(tool: Tool, address: SocketAddress, options: Options): Pro
   for (let slot = 0; slot < PIECES; slot += 1) expect(slot);
   await using output = options.file === undefined ? undefined : await openFile(options.file, 'w');
   await awaitClient(tool, side, link, address.port);
-  await link.accept().abortOn(tool.signal);
+  await link.side.accept().abortOn(tool.signal);
 
   const hash = createHash('sha256');
   let received = 0;
   for (let messages = 0; ; ) {
-    const { kind, tag, bytes } = link.poll() ?? (await link.next());
+    const { kind, context, bytes } = link.poll() ?? (await link.next());
     if (kind !== Kind.RECEIVE) continue;
     if (bytes === 0) break;
+    const tag = context as number;
     const piece = memory.bytes.subarray(tag * PIECE, tag * PIECE + bytes);
     hash.update(piece);
     received += bytes;
@@ -120,7 +121,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   const expect = (): void => link.receive(0, answer.list(0, DIGEST));
   for (let i = 0; i < receives; i += 1) expect();
   await connectTo(tool, link, peer);
-  await link.completeConnect();
+  await link.side.completeConnect();
 
   const hash = createHash('sha256');
   const start = performance.now();
@@ -171,7 +172,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
 function pointless(tool: Tool, link: Link): AbortSignal {
   const ended = new AbortController();
   const end = (): void => ended.abort(new ConnectionEnded());
-  link.notifyDisconnect().then(end, end);
+  link.side.notifyDisconnect().then(end, end);
   return AbortSignal.any([tool.signal, ended.signal]);
 }
 

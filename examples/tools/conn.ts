@@ -134,10 +134,10 @@ class Tally {
 
 /** Serves one connection: accepts, hears a message, and ends it with the client. */
 async function serveOne(tool: Tool, tally: Tally, link: Link): Promise<void> {
-  await tally.phase('Accept', link.accept().abortOn(tool.signal));
+  await tally.phase('Accept', link.side.accept().abortOn(tool.signal));
   while ((await link.next()).kind !== Kind.RECEIVE);
   await link.peerGone();
-  await tally.phase('Disconnect', link.disconnect());
+  await tally.phase('Disconnect', link.side.disconnect());
 }
 
 async function server(tool: Tool, address: SocketAddress, options: Options): Promise<void> {
@@ -176,11 +176,11 @@ async function server(tool: Tool, address: SocketAddress, options: Options): Pro
 /** One connection of the client's. */
 async function connectOne(tool: Tool, tally: Tally, side: Side, peer: SocketAddress): Promise<void> {
   await using link = side.link(tool, 'blocking', QUEUES);
-  await tally.phase('Connect', link.connect(peer).abortOn(tool.signal));
-  await tally.phase('CompleteConnect', link.completeConnect());
+  await tally.phase('Connect', link.side.connect(peer).abortOn(tool.signal));
+  await tally.phase('CompleteConnect', link.side.completeConnect());
   link.send([]);
   await link.next();
-  await tally.phase('Disconnect', link.disconnect());
+  await tally.phase('Disconnect', link.side.disconnect());
 }
 
 async function client(tool: Tool, peer: SocketAddress, options: Options): Promise<void> {

@@ -187,7 +187,7 @@ export async function sweep(
     spi,
     mode: modeOf(options),
     local: address.address,
-    peer: format(link.peerAddress),
+    peer: format(link.side.peerAddress),
     nSge,
     rows,
   });

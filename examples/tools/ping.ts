@@ -44,7 +44,7 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   await awaitClient(tool, side, link, address.port);
   const offer = new Uint8Array(4);
   new DataView(offer.buffer).setUint32(0, credits, true);
-  await link.accept(offer).abortOn(tool.signal);
+  await link.side.accept({ privateData: offer }).abortOn(tool.signal);
 
   await untilEnd(async () => {
     for (let received = 0; ; ) {
@@ -78,11 +78,11 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   });
   for (let i = 0; i < CONTROL_RECEIVES; i += 1) link.receive(0, control);
   await connectTo(tool, link, peer);
-  const offer = link.privateData;
+  const offer = link.side.privateData;
   let credits = new DataView(offer.buffer, offer.byteOffset).getUint32(0, true);
   const half = Math.floor(credits / 2);
   if (half < 1) throw new Error(`${peer.address}, port ${peer.port} is no server of ${tool.name}.`);
-  await link.completeConnect();
+  await link.side.completeConnect();
 
   await sweep(tool, side, link, options, { iterations: ITERATIONS, halves: 1, directions: 1 }, transfer);
 

@@ -1,6 +1,6 @@
 /** `nd pingpong`: how long a message takes. The client sends, the server answers with as many bytes. */
 import { Command } from 'commander';
-import type { NdSge, SocketAddress } from '../../nd/index.js';
+import type { SocketAddress } from '../../nd/index.js';
 import {
   checkSge,
   MAX_BYTES,
@@ -10,7 +10,7 @@ import {
   transferOptions,
   withTransfer,
 } from './measure.js';
-import { awaitClient, connectTo, Kind, openSide, openTowards, untilEnd } from './side.js';
+import { awaitClient, connectTo, Kind, openSide, openTowards, type Piece, untilEnd } from './side.js';
 import { type Tool, tool } from './tool.js';
 
 const PORT = 54_325;
@@ -25,10 +25,10 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   await using link = side.link(tool, modeOf(options), { ...QUEUES, sge: options.nSge });
   for (let i = 0; i < QUEUES.receives; i += 1) link.receive(0, full);
   await awaitClient(tool, side, link, address.port);
-  await link.accept().abortOn(tool.signal);
+  await link.side.accept().abortOn(tool.signal);
 
   await untilEnd(async () => {
-    let answer: NdSge[] = [];
+    let answer: Piece[] = [];
     for (let length = 0; ; ) {
       const { kind, bytes } = link.poll() ?? (await link.next());
       if (kind !== Kind.RECEIVE) continue;
@@ -51,7 +51,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   await using link = side.link(tool, modeOf(options), { ...QUEUES, sge: options.nSge });
   for (let i = 0; i < QUEUES.receives; i += 1) link.receive(0, full);
   await connectTo(tool, link, peer);
-  await link.completeConnect();
+  await link.side.completeConnect();
 
   const columns = { iterations: ITERATIONS, halves: 2, directions: 2 } as const;
   await sweep(tool, side, link, options, columns, async (size, iterations) => {

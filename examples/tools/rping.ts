@@ -34,7 +34,7 @@ async function server(tool: Tool, address: SocketAddress, options: Options): Pro
   await using link = side.link(tool, 'blocking', { receives: 1, initiators: 4, sge: 1 });
   link.receive(0, []);
   await awaitClient(tool, side, link, address.port);
-  await link.accept().abortOn(tool.signal);
+  await link.side.accept().abortOn(tool.signal);
   advertise(link, memory, side.limits.inboundReads, message.bytes);
   link.send(message.list(0, ADVERT_BYTES));
   while ((await link.next()).kind !== Kind.RECEIVE);
@@ -54,7 +54,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   await using link = side.link(tool, modeOf(options), { receives: 1, initiators: depth, sge: options.nSge });
   link.receive(0, memory.list(0, ADVERT_BYTES));
   await connectTo(tool, link, peer);
-  await link.completeConnect();
+  await link.side.completeConnect();
   const { bytes } = link.poll() ?? (await link.next());
   if (bytes !== ADVERT_BYTES)
     throw new Error(`${peer.address}, port ${peer.port} is no server of ${tool.name}.`);

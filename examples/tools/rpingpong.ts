@@ -162,7 +162,7 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   const player = await Player.create(tool, side, modeOf(options), options);
   await using link = player.link;
   await awaitClient(tool, side, link, address.port);
-  await link.accept().abortOn(tool.signal);
+  await link.side.accept().abortOn(tool.signal);
   await player.meet();
   for (let next = await player.announced(); next !== undefined; next = await player.announced()) {
     await player.play(next.size, next.iterations, FROM_SERVER, FROM_CLIENT);
@@ -176,7 +176,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   const player = await Player.create(tool, side, modeOf(options), options);
   await using link = player.link;
   await connectTo(tool, link, peer);
-  await link.completeConnect();
+  await link.side.completeConnect();
   await player.meet();
   const columns = { iterations: ITERATIONS, halves: 1, directions: 1 } as const;
   await sweep(tool, side, link, options, columns, async (size, iterations) => {

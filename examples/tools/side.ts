@@ -1,41 +1,47 @@
-/**
- * An adapter and its connections as the tools use them: what ND SPI v1 and v2 have in common. `side-v1.ts` and
- * `side-v2.ts` show how each version does it.
- */
+/** An adapter and its connections as the tools use them, by ND SPI v1 or v2 (`sides/`). */
 import {
+  Nd2AdapterFlag,
+  type Nd2AdapterInfo,
+  Nd2RequestType,
+  type NdAdapterInfo,
   NdError,
-  type NdSge,
   ndResolveAddress,
   type Overlapped,
   type SocketAddress,
   Status,
   statusText,
 } from '../../nd/index.js';
+import type { Done, Listener, Piece, Memory as Registered, Remote } from '../../sides/side.js';
+
+export type { Piece, Remote };
+
+import { HostV1, type SideV1 } from '../../sides/v1.js';
+import { HostV2, type SideV2 } from '../../sides/v2.js';
 import { format, Interrupted, type Tool } from './tool.js';
 
-/** What a completed request was; the values of `Nd2RequestType`. */
-export const Kind = { RECEIVE: 0, SEND: 1, BIND: 2, INVALIDATE: 3, READ: 4, WRITE: 5 } as const;
-
-/** A completed request; the object is used again for the next. */
-export interface Done {
-  kind: number;
-  /** What the Receive was posted with. */
-  tag: number;
-  /** Bytes received. */
-  bytes: number;
-}
+/** What a completed request was. */
+export const Kind = Nd2RequestType;
 
 /** Registered memory: the bytes, and pieces of them for requests. */
-export interface Memory {
-  readonly bytes: Uint8Array;
-  readonly region: NdSge['memory'] & object;
-  /** A list of at most `entries` entries of 40 bytes each, the last of which takes the rest. */
-  list(offset: number, length: number, entries?: number): NdSge[];
-}
+export class Memory {
+  constructor(readonly registered: Registered) {}
 
-/** Peer's memory; each version has its own form. */
-export interface Remote {
-  readonly rkey: number;
+  get bytes(): Uint8Array {
+    return this.registered.bytes;
+  }
+
+  /** A list of at most `entries` entries of 40 bytes each, the last of which takes the rest. */
+  list(offset: number, length: number, entries = 1): Piece[] {
+    const list: Piece[] = [];
+    let at = 0;
+    while (at < length) {
+      const rest = length - at;
+      const size = list.length < entries - 1 ? Math.min(ENTRY, rest) : rest;
+      list.push(...this.registered.sge(offset + at, size));
+      at += size;
+    }
+    return list;
+  }
 }
 
 /** How a process waits for completions. */
@@ -65,22 +71,76 @@ export interface SideLimits {
 }
 
 /** An adapter. */
-export interface Side {
-  readonly address: SocketAddress;
+export class Side implements Disposable {
   readonly limits: SideLimits;
-  register(bytes: Uint8Array<ArrayBuffer>): Promise<Memory>;
-  link(tool: Tool, mode: Mode, size: LinkSize): Link;
+
+  constructor(
+    private readonly host: HostV1 | HostV2,
+    readonly address: SocketAddress,
+  ) {
+    this.limits = host instanceof HostV1 ? limitsV1(host.adapter.query()) : limitsV2(host.adapter.query());
+  }
+
+  async register(bytes: Uint8Array<ArrayBuffer>): Promise<Memory> {
+    return new Memory(await this.host.register(bytes));
+  }
+
+  link(tool: Tool, mode: Mode, { receives, initiators, sge }: LinkSize): Link {
+    return new Link(tool, mode, this.host.side({ receives, requests: initiators, sge, oneQueue: true }));
+  }
+
   /** Listens at the side's address. */
-  listen(port: number): Listening;
-  [Symbol.dispose](): void;
+  listen(port: number): Listening {
+    return new Listening(this.host.listen(port));
+  }
+
+  [Symbol.dispose](): void {
+    this.host.release();
+  }
+}
+
+function limitsV1(info: NdAdapterInfo): SideLimits {
+  return {
+    queueDepth: info.maxOutboundRequests,
+    receiveDepth: info.maxInboundRequests,
+    completionDepth: info.maxCqEntries,
+    sge: Math.min(info.maxOutboundSge, info.maxInboundSge),
+    readSge: info.maxOutboundSge,
+    inboundReads: info.maxInboundReadLimit,
+    outboundReads: info.maxOutboundReadLimit,
+    inOrder: undefined,
+  };
+}
+
+function limitsV2(info: Nd2AdapterInfo): SideLimits {
+  return {
+    queueDepth: info.maxInitiatorQueueDepth,
+    receiveDepth: info.maxReceiveQueueDepth,
+    completionDepth: info.maxCompletionQueueDepth,
+    sge: Math.min(info.maxInitiatorSge, info.maxReceiveSge),
+    readSge: info.maxReadSge,
+    inboundReads: info.maxInboundReadLimit,
+    outboundReads: info.maxOutboundReadLimit,
+    inOrder: (info.adapterFlags & Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED) !== 0,
+  };
 }
 
 /** A listener. */
-export interface Listening {
-  readonly address: SocketAddress;
+export class Listening implements Disposable {
+  constructor(private readonly listener: Listener) {}
+
+  get address(): SocketAddress {
+    return this.listener.address;
+  }
+
   /** Gives the next request for a connection to `link`. */
-  request(link: Link): Overlapped<void>;
-  [Symbol.dispose](): void;
+  request(link: Link): Overlapped<void> {
+    return this.listener.request(link.side);
+  }
+
+  [Symbol.dispose](): void {
+    this.listener.release();
+  }
 }
 
 /** The connection has ended: requests that were outstanding come back canceled. */
@@ -90,43 +150,44 @@ export class ConnectionEnded extends Error {
   }
 }
 
+/** Bytes of an entry where there are several. */
+const ENTRY = 40;
 /** Looks at the clock are this many polls apart. */
 const POLLS = 2048;
 /** So long the event loop may wait. */
 const PATIENCE_MS = 50;
 
-/** One connection: connector, queue pair and a completion queue for everything. */
-export abstract class Link {
-  readonly done: Done = { kind: 0, tag: 0, bytes: 0 };
-  readonly #tool: Tool;
-  readonly #mode: Mode;
+/** One connection, with a completion queue for everything. */
+export class Link implements AsyncDisposable {
   #polls = 0;
   #rested = performance.now();
 
-  constructor(tool: Tool, mode: Mode) {
-    this.#tool = tool;
-    this.#mode = mode;
+  constructor(
+    readonly tool: Tool,
+    readonly mode: Mode,
+    readonly side: SideV1 | SideV2,
+  ) {}
+
+  receive(tag: number, list: readonly Piece[]): void {
+    this.side.receive(tag, list);
   }
 
-  abstract connect(peer: SocketAddress): Overlapped<void>;
-  abstract completeConnect(): Overlapped<void>;
-  abstract accept(privateData?: Uint8Array): Overlapped<void>;
-  abstract get privateData(): Uint8Array;
-  abstract get peerAddress(): SocketAddress;
-  abstract notifyDisconnect(): Overlapped<void>;
-  abstract disconnect(): Overlapped<void>;
-  abstract receive(tag: number, list: NdSge[]): void;
-  abstract send(list: NdSge[]): void;
-  abstract write(list: NdSge[], remote: Remote, offset: number): void;
-  abstract read(list: NdSge[], remote: Remote, offset: number): void;
-  /** Opens all of `memory` to the peer, for Reads and Writes; answers address and token. */
-  abstract open(memory: Memory): { address: bigint; token: number };
-  abstract remote(address: bigint, length: number, token: number): Remote;
-  abstract [Symbol.asyncDispose](): Promise<void>;
+  send(list: readonly Piece[]): void {
+    this.side.send(undefined, list);
+  }
 
-  /** Takes one completion into {@link done}; answers its status, undefined if there is none. */
-  protected abstract take(): number | undefined;
-  protected abstract notify(): Overlapped<void>;
+  write(list: readonly Piece[], remote: Remote, offset: number): void {
+    this.side.write(undefined, list, remote, offset);
+  }
+
+  read(list: readonly Piece[], remote: Remote, offset: number): void {
+    this.side.read(undefined, list, remote, offset);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.side.connector[Symbol.asyncDispose]();
+    this.side.release();
+  }
 
   /**
    * The next completion, if it comes soon; else the event loop needs its turn: await {@link next} then.
@@ -137,48 +198,49 @@ export abstract class Link {
    * ```
    */
   poll(): Done | undefined {
-    const tries = this.#mode === 'polling' ? POLLS : 1;
+    const tries = this.mode === 'polling' ? POLLS : 1;
     for (let i = 0; i < tries; i += 1) {
       this.#polls += 1;
       if (this.#polls >= POLLS) {
         this.#polls = 0;
         if (performance.now() - this.#rested > PATIENCE_MS) return undefined;
       }
-      if (this.#taken()) return this.done;
+      if (this.#taken()) return this.side.done;
     }
     return undefined;
   }
 
   /** The next completion, while the event loop runs: by notification, or in turns with polling. */
-  async next(mode: Mode = this.#mode): Promise<Done> {
+  async next(mode: Mode = this.mode): Promise<Done> {
     for (;;) {
       await this.rest();
-      if (this.#taken()) return this.done;
+      if (this.#taken()) return this.side.done;
       if (mode === 'blocking') {
-        await this.notify()
-          .abortOn(this.#tool.signal)
+        await this.side
+          .notify('inbound')
+          .abortOn(this.tool.signal)
           .recover(({ status }) => (status === Status.CANCELED ? null : undefined));
       } else {
-        for (let i = 0; i < POLLS; i += 1) if (this.#taken()) return this.done;
+        for (let i = 0; i < POLLS; i += 1) if (this.#taken()) return this.side.done;
       }
     }
   }
 
   /** A completion, if there is one right now. */
   glance(): Done | undefined {
-    return this.#taken() ? this.done : undefined;
+    return this.#taken() ? this.side.done : undefined;
   }
 
   /** Waits until the peer has ended the connection. @throws Interrupted */
   async peerGone(): Promise<void> {
-    await this.notifyDisconnect().abortOn(this.#tool.signal);
+    await this.side.notifyDisconnect().abortOn(this.tool.signal);
   }
 
   /** Lets the event loop have a turn. @throws Interrupted */
   async rest(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.#rested = performance.now();
-    if (this.#tool.signal.aborted) throw new Interrupted();
+    if (this.tool.signal.aborted) throw new Interrupted();
   }
 
   /** Whether the event loop has not had a turn for some time. */
@@ -187,8 +249,8 @@ export abstract class Link {
   }
 
   #taken(): boolean {
-    const status = this.take();
-    if (status === undefined) return false;
+    if (!this.side.take('inbound')) return false;
+    const { status } = this.side.done;
     if (status === Status.SUCCESS) return true;
     if (status === Status.CANCELED) throw new ConnectionEnded();
     throw new NdError(status, `A request failed: ${statusText(status)}`);
@@ -198,8 +260,8 @@ export abstract class Link {
 /** Opens the adapter of a local address. */
 export async function openSide(spi: 'v1' | 'v2', address: SocketAddress): Promise<Side> {
   try {
-    const { open } = spi === 'v1' ? await import('./side-v1.js') : await import('./side-v2.js');
-    return open({ ...address, port: 0 });
+    const Host = spi === 'v1' ? HostV1 : HostV2;
+    return new Side(new Host(address), { ...address, port: 0 });
   } catch (error) {
     if (!(error instanceof NdError) || error.status !== Status.INVALID_ADDRESS) throw error;
     throw new Error(`No adapter of this host has the address ${address.address}.`, { cause: error });
@@ -221,7 +283,7 @@ export async function awaitClient(tool: Tool, side: Side, link: Link, port: numb
 /** Connects, and says what to do when nobody answers. */
 export async function connectTo(tool: Tool, link: Link, peer: SocketAddress): Promise<void> {
   try {
-    await link.connect(peer).abortOn(tool.signal);
+    await link.side.connect(peer).abortOn(tool.signal);
   } catch (error) {
     throw missingServer(tool, error, peer);
   }
@@ -254,25 +316,4 @@ export async function untilEnd(work: () => Promise<void>): Promise<void> {
   } catch (error) {
     if (!(error instanceof ConnectionEnded)) throw error;
   }
-}
-
-const ENTRY = 40;
-
-/** Memory of either version. */
-export function memoryOf(bytes: Uint8Array, region: Memory['region']): Memory {
-  return {
-    bytes,
-    region,
-    list(offset, length, entries = 1) {
-      const list: NdSge[] = [];
-      let at = 0;
-      while (at < length) {
-        const rest = length - at;
-        const size = list.length < entries - 1 ? Math.min(ENTRY, rest) : rest;
-        list.push({ memory: region, offset: offset + at, length: size });
-        at += size;
-      }
-      return list;
-    },
-  };
 }
