@@ -54,7 +54,7 @@ export interface SideOptions {
   /** One completion queue for everything. */
   readonly oneQueue?: boolean;
   /** Memory of the side's own. */
-  readonly bytes?: Uint8Array<ArrayBuffer>;
+  readonly bytes?: Uint8Array;
 }
 
 /** One end of a connection: connector, queue pair and completion queues. */
@@ -143,7 +143,7 @@ export abstract class Host<S extends Side = Side, L extends Listener = Listener,
   abstract newSide(options?: O): S;
   /** Listens at the host's address, or, where the interface has it, at another; port 0 asks for a free one. */
   abstract listen(port?: number, backlog?: number, address?: string): L;
-  abstract register(bytes: Uint8Array<ArrayBuffer>): Promise<Memory>;
+  abstract register(bytes: Uint8Array): Promise<Memory>;
   protected abstract releaseParts(): void;
 
   /** The listener for pairs. */

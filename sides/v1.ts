@@ -46,7 +46,7 @@ interface KnownResult extends NdResult {
 
 /** Options of a side: those of its endpoint, whose defaults are 32 requests of 2 entries each way. */
 export interface SideV1Options extends Partial<NdEndpointOptions> {
-  readonly bytes?: Uint8Array<ArrayBuffer> | undefined;
+  readonly bytes?: Uint8Array | undefined;
   readonly oneQueue?: boolean;
 }
 
@@ -58,7 +58,7 @@ export class SideV1 extends Side {
   readonly inbound: INDCompletionQueue;
   readonly outbound: INDCompletionQueue;
   readonly endpoint: INDEndpoint;
-  #bytes: Uint8Array<ArrayBuffer> | undefined;
+  #bytes: Uint8Array | undefined;
   #memory: NdMemoryHandle | undefined;
   #window: INDMemoryWindow | undefined;
   readonly #free: KnownResult[] = [];
@@ -86,7 +86,7 @@ export class SideV1 extends Side {
     this.#bytes = bytes;
   }
 
-  get bytes(): Uint8Array<ArrayBuffer> {
+  get bytes(): Uint8Array {
     this.#bytes ??= new Uint8Array(OWN_BYTES);
     return this.#bytes;
   }
@@ -262,7 +262,7 @@ export class HostV1 extends Host<SideV1, ListenerV1, SideV1Options> {
     return new ListenerV1(this.adapter.listen({ port, ...(backlog === undefined ? {} : { backlog }) }));
   }
 
-  async register(bytes: Uint8Array<ArrayBuffer>): Promise<Memory> {
+  async register(bytes: Uint8Array): Promise<Memory> {
     return new MemoryV1(this.adapter, bytes, await this.adapter.registerMemory(bytes));
   }
 

@@ -41,7 +41,7 @@ export const ALL_RIGHTS =
 
 /** Options of a side: those of its queue pair, whose defaults are 32 requests of 2 entries each way and 64 inline bytes. */
 export interface SideV2Options extends Partial<Nd2QueuePairOptions> {
-  readonly bytes?: Uint8Array<ArrayBuffer> | undefined;
+  readonly bytes?: Uint8Array | undefined;
   /** Default: all. */
   readonly rights?: number;
   readonly oneQueue?: boolean;
@@ -60,7 +60,7 @@ export class SideV2 extends Side {
   readonly #address: SocketAddress;
   readonly #inline: number;
   readonly #context: unknown;
-  #bytes: Uint8Array<ArrayBuffer> | undefined;
+  #bytes: Uint8Array | undefined;
   readonly #rights: number;
   #region: IND2MemoryRegion | undefined;
   #window: IND2MemoryWindow | undefined;
@@ -96,7 +96,7 @@ export class SideV2 extends Side {
     this.#rights = rights;
   }
 
-  get bytes(): Uint8Array<ArrayBuffer> {
+  get bytes(): Uint8Array {
     this.#bytes ??= new Uint8Array(OWN_BYTES);
     return this.#bytes;
   }
@@ -298,7 +298,7 @@ export class HostV2 extends Host<SideV2, ListenerV2, SideV2Options> {
     return new ListenerV2(listener);
   }
 
-  async register(bytes: Uint8Array<ArrayBuffer>): Promise<Memory> {
+  async register(bytes: Uint8Array): Promise<Memory> {
     const region = this.adapter.createMemoryRegion();
     await region.register(bytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
     return new MemoryV2(bytes, region);

@@ -54,6 +54,45 @@ export function wcName(status: number): string {
   return Object.entries(WcStatus).find(([, value]) => value === status)?.[0] ?? `status ${status}`;
 }
 
+/** A completion that is kept: the array that poll() fills is used again. */
+export type Completion = Pick<
+  WvCompletion,
+  'context' | 'qpContext' | 'opcode' | 'status' | 'length' | 'flags' | 'immediateData' | 'sourceQpn'
+>;
+
+/** A completion queue to wait on, one completion at a time. */
+export class Queue {
+  readonly #batch: WvCompletion[] = [];
+  readonly #waiting: Completion[] = [];
+
+  constructor(readonly cq: IWVCompletionQueue) {}
+
+  /** The next completion, whatever its status. The thread does other things, or sleeps, until there is one. */
+  async any(): Promise<Completion> {
+    for (;;) {
+      const first = this.#waiting.shift();
+      if (first !== undefined) return first;
+      const count = this.cq.poll(this.#batch, 16);
+      for (const completion of this.#batch.slice(0, count)) this.#waiting.push({ ...completion });
+      if (count === 0) await this.cq.notify('any');
+    }
+  }
+
+  /** The next completion. @throws Error if its request failed */
+  async next(): Promise<Completion> {
+    const completion = await this.any();
+    if (completion.status === WcStatus.SUCCESS) return completion;
+    throw new Error(`The request '${String(completion.context)}' failed: ${wcName(completion.status)}.`);
+  }
+
+  /** The next `count` completions, all successful. */
+  async take(count: number): Promise<Completion[]> {
+    const taken: Completion[] = [];
+    while (taken.length < count) taken.push(await this.next());
+    return taken;
+  }
+}
+
 /** The active side's connection: asks, looks at the reply, and accepts it. Answers what the reply said. */
 export async function connectEndpoint(
   endpoint: IWVConnectEndpoint,
@@ -181,6 +220,10 @@ export class HostWv extends Host<SideWv, ListenerWv, SideWvOptions> {
 
   newSide(options?: SideWvOptions): SideWv {
     return new SideWv(this.provider, { address: this.address, ...options });
+  }
+
+  queue(entries: number): Queue {
+    return new Queue(this.device.createCompletionQueue(entries));
   }
 
   side({ receives = 32, requests = 32, sge = 2, oneQueue = false, bytes }: SideOptions = {}): SideWv {

@@ -1,6 +1,6 @@
 /** Many connections: their rate, their memory, and their processor time at rest. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { IWVConnectEndpoint } from '../../winverbs/index.js';
+import type { ListenerWv } from '../../sides/winverbs.js';
 import type { Sample } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { DEPTH } from './ping-pong.js';
@@ -37,14 +37,13 @@ export function connectMany(
 /** Accepts `count` connections, `inFlight` at a time. */
 export function acceptMany(
   side: Side,
-  listener: IWVConnectEndpoint,
+  listener: ListenerWv,
   count: number,
   queuePair: () => Connection['qp'],
   inFlight = IN_FLIGHT,
 ): Promise<Connection[]> {
   return many(count, inFlight, async () => {
-    const endpoint = side.provider.createConnectEndpoint();
-    await listener.getRequest(endpoint);
+    const endpoint = await listener.next();
     return side.accept(endpoint, queuePair());
   });
 }

@@ -1,21 +1,19 @@
 /** Ping-pong of Send and Receive through the NetworkDirect SPI (v1). An empty message ends it. */
 import {
-  type INDAdapter,
   type INDCompletionQueue,
-  type INDConnector,
   type INDEndpoint,
   NdOpFlag,
   type NdResult,
   type NdSge,
-  openNetworkDirect,
 } from '../../nd/index.js';
+import { acceptSide, LOOPBACK, socketAddress } from '../../sides/side.js';
+import { HostV1, newResult, type SideV1 } from '../../sides/v1.js';
 import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { libraryOptions } from './library.js';
 
 type NdPingPong = JobOf<'nd-ping-pong'>;
 
-const ADDRESS = '127.0.0.1';
 const DEPTH = 16;
 /** One Send in this many has a result. */
 const RESULT_EVERY = DEPTH / 2;
@@ -29,33 +27,22 @@ class NdPlayer {
   /** Index of the receive that was taken last. */
   #taken = RECEIVES - 1;
   #sends = 0;
+  readonly endpoint: INDEndpoint;
+  private readonly queue: INDCompletionQueue;
+  private readonly out: readonly NdSge[];
+  private readonly room: readonly NdSge[];
 
-  private constructor(
-    readonly endpoint: INDEndpoint,
-    private readonly queue: INDCompletionQueue,
-    private readonly out: readonly NdSge[],
-    private readonly room: readonly NdSge[],
+  constructor(
+    readonly side: SideV1,
+    size: number,
   ) {
+    this.endpoint = side.endpoint;
+    this.queue = side.inbound;
+    this.out = side.sge(size, size);
+    this.room = side.sge(0, size);
     // Receives complete in the order in which they were posted.
-    for (let i = 0; i < RECEIVES; i += 1) this.#received.push({ status: 0, bytesTransferred: 0 });
-    for (const result of this.#received) endpoint.receive(result, room);
-  }
-
-  static async create(adapter: INDAdapter, connector: INDConnector, size: number): Promise<NdPlayer> {
-    const queue = adapter.createCompletionQueue(4 * DEPTH);
-    const endpoint = connector.createEndpoint({
-      inboundCompletionQueue: queue,
-      outboundCompletionQueue: queue,
-      inboundEntries: DEPTH,
-      outboundEntries: DEPTH,
-    });
-    const memory = await adapter.registerMemory(new Uint8Array(new SharedArrayBuffer(2 * size)));
-    return new NdPlayer(
-      endpoint,
-      queue,
-      [{ memory, offset: size, length: size }],
-      [{ memory, offset: 0, length: size }],
-    );
+    for (let i = 0; i < RECEIVES; i += 1) this.#received.push(newResult());
+    for (const result of this.#received) this.endpoint.receive(result, this.room);
   }
 
   send(end = false): void {
@@ -84,25 +71,25 @@ class NdPlayer {
   }
 }
 
+function playerOn(host: HostV1, size: number): NdPlayer {
+  const bytes = new Uint8Array(new SharedArrayBuffer(2 * size));
+  const sizes = { inboundEntries: DEPTH, outboundEntries: DEPTH };
+  return new NdPlayer(host.newSide({ ...sizes, oneQueue: true, bytes }), size);
+}
+
 /** Passes the port to `onPort`, and answers one peer until the empty message. */
 export async function serveNd(job: NdPingPong, onPort: (port: number) => void): Promise<void> {
-  const adapter = openNetworkDirect(libraryOptions(job)).openAdapter(ADDRESS);
-  const listener = adapter.listen();
-  onPort(listener.port);
-  const connector = adapter.createConnector();
-  const player = await NdPlayer.create(adapter, connector, job.size);
-  await listener.getConnectionRequest(connector);
-  await connector.accept(player.endpoint);
+  const host = new HostV1(LOOPBACK, libraryOptions(job));
+  onPort(host.listening.address.port);
+  const player = playerOn(host, job.size);
+  await acceptSide(host.listening, player.side);
   while (player.take() > 0) player.reply();
-  await connector.notifyDisconnect().then(undefined, () => {});
+  await player.side.notifyDisconnect().then(undefined, () => {});
 }
 
 export async function measureNd(job: NdPingPong, port: number): Promise<Sample> {
-  const adapter = openNetworkDirect(libraryOptions(job)).openAdapter(ADDRESS);
-  const connector = adapter.createConnector();
-  const player = await NdPlayer.create(adapter, connector, job.size);
-  await connector.connect(player.endpoint, `${ADDRESS}:${port}`);
-  await connector.completeConnect();
+  const player = playerOn(new HostV1(LOOPBACK, libraryOptions(job)), job.size);
+  await player.side.establish(socketAddress(LOOPBACK, port));
   player.send();
   const sample = timed(job.seconds, () => {
     for (let i = 0; i < BATCH; i += 1) {

@@ -1,9 +1,11 @@
 /** RDMA Writes or Reads of one buffer, several in flight. */
+
+import type { MemoryWv } from '../../sides/winverbs.js';
 import { WvSend } from '../../winverbs/index.js';
 import { perSecond, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { makeMemory } from './library.js';
-import { type Connection, type Memory, piece, type Side } from './side.js';
+import type { Connection, Side } from './side.js';
 
 type OneSided = JobOf<'write' | 'read'>;
 
@@ -11,7 +13,7 @@ const IN_FLIGHT = 16;
 /** Least number of bytes between two readings of the clock. */
 const PART_BYTES = 4 << 20;
 
-export function oneSidedMemory(side: Side, job: OneSided): Memory {
+export function oneSidedMemory(side: Side, job: OneSided): MemoryWv {
   const memory = side.memory(makeMemory(job.memory, job.size));
   memory.bytes.fill(1);
   return memory;
@@ -21,9 +23,9 @@ export function oneSidedQueuePair(side: Side) {
   return side.queuePair({ sends: IN_FLIGHT, receives: 1 });
 }
 
-export function transfer(side: Side, memory: Memory, connection: Connection, job: OneSided): Sample {
+export function transfer(side: Side, memory: MemoryWv, connection: Connection, job: OneSided): Sample {
   const { qp, remote } = connection;
-  const data = piece(memory, 0, job.size);
+  const data = memory.sge(0, job.size);
   const writes = job.kind === 'write';
   const part = Math.max(IN_FLIGHT, Math.ceil(PART_BYTES / job.size));
   let outstanding = 0;

@@ -1,8 +1,10 @@
 /** Ping-pong of Send and Receive. An empty message ends it. */
+
+import type { MemoryWv } from '../../sides/winverbs.js';
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
 import { each, type Sample, timed, timedAsync, without } from '../statistics.js';
 import type { JobOf } from './job.js';
-import { type Connection, piece, type Side } from './side.js';
+import type { Connection, Side } from './side.js';
 
 type PingPong = JobOf<'ping-pong'>;
 
@@ -21,8 +23,8 @@ const BATCH = 32;
 export class Player {
   /** The queue pair of the message that was taken last. */
   from = 0;
-  readonly #out: ReturnType<typeof piece>;
-  readonly #room: ReturnType<typeof piece>;
+  readonly #out: ReturnType<MemoryWv['sge']>;
+  readonly #room: ReturnType<MemoryWv['sge']>;
   readonly #inline: number;
   readonly #flags: number;
   readonly #sent: Int32Array;
@@ -33,8 +35,8 @@ export class Player {
     { size, queuePairs }: PingPong,
   ) {
     const memory = side.memory(new Uint8Array(new SharedArrayBuffer(2 * size)));
-    this.#room = piece(memory, 0, size);
-    this.#out = piece(memory, size, size);
+    this.#room = memory.sge(0, size);
+    this.#out = memory.sge(size, size);
     this.#inline = size <= INLINE ? INLINE : 0;
     this.#flags = size <= INLINE ? WvSend.INLINE : 0;
     this.#sent = new Int32Array(queuePairs);
@@ -101,7 +103,7 @@ export class Player {
 
 const EMPTY = -1;
 const OTHER = -2;
-const NOTHING: ReturnType<typeof piece>[0][] = [];
+const NOTHING: ReturnType<MemoryWv['sge']>[0][] = [];
 
 /** Answers until the empty message arrives. */
 export async function answer(player: Player, { wait, pause }: PingPong): Promise<void> {

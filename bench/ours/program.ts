@@ -149,8 +149,8 @@ async function serve(job: Job): Promise<void> {
   if (job.kind === 'open') throw new Error('Opening takes no peer.');
   if (job.kind === 'nd-ping-pong') return serveNd(job, (port) => print({ port }));
   const side = new Side(job);
-  const { listener, port } = side.listen(1024);
-  print({ port });
+  const listener = side.host.listen(0, 1024);
+  print({ port: listener.address.port });
   let connections: Connection[] = [];
   await sidesOf(job).serve(side, async (queuePair, count = 1, inFlight) => {
     connections = await acceptMany(side, listener, count, queuePair, inFlight);

@@ -2,10 +2,12 @@
  * A stream of messages one way. The receiver grants {@link CREDITS} credits whenever it has posted as many new receives, so that no
  * message arrives before its receive. An empty message ends the stream.
  */
+
+import type { MemoryWv } from '../../sides/winverbs.js';
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
 import { perSecond, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
-import { type Connection, piece, type Side } from './side.js';
+import type { Connection, Side } from './side.js';
 
 type Rate = JobOf<'rate'>;
 
@@ -17,7 +19,7 @@ const COMPLETIONS = 128;
 const INLINE = 16;
 /** Messages between two readings of the clock. */
 const PART = 16 * CREDITS;
-const NOTHING: ReturnType<typeof piece>[0][] = [];
+const NOTHING: ReturnType<MemoryWv['sge']>[0][] = [];
 
 export function rateQueuePair(side: Side, job: Rate) {
   return side.queuePair({ sends: DEPTH, receives: DEPTH, inline: job.size <= INLINE ? INLINE : 0 });
@@ -25,13 +27,13 @@ export function rateQueuePair(side: Side, job: Rate) {
 
 /** The receiver. */
 export class Sink {
-  readonly #room: ReturnType<typeof piece>;
+  readonly #room: ReturnType<MemoryWv['sge']>;
 
   constructor(
     private readonly side: Side,
     job: Rate,
   ) {
-    this.#room = piece(side.memory(new Uint8Array(new SharedArrayBuffer(job.size))), 0, job.size);
+    this.#room = side.memory(new Uint8Array(new SharedArrayBuffer(job.size))).sge(0, job.size);
   }
 
   /** Posts the receives; call before the peer may send. */
@@ -58,7 +60,7 @@ export class Sink {
 
 /** The sender. */
 export class Source {
-  readonly #out: ReturnType<typeof piece>;
+  readonly #out: ReturnType<MemoryWv['sge']>;
   readonly #flags: number;
   #credits = DEPTH;
   #unfinished = 0;
@@ -67,7 +69,7 @@ export class Source {
     private readonly side: Side,
     job: Rate,
   ) {
-    this.#out = piece(side.memory(new Uint8Array(new SharedArrayBuffer(job.size))), 0, job.size);
+    this.#out = side.memory(new Uint8Array(new SharedArrayBuffer(job.size))).sge(0, job.size);
     this.#flags = job.size <= INLINE ? WvSend.INLINE : 0;
   }
 

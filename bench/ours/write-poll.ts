@@ -2,10 +2,12 @@
  * Ping-pong of RDMA Writes, detected by polling on memory. The last four bytes of a message are its number; a Write changes them last.
  * The number -1 ends it.
  */
+
+import type { MemoryWv } from '../../sides/winverbs.js';
 import { WvSend } from '../../winverbs/index.js';
 import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
-import { type Connection, type Memory, piece, type Side } from './side.js';
+import type { Connection, Side } from './side.js';
 
 type WritePoll = JobOf<'write-poll'>;
 
@@ -18,11 +20,11 @@ const END = -1;
 
 /** One side of the ping-pong. Its memory has room for the peer's message, followed by its own message. */
 export class Writer {
-  readonly #memory: Memory;
+  readonly #memory: MemoryWv;
   readonly #words: Int32Array;
   readonly #at: number;
   readonly #outAt: number;
-  readonly #out: ReturnType<typeof piece>;
+  readonly #out: ReturnType<MemoryWv['sge']>;
   readonly #flags: number;
   #sent = 0;
   #connection!: Connection;
@@ -36,7 +38,7 @@ export class Writer {
     this.#words = new Int32Array(this.#memory.bytes.buffer);
     this.#at = Math.floor(job.size / 4) - 1;
     this.#outAt = room / 4 + this.#at;
-    this.#out = piece(this.#memory, room, 4 * (this.#at + 1));
+    this.#out = this.#memory.sge(room, 4 * (this.#at + 1));
     this.#flags = job.size <= INLINE ? WvSend.INLINE : 0;
   }
 

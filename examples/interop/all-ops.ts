@@ -100,7 +100,7 @@ interface Ends {
 
 async function meet({ peer, local, port, mtu, uc }: Options): Promise<Ends> {
   const address = local ?? (await addressTowards(socketAddress(peer!, port)));
-  const side = Side.at(address);
+  const side = Side.open(address);
   const queue = side.queue(64);
   const { cq } = queue;
   const qp = side.pd.createConnectQueuePair({
@@ -159,9 +159,9 @@ async function respond({ side, talk, queue, qp, memory }: Ends): Promise<void> {
         if (wish.delay !== undefined && wish.delay > 0) {
           talk.tell({});
           await delay(wish.delay * 1000);
-          qp.postReceive('receive', memory.piece(wish.at, wish.len));
+          qp.postReceive('receive', memory.sge(wish.at, wish.len));
         } else {
-          qp.postReceive('receive', memory.piece(wish.at, wish.len));
+          qp.postReceive('receive', memory.sge(wish.at, wish.len));
           talk.tell({});
         }
         break;
@@ -180,7 +180,7 @@ async function respond({ side, talk, queue, qp, memory }: Ends): Promise<void> {
 }
 
 /** Posts one request of a step. */
-type Post = (piece: ReturnType<Memory['piece']>) => void;
+type Post = (piece: ReturnType<Memory['sge']>) => void;
 
 /** The requester's steps; each is checked on both sides. */
 class Requester {
@@ -239,7 +239,7 @@ class Requester {
       const wish = { do: 'recv' as const, at, len: Math.max(length, 1) };
       await this.ask(late === undefined ? wish : { ...wish, delay: late }, z.object({}));
     }
-    post(this.ends.memory.piece(OWN_AT, length));
+    post(this.ends.memory.sge(OWN_AT, length));
     const { status } = await this.ends.queue.any();
     let problem = status === WcStatus.SUCCESS ? undefined : wcName(status);
     if (problem === undefined && receive) {
@@ -260,7 +260,7 @@ class Requester {
     const data = this.pattern(name, length);
     await this.ask({ do: 'fill', at, data: data.toString('latin1') }, z.object({}));
     this.own.fill(0, 0, length + 1);
-    qp.read(name, memory.piece(OWN_AT, length), SIGNALED, remote, at);
+    qp.read(name, memory.sge(OWN_AT, length), SIGNALED, remote, at);
     const { status } = await queue.any();
     const arrived = Buffer.from(this.own.subarray(0, length));
     const problem =
@@ -271,7 +271,7 @@ class Requester {
   /** An atomic on the peer's word; `before` is what it must find, `after` what it must leave. */
   async atomic(name: string, at: number, post: Post, before: bigint, after: bigint): Promise<void> {
     this.own.fill(0xee, 0, 8);
-    post(this.ends.memory.piece(OWN_AT, 8));
+    post(this.ends.memory.sge(OWN_AT, 8));
     const { status } = await this.ends.queue.any();
     const found = Buffer.from(this.own.slice(0, 8)).readBigUInt64LE();
     const left = (await this.peek(at, 8)).readBigUInt64LE();
@@ -375,7 +375,7 @@ class Requester {
       },
     );
     if (errors) {
-      qp.read('read', memory.piece(OWN_AT, 8), SIGNALED, window, 0);
+      qp.read('read', memory.sge(OWN_AT, 8), SIGNALED, window, 0);
       const { status } = await queue.any();
       this.report(
         'READ through the invalidated window',

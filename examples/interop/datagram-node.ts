@@ -54,7 +54,7 @@ export class DatagramNode {
     this.outgoing = side.memory(size, 0);
     this.incoming = side.memory(depth * this.buffer, WvAccess.LOCAL_WRITE);
     for (let i = 0; i < count; i += 1) {
-      this.qp.postReceive(i, this.incoming.piece(i * this.buffer, this.buffer));
+      this.qp.postReceive(i, this.incoming.sge(i * this.buffer, this.buffer));
     }
   }
 
@@ -75,7 +75,7 @@ export class DatagramNode {
       this.qp.sendMessage({
         context: 'send',
         addressHandle: handle,
-        sgl: this.outgoing.piece(),
+        sgl: this.outgoing.sge(),
         flags: SIGNALED | WvSend.IMMEDIATE,
         immediateData: this.qp.qpn,
         destinationQpn: qpn,

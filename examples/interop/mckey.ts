@@ -22,7 +22,7 @@ type Options = z.output<typeof options>;
 
 async function member({ group: text, bind, sender, count, size }: Options): Promise<void> {
   const group = socketAddress(text, 0);
-  using side = Side.at(bind);
+  using side = Side.open(bind);
   const node = new DatagramNode(side, count, size);
   const endpoint = side.provider.createDatagramEndpoint();
   endpoint.bindAddress(socketAddress(bind, 0));

@@ -113,7 +113,7 @@ export class CmChannel implements Channel {
   }
 
   private expect(slot: number): void {
-    this.qp.postReceive('receive', this.incoming.piece(slot * At.end, At.end));
+    this.qp.postReceive('receive', this.incoming.sge(slot * At.end, At.end));
   }
 
   formatDestination({ depth, qpn, psn, rkey, address, gid }: PerftestDestination): Buffer {
@@ -140,7 +140,7 @@ export class CmChannel implements Channel {
 
   async write(bytes: Buffer): Promise<void> {
     this.outgoing.bytes.set(bytes);
-    this.qp.send('message to the peer', this.outgoing.piece(0, bytes.length), SIGNALED);
+    this.qp.send('message to the peer', this.outgoing.sge(0, bytes.length), SIGNALED);
     await this.sent.next();
   }
 

@@ -114,7 +114,7 @@ class Link {
   }
 
   expect(): void {
-    this.qp.postReceive('receive', this.memory.piece(this.half, this.size));
+    this.qp.postReceive('receive', this.memory.sge(this.half, this.size));
   }
 
   /** Waits for a message of the test, and makes room for one more. */
@@ -156,7 +156,7 @@ class Requests {
 
   async send(): Promise<void> {
     const { qp, memory, size, sent } = this.link;
-    await pump(sent, this.values.iters, this.depth, () => qp.send('send', memory.piece(0, size), SIGNALED));
+    await pump(sent, this.values.iters, this.depth, () => qp.send('send', memory.sge(0, size), SIGNALED));
   }
 
   /** A message back and forth; the client's is the first. */
@@ -164,7 +164,7 @@ class Requests {
     const { qp, memory, size, sent } = this.link;
     for (let n = 0; n < this.values.iters; n += 1) {
       if (!this.first) await this.link.message();
-      qp.send('send', memory.piece(0, size), SIGNALED);
+      qp.send('send', memory.sge(0, size), SIGNALED);
       await sent.next();
       if (this.first) await this.link.message();
     }
@@ -173,7 +173,7 @@ class Requests {
   async write(): Promise<void> {
     const { qp, memory, size, sent } = this.link;
     memory.bytes.fill(0x5a, 0, size);
-    const post = () => qp.write('write', memory.piece(0, size), SIGNALED, this.remote, 0);
+    const post = () => qp.write('write', memory.sge(0, size), SIGNALED, this.remote, 0);
     await pump(sent, this.values.iters, this.depth, post);
   }
 
@@ -190,7 +190,7 @@ class Requests {
     for (let n = 1; n <= this.values.iters; n += 1) {
       if (this.first) await wait(n);
       memory.bytes[size - 1] = n;
-      qp.write('write', memory.piece(0, size), SIGNALED, this.remote, 0);
+      qp.write('write', memory.sge(0, size), SIGNALED, this.remote, 0);
       await sent.next();
       if (!this.first) await wait(n);
     }
@@ -198,7 +198,7 @@ class Requests {
 
   async read(): Promise<void> {
     const { qp, memory, size, sent } = this.link;
-    const post = () => qp.read('read', memory.piece(0, size), SIGNALED, this.remote, 0);
+    const post = () => qp.read('read', memory.sge(0, size), SIGNALED, this.remote, 0);
     await pump(sent, this.values.iters, this.depth, post);
     if (memory.bytes.subarray(0, size).every((byte) => byte === 0))
       throw new Error('Nothing but zeros was read, where perftest has random bytes.');
@@ -208,7 +208,7 @@ class Requests {
   async atomic(): Promise<void> {
     const { qp, memory, sent } = this.link;
     const view = new DataView(memory.bytes.buffer, memory.bytes.byteOffset);
-    const piece = (slot: number) => memory.piece(slot * ATOMIC_BYTES, ATOMIC_BYTES)[0];
+    const piece = (slot: number) => memory.sge(slot * ATOMIC_BYTES, ATOMIC_BYTES)[0];
     const { remote } = this;
     // An addition of nothing tells where the word begins.
     qp.fetchAdd('fetch and add', piece(0), SIGNALED, 0n, remote, 0);
@@ -351,7 +351,7 @@ async function connectPatiently(connectOnce: () => Promise<IWVConnectEndpoint>):
 async function client(values: Options): Promise<void> {
   const peer = socketAddress(values.peer!, values.port);
   const local = values.local ?? (await addressTowards(peer));
-  using side = Side.at(local);
+  using side = Side.open(local);
   if (!values.rdmaCm) {
     const socket = await dial(values.peer!, values.port);
     return await test(side, new TcpChannel(socket, new Reader(socket)), local, values, undefined);
@@ -366,7 +366,7 @@ async function client(values: Options): Promise<void> {
 async function server(values: Options): Promise<void> {
   const { local, port } = values;
   if (!values.rdmaCm) {
-    using side = Side.at(local!);
+    using side = Side.open(local!);
     const socket = await answer(port, () => console.log(`listening on TCP port ${port}`));
     return await test(side, new TcpChannel(socket, new Reader(socket)), local!, values, undefined);
   }

@@ -132,7 +132,7 @@ class ConnectedPlayer extends Player {
   }
 
   post(): void {
-    this.qp.send('send', this.game.outgoing.piece(), SIGNALED);
+    this.qp.send('send', this.game.outgoing.sge(), SIGNALED);
   }
 }
 
@@ -164,7 +164,7 @@ class DatagramPlayer extends Player {
 
   post(): void {
     const { handle, qpn } = this.to!;
-    this.qp.send('send', handle, this.game.outgoing.piece()[0], SIGNALED, qpn, UD_QKEY);
+    this.qp.send('send', handle, this.game.outgoing.sge()[0], SIGNALED, qpn, UD_QKEY);
   }
 }
 
@@ -174,13 +174,13 @@ function players(game: Game): { all: Player[]; postReceive: () => void } {
   if (type === 'srq') {
     const srq = game.side.pd.createSharedReceiveQueue(rxDepth, 1);
     const all = Array.from({ length: numQp }, () => new ConnectedPlayer(game, QpType.RC, srq));
-    return { all, postReceive: () => srq.postReceive('receive', game.incoming.piece()) };
+    return { all, postReceive: () => srq.postReceive('receive', game.incoming.sge()) };
   }
   const player =
     type === 'ud'
       ? new DatagramPlayer(game)
       : new ConnectedPlayer(game, type === 'uc' ? QpType.UC : QpType.RC);
-  return { all: [player], postReceive: () => player.qp.postReceive('receive', game.incoming.piece()) };
+  return { all: [player], postReceive: () => player.qp.postReceive('receive', game.incoming.sge()) };
 }
 
 /** Tells the peer of the players and hears of its own; both are connected when it ends. */
@@ -213,7 +213,7 @@ async function meet({ type, peer, port }: Options, all: readonly Player[]): Prom
 async function pingpong(values: Options): Promise<void> {
   const { type, peer, port, rxDepth, iters } = values;
   const local = values.local ?? (await addressTowards(socketAddress(peer!, port)));
-  using side = Side.at(local);
+  using side = Side.open(local);
   const size = values.size ?? (type === 'ud' ? 2048 : 4096);
   const header = type === 'ud' ? GRH_BYTES : 0;
   const game: Game = {

@@ -120,7 +120,7 @@ class Link implements Disposable {
   }
 
   expect(count: number): void {
-    for (let i = 0; i < count; i += 1) this.qp.postReceive('receive', this.shared.piece());
+    for (let i = 0; i < count; i += 1) this.qp.postReceive('receive', this.shared.sge());
   }
 
   /** The next completion; undefined: `over` came first, or the connection has ended. */
@@ -259,7 +259,7 @@ class Test {
     let send = this.first;
     while (this.running) {
       if (send) {
-        qp.write('write', shared.piece(), SIGNALED, this.remote, 0);
+        qp.write('write', shared.sge(), SIGNALED, this.remote, 0);
         this.sent += 1;
       }
       while (this.running && (bytes[0] !== theirs || bytes[last] !== theirs)) {
@@ -299,7 +299,7 @@ const word = (memory: Memory) => new DataView(memory.bytes.buffer).getBigUint64(
 
 /** Every atomic must find what the one before it left, the first one nothing. */
 function atomics({ qp, own }: Link, test: Test, kind: 'swap' | 'add', remote: RemoteMemory): Promise<void> {
-  const [sge] = own.piece(0, WORD);
+  const [sge] = own.sge(0, WORD);
   const post = (n: number) => {
     if (kind === 'add') qp.fetchAdd('fetch and add', sge, SIGNALED, 1n, remote, 0);
     else qp.compareExchange('compare and swap', sge, SIGNALED, BigInt(n), BigInt(n) + 1n, remote, 0);
@@ -313,8 +313,8 @@ function atomics({ qp, own }: Link, test: Test, kind: 'swap' | 'add', remote: Re
 async function measure(link: Link, test: Test, name: TestName, first: boolean, remote: RemoteMemory) {
   const { qp, own, shared } = link;
   const { kind } = TESTS[name];
-  const send = () => qp.send('send', own.piece(), SIGNALED);
-  const write = () => qp.write('write', own.piece(), SIGNALED | WvSend.IMMEDIATE, remote, 0, 0);
+  const send = () => qp.send('send', own.sge(), SIGNALED);
+  const write = () => qp.write('write', own.sge(), SIGNALED | WvSend.IMMEDIATE, remote, 0, 0);
   if (kind === 'both ways') return test.pump(DEPTH, send);
   if (kind === 'echo') return test.echo(send);
   if (kind === 'write echo') return test.echo(write);
@@ -324,10 +324,10 @@ async function measure(link: Link, test: Test, name: TestName, first: boolean, r
   if (kind === 'write') return test.pump(DEPTH, write);
   if (kind !== 'read') return atomics(link, test, kind, remote);
   // What is read has to be known.
-  qp.write('write', own.piece(), SIGNALED, remote, 0);
+  qp.write('write', own.sge(), SIGNALED, remote, 0);
   await link.soon('a write');
   const depth = name.endsWith('_lat') ? 1 : DEPTH;
-  return test.pump(depth, () => qp.read('read', shared.piece(), SIGNALED, remote, 0));
+  return test.pump(depth, () => qp.read('read', shared.sge(), SIGNALED, remote, 0));
 }
 
 /** What can be told of the data once the test is over. */
@@ -336,7 +336,7 @@ async function inspect(link: Link, test: TestName, first: boolean, remote: Remot
   const { kind } = TESTS[test];
   const oneWay = kind === 'send' || kind === 'write';
   if (first && oneWay) {
-    qp.read('read', shared.piece(), SIGNALED, remote, 0);
+    qp.read('read', shared.sge(), SIGNALED, remote, 0);
     while ((await link.soon('a read')).context !== 'read');
   }
   if (first && (oneWay || kind === 'read') && Buffer.compare(shared.bytes, own.bytes) !== 0)
@@ -375,7 +375,7 @@ async function client({ peer, local, port, test: name, size, time }: Options): P
   meeting.ask(request);
   const listener = socketAddress(peer!, await meeting.port());
   const from = local ?? (await addressTowards(listener));
-  using side = Side.at(from);
+  using side = Side.open(from);
   using link = new Link(side, request.bytes);
   const endpoint = await connect(side, link.qp, from, listener, param);
   const test = await perform(meeting, link, request, true);

@@ -32,17 +32,17 @@ function prepare(side: Side): { queue: Queue; qp: IWVConnectQueuePair; message: 
   const sizes = { sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1, maxInlineSend: MESSAGE_BYTES };
   const qp = side.pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });
   initialise(qp);
-  qp.postReceive('receive', side.memory(MESSAGE_BYTES, WvAccess.LOCAL_WRITE).piece());
+  qp.postReceive('receive', side.memory(MESSAGE_BYTES, WvAccess.LOCAL_WRITE).sge());
   return { queue, qp, message: side.memory(MESSAGE_BYTES, 0) };
 }
 
 async function client({ server: address, local, port }: Options): Promise<void> {
   const peer = socketAddress(address!, port);
   const from = local ?? (await addressTowards(peer));
-  using side = Side.at(from);
+  using side = Side.open(from);
   const { queue, qp, message } = prepare(side);
   const endpoint = await connect(side, qp, from, peer, {});
-  qp.send('send', message.piece(), SIGNALED | WvSend.INLINE);
+  qp.send('send', message.sge(), SIGNALED | WvSend.INLINE);
   await queue.take(2);
   await endpoint.disconnect();
 }
@@ -57,7 +57,7 @@ async function server({ local, port }: Options): Promise<void> {
   await endpoint.accept(qp, {});
   const end = disconnected(endpoint);
   await queue.next();
-  qp.send('send', message.piece(), SIGNALED | WvSend.INLINE);
+  qp.send('send', message.sge(), SIGNALED | WvSend.INLINE);
   await queue.next();
   await end;
   provider.release();

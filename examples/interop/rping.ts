@@ -90,7 +90,7 @@ class Link {
   }
 
   private expect(): void {
-    this.qp.postReceive('receive', this.incoming.piece());
+    this.qp.postReceive('receive', this.incoming.sge());
   }
 
   /** Tells the peer of a buffer, or, without one, that it may go on. */
@@ -101,7 +101,7 @@ class Link {
       view.setUint32(8, buffer.region.rkey);
       view.setUint32(12, buffer.bytes.length);
     }
-    this.qp.send('send', this.outgoing.piece(), SIGNALED);
+    this.qp.send('send', this.outgoing.sge(), SIGNALED);
   }
 
   /** Waits for the peer's message; undefined: the connection has ended. Completions of own sends may come before. */
@@ -141,7 +141,7 @@ async function client(values: Options): Promise<void> {
   const { address, local, port, count, size = DEFAULT_BYTES, verbose, validate } = values;
   const peer = socketAddress(address!, port);
   const from = local ?? (await addressTowards(peer));
-  using side = Side.at(from);
+  using side = Side.open(from);
   const link = new Link(side);
   const source = side.memory(size, WvAccess.REMOTE_READ);
   const sink = side.memory(size, WvAccess.REMOTE_WRITE);
@@ -172,13 +172,13 @@ async function serve(
   await endpoint.accept(link.qp, connectParam);
   for (let source = await link.heard(); source !== undefined; source = await link.heard()) {
     const length = Math.min(source.length, size);
-    link.qp.read('read', buffer.piece(0, length), SIGNALED, source.memory, 0);
+    link.qp.read('read', buffer.sge(0, length), SIGNALED, source.memory, 0);
     await link.done('read');
     if (verbose) console.log(`server ping data: ${text(buffer.bytes)}`);
     link.tell();
     const sink = await link.heard();
     if (sink === undefined) break;
-    link.qp.write('write', buffer.piece(0, length), SIGNALED, sink.memory, 0);
+    link.qp.write('write', buffer.sge(0, length), SIGNALED, sink.memory, 0);
     await link.done('write');
     link.tell();
   }

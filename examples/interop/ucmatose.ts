@@ -66,11 +66,11 @@ class Node {
     initialise(this.qp);
     this.outgoing = side.memory(size, WvAccess.LOCAL_WRITE);
     this.incoming = side.memory(size, WvAccess.LOCAL_WRITE);
-    for (let i = 0; i < count; i += 1) this.qp.postReceive('receive', this.incoming.piece());
+    for (let i = 0; i < count; i += 1) this.qp.postReceive('receive', this.incoming.sge());
   }
 
   async send(): Promise<void> {
-    for (let i = 0; i < this.count; i += 1) this.qp.send('send', this.outgoing.piece(), SIGNALED);
+    for (let i = 0; i < this.count; i += 1) this.qp.send('send', this.outgoing.sge(), SIGNALED);
     await this.sent.take(this.count);
   }
 
@@ -84,7 +84,7 @@ class Node {
 async function client({ server, bind, port, connections, count, size }: Options): Promise<void> {
   const peer = socketAddress(server!, port);
   const local = bind ?? (await addressTowards(peer));
-  using side = Side.at(local);
+  using side = Side.open(local);
   const nodes = Array.from({ length: connections }, () => new Node(side, count, size));
   await Promise.all(
     nodes.map(async (node) => {

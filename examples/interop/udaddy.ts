@@ -23,7 +23,7 @@ type Options = z.output<typeof options>;
 async function client({ server, bind, port, connections, count, size }: Options): Promise<void> {
   const peer = socketAddress(server!, port);
   const local = bind ?? (await addressTowards(peer));
-  using side = Side.at(local);
+  using side = Side.open(local);
   await Promise.all(
     Array.from({ length: connections }, async () => {
       const node = new DatagramNode(side, count, size);

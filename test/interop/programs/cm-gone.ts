@@ -36,7 +36,7 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   const ending = await connectTo(hosts, listener);
   // The guest has posted no receive: this one is under way, whatever happens.
   const busy = await connectTo(hosts, listener);
-  const piece = hosts.side.memory(8, 0).piece();
+  const piece = hosts.side.memory(8, 0).sge();
   busy.qp.send('under way', piece, SIGNALED);
   busy.qp.send('behind it', piece, SIGNALED);
   const lost = {

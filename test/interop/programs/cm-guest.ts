@@ -93,7 +93,7 @@ export class CmHosts implements Disposable {
 
   static async meet(own: string, guest: string): Promise<CmHosts> {
     const peer = await GuestPeer.meet(guest, PEER_PORT);
-    return new CmHosts(Side.at(own), own, guest, peer);
+    return new CmHosts(Side.open(own), own, guest, peer);
   }
 
   get family(): 4 | 6 {

@@ -27,7 +27,7 @@ async function statusOf(promise: PromiseLike<unknown>): Promise<number> {
 const behaviours: Record<string, () => Promise<void>> = {
   /** Nobody listens there: refused, not timed out. */
   async refused() {
-    using side = Side.at(own);
+    using side = Side.open(own);
     const status = await statusOf(connect(side, queuePair(side), own, peer, {}));
     assert.equal(status, Status.CONNECTION_REFUSED);
   },
@@ -46,7 +46,7 @@ const behaviours: Record<string, () => Promise<void>> = {
 
   /** Refuses the peer's reply: the third step of connecting. */
   async 'reject-reply'() {
-    using side = Side.at(own);
+    using side = Side.open(own);
     const endpoint = side.provider.createConnectEndpoint();
     endpoint.bindAddress({ family: peer.family, address: own, port: 0 });
     endpoint.resolveRoute(peer);
@@ -57,7 +57,7 @@ const behaviours: Record<string, () => Promise<void>> = {
 
   /** One connection after another. */
   async sequence() {
-    using side = Side.at(own);
+    using side = Side.open(own);
     for (let i = 0; i < SEQUENCE; i += 1) {
       const qp = queuePair(side);
       const endpoint = await connect(side, qp, own, peer, {});

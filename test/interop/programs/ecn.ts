@@ -45,9 +45,9 @@ async function send(): Promise<void> {
   process.once('SIGTERM', () => {
     over = true;
   });
-  using side = Side.at(own);
+  using side = Side.open(own);
   const { queue, qp, memory, word } = link(side);
-  const expect = () => qp.postReceive('receive', memory.piece(0, 0));
+  const expect = () => qp.postReceive('receive', memory.sge(0, 0));
   expect();
   const endpoint = await connect(side, qp, own, socketAddress(peer, Number(port)), {});
   const where = Buffer.from(endpoint.query().privateData);
@@ -57,12 +57,12 @@ async function send(): Promise<void> {
     memory.bytes.set(pattern(BYTES, round & 0xff));
     const begin = performance.now();
     for (let i = 0; i < PIECES; i += 1) {
-      qp.write('write', memory.piece(i * PIECE, PIECE), SIGNALED, remote, i * PIECE);
+      qp.write('write', memory.sge(i * PIECE, PIECE), SIGNALED, remote, i * PIECE);
     }
     await queue.take(PIECES);
     const seconds = (performance.now() - begin) / 1000;
     number.setUint32(0, round & 0xff);
-    qp.send('send', word.piece(0, WORD), SIGNALED);
+    qp.send('send', word.sge(0, WORD), SIGNALED);
     // The send's end, and the receiver's word that all data is right.
     await queue.take(2);
     expect();
@@ -74,12 +74,12 @@ async function send(): Promise<void> {
 }
 
 async function receive(): Promise<void> {
-  using side = Side.at(own);
+  using side = Side.open(own);
   using listener = new Listener(side.provider, socketAddress(own, Number(port)));
   console.log('listening');
   const endpoint = await listener.next();
   const { queue, qp, memory, word } = link(side);
-  const expect = () => qp.postReceive('receive', word.piece(0, WORD));
+  const expect = () => qp.postReceive('receive', word.sge(0, WORD));
   expect();
   const where = Buffer.alloc(12);
   where.writeBigUInt64BE(BigInt(memory.region.address), 0);
@@ -93,7 +93,7 @@ async function receive(): Promise<void> {
     const seed = new DataView(word.bytes.buffer).getUint32(0);
     assert.equal(Buffer.compare(memory.bytes, pattern(BYTES, seed)), 0, `round ${seed}: other data arrived`);
     expect();
-    qp.send('send', memory.piece(0, 0), SIGNALED);
+    qp.send('send', memory.sge(0, 0), SIGNALED);
   }
   console.log(counters('rcvd_ecn_marked', 'sent_cnp'));
 }

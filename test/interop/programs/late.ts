@@ -31,7 +31,7 @@ const [role = '', own = '', guest = ''] = process.argv.slice(2);
 const count = (name: string): number => readCounters().hca[name] ?? 0;
 
 const peer = await GuestPeer.meet(guest, PEER_PORT);
-const side = Side.at(own);
+const side = Side.open(own);
 const queue = side.queue(16);
 const memory = side.memory(BYTES, WvAccess.LOCAL_WRITE);
 const bytes = Buffer.from(memory.bytes.buffer);
@@ -51,7 +51,7 @@ async function sends(): Promise<void> {
       const text = `${late} ms`;
       bytes.write(text);
       const before = count('rcvd_rnr_err');
-      qp.send('send', memory.piece(0, text.length), SIGNALED);
+      qp.send('send', memory.sge(0, text.length), SIGNALED);
       await sleep(late);
       await peer.ask({ do: 'receive' }, nothing);
       const told = await peer.ask({ do: 'received' }, completion);
@@ -62,7 +62,7 @@ async function sends(): Promise<void> {
   }
   await step('our Send that nobody receives', async () => {
     const start = performance.now();
-    qp.send('send', memory.piece(0, 1), SIGNALED);
+    qp.send('send', memory.sge(0, 1), SIGNALED);
     assert.equal(wcName((await queue.any()).status), 'RNR_RETRY_ERROR');
     console.log(`ended after ${((performance.now() - start) / 1000).toFixed(1)} s`);
   });
@@ -83,7 +83,7 @@ async function receives(): Promise<void> {
       await peer.ask({ do: 'send', text }, nothing);
       await sleep(late);
       const start = performance.now();
-      qp.postReceive('receive', memory.piece(0, BYTES));
+      qp.postReceive('receive', memory.sge(0, BYTES));
       const { status, length } = await queue.any();
       const took = performance.now() - start;
       assert.equal(wcName(status), 'SUCCESS');

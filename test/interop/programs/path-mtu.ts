@@ -38,7 +38,7 @@ function toRtr(side: Side, pathMtu: number): void {
   qp.release();
 }
 
-using side = Side.at(own);
+using side = Side.open(own);
 const { activeMtu } = side.device.queryPort(PORT);
 toRtr(side, activeMtu);
 let refusal = '';

@@ -91,7 +91,7 @@ abstract class StreamEnd {
 
   abstract readonly own: Destination;
   abstract connect(peer: Peer): void;
-  protected abstract post(number: number, piece: ReturnType<Memory['piece']>): void;
+  protected abstract post(number: number, piece: ReturnType<Memory['sge']>): void;
 
   private received(index: number): number {
     return this.place * (COUNT + 1 + index);
@@ -104,7 +104,7 @@ abstract class StreamEnd {
 
   protected postReceives(qp: IWVQueuePair): void {
     for (let i = 0; i < this.receives; i += 1) {
-      qp.postReceive(i, this.memory.piece(this.received(i), this.place));
+      qp.postReceive(i, this.memory.sge(this.received(i), this.place));
     }
   }
 
@@ -115,7 +115,7 @@ abstract class StreamEnd {
   async send(number: number, size = this.size): Promise<void> {
     const at = this.place * COUNT;
     this.memory.bytes.set(message(number, size), at);
-    this.post(number, this.memory.piece(at, size));
+    this.post(number, this.memory.sge(at, size));
     await this.sent.next();
   }
 
@@ -176,7 +176,7 @@ class UcEnd extends StreamEnd {
     connectByHand(this.qp, this.own, peer, { mtu: MTU, depth: 1 });
   }
 
-  protected post(number: number, piece: ReturnType<Memory['piece']>): void {
+  protected post(number: number, piece: ReturnType<Memory['sge']>): void {
     // No WRITEs: rxe takes nothing more after one that it has the beginning of only (cases-uc.ts).
     this.qp.send(number, piece, SIGNALED);
   }
@@ -203,7 +203,7 @@ class UdEnd extends StreamEnd {
     this.to = { handle: this.side.pd.createAddressHandle(vector), qpn };
   }
 
-  protected post(number: number, piece: ReturnType<Memory['piece']>): void {
+  protected post(number: number, piece: ReturnType<Memory['sge']>): void {
     const { handle, qpn } = this.to!;
     this.qp.send(number, handle, piece[0], SIGNALED, qpn, QKEY);
   }
@@ -236,7 +236,7 @@ async function receiving(end: StreamEnd, guest: GuestPeer): Promise<Report> {
 
 const [type, role, own, guestAddress] = arguments_.parse(process.argv.slice(2));
 const gid = gidOfAddress(own);
-using side = Side.at(own);
+using side = Side.open(own);
 const end = type === 'uc' ? new UcEnd(side, gid) : new UdEnd(side, gid);
 const guest = await GuestPeer.meet(guestAddress, PEER_PORT);
 const theirs = await guest.ask(

@@ -27,7 +27,7 @@ const [operation, own, guestAddress] = z
   .tuple([z.enum(['send', 'write', 'write-imm']), z.string(), z.string()])
   .parse(process.argv.slice(2));
 
-using side = Side.at(own);
+using side = Side.open(own);
 const guest = await GuestPeer.meet(guestAddress, PEER_PORT);
 const gidIndex = own.includes(':') ? 2 : 1;
 const open = { do: 'open', type: 'uc', count: COUNT, size: SIZE, mtu: MTU, gid: gidIndex };
@@ -51,7 +51,7 @@ const remote = new RemoteMemory({ address: BigInt(theirs.addr), rkey: theirs.rke
 async function post(number: number, how: typeof operation, size = SIZE): Promise<void> {
   new DataView(memory.bytes.buffer).setUint32(0, number);
   memory.bytes.set(pattern(size - 4, number & 0xff), 4);
-  const piece = memory.piece(0, size);
+  const piece = memory.sge(0, size);
   if (how === 'send') qp.send(number, piece, SIGNALED);
   else {
     const flags = how === 'write' ? SIGNALED : SIGNALED | WvSend.IMMEDIATE;

@@ -28,7 +28,7 @@ export async function gapsOfOurs(hosts: Hosts): Promise<void> {
   await untilRefused('rcvd_seq_err', async (seed) => {
     memory.bytes.set(pattern(SIZE, seed));
     await hosts.receive(0, SIZE);
-    qp.send('send', memory.piece(), SIGNALED);
+    qp.send('send', memory.sge(), SIGNALED);
     await queue.next();
     const [there] = await hosts.completions(1);
     assert.equal(there?.status, IbvWc.SUCCESS);
@@ -41,7 +41,7 @@ export async function gapsOfTheirs(hosts: Hosts): Promise<void> {
   const { qp, queue, memory } = await hosts.pair({ size: SIZE });
   await untilRefused('out_of_seq_request', async (seed) => {
     await hosts.fill(0, SIZE, seed);
-    qp.postReceive('receive', memory.piece());
+    qp.postReceive('receive', memory.sge());
     assert.equal(await hosts.status({ op: 'send', at: 0, len: SIZE }), IbvWc.SUCCESS);
     await queue.next();
     assert.equal(crc32(memory.bytes), crc32(pattern(SIZE, seed)), 'other data arrived');

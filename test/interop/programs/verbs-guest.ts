@@ -135,7 +135,7 @@ export class Hosts implements Disposable {
   static async meet(own: string, guest: string): Promise<Hosts> {
     const peer = await GuestPeer.meet(guest, PEER_PORT);
     const gidIndex = own.includes(':') ? 2 : 1;
-    return new Hosts(Side.at(own), own, gidIndex, peer);
+    return new Hosts(Side.open(own), own, gidIndex, peer);
   }
 
   /** Two fresh queue pairs; the guest's last ones end. */

@@ -190,8 +190,8 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
     await step(name, async () => {
       const pair = await hosts.pair({ size: SIZE, ...options });
       await hosts.receive(0, WORD);
-      run(pair, pair.memory.piece(0, WORD));
-      pair.qp.send('later', pair.memory.piece(0, WORD), SIGNALED);
+      run(pair, pair.memory.sge(0, WORD));
+      pair.qp.send('later', pair.memory.sge(0, WORD), SIGNALED);
       assert.equal(wcName((await pair.queue.any()).status), wcName(status));
       assert.equal(wcName((await pair.queue.any()).status), 'FLUSHED');
       assert.equal(pair.qp.state, QpState.ERROR);
@@ -202,7 +202,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
   await step('SEND longer than the receive', async () => {
     const pair = await hosts.pair({ size: SIZE });
     await hosts.receive(0, 100);
-    pair.qp.send('send', pair.memory.piece(0, 101), SIGNALED);
+    pair.qp.send('send', pair.memory.sge(0, 101), SIGNALED);
     const here = wcName((await pair.queue.any()).status);
     const [there] = await hosts.completions(1);
     // The architecture has an invalid request here; rxe tells of an operational error on both sides.
@@ -215,21 +215,21 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
   await step('SEND into memory that may not be written', async () => {
     const pair = await hosts.pair({ guestMemory: Ibv.REMOTE_READ });
     await hosts.receive(0, WORD);
-    pair.qp.send('send', pair.memory.piece(0, WORD), SIGNALED);
+    pair.qp.send('send', pair.memory.sge(0, WORD), SIGNALED);
     assert.equal(wcName((await pair.queue.any()).status), 'REMOTE_OP_ERROR');
     assert.equal(await hosts.guestState(), IBV_QPS_ERR);
     pair.qp.release();
   });
   await step('WRITE with immediate data that finds no receive, finite retry', async () => {
     const pair = await hosts.pair({ rnrRetry: 1 });
-    post(pair, pair.memory.piece(0, WORD), 'WRITE_IMM', 0);
+    post(pair, pair.memory.sge(0, WORD), 'WRITE_IMM', 0);
     assert.equal(wcName((await pair.queue.any()).status), 'RNR_RETRY_ERROR');
     pair.qp.release();
   });
   await step('SEND that finds no receive, finite retry', async () => {
     const pair = await hosts.pair(THREE_TRIES);
     const before = readCounters().hca.rcvd_rnr_err ?? 0;
-    pair.qp.send('send', pair.memory.piece(0, WORD), SIGNALED);
+    pair.qp.send('send', pair.memory.sge(0, WORD), SIGNALED);
     assert.equal(wcName((await pair.queue.any()).status), 'RNR_RETRY_ERROR');
     // The first try and two more.
     assert.equal((readCounters().hca.rcvd_rnr_err ?? 0) - before, 3);
@@ -238,7 +238,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
   await step('SEND that finds no receive, infinite retry', async () => {
     const pair = await hosts.pair({ rnrRetry: 7 });
     const before = readCounters().hca.rcvd_rnr_err ?? 0;
-    pair.qp.send('send', pair.memory.piece(0, WORD), SIGNALED);
+    pair.qp.send('send', pair.memory.sge(0, WORD), SIGNALED);
     // More often than any finite count has tries.
     while ((readCounters().hca.rcvd_rnr_err ?? 0) - before < 10) await hosts.guestState();
     assert.equal(pair.queue.cq.peek(), 0);
@@ -251,7 +251,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
   await step('a queue pair that is gone', async () => {
     const pair = await hosts.pair();
     await hosts.drop();
-    pair.qp.write('write', pair.memory.piece(0, WORD), SIGNALED, pair.remote, 0);
+    pair.qp.write('write', pair.memory.sge(0, WORD), SIGNALED, pair.remote, 0);
     assert.equal(wcName((await pair.queue.any()).status), 'TIMEOUT_RETRY_ERROR');
     pair.qp.release();
   });
@@ -263,7 +263,7 @@ export async function naksOfOurs(hosts: Hosts): Promise<void> {
     await step(name, async () => {
       const pair = await hosts.pair({ size: SIZE, ...options });
       pair.memory.bytes.fill(0x77);
-      pair.qp.postReceive('receive', pair.memory.piece(0, WORD));
+      pair.qp.postReceive('receive', pair.memory.sge(0, WORD));
       await hosts.post(make(pair), { op: 'send', at: 0, len: WORD });
       const [first, second] = await hosts.completions(2);
       assert.equal(first?.status, status);
@@ -280,14 +280,14 @@ export async function naksOfOurs(hosts: Hosts): Promise<void> {
   }
   await step('SEND longer than the receive', async () => {
     const pair = await hosts.pair({ size: SIZE });
-    pair.qp.postReceive('receive', pair.memory.piece(0, 100));
+    pair.qp.postReceive('receive', pair.memory.sge(0, 100));
     assert.equal(await hosts.status({ op: 'send', at: 0, len: 101 }), IbvWc.REM_INV_REQ_ERR);
     assert.equal(wcName((await pair.queue.any()).status), 'LOCAL_LENGTH_ERROR');
     pair.qp.release();
   });
   await step('SEND into memory that may not be written', async () => {
     const pair = await hosts.pair({ ourMemory: WvAccess.REMOTE_READ });
-    pair.qp.postReceive('receive', pair.memory.piece(0, WORD));
+    pair.qp.postReceive('receive', pair.memory.sge(0, WORD));
     assert.equal(await hosts.status({ op: 'send', at: 0, len: WORD }), IbvWc.REM_OP_ERR);
     assert.equal(wcName((await pair.queue.any()).status), 'LOCAL_PROTECTION_ERROR');
     assert.equal(pair.qp.state, QpState.ERROR);
@@ -310,7 +310,7 @@ export async function naksOfOurs(hosts: Hosts): Promise<void> {
     const before = readCounters().hca.send_rnr_err ?? 0;
     await hosts.post({ op: 'send', at: 0, len: WORD });
     while ((readCounters().hca.send_rnr_err ?? 0) - before < 10) await hosts.guestState();
-    pair.qp.postReceive('receive', pair.memory.piece(0, WORD));
+    pair.qp.postReceive('receive', pair.memory.sge(0, WORD));
     assert.equal(wcName((await pair.queue.any()).status), 'SUCCESS');
     const [there] = await hosts.completions(1);
     assert.equal(there?.status, IbvWc.SUCCESS);

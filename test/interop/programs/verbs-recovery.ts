@@ -35,8 +35,8 @@ export async function recoveryOfOurs(hosts: Hosts): Promise<void> {
     back.fill(0);
     const begin = performance.now();
     for (let i = 0; i < REQUESTS; i += 1) {
-      qp.write('write', memory.piece(i * PIECE, PIECE), SIGNALED, remote, i * PIECE);
-      qp.read('read', memory.piece(BYTES + i * PIECE, PIECE), SIGNALED, remote, i * PIECE);
+      qp.write('write', memory.sge(i * PIECE, PIECE), SIGNALED, remote, i * PIECE);
+      qp.read('read', memory.sge(BYTES + i * PIECE, PIECE), SIGNALED, remote, i * PIECE);
     }
     await queue.take(2 * REQUESTS);
     const seconds = (performance.now() - begin) / 1000;

@@ -14,7 +14,7 @@ export async function routeOfOurs(hosts: Hosts): Promise<void> {
   assert.deepEqual({ trafficClass, flowLabel, hopLimit }, route);
   await hosts.watch();
   await hosts.receive(0, SIZE);
-  qp.send('send', memory.piece(), SIGNALED);
+  qp.send('send', memory.sge(), SIGNALED);
   await queue.next();
   const [there] = await hosts.completions(1);
   assert.equal(there?.status, IbvWc.SUCCESS);

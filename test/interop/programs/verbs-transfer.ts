@@ -29,18 +29,18 @@ async function oursOfSize(hosts: Hosts, pair: Pair, size: number): Promise<void>
   };
   memory.bytes.set(pattern(size, 1));
   await hosts.receive(0, Math.max(size, 1));
-  qp.send('send', memory.piece(0, size), SIGNALED);
+  qp.send('send', memory.sge(0, size), SIGNALED);
   await done('SEND');
   const [there] = await hosts.completions(1);
   assert.equal(there?.status, IbvWc.SUCCESS);
   assert.equal(there.len, size);
   await same(`SEND of ${size} bytes`, hosts.crc(0, size), crc(1));
   memory.bytes.set(pattern(size, 2));
-  qp.write('write', memory.piece(0, size), SIGNALED, remote, 0);
+  qp.write('write', memory.sge(0, size), SIGNALED, remote, 0);
   await done('WRITE');
   await same(`WRITE of ${size} bytes`, hosts.crc(0, size), crc(2));
   await hosts.fill(0, size, 3);
-  qp.read('read', memory.piece(0, size), SIGNALED, remote, 0);
+  qp.read('read', memory.sge(0, size), SIGNALED, remote, 0);
   await done('READ');
   await same(`READ of ${size} bytes`, memoryCrc(pair, 0, size), crc(3));
 }
@@ -50,7 +50,7 @@ async function theirsOfSize(hosts: Hosts, pair: Pair, size: number): Promise<voi
   const crc = (seed: number) => (size === 0 ? 0 : crc32(pattern(size, seed)));
   const { address: addr, rkey } = memory.region;
   await hosts.fill(0, size, 4);
-  qp.postReceive('receive', memory.piece(0, Math.max(size, 1)));
+  qp.postReceive('receive', memory.sge(0, Math.max(size, 1)));
   assert.equal(await hosts.status({ op: 'send', at: 0, len: size }), IbvWc.SUCCESS);
   const { status, length } = await queue.any();
   assert.equal(wcName(status), 'SUCCESS');
@@ -75,8 +75,8 @@ async function manyOfOurs(hosts: Hosts, pair: Pair): Promise<void> {
   qp.startBatch();
   for (let i = 0; i < MANY; i += 1) {
     const at = i * DISTANCE;
-    if (i % 4 === 3) qp.write(i, memory.piece(at, PIECE), SIGNALED, remote, at);
-    else qp.read(i, memory.piece(at, PIECE), SIGNALED, remote, at);
+    if (i % 4 === 3) qp.write(i, memory.sge(at, PIECE), SIGNALED, remote, at);
+    else qp.read(i, memory.sge(at, PIECE), SIGNALED, remote, at);
   }
   qp.submitBatch();
   const order = (await queue.take(MANY)).map(({ context }) => context as number);
@@ -176,7 +176,7 @@ export async function windowsOfOurs(hosts: Hosts): Promise<void> {
   console.log('ok  invalidated here');
   {
     const { qp, queue, memory, key, through } = await bound();
-    qp.postReceive('receive', memory.piece(0, 64));
+    qp.postReceive('receive', memory.sge(0, 64));
     assert.equal(await hosts.status({ op: 'send_inv', at: 0, len: 20, rkey: key }), IbvWc.SUCCESS);
     const { status, flags, immediateData } = await queue.any();
     assert.equal(status, WcStatus.SUCCESS);
@@ -219,11 +219,11 @@ export async function windowsOfTheirs(hosts: Hosts): Promise<void> {
     const { qp, queue, memory, remote } = pair;
     const window = new RemoteMemory({ address: remote.address + BigInt(WINDOW_AT), rkey });
     const write = async (at: number, length: number) => {
-      qp.write('write', memory.piece(0, length), SIGNALED, window, at);
+      qp.write('write', memory.sge(0, length), SIGNALED, window, at);
       return wcName((await queue.any()).status);
     };
     const read = async (at: number, length: number) => {
-      qp.read('read', memory.piece(0, length), SIGNALED, window, at);
+      qp.read('read', memory.sge(0, length), SIGNALED, window, at);
       return wcName((await queue.any()).status);
     };
     return { ...pair, rkey, write, read };
@@ -254,7 +254,7 @@ export async function windowsOfTheirs(hosts: Hosts): Promise<void> {
   {
     const { qp, queue, memory, rkey, write } = await bound();
     await hosts.receive(0, 64);
-    qp.sendAndInvalidate('send', memory.piece(0, 20), SIGNALED, rkey);
+    qp.sendAndInvalidate('send', memory.sge(0, 20), SIGNALED, rkey);
     await queue.next();
     const [there] = await hosts.completions(1);
     assert.equal(there?.status, IbvWc.SUCCESS);

@@ -61,7 +61,7 @@ export async function checksums(hosts: Hosts): Promise<void> {
   const { address: addr, rkey } = memory.region;
   await hosts.watch();
   memory.bytes.set(pattern(SIZE, 1));
-  qp.write('write', memory.piece(), SIGNALED, remote, 0);
+  qp.write('write', memory.sge(), SIGNALED, remote, 0);
   await queue.next();
   assert.equal(await hosts.crc(0, SIZE), crc32(pattern(SIZE, 1)), 'the guest has other data');
   await hosts.fill(0, SIZE, 2);
