@@ -13,9 +13,11 @@ import {
   type SocketAddress,
   Status,
 } from '../nd/index.js';
+import { textOf } from '../sides/side.js';
+import { newResult } from '../sides/v1.js';
 import { fillPattern, firstDifference } from './pattern.js';
 import type { BandwidthRow, DisconnectRow, LatencyRow, Report } from './report.js';
-import { DEPTH, MESSAGE, newResult, next, RECEIVES, Side, WINDOW } from './side.js';
+import { DEPTH, MESSAGE, next, RECEIVES, Side, WINDOW } from './side.js';
 
 export interface ServerOptions {
   address: string;
@@ -60,10 +62,10 @@ export async function runServer(
   using listen = adapter.listen({ port: options.port });
   onListening(listen.address);
 
-  await using connector = adapter.createConnector();
+  using side = new Side(adapter);
+  await using connector = side.connector;
   await listen.getConnectionRequest(connector);
   const heard = textOf(connector.getConnectionData().privateData);
-  using side = await Side.create(adapter, connector);
   await connector.accept(side.endpoint, new TextEncoder().encode('welcome'));
   const peerGone = connector.notifyDisconnect();
   const addresses = addressesOf(connector);
@@ -110,8 +112,8 @@ export async function runServer(
 export async function runClient(options: ClientOptions, onProgress: (text: string) => void): Promise<Report> {
   using nd = openNetworkDirect();
   using adapter = nd.openAdapter(localAddressFor(options.address, nd.queryAddressList()));
-  await using connector = adapter.createConnector();
-  using side = await Side.create(adapter, connector);
+  using side = new Side(adapter);
+  await using connector = side.connector;
 
   const server = { family: adapter.address.family, address: options.address, port: options.port };
   const hello = new TextEncoder().encode(`hello, seed ${options.seed}`);
@@ -312,11 +314,6 @@ function addressesOf(connector: INDConnector): { localAddress: string; peerAddre
 /** An address as people write it. */
 export function format({ family, address, port }: SocketAddress): string {
   return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
-}
-
-/** Private data may come padded with zeros. */
-function textOf(data: Uint8Array): string {
-  return new TextDecoder().decode(data).replace(/\0+$/, '');
 }
 
 /** The local address to connect from: the server's own if it is on this host, else the first of its family. */

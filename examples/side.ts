@@ -1,8 +1,6 @@
 import {
   type INDAdapter,
   type INDCompletionQueue,
-  type INDConnector,
-  type INDEndpoint,
   type NdMemoryHandle,
   type NdResult,
   type NdSge,
@@ -10,6 +8,7 @@ import {
   statusName,
   statusText,
 } from '../nd/index.js';
+import { newResult, SideV1 } from '../sides/v1.js';
 
 /** Bytes of the longest message, and of each place for one. */
 export const MESSAGE = 65_536;
@@ -33,44 +32,24 @@ export interface Message {
 }
 
 /** One side of a connection: its endpoint, its queues, and one registered buffer with everything in it. */
-export class Side {
-  readonly inbound: INDCompletionQueue;
-  readonly outbound: INDCompletionQueue;
-  readonly endpoint: INDEndpoint;
-  readonly #bytes = new Uint8Array(WINDOW_AT + WINDOW);
+export class Side extends SideV1 {
   readonly #results: NdResult[] = [];
-  memory!: NdMemoryHandle;
-
-  private constructor(
-    readonly adapter: INDAdapter,
-    connector: INDConnector,
-  ) {
-    this.inbound = adapter.createCompletionQueue(2 * RECEIVES);
-    this.outbound = adapter.createCompletionQueue(DEPTH);
-    this.endpoint = connector.createEndpoint({
-      inboundCompletionQueue: this.inbound,
-      outboundCompletionQueue: this.outbound,
-      inboundEntries: RECEIVES,
-      outboundEntries: DEPTH,
-    });
-  }
 
   /** Registers the memory and posts all Receives, before there is a connection. */
-  static async create(adapter: INDAdapter, connector: INDConnector): Promise<Side> {
-    const side = new Side(adapter, connector);
-    side.memory = await adapter.registerMemory(side.#bytes);
-    for (let slot = 0; slot < RECEIVES; slot += 1) side.receiveInto(slot);
-    return side;
+  constructor(adapter: INDAdapter) {
+    const bytes = new Uint8Array(WINDOW_AT + WINDOW);
+    super(adapter, { bytes, inboundEntries: RECEIVES, outboundEntries: DEPTH });
+    for (let slot = 0; slot < RECEIVES; slot += 1) this.receiveInto(slot);
   }
 
   /** Where messages to be sent are written. */
   get sendBuffer(): Uint8Array {
-    return this.#bytes.subarray(SEND_AT, SEND_AT + MESSAGE);
+    return this.bytes.subarray(SEND_AT, SEND_AT + MESSAGE);
   }
 
   /** The memory of RDMA Writes and Reads. */
   get window(): Uint8Array {
-    return this.#bytes.subarray(WINDOW_AT, WINDOW_AT + WINDOW);
+    return this.bytes.subarray(WINDOW_AT, WINDOW_AT + WINDOW);
   }
 
   /** All of {@link window}, for binding. */
@@ -127,21 +106,11 @@ export class Side {
     return value;
   }
 
-  [Symbol.dispose](): void {
-    this.endpoint.release();
-    this.inbound.release();
-    this.outbound.release();
-  }
-
   #message(result: NdResult): Message {
     const slot = result.context as number;
     const start = slot * MESSAGE;
-    return { slot, bytes: this.#bytes.subarray(start, start + result.bytesTransferred) };
+    return { slot, bytes: this.bytes.subarray(start, start + result.bytesTransferred) };
   }
-}
-
-export function newResult(context?: unknown): NdResult {
-  return { status: Status.PENDING, bytesTransferred: 0, context };
 }
 
 /** The next result of a queue, by polling. */

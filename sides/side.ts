@@ -89,6 +89,10 @@ export abstract class Side {
   /** Releases its parts; memory that nothing else uses can go with them. */
   abstract release(memoryToo?: boolean): void;
 
+  [Symbol.dispose](): void {
+    this.release();
+  }
+
   /** Connects to a listener; answers the private data of its reply. */
   async establish(peer: SocketAddress, privateData?: Uint8Array): Promise<Uint8Array> {
     await this.connect(peer, privateData === undefined ? {} : { privateData });
