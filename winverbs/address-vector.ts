@@ -7,7 +7,7 @@ import { Status, WvError } from './status.js';
 /** Bytes in front of the payload in the buffer of a datagram's receive. */
 export const GRH_BYTES = 40;
 /** The destination QPN of datagrams to a multicast group. */
-export const { MULTICAST_QPN } = WvDatagram;
+export const MULTICAST_QPN = WvDatagram.MULTICAST_QPN;
 
 const IPV4_BYTES = 20;
 const IPV4_AT = GRH_BYTES - IPV4_BYTES;
