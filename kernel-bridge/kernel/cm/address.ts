@@ -7,7 +7,7 @@ const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
 /** Whether both GIDs are the same 16 bytes. */
 export function gidEquals(a: Gid, b: Gid): boolean {
   if (a.length !== b.length) return false;
-  // Addresses differ at their ends.
+  // Compared from the end: there addresses differ.
   for (let index = a.length - 1; index >= 0; index--) if (a[index] !== b[index]) return false;
   return true;
 }
@@ -18,14 +18,14 @@ export function isIpv4Gid(gid: Gid): boolean {
   return true;
 }
 
-/** The 16 address bytes of an RDMA IP CM header: IPv4 stands behind 12 zero bytes. */
+/** The 16 address bytes of an RDMA IP CM header: 12 zero bytes before an IPv4 address. */
 export function headerAddressOf(gid: Gid): Uint8Array {
   const address = new Uint8Array(gid);
   if (isIpv4Gid(gid)) address.fill(0, 0, 12);
   return address;
 }
 
-/** Whether a peer can have this address: not unspecified, not multicast, not broadcast. */
+/** Whether a peer can have this address: neither unspecified nor multicast nor broadcast. */
 export function isUnicastGid(gid: Gid): boolean {
   if (isIpv4Gid(gid)) {
     const first = gid[12] ?? 0;
@@ -44,7 +44,7 @@ export function rdmaCmFlowLabel(sourcePort: number, destinationPort: number): nu
   return (sourcePort * 31 + destinationPort) & 0xfffff;
 }
 
-/** A copy that nobody else changes. */
+/** A private copy, which nobody else changes. */
 export function ownPath({
   source,
   destination,
@@ -56,7 +56,7 @@ export function ownPath({
 }: CmPath): CmPath {
   const from = sharedGid(source);
   const to = sharedGid(destination);
-  // All members at once: V8 has no room in the object for one that comes later.
+  // All members at once, because V8 reserves no room in the object for a member that is added later.
   return pkey === undefined
     ? { source: from, destination: to, flowLabel, trafficClass, hopLimit, scopeId }
     : { source: from, destination: to, flowLabel, trafficClass, hopLimit, scopeId, pkey };

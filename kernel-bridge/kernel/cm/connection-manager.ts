@@ -1,7 +1,6 @@
 /**
- * The connection manager: takes MADs from QP1, finds out whom they concern, and lets the connection's state
- * machine act (IBA 1 §12; RDMA IP CM Service, annex A11). Whatever a peer sends, the worst that happens is a
- * counted drop.
+ * The connection manager: takes MADs from QP1, finds the connection that they belong to, and runs its state machine
+ * (IBA 1 §12; RDMA IP CM Service, annex A11). No message of a peer can do worse than a counted drop.
  */
 import { BY_WIRE } from '../../hca/binding.js';
 import { sharedGid } from '../../ioctl/sockaddr.js';
@@ -39,17 +38,17 @@ import {
 
 const NOTHING = new Uint8Array(0);
 const LARGEST_PATH_MTU = 5;
-/** Where in a QPN, and in a communication id, the slot of its process begins. */
+/** Position of the process's slot in a QPN and in a communication id. */
 const QPN_SLOT_SHIFT = 16;
 const ID_SLOT_SHIFT = 24;
 const RECEIVED = counterNames('received');
 
-/** Where a MAD came from and where it arrived. */
+/** Source and destination of a MAD. */
 interface Origin {
   readonly source: Gid;
   readonly destination: Gid;
   readonly scopeId: number;
-  /** The slot of the process of this host that has sent it past the wire, or BY_WIRE. */
+  /** The slot of the sending process if it runs on this host and bypassed the wire, else BY_WIRE. */
   readonly sender: number;
 }
 
@@ -70,10 +69,10 @@ class Manager implements ConnectionManager, ConnectionHost {
   readonly #connections = new Registry();
   readonly #listeners = new ListenerTable<TakenRequest>();
   readonly #sidr: SidrManager;
-  /** Where a connection's request waits, or waited until it was taken. */
+  /** The listener at which a connection's request waits or waited. */
   readonly #requestedAt = new Map<Connection, Listener<TakenRequest>>();
   readonly #counters = new Map<string, { count: number }>();
-  /** Opens this manager's transaction ids; their low half is the connection's id. */
+  /** The high half of this manager's transaction ids; the low half is the connection's id. */
   readonly #clientId: number;
   #closed = false;
 
@@ -144,7 +143,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     this.#requestedAt.clear();
   }
 
-  // ── What connections tell (ConnectionHost) ─────────────────────────────────────────────────────────────────
+  // ── Events of connections (ConnectionHost) ─────────────────────────────────────────────────────────────────
 
   count(counter: string): void {
     const counted = this.#counters.get(counter);
@@ -190,7 +189,7 @@ class Manager implements ConnectionManager, ConnectionHost {
         this.count('ignored.mraLap');
         return;
       }
-      // The REQ's MRA is the first message of the peer that carries its id.
+      // An MRA for the REQ is the first message that carries the peer's id.
       const connection = this.#find(body.remoteCommId, forReq ? undefined : body.localCommId, origin);
       if (connection && this.#isAnswer(connection, header.transactionId)) {
         connection.dispatch(forReq ? 'mraReq' : 'mraRep', { serviceTimeout: body.serviceTimeout });
@@ -200,7 +199,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       const connection = this.#find(body.remoteCommId, body.localCommId, origin);
       if (connection) connection.dispatch('rtu');
       else if (this.#isStranger(body.remoteCommId, origin)) {
-        // The peer takes itself for connected.
+        // The peer believes that it is connected.
         this.count('unknown.RTU');
         this.#rejectStranger(AnsweredMessage.other, header.transactionId, body, origin);
       }
@@ -212,7 +211,7 @@ class Manager implements ConnectionManager, ConnectionHost {
         connection.dispatch('dreq', { transactionId });
       else if (connection) this.count('ignored.dreqWrongQpn');
       else if (this.#isStranger(body.remoteCommId, origin)) {
-        // What does not exist is disconnected: the peer shall not have to try again.
+        // An unknown connection counts as disconnected; an answer saves the peer its retries.
         this.count('unknown.DREQ');
         const ids = { localCommId: body.remoteCommId, remoteCommId: body.localCommId };
         this.#answer(origin, 'DREP', emitMad('DREP', transactionId, ids));
@@ -225,15 +224,16 @@ class Manager implements ConnectionManager, ConnectionHost {
     },
     SIDR_REQ: (message, origin) => this.#sidr.onReq(message, origin),
     SIDR_REP: (message, origin) => this.#sidr.onRep(message, origin),
-    // Alternate paths are not offered; RoCE has no path migration.
+    // There are no alternate paths; RoCE has no path migration.
     LAP: () => this.count('dropped.LAP'),
     APR: () => this.count('dropped.APR'),
   };
 
   /**
-   * A REQ is, in this order: one that was taken already and is repeated (IBA 1 §12.9.8.3.2), known by the peer's id; unsound;
-   * from a peer that has started anew with a QP of a connection that is alive here, which ends it (stale, §12.9.8.3.1); new. What
-   * is known of a peer is what came from where the REQ comes from: its address and CA GUID, and on this host its process.
+   * Cases of a REQ, in this order: a repetition of a known one (IBA 1 §12.9.8.3.2), recognized by the peer's id; an
+   * invalid one; one that reuses a QP of a live connection because the peer has restarted, which ends that connection
+   * (stale, §12.9.8.3.1); a new one. A peer is identified by the origin of the REQ: its address and CA GUID, and on
+   * this host its process.
    */
   #onReq({ header, body }: Received<'REQ'>, origin: Origin): void {
     if (this.#isForeignQp(body, origin)) return;
@@ -245,7 +245,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     const holder = this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, source, sender);
-    // The id alone ends nothing: its connection lives, and this is no request of it. Linux's ib_cm is silent, too.
+    // The id alone ends nothing: its connection is alive and this is not its REQ. Linux's ib_cm is silent, too.
     if (known && known.state !== 'timewait' && holder !== known) {
       this.count('ignored.reqKnownId');
       return;
@@ -265,8 +265,8 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /**
-   * Whether a REQ or REP names a QP that its sender cannot have: a process of this host has the numbers of its slot; and one
-   * that is connected past the wire is not the QP of a message that came by it.
+   * Whether a REQ or REP names a QP that its sender cannot have. The QPNs of a process of this host contain its slot. A
+   * QP that is connected past the wire cannot be named by a message that arrived by the wire.
    */
   #isForeignQp(
     { localQpn, localCaGuid }: CmBody<'REQ'> | CmBody<'REP'>,
@@ -296,13 +296,13 @@ class Manager implements ConnectionManager, ConnectionHost {
     listener.add(connection);
   }
 
-  /** Whose request this is, or why it is nobody's. */
+  /** The listener of this request, or the reason for refusing it. */
   #judge(body: CmBody<'REQ'>, origin: Origin): Admissible | { reason: number; ari: Uint8Array } {
     if (!this.#listeners.has(body.serviceId)) return { reason: RejReason.invalidServiceId, ari: NOTHING };
     const maxPathMtu = this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU;
     const request = readReq(body, origin.source, origin.destination, origin.scopeId, maxPathMtu);
     if ('reason' in request) return request;
-    // The table of reasons has none for a P_Key: the primary path is refused by its GID, as Linux's ib_cm does it.
+    // There is no reason code for a P_Key: as in Linux's ib_cm, the REJ refuses the primary path by its GID.
     if (this.platform.acceptsPkey?.(origin.destination, request.pkey) === false) {
       return { reason: RejReason.invalidGid, ari: Uint8Array.from(origin.destination) };
     }
@@ -321,7 +321,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     } else if (connection && (connection.remote?.commId ?? body.localCommId) === body.localCommId) {
       connection.dispatch('rep');
     } else {
-      // The peer would wait for an RTU that never comes.
+      // Without an answer the peer would wait for an RTU that never comes.
       this.count('unknown.REP');
       this.#rejectStranger(AnsweredMessage.REP, header.transactionId, body, origin);
     }
@@ -357,8 +357,8 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /**
-   * A peer that gave up without ever having our id names itself by CA GUID and its own id (IBA 1 §12.9.8.6);
-   * every other REJ names our id, and its own once we know it.
+   * A peer that gave up before it knew our id names itself by CA GUID and its own id (IBA 1 §12.9.8.6). Every other REJ
+   * names our id, and its own once we know it.
    */
   #findRejected(body: CmBody<'REJ'>, origin: Origin): Connection | undefined {
     if (body.reason === RejReason.timeout && body.ariLength >= 8) {
@@ -372,7 +372,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     return expected === undefined || expected === body.localCommId ? connection : undefined;
   }
 
-  /** The connection with these ids, if the message comes from its peer. */
+  /** The connection with these ids, if the message is from its peer. */
   #find(localId: number, remoteId: number | undefined, origin: Origin): Connection | undefined {
     const connection = this.#connections.byLocalId(localId);
     if (!connection) return undefined;
@@ -381,8 +381,8 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /**
-   * Whether the peer can have sent it: from its address, and once it is known by its link, or as its process. For a process of
-   * this host that has ended this one answers itself.
+   * Whether the message can be from the peer: it must have the peer's address and, once known, come by the same link or
+   * from the same process. For a process of this host that has ended, this process itself answers.
    */
   #comesFromPeer({ path, remote, localCommId }: Connection, { source, sender }: Origin): boolean {
     const known = remote?.sender ?? sender;
@@ -392,14 +392,17 @@ class Manager implements ConnectionManager, ConnectionHost {
     return false;
   }
 
-  /** Whether a REP, REJ or MRA is no answer to another REQ than the one that waits. Linux repeats the transaction id in all of them. */
+  /**
+   * Whether a REP, REJ or MRA answers the waiting REQ and no other one. Linux repeats the transaction id in all of
+   * them.
+   */
   #isAnswer(connection: Connection, transactionId: bigint): boolean {
     if (connection.mayBeAnsweredBy(transactionId)) return true;
     this.count('dropped.otherRequest');
     return false;
   }
 
-  /** Whether no connection with this peer has the id: one with somebody else is not its business. */
+  /** Whether no connection with this peer has the id. A connection with another peer does not count. */
   #isStranger(localId: number, origin: Origin): boolean {
     const connection = this.#connections.byLocalId(localId);
     return !connection || gidEquals(connection.path.destination, origin.source);
@@ -425,7 +428,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     this.#answer(origin, 'REJ', mad);
   }
 
-  /** To a peer that takes an id for a connection which is none: invalid communication id. */
+  /** For a peer that uses an unknown id: invalid communication id. */
   #rejectStranger(
     message: number,
     transactionId: bigint,
@@ -451,7 +454,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 }
 
-/** Whether a REQ repeats the one that a connection was made from; ids alone come back when a peer restarts. */
+/** Whether a REQ repeats the one of this connection. Ids alone do not tell: a restarted peer reuses them. */
 function isSameReq(received: ReceivedReq | undefined, transactionId: bigint, body: CmBody<'REQ'>): boolean {
   return (
     received !== undefined &&

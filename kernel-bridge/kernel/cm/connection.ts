@@ -30,7 +30,7 @@ import {
 const NOTHING = new Uint8Array(0);
 const SENT = counterNames('sent');
 const RETRANSMITTED = counterNames('retransmitted');
-/** Below this a DREQ is not repeated early: the peer's answer may well take so long. */
+/** A DREQ is not repeated earlier than this, because the peer's answer may take that long. */
 const SHORTEST_EARLY_MS = 8;
 
 /** What a connection needs of its manager. */
@@ -38,17 +38,17 @@ export interface ConnectionHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
   count(counter: string): void;
-  /** The state has just changed; the host keeps its tables. */
+  /** The state has just changed; the host updates its tables. */
   changed(connection: Connection, before: CmState): void;
 }
 
-/** What an event brings along. */
+/** Data of an event. */
 export interface EventInput {
   request?: CmConnectParameters;
   reply?: CmReply;
   reject?: CmReject;
   answer?: { parameters: CmQpParameters; privateData: Uint8Array };
-  /** Of the REJ or RTU to send. */
+  /** For the REJ or RTU to send. */
   privateData?: Uint8Array;
   reason?: number;
   serviceTimeout?: number;
@@ -56,7 +56,7 @@ export interface EventInput {
   transactionId?: bigint;
 }
 
-/** What of a REQ is looked at again; all else is in the request. */
+/** The fields of a REQ that are needed later; all others are in the request. */
 export type KeptReq = Pick<
   CmBody<'REQ'>,
   | 'localCommId'
@@ -82,19 +82,19 @@ export function keptOfReq(body: CmBody<'REQ'>): KeptReq {
   };
 }
 
-/** Who the peer is, by its REQ or REP. */
+/** The identity of the peer, from its REQ or REP. */
 export interface Remote {
   readonly commId: number;
   readonly qpn: number;
   readonly caGuid: bigint;
-  /** The slot of the process of this host that it is, or BY_WIRE. */
+  /** The slot of the peer if it is a process of this host, else BY_WIRE. */
   readonly sender: number;
 }
 
-/** What a passive connection keeps of the REQ that made it. */
+/** What a passive connection stores of its REQ. */
 export interface ReceivedReq {
   readonly body: KeptReq;
-  /** As {@link Remote} has it. */
+  /** As in {@link Remote}. */
   readonly sender: number;
   readonly transactionId: bigint;
   /** Until the connection is established. */
@@ -109,27 +109,27 @@ export class Connection implements CmConnection {
   readonly receivePsn: number;
   /** The REQ, on the passive side. */
   readonly received: ReceivedReq | undefined;
-  /** What connect() offered, on the active side, until the connection is established. */
+  /** The parameters of connect(), on the active side, until the connection is established. */
   offered: CmConnectParameters | undefined;
   localQpn = 0;
 
   readonly #host: ConnectionHost;
   readonly #caGuid: bigint;
   readonly #transactionId: bigint;
-  /** Of the path, as the REQ says it. */
+  /** Of the path, as in the REQ. */
   readonly #ackTimeoutCode: number;
   #state: CmState = 'idle';
   #remote: Remote | undefined;
   #detached = false;
   #timer: CmTimer | undefined;
   #later: { tell: () => void; timer: CmTimer } | undefined;
-  /** The message whose answer is awaited. */
+  /** The message that waits for an answer. */
   #awaited: { name: 'REQ' | 'REP' | 'DREQ'; mad: Uint8Array } | undefined;
   #retriesLeft = 0;
   #intervalMs = 1;
-  /** When a DREQ is to be repeated before its first retry; 0: not, or not again. */
+  /** Delay of the DREQ's early repetition; 0: none, or already done. */
   #earlyMs = 0;
-  /** Of the RTU that was sent. */
+  /** Private data of the RTU that was sent. */
   #rtuData: Uint8Array | undefined;
   #reject: Uint8Array | undefined;
 
@@ -161,23 +161,23 @@ export class Connection implements CmConnection {
     return this.#state;
   }
 
-  /** The peer's communication id; 0 while it is not known. */
+  /** The peer's communication id; 0 until it is known. */
   get remoteCommId(): number {
     return this.#remote?.commId ?? 0;
   }
 
-  /** What a listener hands out. */
+  /** What takeRequest() of a listener returns. */
   get taken(): { connection: CmConnection; request: CmRequest } | undefined {
     const request = this.received?.request;
     return request && { connection: this, request };
   }
 
-  /** Who the peer said it is; undefined until its REQ or REP has come. */
+  /** The peer's identity; undefined until its REQ or REP has arrived. */
   get remote(): Remote | undefined {
     return this.#remote;
   }
 
-  /** Active side: the REP's sender. Before the `rep` event. */
+  /** Active side: records the sender of the REP, before the `rep` event. */
   learnRemote(body: CmBody<'REP'>, sender: number): void {
     this.#remote = { commId: body.localCommId, qpn: body.localQpn, caGuid: body.localCaGuid, sender };
   }
@@ -217,7 +217,7 @@ export class Connection implements CmConnection {
 
   // ── The machine ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Does what the table says for this event in the present state. */
+  /** Executes the table's cell for this event in the present state. */
   dispatch(event: CmEvent, input: EventInput = {}): void {
     const transition = transitions[this.#state][event];
     if (transition.kind !== 'go') {
@@ -235,14 +235,14 @@ export class Connection implements CmConnection {
     for (const action of transition.actions) Connection.#actions[action](this, input);
   }
 
-  /** What was awaited was answered, and is not sent again; what was asked for is not asked about again. */
+  /** The awaited answer has arrived: nothing is sent again. */
   #settled(): void {
     this.#awaited = undefined;
     this.offered = undefined;
     if (this.received) this.received.request = undefined;
   }
 
-  /** Ends every timer: the manager closes, nothing will be sent or told any more. */
+  /** Ends all timers: the manager closes, and nothing more is sent or reported. */
   silence(): void {
     this.#stopTimer();
     this.#forgetLater();
@@ -355,13 +355,16 @@ export class Connection implements CmConnection {
     };
   }
 
-  /** Whether what a peer sends can answer the REQ that waits here: it repeats the transaction id, which nobody else has seen. */
+  /**
+   * Whether a message can answer the REQ that waits here: it must repeat the transaction id, which only the peer has
+   * seen.
+   */
   mayBeAnsweredBy(transactionId: bigint): boolean {
     const waits = this.#state === 'reqSent' || this.#state === 'mraReqReceived';
     return !waits || transactionId === this.#transactionId;
   }
 
-  /** Everything up to the RTU or REJ carries the REQ's transaction id. */
+  /** All messages up to the RTU or REJ carry the REQ's transaction id. */
   #exchangeId(): bigint {
     return this.received?.transactionId ?? this.#transactionId;
   }
@@ -421,16 +424,16 @@ export class Connection implements CmConnection {
   }
 
   /**
-   * A peer answers a repeated DREQ for as long as it is in timewait. Linux is there for the path's ACK timeout, which may be
-   * far less than our patience, and says nothing afterwards while its application keeps the connection's id. So a DREQ is
-   * repeated within that time, too; this repeat is not counted as a retry.
+   * A peer answers a repeated DREQ while it is in timewait. Linux stays there for the path's ACK timeout, which may be
+   * far shorter than our interval, and is silent afterwards as long as its application keeps the connection's id. So
+   * the DREQ is repeated once within that time; this repetition does not count as a retry.
    */
   #repeatEarly(intervalMs: number): void {
     const ms = timeoutCodeToMs(this.#ackTimeoutCode) / 2;
     this.#earlyMs = ms >= SHORTEST_EARLY_MS && ms < intervalMs ? ms : 0;
   }
 
-  /** Waits for the owner as long as the peer may: all its retries, each as long as an MRA from us can make it. */
+  /** Waits for the owner as long as the peer can wait: all its retries, each extended by our longest MRA. */
   #awaitOwner(): void {
     if (!this.received) return;
     const { body } = this.received;
@@ -454,9 +457,9 @@ export class Connection implements CmConnection {
     this.#timer = undefined;
   }
 
-  // ── What the owner is told ─────────────────────────────────────────────────────────────────────────────────
+  // ── Events for the owner ───────────────────────────────────────────────────────────────────────────────────
 
-  /** Not from inside a call: what was put off until now comes first. */
+  /** Outside the owner's calls: reports deferred events first. */
   #tell(tell: () => void): void {
     const put = this.#later?.tell;
     this.#forgetLater();
@@ -465,7 +468,7 @@ export class Connection implements CmConnection {
     if (!this.#detached) tell();
   }
 
-  /** Inside one of the owner's calls: the owner hears of it after it has returned. */
+  /** Inside one of the owner's calls: reports the event after the call has returned. */
   #tellLater(tell: () => void): void {
     if (this.#detached) return;
     const put = this.#later?.tell;
@@ -486,7 +489,7 @@ export class Connection implements CmConnection {
     this.#later = undefined;
   }
 
-  /** Active side: there was no communication id left; the owner hears of a rejection for want of resources. */
+  /** Active side: no communication id was left; the owner gets a rejection for lack of resources. */
   refuseLater(): void {
     const reject = { reason: RejReason.noResources, ari: NOTHING, privateData: NOTHING };
     this.#tellLater(() => this.events.rejected?.(reject));

@@ -1,17 +1,17 @@
-/** The RDMA IP CM header (IBA 1 annex A11): which requests open with it, how it is written, how it is checked. */
+/** The RDMA IP CM header (IBA 1 annex A11): which requests begin with it, writing and checking. */
 import { gidEquals, headerAddressOf, isIpv4Gid } from './address.js';
 import type { Gid } from './service.js';
 import { IP_CM_HEADER_SIZE, ipCmHeader } from './wire.js';
 
-/** Whether a service id belongs to the RDMA IP CM service, whose requests open with the address header. */
+/** Whether a service id belongs to the RDMA IP CM service, whose requests begin with the address header. */
 export function hasIpCmHeader(serviceId: bigint): boolean {
   const portSpace = serviceId >> 16n;
   return portSpace === 0x106n || portSpace === 0x111n || portSpace === 0x13fn || portSpace === 0x2n;
 }
 
 /**
- * Private data of `size` bytes as a request carries it: behind the header, if the service has one. The caller has
- * checked that it fits.
+ * Private data of `size` bytes for a request: behind the header, if the service has one. The caller has checked that it
+ * fits.
  */
 export function withIpCmHeader(
   size: number,
@@ -37,13 +37,13 @@ export function withIpCmHeader(
   return privateData;
 }
 
-/** What a request's private data said; the problem where its header does not fit the addresses of the message. */
+/** A request's private data, or the problem if its header does not match the addresses of the message. */
 export type IpCmHeaderVerdict =
   | { readonly localPort: number; readonly peerPort: number; readonly privateData: Uint8Array }
   | 'badVersion'
   | 'badAddress';
 
-/** Checks the header of a request that came from `source` to `destination`, and takes it off. */
+/** Checks the header of a request from `source` to `destination`, and removes it. */
 export function readIpCmHeader(
   serviceId: bigint,
   privateData: Uint8Array,
@@ -67,10 +67,10 @@ export function readIpCmHeader(
   };
 }
 
-/** IPv4 fills the last four bytes of a header's address; what stands before them is not looked at. */
+/** IPv4 uses the last four bytes of a header's address; the bytes before them are ignored. */
 function sameAddress(headerAddress: Uint8Array, gid: Gid): boolean {
   if (!isIpv4Gid(gid)) return gidEquals(headerAddress, gid);
-  // Byte by byte: views of small arrays have V8 move them out of its heap.
+  // Byte by byte: for views of small arrays V8 moves the bytes out of its heap.
   for (let index = 12; index < 16; index++) if (headerAddress[index] !== gid[index]) return false;
   return true;
 }

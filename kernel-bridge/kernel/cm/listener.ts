@@ -2,17 +2,17 @@
 import { gidEquals } from './address.js';
 import type { CmListener, CmListenParameters, Gid } from './service.js';
 
-/** Bounds of what peers can make this side keep. */
+/** Limits for requests that peers make this side store. */
 export const ListenerLimits = {
-  /** Requests waiting at one listener whose owner set no limit. */
+  /** Waiting requests at one listener whose owner set no limit. */
   perListener: 1024,
-  /** Requests waiting at all listeners of a manager. */
+  /** Waiting requests at all listeners of a manager. */
   total: 4096,
 } as const;
 
-/** A request that may wait: a connection, or a question for a service. */
+/** A request that can wait: a connection, or a look-up of a service. */
 export interface WaitingRequest<T> {
-  /** What its listener's owner gets. */
+  /** What the listener's owner gets. */
   readonly taken: T | undefined;
   abandon(): void;
 }
@@ -50,14 +50,14 @@ export class Listener<T> implements CmListener {
     return undefined;
   }
 
-  /** A request arrived. The owner is told at once. */
+  /** A request has arrived; reports it to the owner at once. */
   add(request: WaitingRequest<T>): void {
     this.#waiting.add(request);
     this.#table.waiting += 1;
     this.parameters.onRequest();
   }
 
-  /** The request is taken, or is none any more. */
+  /** The request was taken, or is over. */
   forget(request: WaitingRequest<T>): void {
     if (this.#waiting.delete(request)) this.#table.waiting -= 1;
   }
@@ -70,7 +70,7 @@ export class Listener<T> implements CmListener {
 
 /** All listeners of a manager, by service id. */
 export class ListenerTable<T> {
-  /** Requests waiting at all of them. */
+  /** Number of waiting requests at all of them. */
   waiting = 0;
   readonly #byService = new Map<bigint, Listener<T>[]>();
 
@@ -95,7 +95,7 @@ export class ListenerTable<T> {
     return this.#byService.has(serviceId);
   }
 
-  /** The listener on this very address, else one on all addresses that takes this one. */
+  /** The listener at exactly this address, else one at all addresses that accepts this one. */
   find(serviceId: bigint, address: Gid): Listener<T> | undefined {
     const listeners = this.#byService.get(serviceId) ?? [];
     return (

@@ -12,7 +12,7 @@ const HOP_LIMIT = 64;
 const TARGET_ACK_DELAY = 15;
 const MAX_PATH_MTU = 5;
 
-/** What a REQ says of a QP without answers. */
+/** A REQ's fields for a QP without acknowledgements. */
 const unreliable = { responderResources: 0, initiatorDepth: 0, retryCount: 0, rnrRetryCount: 0 };
 
 const most = (value: number, limit: number) => Math.min(Math.max(0, Math.trunc(value)), limit);
@@ -95,7 +95,7 @@ export function makeRep(
   });
 }
 
-/** What a REP says to the active side, which never gets more depth than it asked for. */
+/** The fields of a REP for the active side, which never gets more depth than it offered. */
 export function replyOf(body: CmBody<'REP'>, own: CmQpParameters): CmReply {
   return {
     peerQpn: body.localQpn,
@@ -109,7 +109,7 @@ export function replyOf(body: CmBody<'REP'>, own: CmQpParameters): CmReply {
   };
 }
 
-/** The address handle of answers to a MAD: back where it came from. */
+/** The path for answers to a MAD: back to its source. */
 export function answerPath(source: Gid, destination: Gid, scopeId: number): CmPath {
   return {
     source: destination,
@@ -132,8 +132,8 @@ export type RequestVerdict = CmRequest | { reason: number; ari: Uint8Array };
 const refuse = (reason: number, ari: Uint8Array = new Uint8Array(0)): RequestVerdict => ({ reason, ari });
 
 /**
- * Checks a REQ that came from `source` to `destination`. The GIDs that data will use have to be the ones the
- * message used: otherwise a peer could direct our traffic, or its name, at somebody else.
+ * Checks a REQ from `source` to `destination`. Its GIDs for data must be those of the message itself; otherwise a peer
+ * could direct our traffic at somebody else, or pretend to be somebody else.
  */
 export function readReq(
   body: CmBody<'REQ'>,

@@ -1,12 +1,12 @@
-/** A manager's connections, by everything a message can name them with. */
+/** A manager's connections, indexed by everything by which a message can name them. */
 import { gidEquals, gidKey } from './address.js';
 import type { Connection, Remote } from './connection.js';
 import type { CmState, Gid } from './service.js';
 
-/** Ended connections whose ids are still kept out of use; beyond, the oldest are let go early. */
+/** Maximum of ended connections whose ids stay reserved; beyond it the oldest are released early. */
 export const TIMEWAIT_LIMIT = 4096;
 
-/** In these the peer's QP is bound to this connection, and to no other (IBA 1 §12.9.8.3). */
+/** States in which the peer's QP is bound to this connection alone (IBA 1 §12.9.8.3). */
 const holdsRemoteQp: Readonly<Record<CmState, boolean>> = {
   idle: false,
   reqSent: false,
@@ -21,9 +21,10 @@ const holdsRemoteQp: Readonly<Record<CmState, boolean>> = {
 };
 
 /**
- * CA GUIDs are made from MAC addresses, which containers and clones on other hosts repeat, and ids from small
- * numbers: only together with the address do they name one peer, and no host can speak of another's connection. Nor can a
- * process of this host: its slot is known where it sends past the wire, and what comes by the wire is from nobody of those.
+ * CA GUIDs come from MAC addresses, which containers and clones on other hosts repeat, and ids from small numbers. So
+ * they identify a peer only together with its address; thus no host can name another's connection. On this host the
+ * process counts, too: its slot is known where it sends past the wire, and a message by the wire comes from none of
+ * these processes.
  */
 interface Peer {
   readonly caGuid: bigint;
@@ -39,16 +40,16 @@ interface Peer {
 const peerKey = (caGuid: bigint, address: Gid, sender: number): string =>
   `${caGuid.toString(16)}/${gidKey(address)}/${sender}`;
 
-/** V8 makes no object of a number with a sign. */
+/** A signed 32-bit integer, for which V8 allocates no heap number. */
 const keyOf = (id: number): number => id | 0;
 
 export class Registry {
   readonly #byLocalId = new Map<number, Connection>();
-  /** Devices that have connections with this one. */
+  /** Peers with connections to this manager. */
   readonly #peers = new Map<string, Peer>();
   /** Oldest first. */
   readonly #timewait = new Set<Connection>();
-  /** The one that was named last: mostly it is named again. */
+  /** The peer of the last look-up, which is mostly that of the next one. */
   #lastPeer: Peer | undefined;
 
   get size(): number {
@@ -77,7 +78,7 @@ export class Registry {
     return this.#peer(caGuid, address, sender)?.byQp.get(keyOf(qpn));
   }
 
-  /** Follows a state change; the connection ended last is the one that stays. */
+  /** Follows a state change. Of several ended connections of a peer the last one stays. */
   changed(connection: Connection, before: CmState): void {
     const { state, remote } = connection;
     if (state === 'idle') {
@@ -113,7 +114,7 @@ export class Registry {
     }
   }
 
-  /** The peer uses its id for something new. */
+  /** The peer reuses its id for another connection. */
   forgetRemoteId(connection: Connection): void {
     const { remote } = connection;
     if (!remote) return;
@@ -123,7 +124,7 @@ export class Registry {
     this.#letGoOf(peer);
   }
 
-  /** It never came to be. */
+  /** The connection was never established. */
   remove(connection: Connection): void {
     this.#byLocalId.delete(connection.localCommId);
   }
@@ -146,7 +147,7 @@ export class Registry {
     return peer;
   }
 
-  /** Nobody decides by coming and going how many are kept. */
+  /** Removes a peer without connections, so that peers cannot make the table grow. */
   #letGoOf(peer: Peer): void {
     if (peer.byId.size > 0 || peer.byQp.size > 0) return;
     this.#peers.delete(peerKey(peer.caGuid, peer.address, peer.sender));

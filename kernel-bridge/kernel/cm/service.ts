@@ -1,6 +1,6 @@
 /**
- * The border between connection management and its users: what the filter driver asks of the CM, and what the
- * CM needs of the world. Connection states and messages are those of IBA 1 §12.
+ * The interface between connection management and its users: what the filter driver calls, and what the CM needs of its
+ * platform. Connection states and messages are those of IBA 1 §12.
  */
 import type { CmOptions } from '../../options.js';
 import type { SidrListener, SidrLookup, SidrLookupEvents, SidrLookupParameters } from './sidr-service.js';
@@ -17,13 +17,13 @@ export interface CmPath {
   trafficClass: number;
   hopLimit: number;
   scopeId: number;
-  /** Of this side; left out: that of the default partition. */
+  /** Of this side; default: that of the default partition. */
   pkey?: number;
 }
 
-/** What the CM stands on: QP1, a clock, randomness, ids. Tests give it their own. */
+/** The CM's platform: QP1, a clock, random numbers, ids. Tests supply their own. */
 export interface CmPlatform {
-  /** The bytes are written again when it has returned. */
+  /** `mad` may be reused after the call. */
   sendMad(path: CmPath, mad: Uint8Array): void;
   setTimer(milliseconds: number, expired: () => void): CmTimer;
   /** An unused local communication id of this kernel; 0 when all are taken. */
@@ -33,9 +33,9 @@ export interface CmPlatform {
   randomPsn(): number;
   /** The CA GUID that messages from this source address carry. */
   caGuid(source: Gid): bigint;
-  /** The largest path MTU (enum 1–5) that the link of this local address carries; left out: 5 (4096 bytes). */
+  /** The largest path MTU (enum 1–5) that the link of this local address carries; default: 5 (4096 bytes). */
   maxPathMtu?(local: Gid): number;
-  /** Whether the port of this local address has a P_Key that fits the peer's; left out: it has. */
+  /** Whether the port of this local address has a P_Key that matches the peer's; default: yes. */
   acceptsPkey?(local: Gid, pkey: number): boolean;
 }
 
@@ -43,10 +43,10 @@ export interface CmTimer {
   cancel(): void;
 }
 
-/** What both sides tell each other about their QP. Depths are the local view: what this side accepts and issues. */
+/** QP attributes that both sides exchange. Depths are the local view: what this side accepts and issues. */
 export interface CmQpParameters {
   qpn: number;
-  /** WV_QP_TYPE: RC (left out) or UC, of which a REQ says no depths and no counts. */
+  /** WV_QP_TYPE: RC (default) or UC, for which a REQ has neither depths nor retry counts. */
   type?: number;
   responderResources: number;
   initiatorDepth: number;
@@ -55,19 +55,19 @@ export interface CmQpParameters {
   srq: boolean;
 }
 
-/** What a received REQ said, in the receiver's view: depths already exchanged (IBA 1 §12.6.5, §12.7.29). */
+/** A received REQ in the receiver's view: depths already exchanged (IBA 1 §12.6.5, §12.7.29). */
 export interface CmRequest {
   serviceId: bigint;
-  /** From the RDMA IP CM header where the service id has one. */
+  /** From the RDMA IP CM header, if the service id has one. */
   localAddress: Gid;
   localPort: number;
   peerAddress: Gid;
   peerPort: number;
   path: CmPath;
   peerQpn: number;
-  /** WV_QP_TYPE of the peer's QP: RC (left out) or UC. */
+  /** WV_QP_TYPE of the peer's QP: RC (default) or UC. */
   type?: number;
-  /** The PSN with which this side starts sending. */
+  /** This side's starting PSN for sending. */
   sendPsn: number;
   responderResources: number;
   initiatorDepth: number;
@@ -82,7 +82,7 @@ export interface CmRequest {
   privateData: Uint8Array;
 }
 
-/** What a received REP said, in the receiver's (active side's) view. */
+/** A received REP in the receiver's (active side's) view. */
 export interface CmReply {
   peerQpn: number;
   sendPsn: number;
@@ -102,24 +102,24 @@ export interface CmReject {
   privateData: Uint8Array;
 }
 
-/** How a connection tells its owner what happened. Called from the kernel's event loop, never from inside a call. */
+/** Events of a connection for its owner. Called from the kernel's event loop, never from inside a call. */
 export interface CmEvents {
-  /** Active side: the REP has come; answer with ready() or reject(). */
+  /** Active side: the REP has arrived; answer with ready() or reject(). */
   replied?(reply: CmReply): void;
   /** Passive side: RTU, or the QP saw the first packet. */
   established?(): void;
-  /** The peer rejected, or (reason 3) there was no communication id left for connect(); the connection is over. */
+  /** The peer rejected, or (reason 3) no communication id was left for connect(); the connection is over. */
   rejected?(reject: CmReject): void;
-  /** REQ or REP retries are spent, or accept() came in no time a peer waits; the connection is over. */
+  /** The retries of REQ or REP are spent, or accept() came later than any peer waits; the connection is over. */
   timedOut?(): void;
   /**
-   * The connection is over: a DREQ came (already answered with a DREP by the CM), a REJ came after the RTU, or the
-   * peer uses its QP for another connection (stale; a DREQ is on its way).
+   * The connection is over: a DREQ arrived (the CM has already answered with a DREP), or a REJ after the RTU, or the
+   * peer uses its QP for another connection (stale; the CM sends a DREQ).
    */
   disconnected?(): void;
   /**
-   * disconnect() has ended: true on DREP or a crossing DREQ, or when there was nothing left to disconnect; false
-   * when the DREQ's retries were spent.
+   * disconnect() has ended: true on DREP or a crossing DREQ, or if there was nothing left to disconnect; false when the
+   * DREQ's retries are spent.
    */
   disconnectCompleted?(answered: boolean): void;
 }
@@ -140,25 +140,25 @@ export interface CmConnection {
   readonly state: CmState;
   readonly localCommId: number;
   readonly remoteCommId: number;
-  /** The PSN this side announced: with it the peer starts sending (roce-wire §6.5). */
+  /** The PSN that this side announced; the peer starts sending with it (roce-wire §6.5). */
   readonly receivePsn: number;
   events: CmEvents;
   /** Active, after replied(): sends the RTU. The owner has moved its QP to RTS before. */
   ready(privateData?: Uint8Array): void;
   /**
-   * Passive, after the request: sends the REP. The owner has moved its QP to RTS before. Depths above what the
-   * request offered are announced as that. Throws RangeError for more than 196 bytes.
+   * Passive, after the request: sends the REP. The owner has moved its QP to RTS before. Depths are limited to the
+   * request's offer. Throws RangeError for more than 196 bytes.
    */
   accept(parameters: CmQpParameters, privateData: Uint8Array): void;
-  /** Passive before accept(), or active after replied(): REJ 28, or the reason given. At most 148 bytes. */
+  /** Passive before accept(), or active after replied(): REJ 28, or the given reason. At most 148 bytes. */
   reject(privateData: Uint8Array, reason?: number): void;
   /** Established: sends the DREQ. Ends in disconnectCompleted. */
   disconnect(): void;
-  /** The QP saw a packet before the RTU came. */
+  /** The QP received a packet before the RTU arrived. */
   communicationEstablished(): void;
   /**
-   * Gives the connection up in whatever state it is, telling the peer what the state asks for: REQ sent: REJ 4;
-   * REQ or REP received, REP sent: REJ 28; established: DREQ. No event follows.
+   * Gives the connection up in any state and notifies the peer. REQ sent: REJ 4; REQ or REP received, REP sent: REJ 28;
+   * established: DREQ. No event follows.
    */
   abandon(): void;
   /**
@@ -182,7 +182,7 @@ export interface CmConnectParameters {
 }
 
 export interface CmListener {
-  /** Requests the application has not looked at yet. */
+  /** Requests that the application has not taken yet. */
   readonly waiting: number;
   close(): void;
 }
@@ -191,11 +191,14 @@ export interface CmListenParameters {
   serviceId: bigint;
   /** Undefined: all addresses. */
   address: Gid | undefined;
-  /** Of all addresses, those that count; left out: each. */
+  /** Which of all addresses count; default: each. */
   accepts?: (address: Gid) => boolean;
-  /** Requests kept while nobody takes them; 0: as many as `ListenerLimits` allow. More are refused: REJ 3 (no resources), SIDR 3 (no QP). */
+  /**
+   * Maximum of waiting requests; 0: the limits of `ListenerLimits`. More are refused: REJ 3 (no resources), SIDR 3 (no
+   * QP).
+   */
   backlog: number;
-  /** A request has come. Take it with takeRequest(); until then it counts towards the backlog. */
+  /** A request has arrived. Take it with takeRequest(); until then it counts towards the backlog. */
   onRequest(): void;
 }
 
@@ -212,15 +215,15 @@ export interface CmCounters {
 export interface ConnectionManager {
   readonly options: CmOptions;
   /**
-   * A MAD from QP1, 256 bytes, not to be trusted. `sender`: the slot of the process of this host that has sent it, which is
-   * known to be true; left out, or BY_WIRE: it came by the wire, and its source is all that is known.
+   * A MAD from QP1, 256 bytes, not trusted. `sender`: the verified slot of the sending process of this host; BY_WIRE
+   * (default): it arrived by the wire, and only its source is known.
    */
   receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array, sender?: number): void;
   listen(parameters: CmListenParameters): CmListenerControl;
   connect(parameters: CmConnectParameters, events: CmEvents): CmConnection;
-  /** Takes questions for a service id of datagrams: no connections come of them. */
+  /** Accepts look-ups of a datagram service id; these make no connections. */
   listenForLookups(parameters: CmListenParameters): SidrListener;
-  /** Asks a peer which queue pair is behind a service id. Throws RangeError for more than 180 bytes. */
+  /** Looks up a peer's queue pair behind a service id. Throws RangeError for more than 180 bytes. */
   lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): SidrLookup;
   counters(): CmCounters;
   /** Abandons every connection and closes every listener. */

@@ -24,11 +24,11 @@ export interface SidrHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
   count(counter: string): void;
-  /** The state has just changed; the host keeps its tables. */
+  /** The state has just changed; the host updates its tables. */
   sidrChanged(exchange: SidrExchange, before: SidrState): void;
 }
 
-/** What a passive exchange keeps of the SIDR_REQ that made it. */
+/** What a passive exchange stores of its SIDR_REQ. */
 export interface ReceivedSidrReq {
   readonly body: CmBody<'SIDR_REQ'>;
   readonly transactionId: bigint;
@@ -40,17 +40,17 @@ interface SidrEventInput {
   answer?: { status: number; qpn: number; qkey: number; privateData: Uint8Array };
 }
 
-/** What a request that nobody wants is answered. */
+/** The answer to a request that nobody accepts. */
 const refusal = { status: SidrStatus.rejected, qpn: 0, qkey: 0, privateData: NOTHING } as const;
 
-/** How long a peer of the same habits asks: every try as long as the first. */
+/** How long a peer with our own options repeats its request; all tries are equally long. */
 export function patienceMs({ responseTimeoutCode, maxRetries }: CmOptions): number {
   return timeoutCodeToMs(responseTimeoutCode) * (maxRetries + 1);
 }
 
 export class SidrExchange implements SidrLookup, SidrInquiry {
   events: SidrLookupEvents & SidrInquiry['events'] = {};
-  /** Names the question: this side's own number, or the peer's. */
+  /** Identifies the look-up: this side's own number, or the peer's. */
   readonly requestId: number;
   readonly path: CmPath;
   readonly serviceId: bigint;
@@ -62,7 +62,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
   #state: SidrState = 'idle';
   #detached = false;
   #timer: CmTimer | undefined;
-  /** The question, or the answer. */
+  /** The request, or the answer. */
   #mad: Uint8Array | undefined;
   #retriesLeft = 0;
 
@@ -91,7 +91,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     return this.#state;
   }
 
-  /** What a listener hands out. */
+  /** What takeRequest() of a listener returns. */
   get taken(): { inquiry: SidrInquiry; request: SidrRequest } | undefined {
     return this.received && { inquiry: this, request: this.received.request };
   }
@@ -114,7 +114,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
 
   // ── The machine ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Does what the table says for this event in the present state. */
+  /** Executes the table's cell for this event in the present state. */
   dispatch(event: SidrEvent, input: SidrEventInput = {}): void {
     const transition = sidrTransitions[this.#state][event];
     if (transition.kind !== 'go') {
@@ -130,13 +130,13 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     for (const action of transition.actions) SidrExchange.#actions[action](this, input);
   }
 
-  /** Ends the timer: the manager closes, nothing will be sent or told any more. */
+  /** Ends the timer: the manager closes, and nothing more is sent or reported. */
   silence(): void {
     this.#stopTimer();
     this.#detached = true;
   }
 
-  /** There was no request id left: the owner hears of an answer that names no queue pair. */
+  /** No request id was left: the owner gets an answer without a queue pair. */
   refuseLater(): void {
     const reply = { status: SidrStatus.noQp, qpn: 0, qkey: 0, info: NOTHING, privateData: NOTHING };
     this.#timer = this.#host.platform.setTimer(0, () => {

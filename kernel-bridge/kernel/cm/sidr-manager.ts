@@ -1,6 +1,6 @@
 /**
- * Service id resolution on both sides: which exchange a message belongs to, who is asked, and the answers that need
- * nobody (IBA 1 §12.11; RDMA IP CM Service, annex A11).
+ * Service id resolution on both sides: it finds the exchange of a message and the listener of a request, and sends the
+ * answers that need no listener (IBA 1 §12.11; RDMA IP CM Service, annex A11).
  */
 import { gidEquals, gidKey, isUnicastGid } from './address.js';
 import { readIpCmHeader } from './ip-cm-header.js';
@@ -19,10 +19,10 @@ import type {
 } from './sidr-service.js';
 import { type CmBody, type CmMessage, emitMad, SidrStatus } from './wire.js';
 
-/** Answers kept for peers that have not got them; beyond, the oldest are let go early. */
+/** Maximum of stored answers for peers that may repeat their request; beyond it the oldest are released early. */
 export const SIDR_ANSWER_LIMIT = 4096;
 
-/** Where a MAD came from and where it arrived. */
+/** Source and destination of a MAD. */
 interface Origin {
   readonly source: Gid;
   readonly destination: Gid;
@@ -39,7 +39,7 @@ export class SidrManager implements SidrHost {
   readonly options: SidrHost['options'];
   readonly #count: (counter: string) => void;
   readonly #lookups = new Map<number, SidrExchange>();
-  /** Requests that wait or are answered, by their peer's id and address. */
+  /** Waiting and answered requests, by the peer's id and address. */
   readonly #inquiries = new Map<string, SidrExchange>();
   /** Oldest first. */
   readonly #answered = new Set<SidrExchange>();
@@ -56,7 +56,7 @@ export class SidrManager implements SidrHost {
     return this.#listeners.add(parameters);
   }
 
-  /** `requestId` 0: none was left. */
+  /** `requestId` 0: no id was left. */
   lookup(
     parameters: SidrLookupParameters,
     events: SidrLookupEvents,
@@ -100,7 +100,7 @@ export class SidrManager implements SidrHost {
     this.#requestedAt.clear();
   }
 
-  // ── What exchanges tell (SidrHost) ─────────────────────────────────────────────────────────────────────────
+  // ── Events of exchanges (SidrHost) ─────────────────────────────────────────────────────────────────────────
 
   count(counter: string): void {
     this.#count(counter);
@@ -156,7 +156,7 @@ export class SidrManager implements SidrHost {
     listener.add(exchange);
   }
 
-  /** Whose request this is, or the status with which it is refused. */
+  /** The listener of this request, or the status with which it is refused. */
   #judge(
     body: CmBody<'SIDR_REQ'>,
     { source, destination, scopeId }: Origin,
@@ -205,7 +205,7 @@ export class SidrManager implements SidrHost {
     exchange.dispatch('rep', { reply: { status, qpn, qkey, info, privateData } });
   }
 
-  /** An answer that leaves nothing behind. */
+  /** An answer for which no state is stored. */
   #refuse(
     status: number,
     transactionId: bigint,
@@ -219,7 +219,7 @@ export class SidrManager implements SidrHost {
   }
 }
 
-/** Whether a SIDR_REQ repeats the one that an exchange was made from; ids alone come back when a peer restarts. */
+/** Whether a SIDR_REQ repeats the one of this exchange. Ids alone do not tell: a restarted peer reuses them. */
 function isSameReq(
   received: ReceivedSidrReq,
   transactionId: bigint,
@@ -233,8 +233,8 @@ function isSameReq(
 }
 
 /**
- * Whether a SIDR_REP answers this question. Every answer repeats the transaction id; of those that name no queue pair, older
- * Linux kernels leave the service id out.
+ * Whether a SIDR_REP answers this request. Every answer repeats the transaction id. Older Linux kernels leave the
+ * service id out of answers without a queue pair.
  */
 function isAnswerTo(
   { transactionId, serviceId }: SidrExchange,

@@ -1,16 +1,16 @@
 /**
- * The border of service id resolution (SIDR, IBA 1 §12.11): asking a peer for the datagram queue pair behind a service
- * id, and answering such questions. Part of the border in `service.ts`.
+ * The interface of service id resolution (SIDR, IBA 1 §12.11): looking up the datagram queue pair behind a peer's
+ * service id, and answering such requests. It belongs to the interface in `service.ts`.
  */
 import type { CmListener, CmPath, Gid } from './service.js';
 
 /**
- * Of one exchange, asked or answered. `reqSent` waits for the peer, `reqReceived` for the owner; `answered` keeps the
- * answer for a peer that has not got it; `over` is the end.
+ * The state of one exchange on either side. `reqSent` waits for the peer, `reqReceived` for the owner; `answered`
+ * stores the answer in case the peer repeats its request; `over` is the end.
  */
 export type SidrState = 'idle' | 'reqSent' | 'reqReceived' | 'answered' | 'over';
 
-/** A question to a peer. */
+/** A look-up at a peer. */
 export interface SidrLookupParameters {
   serviceId: bigint;
   path: CmPath;
@@ -22,20 +22,20 @@ export interface SidrLookupParameters {
   privateData: Uint8Array;
 }
 
-/** What a SIDR_REP said. QPN and Q_Key count when `status` is 0 (SidrStatus of `wire.ts`). */
+/** A received SIDR_REP. QPN and Q_Key are valid when `status` is 0 (SidrStatus of `wire.ts`). */
 export interface SidrReply {
   status: number;
   qpn: number;
   qkey: number;
-  /** As many bytes as the message says. */
+  /** As many bytes as the message's length field says. */
   info: Uint8Array;
   /** 136 bytes. */
   privateData: Uint8Array;
 }
 
-/** How a question ends: one of these, once, never from inside a call. */
+/** A look-up ends with exactly one of these, never from inside a call. */
 export interface SidrLookupEvents {
-  /** The peer has answered; also with status 3 (no QP) when no request id was left here. */
+  /** The peer has answered. Also called with status 3 (no QP) if no request id was left here. */
   answered?(reply: SidrReply): void;
   /** All retries are spent. */
   timedOut?(): void;
@@ -45,36 +45,36 @@ export interface SidrLookup {
   readonly state: SidrState;
   readonly requestId: number;
   events: SidrLookupEvents;
-  /** The answer is not wanted any more. No event follows, nothing is sent. */
+  /** Withdraws the look-up. No event follows, nothing is sent. */
   abandon(): void;
 }
 
-/** What a SIDR_REQ said. */
+/** A received SIDR_REQ. */
 export interface SidrRequest {
   serviceId: bigint;
   localAddress: Gid;
   localPort: number;
   peerAddress: Gid;
   peerPort: number;
-  /** Back to the peer. */
+  /** The path back to the peer. */
   path: CmPath;
   pkey: number;
   /** The consumer's 180 bytes. */
   privateData: Uint8Array;
 }
 
-/** A request that was received, in the hands of the one who answers it. */
+/** A received request, for its listener's owner to answer. */
 export interface SidrInquiry {
   readonly state: SidrState;
   events: {
-    /** The request is none any more: no answer in the time that peers wait, or the peer has started anew. */
+    /** The request is over: it was not answered as long as peers wait, or the peer has restarted. */
     timedOut?(): void;
   };
   /** Answers with a queue pair. Throws RangeError for more than 136 bytes. */
   accept(qpn: number, qkey: number, privateData: Uint8Array): void;
-  /** Answers with status 2 (rejected), or the one given. At most 136 bytes. */
+  /** Answers with status 2 (rejected), or the given one. At most 136 bytes. */
   reject(privateData: Uint8Array, status?: number): void;
-  /** Gives it up: a request that waits is rejected. No event follows. */
+  /** Gives it up: a waiting request is rejected. No event follows. */
   abandon(): void;
 }
 

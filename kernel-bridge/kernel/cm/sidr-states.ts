@@ -1,6 +1,6 @@
 /**
- * The SIDR state machines of IBA 1 §12.11 as data, active and passive in one table: for every state and event, what is
- * done and which state follows. `sidr-exchange.ts` runs it.
+ * The SIDR state machines of IBA 1 §12.11 as data, active and passive in one table: for every state and event, the
+ * actions and the next state. `sidr-exchange.ts` runs it.
  */
 import type { SidrState } from './sidr-service.js';
 
@@ -12,38 +12,38 @@ export const sidrStates = [
   'over',
 ] as const satisfies readonly SidrState[];
 
-/** What the owner asks for. */
+/** Calls of the owner. */
 const localEvents = ['lookup', 'admit', 'accept', 'reject', 'abandon'] as const;
-/** What a peer's message says, once it was found to belong to the exchange. */
+/** Messages of the peer that belong to the exchange. */
 const messageEvents = [
-  /** The same SIDR_REQ once more. */
+  /** The same SIDR_REQ again. */
   'req',
   'rep',
   /** The peer uses its request id for another request: it has forgotten this one. */
   'stale',
 ] as const;
-/** What the exchange's own timer says: send again, give up, time is over. */
+/** The exchange's own timer: send again, give up, time is over. */
 const timerEvents = ['timeout', 'exhausted', 'expired'] as const;
 
 /** All events, grouped as above. */
 export const sidrEvents = [...localEvents, ...messageEvents, ...timerEvents] as const;
 export type SidrEvent = (typeof sidrEvents)[number];
 
-/** What a transition does, in order; the functions are in `sidr-exchange.ts`. */
+/** The actions of a transition, in order; the functions are in `sidr-exchange.ts`. */
 export type SidrAction =
   | 'sendReq'
   | 'resend'
   | 'sendAccept'
   | 'sendReject'
-  /** The answer once more. */
+  /** The answer again. */
   | 'repeat'
-  /** Waits for the owner as long as the peer may. */
+  /** Waits for the owner as long as the peer can wait. */
   | 'awaitOwner'
   /** Waits for the peer's last repetition. */
   | 'awaitPeer'
   | 'tellAnswered'
   | 'tellTimedOut'
-  /** The owner is told nothing any more. */
+  /** The owner gets no more events. */
   | 'detach';
 
 /** A cell of the table; the kinds are those of the connection's table. */
@@ -55,7 +55,7 @@ type Row = Readonly<Record<SidrEvent, SidrTransition>>;
 
 const go = (next: SidrState, ...actions: SidrAction[]): SidrTransition => ({ kind: 'go', next, actions });
 
-/** A state's row: the cells given; otherwise an owner's call is misused, and nothing else can come. */
+/** A state's row: the given cells; otherwise a call of the owner is misused, and nothing else can happen. */
 function row(cells: Partial<Record<SidrEvent, SidrTransition>>): Row {
   const all: [SidrEvent, SidrTransition][] = [
     ...localEvents.map((event): [SidrEvent, SidrTransition] => [event, { kind: 'misused' }]),
@@ -82,7 +82,7 @@ export const sidrTransitions: Readonly<Record<SidrState, Row>> = {
     accept: go('answered', 'sendAccept', 'awaitPeer'),
     reject: go('answered', 'sendReject', 'awaitPeer'),
     abandon: go('answered', 'detach', 'sendReject', 'awaitPeer'),
-    // No message of SIDR asks for patience: the peer is only known to be there still.
+    // SIDR has no message that asks for patience; a repetition only shows that the peer still waits.
     req: go('reqReceived', 'awaitOwner'),
     stale: go('over', 'tellTimedOut'),
     expired: go('over', 'tellTimedOut'),

@@ -1,10 +1,10 @@
 /**
- * The connection state machine of IBA 1 §12.9 as data: for every state and event, what is done and which state
- * follows. `connection.ts` runs it; nothing else changes a state.
+ * The connection state machine of IBA 1 §12.9 as data: for every state and event, the actions and the next state.
+ * `connection.ts` runs it; nothing else changes a state.
  */
 import type { CmState } from './service.js';
 
-/** What the owner asks for. */
+/** Calls of the owner. */
 const localEvents = [
   'connect',
   'admit',
@@ -15,9 +15,9 @@ const localEvents = [
   'packetSeen',
   'abandon',
 ] as const;
-/** What a peer's message says, once it was found to belong to the connection. */
+/** Messages of the peer that belong to the connection. */
 const messageEvents = [
-  /** The REQ of this connection once more. */
+  /** The REQ of this connection again. */
   'req',
   'mraReq',
   'mraRep',
@@ -28,10 +28,10 @@ const messageEvents = [
   'drep',
   /** The peer uses this connection's QP in another request: it has forgotten this one. */
   'stale',
-  /** Our request was answered from a QP that another connection of ours still has as its peer. */
+  /** The REP names a QP that is already the peer of another connection of ours. */
   'staleReply',
 ] as const;
-/** What the connection's own timer says: send again, give up, time is over. */
+/** The connection's own timer: send again, give up, time is over. */
 const timerEvents = ['timeout', 'exhausted', 'expired'] as const;
 
 /** All events, grouped as above. */
@@ -51,7 +51,7 @@ export const cmStates = [
   'timewait',
 ] as const satisfies readonly CmState[];
 
-/** What a transition does, in order; the functions are in `connection.ts`. */
+/** The actions of a transition, in order; the functions are in `connection.ts`. */
 export type CmAction =
   | 'sendReq'
   | 'sendRep'
@@ -60,13 +60,13 @@ export type CmAction =
   | 'sendDrep'
   | 'sendMraReq'
   | 'sendMraRep'
-  /** A REJ with the reason given, consumer reject if none. */
+  /** A REJ with the given reason, by default consumer reject. */
   | 'sendReject'
   /** A REJ of reason timeout, which carries our CA GUID. */
   | 'sendTimeoutReject'
-  /** The message whose answer is awaited, counted against its retries. */
+  /** The message that waits for an answer, counted against its retries. */
   | 'resend'
-  /** The same message out of turn; its timer is left alone. */
+  /** The same message out of turn; its timer is not restarted. */
   | 'repeat'
   | 'repeatRtu'
   /** The REJ that ended this connection, if one did. */
@@ -82,17 +82,17 @@ export type CmAction =
   | 'tellAnswered'
   | 'tellUnanswered'
   | 'tellAnsweredLater'
-  /** The owner is told nothing any more. */
+  /** The owner gets no more events. */
   | 'detach';
 
 /** A cell of the table. */
 export type CmTransition =
   | { readonly kind: 'go'; readonly next: CmState; readonly actions: readonly CmAction[] }
-  /** A message that has no meaning here: counted, nothing else. */
+  /** A message without meaning here: counted, nothing else. */
   | { readonly kind: 'ignored' }
-  /** The owner asked for what this state does not offer: counted, nothing else. */
+  /** A call that this state does not allow: counted, nothing else. */
   | { readonly kind: 'misused' }
-  /** No such event can reach this state: counted, so that a mistake shows. */
+  /** An event that cannot reach this state: counted, so that a mistake is noticed. */
   | { readonly kind: 'impossible' };
 
 export type CmTransitions = Readonly<Record<CmState, Readonly<Record<CmEvent, CmTransition>>>>;
@@ -100,7 +100,7 @@ export type CmTransitions = Readonly<Record<CmState, Readonly<Record<CmEvent, Cm
 const go = (next: CmState, ...actions: CmAction[]): CmTransition => ({ kind: 'go', next, actions });
 const impossible: CmTransition = { kind: 'impossible' };
 
-/** A state's row: the cells given, and for the others what their group of events means there. */
+/** A state's row: the given cells, and defaults for the other events of each group. */
 function row(cells: Partial<Record<CmEvent, CmTransition>>): Readonly<Record<CmEvent, CmTransition>> {
   const all = [
     ...localEvents.map((event) => [event, { kind: 'misused' }]),
@@ -112,10 +112,10 @@ function row(cells: Partial<Record<CmEvent, CmTransition>>): Readonly<Record<CmE
   return Object.fromEntries(all) as Record<CmEvent, CmTransition>;
 }
 
-/** Before its first message and after its last, a connection is in no table: no message can find it. */
+/** Before its first and after its last message a connection is in no table: no message can find it. */
 const unreachable = Object.fromEntries(messageEvents.map((event) => [event, impossible]));
 
-/** While the REQ waits for its answer; an MRA only lengthens the wait. */
+/** While the REQ waits for its answer; an MRA only extends the wait. */
 const requesting = (state: 'reqSent' | 'mraReqReceived') =>
   ({
     rep: go('repReceived', 'tellReplied'),
@@ -163,7 +163,7 @@ export const transitions: CmTransitions = {
   }),
   repReceived: row({
     ready: go('established', 'sendRtu'),
-    // The owner is still looking at the reply.
+    // The owner has not decided about the reply yet.
     rep: go('repReceived', 'sendMraRep'),
     rej: go('timewait', 'tellRejected'),
     dreq: go('timewait', 'sendDrep', 'tellDisconnected'),
@@ -205,7 +205,7 @@ export const transitions: CmTransitions = {
     // Both sides disconnect at once: both succeed.
     dreq: go('timewait', 'sendDrep', 'tellAnswered'),
     rej: go('timewait', 'tellAnswered'),
-    // The peer has forgotten the connection and may never send a DREP: its next request must not wait for our retries.
+    // The peer has forgotten the connection and may never send a DREP; its next request must not wait for our retries.
     stale: go('timewait', 'tellAnswered'),
     timeout: go('dreqSent', 'resend'),
     exhausted: go('timewait', 'tellUnanswered'),
@@ -217,7 +217,7 @@ export const transitions: CmTransitions = {
     req: go('timewait', 'repeatReject'),
     rep: go('timewait', 'repeatReject'),
     rtu: go('timewait', 'repeatReject'),
-    // No longer among the live ones, so it cannot be stale.
+    // An ended connection cannot become stale.
     stale: impossible,
     expired: go('idle'),
     disconnect: go('timewait', 'tellAnsweredLater'),

@@ -16,7 +16,7 @@ import {
 } from '../../ioctl/layout.js';
 import { madeCode } from './made-code.js';
 
-/** Messages are refused in the words of the wire, by RangeError. */
+/** Messages refuse invalid values by RangeError, naming the field. */
 export const cmRefusals: Refusals = {
   value(path, value, _, size) {
     throw new RangeError(
@@ -42,7 +42,7 @@ export const IP_CM_HEADER_SIZE = 36;
 /** Values of the MAD header of every CM message. */
 export const CmMad = { baseVersion: 1, managementClass: 0x07, classVersion: 2, methodSend: 0x03 } as const;
 
-/** Private data left to the consumer, in bytes (REQ, SIDR_REQ: behind the RDMA IP CM header). */
+/** Bytes of private data for the consumer (REQ, SIDR_REQ: behind the RDMA IP CM header). */
 export const PrivateDataSize = {
   REQ: 56,
   REP: 196,
@@ -92,7 +92,7 @@ export const RejReason = {
   vendorOptionNotSupported: 35,
 } as const;
 
-/** Which message a REJ or an MRA answers; `other` exists in a REJ only (there 2 says: none), LAP in an MRA only. */
+/** The message that a REJ or an MRA answers. `other` exists in a REJ only (there 2 means none), LAP in an MRA only. */
 export const AnsweredMessage = { REQ: 0, REP: 1, other: 2, LAP: 2 } as const;
 
 /** REQ's transport service types. */
@@ -299,7 +299,7 @@ export const cmLayouts = {
 } as const;
 
 export type CmMessageName = keyof typeof cmLayouts;
-/** The value form of a message. */
+/** The value of a message. */
 export type CmBody<N extends CmMessageName> = Value<(typeof cmLayouts)[N]>;
 
 /** Attribute ids of the messages, IBA 1 §16.7.3. */
@@ -321,18 +321,18 @@ const nameOfAttribute = new Map<number, CmMessageName>(
   Object.entries(CmAttribute).map(([name, id]) => [id, name as CmMessageName]),
 );
 
-/** Names of counters, one for each message: `sent.REQ`. */
+/** Counter names, one for each message: `sent.REQ`. */
 export function counterNames(what: string): Readonly<Record<CmMessageName, string>> {
   const names = Object.keys(CmAttribute).map((name) => [name, `${what}.${name}`]);
   return Object.fromEntries(names) as Record<CmMessageName, string>;
 }
 
-/** A parsed CM MAD, told apart by `name`. */
+/** A parsed CM MAD, discriminated by `name`. */
 export type CmMessage = {
   [N in CmMessageName]: { readonly name: N; readonly header: MadHeader; readonly body: CmBody<N> };
 }[CmMessageName];
 
-/** Why bytes are no CM message; also the name of the counter of such drops. */
+/** Why bytes are no CM message; also the counter name of such drops. */
 export type MadProblem =
   | 'badLength'
   | 'badBaseVersion'
@@ -341,7 +341,7 @@ export type MadProblem =
   | 'badMethod'
   | 'badAttribute';
 
-/** Parses a MAD; answers the problem where it is no CM message. Never throws, reads 256 bytes at most. */
+/** Parses a MAD; returns the problem if it is no CM message. Never throws, reads 256 bytes at most. */
 export function parseMad(mad: Uint8Array): CmMessage | MadProblem {
   if (mad.length !== MAD_SIZE) return 'badLength';
   const header = madHeader.decode(mad);
@@ -361,7 +361,9 @@ export function encodeMessage(message: CmMessage): Uint8Array {
   return layout.encode(message.body, mad, MAD_HEADER_SIZE);
 }
 
-/** A 256-byte MAD, a new one or in `mad`; fields left out are zero. Throws RangeError for a value its field cannot hold. */
+/**
+ * A 256-byte MAD, new or in `mad`; omitted fields are zero. Throws RangeError for a value that its field cannot hold.
+ */
 export function emitMad<N extends CmMessageName>(
   name: N,
   transactionId: bigint,
@@ -383,7 +385,7 @@ export function emitMad<N extends CmMessageName>(
 
 const once = new Uint8Array(MAD_SIZE);
 
-/** As {@link emitMad}, into bytes that the next call writes again: for a message that nobody keeps. */
+/** As {@link emitMad}, into memory that the next call reuses: for a message that nobody keeps. */
 export function emitMadOnce<N extends CmMessageName>(
   name: N,
   transactionId: bigint,
