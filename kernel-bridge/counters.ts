@@ -2,33 +2,35 @@ import type { DeviceFile } from './device-file.js';
 import { CountersCode } from './ioctl/codes.js';
 import { Status, StatusError } from './ioctl/status.js';
 
-/** The device file that tells counters; only the soft kernel has it. */
+/** The device file of the counters; only the soft kernel has it. */
 export const COUNTERS_DEVICE = '\\\\.\\NetworkDirectCounters';
 
-/** Bytes for an answer: what all counters fit into, and what is never exceeded. */
+/** Initial size of an answer in bytes; more than all counters need. */
 const firstRoom = 32_768;
 const mostRoom = 1 << 23;
 
-/** Objects that can be alive in the HCA. */
+/** Kinds of objects of the HCA. */
 export type ObjectKind = 'pd' | 'mr' | 'mw' | 'ah' | 'cq' | 'srq' | 'qp' | 'ring' | 'range';
 
-/** What {@link readCounters} answers. */
+/** The result of {@link readCounters}. */
 export interface Counters {
-  /** Live objects of the process: of the HCA, `ring` and `range` the memory shared with it and pinned for it. */
+  /** Live objects of the process: those of the HCA; `ring` is memory shared with it, `range` memory pinned for it. */
   readonly objects: Readonly<Record<ObjectKind, number>>;
-  /** Transport, wire and host, for the process; names as of `rdma statistic` where it has them. */
+  /** Transport, wire and host, for the process; names as in `rdma statistic` where it has them. */
   readonly hca: Readonly<Record<string, number>>;
   /** Connection management of this thread's kernel: `sent.DREQ`, `retransmitted.REQ`, `connections`, `timewait`, … */
   readonly cm: Readonly<Record<string, number>>;
-  /** I/O manager of this thread's kernel; `openFiles` counts the one that asks. */
+  /** I/O manager of this thread's kernel; `openFiles` includes the file of this query. */
   readonly io: Readonly<Record<string, number>>;
   /** Filter driver of this thread's kernel. */
   readonly filter: Readonly<Record<string, number>>;
-  /** Devices of this thread's kernel: `devices` that are there, `removing` that are gone but still in use, `pkeyTables`. */
+  /**
+   * Devices of this thread's kernel: present `devices`, `removing` those that are gone but still in use, `pkeyTables`.
+   */
   readonly devices: Readonly<Record<string, number>>;
 }
 
-/** The network interface of a device, as {@link readInterfaces} answers it. */
+/** The network interface of a device, as {@link readInterfaces} returns it. */
 export interface DeviceInterface {
   /** CA GUID. */
   readonly guid: bigint;
@@ -38,12 +40,12 @@ export interface DeviceInterface {
   readonly index: number;
 }
 
-/** Reads all counters through the door that `open` opens. */
+/** Reads all counters by a device file that `open` opens. */
 export function queryCounters(open: (name: string) => DeviceFile): Counters {
   return query<Counters>(open, CountersCode.QUERY);
 }
 
-/** Reads the names of all devices' interfaces through the door that `open` opens. */
+/** Reads the names of all devices' interfaces by a device file that `open` opens. */
 export function queryInterfaces(open: (name: string) => DeviceFile): DeviceInterface[] {
   const records = query<{ guid: string; name: string; index: number }[]>(open, CountersCode.INTERFACES);
   return records.map(({ guid, ...rest }) => ({ guid: BigInt(`0x${guid}`), ...rest }));
@@ -64,7 +66,7 @@ function query<T>(open: (name: string) => DeviceFile, code: number): T {
   }
 }
 
-/** The whole answer: a host may have any number of interfaces. */
+/** The whole answer, of any length: a host may have any number of interfaces. */
 function ask(file: DeviceFile, code: number): Uint8Array {
   for (let room = firstRoom; ; room *= 4) {
     try {

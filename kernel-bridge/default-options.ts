@@ -1,7 +1,7 @@
 import { DEFAULT_PKEY } from './ioctl/constants.js';
 
 /**
- * What the options of the soft kernel and its HCA are where nobody says otherwise. `options.ts` says what each means and may be.
+ * Defaults of the options of the soft kernel and its HCA. `options.ts` has their meaning and limits.
  *
  * @internal
  */
@@ -13,7 +13,7 @@ export const defaultOptions = {
     mraServiceTimeoutCode: 24,
   },
   rc: {
-    /** 17 is 0.54 s, as Linux 6.12. */
+    /** 17 is 0.54 s, as in Linux 6.12. */
     ackTimeoutCode: 17,
     minRnrTimerCode: 12,
     trafficClass: 0,

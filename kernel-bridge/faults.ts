@@ -2,7 +2,7 @@ import type { DeviceFile } from './device-file.js';
 import { FaultsCode } from './ioctl/codes.js';
 import { WvIoGuid } from './ioctl/structs.js';
 
-/** The device file that makes devices fail; only the soft kernel has it. */
+/** The device file for simulated device faults; only the soft kernel has it. */
 export const FAULTS_DEVICE = '\\\\.\\NetworkDirectFaults';
 
 const codes: Readonly<Record<DeviceFault, number>> = {
@@ -11,10 +11,10 @@ const codes: Readonly<Record<DeviceFault, number>> = {
   fatal: FaultsCode.FATAL,
 };
 
-/** What can happen to a device: it goes, it comes back, it has a fatal error. */
+/** Simulated faults of a device: it is removed, it comes back, it has a fatal error. */
 export type DeviceFault = 'unplug' | 'plug' | 'fatal';
 
-/** Asks for a fault through the door that `open` opens. */
+/** Requests a fault by a device file that `open` opens. */
 export function requestFault(open: (name: string) => DeviceFile, guid: bigint, fault: DeviceFault): void {
   const file = open(FAULTS_DEVICE);
   try {

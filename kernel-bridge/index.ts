@@ -1,5 +1,5 @@
 /**
- * Door 1: device files of the kernel, and the IOCTL interface that goes through them as bytes.
+ * Door 1: device files of the kernel, and the IOCTL interface whose bytes they carry.
  *
  * @module kernel-bridge
  */
@@ -27,11 +27,11 @@ export {
 export { type GetResultOptions, Overlapped, type OverlappedSource } from './overlapped.js';
 
 /**
- * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. Here the device is that of the soft kernel, a thread that is
- * started by the first open; its options are those of that open, or of the environment variable `ND_OPTIONS` (JSON).
+ * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. Here the device belongs to the soft kernel, a thread that the
+ * first open starts with its options, or with those of the environment variable `ND_OPTIONS` (JSON).
  *
- * @throws StatusError INVALID_PARAMETER for an option, naming it and its limit; NOT_SUPPORTED on Windows; otherwise
- * the status of the kernel with a sentence that says why.
+ * @throws StatusError INVALID_PARAMETER for an option, naming it and its limit; NOT_SUPPORTED on Windows; otherwise the
+ *   status of the kernel with its reason.
  */
 export function openDeviceFile(name: string, options?: KernelOptionsInput): DeviceFile {
   if (process.platform === 'win32') {
@@ -44,24 +44,24 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
 }
 
 /**
- * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it as any
- * other buffer. It is a memfd: a process of the same user on this host that is sent something from it maps all of it for
- * reading, and copies from there, two to three times as fast as from other memory. All of it is taken from the system at
- * once, and given back when the array was collected, nothing of it is registered any more, and such processes have
- * unmapped it, which they are told to.
+ * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it
+ * like any other buffer. It is a memfd. When a process of the same user on this host receives data from it, that
+ * process maps all of it for reading and copies from there, two to three times as fast as from other memory. The pages
+ * are allocated at once. They are freed when the array was collected, nothing of it is registered any more, and such
+ * processes, which are notified, have unmapped it.
  *
- * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Small buffers are better cut from one large allocation: each takes
- * whole pages and a file descriptor.
- * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host has not so much; INSUFFICIENT_RESOURCES: no file
- * descriptor is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Cut small buffers from one large allocation, because each
+ *   allocation takes whole pages and a file descriptor.
+ * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
+ *   descriptor is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
  */
 export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
   return allocateSoft(bytes);
 }
 
 /**
- * What the HCA, connection management and the kernel have counted so far, and how many objects are alive. Starts the
- * soft kernel if nothing has yet.
+ * The counters of HCA, connection management and kernel, and the number of live objects. Starts the soft kernel if it
+ * does not run yet.
  *
  * @throws StatusError as {@link openDeviceFile}; OBJECT_NAME_NOT_FOUND where the kernel is not the soft one.
  * @example
@@ -75,8 +75,8 @@ export function readCounters(options?: KernelOptionsInput): Counters {
 }
 
 /**
- * The network interface that each device of this host stands on, for people who know `eth0` better than a GUID. Starts
- * the soft kernel if nothing has yet.
+ * The network interface of each device of this host, for people who know `eth0` better than a GUID. Starts the soft
+ * kernel if it does not run yet.
  *
  * @throws StatusError as {@link readCounters}
  */
@@ -85,9 +85,9 @@ export function readInterfaces(options?: KernelOptionsInput): DeviceInterface[] 
 }
 
 /**
- * Makes a device of this thread's soft kernel fail, for tests of what a program does then. `unplug` takes it away as if
- * its network interface were gone: requests that wait end in DEVICE_REMOVED. `plug` brings it back as a new device.
- * `fatal` is an error after which every instance has to be closed; requests that wait end in FILE_FORCED_CLOSED.
+ * Makes a device of this thread's soft kernel fail, to test how a program reacts. `unplug` removes it as if its network
+ * interface were gone: waiting requests end in DEVICE_REMOVED. `plug` brings it back as a new device. `fatal` is an
+ * error after which every instance must be closed: waiting requests end in FILE_FORCED_CLOSED.
  *
  * @throws StatusError as {@link readCounters}; NO_SUCH_DEVICE.
  */

@@ -1,6 +1,6 @@
 /**
- * How options get to the soft kernel's thread, which is started before they are checked: loading what checks them takes as
- * long as the start.
+ * Passes options to the soft kernel's thread. The thread starts before they are checked, because loading the checks
+ * takes as long as the start.
  *
  * @internal
  */
@@ -9,14 +9,14 @@ import type { KernelOptions } from './options.js';
 
 /** The kernel's end: part of the Worker's data. */
 export interface OptionsDelivery {
-  /** To be transferred. Has the options once {@link ready} is not 0. */
+  /** To be transferred. The options have arrived once {@link ready} is not 0. */
   readonly port: MessagePort;
   readonly ready: Int32Array<SharedArrayBuffer>;
 }
 
 /**
- * Both ends; `deliver` is called once. `warnings` are those that the kernel has told since they were last taken; `hear` has those that
- * come later told on the event loop, which it does not keep alive.
+ * Makes both ends; `deliver` is called once. `warnings` returns the kernel's warnings since the last call. `hear`
+ * reports later ones on the event loop, which it does not keep alive.
  */
 export function optionsDelivery(): {
   delivery: OptionsDelivery;
@@ -45,12 +45,15 @@ export function optionsDelivery(): {
   return { delivery: { port: port2, ready }, deliver, warnings, hear };
 }
 
-/** Something that does not keep the kernel from starting: told by the thread that opens it, which may end before this one's turn. */
+/**
+ * Sends a warning of a problem that does not keep the kernel from starting. The opening thread reports it, because it
+ * may end before this thread's next turn.
+ */
 export function tellWarning({ port }: OptionsDelivery, text: string): void {
   port.postMessage(text);
 }
 
-/** Blocks until the options are there. */
+/** Blocks until the options arrive. */
 export function awaitOptions({ port, ready }: OptionsDelivery): KernelOptions {
   Atomics.wait(ready, 0, 0);
   const delivered = receiveMessageOnPort(port) as { message: KernelOptions } | undefined;

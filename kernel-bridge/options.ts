@@ -4,7 +4,7 @@ import { defaultOptions } from './default-options.js';
 
 type Zod = typeof import('zod');
 
-/** Checks values of one kind and fills in what they leave out. */
+/** Checks values of one kind and fills in the defaults. */
 export interface OptionsSchema<S extends z.ZodType> {
   /** @throws ZodError */
   parse(value: unknown): z.output<S>;
@@ -15,8 +15,8 @@ export interface OptionsSchema<S extends z.ZodType> {
 const requireModule = createRequire(import.meta.url);
 
 /**
- * A schema that is made when the first value is to be checked: most programs give no options, and loading zod takes
- * longer than starting the kernel.
+ * A schema that is built for the first value to check: most programs give no options, and loading zod takes longer than
+ * starting the kernel.
  */
 function lazy<S extends z.ZodType>(build: (zod: Zod) => S): OptionsSchema<S> {
   let schema: S | undefined;
@@ -31,9 +31,9 @@ const cmSchema = ({ z }: Zod, { cm } = defaultOptions) =>
   z.strictObject({
     /** How long a sent message waits for its answer before it is sent again (REQ, REP, DREQ). */
     responseTimeoutCode: z.int().min(0).max(31).default(cm.responseTimeoutCode),
-    /** Times a message is sent again. */
+    /** How often a message is sent again. */
     maxRetries: z.int().min(0).max(15).default(cm.maxRetries),
-    /** How long an ended connection's ids stay out of use. */
+    /** How long an ended connection's ids stay reserved. */
     timewaitMs: z.int().min(0).max(60_000).default(cm.timewaitMs),
     /** Service timeout code announced in an MRA when a request waits for its application. */
     mraServiceTimeoutCode: z.int().min(0).max(31).default(cm.mraServiceTimeoutCode),
@@ -43,11 +43,14 @@ const rcSchema = ({ z }: Zod, { rc } = defaultOptions) =>
   z.strictObject({
     /** ACK timeout code of the QP, 4.096 µs × 2^code. */
     ackTimeoutCode: z.int().min(1).max(31).default(rc.ackTimeoutCode),
-    /** Code of the shortest time that a peer whose message finds no Receive is asked to wait (12 is 0.64 ms, 0 is 655 ms). */
+    /**
+     * Code of the shortest wait that this side requests of a peer whose message finds no Receive (12 is 0.64 ms, 0 is
+     * 655 ms).
+     */
     minRnrTimerCode: z.int().min(0).max(31).default(rc.minRnrTimerCode),
     /**
-     * Traffic class of connections whose path names none: six bits of DSCP above two that are 0 (ECN has its own option).
-     * The REQ tells it to the passive side, which sends with the same. 0xa0 is DSCP 40.
+     * Traffic class of connections whose path has none: six bits of DSCP above two that are 0 (ECN has its own option).
+     * The REQ carries it to the passive side, which sends with the same. 0xa0 is DSCP 40.
      */
     trafficClass: z
       .int()
@@ -81,7 +84,7 @@ const pkeysText =
   'it takes 1 to 64 P_Keys, each from 1 to 65535 but 32768 and none twice, or such a list for each interface name';
 
 const pkeysShape = ({ z }: Zod) => {
-  /** Entries of a port's P_Key table: partitions this host is a member of; the high bit says full member (IBA 1 §10.9). */
+  /** Entries of a port's P_Key table: the partitions of this host; the high bit means full member (IBA 1 §10.9). */
   const list = z.array(z.number()).refine(
     (pkeys) => {
       const known = pkeys.every((key) => Number.isInteger(key) && key > 0 && key <= 0xffff && key !== 0x8000);
@@ -97,52 +100,55 @@ const kernelSchema = (zod: Zod) => {
   return z.strictObject({
     cm: cmSchema(zod).prefault({}),
     rc: rcSchema(zod).prefault({}),
-    /** Idle wire connections are probed this often, once established (zero-length RDMA WRITE); 0: never. */
+    /** Interval of probes on idle established wire connections (zero-length RDMA WRITE); 0: none. */
     keepAliveMs: z.int().min(0).max(3_600_000).default(defaultOptions.keepAliveMs),
     /**
-     * How long a message waits, at least, for a Receive that the other side posts late. As sender, for a peer that has asked for
-     * 6 RNR retries or more and has no shared receive queue; as receiver, where this side asks the peer for as many: the times
-     * that it asks for grow, so that 6 of them take as long (towards other implementations one second and a little, at most). A
-     * connection with a smaller count of its own keeps to that, and to `rc.minRnrTimerCode`; 0: so do all.
+     * The least time for which a message waits for a Receive that is posted late. It applies to a sender whose peer has
+     * asked for 6 RNR retries or more and has no shared receive queue, and to a receiver that asks its peer for as
+     * many: its RNR timers grow, so that 6 of them take this long (with other implementations at most a little more
+     * than one second). A connection with a smaller count keeps that count and `rc.minRnrTimerCode`; with 0 all
+     * connections do.
      */
     rnrPatienceMs: z.int().min(0).max(600_000).default(defaultOptions.rnrPatienceMs),
-    /** Marks what connections send as ECN-capable, ECT(0). Marks that arrive are answered by CNPs in any case. */
+    /** Sends connections' packets as ECN-capable, ECT(0). Received marks are answered by CNPs in any case. */
     ecn: z.boolean().default(defaultOptions.ecn),
     /**
-     * PSNs in flight per QP, at most; fewer after losses and congestion notifications, up to twice as many small messages on the
-     * local link.
+     * Maximum of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many small
+     * messages on the local link.
      */
     window: z.int().min(1).max(4096).default(defaultOptions.window),
     /**
-     * How connections between processes of this host travel: `auto`, by shared memory where both processes are the same user's
-     * and neither forces the wire; `wire`, by UDP like any other. The HCA's counters `local_link_*` say what became of it.
+     * The link for connections between processes of this host. `auto`: shared memory, where both processes belong to
+     * the same user and neither forces the wire. `wire`: UDP. The HCA's counters `local_link_*` show the result.
      */
     link: z.enum(['auto', 'wire']).default(defaultOptions.link),
     /**
-     * How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide. `solved`: some ID explains it,
-     * which lets one corrupt packet in 2^15 pass; needs nothing. `exact`: with the ID, by a raw socket, which takes the privilege
-     * CAP_NET_RAW; without it opening fails. IPv6 has no such ID and is always checked exactly.
+     * How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide. `solved`: accepted
+     * if any ID explains it, which lets one corrupt packet in 2^15 pass; needs no privilege. `exact`: the ID is read by
+     * a raw socket, which needs the privilege CAP_NET_RAW; without it opening fails. IPv6 has no such ID and is always
+     * checked exactly.
      */
     icrc: z.enum(['solved', 'exact']).default(defaultOptions.icrc),
     /**
-     * Lets every process of this user read this one's memory (`PR_SET_PTRACER_ANY`), for single copies on the local link where
-     * Yama restricts that. Without it, and with Yama, large messages between processes are copied twice.
+     * Allows every process of this user to read this one's memory (`PR_SET_PTRACER_ANY`), for single copies on the
+     * local link where Yama restricts them. Without it Yama makes large messages between processes be copied twice.
      */
     allowPtrace: z.boolean().default(defaultOptions.allowPtrace),
     /**
-     * Write what passes the links to this pcapng file; `%p` becomes the process id. What two processes exchange by shared memory
-     * passes as whole packets, to be seen or to suffer `faults`, if either asks for them before the two first connect.
+     * Writes all packets of the links to this pcapng file; `%p` becomes the process id. Two processes exchange whole
+     * packets by shared memory, to be captured or to suffer `faults`, if one of them has such an option before they
+     * first connect.
      */
     capture: z.string().default(defaultOptions.capture),
     receiveBufferBytes: z.int().min(65_536).max(268_435_456).default(defaultOptions.receiveBufferBytes),
     faults: faultSchema(zod).prefault({}),
     /**
-     * P_Key tables of the ports, `[0xffff, 0x8001]` for all or `{ eth0: [0x8001] }` by interface; those that are not named have the
-     * default partition only. The first entry is the one that connections use unless a queue pair's `pkeyIndex` or a path record
-     * chooses another.
+     * P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface; other interfaces
+     * have the default partition only. Connections use the first entry unless a queue pair's `pkeyIndex` or a path
+     * record selects another.
      */
     pkeys: pkeysShape(zod).default(defaultOptions.pkeys),
-    /** How long opening a device file may wait for the soft kernel's thread. */
+    /** Maximum wait for the soft kernel's thread when a device file is opened. */
     startTimeoutMs: z.int().min(100).max(600_000).default(defaultOptions.startTimeoutMs),
   });
 };
@@ -150,23 +156,23 @@ const kernelSchema = (zod: Zod) => {
 /** Connection manager settings; times in milliseconds unless named a code (4.096 µs × 2^code). */
 export const cmOptionsSchema = lazy((zod) => cmSchema(zod));
 
-/** RC settings given to connections that the connection manager sets up. */
+/** RC settings of connections that the connection manager sets up. */
 export const rcOptionsSchema = lazy((zod) => rcSchema(zod));
 
 /** A seeded fault layer under the wire's transmit side, for tests. */
 export const faultOptionsSchema = lazy((zod) => faultSchema(zod));
 
 /**
- * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `ecn`, `window`,
- * `rnrPatienceMs`, `link`, `icrc`, `allowPtrace` and `receiveBufferBytes`; the first in each thread fixes the rest for that thread. `faults` and `capture` are the process's:
- * those that a later thread asks for hold for all from then on, and those it leaves out stay as they are.
- * `ND_OPTIONS` (JSON of this shape) gives defaults for programs that pass none.
+ * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `ecn`,
+ * `window`, `rnrPatienceMs`, `link`, `icrc`, `allowPtrace` and `receiveBufferBytes`. The first open in each thread
+ * fixes the rest for that thread. `faults` and `capture` belong to the process: a later thread that sets them changes
+ * them for all, and otherwise they stay. `ND_OPTIONS` (JSON of this shape) has the options of programs that pass none.
  */
 export const kernelOptionsSchema = lazy(kernelSchema);
 
 /** Options of the soft kernel and its HCA, complete. */
 export type KernelOptions = z.output<ReturnType<typeof kernelSchema>>;
-/** Options of the soft kernel and its HCA as callers give them: what is left out has its default. */
+/** Options of the soft kernel and its HCA as callers give them; omitted ones have their defaults. */
 export type KernelOptionsInput = z.input<ReturnType<typeof kernelSchema>>;
 /** Connection manager settings, complete. */
 export type CmOptions = z.output<ReturnType<typeof cmSchema>>;

@@ -1,18 +1,18 @@
 import { Status, StatusError } from './ioctl/status.js';
 
-/** Where an {@link Overlapped} gets its outcome from: a slot of the door, a Windows OVERLAPPED, another layer. */
+/** The source of an {@link Overlapped}'s outcome: a slot of the door, a Windows OVERLAPPED, another layer. */
 export interface OverlappedSource<T> {
   /** Whether the request has completed; reads memory, makes no call. */
   completed(): boolean;
-  /** The result; called once, after completion. Throws the StatusError of a request that ended otherwise. */
+  /** The result; called once, after completion. Throws the StatusError of a failed request. */
   take(): T;
   /** Blocks this thread until the request has completed. */
   wait(): void;
-  /** Asks for the request to end early; it may still complete otherwise. */
+  /** Requests cancellation; the request may still complete otherwise. */
   cancel(): void;
   /**
-   * Of a request that has completed: settles what completed before it and was not delivered yet, in the order of completion, and
-   * then this one. Without it, this one is settled alone.
+   * For a completed request: settles the requests that completed earlier and were not delivered yet, in the order of
+   * completion, and then this one. Without this method only this one is settled.
    */
   deliver?(): void;
 }
@@ -30,10 +30,10 @@ export interface GetResultOptions {
 /**
  * One asynchronous request: an OVERLAPPED structure and a promise in one.
  *
- * It can be awaited, asked without a call (`completed`), waited for without an event loop
- * (`getResult({ wait: true })`) and cancelled. A request that ends in anything but SUCCESS, whatever its severity
- * bits say, rejects or throws a {@link StatusError} with that status. A pending one keeps the process alive. An
- * Overlapped that fails and is never awaited causes no unhandledRejection.
+ * It can be awaited, polled without a call (`completed`), waited for without an event loop (`getResult({ wait: true
+ * })`) and cancelled. A request that ends in anything but SUCCESS, whatever its severity bits say, rejects or throws a
+ * {@link StatusError} with that status. A pending one keeps the process alive. An Overlapped that fails without being
+ * awaited causes no unhandledRejection.
  *
  * @example
  * ```ts
@@ -50,20 +50,21 @@ export class Overlapped<T> implements PromiseLike<T> {
   #settling = false;
   #translate: ((error: StatusError) => StatusError) | undefined;
 
-  /** Who makes one calls {@link settle} on the event loop once the source has completed. */
+  /** The maker calls {@link settle} on the event loop once the source has completed. */
   constructor(source: OverlappedSource<T>) {
     this.#source = source;
   }
 
-  /** One that has succeeded already. */
+  /** A request that has already succeeded. */
   static succeeded<T>(value: T): Overlapped<T> {
     return new Overlapped(settledSource<T>({ ok: true, value }));
   }
 
-  /** One that has failed already: a request that was refused reports it here and not by throwing. */
+  /** A request that has already failed: a refused request reports its error here instead of throwing. */
   static failed<T = never>(error: StatusError): Overlapped<T> {
     const overlapped = new Overlapped(settledSource<T>({ ok: false, error }));
-    // Nothing delivers its end: who has it told in other terms by then hears of it, whether anybody looks or not.
+    // No event delivers its end, so a translation of the failure is run here, whether or not anybody observes the
+    // outcome.
     queueMicrotask(() => overlapped.settle());
     return overlapped;
   }
@@ -101,12 +102,12 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#outcome.value;
   }
 
-  /** Asks the kernel to end the request: it then completes with CANCELLED, or otherwise if that was faster. */
+  /** Requests cancellation: the request completes with CANCELLED, or otherwise if that was faster. */
   cancel(): void {
     if (this.#outcome === undefined) this.#source?.cancel();
   }
 
-  /** Cancels the request when the signal aborts (also if it has done so already). The outcome is still a status. */
+  /** Cancels the request when the signal aborts (also if it has aborted already). The outcome is still a status. */
   abortOn(signal: AbortSignal): this {
     if (this.completed) return this;
     if (signal.aborted) {
@@ -120,9 +121,9 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * Has the failure told in another layer's terms, to everybody: the function runs once, as those of {@link map} do. Unlike map()
-   * it makes no second request to go through. Before anybody has observed the outcome, and once; of a request that has
-   * failed already: in the next microtask.
+   * Translates the failure into another layer's terms, for all observers. The function runs once, as those of {@link
+   * map} do, but unlike map() it adds no second request. Call it once, before the outcome was observed. For a request
+   * that has already failed it runs in the next microtask.
    */
   translateFailure(translate: (error: StatusError) => StatusError): this {
     this.#translate = translate;
@@ -131,7 +132,7 @@ export class Overlapped<T> implements PromiseLike<T> {
 
   /**
    * The same request in another layer's terms. The functions run once: when the outcome is first observed, at the
-   * latest when the event loop delivers it. What they throw becomes the new outcome.
+   * latest when the event loop delivers it. If one throws, that becomes the new outcome.
    */
   map<U>(onSuccess: (value: T) => U, onFailure?: (error: StatusError) => StatusError): Overlapped<U> {
     return this.derive(onSuccess, (error) => {
@@ -140,8 +141,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * The same request, with an outcome for some of its failures: statuses that say what happened, and not that anything
-   * went wrong. `recover` answers that outcome, or undefined for a failure that is one.
+   * The same request, in which some failures become a result: statuses that report an event and not an error. `recover`
+   * returns the result, or undefined for a real failure.
    */
   recover<U>(recover: (error: StatusError) => U | undefined): Overlapped<T | U> {
     return this.derive<T | U>(
@@ -154,7 +155,10 @@ export class Overlapped<T> implements PromiseLike<T> {
     );
   }
 
-  /** The same request with another outcome: what one of the functions answers, or throws. They run once, as those of {@link map}. */
+  /**
+   * The same request with another outcome: the function's result, or what it throws. The functions run once, as those
+   * of {@link map}.
+   */
   derive<U>(onSuccess: (value: T) => U, onFailure: (error: StatusError) => U): Overlapped<U> {
     const derived = new Overlapped<U>({
       completed: () => this.completed,
@@ -173,8 +177,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * If the request has completed, takes its outcome and runs what map() attached now, so that a layer's state follows
-   * without the event loop. Answers whether it has completed.
+   * If the request has completed, takes its outcome and runs the functions of map() now, so that a layer's state
+   * follows without the event loop. Returns whether it has completed.
    */
   settle(): boolean {
     if (this.#outcome !== undefined) return true;
@@ -190,7 +194,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return true;
   }
 
-  /** As of a promise; the promise is made by the first call. */
+  /** As in a promise; the first call makes the promise. */
   // biome-ignore lint/suspicious/noThenProperty: being awaitable is what this class is for
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
@@ -199,12 +203,12 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#toPromise().then(onFulfilled, onRejected);
   }
 
-  /** As of a promise. */
+  /** As in a promise. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.#toPromise().catch(onRejected);
   }
 
-  /** As of a promise. */
+  /** As in a promise. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.#toPromise().finally(onFinally);
   }
@@ -224,7 +228,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#promise;
   }
 
-  /** Runs the function when the outcome is there: in the next microtask if it is there now. */
+  /** Runs the function once there is an outcome: in the next microtask if there is one now. */
   #whenSettled(observer: () => void): void {
     if (this.#outcome !== undefined) {
       queueMicrotask(observer);
@@ -234,7 +238,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     if (this.completed) queueMicrotask(() => this.#deliver());
   }
 
-  /** Settles a request that has completed; others that completed before it are settled first, so that their order stays. */
+  /** Settles a completed request, after those that completed earlier, so that their order is kept. */
   #deliver(): void {
     if (this.#outcome === undefined) this.#source?.deliver?.();
     this.settle();
@@ -264,7 +268,7 @@ function outcomeOf<T>(
   }
 }
 
-/** What a layer's own code threw, and not the request, is a defect of that, and kept as the cause. */
+/** An error that a layer's own code threw is a defect of that layer, and is kept as the cause. */
 function statusErrorOf(thrown: unknown): StatusError {
   if (thrown instanceof StatusError) return thrown;
   const text = `The request completed, but its result could not be used: ${thrown instanceof Error ? thrown.message : String(thrown)}`;

@@ -1,11 +1,11 @@
 /**
- * Numbers that nobody foretells: PSNs, ids, the changing byte of keys. Node takes milliseconds to load `node:crypto`, and many
- * for a thread that starts; the global is loaded with the first number.
+ * Unpredictable numbers: PSNs, ids, the changing byte of keys. Node takes milliseconds to load `node:crypto`, and
+ * longer in a starting thread; the global `crypto` is loaded with the first number.
  */
 const words = new Uint32Array(64);
 let taken = words.length;
 
-/** A number of so many bits, 1 to 32. */
+/** A random number of `bits` bits, 1 to 32. */
 export function randomBits(bits: number): number {
   if (taken === words.length) {
     globalThis.crypto.getRandomValues(words);

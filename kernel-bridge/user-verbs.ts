@@ -1,43 +1,45 @@
 /**
- * Door 2: the user-mode verbs provider (UVP). It belongs to a device as its kernel driver does: it adds the device's
- * own bytes to the IOCTLs that create objects (pre and post hooks), and it posts requests and polls completions
- * without any IOCTL (the speed path). The table is that of WinVerbs' `uvp_interface_t`, by the same names, as far as
- * WinVerbs uses it; handles are the UVP's own objects and opaque to everybody else.
+ * Door 2: the user-mode verbs provider (UVP). It belongs to a device, like the device's kernel driver: it adds the
+ * device's own bytes to the IOCTLs that create objects (pre and post hooks), and it posts requests and polls
+ * completions without any IOCTL (the speed path). The table is WinVerbs' `uvp_interface_t`, with the same names, as far
+ * as WinVerbs uses it. Handles are the UVP's own objects and opaque to all others.
  */
 import { Status, StatusError } from './ioctl/status.js';
 
-/** An object of the UVP. Null where the UVP leaves out the hook that would have made one. */
+/** An object of the UVP. Null if the UVP lacks the hook that would have made one. */
 export type UvpHandle = object | null;
 
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * What travels between the UVP and its kernel driver around one IOCTL (`ci_umv_buf_t`). How the IOCTL itself ended is
- * told apart from it, as the `status` argument of the post hook.
+ * Data between the UVP and its kernel driver around one IOCTL (`ci_umv_buf_t`). The result of the IOCTL itself is not
+ * part of it: it is the `status` argument of the post hook.
  */
 export class UmvBuffer {
-  /** Travels in VerbInfo towards the driver. */
+  /** Sent in VerbInfo to the driver. */
   command = 0;
   /** VerbInfo of a successful answer; 0 otherwise. */
   status = 0;
-  /** IB_VERBS_PROCESSING_DONE of {@link UserVerbs.preCreateAv}: the UVP has done it all, and there is no IOCTL. */
+  /** IB_VERBS_PROCESSING_DONE of {@link UserVerbs.preCreateAv}: the UVP has done everything, and there is no IOCTL. */
   processingDone = false;
   /** Bytes for the driver, behind the IOCTL's structure. */
   input: Uint8Array = NO_BYTES;
-  /** Bytes of the driver's answer that there is room for. */
+  /** Maximum size of the driver's answer in bytes. */
   outputSize = 0;
   /** The driver's answer; empty when the IOCTL failed. */
   output: Uint8Array = NO_BYTES;
 }
 
-/** Memory that a request may name: keys and place of a registration. */
+/** Memory that a request can name: keys and address of a registration. */
 export interface UvpMemory {
   readonly lkey: number;
   /** Native start address, below 2^47. */
   readonly address: number;
-  /** The same memory as JavaScript sees it; INLINE requests read it. Throws ACCESS_VIOLATION where the program has lost it. */
+  /**
+   * The same memory as JavaScript sees it; INLINE requests read it. Throws ACCESS_VIOLATION if its buffer was detached.
+   */
   readonly bytes?: Uint8Array | undefined;
-  /** The same by words, of memory that starts on one. */
+  /** The same by words, if the memory is aligned to them. */
   readonly words?: Uint32Array | undefined;
 }
 
@@ -49,8 +51,8 @@ export interface UvpSge {
 }
 
 /**
- * One send request (WV_SEND_REQUEST). The caller owns it and reuses it; the UVP reads it during the call only and
- * never changes it.
+ * One send request (WV_SEND_REQUEST). The caller owns it and reuses it; the UVP reads it during the call only and never
+ * changes it.
  */
 export class UvpSendRequest {
   context: unknown = undefined;
@@ -61,7 +63,7 @@ export class UvpSendRequest {
   sgl: readonly UvpSge[] = [];
   /** Immediate data, or the peer's rkey when `invalidate` is set; the number on the wire. */
   immediate = 0;
-  /** A send that also invalidates the peer's `immediate` key. */
+  /** The send also invalidates the peer's `immediate` key. */
   invalidate = false;
   remoteLow = 0;
   remoteHigh = 0;
@@ -79,7 +81,7 @@ export class UvpSendRequest {
   remoteQkey = 0;
 }
 
-/** Where datagrams go (`ib_av_attr_t`). GIDs are 16 bytes. */
+/** The destination of datagrams (`ib_av_attr_t`). GIDs are 16 bytes. */
 export interface UvpAddressVector {
   readonly sourceGid: Uint8Array;
   readonly destinationGid: Uint8Array;
@@ -90,7 +92,7 @@ export interface UvpAddressVector {
   readonly portNumber: number;
 }
 
-/** A bind of a memory window; owned and reused by the caller as {@link UvpSendRequest}. */
+/** A bind of a memory window; the caller owns and reuses it like {@link UvpSendRequest}. */
 export class UvpBindRequest {
   context: unknown = undefined;
   /** WV_SEND_*. */
@@ -119,23 +121,23 @@ export interface UvpCompletion {
   dLidPathBits: number;
 }
 
-/** What a shared receive queue is to be, or has (`ib_srq_attr_t`); the UVP may raise `maxWr` to what the ring will have. */
+/** Attributes of a shared receive queue (`ib_srq_attr_t`); the UVP may raise `maxWr` to the size of the ring. */
 export interface UvpSrqAttributes {
   maxWr: number;
   maxSge: number;
   srqLimit: number;
 }
 
-/** What a queue pair is to be (`uvp_qp_create_t`); the UVP may change the granted values. */
+/** Attributes of a new queue pair (`uvp_qp_create_t`); the UVP may change the granted values. */
 export interface UvpQpCreate {
   /** WV_QP_TYPE. */
   readonly type: number;
   readonly sendCq: UvpHandle;
   readonly receiveCq: UvpHandle;
-  /** The shared receive queue it receives from; its receive depth and SGEs mean nothing then. */
+  /** Its shared receive queue; its own receive depth and SGEs mean nothing then. */
   readonly srq?: UvpHandle | undefined;
   readonly context: unknown;
-  /** `preCreateQp` may raise these to what it grants; QP_CREATE then asks for that. */
+  /** `preCreateQp` may raise these to the granted values, which QP_CREATE then requests. */
   sendDepth: number;
   sendSge: number;
   receiveDepth: number;
@@ -144,27 +146,27 @@ export interface UvpQpCreate {
 }
 
 /**
- * Where the driver puts a queue pair's state when it moves it (`nd_modify_qp`): the output bytes of QP_MODIFY,
- * EP_ACCEPT and EP_DISCONNECT.
+ * Receives a queue pair's new state from the driver (`nd_modify_qp`): the output bytes of QP_MODIFY, EP_ACCEPT and
+ * EP_DISCONNECT.
  */
 export interface UvpQpState {
   readonly size: number;
-  /** The output of such an IOCTL that succeeded. */
+  /** The output of such an IOCTL after success. */
   moved(output: Uint8Array): void;
 }
 
-/** Memory held in place for the HCA. */
+/** Memory that is pinned for the HCA. */
 export interface UvpPin {
   readonly pin: number;
   readonly address: number;
-  /** Whether JavaScript can detach the buffer. What WebAssembly made only it itself can. */
+  /** Whether JavaScript can detach the buffer. WebAssembly memory can be detached only by WebAssembly itself. */
   readonly detachable: boolean;
 }
 
 /**
- * The functions of a UVP. A pre hook throws a StatusError to refuse, and then neither the IOCTL nor its post hook
- * happens. A post hook gets the NTSTATUS of the IOCTL; one that throws after a success makes WinVerbs destroy the
- * new object and report that. Hooks left out do nothing, and the handle stays null.
+ * The functions of a UVP. A pre hook throws a StatusError to refuse; then neither the IOCTL nor its post hook runs. A
+ * post hook gets the NTSTATUS of the IOCTL; if it throws after a success, WinVerbs destroys the new object and reports
+ * the error. Missing hooks do nothing, and the handle stays null.
  */
 export interface UserVerbs {
   // ── Speed path: no defaults. Failures throw a StatusError and leave nothing queued.
@@ -172,43 +174,43 @@ export interface UserVerbs {
    * Queues one send request.
    *
    * @throws StatusError INVALID_DEVICE_STATE (before RTS), NO_MORE_ENTRIES (queue full), DATA_OVERRUN (too many SGEs),
-   * BUFFER_OVERFLOW (too long, or too long for INLINE), INVALID_PARAMETER, ACCESS_VIOLATION (a region whose ArrayBuffer was detached).
+   *   BUFFER_OVERFLOW (too long, or too long for INLINE), INVALID_PARAMETER, ACCESS_VIOLATION (a region whose
+   *   ArrayBuffer was detached).
    */
   postSend(qp: UvpHandle, request: UvpSendRequest): void;
   /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. */
   postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
-  /** Fills at most `n` completions from the start, making objects where the array has none. Negative: the CQ is dead. */
+  /**
+   * Fills at most `n` completions from the start, making objects where the array has none. Negative: the CQ has failed.
+   */
   pollCq(cq: UvpHandle, completions: UvpCompletion[], n: number): number;
-  /** Asks for one event on the next completion, or the next solicited one; answers a status. */
+  /** Requests one event for the next completion, or the next solicited one; returns a status. */
   rearmCq(cq: UvpHandle, solicitedOnly: boolean): number;
   /** `nd_modify_qp`. */
   ndModifyQp(qp: UvpHandle): UvpQpState;
   /** `wv_pre_create_qp`. */
   preCreateQp(pd: UvpHandle, create: UvpQpCreate, umv: UmvBuffer): UvpHandle;
-  /**
-   * Holds memory in place, keeps it alive, and tells its native address. This addition to the table is what
-   * JavaScript needs where C has pointers.
-   */
+  /** Pins memory and returns its native address. This addition to the table replaces C's pointers. */
   pinMemory(view: Uint8Array): UvpPin;
   unpinMemory(pin: UvpPin): void;
 
   // ── Optional speed path.
-  /** `post_srq_recv`. Left out: the device has no shared receive queues. */
+  /** `post_srq_recv`. Missing: the device has no shared receive queues. */
   postSrqReceive?(srq: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
-  /** Completions waiting. Left out: Peek is NOT_SUPPORTED. */
+  /** Number of waiting completions. Missing: Peek is NOT_SUPPORTED. */
   peekCq?(cq: UvpHandle): number;
-  /** `rearm_n_cq`: as {@link rearmCq}, for `n` completions. Left out: WinVerbs asks for the next one. */
+  /** `rearm_n_cq`: as {@link rearmCq}, for `n` completions. Missing: WinVerbs requests an event for the next one. */
   rearmNCq?(cq: UvpHandle, n: number): number;
-  /** `nd_get_qp_state`: WV_QP_STATE. Left out: WinVerbs asks by QP_QUERY. */
+  /** `nd_get_qp_state`: WV_QP_STATE. Missing: WinVerbs uses QP_QUERY. */
   ndGetQpState?(qp: UvpHandle): number;
-  /** The queue pair number, where the UVP knows it. Left out: WinVerbs asks by QP_QUERY. */
+  /** The queue pair number, if the UVP knows it. Missing: WinVerbs uses QP_QUERY. */
   ndGetQpn?(qp: UvpHandle): number;
-  /** Requests posted between the two are published together. Left out: each is published as it is posted. */
+  /** Requests posted between the two are published together. Missing: each is published when it is posted. */
   startBatch?(qp: UvpHandle): void;
   submitBatch?(qp: UvpHandle): void;
-  /** `bind_mw`: queues a bind, answers the window's new rkey. Left out: windows are NOT_SUPPORTED. */
+  /** `bind_mw`: queues a bind, returns the window's new rkey. Missing: windows are NOT_SUPPORTED. */
   bindMw?(mw: UvpHandle, qp: UvpHandle, request: UvpBindRequest): number;
-  /** The window's key by its latest bind. */
+  /** The window's key after its latest bind. */
   mwRkey?(mw: UvpHandle): number;
   /** Queues the invalidation of a window. */
   invalidateMw?(mw: UvpHandle, qp: UvpHandle, context: unknown, flags: number): void;
@@ -222,7 +224,7 @@ export interface UserVerbs {
   postAllocatePd?(ca: UvpHandle, status: number, pd: UvpHandle, umv: UmvBuffer): void;
   preDeallocatePd?(pd: UvpHandle): void;
   postDeallocatePd?(pd: UvpHandle, status: number): void;
-  /** `size.entries` may be raised to what the ring will have. */
+  /** `size.entries` may be raised to the size of the ring. */
   preCreateCq?(ca: UvpHandle, size: { entries: number }, umv: UmvBuffer): UvpHandle;
   postCreateCq?(ca: UvpHandle, status: number, entries: number, cq: UvpHandle, umv: UmvBuffer): void;
   preResizeCq?(cq: UvpHandle, size: { entries: number }, umv: UmvBuffer): void;
@@ -234,7 +236,7 @@ export interface UserVerbs {
   preModifySrq?(srq: UvpHandle, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
   postModifySrq?(srq: UvpHandle, status: number, umv: UmvBuffer): void;
   preQuerySrq?(srq: UvpHandle, umv: UmvBuffer): void;
-  /** May put right what the driver says. */
+  /** May correct the driver's values. */
   postQuerySrq?(srq: UvpHandle, status: number, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
   preDestroySrq?(srq: UvpHandle): void;
   postDestroySrq?(srq: UvpHandle, status: number): void;
@@ -243,17 +245,17 @@ export interface UserVerbs {
   postDestroyQp?(qp: UvpHandle, status: number): void;
   preCreateMw?(pd: UvpHandle, umv: UmvBuffer): UvpHandle;
   postCreateMw?(pd: UvpHandle, status: number, rkey: number, mw: UvpHandle, umv: UmvBuffer): void;
-  /** Address handles need no kernel if the UVP says so: `umv.processingDone`. */
+  /** Address handles need no kernel if the UVP sets `umv.processingDone`. */
   preCreateAv?(pd: UvpHandle, av: UvpAddressVector, umv: UmvBuffer): UvpHandle;
   postCreateAv?(pd: UvpHandle, status: number, av: UvpHandle, umv: UmvBuffer): void;
-  /** True: the UVP has done it all, and there is neither IOCTL nor post hook. */
+  /** True: the UVP has done everything, and there is neither IOCTL nor post hook. */
   preDestroyAv?(av: UvpHandle): boolean | undefined;
   postDestroyAv?(av: UvpHandle, status: number): void;
   preDestroyMw?(mw: UvpHandle): void;
   postDestroyMw?(mw: UvpHandle, status: number): void;
 }
 
-/** The functions without which no device works. */
+/** The functions that every device needs. */
 export const mandatoryUserVerbs = [
   'postSend',
   'postReceive',

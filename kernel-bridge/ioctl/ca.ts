@@ -1,6 +1,6 @@
 /**
- * What only the file of an HCA takes: the verbs of the IRP-based verbs RFC (2005) that the WinVerbs interface has no IOCTL
- * for, and their structures. The RFC names the verbs and leaves their buffers open: codes and layouts are ours.
+ * Verbs on the file of an HCA: those of the IRP-based verbs RFC (2005) for which WinVerbs has no IOCTL, and their
+ * structures. The RFC names the verbs but not their buffers; codes and layouts are ours.
  */
 import { layouts, reserved, u8, u32, u64, u64be } from './layout.js';
 import { madeCode } from './made-code.js';
@@ -14,8 +14,7 @@ export function guidText(guid: bigint): string {
 }
 
 /**
- * The name of an HCA's file: opening it leads to the HCA's own device, and all ids of the file are that HCA's.
- *
+ * The name of an HCA's file: opening it opens the HCA's own device, and all ids of the file belong to that HCA.
  * @example
  * ```ts
  * const file = openDeviceFile(hcaFileName(guid));
@@ -27,20 +26,20 @@ export function hcaFileName(guid: bigint): string {
 }
 
 /**
- * Head of what CiQueryPort and CA_PORT_QUERY write: behind it lie the GIDs (16 bytes each) and the P_Keys (2 bytes each,
- * in network order). `size` counts all of it.
+ * Head of the output of CiQueryPort and CA_PORT_QUERY; the GIDs (16 bytes each) and the P_Keys (2 bytes each, in
+ * network order) follow. `size` includes them.
  */
 export const IbPortAttr = struct('IB_PORT_ATTR', {
   /** Bytes. */
   Size: u32,
-  /** {@link PortCapability} bits that somebody holds. */
+  /** {@link PortCapability} bits that some instance holds. */
   Capabilities: u32,
   Attributes: WvIoPortAttributes,
   GidCount: u32,
   PkeyCount: u32,
 });
 
-/** Head of what CiQueryCa and CA_QUERY write: behind it lies an IB_PORT_ATTR for each port, at a multiple of 8 bytes. */
+/** Head of the output of CiQueryCa and CA_QUERY; an IB_PORT_ATTR for each port follows, at a multiple of 8 bytes. */
 export const IbCaAttr = struct('IB_CA_ATTR', {
   /** Bytes. */
   Size: u32,
@@ -48,7 +47,7 @@ export const IbCaAttr = struct('IB_CA_ATTR', {
   Attributes: WvIoDeviceAttributes,
 });
 
-/** Capabilities that a port announces and that one instance at a time may hold. */
+/** Capabilities that a port announces and that only one instance at a time may hold. */
 export const PortCapability = {
   IS_SM: 0x1,
   SNMP_SUP: 0x2,
@@ -84,7 +83,7 @@ export const IbIoPortModify = struct('IB_IO_PORT_MODIFY', {
   ClearCapabilities: u32,
   /** From 1. */
   PortNumber: u8,
-  /** The type of initialisation asked for, 4 bits (IBA 1 §14.2.5.6). */
+  /** The requested type of initialisation, 4 bits (IBA 1 §14.2.5.6). */
   InitType: u8,
   Reserved: reserved(2),
 });

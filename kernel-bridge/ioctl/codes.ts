@@ -1,14 +1,14 @@
 /**
- * Every buffered IOCTL: code, structures, what may follow them, and whether the request may stay pending. The filter
- * driver's dispatch and size checks, its callers and the tests all read this table. Source: WinVerbs IOCTL interface;
- * IBAT interface version 6.
+ * Every buffered IOCTL: code, structures, tails, and whether the request may stay pending. The filter driver's dispatch
+ * and size checks, its callers and the tests all use this table. Source: WinVerbs IOCTL interface; IBAT interface
+ * version 6.
  */
 import { IbIoCaModify, IbIoPortModify } from './ca.js';
 import type { AnyStruct } from './layout.js';
 import { statusHex } from './status.js';
 import * as s from './structs.js';
 
-/** What may follow the fixed part of an input or output. */
+/** The kinds of bytes behind the fixed part of an input or output. */
 export type IoctlTail =
   /** Nothing: bytes behind the structure are ignored. */
   | 'none'
@@ -23,7 +23,7 @@ export type IoctlTail =
   /** Text that ends in a NUL. */
   | 'text';
 
-/** What is known of one IOCTL. */
+/** The definition of one IOCTL. */
 export interface IoctlRow {
   readonly code: number;
   /** Fixed part of the input; a shorter input ends in BUFFER_TOO_SMALL. Null: none is needed. */
@@ -36,9 +36,9 @@ export interface IoctlRow {
   readonly pends: boolean;
   /** The IOCTL that cancels the pending ones of an object. */
   readonly cancel: string | null;
-  /** Fixed parts for datagram endpoints where they are others; then they are checked by their handler. */
+  /** Fixed parts for datagram endpoints where they differ; their handler checks them. */
   readonly datagram: { readonly input: AnyStruct; readonly output: AnyStruct | null } | null;
-  /** False: the WinVerbs interface has the code only; input and output are this stack's own definitions. */
+  /** False: the WinVerbs interface defines the code only; input and output are our own definitions. */
   readonly defined: boolean;
 }
 
@@ -111,7 +111,8 @@ const winVerbs = {
   QP_ATTACH: ioctl(0x003be088, s.WvIoQpMulticast, null),
   QP_DETACH: ioctl(0x003be08c, s.WvIoQpMulticast, null),
   QP_CANCEL: ioctl(0x003be090, s.WvIoObject, null),
-  // Output with room for more than one id is answered with ids of connect endpoints, too, which come into being when first named (WvEpIds).
+  // If the output has room for more than one id, it also gets ids of connect endpoints that the kernel creates when
+  // they are first named (WvEpIds).
   EP_CREATE: ioctl(0x003be094, s.WvIoEpCreate, s.WvIoObject),
   EP_DESTROY: ioctl(0x003be098, s.WvIoObject, null),
   EP_MODIFY: ioctl(0x003be09c, s.WvIoId, null, { inputTail: 'option' }),
@@ -139,13 +140,13 @@ const winVerbs = {
 } as const;
 
 /**
- * On the file of an HCA alone, beside the WinVerbs IOCTLs that are verbs: FILE_DEVICE_INFINIBAND, from function 0x900, read and
- * write access, METHOD_BUFFERED. Source: IRP-based verbs RFC (2005).
+ * Only on the file of an HCA, besides the WinVerbs IOCTLs that are verbs: FILE_DEVICE_INFINIBAND, from function 0x900,
+ * read and write access, METHOD_BUFFERED. Source: IRP-based verbs RFC (2005).
  */
 const hcaFile = {
-  /** CiQueryCa: an IB_CA_ATTR, or as much of it as has room (BUFFER_OVERFLOW). */
+  /** CiQueryCa: an IB_CA_ATTR, truncated to the output buffer (BUFFER_OVERFLOW). */
   CA_QUERY: ioctl(0x003be400, s.WvIoObject, null, { outputTail: 'list' }),
-  /** CiQueryPort: an IB_PORT_ATTR, or as much of it as has room (BUFFER_OVERFLOW). */
+  /** CiQueryPort: an IB_PORT_ATTR, truncated to the output buffer (BUFFER_OVERFLOW). */
   CA_PORT_QUERY: ioctl(0x003be404, s.WvIoDevicePortQuery, null, { outputTail: 'list' }),
   /** CiModifyCa; kernel mode only. */
   CA_MODIFY: ioctl(0x003be408, IbIoCaModify, null),
@@ -163,19 +164,22 @@ const ibat = {
   PATH: ioctl(0x00222018, s.IbatPathIn, s.IbPathRecord),
 } as const;
 
-/** On `\\.\NetworkDirectCounters`, a device of the soft kernel alone: FILE_DEVICE_UNKNOWN, from function 0x900, METHOD_BUFFERED. */
+/**
+ * On `\\.\NetworkDirectCounters`, which only the soft kernel has: FILE_DEVICE_UNKNOWN, from function 0x900,
+ * METHOD_BUFFERED.
+ */
 const counters = {
   /** Every counter and the number of live objects, as JSON text. */
   QUERY: ioctl(0x00222400, null, null, { outputTail: 'text' }),
-  /** Which network interface each device stands on, as JSON text. */
+  /** The network interface of each device, as JSON text. */
   INTERFACES: ioctl(0x00222404, null, null, { outputTail: 'text' }),
 } as const;
 
-/** On `\\.\NetworkDirectFaults`, a device of the soft kernel alone; each takes the CA GUID of the device it is about. */
+/** On `\\.\NetworkDirectFaults`, which only the soft kernel has; the input is the CA GUID of the device. */
 const faults = {
-  /** The device is gone, as if its interface were. */
+  /** The device is gone, as if its interface were removed. */
   UNPLUG: ioctl(0x00222410, s.WvIoGuid, null),
-  /** The device is there again. */
+  /** The device is back. */
   PLUG: ioctl(0x00222414, s.WvIoGuid, null),
   /** The device has a fatal error. */
   FATAL: ioctl(0x00222418, s.WvIoGuid, null),

@@ -3,10 +3,10 @@
  * Names are those of winverbs.h without their prefix.
  */
 
-/** RNR retry counts: one without an end, and the largest that has one (IBA 1 §9.7.5.2.8). */
+/** RNR retry counts: the infinite one, and the largest finite one (IBA 1 §9.7.5.2.8). */
 export const RnrRetry = { FOR_EVER: 7, MOST: 6 } as const;
 
-/** WV_ACCESS_*: what a memory region, window or queue pair allows. REMOTE_WRITE contains LOCAL_WRITE. */
+/** WV_ACCESS_*: access rights of a memory region, window or queue pair. REMOTE_WRITE includes LOCAL_WRITE. */
 export const WvAccess = {
   REMOTE_READ: 0x1,
   REMOTE_WRITE: 0xa,
@@ -33,7 +33,7 @@ export const WvWc = {
   SOLICITED: 0x8,
 } as const;
 
-/** WV_WC_STATUS: how a work request ended (IBA 1 §11.6.2). */
+/** WV_WC_STATUS: the result of a work request (IBA 1 §11.6.2). */
 export const WcStatus = {
   SUCCESS: 0,
   LOCAL_LENGTH_ERROR: 1,
@@ -100,7 +100,7 @@ export const QpAttr = {
   RNR_RETRY_COUNT: 0x8_0000,
 } as const;
 
-/** WV_CQ_NOTIFY_TYPE, the Data of CQ_NOTIFY: which event of the completion queue is waited for. */
+/** WV_CQ_NOTIFY_TYPE, the Data of CQ_NOTIFY: the event of the completion queue to wait for. */
 export const CqNotifyType = { ERROR: 0, NEXT_COMPLETION: 1, SOLICITED: 2 } as const;
 
 /** Endpoint type: high byte the RDMA CM's service prefix, low byte the IP protocol (IBA 1 Annex A11). */
@@ -115,7 +115,7 @@ export const WvDatagram = { QKEY: 0x0123_4567, MULTICAST_QPN: 0xff_ffff } as con
 /** WV_EP_OPTION_*, the Data of EP_MODIFY. ROUTE: an ib_path_rec_t follows the structure. */
 export const EpOption = { ROUTE: 1 } as const;
 
-/** WV_EVENT_*: what happened to a port; output of DEVICE_NOTIFY. */
+/** WV_EVENT_*: an event of a port; output of DEVICE_NOTIFY. */
 export const WvEvent = {
   /** The device has failed (IBA 1 §11.6.3.3, local catastrophic error). */
   ERROR: 0x1,
@@ -178,7 +178,7 @@ export const Capacity = {
   LOOKUP_ANSWER_DATA: 136,
   /** LIBRARY_QUERY's answer, its NUL included. */
   LIBRARY_NAME: 32,
-  /** Ids of connect endpoints that one EP_CREATE answers, where its output has room for more than one. */
+  /** Maximum of connect endpoint ids that one EP_CREATE returns, if its output has room for more than one. */
   EP_CREATE_IDS: 16,
 } as const;
 

@@ -1,5 +1,5 @@
 /**
- * The IOCTL interface: what crosses door 1 as bytes, shared by its callers and the kernel.
+ * The IOCTL interface: the bytes that cross door 1, shared by callers and kernel.
  *
  * @module
  */

@@ -1,9 +1,9 @@
-/** Reads and writes the numbers and byte runs of structures: for the walk through a table and for the code made of it. */
+/** Reads and writes numbers and byte runs of structures, for the walk through a table and for the generated code. */
 
-/** Byte runs up to this length are copied in a loop: a view of them costs more. */
+/** Byte runs up to this length are copied in a loop, because a view of them costs more. */
 const shortRun = 40;
 
-/** Numbers of 64 bits on their way from and to bytes: a view of the bytes themselves would move them out of V8's heap. */
+/** Scratch for 64-bit numbers: a view of the bytes themselves would make V8 move them out of its heap. */
 const longBytes = new Uint8Array(8);
 const longView = new DataView(longBytes.buffer);
 
@@ -55,7 +55,7 @@ export function copyBytes(from: Uint8Array, at: number, size: number): Uint8Arra
   return copy;
 }
 
-/** Writes a run of bytes that is `size` bytes long in the structure; what `value` does not fill is zero. */
+/** Writes a field of `size` bytes; bytes beyond `value` become zero. */
 export function putBytes(to: Uint8Array, at: number, size: number, value: Uint8Array): void {
   const { length } = value;
   if (length <= shortRun) for (let i = 0; i < length; i++) to[at + i] = value[i]!;
@@ -69,7 +69,10 @@ export function clearBytes(to: Uint8Array, at: number, size: number): void {
   else for (let i = 0; i < size; i++) to[at + i] = 0;
 }
 
-/** The bits of the byte at `index` that belong to the bits from `first` to `end`: how many, and how far from its lowest. */
+/**
+ * The bits of the byte at `index` within the bits from `first` to `end`: their number, and their distance from the
+ * lowest bit.
+ */
 function partOf(index: number, first: number, end: number): { take: number; up: number } {
   const last = Math.min(end, index * 8 + 8);
   return { take: last - Math.max(first, index * 8), up: index * 8 + 8 - last };

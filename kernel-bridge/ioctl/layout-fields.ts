@@ -1,4 +1,4 @@
-/** The fields that tables of structures are made of: integers, bits, bytes and pads. */
+/** The field types of structure tables: integers, bits, bytes and pads. */
 import {
   copyBytes,
   get64,
@@ -71,12 +71,15 @@ export const u32be = integer('u32be', 4, false);
 /** Unsigned, 64 bits, network order; a bigint. */
 export const u64be = integer64('u64be', false);
 
-/** Unsigned, 1 to 32 bits from the most significant one on that is left of its byte; in network order where it has several. */
+/**
+ * Unsigned, 1 to 32 bits, from the most significant unused bit of its byte on; in network order if it spans several
+ * bytes.
+ */
 export function bits(width: number): UintType {
   return integer(`bits[${width}]`, width / 8, false, 1 / 8);
 }
 
-/** `size` uninterpreted bytes. `align` is for those that stand for a C structure with larger members. */
+/** `size` uninterpreted bytes. `align` is for bytes that stand for a C structure with larger members. */
 export function bytes(size: number, align = 1): BytesType {
   return {
     name: `bytes[${size}]`,

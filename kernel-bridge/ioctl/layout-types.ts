@@ -1,9 +1,9 @@
-/** The types of structures: of a field, of a table of fields, and of the values that they hold. */
+/** The types of structures: of a field, of a table of fields, and of their values. */
 
-/** Throws the error for a value that its field cannot hold. `takes` says in words what the field holds. */
+/** Throws the error for a value that its field cannot hold. `takes` describes the valid values. */
 export type Refuse = (path: string, value: unknown, takes: string, size: number) => never;
 
-/** How one field is laid out, read and written. `V` is its value, `I` what an encoder takes for it. */
+/** Layout, reader and writer of one field. `V` is its decoded value, `I` its encoder's input. */
 export interface FieldType<V, I = V> {
   readonly name: string;
   readonly kind: 'uint' | 'long' | 'bytes' | 'reserved' | 'struct' | 'union';
@@ -26,7 +26,7 @@ export interface ReservedType extends FieldType<undefined> {
   readonly kind: 'reserved';
 }
 
-/** A field whose type only its own table knows. */
+/** A field of any type; only its own table knows the type. */
 export type AnyField = FieldType<unknown, never>;
 
 /** A table of fields. */
@@ -37,7 +37,7 @@ export type FieldKey<S extends string> = S extends `${infer A}_${infer B}`
   ? `${Uncapitalize<A>}${Capitalize<FieldKey<B>>}`
   : Uncapitalize<S>;
 
-/** Spells a computed type out, so that editors show the members and not the computation. */
+/** Spells out a computed type, so that editors show its members and not the computation. */
 type Expand<T> = T extends infer O ? { [K in keyof O]: O[K] } : never;
 
 /** The key of a table's field in the value; none for pads. */
@@ -45,19 +45,19 @@ type VisibleKey<F extends Fields, K extends keyof F & string> = F[K] extends Res
   ? never
   : FieldKey<K>;
 
-/** What a table's decoder answers. */
+/** A decoded value of a table. */
 export type FieldsValue<F extends Fields> = Expand<{
   -readonly [K in keyof F & string as VisibleKey<F, K>]: F[K] extends FieldType<infer V, infer _> ? V : never;
 }>;
 
-/** What a table's encoder takes: fields left out are zero. */
+/** The encoder's input for a table: omitted fields are zero. */
 export type FieldsInput<F extends Fields> = Expand<{
   readonly [K in keyof F & string as VisibleKey<F, K>]?:
     | (F[K] extends FieldType<infer _, infer I> ? I : never)
     | undefined;
 }>;
 
-/** Where a field lies. */
+/** Name, position and size of a field. */
 export interface FieldInfo {
   /** As in the structure's definition. */
   readonly name: string;
@@ -71,30 +71,28 @@ export interface FieldInfo {
   readonly reserved: boolean;
 }
 
-/**
- * A binary structure, made of a table of fields by {@link struct}, {@link packed} or {@link union}.
- */
+/** A binary structure, made from a table of fields by {@link struct}, {@link packed} or {@link union}. */
 export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, FieldsInput<F>> {
   readonly fields: readonly FieldInfo[];
-  /** What the structure was made of. */
+  /** The table that it was made from. */
   readonly table: F;
   /**
-   * Writes a value: into new bytes, or into `out` from `offset` on. Every byte of the structure is written; fields
-   * left out and reserved bytes become zero. A `bytes` field takes fewer bytes than it holds. Nothing is written when the
-   * value is refused.
+   * Writes a value into new bytes, or into `out` from `offset` on. Every byte of the structure is written; omitted
+   * fields and reserved bytes become zero. A `bytes` field may be given fewer bytes than its size. Nothing is written
+   * if a value is refused.
    *
    * @throws StatusError INVALID_PARAMETER for a value that its field cannot hold, BUFFER_TOO_SMALL if `out` is short.
    */
   encode(value: FieldsInput<F>, out?: Uint8Array, offset?: number): Uint8Array;
   /**
-   * As {@link encode}, into bytes of this structure that the next call writes again: for a request, which is copied when it
+   * As {@link encode}, into memory of this structure that the next call reuses: for a request, which is copied when it
    * is sent.
    */
   encodeOnce(value: FieldsInput<F>): Uint8Array;
   /**
-   * Reads a value; what follows the structure is left alone. Byte arrays in the value are copies.
+   * Reads a value; bytes behind the structure are ignored. Byte arrays in the value are copies.
    *
-   * @throws StatusError BUFFER_TOO_SMALL if fewer than `size` bytes are there.
+   * @throws StatusError BUFFER_TOO_SMALL if there are fewer than `size` bytes.
    */
   decode(bytes: Uint8Array, offset?: number): FieldsValue<F>;
 }
@@ -102,8 +100,8 @@ export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, Fiel
 /** The value of a structure: `Value<typeof WvIoId>`. */
 export type Value<S> = S extends FieldType<infer V, infer _> ? V : never;
 
-/** What a structure's encoder takes. */
+/** The input of a structure's encoder. */
 export type Input<S> = S extends FieldType<infer _, infer I> ? I : never;
 
-/** Any structure, where only its size and name count. */
+/** Any structure, where only size and name matter. */
 export type AnyStruct = Struct<Fields>;

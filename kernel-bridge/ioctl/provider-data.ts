@@ -1,6 +1,6 @@
 /**
- * What the software HCA's user-mode provider (UVP) and its driver tell each other behind the structures of the IOCTLs:
- * the payload of `ci_umv_buf_t`, which no layer between the two looks at. A real HCA's provider appends its own.
+ * Data that the software HCA's user-mode provider (UVP) and its driver exchange behind the structures of the IOCTLs:
+ * the payload of `ci_umv_buf_t`, which no layer between them reads. A real HCA's provider appends its own.
  */
 import { type Fields, type FieldsValue, layouts, reserved, type Struct, u32, u64 } from './layout.js';
 import { madeCode } from './made-code.js';
@@ -25,16 +25,16 @@ export const PdProviderOut = struct('PD provider output', { Handle: u32, Reserve
 /** MW_ALLOCATE out. */
 export const MwProviderOut = struct('MW provider output', { Handle: u32, Rkey: u32 });
 
-/** AH_CREATE out: what a work request names. */
+/** AH_CREATE out: the handle for work requests. */
 export const AvProviderOut = struct('AV provider output', { Handle: u32, Reserved: reserved(4) });
 
-/** CQ_CREATE and CQ_RESIZE in: the ring (hca/engine/base/abi.h) and how many CQEs it holds. */
+/** CQ_CREATE and CQ_RESIZE in: the ring (hca/engine/base/abi.h) and its number of CQEs. */
 export const CqProviderIn = struct('CQ provider input', { RingAddress: u64, RingBytes: u32, Entries: u32 });
 
 /** CQ_CREATE and CQ_RESIZE out. */
 export const CqProviderOut = struct('CQ provider output', { Handle: u32, Reserved: reserved(4) });
 
-/** SRQ_CREATE and SRQ_MODIFY in: the ring and how many WQEs of how many bytes it holds. A modify may have none. */
+/** SRQ_CREATE and SRQ_MODIFY in: the ring, its number of WQEs and their size in bytes. A modify may have none. */
 export const SrqProviderIn = struct('SRQ provider input', {
   RingAddress: u64,
   RingBytes: u32,
@@ -46,7 +46,7 @@ export const SrqProviderIn = struct('SRQ provider input', {
 /** SRQ_CREATE and SRQ_MODIFY out. */
 export const SrqProviderOut = struct('SRQ provider output', { Handle: u32, Reserved: reserved(4) });
 
-/** QP_CREATE in: the ring with both queues. Strides are bytes per WQE; the token comes back in CQEs. */
+/** QP_CREATE in: the ring with both queues. Strides are bytes per WQE; CQEs carry the token. */
 export const QpProviderIn = struct('QP provider input', {
   RingAddress: u64,
   RingBytes: u32,
@@ -60,10 +60,10 @@ export const QpProviderIn = struct('QP provider input', {
 /** QP_CREATE out. */
 export const QpProviderOut = struct('QP provider output', { Handle: u32, Qpn: u32 });
 
-/** Output of QP_MODIFY, EP_ACCEPT and EP_DISCONNECT: WV_QP_STATE that the queue pair is in now. */
+/** Output of QP_MODIFY, EP_ACCEPT and EP_DISCONNECT: the queue pair's new WV_QP_STATE. */
 export const QpStateOut = struct('QP state output', { State: u32 });
 
-/** An input as it travels: the structure with the provider's bytes behind it. */
+/** The bytes of an input: the structure, followed by the provider's bytes. */
 export function withProviderData(head: Uint8Array, provider: Uint8Array | null): Uint8Array {
   if (provider === null || provider.length === 0) return head;
   const whole = new Uint8Array(head.length + provider.length);
@@ -72,7 +72,7 @@ export function withProviderData(head: Uint8Array, provider: Uint8Array | null):
   return whole;
 }
 
-/** The provider's bytes behind a structure, a view; empty if there are none. */
+/** The provider's bytes behind a structure, as a view; may be empty. */
 export function providerBytes(
   whole: Uint8Array,
   head: { readonly size: number; readonly name: string },
@@ -87,7 +87,7 @@ export function providerBytes(
 /**
  * Reads the provider data behind a structure.
  *
- * @throws StatusError BUFFER_TOO_SMALL if it is not there in full.
+ * @throws StatusError BUFFER_TOO_SMALL if it is incomplete.
  */
 export function decodeProviderData<F extends Fields>(
   whole: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * Socket addresses in IOCTLs (SOCKADDR_IN and SOCKADDR_IN6, Windows' family numbers) and as GIDs, from and to text.
- * IPv6 text is RFC 5952's; a link-local address carries its interface as `%index` (RFC 4007 §11) or `%name`.
+ * Socket addresses in IOCTLs (SOCKADDR_IN and SOCKADDR_IN6, Windows' family numbers), as GIDs, and as text. IPv6 text
+ * is that of RFC 5952; a link-local address has its interface as `%index` (RFC 4007 §11) or `%name`.
  */
 import { networkInterfaces } from 'node:os';
 import { AddressFamily } from './constants.js';
@@ -21,7 +21,7 @@ function invalid(text: string, why: string): never {
   throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is no usable address: ${why}`);
 }
 
-/** What `node:net` has, which takes a thread that starts a millisecond to load. */
+/** As in `node:net`, which takes a starting thread a millisecond to load. */
 const V4_TEXT = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
 /** @internal Four numbers up to 255, without leading zeros. */
@@ -29,7 +29,7 @@ export function isIPv4(text: string): boolean {
   return V4_TEXT.test(text);
 }
 
-/** The number that an IPv4 address is. The caller has checked the text. */
+/** An IPv4 address as a number. The caller has checked the text. */
 function numberOfV4(text: string): number {
   let number = 0;
   let octet = 0;
@@ -49,7 +49,7 @@ function textOfV4(a: number, b: number, c: number, d: number): string {
   return `${a}.${b}.${c}.${d}`;
 }
 
-/** The 16-bit groups of a piece of an IPv6 address; undefined if it is malformed. */
+/** The 16-bit groups of a part of an IPv6 address; undefined if it is malformed. */
 function groupsOf(piece: string): number[] | undefined {
   if (piece === '') return [];
   const groups: number[] = [];
@@ -67,12 +67,12 @@ function groupsOf(piece: string): number[] | undefined {
   return groups;
 }
 
-/** The 16 bytes of an IPv6 address without scope; undefined if it is none. */
+/** The 16 bytes of an IPv6 address without scope; undefined if it is invalid. */
 function bytesOfV6(text: string): Uint8Array | undefined {
   const halves = text.split('::');
   if (halves.length > 2) return undefined;
   const [head, tail] = halves.map(groupsOf);
-  // An embedded IPv4 address may only end the whole.
+  // An embedded IPv4 address is allowed only at the end.
   if (!head || (halves.length === 2 && (!tail || halves[0]!.includes('.')))) return undefined;
   const given = head.length + (tail?.length ?? 0);
   if (tail ? given > 7 : given !== 8) return undefined;
@@ -130,7 +130,7 @@ function checkPort(port: number, text: string): void {
   );
 }
 
-/** Programs connect to few addresses, again and again: their numbers, by text. */
+/** Cached addresses by their text, because programs connect to few addresses, again and again. */
 const checkedTexts = new Map<string, number>();
 const MOST_TEXTS = 64;
 
@@ -144,7 +144,7 @@ function checkedV4(text: string): number {
   return number;
 }
 
-/** SOCKADDR_IN, byte by byte: it is made for each request that names an address. */
+/** SOCKADDR_IN, byte by byte, because every request with an address needs one. */
 function sockaddrOfV4(number: number, port: number): Uint8Array {
   const out = new Uint8Array(SOCKADDR_BYTES);
   out[0] = AddressFamily.IPV4;
@@ -154,7 +154,7 @@ function sockaddrOfV4(number: number, port: number): Uint8Array {
   return out;
 }
 
-/** The address as {@link encodeSockaddr} writes it, of a GID. `scopeId` 0: none. */
+/** The bytes that {@link encodeSockaddr} writes, from a GID. `scopeId` 0: none. */
 export function sockaddrOfGid(gid: Uint8Array, port: number, scopeId: number): Uint8Array {
   if (isMapped(gid)) {
     return sockaddrOfV4(((gid[12]! << 24) | (gid[13]! << 16) | (gid[14]! << 8) | gid[15]!) >>> 0, port);
@@ -168,7 +168,7 @@ export function sockaddrOfGid(gid: Uint8Array, port: number, scopeId: number): U
 }
 
 /**
- * What {@link decodeSockaddr} reads, as a GID.
+ * As {@link decodeSockaddr}, into a GID.
  *
  * @throws StatusError INVALID_ADDRESS for another family, BUFFER_TOO_SMALL.
  */
@@ -196,7 +196,7 @@ export function checkSocketAddress({ family, address, port }: SocketAddress): vo
 }
 
 /**
- * Writes an address as the IOCTLs carry it: 28 bytes, family 2 or 23, port in network order; the rest is zero.
+ * Writes an address for an IOCTL: 28 bytes, family 2 or 23, port in network order; the rest is zero.
  *
  * @throws StatusError INVALID_ADDRESS if the text is no address of its family, INVALID_PARAMETER for the port.
  */
@@ -254,18 +254,18 @@ export function gidOfAddress(address: string): Uint8Array {
   return gid;
 }
 
-/** A host has few addresses, and so have its peers. */
+/** Cached GIDs: a host has few addresses, and so have its peers. */
 const sharedGids: Uint8Array[] = [];
 const MOST_SHARED = 16;
 let nextShared = 0;
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  // Addresses differ at their ends.
+  // Compared from the end: there addresses differ.
   for (let i = 15; i >= 0; i--) if (a[i] !== b[i]) return false;
   return true;
 }
 
-/** A GID that nobody changes, for who keeps many of which most are the same: an equal one that was asked for lately, or a copy. */
+/** A GID that nobody changes, for holders of many mostly equal ones: a recent equal GID, or a copy. */
 export function sharedGid(gid: Uint8Array): Uint8Array {
   if (gid.length !== 16) return gid.slice();
   for (const known of sharedGids) if (isSame(known, gid)) return known;
@@ -303,7 +303,7 @@ export function parseSocketAddress(text: string, defaultPort = 0): SocketAddress
   return { family: 6, address: textOfV6(raw, scopeId), port };
 }
 
-/** The text that {@link parseSocketAddress} reads: `1.2.3.4:5`, `[::1]:5`. */
+/** The text form that {@link parseSocketAddress} reads: `1.2.3.4:5`, `[::1]:5`. */
 export function formatSocketAddress(address: SocketAddress): string {
   return address.family === 4 ? `${address.address}:${address.port}` : `[${address.address}]:${address.port}`;
 }

@@ -4,7 +4,7 @@
  * (facility 0x38).
  */
 
-/** Name → [value, what happened and what to do about it]. Everything else in this file is derived from it. */
+/** Name → [value, meaning and advice]. Everything else in this file is derived from it. */
 const table = {
   SUCCESS: [0x00000000, 'The request succeeded.'],
   ALERTED: [0x00000101, 'The wait ended early because its thread was alerted; issue the request again.'],
@@ -224,17 +224,17 @@ const byValue = new Map<number, { name: string; text: string }>(
   Object.entries(table).map(([name, [value, text]]) => [value, { name, text }]),
 );
 
-/** The value as people know it: `0xC0000236`. */
+/** The value in the usual form: `0xC0000236`. */
 export function statusHex(status: number): string {
   return `0x${(status >>> 0).toString(16).toUpperCase().padStart(8, '0')}`;
 }
 
-/** The name of a status value, as in {@link Status}; `0x…` for values that have none. Signed numbers are taken too. */
+/** The name of a status value, as in {@link Status}; `0x…` for values without one. Accepts signed numbers, too. */
 export function statusName(status: number): string {
   return byValue.get(status >>> 0)?.name ?? statusHex(status);
 }
 
-/** A sentence that says what a status means and what helps. */
+/** The meaning of a status, and advice. */
 export function statusText(status: number): string {
   return (
     byValue.get(status >>> 0)?.text ??
@@ -255,7 +255,7 @@ export class StatusError extends Error {
   readonly status: number;
   /** The name of the status, as in {@link Status}. */
   readonly code: string;
-  /** What an IOCTL answered all the same: the part that had room (BUFFER_OVERFLOW, MORE_ENTRIES). */
+  /** The output of an IOCTL that failed with partial output (BUFFER_OVERFLOW, MORE_ENTRIES). */
   output: Uint8Array | undefined = undefined;
 
   /**

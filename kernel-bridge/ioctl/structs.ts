@@ -1,7 +1,7 @@
 /**
  * The structures of every WinVerbs and IBAT IOCTL: pointer-free, the same for 32- and 64-bit callers. Field names are
- * those of the WinVerbs and IBAT interfaces. Sources: WinVerbs IOCTL interface; IBAT interface version 6;
- * IBA 1 Annex A11 (RDMA IP CM service) for IB_CMA_HEADER, IBA 1 §15.2.5.16 (PathRecord) for ib_path_rec_t.
+ * those of the WinVerbs and IBAT interfaces. Sources: WinVerbs IOCTL interface; IBAT interface version 6; IBA 1 Annex
+ * A11 (RDMA IP CM service) for IB_CMA_HEADER, IBA 1 §15.2.5.16 (PathRecord) for ib_path_rec_t.
  *
  * "Id" fields name objects of the device file; 0 is none. VerbInfo carries `ci_umv_buf_t.command` in and its `status`
  * out (provider-data.ts).
@@ -12,12 +12,12 @@ import { madeCode } from './made-code.js';
 
 const { struct, union } = layouts(madeCode);
 
-/** A SOCKADDR, SOCKADDR_IN or SOCKADDR_IN6, whichever its family says: see sockaddr.ts. */
+/** A SOCKADDR, SOCKADDR_IN or SOCKADDR_IN6, depending on its family: see sockaddr.ts. */
 const sockaddr28 = bytes(28, 4);
 
 // ── Identifiers ─────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The lone `u64 Id` that destroy, cancel and query requests carry, and EP_CREATE's output. */
+/** A single `u64 Id`: the input of destroy, cancel and query requests, and the output of EP_CREATE. */
 export const WvIoObject = struct('u64 Id', { Id: u64 });
 
 /** A CA GUID in network order: LIBRARY_QUERY's input. */
@@ -26,18 +26,18 @@ export const WvIoGuid = struct('u64be Guid', { Guid: u64be });
 /** Data is the port (DEVICE_NOTIFY), entries (CQ_*), lkey (MEMORY_DEREGISTER), notify type or option. */
 export const WvIoId = struct('WV_IO_ID', { Id: u64, VerbInfo: u32, Data: u32 });
 
-/** The WV_IO_ID that DEVICE_OPEN takes: its Id is the CA GUID in network order. The answer is a plain WV_IO_ID. */
+/** The input of DEVICE_OPEN: a WV_IO_ID whose Id is the CA GUID in network order. The output is a plain WV_IO_ID. */
 export const WvIoDeviceOpen = struct('WV_IO_ID (CA GUID)', { Guid: u64be, VerbInfo: u32, Data: u32 });
 
-/** The WV_IO_ID that MW_ALLOCATE answers: its Data is the rkey in network order. */
+/** The output of MW_ALLOCATE: a WV_IO_ID whose Data is the rkey in network order. */
 export const WvIoMwKey = struct('WV_IO_ID (rkey)', { Id: u64, VerbInfo: u32, Rkey: u32be });
 
-/** GUID_QUERY: the number of devices there are, then the GUIDs that fit (at least one place): {@link WvGuidEntries}. */
+/** GUID_QUERY: the number of devices, then the GUIDs that fit (at least one place): {@link WvGuidEntries}. */
 export const WvIoGuidList = struct('WV_IO_GUID_LIST', { Count: u64, Guid: u64be });
 
 // ── Devices and ports ───────────────────────────────────────────────────────────────────────────────────────
 
-/** DEVICE_QUERY's output: the limits of a device. Counts unless said otherwise. */
+/** DEVICE_QUERY's output: the limits of a device. Counts, unless stated otherwise. */
 export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   FwVersion: u64,
   NodeGuid: u64be,
@@ -81,7 +81,7 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   Reserved: reserved(2),
 });
 
-/** DEVICE_PORT_QUERY, DEVICE_GID_QUERY and DEVICE_PKEY_QUERY ask about one port of a device. */
+/** Input of DEVICE_PORT_QUERY, DEVICE_GID_QUERY and DEVICE_PKEY_QUERY: a port of a device. */
 export const WvIoDevicePortQuery = struct('WV_IO_DEVICE_PORT_QUERY', {
   Id: u64,
   /** From 1. */
@@ -91,7 +91,7 @@ export const WvIoDevicePortQuery = struct('WV_IO_DEVICE_PORT_QUERY', {
 
 /** DEVICE_PORT_QUERY's output: the state and limits of a port (IBA 1 §11.2.2.3). */
 export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
-  /** The interface spells it so. */
+  /** Spelled as in the interface. */
   PortCabilityFlags: u32,
   State: u32,
   /** Bytes. */
@@ -131,12 +131,12 @@ export const WvIoEvent = struct('WV_IO_EVENT', {
   Reserved: reserved(3),
 });
 
-/** What happened since the last answer, WV_EVENT_*: DEVICE_NOTIFY's output. */
+/** WV_EVENT_* events since the last answer: DEVICE_NOTIFY's output. */
 export const WvIoEventFlags = struct('u32 Flags', { Flags: u32 });
 
 // ── Memory and address handles ──────────────────────────────────────────────────────────────────────────────
 
-/** MEMORY_REGISTER's input: an address range of the calling process and the access it shall allow. */
+/** MEMORY_REGISTER's input: an address range of the calling process and its access rights. */
 export const WvIoMemoryRegister = struct('WV_IO_MEMORY_REGISTER', {
   /** Protection domain. */
   Id: u64,
@@ -148,10 +148,12 @@ export const WvIoMemoryRegister = struct('WV_IO_MEMORY_REGISTER', {
   Reserved: reserved(4),
 });
 
-/** MEMORY_REGISTER's output. The rkey travels in network order; its value is the number on the wire. */
+/** MEMORY_REGISTER's output. The rkey is in network order; its value is the number on the wire. */
 export const WvIoMemoryKeys = struct('WV_IO_MEMORY_KEYS', { Lkey: u32, Rkey: u32be });
 
-/** An address vector: where a queue pair's or address handle's packets go (IBA 1 §11.2.3.1). RoCE has no LIDs. */
+/**
+ * An address vector: the destination of a queue pair's or address handle's packets (IBA 1 §11.2.3.1). RoCE has no LIDs.
+ */
 export const WvIoAv = struct('WV_IO_AV', {
   NetworkRouteValid: u8,
   Reserved1: reserved(1),
@@ -182,7 +184,7 @@ export const WvIoSrqAttributes = struct('WV_IO_SRQ_ATTRIBUTES', {
   Reserved: reserved(4),
 });
 
-/** QP_CREATE: Id is the protection domain in, the queue pair out; depths and limits are asked for in, granted out. */
+/** QP_CREATE: Id is the protection domain in, the queue pair out; depths and limits are requested in, granted out. */
 export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
   Id: WvIoId,
   SendCqId: u64,
@@ -214,7 +216,7 @@ export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   MaxInlineSend: u32,
   InitiatorDepth: u32,
   ResponderResources: u32,
-  /** {@link QpAttr}: which of the attributes count. */
+  /** {@link QpAttr}: the valid attributes. */
   Options: u32,
   QpType: u8,
   CurrentQpState: u8,
@@ -232,7 +234,7 @@ export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   AlternatePathMtu: u32,
   PkeyIndex: u16,
   AlternatePkeyIndex: u16,
-  /** 4.096 µs × 2^code; 0 is for ever. */
+  /** 4.096 µs × 2^code; 0 is infinite. */
   LocalAckTimeout: u8,
   AlternateLocalAckTimeout: u8,
   /** RNR NAK timer code (IBA 1 §9.7.5.2.8). */
@@ -250,7 +252,7 @@ export const WvIoQpMulticast = struct('WV_IO_QP_MULTICAST', { Id: WvIoId, Gid: W
 
 // ── Addresses ───────────────────────────────────────────────────────────────────────────────────────────────
 
-/** SOCKADDR: the family tells what the data is. */
+/** SOCKADDR: the family determines the data. */
 export const WvIoSockaddr = struct('WV_IO_SOCKADDR', { SaFamily: u16, SaData: bytes(14) });
 
 /** SOCKADDR_IN: family 2. */
@@ -289,26 +291,26 @@ export const WvIoDeviceAddress = struct('WV_IO_DEVICE_ADDRESS', {
 /** EP_CREATE's input: {@link EpType} in the low 16 bits. */
 export const WvIoEpCreate = struct('u64 EpType', { EpType: u64 });
 
-/** EP_BIND: the address wanted and its device in, the address granted out. */
+/** EP_BIND: the requested address and its device in, the granted address out. */
 export const WvIoEpBind = struct('WV_IO_EP_BIND', {
   Id: u64,
   Address: WvIoSockaddrData,
   Device: WvIoDeviceAddress,
 });
 
-/** EP_LISTEN: backlog is the number of requests kept while nobody takes them; 0 is the driver's limit. */
+/** EP_LISTEN: backlog is the maximum of waiting requests; 0 is the driver's limit. */
 export const WvIoEpListen = struct('WV_IO_EP_LISTEN', { Id: u64, Backlog: u64 });
 
-/** Id is the listener, EpId the endpoint that takes the next request. */
+/** Id is the listener, EpId the endpoint for the next request. */
 export const WvIoEpGetRequest = struct('WV_IO_EP_GET_REQUEST', { Id: u64, EpId: u64 });
 
-/** What both sides of a connection tell each other. Depths and resources are numbers of outstanding reads. */
+/** Connection parameters that both sides exchange. Depths and resources are numbers of outstanding reads. */
 export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
   ResponderResources: u64,
   InitiatorDepth: u64,
   RetryCount: u8,
   RnrRetryCount: u8,
-  /** Bytes of Data that count, at most 56. */
+  /** Number of valid bytes in Data, at most 56. */
   DataLength: u8,
   Reserved: reserved(5),
   Data: bytes(56),
@@ -329,8 +331,8 @@ export const WvIoEpAccept = struct('WV_IO_EP_ACCEPT', { Id: u64, QpId: u64, Para
 export const WvIoEpParam = union('WV_IO_EP_ATTRIBUTES.Param', { Connect: WvIoConnectParam, Backlog: u64 });
 
 /**
- * EP_QUERY's output. Addresses that are not set are all zero. Data holds 56 bytes of what a REP (196) or REJ (148) may carry:
- * what comes after them, up to the last byte that is not 0, follows the structure in a larger output.
+ * EP_QUERY's output. Addresses that are not set are all zero. Data holds 56 bytes of the private data of a REP (196) or
+ * REJ (148); the rest, up to the last byte that is not 0, follows the structure in a larger output.
  */
 export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
   LocalAddress: WvIoSockaddrData,
@@ -339,31 +341,31 @@ export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
   Param: WvIoEpParam,
 });
 
-/** Bytes of an endpoint's attributes with all that a peer may have said. */
+/** Size in bytes of an endpoint's attributes with the longest private data. */
 export const epAttributesRoom = WvIoEpAttributes.size + Capacity.REP_DATA - Capacity.CONNECT_DATA;
 
 /** EP_DISCONNECT: the endpoint and its queue pair. */
 export const WvIoEpDisconnect = struct('WV_IO_EP_DISCONNECT', { Id: u64, QpId: u64 });
 
-// ── Datagram endpoints: this stack's own layouts, the WinVerbs interface never defined any ──────────────────
+// ── Datagram endpoints: our own layouts; the WinVerbs interface never defined any ──────────────────────────
 
-/** How a peer of datagrams, or a multicast group, is reached, and what the peer said. */
+/** Path to a datagram peer or multicast group, and the peer's answer. */
 export const WvIoDatagramParam = struct('WV_IO_DATAGRAM_PARAM', {
-  /** All zero where no peer is meant. */
+  /** All zero if there is no peer. */
   AddressVector: WvIoAv,
-  /** 0: not known; 0xFFFFFF: the multicast group. */
+  /** 0: unknown; 0xFFFFFF: the multicast group. */
   Qpn: u32be,
   Qkey: u32be,
-  /** Bytes of Data that count. */
+  /** Number of valid bytes in Data. */
   DataLength: u8,
-  /** How the peer answered (IBA 1 §12.11.2): 0 is yes, all others are reasons for CONNECTION_REFUSED. */
+  /** The peer's answer (IBA 1 §12.11.2): 0 is yes, all others are reasons for CONNECTION_REFUSED. */
   SidrStatus: u8,
   Reserved: reserved(2),
   /** From the peer: 180 bytes of a request, 136 of an answer. To the peer: at most 136. */
   Data: bytes(180),
 });
 
-/** EP_LOOKUP: asks a peer for its queue pair. Data: at most 180 bytes. The answer: {@link WvIoEpDatagramAttributes}. */
+/** EP_LOOKUP: requests a peer's queue pair. Data: at most 180 bytes. Output: {@link WvIoEpDatagramAttributes}. */
 export const WvIoEpLookup = struct('WV_IO_EP_LOOKUP', {
   Id: u64,
   PeerAddress: WvIoSockaddrData,
@@ -372,14 +374,14 @@ export const WvIoEpLookup = struct('WV_IO_EP_LOOKUP', {
   Data: bytes(180),
 });
 
-/** EP_ACCEPT of a datagram endpoint: QpId names a UD queue pair of the file, or is 0, and then Param.Qpn counts. */
+/** EP_ACCEPT of a datagram endpoint: QpId names a UD queue pair of the file. If it is 0, Param.Qpn is used. */
 export const WvIoEpDatagramAccept = struct('WV_IO_EP_DATAGRAM_ACCEPT', {
   Id: u64,
   QpId: u64,
   Param: WvIoDatagramParam,
 });
 
-/** EP_QUERY of a datagram endpoint: PeerAddress selects a peer or a group; all zero: who asked, if anybody did. */
+/** EP_QUERY of a datagram endpoint: PeerAddress selects a peer or a group; all zero: the requester, if there is one. */
 export const WvIoEpDatagramQuery = struct('WV_IO_EP_DATAGRAM_QUERY', {
   Id: u64,
   PeerAddress: WvIoSockaddrData,
@@ -395,7 +397,7 @@ export const WvIoEpDatagramAttributes = struct('WV_IO_EP_DATAGRAM_ATTRIBUTES', {
   Param: WvIoDatagramParam,
 });
 
-/** EP_MULTICAST_JOIN and EP_MULTICAST_LEAVE: the group's address. Its port means nothing. */
+/** EP_MULTICAST_JOIN and EP_MULTICAST_LEAVE: the group's address. Its port is ignored. */
 export const WvIoEpMulticast = struct('WV_IO_EP_MULTICAST', { Id: u64, Address: WvIoSockaddrData });
 
 // ── IBAT and connection management ──────────────────────────────────────────────────────────────────────────
@@ -403,7 +405,7 @@ export const WvIoEpMulticast = struct('WV_IO_EP_MULTICAST', { Id: u64, Address: 
 /** IP_TO_PORT's input: an address of this host. Version is {@link IBAT_VERSION}. */
 export const IbatIpToPortIn = struct('IOCTL_IBAT_IP_TO_PORT_IN', { Version: u32, Address: sockaddr28 });
 
-/** IP_TO_PORT's output: where the address lives. */
+/** IP_TO_PORT's output: the device and port of the address. */
 export const IbatPortRecord = struct('IBAT_PORT_RECORD', {
   CaGuid: u64be,
   PortGuid: u64be,
@@ -444,7 +446,7 @@ export const IbPathRecord = struct('ib_path_rec_t', {
 /** EP_MODIFY with option ROUTE. */
 export const WvIoEpRoute = struct('WV_IO_ID + ib_path_rec_t', { Id: WvIoId, Path: IbPathRecord });
 
-/** In front of the consumer's private data in a REQ. Port is the sender's; IPv4 addresses fill the last 4 bytes. */
+/** Precedes the consumer's private data in a REQ. Port is the sender's; IPv4 addresses use the last 4 bytes. */
 export const IbCmaHeader = struct('IB_CMA_HEADER', {
   CmaVersion: u8,
   /** 0x40 for IPv4, 0x60 for IPv6. */
@@ -465,5 +467,8 @@ export const WvPkeyList = list(u16be);
 /** The GUIDs of GUID_QUERY's output, from byte 8 on. */
 export const WvGuidEntries = list(u64be);
 
-/** EP_CREATE's output where there is room for several: the endpoint asked for, and ids of endpoints that come into being when used. */
+/**
+ * EP_CREATE's output with room for several ids: the requested endpoint, and ids of endpoints that the kernel creates
+ * when they are first named.
+ */
 export const WvEpIds = list(u64);

@@ -1,4 +1,4 @@
-/** `\\.\NetworkDirectCounters`, for diagnosis: what HCA, connection management and the kernel count; device names. */
+/** `\\.\NetworkDirectCounters`, for diagnosis: counters of HCA, connection management and kernel; device names. */
 import { CountersCode } from '../ioctl/codes.js';
 import { Status } from '../ioctl/status.js';
 import { DeviceObject, DriverObject } from './io-manager/device.js';
@@ -7,7 +7,7 @@ import type { Irp } from './io-manager/irp.js';
 /** Groups of counters by name. */
 export type CounterGroups = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** The interface that a device stands on, as INTERFACES tells it. */
+/** A device's network interface, as in the answer to INTERFACES. */
 export interface InterfaceRecord {
   /** 16 hexadecimal digits: JSON has no numbers of 64 bits. */
   readonly guid: string;

@@ -1,4 +1,4 @@
-/** `\\.\NetworkDirectFaults`, for tests: unplugged devices and fatal errors. */
+/** `\\.\NetworkDirectFaults`, for tests: simulated unplugging and fatal errors. */
 import { FaultsCode } from '../ioctl/codes.js';
 import { Status } from '../ioctl/status.js';
 import { WvIoGuid } from '../ioctl/structs.js';

@@ -15,7 +15,7 @@ import { IoManager } from './io-manager/io-manager.js';
 
 /** HCA events passed on per turn of the event loop. */
 const eventsPerTurn = 256;
-/** Of these, MADs of strangers: each costs some 100 µs, and this process’s requests wait for the turn to end. */
+/** Of these, MADs from unknown peers: each costs some 100 µs, and this process’s requests wait for the turn to end. */
 const strangersPerTurn = 16;
 
 /** What a kernel is made of; tests bring their own. */

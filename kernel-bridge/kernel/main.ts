@@ -1,6 +1,6 @@
 /**
- * Entry of the soft kernel's Worker: opens the HCA, builds the kernel, and serves the channel that `workerData` names.
- * If it cannot start, every open of a device file is answered with the reason.
+ * Entry of the soft kernel's Worker: opens the HCA, builds the kernel, and serves the channel of `workerData`. If it
+ * cannot start, every open of a device file gets the reason.
  */
 import { getSystemErrorName } from 'node:util';
 import { workerData } from 'node:worker_threads';
@@ -15,7 +15,7 @@ import { SystemNetwork } from './hca-driver/host-interfaces.js';
 import { Kernel } from './kernel.js';
 import { softHca } from './soft-hca/soft-hca.js';
 
-/** Driver faults told on stderr; what follows is only counted. */
+/** Maximum of driver faults reported on stderr; further ones are only counted. */
 const faultsTold = 10;
 
 /** The HCA's part of the options. */
@@ -48,7 +48,7 @@ function warnOf(hca: SoftHca, { capture }: KernelOptions, warn: (text: string) =
   }
 }
 
-/** Runs `serve` whenever woken, and again on a later turn of the event loop as long as it says there is more. */
+/** Runs `serve` on each wake-up, and again on a later turn of the event loop as long as it returns true. */
 function pump(serve: () => boolean): () => void {
   let scheduled = false;
   const run = (): void => {

@@ -28,7 +28,7 @@ export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(buffer);
 }
 
-/** 0: the system does not tell. Node.js answers 0 without /proc, and where no file descriptor is left to read it. */
+/** 0: unknown. Node.js returns 0 without /proc, and if no file descriptor is left to read it. */
 function availableBytes(): number {
   return process.availableMemory?.() || freemem();
 }

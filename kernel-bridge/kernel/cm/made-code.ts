@@ -1,4 +1,6 @@
 import type { MadeCode } from '../../ioctl/layout.js';
 
-/** The code of this folder's tables. Empty in the sources: scripts/make-layout-code.mjs writes it into `dist`. */
+/**
+ * The generated code of this folder's tables. Empty in the sources: scripts/make-layout-code.mjs writes it into `dist`.
+ */
 export const madeCode: MadeCode = {};

@@ -1,11 +1,11 @@
-/** Drivers, devices, open files, and the names under which devices are found. */
+/** Drivers, devices, open files, and the namespace of devices. */
 import { Status } from '../../ioctl/status.js';
 import { DriverFault, type Irp } from './irp.js';
 
-/** A create that answers this has put the name to open into `irp.reparseName`. */
+/** A create routine that returns this has put the new name into `irp.reparseName`. */
 export const STATUS_REPARSE = 0x0000_0104;
 
-/** A count of users; the last release runs what waits for it, once. */
+/** A reference count; the last release runs the waiting functions, once. */
 export class References {
   private count = 0;
   private waiting: (() => void) | undefined = undefined;
@@ -25,7 +25,7 @@ export class References {
     if (this.count === 0 && this.waiting) this.waiting();
   }
 
-  /** Runs `ended` as soon as nobody uses the object; new users are refused from now on. */
+  /** Calls `ended` as soon as there is no reference left; new references are refused from now on. */
   end(ended: () => void): void {
     if (this.waiting) throw new DriverFault('ended twice');
     this.waiting = ended;
@@ -41,7 +41,7 @@ export class References {
 export interface DriverDispatch {
   create(file: FileObject, irp: Irp): number;
   deviceControl(file: FileObject, irp: Irp): number;
-  /** The last handle is gone: everything that pends must be completed before it returns. */
+  /** The last handle is closed: all pending requests must be completed before it returns. */
   cleanup(file: FileObject): void;
   close(file: FileObject): void;
 }
@@ -74,7 +74,7 @@ export class DeviceObject<E = unknown> {
     driver.references.acquire();
   }
 
-  /** Runs `removed` when no file and no client uses the device any more, and lets the driver go. */
+  /** Calls `removed` when no file and no client uses the device any more, and then releases the driver. */
   remove(removed: () => void = () => {}): void {
     this.references.end(() => {
       this.driver.references.release();
@@ -94,12 +94,12 @@ export class FileObject {
   constructor(
     readonly id: number,
     readonly device: DeviceObject,
-    /** What followed the device's name, without the separator. */
+    /** The part of the name behind the device's name, without the separator. */
     readonly relativeName: string,
   ) {}
 }
 
-/** How a name ended: the device and what is left of the name. */
+/** The result of resolving a name: the device and the rest of the name. */
 export interface ResolvedName {
   device: DeviceObject;
   relativeName: string;
@@ -126,7 +126,7 @@ export class DeviceNamespace {
     if (this.devices.get(key) === device) this.devices.delete(key);
   }
 
-  /** Makes `name` stand for `target`. */
+  /** Makes `name` an alias of `target`. */
   link(name: string, target: string): void {
     this.links.set(name.toLowerCase(), target);
   }
@@ -135,7 +135,7 @@ export class DeviceNamespace {
     this.links.delete(name.toLowerCase());
   }
 
-  /** The device with the longest name that begins `name`, links followed; or a status. */
+  /** The device with the longest name that is a prefix of `name`, with links resolved; or a status. */
   resolve(name: string): ResolvedName | number {
     let current = name.startsWith('\\\\.\\') ? `\\DosDevices\\${name.slice(4)}` : name;
     for (let step = 0; step < maxReparse; step++) {

@@ -1,12 +1,10 @@
-/**
- * The I/O manager: requests of a door's channel become IRPs, IRPs' completions become answers.
- */
+/** The I/O manager: turns requests of a door's channel into IRPs, and completed IRPs into answers. */
 import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/channel-binding.js';
 import { Status, statusHex } from '../../ioctl/status.js';
 import { DeviceNamespace, type DeviceObject, FileObject, maxReparse, STATUS_REPARSE } from './device.js';
 import { DriverFault, Irp, IrpMajor, type RequestorMode } from './irp.js';
 
-/** Requests answered per turn of the event loop, so that timers and HCA events get theirs. */
+/** Requests served per turn of the event loop, so that timers and HCA events get their turn. */
 const requestsPerTurn = 256;
 
 /** A key for (slot, serial) that fits a double exactly: slots are few, serials 32 bits. */
@@ -16,7 +14,7 @@ function slotKey(slot: number, serial: number): number {
 
 const names = 'the devices are \\\\.\\WinVerbs, \\\\.\\ibat and \\Device\\ibal\\<CA GUID>';
 
-/** Why a name cannot be opened, for people. */
+/** Reasons why a name cannot be opened, for messages. */
 const openProblems: ReadonlyMap<number, string> = new Map([
   [Status.OBJECT_NAME_NOT_FOUND, `there is no such device; ${names}`],
   [Status.OBJECT_NAME_INVALID, `this is not a device name; ${names}`],
@@ -29,7 +27,10 @@ const openProblems: ReadonlyMap<number, string> = new Map([
 
 const noBytes = new Uint8Array(0);
 
-/** The output of a completed IOCTL: an error answers none, a warning (BUFFER_OVERFLOW) does (NTSTATUS severity, bits 31:30). */
+/**
+ * The output of a completed IOCTL: none for an error, but some for a warning (BUFFER_OVERFLOW) (NTSTATUS severity, bits
+ * 31:30).
+ */
 function answeredBytes(irp: Irp): Uint8Array {
   const { status, information = 0 } = irp.ioStatus;
   const length = status >>> 30 === 3 ? 0 : Math.min(information, irp.outputCapacity);
@@ -38,12 +39,12 @@ function answeredBytes(irp: Irp): Uint8Array {
   return length === output.length ? output : output.subarray(0, length);
 }
 
-/** What the I/O manager counts. */
+/** The I/O manager's counters. */
 export interface IoCounters {
   requests: number;
-  /** Rules broken by drivers; 0 in a correct kernel. */
+  /** Rules that drivers broke; 0 in a correct kernel. */
   driverFaults: number;
-  /** IRPs that a driver left behind when their file closed; 0 in a correct kernel. */
+  /** IRPs that a driver had not completed when their file closed; 0 in a correct kernel. */
   abandonedIrps: number;
 }
 
@@ -55,9 +56,9 @@ export class IoManager {
   private readonly kernelFiles = new Set<FileObject>();
   private readonly inFlight = new Map<number, Irp>();
   private nextFileId = 1;
-  /** Told of driver faults, for diagnosis. */
+  /** Called for driver faults, for diagnosis. */
   onFault: (fault: DriverFault) => void = () => {};
-  /** The channel's user side is gone, and all its files are closed. */
+  /** The channel's user side has gone, and all its files are closed. */
   onChannelClosed: () => void = () => {};
 
   constructor(readonly server: NativeChannelServer) {}
@@ -80,7 +81,7 @@ export class IoManager {
     return this.inFlight.size;
   }
 
-  /** Serves what has come. True: more is waiting and the caller should come again after other work. */
+  /** Serves pending requests. True: there are more, and the caller should call again after other work. */
   serve(): boolean {
     for (let n = 0; n < requestsPerTurn; n++) {
       const request = this.server.take();
@@ -186,7 +187,7 @@ export class IoManager {
     this.answer(request, file ? Status.SUCCESS : this.missing(request.fileId));
   }
 
-  /** Closes a file: what pends on it is completed, what it owned is freed, its device is let go. */
+  /** Closes a file: completes its pending requests, frees its objects, and releases its device. */
   closeFile(file: FileObject): void {
     if (file.closing) throw new DriverFault('a file was closed twice');
     file.closing = true;
@@ -194,7 +195,7 @@ export class IoManager {
     this.kernelFiles.delete(file);
     const dispatch = file.device.driver.dispatch;
     this.guard(() => dispatch.cleanup(file));
-    // Cleanup completes what pends; what is left can only be cancelled, and at worst is answered for the driver.
+    // Cleanup should have completed all requests. The rest is cancelled, or finally completed in place of the driver.
     for (const irp of [...file.outstanding]) {
       this.guard(() => irp.cancel());
       if (!irp.completed) {
@@ -207,12 +208,12 @@ export class IoManager {
     file.device.references.release();
   }
 
-  /** Closes every file: the user's side is gone. */
+  /** Closes every file: the user side has gone. */
   closeAll(): void {
     for (const file of [...this.files.values()]) this.closeFile(file);
   }
 
-  /** Ids are given once: a known old one is a closed file, anything else was never a file. */
+  /** Ids are never reused: an id given out before belongs to a closed file, any other one to no file. */
   private missing(fileId: number): number {
     return fileId > 0 && fileId < this.nextFileId ? Status.FILE_CLOSED : Status.INVALID_HANDLE;
   }
@@ -247,7 +248,7 @@ export class IoManager {
       },
     });
     this.call(irp, () => file.device.driver.dispatch.deviceControl(file, irp));
-    // Most requests are over now, and nobody could ask for one before.
+    // Most requests are completed now, and nobody could cancel one before.
     if (irp.completed) return;
     pended = true;
     this.inFlight.set(key, irp);
@@ -286,7 +287,9 @@ export class IoManager {
 
   // ── kernel clients ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Opens a file for a kernel client, who closes it by {@link closeFile}. Answers a status if it cannot be. */
+  /**
+   * Opens a file for a kernel client, which closes it by {@link closeFile}. Returns a status if it cannot be opened.
+   */
   openFile(name: string): FileObject | number {
     let opened: FileObject | number = Status.DEVICE_NOT_READY;
     const failed = (status: number): void => {
@@ -300,8 +303,8 @@ export class IoManager {
   }
 
   /**
-   * The device that a name leads to, for a kernel client, with a reference that the client releases: opens a file, as
-   * the name may be reparsed, and closes it (IoGetDeviceObjectPointer).
+   * The device behind a name, for a kernel client, with a reference that the client releases. It opens a file, because
+   * the name may be reparsed, and closes it again (IoGetDeviceObjectPointer).
    */
   reference(name: string): DeviceObject | number {
     const file = this.openFile(name);
@@ -312,8 +315,8 @@ export class IoManager {
   }
 
   /**
-   * An IOCTL of a kernel client on its file (IoBuildDeviceIoControlRequest): in kernel mode, whatever the file. `done` gets the
-   * status and the bytes that were answered. The IRP may be cancelled.
+   * An IOCTL of a kernel client on its file (IoBuildDeviceIoControlRequest), always in kernel mode. `done` gets the
+   * status and the output. The IRP may be cancelled.
    */
   request(
     file: FileObject,

@@ -1,18 +1,18 @@
 /**
- * I/O request packets: one request on its way through a driver, with the rules that Windows drivers live by.
- * The rules are a table; breaking one is a {@link DriverFault}, which the I/O manager counts and answers with
- * INTERNAL_ERROR, so that a driver's mistake never leaves a caller waiting.
+ * I/O request packets: a request on its way through a driver, with the rules of Windows drivers. The rules are a table.
+ * A violation is a {@link DriverFault}, which the I/O manager counts and answers with INTERNAL_ERROR, so that a
+ * driver's mistake never leaves a caller waiting.
  */
 import { Status, statusName } from '../../ioctl/status.js';
 import type { FileObject } from './device.js';
 import { atDispatchLevel } from './irql.js';
 import { OutputMemory } from './output-memory.js';
 
-/** What a request asks of a device (IRP_MJ_*). */
+/** The kind of request (IRP_MJ_*). */
 export const IrpMajor = { create: 0, close: 2, deviceControl: 14, cleanup: 18, internal: 15 } as const;
 
 /**
- * Where an IRP is in its life.
+ * The states of an IRP.
  * - `allocated`: not yet with a driver.
  * - `dispatched`: the dispatch routine runs and has neither pended nor completed it.
  * - `marked`: marked pending; the dispatch routine has not returned yet.
@@ -30,10 +30,10 @@ export type IrpState =
   | 'pending'
   | 'completed';
 
-/** What happens to an IRP: the dispatch routine's return is one of the last two. */
+/** The events of an IRP; the dispatch routine's return is one of the last two. */
 export type IrpEvent = 'dispatch' | 'mark' | 'complete' | 'returnPending' | 'returnStatus';
 
-/** A sentence is the rule that was broken; a state is the next one. */
+/** `fault` is the rule that was broken. */
 type Cell = { next: IrpState } | { fault: string };
 
 const twice: Cell = { fault: 'completed twice' };
@@ -105,8 +105,8 @@ const completedMarked = at('completedMarked');
 const completed = at('completed');
 
 /**
- * The table by numbers, for each request takes three of its steps and each of its verbs as many: the next state's number, or -1
- * for a fault. Names as keys are looked for in the engine's hash tables, each time.
+ * The table by numbers: the next state's number, or -1 for a fault. Each request takes at least three steps, and names
+ * as keys would cost a hash table look-up each.
  */
 const nextStates = Int8Array.from(
   states.flatMap((state) =>
@@ -117,19 +117,19 @@ const nextStates = Int8Array.from(
   ),
 );
 
-/** A driver broke a rule of the I/O manager. Never caused by what a caller sends. */
+/** A driver broke a rule of the I/O manager. No caller's input can cause it. */
 export class DriverFault extends Error {
   override readonly name = 'DriverFault';
 }
 
 /**
- * Whom a request comes from. The I/O manager marks requests of the door `user`, and the filter passes the mark on to the
- * verbs: those bring no call-backs and change no device. What user mode names is checked in both modes: ids by the
- * file's tables, memory and rings by what the HCA was given.
+ * The origin of a request. The I/O manager marks requests of the door `user`, and the filter passes the mark on to the
+ * verbs: user requests cannot have call-backs or change a device. Ids, memory and rings are checked in both modes, ids
+ * by the file's tables, memory and rings by what the HCA was given.
  */
 export type RequestorMode = 'user' | 'kernel';
 
-/** The driver's part of an IRP: what is asked. */
+/** The driver's part of an IRP: the parameters of the request. */
 export interface IrpStackLocation {
   readonly major: number;
   readonly fileObject: FileObject | undefined;
@@ -138,26 +138,29 @@ export interface IrpStackLocation {
   readonly outputLength: number;
 }
 
-/** How a request ended. `information` is a byte count, or for verbs the object that was made. */
+/** The result of a request. `information` is a byte count, or for verbs the new object. */
 export interface IoStatus<T> {
   status: number;
   information: T | undefined;
 }
 
-/** Where a user's request sits in the door's channel, for drivers that let the HCA complete it natively. */
+/** The position of a user's request in the door's channel, for drivers that let the HCA complete it natively. */
 export interface NativeSlot {
   readonly slot: number;
   readonly serial: number;
 }
 
-/** Called when an IRP is to be cancelled; must complete it (it has been unset already). */
+/** Called when an IRP is to be cancelled; must complete it. It is no longer set then. */
 export type CancelRoutine<T> = (irp: Irp<T>) => void;
 
 const noBytes = new Uint8Array(0);
 
 const outputs = new OutputMemory();
 
-/** More than the tables of a host with thousands of devices or addresses take; longer output buffers are allowed and not filled. */
+/**
+ * More than the tables of a host with thousands of devices or addresses need. Longer output buffers are allowed and not
+ * filled.
+ */
 const maxSystemBuffer = 1 << 23;
 
 export interface IrpInit<T> {
@@ -165,7 +168,7 @@ export interface IrpInit<T> {
   requestorMode: RequestorMode;
   fileObject?: FileObject | undefined;
   controlCode?: number;
-  /** METHOD_BUFFERED: the request's bytes, until the next request is taken. */
+  /** METHOD_BUFFERED: the request's bytes, valid until the next request is taken. */
   input?: Uint8Array;
   outputLength?: number;
   native?: NativeSlot;
@@ -174,24 +177,24 @@ export interface IrpInit<T> {
 }
 
 /**
- * One request. `T` is what IoStatus.Information holds: a byte count for IOCTLs, an object for verbs that make
- * one (IRP-based verbs RFC, 2005).
+ * One request. `T` is the type of IoStatus.Information: a byte count for IOCTLs, an object for verbs that create one
+ * (IRP-based verbs RFC, 2005).
  */
 export class Irp<T = number> {
   readonly stack: IrpStackLocation;
   readonly requestorMode: RequestorMode;
   readonly native: NativeSlot | undefined;
   readonly ioStatus: IoStatus<T> = { status: Status.PENDING, information: undefined };
-  /** Set by a create that answers REPARSE: the name to open instead. */
+  /** Set by a create routine that returns REPARSE: the name to open instead. */
   reparseName: string | undefined = undefined;
-  /** What a driver wants to remember with the request while it pends. */
+  /** The driver's own data for the pending request. */
   driverContext: unknown = undefined;
   /** Its number in {@link states}. */
   private current = allocated;
   private cancelRoutine: CancelRoutine<T> | undefined = undefined;
   private cancelFlag = false;
   private input: Uint8Array;
-  /** Made when it is first looked at. */
+  /** Allocated on first use. */
   private answer: Uint8Array | undefined = undefined;
   private readonly onComplete: (irp: Irp<T>) => void;
 
@@ -220,7 +223,7 @@ export class Irp<T = number> {
     return current === completed || current === completedInline || current === completedMarked;
   }
 
-  /** What the dispatch routine has to return now: PENDING once it was marked, else the status it ended in. */
+  /** The required return value of the dispatch routine: PENDING once the IRP was marked, else its final status. */
   get returnStatus(): number {
     const pends = this.current === marked || this.current === completedMarked;
     return pends ? Status.PENDING : this.ioStatus.status;
@@ -230,14 +233,15 @@ export class Irp<T = number> {
     return this.cancelFlag;
   }
 
-  /** Bytes that an answer may have. */
+  /** Maximum size of the answer in bytes. */
   get outputCapacity(): number {
     return Math.min(this.stack.outputLength, maxSystemBuffer);
   }
 
   /**
-   * The input, for the handler until it returns; once. What an answer that comes later needs is decoded or copied. Input and
-   * output have bytes of their own, so that no answer can carry the input back, and none overwrites input that is still needed.
+   * The input; can be taken once, and is valid until the handler returns. A handler that answers later decodes or
+   * copies the parts that it needs. Input and output have separate memory, so that no answer can leak the input or
+   * overwrite input that is still needed.
    */
   takeInput(): Uint8Array {
     const { input } = this;
@@ -245,13 +249,13 @@ export class Irp<T = number> {
     return input;
   }
 
-  /** The output, {@link outputCapacity} bytes, zero where nobody has written. */
+  /** The output: {@link outputCapacity} bytes, initially zero. */
   get output(): Uint8Array {
     this.answer ??= outputs.take(this.outputCapacity);
     return this.answer;
   }
 
-  /** The output's bytes are the next request's: the answer has been copied, and no driver has the IRP any more. */
+  /** Gives the output's memory back: the answer has been copied, and no driver has the IRP any more. */
   endOutput(): void {
     if (this.answer === undefined) return;
     outputs.giveBack(this.answer);
@@ -273,8 +277,8 @@ export class Irp<T = number> {
   }
 
   /**
-   * Runs a dispatch routine on this IRP and checks what it did. Answers the routine's status. Verbs (major `internal`)
-   * run at DISPATCH_LEVEL.
+   * Runs a dispatch routine on this IRP and checks it. Returns the routine's status. Verbs (major `internal`) run at
+   * DISPATCH_LEVEL.
    */
   dispatch(routine: (irp: Irp<T>) => number): number {
     this.step(events.dispatch);
@@ -289,13 +293,13 @@ export class Irp<T = number> {
     return status;
   }
 
-  /** The dispatch routine will return PENDING (IoMarkIrpPending). Answers PENDING. */
+  /** The dispatch routine will return PENDING (IoMarkIrpPending). Returns PENDING. */
   markPending(): number {
     this.step(events.mark);
     return Status.PENDING;
   }
 
-  /** Sets or (undefined) clears the cancel routine. Answers the previous one: undefined means cancel runs. */
+  /** Sets or (undefined) clears the cancel routine. Returns the previous one; undefined: cancelling has begun. */
   setCancelRoutine(routine: CancelRoutine<T> | undefined): CancelRoutine<T> | undefined {
     const previous = this.cancelRoutine;
     this.cancelRoutine = routine;
@@ -303,8 +307,8 @@ export class Irp<T = number> {
   }
 
   /**
-   * Asks the driver to give the request up. True if a cancel routine took it; a driver that has none keeps the
-   * IRP and may look at {@link cancelRequested}.
+   * Requests cancellation. True if there was a cancel routine. A driver without one keeps the IRP and may check {@link
+   * cancelRequested}.
    */
   cancel(): boolean {
     if (this.completed) return false;
@@ -315,7 +319,7 @@ export class Irp<T = number> {
     return true;
   }
 
-  /** Completes the request. Answers the status, so that a dispatch routine can return it. */
+  /** Completes the request. Returns the status, so that a dispatch routine can return it. */
   complete(status: number, information?: T): number {
     if (status === Status.PENDING) throw new DriverFault('an IRP cannot be completed with PENDING');
     this.step(events.complete);
@@ -334,7 +338,7 @@ export class Irp<T = number> {
  * A cancel-safe queue of pended IRPs (as IoCsq): inserting sets the cancel routine, removing clears it.
  */
 export class IrpQueue<C = undefined> {
-  /** Made for the first IRP: most queues never have one. */
+  /** Made for the first IRP, because most queues never have one. */
   private entries: Map<Irp, C> | undefined = undefined;
 
   /** `onCancelled` runs before a cancelled IRP is completed with CANCELLED. */
@@ -344,12 +348,12 @@ export class IrpQueue<C = undefined> {
     return this.entries?.size ?? 0;
   }
 
-  /** Those that are here now. */
+  /** The IRPs in the queue at this moment. */
   private get waiting(): readonly Irp[] {
     return this.entries === undefined ? [] : [...this.entries.keys()];
   }
 
-  /** Pends the IRP here. Answers what the dispatch routine returns. */
+  /** Pends the IRP here. Returns the value for the dispatch routine to return. */
   insert(irp: Irp, context: C): number {
     irp.markPending();
     this.entries ??= new Map();
@@ -363,7 +367,7 @@ export class IrpQueue<C = undefined> {
     return Status.PENDING;
   }
 
-  /** The oldest entry, taken out, or undefined. */
+  /** Removes and returns the oldest entry, or undefined. */
   removeFirst(): { irp: Irp; context: C } | undefined {
     for (const [irp, context] of this.entries ?? []) {
       this.remove(irp);
@@ -372,27 +376,27 @@ export class IrpQueue<C = undefined> {
     return undefined;
   }
 
-  /** The oldest entry, left in the queue. */
+  /** The oldest entry, which stays in the queue. */
   first(): { irp: Irp; context: C } | undefined {
     for (const [irp, context] of this.entries ?? []) return { irp, context };
     return undefined;
   }
 
-  /** Takes one IRP out; the caller completes it. False: it was not here (any more). */
+  /** Removes an IRP; the caller completes it. False: it was not here (any more). */
   remove(irp: Irp): boolean {
     if (this.entries?.delete(irp) !== true) return false;
     irp.setCancelRoutine(undefined);
     return true;
   }
 
-  /** Completes all entries that are here now. */
+  /** Completes all present entries. */
   completeAll(status: number, information?: number): void {
     for (const irp of this.waiting) {
       if (this.remove(irp)) irp.complete(status, information);
     }
   }
 
-  /** Completes the entries of which `fits` is true; answers how many. */
+  /** Completes the entries for which `fits` is true; returns their number. */
   completeWhere(fits: (context: C) => boolean, status: number, information?: number): number {
     const chosen = [...(this.entries ?? [])].filter(([, context]) => fits(context));
     let completed = 0;
@@ -404,7 +408,7 @@ export class IrpQueue<C = undefined> {
     return completed;
   }
 
-  /** Cancels all entries that are here now. */
+  /** Cancels all present entries. */
   cancelAll(): void {
     for (const irp of this.waiting) irp.cancel();
   }

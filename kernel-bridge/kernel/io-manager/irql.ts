@@ -1,10 +1,10 @@
 /**
- * The level that kernel code runs at. Verbs run at DISPATCH_LEVEL, where nothing may wait: what could wait, reading files
- * for instance, says so by {@link assertPassive}.
+ * The level at which kernel code runs. Verbs run at DISPATCH_LEVEL, where nothing may wait. Code that could wait, such
+ * as reading files, is guarded by {@link assertPassive}.
  */
 import { DriverFault } from './irp.js';
 
-/** Routines at DISPATCH_LEVEL that are running, one inside the other. */
+/** Nesting depth of routines at DISPATCH_LEVEL. */
 let raised = 0;
 
 /** Runs a routine at DISPATCH_LEVEL. */
