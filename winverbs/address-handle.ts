@@ -7,7 +7,7 @@ import { WvObject } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { guarded } from './status.js';
 
-/** IWVAddressHandle: where the datagrams of a protection domain's queue pairs go. */
+/** IWVAddressHandle: the destination of datagrams from a protection domain's queue pairs. */
 export class WVAddressHandle extends WvObject implements IWVAddressHandle {
   private constructor(
     /** @internal */

@@ -4,7 +4,7 @@ import { addressOfGid, gidOfAddress, parseSocketAddress } from '../kernel-bridge
 import type { WvAddressVector, WvGrh } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
-/** Bytes in front of the payload in the buffer of a datagram's receive. */
+/** Bytes before the payload in the receive buffer of a datagram. */
 export const GRH_BYTES = 40;
 /** The destination QPN of datagrams to a multicast group. */
 export const MULTICAST_QPN = WvDatagram.MULTICAST_QPN;
@@ -13,7 +13,7 @@ const IPV4_BYTES = 20;
 const IPV4_AT = GRH_BYTES - IPV4_BYTES;
 
 /**
- * The GID of an IP address, or the GID itself: IPv4's is `::ffff:a.b.c.d`.
+ * The GID of an IP address, or the GID itself; that of IPv4 is `::ffff:a.b.c.d`.
  *
  * @throws WvError INVALID_ADDRESS: no IP address; INVALID_PARAMETER: not 16 bytes.
  */
@@ -38,7 +38,7 @@ export function addressOf(gid: Uint8Array): string {
   return addressOfGid(gidOf(gid));
 }
 
-/** Whether the GID is that of a multicast group: 224.0.0.0/4, ff00::/8. */
+/** Whether the GID is a multicast address: 224.0.0.0/4, ff00::/8. */
 export function isMulticastGid(gid: Uint8Array): boolean {
   const v4 = gid.subarray(0, 12).every((byte, index) => byte === (index < 10 ? 0 : 0xff));
   return v4 ? ((gid[12] ?? 0) & 0xf0) === 0xe0 : gid[0] === 0xff;
@@ -53,7 +53,7 @@ function holdsIpv4(bytes: Uint8Array): boolean {
 }
 
 /**
- * Reads the first 40 bytes of what a datagram's receive has got (completion flag GRH_VALID): an IPv6 header, or an IPv4
+ * Parses the first 40 bytes of a received datagram's buffer (completion flag GRH_VALID): an IPv6 header, or an IPv4
  * header in the last 20 bytes.
  *
  * @throws WvError INVALID_PARAMETER: fewer than 40 bytes, or neither header.
@@ -89,10 +89,10 @@ export function parseGrh(bytes: Uint8Array): WvGrh {
 }
 
 /**
- * The way back to who sent a datagram, made of its GRH. The datagram came to this side's address; one that came to a
- * multicast group did not, and `source` has to name the address to answer from.
+ * The address vector for an answer to a datagram, made from its GRH. The answer's source is the address that the
+ * datagram was sent to. For a datagram to a multicast group, `source` must name the address to answer from.
  *
- * @throws WvError INVALID_PARAMETER: no GRH; or the datagram came to a group, and there is no `source`.
+ * @throws WvError INVALID_PARAMETER: no GRH; or the datagram was sent to a group, and there is no `source`.
  */
 export function replyAddressVector(grh: Uint8Array, source?: string | Uint8Array): WvAddressVector {
   const { sourceGid, destinationGid, trafficClass, flowLabel } = parseGrh(grh);

@@ -14,7 +14,7 @@ const NOTIFY_TYPES = {
   error: CqNotifyType.ERROR,
 } as const;
 
-/** IWVCompletionQueue: where finished requests are told. */
+/** IWVCompletionQueue: reports finished requests. */
 export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueue {
   private readonly verbs: UserVerbs;
 
@@ -54,15 +54,16 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     file.destroy(IoctlCode.CQ_DESTROY, id, (status) => verbs.postDestroyCq?.(handle, status));
   }
 
-  /** Entries it holds; at least as many as were asked for. */
+  /** Number of entries; at least as many as were requested. */
   get entries(): number {
     return this.count;
   }
 
   /**
-   * Changes the number of entries (CQ_RESIZE). Completions that wait stay.
+   * Changes the number of entries (CQ_RESIZE). Waiting completions stay.
    *
-   * @throws WvError BUFFER_OVERFLOW: more completions wait than would fit; INVALID_PARAMETER. The queue stays as it was.
+   * @throws WvError BUFFER_OVERFLOW: the waiting completions would not fit; INVALID_PARAMETER. The queue stays as it
+   *   was.
    */
   resize(entries: number): void {
     this.check();
@@ -78,7 +79,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     this.count = reply.data;
   }
 
-  /** Completions that wait now; no IOCTL. @throws WvError NOT_SUPPORTED: this device cannot tell. */
+  /** Number of waiting completions; no IOCTL. @throws WvError NOT_SUPPORTED: this device cannot count them. */
   peek(): number {
     this.check();
     if (this.verbs.peekCq === undefined) {
@@ -88,11 +89,11 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   }
 
   /**
-   * Takes at most `n` completions, in order, into the array from its start; no IOCTL. Objects that are in the array
-   * are filled again, so hand in the same array every time. Answers how many there were.
+   * Takes at most `n` completions, in order, into the array from its start; no IOCTL. Objects in the array are reused,
+   * so pass the same array every time. Returns the number of completions.
    *
-   * @throws WvError BUFFER_OVERFLOW: the queue has overrun, and nothing more will come; what was in it has been told;
-   * INVALID_PARAMETER: `completions` is no array, or `n` no whole number from 0 on.
+   * @throws WvError BUFFER_OVERFLOW: the queue has overrun, all its completions were taken, and there will be no more;
+   *   INVALID_PARAMETER: `completions` is no array, or `n` is not a whole number from 0 on.
    */
   poll(completions: WvCompletion[], n?: number): number {
     this.check();
@@ -111,9 +112,9 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   }
 
   /**
-   * Waits for a completion (CQ_NOTIFY): `any`, or the next whose sender asked for it or that failed (`solicited`), or
-   * an error of the queue itself. One event for completions that came since the last; poll until empty after each.
-   * Blocking: `notify(type).getResult({ wait: true })`.
+   * Waits for a completion (CQ_NOTIFY): for `any`, for the next `solicited` or failed one, or for an `error` of the
+   * queue itself. Completions since the last event give one event; poll until empty after each. Blocking:
+   * `notify(type).getResult({ wait: true })`.
    *
    * Ends in SUCCESS; CANCELLED; BUFFER_OVERFLOW: the queue has overrun.
    */
@@ -131,11 +132,11 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   }
 
   /**
-   * Waits until `n` completions have come (CQ_NOTIFY), those included that wait and that no event has announced. An
-   * event that {@link notify} asked for ends this wait, too, and a device that cannot count tells of the first: poll
-   * until empty after it, and ask again.
+   * Waits until there are `n` completions (CQ_NOTIFY), including waiting ones that no event has announced. The event of
+   * a {@link notify} ends this wait, too, and on a device that cannot count the first completion does: poll until
+   * empty, and call it again.
    *
-   * Ends as {@link notify} does.
+   * Ends like {@link notify}.
    *
    * @param n - from 1 to {@link entries}
    */
@@ -155,7 +156,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     );
   }
 
-  /** Queues the request and arms then: an event in between finds its waiter. */
+  /** Queues the request and then arms, so that an event in between finds its waiter. */
   private wait(what: string, data: number, rearm: (() => number) | undefined): Overlapped<void> {
     const input = WvIoId.encodeOnce({ id: this.id, data });
     const request = this.overlapped(IoctlCode.CQ_NOTIFY, input, 0, () => undefined);
@@ -167,7 +168,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
       request.cancel();
       throw error;
     }
-    // A queue that has overrun is told by the request itself, as to those that waited when it happened.
+    // The request itself reports an overrun, as it does for requests that waited when it happened.
     if (status === Status.SUCCESS || status === Status.BUFFER_OVERFLOW) return request;
     request.cancel();
     throw new WvError(status, undefined, { cause: 'rearm' });

@@ -28,7 +28,7 @@ import { checkedObject, guarded, Status, WvError } from './status.js';
 const NO_BYTES = new Uint8Array(0);
 const DEFAULT_RETRY_COUNT = 7;
 
-/** Private data: what the structure holds, and what follows it. */
+/** Private data: the bytes in the structure, and those behind it. */
 function dataOf(
   { data, dataLength }: { data: Uint8Array; dataLength: number },
   rest: Uint8Array,
@@ -39,7 +39,7 @@ function dataOf(
   return whole;
 }
 
-/** A queue pair that an outstanding Connect or Accept will give the endpoint, if it succeeds. */
+/** The queue pair of an outstanding Connect or Accept; it becomes the endpoint's own on success. */
 interface Candidate {
   readonly qp: WVConnectQueuePair;
   held: boolean;
@@ -51,14 +51,14 @@ const NO_CANDIDATES: readonly Candidate[] = [];
 /**
  * IWVConnectEndpoint: establishes and ends connections (IBA 1 §12, RDMA IP CM service). Active side: bindAddress,
  * resolveRoute, connect, then accept or reject the reply. Passive side: bindAddress, listen, getRequest into another
- * endpoint, then accept or reject there. A call in the wrong state ends in INVALID_DEVICE_STATE, and a second connect,
- * accept or disconnect while one waits in DEVICE_BUSY.
+ * endpoint, then accept or reject there. A call in the wrong state ends in INVALID_DEVICE_STATE; a second connect,
+ * accept or disconnect while one is outstanding ends in DEVICE_BUSY.
  */
 export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint {
   private listening = false;
   /** The connection's queue pair, held until the endpoint ends. */
   private qp: WVConnectQueuePair | undefined = undefined;
-  /** Hardly ever more than one, and none once the endpoint is connected. */
+  /** Rarely more than one, and none once the endpoint is connected. */
   private candidates = NO_CANDIDATES;
   private outstanding: Overlapped<void> | undefined = undefined;
 
@@ -68,8 +68,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Takes requests for this address from now on (EP_LISTEN). `backlog` requests are kept while no getRequest waits, 0
-   * means as many as the soft kernel keeps at most (1024 at a listener, 4096 in a thread); more are refused.
+   * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum of waiting requests; 0 is the
+   * soft kernel's limit (1024 at a listener, 4096 in a thread). More are refused.
    *
    * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
    */
@@ -80,7 +80,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
 
   /**
    * Waits for a connection request on this listener and puts it into `endpoint`, a fresh one of the same provider
-   * (EP_GET_REQUEST); its query() tells who asks and with which data.
+   * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
    * Ends in SUCCESS; CANCELLED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh.
    */
@@ -89,8 +89,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Asks a peer for a connection (EP_CONNECT). When it ends, the peer has replied: look at query().privateData, then
-   * accept() or reject().
+   * Requests a connection (EP_CONNECT). When it ends, the peer has replied: look at query().privateData, then accept()
+   * or reject().
    *
    * Ends in SUCCESS; CONNECTION_REFUSED: the peer's private data can be queried; TIMEOUT: no answer, connect() may be
    * called again; HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELLED.
@@ -112,11 +112,11 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Accepts (EP_ACCEPT): passive, the request, and ends when the peer is ready; active, the reply to connect(), and
-   * `qp` may be null then. The queue pair is in RTS when it ends.
+   * Accepts (EP_ACCEPT). On the passive side it accepts the request and ends when the peer is ready. On the active side
+   * it accepts the reply to connect(), and `qp` may be null. The queue pair is in RTS when it ends.
    *
-   * Ends in SUCCESS; CONNECTION_REFUSED: the active side has rejected; IO_TIMEOUT: it does not answer; CONNECTION_ABORTED;
-   * CANCELLED.
+   * Ends in SUCCESS; CONNECTION_REFUSED: the active side has rejected; IO_TIMEOUT: it does not answer;
+   * CONNECTION_ABORTED; CANCELLED.
    *
    * @throws WvError INVALID_BUFFER_SIZE: more than 56 bytes of private data; INVALID_PARAMETER: there is no queue pair
    */
@@ -151,10 +151,10 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Ends the connection (EP_DISCONNECT): the queue pair is in ERROR and everything on it flushed as soon as the call
-   * returns; the request ends when the peer has confirmed.
+   * Ends the connection (EP_DISCONNECT). When the call returns, the queue pair is in ERROR and its requests are
+   * flushed. The overlapped request ends when the peer has confirmed.
    *
-   * Ends in SUCCESS, also when the peer disconnects at the same time; TIMEOUT: the peer did not confirm, and the
+   * Ends in SUCCESS, also when the peer disconnects at the same time; TIMEOUT: the peer did not confirm, but the
    * connection has ended all the same.
    *
    * @throws WvError INVALID_DEVICE_STATE: there was no connection
@@ -162,7 +162,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   disconnect(): Overlapped<void> {
     this.check();
     this.outstanding?.settle();
-    // The kernel remembers the queue pair too, and what a Connect or Accept that is not through yet has named.
+    // The kernel knows the queue pair, too, and that of an unfinished Connect or Accept.
     const mine = this.qp ?? this.candidates[0]?.qp;
     if (mine === undefined) {
       throw new WvError(
@@ -180,14 +180,14 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Returns when the kernel has begun what was asked before: it takes requests in order, but an overlapped one may
-   * otherwise still be on its way to it when the call returns.
+   * Returns when the kernel has begun all earlier requests. It takes requests in order, but an overlapped one may
+   * otherwise not have reached it when the call returns.
    */
   private awaitBegun(): void {
     try {
       this.file.callId(IoctlCode.EP_QUERY, this.id, WvIoEpAttributes.size);
     } catch {
-      // Whatever is wrong, the request itself tells.
+      // The request itself reports its errors.
     }
   }
 
@@ -202,7 +202,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     return this.overlapped<void>(IoctlCode.EP_DISCONNECT_NOTIFY, input, 0, () => undefined);
   }
 
-  /** Addresses, device, what the peer sent last, and the read depths in this side's view (EP_QUERY). */
+  /** Addresses, device, the peer's last private data, and read depths in this side's view (EP_QUERY). */
   query(): WvConnectAttributes {
     this.check();
     const output = this.file.callId(IoctlCode.EP_QUERY, this.id, epAttributesRoom);
@@ -231,7 +231,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     this.qp = undefined;
   }
 
-  /** Sends a Connect or Accept that names a queue pair: it becomes the endpoint's own only if that succeeds. */
+  /** Sends a Connect or Accept with a queue pair, which becomes the endpoint's own only on success. */
   private withQp(
     qp: WVConnectQueuePair,
     start: (succeeded: () => void, failed: () => void) => Overlapped<void>,
@@ -267,7 +267,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     candidate.qp.letGo();
   }
 
-  /** Whatever came of it: nothing of its request is kept. */
+  /** Forgets the candidate of an ended request, whatever its result. */
   private ended(candidate: Candidate): void {
     candidate.held = false;
     const others = this.candidates.filter((other) => other !== candidate);
@@ -296,7 +296,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
       retryCount: checkedSmall('retryCount', param.retryCount ?? DEFAULT_RETRY_COUNT, 7),
       rnrRetryCount: checkedSmall(
         'rnrRetryCount',
-        // What this side announces is for the peer: it may wait for a queue that others fill.
+        // This count is for the peer: on a shared receive queue it may wait for receives that others post.
         param.rnrRetryCount ?? (qp.srq === undefined ? RnrRetry.MOST : RnrRetry.FOR_EVER),
         RnrRetry.FOR_EVER,
       ),

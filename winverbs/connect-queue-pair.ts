@@ -13,11 +13,11 @@ import type { WVProtectionDomain } from './protection-domain.js';
 import { type MadeQueuePair, WVQueuePair } from './queue-pair.js';
 import { refusal, Status, WvError } from './status.js';
 
-/** Read depths of a queue pair whose creator names none; connecting reduces them to what device and peer can. */
+/** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
 const DEFAULT_READ_DEPTH = 16;
-// Constants of a module are constants to V8, fields of another module's object are not.
+// A module's own constants are constants to V8; fields of another module's object are not.
 const { SEND, RDMA_READ, RDMA_WRITE, COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
-/** Takes 64-bit operands apart without making new bigints. */
+/** Splits 64-bit operands without making new bigints. */
 const wide = new BigUint64Array(1);
 const halves = new Uint32Array(wide.buffer);
 
@@ -29,7 +29,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   private constructor(
     pd: WVProtectionDomain,
     made: MadeQueuePair,
-    /** Reads and atomics it may have in flight, and accepts: defaults for connecting. */
+    /** Defaults for connecting: the number of reads and atomics that it may have in flight, and that it accepts. */
     readonly initiatorDepth: number,
     readonly responderResources: number,
   ) {
@@ -53,14 +53,14 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     return new WVConnectQueuePair(pd, made, initiatorDepth, responderResources);
   }
 
-  /** Posts a message. `immediate` goes along with the flag IMMEDIATE. */
+  /** Posts a message. `immediate` is sent with the flag IMMEDIATE. */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate = 0): void {
     const request = this.prepare(SEND, context, sgl, flags);
     request.immediate = immediate;
     this.post(request);
   }
 
-  /** Posts a message whose arrival makes the peer's memory window or region of key `rkey` unusable. */
+  /** Posts a message whose arrival invalidates the key `rkey` of a window or region of the peer. */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void {
     const request = this.prepare(SEND, context, sgl, flags);
     request.immediate = rkey;
@@ -68,7 +68,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts a read of remote memory into local. `offset` in bytes from the remote address. */
+  /** Posts a read of remote memory into local memory. `offset` is in bytes from the remote address. */
   read(
     context: unknown,
     sgl: readonly WvSge[],
@@ -81,7 +81,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts a write of local memory to remote. With the flag IMMEDIATE it takes a receive of the peer. */
+  /** Posts a write of local memory to remote memory. With the flag IMMEDIATE it takes a receive of the peer. */
   write(
     context: unknown,
     sgl: readonly WvSge[],
@@ -96,7 +96,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives what was there. */
+  /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives their previous value. */
   compareExchange(
     context: unknown,
     sge: WvSge,
@@ -117,7 +117,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts an atomic addition to 8 remote bytes; `sge` receives what was there. */
+  /** Posts an atomic addition to 8 remote bytes; `sge` receives their previous value. */
   fetchAdd(
     context: unknown,
     sge: WvSge,
@@ -137,8 +137,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /**
-   * Posts the binding of a window to `length` bytes at `offset` of a region that was registered with MW_BIND. Answers
-   * the window's new key: requests posted after this one may already tell it to the peer.
+   * Posts the binding of a window to `length` bytes at `offset` of a region that was registered with MW_BIND. Returns
+   * the window's new key, which requests posted after this one may already send to the peer.
    *
    * @throws WvError NOT_SUPPORTED, and as all requests
    */
@@ -183,13 +183,13 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     }
   }
 
-  /** Requests posted from here on wait for {@link submitBatch}, so that the device hears of them once. */
+  /** Requests posted from now on wait for {@link submitBatch}, so that one doorbell serves them all. */
   startBatch(): void {
     this.check();
     this.verbs.startBatch?.(this.handle);
   }
 
-  /** Hands over what was posted since {@link startBatch}. */
+  /** Submits the requests posted since {@link startBatch}. */
   submitBatch(): void {
     this.check();
     this.verbs.submitBatch?.(this.handle);

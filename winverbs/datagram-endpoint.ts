@@ -24,10 +24,10 @@ import { checkedObject, guarded, Status, WvError } from './status.js';
 const FIRST_QPN = 2;
 
 /**
- * IWVDatagramEndpoint: service id resolution (SIDR, IBA 1 §12.11) and multicast groups. It speaks with RDMA CM's UDP port
- * space. An endpoint that asks has any number of peers and groups: bindAddress, then lookup and joinMulticast. One
- * that answers: bindAddress, listen, getRequest into another endpoint, then accept or reject there. No connection
- * comes of either, and messages go by UD queue pairs and address handles. A call in the wrong state ends in
+ * IWVDatagramEndpoint: service id resolution (SIDR, IBA 1 §12.11) and multicast groups, in RDMA CM's UDP port space. On
+ * the requesting side an endpoint has any number of peers and groups: bindAddress, then lookup and joinMulticast. On
+ * the answering side: bindAddress, listen, getRequest into another endpoint, then accept or reject there. There is no
+ * connection: messages are sent with UD queue pairs and address handles. A call in the wrong state ends in
  * INVALID_DEVICE_STATE.
  *
  * @example
@@ -43,8 +43,8 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Waits for a peer that asks this listener for its queue pair, and puts the request into `endpoint`, a fresh one of the
-   * same provider (EP_GET_REQUEST); its query() tells who asks and with which data.
+   * Waits for a look-up at this listener and puts it into `endpoint`, a fresh one of the same provider
+   * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
    * Ends in SUCCESS; CANCELLED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh;
    * DEVICE_REMOVED.
@@ -54,14 +54,15 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Asks a peer which queue pair answers at its address and port (EP_LOOKUP). The route is resolved by this call; the
-   * answer can be queried later, too.
+   * Looks up a peer's queue pair by address and port (EP_LOOKUP). This call resolves the route. query() returns the
+   * answer later, too.
    *
-   * Ends in SUCCESS; CONNECTION_REFUSED: query() of the peer tells its reason and private data; TIMEOUT: no answer;
+   * Ends in SUCCESS; CONNECTION_REFUSED: query() of the peer returns its reason and private data; TIMEOUT: no answer;
    * HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELLED; DEVICE_REMOVED.
    *
    * @param privateData - At most 180 bytes; the peer sees them zero-padded to 180.
-   * @throws WvError INVALID_BUFFER_SIZE; INVALID_DEVICE_STATE: not bound; NETWORK_UNREACHABLE and others of resolveRoute
+   * @throws WvError INVALID_BUFFER_SIZE; INVALID_DEVICE_STATE: not bound; NETWORK_UNREACHABLE and others of
+   *   resolveRoute
    */
   lookup(peer: SocketAddress, privateData?: Uint8Array): Overlapped<WvDatagramAttributes> {
     this.check();
@@ -78,8 +79,8 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Tells the peer that has asked the queue pair to send to, and the Q_Key (EP_ACCEPT). Nothing confirms that the
-   * answer arrives; the peer asks again if it does not, and is answered without the application.
+   * Answers a look-up with the queue pair and Q_Key to send to (EP_ACCEPT). No message confirms that the answer
+   * arrives. If it does not, the peer repeats its request and is answered without the application.
    *
    * Ends in SUCCESS; CONNECTION_ABORTED: the peer has given up; INVALID_PARAMETER: no UD queue pair.
    *
@@ -104,14 +105,14 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Joins a multicast group (EP_MULTICAST_JOIN): the answer is its address vector, QPN 0xFFFFFF and Q_Key. RoCE has no subnet
-   * manager: the group's address is its GID, and the host becomes a member when a queue pair is attached
+   * Joins a multicast group (EP_MULTICAST_JOIN) and returns its address vector, QPN 0xFFFFFF and Q_Key. RoCE has no
+   * subnet manager: the group's address is its GID, and the host becomes a member when a queue pair is attached
    * (IWVDatagramQueuePair.attachMulticast).
    *
    * Ends in SUCCESS; INVALID_ADDRESS: no group, or not of the family and interface of the endpoint's address;
    * ADDRESS_ALREADY_EXISTS: joined already; NETWORK_UNREACHABLE: bound to no address, and no route to the group.
    *
-   * @param group - The port means nothing.
+   * @param group - Its port is ignored.
    */
   joinMulticast(group: SocketAddress): Overlapped<WvDatagramAttributes> {
     const input = this.multicast(group);
@@ -119,17 +120,17 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
     return this.overlapped(IoctlCode.EP_MULTICAST_JOIN, input, size, attributes);
   }
 
-  /** Undoes {@link joinMulticast} (EP_MULTICAST_LEAVE). Ends in SUCCESS; NOT_FOUND: not joined; INVALID_ADDRESS. */
+  /** Leaves a group (EP_MULTICAST_LEAVE). Ends in SUCCESS; NOT_FOUND: not joined; INVALID_ADDRESS. */
   leaveMulticast(group: SocketAddress): Overlapped<void> {
     const input = this.multicast(group);
     return this.overlapped<void>(IoctlCode.EP_MULTICAST_LEAVE, input, 0, () => undefined);
   }
 
   /**
-   * What is known of a peer that was looked up, of a group that was joined, or, without an address, of the peer that
-   * has asked (EP_QUERY). The latest 1024 peers of an endpoint are known.
+   * Attributes of a peer that was looked up, of a joined group, or, without an address, of the peer that has sent the
+   * look-up (EP_QUERY). An endpoint remembers its latest 1024 peers.
    *
-   * @throws WvError NOT_FOUND: nothing is known of this peer or group.
+   * @throws WvError NOT_FOUND: this peer or group is unknown.
    */
   query(peer?: SocketAddress): WvDatagramAttributes {
     this.check();

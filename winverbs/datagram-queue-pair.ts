@@ -28,10 +28,10 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   }
 
   /**
-   * Takes the queue pair from RESET or INIT to RTS: it receives what is sent to it with this Q_Key, and may send.
+   * Moves the queue pair from RESET or INIT to RTS: it receives datagrams with this Q_Key, and can send.
    *
    * @throws WvError INVALID_DEVICE_STATE: it is in another state; INVALID_PARAMETER: no such port or P_Key index;
-   * ACCESS_DENIED: a Q_Key from 0x80000000 on is the system's to give.
+   *   ACCESS_DENIED: Q_Keys from 0x80000000 on are reserved for the system.
    */
   start(qkey: number, options: WvDatagramStart = {}): void {
     checkedObject('The last argument', options, 'portNumber, pkeyIndex and sendPsn, each with a default');
@@ -55,13 +55,13 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   }
 
   /**
-   * Posts a datagram: at most the bytes of the port's active MTU, delivered once or not at all. It has been sent when
-   * it completes; nobody tells whether it arrived. One that is too long, or whose address handle was released before it
-   * was sent, completes with LOCAL_LENGTH_ERROR or LOCAL_OP_ERROR, and the send queue is in SQERROR then: modify the
-   * state to RTS to go on.
+   * Posts a datagram: at most the bytes of the port's active MTU, delivered once or not at all. Its completion means
+   * that it was sent, not that it arrived. A datagram that is too long completes with LOCAL_LENGTH_ERROR, one whose
+   * address handle was released before it was sent with LOCAL_OP_ERROR. The send queue is in SQERROR then: modify the
+   * state to RTS to continue.
    *
    * @throws WvError INVALID_DEVICE_STATE, NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER;
-   * INVALID_HANDLE: the address handle was released.
+   *   INVALID_HANDLE: the address handle was released.
    */
   sendMessage(message: WvSendDatagram): void {
     checkedObject(
@@ -81,9 +81,9 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   }
 
   /**
-   * Attaches the queue pair to a multicast group (QP_ATTACH), an IP address or its GID: it gets a copy of every datagram
-   * to the group that the device's interface hears and that has its Q_Key. Its own are among them. `lid` means nothing
-   * on RoCE.
+   * Attaches the queue pair to a multicast group (QP_ATTACH), an IP address or its GID: it gets a copy of every
+   * datagram to the group that the device's interface receives and that has its Q_Key, including its own. `lid` is
+   * ignored on RoCE.
    *
    * Rejects with WvError INVALID_ADDRESS: no group; ADDRESS_ALREADY_EXISTS: it is attached; NETWORK_UNREACHABLE: the
    * interface cannot join; INSUFFICIENT_RESOURCES: the host allows no more groups.
@@ -92,7 +92,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
     return this.multicast(IoctlCode.QP_ATTACH, group, lid);
   }
 
-  /** Ends {@link attachMulticast}. Rejects with WvError NOT_FOUND: it is not attached by this address and LID. */
+  /** Undoes {@link attachMulticast}. Rejects with WvError NOT_FOUND: it is not attached by this address and LID. */
   detachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
     return this.multicast(IoctlCode.QP_DETACH, group, lid);
   }

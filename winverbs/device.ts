@@ -25,7 +25,7 @@ import { WVProtectionDomain } from './protection-domain.js';
 import type { WVProvider } from './provider.js';
 import { Status, WvError } from './status.js';
 
-/** The bit of a P_Key that tells full from limited membership (IBA 1 §10.9.1.1). */
+/** A P_Key without its membership bit (IBA 1 §10.9.1.1). */
 const PKEY_BASE = 0x7fff;
 
 /** IWVDevice: an open HCA. */
@@ -88,7 +88,10 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return this.entry('GID', port, this.gids(port), index);
   }
 
-  /** Where the GID stands in the port's table. @throws WvError INVALID_ADDRESS: nowhere; INVALID_PARAMETER: no 16 bytes. */
+  /**
+   * The index of a GID in the port's table. @throws WvError INVALID_ADDRESS: not in the table; INVALID_PARAMETER: not
+   * 16 bytes.
+   */
   findGid(port: number, gid: Uint8Array): number {
     const wanted = gidOf(gid);
     const index = this.gids(port).findIndex((entry) => Buffer.compare(entry, wanted) === 0);
@@ -102,9 +105,9 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   }
 
   /**
-   * Where a P_Key of the same partition stands in the port's table; one with the same membership is preferred.
+   * The index of a P_Key of the same partition in the port's table; one with the same membership is preferred.
    *
-   * @throws WvError INVALID_ADDRESS: nowhere; INVALID_PARAMETER: no number of 16 bits.
+   * @throws WvError INVALID_ADDRESS: not in the table; INVALID_PARAMETER: not a number of 16 bits.
    */
   findPkey(port: number, pkey: number): number {
     if (!(Number.isInteger(pkey) && pkey >= 0 && pkey <= 0xffff)) {
@@ -131,15 +134,15 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   }
 
   /**
-   * Waits for something to happen to a port (DEVICE_NOTIFY): an OR of WV_EVENT_*, see {@link WvEvent}. What happens while
-   * nobody waits is kept, and ends the next wait at once; so a program that asks again and again misses nothing. Of
-   * several that wait, the first gets it. Every device object has events of its own.
+   * Waits for an event of a port (DEVICE_NOTIFY): an OR of WV_EVENT_*, see {@link WvEvent}. Events without a waiter are
+   * stored and end the next wait at once, so a program that calls it again and again misses none. Of several waiters
+   * the first gets the event. Every device object has events of its own.
    *
-   * Ends in SUCCESS with the flags, which are then cleared; CANCELLED; NOT_FOUND or INVALID_PORT_HANDLE: no such device or
-   * port; DEVICE_REMOVED: the interface is gone; FILE_FORCED_CLOSED: after a fatal error, once ERROR was told.
+   * Ends in SUCCESS with the flags, which are then cleared; CANCELLED; NOT_FOUND or INVALID_PORT_HANDLE: no such device
+   * or port; DEVICE_REMOVED: the interface is gone; FILE_FORCED_CLOSED: after a fatal error, once ERROR was reported.
    *
    * @param port - from 1
-   * @throws WvError INVALID_PARAMETER: no number of a port.
+   * @throws WvError INVALID_PARAMETER: not a port number.
    */
   notify(port: number): Overlapped<number> {
     this.checkPort(port);
@@ -166,7 +169,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return WvPkeyList.decode(this.table(IoctlCode.DEVICE_PKEY_QUERY, port, pkeyTableLength, 2));
   }
 
-  /** The whole table, also when it grows between the questions. */
+  /** The whole table, also when it grows between two IOCTLs. */
   private table(code: number, port: number, length: number, size: number): Uint8Array {
     for (let room = length + 4; ; room *= 2) {
       try {

@@ -11,7 +11,7 @@ import { guarded, Status, WvError } from './status.js';
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Private data, or WvError INVALID_BUFFER_SIZE. */
+/** Checked private data; otherwise WvError INVALID_BUFFER_SIZE. */
 export function checkedData(data: Uint8Array | undefined, most: number): Uint8Array {
   const bytes = data ?? NO_BYTES;
   if (bytes.length <= most) return bytes;
@@ -21,7 +21,7 @@ export function checkedData(data: Uint8Array | undefined, most: number): Uint8Ar
   );
 }
 
-/** A small number, or WvError INVALID_PARAMETER. */
+/** A checked small number; otherwise WvError INVALID_PARAMETER. */
 export function checkedSmall(what: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 0 && value <= most) return value;
   throw new WvError(
@@ -39,7 +39,7 @@ function familyOf(sockaddr: Uint8Array): number {
   return sockaddr[0]! | (sockaddr[1]! << 8);
 }
 
-/** The address of an IOCTL; the wildcard of IPv4 where none was set. */
+/** The address of an IOCTL; the wildcard of IPv4 if none was set. */
 export function addressOrAny(sockaddr: Uint8Array): SocketAddress {
   return addressOrNone(sockaddr) ?? { family: 4, address: '0.0.0.0', port: 0 };
 }
@@ -49,7 +49,7 @@ export function addressOrNone(sockaddr: Uint8Array): SocketAddress | undefined {
   return familyOf(sockaddr) === 0 ? undefined : decodeSockaddr(sockaddr);
 }
 
-/** IWVEndpoint: what endpoints of connections and of datagrams have in common. */
+/** IWVEndpoint: the common part of connect and datagram endpoints. */
 export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   protected local: SocketAddress | undefined = undefined;
 
@@ -58,7 +58,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     /** @internal */
     readonly provider: WVProvider,
     id: bigint,
-    /** Bytes that a rejection may carry. */
+    /** Maximum private data of a rejection, in bytes. */
     private readonly rejectRoom: number,
   ) {
     super(kind, provider.file, IoctlCode.EP_CANCEL, id);
@@ -66,8 +66,8 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Gives the endpoint its address (EP_BIND): an address of a device, or the wildcard for listening on all. Port 0 asks
-   * for a free port; `query()` tells it.
+   * Binds the endpoint to an address of a device, or to the wildcard for listening on all (EP_BIND). With port 0 it
+   * gets a free port, which `query()` returns.
    *
    * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
    */
@@ -102,8 +102,8 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Takes requests for this address from now on (EP_LISTEN). `backlog` requests are kept while no getRequest waits, 0
-   * means as many as the soft kernel keeps at most (1024 at a listener, 4096 in a thread); more are refused.
+   * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum of waiting requests; 0 is the
+   * soft kernel's limit (1024 at a listener, 4096 in a thread). More are refused.
    *
    * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
    */
@@ -114,8 +114,8 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Refuses what the peer has asked, or answered, with private data for it (EP_REJECT): at most 148 bytes to the peer of a
-   * connection, 136 to one that has looked up a datagram service.
+   * Rejects the peer's request or reply with private data (EP_REJECT): at most 148 bytes for a connection, 136 for a
+   * look-up of a datagram service.
    *
    * @throws WvError INVALID_BUFFER_SIZE, INVALID_DEVICE_STATE
    */

@@ -1,4 +1,4 @@
-/** Addresses: of devices, of peers, and of what datagrams carry. */
+/** Addresses of devices and peers, and those in datagrams. */
 
 /** An IP address and port. `family` is 4 or 6; `address` is text, with `%scope` for IPv6 link-local ones. */
 export interface SocketAddress {
@@ -7,7 +7,7 @@ export interface SocketAddress {
   readonly port: number;
 }
 
-/** The device, port and partition that an IP address belongs to (IBAT). */
+/** The device, port and partition of an IP address (IBAT). */
 export interface WvDeviceAddress {
   /** CA GUID. */
   readonly deviceGuid: bigint;
@@ -15,28 +15,28 @@ export interface WvDeviceAddress {
   readonly portNumber: number;
 }
 
-/** Where datagrams go (WV_ADDRESS_VECTOR). GIDs are 16 bytes, or IP addresses as text. */
+/** The destination of datagrams (WV_ADDRESS_VECTOR). GIDs are 16 bytes, or IP addresses as text. */
 export interface WvAddressVector {
-  /** An address of the device that sends. */
+  /** An address of the sending device. */
   readonly sourceGid: Uint8Array | string;
   /** A host's address, or a multicast group's. */
   readonly destinationGid: Uint8Array | string;
   /** 20 bits. */
   readonly flowLabel?: number;
   readonly trafficClass?: number;
-  /** 0 or left out: 64. */
+  /** 0 (default): 64. */
   readonly hopLimit?: number;
-  /** From 1; left out: 1. */
+  /** From 1, the default. */
   readonly portNumber?: number;
 }
 
-/** A resolved way to an address: the device to open, and the address vector to use on it. */
+/** The path to an address: the device to open, and the address vector to use on it. */
 export interface WvPath {
   readonly device: WvDeviceAddress;
   readonly addressVector: WvAddressVector;
 }
 
-/** The IP header of a received datagram, as far as the first 40 bytes of its buffer tell (IBA 1 Annex A17). */
+/** The IP header of a received datagram, as far as the first 40 bytes of its buffer have it (IBA 1 Annex A17). */
 export interface WvGrh {
   readonly ipVersion: 4 | 6;
   readonly sourceGid: Uint8Array;

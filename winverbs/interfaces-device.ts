@@ -1,4 +1,6 @@
-/** The provider, its devices, and what belongs to a device: completion queues, protection domains, shared receive queues. */
+/**
+ * The provider, its devices, and the objects of a device: completion queues, protection domains, shared receive queues.
+ */
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { SocketAddress, WvAddressVector, WvDeviceAddress, WvPath } from './interfaces-addresses.js';
 import type { IWVConnectEndpoint, IWVDatagramEndpoint } from './interfaces-endpoints.js';
@@ -20,8 +22,8 @@ export interface IWVProvider extends WvUnknown {
   /** The device that has an IP address of this host. Throws NOT_FOUND. */
   translateAddress(address: string | SocketAddress): WvDeviceAddress;
   /**
-   * The way to an address: from `local`, or from the address that the host's routes choose. A multicast group is reached
-   * from an interface: `local` has to name it by an address.
+   * The path to an address, from `local` or from the address that the host's routes choose. For a multicast group
+   * `local` must name the interface by one of its addresses.
    */
   resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath;
   /** Opens a device. Throws NO_SUCH_DEVICE. */
@@ -56,7 +58,7 @@ export interface WvDeviceAttributes {
   readonly maxQpInitiatorDepth: number;
   readonly maxInlineSend: number;
   readonly maxMw: number;
-  /** Shared receive queues, and receives and SGEs in one; 0: there are none. */
+  /** Maximum of shared receive queues, of receives and of SGEs in one; 0: not supported. */
   readonly maxSrq: number;
   readonly maxSrqWr: number;
   readonly maxSrqSge: number;
@@ -83,7 +85,7 @@ export interface WvPortAttributes {
   readonly qkeyViolationCounter: number;
 }
 
-/** An opened device: an RDMA NIC, or the software HCA on a network interface. */
+/** An open device: an RDMA NIC, or the software HCA on a network interface. */
 export interface IWVDevice extends WvOverlappedObject {
   readonly guid: bigint;
   /** Attributes and limits. */
@@ -100,17 +102,17 @@ export interface IWVDevice extends WvOverlappedObject {
   findPkey(port: number, pkey: number): number;
   /** A completion queue of at least `entries` entries. Throws INVALID_PARAMETER. */
   createCompletionQueue(entries: number): IWVCompletionQueue;
-  /** Waits for an event of a port: an OR of WV_EVENT_*; what happens while nobody waits is kept for the next. */
+  /** Waits for an event of a port: an OR of WV_EVENT_*. Events without a waiter are stored for the next. */
   notify(port: number): Overlapped<number>;
-  /** A protection domain: what memory, windows and queue pairs of it may use together. */
+  /** A protection domain: memory, windows and queue pairs that may be used together. */
   allocateProtectionDomain(): IWVProtectionDomain;
 }
 
 /** One entry of a completion queue, reused by {@link IWVCompletionQueue.poll}. */
 export interface WvCompletion {
-  /** The value given with the request. */
+  /** The context of the request. */
   context: unknown;
-  /** The value given at queue pair creation. */
+  /** The context of the queue pair. */
   qpContext: unknown;
   /** WV_OPCODE: Send 0, RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, BindWindow 5, Invalidate 6, Receive 128, ReceiveRdmaWrite 129. */
   opcode: number;
@@ -133,24 +135,24 @@ export interface WvCompletion {
   dLidPathBits: number;
 }
 
-/** Where queue pairs report how their requests ended. Polling makes no system call. */
+/** Reports finished requests of queue pairs. Polling makes no system call. */
 export interface IWVCompletionQueue extends WvOverlappedObject {
-  /** Entries, at least as many as asked for. */
+  /** Number of entries, at least as many as requested. */
   readonly entries: number;
-  /** Changes the number of entries; what waits stays. Throws BUFFER_OVERFLOW if it would not fit. */
+  /** Changes the number of entries; waiting completions stay. Throws BUFFER_OVERFLOW if they would not fit. */
   resize(entries: number): void;
-  /** Completions waiting now. */
+  /** Number of waiting completions. */
   peek(): number;
   /**
-   * Fills `completions` from the start, at most `n` (its length, unless told: an empty array alone takes none); returns how many.
-   * Objects already in the array are reused; if they have setters that poll this queue, that takes none. Throws
-   * INVALID_PARAMETER for what is no array and for an `n` that is no whole number from 0 on. A thread that asks again at once after it got none looks out in the engine
-   * for half a microsecond.
+   * Fills `completions` from the start with at most `n` completions (default: its length, so an empty array takes none)
+   * and returns their number. Objects in the array are reused; if their setters poll this queue, that inner call takes
+   * none. Throws INVALID_PARAMETER if `completions` is no array, or `n` not a whole number from 0 on. A thread that
+   * calls it again at once after an empty poll polls inside the engine for half a microsecond.
    */
   poll(completions: WvCompletion[], n?: number): number;
   /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
   notify(type: 'any' | 'solicited' | 'error'): Overlapped<void>;
-  /** Waits until `n` completions have come, 1 to {@link entries}; may end earlier. Poll until empty after it. */
+  /** Waits until there are `n` completions, 1 to {@link entries}; may end earlier. Poll until empty afterwards. */
   batchNotify(n: number): Overlapped<void>;
 }
 
@@ -171,40 +173,46 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
   /** A memory window, not bound yet. */
   allocateMemoryWindow(): IWVMemoryWindow;
-  /** A queue of receives for several queue pairs. The limit 0 asks for no event. Throws INVALID_PARAMETER, NOT_SUPPORTED. */
+  /**
+   * A queue of receives for several queue pairs. The limit 0 requests no event. Throws INVALID_PARAMETER,
+   * NOT_SUPPORTED.
+   */
   createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit?: number): IWVSharedReceiveQueue;
   /** A connected queue pair (RC or UC) in RESET. Throws INVALID_PARAMETER. */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair;
   /** A datagram queue pair (UD) in RESET. Throws INVALID_PARAMETER. */
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair;
-  /** Where datagrams go. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER. */
+  /** The destination of datagrams. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER. */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle;
 }
 
-/** Where datagrams go; releasing it makes datagrams fail that are posted and not sent yet. */
+/** The destination of datagrams. Releasing it makes posted datagrams fail that were not sent yet. */
 export interface IWVAddressHandle extends WvUnknown {}
 
 /** Size and limit of a shared receive queue (IBA 1 §11.2.3.3). */
 export interface WvSrqAttributes {
-  /** Receives it holds, at least as many as asked for. */
+  /** Number of receives, at least as many as requested. */
   readonly maxWr: number;
   /** SGEs of a receive. */
   readonly maxSge: number;
-  /** The event comes when fewer receives are left; 0: there is none to come. */
+  /** The event is reported when fewer receives are left; 0: no event. */
   readonly srqLimit: number;
 }
 
-/** What a shared receive queue tells: fewer receives are left than its limit, or a queue pair has done with it. */
+/** Events of a shared receive queue: fewer receives are left than its limit, or a queue pair takes no more from it. */
 export type WvSrqEvent = 'limit' | 'lastWqe';
 
 /** Receives for the messages of several queue pairs, taken in the order in which messages begin (IBA 1 §10.2.9). */
 export interface IWVSharedReceiveQueue extends WvOverlappedObject {
-  /** The actual size, and the limit as far as its event has not come. */
+  /** The actual size, and the limit until its event was reported. */
   query(): WvSrqAttributes;
-  /** Changes size and limit, while queue pairs use it. Throws BUFFER_OVERFLOW if what waits would not fit. */
+  /**
+   * Changes size and limit while queue pairs use the queue. Throws BUFFER_OVERFLOW if the waiting receives would not
+   * fit.
+   */
   modify(maxWr: number, limit: number): void;
-  /** Posts a receive. Throws NO_MORE_ENTRIES for a full queue, and what {@link IWVQueuePair.postReceive} throws of SGEs. */
+  /** Posts a receive. Throws NO_MORE_ENTRIES if the queue is full, and for SGEs as {@link IWVQueuePair.postReceive}. */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
-  /** Waits for the next event; one that nobody waited for is kept. */
+  /** Waits for the next event; one without a waiter is stored. */
   notify(): Overlapped<WvSrqEvent>;
 }

@@ -1,30 +1,31 @@
-/** Memory: registered regions, the pieces of them that requests name, windows, and memory of a peer. */
+/** Memory: registered regions, scatter/gather entries, windows, and memory of a peer. */
 import type { WvUnknown } from './interfaces-objects.js';
 
-/** Registered memory: keys and where it lies. Requests address it by offset. */
+/** Registered memory: its keys and address. Requests address it by offset. */
 export interface WvMemoryRegion {
   readonly lkey: number;
-  /** 0 when no remote right was asked for. */
+  /** 0 if no remote right was requested. */
   readonly rkey: number;
   /** Native start address, below 2^47. */
   readonly address: number;
   /** Bytes. */
   readonly length: number;
   /**
-   * The memory itself; INLINE requests are copied from it. ACCESS_VIOLATION is thrown, here and by requests that name the region, once its
-   * ArrayBuffer was detached: the device has the memory until it is deregistered, and the program has not.
+   * The memory itself; INLINE requests copy from it. Once its ArrayBuffer was detached, reading this and requests that
+   * name the region throw ACCESS_VIOLATION: the device keeps the memory until it is deregistered, but the program has
+   * lost it.
    */
   readonly bytes?: Uint8Array;
 }
 
-/** A piece of registered memory: `length` bytes at `offset` bytes into the region. */
+/** A part of registered memory: `length` bytes at `offset` bytes into the region. */
 export interface WvSge {
   region: Pick<WvMemoryRegion, 'lkey' | 'address' | 'bytes'>;
   offset: number;
   length: number;
 }
 
-/** What a peer tells of its memory: a {@link RemoteMemory} is made of it. */
+/** A peer's description of its memory: a {@link RemoteMemory} is made from it. */
 export interface WvRemoteMemory {
   /** Of the first byte, 64 bits. */
   readonly address: bigint;
@@ -32,7 +33,7 @@ export interface WvRemoteMemory {
   readonly rkey: number;
 }
 
-/** What requests take as remote memory: `RemoteMemory` of this package. */
+/** Remote memory in requests: `RemoteMemory` of this package. */
 export interface RemoteMemoryRef {
   readonly addressLow: number;
   readonly addressHigh: number;

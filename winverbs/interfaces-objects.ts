@@ -1,17 +1,17 @@
-/** The base of all WinVerbs objects: references, and requests that wait. */
+/** The base of all WinVerbs objects: references, and overlapped requests. */
 
 /** Reference counts, as in COM. Releasing never fails and may come in any order. */
 export interface WvUnknown {
-  /** One more reference; answers how many there are. */
+  /** Adds a reference; returns their number. */
   addRef(): number;
-  /** One reference less; answers how many are left. The last one ends the object. */
+  /** Releases a reference; returns the number left. The last one ends the object. */
   release(): number;
   /** The same as {@link release}, for `using`. */
   [Symbol.dispose](): void;
 }
 
-/** An object with requests that wait. */
+/** An object with overlapped requests. */
 export interface WvOverlappedObject extends WvUnknown {
-  /** Completes every request of this object that still waits with CANCELLED before it returns. */
+  /** Completes every waiting request of this object with CANCELLED before it returns. */
   cancelOverlappedRequests(): void;
 }

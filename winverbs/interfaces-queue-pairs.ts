@@ -4,11 +4,11 @@ import type { IWVAddressHandle, IWVCompletionQueue, IWVSharedReceiveQueue } from
 import type { IWVMemoryWindow, RemoteMemoryRef, WvMemoryRegion, WvSge } from './interfaces-memory.js';
 import type { WvOverlappedObject } from './interfaces-objects.js';
 
-/** What a queue pair is to be. Depths are requests, SGEs entries per request, `maxInlineSend` bytes. */
+/** Attributes of a new queue pair. Depths are numbers of requests, SGEs entries per request, `maxInlineSend` bytes. */
 export interface WvQpCreate {
   sendCq: IWVCompletionQueue;
   receiveCq: IWVCompletionQueue;
-  /** Receives are taken from there; `receiveDepth` and `receiveSge` are not looked at then. */
+  /** The source of receives; `receiveDepth` and `receiveSge` are ignored then. */
   srq?: IWVSharedReceiveQueue;
   context?: unknown;
   sendDepth: number;
@@ -21,8 +21,8 @@ export interface WvQpCreate {
   /** WV_QP_SIGNAL_SENDS. */
   signalSends?: boolean;
   /**
-   * WV_QP_TYPE of a connected queue pair: RC 0 (left out), UC 1. An unreliable one sends and writes; what is lost on the way
-   * is lost, and nobody is told.
+   * WV_QP_TYPE of a connected queue pair: RC 0 (default), UC 1. An unreliable one has sends and writes only, and lost
+   * messages are not reported.
    */
   type?: number;
 }
@@ -32,7 +32,7 @@ export interface WvQpAttributes {
   /** WV_QP_TYPE. */
   readonly qpType: number;
   readonly qpState: number;
-  /** The same as `qpState`; in a modify the state that the caller believes the queue pair to be in. */
+  /** The same as `qpState`; in a modify, the state that the caller assumes. */
   readonly currentQpState: number;
   readonly qpn: number;
   readonly destinationQpn: number;
@@ -57,49 +57,51 @@ export interface WvQpAttributes {
   readonly sourceGid: Uint8Array;
   readonly destinationGid: Uint8Array;
   /**
-   * 8 bits, with the option AV: IPv4's TOS, IPv6's traffic class. The upper six are the DSCP; the lower two, ECN, are the
-   * HCA's own on a connection (option `ecn`).
+   * 8 bits, with the option AV: IPv4's TOS, IPv6's traffic class. The upper six are the DSCP; on a connection the HCA
+   * sets the lower two, ECN (option `ecn`).
    */
   readonly trafficClass: number;
-  /** 20 bits, with the option AV: what IPv6 headers carry; 0 leaves it to the operating system. IPv4 has none. */
+  /**
+   * 20 bits, with the option AV: the flow label of IPv6 headers; 0 leaves it to the operating system. IPv4 has none.
+   */
   readonly flowLabel: number;
-  /** 8 bits, with the option AV: IPv4's TTL, IPv6's hop limit. 0, as left out: 64. */
+  /** 8 bits, with the option AV: IPv4's TTL, IPv6's hop limit. 0 (default): 64. */
   readonly hopLimit: number;
 }
 
-/** What queue pairs of all types can do. */
+/** The common part of all types of queue pairs. */
 export interface IWVQueuePair extends WvOverlappedObject {
   readonly qpn: number;
-  /** WV_QP_STATE as the HCA last published it; no IOCTL. */
+  /** The WV_QP_STATE that the HCA published last; no IOCTL. */
   readonly state: number;
-  /** SGEs that a request other than a receive may have: what was asked for, or more where its queue has room for more. */
+  /** Maximum SGEs of a request other than a receive; at least as many as requested. */
   readonly sendSge: number;
-  /** The same of a receive; 0 where receives come from a shared receive queue. */
+  /** Maximum SGEs of a receive; 0 if receives come from a shared receive queue. */
   readonly receiveSge: number;
-  /** Bytes that an INLINE request may have. */
+  /** Maximum bytes of an INLINE request. */
   readonly maxInlineSend: number;
   /** All attributes. */
   query(): WvQpAttributes;
-  /** `options` WV_QP_ATTR_* names which attributes count. */
+  /** `options` WV_QP_ATTR_* selects the attributes to change. */
   modify(attributes: Partial<WvQpAttributes>, options: number): void;
   /**
-   * Posts the buffers of a message to come; throws only if nothing was queued. INVALID_DEVICE_REQUEST: it receives from a
-   * shared receive queue.
+   * Posts the buffers for an incoming message; throws only if nothing was queued. INVALID_DEVICE_REQUEST: its receives
+   * come from a shared receive queue.
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
 }
 
 /**
- * Requests throw only when nothing was queued (NO_MORE_ENTRIES for a full queue, DATA_OVERRUN for too many
- * SGEs, BUFFER_OVERFLOW for too many inline bytes, INVALID_DEVICE_STATE before RTS, …); whatever happens to a queued request is told by its completion.
- * `flags` is an OR of WV_SEND_*: IMMEDIATE 1, FENCE 2, SIGNALED 4, SOLICITED 8, INLINE 0x10.
+ * Requests throw only if nothing was queued (NO_MORE_ENTRIES for a full queue, DATA_OVERRUN for too many SGEs,
+ * BUFFER_OVERFLOW for too many inline bytes, INVALID_DEVICE_STATE before RTS, …). The completion reports the result of
+ * a queued request. `flags` is an OR of WV_SEND_*: IMMEDIATE 1, FENCE 2, SIGNALED 4, SOLICITED 8, INLINE 0x10.
  */
 export interface IWVConnectQueuePair extends IWVQueuePair {
-  /** Posts a message; `immediate` goes along with the flag IMMEDIATE. */
+  /** Posts a message; `immediate` is sent with the flag IMMEDIATE. */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
-  /** Posts a message whose arrival makes the peer's key `rkey` unusable. */
+  /** Posts a message whose arrival invalidates the peer's key `rkey`. */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
-  /** Posts a read of remote memory; `offset` is bytes from where `remote` starts. */
+  /** Posts a read of remote memory; `offset` is in bytes from the start of `remote`. */
   read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
   /** Posts a write to remote memory; with the flag IMMEDIATE it takes one of the peer's receives. */
   write(
@@ -110,7 +112,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     offset: number,
     immediate?: number,
   ): void;
-  /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` gets what was there. */
+  /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` gets their previous value. */
   compareExchange(
     context: unknown,
     sge: WvSge,
@@ -120,7 +122,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     remote: RemoteMemoryRef,
     offset: number,
   ): void;
-  /** Posts an atomic addition to 8 remote bytes; `sge` gets what was there. */
+  /** Posts an atomic addition to 8 remote bytes; `sge` gets their previous value. */
   fetchAdd(
     context: unknown,
     sge: WvSge,
@@ -129,7 +131,10 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     remote: RemoteMemoryRef,
     offset: number,
   ): void;
-  /** Binds `length` bytes at `offset` of the region; the window's new rkey is returned (and valid in order). */
+  /**
+   * Binds `length` bytes at `offset` of the region. Returns the window's new rkey, valid for requests posted after this
+   * one.
+   */
   bindMemoryWindow(
     window: IWVMemoryWindow,
     context: unknown,
@@ -141,9 +146,9 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   ): number;
   /** Posts the end of a window's binding. */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
-  /** Requests posted from here on are handed to the HCA together, by {@link submitBatch}. */
+  /** Requests posted from now on are submitted together by {@link submitBatch}. */
   startBatch(): void;
-  /** Hands over what was posted since {@link startBatch}. */
+  /** Submits the requests posted since {@link startBatch}. */
   submitBatch(): void;
 }
 
@@ -152,28 +157,29 @@ export interface WvSendDatagram {
   context: unknown;
   addressHandle: IWVAddressHandle;
   sgl: readonly WvSge[];
-  /** WV_SEND_* but FENCE. */
+  /** WV_SEND_* except FENCE. */
   flags: number;
   immediateData?: number;
   /** MULTICAST_QPN for a group. */
   destinationQpn: number;
-  /** One from 0x80000000 on stands for the queue pair's own. */
+  /** From 0x80000000 on: the queue pair's own Q_Key is used. */
   destinationQkey: number;
 }
 
-/** Attributes of a datagram queue pair that is to be made ready, where they are not what they mostly are. */
+/** Attributes for starting a datagram queue pair that differ from the defaults. */
 export interface WvDatagramStart {
-  /** 1 if left out. */
+  /** Default: 1. */
   portNumber?: number;
-  /** 0 if left out. */
+  /** Default: 0. */
   pkeyIndex?: number;
-  /** 24 bits; random if left out. */
+  /** 24 bits; default: random. */
   sendPsn?: number;
 }
 
 /**
- * Unreliable datagrams (UD): messages of at most the port's active MTU, to any queue pair whose number and Q_Key are known.
- * The first 40 bytes of a receive's buffers get the GRH; a completion's length counts them. What does not fit is dropped.
+ * Unreliable datagrams (UD): messages of at most the port's active MTU, to any queue pair whose number and Q_Key are
+ * known. The first 40 bytes of a receive's buffers get the GRH; a completion's length includes them. Datagrams that do
+ * not fit are dropped.
  */
 export interface IWVDatagramQueuePair extends IWVQueuePair {
   /** RESET or INIT → RTS. */
@@ -189,8 +195,8 @@ export interface IWVDatagramQueuePair extends IWVQueuePair {
   ): void;
   /** Posts a datagram. Throws only if nothing was queued. */
   sendMessage(message: WvSendDatagram): void;
-  /** Receives what is sent to a group, an IP address or its GID, with this queue pair's Q_Key. */
+  /** Receives datagrams of a group, an IP address or its GID, with this queue pair's Q_Key. */
   attachMulticast(group: string | Uint8Array, lid?: number): Overlapped<void>;
-  /** Ends that. */
+  /** Undoes {@link attachMulticast}. */
   detachMulticast(group: string | Uint8Array, lid?: number): Overlapped<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The WinVerbs interfaces as TypeScript contracts. Method semantics, sources and statuses are documented on the
- * classes that implement them, one file each.
+ * The WinVerbs interfaces as TypeScript contracts. The implementing classes, one file each, document semantics, sources
+ * and statuses.
  */
 
 export type * from './interfaces-addresses.js';

@@ -6,13 +6,13 @@ import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { UmvBuffer } from '../kernel-bridge/user-verbs.js';
 import { Status, StatusError, toWvError } from './status.js';
 
-/** Where VerbInfo lies in a WV_IO_ID, with which every structure that takes provider data begins. */
+/** Offset of VerbInfo in a WV_IO_ID, which begins every structure with provider data. */
 const VERB_INFO = 8;
 
-/** Verbs have few lengths of requests. */
+/** Verbs use few different lengths of requests. */
 const KEPT_LENGTHS = 16;
 
-// Byte by byte: a view of bytes that are used once moves them out of the engine's heap.
+// Byte by byte: for views of bytes that are used once V8 moves the bytes out of its heap.
 function setUint32(bytes: Uint8Array, at: number, value: number): void {
   for (let i = 0; i < 4; i++) bytes[at + i] = value >>> (8 * i);
 }
@@ -24,11 +24,11 @@ function getUint32(bytes: Uint8Array, at: number): number {
 
 /** The UVP's part in an IOCTL that carries provider data. */
 export interface VerbHooks<I extends Fields, O extends Fields> {
-  /** Step 1: the pre hook; answers the IOCTL's values. What it throws ends the verb: no IOCTL, no post hook. */
+  /** Step 1: the pre hook; returns the IOCTL's values. If it throws, the verb ends without IOCTL and post hook. */
   pre(umv: UmvBuffer): FieldsInput<I>;
   /** Step 5: the post hook, with the IOCTL's status. `reply` is undefined when the IOCTL failed. */
   post(status: number, umv: UmvBuffer, reply: FieldsValue<O> | undefined): void;
-  /** Takes the verb back: the IOCTL succeeded, and then the post hook threw. */
+  /** Reverts the verb: the IOCTL succeeded, and then the post hook threw. */
   undo?(reply: FieldsValue<O>): void;
 }
 
@@ -36,17 +36,17 @@ function statusOf(error: unknown): number {
   return error instanceof StatusError ? error.status : Status.UNSUCCESSFUL;
 }
 
-/** A device file as the objects of one provider use it: IOCTLs in, WvErrors out. */
+/** A device file for the objects of one provider: IOCTLs in, WvErrors out. */
 export class KernelFile {
-  /** Objects whose destruction the kernel put off (DEVICE_BUSY); asked for again with every later one. */
+  /** Objects whose destruction the kernel refused for now (DEVICE_BUSY); retried with every later destruction. */
   private leftover: { code: number; id: bigint }[] = [];
 
-  /** By length. */
+  /** Reused request bytes by length. */
   private readonly requests = new Map<number, Uint8Array>();
 
   constructor(private readonly file: DeviceFile) {}
 
-  /** A blocking IOCTL. Nothing is held while it waits: others, and cancelling, get through. */
+  /** A blocking IOCTL. No lock is held while it waits, so other requests and cancelling get through. */
   call(code: number, input: Uint8Array | null, outputLength = 0): Uint8Array {
     try {
       return this.file.ioctl(code, input, outputLength);
@@ -55,7 +55,7 @@ export class KernelFile {
     }
   }
 
-  /** A blocking IOCTL with nothing but the object's id. */
+  /** A blocking IOCTL whose input is the object's id alone. */
   callId(code: number, id: bigint, outputLength = 0): Uint8Array {
     return this.call(code, WvIoObject.encodeOnce({ id }), outputLength);
   }
@@ -87,10 +87,10 @@ export class KernelFile {
   }
 
   /**
-   * A verb with provider data, in WinVerbs' five steps: pre hook, structure with the provider's bytes behind it, one
-   * IOCTL, status and provider's answer, post hook. Whether the IOCTL failed and what the driver said in VerbInfo are
-   * two things: a failed IOCTL copies nothing back, so the post hook then sees no answer at all. `umv`: one that the pre
-   * hook has filled already.
+   * A verb with provider data, in WinVerbs' five steps: pre hook, structure followed by the provider's bytes, one
+   * IOCTL, status and provider's answer, post hook. The IOCTL's status and the driver's status in VerbInfo are
+   * separate: a failed IOCTL copies nothing back, so the post hook then sees no answer at all. `umv`: one that a pre
+   * hook has already filled.
    */
   verb<I extends Fields, O extends Fields>(
     code: number,
@@ -120,7 +120,7 @@ export class KernelFile {
       try {
         hooks.post(statusOf(error), umv, undefined);
       } catch {
-        // What went wrong first is what the caller needs to know.
+        // The caller needs the first error.
       }
       throw toWvError(error, name);
     }
@@ -133,7 +133,7 @@ export class KernelFile {
     return reply;
   }
 
-  /** For a request, which is copied when it is sent: bytes that are used again. */
+  /** Reused bytes for a request, which is copied when it is sent. */
   private bytes(length: number): Uint8Array {
     let bytes = this.requests.get(length);
     if (bytes === undefined) {
@@ -143,7 +143,7 @@ export class KernelFile {
     return bytes;
   }
 
-  /** Destroys a kernel object; never fails. The post hook hears the status. */
+  /** Destroys a kernel object; never fails. The post hook gets the status. */
   destroy(code: number, id: bigint, post?: (status: number) => void): void {
     const status = this.tryDestroy(code, id);
     if (status === Status.DEVICE_BUSY) this.leftover.push({ code, id });
@@ -155,7 +155,7 @@ export class KernelFile {
     post?.(status);
   }
 
-  /** Closes the file; the kernel frees what is left. */
+  /** Closes the file; the kernel frees the remaining objects. */
   close(): void {
     this.file.close();
   }

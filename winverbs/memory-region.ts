@@ -7,7 +7,7 @@ import { Status, WvError } from './status.js';
 /** Registered memory; requests name it in their SGEs, by offset. Made by IWVProtectionDomain.registerMemory. */
 export class MemoryRegion implements WvMemoryRegion {
   readonly address: number;
-  /** @internal The memory by words, if it starts on one. */
+  /** @internal The memory by words, if it is aligned to them. */
   readonly words: Uint32Array | undefined;
   readonly #bytes: Uint8Array;
 
@@ -28,13 +28,13 @@ export class MemoryRegion implements WvMemoryRegion {
   }
 
   /**
-   * The memory itself. Requests ask for it, too, when they are posted.
+   * The memory itself. Posting a request reads this, too.
    *
    * @throws WvError ACCESS_VIOLATION: its ArrayBuffer was detached.
    */
   get bytes(): Uint8Array {
     const bytes = this.#bytes;
-    // What is registered has bytes.
+    // Registered memory is never empty.
     if (bytes.length === 0) detached(this.length);
     return bytes;
   }
@@ -52,7 +52,7 @@ function refuse(message: string): never {
   throw new WvError(Status.INVALID_PARAMETER, message);
 }
 
-/** Asks the engine, and not a buffer, which may have members of its own by these names. Node.js 20 has no types for them. */
+/** Uses the engine's getter, because a buffer may have own members of these names. Node.js 20 has no types for them. */
 const asksResizable = getterOf(ArrayBuffer.prototype, 'resizable');
 const asksGrowable = getterOf(SharedArrayBuffer.prototype, 'growable');
 
@@ -60,7 +60,7 @@ function getterOf(prototype: object, name: string): (this: ArrayBufferLike) => b
   return Reflect.getOwnPropertyDescriptor(prototype, name)?.get ?? (() => false);
 }
 
-/** Node.js 21 to 23 lets a buffer's own methods take away what is marked; later ones refuse, as these do here. */
+/** In Node.js 21 to 23 a buffer's own methods transfer marked buffers, too; later versions refuse, as these do here. */
 const TRANSFERS = ['transfer', 'transferToFixedLength'];
 
 function refuseTransfer(): never {
@@ -73,12 +73,13 @@ function refuseTransfer(): never {
 const { isMarkedAsUntransferable } = workers as { isMarkedAsUntransferable?: (object: object) => boolean };
 
 /**
- * Of a buffer that is pinned and detachable: has transfers refused, early and where that is easily seen. Nothing depends on it: streams
- * detach a buffer all the same, and the pin holds the memory. Where a WebAssembly memory's buffer is marked, its growth ends the process.
+ * Makes transfers of a pinned, detachable buffer fail, where that is easy. It only reports mistakes early: streams
+ * detach a buffer all the same, and the pin holds the memory. A marked buffer of a WebAssembly memory would end the
+ * process when the memory grows.
  */
 export function refuseTransfers(buffer: ArrayBuffer): void {
-  // Memory from native code is marked by Node.js itself, whose end would abort over a mark of ours: it detaches such buffers
-  // then, which later versions forbid for what a program has marked.
+  // Node.js itself marks memory from native code and would abort over our mark at its end: it detaches such buffers
+  // then, which later versions forbid for buffers that a program has marked.
   if (isMarkedAsUntransferable?.(buffer) !== true) workers.markAsUntransferable(buffer);
   for (const name of TRANSFERS) {
     if (name in buffer && !Object.hasOwn(buffer, name))
@@ -87,9 +88,9 @@ export function refuseTransfers(buffer: ArrayBuffer): void {
 }
 
 /**
- * The bytes of a buffer that can stay where they are for as long as they are registered.
+ * The bytes of a buffer that can be pinned.
  *
- * @throws WvError INVALID_PARAMETER, saying why it cannot be registered.
+ * @throws WvError INVALID_PARAMETER with the reason why it cannot be registered.
  */
 export function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uint8Array {
   const isView = ArrayBuffer.isView(buffer);

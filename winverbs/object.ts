@@ -4,26 +4,26 @@ import type { KernelFile } from './kernel-file.js';
 import { Status, WvError } from './status.js';
 
 /**
- * Base of all WinVerbs objects: reference counts as in COM. The application's references and those that other objects
- * hold are counted apart: children keep their parents alive, yet a call on an object that the application has released
- * is an error and says so, and releasing too often takes nothing from anybody.
+ * Base of all WinVerbs objects: reference counts as in COM. The references of the application and those of other
+ * objects are counted separately. Children keep their parents alive. Yet a call on an object that the application has
+ * released is an error, and releasing too often does no harm.
  */
 export abstract class WvObject implements WvUnknown {
   private users = 1;
   private holders = 0;
 
-  /** @param kind - for error sentences: 'completion queue' */
+  /** @param kind - for error messages: 'completion queue' */
   constructor(private readonly kind: string) {}
 
-  /** One more reference of the application; answers how many there are. */
+  /** Adds a reference of the application; returns their number. */
   addRef(): number {
     this.check();
     return ++this.users;
   }
 
   /**
-   * One reference less; answers how many are left. The last one ends the object, as soon as no other object needs it.
-   * Never fails, in whatever order objects are released.
+   * Releases a reference; returns the number left. After the last one the object ends as soon as no other object needs
+   * it. Never fails, in whatever order objects are released.
    */
   release(): number {
     if (this.users === 0) return 0;
@@ -40,7 +40,7 @@ export abstract class WvObject implements WvUnknown {
     this.release();
   }
 
-  /** @internal A reference of another object. */
+  /** @internal Adds a reference of another object. */
   hold(): void {
     this.holders++;
   }
@@ -61,15 +61,15 @@ export abstract class WvObject implements WvUnknown {
     if (this.users === 0) this.refuse();
   }
 
-  /** The application has released it; others may still need it. */
+  /** The application has released it; other objects may still need it. */
   protected unused(): void {}
 
-  /** Nobody needs it: destroys it and lets its parents go. Must not throw. */
+  /** The last reference is gone: destroys the object and releases its parents. Must not throw. */
   protected abstract destroy(): void;
 
   private end(): void {
     if (this.users === 0 && this.holders === 0) {
-      // Destroying may bring about calls that come back here.
+      // Destroying may cause calls that come back here.
       this.holders = Number.NEGATIVE_INFINITY;
       this.destroy();
     }
@@ -83,9 +83,9 @@ export abstract class WvObject implements WvUnknown {
   }
 }
 
-/** Base of the objects that have overlapped requests (IWVOverlapped). */
+/** Base of the objects with overlapped requests (IWVOverlapped). */
 export abstract class WvOverlapped extends WvObject implements WvOverlappedObject {
-  /** Whether there can be requests to cancel at the end. */
+  /** Whether there may be requests to cancel at the end. */
   private mayWait = false;
 
   constructor(
@@ -99,7 +99,7 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     super(kind);
   }
 
-  /** Completes every request of this object that still waits with CANCELLED before it returns. */
+  /** Completes every waiting request of this object with CANCELLED before it returns. */
   cancelOverlappedRequests(): void {
     this.check();
     this.file.callId(this.cancelCode, this.id);

@@ -24,9 +24,9 @@ import { WvOverlapped } from './object.js';
 import { WVSharedReceiveQueue } from './shared-receive-queue.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
 
-/** What has no default. */
+/** The members without a default. */
 const QP_NEEDS = 'sendCq, receiveCq, sendDepth, sendSge, receiveDepth and receiveSge';
-/** REMOTE_WRITE contains LOCAL_WRITE; this is its own bit. */
+/** REMOTE_WRITE includes LOCAL_WRITE; this is its own bit. */
 const REMOTE_WRITE_BIT = WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE;
 const REMOTE_RIGHTS = WvAccess.REMOTE_READ | REMOTE_WRITE_BIT | WvAccess.REMOTE_ATOMIC;
 const ALL_RIGHTS = REMOTE_RIGHTS | WvAccess.LOCAL_WRITE | WvAccess.MW_BIND | WvAccess.NON_CACHABLE;
@@ -44,7 +44,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   /** @internal */
   readonly verbs: UserVerbs;
   private readonly regions = new Set<MemoryRegion>();
-  /** Overlapped requests whose outcome has not come through yet; their pins and regions depend on it. */
+  /** Overlapped requests whose outcome was not delivered yet; their pins and regions depend on it. */
   private readonly pending = new Set<Overlapped<unknown>>();
 
   private constructor(
@@ -81,12 +81,12 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   }
 
   /**
-   * Registers memory (MEMORY_REGISTER): the device may use it until it is deregistered, and it stays in place and alive
-   * until then, also where something detaches the buffer. The program has lost the memory then: the region's `bytes` and requests
-   * that name the region throw ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 lets only this side read it.
+   * Registers memory (MEMORY_REGISTER). Until it is deregistered the device may use it, and it stays in place and
+   * alive, even if its buffer is detached. After that the region's `bytes` and requests that name the region throw
+   * ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 allows only reading by this side.
    *
    * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown;
-   * INSUFFICIENT_RESOURCES; NOT_SUPPORTED: the runtime does not let native code hold memory that is not from `allocate()`.
+   *   INSUFFICIENT_RESOURCES; NOT_SUPPORTED: with this runtime native code can hold only memory of `allocate()`.
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion {
     const registration = this.prepare(buffer, access);
@@ -155,8 +155,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   }
 
   /**
-   * A queue of receives for several queue pairs (SRQ_CREATE): `maxWr` receives at least, of `maxSge` SGEs. The event of the
-   * limit comes when fewer are left; 0 asks for none.
+   * A queue of receives for several queue pairs (SRQ_CREATE): at least `maxWr` receives of `maxSge` SGEs. The limit's
+   * event is reported when fewer are left; 0 requests none.
    *
    * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits; NOT_SUPPORTED: the device has none.
    */
@@ -176,10 +176,11 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   }
 
   /**
-   * A datagram queue pair (UD) in RESET (QP_CREATE); {@link WVDatagramQueuePair.start} makes it ready. Read depths and
-   * `type` mean nothing to it. A receive takes 40 bytes more than the payload, for the GRH.
+   * A datagram queue pair (UD) in RESET (QP_CREATE); {@link WVDatagramQueuePair.start} makes it ready. It ignores read
+   * depths and `type`. A receive needs 40 bytes more than the payload, for the GRH.
    *
-   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this device.
+   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this
+   *   device.
    */
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair {
     this.check();
@@ -187,11 +188,11 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   }
 
   /**
-   * Where datagrams of this domain's queue pairs go (AH_CREATE): made of what {@link WVProvider.resolvePath} or
-   * {@link replyAddressVector} answers.
+   * The destination of datagrams from this domain's queue pairs (AH_CREATE), made from the result of {@link
+   * WVProvider.resolvePath} or {@link replyAddressVector}.
    *
    * @throws WvError INVALID_ADDRESS: the source is no address of this device, or the addresses are of two families;
-   * INVALID_PORT_HANDLE; INVALID_PARAMETER; INSUFFICIENT_RESOURCES
+   *   INVALID_PORT_HANDLE; INVALID_PARAMETER; INSUFFICIENT_RESOURCES
    */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle {
     this.check();
@@ -206,14 +207,14 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       try {
         request.getResult({ wait: true });
       } catch {
-        // It failed, and has let go of what it held.
+        // The request failed, and has released what it held.
       }
     }
     for (const region of [...this.regions]) {
       try {
         this.file.call(IoctlCode.MEMORY_DEREGISTER, this.deregisterInput(region));
       } catch {
-        // The kernel does it when the file closes; without the pin the HCA does not use the memory from now on.
+        // The kernel deregisters it when the file closes; without the pin the HCA does not use the memory from now on.
       }
       this.deregistered(region);
     }

@@ -36,7 +36,7 @@ import { WvObject } from './object.js';
 import { socketAddress } from './socket-address.js';
 import { guarded, Status, WvError } from './status.js';
 
-/** The two doors that a provider goes through. */
+/** The two doors of a provider. */
 export interface ProviderDoors {
   /** Door 1: opens a device file. */
   openFile(name: string): DeviceFile;
@@ -48,8 +48,8 @@ const WINVERBS = '\\\\.\\WinVerbs';
 const IBAT = '\\\\.\\ibat';
 
 /**
- * IWVProvider: the entry to the devices of this host. Each has a file of its own on `\\.\WinVerbs`; what it and its
- * objects leave behind goes with the file.
+ * IWVProvider: the entry to the devices of this host. Each provider has its own file on `\\.\WinVerbs`; closing it
+ * frees everything that the provider and its objects have left.
  */
 export class WVProvider extends WvObject implements IWVProvider {
   /** @internal */
@@ -68,14 +68,14 @@ export class WVProvider extends WvObject implements IWVProvider {
       const output = this.file.call(IoctlCode.GUID_QUERY, null, WvIoGuidList.size + (room - 1) * 8);
       const count = Number(WvIoObject.decode(output).id);
       const guids = WvGuidEntries.decode(output.subarray(8)).slice(0, count);
-      // Devices may have come since; where there was room for more, the kernel has no more to tell.
+      // Devices may have been added meanwhile. If the output was not full, the list is complete.
       if (guids.length >= count || guids.length < room) return guids;
       room = count + 8;
     }
   }
 
   /**
-   * Attributes of a device; opens it for the time of the question.
+   * Attributes of a device, which is opened for this call.
    *
    * @throws WvError NO_SUCH_DEVICE
    */
@@ -89,7 +89,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * Which device and port a local address belongs to (IBAT).
+   * The device and port of a local address (IBAT).
    *
    * @throws WvError INVALID_ADDRESS: no IP address; NOT_FOUND: not an address of a device of this host.
    */
@@ -110,8 +110,8 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * The way to an address (IBAT): the device to open and the address vector to use on it. Without `local` the host's
-   * routes choose the address to send from. A multicast group needs `local`: it is reached from that interface.
+   * The path to an address (IBAT): the device to open and the address vector to use on it. Without `local` the host's
+   * routes choose the source address. A multicast group needs `local`, which selects the interface.
    *
    * @example
    * const { device, addressVector } = provider.resolvePath('192.0.2.9');
@@ -154,7 +154,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * Opens a device and finds its user-mode verbs provider.
+   * Opens a device and loads its user-mode verbs provider.
    *
    * @throws WvError NO_SUCH_DEVICE; NOT_SUPPORTED: no provider for it, or an incomplete one.
    */
@@ -209,7 +209,7 @@ export class WVProvider extends WvObject implements IWVProvider {
 }
 
 /**
- * Opens WinVerbs. The first open of an isolate starts its kernel; `options` count then.
+ * Opens WinVerbs. The first open of an isolate starts its kernel with these `options`.
  *
  * @example
  * using provider = openProvider();

@@ -16,12 +16,12 @@ import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
 
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 const NO_SGES: readonly WvSge[] = [];
-/** Nothing was posted yet. An object like those that come: V8 need not look which it is. */
+/** Stands for no request: an object of the same class, so that V8 need not distinguish. */
 const NO_REQUEST = new UvpSendRequest();
-/** Hops of packets whose queue pair was not told. */
+/** Hop limit of packets if the queue pair has none. */
 const DEFAULT_HOP_LIMIT = 64;
 
-/** A queue pair that the kernel has made. */
+/** A queue pair that the kernel has created. */
 export interface MadeQueuePair {
   readonly id: bigint;
   readonly handle: UvpHandle;
@@ -35,7 +35,7 @@ export interface MadeQueuePair {
   readonly maxInlineSend: number;
 }
 
-/** IWVQueuePair: what queue pairs of all types can do. */
+/** IWVQueuePair: the common part of all types of queue pairs. */
 export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   readonly qpn: number;
   readonly sendSge: number;
@@ -50,7 +50,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   readonly srq: WVSharedReceiveQueue | undefined;
   private readonly sendCq: WVCompletionQueue;
   private readonly receiveCq: WVCompletionQueue;
-  /** Requests are handed to the UVP in this, so that posting allocates nothing; made with the first. */
+  /** The request for the UVP, reused so that posting allocates nothing; made by the first post. */
   private request = NO_REQUEST;
 
   /** @internal */
@@ -133,7 +133,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     file.destroy(IoctlCode.QP_DESTROY, id, (status) => verbs.postDestroyQp?.(handle, status));
   }
 
-  /** WV_QP_STATE as the HCA last published it. */
+  /** The WV_QP_STATE that the HCA published last. */
   get state(): number {
     this.check();
     return this.verbs.ndGetQpState?.(this.handle) ?? this.attributes().qpState;
@@ -182,9 +182,10 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   }
 
   /**
-   * Changes attributes (QP_MODIFY). `options` names those that count, WV_QP_ATTR_*; without STATE the state stays.
+   * Changes attributes (QP_MODIFY). `options` selects them, WV_QP_ATTR_*; without STATE the state stays.
    *
-   * @throws WvError INVALID_PARAMETER, for a path MTU above the port's, too; INVALID_DEVICE_STATE: no such transition (IBA 1 §10.3.1).
+   * @throws WvError INVALID_PARAMETER, also for a path MTU above the port's; INVALID_DEVICE_STATE: no such transition
+   *   (IBA 1 §10.3.1).
    */
   modify(attributes: Partial<WvQpAttributes>, options: number): void {
     this.check();
@@ -202,7 +203,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     const state = this.state;
     const sink = this.verbs.ndModifyQp(this.handle);
     const input = guarded('QP_MODIFY', () =>
-      // Name by name: an object that is spread into another of so many members is slow to read.
+      // Name by name: V8 reads a spread object of so many members slowly.
       WvIoQpAttributes.encodeOnce({
         id: { id: this.id },
         sendDepth: attributes.sendDepth,
@@ -215,7 +216,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
         options: options >>> 0,
         qpType: this.type,
         currentQpState: attributes.currentQpState ?? state,
-        // A driver that looks at the state only must not be told RESET where the state is not meant.
+        // A driver that only looks at the state must not see RESET if the state is not to change.
         qpState: (options & QpAttr.STATE) !== 0 ? (attributes.qpState ?? state) : state,
         qpn: attributes.qpn,
         destinationQpn: attributes.destinationQpn,
@@ -249,7 +250,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     sink.moved(output);
   }
 
-  /** What a modify was refused with, told better where the cause is a path MTU that the port does not carry. */
+  /** The error of a modify, with a better message if the cause is a path MTU above the port's. */
   private explained(error: unknown, pathMtu = 0, portNumber = 1): unknown {
     if (!(error instanceof WvError) || error.status !== Status.INVALID_PARAMETER) return error;
     const port = this.pd.device.queryPort(portNumber);
@@ -282,7 +283,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.pd.letGo();
   }
 
-  /** @internal The request that {@link post} takes, filled in but for what its kind needs. */
+  /** @internal The request for {@link post}, filled except for what depends on its kind. */
   protected prepare(opcode: number, context: unknown, sgl: readonly WvSge[], flags: number): UvpSendRequest {
     this.check();
     if (this.request === NO_REQUEST) this.request = new UvpSendRequest();
@@ -295,7 +296,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     return request;
   }
 
-  /** @internal Hands a request to the UVP. */
+  /** @internal Passes a request to the UVP. */
   protected post(request: UvpSendRequest): void {
     try {
       this.verbs.postSend(this.handle, request);

@@ -2,7 +2,7 @@ import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
 import { checkedObject, Status, WvError } from './status.js';
 
 /**
- * The far side's memory: made once from what the peer sent; read, write and atomic requests add an offset in bytes.
+ * A peer's memory: made once from the peer's description; read, write and atomic requests add an offset in bytes.
  *
  * @example
  * const remote = new RemoteMemory({ address: message.readBigUInt64BE(0), rkey: message.readUInt32BE(8) });

@@ -7,7 +7,7 @@ import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { refusal, Status, WvError } from './status.js';
 
-/** What the statuses say that end a Notify (WinVerbs: their severity is success). */
+/** The events that the statuses of a Notify mean (in WinVerbs their severity is success). */
 const EVENTS: Partial<Record<number, WvSrqEvent>> = {
   [Status.ALERTED]: 'limit',
   [Status.NOTIFY_CLEANUP]: 'lastWqe',
@@ -66,7 +66,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
     file.destroy(IoctlCode.SRQ_DESTROY, id, (status) => verbs.postDestroySrq?.(handle, status));
   }
 
-  /** The actual size, and the limit as far as its event has not come (SRQ_QUERY). */
+  /** The actual size, and the limit until its event was reported (SRQ_QUERY). */
   query(): WvSrqAttributes {
     this.check();
     const { file, verbs, handle } = this;
@@ -88,10 +88,10 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   }
 
   /**
-   * Changes the size and the limit (SRQ_MODIFY); receives that wait stay, and queue pairs go on using the queue. The limit
-   * is armed anew, 0 asks for no event.
+   * Changes size and limit (SRQ_MODIFY). Waiting receives stay, and queue pairs continue to use the queue. The limit is
+   * armed again; 0 requests no event.
    *
-   * @throws WvError BUFFER_OVERFLOW: more receives wait than would fit; INVALID_PARAMETER. The queue stays as it was.
+   * @throws WvError BUFFER_OVERFLOW: the waiting receives would not fit; INVALID_PARAMETER. The queue stays as it was.
    */
   modify(maxWr: number, limit: number): void {
     this.check();
@@ -125,17 +125,17 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   }
 
   /**
-   * Waits for an event of the queue (SRQ_NOTIFY): `limit`, fewer receives are left than the limit, which is 0 from then on;
-   * `lastWqe`, a queue pair in ERROR takes nothing from the queue any more. An event ends all requests that wait; one that
-   * finds none ends the next. An event may tell of what is past: look at the queue again.
+   * Waits for an event of the queue (SRQ_NOTIFY). `limit`: fewer receives are left than the limit, which is 0 from then
+   * on. `lastWqe`: a queue pair in ERROR takes nothing from the queue any more. An event ends all waiting requests;
+   * without one it ends the next request. An event may be out of date: look at the queue again.
    *
-   * Ends in ALERTED or NOTIFY_CLEANUP, which are these two events; CANCELLED; UNEXPECTED_IO_ERROR: the queue is broken, and
-   * its queue pairs with it; DEVICE_REMOVED; FILE_FORCED_CLOSED.
+   * Ends in ALERTED or NOTIFY_CLEANUP, which are these two events; CANCELLED; UNEXPECTED_IO_ERROR: the queue is broken,
+   * and its queue pairs with it; DEVICE_REMOVED; FILE_FORCED_CLOSED.
    */
   notify(): Overlapped<WvSrqEvent> {
     this.check();
     const input = WvIoObject.encode({ id: this.id });
-    // The kernel never ends it in SUCCESS; were it to, that would be the event it is mostly asked for.
+    // The kernel never ends it in SUCCESS; this is only the most likely meaning.
     const request = this.overlapped<WvSrqEvent>(IoctlCode.SRQ_NOTIFY, input, 0, () => 'limit');
     return request.recover((error) => EVENTS[error.status]);
   }

@@ -2,14 +2,14 @@ import { checkSocketAddress, parseSocketAddress } from '../kernel-bridge/ioctl/s
 import type { SocketAddress } from './interfaces.js';
 import { Status, StatusError, WvError } from './status.js';
 
-/** Reads an address as people write it. */
+/** Parses an address in its usual text form. */
 export function socketAddress(address: string | SocketAddress): SocketAddress {
   try {
     if (typeof address === 'string') return parseSocketAddress(address);
     checkSocketAddress(address);
     return address;
   } catch (error) {
-    // A port that is none is told as what it is.
+    // An invalid port is reported as such.
     const text = typeof address === 'string' ? address : address?.address;
     const isPort =
       typeof text === 'string' && error instanceof StatusError && error.status === Status.INVALID_PARAMETER;

@@ -4,8 +4,8 @@ export { type StatusName, statusHex, statusName, statusText } from '../kernel-br
 export { Status, StatusError };
 
 /**
- * What every WinVerbs call throws, and every overlapped one rejects with, when it ends in anything but SUCCESS. The
- * blocking and the overlapped form of a call report the same status.
+ * The error of all WinVerbs calls: thrown, or the rejection of an overlapped call, for any other status than SUCCESS.
+ * Blocking and overlapped form of a call report the same status.
  */
 export class WvError extends StatusError {
   static {
@@ -13,18 +13,18 @@ export class WvError extends StatusError {
   }
 }
 
-/** The same failure as WinVerbs tells it; `what` names the call. Other errors stay what they are. */
+/** The same failure as a WvError; `what` names the call. Other errors are returned unchanged. */
 export function toWvError(error: StatusError, what?: string): WvError;
 export function toWvError(error: unknown, what?: string): unknown;
 export function toWvError(error: unknown, what?: string): unknown {
   if (!(error instanceof StatusError) || error instanceof WvError) return error;
-  // The door names the IOCTL already.
+  // The door has already named the IOCTL.
   const named = what === undefined || error.message.startsWith(`${what}:`);
   const message = named ? error.message : `${what}: ${error.message}`;
   return new WvError(error.status, message, { cause: error });
 }
 
-/** Runs `body`; its StatusErrors come out as WvErrors. */
+/** Runs `body` and turns its StatusErrors into WvErrors. */
 export function guarded<T>(what: string, body: () => T): T {
   try {
     return body();
@@ -33,14 +33,14 @@ export function guarded<T>(what: string, body: () => T): T {
   }
 }
 
-/** An argument that is an object, or WvError INVALID_PARAMETER; `holds` names what it holds. */
+/** Checks that an argument is an object, else throws WvError INVALID_PARAMETER; `holds` describes its members. */
 export function checkedObject<T extends object>(what: string, value: T, holds: string): T {
   if (typeof value === 'object' && value !== null) return value;
   const given = value === null ? 'null' : `of type ${typeof value}`;
   throw new WvError(Status.INVALID_PARAMETER, `${what} is ${given}; it takes an object with ${holds}.`);
 }
 
-/** What a post throws. Callers without types may hand in anything in place of SGEs. */
+/** The error of a post. Untyped callers may pass anything in place of SGEs. */
 export function refusal(error: unknown, what: string): unknown {
   if (!(error instanceof TypeError)) return toWvError(error, what);
   const message = `${what}: SGEs are an array of { region, offset, length }, and numbers are numbers (${error.message}).`;

@@ -15,6 +15,7 @@ export function guidText(guid: bigint): string {
 
 /**
  * The name of an HCA's file: opening it opens the HCA's own device, and all ids of the file belong to that HCA.
+ *
  * @example
  * ```ts
  * const file = openDeviceFile(hcaFileName(guid));

@@ -265,6 +265,7 @@ const plain = layouts({});
 
 /**
  * Makes a structure from a table of fields, in order.
+ *
  * @example
  * const WvIoId = struct('WV_IO_ID', { Id: u64, VerbInfo: u32, Data: u32 });
  * WvIoId.decode(WvIoId.encode({ id: 7n })); // { id: 7n, verbInfo: 0, data: 0 }
