@@ -2,16 +2,19 @@ import { allocate as allocateFromWinVerbs, StatusError } from '../winverbs/index
 import { NdError } from './status.js';
 
 /**
- * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it as any
- * other buffer, with either version of the SPI. It is a memfd: a process of the same user on this host that is sent something
- * from it maps all of it for reading, and copies from there, two to three times as fast as from other memory. All of it is
- * taken from the system at once, and given back when the array was collected, nothing of it is registered any more, and
- * such processes have unmapped it, which they are told to. Not a part of the SPI, where C has any allocator.
+ * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it
+ * like any other buffer, with either version of the SPI. It is a memfd. When a process of the same user on this host
+ * receives data from it, that process maps all of it for reading and copies from there, two to three times as fast as
+ * from other memory. The pages are allocated at once. They are freed when the array was collected, nothing of it is
+ * registered any more, and such processes, which are notified, have unmapped it. Not a part of the SPI, where C has any
+ * allocator.
  *
- * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Small buffers are better cut from one large allocation: each takes
- * whole pages and a file descriptor.
- * @throws NdError INVALID_PARAMETER; NO_MEMORY: the host has not so much; INSUFFICIENT_RESOURCES: no file descriptor
- * is left, or a limit of the process is lower; NOT_SUPPORTED: the system refuses memfds, or the runtime has no external ArrayBuffers.
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Cut small buffers from one large allocation, because each
+ *   allocation takes whole pages and a file descriptor.
+ * @throws NdError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
+ *   descriptor is left, or a limit of the process is lower; NOT_SUPPORTED: the system refuses memfds, or the runtime
+ *   has no external ArrayBuffers.
+ *
  * @example
  * ```ts
  * const memory = allocate(64 * 2 ** 20);

@@ -1,6 +1,6 @@
 /**
- * The helper calls of ndsupport.h that applications begin with: start, look for addresses, open an adapter by address.
- * They stand for the providers of this host, of which there is one of each version.
+ * The helper calls of ndsupport.h that applications begin with: start, list addresses, open an adapter by address. They
+ * use the providers of this host, one of each version.
  */
 import type { SocketAddress } from '../winverbs/index.js';
 import { Overlapped, Status } from '../winverbs/index.js';
@@ -12,9 +12,9 @@ import { type NdError, refuse } from './status.js';
 import { openNetworkDirect, type Provider as V1Provider } from './v1/provider.js';
 import { openNetworkDirect2, type Provider as V2Provider } from './v2/provider.js';
 
-/** ND_QUERY_*: which addresses {@link ndQueryAddressList} leaves out. */
+/** ND_QUERY_*: the addresses that {@link ndQueryAddressList} leaves out. */
 export const NdQueryFlag = {
-  /** Accepted as applications pass it; no provider here stands for another one. */
+  /** Accepted because applications pass it; no provider here is an emulator. */
   EXCLUDE_EMULATOR_ADDRESSES: 0x1,
   /** Addresses that only adapters of v1 have. */
   EXCLUDE_NDV1_ADDRESSES: 0x2,
@@ -24,17 +24,17 @@ export const NdQueryFlag = {
 
 const KNOWN_FLAGS = 0x7;
 
-/** How often the address list is looked at while somebody waits for a change. */
+/** Interval at which the address list is read while a caller waits for a change. */
 const PERIOD_MS = 1000;
 
-/** A NotifyAddressListChange that waits. */
+/** A waiting NotifyAddressListChange. */
 interface Watcher {
   readonly request: Overlapped<void>;
   outcome: NdError | 'changed' | undefined;
 }
 
 /**
- * The framework: counts NdStartup and NdCleanup, and has the providers in between.
+ * The framework: counts NdStartup and NdCleanup, and holds the providers in between.
  *
  * @internal
  */
@@ -43,7 +43,7 @@ export class NdFramework {
   #options: NetworkDirectOptions | undefined;
   #v1: V1Provider | undefined;
   #v2: V2Provider | undefined;
-  /** The list that was last told, as text. */
+  /** The last reported list, as text. */
   #known: string | undefined;
   readonly #watchers = new Set<Watcher>();
   #timer: NodeJS.Timeout | undefined;
@@ -57,7 +57,7 @@ export class NdFramework {
   startup(options?: NetworkDirectOptions): void {
     if (this.#started === 0) {
       this.#options = options;
-      // What is wrong with this host shows now, and not with the first question.
+      // Problems of this host are reported here, not by the first query.
       this.#v2 = this.openV2(options);
     }
     this.#started += 1;
@@ -92,7 +92,7 @@ export class NdFramework {
     }
     const all = this.#list();
     this.#known = textOf(all);
-    // Every address has adapters of both versions: only without either is there none.
+    // Every address has adapters of both versions, so only both flags together leave none.
     const neither = NdQueryFlag.EXCLUDE_NDV1_ADDRESSES | NdQueryFlag.EXCLUDE_NDV2_ADDRESSES;
     return (flags & neither) === neither ? [] : all;
   }
@@ -147,7 +147,7 @@ export class NdFramework {
     };
     this.#watchers.add(watcher);
     this.#timer ??= setInterval(() => this.#look(), this.periodMs);
-    // A change since the list was last told is one already.
+    // A change since the last report counts.
     this.#look();
     return watcher.request;
   }
@@ -209,17 +209,17 @@ const framework = new NdFramework(
 
 /**
  * NdStartup: makes the other calls here work. Calls are counted; each needs an {@link ndCleanup}. The first open of a
- * process starts its software HCA, and its options count.
+ * process starts its software HCA with these options.
  *
  * @param options - those of the kernel below; default: none
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message says why.
+ * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason.
  */
 export function ndStartup(options?: NetworkDirectOptions): void {
   framework.startup(options);
 }
 
 /**
- * NdCleanup: the counterpart of {@link ndStartup}. Adapters that are open stay so.
+ * NdCleanup: the counterpart of {@link ndStartup}. Open adapters stay open.
  *
  * @throws NdError DEVICE_NOT_READY: not started.
  */
@@ -227,7 +227,7 @@ export function ndCleanup(): void {
   framework.cleanup();
 }
 
-/** NdFlushProviders: lets go of the providers until they are needed again. It never fails. */
+/** NdFlushProviders: releases the providers until they are needed again. It never fails. */
 export function ndFlushProviders(): void {
   framework.flushProviders();
 }
@@ -243,18 +243,18 @@ export function ndQueryAddressList(flags = 0): SocketAddress[] {
 }
 
 /**
- * NdResolveAddress: the local address, of an adapter, from which a route leads to `remote`.
+ * NdResolveAddress: the adapter's local address from which a route leads to `remote`.
  *
  * @param remote - a host's address, as text or as a socket address; its port does not matter
- * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS (no host's address, or the route starts at no adapter),
- * NETWORK_UNREACHABLE
+ * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS (not a host's address, or no adapter has the route's source),
+ *   NETWORK_UNREACHABLE
  */
 export function ndResolveAddress(remote: string | SocketAddress): SocketAddress {
   return framework.resolveAddress(remote);
 }
 
 /**
- * NdCheckAddress: passes for a local address of an adapter.
+ * NdCheckAddress: succeeds for a local address of an adapter.
  *
  * @param address - a local one, as text or as a socket address; its port does not matter
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS
@@ -284,8 +284,8 @@ export function ndOpenV1Adapter(address: string | SocketAddress): INDAdapter {
 }
 
 /**
- * Waits until the address list is another than {@link ndQueryAddressList} last told, or, without such a question, than
- * it is now. All that wait end together.
+ * Waits until the address list differs from the last result of {@link ndQueryAddressList}, or, without such a call,
+ * from the present list. All waiting calls end together.
  *
  * Ends in CANCELED, also by the last {@link ndCleanup}.
  *

@@ -20,7 +20,7 @@ import { MemoryWindow } from './memory-window.js';
 import { NdObject } from './object.js';
 import type { MemoryResolver } from './scatter-gather.js';
 
-/** What is told of addresses, endpoints and connections whose device is gone: true, and not what matters. */
+/** Statuses of addresses, endpoints and connections whose device is gone: true, but not the cause. */
 const symptoms: ReadonlySet<number> = new Set([
   Status.INVALID_ADDRESS,
   Status.INVALID_HANDLE,
@@ -30,9 +30,8 @@ const symptoms: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * What INDAdapter and IND2Adapter are over an IWVProvider, an IWVDevice and a protection domain of their own: WinVerbs
- * makes endpoints on the provider and registers memory on the protection domain, while all of this belongs to the
- * adapter in ND.
+ * The common part of INDAdapter and IND2Adapter, over an IWVProvider, an IWVDevice and a protection domain of its own.
+ * In WinVerbs the provider makes endpoints and the protection domain registers memory; in ND the adapter does both.
  */
 export abstract class AdapterBase extends NdObject {
   readonly terms: Terms;
@@ -41,15 +40,15 @@ export abstract class AdapterBase extends NdObject {
   readonly pd: IWVProtectionDomain;
   /** Bound windows by their key. */
   readonly windows = new Map<number, MemoryWindow>();
-  /** Limits, as they were when it was opened. */
+  /** Limits at the time of opening. */
   readonly limits: WvDeviceAttributes;
-  /** The device, port and partition that it is on. */
+  /** Its device, port and partition. */
   readonly place: WvDeviceAddress;
 
-  /** Memory that nobody has a region of any more, but windows were bound to when it was released. */
+  /** Memory whose region was released while windows were bound to it. */
   readonly #opened = new Set<WvMemoryRegion>();
 
-  /** The memory that requests of this adapter can name. */
+  /** Finds the memory that requests of this adapter name. */
   abstract readonly memory: MemoryResolver;
 
   /** Takes over the caller's reference to `provider`, also when it throws. */
@@ -71,12 +70,12 @@ export abstract class AdapterBase extends NdObject {
     }
   }
 
-  /** The device that it is an instance of. */
+  /** The GUID of its device. */
   get guid(): bigint {
     return this.place.deviceGuid;
   }
 
-  /** As {@link Terms.error}, of what concerns addresses and connections: DEVICE_REMOVED if that is why. */
+  /** As {@link Terms.error}, for addresses and connections: DEVICE_REMOVED if that is the cause. */
   error(error: StatusError, what: string, map?: StatusMap): NdError;
   error(error: unknown, what: string, map?: StatusMap): unknown;
   error(error: unknown, what: string, map?: StatusMap): unknown {
@@ -98,12 +97,12 @@ export abstract class AdapterBase extends NdObject {
     }
   }
 
-  /** DEVICE_REMOVED unless its device works. */
+  /** Throws DEVICE_REMOVED unless the device works. */
   checkPresent(what: string): void {
     this.terms.call(what, () => this.device.query());
   }
 
-  /** A local address of this adapter's; INVALID_ADDRESS for any other, the wildcard included. */
+  /** A local address of this adapter; INVALID_ADDRESS for any other, the wildcard included. */
   ownAddress(address: string | SocketAddress, what: string): SocketAddress {
     const local = parseAddress(address, what);
     const { deviceGuid } = this.call(
@@ -117,7 +116,7 @@ export abstract class AdapterBase extends NdObject {
     return local;
   }
 
-  /** Refuses a number of entries that no completion queue can have. */
+  /** Refuses an invalid number of completion queue entries. */
   checkCqEntries(entries: number, what: string, status: number): void {
     const { maxCqEntries } = this.limits;
     if (!isCount(entries, 1, maxCqEntries)) {
@@ -125,7 +124,7 @@ export abstract class AdapterBase extends NdObject {
     }
   }
 
-  /** What a completion queue of this many entries stands on; `status` is what a number that cannot be ends in. */
+  /** The WinVerbs queue for so many entries; `status` is the error for an invalid number. */
   protected makeCompletionQueue(entries: number, status: number): IWVCompletionQueue {
     const what = 'CreateCompletionQueue';
     this.alive(what);
@@ -150,7 +149,7 @@ export abstract class AdapterBase extends NdObject {
           qpState: QpState.INIT,
           portNumber,
           pkeyIndex: this.device.findPkey(portNumber, pkey),
-          // The rights that peers need come with the connection.
+          // The connection adds the rights that peers need.
           accessFlags: WvAccess.LOCAL_WRITE,
         },
         QpAttr.STATE | QpAttr.PORT_NUMBER | QpAttr.PKEY_INDEX | QpAttr.ACCESS_FLAGS,
@@ -180,19 +179,19 @@ export abstract class AdapterBase extends NdObject {
     return queue;
   }
 
-  /** Deregisters memory that its owner has released: now, or when no window is bound to it any more. */
+  /** Deregisters memory whose region was released: now, or when no window is bound to it any more. */
   dropMemory(region: WvMemoryRegion): void {
     this.#opened.add(region);
     this.windowsWent();
   }
 
-  /** Windows were unbound, or perhaps: memory that waited for that can go. */
+  /** Windows may have been unbound: deregisters memory that waited for that. */
   windowsWent(): void {
     for (const region of this.#opened) {
       try {
         this.pd.deregisterMemory(region);
       } catch (error) {
-        // A window is bound to it still. Anything else would be no other next time.
+        // A window is still bound to it. Any other error would be the same next time.
         const status =
           error instanceof StatusError ? this.terms.status(error.status, inUseStatuses) : undefined;
         if (status === Status.DEVICE_BUSY) continue;
@@ -211,7 +210,7 @@ export abstract class AdapterBase extends NdObject {
   }
 
   protected end(): void {
-    // Memory that is still registered goes with the protection domain.
+    // The end of the protection domain deregisters the rest.
     this.pd.release();
     this.device.release();
     this.provider.release();

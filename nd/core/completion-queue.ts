@@ -7,10 +7,10 @@ import type { MemoryWindow } from './memory-window.js';
 import { NdOverlappedBase } from './object.js';
 import { RequestRecord, RequestType } from './requests.js';
 
-/** Completions taken from WinVerbs at once. */
+/** Completions taken from WinVerbs at a time. */
 const BATCH = 32;
 
-// Names of one's own are constants to V8, what another module exports is not (uvp/queue-pair.ts).
+// A module's own names are constants to V8, imported ones are not (uvp/queue-pair.ts).
 const { SUCCESS } = WcStatus;
 const { INVALIDATED } = WvWc;
 
@@ -20,15 +20,15 @@ const notifyTypes: Readonly<Record<NdNotifyType, 'any' | 'solicited' | 'error'>>
   errors: 'error',
 };
 
-/** INDCompletionQueue and IND2CompletionQueue over IWVCompletionQueue; `R` is what results are told in. */
+/** INDCompletionQueue and IND2CompletionQueue over IWVCompletionQueue; `R` is the type of results. */
 export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   readonly adapter: AdapterBase;
   readonly wv: IWVCompletionQueue;
   readonly #batch: WvCompletion[] = [];
-  /** Results that did not fit the array of the call that found them: one completion can mean two. */
+  /** Results that did not fit into the caller's array: one completion can give two. */
   readonly #leftOver: R[] = [];
   #leftOverHead = 0;
-  /** Results are being written; they are the client's objects, whose setters may call anything. */
+  /** Results are being written. They are the client's objects, and their setters may call anything. */
   #writing = false;
 
   constructor(adapter: AdapterBase, wv: IWVCompletionQueue) {
@@ -69,7 +69,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
         `'${String(type)}' is no event of a completion queue; 'any', 'solicited' and 'errors' are.`,
       );
     }
-    // A result that found no room is an event that nobody has seen.
+    // A result that did not fit is an event that was not reported yet.
     if (this.#leftOver.length > 0 && type === 'any') return Overlapped.succeeded(undefined);
     return terms
       .call(what, () => this.wv.notify(wvType))
@@ -81,8 +81,8 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
 
   getResults(results: R[], max?: number): number {
     if (!Array.isArray(results)) throw noArray(results);
-    // Whoever asks from within would take completions that come after those of the call under way, free the records of
-    // these with theirs (RequestQueue.done), and write over the batch.
+    // A call from within would take completions after those of the call under way, free their records too early
+    // (RequestQueue.done), and overwrite the batch.
     if (this.#writing) return 0;
     const most = max ?? Math.max(results.length, 1);
     if (!(Number.isInteger(most) && most >= 0 && most <= 0xffff_ffff)) throw noCount(most);
@@ -94,7 +94,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
       try {
         taken = this.wv.poll(this.#batch, asked);
       } catch {
-        // The queue overran or its device is gone. Notify tells; what was there has been taken.
+        // The queue has overrun or its device is gone. Notify reports it; the waiting completions were taken.
         break;
       }
       if (taken === 0) break;
@@ -104,7 +104,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     return count;
   }
 
-  /** Writes what the batch holds behind the first `count` results; answers how many there are now. */
+  /** Writes the batch behind the first `count` results; returns their new number. */
   #write(results: R[], count: number, most: number, taken: number): number {
     let written = count;
     this.#writing = true;
@@ -155,17 +155,17 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     this.adapter.terms.call(what, () => this.wv.cancelOverlappedRequests());
   }
 
-  /** Puts the outcome of a request into `results` at `index`. */
+  /** Writes the outcome of a request into `results` at `index`. */
   protected abstract put(results: R[], index: number, record: RequestRecord, completion: WvCompletion): void;
 
-  /** The result of a window's that the peer has invalidated, if it has one. */
+  /** The result for a window that the peer has invalidated, if it has one. */
   protected resultOf(_window: MemoryWindow): R | undefined {
     return undefined;
   }
 
-  /** The status that a failed request is told in. */
+  /** The status of a failed request's result. */
   protected failureOf(type: RequestType, wcStatus: number): number {
-    // The only thing an Invalidate can do wrong is to name a window that is not bound.
+    // An Invalidate can fail only for a window that is not bound.
     if (type === RequestType.invalidate && wcStatus !== WcStatus.FLUSHED) {
       return Status.INVALID_DEVICE_REQUEST;
     }
@@ -180,7 +180,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   }
 
   protected override released(): void {
-    // Queue pairs keep the queue, but nobody is left to be notified.
+    // Queue pairs keep the queue, but no client is left to be notified.
     try {
       this.wv.cancelOverlappedRequests();
     } catch {

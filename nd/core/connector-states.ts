@@ -1,15 +1,15 @@
 /**
- * The connector's state machine as data: which method is allowed in which state, and where events lead. Source: ND SPI
+ * The connector's state machine as data: the methods allowed in each state, and the transitions. Source: ND SPI
  * §INDConnector, §IND2Connector, with the statuses that NetworkDirect drivers report.
  */
 import { Status } from '../../winverbs/index.js';
 
-/** States in the order of the columns below. */
+/** The states, in the order of the columns below. */
 export const connectorStates = [
   'Idle',
   /**
-   * It has a local address: by Bind (v2), or because a Connect has failed. Then the local port is kept, and the peer's
-   * reject data if there was one.
+   * It has a local address, from Bind (v2) or a failed Connect. A failed Connect keeps the local port, and the peer's
+   * reject data if there was any.
    */
   'Bound',
   /** Waits in a listener for a connection request. */
@@ -19,9 +19,9 @@ export const connectorStates = [
   /** Accept has sent the reply. */
   'Accepting',
   'Connecting',
-  /** The peer has accepted; completeConnect or reject is up to the application. */
+  /** The peer has accepted; the application calls completeConnect or reject. */
   'Replied',
-  /** completeConnect is on its way. */
+  /** completeConnect is outstanding. */
   'Completing',
   'Connected',
   /** disconnect was called here. */
@@ -43,7 +43,7 @@ const NASSOC = Status.ADDRESS_NOT_ASSOCIATED;
 const DISC = Status.CONNECTION_DISCONNECTED;
 
 // biome-ignore format: a table
-/** Status that a method is refused with, by state; SUCCESS: it is allowed. */
+/** The status that a method is refused with, by state; SUCCESS: it is allowed. */
 const legality = {
   //                       Idle    Bound   Queued  Request Accept. Connec. Replied Compl.  Conn'd  ActDisc PasDisc Disconnected
   bind:                 [  OK,     ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC ],
@@ -53,7 +53,7 @@ const legality = {
   accept:               [  INV,    INV,    INV,    OK,     ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ABT ],
   reject:               [  STATE,  STATE,  STATE,  OK,     STATE,  STATE,  OK,     STATE,  STATE,  STATE,  STATE,  INV ],
   getReadLimits:        [  STATE,  STATE,  STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  INV ],
-  // In Bound and Disconnected it is allowed for the sake of reject data; without any it is CONNECTION_INVALID too.
+  // In Bound and Disconnected it is allowed for reject data; without any it is CONNECTION_INVALID, too.
   getPrivateData:       [  INV,    OK,     STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  OK ],
   getLocalAddress:      [  NASSOC, OK,     NASSOC, OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
   getPeerAddress:       [  INV,    INV,    INV,    OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
@@ -69,7 +69,7 @@ export function legalityOf(method: ConnectorMethod, state: ConnectorState): numb
   return legality[method][connectorStates.indexOf(state)]!;
 }
 
-/** Event → (state → next state). An event leaves every state alone that its row does not name. */
+/** Event → (state → next state). An event does not change states that its row does not name. */
 const transitions = {
   bound: { Idle: 'Bound' },
   requestAwaited: { Idle: 'Queued' },
@@ -81,14 +81,14 @@ const transitions = {
   replied: { Connecting: 'Replied' },
   completeStarted: { Replied: 'Completing' },
   completed: { Completing: 'Connected' },
-  // A completeConnect that fails takes the endpoint with it.
+  // A failed completeConnect ends the endpoint, too.
   completeFailed: { Completing: 'Disconnected', PassiveDisconnect: 'Disconnected' },
   acceptStarted: { Requested: 'Accepting' },
   accepted: { Accepting: 'Connected' },
   acceptFailed: { Accepting: 'Disconnected' },
   rejected: { Requested: 'Disconnected', Replied: 'Disconnected' },
   peerGaveUp: { Requested: 'Disconnected', Replied: 'Disconnected' },
-  // The peer's disconnect may be observed before the completion of our completeConnect is.
+  // The peer's disconnect may be observed before our completeConnect has completed.
   peerDisconnected: { Completing: 'PassiveDisconnect', Connected: 'PassiveDisconnect' },
   disconnectStarted: { Connected: 'ActiveDisconnect', PassiveDisconnect: 'ActiveDisconnect' },
   disconnected: { ActiveDisconnect: 'Disconnected' },

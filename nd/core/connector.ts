@@ -21,8 +21,8 @@ import type { QueuePairBase } from './queue-pair.js';
 import { RequestTracker } from './tracker.js';
 
 /**
- * WinVerbs answers every request in the wrong state with INVALID_DEVICE_STATE. What passed the table here can only have
- * been overtaken by the peer, and then ND has a more telling status.
+ * WinVerbs answers every request in the wrong state with INVALID_DEVICE_STATE. A request that passed the table here was
+ * overtaken by the peer, for which ND has a more specific status.
  */
 const connectStatuses: StatusMap = {
   [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID,
@@ -31,7 +31,7 @@ const connectStatuses: StatusMap = {
 const peerGaveUp: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_ABORTED };
 const notConnected: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID };
 
-/** What WinVerbs ends a disconnect notification in when the connection has ended without our doing. */
+/** How WinVerbs ends a disconnect notification when the connection has ended without our disconnect. */
 const endedByPeer: ReadonlySet<number> = new Set([
   Status.CONNECTION_DISCONNECTED,
   Status.CONNECTION_ABORTED,
@@ -45,24 +45,24 @@ export interface ReadLimits {
 }
 
 /**
- * INDConnector and IND2Connector over IWVConnectEndpoints: a WinVerbs endpoint connects once, so that every further
- * Connect takes a new one, bound to the same port.
+ * INDConnector and IND2Connector over IWVConnectEndpoints. A WinVerbs endpoint connects once, so every further Connect
+ * takes a new one, bound to the same port.
  */
 export abstract class ConnectorBase extends NdOverlappedBase {
   readonly adapter: AdapterBase;
   #state: ConnectorState = 'Idle';
   /** The WinVerbs endpoint of the present connection, or of the last attempt. */
   #wv: IWVConnectEndpoint | undefined;
-  /** {@link #wv} has been used for an attempt, and is good for no other. */
+  /** {@link #wv} was used for an attempt and cannot be used again. */
   #used = false;
-  /** The first WinVerbs endpoint, when another replaced it: it keeps the ephemeral port claimed for us. */
+  /** The first WinVerbs endpoint, once replaced: it keeps the claim of our ephemeral port. */
   #portHolder: IWVConnectEndpoint | undefined;
   #local: SocketAddress | undefined;
   #queuePair: QueuePairBase | undefined;
   #peer: SocketAddress | undefined;
   /** The last attempt was rejected, perhaps with data. */
   #rejected = false;
-  /** The connection is being ended from here. */
+  /** This side is ending the connection. */
   #disconnecting = false;
   readonly #requests = new RequestTracker();
   readonly #notifications = new RequestTracker();
@@ -73,19 +73,19 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     adapter.hold();
   }
 
-  /** The state, after what has completed by now. */
+  /** The state, after all requests that have completed by now. */
   get state(): ConnectorState {
     this.#settle();
     return this.#state;
   }
 
-  /** What a NotifyDisconnect ends in when the connection is ended from this side. */
+  /** How a NotifyDisconnect ends when this side ends the connection. */
   protected abstract readonly ownDisconnect: number;
 
-  /** What a Disconnect that the peer did not confirm ends in; undefined for success. */
+  /** How a Disconnect without the peer's confirmation ends; undefined for success. */
   protected abstract disconnectFailure(failure: NdError): NdError | undefined;
 
-  /** GetConnectionRequest of a listener, with this connector: `getRequest` issues it for the endpoint it is given. */
+  /** GetConnectionRequest of a listener, with this connector; `getRequest` issues it for the given endpoint. */
   awaitRequest(getRequest: (endpoint: IWVConnectEndpoint) => Overlapped<void>): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('getConnectionRequest', 'GetConnectionRequest');
@@ -99,7 +99,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   completeConnect(): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('completeConnect', 'CompleteConnect');
-    // The queue pair and the depths are those of Connect.
+    // Queue pair and depths are those of Connect.
     const request = adapter.call(what, () => this.#wv!.accept(null, {}), peerGaveUp);
     this.#apply('completeStarted');
     return this.#track('completed', 'completeFailed', what, request, peerGaveUp);
@@ -167,7 +167,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     }
   }
 
-  /** The connection's queue pair goes: ends the connection. Answers whether there was one to end. */
+  /** The connection's queue pair is released: ends the connection. Returns whether there was one. */
   disconnectFor(queuePair: QueuePairBase): boolean {
     if (this.#queuePair !== queuePair || this.ended) return false;
     this.#settle();
@@ -176,12 +176,12 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       this.#disconnect('Disconnect');
       return true;
     } catch {
-      // It has ended by itself.
+      // The connection has already ended by itself.
       return false;
     }
   }
 
-  /** Checks that `method` is allowed now; answers its SPI name. */
+  /** Checks that `method` is allowed now; returns its SPI name. */
   protected enter(method: ConnectorMethod, what: string): string {
     this.alive(what);
     this.#settle();
@@ -190,7 +190,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     return what;
   }
 
-  /** Refuses everything unless there is a request, a reply or a reject to look at. */
+  /** Throws unless there is a request, a reply or a reject to look at. */
   protected attributes(what: string): WvConnectAttributes {
     const ended = this.#state === 'Bound' || this.#state === 'Disconnected';
     if (ended && !this.#rejected) {
@@ -204,8 +204,8 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     if (this.#state !== 'Requested' && this.#state !== 'Replied') {
       return this.adapter.call(what, () => wv.query());
     }
-    // What the peer has said is still known when it has given up: only a notification would tell that. WinVerbs takes
-    // requests in order, so that one that ends at once has done so when the query returns.
+    // The query also succeeds after the peer has given up; only a notification would show that. WinVerbs takes requests
+    // in order, so a notification that ends at once has ended when the query returns.
     return this.adapter.call(what, () => {
       const probe = wv.notifyDisconnect();
       const attributes = wv.query();
@@ -218,7 +218,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     });
   }
 
-  /** Read depths within what the adapter can do. */
+  /** Read depths within the adapter's limits. */
   protected limited({ responderResources, initiatorDepth }: WvConnectAttributes): ReadLimits {
     const { maxQpResponderResources, maxQpInitiatorDepth } = this.adapter.limits;
     return {
@@ -227,23 +227,20 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     };
   }
 
-  /** Gives the connector its address (v2: Bind). */
+  /** Binds the connector to an address (v2: Bind). */
   protected bindTo(address: SocketAddress, what: string): void {
     this.#bind(address, what);
     this.#apply('bound');
   }
 
-  /**
-   * Makes the connector ready for a Connect from `address`, or from the one it has. Port 0 keeps the port of an earlier
-   * attempt.
-   */
+  /** Prepares a Connect from `address`, or from the present address. Port 0 keeps the port of an earlier attempt. */
   protected prepare(what: string, address?: SocketAddress): void {
     if (address !== undefined) this.#bind(address, what);
     else if (this.#used) this.#bind({ ...this.#local!, port: 0 }, what);
     this.#rejected = false;
   }
 
-  /** Asks `peer`, with a queue pair that {@link checkQueuePair} has passed, after {@link prepare}. */
+  /** Connects to `peer`, with a queue pair that {@link checkQueuePair} has passed, after {@link prepare}. */
   protected startConnect(
     what: string,
     queuePair: QueuePairBase,
@@ -262,7 +259,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     } catch (error) {
       this.#apply('connectStarted');
       this.#apply('connectFailed');
-      // Nothing on the way to the peer is the caller's fault: that is an outcome of the request.
+      // A missing route is not the caller's mistake, so the request ends in it.
       if (error instanceof StatusError) return Overlapped.failed(adapter.error(error, what, connectStatuses));
       throw error;
     }
@@ -281,7 +278,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     );
   }
 
-  /** Accepts the request, within what the peer offers. */
+  /** Accepts the request, within the peer's offer. */
   protected startAccept(
     what: string,
     queuePair: QueuePairBase,
@@ -331,12 +328,12 @@ export abstract class ConnectorBase extends NdOverlappedBase {
         `The peer's port is a number from 1 to 65535, not ${String(peer.port)}: '192.0.2.1:4000', '[2001:db8::1]:4000'.`,
       );
     }
-    // A loopback address means this host, and the adapter is where it is reached.
+    // A loopback address means this host, which the adapter reaches by its own address.
     if (isLoopback(peer.address) && !isLoopback(own.address)) return { ...own, port: peer.port };
     return peer;
   }
 
-  /** The address it is bound to. */
+  /** The address that it is bound to. */
   protected get local(): SocketAddress {
     return this.#local!;
   }
@@ -400,7 +397,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #disconnect(what: string): Overlapped<void> {
     const { adapter } = this;
     const request = adapter.call(what, () => this.#wv!.disconnect(), notConnected);
-    // Our own disconnect ends the notifications, at once; the peer's answer has nothing more to say to them.
+    // Our disconnect ends the notifications at once; the peer's answer does not concern them.
     this.#disconnecting = true;
     this.#notifications.cancel();
     this.#apply('disconnectStarted');
@@ -414,7 +411,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     );
   }
 
-  /** A connection whose queue pair was released while it was made ends at once. */
+  /** Ends a connection whose queue pair was released while it was being established. */
   #endIfAlone(): void {
     if (this.#state === 'Connected' && this.#queuePair?.ended === true) this.disconnectFor(this.#queuePair);
   }
@@ -424,7 +421,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     const { adapter } = this;
     const { provider } = adapter;
     const previous = this.#wv;
-    // Zero, or the port it already has, keeps the port of the first Connect.
+    // With port 0, or its present port, it keeps the port of the first Connect.
     const port = this.#used && address.port === 0 ? (this.#local?.port ?? 0) : address.port;
     const wv =
       previous === undefined || this.#used
@@ -456,9 +453,9 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   protected end(): void {
-    // A request for a connection that waits in a listener would find nobody here.
+    // A connection request for this connector in a listener would find it released.
     if (this.#state === 'Queued') this.#requests.cancel();
-    // An attempt that comes to nothing leaves the queue pair as it was.
+    // A failed attempt leaves the queue pair as it was.
     if (this.#state === 'Connecting') this.#detach();
     this.#wv?.release();
     this.#portHolder?.release();
@@ -466,7 +463,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 }
 
-/** INVALID_PARAMETER if it is no bytes, INVALID_BUFFER_SIZE if it is more private data than a message carries. */
+/** INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is more private data than a message carries. */
 export function checkPrivateData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
   if (data !== undefined && !(data instanceof Uint8Array)) {
     throw refuse(

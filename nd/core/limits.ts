@@ -2,10 +2,10 @@
 import { Capacity } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** Private data of Connect, Accept and Reject: what WinVerbs' connection parameter carries. */
+/** Private data of Connect, Accept and Reject: the limit of WinVerbs' connection parameter. */
 export const MAX_PRIVATE_DATA = Capacity.CONNECT_DATA;
 
-/** From here on a Read or Write is worth its round trip. */
+/** From this length on a Read or Write is faster than copying through Sends. */
 export const LARGE_REQUEST = 65_536;
 
 /** Whether a value is a whole number from `min` to `max`. */
@@ -13,7 +13,7 @@ export function isCount(value: unknown, min: number, max: number): value is numb
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-/** Refuses with `status` what is not a number from `min` to `max` that the adapter can do. */
+/** Throws `status` unless the value is a number from `min` to `max`, the adapter's limit. */
 export function checkCount(
   what: string,
   name: string,
@@ -27,7 +27,7 @@ export function checkCount(
   }
 }
 
-/** A read limit, reduced to that of the adapter, which is the default. */
+/** A read limit within that of the adapter, which is the default. */
 export function readLimit(
   what: string,
   name: string,

@@ -6,7 +6,7 @@ import { ConnectorBase } from './connector.js';
 import { isCount } from './limits.js';
 import { NdOverlappedBase } from './object.js';
 
-/** What INDListen and IND2Listener are over an IWVConnectEndpoint. */
+/** The common part of INDListen and IND2Listener, over an IWVConnectEndpoint. */
 export abstract class ListenerBase extends NdOverlappedBase {
   readonly adapter: AdapterBase;
 
@@ -16,7 +16,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
     adapter.hold();
   }
 
-  /** The endpoint that listens; throws INVALID_DEVICE_STATE if none does. */
+  /** The listening endpoint; throws INVALID_DEVICE_STATE if there is none. */
   protected abstract listening(what: string): IWVConnectEndpoint;
 
   /** The WinVerbs endpoint, if there is one yet. */
@@ -49,7 +49,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
   }
 }
 
-/** Refuses what is no number of requests to keep. */
+/** Refuses an invalid backlog. */
 export function checkBacklog(what: string, backlog: number, status: number): void {
   if (!isCount(backlog, 0, 0xffff_ffff)) {
     throw refuse(

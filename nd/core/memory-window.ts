@@ -8,13 +8,13 @@ import { NdObject } from './object.js';
 import type { QueuePairBase } from './queue-pair.js';
 
 /**
- * INDMemoryWindow and IND2MemoryWindow, which share an id, over IWVMemoryWindow: knows whether it is bound, where, and
- * by which key.
+ * INDMemoryWindow and IND2MemoryWindow, which share an id, over IWVMemoryWindow: tracks whether, where and by which key
+ * it is bound.
  */
 export class MemoryWindow extends NdObject implements IND2MemoryWindow {
   readonly adapter: AdapterBase;
   readonly wv: IWVMemoryWindow;
-  /** v1: what comes back when the peer invalidates the window. */
+  /** v1: the result for an invalidation by the peer. */
   readonly invalidateResult: NdResult | undefined;
   #boundOn: QueuePairBase | undefined;
   #key = 0;
@@ -40,8 +40,8 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
   }
 
   /**
-   * Whether a Bind on `queuePair` may be queued: the window is unbound, will be by what is queued there before, or its
-   * connection is over.
+   * Whether a Bind on `queuePair` may be queued: the window is unbound, or will be by an earlier request in that queue,
+   * or its connection is over.
    */
   bindable(queuePair: QueuePairBase): boolean {
     const boundOn = this.#boundOn;
@@ -64,7 +64,7 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     return this.#key;
   }
 
-  /** An Invalidate was queued on `queuePair`; answers whether it is one of this window's binding. */
+  /** An Invalidate was queued on `queuePair`; returns whether it is for this window's binding. */
   invalidating(queuePair: QueuePairBase): boolean {
     if (this.#boundOn !== queuePair) return false;
     this.#invalidating = true;

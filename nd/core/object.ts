@@ -3,8 +3,8 @@ import type { NdOverlappedObject, NdUnknown } from '../spi/types.js';
 import { refuse } from '../status.js';
 
 /**
- * Reference counting of ND objects. The client's references and those of other objects are counted apart: children
- * keep their parents, but releasing too often takes nothing from them, and a released object is not for use.
+ * Reference counting of ND objects. The references of the client and those of other objects are counted separately:
+ * children keep their parents even if the client releases them too often, and a released object cannot be used.
  */
 export abstract class NdObject implements NdUnknown {
   #clients = 1;
@@ -35,12 +35,12 @@ export abstract class NdObject implements NdUnknown {
     return this.#clients === 0;
   }
 
-  /** A reference of another object. */
+  /** Adds a reference of another object. */
   hold(): void {
     this.#holders += 1;
   }
 
-  /** Gives up {@link hold}. */
+  /** Releases a {@link hold}. */
   letGo(): void {
     this.#holders -= 1;
     if (this.#holders === 0 && this.#clients === 0) this.end();
@@ -53,14 +53,14 @@ export abstract class NdObject implements NdUnknown {
     }
   }
 
-  /** The client has released it; others may still need it. Must not throw. */
+  /** The client has released it; other objects may still need it. Must not throw. */
   protected released(): void {}
 
-  /** Nobody needs it: lets go of what it holds. Must not throw. */
+  /** The last reference is gone: releases what it holds. Must not throw. */
   protected abstract end(): void;
 }
 
-/** An object that overlapped requests are made on. */
+/** An object with overlapped requests. */
 export abstract class NdOverlappedBase extends NdObject implements NdOverlappedObject {
   abstract cancelOverlappedRequests(): void;
 

@@ -1,11 +1,11 @@
-/** The doors that take objects of options: a misspelt name would otherwise be a default that nobody asked for. */
+/** Checks of option names, because a misspelt name would otherwise silently mean the default. */
 import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** The names of an options type, all of them. */
+/** All names of an options type. */
 export type OptionNames<O> = Readonly<Record<keyof O, true>>;
 
-/** INVALID_PARAMETER unless `options` is an object that has no other names than these. */
+/** INVALID_PARAMETER unless `options` is an object without other names than these. */
 export function checkOptions<O extends object>(what: string, options: O, names: OptionNames<O>): void {
   const known = (): string => Object.keys(names).join(', ');
   if (typeof options !== 'object' || options === null) {

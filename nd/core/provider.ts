@@ -10,25 +10,25 @@ import type { StatusMap, Terms } from '../status.js';
 import { addressStatuses, isLoopback, parseAddress } from './address.js';
 import { NdObject } from './object.js';
 
-/** What a destination that is no host is called below. */
+/** The statuses of the layer below for a destination that is no host. */
 const routeStatuses: StatusMap = {
   [Status.BAD_NETWORK_NAME]: Status.INVALID_ADDRESS,
   [Status.BAD_NETWORK_PATH]: Status.INVALID_ADDRESS,
   [Status.NOT_FOUND]: Status.INVALID_ADDRESS,
 };
 
-/** Options of opening a provider: those of the kernel below, see `openProvider` of WinVerbs. */
+/** Options of a provider: those of the kernel below, see `openProvider` of WinVerbs. */
 export type NetworkDirectOptions = KernelOptionsInput;
 
 /**
- * What INDProvider and IND2Provider are over WinVerbs. Every adapter has an IWVProvider, and so a device file, of its
- * own.
+ * The common part of INDProvider and IND2Provider, over WinVerbs. Every adapter has an IWVProvider, and so a device
+ * file, of its own.
  */
 export abstract class ProviderBase extends NdObject {
   readonly terms: Terms;
   protected readonly openWv: () => IWVProvider;
   protected readonly systemAddresses: () => SocketAddress[];
-  /** For the questions that concern no adapter. */
+  /** For queries that do not belong to an adapter. */
   readonly #wv: IWVProvider;
 
   constructor(
@@ -58,9 +58,9 @@ export abstract class ProviderBase extends NdObject {
   }
 
   /**
-   * The local address that leads to a remote one.
+   * The local address from which a route leads to a remote one.
    *
-   * @throws NdError INVALID_ADDRESS: it is no host's; NETWORK_UNREACHABLE
+   * @throws NdError INVALID_ADDRESS: not a host's address; NETWORK_UNREACHABLE
    */
   localAddressFor(remote: string | SocketAddress, what: string): SocketAddress {
     this.alive(what);
@@ -79,13 +79,13 @@ export abstract class ProviderBase extends NdObject {
   }
 }
 
-/** Those of the addresses that RDMA devices have, with the place of each. */
+/** The addresses of RDMA devices among `addresses`, with their devices. */
 export function addressesOf(wv: IWVProvider, addresses: SocketAddress[]): [SocketAddress, WvDeviceAddress][] {
   return addresses.flatMap((address): [SocketAddress, WvDeviceAddress][] => {
     try {
       return [[address, wv.translateAddress(address)]];
     } catch (error) {
-      // No RDMA device has it. Everything else concerns the whole question.
+      // No RDMA device has it. Any other error fails the whole query.
       if (error instanceof StatusError && noDevice.has(error.status)) return [];
       throw error;
     }
@@ -94,7 +94,7 @@ export function addressesOf(wv: IWVProvider, addresses: SocketAddress[]): [Socke
 
 const noDevice: ReadonlySet<number> = new Set([Status.NOT_FOUND, Status.INVALID_ADDRESS]);
 
-/** The addresses of this host's interfaces, those that lead elsewhere first. */
+/** The addresses of this host's interfaces; loopback addresses come last. */
 export function addressesOfThisHost(): SocketAddress[] {
   const addresses: SocketAddress[] = [];
   for (const entries of Object.values(networkInterfaces())) {

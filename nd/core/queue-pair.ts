@@ -12,7 +12,7 @@ import { ScatterGather, type SpiSge } from './scatter-gather.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE } = Nd2OpFlag;
 
-// Names of one's own are constants to V8, what another module exports is not (uvp/queue-pair.ts).
+// A module's own names are constants to V8, imported ones are not (uvp/queue-pair.ts).
 const { receive: RECEIVE, send: SEND, read: READ, write: WRITE } = RequestType;
 
 /** ND_OP_FLAG_* → WV_SEND_*, by index. */
@@ -28,28 +28,28 @@ const sendFlags: readonly number[] = Array.from(
 /** A queue pair that cannot send yet has no connection. */
 const postStatuses: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID };
 
-/** What a queue pair is made of. */
+/** The parts of a queue pair. */
 export interface QueuePairParts {
   adapter: AdapterBase;
   qp: IWVConnectQueuePair;
   receiveCq: CompletionQueueBase<unknown>;
   initiatorCq: CompletionQueueBase<unknown>;
-  /** Receives that may be outstanding; 0 where they come from elsewhere. */
+  /** Maximum of outstanding Receives; 0 if they come from a shared receive queue. */
   receiveDepth: number;
-  /** Other requests that may be outstanding. */
+  /** Maximum of other outstanding requests. */
   initiatorDepth: number;
 }
 
 /**
- * INDEndpoint and IND2QueuePair over IWVConnectQueuePair. The versions check the arguments and name their errors; what
- * happens then is the same.
+ * INDEndpoint and IND2QueuePair over IWVConnectQueuePair. The versions check arguments and choose the errors; the rest
+ * is common.
  */
 export abstract class QueuePairBase extends NdObject {
   readonly adapter: AdapterBase;
   readonly qp: IWVConnectQueuePair;
-  /** The connector it is, or is being, connected by. */
+  /** The connector of its connection, also while it connects. */
   connector: ConnectorBase | undefined = undefined;
-  /** The list of the request at hand. */
+  /** The scatter/gather list of the present request. */
   protected readonly sg: ScatterGather;
   readonly #receives: RequestQueue;
   readonly #initiators: RequestQueue;
@@ -73,9 +73,9 @@ export abstract class QueuePairBase extends NdObject {
   }
 
   /**
-   * Refuses a released queue pair, and flags that the request does not know. `argument` is the place of the flags among
-   * the arguments. It is not the status itself: that is a number beyond 31 bits, and reading one to pass it on allocates,
-   * for every request.
+   * Refuses a released queue pair, and unknown flags. `argument` is the position of the flags among the arguments. It
+   * is not the status itself, because that number has more than 31 bits, and passing it on would allocate for every
+   * request.
    */
   protected check(what: string, flags: number, known: number, argument: number): void {
     if (this.ended) this.alive(what);
@@ -158,7 +158,7 @@ export abstract class QueuePairBase extends NdObject {
     }
   }
 
-  /** Answers the window's key. */
+  /** Returns the window's key. */
   protected postBind(
     what: string,
     context: unknown,
@@ -199,7 +199,7 @@ export abstract class QueuePairBase extends NdObject {
     } catch (error) {
       throw this.#undo(what, record, error);
     }
-    // What is not bound here fails, and ends nothing there.
+    // An Invalidate of a window that is not bound here fails and ends nothing.
     if (window.invalidating(this)) {
       record.window = window;
       record.windowKey = window.key;
@@ -226,7 +226,7 @@ export abstract class QueuePairBase extends NdObject {
   }
 
   protected end(): void {
-    // A queue pair that goes while connected ends its connection, and its requests come back.
+    // Releasing a connected queue pair ends its connection, so that its requests complete.
     if (this.connector?.disconnectFor(this) !== true && this.qp.state !== QpState.ERROR) {
       try {
         this.qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
@@ -252,7 +252,7 @@ export function checkOffset(what: string, offset: number): void {
   }
 }
 
-/** INVALID_PARAMETER_4 unless the peer's memory is told by the version's class, which has checked its numbers. */
+/** INVALID_PARAMETER_4 unless it is an object of the version's class, which has checked its numbers. */
 export function checkRemote(
   what: string,
   remote: unknown,
@@ -267,7 +267,7 @@ export function checkRemote(
   }
 }
 
-/** For memory that is not registered, where it should be. */
+/** The error for unregistered memory where it must be registered. */
 export function plainRefused(what: string, maxInline = 0): unknown {
   return refuse(
     Status.INVALID_HANDLE,

@@ -3,7 +3,7 @@ import type { IWVProtectionDomain, WvMemoryRegion } from '../../winverbs/index.j
 import { Status } from '../../winverbs/index.js';
 import { inUseStatuses, NdError, refuse, type Terms } from '../status.js';
 
-/** INVALID_PARAMETER or INVALID_BUFFER_SIZE unless it is a buffer with bytes, at most `maxLength` of them. */
+/** INVALID_PARAMETER or INVALID_BUFFER_SIZE unless it is a non-empty buffer of at most `maxLength` bytes. */
 export function checkRegistrable(buffer: unknown, maxLength: number, what: string): void {
   const length = byteLengthOf(buffer, what);
   if (length === 0) {
@@ -29,8 +29,8 @@ function byteLengthOf(buffer: unknown, what: string): number {
 }
 
 /**
- * Ends a registration before it returns; answers why it could not. Callers in C look for DEVICE_BUSY in what the call itself
- * returns, so nothing of this is left for later: the kernel answers in microseconds.
+ * Deregisters before it returns, and returns the error if that failed. C callers expect DEVICE_BUSY as the return value
+ * of the call itself. The kernel answers within microseconds.
  */
 export function deregisterNow(
   pd: IWVProtectionDomain,

@@ -1,33 +1,33 @@
-/** What a request was (ND2_REQUEST_TYPE); the HCA does not report it for failed ones. */
+/** The kind of a request (ND2_REQUEST_TYPE); the HCA does not report it for failed requests. */
 export const RequestType = { receive: 0, send: 1, bind: 2, invalidate: 3, read: 4, write: 5 } as const;
 
 /** A value of {@link RequestType}. */
 export type RequestType = (typeof RequestType)[keyof typeof RequestType];
 
-/** What an Invalidate tells of its end: the window with the key it had then. */
+/** How an Invalidate reports its end: the window with the key that it had at posting. */
 export interface InvalidatedWindow {
   invalidated(key: number): void;
 }
 
-/** Whose records they are. */
+/** The owner of records. */
 export interface RecordOwner {
   /** The request has completed: its record is free. */
   done(record: RequestRecord): void;
 }
 
 /**
- * An outstanding request. Records are the contexts given to WinVerbs: those of the client need not be unique, so they
- * cannot tell requests apart.
+ * An outstanding request. WinVerbs gets the record as its context, because the client's contexts need not be unique and
+ * so cannot identify requests.
  */
 export class RequestRecord {
-  /** The client's. */
+  /** The client's context. */
   context: unknown = undefined;
   type: RequestType = RequestType.receive;
-  /** Bytes of the scatter/gather list. */
+  /** Total bytes of the scatter/gather list. */
   length = 0;
   /** The window of an Invalidate. */
   window: InvalidatedWindow | undefined = undefined;
-  /** The window's key that it ends. */
+  /** The key that the Invalidate ends. */
   windowKey = 0;
 
   constructor(
@@ -35,7 +35,7 @@ export class RequestRecord {
     readonly index: number,
   ) {}
 
-  /** Forgets the request; an Invalidate has taken place, or its connection has ended. */
+  /** Forgets the request: the Invalidate was executed, or its connection has ended. */
   clear(): void {
     this.context = undefined;
     if (this.window !== undefined) {
@@ -46,8 +46,8 @@ export class RequestRecord {
 }
 
 /**
- * The outstanding requests of one work queue, oldest first, in records that are made once. WinVerbs frees the place of
- * a silent request when a later one of the queue completes; so does this.
+ * The outstanding requests of one work queue, oldest first, in reused records. Like WinVerbs, it frees the place of a
+ * silent request when a later one of the queue completes.
  */
 export class RequestQueue implements RecordOwner {
   readonly #records: RequestRecord[] = [];
@@ -58,12 +58,12 @@ export class RequestQueue implements RecordOwner {
     for (let index = 0; index < depth; index += 1) this.#records.push(new RequestRecord(this, index));
   }
 
-  /** Requests that have not come back, the silent ones included that will not. */
+  /** Number of requests that have not completed, including silent ones. */
   get outstanding(): number {
     return this.#count;
   }
 
-  /** The record of a new request; undefined when all are in use. */
+  /** The record for a new request; undefined if all are in use. */
   take(context: unknown, type: RequestType, length: number): RequestRecord | undefined {
     if (this.#count === this.#records.length) return undefined;
     let index = this.#oldest + this.#count;
@@ -76,14 +76,14 @@ export class RequestQueue implements RecordOwner {
     return record;
   }
 
-  /** Takes the newest request back: it was not queued. */
+  /** Takes the newest request back, which was not queued. */
   undo(record: RequestRecord): void {
     this.#count -= 1;
     record.context = undefined;
     record.window = undefined;
   }
 
-  /** Frees the record of a completed request, and those of silent requests before it. */
+  /** Frees the record of a completed request, and those of earlier silent requests. */
   done(record: RequestRecord): void {
     while (this.#oldest !== record.index) this.#drop();
     this.#drop();

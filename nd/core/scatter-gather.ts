@@ -2,13 +2,13 @@ import type { WvSge } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** Bytes of one request at most. */
+/** Maximum bytes of a request. */
 export const MAX_TRANSFER = 2 ** 31;
 
-/** No list is longer, whatever limit an endpoint has: inline requests are not bound by the endpoint's. */
+/** Maximum length of a list. Inline requests are not limited by the endpoint's own number. */
 const MAX_ENTRIES = 256;
 
-/** Stands for memory that is not registered; WinVerbs takes the bytes of an inline request from it. */
+/** Stands for unregistered memory; WinVerbs copies the bytes of an inline request from it. */
 class PlainBytes {
   readonly lkey = 0;
   readonly address = 0;
@@ -19,34 +19,34 @@ interface Entry extends WvSge {
   readonly plain: PlainBytes;
 }
 
-/** A scatter/gather entry of either version: bytes of memory that is registered, or, inline, of any. */
+/** A scatter/gather entry of either version: registered memory or, inline, any bytes. */
 export interface SpiSge {
   memory: unknown;
   offset: number;
   length: number;
 }
 
-/** Where registered memory is known. */
+/** Finds registered memory. */
 export interface MemoryResolver {
-  /** What requests use of memory that is known to be registered here; undefined of anything else. */
+  /** The region of memory that is known to be registered here, otherwise undefined. */
   known(memory: unknown): WvSge['region'] | undefined;
 
-  /** The same, after a look at what has happened to it by now. INVALID_HANDLE if it is not registered here. */
+  /** The same, after processing completed requests. INVALID_HANDLE if it is not registered here. */
   regionOf(memory: unknown, what: string): WvSge['region'];
 }
 
 /**
- * Turns scatter/gather lists into WinVerbs' form, in lists that are made once per length: WinVerbs reads them during
- * the call.
+ * Converts scatter/gather lists to WinVerbs' form, into one reused list per length: WinVerbs reads them during the call
+ * only.
  */
 export class ScatterGather {
   readonly #memory: MemoryResolver;
   readonly #lists: Entry[][] = [];
-  /** The last translated list. */
+  /** The last converted list. */
   list: readonly WvSge[] = [];
-  /** Its bytes in all. */
+  /** Its total bytes. */
   total = 0;
-  /** Whether it holds memory that is not registered. */
+  /** Whether it has unregistered memory. */
   plain = false;
 
   constructor(memory: MemoryResolver) {
@@ -88,7 +88,7 @@ export class ScatterGather {
           region = this.#memory.regionOf(memory, what);
         }
       }
-      // A store of what is there already would be told to the garbage collector all the same.
+      // Storing an equal value would cost the write barrier of the garbage collector.
       if (entry.region !== region) entry.region = region;
       entry.offset = offset;
       entry.length = length;

@@ -1,12 +1,12 @@
 import { type Overlapped, StatusError } from '../../winverbs/index.js';
 
-/** The overlapped requests that an object's state depends on, in the order they were issued. */
+/** The overlapped requests that an object's state depends on, in the order of issue. */
 export class RequestTracker {
   readonly #outstanding = new Set<Overlapped<unknown>>();
 
   /**
-   * A request in ND terms. The functions run once, when anyone observes its outcome or {@link settle} does.
-   * `onFailure` answers the error that the request ends in, or a value if in ND terms it has succeeded.
+   * A request in ND terms. The functions run once, when its outcome is observed or {@link settle} runs. `onFailure`
+   * returns the request's error, or a value if it has succeeded in ND terms.
    */
   track<T, U>(
     request: Overlapped<T>,
@@ -30,24 +30,24 @@ export class RequestTracker {
     return tracked;
   }
 
-  /** Cancels what is outstanding; each request still completes by itself. */
+  /** Cancels the outstanding requests; each still completes by itself. */
   cancel(): void {
     for (const request of this.#outstanding) request.cancel();
   }
 
-  /** Cancels what is outstanding, and blocks until all of it has completed. */
+  /** Cancels the outstanding requests, and blocks until all have completed. */
   cancelAndWait(): void {
     for (const request of [...this.#outstanding]) request.cancel();
     for (const request of [...this.#outstanding]) {
       try {
         request.getResult({ wait: true });
       } catch {
-        // It has told its owner.
+        // The request has reported it to its owner.
       }
     }
   }
 
-  /** Lets the object's state follow what has completed, without the event loop. */
+  /** Updates the object's state from completed requests, without the event loop. */
   settle(): void {
     for (const request of this.#outstanding) request.settle();
   }

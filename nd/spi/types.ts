@@ -1,10 +1,10 @@
 /**
- * What both versions of the ND SPI share, and values that clients and providers of v1 exchange: flags, scatter/gather
- * entries, results, memory handles and memory window descriptors. Sources: ND SPI v1 (ndspi.h, nddef.h).
+ * Types that both versions of the ND SPI share, and values that clients and providers of v1 exchange: flags,
+ * scatter/gather entries, results, memory handles and memory window descriptors. Sources: ND SPI v1 (ndspi.h, nddef.h).
  */
 import type { GetResultOptions, Overlapped } from '../../winverbs/index.js';
 
-/** What every object offers: IUnknown without QueryInterface. */
+/** The base of every object: IUnknown without QueryInterface. */
 export interface NdUnknown {
   /**
    * Adds a reference and returns their number. It never fails.
@@ -13,7 +13,7 @@ export interface NdUnknown {
    */
   addRef(): number;
   /**
-   * Drops a reference and returns how many are left. The last one ends the object; it never fails.
+   * Releases a reference and returns the number left. The last one ends the object; it never fails.
    *
    * @see IUnknown::Release
    */
@@ -22,12 +22,11 @@ export interface NdUnknown {
   [Symbol.dispose](): void;
 }
 
-/** What INDOverlapped and IND2Overlapped offer. */
+/** The common part of INDOverlapped and IND2Overlapped. */
 export interface NdOverlappedObject extends NdUnknown {
   /**
-   * Cancels every overlapped request of this object that is outstanding; when it returns, all of them have completed,
-   * with CANCELED unless they were faster. With nothing outstanding it does nothing, and requests of other objects go
-   * on.
+   * Cancels every outstanding overlapped request of this object. When it returns, all of them have completed, with
+   * CANCELED unless they were faster. Without outstanding requests it does nothing; requests of other objects continue.
    *
    * @throws UNSUCCESSFUL if it could not.
    * @see INDOverlapped::CancelOverlappedRequests, IND2Overlapped::CancelOverlappedRequests
@@ -46,9 +45,9 @@ export interface NdOverlappedObject extends NdUnknown {
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
 }
 
-/** ND_OP_FLAG_*: flags of requests. A request refuses bits that it does not know with INVALID_PARAMETER_n. */
+/** ND_OP_FLAG_*: flags of requests. Unknown bits are refused with INVALID_PARAMETER_n. */
 export const NdOpFlag = {
-  /** No result when the request succeeds; failures and cancellations give one all the same. */
+  /** No result if the request succeeds; failures and cancellations give one all the same. */
   SILENT_SUCCESS: 0x1,
   /** The request starts after all earlier Reads of the endpoint have completed. */
   READ_FENCE: 0x2,
@@ -60,7 +59,7 @@ export const NdOpFlag = {
   ALLOW_WRITE: 0x10,
 } as const;
 
-/** ND_CQ_NOTIFY_*: which event of a completion queue is waited for. */
+/** ND_CQ_NOTIFY_*: the event of a completion queue to wait for. */
 export type NdNotifyType = 'errors' | 'any' | 'solicited';
 
 /**
@@ -75,11 +74,11 @@ export interface NdMemoryHandle {
 }
 
 /**
- * ND_SGE: `length` bytes at `offset` bytes into registered memory. The entries are read during the call that takes
- * them and can be reused after it.
+ * ND_SGE: `length` bytes at `offset` bytes into registered memory. The entries are read during the call and can be
+ * reused after it.
  *
- * `memory` may be plain bytes where the request goes inline (a Send or Write of at most `endpoint.maxInline` bytes in
- * all); elsewhere that is INVALID_HANDLE.
+ * `memory` may be unregistered bytes if the request goes inline (a Send or Write of at most `endpoint.maxInline` bytes
+ * in all); otherwise that is INVALID_HANDLE.
  */
 export interface NdSge {
   memory: NdMemoryHandle | Uint8Array;
@@ -88,16 +87,16 @@ export interface NdSge {
 }
 
 /**
- * ND_RESULT: the outcome of a request. It belongs to the client, who passes it with the request; its identity is the
- * request's context. `getResults` fills it in and hands it back. It may be used again once it has come back, or be
- * shared by requests whose outcomes need not be told apart.
+ * ND_RESULT: the outcome of a request. It belongs to the client, which passes it with the request; its identity is the
+ * request's context. `getResults` fills it in and returns it. It can then be used again. Requests whose outcomes need
+ * not be distinguished may share one.
  */
 export interface NdResult {
-  /** SUCCESS, or why the request failed; CANCELED for a request that was flushed. */
+  /** SUCCESS, or the reason of the failure; CANCELED for a flushed request. */
   status: number;
-  /** Bytes that were received, or the length of the Send, Read or Write; 0 for Bind, Invalidate and failures. */
+  /** Bytes received, or the length of the Send, Read or Write; 0 for Bind, Invalidate and failures. */
   bytesTransferred: number;
-  /** Anything of the client's; the provider does not look at it. */
+  /** Any value of the client; the provider ignores it. */
   context?: unknown;
 }
 
@@ -107,12 +106,12 @@ export interface NdAdapterInfo {
   readonly deviceId: number;
   /** Scatter/gather entries of a Receive. */
   readonly maxInboundSge: number;
-  /** Receives outstanding per endpoint. */
+  /** Maximum of outstanding Receives per endpoint. */
   readonly maxInboundRequests: number;
   readonly maxInboundLength: number;
   /** Scatter/gather entries of a Send, Read or Write. */
   readonly maxOutboundSge: number;
-  /** Sends, Reads, Writes, Binds and Invalidates outstanding per endpoint. */
+  /** Maximum of outstanding Sends, Reads, Writes, Binds and Invalidates per endpoint. */
   readonly maxOutboundRequests: number;
   readonly maxOutboundLength: number;
   readonly maxInlineData: number;
@@ -123,7 +122,7 @@ export interface NdAdapterInfo {
   readonly maxCqEntries: number;
   readonly maxRegistrationSize: number;
   readonly maxWindowSize: number;
-  /** From this length on, a Read or Write pays against copying through Sends. */
+  /** From this length on, a Read or Write is faster than copying through Sends. */
   readonly largeRequestThreshold: number;
   /** Private data of Connect. */
   readonly maxCallerData: number;
@@ -132,8 +131,8 @@ export interface NdAdapterInfo {
 }
 
 /**
- * ND_MW_DESCRIPTOR: what a peer needs to Read or Write through a bound memory window. The owner sends its 20 bytes
- * (any way it likes), the peer decodes them once and passes the object to its requests.
+ * ND_MW_DESCRIPTOR: the description of a bound memory window with which a peer can Read or Write through it. The owner
+ * sends its 20 bytes (in any way); the peer decodes them once and passes the object to its requests.
  */
 export class NdMwDescriptor {
   /** Bytes of the wire form: base (8), length (8), token (4), each in network byte order. */
@@ -146,13 +145,13 @@ export class NdMwDescriptor {
   /** The window's key, as the number that is on the wire; it changes with every Bind. */
   readonly token: number;
 
-  // Requests add a number offset to the base and use no BigInt: its words, and the token, under the names by which
-  // the verbs below take remote memory.
+  // Requests add a number offset to the base and use no BigInt: its words, and the token, by the names that the verbs
+  // below use for remote memory.
   /** Low 32 bits of the base. */
   readonly addressLow: number;
   /** High 32 bits of the base. */
   readonly addressHigh: number;
-  /** The token, by its name in verbs. */
+  /** The token, under its name in the verbs. */
   readonly rkey: number;
 
   /**

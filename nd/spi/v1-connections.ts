@@ -1,30 +1,30 @@
-/** ND SPI v1: how connections are made and ended. */
+/** ND SPI v1: establishing and ending connections. */
 import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
 import type { INDCompletionQueue, INDEndpoint, INDOverlapped } from './v1.js';
 
-/** How {@link INDAdapter.listen} listens. */
+/** Options of {@link INDAdapter.listen}. */
 export interface NdListenOptions {
-  /** Host order; 0, the default, asks for a free one. */
+  /** Host order; 0, the default: a free port. */
   port?: number;
   /**
-   * Requests kept while no getConnectionRequest waits; more are refused. 0, the default: as many as the soft kernel keeps at
-   * most, 1024 at a listener and 4096 in a thread.
+   * Maximum of requests that wait for getConnectionRequest; more are refused. 0, the default: the soft kernel's limit,
+   * 1024 at a listener and 4096 in a thread.
    */
   backlog?: number;
-  /** IP protocol number the port belongs to, 0..255, UDP (17) excepted; default 6 (TCP). */
+  /** IP protocol number of the port, 0..255 except UDP (17); default 6 (TCP). */
   protocol?: number;
 }
 
 /** INDListen {BB902588-BA3F-4441-9FE1-3B6795E4E668}. Releasing it refuses the requests that nobody has taken. */
 export interface INDListen extends INDOverlapped {
-  /** The port that was granted, host order. */
+  /** The granted port, host order. */
   readonly port: number;
   /** The address and port that peers connect to. */
   readonly address: SocketAddress;
 
   /**
-   * Waits for a connection request and gives it to an idle connector, which then can look at its data, Accept or
-   * Reject it. Many may be outstanding; they complete in order. CANCELED returns the connector to idle.
+   * Waits for a connection request and gives it to an idle connector, which can then look at its data, Accept or Reject
+   * it. Several may be outstanding; they complete in order. CANCELED returns the connector to idle.
    *
    * @param connector - an idle one of the same adapter instance
    * @throws CONNECTION_ACTIVE if the connector is not idle
@@ -39,51 +39,54 @@ export interface NdEndpointOptions {
   inboundCompletionQueue: INDCompletionQueue;
   /** Gets the results of all other requests; may be the same. */
   outboundCompletionQueue: INDCompletionQueue;
-  /** Receives that may be outstanding. */
+  /** Maximum of outstanding Receives. */
   inboundEntries: number;
-  /** Other requests that may be outstanding. */
+  /** Maximum of other outstanding requests. */
   outboundEntries: number;
-  /** Scatter/gather entries of a Receive, at least; default 1. {@link INDEndpoint.inboundSge} is what was granted. */
+  /** Scatter/gather entries of a Receive, at least; default 1. {@link INDEndpoint.inboundSge} is the granted number. */
   inboundSge?: number;
-  /** Scatter/gather entries of other requests, at least; default 1. {@link INDEndpoint.outboundSge} is what was granted. */
+  /**
+   * Scatter/gather entries of other requests, at least; default 1. {@link INDEndpoint.outboundSge} is the granted
+   * number.
+   */
   outboundSge?: number;
-  /** Reads the peer may have in flight against us; reduced to the adapter's limit, which is the default. */
+  /** Maximum of Reads that the peer has in flight to us; reduced to the adapter's limit, which is the default. */
   inboundReadLimit?: number;
   /**
-   * Reads we may have in flight; reduced to the adapter's limit, which is the default. With 0, the result of a Read is
-   * ACCESS_VIOLATION.
+   * Maximum of Reads that we have in flight; reduced to the adapter's limit, which is the default. With 0, the result
+   * of a Read is ACCESS_VIOLATION.
    */
   outboundReadLimit?: number;
 }
 
-/** What Connect may add. */
+/** Options of Connect. */
 export interface NdConnectOptions {
   /** At most maxCallerData bytes. */
   privateData?: Uint8Array;
   /**
-   * Local port, host order; 0, the default, asks for a free one, but after a connect that failed keeps the port of that.
-   * Others may have the same port, in this process and elsewhere: it only tells the peer where the connection comes from.
+   * Local port, host order. 0, the default: a free one, or the port of the last failed connect. Other connectors may
+   * have the same port, in this process and elsewhere; it only shows the peer the origin of the connection.
    */
   localPort?: number;
   /** As in {@link NdListenOptions}. */
   protocol?: number;
 }
 
-/** What the peer sent with its request or reply. */
+/** Data of the peer's request or reply. */
 export interface NdConnectionData {
-  /** Reads that the peer wants to have in flight against us, within our limits. */
+  /** Reads that the peer wants to have in flight to us, within our limits. */
   readonly inboundReadLimit: number;
-  /** Reads that the peer lets us have in flight, within our limits. */
+  /** Reads that the peer allows us to have in flight, within our limits. */
   readonly outboundReadLimit: number;
-  /** May be padded with zeros to the length that the transport carries. */
+  /** May be padded with zeros to the transport's fixed length. */
   readonly privateData: Uint8Array;
 }
 
 /**
- * INDConnector {1BCAF2D1-E274-4AEB-AC57-CD5D4376E0B7}: makes and ends one connection.
+ * INDConnector {1BCAF2D1-E274-4AEB-AC57-CD5D4376E0B7}: establishes and ends one connection.
  *
- * Active: createEndpoint, connect, look at getConnectionData, then completeConnect (or reject). Passive: an idle
- * connector is given to {@link INDListen.getConnectionRequest}; getConnectionData, createEndpoint, then accept (or
+ * Active side: createEndpoint, connect, look at getConnectionData, then completeConnect (or reject). Passive side: give
+ * an idle connector to {@link INDListen.getConnectionRequest}; getConnectionData, createEndpoint, then accept (or
  * reject). A connect that failed (refused, timed out, unreachable) leaves the connector and the endpoint, with its
  * posted Receives, ready for another; a failed completeConnect or accept ends both.
  */
@@ -99,7 +102,7 @@ export interface INDConnector extends INDOverlapped {
   createEndpoint(options: NdEndpointOptions): INDEndpoint;
 
   /**
-   * Asks a listener for a connection; succeeds when it accepts. `address` is a socket address or text such as
+   * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
    * Ends in CONNECTION_REFUSED (rejected: see getConnectionData; nobody listens; backlog full), TIMEOUT,
@@ -120,7 +123,7 @@ export interface INDConnector extends INDOverlapped {
   ): Overlapped<void>;
 
   /**
-   * Tells the peer that we are ready; the endpoint can then send.
+   * Completes the connection; the endpoint can then send.
    *
    * Ends in CONNECTION_ABORTED (the peer gave up), TIMEOUT, CANCELED. Throws CONNECTION_INVALID if there is nothing to
    * complete.
@@ -133,7 +136,7 @@ export interface INDConnector extends INDOverlapped {
    * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
    * endpoint may receive before that is seen.
    *
-   * Ends in CONNECTION_REFUSED (the peer turned the reply down), CONNECTION_ABORTED (it gave up before), TIMEOUT,
+   * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (it gave up before), TIMEOUT,
    * CANCELED.
    *
    * @param endpoint - of the same adapter instance, and of no other connector
@@ -145,7 +148,7 @@ export interface INDConnector extends INDOverlapped {
   accept(endpoint: INDEndpoint, privateData?: Uint8Array): Overlapped<void>;
 
   /**
-   * Turns a connection request down, or, after connect, the reply.
+   * Rejects a connection request, or, after connect, the reply.
    *
    * @param privateData - at most maxCalleeData bytes; default: none
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, INVALID_BUFFER_SIZE
@@ -154,7 +157,7 @@ export interface INDConnector extends INDOverlapped {
   reject(privateData?: Uint8Array): void;
 
   /**
-   * What came with the peer's request or reply, or after CONNECTION_REFUSED, with its reject.
+   * The data of the peer's request or reply or, after CONNECTION_REFUSED, of its reject.
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
    * @see INDConnector::GetConnectionData
@@ -178,8 +181,8 @@ export interface INDConnector extends INDOverlapped {
   getPeerAddress(): SocketAddress;
 
   /**
-   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has; CANCELED
-   * when {@link disconnect} is called here. Accepted from completeConnect on.
+   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has already;
+   * CANCELED when this side calls {@link disconnect}. Allowed from completeConnect on.
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
    * @see INDConnector::NotifyDisconnect
@@ -187,8 +190,8 @@ export interface INDConnector extends INDOverlapped {
   notifyDisconnect(): Overlapped<void>;
 
   /**
-   * Ends the connection. Every request outstanding on the endpoint comes back from its completion queue CANCELED.
-   * What had completed before is delivered at the peer. Both sides may call it at once, and both succeed.
+   * Ends the connection. Every outstanding request of the endpoint ends in CANCELED in its completion queue. Requests
+   * that had completed before are delivered at the peer. Both sides may call it at the same time, and both succeed.
    *
    * Ends in TIMEOUT if the peer does not answer; the connection is over all the same.
    *

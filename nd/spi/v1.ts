@@ -1,13 +1,13 @@
 /**
- * The NetworkDirect SPI, version 1, as TypeScript contracts: what clients rely on and what any provider implements.
+ * The NetworkDirect SPI, version 1, as TypeScript contracts for clients and for any provider.
  *
  * How the C SPI maps to these interfaces:
  * - Every call, and every {@link Overlapped}, that ends in anything but SUCCESS throws or rejects with an `NdError`,
  *   whatever the severity bits of its status (TIMEOUT 0x102 and the 0x8… warnings included). PENDING is the
  *   `Overlapped` that is not done. Requests on endpoints report their outcome in their {@link NdResult}; they throw
  *   only when nothing was queued.
- * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW has no place
- *   there. Values that are negotiated are properties of the object made: `endpoint.maxInline`, `listen.port`,
+ * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW does not occur.
+ *   Values that are negotiated are properties of the object made: `endpoint.maxInline`, `listen.port`,
  *   `completionQueue.entries`.
  * - Ports are in host order; the C SPI passes them in network order.
  * - GetFileHandle has no counterpart: there is no file to bind to a completion port. The event loop delivers every
@@ -36,13 +36,13 @@ export type { GetResultOptions, Overlapped, SocketAddress };
 /** ND_VERSION_1. */
 export const ND_VERSION_1 = 1;
 
-/** INDOverlapped {C859E15E-75E2-4FE3-8D6D-0DFF36F02442}: an object that overlapped requests are made on. */
+/** INDOverlapped {C859E15E-75E2-4FE3-8D6D-0DFF36F02442}: an object with overlapped requests. */
 export interface INDOverlapped extends NdOverlappedObject {}
 
 /** INDProvider {0C5DD316-5FDF-47E6-B2D0-2A6EDA8D39DD}: the entry to a provider's adapters. */
 export interface INDProvider extends NdUnknown {
   /**
-   * The local addresses that adapters can be opened by (port 0). It changes as addresses come and go.
+   * The local addresses by which adapters can be opened (port 0). The list changes as addresses come and go.
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
    * @see INDProvider::QueryAddressList
@@ -62,7 +62,7 @@ export interface INDProvider extends NdUnknown {
 
 /** INDAdapter {A023C5A0-5B73-43BC-8D20-33AA07E9510F}: one instance of an adapter, opened by an address. */
 export interface INDAdapter extends INDOverlapped {
-  /** The address it was opened by, port 0. */
+  /** The address by which it was opened, port 0. */
   readonly address: SocketAddress;
 
   /**
@@ -86,7 +86,7 @@ export interface INDAdapter extends INDOverlapped {
   control(code: number, input: Uint8Array | null, outputLength: number): Overlapped<Uint8Array>;
 
   /**
-   * Makes a completion queue with at least so many entries.
+   * Makes a completion queue with at least `entries` entries.
    *
    * @param entries - 1 up to maxCqEntries
    * @throws INVALID_PARAMETER below 1 or above maxCqEntries, NO_MEMORY, INSUFFICIENT_RESOURCES
@@ -95,11 +95,12 @@ export interface INDAdapter extends INDOverlapped {
   createCompletionQueue(entries: number): INDCompletionQueue;
 
   /**
-   * Registers memory for local use; peers get at it only through memory windows. Any fixed-length ArrayBuffer,
+   * Registers memory for local use; peers access it only through memory windows. Any fixed-length ArrayBuffer,
    * SharedArrayBuffer or view can be registered, any number of times, and is pinned while registered.
    *
    * Ends in INVALID_PARAMETER (above maxRegistrationSize, resizable or detached), INVALID_BUFFER_SIZE (no bytes),
-   * INSUFFICIENT_RESOURCES, NOT_SUPPORTED (the runtime lets native code hold only memory of `allocate()`), CANCELED, DEVICE_REMOVED.
+   * INSUFFICIENT_RESOURCES, NOT_SUPPORTED (with this runtime native code can hold only memory of `allocate()`),
+   * CANCELED, DEVICE_REMOVED.
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @see INDAdapter::RegisterMemory
@@ -112,8 +113,8 @@ export interface INDAdapter extends INDOverlapped {
    *
    * Ends in DEVICE_BUSY while a window is bound to it. It has completed when the call returns, either way.
    *
-   * @throws INVALID_HANDLE if this instance does not hold it
-   * @param memory - what registerMemory gave
+   * @throws INVALID_HANDLE if this instance does not have it
+   * @param memory - the result of registerMemory
    * @see INDAdapter::DeregisterMemory
    */
   deregisterMemory(memory: NdMemoryHandle): Overlapped<void>;
@@ -121,8 +122,8 @@ export interface INDAdapter extends INDOverlapped {
   /**
    * Makes an unbound memory window.
    *
-   * @param invalidateResult - comes back from `getResults` on the inbound completion queue when the peer invalidates
-   * the window (`sendAndInvalidate`).
+   * @param invalidateResult - `getResults` on the inbound completion queue returns it when the peer invalidates the
+   *   window (`sendAndInvalidate`).
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see INDAdapter::CreateMemoryWindow
    */
@@ -149,7 +150,7 @@ export interface INDAdapter extends INDOverlapped {
 
 /** INDCompletionQueue {1245A633-2A32-473A-830C-E05D1F869D02}. */
 export interface INDCompletionQueue extends INDOverlapped {
-  /** Entries there is room for, at least as many as asked for. */
+  /** Number of entries, at least as many as requested. */
   readonly entries: number;
 
   /**
@@ -163,10 +164,11 @@ export interface INDCompletionQueue extends INDOverlapped {
 
   /**
    * Waits for the next event: any completion; a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
-   * request); or an error of the queue itself. A completion that came after `getResults` last answered fewer than
-   * asked satisfies it at once. Poll again after issuing it and after it has ended: it may end without need.
+   * request); or an error of the queue itself. A completion after the last `getResults` that returned fewer than its
+   * maximum satisfies it at once. Poll again after issuing it and after it has ended: it may end without a new
+   * completion.
    *
-   * Ends in BUFFER_OVERFLOW (the queue overran and is dead), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   * Ends in BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
    * @param type - `'any'`, `'solicited'` or `'errors'`
    * @throws INVALID_PARAMETER for another type
@@ -175,33 +177,33 @@ export interface INDCompletionQueue extends INDOverlapped {
   notify(type: NdNotifyType): Overlapped<void>;
 
   /**
-   * Takes completed requests: fills `results` from the start with the clients' own {@link NdResult} objects, filled
-   * in, at most `max` of them, and returns how many. Fewer than `max` means that the queue is drained. It
-   * allocates nothing. From within, where a result has setters, it answers 0: the call under way goes on.
+   * Takes completed requests: fills `results` from the start with the clients' own {@link NdResult} objects, at most
+   * `max` of them, and returns their number. Fewer than `max` means that the queue is empty. It allocates nothing. A
+   * call from a setter of a result returns 0: the outer call continues.
    *
    * @param results - filled from its start
-   * @param max - default: as many as `results` has places, at least 1.
-   * @throws INVALID_PARAMETER: `results` is no array, or `max` no whole number from 0 on. It fails for no other reason.
+   * @param max - default: the length of `results`, at least 1.
+   * @throws INVALID_PARAMETER: `results` is no array, or `max` not a whole number from 0 on. It fails for no other
+   *   reason.
    * @see INDCompletionQueue::GetResults
    */
   getResults(results: NdResult[], max?: number): number;
 }
 
 /**
- * INDMemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}: a right of a peer's that can be given (Bind) and taken back
- * (Invalidate). It dies with the connection it was bound on, and with its last reference.
+ * INDMemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}: an access right of a peer that can be granted (Bind) and
+ * withdrawn (Invalidate). It ends with the connection that it was bound on, and with its last reference.
  */
 export interface INDMemoryWindow extends NdUnknown {}
 
 /**
  * INDEndpoint {DBD00EAB-B679-44A9-BD65-E82F3DE12D1A}: the queue pair of a connection.
  *
- * A request that throws was not queued and did no harm. All of them throw NO_MORE_ENTRIES (as many are outstanding
- * as the endpoint has entries: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW
- * (more bytes than the adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered),
- * INVALID_PARAMETER_1 (the result is no object, or cannot be written), and, except
- * for Receive, CONNECTION_INVALID before the connection is there. After its end they are accepted and come back
- * CANCELED.
+ * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the endpoint has no
+ * entry left: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the
+ * adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), INVALID_PARAMETER_1 (the result is
+ * no object, or cannot be written), and, except for Receive, CONNECTION_INVALID before there is a connection. After its
+ * end they are accepted and end in CANCELED.
  *
  * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory, or a Bind that is not allowed); DATA_OVERRUN (a message
  * longer than its Receive); REMOTE_ERROR (refused by the peer: token, range, rights, or its Receive was too short);
@@ -211,29 +213,28 @@ export interface INDMemoryWindow extends NdUnknown {}
 export interface INDEndpoint extends NdUnknown {
   /** A Send or Write of at most this many bytes is copied during the call; its memory need not be registered. */
   readonly maxInline: number;
-  /** Scatter/gather entries that a Receive may have: what was asked for, or more. */
+  /** Scatter/gather entries that a Receive may have: at least as many as requested. */
   readonly inboundSge: number;
-  /** Scatter/gather entries that any other request may have: what was asked for, or more. */
+  /** Scatter/gather entries that any other request may have: at least as many as requested. */
   readonly outboundSge: number;
 
   /**
-   * Cancels all outstanding requests, each with a CANCELED result, in any state. The endpoint is finished then. It
-   * fails only on an endpoint that was released: INVALID_HANDLE.
+   * Cancels all outstanding requests, each with a CANCELED result, in any state. The endpoint cannot be used
+   * afterwards. It fails only on a released endpoint: INVALID_HANDLE.
    *
    * @see INDEndpoint::Flush
    */
   flush(): void;
 
   /**
-   * Requests may be held back until {@link submitRequestBatch}. It fails only on an endpoint that was released:
+   * Holds requests back until {@link submitRequestBatch}, if the provider can. It fails only on a released endpoint:
    * INVALID_HANDLE.
    *
    * @see INDEndpoint::StartRequestBatch
    */
   startRequestBatch(): void;
   /**
-   * Hands over what {@link startRequestBatch} held back. It fails only on an endpoint that was released:
-   * INVALID_HANDLE.
+   * Submits the requests since {@link startRequestBatch}. It fails only on a released endpoint: INVALID_HANDLE.
    *
    * @see INDEndpoint::SubmitRequestBatch
    */
@@ -242,10 +243,10 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Sends one message to one Receive of the peer.
    *
-   * @param result - the client's; it comes back from `getResults`, filled in
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param result - the client's; `getResults` fills it in and returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT; others INVALID_PARAMETER_4
-   * @throws what every request does, see {@link INDEndpoint}; INVALID_PARAMETER_4
+   * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_4
    * @see INDEndpoint::Send
    */
   send(result: NdResult, sgl: readonly NdSge[], flags?: number): void;
@@ -253,11 +254,11 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Sends a message that also invalidates a window of the peer's, whose invalidate result then appears there.
    *
-   * @param result - the client's; it comes back from `getResults`, filled in
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param result - the client's; `getResults` fills it in and returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param remote - the window of the peer that ends with the message
    * @param flags - as {@link send}; others INVALID_PARAMETER_5
-   * @throws what every request does, see {@link INDEndpoint}; INVALID_PARAMETER_5
+   * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_5
    * @see INDEndpoint::SendAndInvalidate
    */
   sendAndInvalidate(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, flags?: number): void;
@@ -265,24 +266,24 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Posts memory for one message; messages take Receives in order. Allowed in every state.
    *
-   * @param result - the client's; it comes back from `getResults`, filled in
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param result - the client's; `getResults` fills it in and returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @throws NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_HANDLE, see {@link INDEndpoint}
    * @see INDEndpoint::Receive
    */
   receive(result: NdResult, sgl: readonly NdSge[]): void;
 
   /**
-   * Opens a range of registered memory to the peer. The descriptor is valid at once: it may go with the next Send.
+   * Opens a range of registered memory to the peer. The descriptor is valid at once: the next Send may carry it.
    *
-   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param result - the client's; `getResults` fills it in and returns it
    * @param memory - registered by the same adapter instance
    * @param window - of the same adapter instance
    * @param offset - bytes from the start of the memory
    * @param length - bytes, at least 1
    * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; others INVALID_PARAMETER_6
-   * @throws INVALID_DEVICE_STATE if the window is bound, INVALID_PARAMETER if the range leaves the memory or is
-   * empty, INVALID_PARAMETER_3 (window)
+   * @throws INVALID_DEVICE_STATE if the window is bound, INVALID_PARAMETER if the range leaves the memory or is empty,
+   *   INVALID_PARAMETER_3 (window)
    * @see INDEndpoint::Bind
    */
   bind(
@@ -295,9 +296,9 @@ export interface INDEndpoint extends NdUnknown {
   ): NdMwDescriptor;
 
   /**
-   * Takes the peer's access back; the window can then be bound again.
+   * Withdraws the peer's access; the window can then be bound again.
    *
-   * @param result - the client's; it comes back from `getResults`, filled in
+   * @param result - the client's; `getResults` fills it in and returns it
    * @param window - of the same adapter instance
    * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_3
    * @throws INVALID_PARAMETER_2 (window)
@@ -308,12 +309,12 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Reads from `offset` bytes into the peer's window, as many bytes as the scatter/gather entries hold.
    *
-   * @param result - the client's; it comes back from `getResults`, filled in
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
-   * @param remote - what the peer's Bind answered
+   * @param result - the client's; `getResults` fills it in and returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
+   * @param remote - the result of the peer's Bind
    * @param offset - bytes from the start of the peer's window
    * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_6
-   * @throws what every request does, see {@link INDEndpoint}; INVALID_PARAMETER_6
+   * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
    * @see INDEndpoint::Read
    */
   read(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, offset: number, flags?: number): void;
@@ -321,12 +322,12 @@ export interface INDEndpoint extends NdUnknown {
   /**
    * Writes at `offset` bytes into the peer's window; the peer gets no completion.
    *
-   * @param result - the client's; it comes back from `getResults`, filled in
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
-   * @param remote - what the peer's Bind answered
+   * @param result - the client's; `getResults` fills it in and returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
+   * @param remote - the result of the peer's Bind
    * @param offset - bytes from the start of the peer's window
    * @param flags - SILENT_SUCCESS, READ_FENCE; others INVALID_PARAMETER_6
-   * @throws what every request does, see {@link INDEndpoint}; INVALID_PARAMETER_6
+   * @throws as every request, see {@link INDEndpoint}; INVALID_PARAMETER_6
    * @see INDEndpoint::Write
    */
   write(

@@ -1,15 +1,15 @@
-/** ND SPI v2: how connections are made and ended. */
+/** ND SPI v2: establishing and ending connections. */
 import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
 import type { IND2Overlapped, IND2QueuePair } from './v2.js';
 import type { Nd2ReadLimits } from './v2-types.js';
 
-/** What Connect and Accept may add. */
+/** Options of Connect and Accept. */
 export interface Nd2ConnectOptions {
-  /** Reads the peer may have in flight against us; reduced to the adapter's limit, which is the default. */
+  /** Maximum of Reads that the peer has in flight to us; reduced to the adapter's limit, which is the default. */
   inboundReadLimit?: number;
   /**
-   * Reads we may have in flight; reduced to the adapter's limit, which is the default. With 0, the result of a Read is
-   * INTERNAL_ERROR.
+   * Maximum of Reads that we have in flight; reduced to the adapter's limit, which is the default. With 0, the result
+   * of a Read is INTERNAL_ERROR.
    */
   outboundReadLimit?: number;
   /** At most maxCallerData bytes with Connect, maxCalleeData with Accept. */
@@ -17,10 +17,10 @@ export interface Nd2ConnectOptions {
 }
 
 /**
- * IND2Connector {7DD615C4-6B4C-4866-950C-F3B1D25A5302}: makes and ends one connection.
+ * IND2Connector {7DD615C4-6B4C-4866-950C-F3B1D25A5302}: establishes and ends one connection.
  *
- * Active: bind, connect, look at what the peer answered, then completeConnect (or reject). Passive: an idle connector,
- * not bound, is given to {@link IND2Listener.getConnectionRequest}; look at the request, then accept (or reject). A
+ * Active side: bind, connect, look at the peer's reply, then completeConnect (or reject). Passive side: give an idle,
+ * unbound connector to {@link IND2Listener.getConnectionRequest}; look at the request, then accept (or reject). A
  * connect that failed (refused, timed out, unreachable) leaves the connector bound and the queue pair, with its posted
  * Receives, ready for another; a failed completeConnect or accept ends both.
  *
@@ -28,20 +28,20 @@ export interface Nd2ConnectOptions {
  */
 export interface IND2Connector extends IND2Overlapped {
   /**
-   * Binds the connector to an address of the adapter, given as text or as a socket address. Port 0 asks for a free one.
-   * Many connectors, and a listener, may have the same address and port, also in different processes: the port only tells
-   * the peer where the connection comes from. A connect that failed leaves the connector bound as it was.
+   * Binds the connector to an address of the adapter, given as text or as a socket address; port 0: a free port.
+   * Several connectors, and one listener, may have the same address and port, also in different processes: the port
+   * only shows the peer the origin of the connection. A failed connect leaves the connector bound.
    *
    * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (not idle), INVALID_ADDRESS (not of this adapter, or the wildcard),
-   * TOO_MANY_ADDRESSES (no port is free). Other providers may refuse a port that is taken: SHARING_VIOLATION,
-   * ADDRESS_ALREADY_EXISTS
+   *   TOO_MANY_ADDRESSES (no port is free). Other providers may refuse a port that is taken: SHARING_VIOLATION,
+   *   ADDRESS_ALREADY_EXISTS
    * @see IND2Connector::Bind
    */
   bind(address: string | SocketAddress): void;
 
   /**
-   * Asks a listener for a connection; succeeds when it accepts. `address` is a socket address or text such as
+   * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
    * Ends in CONNECTION_REFUSED (rejected: see getPrivateData; nobody listens; backlog full), IO_TIMEOUT,
@@ -63,7 +63,7 @@ export interface IND2Connector extends IND2Overlapped {
   ): Overlapped<void>;
 
   /**
-   * Tells the peer that we are ready; the queue pair can then send.
+   * Completes the connection; the queue pair can then send.
    *
    * Ends in CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
    *
@@ -76,7 +76,7 @@ export interface IND2Connector extends IND2Overlapped {
    * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
    * queue pair may receive before that is seen. Read limits stay within what the peer offers.
    *
-   * Ends in CONNECTION_REFUSED (the peer turned the reply down), CONNECTION_ABORTED (it gave up before), IO_TIMEOUT,
+   * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (it gave up before), IO_TIMEOUT,
    * CANCELED.
    *
    * @param queuePair - of the same adapter instance, and of no other connector
@@ -88,7 +88,7 @@ export interface IND2Connector extends IND2Overlapped {
   accept(queuePair: IND2QueuePair, options?: Nd2ConnectOptions): Overlapped<void>;
 
   /**
-   * Turns a connection request down, or, after connect, the reply.
+   * Rejects a connection request, or, after connect, the reply.
    *
    * @param privateData - at most maxCalleeData bytes; default: none
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up before), INVALID_BUFFER_SIZE
@@ -97,7 +97,7 @@ export interface IND2Connector extends IND2Overlapped {
   reject(privateData?: Uint8Array): void;
 
   /**
-   * The reads that the peer offers with its request, or has granted with its reply: what can be passed on to accept.
+   * The Reads that the peer offers with its request, or has granted with its reply, in a form that accept takes.
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
    * @see IND2Connector::GetReadLimits
@@ -105,8 +105,8 @@ export interface IND2Connector extends IND2Overlapped {
   getReadLimits(): Nd2ReadLimits;
 
   /**
-   * The private data of the peer's request or reply, or after CONNECTION_REFUSED, of its reject. It may be padded with
-   * zeros to the length that the transport carries.
+   * The private data of the peer's request or reply or, after CONNECTION_REFUSED, of its reject. It may be padded with
+   * zeros to the transport's fixed length.
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
    * @see IND2Connector::GetPrivateData
@@ -130,9 +130,9 @@ export interface IND2Connector extends IND2Overlapped {
   getPeerAddress(): SocketAddress;
 
   /**
-   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has;
-   * CONNECTION_DISCONNECTED when {@link disconnect} is called here; CANCELED. Accepted from completeConnect on. The
-   * queue pair is flushed when the peer disconnects, after all that it had sent was delivered.
+   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has already;
+   * CONNECTION_DISCONNECTED when this side calls {@link disconnect}; CANCELED. Allowed from completeConnect on. When
+   * the peer disconnects, the queue pair is flushed after all data that the peer had sent was delivered.
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
    * @see IND2Connector::NotifyDisconnect
@@ -140,9 +140,9 @@ export interface IND2Connector extends IND2Overlapped {
   notifyDisconnect(): Overlapped<void>;
 
   /**
-   * Ends the connection. Every request outstanding on the queue pair comes back from its completion queue CANCELED.
-   * What had completed before is delivered at the peer. Both sides may call it at once, and both succeed; so does it
-   * when the peer never answers.
+   * Ends the connection. Every outstanding request of the queue pair ends in CANCELED in its completion queue. Requests
+   * that had completed before are delivered at the peer. Both sides may call it at the same time, and both succeed; it
+   * also succeeds if the peer never answers.
    *
    * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
    * @see IND2Connector::Disconnect
@@ -159,13 +159,13 @@ export interface IND2Connector extends IND2Overlapped {
  */
 export interface IND2Listener extends IND2Overlapped {
   /**
-   * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all of this adapter's.
-   * Port 0 asks for a free one. With the wildcard the port is taken on every address of the host, as a TCP port would be:
-   * no other listener can have it, be it one of another adapter.
+   * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all addresses of this
+   * adapter; port 0: a free port. With the wildcard the port is taken on every address of the host, as a TCP port would
+   * be: no other listener can have it, not even one of another adapter.
    *
    * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,
-   * TOO_MANY_ADDRESSES, INSUFFICIENT_RESOURCES
+   *   TOO_MANY_ADDRESSES, INSUFFICIENT_RESOURCES
    * @see IND2Listener::Bind
    */
   bind(address: string | SocketAddress): void;
@@ -173,10 +173,10 @@ export interface IND2Listener extends IND2Overlapped {
   /**
    * Listens.
    *
-   * @param backlog - requests kept while no getConnectionRequest waits; more are refused. 0, the default: as many
-   * as the soft kernel keeps at most, 1024 at a listener and 4096 in a thread.
+   * @param backlog - maximum of requests that wait for getConnectionRequest; more are refused. 0, the default: the soft
+   *   kernel's limit, 1024 at a listener and 4096 in a thread.
    * @throws INVALID_DEVICE_STATE (not bound, or listening already), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
-   * (another listener has the address), INVALID_PARAMETER (backlog)
+   *   (another listener has the address), INVALID_PARAMETER (backlog)
    * @see IND2Listener::Listen
    */
   listen(backlog?: number): void;
@@ -190,12 +190,12 @@ export interface IND2Listener extends IND2Overlapped {
   getLocalAddress(): SocketAddress;
 
   /**
-   * Waits for a connection request and gives it to an idle connector, which then can look at it, Accept or Reject it.
-   * Many may be outstanding; they complete in order. CANCELED returns the connector to idle.
+   * Waits for a connection request and gives it to an idle connector, which can then look at it, Accept or Reject it.
+   * Several may be outstanding; they complete in order. CANCELED returns the connector to idle.
    *
    * @param connector - an idle one of the same adapter instance
    * @throws CONNECTION_ACTIVE if the connector is not idle, INVALID_DEVICE_STATE if the listener does not listen,
-   * INVALID_PARAMETER_1 (connector)
+   *   INVALID_PARAMETER_1 (connector)
    * @see IND2Listener::GetConnectionRequest
    */
   getConnectionRequest(connector: IND2Connector): Overlapped<void>;

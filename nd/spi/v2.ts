@@ -1,13 +1,12 @@
 /**
- * The NetworkDirect SPI, version 2, as TypeScript contracts: what clients rely on and what any provider implements.
+ * The NetworkDirect SPI, version 2, as TypeScript contracts for clients and for any provider.
  *
  * How the C SPI maps to these interfaces:
  * - Every call, and every {@link Overlapped}, that ends in anything but SUCCESS throws or rejects with an `NdError`,
  *   whatever the severity bits of its status. PENDING is the `Overlapped` that is not done; it is delivered exactly
  *   once, also if it was done when the call returned. Requests on queue pairs report their outcome in an
  *   {@link Nd2Result}; they throw only when nothing was queued.
- * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW has no place
- *   there.
+ * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW does not occur.
  * - There are no overlapped files: CreateOverlappedFile has no counterpart, and Create… methods take none. IIDs have
  *   none either.
  * - Arguments of Create… methods are named; INVALID_PARAMETER_n counts those of the C method.
@@ -32,13 +31,13 @@ export type { GetResultOptions, Overlapped, SocketAddress };
 /** ND_VERSION_2. */
 export const ND_VERSION_2 = 0x2_0000;
 
-/** IND2Overlapped {ABF72719-B016-4A40-A6F7-622791A7044C}: an object that overlapped requests are made on. */
+/** IND2Overlapped {ABF72719-B016-4A40-A6F7-622791A7044C}: an object with overlapped requests. */
 export interface IND2Overlapped extends NdOverlappedObject {}
 
 /** IND2Provider {49EAE6C1-76C4-46D0-8003-5C2EAA2C9A8E}: the entry to a provider's adapters. */
 export interface IND2Provider extends NdUnknown {
   /**
-   * The local addresses of all adapters (port 0). It changes as addresses come and go.
+   * The local addresses of all adapters (port 0). The list changes as addresses come and go.
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
    * @see IND2Provider::QueryAddressList
@@ -46,8 +45,8 @@ export interface IND2Provider extends NdUnknown {
   queryAddressList(): SocketAddress[];
 
   /**
-   * The id of the adapter that has a local address, given as text (`'192.0.2.1'`, `'fe80::1%2'`) or as a socket address
-   * whose port does not matter. Several addresses can have one adapter.
+   * The id of the adapter with a local address, given as text (`'192.0.2.1'`, `'fe80::1%2'`) or as a socket address
+   * whose port does not matter. An adapter can have several addresses.
    *
    * @param address - a local one, as text or as a socket address; its port does not matter
    * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), NO_MEMORY
@@ -58,14 +57,14 @@ export interface IND2Provider extends NdUnknown {
   /**
    * Opens a new, independent instance of an adapter.
    *
-   * @param adapterId - as {@link resolveAddress} answers it
+   * @param adapterId - a result of {@link resolveAddress}
    * @throws INVALID_PARAMETER if no adapter has the id, NO_MEMORY
    * @see IND2Provider::OpenAdapter
    */
   openAdapter(adapterId: bigint): IND2Adapter;
 }
 
-/** Processors that completions should interrupt: a wish, which a provider may ignore. */
+/** The processors that completions should interrupt: a wish, which a provider may ignore. */
 export interface Nd2Affinity {
   /** Processor group. */
   readonly group: number;
@@ -73,9 +72,9 @@ export interface Nd2Affinity {
   readonly mask: bigint;
 }
 
-/** A shared receive queue to be. */
+/** Attributes of a new shared receive queue. */
 export interface Nd2SharedReceiveQueueOptions {
-  /** Receives that may be outstanding. */
+  /** Maximum of outstanding Receives. */
   depth: number;
   /** Scatter/gather entries of a Receive; default 1. */
   maxRequestSge?: number;
@@ -84,31 +83,31 @@ export interface Nd2SharedReceiveQueueOptions {
   affinity?: Nd2Affinity;
 }
 
-/** What queue pairs with and without a shared receive queue have in common. */
+/** Common attributes of queue pairs with and without a shared receive queue. */
 export interface Nd2InitiatorOptions {
   /** Gets the results of Receives. */
   receiveCompletionQueue: IND2CompletionQueue;
   /** Gets the results of all other requests; may be the same. */
   initiatorCompletionQueue: IND2CompletionQueue;
-  /** Comes back in every result. */
+  /** Every result returns it. */
   context?: unknown;
-  /** Requests other than Receives that may be outstanding. */
+  /** Maximum of outstanding requests other than Receives. */
   initiatorQueueDepth: number;
-  /** Scatter/gather entries of a Send, Read or Write, at least; default 1. The queue pair tells what was granted. */
+  /** Scatter/gather entries of a Send, Read or Write, at least; default 1. The queue pair has the granted number. */
   maxInitiatorRequestSge?: number;
-  /** Bytes of a request with INLINE; default 0. */
+  /** Maximum bytes of a request with INLINE; default 0. */
   inlineDataSize?: number;
 }
 
-/** A queue pair to be. */
+/** Attributes of a new queue pair. */
 export interface Nd2QueuePairOptions extends Nd2InitiatorOptions {
-  /** Receives that may be outstanding. */
+  /** Maximum of outstanding Receives. */
   receiveQueueDepth: number;
-  /** Scatter/gather entries of a Receive, at least; default 1. The queue pair tells what was granted. */
+  /** Scatter/gather entries of a Receive, at least; default 1. The queue pair has the granted number. */
   maxReceiveRequestSge?: number;
 }
 
-/** A queue pair to be that takes its Receives from a shared receive queue. */
+/** Attributes of a new queue pair whose Receives come from a shared receive queue. */
 export interface Nd2SrqQueuePairOptions extends Nd2InitiatorOptions {
   sharedReceiveQueue: IND2SharedReceiveQueue;
 }
@@ -133,7 +132,7 @@ export interface IND2Adapter extends NdUnknown {
   queryAddressList(): SocketAddress[];
 
   /**
-   * Makes a completion queue with at least so many entries. It may have fewer than the queues bound to it.
+   * Makes a completion queue with at least `depth` entries. It may have fewer entries than the queues that use it.
    *
    * @param depth - entries, 1 up to maxCompletionQueueDepth
    * @param affinity - processors that completions should interrupt; default: no wish
@@ -143,7 +142,7 @@ export interface IND2Adapter extends NdUnknown {
   createCompletionQueue(depth: number, affinity?: Nd2Affinity): IND2CompletionQueue;
 
   /**
-   * Makes a memory region with no memory registered.
+   * Makes a memory region without registered memory.
    *
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateMemoryRegion
@@ -151,7 +150,7 @@ export interface IND2Adapter extends NdUnknown {
   createMemoryRegion(): IND2MemoryRegion;
 
   /**
-   * Makes a memory window that is not bound.
+   * Makes an unbound memory window.
    *
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateMemoryWindow
@@ -212,7 +211,7 @@ export interface IND2Adapter extends NdUnknown {
 
 /** IND2CompletionQueue {20CC445E-64A0-4CBB-AA75-F6A7251FDA9E}. */
 export interface IND2CompletionQueue extends IND2Overlapped {
-  /** Entries there is room for, at least as many as asked for. */
+  /** Number of entries, at least as many as requested. */
   readonly entries: number;
 
   /**
@@ -235,11 +234,11 @@ export interface IND2CompletionQueue extends IND2Overlapped {
 
   /**
    * Waits for the next event: any completion; a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
-   * request); or an error of the queue itself. A completion that came after `getResults` last answered fewer than
-   * asked satisfies it at once. All that wait complete together. Poll again after issuing it and after it has ended: it
-   * may end without need.
+   * request); or an error of the queue itself. A completion after the last `getResults` that returned fewer than its
+   * maximum satisfies it at once. All waiting calls complete together. Poll again after issuing it and after it has
+   * ended: it may end without a new completion.
    *
-   * Ends in BUFFER_OVERFLOW (the queue overran and is dead), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
+   * Ends in BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
    * @param type - `'any'`, `'solicited'` or `'errors'`
    * @throws INVALID_PARAMETER for another type
@@ -248,14 +247,15 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   notify(type: NdNotifyType): Overlapped<void>;
 
   /**
-   * Takes completed requests, in order: fills `results` from the start, at most `max` of them, and returns how many.
-   * Objects already in the array are filled again; where it has none that can be written, new ones are made. Fewer than `max` means that
-   * the queue is drained. It allocates nothing when the array is full of results. From within, where a result has
-   * setters, it answers 0: the call under way goes on.
+   * Takes completed requests, in order: fills `results` from the start, at most `max` of them, and returns their
+   * number. Objects in the array are reused; where there is none, or none that can be written, it makes a new one.
+   * Fewer than `max` means that the queue is empty. It allocates nothing if the array is full of results. A call from a
+   * setter of a result returns 0: the outer call continues.
    *
    * @param results - filled from its start
-   * @param max - default: as many as `results` has places, at least 1.
-   * @throws INVALID_PARAMETER: `results` is no array, or `max` no whole number from 0 on. It fails for no other reason.
+   * @param max - default: the length of `results`, at least 1.
+   * @throws INVALID_PARAMETER: `results` is no array, or `max` not a whole number from 0 on. It fails for no other
+   *   reason.
    * @see IND2CompletionQueue::GetResults
    */
   getResults(results: Nd2Result[], max?: number): number;
@@ -270,10 +270,10 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    * Ends in INSUFFICIENT_RESOURCES, CANCELED, DEVICE_REMOVED.
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
-   * @param flags - an OR of {@link Nd2MrFlag}; 0 allows local requests to read it, and no more.
+   * @param flags - an OR of {@link Nd2MrFlag}; 0 allows only reading by local requests.
    * @throws INVALID_DEVICE_STATE (a buffer is registered here), INVALID_PARAMETER (no such buffer, above
-   * maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (no bytes), NOT_SUPPORTED (the runtime lets native code
-   * hold only memory of `allocate()`)
+   *   maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (no bytes), NOT_SUPPORTED (with
+   *   this runtime native code can hold only memory of `allocate()`)
    * @see IND2MemoryRegion::Register
    */
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void>;
@@ -291,7 +291,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
 
   /** Native address of the first byte, for peers. @throws INVALID_DEVICE_STATE unless registered */
   readonly address: bigint;
-  /** Bytes registered; 0 if nothing is. */
+  /** Number of registered bytes; 0 if there are none. */
   readonly length: number;
 
   /**
@@ -303,7 +303,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
   getLocalToken(): number;
 
   /**
-   * The token for peers, as the number that is on the wire; it opens what the flags of `register` allow.
+   * The token for peers, as the number that is on the wire; it grants the access that the flags of `register` allow.
    *
    * @throws INVALID_DEVICE_STATE unless registered
    * @see IND2MemoryRegion::GetRemoteToken
@@ -312,13 +312,13 @@ export interface IND2MemoryRegion extends IND2Overlapped {
 }
 
 /**
- * IND2MemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}, the id of INDMemoryWindow: one object serves both. It opens
- * a range of a region to the peer of the queue pair it is bound on, and to nobody else. It dies with the connection it
- * was bound on, and with its last reference.
+ * IND2MemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}, the id of INDMemoryWindow: one object implements both. It
+ * opens a range of a region to the peer of the queue pair that it is bound on, and to no other. It ends with the
+ * connection that it was bound on, and with its last reference.
  */
 export interface IND2MemoryWindow extends INDMemoryWindow {
   /**
-   * The token for the peer, valid when Bind returns: it may go with the next Send. It changes with every Bind.
+   * The token for the peer, valid when Bind returns: the next Send may carry it. It changes with every Bind.
    *
    * @throws INVALID_DEVICE_STATE before the first Bind
    * @see IND2MemoryWindow::GetRemoteToken
@@ -326,10 +326,10 @@ export interface IND2MemoryWindow extends INDMemoryWindow {
   getRemoteToken(): number;
 }
 
-/** IND2SharedReceiveQueue {AABD67DC-459A-4DB1-826B-56CFCC278883}: Receives that many queue pairs take from. */
+/** IND2SharedReceiveQueue {AABD67DC-459A-4DB1-826B-56CFCC278883}: Receives for several queue pairs. */
 export interface IND2SharedReceiveQueue extends IND2Overlapped {
   /**
-   * As of {@link IND2CompletionQueue}.
+   * As in {@link IND2CompletionQueue}.
    *
    * @throws NOT_SUPPORTED where a provider does not know
    * @see IND2SharedReceiveQueue::GetNotifyAffinity
@@ -337,19 +337,18 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
   getNotifyAffinity(): Nd2Affinity;
 
   /**
-   * Changes the depth and the threshold of `notify`. 0 leaves either as it is.
+   * Changes the depth and the threshold of `notify`. 0 leaves a value as it is.
    *
-   * @param depth - Receives; 0: as it is
-   * @param notifyThreshold - Receives, up to the depth; 0: as it is
-   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (depth below the Receives that are outstanding); nothing changed
-   * then.
+   * @param depth - Receives; 0: unchanged
+   * @param notifyThreshold - Receives, up to the depth; 0: unchanged
+   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (depth below the outstanding Receives); nothing changed then.
    * @see IND2SharedReceiveQueue::Modify
    */
   modify(depth: number, notifyThreshold: number): void;
 
   /**
-   * Waits until fewer Receives than the threshold are outstanding: at once, if so already. With threshold 0 it waits
-   * for an error only. All that wait complete together.
+   * Waits until fewer Receives than the threshold are outstanding; ends at once if that is so already. With threshold 0
+   * it waits for an error only. All waiting calls complete together.
    *
    * Ends in INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
@@ -358,11 +357,11 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
   notify(): Overlapped<void>;
 
   /**
-   * Posts memory for one message of any of the queue pairs. Its result comes from the completion queue of the one that
-   * took it, with that queue pair's context.
+   * Posts memory for one message of any of the queue pairs. The result appears in the completion queue of the queue
+   * pair that took it, with that queue pair's context.
    *
-   * @param context - any value; it comes back in the result
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @throws NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_HANDLE, as {@link IND2QueuePair.receive}
    * @see IND2SharedReceiveQueue::Receive
    */
@@ -372,26 +371,27 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
 /**
  * IND2QueuePair {EEF2F332-B75D-4063-BCE3-3A0BAD2D02CE}: the queues of one connection.
  *
- * A request that throws was not queued and did no harm. All of them throw NO_MORE_ENTRIES (as many are outstanding as
- * the queue is deep: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes
- * than the adapter transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not
- * registered), and, except for Receive, CONNECTION_INVALID before the connection is there. After its end they are
- * accepted and come back CANCELED. Contexts are given back as they are and need not be unique.
+ * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the queue is full: take
+ * results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
+ * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered), and,
+ * except for Receive, CONNECTION_INVALID before there is a connection. After its end they are accepted and end in
+ * CANCELED. Contexts are returned unchanged and need not be unique.
  *
  * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory; a Bind that is not allowed; the peer's memory: token,
- * range or rights); DATA_OVERRUN (a message longer than its Receive); DATA_ERROR (the peer could not take the request,
- * for instance its Receive was too short); IO_TIMEOUT (the peer is gone or posts no Receive); INVALID_DEVICE_REQUEST
- * (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the connection.
+ * range or rights); DATA_OVERRUN (a message longer than its Receive); DATA_ERROR (the peer could not execute the
+ * request; for instance its Receive was too short); IO_TIMEOUT (the peer is gone or posts no Receive);
+ * INVALID_DEVICE_REQUEST (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the
+ * connection.
  */
 export interface IND2QueuePair extends NdUnknown {
-  /** Scatter/gather entries that a Receive may have: what was asked for, or more; 0 with a shared receive queue. */
+  /** Scatter/gather entries that a Receive may have: at least as many as requested; 0 with a shared receive queue. */
   readonly maxReceiveRequestSge: number;
-  /** Scatter/gather entries that a Send, Read or Write may have: what was asked for, or more. */
+  /** Scatter/gather entries that a Send, Read or Write may have: at least as many as requested. */
   readonly maxInitiatorRequestSge: number;
 
   /**
-   * Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair is finished then. It
-   * fails only on a queue pair that was released: INVALID_HANDLE.
+   * Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair cannot be used
+   * afterwards. It fails only on a released queue pair: INVALID_HANDLE.
    *
    * @see IND2QueuePair::Flush
    */
@@ -400,10 +400,10 @@ export interface IND2QueuePair extends NdUnknown {
   /**
    * Sends one message to one Receive of the peer.
    *
-   * @param context - any value; it comes back in the result
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE; INVALID_PARAMETER_4 for unknown bits
-   * @throws what every request does, see {@link IND2QueuePair}; INVALID_PARAMETER_4
+   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_4
    * @see IND2QueuePair::Send
    */
   send(context: unknown, sgl: readonly Nd2Sge[], flags?: number): void;
@@ -411,8 +411,8 @@ export interface IND2QueuePair extends NdUnknown {
   /**
    * Posts memory for one message; messages take Receives in order. Allowed in every state.
    *
-   * @param context - any value; it comes back in the result
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @throws INVALID_DEVICE_REQUEST if the queue pair has a shared receive queue
    * @see IND2QueuePair::Receive
    */
@@ -421,7 +421,7 @@ export interface IND2QueuePair extends NdUnknown {
   /**
    * Opens `length` bytes at `offset` bytes into a region to the peer. The window's remote token is valid at once.
    *
-   * @param context - any value; it comes back in the result
+   * @param context - any value; the result returns it
    * @param region - of the same adapter instance, with memory registered
    * @param window - of the same adapter instance
    * @param offset - bytes from the remote address; default 0
@@ -443,9 +443,9 @@ export interface IND2QueuePair extends NdUnknown {
   ): void;
 
   /**
-   * Takes the peer's access back; the window can then be bound again.
+   * Withdraws the peer's access; the window can then be bound again.
    *
-   * @param context - any value; it comes back in the result
+   * @param context - any value; the result returns it
    * @param window - of the same adapter instance
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for unknown bits
    * @throws INVALID_PARAMETER_2 (window)
@@ -455,14 +455,14 @@ export interface IND2QueuePair extends NdUnknown {
 
   /**
    * Reads from `offset` bytes into the peer's memory, as many bytes as the scatter/gather entries hold. 0 bytes need no
-   * valid memory and tell whether the peer is alive.
+   * valid memory and show whether the peer is alive.
    *
-   * @param context - any value; it comes back in the result
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param remote - address and token of the peer's memory
    * @param offset - bytes from the remote address; default 0
    * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for unknown bits
-   * @throws what every request does, see {@link IND2QueuePair}; INVALID_PARAMETER_6
+   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
    * @see IND2QueuePair::Read
    */
   read(
@@ -476,12 +476,12 @@ export interface IND2QueuePair extends NdUnknown {
   /**
    * Writes at `offset` bytes into the peer's memory; the peer gets no completion.
    *
-   * @param context - any value; it comes back in the result
-   * @param sgl - pieces of memory in order, offsets and lengths in bytes
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
    * @param remote - address and token of the peer's memory
    * @param offset - bytes from the remote address; default 0
    * @param flags - SILENT_SUCCESS, READ_FENCE, INLINE; INVALID_PARAMETER_6 for unknown bits
-   * @throws what every request does, see {@link IND2QueuePair}; INVALID_PARAMETER_6
+   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
    * @see IND2QueuePair::Write
    */
   write(

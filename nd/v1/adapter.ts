@@ -31,7 +31,7 @@ import { Listen } from './listen.js';
 import { MemoryTable } from './memory.js';
 import { checkResult } from './result.js';
 
-/** Inline bytes an endpoint asks for: enough for control messages, small enough to keep WQEs short. */
+/** Inline bytes that an endpoint requests: enough for control messages, small enough to keep WQEs short. */
 const INLINE_WANTED = 256;
 
 const endpointOptions: OptionNames<NdEndpointOptions> = {
@@ -45,7 +45,7 @@ const endpointOptions: OptionNames<NdEndpointOptions> = {
   outboundReadLimit: true,
 };
 
-/** INDAdapter: everything of an adapter by one of its addresses. */
+/** INDAdapter: makes all objects of an adapter, which is opened by one of its addresses. */
 export class Adapter extends AdapterBase implements INDAdapter {
   readonly address: SocketAddress;
   readonly memory: MemoryTable;

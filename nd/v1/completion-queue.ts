@@ -6,16 +6,16 @@ import { type RequestRecord, RequestType } from '../core/requests.js';
 import type { INDCompletionQueue, NdResult } from '../spi/v1.js';
 import { tell } from './result.js';
 
-// What a module exports is a constant to V8 only under a name of one's own (uvp/queue-pair.ts).
+// Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
 const { receive: RECEIVE } = RequestType;
 const { SUCCESS } = Status;
 const { SUCCESS: WC_SUCCESS } = WcStatus;
 
-/** INDCompletionQueue: results are the clients' own, which came with the requests. */
+/** INDCompletionQueue: results are the clients' own objects, passed with the requests. */
 export class CompletionQueue extends CompletionQueueBase<NdResult> implements INDCompletionQueue {
   protected put(results: NdResult[], index: number, record: RequestRecord, completion: WvCompletion): void {
     const result = record.context as NdResult;
-    // One that was frozen since its request must not cost the others of the batch theirs.
+    // A result that was frozen since its request must not cost the others of the batch theirs.
     const { status } = completion;
     if (status === WC_SUCCESS) {
       tell(result, SUCCESS, record.type === RECEIVE ? completion.length : record.length);

@@ -34,7 +34,7 @@ export class Connector extends ConnectorBase implements INDConnector {
     address: string | SocketAddress,
     options: NdConnectOptions = {},
   ): Overlapped<void> {
-    // Bind is part of it.
+    // Connect includes Bind.
     const what = this.state === 'Idle' ? this.enter('bind', 'Connect') : this.enter('connect', 'Connect');
     const own = this.checkQueuePair(endpoint, Endpoint, what);
     checkOptions(what, options, { privateData: true, localPort: true, protocol: true });
@@ -65,7 +65,7 @@ export class Connector extends ConnectorBase implements INDConnector {
     };
   }
 
-  /** The connection is over, but the time-out is told: in C it is a success of its own. */
+  /** The connection is over, but the time-out is reported: in C it is a success code of its own. */
   protected disconnectFailure(failure: NdError): NdError {
     return failure;
   }

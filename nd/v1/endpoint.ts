@@ -11,25 +11,25 @@ import { NdMwDescriptor, NdOpFlag } from '../spi/v1.js';
 import type { MemoryTable } from './memory.js';
 import { checkResult } from './result.js';
 
-// What a module exports is a constant to V8 only under a name of one's own (uvp/queue-pair.ts).
+// Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
 const { INLINE } = WvSend;
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 
-/** Flags each request knows. */
+/** Allowed flags of each request. */
 const KNOWN = {
   send: SILENT_SUCCESS | READ_FENCE | SEND_AND_SOLICIT_EVENT,
   bind: SILENT_SUCCESS | READ_FENCE | ALLOW_READ | ALLOW_WRITE,
   other: SILENT_SUCCESS | READ_FENCE,
 } as const;
 
-/** What an endpoint is made of. */
+/** The parts of an endpoint. */
 export interface EndpointParts extends QueuePairParts {
   memory: MemoryTable;
   inboundReadLimit: number;
   outboundReadLimit: number;
 }
 
-/** INDEndpoint: small Sends and Writes go inline by themselves, and windows are described to peers. */
+/** INDEndpoint: small Sends and Writes go inline automatically, and windows have descriptors for peers. */
 export class Endpoint extends QueuePairBase implements INDEndpoint {
   readonly maxInline: number;
   readonly inboundSge: number;
@@ -40,7 +40,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
 
   constructor(parts: EndpointParts) {
     super(parts);
-    // What the queue pair grants, which may differ from what the device says in general.
+    // The queue pair's granted size, which may differ from the device's.
     this.maxInline = parts.qp.maxInlineSend;
     this.inboundSge = parts.qp.receiveSge;
     this.outboundSge = parts.qp.sendSge;
@@ -128,8 +128,9 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   }
 
   /**
-   * Translates what a Send or Write carries; answers INLINE where it fits. Inline bytes are taken at once, but a fenced
-   * request may carry what a Read has yet to bring: it goes inline only from memory that no Read can bring anything to.
+   * Converts the list of a Send or Write; returns INLINE if it fits. Inline bytes are copied at once, but a fenced
+   * request may send what an earlier Read has not delivered yet: it goes inline only from memory that no Read can write
+   * to.
    */
   #gather(what: string, sgl: readonly NdSge[], flags: number): number {
     const { sg } = this;

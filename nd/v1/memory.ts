@@ -7,12 +7,12 @@ import type { NdMemoryHandle } from '../spi/v1.js';
 import { refuse, v1Terms } from '../status.js';
 
 /**
- * Local use, and the right to bind windows: peers get their rights from windows alone, so that the registration itself
- * has no key for them.
+ * Local use, and the right to bind windows: peers get their rights from windows alone, so the registration itself has
+ * no key for them.
  */
 const ACCESS = WvAccess.LOCAL_WRITE | WvAccess.MW_BIND;
 
-/** A registration as its adapter instance tracks it. */
+/** A registration, as its adapter instance tracks it. */
 export class MemoryHandle implements NdMemoryHandle {
   registered = true;
   readonly address: bigint;
@@ -28,8 +28,8 @@ export class MemoryHandle implements NdMemoryHandle {
 }
 
 /**
- * The registrations of an adapter instance. A record exists from the success of its registration to the success of its
- * deregistration, whatever the overlapped requests' owners do with them.
+ * The registrations of an adapter instance. A record exists from the success of the registration to the success of the
+ * deregistration, whatever the client does with the overlapped requests.
  */
 export class MemoryTable implements MemoryResolver {
   readonly #pd: IWVProtectionDomain;
@@ -42,7 +42,7 @@ export class MemoryTable implements MemoryResolver {
     this.#maxLength = maxLength;
   }
 
-  /** Registrations that exist, as far as their outcome has been observed. */
+  /** Number of registrations whose success was observed. */
   get size(): number {
     this.#tracker.settle();
     return this.#live.size;
@@ -91,7 +91,7 @@ export class MemoryTable implements MemoryResolver {
 
   known(memory: unknown): WvMemoryRegion | undefined {
     if (memory === undefined || memory === null) return undefined;
-    // A member is read first: V8 knows then what it has, and `instanceof` takes no instructions.
+    // Reading a member first shows V8 the object's class, so that `instanceof` takes no instructions.
     const handle = memory as MemoryHandle;
     if (handle.table !== this || !(handle instanceof MemoryHandle)) return undefined;
     return handle.registered ? handle.region : undefined;

@@ -6,7 +6,7 @@ import type { INDAdapter, INDProvider } from '../spi/v1.js';
 import { v1Terms } from '../status.js';
 import { Adapter } from './adapter.js';
 
-/** INDProvider: adapters are opened by address. */
+/** INDProvider: opens adapters by address. */
 export class Provider extends ProviderBase implements INDProvider {
   constructor(open: () => IWVProvider, systemAddresses?: () => SocketAddress[]) {
     super(v1Terms, open, systemAddresses);
@@ -22,9 +22,9 @@ export class Provider extends ProviderBase implements INDProvider {
 
 /**
  * Opens the NetworkDirect provider of this host: the entry to ND SPI v1. The first open of a process starts its
- * software HCA, and its options count.
+ * software HCA with these options.
  *
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message says why.
+ * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason.
  * @example
  * ```ts
  * using nd = openNetworkDirect();

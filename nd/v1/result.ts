@@ -1,9 +1,9 @@
-/** The results of requests: objects of the client's, which are filled in when the requests have ended. */
+/** Results of requests: the client's objects, filled in when the requests have ended. */
 import { Status } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/v1.js';
 import { refuse } from '../status.js';
 
-/** Without a result that can be written, nobody would learn how the request ended. */
+/** Without a writable result the outcome of a request would be lost. */
 export function checkResult(what: string, result: unknown): void {
   if (typeof result !== 'object' || result === null) {
     throw refuse(
@@ -22,7 +22,7 @@ export function checkResult(what: string, result: unknown): void {
   }
 }
 
-/** Writes a result; false: the client's object does not let itself be written. */
+/** Writes a result; false: the client's object cannot be written. */
 export function tell(result: NdResult, status: number, bytesTransferred: number): boolean {
   try {
     result.status = status;

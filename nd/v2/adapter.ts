@@ -79,7 +79,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
 
   known(memory: unknown): WvMemoryRegion | undefined {
     if (memory === undefined || memory === null) return undefined;
-    // A member is read first: V8 knows then what it has, and `instanceof` takes no instructions.
+    // Reading a member first shows V8 the object's class, so that `instanceof` takes no instructions.
     const region = memory as MemoryRegion;
     return region.adapter === this && region instanceof MemoryRegion ? region.usable : undefined;
   }

@@ -1,7 +1,7 @@
 import { Status } from '../../winverbs/index.js';
 import { type NdError, refuse } from '../status.js';
 
-/** Which processor completions interrupt is not for this provider to say. */
+/** This provider does not control the processors that completions interrupt. */
 export function noAffinity(): NdError {
   return refuse(
     Status.NOT_SUPPORTED,

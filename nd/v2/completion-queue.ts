@@ -5,12 +5,12 @@ import { type RequestRecord, RequestType } from '../core/requests.js';
 import type { IND2CompletionQueue, Nd2Affinity, Nd2Result } from '../spi/v2.js';
 import { noAffinity } from './affinity.js';
 
-// What a module exports is a constant to V8 only under a name of one's own (uvp/queue-pair.ts).
+// Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
 const { receive: RECEIVE } = RequestType;
 const { SUCCESS } = Status;
 const { SUCCESS: WC_SUCCESS } = WcStatus;
 
-/** IND2CompletionQueue: results are filled in where the client wants them. */
+/** IND2CompletionQueue: results are filled into the client's array. */
 export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements IND2CompletionQueue {
   getNotifyAffinity(): Nd2Affinity {
     this.alive('GetNotifyAffinity');
@@ -26,7 +26,7 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
     try {
       this.#tell(result, record, completion);
     } catch {
-      // One that does not let itself be written must not cost the client this outcome and those of the rest of the batch.
+      // An object that cannot be written must not cost the client this outcome and those of the rest of the batch.
       result = blank();
       results[index] = result;
       this.#tell(result, record, completion);

@@ -7,7 +7,7 @@ import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } f
 import type { NdError } from '../status.js';
 import { QueuePair } from './queue-pair.js';
 
-/** IND2Connector: bound by the client, with read limits of Connect and Accept. */
+/** IND2Connector: bound by the client; Connect and Accept take read limits. */
 export class Connector extends ConnectorBase implements IND2Connector {
   protected readonly ownDisconnect = Status.CONNECTION_DISCONNECTED;
 
@@ -47,7 +47,7 @@ export class Connector extends ConnectorBase implements IND2Connector {
     return this.attributes(what).privateData;
   }
 
-  /** A peer that does not answer changes nothing: the connection is over, as was asked. */
+  /** A peer that does not answer makes no difference: the connection is over, as requested. */
   protected disconnectFailure(failure: NdError): NdError | undefined {
     return failure.status === Status.IO_TIMEOUT ? undefined : failure;
   }

@@ -15,14 +15,14 @@ export class Listener extends ListenerBase implements IND2Listener {
     this.alive(what);
     if (this.wv !== undefined) throw refuse(Status.ADDRESS_ALREADY_ASSOCIATED, what);
     const { adapter } = this;
-    // An address may outlive the device, and a listener would wait there for ever.
+    // An address may outlive its device, and then a listener would wait for ever.
     adapter.checkPresent(what);
     const parsed = parseAddress(address, what);
     const wildcard = isWildcard(parsed);
     const local = wildcard ? parsed : adapter.ownAddress(parsed, what);
     const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint());
     try {
-      // The wildcard stands for this adapter's addresses, and for no other's.
+      // The wildcard stands for this adapter's addresses only.
       if (wildcard) wv.bindAddress(local, this.adapter.place);
       else wv.bindAddress(local);
     } catch (error) {

@@ -10,7 +10,7 @@ import type { Adapter } from './adapter.js';
 const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
   Nd2MrFlag;
 const KNOWN = ALLOW_LOCAL_WRITE | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE | RDMA_READ_SINK | DO_NOT_SECURE_VM;
-/** ALLOW_REMOTE_WRITE without the ALLOW_LOCAL_WRITE that it contains. */
+/** ALLOW_REMOTE_WRITE without the ALLOW_LOCAL_WRITE that it includes. */
 const REMOTE_WRITE_BIT = ALLOW_REMOTE_WRITE & ~ALLOW_LOCAL_WRITE;
 
 /** ND_MR_FLAG_* → WV_ACCESS_*. Windows can be bound to every region. */
@@ -25,12 +25,12 @@ export function accessOf(flags: number): number {
 
 type RegionState = 'unregistered' | 'registering' | 'registered';
 
-/** IND2MemoryRegion over registrations of the adapter's protection domain, one after the other. */
+/** IND2MemoryRegion: successive registrations in the adapter's protection domain. */
 export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   readonly adapter: Adapter;
   #state: RegionState = 'unregistered';
   #region: WvMemoryRegion | undefined = undefined;
-  /** What requests of this adapter may use, as far as is known without a look: {@link region}. */
+  /** The memory for requests of this adapter, without processing completed requests; see {@link region}. */
   usable: WvMemoryRegion | undefined = undefined;
   #writable = false;
   readonly #tracker = new RequestTracker();
@@ -103,7 +103,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     this.#tracker.cancelAndWait();
   }
 
-  /** What requests of this adapter may use right now; undefined if there is nothing. */
+  /** The memory for requests of this adapter at this moment; undefined if there is none. */
   get region(): WvMemoryRegion | undefined {
     if (this.usable === undefined) this.#tracker.settle();
     return this.usable;

@@ -7,7 +7,7 @@ import { Adapter } from './adapter.js';
 
 const openStatuses: StatusMap = { [Status.NO_SUCH_DEVICE]: Status.INVALID_PARAMETER };
 
-/** IND2Provider: adapters are opened by id, which is their device's GUID. */
+/** IND2Provider: opens adapters by id, which is their device's GUID. */
 export class Provider extends ProviderBase implements IND2Provider {
   constructor(open: () => IWVProvider, systemAddresses?: () => SocketAddress[]) {
     super(v2Terms, open, systemAddresses);
@@ -39,9 +39,9 @@ export class Provider extends ProviderBase implements IND2Provider {
 
 /**
  * Opens the NetworkDirect provider of this host: the entry to ND SPI v2. The first open of a process starts its
- * software HCA, and its options count.
+ * software HCA with these options.
  *
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message says why.
+ * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason.
  * @example
  * ```ts
  * using nd = openNetworkDirect2();

@@ -12,22 +12,22 @@ import { refuse } from '../status.js';
 import { MemoryRegion } from './memory-region.js';
 import type { SharedReceiveQueue } from './shared-receive-queue.js';
 
-// What a module exports is a constant to V8 only under a name of one's own (uvp/queue-pair.ts).
+// Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
 const { INLINE: WV_INLINE } = WvSend;
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_WRITE, INLINE } = Nd2OpFlag;
 
-/** All flags there are. Those that mean nothing to a request are no error (ND SPI v2, as drivers do). */
+/** All flags. Flags without meaning for a request are ignored (ND SPI v2, as drivers do). */
 const KNOWN = 0x3f;
 const SEND = SILENT_SUCCESS | READ_FENCE | SEND_AND_SOLICIT_EVENT;
 const OTHER = SILENT_SUCCESS | READ_FENCE;
 
-/** IND2QueuePair: INLINE is the client's choice, and remote memory an address and a token. */
+/** IND2QueuePair: the client chooses INLINE; remote memory is an address and a token. */
 export class QueuePair extends QueuePairBase implements IND2QueuePair {
   readonly maxReceiveRequestSge: number;
   readonly maxInitiatorRequestSge: number;
   readonly #srq: SharedReceiveQueue | undefined;
 
-  /** @param srq - where its Receives come from, if not from a queue of its own */
+  /** @param srq - the shared source of its Receives, if it has no queue of its own */
   constructor(parts: QueuePairParts, srq?: SharedReceiveQueue) {
     super(parts);
     this.maxReceiveRequestSge = parts.qp.receiveSge;
@@ -118,7 +118,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
     this.#srq?.letGo();
   }
 
-  /** Translates what a Send or Write carries; answers INLINE if it is wanted. */
+  /** Converts the list of a Send or Write; returns INLINE if it was requested. */
   #gather(what: string, sgl: readonly Nd2Sge[], flags: number): number {
     this.sg.translate(sgl, what);
     if ((flags & INLINE) !== 0) return WV_INLINE;

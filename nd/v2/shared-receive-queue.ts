@@ -10,7 +10,7 @@ import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 import { noAffinity } from './affinity.js';
 
-/** Records of Receives that come back in any order: queue pairs take them as their messages come. */
+/** Records of Receives that complete in any order, because queue pairs take them as messages arrive. */
 class RecordPool implements RecordOwner {
   readonly #free: RequestRecord[] = [];
   #made = 0;
@@ -33,16 +33,17 @@ class RecordPool implements RecordOwner {
   }
 }
 
-/** A Notify that waits. */
+/** A waiting Notify. */
 interface Waiter {
   request: Overlapped<void> | undefined;
-  /** How it ended. */
+  /** Its outcome. */
   outcome: StatusError | 'done' | undefined;
 }
 
 /**
- * IND2SharedReceiveQueue over IWVSharedReceiveQueue, whose events are other than ND's: they are armed by Modify, tell of
- * queue pairs that have ended too, and are kept while nobody waits. All Notify requests wait behind one of WinVerbs.
+ * IND2SharedReceiveQueue over IWVSharedReceiveQueue, whose events differ from ND's: Modify arms them, they also report
+ * queue pairs that have ended, and they are stored without a waiter. All Notify requests wait for one request of
+ * WinVerbs.
  */
 export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedReceiveQueue {
   readonly adapter: Adapter;
@@ -51,7 +52,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
   readonly #sg: ScatterGather;
   #depth: number;
   #threshold: number;
-  /** In the order they were issued. */
+  /** In the order of issue. */
   readonly #waiters = new Set<Waiter>();
   #watch: Overlapped<WvSrqEvent> | undefined;
 
@@ -106,7 +107,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
           try {
             this.#watch.getResult({ wait: true });
           } catch {
-            // It is looked at below.
+            // The code below looks at it.
           }
           this.#look();
         }
@@ -158,7 +159,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     this.#unwatch();
   }
 
-  /** Asks for an event below `limit`, at once if there are fewer already; 0 asks for none. */
+  /** Requests an event below `limit`, at once if there are fewer already; 0 requests none. */
   #arm(what: string, depth: number, limit: number): void {
     this.adapter.terms.call(what, () => this.wv.modify(depth, limit));
   }
@@ -171,14 +172,14 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     watch.then(look, look);
   }
 
-  /** Nobody waits: WinVerbs need not either. */
+  /** No Notify waits, so the WinVerbs request is cancelled. */
   #unwatch(): void {
     if (this.#waiters.size > 0) return;
     this.#watch?.cancel();
     this.#watch = undefined;
   }
 
-  /** Follows what has happened by now. */
+  /** Processes what has happened so far. */
   #look(): void {
     while (this.#watch?.completed === true) {
       const watch = this.#watch;
@@ -195,7 +196,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     }
   }
 
-  /** Whether the event is what ND waits for, and not one from before, which would leave the limit armed. */
+  /** Whether the event is the one that ND waits for, and not an earlier one, which would leave the limit armed. */
   #tells(event: WvSrqEvent): boolean {
     return event === 'limit' && this.wv.query().srqLimit === 0;
   }
