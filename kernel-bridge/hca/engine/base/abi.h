@@ -1,12 +1,11 @@
-// The memory that JavaScript and the HCA share: queue pair and completion queue rings.
+// The memory that JavaScript and the HCA share: rings of queue pairs and completion queues.
 //
-// This file and `kernel-bridge/hca/abi.ts` describe the same bytes; the addon exports this table
-// (`abi()`), and a unit test compares the two. Words are 32 bits, little-endian (host order);
-// "word n" counts from the start of the structure named. Counters run freely modulo 2^32 and are
-// masked by the (power of two) entry count to find a slot.
+// This file and `kernel-bridge/hca/abi.ts` describe the same bytes; the addon exports this table (`abi()`), and a unit test
+// compares the two. Words are 32 bits, little-endian (host order); "word n" counts from the start of the named structure.
+// Counters run freely modulo 2^32; masked by the entry count, a power of two, they give a slot.
 //
-// Everything JavaScript writes here is untrusted input to the HCA: counters, lengths and addresses
-// are checked on use, and a ring whose producer runs more than one ring ahead puts the QP in ERROR.
+// Everything that JavaScript writes here is untrusted input to the HCA: counters, lengths and addresses are checked on use, and a
+// producer that is more than one ring ahead puts the QP in ERROR.
 #pragma once
 #include <cstdint>
 
@@ -15,17 +14,17 @@ namespace nd::abi {
 // ── Completion queue ring: header, then `entries` CQEs ──────────────────────────────────────────
 constexpr uint32_t kCqHeaderBytes = 128;
 constexpr uint32_t kCqProducer = 0;   // word, written by the HCA: CQEs written so far
-constexpr uint32_t kCqState = 1;      // word, written by the HCA: 0 good, 1 overrun (the CQ is dead)
+constexpr uint32_t kCqState = 1;      // word, written by the HCA: 0 good, 1 overrun (the CQ has failed)
 constexpr uint32_t kCqConsumer = 16;  // word, written by the consumer: CQEs taken so far
 
 constexpr uint32_t kCqeBytes = 64;
-constexpr uint32_t kCqeToken = 0;      // the QP token given at QP_CREATE
+constexpr uint32_t kCqeToken = 0;      // the QP token of QP_CREATE
 constexpr uint32_t kCqeWqe = 1;        // free-running index of the work request in its queue
 constexpr uint32_t kCqeOpcode = 2;     // WV_OPCODE as a completion type (Receive 128, ReceiveRdmaWrite 129)
 constexpr uint32_t kCqeStatus = 3;     // WV_WC_STATUS
 constexpr uint32_t kCqeLength = 4;     // bytes received, read or (atomics) 8
 constexpr uint32_t kCqeFlags = 5;      // kCqeFlag*
-constexpr uint32_t kCqeImmediate = 6;  // immediate data, or the rkey that was invalidated; wire number
+constexpr uint32_t kCqeImmediate = 6;  // immediate data, or the invalidated rkey; wire number
 constexpr uint32_t kCqeSourceQpn = 7;
 constexpr uint32_t kCqeVendor = 8;     // AETH syndrome or an internal reason, for diagnosis
 constexpr uint32_t kCqePkeyIndex = 9;
@@ -34,7 +33,7 @@ constexpr uint32_t kCqeFlagImmediate = 0x1;
 constexpr uint32_t kCqeFlagInvalidated = 0x2;
 constexpr uint32_t kCqeFlagGrh = 0x4;
 constexpr uint32_t kCqeFlagSolicited = 0x8;
-constexpr uint32_t kCqeFlagReceiveQueue = 0x80;  // which queue the WQE index counts
+constexpr uint32_t kCqeFlagReceiveQueue = 0x80;  // the queue that the WQE index counts
 constexpr uint32_t kCqeFlagSharedReceive = 0x100;  // with ReceiveQueue: the index counts the QP's shared receive queue
 
 // ── Queue pair ring: header, send queue, receive queue ──────────────────────────────────────────
@@ -42,10 +41,11 @@ constexpr uint32_t kQpHeaderBytes = 128;
 constexpr uint32_t kQpSendProducer = 0;     // word, written by the poster
 constexpr uint32_t kQpReceiveProducer = 1;  // word, written by the poster
 constexpr uint32_t kQpState = 16;           // word, written by the HCA: WV_QP_STATE number
-// Word, written by the HCA. The poster of a receive reads kQpReceiveBell afterwards. 0: with a fence in between. 1: the
-// HCA sees to it that one of the two sees the other, by a barrier in all threads of the process.
+// Word, written by the HCA. After its producer counter the poster of a receive reads kQpReceiveBell. 0: it puts a fence in
+// between. 1: it need not, because the HCA issues a barrier in all threads of the process, so that one of the two sees the other.
 constexpr uint32_t kQpUnfenced = 17;
-// Word, written by the HCA: not 0 in ERROR and while a message waits for a receive. The poster of a receive rings then.
+// Word, written by the HCA: not 0 in ERROR and while a message waits for a receive. The poster of a receive then rings the
+// doorbell.
 constexpr uint32_t kQpReceiveBell = 18;
 
 // Send WQE: 64-byte header, then SGEs or inline bytes. The stride is a multiple of 64 bytes.
@@ -87,8 +87,8 @@ constexpr uint32_t kRwSgeCount = 0;
 constexpr uint32_t kSrqHeaderBytes = 128;
 constexpr uint32_t kSrqProducer = 0;   // word, written by the poster
 constexpr uint32_t kSrqConsumer = 16;  // word, written by the HCA: WQEs taken so far
-// Word, written by the HCA: while messages wait for a receive, the handle of the queue pair for which the poster of one
-// rings, with a fence before it reads this; else 0.
+// Word, written by the HCA: the handle of the queue pair that waits for a receive, else 0. The poster of a receive rings the
+// doorbell for it, with a fence before it reads this word.
 constexpr uint32_t kSrqReceiveBell = 17;
 
 // SGE (WV_SGE): 16 bytes.
@@ -108,7 +108,7 @@ constexpr uint32_t kQpsReset = 0, kQpsInit = 1, kQpsRtr = 2, kQpsRts = 3, kQpsSq
 // WV_ACCESS_*
 constexpr uint32_t kAccessRemoteRead = 0x1, kAccessRemoteWriteBit = 0x2, kAccessRemoteAtomic = 0x4,
                    kAccessLocalWrite = 0x8, kAccessMwBind = 0x10;
-// Before the payload in a UD receive: IPv6's header, or 20 zero bytes and IPv4's.
+// The bytes before the payload of a UD receive: IPv6's header, or 20 zero bytes and IPv4's.
 constexpr uint32_t kGrhBytes = 40;
 // WV_QP_TYPE
 constexpr uint32_t kQptRc = 0, kQptUc = 1, kQptUd = 3;

@@ -1,4 +1,4 @@
-// Everything the transport counts, in one table: name as `rdma statistic` has it where it exists.
+// All counters of the transport in one table, with the names of `rdma statistic` where it has them.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace nd {
 namespace {
 
-// Table n holds what a byte contributes when n further bytes follow it.
+// Table n has the contribution of a byte that is followed by n more bytes.
 struct SlicingTables {
   uint32_t slice[8][256];
 };
@@ -52,9 +52,8 @@ uint32_t fewPortable(uint32_t state, uint8_t* data, size_t length) { return crc3
 #if ND_HAS_CARRYLESS
 using carryless::Block;
 
-// Folding: a register of message bits is moved over the bits that follow it. Each of its halves is multiplied by the power of
-// x that stands for the distance, and what comes there is added. The shift makes up for the one bit by which a carry-less
-// product of reflected operands is off.
+// Folding: moves a register of message bits over the following bits. Each half is multiplied by the power of x for the distance,
+// and added to the bits there. A carry-less product of reflected operands is off by one bit, which the shift corrects.
 constexpr uint64_t foldConstant(uint64_t bits) { return static_cast<uint64_t>(crc::powerOfX(bits)) << 1; }
 
 struct Distance {
@@ -76,7 +75,7 @@ ND_CARRYLESS inline Block take(uint8_t* to, const uint8_t* from) {
   return value;
 }
 
-// What is added to the first 16 bytes of a message: a register before them, or 16 bytes before them.
+// The block to add to the first 16 bytes of a message: a register, or the 16 bytes before them.
 ND_CARRYLESS inline Block after(uint32_t state) { return carryless::of(state, 0); }
 ND_CARRYLESS inline Block after(uint64_t low, uint64_t high) {
   return fold(carryless::of(low, high), constants(kOver128), carryless::of(0, 0));
@@ -93,8 +92,8 @@ constexpr uint64_t reciprocal() {
   return quotient;
 }
 
-// The register after 16 bytes, without tables, whose lines a stream of packets has driven out of the cache: 128 bits are
-// folded to 96, to 64, and the remainder of those is what is left of them less the polynomial times their quotient (Barrett).
+// The register after 16 bytes, without tables, whose cache lines a stream of packets would have evicted. 128 bits are folded to
+// 96 and to 64; the remainder is these minus the polynomial times their quotient (Barrett).
 ND_CARRYLESS inline uint32_t remainderOf(Block sum) {
   using namespace carryless;
   const Block folds = of(foldConstant(96), foldConstant(64));
@@ -106,7 +105,7 @@ ND_CARRYLESS inline uint32_t remainderOf(Block sum) {
   return firstWord(down<4>(add(in64, product)));
 }
 
-// The message so far is congruent to `sum`; up to what is left of it.
+// The message so far is congruent to `sum`; processes the rest.
 template <bool kCopies>
 ND_CARRYLESS inline uint32_t finish(Block sum, uint8_t* to, const uint8_t* from, size_t length) {
   const Block by128 = constants(kOver128);
@@ -133,7 +132,7 @@ ND_CARRYLESS uint32_t clmul(Block before, uint8_t* to, const uint8_t* from, size
   return finish<kCopies>(a, to, from, length);
 }
 
-// Zeros before a message change nothing while the register is 0, so it is lengthened to whole blocks at its beginning.
+// Leading zeros change nothing while the register is 0, so the message is extended at its beginning to whole blocks.
 ND_CARRYLESS uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
   static_assert(kCrc32Room == 16);
   const Block by128 = constants(kOver128);
@@ -149,7 +148,7 @@ ND_CARRYLESS uint32_t fewClmul(uint32_t state, uint8_t* data, size_t length) {
   return remainderOf(sum);
 }
 
-// A target that nothing is copied to.
+// A target to which nothing is copied.
 uint8_t* unwritten(const uint8_t* data) { return const_cast<uint8_t*>(data); }
 
 ND_CARRYLESS uint32_t runClmul(uint32_t state, const uint8_t* data, size_t length) {
@@ -207,7 +206,7 @@ ND_AVX uint32_t vpclmul(Block before, uint8_t* to, const uint8_t* from, size_t l
   return finish<kCopies>(sum, to, from, length);
 }
 
-// Masked forms where the plain ones make older compilers warn of what they leave undefined.
+// Masked forms, because with the plain ones older compilers warn of undefined parts.
 ND_AVX512 inline __m512i constants512(const Distance& d) { return _mm512_maskz_broadcast_i32x4(0xffff, constants(d)); }
 template <int kIndex>
 ND_AVX512 inline Block quarter(__m512i value) { return _mm512_maskz_extracti32x4_epi32(0xf, value, kIndex); }

@@ -1,5 +1,5 @@
-// Whether a thread looks on for a moment before it sleeps: a sleep and its end cost as much as the moment, so that it is
-// worth it where what comes next mostly comes at once, and is tried ever less often where it does not.
+// Whether a thread polls for a moment before it sleeps. A sleep and its wake-up cost as much as that moment, so polling pays if
+// the next event mostly comes at once. After failures it is tried ever less often.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@ class Expectation {
  public:
   static constexpr uint32_t kMostPasses = 64;
 
-  // Before a sleep: whether to look on. Then one of the others follows.
+  // Before a sleep: whether to poll. One of the other functions follows.
   bool worthIt() {
     if (passes_ == 0) return true;
     passes_--;
@@ -23,8 +23,8 @@ class Expectation {
   }
 
  private:
-  uint32_t passes_ = 0;  // sleeps without
-  uint32_t next_ = 1;    // after the next time in vain
+  uint32_t passes_ = 0;  // sleeps without polling
+  uint32_t next_ = 1;    // after the next failure
 };
 
 }  // namespace nd

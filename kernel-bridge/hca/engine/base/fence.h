@@ -1,11 +1,11 @@
-// The fence that lets two sides see each other: each writes its own word, and then reads the other's.
+// The fence between two sides that each write their own word and then read the other's.
 #pragma once
 #include <atomic>
 
 namespace nd {
 
-// Orders what a process did before against what it reads after. ThreadSanitizer knows no fences, and what stands on
-// this one is between processes, where it does not look.
+// Orders this process's earlier writes before its later reads. ThreadSanitizer does not know fences; this one is used between
+// processes, which it does not check.
 inline void fullFence() {
 #if defined(__SANITIZE_THREAD__)
   std::atomic<int> both{0};

@@ -1,4 +1,4 @@
-// What the host side counts. One table; the enumeration, the names and the array come from it.
+// The counters of the host side. The enumeration, the names and the array are made from one table.
 #pragma once
 #include <atomic>
 #include <cstdint>

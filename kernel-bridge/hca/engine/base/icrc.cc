@@ -14,7 +14,7 @@ using crc::powerOfX;
 using wire::kBthCongestionByte;
 using wire::store16;
 
-// x^(−8n) for the distances from the IPv4 ID word to the end of a packet, by the packet's number of words.
+// x^(−8n) for the distances from the IPv4 ID word to the end of a packet, indexed by the packet's number of words.
 constexpr uint32_t kMaxSolveWords = 2048;
 
 const std::vector<uint32_t>& retreatTable() {
@@ -76,7 +76,7 @@ size_t buildHeaders(uint8_t out[48], const IcrcHeaders& h, uint32_t udpPayload, 
 
 namespace {
 
-constexpr uint32_t kFewBytes = 128;  // of a packet: copied behind its headers
+constexpr uint32_t kFewBytes = 128;  // of a packet; copied to behind its headers
 static_assert(kFewBytes >= OutPacket::kMaxHeader && kFewBytes >= kBthBytes + 16);
 
 // The register after the packet's headers and its first `few` bytes; `length`: BTH to pad.
@@ -89,7 +89,7 @@ uint32_t registerAfter(const IcrcHeaders& headers, const uint8_t* bth, uint32_t 
   return crc32Short(kIcrcSeed, masked, n + few);
 }
 
-// The first 16 bytes of what follows the headers of a longer packet, to crc32Behind: zeros, the register, the masked BTH.
+// The first 16 bytes behind the headers of a longer packet, for crc32Behind: zeros, the register, the masked BTH.
 struct MaskedBth {
   uint64_t low, high;
   MaskedBth(uint32_t state, const uint8_t* bth) {
@@ -119,7 +119,7 @@ uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth
 
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length) {
   if (length <= kFewBytes) return ~registerAfter(headers, bth, length, length);
-  const uint32_t few = kBthBytes + (length - kBthBytes) % 16;  // what is left is in whole blocks
+  const uint32_t few = kBthBytes + (length - kBthBytes) % 16;  // the rest is whole blocks
   return ~crc32Register(registerAfter(headers, bth, few, length), bth + few, length - few);
 }
 
@@ -205,8 +205,8 @@ uint32_t icrcOfPacket(const uint8_t* packet, size_t length) {
 
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers) {
   if (length % 4 != 0 || length / 4 >= kMaxSolveWords) return false;
-  // The register difference at the end, taken back over all bytes from the ID word on, is the difference of that
-  // word itself: ID in the low half (first byte lowest), flags and offset above.
+  // The register difference at the end, moved back over all bytes from the ID word on, is the difference of that word itself: ID
+  // in the low half (first byte lowest), flags and offset above.
   const uint32_t word = multiply(computed ^ received, retreatTable()[length / 4]);
   const uint32_t flags = word >> 16;
   if (flags != 0 && flags != 0x40) return false;

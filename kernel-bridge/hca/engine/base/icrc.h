@@ -1,5 +1,5 @@
-// The invariant CRC of RoCEv2 (IBA 1 annex A17 §17.9.3; the CRC-32 of Ethernet over everything that routers do
-// not change), and the IP and UDP headers it covers.
+// The invariant CRC of RoCEv2 (IBA 1 annex A17 §17.9.3; the CRC-32 of Ethernet over everything that routers do not change), and
+// the IP and UDP headers that it covers.
 #pragma once
 #include <cstddef>
 #include "base/ip.h"
@@ -19,7 +19,7 @@ constexpr bool isPacketLength(uint32_t length) {
 // The register after the eight 0xFF bytes that stand for the missing LRH.
 constexpr uint32_t kIcrcSeed = 0xDEBB20E3;
 
-// What of the IP and UDP headers takes part in the ICRC and varies between packets.
+// The fields of the IP and UDP headers that the ICRC covers and that vary between packets.
 struct IcrcHeaders {
   Gid source, destination;          // both IPv4-mapped: an IPv4 packet, otherwise IPv6
   uint16_t sourcePort = kRocePort, destinationPort = kRocePort;
@@ -32,9 +32,9 @@ struct IcrcHeaders {
   }
 };
 
-// Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked`
-// the fields that routers may change are ones, as the ICRC wants them; without it they hold traffic class, hop
-// limit and a right IPv4 checksum. Returns the number of bytes, at most 48.
+// Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked` the fields that
+// routers may change are ones, as for the ICRC; otherwise they hold traffic class, hop limit and a valid IPv4 checksum. Returns
+// the number of bytes, at most 48.
 struct IpVariant {
   uint8_t trafficClass = 0, hopLimit = 64;
   uint32_t flowLabel = 0;
@@ -42,7 +42,7 @@ struct IpVariant {
 size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPayload, bool masked,
                     const IpVariant& variant = {});
 
-// The register after the IP and UDP headers, kept for packets that have the same as the one before: those of a run.
+// The register after the IP and UDP headers, cached for a packet with the same headers as the one before: those of a run.
 class IcrcStart {
  public:
   // `length`: of the packet, BTH to pad.
@@ -53,7 +53,7 @@ class IcrcStart {
  private:
   uint32_t next(const IcrcHeaders& headers, uint32_t length);
   IcrcHeaders headers_;
-  uint32_t length_ = 0, register_ = 0;  // 0: of none
+  uint32_t length_ = 0, register_ = 0;  // 0: none
 };
 
 // The ICRC of a packet given by its headers and the bytes from the BTH to the last pad byte (`length`, without
@@ -61,14 +61,14 @@ class IcrcStart {
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 
-// Writes a packet from its BTH to its ICRC, in one pass over the payload: the ICRC is that of the bytes written, even
-// if the memory they come from changes meanwhile. Returns their number.
+// Writes a packet from its BTH to its ICRC, in one pass over the payload: the ICRC covers the bytes written, even if the source
+// changes meanwhile. Returns the number of bytes.
 uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
 
-// The ICRC of packets of one flow, which differ in length, IPv4 ID and what follows their IP and UDP headers.
+// The ICRC of packets of one flow, which differ in length, IPv4 ID and the bytes behind their IP and UDP headers.
 class FlowIcrc {
  public:
-  static constexpr uint32_t kRoom = 64;         // that is overwritten before the BTH
+  static constexpr uint32_t kRoom = 64;         // bytes before the BTH that are overwritten
   static constexpr uint32_t kMostBytes = 128;   // of a packet, BTH to pad
   explicit FlowIcrc(const IcrcHeaders& headers = {});
   // `bth` has kRoom bytes before it.
@@ -76,7 +76,7 @@ class FlowIcrc {
 
  private:
   static constexpr uint32_t kMostHeaders = kIp6Bytes + kUdpBytes;
-  uint8_t masked_[kMostHeaders];                // at its end
+  uint8_t masked_[kMostHeaders];                // at the end of this array
   uint32_t headerBytes_;
 };
 
@@ -84,10 +84,10 @@ class FlowIcrc {
 // 0 if the packet is too short to have one or is neither IPv4 without options nor IPv6 without extension headers.
 uint32_t icrcOfPacket(const uint8_t* packet, size_t length);
 
-// A UDP socket does not tell the IPv4 ID and flags of a received packet, yet the ICRC covers them. The CRC is
-// affine, so the difference between the ICRC received and the one computed for a guess (`headers`, DF set) names the only
-// header word that can explain it. True if that word is an ID with offset 0 and MF clear; then `headers` gets ID
-// and DF. False: the packet is corrupt (a corrupt one passes with probability 2^-15).
+// The ICRC covers the IPv4 ID and flags of a received packet, which a UDP socket hides. The CRC is affine, so the difference
+// between the received ICRC and the one computed for a guess (`headers`, DF set) gives the only header word that can explain it.
+// True if that word is an ID with offset 0 and MF clear; then `headers` gets ID and DF. False: the packet is corrupt (a corrupt
+// one passes with probability 2^-15).
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers);
 
 inline void storeIcrc(uint8_t* out, uint32_t icrc) {

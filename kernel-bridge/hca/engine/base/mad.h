@@ -1,5 +1,5 @@
-// CM messages on QP1 as far as the host side reads them: enough to find the kernel a MAD is for
-// (IBA 1 §13.4.2 MAD header, §12.6 CM messages; the RDMA IP CM service of annex A11 for service ids).
+// CM messages on QP1, as far as the host side reads them to find the kernel of a MAD (IBA 1 §13.4.2 MAD header, §12.6 CM
+// messages; the RDMA IP CM service of annex A11 for service ids).
 #pragma once
 #include "base/wire.h"
 
@@ -21,12 +21,12 @@ constexpr uint32_t kRejReasonTimeout = 4;
 // Offsets in the message.
 constexpr uint32_t kServiceId = 8;       // REQ, SIDR_REQ
 constexpr uint32_t kRemoteCommId = 4;    // messages with two ids
-constexpr uint32_t kRequestId = 0;       // SIDR_REP: the id of the request it answers
+constexpr uint32_t kRequestId = 0;       // SIDR_REP: the id of the request that it answers
 constexpr uint32_t kRejReason = 10;
 
 inline uint32_t attribute(const uint8_t* mad) { return wire::load16(mad + kAttribute); }
 
-// A packet of QP1's form; says nothing about the MAD in it.
+// Whether a packet has the form of a QP1 packet; its MAD is not checked.
 inline bool isMadPacket(const uint8_t* bth, uint32_t length) {
   return length >= kPacketBytes && bth[0] == wire::kOpUdSendOnly && wire::destinationQpn(bth) == wire::kGsiQpn;
 }

@@ -1,5 +1,5 @@
-// MADs that a kernel has not taken yet. They come from the network, as many as anybody likes to send: those of known connections
-// are told from all others, and of these one source has its share only.
+// MADs that a kernel has not taken yet. Anybody can send any number of them from the network, so those of known connections are
+// kept apart from all others, and the others are limited per source.
 #pragma once
 #include <array>
 #include <deque>
@@ -13,8 +13,8 @@
 
 namespace nd {
 
-// The peers that a kernel has sent MADs to, by its own communication id: a message that names the id and comes from there belongs
-// to a connection. A table of the newest; who is not in it any more is heard like everybody else.
+// The peers to which a kernel has sent MADs, by its own communication id: a message from there that names the id belongs to a
+// connection. The table has the newest ones; a peer that is no longer in it counts as unknown.
 class KnownPeers {
  public:
   void onSent(const uint8_t mad[wire::kMadBytes], const Gid& destination) {
@@ -45,9 +45,9 @@ class KnownPeers {
   std::vector<Peer> peers_;
 };
 
-// Of all others: first those of this host's processes, whose slot is known, then what came by the wire. Sources take turns, and the
-// messages of one stay in order. What is `addressed` names a service or an id that somebody has; what is not counts as a source of
-// its own, with a small share.
+// All other MADs: first those of this host's processes, whose slot is known, then those of the wire. Sources take turns, and the
+// messages of a source stay in order. `addressed` messages name a service or an id that exists; those that are not count as a
+// source of their own, with a small share.
 template <typename Mad>
 class MadQueue {
  public:
@@ -88,7 +88,7 @@ class MadQueue {
   using Source = std::tuple<uint32_t, std::array<uint8_t, 16>, bool>;  // a slot, or an address; addressed
   struct Waiting {
     std::map<Source, std::deque<Mad>> mads;
-    std::deque<Source> turns;  // of those that have some
+    std::deque<Source> turns;  // of those with messages
     size_t count = 0;
   };
   Waiting waiting_[2];

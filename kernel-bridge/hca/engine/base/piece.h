@@ -1,4 +1,4 @@
-// A piece of memory of this process, for gathering and scattering.
+// A range of this process's memory, for gathering and scattering.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,8 +10,8 @@ struct Piece {
   uint64_t length = 0;
 };
 
-// Copies pieces to others, in order, as far as both go: copy(to, from, bytes) answers how many bytes it has copied, of at most
-// `atOnce`; less than it was given ends it. The number of bytes copied; -1: none, because the first copy failed.
+// Copies pieces to others, in order, up to the shorter total. copy(to, from, bytes) copies at most `atOnce` bytes and returns
+// their number; if it copies fewer than requested, this ends. Returns the number of bytes copied; -1: the first copy failed.
 template <typename Copy>
 int64_t copyPieces(const Piece* to, uint32_t toCount, const Piece* from, uint32_t fromCount, uint64_t atOnce, Copy copy) {
   uint64_t copied = 0, within = 0;

@@ -1,4 +1,4 @@
-// Handles: a 20-bit place and a 12-bit generation, so that a stale handle is an error and never another object.
+// Handles: a 20-bit index and a 12-bit generation, so that a stale handle is an error and never another object.
 #pragma once
 #include <deque>
 #include <memory>
@@ -11,7 +11,7 @@ template <typename T>
 class HandleTable {
  public:
   static constexpr uint32_t kIndexBits = 20, kIndexMask = (1u << kIndexBits) - 1, kGenerations = 1u << 12;
-  // A freed place rests until this many others are free, so that late packets and handles miss.
+  // A freed place is not reused until this many others are free, so that late packets and handles miss.
   static constexpr size_t kRest = 64;
 
   explicit HandleTable(uint32_t limit) : limit_(limit < kIndexMask ? limit : kIndexMask) {}
@@ -22,7 +22,7 @@ class HandleTable {
     const Slot& s = slots_[index];
     return s.generation == handle >> kIndexBits ? s.object.get() : nullptr;
   }
-  // By place, whatever the generation.
+  // By index, whatever the generation.
   T* at(uint32_t index) const { return index < slots_.size() ? slots_[index].object.get() : nullptr; }
   static uint32_t indexOf(Handle handle) { return (handle & kIndexMask) - 1; }
 
@@ -55,7 +55,7 @@ class HandleTable {
 
   uint32_t size() const { return count_; }
 
-  // The callback may remove the object it is given, and no other.
+  // The callback may remove the object that it gets, and no other.
   template <typename F>
   void forEach(F&& f) const {
     for (size_t i = 0; i < slots_.size(); i++)

@@ -1,4 +1,4 @@
-// Names shared by all parts of the software HCA. No part of engine/ knows of N-API or of IRPs.
+// Names shared by all parts of the software HCA. No part of engine/ depends on N-API or on IRPs.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace nd {
 
-// Handles name HCA objects towards the driver and the user-mode provider: low bits an index, high bits
-// a generation, so that a stale handle is an error and never another object. 0 is no object.
+// Handles of HCA objects, for the driver and the user-mode provider: an index in the low bits, a generation in the high bits, so
+// that a stale handle is an error and never another object. 0 is no object.
 using Handle = uint32_t;
 // A soft kernel attached to this process's engine: 1..63. 0 is none.
 using KernelId = uint32_t;
 
-// The NTSTATUS values that HCA commands answer.
+// The NTSTATUS values of HCA commands.
 enum class Status : uint32_t {
   kSuccess = 0x00000000,
   kBufferOverflow = 0x80000005,
@@ -47,7 +47,7 @@ struct Gid {
     return std::memcmp(raw.data(), prefix, 12) == 0;
   }
   bool isMulticast() const { return isV4() ? (raw[12] & 0xF0) == 0xE0 : raw[0] == 0xFF; }
-  // An address that one host's packet may come from or go to.
+  // Whether a host can have this address.
   bool isUnicast() const { return isV4() ? raw[12] != 0 && raw[12] < 224 : raw[0] != 0xFF && *this != Gid{}; }
   bool operator==(const Gid& o) const {  // without a call
     uint64_t a[2], b[2];
@@ -58,7 +58,7 @@ struct Gid {
   bool operator!=(const Gid& o) const { return !(*this == o); }
 };
 
-// Where a queue pair's packets go: an address vector resolved to what the wire needs.
+// The destination of a queue pair's packets: an address vector resolved to what the wire needs.
 struct Path {
   Gid source;
   Gid destination;
@@ -71,27 +71,27 @@ struct Path {
 // Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.
 constexpr uint32_t kSlots = 254;
 
-// In place of a sender's slot: by UDP, where anybody may have sent it.
+// Stands for a sender's slot: the packet arrived by UDP, from anybody.
 constexpr uint32_t kByWire = 0xffffffff;
 
-// What is known of a received packet besides its bytes.
+// Data of a received packet besides its bytes.
 struct PacketMeta {
   Gid source;
   Gid destination;
-  uint8_t trafficClass = 0;  // TOS byte where the socket tells it; low two bits are ECN
+  uint8_t trafficClass = 0;  // TOS byte if the socket reports it; low two bits are ECN
   uint8_t hopLimit = 0;
   uint32_t flowLabel = 0;    // of IPv6
-  uint32_t scopeId = 0;  // index of the interface it came by, for IPv6 link-local sources and multicast groups
-  uint32_t sender = kByWire;  // of a MAD: the slot of the process of this host that made it, which sent it past the wire
+  uint32_t scopeId = 0;  // index of the interface that received it, for IPv6 link-local sources and multicast groups
+  uint32_t sender = kByWire;  // of a MAD: the slot of the process of this host that sent it past the wire
 };
 
-// Monotonic nanoseconds. Tests of the transport replace it by a clock they move by hand.
+// Monotonic nanoseconds. Tests of the transport replace it by a clock that they set.
 class Clock {
  public:
   static constexpr uint64_t kRecentTicks = 2048;  // about a microsecond
   virtual ~Clock() = default;
   virtual uint64_t now() const = 0;
-  // The same, a microsecond off at most, and cheap: for who asks again and again.
+  // The same, cheap and up to a microsecond off: for callers that ask often.
   virtual uint64_t recent() const { return now(); }
 };
 
@@ -108,7 +108,7 @@ class NotifySink {
  public:
   virtual ~NotifySink() = default;
   virtual void notify(Status status) = 0;
-  // Whether the thread that waits watches the host meanwhile (watch.h), so that the engine's thread need not be woken.
+  // Whether the waiting thread watches the host meanwhile (watch.h), so that the engine's thread need not be woken.
   virtual bool watches() const { return false; }
 };
 
@@ -117,25 +117,24 @@ enum class QpEvent : uint32_t {
   kSendQueueDrained = 2,          // SQD reached with nothing in flight
   kFatal = 3,                     // the QP moved itself to ERROR; `reason` is the WV_WC_STATUS
   kPeerLost = 4,                  // as kFatal: retries or keep-alive spent, or the peer's process died
-  kLastWqe = 5,                   // the QP is in ERROR and takes nothing from its SRQ any more
+  kLastWqe = 5,                   // the QP is in ERROR and takes nothing more from its SRQ
 };
 
 enum class SrqEvent : uint32_t {
   kLimit = 1,  // fewer WQEs are left than the limit, which is 0 from now on
-  kFatal = 2,  // the ring is garbage
+  kFatal = 2,  // the ring is invalid
 };
 
-// What the HCA tells a soft kernel. Called with the engine's lock held, from any thread: must only
-// enqueue and wake.
+// Events of the HCA for a soft kernel. Called with the engine's lock held, from any thread: it must only enqueue and wake.
 class KernelPort {
  public:
   virtual ~KernelPort() = default;
-  // `addressed`: it names a service or an id that this kernel may have; otherwise somebody has to answer it.
+  // `addressed`: it names a service or an id that this kernel may have; otherwise any kernel can answer it.
   virtual void onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) = 0;
   virtual void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) = 0;
   virtual void onCqError(Handle cq) = 0;
   virtual void onSrqEvent(Handle /*srq*/, SrqEvent /*event*/) {}  // for kernels without shared receive queues
-  virtual void onCaptureFailed(int /*error*/) {}                   // packets are recorded no more, for this errno
+  virtual void onCaptureFailed(int /*error*/) {}                   // packet capture has ended with this errno
 };
 
 

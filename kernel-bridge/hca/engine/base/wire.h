@@ -1,5 +1,5 @@
-// What the transport puts on the wire: BTH and extension headers, and the one table of opcodes that drives
-// requester, responder and completer (IBA 1 §9.2–9.3, §9.7; roce-wire §1.5–1.8). Big-endian throughout.
+// Packet headers of the transport: BTH and extension headers, and the one table of opcodes that drives requester, responder and
+// completer (IBA 1 §9.2–9.3, §9.7; roce-wire §1.5–1.8). Big-endian throughout.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -64,7 +64,7 @@ inline uint32_t psnAdd(uint32_t a, uint32_t n) { return (a + n) & kPsnMask; }
 // ── Opcodes ─────────────────────────────────────────────────────────────────────────────────────
 inline bool isReliable(uint8_t opcode) { return (opcode & kTransportBits) == 0; }
 
-// A packet's place in its message: First alone, neither (Middle), Last alone, or both (Only).
+// A packet's position in its message: only First, neither (Middle), only Last, or both (Only).
 enum OpFlag : uint32_t {
   kRequest = 0x1,
   kResponse = 0x2,
@@ -103,7 +103,7 @@ enum Opcode : uint8_t {
 };
 
 struct OpInfo {
-  uint32_t flags = 0;        // 0: no such opcode here
+  uint32_t flags = 0;        // 0: no such opcode
   uint8_t headerBytes = 0;   // BTH and extension headers
 };
 
@@ -242,13 +242,13 @@ constexpr std::array<uint32_t, 32> kRnrUnits = {
     256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 constexpr uint64_t rnrNanoseconds(uint32_t code) { return uint64_t(kRnrUnits[code & 31]) * 10'000; }
 constexpr uint8_t kRnrLongest = 0, kRnrShortest = 1;
-// The code of the shortest timer that is not shorter than this, or of the longest.
+// The code of the shortest timer of at least `ns`, or of the longest timer.
 constexpr uint8_t rnrCodeFor(uint64_t ns) {
   for (uint8_t code = kRnrShortest; code < kRnrUnits.size(); code++)
     if (rnrNanoseconds(code) >= ns) return code;
   return kRnrLongest;
 }
-// RNR retry counts (IBA 1 §9.7.5.2.8): one without an end, and the largest that has one.
+// RNR retry counts (IBA 1 §9.7.5.2.8): the infinite one, and the largest finite one.
 constexpr uint32_t kRnrForEver = 7, kMostRnrRetries = kRnrForEver - 1;
 // ACK timeout codes: 4.096 µs × 2^code, 0 means none.
 constexpr uint64_t ackNanoseconds(uint32_t code) { return code ? uint64_t(4096) << (code & 31) : 0; }

@@ -1,5 +1,5 @@
-// What processes of one host tell each other over their slots' and ports' sockets: a short header and a body.
-// Numbers are in host order; both ends are on the same host.
+// Frames that processes of one host exchange over their slots' and ports' sockets: a short header and a body. Numbers are in host
+// order; both ends are on the same host.
 #pragma once
 #include "base/ip.h"
 #include "base/types.h"
@@ -8,18 +8,18 @@ namespace nd {
 
 enum class FrameKind : uint8_t {
   kPacket = 1,       // body: a RoCE packet from the BTH to the last pad byte, for a QP of the receiver
-  kMad = 2,          // the same, of QP1: for a kernel of the receiver, which does not hand it on
+  kMad = 2,          // the same, of QP1: for a kernel of the receiver, which does not forward it
   kProbeReply = 3,   // body: ProbeReply (steering.h)
-  kGoodbye = 4,      // no body; the last frame of a process that ends in order, on the connections it has accepted
+  kGoodbye = 4,      // no body; the last frame of a process that ends in order, on its accepted connections
   // Set-up of the local link; body: LocalHello (local_pairs.h).
-  kPairAsk = 5,      // from the higher slot: make me an offer
-  kPairOffer = 6,    // from the lower one: with the segment and two eventfds
+  kPairAsk = 5,      // from the higher slot: requests an offer
+  kPairOffer = 6,    // from the lower slot: with the segment and two eventfds
   kPairAnswer = 7,   // yes or no
   // Memory of allocate() for a pair that is up; body: LocalMemory (local_maps.h).
   kMemoryOffer = 8,  // with the file
   kMemoryAnswer = 9,
-  kMemoryGone = 10,  // it was given back: unmap it
-  kStray = 11,       // as kPacket; it came by the wire, to a socket that was not the receiver's
+  kMemoryGone = 10,  // it was freed: unmap it
+  kStray = 11,       // as kPacket, but it arrived by the wire at a socket that was not the receiver's
   // On a connection to a block's name (port_blocks.h); body: PortQuestion, PortAnswer.
   kPortAsk = 12,
   kPortAnswer = 13,

@@ -27,11 +27,11 @@ std::string blockPrefix(uint32_t service) {
 
 std::string blockName(uint32_t service, uint16_t first) { return blockPrefix(service) + std::to_string(first); }
 
-// False: no answer in time. An answer of nobody: the connection has ended instead.
+// False: no answer in time. If the connection ends instead, the answer is kNobody.
 bool receiveAnswer(int connection, int64_t deadline, PortAnswer* answer) {
   pollfd waited{connection, POLLIN, 0};
   int ready;
-  do {  // a signal is no answer
+  do {  // a signal interrupts the wait only
     ready = poll(&waited, 1, static_cast<int>(std::max<int64_t>(deadline - monotonicMs(), 0)));
   } while (ready < 0 && errno == EINTR);
   if (ready <= 0) return false;
@@ -76,7 +76,7 @@ PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const G
     if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNobody, question.port};
     const bool answered = error == 0 && sendFrame(connection.get(), frame) && receiveAnswer(connection.get(), deadline, &answer);
     if (!answered || monotonicMs() >= deadline) return {};
-    // An owner who goes away meanwhile takes the name along. One who only closes connections is asked less and less often.
+    // An owner that ends releases the name. One that only closes connections is asked less and less often.
     if (answer.verdict != PortVerdict::kNobody) return answer;
   }
 }
@@ -94,7 +94,7 @@ PortBlocks::Block* PortBlocks::find(uint32_t service, uint16_t port) {
 }
 
 Status PortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
-  // Many ports in a row are of one block: the others are looked at once in a block's ports.
+  // Successive ports are mostly of one block: the other blocks are checked only once per block.
   if (Block* last = find(service, lastTaken_); last != nullptr && last->free() != 0) {
     *port = static_cast<uint16_t>(firstOf(lastTaken_) + last->pick());
     return Status::kSuccess;
@@ -118,8 +118,8 @@ Status PortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
   return Status::kTooManyAddresses;
 }
 
-// Ours with at least one free port. Who claims a port of it by number binds first and then looks for the block's name; this binds
-// first and then looks for such names: of two that come at the same time at least one sees the other.
+// Makes a block ours that has a free port. A process that claims one of its ports by number binds first and then looks for the
+// block's name; this binds first and then looks for such names. So of two concurrent claims at least one sees the other.
 Status PortBlocks::claim(uint32_t service, uint16_t first, uint32_t id) {
   if (has(service, first)) return Status::kAddressAlreadyExists;
   Block block;
@@ -145,7 +145,7 @@ void PortBlocks::use(uint32_t service, uint16_t port) {
   if (Block* block = find(service, port)) block->used |= bit(port);
 }
 
-// The last block stays, for the next connection.
+// The last block is kept, for the next connection.
 void PortBlocks::giveBack(uint32_t service, uint16_t port) {
   const auto found = blocks_.find(keyOf(service, firstOf(port)));
   if (found == blocks_.end()) return;

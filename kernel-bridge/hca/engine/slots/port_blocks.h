@@ -1,6 +1,6 @@
-// Free RDMA ports in blocks: one name (local_names.h), "ports/<service hex>/<first>", for 64 of them. What is
-// handed out of a block has no name of its own until somebody listens there. Who wants such a port by its number asks the
-// process that has the block, and the owner never hands out what it once let somebody have.
+// Free RDMA ports in blocks: one name (local_names.h), "ports/<service hex>/<first>", for 64 of them. A port handed out of a
+// block has no name of its own until somebody listens there. A process that wants such a port by number asks the owner of the
+// block, and the owner never hands out a port that it has lent.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@ struct PortQuestion {
   uint32_t any = 0;    // 1: all addresses
 };
 
-enum class PortVerdict : uint32_t { kYours, kTaken, kNobody };  // kNobody: nobody has the block
+enum class PortVerdict : uint32_t { kYours, kTaken, kNobody };  // kNobody: the block has no owner
 
 // The body of a kPortAnswer frame.
 struct PortAnswer {
@@ -31,11 +31,12 @@ struct PortAnswer {
 
 bool sendFrame(int connection, const Frame& frame);
 
-// Asks the process that has the block and waits for its answer; kTaken if it does not answer in time. `deadline` in milliseconds of the monotonic clock.
+// Asks the owner of the block and waits for its answer; kTaken if there is none in time. `deadline` in milliseconds of the
+// monotonic clock.
 PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline);
 int64_t monotonicMs();
 
-// The blocks of this process. No locks of its own.
+// The blocks of this process. It has no lock of its own.
 class PortBlocks {
  public:
   static constexpr uint32_t kFirstPort = 49152, kPorts = 64, kBlocks = (65536 - kFirstPort) / kPorts;
@@ -49,16 +50,16 @@ class PortBlocks {
     return static_cast<uint16_t>(kFirstPort + (start + n) % kBlocks * kPorts);
   }
 
-  // A free port, of another block if need be, whose listener is watched as the claim `id` from then on. kTooManyAddresses:
-  // others have all blocks.
+  // A free port, if necessary of another block; its listener then belongs to the claim `id`. kTooManyAddresses: other processes
+  // have all blocks.
   Status take(uint32_t service, uint32_t id, uint16_t* port);
-  // Of one of these blocks: it is in use from now on, or (after that) not any more. Nothing for all other ports.
+  // The port is in use from now on, or (afterwards) no longer. Ports outside of these blocks are ignored.
   void use(uint32_t service, uint16_t port);
   void giveBack(uint32_t service, uint16_t port);
   bool has(uint32_t service, uint16_t port) const { return blocks_.count(keyOf(service, firstOf(port))) != 0; }
-  // Lets another process have a port, which this one never hands out again.
+  // Lends a port to another process; this one never hands it out again.
   void lend(uint32_t service, uint16_t port);
-  // The same with any free one of a block; 0: none is.
+  // The same with any free port of a block; 0: there is none.
   uint16_t lendAny(uint32_t service, uint16_t first);
   int listenerOf(uint32_t id) const;  // -1: no block's
   void clear() { blocks_.clear(); }
@@ -68,10 +69,10 @@ class PortBlocks {
     uint32_t id = 0;
     UniqueFd listener;
     uint64_t used = 0;   // by claims of this process
-    uint64_t lent = 0;   // or had by somebody before
-    uint32_t next = 0;   // the last one handed out and one
+    uint64_t lent = 0;   // to another process, or claimed by one, at some time
+    uint32_t next = 0;   // the port after the last one handed out
     uint64_t free() const { return ~(used | lent); }
-    uint32_t pick();     // there must be a free one
+    uint32_t pick();     // requires a free one
   };
   static uint32_t keyOf(uint32_t service, uint16_t first) { return service << 16 | first; }
   static uint64_t bit(uint16_t port) { return uint64_t{1} << port % kPorts; }
@@ -82,7 +83,7 @@ class PortBlocks {
   int epoll_;
   std::random_device random_;
   std::map<uint32_t, Block> blocks_;
-  uint16_t lastTaken_ = 0;  // a port of the block that was asked last, of whatever service
+  uint16_t lastTaken_ = 0;  // a port of the block that was used last, of any service
 };
 
 }  // namespace nd

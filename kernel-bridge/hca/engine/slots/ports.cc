@@ -36,7 +36,7 @@ Status Ports::bindName(uint32_t service, const Gid* address, uint16_t port, Uniq
   const std::string prefix = portPrefix(service, port);
   UniqueFd fd;
   // A claim of the other form (all addresses against one) has another name. Each side looks after it has bound, so of two
-  // that come at the same time at least one gives way.
+  // concurrent claims at least one gives way.
   std::vector<std::string> others;
   const int error = names_.claim(prefix + addressName(address), prefix, &fd, &others);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
@@ -47,7 +47,7 @@ Status Ports::bindName(uint32_t service, const Gid* address, uint16_t port, Uniq
   return Status::kSuccess;
 }
 
-// By a claim of this process: those of blocks have no names.
+// By a claim of this process; ports of blocks have no names.
 bool Ports::isTaken(uint32_t service, const Gid* address, uint16_t port) const {
   const auto [first, last] = byPort_.equal_range(keyOf(service, port));
   return std::any_of(first, last, [&](const auto& entry) {
@@ -91,7 +91,7 @@ Status Ports::claimFree(KernelId kernel, uint32_t service, const Gid* address, u
     if (status != Status::kTooManyAddresses) return status;
     start = blocks_.randomStart();
   }
-  // Others have all blocks.
+  // Other processes have all blocks.
   const int64_t deadline = monotonicMs() + kAnswersMs;
   for (uint32_t n = 0; n < PortBlocks::kBlocks; n++) {
     const PortQuestion question{service, 0, PortBlocks::nth(start, n), address == nullptr};
@@ -108,13 +108,14 @@ Status Ports::claimFree(KernelId kernel, uint32_t service, const Gid* address, u
 
 Status Ports::claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline,
                           uint32_t* claim) {
-  // True: no other process has it of a block.
+  // True: no other process has it out of a block.
   const auto ask = [&] {
     if (!PortBlocks::covers(port) || hasBlock(service, port)) return true;
     const PortQuestion question{service, port, PortBlocks::firstOf(port), address == nullptr};
     return askPortOwner(names_, question, address, deadline).verdict != PortVerdict::kTaken;
   };
-  // Before, so that the name is never bound while the owner may want it; and after, for who becomes the owner meanwhile.
+  // Before, so that the name is never bound while the owner may hand it out; and after, in case the block has got its owner
+  // meanwhile.
   if (!ask()) return Status::kAddressAlreadyExists;
   UniqueFd listener;
   {
@@ -239,14 +240,14 @@ Ports::HandOver Ports::handOver(uint32_t service, uint16_t port, const Gid& addr
     pid_t pid = 0;
     if (names_.connect(name, &fd, &pid, look) != 0) continue;
     if (!sendFrame(fd.get(), frame)) return HandOver::kNobody;
-    // If it is closed instead, what was sent stays readable for the owner.
+    // If the connection were closed instead, sent frames would stay readable for the owner.
     keepOwner(name, std::move(fd));
     return HandOver::kDone;
   }
   return sure ? HandOver::kNobody : HandOver::kUnsure;
 }
 
-// False: there is no connection, it has ended, or its owner is behind with reading (then another one waits in line).
+// False: there is no connection, it has ended, or its owner reads too slowly (then another connection queues the frame).
 bool Ports::sendToKnown(const std::string& name, const Frame& frame) {
   const auto owner = std::find_if(owners_.begin(), owners_.end(), [&](const Owner& o) { return o.name == name; });
   if (owner == owners_.end()) return false;

@@ -1,5 +1,5 @@
-// RDMA ports: who on this host listens on a service id (local_names.h: "port/<service>/<port>/<gid>"), and which
-// of them connections have (port_blocks.h).
+// RDMA ports: which process of this host listens on a service id (local_names.h: "port/<service>/<port>/<gid>"), and which ports
+// connections use (port_blocks.h).
 #pragma once
 #include <map>
 #include <mutex>
@@ -18,34 +18,34 @@ namespace nd {
 
 class Ports {
  public:
-  // How long other processes may take to answer, in all.
+  // How long other processes may take to answer, in total.
   static constexpr int64_t kAnswersMs = 1000;
 
   Ports(LocalNames& names, int epoll) : names_(names), epoll_(epoll), blocks_(names, epoll) {}
 
   // See Host::claimPort. Callable from any thread.
   Status claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
-  // Others hand over to it from now on. See Host::openPort.
+  // Other processes forward requests to it from now on. See Host::openPort.
   Status open(uint32_t claim);
   void release(uint32_t claim);
   std::vector<uint32_t> releaseKernel(KernelId kernel);  // the claims
   void releaseAll();
 
-  // The kernel of this process that listens there: a claim of the address wins over one of all addresses. 0: none.
+  // The kernel of this process that listens there; a claim of the address has precedence over one of all addresses. 0: none.
   KernelId find(uint32_t service, uint16_t port, const Gid& address);
-  // Hands a frame to another process's claim. The connection to the owner stays: it ends with the claim, at the owner's side.
-  // The engine's lock is held.
+  // Forwards a frame to another process's claim. The connection to the owner is kept until the owner ends it with the claim. The
+  // engine's lock is held.
   enum class HandOver {
     kDone,
-    kNobody,  // there is none, or it does not take it
-    kUnsure,  // too many were for nobody; there was none a moment ago
+    kNobody,  // there is none, or it does not accept the frame
+    kUnsure,  // too many look-ups failed; there was none a moment ago
   };
   HandOver handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now);
-  // Takes what other processes hand over to this claim, or ask of this block.
+  // Accepts connections of processes that forward to this claim, or ask the owner of this block.
   bool acceptOn(uint32_t claim, Inbound& inbound);  // as Inbound::acceptFrom
   // Whether the claim's listener is watched.
   void hear(uint32_t claim, bool on);
-  // Another process wants a port of ours; it is told on that connection.
+  // Another process requests a port of ours; the answer goes to that connection.
   void onAsked(const Frame& frame, int connection);
 
  private:
@@ -55,7 +55,7 @@ class Ports {
     uint16_t port = 0;
     bool any = false;
     Gid address;
-    UniqueFd listener;  // none: of a block, and nobody listens
+    UniqueFd listener;  // empty: a port of a block without a listener
   };
   static uint32_t keyOf(uint32_t service, uint16_t port) { return service << 16 | port; }
   Status claimFree(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
@@ -66,7 +66,7 @@ class Ports {
   std::map<uint32_t, Claim>::iterator drop(std::map<uint32_t, Claim>::iterator claim);
   Status bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
   bool isTaken(uint32_t service, const Gid* address, uint16_t port) const;
-  int listenerOf(uint32_t claim) const;  // -1: there is none
+  int listenerOf(uint32_t claim) const;  // -1: none
   // A connection to another process's claim.
   struct Owner {
     std::string name;
@@ -74,21 +74,21 @@ class Ports {
     uint64_t used = 0;
   };
   static constexpr size_t kMaxOwners = 8;
-  // Looks at what is there now cost some system calls each: so many at once, and one more in each of these times.
+  // Limits look-ups, which cost some system calls each: so many at once, and one more per interval.
   class Looks {
    public:
     bool take(uint64_t now);
 
    private:
     static constexpr uint64_t kAtOnce = 64, kEachNs = 1'000'000;
-    uint64_t used_ = 0;  // as the time at which the first of kAtOnce is free again
+    uint64_t used_ = 0;  // the time at which the first of kAtOnce is free again
   };
   bool sendToKnown(const std::string& name, const Frame& frame);
   void keepOwner(std::string name, UniqueFd connection);
 
   LocalNames& names_;
   int epoll_;
-  std::mutex mutex_;  // innermost: nothing is called with it held but the operating system, and nobody is waited for
+  std::mutex mutex_;  // innermost: with it held only the operating system is called, and nothing is waited for
   uint32_t nextId_ = 1;
   std::map<uint32_t, Claim> claims_;
   std::unordered_multimap<uint32_t, uint32_t> byPort_;  // ids of claims by service and port

@@ -18,7 +18,7 @@ namespace {
 const char kSlotPrefix[] = "slot/";
 std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
 
-// Room for as many descriptors as a frame may have, and for one more where it is aligned; those beyond are dropped by the system.
+// Room for the most descriptors of a frame, and one more for alignment; the system drops those beyond.
 union FrameControl {
   char bytes[CMSG_SPACE(kMaxFrameFds * sizeof(int))];
   cmsghdr align;
@@ -41,7 +41,7 @@ ssize_t receiveFrame(int connection, void* bytes, size_t room, FrameOrigin* orig
     for (size_t i = 0; i < count; i++) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      UniqueFd taken(fd);  // all are ours now
+      UniqueFd taken(fd);  // this process now owns all of them
       if (origin->fdCount < kMaxFrameFds) origin->fds[origin->fdCount++] = std::move(taken);
     }
   }
@@ -110,7 +110,7 @@ void Inbound::sayGoodbye() {
   uint8_t bytes[Frame::kHeaderBytes];
   goodbye.encodeHeader(bytes);
   for (const auto& connection : connections_) {
-    if (::send(connection.second.fd.get(), bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;  // it is gone
+    if (::send(connection.second.fd.get(), bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;  // it has ended
   }
 }
 
@@ -145,12 +145,12 @@ static bool hasEnded(int connection) {
   return n > 0 && (waited.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
 }
 
-// Whether the last thing that came on a connection that has ended is a goodbye.
+// Whether the last frame on an ended connection is a goodbye.
 static bool hasGoodbye(int connection) {
   uint8_t bytes[Frame::kHeaderBytes + 1];
   Frame frame;
   bool found = false;
-  // An end that left packets unread shows first, as an error.
+  // If unread packets were lost with the connection, an error is reported first.
   for (int attempt = 0; attempt < 2; attempt++) {
     ssize_t n;
     while ((n = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
@@ -177,7 +177,7 @@ int Slots::claim() {
 }
 
 void Slots::release() {
-  // The name first: who sees its connection end then finds nobody at the name.
+  // The name first: a peer that sees its connection end then finds nobody at the name.
   listener_.reset();
   for (auto& p : peers_) p.reset();
 }
@@ -207,7 +207,7 @@ int Slots::connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid, LocalNames::Look l
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     return error;
   }
-  // With privileges the buffer may exceed the system's limit; the queue below takes what does not fit.
+  // With privileges the buffer may exceed the system's limit; the queue below takes the rest.
   const int bytes = static_cast<int>(kMaxQueuedBytes);
   if (setsockopt(fd->get(), SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
     setsockopt(fd->get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -245,7 +245,7 @@ bool Slots::send(uint32_t slot, const Frame& frame, const int* fds, uint32_t fdC
       return true;
     }
     if (errno != EAGAIN && errno != ENOBUFS) {
-      counters_.add(HostCounter::kUnknownSlot);  // it just died; its event follows
+      counters_.add(HostCounter::kUnknownSlot);  // it has just ended; its event follows
       return false;
     }
   }
@@ -313,8 +313,7 @@ bool Slots::mayComeFrom(uint32_t slot, int connection) {
 
 bool Slots::watch(uint32_t slot) {
   if (slot == slot_) return true;
-  // A connection from before may be to a process that has ended since, its event not seen yet: that would be told as
-  // the end of the one that has the slot now.
+  // An older connection may be to a process that has ended unseen. Its end would be reported as that of the slot's present owner.
   if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEnded(peers_[slot]->fd.get())) peers_[slot].reset();
   int error = 0;
   Peer* p = peer(slot, &error);
@@ -335,8 +334,8 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
     return Departure::kNone;
   }
   p.saidGoodbye |= hasGoodbye(p.fd.get());
-  // The connection ended. Only the name tells whether the process did: it may have closed just this connection,
-  // or be half dead, its listener not yet closed (then the next connection ends as well).
+  // The connection has ended. Only the name shows whether the process has, too: it may have closed just this connection, or be
+  // ending with its listener not yet closed (then the next connection ends as well).
   if (now - p.firstReconnect > kReconnectWindowNs) p.firstReconnect = now, p.reconnects = 0;
   UniqueFd fd;
   pid_t pid = 0;
@@ -351,7 +350,7 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
   if (p.watched) counters_.add(HostCounter::kSlotPeersGone);
   peers_[slot].reset();
   if (error == 0) {
-    auto next = std::make_unique<Peer>();  // somebody else has the slot already
+    auto next = std::make_unique<Peer>();  // the slot has a new owner already
     next->fd = std::move(fd);
     next->pid = pid;
     peers_[slot] = std::move(next);

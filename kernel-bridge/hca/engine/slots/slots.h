@@ -1,8 +1,8 @@
-// The processes of this host that speak RDMA: each owns a slot, and tells others' packets to them.
+// The processes of this host that use RDMA: each owns a slot and forwards packets to the others.
 //
-// A process sends on connections it made itself and receives on those it accepted, so a pair of processes that
-// talk has one for each direction. The sender's one also tells when the process at its end is gone, and a process
-// that ends in order says so there: only a Goodbye frame ever comes back on it.
+// A process sends on connections that it made itself and receives on those that it accepted, so two processes have one for each
+// direction. The sender's connection also shows the end of the other process. An orderly end is announced there by a Goodbye
+// frame, the only frame that comes back on it.
 #pragma once
 #include <array>
 #include <deque>
@@ -18,7 +18,7 @@
 
 namespace nd {
 
-// Descriptors that come or go with a frame.
+// Descriptors of a frame.
 constexpr uint32_t kMaxFrameFds = 3;
 struct FrameOrigin {
   int connection = -1;
@@ -26,27 +26,27 @@ struct FrameOrigin {
   uint32_t fdCount = 0;
 };
 
-// Accepted connections, from the slot's listener and from those of RDMA ports. Everything that comes in is
-// checked; a peer that sends nonsense is disconnected.
+// Accepted connections, from the slot's listener and from those of RDMA ports. All input is checked; a peer that sends an invalid
+// frame is disconnected.
 class Inbound {
  public:
   using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
   Inbound(HostCounters& counters, LocalNames& names, int epoll) : counters_(counters), names_(names), epoll_(epoll) {}
-  // Accepts what waits at the listener, within bounds; `claim`: whose it is, if it is a port's. False: it waits on, for the
-  // system has no descriptor for it now.
+  // Accepts waiting connections, within limits; `claim`: the owner, if it is a port's listener. False: connections keep waiting,
+  // because the system has no descriptor left.
   bool acceptFrom(int listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
-  // Closes the connections of a port's claim that is gone.
+  // Closes the connections of a port's claim that has ended.
   void closeClaim(uint32_t claim);
-  // Reads at most `budget` frames of one connection. Returns their number; forgets the connection at its end.
+  // Reads at most `budget` frames of one connection. Returns their number; forgets a connection that has ended.
   uint32_t read(uint32_t id, uint32_t budget, Handler handler, void* argument);
-  // Before an orderly end: takes in everybody who waits at the listener, and tells all of them.
+  // Before an orderly end: accepts all waiting connections, and announces the end to all.
   void acceptAll(int listener);
   void sayGoodbye();
   void closeAll() { connections_.clear(); }
   size_t size() const { return connections_.size(); }
 
  private:
-  // Of each other process one, and one for each of its Ports::kMaxOwners, at most.
+  // For each other process one, and one for each of its Ports::kMaxOwners, at most.
   static constexpr size_t kMaxConnections = 4096;
   static constexpr uint32_t kAcceptsPerEvent = 16;
   struct Connection {
@@ -59,10 +59,10 @@ class Inbound {
   int epoll_;
   uint32_t nextId_ = 1;
   std::unordered_map<uint32_t, Connection> connections_;
-  alignas(64) uint8_t buffer_[Frame::kMaxBytes + 1];  // one more, to see what is too long
+  alignas(64) uint8_t buffer_[Frame::kMaxBytes + 1];  // one more byte detects a frame that is too long
 };
 
-// What became of a watched process.
+// How a watched process has ended.
 enum class Departure { kNone, kOrderly, kLost };
 
 class Slots {
@@ -70,33 +70,33 @@ class Slots {
   static constexpr uint32_t kMax = kSlots;
   Slots(HostCounters& counters, LocalNames& names, int epoll) : counters_(counters), names_(names), epoll_(epoll) {}
 
-  // Takes the lowest free slot. 0, EMFILE and the like, or EADDRINUSE: processes of this user have all of them.
+  // Takes the lowest free slot. Returns 0, EMFILE or another error, or EADDRINUSE: processes of this user have all slots.
   int claim();
   void release();
   // The slot claimed last; kMax before.
   uint32_t slot() const { return slot_; }
   int listener() const { return listener_.get(); }
-  // Slots owned by some process of this user now, ascending.
+  // Slots that processes of this user own now, ascending.
   std::vector<uint32_t> live();
-  // The same, looked up ten times a second at most.
+  // The same, looked up at most ten times a second.
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
-  // Sends a frame, or keeps it until the peer reads. False: no such process, or it does not read (both counted).
+  // Sends a frame, or queues it until the peer reads. False: no such process, or it does not read (both counted).
   bool send(uint32_t slot, const Frame& frame, const int* fds = nullptr, uint32_t fdCount = 0);
   // The same to every other process of this user.
   void sendToOthers(const Frame& frame, uint64_t now);
   // Who has the slot, at the connection that send() uses. False: nobody, or nobody who can be talked to.
   bool identify(uint32_t slot, PeerIdentity* identity);
-  // Whether what comes by this accepted connection comes from the process that has the slot: another could set up, or spoil,
-  // what is not its own. Tells whose process it is.
+  // Whether frames of this accepted connection come from the slot's owner: another process could set up, or spoil, what is not
+  // its own. Also returns the identity.
   bool isOwner(uint32_t slot, int connection, PeerIdentity* sender);
-  // The same, but true as well if nobody has the slot any more: the last messages of a process may be read after its end.
+  // The same, but also true if the slot has no owner any more: the last messages of a process may be read after its end.
   bool mayComeFrom(uint32_t slot, int connection);
-  // Whether a process owns the slot; from now on its end is reported by onOutbound().
+  // Whether a process owns the slot; from now on onOutbound() reports its end.
   bool watch(uint32_t slot);
-  // Whether the process watched there has ended, and onOutbound() was not called for it yet.
+  // Whether the watched process has ended and onOutbound() was not called for it yet.
   bool endedUnseen(uint32_t slot) const;
-  // Something happened on the connection to this slot. Not kNone: the process watched there is gone.
+  // An event of the connection to this slot. Not kNone: the watched process has ended.
   Departure onOutbound(uint32_t slot, uint32_t events, uint64_t now);
 
  private:
