@@ -1,7 +1,6 @@
-// Whether a large payload goes through the ring, where both processes copy at the same time, or is named and copied once
-// by its taker, page by page, with the system's help. On near processors the first is twice as fast, on far ones slower,
-// and where threads run changes while they run. So copies are timed now and then, and the dearer way is tried again after
-// a while.
+// Whether a large payload goes through the ring, where both processes copy at the same time, or is named and copied once by the
+// receiver, page by page, with the system's help. On near processors the ring is twice as fast, on far ones slower, and threads
+// move between processors while they run. So copies are timed now and then, and the slower way is tried again after a while.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,12 +10,12 @@
 
 namespace nd {
 
-// What a copy costs: a moving average in ns for kUnit bytes; 0: not known.
+// The cost of a copy: a moving average in ns for kUnit bytes; 0: unknown.
 class CopyCost {
  public:
   static constexpr uint32_t kUnit = 64u << 10;
   uint32_t value() const { return value_; }
-  // A sample much larger than those before was interrupted by something else, and counts as twice as much at most.
+  // A sample much larger than the average was interrupted; it counts as at most twice the average.
   void add(uint64_t ns, uint32_t bytes) {
     const auto sample = static_cast<uint32_t>(std::min<uint64_t>(ns * kUnit / bytes + 1, kMost));
     value_ = value_ == 0 ? sample : value_ - value_ / 4 + std::min(sample, 2 * value_) / 4 + 1;
@@ -28,17 +27,17 @@ class CopyCost {
   uint32_t value_ = 0;
 };
 
-// Of the process that has the payload.
+// Used by the process that has the payload.
 class LocalChoice {
  public:
   static constexpr uint64_t kTrialAfter = 256u << 20;  // bytes
   static constexpr uint32_t kTrialBytes = 1u << 20;
   enum class Way : uint8_t { kCheaper, kName, kCarry };
-  // For tests: no choice any more.
+  // For tests: always this way.
   void fix(Way way) { way_ = way; }
 
-  // Whether the next payload is named. `taken`, `pulled`: CopyCost of the peer, who copies out of the ring, or by the
-  // system. What nobody has timed yet is tried, the ring first.
+  // Whether the next payload is named. `taken`, `pulled`: CopyCost of the peer, which copies out of the ring, or by the system. A
+  // way without a measurement is tried, the ring first.
   bool names(uint32_t taken, uint32_t pulled) const {
     if (way_ != Way::kCheaper) return way_ == Way::kName;
     const bool known = filled_.value() != 0 && taken != 0;

@@ -81,7 +81,7 @@ const uint8_t* LocalMaps::find(uint32_t number, uint64_t address, uint64_t lengt
     last_ = static_cast<uint32_t>(found - maps_.begin());
   }
   const Map& map = maps_[last_];
-  const uint64_t offset = address - map.base;  // of an address below the range a number that is too large
+  const uint64_t offset = address - map.base;  // too large for an address below the range
   const uint64_t size = map.pages.bytes();
   return offset <= size && length <= size - offset ? static_cast<const uint8_t*>(map.pages.get()) + offset : nullptr;
 }

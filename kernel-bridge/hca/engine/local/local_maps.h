@@ -1,8 +1,8 @@
-// Memory of allocate() between two processes of a host: what this one has told a peer of, and what it has mapped of the
-// peer's, for reading, so that the peer's payload is copied like any other memory.
+// Memory of allocate() between two processes of a host: the ranges that this process has offered to a peer, and those of the peer
+// that it has mapped for reading, so that the peer's payload is copied like any other memory.
 //
-// An offer is a number, an address range and the file. Numbers are not used again while a pair lasts, so that a packet
-// that names one never means other memory. All functions want the engine's lock held.
+// An offer is a number, an address range and the file. A number is not reused while the pair exists, so a packet that names it
+// never means other memory. All functions require the engine's lock.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,27 +13,26 @@
 
 namespace nd {
 
-// What is told of memory; the body of the frames kMemory*. An answer and an end have slot, number and `mapped` only.
+// A memory range, the body of the frames kMemory*. An answer and an end have only slot, number and `mapped`.
 struct LocalMemory {
   uint32_t slot = 0, number = 0;
   uint64_t base = 0, length = 0;
-  uint32_t mapped = 0;  // in an answer: 1 the peer has it, 0 it has not and will not
+  uint32_t mapped = 0;  // in an answer: 1 the peer has mapped it, 0 it has not and will not
   uint32_t reserved = 0;
 };
 
-// Ours, as one peer knows it.
+// Our memory, as one peer knows it.
 class LocalOffers {
  public:
   static constexpr uint32_t kMost = 128;
-  // The number by which the peer has it mapped; 0: it has not. The first time, it is put in line to be told.
+  // The number by which the peer has it mapped; 0: not mapped. The first call queues an offer.
   uint32_t numberOf(const SharedRange& range);
   void onAnswer(uint32_t number, bool mapped);
-  // Whether there is something to tell.
+  // Whether there are offers or ends to send.
   bool news() const { return news_; }
-  // Finds out which memory is gone: the peer is to be told.
+  // Finds freed memory, whose end has to be sent to the peer.
   void sweep();
-  // Tells it all: tell(memory, fd) of what is new, with fd -1 of what is gone. Where that says false, nothing more can
-  // be told now.
+  // Sends all offers and ends: tell(memory, fd), with fd -1 for an end. If that returns false, no more can be sent now.
   template <typename Tell>
   void tellAll(Tell tell);
   void clear() { *this = {}; }
@@ -52,7 +51,7 @@ class LocalOffers {
   bool news_ = false;
 };
 
-// The peer's, as this process has it mapped.
+// The peer's memory, as this process has it mapped.
 class LocalMaps {
  public:
   static constexpr uint32_t kMost = LocalOffers::kMost;
@@ -62,12 +61,12 @@ class LocalMaps {
   LocalMaps& operator=(const LocalMaps&) = delete;
   ~LocalMaps() { clear(); }
 
-  // False: too much of it, or a file that could change under us: one that can shrink, or that lacks some of its pages.
+  // False: too much memory, or a file that could change under us: one that can shrink, or that lacks some of its pages.
   bool add(const LocalMemory& memory, Descriptor fd);
   bool has(uint32_t number) const;
   bool remove(uint32_t number);
   void clear();
-  // Where that memory of the peer is here; null: it is not, or not all of it.
+  // The address of that memory of the peer in this process; null: not, or not all of it, is mapped.
   const uint8_t* find(uint32_t number, uint64_t address, uint64_t length);
 
  private:

@@ -9,7 +9,7 @@
 namespace nd {
 namespace {
 
-// Of an entry of one slot: what follows the head and the BTH.
+// Of an entry of one slot: the bytes behind the head and the BTH.
 constexpr uint32_t kHead = LocalEntry::kHeadBytes;
 
 void storeWords(uint8_t* to, uint32_t first, uint32_t second, uint32_t third = 0) {
@@ -18,7 +18,7 @@ void storeWords(uint8_t* to, uint32_t first, uint32_t second, uint32_t third = 0
   std::memcpy(to, words, sizeof words);
 }
 
-// From pieces to places, which have the same length together.
+// Copies pieces to places of the same total length.
 void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const Piece* places, uint32_t count) {
   uint32_t piece = 0;
   uint64_t within = 0;
@@ -69,7 +69,7 @@ void LocalPair::attach(uint32_t side, pid_t pid) {
   __atomic_store_n(&own_->nonceAddress, reinterpret_cast<uint64_t>(nonce_), __ATOMIC_RELEASE);
 }
 
-// Reads a number at an address of the peer that it has named: the rights to it, and that its process is the one at the
+// Reads a number at an address that the peer has named. This proves the right to read, and that the process is the one at the
 // other end of the slot's connection.
 void LocalPair::probe() {
   nonceAddress_ = __atomic_load_n(&peer_->nonceAddress, __ATOMIC_ACQUIRE);
@@ -97,7 +97,7 @@ void LocalPair::close() {
 bool LocalPair::ready(uint32_t payload, bool reference) {
   if (!up()) return false;
   const uint32_t bulk = plain ? kMaxPacket : reference || payload <= LocalSmall::kMostInEntry ? 0 : payload;
-  // Twice, for a fault layer that duplicates.
+  // Twice, because a fault layer may duplicate.
   const uint32_t times = plain ? 2 : 1;
   return producer_.room(LocalRing::kEntrySlots * times, LocalRing::unitsFor(bulk) * times);
 }
@@ -213,7 +213,7 @@ void LocalPair::flush(bool all) {
   const bool took = tell && consumer_.publish();
   if (!took && !dirty_ && !asked_) return;
   if (!self) {
-    // Either the peer, about to sleep, sees what was written, or we see that it sleeps.
+    // Either the peer, about to sleep, sees the new entries, or we see that it sleeps.
     fullFence();
     if (__atomic_load_n(&peer_->asleep, __ATOMIC_RELAXED) != 0) {
       if (!owesWake() && !(took && __atomic_load_n(&peer_->wantsSpace, __ATOMIC_RELAXED) != 0)) return;
@@ -256,7 +256,7 @@ uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   return n;
 }
 
-// False: it is something else, or there is something about it, that takeOne() sees to.
+// False: it is something else or unusual, for takeOne().
 bool LocalPair::takeSmall(PacketSink& sink) {
   LocalSmall small;
   small.slots[0] = consumer_.look(0);
@@ -286,7 +286,7 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   return true;
 }
 
-// A payload that is named: its epoch, then its pieces.
+// A named payload: its epoch, then its pieces.
 inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t* at) {
   LocalPiece pieces[kMaxPieces];
   std::memcpy(&p.epoch, at, 8);
@@ -307,7 +307,7 @@ inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t
   return true;
 }
 
-// False: nonsense.
+// False: invalid entry.
 bool LocalPair::takeOne(PacketSink& sink) {
   uint8_t entry[LocalRing::kEntryBytes];
   if (!consumer_.copy(0, entry)) return false;
@@ -378,7 +378,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
   return good;
 }
 
-// What else the packet sets off is little beside the copy.
+// The rest of the packet's handling is short beside the copy.
 void LocalPair::takeCarried(PacketSink& sink, const LocalPacket& p) {
   const uint64_t start = times(p.length) ? CopyCost::clock() : 0;
   sink.onLocalPacket(*this, p);
@@ -387,7 +387,7 @@ void LocalPair::takeCarried(PacketSink& sink, const LocalPacket& p) {
   __atomic_store_n(&own_->taken, takenCost_.value(), __ATOMIC_RELAXED);
 }
 
-// The packet is copied before it is looked at: its header stands in the bulk area.
+// Copied before it is parsed, because its header is in the bulk area.
 bool LocalPair::takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length) {
   if (!plain || length > kMaxPacket) return false;
   uint8_t packet[kMaxPacket];
@@ -415,7 +415,7 @@ Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t co
 Pull LocalPair::copyFromPeer(const LocalPacket& packet, const Piece* places, uint32_t count) {
   if (!up()) return Pull::kFailed;
   if (self) {
-    // Under one lock: if nothing was given back since it was named, the memory is there.
+    // Under one lock: if nothing was freed since the payload was named, the memory is there.
     if (own_->epoch != packet.epoch) return Pull::kChanged;
     const uint8_t* sources[kMaxPieces];
     for (uint32_t i = 0; i < packet.pieceCount; i++)
@@ -443,7 +443,8 @@ bool LocalPair::copyMapped(const LocalPacket& packet, const Piece* places, uint3
 }
 
 bool LocalPair::copyBySystem(const LocalPacket& packet, const Piece* places, uint32_t count) {
-  // The nonce is read in the same call: so the memory is of the process that named it, not of a successor with its id.
+  // The nonce is read by the same call: this proves that the memory belongs to the process that named it, not to a successor with
+  // the same id.
   Piece to[OutPacket::kMaxPieces + 2], from[kMaxPieces + 1];
   uint8_t found[sizeof peerNonce_];
   to[0] = {found, sizeof found};

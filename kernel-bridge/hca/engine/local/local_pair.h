@@ -1,9 +1,9 @@
-// The local link between this process and one process of the same host (or itself): what connections between the two
-// exchange packets by. The transport is the wire's; a packet has no UDP and no ICRC, its segments are larger, and a large
-// payload is not sent but named: the process that owns the destination copies it, once, out of the other's memory.
+// The local link between this process and one process of the same host (or itself): it carries the packets of connections between
+// the two. The transport is the wire's; a packet has no UDP header and no ICRC, its segments are larger, and a large payload is
+// not sent but named: the owner of the destination copies it, once, out of the other's memory.
 //
-// All functions want the engine's lock held. What the peer writes is read once and checked; nonsense breaks the pair,
-// and only it.
+// All functions require the engine's lock. Data that the peer writes is read once and checked; an invalid entry breaks only this
+// pair.
 #pragma once
 #include <sys/types.h>
 
@@ -24,16 +24,16 @@ enum class LocalKind : uint8_t {
   kInline = 1,     // behind the header, in the entry's slots
   kBulk = 2,       // in the bulk area
   kReference = 3,  // the entry lists pieces of the sender's memory
-  kPlain = 4,      // addresses in the entry, and a whole RoCE packet in the bulk area
-  kUnpulled = 5,   // no packet: a payload that was named could not be copied, from this PSN on
+  kPlain = 4,      // addresses in the entry, a whole RoCE packet in the bulk area
+  kUnpulled = 5,   // no packet: a named payload could not be copied, from this PSN on
 };
 
 struct LocalEntry {
-  // In word 0: payload length in 20 bits, kind in 4, flags in 8. In word 1: source QPN in 24, traffic class in 8. In
-  // word 2: the newest PSN that the packet acknowledges beside what it is itself, and kAcknowledges; or 0.
+  // Word 0: payload length in 20 bits, kind in 4, flags in 8. Word 1: source QPN in 24, traffic class in 8. Word 2: the newest
+  // PSN that the packet acknowledges besides its own meaning, with kAcknowledges; or 0.
   static constexpr uint32_t kHeadBytes = 12, kLengthBits = 20, kKindBits = 4;
   static constexpr uint32_t kAcknowledges = 1u << 24;
-  static constexpr uint32_t kInRing = 1;     // flag: the answer's payload may not be a reference
+  static constexpr uint32_t kInRing = 1;     // flag: the response's payload must not be a reference
   static constexpr uint32_t kLasting = 2;    // flag of kUnpulled: it would fail again
   static constexpr uint32_t kPlainBytes = 36;
   static uint32_t word(uint32_t length, LocalKind kind, uint32_t flags) {
@@ -44,10 +44,10 @@ struct LocalEntry {
 // A piece of the sender's memory.
 struct LocalPiece {
   uint64_t address, length;
-  uint32_t number;  // of the offer (local_maps.h) it lies in; 0: of none
+  uint32_t number;  // of its offer (local_maps.h); 0: none
 };
 
-// A packet as it came. Header and pieces are private copies; payload may stand in memory that the peer writes.
+// A received packet. Header and pieces are private copies; the payload may be in memory that the peer can write.
 struct LocalPacket {
   uint32_t sourceQpn = 0, flags = 0;
   uint32_t acknowledged = 0;         // as in the entry
@@ -79,7 +79,7 @@ struct LocalSmall {
   uint32_t reth[4];
   bool write;
   uint32_t length;
-  const uint8_t* bulk;  // null: it is in the entry
+  const uint8_t* bulk;  // null: the payload is in the entry
   const LocalRing::Slot* slots[kMostSlots];
   wire::Bth bth() const { return wire::parseBth(reinterpret_cast<const uint8_t*>(header.bth)); }
   wire::Reth readReth() const { return wire::parseReth(reinterpret_cast<const uint8_t*>(reth)); }
@@ -103,9 +103,9 @@ enum class Pull : uint8_t { kDone, kChanged, kFailed };
 class LocalPair : public std::enable_shared_from_this<LocalPair> {
  public:
   static constexpr uint32_t kMtu = 64u << 10;          // of connections on it, unless it is plain
-  static constexpr uint32_t kNamedPackets = 8;         // so much payload may be named at once
-  // From that size on payload may be named: where this process reads the peer's memory by a system call, and where it is
-  // mapped. Below, two copies, made by both processes at the same time, are faster.
+  static constexpr uint32_t kNamedPackets = 8;         // maximum named at once
+  // Payload may be named from these sizes on: where this process reads the peer's memory by a system call, and where it is
+  // mapped. Below them two copies, made by both processes at the same time, are faster.
   static constexpr uint32_t kReferenceFrom = 96u << 10, kMappedFrom = 4u << 10;
   static_assert(LocalSmall::kMostBytes < kMtu && LocalSmall::kMostBytes < kReferenceFrom, "one packet, which no system call copies");
   static constexpr uint32_t kPieceBytes = 16;          // of an entry
@@ -120,19 +120,19 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
 
   // ── Set-up (local_pairs.cc)
   bool startSelf();
-  void attach(uint32_t side, pid_t pid);  // `mapping` is in place
+  void attach(uint32_t side, pid_t pid);  // after `mapping` is set
   void probe();                           // whether the peer's memory can be read
   void close();
   void travelWhole(bool packets) { fast = !(plain = packets); }
 
   // ── Out
   bool up() const { return state == State::kUp; }
-  // Whether an entry with so many bytes of payload fits now. False: wantsSpace() and try when onSpace() is told.
+  // Whether an entry with so much payload fits now. False: call wantSpace(), and try again at onLocalSpace().
   bool ready(uint32_t payload, bool reference);
   bool peerPulls();
-  // Whether that is cheaper for the next payload than the ring, as far as we know.
+  // Whether naming the next payload is expected to be cheaper than the ring.
   bool namesNext();
-  // Sends; ready() has said yes, and a reference has at most kMaxPieces.
+  // Sends, after ready(); a reference has at most kMaxPieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
   // The same of a LocalSmall.
   void putSend(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass, uint32_t acknowledges,
@@ -147,7 +147,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
     putSmall(header, payload, length);
   }
   void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
-  // Whether the peer has all this memory mapped. It is offered if it is not known to the peer.
+  // Whether the peer has all this memory mapped. Unknown memory is offered to the peer.
   bool isMapped(const SharedRange* range) { return range != nullptr && (self || offers.numberOf(*range) != 0); }
   void putPlain(const PacketMeta& meta, const uint8_t* bytes, uint32_t length);
   void putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting);
@@ -155,23 +155,23 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void prepare() { producer_.prepare(); }
   bool consumed(uint32_t at) { return up() && producer_.consumed(at); }
   void wantSpace();
-  void resume();  // nobody waits for space any more
+  void resume();  // no queue pair waits for space any more
   bool hasSpace() { return ready(kMtu, false); }
-  // Whether one queue pair should leave what is left to the others.
+  // Whether a queue pair should leave the remaining space to the others.
   bool crowded() { return !up() || producer_.crowded(); }
-  // After a step: wakes the peer if it sleeps and something was written. Lets it see what was taken: at once if it waits
-  // for room, else in large pieces, or `all` when this side has nothing else to do.
+  // After a step: wakes the peer if it sleeps and there are new entries. Publishes consumed space: at once if the peer waits for
+  // room, otherwise in large pieces, or with `all`, when this side has nothing else to do, always.
   void flush(bool all = true);
   void setEpoch(uint64_t epoch);
 
   // ── In
   bool pending() const { return up() && consumer_.ready(); }
   bool broken() const { return broken_ || producer_.broken(); }
-  // Takes entries until `budget` or a step's bytes are spent. Their number.
+  // Takes entries until `budget` or a step's bytes are used up. Returns their number.
   uint32_t receive(PacketSink& sink, uint32_t budget);
-  // Whether it stopped for the bytes that it had copied.
+  // Whether it stopped because of the bytes that it had copied.
   bool copiedMuch() const { return taken_ >= kStepBytes; }
-  // Copies a packet's payload to places that together have its length.
+  // Copies a packet's payload to places of the same total length.
   Pull pull(const LocalPacket& packet, const Piece* places, uint32_t count);
   void sleeping(bool asleep);
 
@@ -180,7 +180,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool plain = false, self = false;
   bool fast = true;                 // small messages may take the fast path; a plain pair has none such
   bool stalled = false;             // queue pairs wait for space
-  uint64_t deadline = UINT64_MAX;   // of asking
+  uint64_t deadline = UINT64_MAX;   // of the set-up
   LocalMapping mapping;
   LocalOffers offers;
   LocalMaps maps;
@@ -210,8 +210,8 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool takeOne(PacketSink& sink);
   bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
   bool takeSmall(PacketSink& sink);
-  // A READ whose answer would stand behind so many entries need not wake the peer yet. Who has entries to take comes back,
-  // and the peer is woken when few are left.
+  // A READ whose response would queue behind so many unread entries need not wake the peer yet: this side comes back for these
+  // entries, and wakes the peer when few are left.
   static constexpr uint32_t kBacklog = 4;
   bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
   void wakePeer();
@@ -221,14 +221,14 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool copyBySystem(const LocalPacket& packet, const Piece* places, uint32_t count);
   bool copyMapped(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
-  // Whether the next copy of so many bytes is to be timed.
+  // Whether the next copy of so many bytes is timed.
   bool times(uint32_t length) { return length >= kMtu && timed_++ % kTimedOneIn == 0; }
 
   HostCounters& counters_;
   pid_t pid_ = 0;
   bool broken_ = false, peerPulls_ = false;
-  bool dirty_ = false;  // something was written that the peer may not know of,
-  bool asked_ = false;  // and what was written are READ requests
+  bool dirty_ = false;  // entries were written that the peer may not have noticed,
+  bool asked_ = false;  // and these are READ requests
   LocalProducer producer_;
   LocalConsumer consumer_;
   LocalSide *own_ = nullptr, *peer_ = nullptr;

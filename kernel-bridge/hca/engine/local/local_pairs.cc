@@ -68,7 +68,7 @@ std::shared_ptr<LocalPair> LocalPairs::pairWith(uint32_t slot, uint64_t now) {
   return e.pair && (e.pair->state == LocalPair::State::kAsking || e.pair->up()) ? e.pair : nullptr;
 }
 
-// Asks, or offers. The pair is there afterwards, if only as a refused one; null: nobody has the slot.
+// Requests or makes an offer. Afterwards there is a pair, perhaps a refused one; null: nobody has the slot.
 std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
   Entry& e = entries_[slot];
   PeerIdentity peer;
@@ -82,7 +82,7 @@ std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
   } else {
     LocalHello hello;
     if (!tell(slot, FrameKind::kPairAsk, hello)) refuse(pair, LocalHello::kSystem, nullptr);
-    await(pair, now + 2 * kPatienceNs);  // the other's patience ends first
+    await(pair, now + 2 * kPatienceNs);  // the other side's wait ends first
   }
   return e.pair;
 }
@@ -140,7 +140,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
   switch (frame.kind) {
     case FrameKind::kPairAsk:
       if (!lower) return counters_.add(HostCounter::kSlotBadFrames);
-      if (entries_[slot].pair) return;  // our offer is on its way
+      if (entries_[slot].pair) return;  // our offer is under way
       begin(slot, now);
       if (entries_[slot].refusal != LocalHello::kYes) answerNo(slot, entries_[slot].refusal);
       return;
@@ -149,7 +149,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
         return counters_.add(HostCounter::kSlotBadFrames);
       return onOffer(slot, hello, origin, sender.pid, sink);
     default:
-      // A no may answer an offer or a question; a yes, an offer.
+      // A no may answer an offer or a request; a yes only an offer.
       if (frame.bodyLength != sizeof hello || (!lower && hello.reason == LocalHello::kYes))
         return counters_.add(HostCounter::kSlotBadFrames);
       return onAnswer(slot, hello, sender.pid, sink);
@@ -175,13 +175,13 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
   uint32_t offered = LocalSegment::kOffered;
   const bool taken = __atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kAccepted, false,
                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-  if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // withdrawn
+  if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer was withdrawn
   pair.travelWhole(plain_ || hello.plain != 0);
   pair.attach(1, pid);
   pair.setEpoch(epoch_);
   LocalHello yes;
   yes.plain = pair.plain;
-  tell(slot, FrameKind::kPairAnswer, yes);  // one that is lost is lost with the process
+  tell(slot, FrameKind::kPairAnswer, yes);  // if it is lost, the process is gone
   goUp(pair, sink);
 }
 
@@ -245,7 +245,7 @@ void LocalPairs::onTime(uint64_t now, PacketSink& sink) {
     if (pair.mapping.get() != nullptr &&
         !__atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kWithdrawn, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      await(pair, now + kPatienceNs);  // taken: the answer is under way
+      await(pair, now + kPatienceNs);  // accepted: the answer is under way
       continue;
     }
     counters_.add(HostCounter::kLocalRefusedSilent);
@@ -279,13 +279,13 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin) {
     return counters_.add(HostCounter::kSlotBadFrames);
   const uint32_t slot = memory.slot;
   LocalPair* const pair = entries_[slot].pair.get();
-  if (pair == nullptr || !pair->up()) return;  // it ended meanwhile
+  if (pair == nullptr || !pair->up()) return;  // it has ended meanwhile
   switch (frame.kind) {
     case FrameKind::kMemoryOffer: {
       if (origin.fdCount != 1) return counters_.add(HostCounter::kSlotBadFrames);
       memory.mapped = pair->maps.add(memory, origin.fds[0].get());
       counters_.add(memory.mapped ? HostCounter::kLocalMaps : HostCounter::kLocalMapsRefused);
-      tellMemory(slot, FrameKind::kMemoryAnswer, memory, -1);  // one that is lost leaves the ordinary copy
+      tellMemory(slot, FrameKind::kMemoryAnswer, memory, -1);  // if it is lost, ordinary copies are used
       return;
     }
     case FrameKind::kMemoryAnswer:
@@ -339,7 +339,7 @@ uint32_t LocalPairs::receive(PacketSink& sink, PacketSink& plain, uint32_t budge
     copiedMuch_ |= pair.copiedMuch();
     if (pair.stalled && pair.hasSpace()) sink.onLocalSpace(pair);
     if (!pair.broken()) continue;
-    // Its connections fail; the process may live on, and is refused from now on.
+    // Its connections fail. The process may live on, and is refused from now on.
     counters_.add(HostCounter::kLocalBroken);
     const uint32_t slot = pair.slot;
     remove(pair);
@@ -368,7 +368,7 @@ void LocalPairs::flush() {
 void LocalPairs::revoke(uint64_t epoch) {
   epoch_ = epoch;
   for (LocalPair* pair : up_) pair->setEpoch(epoch);
-  fullFence();  // who sees what is written to the memory from now on sees that, too
+  fullFence();  // a peer that sees later writes to the memory sees this, too
 }
 
 void LocalPairs::rang(uint32_t slot) {

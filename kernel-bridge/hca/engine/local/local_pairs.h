@@ -1,9 +1,9 @@
-// Sets up the local link to other processes of this host, and keeps it.
+// Sets up the local links to other processes of this host, and owns them.
 //
-// A pair is asked for by the slots' connections: the process with the lower slot makes the segment and offers it with
-// an eventfd for each side; the other takes it or says no, and why. Whoever has refused says no from then on, so that
-// both sides go the same way for all connections of the pair: none → asking → up | refused. An offer that nobody
-// answers is withdrawn by a word in the segment, which only one of the two can change.
+// The slots' connections carry the set-up: the process with the lower slot makes the segment and offers it with an eventfd for
+// each side; the other accepts, or refuses with a reason. A process that has refused once refuses always, so that both sides use
+// the same link for all connections of the pair: none → asking → up | refused. An unanswered offer is withdrawn by a word in the
+// segment, which only one of the two can change.
 #pragma once
 #include <array>
 #include <memory>
@@ -20,7 +20,7 @@ struct LocalHello {
   static constexpr uint32_t kVersion = 5;
   enum Reason : uint32_t { kYes = 0, kOption = 1, kUser = 2, kSystem = 3, kOtherVersion = 4 };
   uint32_t version = kVersion, slot = 0;
-  uint32_t plain = 0;   // the sender wants to see whole packets; in an answer: they travel
+  uint32_t plain = 0;   // the sender wants whole packets; in an answer: whole packets are used
   uint32_t reason = 0;  // of an answer
 };
 
@@ -28,39 +28,39 @@ class LocalPairs {
  public:
   LocalPairs(HostCounters& counters, Slots& slots, int epoll) : counters_(counters), slots_(slots), epoll_(epoll) {}
 
-  // `enabled`: false refuses every pair. The slot is claimed by now.
+  // `enabled`: false refuses every pair. The slot is already claimed.
   void start(bool enabled);
   void stop();
-  // From now on pairs are set up for whole packets (capture, faults).
+  // Pairs set up from now on carry whole packets (capture, faults).
   void setPlain(bool plain) { plain_ = plain; }
 
-  // The pair with this slot, which is asked for if need be. Null: refused.
+  // The pair with this slot; sets it up if necessary. Null: refused.
   std::shared_ptr<LocalPair> pairWith(uint32_t slot, uint64_t now);
   void onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, PacketSink& sink);
-  // The process is gone: nothing of its memory is touched any more.
+  // The process has ended: its memory is not accessed any more.
   void forget(uint32_t slot);
 
   bool any() const { return !up_.empty(); }
   bool pending() const;
-  // Looks at the rings again and again, for kLooks looks, or until somebody wants the lock. True: there is something.
+  // Polls the rings, kLooks times or until `wanted` ≠ 0. True: there are entries.
   bool lookOut(const std::atomic<uint32_t>& wanted);
   bool selfPending() const { return self_ && self_->pending(); }
-  // `plain`: takes the packets of pairs on which whole ones travel.
+  // `plain`: gets the packets of pairs that carry whole ones.
   uint32_t receive(PacketSink& sink, PacketSink& plain, uint32_t budget);
   // Whether that copied as much as one step may.
   bool copiedMuch() const { return copiedMuch_; }
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
-  // A descriptor of this pair's, or of this process' own slot's, was seen readable. It stays so until a thread falls asleep the
-  // next time: a thread that polls may see it first, and must not take from a sleeper what ends its sleep, for the peer
-  // rings once only.
+  // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread falls asleep
+  // the next time: a polling thread may find it first, and must not take the wake-up from a sleeper, because the peer signals
+  // only once.
   void rang(uint32_t slot);
   bool anyRang() const { return !rang_.empty(); }
-  // Before a thread sleeps: peers ring from now on, once each. Threads that poll leave that as it is, for they do not
-  // end its sleep. False: there is something to do. `others`: somebody sleeps already.
+  // Before a thread sleeps: requests a signal from each peer, once. Polling threads do not cancel that, because they do not end
+  // the sleep. False: there are entries already. `others`: another thread sleeps already.
   bool fallAsleep(bool others);
-  // Whether pairs have come up since it was asked last.
+  // Whether pairs have come up since the last call.
   bool grown() { return std::exchange(grown_, false); }
   uint64_t deadline() const { return deadline_; }
   void onTime(uint64_t now, PacketSink& sink);
@@ -70,8 +70,8 @@ class LocalPairs {
   static constexpr uint32_t kLooks = 256;  // half a microsecond
   struct Entry {
     std::shared_ptr<LocalPair> pair;
-    LocalHello::Reason refusal = LocalHello::kYes;  // ours, told again to who asks again
-    bool rang = false;                              // and is in rang_
+    LocalHello::Reason refusal = LocalHello::kYes;  // ours, repeated when the peer asks again
+    bool rang = false;                              // and its slot is in rang_
   };
   void stopRinging();
   std::shared_ptr<LocalPair> begin(uint32_t slot, uint64_t now);
@@ -94,12 +94,12 @@ class LocalPairs {
   int epoll_;
   bool enabled_ = false, plain_ = false, grown_ = false, copiedMuch_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
-  UniqueFd freedFd_;    // readable: memory that peers were told of was given back
+  UniqueFd freedFd_;    // readable: memory that was offered to peers was freed
   uint32_t freed_ = 0;  // how often, as last seen
-  uint32_t next_ = 0;  // of up_: whose turn it is
+  uint32_t next_ = 0;  // index in up_ of the next in turn
   std::shared_ptr<LocalPair> self_;
   std::vector<uint32_t> rang_;  // slots whose descriptors are readable
-  std::vector<LocalPair*> up_;  // the one with ourselves included
+  std::vector<LocalPair*> up_;  // including the pair with this process itself
   std::array<Entry, Slots::kMax> entries_;
 };
 

@@ -1,10 +1,10 @@
-// The memory two processes of a host share, and the lock-free queues in it: one single-producer single-consumer ring
-// for each direction.
+// The shared memory of two processes of a host, and the lock-free queues in it: one single-producer single-consumer ring for each
+// direction.
 //
-// A ring has slots of a cache line and a bulk area. An entry is 1 to 4 slots; each begins with its sequence number,
-// the entry's position plus one, so that a small message costs one cache line and no counter. Payload that does not
-// fit stands in the bulk area, contiguous, in the order of the entries. The consumer publishes what it has taken now
-// and then; both keep the other's counters in private copies. Whatever the other side writes is read once and checked.
+// A ring has slots of a cache line and a bulk area. An entry is 1 to 4 slots. Each slot begins with its sequence number, the
+// entry's position plus one, so a small message needs one cache line and no counter. Payload that does not fit goes into the bulk
+// area, contiguous, in the order of the entries. The consumer publishes its position now and then; both keep private copies of
+// the other's counters. Data of the other side is read once and checked.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace nd {
 
-// At most 64 bytes, without a call: overlapping pieces of one size.
+// At most 64 bytes, without a call: overlapping copies of one size.
 inline void copySmall(uint8_t* to, const uint8_t* from, uint32_t length) {
   const auto ends = [&](auto piece) {
     constexpr uint32_t size = sizeof piece;
@@ -49,7 +49,7 @@ struct LocalRing {
 
   static constexpr uint32_t slotsFor(uint32_t bytes) { return (bytes + kSlotBody - 1) / kSlotBody; }
   static constexpr uint32_t unitsFor(uint32_t bytes) { return (bytes + kBulkUnit - 1) / kBulkUnit; }
-  // Bulk does not wrap within an entry: where one of `units` begins that comes at `position`.
+  // The bulk payload of an entry does not wrap: the start of one of `units` at or after `position`.
   static constexpr uint32_t bulkStart(uint32_t position, uint32_t units) {
     const uint32_t at = position % kBulkUnits;
     return at + units > kBulkUnits ? position + (kBulkUnits - at) : position;
@@ -57,16 +57,16 @@ struct LocalRing {
 };
 static_assert(sizeof(LocalRing::Slot) == 64, "a slot is a cache line");
 
-// What one side tells the other; each line is written by that side, but for `asleep`, which the other takes back.
+// The words of one side for the other. Each line is written by that side, except `asleep`, which the other resets.
 struct LocalSide {
-  alignas(64) uint64_t consumed;      // of the other's ring: slots, and bulk units in the high half
-  alignas(64) uint32_t asleep;        // 1: write my eventfd when there is something in your ring for me
+  alignas(64) uint64_t consumed;      // position in the other's ring: slots, and bulk units in the high half
+  alignas(64) uint32_t asleep;        // 1: signal my eventfd when there is an entry for me in your ring
   uint32_t wantsSpace;                // 1: and when you have consumed
-  alignas(64) uint64_t epoch;         // changes before memory that the other may be reading is given back
+  alignas(64) uint64_t epoch;         // changes before memory that the other may be reading is freed
   alignas(64) uint64_t nonceAddress;  // in this side's memory
-  uint8_t nonce[16];                  // what is there
+  uint8_t nonce[16];                  // the number at that address
   uint32_t pulls;                     // 1: this side can read the other's memory
-  alignas(64) uint32_t taken;         // what copies cost this side (CopyCost): out of the ring,
+  alignas(64) uint32_t taken;         // CopyCost of this side: out of the ring,
   uint32_t pulled;                    // and out of the other's memory
 };
 
@@ -75,7 +75,7 @@ struct LocalSegment {
   uint32_t magic;
   uint32_t state;
   LocalSide sides[2];
-  LocalRing rings[2];  // of the side that produces
+  LocalRing rings[2];  // indexed by the producing side
 };
 
 inline uint64_t packConsumed(uint32_t slots, uint32_t units) { return uint64_t(units) << 32 | slots; }
@@ -87,21 +87,21 @@ class LocalProducer {
     consumed_ = consumed;
     position_ = bulk_ = freeSlots_ = freeUnits_ = 0;
   }
-  // Room for an entry of so many slots and so many bulk units (at most half of the area). False: none now, or the
-  // peer's counter is nonsense.
+  // Whether there is room for an entry of so many slots and bulk units (at most half of the area). False: not now, or the peer's
+  // counter is invalid.
   bool room(uint32_t slots, uint32_t units) {
     return (fits(slots, units)) || (refresh() && fits(slots, units));
   }
-  // Whether more than half of the slots are taken, as far as the consumer has told.
+  // Whether more than half of the slots are in use, as far as the consumer has published.
   bool crowded() { return isHalfTaken() && (!refresh() || isHalfTaken()); }
-  // Whether everything before `position` was taken.
+  // Whether everything before `position` was consumed.
   bool consumed(uint32_t position) { return refresh() && int32_t(freeSlots_ - position) >= 0; }
   bool broken() const { return broken_; }
   uint32_t position() const { return position_; }
-  // An entry is about to be written: a consumer that waits has its line again.
+  // An entry will be written soon: prefetches its line, which a polling consumer has.
   void prepare() { fetch(position_); }
 
-  // The place of the next entry's payload in the bulk area. There is room.
+  // The address of the next entry's payload in the bulk area. There is room.
   uint8_t* bulk(uint32_t bytes) {
     const uint32_t units = LocalRing::unitsFor(bytes), start = LocalRing::bulkStart(bulk_, units);
     bulk_ = start + units;
@@ -126,7 +126,7 @@ class LocalProducer {
     position_ += slots;
     ahead();
   }
-  // An entry of a header and payload behind it, as long together as write() takes.
+  // An entry of a header followed by payload, in total at most as long as for write().
   template <typename Header>
   void write(const Header& header, const uint8_t* payload, uint32_t length) {
     constexpr uint32_t beside = LocalRing::kSlotBody - sizeof header;
@@ -146,7 +146,7 @@ class LocalProducer {
   }
 
  private:
-  // The line of a slot is the consumer's until it is fetched: early enough, many are under way at the same time.
+  // A slot's line is in the consumer's cache; prefetching early overlaps several transfers.
   void ahead() {
     fetch(position_ + kAhead);
     fetch(position_ + kAhead + 1);
@@ -167,7 +167,7 @@ class LocalProducer {
   bool refresh() {
     const uint64_t now = __atomic_load_n(consumed_, __ATOMIC_ACQUIRE);
     const uint32_t slots = uint32_t(now), units = uint32_t(now >> 32);
-    // Forwards, and not beyond what was written.
+    // The consumer's position must advance, and not beyond what was written.
     if (slots - freeSlots_ > position_ - freeSlots_ || units - freeUnits_ > bulk_ - freeUnits_) broken_ = true;
     if (broken_) return false;
     freeSlots_ = slots;
@@ -179,7 +179,7 @@ class LocalProducer {
   LocalRing* ring_ = nullptr;
   const uint64_t* consumed_ = nullptr;
   uint32_t position_ = 0, bulk_ = 0;         // next to write
-  uint32_t freeSlots_ = 0, freeUnits_ = 0;   // taken by the consumer, as last seen
+  uint32_t freeSlots_ = 0, freeUnits_ = 0;   // consumed, as last seen
   bool broken_ = false;
 };
 
@@ -193,25 +193,25 @@ class LocalConsumer {
   bool ready() const {
     return __atomic_load_n(&slot(position_).sequence, __ATOMIC_ACQUIRE) == position_ + 1;
   }
-  // Copies a slot of the next entry. False: it is not there, which for any but the first is nonsense.
+  // Copies a slot of the next entry. False: it is not there, which is invalid except for the first slot.
   bool copy(uint32_t index, uint8_t to[LocalRing::kSlotBody]) const {
     const LocalRing::Slot& s = slot(position_ + index);
     if (__atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) != position_ + index + 1) return false;
     std::memcpy(to, s.body, LocalRing::kSlotBody);
     return true;
   }
-  // A slot of the next entry, which the peer may change while it is looked at; null: it is not there.
+  // A slot of the next entry, which the peer may change at any time; null: it is not there.
   const LocalRing::Slot* look(uint32_t index) const {
     const LocalRing::Slot& s = slot(position_ + index);
     return __atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) == position_ + index + 1 ? &s : nullptr;
   }
-  // Where many entries come, lines of later ones are on their way while this one is looked at. Not to be done where they come
-  // one by one: the producer has the lines that it will write next.
+  // Prefetches later entries while this one is handled. Useful only if many arrive: if they arrive one by one, the producer holds
+  // the lines that it will write next.
   void fetch() const {
     __builtin_prefetch(&slot(position_ + kAhead));
     __builtin_prefetch(&slot(position_ + kAhead + 1));
   }
-  // Where the next entry's payload of so many bytes stands. It may change while it is looked at.
+  // The address of the next entry's payload. It may change at any time.
   const uint8_t* bulk(uint32_t bytes) const {
     const uint32_t start = LocalRing::bulkStart(bulk_, LocalRing::unitsFor(bytes));
     return ring_->bulk + size_t(start % LocalRing::kBulkUnits) * LocalRing::kBulkUnit;
@@ -223,7 +223,7 @@ class LocalConsumer {
       bulk_ = LocalRing::bulkStart(bulk_, units) + units;
     }
   }
-  // Lets the producer have the room of what was taken. False: there was nothing new.
+  // Publishes consumed room to the producer. False: nothing new.
   bool publish() {
     if (published_ == position_) return false;
     published_ = position_;
@@ -232,7 +232,7 @@ class LocalConsumer {
     return true;
   }
   uint32_t unpublished() const { return position_ - published_; }
-  // Whether the producer should see now what was taken: a quarter of the slots, or an eighth of the bulk area.
+  // Whether so much was consumed that the producer should know: a quarter of the slots, or an eighth of the bulk area.
   bool publishDue() const {
     return unpublished() >= LocalRing::kSlots / 4 || bulk_ - publishedBulk_ >= LocalRing::kBulkUnits / 8;
   }

@@ -11,7 +11,7 @@ class Alarm {
   // False: the system has no descriptor for it.
   bool open();
   Descriptor fd() const { return fd_.get(); }
-  // At this time of monotonicNs(). Any thread.
+  // Sets it to a time of monotonicNs(). Any thread.
   void set(uint64_t time);
 
  private:

@@ -1,9 +1,9 @@
-// Who attends to sockets and timers: threads that poll, a thread of the program that waits and watches the descriptors
-// itself (watch.h), and the engine's thread where nobody of these does, or comes back in time.
+// Tracks which thread serves sockets and timers: polling threads, a waiting thread of the program that watches the descriptors
+// itself (watch.h), or the engine's thread if none of these does so in time.
 //
-// The engine's thread leaves the sockets to others as long as their marks are young, and sleeps until its alarm, which
-// is set to the end of the youngest mark's time. Who polls on puts the alarm off, twice in that time, so the thread does not
-// wake as long as somebody polls, and takes over when the last mark is kMarkNs old.
+// Each polling thread sets a mark. The engine's thread leaves the sockets to others while the newest mark is valid, and sleeps
+// until its alarm, which is set to the end of that time. Polling moves the alarm forward, twice in that time. So the thread does
+// not wake while somebody polls, and takes over when the last mark is kMarkNs old.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace nd {
 
 class Attendance {
  public:
-  static constexpr uint64_t kMarkNs = 1'000'000;  // a mark is good for this long
+  static constexpr uint64_t kMarkNs = 1'000'000;  // how long a mark is valid
 
   explicit Attendance(const Clock& clock) : clock_(clock) {}
 
@@ -24,9 +24,10 @@ class Attendance {
     stay(now);
     putOff(now);
   }
-  // The same without putting the alarm off, which is a system call: the thread may then wake for nothing, once.
+  // The same without moving the alarm, which is a system call: the engine's thread may then wake for nothing, once.
   void stay(uint64_t now) { mark_.store(now, std::memory_order_relaxed); }
-  // Only that: timers that were set since the last mark are the thread's, which gives way to a newer one.
+  // Only moves the alarm. Timers that were set since the last mark belong to the engine's thread, which gives way to a newer
+  // mark.
   void putOff(uint64_t now) {
     if (now >= renewDue_.load(std::memory_order_relaxed)) renew(now);
   }
@@ -44,27 +45,27 @@ class Attendance {
   }
   void watchOn() { watching_ = nextWatch(); }
   void watchEnds() { watching_ = 0; }
-  // One more, or less, who waits without watching.
+  // Changes the number of threads that wait without watching.
   void apart(int32_t change) { apart_ += change; }
   bool anyApart() const { return apart_ != 0; }
 
   // ── The engine's thread.
-  // The present sleep of a thread that watches, 0 if there is none.
+  // Identifies the present sleep of a watching thread; 0: none.
   uint32_t watching() const { return watching_; }
   bool open() { return alarm_.open(); }
   // Readable when the alarm's time has come.
   Descriptor alarm() const { return alarm_.fd(); }
-  // Sets the alarm, which marks put off from now on.
+  // Sets the alarm, which marks move forward from now on.
   void sleepUntil(uint64_t time) {
     alarm_.set(time);
     renewDue_.store(time - kMarkNs / 2, std::memory_order_relaxed);
   }
-  // Nobody puts it off any more.
+  // Marks do not move the alarm any more.
   void wokeUp() { renewDue_.store(UINT64_MAX, std::memory_order_relaxed); }
 
  private:
   void renew(uint64_t now) {
-    // One of several who come at the same time; and not if the thread has just woken up.
+    // Only one of several concurrent callers, and not if the engine's thread has just woken.
     uint64_t due = renewDue_.load(std::memory_order_relaxed);
     if (now < due || !renewDue_.compare_exchange_strong(due, now + kMarkNs / 2, std::memory_order_relaxed)) return;
     alarm_.set(now + kMarkNs);
@@ -75,8 +76,8 @@ class Attendance {
   const Clock& clock_;
   std::atomic<uint32_t> watching_{0}, lastWatch_{0};
   std::atomic<int32_t> apart_{0};
-  std::atomic<uint64_t> mark_{0};               // when somebody last attended (ns)
-  std::atomic<uint64_t> renewDue_{UINT64_MAX};  // from when on a mark puts the alarm off
+  std::atomic<uint64_t> mark_{0};               // time of the last mark (ns)
+  std::atomic<uint64_t> renewDue_{UINT64_MAX};  // from this time on a mark moves the alarm
   Alarm alarm_;
 };
 

@@ -1,4 +1,4 @@
-// How the host's epoll set names its descriptors: what kind, and which of them.
+// Names of descriptors in the host's epoll set: their kind, and which one.
 #pragma once
 #include <sys/epoll.h>
 
@@ -19,7 +19,7 @@ inline bool watchFd(int epoll, int fd, uint32_t events, EventKind kind, uint32_t
   return epoll_ctl(epoll, operation, fd, &event) == 0;
 }
 
-// Before a descriptor is closed that another process has, too: what it stands for would stay in the set until that closes it.
+// Call before closing a descriptor that another process has, too: its file would stay in the set until that process closes it.
 inline void unwatchFd(int epoll, int fd) { epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr); }
 
 }  // namespace nd

@@ -1,18 +1,18 @@
-// Tells that the network interfaces of this process's network namespace, or their addresses, have changed.
+// Reports changes of the network interfaces of this process's network namespace, and of their addresses.
 #pragma once
 #include "platform/unique_fd.h"
 
 namespace nd {
 
-// A routing socket (rtnetlink) that hears of links and addresses. Says that something has changed, and not what:
-// who wants to know lists the interfaces anew.
+// A routing socket (rtnetlink) for links and addresses. It reports that something has changed, not what: callers list the
+// interfaces again.
 class InterfaceEvents {
  public:
   // False: the system forbids it, or has no room.
   bool open();
-  // Readable when there is something to take.
+  // Readable when there are messages.
   int fd() const { return fd_.get(); }
-  // Takes what has come. True: something has changed, or too much has come for the system to keep.
+  // Reads the messages. True: something has changed, or the system has dropped messages.
   bool take();
 
  private:

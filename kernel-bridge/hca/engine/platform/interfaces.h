@@ -1,4 +1,4 @@
-// The network interfaces of this process's network namespace, as the system's sockets tell them.
+// The network interfaces of this process's network namespace.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,13 +18,13 @@ struct NetworkInterface {
   uint32_t index = 0;
   uint32_t mtu = 0;           // bytes of an IP packet
   bool up = false;            // switched on (IFF_UP)
-  bool running = false;       // and has a carrier, as far as it can know (IFF_RUNNING)
+  bool running = false;       // and has a carrier, if it is of a kind that has one (IFF_RUNNING)
   std::vector<uint8_t> mac;   // of any length, 0 for none
   std::vector<InterfaceAddress> addresses;
 };
 
-// All interfaces, with or without address and carrier, by index. 0 or an errno. One that goes away meanwhile is left
-// out.
+// All interfaces, with or without address and carrier, by index. Returns 0 or an errno. An interface that disappears meanwhile is
+// left out.
 int listInterfaces(std::vector<NetworkInterface>* out);
 
 }  // namespace nd

@@ -1,4 +1,4 @@
-// Which addresses are this host's.
+// The addresses of this host.
 #pragma once
 #include <vector>
 #include "base/types.h"
@@ -7,8 +7,8 @@ namespace nd {
 
 class LocalAddresses {
  public:
-  // Loopback addresses, and those of the interfaces. An unknown address makes it look again, at most once a
-  // second (so an address that was added is seen late at most by that).
+  // Loopback addresses, and those of the interfaces. An unknown address makes it list them again, at most once a second, so a new
+  // address may be recognized that much later.
   bool contains(const Gid& address, const Clock& clock);
 
  private:

@@ -1,4 +1,4 @@
-// Pages that are mapped into this process: its own, or those behind a descriptor that processes hand each other.
+// Pages that are mapped into this process: its own, or those of a descriptor that processes exchange.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -23,13 +23,13 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Zeroed pages that another process can map by the descriptor; nobody can change their number. False: the system has none.
+  // Zeroed pages that another process can map by the descriptor; their number cannot change. False: the system has none.
   bool create(uint64_t bytes, UniqueFd* fd);
   // Zeroed pages of this process alone.
   bool createPrivate(uint64_t bytes);
-  // What another process has created, for reading and writing. False: its size is another one, or could change.
+  // Maps pages that another process has created, for reading and writing. False: the size differs, or could change.
   bool open(Descriptor fd, uint64_t bytes);
-  // What another process has allocated (pages.h), for reading. False: as above, or pages are missing, or could be.
+  // Maps pages that another process has allocated (pages.h), for reading. False: as above, or pages are or may become missing.
   bool openForReading(Descriptor fd, uint64_t bytes);
   void unmap() {
     if (memory_ != nullptr) unmapPages(memory_, bytes_);
@@ -41,7 +41,7 @@ class Mapping {
 
  private:
   static void unmapPages(void* memory, uint64_t bytes);
-  // Null: there is none.
+  // Null: failed.
   bool take(void* memory, uint64_t bytes) {
     if (memory == nullptr) return false;
     unmap();

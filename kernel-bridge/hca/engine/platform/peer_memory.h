@@ -6,8 +6,8 @@
 
 namespace nd {
 
-// Copies from pieces of that process, whose addresses are its own, to pieces of this one. The number of bytes copied; negative:
-// the system refused.
+// Copies from pieces of that process, given by its own addresses, to pieces of this one. Returns the number of bytes copied;
+// negative: the system refused.
 int64_t readPeerMemory(int64_t process, const Piece* to, uint32_t toCount, const Piece* from, uint32_t fromCount);
 
 }  // namespace nd

@@ -1,12 +1,12 @@
-// Tells people who has the RoCEv2 port when it cannot be bound.
+// Describes for messages who has the RoCEv2 port when it cannot be bound.
 #pragma once
 #include <cstdint>
 #include <string>
 
 namespace nd {
 
-// A noun phrase: "process 4711 (qemu)", "process 4711 (node) of user 1000", "a process of user 1000", "a kernel driver such as rdma_rxe"; or
-// "somebody else" where the operating system does not tell.
+// A noun phrase: "process 4711 (qemu)", "process 4711 (node) of user 1000", "a process of user 1000", "a kernel driver such as
+// rdma_rxe"; or "somebody else" if the operating system does not report it.
 std::string describePortHolder(int family, uint16_t port);
 
 }  // namespace nd

@@ -8,12 +8,12 @@
 namespace nd {
 namespace {
 
-// By base address. Leaked: threads may still look something up while the process exits.
+// By base address. Leaked, because threads may still use it while the process exits.
 struct Registry {
   std::mutex mutex;
   std::map<uint64_t, std::weak_ptr<const SharedRange>> ranges;
   uint64_t nextId = 1;
-  std::atomic<uint32_t> freed{0};  // of those that peers were told of
+  std::atomic<uint32_t> freed{0};  // of ranges that were offered to peers
   void (*hook)(void*) = nullptr;
   void* hookArgument = nullptr;
 };

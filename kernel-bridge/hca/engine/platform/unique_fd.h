@@ -1,4 +1,4 @@
-// A descriptor of the system that closes itself: a file descriptor, or on Windows a handle of the kernel.
+// A descriptor that closes itself: a file descriptor, or on Windows a kernel handle.
 #pragma once
 #include <cstdint>
 #include <utility>

@@ -1,18 +1,18 @@
-// A word in memory that threads of this process sleep on, and others wake them by.
+// A word in memory on which threads of this process sleep and are woken.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace nd {
 
-// Sleeps while the word has this value. It may come back earlier: look at the word again.
+// Sleeps while the word has this value. It may return earlier: check the word again.
 void sleepWhile(std::atomic<uint32_t>& word, uint32_t value);
-// Wakes one that sleeps there.
+// Wakes one sleeper.
 void wakeOne(std::atomic<uint32_t>& word);
 
-// Waits until the word has another value, at most so many microseconds; negative: without a bound. False: it still had it.
+// Waits until the word has another value, at most so many microseconds; negative: without limit. False: the value is unchanged.
 bool waitWhile(std::atomic<int32_t>& word, int32_t value, int64_t microseconds);
-// Wakes all that wait there, after the word was changed.
+// Wakes all waiting threads, after the word was changed.
 void wakeAll(std::atomic<int32_t>& word);
 
 }  // namespace nd

@@ -84,11 +84,11 @@ bool EngineThread::sleep(int other, uint64_t deadline) {
 }
 
 void EngineThread::run() {
-  // The poller's mark at which the last wake came. Somebody who waits no longer polls, however young the mark is;
-  // a newer mark says that polling goes on, and that the poller sees to what the wake was for.
+  // The poller's mark at the last wake-up. It is ignored however recent it is, because the poller now waits; a newer mark means
+  // that polling continues, and that the poller handles the cause of the wake-up.
   uint64_t ignoredMark = 0;
-  uint32_t ignoredWatch = 0;  // a thread that watches and has been given its time
-  bool rung = false;          // something has come by the host's descriptors
+  uint32_t ignoredWatch = 0;  // a watching thread that has had its time
+  bool rung = false;          // one of the host's descriptors was readable
   while (!stopping_) {
     if (attention_.exchange(false)) {
       ignoredMark = wakeMark_;
@@ -100,8 +100,8 @@ void EngineThread::run() {
       rung = false;
       continue;
     }
-    // A thread that watches was woken as well, and does not come if the program does something else: then it is not
-    // waited for again.
+    // The watching thread was woken as well. If it does not come, because the program does something else, this thread gives way
+    // to it only once.
     const uint32_t watching = attendance_.watching();
     if (std::exchange(rung, false) && watching != 0 && watching != ignoredWatch) {
       ignoredWatch = watching;
@@ -125,7 +125,7 @@ void EngineThread::run() {
       sleeper_.asleep = false;
       continue;
     }
-    // Others may want the lock. They are about to wake up, and would find it taken again.
+    // Others may want the lock. They are about to wake up, and would otherwise find it taken again.
     sched_yield();
     for (uint32_t i = 0; i < kGiveWayYields && engine_.contended(); i++) sched_yield();
   }

@@ -1,8 +1,7 @@
-// The engine's own thread: takes over sockets and timers when no thread of the application polls.
+// The engine's own thread: handles sockets and timers when no thread of the application polls.
 //
-// It sleeps in the operating system until a descriptor, a deadline or a wake needs it; an idle process wakes for
-// nothing. While some thread polls, it leaves the sockets to that thread and sleeps until the polling has ended
-// (attendance.h).
+// It sleeps in the operating system until a descriptor, a deadline or a wake-up needs it; an idle process has no wake-ups. While
+// another thread polls, it leaves the sockets to that thread and sleeps until the polling has ended (attendance.h).
 #pragma once
 #include <pthread.h>
 
@@ -24,23 +23,23 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  // Starts the thread, all signals blocked in it. False: the system has no room for it.
+  // Starts the thread with all signals blocked. False: the system has no room for it.
   bool start();
-  // Asks it to end and waits for that: at most `timeoutMs`, 0 without a bound. False: it goes on.
+  // Ends the thread and waits for at most `timeoutMs`, 0: without limit. False: it continues.
   bool stop(uint32_t timeoutMs);
 
-  // Engine::setWake: something is due earlier than the thread knows, or somebody waits.
+  // Engine::setWake: a deadline is earlier than the thread knows, or a caller waits.
   static void wake(void* self);
 
  private:
-  static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is given up in any case
+  static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is released in any case
   static constexpr uint32_t kGiveWayYields = 100;     // how long others have time to take it
   static void* main(void* self);
   void run();
   void signalWake();
-  // Waits for the wake descriptor and `other`, until `deadline`. Whether `other` is readable.
+  // Waits for the wake-up descriptor and `other`, until `deadline`. True: `other` is readable.
   bool sleep(int other, uint64_t deadline);
-  // Sleeps until `time`, or, as long as others attend, until the last of them has been away for so long.
+  // Sleeps until `time`; while other threads attend, until the last of them has been away for so long.
   void giveWay(uint64_t time);
 
   Engine& engine_;
@@ -52,8 +51,8 @@ class EngineThread {
   pthread_t thread_{};
   bool running_ = false;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> attention_{false};   // a wake that the thread has not seen
-  std::atomic<uint64_t> wakeMark_{0};    // the poller's mark at the last wake
+  std::atomic<bool> attention_{false};   // a wake-up that the thread has not seen
+  std::atomic<uint64_t> wakeMark_{0};    // the poller's mark at the last wake-up
   std::mutex mutex_;
   std::condition_variable ended_;
   bool hasEnded_ = false;

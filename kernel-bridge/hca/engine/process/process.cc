@@ -29,15 +29,15 @@ class MonotonicClock final : public Clock {
 
 #if defined(__x86_64__)
   MonotonicClock() {
-    // Only a counter that neither stops nor changes its pace says how old a reading is.
+    // Only a counter of constant rate that never stops can tell the age of a reading.
     unsigned a, b, c, d = 0;
     steadyTicks_ = __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
   }
-  // Between two readings of the system's clock the counter tells what has passed, as soon as its pace is known.
+  // Between two readings of the system's clock the counter gives the elapsed time, once its rate is known.
   uint64_t recent() const override {
     static thread_local struct {
       uint64_t ticks, ns, baseTicks, baseNs;
-      uint64_t pace;  // nanoseconds of a tick, in 2^-kPaceBits; 0: not known yet
+      uint64_t pace;  // nanoseconds of a tick, in 2^-kPaceBits; 0: unknown
     } last;
     if (!steadyTicks_) return now();
     const uint64_t ticks = __rdtsc(), passed = ticks - last.ticks;
@@ -45,7 +45,7 @@ class MonotonicClock final : public Clock {
     if (last.ns != 0 && passed < kRecentTicks) return last.ns;
     last.ns = now();
     last.ticks = ticks;
-    if (__rdtsc() - ticks > kRecentTicks) return last.ns;  // interrupted in between: says nothing of the pace
+    if (__rdtsc() - ticks > kRecentTicks) return last.ns;  // interrupted in between: no measure of the rate
     const uint64_t span = ticks - last.baseTicks;
     if (span >= kPaceTicks && span < kLongestTicks) last.pace = ((last.ns - last.baseNs) << kPaceBits) / span;
     if (span >= kLongestTicks) {
@@ -59,21 +59,21 @@ class MonotonicClock final : public Clock {
   static constexpr uint32_t kPaceBits = 20;
   static constexpr uint64_t kReadTicks = 1u << 16;       // some 20 µs
   static constexpr uint64_t kPaceTicks = 1u << 25;       // some 10 ms
-  static constexpr uint64_t kLongestTicks = 1ull << 33;  // some seconds; then the pace is measured anew
+  static constexpr uint64_t kLongestTicks = 1ull << 33;  // some seconds; then the rate is measured again
   bool steadyTicks_ = false;
 #endif
 };
 
-// The thread runs this library's code until the process ends; the isolate that loaded the library may end before,
-// and then the library would be unloaded under it.
+// The thread runs this library's code until the process ends. The isolate that loaded the library may end before, which would
+// unload it.
 void keepLibraryLoaded() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&keepLibraryLoaded), &info) != 0 && info.dli_fname != nullptr)
     dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-// Asking the system for barriers takes it some 20 ms, during which nobody is to wait: a thread of its own does it,
-// which touches nothing but an engine that stays until the process ends.
+// The system takes some 20 ms to enable barriers. Nobody should wait for that, so a thread of its own does it; it uses only an
+// engine that exists until the process ends.
 void askForBarriers(Engine& engine) {
   const auto ask = [](void* argument) -> void* {
     pthread_setname_np(pthread_self(), "rdma-barrier");
@@ -90,7 +90,7 @@ void askForBarriers(Engine& engine) {
   pthread_attr_init(&detached);
   pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_create(&thread, &detached, ask, &engine);  // where it fails, posters fence
+  pthread_create(&thread, &detached, ask, &engine);  // if it fails, posters use fences
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&detached);
 }
@@ -106,8 +106,8 @@ struct Process::Impl {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<EngineThread> thread;
 
-  // At exit(): ends the thread and lets go of the host, so that peers and captures see a clean end. Bounded: a
-  // process must not hang in its exit because something holds the engine; the system releases all of it anyway.
+  // At exit(): ends the thread and closes the host, so that peers and captures see an orderly end. Bounded, because a process
+  // must not hang in its exit if the engine is held; the system releases all of it anyway.
   void shutDown() {
     constexpr uint32_t kPatienceMs = 500;
     if (started && thread->stop(kPatienceMs)) host->stop();

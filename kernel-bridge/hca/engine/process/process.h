@@ -1,5 +1,5 @@
-// The one HCA of this process: clock, host, engine and the engine's thread, started by the first soft
-// kernel and kept until the process ends (a Worker that ends takes nothing down).
+// The one HCA of this process: clock, host, engine and the engine's thread. The first soft kernel starts it, and it exists until
+// the process ends (the end of a Worker does not end it).
 #pragma once
 #include "engine/engine.h"
 #include "host/host.h"
@@ -10,7 +10,7 @@ class Process {
  public:
   static Process& instance();
 
-  // Starts on the first call; later ones only have Host::join(). `problem` explains a failure.
+  // Starts on the first call; later ones only call Host::join(). `problem` explains a failure.
   Status start(const EngineOptions& engine, const HostOptions& host, std::string* problem);
   bool started() const;
   Engine& engine();

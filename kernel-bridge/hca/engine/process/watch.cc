@@ -33,7 +33,8 @@ bool Watch::begin() {
 
 bool Watch::slept() { return std::exchange(slept_, false); }
 
-// A program most likely answers: acknowledgements are put off, to go along; one that has slept, only what nobody waits for.
+// A polling program most likely answers, so acknowledgements are deferred to ride on the answer. After a sleep only the ACKs are
+// sent that the peer is blocked on.
 uint64_t Watch::look() {
   const auto hold = engine_.hold();
   sleeper_.asleep = false;
@@ -71,7 +72,7 @@ void Watch::leave() {
     entered_ = sleeps_ = slept_ = false;
     sleeper_.asleep = false;
     attendance.watchEnds();
-    // Nobody else would see to those who wait, too, while this thread is away.
+    // While this thread is away, nobody else would serve the other waiting threads.
     if (attendance.anyApart())
       engine_.wakeThread();
     else if (woken)

@@ -1,11 +1,11 @@
-// A thread of the program that waits for completions watches the host's descriptors itself: what arrives wakes it and not the
-// engine's thread first, and it takes it in on its own.
+// A thread of the program that waits for completions watches the host's descriptors itself: a packet wakes it directly, and not
+// the engine's thread first, and it takes the packet in.
 //
-// One thread watches at a time. The engine's thread does not rely on it: while nobody attends it sleeps on the same
-// descriptors and is woken with the watching thread, and it lets that one go first, for as long as a mark is good.
+// One thread watches at a time. The engine's thread does not rely on it: while nobody attends it sleeps on the same descriptors
+// and wakes together with the watching thread. It then gives way to that thread for as long as a mark is valid.
 //
-// Where there are peers' rings, it looks at those first, which takes no system call, and at all else when that is due or before it
-// sleeps. While it sleeps, its descriptor tells of everything.
+// If there are rings of peers, the thread polls these first, which needs no system call, and everything else when that is due or
+// before it sleeps. While it sleeps, its descriptor covers everything.
 #pragma once
 #include "base/expectation.h"
 #include "engine/engine.h"
@@ -16,9 +16,9 @@ namespace nd {
 class Watch {
  public:
   enum class Entry {
-    kDone,      // what the thread waits for is there
-    kWatching,  // sleep until pollFd() is readable or the sleeper is told, then enter again or leave
-    kApart,     // others see to the host: sleep until what is waited for is there, then leave
+    kDone,      // the awaited event is there
+    kWatching,  // sleep until pollFd() is readable or `tell` is called, then enter again or leave
+    kApart,     // other threads serve the host: sleep until the event, then leave
   };
   // `tell` ends the thread's sleep; called from any thread with the engine's lock held.
   Watch(Engine& engine, Host& host, void (*tell)(void* self), void* self);
@@ -26,9 +26,8 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Before the thread sleeps: does what there is to do, until `done` says that what it waits for is there. More than a
-  // few steps are left to the engine's thread. `sleeps`: it will really sleep, and looks on for a moment before, where
-  // that has been worth it.
+  // Before the thread sleeps: serves the host, until `done` returns true. After a few steps the rest is left to the engine's
+  // thread. `sleeps`: the thread will really sleep, and polls for a moment before, if that has succeeded lately.
   template <typename Done>
   Entry enter(Done done, bool sleeps = true) {
     if (!begin()) return Entry::kApart;
@@ -43,14 +42,14 @@ class Watch {
     giveUp();
     return Entry::kApart;
   }
-  // After sleeping, and after kDone: the thread does something else now. Without enter() before, nothing.
+  // After sleeping, and after kDone: the thread does something else now. No effect without enter().
   void leave();
   int pollFd() const { return host_.pollFd(); }
 
  private:
   static constexpr uint32_t kSteps = 8;
-  static constexpr uint64_t kRingsAloneNs = 50'000;  // a look at all else is due then
-  static constexpr uint64_t kLookOnNs = 20'000;      // about what a sleep and its end cost
+  static constexpr uint64_t kRingsAloneNs = 50'000;  // then everything else is polled, too
+  static constexpr uint64_t kLookOnNs = 20'000;      // about the cost of a sleep and its wake-up
 
   template <typename Done>
   bool comes(Done done, bool sleeps) {
@@ -68,19 +67,19 @@ class Watch {
     return false;
   }
   bool begin();
-  bool slept();     // it comes from sleeping, and has not asked yet
-  uint64_t look();  // answers when
-  bool step();      // true: there was nothing to do, and peers ring from now on
+  bool slept();     // it has slept, and this was not called since
+  uint64_t look();  // returns the time
+  bool step();      // true: there was nothing to do, and peers signal from now on
   void giveUp();
 
   Engine& engine_;
   Host& host_;
   Sleeper sleeper_;
   bool entered_ = false;  // this thread is the one that watches
-  bool sleeps_ = false;   // it was told to
-  bool slept_ = false;    // and comes from that
+  bool sleeps_ = false;   // it was allowed to sleep
+  bool slept_ = false;    // and has done so
   bool apart_ = false;
-  uint64_t allDue_ = 0;   // when the rings alone are not enough
+  uint64_t allDue_ = 0;   // when everything else has to be polled
   Expectation expectation_;
 };
 

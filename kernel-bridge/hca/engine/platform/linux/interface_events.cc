@@ -21,7 +21,7 @@ bool InterfaceEvents::open() {
 bool InterfaceEvents::take() {
   bool changed = false;
   for (;;) {
-    // What it says is not looked at, so a message may be cut off.
+    // The content is ignored, so a message may be truncated.
     char ignored[64];
     if (recv(fd_.get(), ignored, sizeof ignored, MSG_DONTWAIT | MSG_TRUNC) >= 0 || errno == ENOBUFS) {
       changed = true;

@@ -23,7 +23,7 @@ uint32_t bitsOf(const void* mask, uint32_t bytes) {
   return bits;
 }
 
-// An IPv4 address may carry a label of its own, which begins with the interface's name and a colon.
+// The label of an IPv4 address begins with the interface's name, perhaps followed by a colon and a text.
 std::string interfaceName(const char* label) { return std::string(label).substr(0, std::strcspn(label, ":")); }
 
 bool readMtu(int socket, const std::string& name, uint32_t* mtu) {
@@ -63,7 +63,7 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
   if (!asker.valid()) return errno;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return errno;
-  // Every interface has one entry of its own, and one for each address.
+  // Every interface has an entry of its own, and one for each address.
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_PACKET) continue;
     const auto* link = reinterpret_cast<const sockaddr_ll*>(i->ifa_addr);

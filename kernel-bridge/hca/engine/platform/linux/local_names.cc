@@ -24,7 +24,7 @@ std::string randomTail() {
   return text;
 }
 
-// Without what makes it another's neighbour.
+// A name without the suffix of its variants.
 std::string plainName(const std::string& name) { return name.substr(0, name.find(kBesides)); }
 
 bool isOwn(const LocalListener& listener, const std::string& name) {
@@ -38,7 +38,7 @@ bool isOwn(const LocalListener& listener, const std::string& name) {
 
 std::string ownName(const std::string& what) { return "networkdirect/" + std::to_string(geteuid()) + "/" + what; }
 
-// The usual name is bound already.
+// The usual name is taken.
 int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::string* bound) {
   const std::string usual = ownName(what);
   for (int attempt = 0; attempt < kAttempts; attempt++) {
@@ -56,7 +56,7 @@ int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::s
       if (error != EADDRINUSE) return error;
       continue;
     }
-    const int error = listenLocal(usual, listener);  // it was let go
+    const int error = listenLocal(usual, listener);  // it was released
     if (error == 0) *bound = usual;
     if (error != EADDRINUSE) return error;
     poll(nullptr, 0, 1);
@@ -64,7 +64,7 @@ int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::s
   return EADDRINUSE;
 }
 
-// Each process of this user forgets what was absent when it accepts the connection.
+// Each process of this user forgets its list of absent names when it accepts the connection.
 void LocalNames::announce() {
   for (const std::string& slot : list(kSlots).value_or(std::vector<std::string>())) {
     UniqueFd connection;
@@ -111,7 +111,7 @@ int LocalNames::connect(const std::string& what, UniqueFd* connection, pid_t* pi
     if (l.name.empty() || l.name[0] != kBesides || l.owner == LocalListener::Owner::kStranger) continue;
     if (connectLocal(usual + l.name, connection, pid) == 0) return 0;
   }
-  return strangers ? EACCES : error;  // only our own keep somebody waiting
+  return strangers ? EACCES : error;  // only a process of this user can keep a caller waiting
 }
 
 std::optional<std::vector<std::string>> LocalNames::list(const std::string& prefix) {
@@ -125,7 +125,7 @@ std::optional<std::vector<std::string>> LocalNames::list(const std::string& pref
 
 namespace {
 
-// The first that may be `what` or stand beside it.
+// The first entry that may be `what` or a variant of it.
 auto firstOf(const std::vector<LocalListener>& listed, const std::string& what) {
   return std::lower_bound(listed.begin(), listed.end(), what,
                           [](const LocalListener& l, const std::string& name) { return l.name < name; });
@@ -140,7 +140,7 @@ bool isOf(const LocalListener& l, const std::string& what) {
 bool LocalNames::recentlyAbsent(const std::string& what) {
   std::lock_guard<std::mutex> guard(mutex_);
   if (recentUntil_ == 0 || monotonicNs() >= recentUntil_) return false;
-  // Others begin with the same letters, and stand between: "…/1", "…/10", "…/1~…".
+  // Other names with the same beginning sort in between: "…/1", "…/10", "…/1~…".
   for (auto i = firstOf(recent_, what); i != recent_.end() && i->name.compare(0, what.size(), what) == 0; ++i)
     if (isOf(*i, what) && i->owner != LocalListener::Owner::kStranger) return false;
   return true;

@@ -85,7 +85,7 @@ namespace {
 constexpr uint32_t kStateListening = 10, kStateUnconnected = 7;  // TCP_LISTEN, TCP_CLOSE: of UNIX sockets as well
 constexpr uint16_t kDiagUser = 7;                                // UNIX_DIAG_UID, newer than some headers
 constexpr uint32_t kShowUser = 0x40;
-constexpr size_t kDiagBytes = 32768;  // what the system fills at once, at most
+constexpr size_t kDiagBytes = 32768;  // the most that the system fills at once
 
 using Listeners = std::vector<LocalListener>;
 
@@ -112,7 +112,7 @@ void takeDiag(const nlmsghdr* message, const std::string& prefix, Listeners* fou
   if (named) found->push_back(std::move(listener));
 }
 
-// By sock_diag(7), which says whose each is. 0; EMFILE and the like; ENOTSUP: not here.
+// By sock_diag(7), which reports the owner of each socket. Returns 0; EMFILE or another error; ENOTSUP: not supported here.
 int listByDiag(const std::string& prefix, Listeners* found) {
   const UniqueFd diag(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!diag.valid()) return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? errno : ENOTSUP;
@@ -163,7 +163,7 @@ std::optional<Listeners> listByProc(const std::string& prefix) {
   }
   char line[512];
   while (std::fgets(line, sizeof line, file) != nullptr) {
-    // Num RefCount Protocol Flags Type St Inode Path; accepted sockets repeat their listener's name, and are connected.
+    // Num RefCount Protocol Flags Type St Inode Path. Accepted sockets have their listener's name, and are connected.
     unsigned type = 0, state = 0;
     int nameAt = 0;
     if (std::sscanf(line, "%*s %*x %*x %*x %x %x %*u %n", &type, &state, &nameAt) != 2 || nameAt == 0) continue;

@@ -28,7 +28,7 @@ bool Mapping::createPrivate(uint64_t bytes) {
 }
 
 bool Mapping::open(Descriptor fd, uint64_t bytes) {
-  // A file that its maker could shrink would turn an access into a signal.
+  // If its maker could shrink the file, an access could raise a signal.
   const int seals = fcntl(fd, F_GET_SEALS);
   struct stat info {};
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || (seals & (F_SEAL_WRITE | kSealFutureWrite)) != 0) return false;
@@ -37,7 +37,7 @@ bool Mapping::open(Descriptor fd, uint64_t bytes) {
 }
 
 bool Mapping::openForReading(Descriptor fd, uint64_t bytes) {
-  // As above; and a file with holes, or into which they can be made, would have us pay for its pages.
+  // As above. A file that has or may get holes would make us pay for its pages.
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || (seals & (F_SEAL_WRITE | kSealFutureWrite)) == 0) return false;
   struct stat info {};

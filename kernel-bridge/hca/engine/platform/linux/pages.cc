@@ -40,7 +40,7 @@ Status statusOf(int error) {
   }
 }
 
-// Maps the file where huge pages can be; 0: there is no room.
+// Maps the file at an address for huge pages; 0: there is no room.
 uint64_t mapAligned(int fd, uint64_t length) {
   const uint64_t alignment = length >= kHugePage ? kHugePage : 1;
   const uint64_t reserved = length + alignment - 1;
@@ -65,10 +65,10 @@ uint64_t mapAligned(int fd, uint64_t length) {
   return base;
 }
 
-// Takes the pages now: later there would be a signal in place of a status if there were none left.
+// Allocates the pages now. Later a lack of memory would be a signal instead of a status.
 bool populate(int fd, uint64_t base, uint64_t length) {
   void* memory = reinterpret_cast<void*>(base);
-  madvise(memory, length, MADV_HUGEPAGE);  // advice: small pages do as well
+  madvise(memory, length, MADV_HUGEPAGE);  // a hint: small pages work as well
   if (madvise(memory, length, kPopulateWrite) == 0) return true;
   if (errno != EINVAL) return false;
   errno = posix_fallocate(fd, 0, off_t(length));
@@ -99,7 +99,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
     return status;
   };
   if (!populate(fd, base, length)) return unmapped();
-  fcntl(fd, F_ADD_SEALS, kSealFutureWrite);  // where the kernel has it
+  fcntl(fd, F_ADD_SEALS, kSealFutureWrite);  // if the kernel has it
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return unmapped();
   out->fd = std::move(file);
   out->base = base;

@@ -75,7 +75,7 @@ std::string describePortHolder(int family, uint16_t port) {
     if (processes != nullptr) closedir(processes);
     if (!owner.empty()) return holder.uid == geteuid() ? owner : owner + " of user " + std::to_string(holder.uid);
   }
-  // A driver's socket belongs to no process. Only root sees everybody's descriptors and can tell the difference.
+  // A driver's socket belongs to no process. Only root sees all processes' descriptors and can distinguish the two.
   const bool driverLoaded = access("/sys/module/rdma_rxe", F_OK) == 0;
   if (holder.inode == 0 || geteuid() == 0 || (holder.uid == 0 && driverLoaded))
     return "a kernel driver such as rdma_rxe";

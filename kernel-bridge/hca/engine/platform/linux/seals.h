@@ -3,6 +3,6 @@
 
 namespace nd {
 
-constexpr int kSealFutureWrite = 0x10;  // nobody makes a new writable mapping, nor a hole
+constexpr int kSealFutureWrite = 0x10;  // forbids new writable mappings and holes
 
 }  // namespace nd

@@ -8,7 +8,7 @@ UniqueFd makeEvent() { return UniqueFd(descriptorOf(CreateEventW(nullptr, TRUE, 
 void raiseEvent(Descriptor event) { SetEvent(handleOf(event)); }
 void clearEvent(Descriptor event) { ResetEvent(handleOf(event)); }
 
-// A handle that is no event refuses both calls, and nothing else can be done with it by them.
+// If the handle is no event, the calls fail without effect.
 bool isEvent(Descriptor) { return true; }
 
 }  // namespace nd

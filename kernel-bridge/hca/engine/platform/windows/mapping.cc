@@ -9,7 +9,7 @@ namespace {
 void* viewOf(HANDLE section, DWORD access, uint64_t bytes) {
   void* memory = MapViewOfFile(section, access, 0, 0, 0);
   if (memory == nullptr) return nullptr;
-  // The view has whole pages; a section never changes its size.
+  // The view has whole pages; the size of a section cannot change.
   MEMORY_BASIC_INFORMATION info{};
   const bool whole = VirtualQuery(memory, &info, sizeof info) != 0 && info.RegionSize == (bytes + kPage - 1) / kPage * kPage;
   if (whole) return memory;

@@ -6,7 +6,7 @@
 
 #include "platform/windows/system.h"
 
-// bcrypt.h wants more of windows.h than we take.
+// bcrypt.h needs more of windows.h than we include.
 extern "C" __declspec(dllimport) long __stdcall BCryptGenRandom(void* algorithm, unsigned char* buffer, unsigned long bytes,
                                                                unsigned long flags);
 

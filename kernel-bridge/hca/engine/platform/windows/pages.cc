@@ -30,7 +30,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
     *error = static_cast<int>(cause);
     return statusOf(cause);
   };
-  // Committed: the pages count from now on, and none is missing later.
+  // Committed, so that all pages exist from now on.
   UniqueFd section(descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE | SEC_COMMIT,
                                                    static_cast<DWORD>(length >> 32), static_cast<DWORD>(length), nullptr)));
   if (!section.valid()) return failed();

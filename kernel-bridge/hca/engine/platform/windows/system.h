@@ -1,4 +1,4 @@
-// The system's header, without what clashes with ours: `interface`, `min`, `max`, and what nobody here needs.
+// The system's header without the macros that clash with our names (`interface`, `min`, `max`) and unneeded parts.
 #pragma once
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
