@@ -12,8 +12,8 @@ namespace {
 
 using Hold = std::shared_ptr<V8BackingStore>;
 
-// Member functions of V8, called as functions of `this`. The Itanium C++ ABI passes it as the first argument, and a shared_ptr by a
-// hidden pointer.
+// Member functions of V8, called as functions of `this`. The Itanium C++ ABI passes `this` as the first argument, and a
+// shared_ptr by a hidden pointer.
 struct Functions {
   Hold (*ofArrayBuffer)(napi_value) = nullptr;
   Hold (*ofSharedArrayBuffer)(napi_value) = nullptr;
@@ -30,9 +30,9 @@ bool find(const char* name, Function* out) {
 }
 
 bool findAll(Functions* out) {
-  // The name of this one tells that the runtime's shared_ptr is libstdc++'s, as ours is.
+  // This mangled name shows that the runtime's shared_ptr is libstdc++'s, as ours is.
   void* newArrayBuffer = nullptr;
-  // For tests of what is left without these functions.
+  // For tests of the behaviour without these functions.
   if (std::getenv("NETWORKDIRECT_WITHOUT_BACKING_STORES") != nullptr) return false;
   return find("_ZN2v811ArrayBuffer3NewEPNS_7IsolateESt10shared_ptrINS_12BackingStoreEE", &newArrayBuffer) &&
          find("_ZN2v811ArrayBuffer15GetBackingStoreEv", &out->ofArrayBuffer) &&
@@ -70,7 +70,7 @@ Proof prove(napi_env env, const Functions& v8) {
   return Proof::kGood;
 }
 
-// Null: this runtime does not have them.
+// Null: this runtime lacks them.
 const Functions* functions(napi_env env) {
   static Functions found;
   static const bool complete = findAll(&found);
@@ -86,7 +86,7 @@ FoundStore backingStoreOf(napi_env env, napi_value buffer, const uint8_t* data, 
   const Functions* v8 = functions(env);
   bool isArrayBuffer = false;
   if (v8 == nullptr || napi_is_arraybuffer(env, buffer, &isArrayBuffer) != napi_ok) return {};
-  // Node.js gives a handle of V8 for a value: what `this` is.
+  // Node.js passes a V8 handle as the value, which is the `this` of the call.
   Hold hold = isArrayBuffer ? v8->ofArrayBuffer(buffer) : v8->ofSharedArrayBuffer(buffer);
   if (hold == nullptr) return {};
   if (v8->isResizable(hold.get())) return {StoreFound::kResizable, nullptr, false};

@@ -13,7 +13,7 @@ namespace nd::door {
 
 namespace {
 
-// Channels by id. Function-local and leaked: Workers may still look a channel up while the process exits.
+// Channels by id. Function-local and leaked, because Workers may still look a channel up while the process exits.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<uint32_t, std::weak_ptr<Channel>> channels;
@@ -25,7 +25,7 @@ Registry& registry() {
   return *instance;
 }
 
-constexpr size_t kKeptCapacity = 4096;  // output buffers larger than this are given back with their slot
+constexpr size_t kKeptCapacity = 4096;  // larger output buffers are freed with their slot
 
 }  // namespace
 
@@ -114,7 +114,7 @@ int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const ui
 
 bool Channel::wait(uint32_t slot, int64_t timeoutMs) {
   if (states_[slot].load(std::memory_order_acquire) != kSlotPending) return true;
-  waiting_.store(true);  // before the state is looked at again, as completers set the state before they look at this
+  waiting_.store(true);  // before the state is checked again; completers set the state before they check this
   const bool result = waitWhile(states_[slot], kSlotPending, timeoutMs < 0 ? -1 : timeoutMs * 1000);
   waiting_.store(false, std::memory_order_relaxed);
   return result;
@@ -156,7 +156,7 @@ void Channel::deliveryByWake() {
   if (wake) wake->wake();
 }
 
-// Of the requests whose completions are not delivered.
+// Counts requests whose completions are not delivered.
 void Channel::count(Slot& slot, bool in) {
   slot.counted = in;
   undelivered_ += in ? 1 : -1;
@@ -185,7 +185,7 @@ const uint8_t* Channel::output(uint32_t slot, size_t* length) const {
   return s.output.data();
 }
 
-// False: the kernel is to be asked.
+// False: send the request to the kernel.
 bool Channel::submitEvent(uint32_t slot, uint32_t serial, uint32_t fileId, const std::vector<uint8_t>& input) {
   std::lock_guard<std::mutex> lock(eventMutex_);
   Slot& s = slots_[slot];
@@ -256,7 +256,7 @@ bool Channel::popReady(uint32_t* slot) {
   return true;
 }
 
-// False: it was taken out of the slot before.
+// False: the slot is not waiting for delivery any more.
 bool Channel::beginDelivery(uint32_t slot) {
   Slot& s = slots_[slot];
   if (!s.counted || phase(slot) != kDone) return false;
@@ -379,14 +379,14 @@ void Channel::end(const std::string& reason) {
     reason_ = reason;
     inbox_.clear();
     if (serverWake_) {
-      // A server that still lives learns that all files are closed, whoever ended the channel.
+      // A server that still lives is notified that all files are closed, whichever side ended the channel.
       Request request;
       request.major = kMajorClose;
       wake = push(std::move(request));
     }
   }
   if (wake) wake->wake();
-  // Nothing becomes pending any more without being completed by submit() itself.
+  // From now on submit() itself completes every new request.
   for (uint32_t slot = 0; slot < slotCount_; ++slot) {
     const uint64_t ticket = slots_[slot].ticket.load(std::memory_order_acquire);
     if (phaseOf(ticket) == kPending) {

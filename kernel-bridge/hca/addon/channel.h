@@ -1,11 +1,11 @@
 // The door between a user isolate and its soft kernel: a table of request slots, without N-API.
 //
-// One thread submits, waits and releases (the user side), one thread takes (the server side), and any thread
-// completes: the kernel's JavaScript, or the HCA when a completion queue's event comes. The first completer of a
-// (slot, serial) wins; the others learn that they lost. All bytes are copied in both directions.
+// One thread submits, waits and releases (the user side), one thread takes (the server side), and any thread completes: the
+// kernel's JavaScript, or the HCA for an event of a completion queue. The first completer of a (slot, serial) wins; later ones
+// get false. All bytes are copied in both directions.
 //
-// A slot's ticket is its serial and its phase in one word, so that a completion that arrives late can never hit
-// the slot's next request. `state(slot)` repeats the phase as one word that JavaScript reads without a call.
+// A slot's ticket is its serial and its phase in one word, so that a late completion can never hit the slot's next request.
+// `state(slot)` repeats the phase as one word that JavaScript reads without a call.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace nd::door {
 
-// Statuses that the door itself gives (NTSTATUS).
+// Statuses that the door itself returns (NTSTATUS).
 constexpr uint32_t kStatusPending = 0x00000103;
 constexpr uint32_t kStatusInvalidHandle = 0xC0000008;
 constexpr uint32_t kStatusInsufficientResources = 0xC000009A;
@@ -41,21 +41,21 @@ constexpr size_t kEventIdAt = 0, kEventTypeAt = 12, kEventBytes = 16;
 // Input of one request; a buffered IOCTL copies it, and a larger one ends in kStatusInsufficientResources.
 constexpr size_t kMaxInput = 16u << 20;
 
-// Something that makes a thread's event loop look again. Called without the channel's lock: who is woken finds it free.
+// Wakes a thread's event loop. Called without the channel's lock, so that the woken thread finds it free.
 class Wake {
  public:
   virtual ~Wake() = default;
   virtual void wake() = 0;
 };
 
-// Takes requests for events from the user's thread, past the kernel's. Called with a lock of the channel that no completion
-// takes.
+// Takes requests for events from the user's thread, without the kernel's. Called with a lock of the channel that completions do
+// not take.
 class EventSource {
  public:
   virtual ~EventSource() = default;
-  // Completes the slot when the event comes; `type` as in the request. False: the kernel is to be asked.
+  // Completes the slot when the event comes; `type` as in the request. False: send the request to the kernel.
   virtual bool wait(uint32_t type, uint32_t slot, uint32_t serial) = 0;
-  virtual void cancel(uint32_t slot, uint32_t status) = 0;  // what still waits ends so
+  virtual void cancel(uint32_t slot, uint32_t status) = 0;  // requests that still wait end in `status`
   virtual void endAll(uint32_t status) = 0;
 };
 
@@ -71,9 +71,8 @@ struct Request {
 
 class Channel final : public std::enable_shared_from_this<Channel> {
  public:
-  // Makes a channel of `slots` slots, named by id() in the whole process while it lives. `wake` (may be null)
-  // is called when overlapped requests have completed. Overlapped IOCTLs with the code `eventCode` wait for an event of
-  // the HCA; 0: there are none.
+  // Makes a channel of `slots` slots with a process-wide id(). `wake` (may be null) is called when overlapped requests have
+  // completed. Overlapped IOCTLs with the code `eventCode` wait for an event of the HCA; 0: there are none.
   static std::shared_ptr<Channel> create(uint32_t slots, std::shared_ptr<Wake> wake, uint32_t eventCode = 0);
   static std::shared_ptr<Channel> find(uint32_t id);  // null: no such channel
   explicit Channel(uint32_t slots);
@@ -88,60 +87,58 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   void newCacheEpoch() { states_[slotCount_].fetch_add(1); }
 
   // ── User side, one thread ──────────────────────────────────────────────────────────────────────────────
-  // Answers the slot, or -1 when none is free. The last few slots are kept for blocking requests, so that a
-  // program whose overlapped requests fill the table can still cancel and close. On a channel that has ended
-  // the slot is done at once, with kStatusDeviceRemoved.
+  // Returns the slot, or -1 if none is free. The last few slots are reserved for blocking requests, so that a program whose
+  // overlapped requests fill the table can still cancel and close. On a channel that has ended the slot is done at once, with
+  // kStatusDeviceRemoved.
   int32_t submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input, size_t inputLength,
                  uint32_t outputLength, bool overlapped);
-  // Blocks until the slot is done or free; negative: without a bound. False: timed out.
+  // Blocks until the slot is done or free; negative: without limit. False: timed out.
   bool wait(uint32_t slot, int64_t timeoutMs);
   bool settled(uint32_t slot) const;          // done or free
-  // Instead of wait(): the slot's completion writes `fd` from now on, until noWake(). False: it is settled.
+  // Instead of wait(): the slot's completion writes `fd` from now on, until noWake(). False: it is already done or free.
   bool wakeBy(uint32_t slot, int fd);
   void noWake();
   uint32_t status(uint32_t slot) const;       // kStatusPending until done, kStatusInvalidHandle if free
   uint64_t information(uint32_t slot) const;  // 0 until done
-  // The bytes written by the completer, bounded by what the request asked for and by the information it gave
-  // (for kMajorCreate information is no length). Valid until release().
+  // The output, at most as long as requested and as its information says (for kMajorCreate information is no length). Valid until
+  // release().
   const uint8_t* output(uint32_t slot, size_t* length) const;
   void cancel(uint32_t slot);   // at most one cancel request per use of the slot
   void release(uint32_t slot);
-  // Overlapped completions not yet delivered: calls `deliver(slot)` for each slot that is still done and not
-  // yet released when its turn comes.
+  // Delivers completed overlapped requests: calls `deliver(slot)` for each slot that is still done and not yet released when its
+  // turn comes.
   template <typename Deliver>
   void drainCompletions(Deliver deliver);
-  // The oldest of them, which counts as delivered then; -1: there is none.
+  // The oldest of them, which then counts as delivered; -1: there is none.
   int32_t nextCompletion();
-  // Overlapped requests submitted and neither delivered nor released.
+  // Number of overlapped requests that are neither delivered nor released.
   uint32_t undelivered() const { return undelivered_; }
-  // Of those, the ones that wait for events.
+  // Number of those that wait for events.
   uint32_t undeliveredEvents() const { return undeliveredEvents_; }
   bool isEvent(uint32_t slot) const { return slots_[slot].event; }
-  bool anyReady() const;    // drainCompletions() has something
-  // Completions need not wake the user, who calls drainCompletions() by itself, or says that they do again.
+  bool anyReady() const;    // drainCompletions() has something to deliver
+  // Completions need not wake the user: drainCompletions() will be called anyway, and it arms the wake-up again.
   void deliveryFollows();
   void deliveryByWake();
   // Whether the user's thread watches the HCA while requests wait for events.
   std::atomic<bool> watches{false};
-  // The user side is gone: nobody will look at a slot again. The server is told by a close of file 0.
+  // The user side has gone. The server is notified by a close of file 0.
   void closeUser();
 
   // ── Server side, one thread ────────────────────────────────────────────────────────────────────────────
-  // False: somebody serves it already, or it has ended. `wake` is called when a request arrives after take()
-  // has found none.
+  // False: the channel has a server already, or has ended. `wake` is called when a request arrives after take() has found none.
   bool serve(std::shared_ptr<Wake> wake);
   bool take(Request* out);
   // From now on requests for the same event as the pending one in `slot` go to the source.
   void bindEvent(uint32_t slot, uint32_t serial, std::shared_ptr<EventSource> source);
-  // They go to the kernel again; what waits there ends in `status`.
+  // From now on they go to the kernel again; waiting ones end in `status`.
   void unbindEvent(EventSource& source, uint32_t status);
 
   // ── Any thread ─────────────────────────────────────────────────────────────────────────────────────────
-  // True: this call completed the request. At most the asked-for number of output bytes is kept.
+  // True: this call completed the request. At most the requested number of output bytes is stored.
   bool complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t information, const uint8_t* output,
                 size_t outputLength);
-  // Ends the channel: everything pending, and all that comes later, ends in kStatusDeviceRemoved. The first
-  // reason stays.
+  // Ends the channel: pending and later requests end in kStatusDeviceRemoved. The first reason is kept.
   void end(const std::string& reason);
   bool ended() const;
   std::string reason() const;
@@ -154,25 +151,25 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   struct Slot {
     std::atomic<uint64_t> ticket{0};  // serial << 32 | phase
-    // Written by the user before kPending, read by who completes.
+    // Written by the user before kPending, read by the completer.
     uint32_t major = 0;
     uint32_t outputLength = 0;
     bool overlapped = false;
-    // Written by who completes before kDone, read by the user.
+    // Written by the completer before kDone, read by the user.
     uint32_t status = 0;
     uint64_t information = 0;
     std::vector<uint8_t> output;
     // Under eventMutex_.
     EventKey eventKey{};
-    uint32_t eventSerial = 0;             // of the request that the key is of
-    std::shared_ptr<EventSource> source;  // has the request
+    uint32_t eventSerial = 0;             // of the key's request
+    std::shared_ptr<EventSource> source;  // owns the request
     // Under mutex_.
     bool abandoned = false;        // released while pending
     bool queued = false;           // is in ready_
     bool cancelRequested = false;
     // The user's thread only.
     bool counted = false;          // is in undelivered_
-    bool event = false;            // waits for an event, and is then in undeliveredEvents_, too
+    bool event = false;            // waits for an event, and then counts in undeliveredEvents_, too
   };
 
   static uint64_t pack(uint32_t serial, Phase phase) { return static_cast<uint64_t>(serial) << 32 | phase; }
@@ -182,7 +179,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
   void count(Slot& slot, bool in);
   bool submitEvent(uint32_t slot, uint32_t serial, uint32_t fileId, const std::vector<uint8_t>& input);
-  // Both with the lock held. They answer what is to be woken once the lock is free, or null.
+  // Called with the lock held. They return what to wake once the lock is free, or null.
   std::shared_ptr<Wake> push(Request&& request);
   std::shared_ptr<Wake> settle(uint32_t slot, uint32_t serial);  // completed and not abandoned
   void free(uint32_t slot);      // lock held
@@ -199,7 +196,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   std::mutex eventMutex_;  // before mutex_ and the engine's
   std::map<EventKey, std::shared_ptr<EventSource>> sources_;
 
-  // The user thread is in wait(), or about to: completers wake it by the slot's state word.
+  // The user thread is in wait(), or about to be: completers wake it by the slot's state word.
   std::atomic<bool> waiting_{false};
 
   mutable std::mutex mutex_;
@@ -208,7 +205,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   std::deque<Request> inbox_;
   std::shared_ptr<Wake> userWake_;
   std::shared_ptr<Wake> serverWake_;
-  int wakeFd_ = -1;         // the user thread is between wakeBy() and noWake()
+  int wakeFd_ = -1;         // while the user thread is between wakeBy() and noWake()
   bool userArmed_ = true;   // the user's loop must be woken for the next completion
   bool armed_ = false;      // the server's loop must be woken for the next request
   bool served_ = false;
@@ -218,7 +215,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
 
 template <typename Deliver>
 void Channel::drainCompletions(Deliver deliver) {
-  // Bounded by what is there now: completions that deliver() itself causes wake the loop again.
+  // Bounded by the present number: completions that deliver() itself causes wake the loop again.
   size_t budget;
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -1,5 +1,5 @@
-// JavaScript values to C++ with checks. Every reader answers false for what is not exactly of the kind wanted,
-// and leaves no exception pending (a getter that throws is a wrong value).
+// Checked conversion of JavaScript values to C++. Every reader returns false for a value that is not exactly of the required
+// kind, and leaves no exception pending (a getter that throws counts as a wrong value).
 #pragma once
 #include "napi_header.h"
 
@@ -88,7 +88,7 @@ class Reader {
     ok_ = object != nullptr && napi_typeof(env, object, &type) == napi_ok && type == napi_object;
   }
   bool ok() const { return ok_; }
-  // The first property that was wrong, for messages.
+  // The name of the first wrong property, for messages.
   const std::string& wrong() const { return wrong_; }
 
   napi_value get(const char* name) {
@@ -144,7 +144,7 @@ class Reader {
   std::string wrong_;
 };
 
-// Undefined while the environment is being terminated: then the system makes no buffers, and nobody will read this.
+// Undefined while the environment is being terminated: then the system makes no buffers, and nobody reads this.
 inline Napi::Value copyToJs(Napi::Env env, const uint8_t* data, size_t length) {
   void* bytes = nullptr;
   napi_value buffer, array;

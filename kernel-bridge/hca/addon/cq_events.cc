@@ -19,12 +19,12 @@ struct CqEvents::Sink final : NotifySink {
   }
   const std::weak_ptr<door::Channel> channel;
   const uint32_t slot, serial;
-  const uint64_t number;  // in the order they were asked for
+  const uint64_t number;  // in the order of the requests
 };
 
 bool CqEvents::wait(uint32_t type, uint32_t slot, uint32_t serial) {
   auto sink = std::make_shared<Sink>(channel_, slot, serial, begun_++);
-  std::shared_ptr<Sink>& place = sinks_[slot];  // what stood there has fired: its slot was given back
+  std::shared_ptr<Sink>& place = sinks_[slot];  // the former one has fired: its slot was released
   place = sink;
   if (engine_.addCqWaiter(cq_, type, sink) == Status::kSuccess) return true;
   sinks_.erase(slot);
@@ -36,7 +36,7 @@ void CqEvents::cancel(uint32_t slot, uint32_t status) {
   if (it == sinks_.end()) return;
   const std::shared_ptr<Sink> sink = std::move(it->second);
   sinks_.erase(it);
-  if (engine_.removeCqWaiter(cq_, sink.get()) == Status::kSuccess) sink->complete(status);  // else it has fired
+  if (engine_.removeCqWaiter(cq_, sink.get()) == Status::kSuccess) sink->complete(status);  // otherwise it has fired
 }
 
 void CqEvents::endAll(uint32_t status) {

@@ -1,5 +1,5 @@
-// CQ_NOTIFY without the kernel's thread: once the kernel has handed a request for a completion queue's event to the HCA, the
-// requests like it that follow go to the HCA from the user's own thread, until the kernel takes that back.
+// CQ_NOTIFY without the kernel's thread: once the kernel has passed a request for a completion queue's event to the HCA, the
+// following ones go to the HCA from the user's own thread, until the kernel ends this.
 #pragma once
 #include <unordered_map>
 
@@ -15,9 +15,9 @@ class CqEvents final : public door::EventSource {
   bool wait(uint32_t type, uint32_t slot, uint32_t serial) override;
   void cancel(uint32_t slot, uint32_t status) override;
   void endAll(uint32_t status) override;
-  // Whether it is the channel's.
+  // Whether it belongs to this channel.
   bool isOf(const door::Channel* channel) const { return channel_.lock().get() == channel; }
-  // Takes it back, and ends what waits. The kernel's thread.
+  // Ends this, and the waiting requests. The kernel's thread.
   void end(uint32_t status);
 
  private:

@@ -13,10 +13,10 @@ namespace nd::js {
 namespace {
 
 constexpr double kMaxSlots = 1u << 20;
-// Input and output up to here go through memory that both sides of a native call keep.
+// Input and output up to this length use memory that both sides of a native call keep.
 constexpr size_t kShortBytes = 4096;
-// How long the kernel's thread stays for the next request after one that it has served. Not shorter: a timer that is the
-// system's next one costs more (to set, and to take back) than what going back to the event loop does.
+// How long the kernel's thread waits for the next request after serving one. A shorter time costs more than returning to the
+// event loop: it would often be the system's next timer, which must be set and canceled.
 constexpr double kNextNone = -1, kNextEvents = -2;
 constexpr int64_t kLingerMicroseconds = 10'000;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
@@ -24,7 +24,7 @@ const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
 // How often a thread that waits looks whether it is to stop.
 constexpr int64_t kLookMs = 50;
 
-// Milliseconds to wait: negative, or longer than anybody lives, is without a bound.
+// Milliseconds to wait; negative, or longer than a lifetime: without limit.
 int64_t boundOf(double timeout) { return timeout < 0 || timeout > 1e12 ? -1 : static_cast<int64_t>(timeout); }
 
 void throwType(Napi::Env env, const char* text) { napi_throw_type_error(env, nullptr, text); }
@@ -365,7 +365,7 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
   addOwnMethod<NativeChannelServer, &NativeChannelServer::next>(self, self, this, "next");
   addOwnMethod<NativeChannelServer, &NativeChannelServer::complete>(self, self, this, "completeSlot");
   napi_type_tag_object(env, self, &kServerTag);
-  Ref();  // requests arrive whether or not the kernel's JavaScript holds this object; until closeNow()
+  Ref();  // requests arrive even if the kernel's JavaScript drops this object; until closeNow()
 }
 
 NativeChannelServer::~NativeChannelServer() {
@@ -386,8 +386,8 @@ Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   door::Request request;
   bool taken = false, knocked = false;
-  // What was asked for before an event comes before it: a request that waits for it has its answer. But events do not wait
-  // for ever.
+  // Requests have precedence over events: a request for an event was made before it. But not without limit, so that events are
+  // served.
   const auto look = [&] {
     if (inARow_ < kMostBeforeEvents) taken = channel_->take(&request);
     if (!taken) knocked = signal_->knocked();
@@ -399,7 +399,7 @@ Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   if (!found && busy_ && !closed_) found = signal_->linger(kLingerMicroseconds, look);
   if (!found && std::exchange(busy_, false)) {
     signal_->leave();
-    found = look();  // for what came before did not wake the loop
+    found = look();  // earlier wake-ups did not reach the loop
   }
   if (!found) return Napi::Number::New(env, kNextNone);
   if (!std::exchange(busy_, true)) signal_->come();
@@ -426,7 +426,7 @@ Napi::Value NativeChannelServer::complete(const Napi::CallbackInfo& info) {
   double slot;
   uint32_t serial, status;
   uint64_t information;
-  // A number is as many of the answer's bytes, which are there already.
+  // A number is the length of the answer, which is already in place.
   Bytes output{answerData_, 0};
   const bool hasOutput = toUint(env, info[4], &output.length, kShortBytes) || toBytes(env, info[4], &output, true);
   if (!toDouble(env, info[0], &slot) || !toU32(env, info[1], &serial) || !toU32(env, info[2], &status) ||

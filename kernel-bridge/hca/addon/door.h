@@ -1,4 +1,4 @@
-// The channel's two faces in JavaScript: NativeChannel (user side) and NativeChannelServer (kernel side).
+// The JavaScript classes of a channel: NativeChannel (user side) and NativeChannelServer (kernel side).
 #pragma once
 #include "channel.h"
 #include "env.h"
@@ -19,7 +19,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   void closeNow() override;
 
  private:
-  // This thread's watches of the HCA; null if it cannot watch.
+  // This thread's watch of the HCA; null if it cannot watch.
   LoopWatch* loopWatch();
   BlockedWatch* blockedWatch();
   bool slotOf(const Napi::CallbackInfo& info, uint32_t* slot);
@@ -40,7 +40,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   uint32_t takeAnswer(uint32_t slot);
   Napi::Value wait(const Napi::CallbackInfo& info);
   enum class Waited { kDone, kTimedOut, kStopped };
-  // kStopped: V8 has asked this thread to stop; the request goes on.
+  // kStopped: V8 was asked to stop this thread; the request continues.
   Waited waitFor(uint32_t slot, int64_t timeoutMs);
   Napi::Value waitAndFinish(const Napi::CallbackInfo& info);
   Napi::Value status(const Napi::CallbackInfo& info);
@@ -97,10 +97,10 @@ class NativeChannelServer final : public Napi::ObjectWrap<NativeChannelServer>, 
   uint32_t* requestWords_ = nullptr;  // of request_
   uint8_t* requestData_ = nullptr;    // of requestBytes_
   uint8_t* answerData_ = nullptr;     // of answerBytes_
-  std::vector<uint8_t> longInput_;    // what did not fit there
-  bool busy_ = false;                 // has found something since the loop called
+  std::vector<uint8_t> longInput_;    // an input too long for requestBytes_
+  bool busy_ = false;                 // it has found something since the loop called
   static constexpr uint32_t kMostBeforeEvents = 64;
-  uint32_t inARow_ = 0;  // requests, since there was anything else
+  uint32_t inARow_ = 0;  // requests since the last event
   bool closed_ = false;
 };
 

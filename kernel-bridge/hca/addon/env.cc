@@ -15,7 +15,7 @@ void Teardown::finishIfIdle() {
 EnvData::EnvData(Napi::Env env)
     : env_(env), teardown_(std::make_shared<Teardown>()), linger_(std::make_shared<door::Linger>()) {
   napi_add_async_cleanup_hook(env, &EnvData::onEnvironmentEnd, this, &teardown_->hook);
-  // A function in JavaScript: V8 looks for such requests where one begins, and not where native code does.
+  // V8 checks for stop requests at the beginning of a JavaScript function, and not of a native one.
   napi_value source, function;
   if (napi_create_string_utf8(env, "(() => {})", NAPI_AUTO_LENGTH, &source) == napi_ok &&
       napi_run_script(env, source, &function) == napi_ok) {
@@ -33,7 +33,7 @@ bool EnvData::toldToStop() {
   napi_value receiver, exception;
   if (napi_get_undefined(env_, &receiver) != napi_ok) return true;
   if (napi_call_function(env_, receiver, empty_.Value(), 0, nullptr, nullptr) == napi_ok) return false;
-  // An exception that is an object says something else: there was no stack left for the call.
+  // An exception that is an object means something else: there was no stack left for the call.
   bool pending = false;
   napi_valuetype type = napi_undefined;
   const bool thrown = napi_is_exception_pending(env_, &pending) == napi_ok && pending &&

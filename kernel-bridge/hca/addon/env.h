@@ -1,8 +1,7 @@
-// What one environment (isolate) of the addon owns, and how it ends.
+// The objects of one environment (isolate) of the addon, and how it ends.
 //
-// An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable
-// and is closed by one asynchronous clean-up hook, before V8 frees any memory; the environment then waits until
-// libuv has closed our handles.
+// An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable and is closed by
+// one asynchronous clean-up hook, before V8 frees any memory; the environment then waits until libuv has closed our handles.
 #pragma once
 #include "napi_header.h"
 #include <uv.h>
@@ -21,8 +20,8 @@
 
 namespace nd::js {
 
-// The order in which an ending environment closes what it owns: first nobody new may ask, then the HCA lets go,
-// then memory is unpinned.
+// The order in which an ending environment closes its objects: first no new request is accepted, then the HCA is closed, then
+// memory is unpinned.
 enum class Rank { kServer, kHca, kChannel, kMemory };
 
 class Closable {
@@ -51,14 +50,14 @@ class EnvData {
   Napi::Env env() const { return env_; }
   const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
   const std::shared_ptr<door::Linger>& linger() const { return linger_; }
-  // Whether V8 has asked this thread to stop what runs (worker.terminate, process.exit, the timeout of a vm script). Calls into
-  // JavaScript, where that takes effect; only while an own function runs. A thread that waits asks now and then.
+  // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). It calls an empty
+  // JavaScript function, which fails then; usable only while a function of ours runs. A waiting thread calls it now and then.
   bool toldToStop();
 
   Napi::FunctionReference channelClass;
   Napi::FunctionReference serverClass;
   Napi::FunctionReference hcaClass;
-  Napi::Reference<Napi::Uint32Array> doorbell;  // of one word, which says whose work requests are meant
+  Napi::Reference<Napi::Uint32Array> doorbell;  // one word: the queue pair of the new work requests
   const uint32_t* doorbellWord = nullptr;
   std::unique_ptr<Closable> memory;  // the Memory of this environment (memory.h)
   std::vector<std::unique_ptr<Closable>> watches;  // interface_watch.h
@@ -80,10 +79,10 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
   void wake() override;                // any thread
   void setKeepAlive(bool keepAlive);   // the loop's thread
   void close();                        // the loop's thread; wake() does nothing from now on
-  // wake() only knocks where a thread of this environment is here for another signal. Before the first wake().
+  // wake() only knocks while a thread of this environment serves another signal. Call before the first wake().
   void knockFirst() { knocksFirst_ = true; }
-  // Stays until `look` finds what wake() is called for, and answers whether it did; at most for so long, nor longer than the
-  // loop's next timer. Comes back at once when any signal of this environment is woken. The loop's thread.
+  // Waits until `look` returns true, and returns its result; at most for this time, and not beyond the loop's next timer. Returns
+  // at once when any signal of this environment is woken. The loop's thread.
   template <typename Look>
   bool linger(int64_t microseconds, Look look);
   // See Linger; the loop's thread.
@@ -98,7 +97,7 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
   std::shared_ptr<door::Linger> linger_;
   std::atomic<bool> lingers_{false};
   bool knocksFirst_ = false;
-  int32_t number_ = 0;  // what others end its waiting by
+  int32_t number_ = 0;  // by which other threads end the wait
   std::mutex mutex_;
   Holder* holder_ = nullptr;
   bool keepAlive_ = true;
@@ -111,12 +110,12 @@ bool LoopSignal::linger(int64_t microseconds, Look look) {
   return linger_->stay(number_, timer < 0 ? microseconds : std::min(timer, microseconds), look);
 }
 
-// A JavaScript function that native code calls from the loop. An exception it throws is an uncaughtException of
-// the environment, as for any event handler.
+// A JavaScript function that native code calls from the loop. An exception in it is an uncaughtException of the environment, as
+// for any event handler.
 class LoopCallback {
  public:
   LoopCallback(Napi::Env env, Napi::Function function, const char* name);
-  // Calls in one callback scope: microtasks run when the scope is left.
+  // Calls in one callback scope: microtasks run when the scope ends.
   class Scope {
    public:
     explicit Scope(LoopCallback& callback);

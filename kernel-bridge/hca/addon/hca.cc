@@ -109,7 +109,7 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   addOwnMethod<NativeHca, &NativeHca::setWillWords>(methods, self, this, "setWillWords");
   addOwnMethod<NativeHca, &NativeHca::sendMadWords>(methods, self, this, "sendMadWords");
   addOwnMethod<NativeHca, &NativeHca::claimPortWords>(methods, self, this, "claimPortWords");
-  Ref();  // events arrive whether or not JavaScript holds this object; until closeNow()
+  Ref();  // events arrive even if JavaScript drops this object; until closeNow()
 }
 
 NativeHca::~NativeHca() {
@@ -178,7 +178,7 @@ Napi::Value NativeHca::getLimits(const Info& info) {
 
 // ── Commands ────────────────────────────────────────────────────────────────────────────────────────────────
 
-// A command that takes a handle and answers a status.
+// A command that takes a handle and returns a status.
 Napi::Value NativeHca::handleCommand(const Info& info, Status (Engine::*command)(Handle)) {
   Handle handle;
   if (!open_) return number(info.Env(), Status::kDeviceRemoved);

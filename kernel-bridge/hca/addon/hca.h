@@ -1,5 +1,5 @@
-// NativeHca: the HCA's command interface as one soft kernel holds it. Its commands are in hca_memory.cc, hca_cq.cc,
-// hca_srq.cc, hca_qp.cc, hca_datagram.cc and hca_pkeys.cc, its events in hca_events.cc, the rest in hca.cc.
+// NativeHca: the HCA's command interface for one soft kernel. Its commands are in hca_memory.cc, hca_cq.cc, hca_srq.cc,
+// hca_qp.cc, hca_datagram.cc and hca_pkeys.cc, its events in hca_events.cc, the rest in hca.cc.
 #pragma once
 #include <map>
 #include <tuple>
@@ -88,10 +88,10 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   std::unique_ptr<LoopCallback> onEvent_;
   std::shared_ptr<Teardown> teardown_;
   std::map<WaiterKey, Waiter> waiters_;
-  std::map<Handle, std::vector<std::shared_ptr<CqEvents>>> cqEvents_;  // one for each channel that asked for events
+  std::map<Handle, std::vector<std::shared_ptr<CqEvents>>> cqEvents_;  // one for each channel that requested events
   Napi::Reference<Napi::Float64Array> wordsArray_;
   Napi::Reference<Napi::Uint8Array> bytesArray_;
-  Words words_;  // in these two
+  Words words_;  // views of these two
   Engine* engine_ = nullptr;
   Host* host_ = nullptr;
   KernelId kernel_ = 0;

@@ -1,4 +1,4 @@
-// How the commands of NativeHca answer.
+// Return values of NativeHca's commands.
 #pragma once
 #include "convert.h"
 

@@ -1,4 +1,4 @@
-// Completion queues and who waits for their events.
+// Completion queues and the waiters for their events.
 #include "hca.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace nd::js {
 
 namespace {
 
-// Completes a pended request when the CQ's event comes, without a detour through the kernel's JavaScript.
+// Completes a pended request when the CQ's event comes, without the kernel's JavaScript.
 class SlotSink final : public NotifySink {
  public:
   SlotSink(std::shared_ptr<door::Channel> channel, uint32_t slot, uint32_t serial, std::weak_ptr<HcaPort> port)
@@ -26,7 +26,7 @@ class SlotSink final : public NotifySink {
   std::weak_ptr<HcaPort> port_;
 };
 
-// Tells the kernel of a CQ's events. The kernel may be gone before the CQ is.
+// Reports a CQ's events to the kernel, which may end before the CQ.
 class ListenSink final : public NotifySink {
  public:
   ListenSink(Handle cq, std::weak_ptr<HcaPort> port) : cq_(cq), port_(std::move(port)) {}
@@ -100,14 +100,14 @@ Napi::Value NativeHca::addCqWaiter(const Info& info) {
   }
   const WaiterKey key{server->channel().get(), slot, serial};
   auto sink = std::make_shared<SlotSink>(server->channel(), slot, serial, port_);
-  // Known before the engine is asked: an event kept for the next waiter fires inside the call.
+  // Registered before the engine is called, because a stored event fires inside the call.
   if (!waiters_.emplace(key, Waiter{cq, sink}).second) return number(env, Status::kInvalidParameter);
   const Status status = engine_->addCqWaiter(cq, type, sink);
   if (status != Status::kSuccess) {
     waiters_.erase(key);
     return number(env, status);
   }
-  // From now on the user's thread comes by itself.
+  // From now on the user's thread calls the HCA directly.
   std::vector<std::shared_ptr<CqEvents>>& all = cqEvents_[cq];
   const door::Channel* const channel = server->channel().get();
   auto it = std::find_if(all.begin(), all.end(), [&](const auto& events) { return events->isOf(channel); });
@@ -137,7 +137,7 @@ Napi::Value NativeHca::removeCqWaiter(const Info& info) {
   for (auto it = waiters_.begin(); it != waiters_.end(); ++it) {
     if (it->second.cq != cq || std::get<1>(it->first) != slot || std::get<2>(it->first) != serial) continue;
     const Status status = engine_->removeCqWaiter(cq, it->second.sink.get());
-    if (status == Status::kSuccess) waiters_.erase(it);  // otherwise it has fired, and its event is on the way
+    if (status == Status::kSuccess) waiters_.erase(it);  // otherwise it has fired, and its event follows
     return number(env, status);
   }
   return number(env, Status::kInvalidHandle);

@@ -1,4 +1,4 @@
-// What UD queue pairs need besides: address handles and multicast groups.
+// Address handles and multicast groups, for UD queue pairs.
 #include "hca.h"
 #include "hca_commands.h"
 

@@ -1,4 +1,4 @@
-// What the HCA tells the soft kernel that opened it: a queue from the engine's threads to the kernel's event loop.
+// Events of the HCA for the soft kernel that opened it: a queue from the engine's threads to the kernel's event loop.
 #pragma once
 #include <deque>
 
@@ -9,7 +9,7 @@
 
 namespace nd::js {
 
-// What the HCA told a kernel and the kernel has not taken yet.
+// An event that the kernel has not taken yet.
 struct HcaEvent {
   enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture } kind = Kind::kNone;
   PacketMeta meta;
@@ -18,7 +18,7 @@ struct HcaEvent {
   std::array<uint8_t, 256> mad{};
   Handle handle = 0;
   uint32_t token = 0, event = 0, reason = 0;  // kCapture: the reason is an errno
-  // kNotified: names the waiter. The channel is only compared, never used.
+  // kNotified: identifies the waiter. The channel is only compared, never used.
   const door::Channel* channel = nullptr;
   uint32_t slot = 0, serial = 0;
   bool won = false;
@@ -58,7 +58,7 @@ constexpr uint32_t kCqCompletion = 1, kCqOverrun = 2;
 // The engine calls it with its lock held, from any thread.
 class HcaPort final : public KernelPort {
  public:
-  // Untaken MADs that were dropped, as a full QP1 receive queue would.
+  // MADs that were dropped before the kernel took them, as by a full QP1 receive queue.
   struct Drops {
     uint64_t full = 0, sourceFull = 0;
   };
@@ -71,10 +71,10 @@ class HcaPort final : public KernelPort {
   void onSrqEvent(Handle srq, SrqEvent event) override;
   void onCaptureFailed(int error) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
-  // `alsoOthers`: one may be a MAD of no known connection.
+  // `alsoOthers`: include MADs that belong to no known connection.
   bool take(HcaEvent* out, bool alsoOthers);
   Drops drops();
-  // The kernel has sent it: what answers it is of a known connection.
+  // The kernel has sent this MAD: its answer belongs to a known connection.
   void onSent(const uint8_t mad[256], const Gid& destination);
 
  private:
@@ -85,11 +85,11 @@ class HcaPort final : public KernelPort {
 
   std::shared_ptr<LoopSignal> signal_;
   std::mutex mutex_;
-  std::deque<HcaEvent> events_;  // MADs of known connections among them, in order
+  std::deque<HcaEvent> events_;  // including MADs of known connections, in order
   Others others_;                // all other MADs
   KnownPeers peers_;
   size_t mads_ = 0;     // in events_
-  uint32_t inRow_ = 0;  // taken from there
+  uint32_t inRow_ = 0;  // taken from events_ in a row
   Drops drops_;
   bool armed_ = true;
 };

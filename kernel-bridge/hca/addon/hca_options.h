@@ -1,4 +1,4 @@
-// HcaOptions of hca-parameters.ts as the engine and the host take them.
+// Converts HcaOptions of hca-parameters.ts to the options of engine and host.
 #pragma once
 #include "convert.h"
 #include "host/host.h"

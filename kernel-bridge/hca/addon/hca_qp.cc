@@ -7,7 +7,7 @@ namespace nd::js {
 
 namespace {
 
-// Reads what the mask names, and nothing else. False: a value that its attribute does not take.
+// Reads the attributes of the mask, and no others. False: a value is invalid for its attribute.
 bool readAttributes(const Words& words, uint32_t mask, QpAttributes* attributes) {
   bool good = (mask & qpmask::kPath) == 0 || words.path(&attributes->path);
   for (size_t i = 0; i < std::size(kQpAttributes); ++i) {
@@ -52,7 +52,7 @@ Napi::Value NativeHca::connectQpWords(const Info& info) {
   bool good = toU32(env, info[0], &qp);
   for (size_t step = 0; step < masks.size(); ++step) good = good && toU32(env, info[step + 1], &masks[step]);
   if (!good) return number(env, Status::kInvalidParameter);
-  // The steps say themselves which states they lead to.
+  // Each step implies its own states.
   const uint32_t named = (masks[0] | masks[1] | masks[2]) & ~(qpmask::kState | qpmask::kCurrentState);
   QpAttributes attributes;
   good = readAttributes(words_, named, &attributes);

@@ -32,7 +32,7 @@ Napi::Value NativeHca::modifySrq(const Info& info) {
   uint32_t mask;
   if (!open_) return number(env, Status::kDeviceRemoved);
   if (!toU32(env, info[0], &srq) || !toU32(env, info[1], &mask)) return number(env, Status::kInvalidParameter);
-  // Only what the mask names is read: the object is partial.
+  // Only the members of the mask are read, because the object is partial.
   SrqAttributes attributes;
   Reader reader(env, info[2]);
   if ((mask & srqmask::kEntries) != 0) {

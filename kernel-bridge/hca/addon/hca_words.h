@@ -1,4 +1,4 @@
-// What JavaScript and the HCA's commands exchange as numbers and bytes instead of objects (hca-words-put.ts, hca-words-event.ts).
+// Numbers and bytes that JavaScript and the HCA's commands exchange instead of objects (hca-words-put.ts, hca-words-event.ts).
 #pragma once
 #include "convert.h"
 #include "qp_words.h"

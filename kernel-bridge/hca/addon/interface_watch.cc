@@ -22,7 +22,7 @@ Napi::Value InterfaceWatch::watchInterfaces(const Napi::CallbackInfo& info) {
   std::unique_ptr<InterfaceWatch> watch(new InterfaceWatch(data, info[0].As<Napi::Function>()));
   if (!watch->open(data)) return env.Undefined();
   InterfaceWatch* kept = watch.get();
-  data.watches.push_back(std::move(watch));  // as long as the function may be called
+  data.watches.push_back(std::move(watch));  // while the function may be called
   return Napi::Function::New(
       env, [kept](const Napi::CallbackInfo&) { kept->closeNow(); }, "stop");
 }

@@ -1,4 +1,4 @@
-// Tells an isolate that the host's network interfaces, or their addresses, have changed.
+// Notifies an isolate of changes of the host's network interfaces, or of their addresses.
 #pragma once
 #include "env.h"
 
@@ -7,7 +7,7 @@ namespace nd::js {
 // An InterfaceEvents socket in the environment's loop, which it does not keep alive.
 class InterfaceWatch final : public Closable {
  public:
-  // watchInterfaces(onChange): a function that ends the watch; undefined where the system gives no such socket.
+  // watchInterfaces(onChange): returns a function that ends the watch; undefined if the system has no such socket.
   static Napi::Value watchInterfaces(const Napi::CallbackInfo& info);
   ~InterfaceWatch() override;
   Rank rank() const override { return Rank::kServer; }

@@ -133,7 +133,7 @@ void LoopWatch::beforeSleep() {
   channel_->deliveryFollows();
   Watch::Entry entry = watch_->enter(ready, sleeps);
   if (entry == Watch::Entry::kDone) {
-    // Told at once, but once before the loop looks at its other descriptors.
+    // Delivers at once, but only after the loop has polled its other descriptors once.
     Handles* const handles = handles_;
     watch_->leave();
     tell();
@@ -156,7 +156,7 @@ void LoopWatch::afterSleep() {
 }
 
 void LoopWatch::tell() {
-  const std::function<void()> deliver = deliver_;  // which may end the watch
+  const std::function<void()> deliver = deliver_;  // a copy, because the call may end the watch
   deliver();
 }
 
@@ -179,7 +179,7 @@ void LoopWatch::poll(bool on) {
   });
 }
 
-// The loop looks at its descriptors without sleeping, and delivers then.
+// Makes the loop poll its descriptors without sleeping, and deliver then.
 void LoopWatch::carryOn(bool on) {
   if (on == carriesOn_) return;
   carriesOn_ = on;

@@ -1,5 +1,5 @@
-// A thread whose requests wait for events of the HCA watches the host itself (engine/watch.h): its event loop between two
-// turns, or the thread while it is blocked.
+// A thread whose requests wait for events of the HCA watches the host itself (process/watch.h): its event loop between two turns,
+// or the thread while it is blocked.
 #pragma once
 #include "env.h"
 #include "platform/unique_fd.h"
@@ -7,7 +7,7 @@
 
 namespace nd::js {
 
-// Of a thread that is blocked.
+// For a blocked thread.
 class BlockedWatch {
  public:
   BlockedWatch(Engine& engine, Host& host);
@@ -20,14 +20,14 @@ class BlockedWatch {
   Watch watch_;
 };
 
-// Of an event loop. All on the loop's thread.
+// For an event loop. All on the loop's thread.
 class LoopWatch {
  public:
-  // `deliver` tells JavaScript of the channel's completions. Null: the loop is ending, or the system has no room.
+  // `deliver` reports the channel's completions to JavaScript. Null: the loop is ending, or the system has no room.
   static std::unique_ptr<LoopWatch> open(EnvData& data, Engine& engine, Host& host, std::shared_ptr<door::Channel> channel,
                                          std::shared_ptr<LoopSignal> signal, std::function<void()> deliver);
   ~LoopWatch();
-  // A request waits for an event: from the next turn on, and as long as there are such.
+  // A request waits for an event: watches from the next turn on, as long as there are such requests.
   void start();
 
  private:

@@ -14,15 +14,15 @@ std::atomic<Engine*> engineOfProcess{nullptr};
 
 constexpr double kMaxRing = 1u << 30;
 
-// What a ring's ArrayBuffer holds: the memory, which therefore outlives releaseRing() as long as JavaScript can still
-// look at it. The finalizer releases the ring if nobody did: as
-// the memory is held until then, no other ring can have its address.
+// The ArrayBuffer of a ring holds this: the memory outlives releaseRing() as long as JavaScript can access it. The finalizer
+// releases the ring if that was not done; as the memory exists until then, no other ring can have its address.
 struct RingHold {
   uint64_t address;
   std::shared_ptr<void> memory;
 };
 
-// What JavaScript holds of allocate(): by id, so that letting go twice does no harm. Leaked, as finalizers may run late.
+// JavaScript's references to memory of allocate(), by id, so that releasing twice does no harm. Leaked, because finalizers may
+// run late.
 struct SharedHolds {
   std::mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<const SharedRange>> ranges;
@@ -34,7 +34,7 @@ SharedHolds& sharedHolds() {
 }
 
 void letGoOfShared(uint64_t id) {
-  std::shared_ptr<const SharedRange> range;  // freed after the lock
+  std::shared_ptr<const SharedRange> range;  // freed after the lock is released
   SharedHolds& all = sharedHolds();
   std::lock_guard<std::mutex> lock(all.mutex);
   auto it = all.ranges.find(id);
@@ -63,7 +63,7 @@ Memory::Memory(EnvData& data) : teardown_(data.teardown()) { teardown_->items.in
 
 Memory::~Memory() { teardown_->items.erase(this); }
 
-// The HCA lets go of the memory first.
+// The HCA releases the memory first.
 void Memory::closeNow() {
   Engine* engine = sharedEngine();
   for (auto& [id, pin] : pins_) {
@@ -72,8 +72,8 @@ void Memory::closeNow() {
   pins_.clear();
 }
 
-// An ending environment has its last hook run first, and memory that other native code has lent is given back by a hook of
-// its own. So ours comes after that of the newest buffer.
+// An ending environment runs its hooks in reverse order, and native code that has lent a buffer takes it back in such a hook. So
+// ours is registered anew behind that of the newest buffer, and runs first.
 void Memory::endBeforeBuffers(napi_env env) {
   const auto atEnd = [](void* self) { static_cast<Memory*>(self)->closeNow(); };
   if (hooked_) napi_remove_env_cleanup_hook(env, atEnd, this);
@@ -95,7 +95,7 @@ Napi::Value Memory::pin(const Napi::CallbackInfo& info) {
   const uint64_t address = reinterpret_cast<uintptr_t>(bytes.data), length = bytes.length;
   FoundStore backing = backingStoreOf(env, buffer, bytes.data, bytes.length);
   if (backing.found == StoreFound::kResizable) return pinResult(env, Status::kInvalidParameter);
-  // The engine itself holds memory of allocate() as long as a range of it is pinned.
+  // The engine itself holds memory of allocate() while a range of it is pinned.
   if (backing.found == StoreFound::kUnknown && sharedRangeAt(address, length) == nullptr) {
     return pinResult(env, Status::kNotSupported);
   }

@@ -1,4 +1,4 @@
-// The user side's memory that the HCA may touch: pinned buffers, and the rings shared with it.
+// The user side's memory that the HCA may access: pinned buffers, and the shared rings.
 #pragma once
 #include "backing_store.h"
 #include "env.h"
@@ -9,7 +9,7 @@ class Engine;
 
 namespace nd::js {
 
-// The engine of this process, null until the first soft kernel has opened the HCA. Any thread.
+// The engine of this process; null until the first soft kernel has opened the HCA. Any thread.
 Engine* sharedEngine();
 void setSharedEngine(Engine* engine);
 

@@ -1,5 +1,5 @@
-// Methods that JavaScript calls again and again, as functions of one object. For a method of the class Node-API looks the native
-// object up in a hidden member of `this` at each call, a quarter of what a short one costs; these bring its address along.
+// Methods that JavaScript calls often, as functions that belong to one object. For a method of a class Node-API reads the native
+// object from a hidden member of `this` at each call, a quarter of the cost of a short call; these functions have its address.
 #pragma once
 #include "napi_header.h"
 
@@ -10,12 +10,12 @@ Napi::Value callOwn(const Napi::CallbackInfo& info) {
   return (static_cast<T*>(info.Data())->*kMethod)(info);
 }
 
-// A member of `holder`. `self` is the object that wraps `native`; it may be the holder itself, but V8 makes a table that is slower to
-// read of an object that is given more than a dozen.
+// Makes a member of `holder`. `self` is the object that wraps `native`. It may be the holder itself, but V8 turns an object with
+// more than a dozen such members into a hash table, which is slower to read.
 template <typename T, Napi::Value (T::*kMethod)(const Napi::CallbackInfo&)>
 void addOwnMethod(Napi::Object holder, Napi::Object self, T* native, const char* name) {
   const Napi::Function method = Napi::Function::New<&callOwn<T, kMethod>>(self.Env(), name, native);
-  // Who keeps the method alone keeps the object, too, and nobody can take it away: the address would be that of freed memory.
+  // The function refers to the object by a property that cannot be removed; otherwise the address could be that of freed memory.
   method.DefineProperty(Napi::PropertyDescriptor::Value("object", self));
   holder.Set(name, method);
 }

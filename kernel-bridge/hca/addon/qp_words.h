@@ -35,7 +35,7 @@ constexpr QpAttribute kQpAttributes[] = {
     {"patience", &QpAttributes::patience, 3, qpmask::kPatience},
 };
 
-// Calls `visit` with the name, the member and the largest value of each word of createQp; ends at the first that it refuses.
+// Calls `visit` with the name, the member and the largest value of each word of createQp; ends when `visit` refuses one.
 template <typename Visit>
 bool eachWordOfCreate(QpCreate& q, Visit visit) {
   constexpr double k32 = 4294967295.0, kSafe = kMaxSafe;

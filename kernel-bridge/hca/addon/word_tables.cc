@@ -1,4 +1,4 @@
-// The order of words and the numbers that TypeScript writes a second time, by the names there, so that a test can compare them.
+// The order of words, and the numbers that TypeScript repeats, by their names there, so that a test can compare them.
 #include "word_tables.h"
 
 #include "base/wire.h"
@@ -11,7 +11,7 @@ namespace nd::js {
 
 namespace {
 
-// Its name in hca-words-event.ts. A kind that is not here does not compile.
+// Its name in hca-words-event.ts. A missing kind does not compile.
 const char* nameOf(HcaEvent::Kind kind) {
   switch (kind) {
     case HcaEvent::Kind::kNone: return "none";
