@@ -1,8 +1,8 @@
 /**
- * The memory that JavaScript and the HCA share: queue pair and completion queue rings.
+ * The memory that JavaScript and the HCA share: rings of queue pairs and completion queues.
  *
- * The same bytes as `engine/abi.h`, which says what each word means; a unit test compares the two tables.
- * Word constants index a `Uint32Array`/`Int32Array` laid over the structure.
+ * The same bytes as in `engine/base/abi.h`, which documents each word; a unit test compares the two tables. Word
+ * constants are indexes into a `Uint32Array`/`Int32Array` over the structure.
  */
 export const abi = {
   // Completion queue ring: header, then the CQEs

@@ -3,9 +3,9 @@
  * `channel-binding.ts`), the HCA's command interface (kernel side only, `native-hca.ts`), and the speed path (user side only,
  * `user-hca.ts`).
  *
- * Numbers: handles, keys, lengths and counters are unsigned 32-bit unless said otherwise; native addresses are
- * plain numbers (user-space addresses are below 2^47); statuses are NTSTATUS values as unsigned numbers.
- * GIDs are 16-byte Uint8Arrays; IPv4 is `::ffff:a.b.c.d`.
+ * Numbers: handles, keys, lengths and counters are unsigned 32-bit unless stated otherwise. Native addresses are plain
+ * numbers (user-space addresses are below 2^47). Statuses are NTSTATUS values as unsigned numbers. GIDs are 16-byte
+ * Uint8Arrays; IPv4 is `::ffff:a.b.c.d`.
  */
 import type { NativeChannel, ServedChannel } from './channel-binding.js';
 import type { HcaOptions, PathParameters } from './hca-parameters.js';
@@ -22,7 +22,7 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   readonly kernelId: number;
   readonly slot: number;
   readonly wireReady: boolean;
-  /** Why there is no wire (who holds UDP port 4791), or ''. */
+  /** Why there is no wire (the holder of UDP port 4791), or ''. */
   readonly wireProblem: string;
   configure(options: HcaOptions): void;
   /**
@@ -33,35 +33,35 @@ export interface SoftHca extends HcaCommands, CqWaiters {
    */
   createPkeyTable(): { status: number; table: number };
   /**
-   * Replaces a table, at once for all its QPs. A QP whose index is beyond the end, or whose entry has the low 15 bits
-   * zero (an empty one), neither sends nor receives until that changes.
+   * Replaces a table, at once for all its QPs. A QP whose index is beyond the end, or whose entry has zero low 15 bits
+   * (an empty one), neither sends nor receives until that changes.
    *
    * @param pkeys - 1 … `limits.maxPkeys` entries.
-   * @param gids - The port's addresses, 16 bytes each: a MAD for one of them must fit any entry of this table. MADs
-   * for addresses that no table of this kernel has must fit 0xffff.
+   * @param gids - The port's addresses, 16 bytes each: a MAD for one of them must match any entry of this table. MADs
+   *   for addresses that are in no table of this kernel must match 0xffff.
    * @returns SUCCESS, INVALID_HANDLE, INVALID_PARAMETER.
    */
   setPkeyTable(table: number, pkeys: Uint16Array, gids: readonly Uint8Array[]): number;
   /**
-   * What was dropped at the table's QPs and addresses: packets whose P_Key did not fit (the port's BadPkeyCounter),
-   * and datagrams whose Q_Key was not the QP's (QkeyViolationCounter). Table 0: the default one's.
+   * Drops at the table's QPs and addresses: packets with a wrong P_Key (the port's BadPkeyCounter), and datagrams with
+   * another Q_Key than the QP's (QkeyViolationCounter). Table 0: the default table.
    */
   queryPkeyTable(table: number): { status: number; badPkeys: number; badQkeys: number };
-  /** INVALID_HANDLE; DEVICE_BUSY while QPs are in it. */
+  /** INVALID_HANDLE; DEVICE_BUSY while QPs use it. */
   destroyPkeyTable(table: number): number;
 
   /** First CM id of this kernel; ids are `commIdBase + 1 … commIdBase + 0x3ffff`. */
   readonly commIdBase: number;
   /**
-   * Sends a MAD from QP1 to QP1. `pkey` is the P_Key that it carries, 0xffff if it is left out.
+   * Sends a MAD from QP1 to QP1. `pkey` is its P_Key, by default 0xffff.
    *
-   * @returns SUCCESS (also when it is lost on the way), INVALID_PARAMETER (a wrong argument; a P_Key whose low 15 bits
-   * are zero), INVALID_ADDRESS, NETWORK_UNREACHABLE, HOST_UNREACHABLE.
+   * @returns SUCCESS (also if it is lost on the way), INVALID_PARAMETER (a wrong argument; a P_Key whose low 15 bits
+   *   are zero), INVALID_ADDRESS, NETWORK_UNREACHABLE, HOST_UNREACHABLE.
    */
   sendMad(path: PathParameters, mad: Uint8Array, pkey?: number): number;
   /**
-   * Claims an RDMA port on this host. `address` null: all addresses. `port` 0: a free one is chosen, where other
-   * processes reach nobody before {@link openPort}.
+   * Claims an RDMA port on this host. `address` null: all addresses. `port` 0: a free one, which other processes cannot
+   * reach before {@link openPort}.
    */
   claimPort(
     service: number,
@@ -69,8 +69,8 @@ export interface SoftHca extends HcaCommands, CqWaiters {
     port: number,
   ): { status: number; claim: number; port: number };
   /**
-   * Lets other processes reach a claimed port, as one listens there now. INVALID_PARAMETER (no such claim),
-   * ADDRESS_ALREADY_EXISTS, INSUFFICIENT_RESOURCES.
+   * Makes a claimed port reachable for other processes, because there is a listener now. INVALID_PARAMETER (no such
+   * claim), ADDRESS_ALREADY_EXISTS, INSUFFICIENT_RESOURCES.
    */
   openPort(claim: number): number;
   releasePort(claim: number): void;
@@ -82,11 +82,11 @@ export interface NativeInterfaceAddress {
   family: 4 | 6;
   /** Bits of the subnet, counted in the address's own family. */
   prefixLength: number;
-  /** Of an IPv6 link-local address: the interface's index. 0 for all others. */
+  /** For an IPv6 link-local address: the interface's index. 0 for all others. */
   scopeId: number;
 }
 
-/** A network interface of the network namespace that the process is in, with or without carrier and addresses. */
+/** A network interface of the process's network namespace, with or without carrier and addresses. */
 export interface NativeInterface {
   name: string;
   /** As in IPv6 scope ids; unique in the namespace. */
@@ -95,14 +95,14 @@ export interface NativeInterface {
   mtu: number;
   /** Switched on (IFF_UP). */
   up: boolean;
-  /** Has a carrier, or is of a kind that has none (IFF_RUNNING). */
+  /** Has a carrier, or is of a kind without one (IFF_RUNNING). */
   running: boolean;
   /** Link-layer address; 6 bytes for Ethernet, all zero for loopback, empty for tunnels. */
   mac: Uint8Array;
   addresses: NativeInterfaceAddress[];
 }
 
-/** Of {@link AddonBinding.wordTables}. */
+/** Result of {@link AddonBinding.wordTables}. */
 export interface WordTables {
   /** Names of {@link QpCreateParameters}, {@link QpAttributeValues} and {@link PathParameters}, in the order of their words. */
   qpCreate: string[];
@@ -124,8 +124,9 @@ export interface WordTables {
 export interface AddonBinding extends UserHca {
   // door
   /**
-   * Overlapped IOCTLs with the code `eventCode` wait for events of the HCA: while there are any, this thread's event loop, or
-   * the thread that is blocked in {@link NativeChannel.wait}, watches the HCA's descriptors itself.
+   * Makes a channel. Overlapped IOCTLs with the code `eventCode` wait for events of the HCA: while there are any, this
+   * thread's event loop, or the thread that is blocked in {@link NativeChannel.wait}, watches the HCA's descriptors
+   * itself.
    */
   createChannel(
     slots: number,
@@ -133,13 +134,13 @@ export interface AddonBinding extends UserHca {
     eventCode?: number,
   ): NativeChannel;
   /**
-   * Takes the kernel side of a channel. It keeps this thread's event loop alive until it is closed; when this thread
-   * ends, the channel ends.
+   * Becomes the kernel side of a channel. It keeps this thread's event loop alive until it is closed; the end of this
+   * thread ends the channel.
    *
    * @throws Error if there is no such channel, or it is served already.
    */
   serveChannel(id: number, onRequest: () => void): ServedChannel;
-  /** Ends a channel from any thread, served or not: everything pending, and all that follows, is DEVICE_REMOVED. */
+  /** Ends a channel from any thread, served or not: pending and later requests end in DEVICE_REMOVED. */
   failChannel(id: number, reason: string): void;
 
   // kernel side
@@ -148,27 +149,28 @@ export interface AddonBinding extends UserHca {
 
   // user side
   /**
-   * Zeroed memory over a memfd, for buffers: page-aligned, present from the start, freed when the ArrayBuffer was collected
-   * and no pin holds it. Works before the HCA is open. Throws nothing: INVALID_PARAMETER, NO_MEMORY, INSUFFICIENT_RESOURCES (a limit, which `errno` tells),
-   * NOT_SUPPORTED (the system makes no memfd, for the reason `errno`; or with 0 this runtime has no external buffers); `buffer` is null then.
+   * Zeroed memory over a memfd, for buffers: page-aligned, allocated at once, freed when the ArrayBuffer was collected
+   * and no pin holds it. Works before the HCA is open. Throws nothing, but returns a status: INVALID_PARAMETER,
+   * NO_MEMORY, INSUFFICIENT_RESOURCES (a limit, see `errno`), NOT_SUPPORTED (the system makes no memfd, see `errno`; or
+   * with 0 this runtime has no external buffers). `buffer` is null then.
    */
   allocateShared(bytes: number): { status: number; errno: number; buffer: ArrayBuffer | null };
 
   /**
-   * The network interfaces, by index; asks the system every time. Works before the HCA is open.
+   * The network interfaces, by index; reads them from the system every time. Works before the HCA is open.
    *
-   * @throws Error if the system does not tell them.
+   * @throws Error if the system does not report them.
    */
   interfaces(): NativeInterface[];
   /**
    * Calls `onChange` on this thread's event loop, which it does not keep alive, when interfaces or their addresses have
-   * changed. Answers a function that ends the watch; undefined where the system gives no routing socket.
+   * changed. Returns a function that ends the watch; undefined if the system has no routing socket.
    */
   watchInterfaces(onChange: () => void): (() => void) | undefined;
 
-  /** The table of engine/abi.h, by the names of abi.ts. */
+  /** The table of engine/base/abi.h, by the names of abi.ts. */
   abi(): Record<string, number>;
-  /** How native code reads words: what it calls each of them, in order, and the numbers that TypeScript has as constants. */
+  /** Native code's order and names of words, and the numbers that TypeScript repeats as constants. */
   wordTables(): WordTables;
   /** ICRC helpers for tests and decoders: checks a packet from its IP header on. */
   icrcOf(ipPacket: Uint8Array): number;

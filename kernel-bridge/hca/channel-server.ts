@@ -3,21 +3,24 @@ import type { ChannelRequest, ServedChannel } from './channel-binding.js';
 /** {@link RawChannelServer.next}: there is no request. */
 const none = -1;
 
-/** The kernel side of a channel as native code gives it: a request is words and bytes in memory that is used again. */
+/** The native kernel side of a channel: a request is words and bytes in reused memory. */
 export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEvents' | 'complete'> {
-  /** Bytes of the next request's input; -1: there is none; -2: events of the HCA have come. */
+  /** Length of the next request's input in bytes; -1: no request; -2: there are events of the HCA. */
   next(): number;
-  /** From now on next() tells of events. */
+  /** From now on next() reports events. */
   tellEvents(): void;
-  /** Of the latest request: slot (all bits set: none), serial, major, file id, code, length of the output. */
+  /** The latest request: slot (all bits set: none), serial, major, file id, code, length of the output. */
   readonly request: Uint32Array;
-  /** Its input, as far as it fits. */
+  /** Its input, up to the length of this memory. */
   readonly requestBytes: Uint8Array;
-  /** The whole input of a request for which it does not; once. */
+  /** The whole input of a longer request; callable once. */
   longInput(): Uint8Array;
-  /** Memory for output that native code knows: where it asks for an array's bytes, they are moved out of the engine's heap. */
+  /**
+   * Memory for output that native code knows. If native code asked for an array's bytes, V8 would move them out of its
+   * heap.
+   */
   readonly answerBytes: Uint8Array;
-  /** As {@link ServedChannel.complete}; a number is as many of the answer's bytes. */
+  /** As {@link ServedChannel.complete}; a number is the length of an output in `answerBytes`. */
   completeSlot(
     slot: number,
     serial: number,
@@ -27,9 +30,9 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
   ): boolean;
 }
 
-/** Gives native code's kernel side the method that makes objects of requests. */
+/** Adds the methods that make objects of requests. */
 export function channelServer(raw: RawChannelServer): ServedChannel {
-  // The methods know their object without being told.
+  // The methods are bound to their object.
   const { request, requestBytes, answerBytes, next, completeSlot } = raw;
   let onEvents = (): void => {};
   const startAnswering = raw.tellEvents.bind(raw);

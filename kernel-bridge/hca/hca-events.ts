@@ -17,11 +17,11 @@ export const SrqEventType = { limit: 1, fatal: 2 } as const;
 export const CqEventType = {
   /** What {@link HcaCommands.armCq} asked for has come. */
   completion: 1,
-  /** The CQ overran and is dead; its QPs are in ERROR. */
+  /** The CQ has overrun and failed; its QPs are in ERROR. */
   overrun: 2,
 } as const;
 
-/** In place of a sender's slot: it came by UDP, where anybody may have sent it. `kByWire` of engine/base/types.h. */
+/** Stands for a sender's slot: the packet arrived by UDP, from anybody. `kByWire` of engine/base/types.h. */
 export const BY_WIRE = 0xffff_ffff;
 
 export type HcaEvent =
@@ -32,11 +32,11 @@ export type HcaEvent =
       destination: Uint8Array;
       scopeId: number;
       pkey: number;
-      /** The slot of the process of this host that sent it past the wire, or {@link BY_WIRE}. */
+      /** The slot of the sending process of this host, which bypassed the wire, or {@link BY_WIRE}. */
       sender: number;
-      /** It belongs to no connection that this kernel has sent a message of. */
+      /** It belongs to no connection for which this kernel has sent a message. */
       stranger: boolean;
-      /** Until the next event is taken or the next MAD sent: who keeps it copies it. */
+      /** Valid until the next event is taken or the next MAD is sent: copy what you keep. */
       mad: Uint8Array;
     }
   | { type: 'qp'; qp: number; token: number; event: number; reason: number }

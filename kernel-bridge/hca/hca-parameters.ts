@@ -9,7 +9,7 @@ export interface PathParameters {
   hopLimit: number;
   /**
    * Index of the interface, for IPv6 link-local destinations and for multicast groups; 0 for all others. An address
-   * handle to a group finds it out by its source where it is 0.
+   * handle for a group derives it from its source if it is 0.
    */
   scopeId: number;
 }
@@ -25,11 +25,13 @@ export interface HcaOptions {
   rnrPatienceMs: number;
   ecn: boolean;
   window: number;
-  /** Which way connections to processes of this host go: `auto`, the local link where it can be had; `wire`. */
+  /** The link for connections to processes of this host: `auto`, the local link where possible; `wire`. */
   link: 'auto' | 'wire';
-  /** How the ICRC of IPv4 packets is checked: `solved`, with the ID that explains it; `exact`, by a raw socket (CAP_NET_RAW). */
+  /**
+   * How the ICRC of IPv4 packets is checked: `solved`, by solving for the ID; `exact`, by a raw socket (CAP_NET_RAW).
+   */
   icrc: 'solved' | 'exact';
-  /** Lets every process of this user read this one's memory. */
+  /** Allows every process of this user to read this one's memory. */
   allowPtrace: boolean;
   capturePath: string;
   receiveBufferBytes: number;
@@ -48,7 +50,7 @@ export interface QpCreateParameters {
   sendCq: number;
   receiveCq: number;
   srq: number;
-  /** The P_Key table in which the QP's `pkeyIndex` counts; 0: the one that holds 0xffff and nothing else. */
+  /** The P_Key table of the QP's `pkeyIndex`; 0: a table with 0xffff only. */
   pkeyTable: number;
   /** 0 RC, 1 UC, 3 UD (WV_QP_TYPE). */
   type: number;
@@ -80,11 +82,11 @@ export interface SrqCreateParameters {
 export const SrqMask = { entries: 1, limit: 2 } as const;
 
 export interface SrqAttributeValues {
-  /** With it goes the ring to move to: nobody posts meanwhile. */
+  /** Requires the new ring; nothing may be posted meanwhile. */
   entries: number;
   ringAddress: number;
   ringBytes: number;
-  /** The limit event comes once, when fewer WQEs are left; 0 asks for none. */
+  /** The limit event is reported once, when fewer WQEs are left; 0 requests none. */
   limit: number;
 }
 
@@ -122,7 +124,9 @@ export interface QpAttributeValues {
   access: number;
   pkeyIndex: number;
   port: number;
-  /** UD. One with the high bit set is controlled: QP1 has one, so the kernel lets no user give it to a QP (IBA 1 §10.2.5). */
+  /**
+   * UD. One with the high bit set is controlled: QP1 has one, and only the kernel may give it to a QP (IBA 1 §10.2.5).
+   */
   qkey: number;
   path: PathParameters;
   pathMtu: number;
@@ -135,14 +139,14 @@ export interface QpAttributeValues {
   ackTimeout: number;
   retryCount: number;
   rnrRetry: number;
-  /** {@link RnrPatience}; without it the two numbers above, as they are. */
+  /** {@link RnrPatience}; without a bit the respective number above applies as it is. */
   patience: number;
 }
 
-/** What connecting gives a queue pair. */
+/** The attributes of a connected queue pair. */
 export type ConnectAttributes = Omit<QpAttributeValues, 'state' | 'currentState' | 'type' | 'qpn' | 'qkey'>;
 
-/** QpMask bits of what each step of connecting takes; the state itself need not be among them. */
+/** QpMask bits of each step of connecting; the state itself may be omitted. */
 export interface ConnectSteps {
   readonly init: number;
   readonly rtr: number;

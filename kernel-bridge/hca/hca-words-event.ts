@@ -1,16 +1,16 @@
-/** Events read out of the words and bytes that native code has put them into. */
+/** Decodes events from the words and bytes of native code. */
 import type { HcaEvent } from './hca-events.js';
 import { gidBytes, madAt, type SharedWords } from './hca-words-put.js';
 
 /** Kinds of events: `HcaEvent::Kind` of addon/hca_events.h. */
 export const eventKind = { none: 0, mad: 1, qp: 2, cq: 3, srq: 4, notified: 5, capture: 6 } as const;
 
-/** A number of 32 bits. As the array has it, V8 would make an object of it in each that keeps it. */
+/** A 32-bit number as an integer. A double, as in the array, would take a heap object in each object that stores it. */
 export function word({ words }: SharedWords, at: number): number {
   return words[at]! >>> 0;
 }
 
-/** The event of a kind, which the words are about; undefined: there is none. `mad` are the bytes that a MAD is in. */
+/** The event of this kind, from the words; undefined: none. `mad`: the bytes of a MAD. */
 export function eventOf(kind: number, from: SharedWords, mad: Uint8Array): HcaEvent | undefined {
   switch (kind) {
     case eventKind.mad:

@@ -1,21 +1,21 @@
-/** Commands put their parameters into the words and bytes that they share with native code: addon/qp_words.h has the order. */
+/** Encodes commands' parameters into the words and bytes shared with native code, in the order of addon/qp_words.h. */
 import type { PathParameters, QpAttributeValues, QpCreateParameters } from './hca-parameters.js';
 
-/** Where things are in the words and bytes: `Words` of addon/hca_words.h. */
+/** Positions in the words and bytes: `Words` of addon/hca_words.h. */
 export const pathAt = 17;
 export const gidBytes = 16;
 export const madAt = 32;
 export const madBytes = 256;
 
-/** The memory that a command's arguments and results are in. */
+/** The memory of a command's arguments and results. */
 export interface SharedWords {
-  /** Parameters and results from the first one on; a path's numbers behind them. */
+  /** Parameters and results from the start; a path's numbers behind them. */
   readonly words: Float64Array;
   /** A path's source and destination, 16 bytes each, and a MAD. */
   readonly bytes: Uint8Array;
 }
 
-/** Puts a path's addresses and numbers. False: it is none, or an address has not 16 bytes. */
+/** Encodes a path's addresses and numbers. False: there is none, or an address does not have 16 bytes. */
 export function putPath({ words, bytes }: SharedWords, path: PathParameters | undefined): boolean {
   if (path?.source?.length !== gidBytes || path.destination?.length !== gidBytes) return false;
   bytes.set(path.source, 0);
@@ -27,14 +27,14 @@ export function putPath({ words, bytes }: SharedWords, path: PathParameters | un
   return true;
 }
 
-/** Puts a MAD. False: it has not 256 bytes. */
+/** Encodes a MAD. False: it does not have 256 bytes. */
 export function putMad({ bytes }: SharedWords, given: Uint8Array): boolean {
   if (given.length !== madBytes) return false;
   bytes.set(given, madAt);
   return true;
 }
 
-/** Puts what a queue pair is made of. */
+/** Encodes the parameters of a new queue pair. */
 export function putQpCreate({ words }: SharedWords, parameters: QpCreateParameters): void {
   words[0] = parameters.pd;
   words[1] = parameters.sendCq;
@@ -55,7 +55,10 @@ export function putQpCreate({ words }: SharedWords, parameters: QpCreateParamete
   words[16] = parameters.token;
 }
 
-/** Puts a queue pair's attributes but for the path. One that is missing becomes NaN, which is refused where the mask has it. */
+/**
+ * Encodes a queue pair's attributes except the path. A missing one becomes NaN, which native code refuses if the mask
+ * has it.
+ */
 export function putAttributes({ words }: SharedWords, attributes: Partial<QpAttributeValues>): void {
   const missing = Number.NaN;
   words[0] = attributes.state ?? missing;

@@ -20,7 +20,7 @@ import {
   type SharedWords,
 } from './hca-words-put.js';
 
-/** INVALID_PARAMETER, as native code answers it. */
+/** INVALID_PARAMETER, as native code returns it. */
 const invalidParameter = 0xc000_000d;
 
 /** Commands that {@link hcaOfWords} gives the shape of {@link SoftHca}. */
@@ -35,27 +35,27 @@ type Commands =
   | 'queryQpState';
 
 /**
- * The HCA as native code gives it: arguments and results of what every connection needs are numbers in `words` and bytes in
- * `bytes`, memory that is used again, for Node-API makes a string of each member's name that it reads.
+ * The native HCA. Arguments and results that every connection needs are numbers in `words` and bytes in `bytes`, reused
+ * memory, because Node-API makes a string for each member name that it reads.
  */
 export interface RawHca extends Omit<SoftHca, Commands>, SharedWords {
   readonly methods: WordMethods;
 }
 
-/** What is called for each connection: functions that know their HCA (addon/own_methods.h). */
+/** Methods that each connection calls: functions bound to their HCA (addon/own_methods.h). */
 export interface WordMethods {
   /** Words: parameters in the order of {@link putQpCreate}; afterwards QP and QPN. */
   createQpWords(): number;
   /** Words: attributes in the order of {@link putAttributes}, those of the mask; and the path. */
   modifyQpWords(qp: number, mask: number): number;
-  /** The same words, those of the three masks; the states are not looked at. */
+  /** The same words, those of the three masks; the states are ignored. */
   connectQpWords(qp: number, init: number, rtr: number, rts: number): number;
   /** The path and the MAD. */
   setWillWords(qp: number): number;
   sendMadWords(pkey: number): number;
-  /** `one`: the address is at the place of a path's source. Words afterwards: claim and port. */
+  /** `one`: the address is in the place of a path's source. Words afterwards: claim and port. */
   claimPortWords(service: number, port: number, one: boolean): number;
-  /** The kind of the next event, 0: there is none. Words and bytes: what it is about. */
+  /** The kind of the next event, 0: none. Its data is in the words and bytes. */
   takeEventWords(alsoStrangers: boolean): number;
   queryQpState(qp: number): number;
 }

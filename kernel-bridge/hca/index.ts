@@ -30,9 +30,9 @@ function loadRaw(): RawBinding {
 let addon: AddonBinding | undefined;
 
 /**
- * The native addon, which is loaded by the first call: a program that only drives another HCA needs none.
+ * Loads the native addon on the first call; a program that only drives another HCA does not need it.
  *
- * @throws Error saying why it cannot be loaded, and what builds it.
+ * @throws Error with the reason why it cannot be loaded, and the command that builds it.
  */
 export function loadAddon(): AddonBinding {
   if (addon === undefined) {
