@@ -1,5 +1,5 @@
 /**
- * Attributes of an HCA and its port: asked, and changed. Source: IRP-based verbs RFC (2005), CiQueryCa, CiQueryPort,
+ * Querying and modifying attributes of an HCA and its port. Source: IRP-based verbs RFC (2005), CiQueryCa, CiQueryPort,
  * CiModifyCa and CiModifyPort.
  */
 import { IbCaAttr, IbPortAttr, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../ioctl/ca.js';
@@ -17,21 +17,21 @@ import { finish, type Hca, type IbCa } from './objects.js';
 
 /** Attributes of an HCA as DEVICE_QUERY carries them. */
 export type IbCaAttributes = Input<typeof WvIoDeviceAttributes>;
-/** Attributes of a port as DEVICE_PORT_QUERY carries them. */
+/** Attributes of a port as in DEVICE_PORT_QUERY. */
 export type IbPortAttributes = Input<typeof WvIoPortAttributes>;
 
 const allCapabilities = Object.values(PortCapability).reduce<number>((all, bit) => all | bit, 0);
 
-/** What CiModifyCa changes. */
+/** Fields of CiModifyCa. */
 export interface IbModifyCa {
   systemImageGuid: bigint;
 }
 
-/** What CiModifyPort changes. Capabilities are {@link PortCapability} bits. */
+/** Fields of CiModifyPort. Capabilities are {@link PortCapability} bits. */
 export interface IbModifyPort {
   setCapabilities: number;
   clearCapabilities: number;
-  /** The type of initialisation asked for, 4 bits (IBA 1 §14.2.5.6). */
+  /** The requested type of initialisation, 4 bits (IBA 1 §14.2.5.6). */
   initType: number;
 }
 
@@ -142,7 +142,7 @@ function wholeCa(hca: Hca): Uint8Array {
   return whole;
 }
 
-/** Gives as much as has room; `whole` starts with its own size. */
+/** Writes as much as fits; `whole` starts with its own size. */
 function answer(whole: Uint8Array, attr: Uint8Array, irp: Irp): number {
   if (attr.length < 4) return irp.complete(Status.BUFFER_TOO_SMALL);
   const part = whole.subarray(0, attr.length);
@@ -151,10 +151,10 @@ function answer(whole: Uint8Array, attr: Uint8Array, irp: Irp): number {
 }
 
 /**
- * All attributes of an HCA, its port and the port's tables, as {@link IbCaAttr}, written to `attr`.
+ * Writes all attributes of an HCA, its port and the port's tables to `attr`, as {@link IbCaAttr}.
  *
- * @returns SUCCESS, or BUFFER_OVERFLOW if only a part has room; either way Information counts the bytes written and
- * `Size` tells the bytes needed. BUFFER_TOO_SMALL below 4 bytes, FILE_FORCED_CLOSED.
+ * @returns SUCCESS, or BUFFER_OVERFLOW if only a part fits; in both cases Information is the number of bytes written
+ *   and `Size` the number needed. BUFFER_TOO_SMALL below 4 bytes, FILE_FORCED_CLOSED.
  */
 export function ciQueryCa(ca: IbCa, attr: Uint8Array, irp: Irp): number {
   if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
@@ -162,7 +162,7 @@ export function ciQueryCa(ca: IbCa, attr: Uint8Array, irp: Irp): number {
 }
 
 /**
- * All attributes of a port and its tables, as {@link IbPortAttr}, written to `attr`.
+ * Writes all attributes of a port and its tables to `attr`, as {@link IbPortAttr}.
  *
  * @returns as {@link ciQueryCa}; INVALID_PORT_HANDLE.
  */
@@ -173,7 +173,7 @@ export function ciQueryPort(ca: IbCa, portNumber: number, attr: Uint8Array, irp:
 }
 
 /**
- * Changes an HCA, for all of its instances.
+ * Modifies an HCA, for all of its instances.
  *
  * @param flags - {@link ModifyCaFlag} bits: the fields of `modify` that are valid.
  * @returns SUCCESS, INVALID_PARAMETER for other flags, ACCESS_DENIED for requests of user mode, FILE_FORCED_CLOSED.
@@ -193,12 +193,12 @@ export function ciModifyCa(ca: IbCa, flags: number, modify: Partial<IbModifyCa>,
 }
 
 /**
- * Changes a port. A capability belongs to the instance that has set it, until that clears it or is closed.
+ * Modifies a port. A capability belongs to the instance that has set it, until that instance clears it or is closed.
  *
  * @param flags - {@link ModifyPortFlag} bits: the fields of `modify` that are valid.
  * @returns SUCCESS, FILE_LOCK_CONFLICT for a capability that belongs to another instance (nothing is changed then),
- * INVALID_PARAMETER for other flags or bits, INVALID_PORT_HANDLE, ACCESS_DENIED for requests of user mode,
- * FILE_FORCED_CLOSED.
+ *   INVALID_PARAMETER for other flags or bits, INVALID_PORT_HANDLE, ACCESS_DENIED for requests of user mode,
+ *   FILE_FORCED_CLOSED.
  */
 export function ciModifyPort(
   ca: IbCa,

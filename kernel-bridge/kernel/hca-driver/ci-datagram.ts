@@ -19,12 +19,12 @@ import {
 import { isMulticast, sameGid } from './ports.js';
 
 /**
- * Creates an address handle: what a datagram's work request names in place of an address. Datagrams sent by it have at
+ * Creates an address handle, by which a datagram's work request names its destination. Datagrams sent with it have at
  * most the bytes of the port's active MTU at this time.
  *
  * @returns SUCCESS (Information: the {@link IbAv}), INVALID_PARAMETER without a network route, INVALID_PORT_HANDLE,
- * INVALID_ADDRESS for GIDs that are not the port's, none, or of two families, INSUFFICIENT_RESOURCES,
- * BUFFER_TOO_SMALL (provider output), FILE_FORCED_CLOSED.
+ *   INVALID_ADDRESS for GIDs that are not the port's, none, or of two families, INSUFFICIENT_RESOURCES,
+ *   BUFFER_TOO_SMALL (provider output), FILE_FORCED_CLOSED.
  */
 export function ciCreateAv(pd: IbPd, av: IbAddressVector, udata: CiUdata, irp: Irp<IbAv>): number {
   const { native, port, gone } = pd.ca.hca;
@@ -46,7 +46,7 @@ export function ciQueryAv(av: IbAv, irp: Irp<IbAddressVector>): number {
   return finish(irp, Status.SUCCESS, av.attributes);
 }
 
-/** Destroys an address handle. Datagrams that are posted and not sent yet fail. @returns SUCCESS or the HCA's status. */
+/** Destroys an address handle. Posted datagrams that were not sent yet fail. @returns SUCCESS or the HCA's status. */
 export function ciDestroyAv(av: IbAv, irp: Irp): number {
   const status = av.pd.ca.hca.native.destroyAh(av.handle);
   if (status === Status.SUCCESS) av.pd.resources.release();
@@ -59,13 +59,12 @@ function indexOfGroup(qp: IbQp, gid: Uint8Array): number {
 
 /**
  * Attaches a UD queue pair to a multicast group: it gets a copy of every datagram to the group that the HCA's interface
- * hears, if the Q_Keys agree. The interface joins the group (IGMP, MLD).
+ * receives and that has its Q_Key. The interface joins the group (IGMP, MLD).
  *
- * @param lid - means nothing on RoCE; {@link ciDetachMcast} has to name the same.
+ * @param lid - ignored on RoCE, but {@link ciDetachMcast} must pass the same.
  * @returns SUCCESS, NOT_SUPPORTED for a queue pair that is not UD, INVALID_ADDRESS for a GID that is no group,
- * ADDRESS_ALREADY_EXISTS if it is attached, NETWORK_UNREACHABLE if the interface cannot join,
- * INSUFFICIENT_RESOURCES if the HCA (MaxMulticast, MaxQpAttach, MaxMulticastQp) or the host allows no more groups,
- * FILE_FORCED_CLOSED.
+ *   ADDRESS_ALREADY_EXISTS if it is attached, NETWORK_UNREACHABLE if the interface cannot join, INSUFFICIENT_RESOURCES
+ *   if the HCA (MaxMulticast, MaxQpAttach, MaxMulticastQp) or the host allows no more groups, FILE_FORCED_CLOSED.
  */
 export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {
   const { native, port, gone } = qp.pd.ca.hca;
@@ -79,7 +78,7 @@ export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp):
   return finish(irp, status, 0);
 }
 
-/** Ends {@link ciAttachMcast}. @returns SUCCESS, NOT_FOUND if the queue pair is not attached by this GID and LID. */
+/** Undoes {@link ciAttachMcast}. @returns SUCCESS, NOT_FOUND if the queue pair is not attached by this GID and LID. */
 export function ciDetachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {
   const index = indexOfGroup(qp, gid);
   const group = qp.groups[index];

@@ -1,7 +1,7 @@
 /**
  * Events of an HCA instance, by request or by call-back. Source: IRP-based verbs RFC (2005), CiGetCaFatalEvent and
- * CiGetCaPortEvent. Any number of requests may wait; an event completes the oldest. What nobody was told is kept for the
- * next request.
+ * CiGetCaPortEvent. Any number of requests may wait; an event completes the oldest. Events without a request are stored
+ * for the next one.
  */
 import { Status } from '../../ioctl/status.js';
 import type { Irp } from '../io-manager/irp.js';
@@ -56,7 +56,7 @@ function tellPort(ca: IbCa): void {
   waiting.irp.complete(Status.SUCCESS, event);
 }
 
-/** The HCA of an instance has failed: tells its call-back, or one request. */
+/** The HCA of an instance has failed: reports it to its call-back, or to one request. */
 export function raiseFatalEvent(ca: IbCa): void {
   ca.fatalUntold = true;
   tellFatal(ca);
@@ -65,7 +65,7 @@ export function raiseFatalEvent(ca: IbCa): void {
   ca.dispatch.fatalEvent(ca);
 }
 
-/** The port of an instance has changed: tells its call-back, and one request. `flags` WV_EVENT_*. */
+/** The port of an instance has changed: reports it to its call-back, and to one request. `flags` WV_EVENT_*. */
 export function raisePortEvent(ca: IbCa, flags: number): void {
   ca.portUntold |= flags;
   tellPort(ca);

@@ -36,11 +36,11 @@ import {
 } from './objects.js';
 
 /**
- * Creates a completion queue of at least `entries` entries over the ring that the provider names.
+ * Creates a completion queue of at least `entries` entries over the provider's ring.
  *
  * @returns SUCCESS (Information: the {@link IbCq}), INVALID_PARAMETER for 0 entries or a ring that does not fit,
- * INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user mode,
- * FILE_FORCED_CLOSED.
+ *   INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user
+ *   mode, FILE_FORCED_CLOSED.
  */
 export function ciCreateCq(
   ca: IbCa,
@@ -73,9 +73,9 @@ function cqSize(asked: number, ring: number, limit: number): number {
 }
 
 /**
- * Moves a completion queue to a new ring; the entries in it are kept.
+ * Moves a completion queue to a new ring, with its entries.
  *
- * @returns SUCCESS, BUFFER_OVERFLOW when the entries do not fit, else as {@link ciCreateCq}.
+ * @returns SUCCESS, BUFFER_OVERFLOW if the entries do not fit, else as {@link ciCreateCq}.
  */
 export function ciResizeCq(cq: IbCq, entries: number, udata: CiUdata, irp: Irp): number {
   const { native, limits, gone } = cq.ca.hca;
@@ -102,27 +102,27 @@ export function ciDestroyCq(cq: IbCq, irp: Irp): number {
   return finish(irp, Status.SUCCESS, 0);
 }
 
-/** Has the HCA tell this kernel of the queue's completions. */
+/** Makes the HCA report the queue's completions to this kernel. */
 function listen(cq: IbCq): void {
   if (!cq.listening) cq.listening = cq.ca.hca.native.listenCq(cq.handle) === Status.SUCCESS;
 }
 
 /**
- * Asks for an event on the next completion, or the next solicited one: for its call-back or the requests that wait. Belongs
- * to the speed path: no IRP, at any level.
+ * Requests an event for the next completion, or the next solicited one, for its call-back or its waiting requests. Part
+ * of the speed path: no IRP, at any level.
  *
- * @returns SUCCESS, BUFFER_OVERFLOW (the queue overran), FILE_FORCED_CLOSED.
+ * @returns SUCCESS, BUFFER_OVERFLOW (the queue has overrun), FILE_FORCED_CLOSED.
  */
 export function ciArmCq(cq: IbCq, solicitedOnly: boolean): number {
   const { native, gone } = cq.ca.hca;
   return gone ? Status.FILE_FORCED_CLOSED : native.armCq(cq.handle, solicitedOnly);
 }
 
-/** An event of the HCA: tells the call-backs and the requests of kernel clients. `event` as in CqEventType. */
+/** An event of the HCA: reports it to the call-backs and the requests of kernel clients. `event` as in CqEventType. */
 export function raiseCqEvent(cq: IbCq, event: number): void {
   if (event === CqEventType.overrun) {
     cq.dead = true;
-    // Requests of the door were completed by the HCA itself.
+    // The HCA itself has completed requests of the door.
     cq.kernelWaits.completeAll(Status.BUFFER_OVERFLOW);
     cq.dispatch.asyncEvent?.(cq, event);
     return;
@@ -132,7 +132,7 @@ export function raiseCqEvent(cq: IbCq, event: number): void {
   cq.dispatch.compEvent?.(cq);
 }
 
-/** A kernel client's request: no slot of the door that the HCA could complete. */
+/** A kernel client's request, without a slot of the door that the HCA could complete. */
 function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
   if (cq.dead) return finish(irp, Status.BUFFER_OVERFLOW);
   listen(cq);
@@ -151,8 +151,8 @@ function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
  * HCA completes none itself ({@link NativeHca}).
  *
  * @param type - CQ_NOTIFY's: 0 errors, 1 the next completion, 2 the next solicited one.
- * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue overran), CANCELLED, DEVICE_REMOVED. INVALID_PARAMETER for
- * other types.
+ * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue has overrun), CANCELLED, DEVICE_REMOVED.
+ *   INVALID_PARAMETER for other types.
  */
 export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
   const { native, server, gone } = cq.ca.hca;
@@ -179,21 +179,21 @@ export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
   return Status.PENDING;
 }
 
-/** The HCA has completed this event request: takes it off the books. */
+/** The HCA has completed this event request: removes it. */
 export function ciCqEventDelivered(irp: Irp): void {
   if (!(irp.driverContext instanceof IbCq) || !irp.driverContext.waiters.delete(irp)) return;
   irp.setCancelRoutine(undefined);
   irp.complete(Status.SUCCESS, 0);
 }
 
-/** Ends all event requests of a completion queue in CANCELLED, in the order they were made: the first came by the kernel. */
+/** Cancels all event requests of a completion queue, in their order: the first one went through the kernel. */
 export function ciCancelCqEvents(cq: IbCq): void {
   for (const irp of [...cq.waiters]) irp.cancel();
   cq.ca.hca.native.endCqEvents?.(cq.handle, Status.CANCELLED);
   cq.kernelWaits.cancelAll();
 }
 
-/** Ends all event requests of a completion queue in `status`, those apart that the HCA has completed meanwhile. */
+/** Ends all event requests of a completion queue in `status`, except those that the HCA has completed meanwhile. */
 export function ciEndCqEvents(cq: IbCq, status: number): void {
   for (const irp of [...cq.waiters]) {
     cq.waiters.delete(irp);
@@ -205,19 +205,19 @@ export function ciEndCqEvents(cq: IbCq, status: number): void {
   cq.kernelWaits.completeAll(status);
 }
 
-/** Q_Keys from here on, QP1's among them, are for the kernel to give (IBA 1 §10.2.5). */
+/** Q_Keys from this value on, including QP1's, are reserved for the kernel (IBA 1 §10.2.5). */
 const controlledQkey = 0x8000_0000;
 
-/** What QP_CREATE asks for. */
+/** The parameters of QP_CREATE. */
 export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | 'receiveCqId' | 'srqId'>;
 
 /**
- * Creates a queue pair over the ring that the provider names, in state RESET. With a shared receive queue it has none of
- * its own: receive depth and SGEs are not looked at.
+ * Creates a queue pair over the provider's ring, in state RESET. With a shared receive queue it has no receive queue of
+ * its own: receive depth and SGEs are ignored.
  *
- * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for an unknown type, CQs or an SRQ of another HCA or a
- * ring that does not fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags the HCA does not have,
- * BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user mode, FILE_FORCED_CLOSED.
+ * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for an unknown type, CQs or an SRQ of another HCA
+ *   or a ring that does not fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags that the HCA lacks,
+ *   BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user mode, FILE_FORCED_CLOSED.
  */
 export function ciCreateQp(
   pd: IbPd,
@@ -243,7 +243,7 @@ export function ciCreateQp(
   const { pkeyTable } = pd.ca.hca.own;
   const { qpType: type, sendSge, receiveSge, maxInlineSend: maxInline } = request;
   const signalAll = (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0;
-  // Name by name: an object that is spread into another of so many members is slow to make and to read.
+  // Name by name: V8 makes and reads a spread object of so many members slowly.
   const {
     status,
     qp: handle,
@@ -291,7 +291,7 @@ export function ciCreateQp(
   return finish(irp, Status.SUCCESS, qp);
 }
 
-/** SUCCESS, or the status that refuses the size of a queue pair. */
+/** SUCCESS, or the error for an invalid size of a queue pair. */
 function qpSize(asked: IbQpRequest, ring: Value<typeof QpProviderIn>, limits: HcaLimits): number {
   if (
     asked.sendDepth > limits.maxQpWr ||
@@ -309,16 +309,16 @@ function qpSize(asked: IbQpRequest, ring: Value<typeof QpProviderIn>, limits: Hc
 }
 
 /**
- * Changes attributes or the state of a queue pair.
+ * Modifies attributes or the state of a queue pair.
  *
- * @param mask - QpMask bits of the attributes given.
- * @returns SUCCESS (Information: the QP's state), INVALID_DEVICE_STATE for transitions that do not exist, INVALID_PARAMETER
- * for missing or impossible attributes, a path MTU above the port's among them, ACCESS_DENIED for a controlled Q_Key of user mode, FILE_FORCED_CLOSED (but RESET
- * and ERROR always work).
+ * @param mask - QpMask bits of the given attributes.
+ * @returns SUCCESS (Information: the QP's state), INVALID_DEVICE_STATE for transitions that do not exist,
+ *   INVALID_PARAMETER for missing or invalid attributes, including a path MTU above the port's, ACCESS_DENIED for a
+ *   controlled Q_Key of user mode, FILE_FORCED_CLOSED (but RESET and ERROR always work).
  */
 export function ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
   const controlled = (mask & QpMask.qkey) !== 0 && (attributes.qkey ?? 0) >= controlledQkey;
-  // That the HCA is gone is said first, as by all other verbs.
+  // As in all other verbs, the error for a missing HCA has precedence.
   const refused = controlled && irp.requestorMode !== 'kernel' && !qp.pd.ca.hca.gone;
   if (refused) return finish(irp, Status.ACCESS_DENIED);
   const status = modifyQp(qp, mask, attributes);
@@ -343,7 +343,7 @@ export function modifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttribute
 /**
  * Moves a queue pair in RESET or INIT to RTS, for connection management: no IRP, at any level.
  *
- * @returns As {@link ciModifyQp} of the step that fails; the queue pair is where that left it.
+ * @returns As {@link ciModifyQp} of the step that fails; the queue pair stays in the state of that step.
  */
 export function connectQp(qp: IbQp, steps: ConnectSteps, attributes: ConnectAttributes): number {
   const { native, gone, port } = qp.pd.ca.hca;
@@ -362,7 +362,7 @@ export function ciQueryQpState(qp: IbQp, irp: Irp): number {
   return state < 0 ? finish(irp, Status.INVALID_HANDLE) : finish(irp, Status.SUCCESS, state);
 }
 
-/** {@link ciQueryQpState} for connection management: no IRP, at any level. Answers the state, or -1. */
+/** {@link ciQueryQpState} for connection management: no IRP, at any level. Returns the state, or -1. */
 export function queryQpState({ pd, handle }: IbQp): number {
   return pd.ca.hca.native.queryQpState(handle);
 }
@@ -373,7 +373,7 @@ export function ciQueryQp(qp: IbQp, irp: Irp<QpAttributeValues>): number {
   return finish(irp, status, attributes);
 }
 
-/** Destroys a queue pair in whatever state it is. @returns SUCCESS or the HCA's status. */
+/** Destroys a queue pair in any state. @returns SUCCESS or the HCA's status. */
 export function ciDestroyQp(qp: IbQp, irp: Irp): number {
   const status = qp.pd.ca.hca.native.destroyQp(qp.handle);
   if (status !== Status.SUCCESS) return finish(irp, status);
@@ -388,8 +388,8 @@ export function ciDestroyQp(qp: IbQp, irp: Irp): number {
 }
 
 /**
- * Leaves a MAD with the HCA that it sends to `path` should this kernel die while the queue pair is connected; for connection
- * management: no IRP, at any level.
+ * Leaves a MAD with the HCA, which sends it to `path` if this kernel dies while the queue pair is connected. For
+ * connection management: no IRP, at any level.
  */
 export function setQpWill(qp: IbQp, path: PathParameters, mad: Uint8Array): number {
   return qp.pd.ca.hca.native.setWill(qp.handle, path, mad);

@@ -17,21 +17,22 @@ import {
   ringAddress,
 } from './objects.js';
 
-/** What can be asked for, and changed, of a shared receive queue. */
+/** Attributes of a shared receive queue. */
 export interface IbSrqAttributes {
-  /** Receives it holds. */
+  /** Number of receives. */
   maxWr: number;
   /** SGEs of a receive. */
   maxSge: number;
-  /** The limit event comes when fewer receives are left; 0: none is asked for, or it has come. */
+  /** The limit event is reported when fewer receives are left; 0: not requested, or already reported. */
   srqLimit: number;
 }
 
 /**
- * Creates a shared receive queue of at least `maxWr` receives over the ring that the provider names, and arms its limit.
+ * Creates a shared receive queue of at least `maxWr` receives over the provider's ring, and arms its limit.
  *
- * @returns SUCCESS (Information: the {@link IbSrq}), INVALID_PARAMETER for 0 receives, a limit above them or a ring that
- * does not fit, INSUFFICIENT_RESOURCES above the HCA's limits, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
+ * @returns SUCCESS (Information: the {@link IbSrq}), INVALID_PARAMETER for 0 receives, a limit above them or a ring
+ *   that does not fit, INSUFFICIENT_RESOURCES above the HCA's limits, BUFFER_TOO_SMALL (provider data),
+ *   FILE_FORCED_CLOSED.
  */
 export function ciCreateSrq(pd: IbPd, request: IbSrqAttributes, udata: CiUdata, irp: Irp<IbSrq>): number {
   const { native, limits, gone, registry } = pd.ca.hca;
@@ -52,7 +53,7 @@ export function ciCreateSrq(pd: IbPd, request: IbSrqAttributes, udata: CiUdata, 
   });
   if (status !== Status.SUCCESS) return finish(irp, status);
   const srq = new IbSrq(pd, handle, ring.entries, maxSge);
-  // Before the limit is armed: an empty queue is below any, and the event must find its queue.
+  // Before the limit is armed: an empty queue is below any limit, and the event must find its queue.
   registry.srqs.set(handle, srq);
   const armed =
     srqLimit === 0 ? Status.SUCCESS : native.modifySrq(handle, SrqMask.limit, { limit: srqLimit });
@@ -67,12 +68,12 @@ export function ciCreateSrq(pd: IbPd, request: IbSrqAttributes, udata: CiUdata, 
 }
 
 /**
- * Changes the size and the limit of a shared receive queue; both always count. A larger size takes a new ring, which the
- * provider names and to which the receives that wait are taken along; without one the size stays, and must be enough. A
- * limit above 0 is armed anew: if fewer receives are there already, its event comes at once.
+ * Modifies the size and the limit of a shared receive queue; both are always set. A larger size needs a new ring of the
+ * provider, into which the waiting receives are moved; without one the size stays, and must be sufficient. A limit
+ * above 0 is armed again: if fewer receives are left already, its event comes at once.
  *
- * @returns SUCCESS; BUFFER_OVERFLOW: more receives wait than the new ring holds; INVALID_PARAMETER, and the others of
- * {@link ciCreateSrq}. Nothing has changed then.
+ * @returns SUCCESS; BUFFER_OVERFLOW: the waiting receives do not fit into the new ring; INVALID_PARAMETER, and the
+ *   others of {@link ciCreateSrq}. Nothing has changed then.
  */
 export function ciModifySrq(
   srq: IbSrq,
@@ -103,7 +104,7 @@ export function ciModifySrq(
   );
   if (status !== Status.SUCCESS) return finish(irp, status);
   srq.maxWr = entries;
-  // What the old limit had to say is over: if the new one is reached already, its event follows.
+  // The old limit's event is void: if the new limit is reached already, its event follows.
   srq.limitUntold = false;
   putOutput(udata, SrqProviderOut.encode({ handle: srq.handle }));
   return finish(irp, Status.SUCCESS, 0);
@@ -116,7 +117,7 @@ export function ciQuerySrq(srq: IbSrq, irp: Irp<IbSrqAttributes>): number {
 }
 
 /**
- * Destroys a shared receive queue; the receives in it never complete. Its event requests end in CANCELLED.
+ * Destroys a shared receive queue; its receives never complete. Its event requests end in CANCELLED.
  *
  * @returns SUCCESS, DEVICE_BUSY while queue pairs use it.
  */
@@ -131,12 +132,12 @@ export function ciDestroySrq(srq: IbSrq, irp: Irp): number {
 }
 
 /**
- * Waits for an event of a shared receive queue. Any number may wait; an event completes them all. One that finds nobody is
- * kept for the next, once of each kind.
+ * Waits for an event of a shared receive queue. Any number of requests may wait; an event completes them all. An event
+ * without a request is stored for the next one, once of each kind.
  *
- * @returns PENDING; ends in ALERTED (fewer receives are left than the limit), NOTIFY_CLEANUP (a queue pair in ERROR takes
- * nothing from the queue any more), UNEXPECTED_IO_ERROR (the queue is broken, for good), CANCELLED, DEVICE_REMOVED,
- * FILE_FORCED_CLOSED.
+ * @returns PENDING; ends in ALERTED (fewer receives are left than the limit), NOTIFY_CLEANUP (a queue pair in ERROR
+ *   takes nothing more from the queue), UNEXPECTED_IO_ERROR (the queue has failed for good), CANCELLED, DEVICE_REMOVED,
+ *   FILE_FORCED_CLOSED.
  */
 export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
   const { gone, unplugged } = srq.pd.ca.hca;
@@ -163,14 +164,14 @@ function tell(srq: IbSrq): void {
   }
 }
 
-/** The HCA says something of a shared receive queue; `event` as in SrqEventType. */
+/** An event of the HCA for a shared receive queue; `event` as in SrqEventType. */
 export function raiseSrqEvent(srq: IbSrq, event: number): void {
   if (event === SrqEventType.limit) srq.limitUntold = true;
   else srq.broken = true;
   tell(srq);
 }
 
-/** A queue pair is in ERROR and takes nothing from its shared receive queue any more (IBA 1 §11.6.3.4). */
+/** A queue pair is in ERROR and takes nothing more from its shared receive queue (IBA 1 §11.6.3.4). */
 export function raiseLastWqe(srq: IbSrq, qp: IbQp): void {
   srq.endedUntold.add(qp);
   tell(srq);

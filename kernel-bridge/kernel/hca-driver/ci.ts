@@ -1,10 +1,10 @@
 /**
- * IRP-based verbs of the HCA: channel adapter, protection domains, memory. Attributes and events are in ci-attributes.ts and
- * ci-events.ts, queues in ci-queues.ts. Source: IRP-based verbs RFC (2005).
+ * IRP-based verbs of the HCA: channel adapter, protection domains, memory. Attributes and events are in
+ * ci-attributes.ts and ci-events.ts, queues in ci-queues.ts. Source: IRP-based verbs RFC (2005).
  *
  * Every verb takes an IRP and completes it, or returns PENDING and completes it later; none blocks, so all may be
- * called at DISPATCH_LEVEL. What is made comes back in IoStatus.Information. Destroys answer DEVICE_BUSY while
- * others use the object; nothing is destroyed in cascade. Verbs other than closes and destroys answer
+ * called at DISPATCH_LEVEL. New objects are returned in IoStatus.Information. Destroys return DEVICE_BUSY while other
+ * objects use the object; nothing is destroyed in cascade. Verbs other than closes and destroys return
  * FILE_FORCED_CLOSED when the HCA is gone.
  */
 
@@ -28,9 +28,9 @@ import {
   putOutput,
 } from './objects.js';
 
-/** The largest number a native address can be. */
+/** Native addresses are below this. */
 const maxAddress = 2n ** 47n;
-/** Access flags a region may have; NON_CACHABLE is taken and has no effect on a software HCA. */
+/** Access flags that a region may have; NON_CACHABLE is accepted and has no effect on a software HCA. */
 const regionAccess =
   WvAccess.REMOTE_READ |
   WvAccess.REMOTE_WRITE |
@@ -39,10 +39,10 @@ const regionAccess =
   WvAccess.MW_BIND;
 
 /**
- * Opens an instance of an HCA. Takes a reference on its device object until the instance is closed.
+ * Opens an instance of an HCA. Holds a reference on its device object until the instance is closed.
  *
  * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output),
- * FILE_FORCED_CLOSED while instances of before a fatal error are open, ACCESS_DENIED for call-backs of user mode.
+ *   FILE_FORCED_CLOSED while instances from before a fatal error are open, ACCESS_DENIED for call-backs of user mode.
  */
 export function ciOpenCa(
   device: DeviceObject<Hca>,
@@ -63,9 +63,9 @@ export function ciOpenCa(
 }
 
 /**
- * Closes an instance. Its event requests end in CANCELLED before this returns, its port capabilities are given up.
+ * Closes an instance. Its event requests end in CANCELLED before this returns, and its port capabilities are released.
  *
- * @returns SUCCESS, DEVICE_BUSY while objects made from it live.
+ * @returns SUCCESS, DEVICE_BUSY while objects made from it exist.
  */
 export function ciCloseCa(ca: IbCa, irp: Irp): number {
   if (ca.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);
@@ -94,7 +94,7 @@ export function ciAllocatePd(ca: IbCa, udata: CiUdata, irp: Irp<IbPd>): number {
   return finish(irp, Status.SUCCESS, new IbPd(ca, handle));
 }
 
-/** Frees a protection domain. @returns SUCCESS, DEVICE_BUSY while regions, windows or queue pairs are in it. */
+/** Frees a protection domain. @returns SUCCESS, DEVICE_BUSY while it has regions, windows or queue pairs. */
 export function ciDeallocatePd(pd: IbPd, irp: Irp): number {
   if (pd.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);
   const status = pd.ca.hca.native.deallocatePd(pd.handle);
@@ -107,8 +107,8 @@ export function ciDeallocatePd(pd: IbPd, irp: Irp): number {
  *
  * @param access - WV_ACCESS_*; remote write and atomic need LOCAL_WRITE.
  * @returns SUCCESS (Information: the {@link IbMr}), INVALID_BUFFER_SIZE for length 0, INVALID_PARAMETER for other
- * lengths or flags that cannot be, ACCESS_VIOLATION for memory that is not pinned, INSUFFICIENT_RESOURCES,
- * FILE_FORCED_CLOSED.
+ *   invalid lengths or flags, ACCESS_VIOLATION for memory that is not pinned, INSUFFICIENT_RESOURCES,
+ *   FILE_FORCED_CLOSED.
  */
 export function ciRegisterMr(
   pd: IbPd,

@@ -23,7 +23,7 @@ import { raiseLastWqe, raiseSrqEvent } from './ci-srq.js';
 import { Hca, type HcaRegistry, type IbCq, type IbQp, type IbSrq } from './objects.js';
 import { type PortChange, type PortTable, portEvents } from './ports.js';
 
-/** What the driver stands on. */
+/** The driver's platform. */
 export interface HcaDriverPlatform {
   ports: PortTable;
   namespace: DeviceNamespace;
@@ -39,9 +39,9 @@ export class HcaDriver {
   /** The driver attached above the HCAs. */
   private upper: DriverDispatch | undefined = undefined;
   private readonly devices = new Map<bigint, DeviceObject<Hca>>();
-  /** Devices that wait for their last reference. */
+  /** Number of removed devices that still have references. */
   private removing = 0;
-  /** Told of an HCA that is no longer functional; what waits for it has to end in `status`. */
+  /** Called for an HCA that is gone or has failed; its waiting requests must end in `status`. */
   onLost: (hca: Hca, status: number) => void = () => {};
   /** MADs from QP1, for connection management. */
   onMad: (event: MadEvent, from: HcaBackend) => void = () => {};
@@ -62,7 +62,7 @@ export class HcaDriver {
     platform.ports.refresh(true);
   }
 
-  /** Puts a driver above the HCAs' devices: their files' requests pass through it (IoAttachDevice). */
+  /** Attaches a driver above the HCAs' devices: requests of their files pass through it (IoAttachDevice). */
   attach(upper: DriverDispatch): void {
     this.upper = upper;
   }
@@ -147,13 +147,13 @@ export class HcaDriver {
     if (flags !== 0) this.raise(device, flags);
   }
 
-  /** Whether an instance is open that may want to be told of changes. */
+  /** Whether an open instance may need notifications of changes. */
   get watching(): boolean {
     for (const { extension } of this.devices.values()) if (extension.instances.size > 0) return true;
     return false;
   }
 
-  /** Completes what waits for an HCA, and stops its queue pairs. Nothing is freed: that is its owners' part. */
+  /** Completes an HCA's waiting requests, and stops its queue pairs. Nothing is freed; the owners do that. */
   private end(hca: Hca, status: number): void {
     const { cqs, srqs, qps } = hca.registry;
     // Before queue pairs are flushed, which is an event of its own.
@@ -168,22 +168,24 @@ export class HcaDriver {
     if (hca.unplugged) for (const ca of [...hca.instances]) endCaEvents(ca, status);
   }
 
-  /** Takes an HCA away as if its interface had gone. @returns SUCCESS, NO_SUCH_DEVICE. */
+  /** Removes an HCA as if its interface were gone. @returns SUCCESS, NO_SUCH_DEVICE. */
   unplug(guid: bigint): number {
     if (!this.find(guid)) return Status.NO_SUCH_DEVICE;
     this.platform.ports.hide(guid, true);
     return Status.SUCCESS;
   }
 
-  /** Ends {@link unplug}: a new HCA of the same GUID. @returns SUCCESS, NO_SUCH_DEVICE without such an interface. */
+  /**
+   * Undoes {@link unplug}: a new HCA with the same GUID. @returns SUCCESS, NO_SUCH_DEVICE without such an interface.
+   */
   plug(guid: bigint): number {
     this.platform.ports.hide(guid, false);
     return this.find(guid) ? Status.SUCCESS : Status.NO_SUCH_DEVICE;
   }
 
   /**
-   * A fatal error: verbs of the open instances answer FILE_FORCED_CLOSED from now on, and each instance is told. Once
-   * all are closed, the HCA works again.
+   * A fatal error: verbs of the open instances return FILE_FORCED_CLOSED from now on, and each instance is notified.
+   * Once all are closed, the HCA works again.
    *
    * @returns SUCCESS, NO_SUCH_DEVICE.
    */
@@ -197,7 +199,7 @@ export class HcaDriver {
     return Status.SUCCESS;
   }
 
-  /** Devices that are there, and those that are gone but still referenced. */
+  /** Numbers of present devices, and of removed ones that still have references. */
   get counters(): Record<'devices' | 'removing', number> {
     return { devices: this.devices.size, removing: this.removing };
   }

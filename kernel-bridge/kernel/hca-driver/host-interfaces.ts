@@ -1,4 +1,4 @@
-/** This host's network interfaces, as far as RDMA devices need them: read from the system, or made up by tests. */
+/** This host's network interfaces, as far as RDMA devices need them: from the system, or simulated by tests. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import type { AddonBinding } from '../../hca/binding.js';
 
@@ -25,20 +25,20 @@ export interface HostInterface {
   addresses: InterfaceAddress[];
 }
 
-/** A route without a subnet of ours: only default routes are looked at. */
+/** A route to other subnets: only default routes are used. */
 export interface DefaultRoute {
   family: 4 | 6;
   interfaceName: string;
   metric: number;
 }
 
-/** Where interfaces and default routes come from. */
+/** The source of interfaces and default routes. */
 export interface HostNetwork {
   interfaces(): HostInterface[];
-  /** Has changes told, until the function that it answers is called. Undefined: nothing tells of them. */
+  /** Reports changes, until the returned function is called. Undefined: changes are not reported. */
   watch(changed: () => void): (() => void) | undefined;
   defaultRoutes(): DefaultRoute[];
-  /** A text that stays the same until the host restarts and differs between hosts and network namespaces. */
+  /** A text that is constant until the host restarts and differs between hosts and network namespaces. */
   identity(): string;
 }
 
@@ -50,7 +50,7 @@ function readText(path: string): string {
   }
 }
 
-/** A MAC of Ethernet, or undefined: loopback has an all-zero one, tunnels another length. */
+/** A MAC of Ethernet, or undefined: loopback has all zeros, tunnels another length. */
 export function ethernetMac(mac: Uint8Array): Uint8Array | undefined {
   return mac.length === 6 && mac.some((byte) => byte !== 0) ? mac : undefined;
 }
@@ -69,7 +69,7 @@ export function defaultRoutes4(text: string): DefaultRoute[] {
     .map((columns) => ({ family: 4, interfaceName: columns[0]!, metric: Number(columns[6]) }));
 }
 
-/** Parses `/proc/net/ipv6_route` for default routes; the kernel's own reject route on lo is none. */
+/** Parses `/proc/net/ipv6_route` for default routes; the kernel's own reject route on lo does not count. */
 export function defaultRoutes6(text: string): DefaultRoute[] {
   const rejectFlag = 0x200;
   return text
@@ -86,7 +86,7 @@ export function defaultRoutes6(text: string): DefaultRoute[] {
     }));
 }
 
-/** The real network of this host: that of the network namespace that the process is in. */
+/** The real network of this host: the process's network namespace. */
 export class SystemNetwork implements HostNetwork {
   constructor(private readonly system: Pick<AddonBinding, 'interfaces' | 'watchInterfaces'>) {}
 
@@ -117,7 +117,7 @@ export class SystemNetwork implements HostNetwork {
     try {
       namespace = readlinkSync('/proc/self/ns/net');
     } catch {
-      // Without procfs the boot id and the name have to do.
+      // Without procfs, boot id and name must do.
     }
     return `${readText('/proc/sys/kernel/random/boot_id')} ${namespace}`;
   }

@@ -1,6 +1,6 @@
 /**
- * The HCA driver's objects: what verbs take and make. In the form of the IRP-based verbs RFC (2005) they are public
- * structures, not opaque handles, and each may carry a dispatch table for events.
+ * The HCA driver's objects, parameters and results of verbs. As in the IRP-based verbs RFC (2005) they are public
+ * structures, not opaque handles, and each may have a dispatch table for events.
  */
 import type { HcaLimits, NativeHca, QpCreateParameters } from '../../hca/binding.js';
 import type { NativeChannelServer } from '../../hca/channel-binding.js';
@@ -14,7 +14,7 @@ import type { KnownPort, PortTable } from './ports.js';
 
 /**
  * Data between the user-mode provider and this driver (CI_UDATA). The driver checks it like any other input, and sets
- * `outputSize` to the bytes it has written to `output`.
+ * `outputSize` to the number of bytes that it has written to `output`.
  */
 export interface CiUdata {
   readonly input: Uint8Array;
@@ -26,16 +26,16 @@ export interface CiUdata {
 export class Hca {
   /** The interface is gone, for good. */
   unplugged = false;
-  /** There was a fatal error; over when the last instance is closed. */
+  /** There was a fatal error; reset when the last instance is closed. */
   failed = false;
   /** Of CiModifyCa; undefined: the CA GUID. */
   systemImageGuid: bigint | undefined = undefined;
   /** Of CiModifyPort. */
   initType = 0;
-  /** Port capabilities and who holds them. */
+  /** Port capabilities and the instances that hold them. */
   readonly capabilityHolders = new Map<number, IbCa>();
   readonly instances = new Set<IbCa>();
-  /** Fixed for the life of the HCA. */
+  /** Constant for the life of the HCA. */
   readonly limits: HcaLimits;
   readonly native: NativeHca;
   readonly backend: HcaBackend;
@@ -46,7 +46,7 @@ export class Hca {
 
   constructor(
     readonly ports: PortTable,
-    /** Whose requests' slots completion queue events complete. */
+    /** The channel whose slots are completed by completion queue events. */
     readonly server: NativeChannelServer,
     port: KnownPort,
     /** Live queues of all devices of the backend by handle, for its events. */
@@ -63,7 +63,7 @@ export class Hca {
     return this.lastPort.guid;
   }
 
-  /** No longer functional: verbs answer FILE_FORCED_CLOSED, destroys still work. */
+  /** Removed or failed: verbs return FILE_FORCED_CLOSED, destroys still work. */
   get gone(): boolean {
     return this.unplugged || this.failed;
   }
@@ -82,7 +82,7 @@ export class Hca {
     this.own.portChanged(this.lastPort, true);
   }
 
-  /** Lets an instance go. With the last one a fatal error is over: the HCA starts afresh. */
+  /** Releases an instance. The last one ends a fatal error: the HCA is reset. */
   release(ca: IbCa): void {
     this.instances.delete(ca);
     for (const [bit, holder] of [...this.capabilityHolders]) {
@@ -92,14 +92,14 @@ export class Hca {
   }
 }
 
-/** Live queues by the HCA's handles. */
+/** Queues by the HCA's handles. */
 export interface HcaRegistry {
   readonly qps: Map<number, IbQp>;
   readonly cqs: Map<number, IbCq>;
   readonly srqs: Map<number, IbSrq>;
 }
 
-/** Called for events of an HCA instance (IB_CA_DISPATCH); members may be missing. */
+/** Call-backs for events of an HCA instance (IB_CA_DISPATCH); members may be missing. */
 export interface IbCaDispatch {
   /** The HCA has failed: close the instance. */
   fatalEvent?(ca: IbCa): void;
@@ -107,17 +107,17 @@ export interface IbCaDispatch {
   portEvent?(ca: IbCa, port: number, flags: number): void;
 }
 
-/** Called for a queue pair's events; `event` as in QpEventType. */
+/** Call-backs for events of a queue pair; `event` as in QpEventType. */
 export interface IbQpDispatch {
   asyncEvent?(qp: IbQp, event: number, reason: number): void;
 }
 
 /** An open instance of an HCA (IB_CA). */
 export class IbCa {
-  /** Objects made from this instance that still live. */
+  /** Objects made from this instance. */
   readonly resources = new References();
   closed = false;
-  /** Requests for events (CiGetCaFatalEvent, CiGetCaPortEvent), and what none of them was told yet. */
+  /** Requests for events (CiGetCaFatalEvent, CiGetCaPortEvent), and unreported events. */
   readonly fatalWaits = new IrpQueue();
   readonly portWaits = new IrpQueue();
   fatalUntold = false;
@@ -143,7 +143,7 @@ export class IbPd {
   ) {}
 }
 
-/** A memory region. Its keys name it. */
+/** A memory region, named by its keys. */
 export class IbMr {
   constructor(
     readonly pd: IbPd,
@@ -161,7 +161,7 @@ export class IbMw {
   ) {}
 }
 
-/** An address handle: where datagrams go. */
+/** An address handle: the destination of datagrams. */
 export class IbAv {
   constructor(
     readonly pd: IbPd,
@@ -170,40 +170,40 @@ export class IbAv {
   ) {}
 }
 
-/** A multicast group that a queue pair is attached to, by the interface that has joined it. */
+/** A queue pair's membership in a multicast group, by the interface that has joined it. */
 export interface IbMcast {
   readonly gid: Uint8Array;
   readonly lid: number;
   readonly interfaceIndex: number;
 }
 
-/** Called for a completion queue's events (IB_CQ_DISPATCH); members may be missing. */
+/** Call-backs for events of a completion queue (IB_CQ_DISPATCH); members may be missing. */
 export interface IbCqDispatch {
-  /** What ciArmCq asked for has come. */
+  /** The event of ciArmCq. */
   compEvent?(cq: IbCq): void;
-  /** `event` as in CqEventType: the queue overran. */
+  /** `event` as in CqEventType: the queue has overrun. */
   asyncEvent?(cq: IbCq, event: number): void;
 }
 
 /** A completion queue (IB_CQ). */
 export class IbCq {
-  /** Queue pairs that complete here. */
+  /** Queue pairs that use it. */
   readonly resources = new References();
   /** Event requests that the HCA may complete. */
   readonly waiters = new Set<Irp>();
   /** Event requests of kernel clients: CQ_NOTIFY's type of each. */
   readonly kernelWaits = new IrpQueue<number>();
-  /** The HCA tells this kernel of completions. */
+  /** The HCA reports completions to this kernel. */
   listening = false;
-  /** A completion event came that no call-back and no request was told of. */
+  /** A completion event that was not reported to a call-back or request. */
   untold = false;
-  /** It overran. */
+  /** It has overrun. */
   dead = false;
 
   constructor(
     readonly ca: IbCa,
     readonly handle: number,
-    /** Its owner may exchange it, but not bring the first compEvent later. */
+    /** Its owner may replace it, but not add the first compEvent later. */
     public dispatch: IbCqDispatch,
     /** The actual number of entries. */
     public numCqes: number,
@@ -212,13 +212,13 @@ export class IbCq {
 
 /** A shared receive queue. */
 export class IbSrq {
-  /** Queue pairs that receive from it. */
+  /** Queue pairs that use it. */
   readonly resources = new References();
-  /** Event requests, and what none of them was told yet: the limit event, and queue pairs that have ended. */
+  /** Event requests, and unreported events: the limit event, and ended queue pairs. */
   readonly waits = new IrpQueue();
   limitUntold = false;
   readonly endedUntold = new Set<IbQp>();
-  /** The HCA could make nothing of its ring. */
+  /** Its ring was invalid. */
   broken = false;
 
   constructor(
@@ -230,7 +230,7 @@ export class IbSrq {
   ) {}
 }
 
-/** What a queue pair was made with, as far as it can be asked later. */
+/** The creation parameters of a queue pair that can be queried later. */
 export type IbQpCreate = Omit<
   QpCreateParameters,
   | 'pd'
@@ -259,9 +259,9 @@ const noGroups: readonly IbMcast[] = [];
 export class IbQp {
   /** UD: the multicast groups that it is attached to. */
   groups: readonly IbMcast[] = noGroups;
-  /** QpMask bits of the attributes that were given since RESET. */
+  /** QpMask bits of the attributes set since RESET. */
   given = 0;
-  /** The latest that was given. */
+  /** The last one that was set. */
   pkeyIndex = 0;
 
   constructor(
@@ -272,17 +272,17 @@ export class IbQp {
     readonly handle: number,
     readonly qpn: number,
     readonly create: IbQpCreate,
-    /** Its owner may exchange it. */
+    /** Its owner may replace it. */
     public dispatch: IbQpDispatch,
   ) {}
 }
 
-/** Whether a request may bring this dispatch table: call-backs are for kernel mode. */
+/** Whether a request may pass this dispatch table: only kernel mode has call-backs. */
 export function mayDispatch(irp: { readonly requestorMode: RequestorMode }, dispatch: object): boolean {
   return irp.requestorMode === 'kernel' || Object.values(dispatch).every((member) => member === undefined);
 }
 
-/** Provider input, or undefined when it is shorter than its structure. */
+/** Provider input, or undefined if it is shorter than its structure. */
 export function providerInput<V>(
   udata: CiUdata,
   layout: { readonly size: number; decode(bytes: Uint8Array): V },
@@ -290,22 +290,22 @@ export function providerInput<V>(
   return udata.input.length >= layout.size ? layout.decode(udata.input) : undefined;
 }
 
-/** A ring address that a number can hold exactly; anything else is no ring. */
+/** A ring address that a number can represent exactly; any other one becomes an invalid address. */
 export function ringAddress(address: bigint): number {
   return address < 2n ** 47n ? Number(address) : 0;
 }
 
-/** Completes a verb's IRP; answers the status for the verb to return. */
+/** Completes a verb's IRP; returns the status for the verb to return. */
 export function finish<T>(irp: Irp<T>, status: number, information?: T): number {
   return status === Status.SUCCESS ? irp.complete(status, information) : irp.complete(status);
 }
 
-/** Whether provider output of `size` bytes has room: none at all is allowed (a provider without that hook). */
+/** Whether provider output of `size` bytes fits. No output at all is allowed (a provider without that hook). */
 export function outputFits(udata: CiUdata, size: number): boolean {
   return udata.output.length === 0 || udata.output.length >= size;
 }
 
-/** Gives provider output back, if the provider asked for any. */
+/** Returns provider output, if the provider requested it. */
 export function putOutput(udata: CiUdata, bytes: Uint8Array): void {
   if (udata.output.length < bytes.length) return;
   udata.output.set(bytes);

@@ -12,15 +12,17 @@ export function pkeysFit(a: number, b: number): boolean {
   return (a & PARTITION) !== 0 && (a & PARTITION) === (b & PARTITION) && ((a | b) & FULL_MEMBER) !== 0;
 }
 
-/** The index of the entry with which one talks to a member like `peer`, a full membership before a limited one; or -1. */
+/**
+ * The index of the entry for communication with a member like `peer`, a full membership before a limited one; or -1.
+ */
 export function pkeyIndexFor(table: readonly number[], peer: number): number {
   const full = table.findIndex((entry) => (entry & FULL_MEMBER) !== 0 && pkeysFit(entry, peer));
   return full >= 0 ? full : table.findIndex((entry) => pkeysFit(entry, peer));
 }
 
 /**
- * The P_Key that a management datagram carries: that of the default partition, where everybody can be told of a refusal;
- * for a port that is not in it, the one that is wanted.
+ * The P_Key of a management datagram: that of the default partition, so that every peer can be sent a refusal; for a
+ * port that is not in it, the wanted one.
  */
 export function managementPkey(table: readonly number[], wanted: number | undefined): number {
   const common = table.filter((entry) => (entry & PARTITION) === PARTITION);

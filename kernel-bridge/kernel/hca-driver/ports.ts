@@ -12,7 +12,7 @@ export function mtuCode(bytes: number): number {
   return Math.log2(bytes) - 7;
 }
 
-/** Path MTU in bytes of an IB code, or 0 for codes that are none. */
+/** Path MTU in bytes of an IB code, or 0 for an invalid code. */
 export function mtuBytes(code: number): number {
   return code >= 1 && code <= 5 ? 128 << code : 0;
 }
@@ -31,12 +31,12 @@ export interface PortChange {
   readonly previous: KnownPort | undefined;
 }
 
-/** How long a look at the interfaces is good for, in milliseconds. */
+/** How long a scan of the interfaces is valid, in milliseconds. */
 export const freshMs = 1000;
 
 function sameGid(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== 16 || b.length !== 16) return false;
-  // Addresses differ at their ends.
+  // Compared from the end: there addresses differ.
   for (let index = 15; index >= 0; index--) if (a[index] !== b[index]) return false;
   return true;
 }
@@ -90,7 +90,7 @@ function samePort(a: HcaPort, b: HcaPort): boolean {
   return a.activeMtu === b.activeMtu && portEvents(a, b) === 0;
 }
 
-/** WV_EVENT_* flags of what is different. */
+/** WV_EVENT_* flags of the differences. */
 export function portEvents(before: HcaPort, now: HcaPort): number {
   const state = before.state === now.state ? 0 : WvEvent.STATE;
   const address = sameGids(before.gids, now.gids) ? 0 : WvEvent.ADDRESS;
@@ -120,13 +120,13 @@ function ownAddresses(port: HcaPort, others: readonly HcaPort[]): Pick<HcaPort, 
 
 /** The table of devices, looked at again when it is older than a second or misses something. */
 export class PortTable {
-  /** What was asked for last, mostly again: good for that look at the interfaces. */
+  /** The latest result, which is mostly requested again; valid for that scan of the interfaces. */
   private lastFound:
     | { ports: Map<bigint, KnownPort>; gid: Uint8Array; scopeId: number; port: KnownPort }
     | undefined = undefined;
   private ports = new Map<bigint, KnownPort>();
   private readAt = Number.NEGATIVE_INFINITY;
-  /** Told of every difference that a look finds. */
+  /** Called for every difference that a scan finds. */
   onChange: (change: PortChange) => void = () => {};
 
   /** CA GUIDs of devices that are taken for gone. */
@@ -139,7 +139,7 @@ export class PortTable {
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  /** Looks at the interfaces if the last look is old; with `force` always. */
+  /** Scans the interfaces if the last scan is old; with `force` always. */
   refresh(force = false): void {
     assertPassive("looking at the host's interfaces");
     if (!force && this.now() - this.readAt < freshMs) return;
@@ -224,8 +224,8 @@ export class PortTable {
   }
 
   /**
-   * The local address to reach `remote` from: the address itself if it is ours, else the one in the longest
-   * matching subnet, else one of the interface with the best default route. Undefined: no route.
+   * The local address to reach `remote` from: the address itself if it is ours, else the one in the longest matching
+   * subnet, else one of the interface with the best default route. Undefined: no route.
    */
   sourceFor(remote: Uint8Array, scopeId = 0): Uint8Array | undefined {
     if (this.ofGid(remote, scopeId)) return remote;
@@ -249,7 +249,7 @@ export class PortTable {
       const port = [...this.ports.values()].find((one) => one.interfaceName === interfaceName);
       const usable =
         port?.addresses.filter(({ gid }) => (family === 4) === isV4(gid) && !isLinkLocal(gid)) ?? [];
-      // Among several addresses the one most like the destination (RFC 6724 rule 8).
+      // Of several addresses, the one most similar to the destination (RFC 6724 rule 8).
       usable.sort((a, b) => commonBits(b.gid, remote) - commonBits(a.gid, remote));
       if (usable[0]) return usable[0].gid;
     }
