@@ -1,4 +1,4 @@
-/** One IOCTL in the hands of the filter driver. */
+/** One IOCTL, as the filter driver's handlers see it. */
 import type { NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { CiUdata } from '../hca-driver/objects.js';
@@ -6,7 +6,7 @@ import { DriverFault, Irp, IrpMajor, type RequestorMode } from '../io-manager/ir
 import { idOf, type ObjectTable } from './object-table.js';
 import type { WvFile } from './objects.js';
 
-/** Calls a verb with an IRP of its own, which is the answer; `done` runs when that completes, maybe at once. */
+/** Calls a verb with a new IRP and returns it; `done` runs when it completes, perhaps at once. */
 export function callVerb<T>(
   verb: (irp: Irp<T>) => number,
   done: (status: number, information: T | undefined) => void,
@@ -34,14 +34,14 @@ export function callVerbNow<T>(verb: (irp: Irp<T>) => number): {
   return outcome;
 }
 
-/** The request, its file, and the five ways to answer it. Handlers return what the answer returns. */
+/** The request, its file, and the five ways to answer it. Handlers return the result of an answer. */
 export class Call {
   constructor(
-    /** The open file's tables. */
+    /** The object tables of the open file. */
     readonly file: WvFile,
     readonly irp: Irp,
     readonly row: NamedIoctlRow,
-    /** The whole input, until the handler returns. */
+    /** The whole input, valid until the handler returns. */
     readonly input: Uint8Array,
   ) {}
 
@@ -59,13 +59,13 @@ export class Call {
     return this.irp.complete(status);
   }
 
-  /** Success (or a status that carries data) with the bytes written to the output. */
+  /** Success (or a status with data) with the bytes that were written to the output. */
   bytes(bytes: Uint8Array, status: number = Status.SUCCESS): number {
     this.irp.output.set(bytes);
     return this.irp.complete(status, bytes.length);
   }
 
-  /** Success with the output structure, and behind it what the provider wrote to {@link udata}'s output. */
+  /** Success with the output structure, followed by the provider's part in {@link udata}'s output. */
   struct<I>(
     layout: { readonly size: number; encode(value: I, out: Uint8Array): Uint8Array },
     value: I,
@@ -75,7 +75,7 @@ export class Call {
     return this.irp.complete(Status.SUCCESS, layout.size + (udata?.outputSize ?? 0));
   }
 
-  /** Provider data: what came behind the input structure, and the room behind the output structure. */
+  /** Provider data: the input behind the input structure, and the room behind the output structure. */
   udata(): CiUdata {
     return {
       input: this.tail,
@@ -85,8 +85,8 @@ export class Call {
   }
 
   /**
-   * Calls a verb; success goes on in `succeeded`, any other status is the request's, unchanged. The verb may do what the
-   * request's sender may, except where the filter itself adds to it and says `kernel`.
+   * Calls a verb. On success `succeeded` continues; any other status becomes the request's, unchanged. The verb has the
+   * rights of the request's sender, unless the filter itself adds something and passes `kernel`.
    */
   verb<T>(
     verb: (irp: Irp<T>) => number,
@@ -108,21 +108,19 @@ export class Call {
     return Status.PENDING;
   }
 
-  /** The object of an id, or StatusError NOT_FOUND. */
+  /** The object of an id; throws StatusError NOT_FOUND. */
   find<T>(table: ObjectTable<T>, id: bigint, missing: number = Status.NOT_FOUND): T {
     const object = table.get(idOf(id));
     if (object === undefined) throw new StatusError(missing, `${this.row.name}: there is no object ${id}`);
     return object;
   }
 
-  /** Throws INSUFFICIENT_RESOURCES if the table takes no more. Asked before anything is made. */
+  /** Throws INSUFFICIENT_RESOURCES if the table is full. Call before anything is made. */
   room<T>(table: ObjectTable<T>): void {
     if (table.full)
       throw new StatusError(Status.INSUFFICIENT_RESOURCES, `${this.row.name}: the file's table is full`);
   }
 }
 
-/**
- * Serves one IOCTL: completes its IRP or pends it. A StatusError that it throws before either is the answer.
- */
+/** Serves one IOCTL: completes its IRP or pends it. A StatusError that it throws before either is the answer. */
 export type Handler = (call: Call) => number;

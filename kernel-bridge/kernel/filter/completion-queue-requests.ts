@@ -48,7 +48,7 @@ export const completionQueueRequests = {
     );
   },
 
-  // The caller's own IRP goes down, because the HCA completes its slot natively.
+  // The caller's own IRP is passed down, because the HCA completes its slot natively.
   CQ_NOTIFY: (call) => {
     const { id, data: type } = s.WvIoId.decode(call.input);
     return ciGetCqEvent(call.find(call.file.cqs, id), type, call.irp);

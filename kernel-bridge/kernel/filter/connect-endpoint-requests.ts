@@ -1,4 +1,4 @@
-/** IOCTLs of endpoints that connect: EP_CONNECT, EP_ACCEPT, the two of EP_DISCONNECT. Source: WinVerbs IOCTL interface. */
+/** IOCTLs of connect endpoints: EP_CONNECT, EP_ACCEPT, the two of EP_DISCONNECT. Source: WinVerbs IOCTL interface. */
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
@@ -27,7 +27,7 @@ function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): Endpoi
       `${call.row.name}: retry counts ${retryCount} and ${rnrRetryCount}; they go from 0 to 7`,
     );
   }
-  // Depths above the device's limits are reduced later; here they only have to be numbers of a byte's size or more.
+  // Depths above the device's limits are reduced later; here they only have to fit a byte.
   const depth = (value: bigint): number => Number(value > 255n ? 255n : value);
   return {
     responderResources: depth(responderResources),
@@ -43,14 +43,14 @@ function queuePair(call: Call, id: bigint): WvQp | undefined {
   return id === 0n ? undefined : call.find(call.file.qps, id);
 }
 
-/** The endpoint of an id, if it is one that connects. */
+/** The endpoint of an id, if it is a connect endpoint. */
 function findConnect(call: Call, id: bigint): Endpoint {
   const endpoint = findEndpoint(call, id);
   if (endpoint instanceof Endpoint) return endpoint;
   throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint has no connections`);
 }
 
-/** The handlers of what connects and disconnects; EP_ACCEPT is also a datagram endpoint's. */
+/** The handlers for connecting and disconnecting; datagram endpoints use EP_ACCEPT, too. */
 export const connectRequests = {
   EP_CONNECT: (call) => {
     const input = s.WvIoEpConnect.decode(call.input);

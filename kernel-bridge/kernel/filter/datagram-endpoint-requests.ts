@@ -1,6 +1,6 @@
 /**
- * IOCTLs that datagram endpoints have, or have in a form of their own. The WinVerbs interface never defined their
- * layouts: those in structs.ts are this stack's.
+ * IOCTLs that only datagram endpoints have, or have in a form of their own. The WinVerbs interface never defined their
+ * layouts; those in structs.ts are ours.
  */
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, QpType } from '../../ioctl/constants.js';
@@ -30,7 +30,7 @@ function checkedData(call: Call, data: Uint8Array, length: number, most: number)
   );
 }
 
-/** A group's address, or StatusError INVALID_ADDRESS. */
+/** A group's address; throws StatusError INVALID_ADDRESS. */
 function groupOf({ sockAddr }: { sockAddr: Uint8Array }): EndpointAddress {
   const text = decodeSockaddr(sockAddr);
   const group = endpointAddress(text);
@@ -72,7 +72,7 @@ function attributes(
   };
 }
 
-/** Completes a request with what is known of a peer; its output has room, that was checked. */
+/** Completes a request with a peer's attributes; the room in its output was checked. */
 const answerPeer =
   (services: EndpointServices) =>
   (irp: Irp, peer: DatagramPeer): void => {
@@ -97,7 +97,7 @@ export function queryDatagram(call: Call, endpoint: DatagramEndpoint, services: 
   return endpoint.handle('query', call.irp, { answer });
 }
 
-/** EP_ACCEPT of a datagram endpoint: the queue pair is named by its id or by its number. */
+/** EP_ACCEPT of a datagram endpoint, with the queue pair's id or number. */
 export function acceptDatagram(call: Call, endpoint: DatagramEndpoint): number {
   const { qpId, param } = s.WvIoEpDatagramAccept.decode(call.input);
   const privateData = checkedData(call, param.data, param.dataLength, Capacity.LOOKUP_ANSWER_DATA);
@@ -112,7 +112,7 @@ export function acceptDatagram(call: Call, endpoint: DatagramEndpoint): number {
   return endpoint.handle('accept', call.irp, { datagram: { qpn, qkey: param.qkey }, privateData });
 }
 
-/** The handlers of what only datagram endpoints do. */
+/** The handlers of requests that only datagram endpoints have. */
 export function datagramEndpointRequests(services: EndpointServices) {
   return {
     EP_LOOKUP: (call) => {

@@ -1,6 +1,6 @@
 /**
- * A datagram endpoint: carries out what datagram-states.ts says. What all endpoints share is in endpoint-machine.ts; the
- * questions to peers and their answers are connection management's (SIDR, IBA 1 §12.11).
+ * A datagram endpoint: executes the actions of datagram-states.ts. endpoint-machine.ts has the part common to all
+ * endpoints; connection management sends look-ups and their answers (SIDR, IBA 1 §12.11).
  */
 import type { PathParameters } from '../../hca/binding.js';
 import { EpType, WvDatagram } from '../../ioctl/constants.js';
@@ -40,18 +40,18 @@ import type {
   SignalData,
 } from './endpoint-types.js';
 
-/** Peers of an endpoint that can be queried; beyond, those looked up first are forgotten. */
+/** Maximum of peers of an endpoint that can be queried; beyond it the oldest ones are forgotten. */
 export const PEERS_KEPT = 1024;
-/** Groups that one endpoint can be a member of. */
+/** Maximum of groups of one endpoint. */
 export const GROUPS_MOST = 1024;
-/** Hops of what is sent to a group, as rdma_cm has it. */
+/** Hop limit of packets to a group, as in rdma_cm. */
 const groupHops = 64;
 
 const NOTHING = new Uint8Array(0);
 const gidKey = (gid: Uint8Array): string => Buffer.from(gid).toString('hex');
 const peerKey = ({ gid, port }: EndpointAddress): string => `${gidKey(gid)}/${port}`;
 
-/** A Lookup that waits. */
+/** A waiting Lookup. */
 interface Pending {
   lookup: SidrLookup;
 }
@@ -66,7 +66,7 @@ export class DatagramEndpoint extends EndpointMachine<
 > {
   declare protected listener: SidrListener | undefined;
   private inquiry: SidrInquiry | undefined = undefined;
-  /** Who asked. */
+  /** The peer that sent the look-up. */
   private asker: DatagramPeer | undefined = undefined;
   /** Oldest first. */
   private readonly peers = new Map<string, DatagramPeer>();
@@ -77,7 +77,7 @@ export class DatagramEndpoint extends EndpointMachine<
     super(EpType.DATAGRAM, services, datagramTables);
   }
 
-  /** What is known of a peer or group; without an address: of the one who asked. */
+  /** A peer or group; without an address, the peer that sent the look-up. */
   find(address: EndpointAddress | undefined): DatagramPeer | undefined {
     if (!address) return this.asker;
     if (isMulticast(address.gid)) return this.groups.get(gidKey(address.gid));
@@ -87,7 +87,7 @@ export class DatagramEndpoint extends EndpointMachine<
 
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** One table for all endpoints: `this` is the one that is asked. */
+  /** One table for all endpoints: `this` is the endpoint of the request. */
   private static readonly requestActions: Readonly<
     Record<Exclude<DatagramAction, CommonAction>, RequestStep<DatagramEndpoint>>
   > = {
@@ -208,7 +208,7 @@ export class DatagramEndpoint extends EndpointMachine<
     else irp.complete(Status.CONNECTION_REFUSED);
   }
 
-  /** RoCE has no subnet manager to join with: the group's address is its GID, and the port that sends is ours. */
+  /** RoCE has no subnet manager to join with: the group's address is its GID, and the sending port is ours. */
   private pathToGroup({ gid, scopeId }: EndpointAddress): { local: EndpointAddress; path: PathParameters } {
     const bound = this.local!;
     const source = isUnspecified(bound.gid) ? this.services.sourceFor(gid, scopeId) : bound.gid;
@@ -245,7 +245,7 @@ export class DatagramEndpoint extends EndpointMachine<
     };
   }
 
-  // ── Happenings ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── Events ──────────────────────────────────────────────────────────────────────────────────────────────
 
   private static readonly signalActions: Readonly<
     Record<DatagramSignalAction, (this: DatagramEndpoint, data: SignalData) => void>
@@ -291,7 +291,7 @@ export class DatagramEndpoint extends EndpointMachine<
     DatagramEndpoint.signalActions[action].call(this, data);
   }
 
-  // ── What the machine asks for ───────────────────────────────────────────────────────────────────────────
+  // ── Hooks of the machine ────────────────────────────────────────────────────────────────────────────────
 
   protected cancelAll(): void {
     this.lookups.cancelAll();
@@ -323,7 +323,7 @@ export class DatagramEndpoint extends EndpointMachine<
     const { inquiry, request } = taken;
     const local = { gid: request.localAddress, port: this.bound!.port, scopeId: request.path.scopeId };
     return (endpoint) => {
-      // The new owner is told of everything from here on; nothing can come in between.
+      // The new owner gets all events from here on; none can occur in between.
       inquiry.events = { timedOut: () => endpoint.signal('withdrawn') };
       endpoint.signal('delivered', { inquiry, asked: request, local });
     };

@@ -1,15 +1,15 @@
 /**
- * The state machine of datagram endpoints as data: what each request and each happening does in each state. Looking up
- * and joining leave the state alone: an endpoint has any number of peers and groups. The actions are methods of
+ * The state machine of datagram endpoints as data: the effect of each request and each event in each state. Look-ups
+ * and joins do not change the state, because an endpoint has any number of peers and groups. The actions are methods of
  * {@link DatagramEndpoint}.
  */
 import { Status } from '../../ioctl/status.js';
 import type { Cell, CommonAction, CommonRequest, CommonSignal, Transition } from './endpoint-machine.js';
 
 /**
- * - `queued`: named by a GetRequest that waits for a question.
- * - `asked`: a peer's question is in hand, the application decides. `accepted`: it was told a queue pair.
- * - `ended`: rejected, the question was withdrawn, or the device is gone.
+ * - `queued`: named by a GetRequest that waits for a look-up.
+ * - `asked`: it has a peer's look-up, and the application decides. `accepted`: it was answered with a queue pair.
+ * - `ended`: rejected, the look-up was withdrawn, or the device is gone.
  */
 export const datagramStates = [
   'idle',
@@ -42,7 +42,7 @@ export const datagramRequests = [
 ] as const satisfies readonly (CommonRequest | string)[];
 export type DatagramRequest = (typeof datagramRequests)[number];
 
-/** Happenings. */
+/** Events. */
 export const datagramSignals = [
   'delivered',
   'unassigned',
@@ -51,10 +51,10 @@ export const datagramSignals = [
 ] as const satisfies readonly (CommonSignal | string)[];
 export type DatagramSignal = (typeof datagramSignals)[number];
 
-/** Names of the methods that carry a request out. */
+/** Names of the methods that execute a request. */
 export type DatagramAction = CommonAction | 'lookup' | 'accept' | 'reject' | 'join' | 'leave';
 
-/** Names of the methods that follow a happening. */
+/** Names of the methods that handle an event. */
 export type DatagramSignalAction = 'stay' | 'adopt' | 'onWithdrawn' | 'onDeviceLost';
 
 export type DatagramCell = Cell<DatagramAction, DatagramState>;
@@ -64,10 +64,10 @@ const to = <A extends string>(action: A, next: DatagramState): Transition<A, Dat
   action,
   next,
 });
-/** Groups are joined at an address. */
+/** Joining a group needs an address. */
 const groups = (state: DatagramState) => ({ join: to('join', state), leave: to('leave', state) });
 
-/** Requests that differ from "wrong state"; `query`, `cancel` and `destroy` are added below. */
+/** Requests other than "wrong state"; `query`, `cancel` and `destroy` are added below. */
 const requestRows: Record<
   Exclude<DatagramState, 'destroying'>,
   Partial<Record<DatagramRequest, DatagramCell>>
@@ -87,7 +87,7 @@ const requestRows: Record<
   queued: {},
   asked: { accept: to('accept', 'accepted'), reject: to('reject', 'ended') },
   accepted: groups('accepted'),
-  // The peer gave up while the application made up its mind.
+  // The peer gave up before the application decided.
   ended: { accept: { status: Status.CONNECTION_ABORTED } },
 };
 
@@ -116,7 +116,7 @@ function fill<K extends string, V>(keys: readonly K[], value: (key: K) => V): Re
   return Object.fromEntries(keys.map((key) => [key, value(key)])) as Record<K, V>;
 }
 
-/** Every (state, request), and every (state, happening). */
+/** Every (state, request), and every (state, event). */
 export const datagramTables = {
   initial: 'idle',
   destroying: 'destroying',

@@ -1,4 +1,4 @@
-/** IOCTLs of devices: which there are, opening, attributes, events. Source: WinVerbs IOCTL interface. */
+/** IOCTLs of devices: list, open, attributes, events. Source: WinVerbs IOCTL interface. */
 import { hcaFileName } from '../../ioctl/ca.js';
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, WvEvent } from '../../ioctl/constants.js';
@@ -21,7 +21,7 @@ import { WvDevice } from './objects.js';
 
 /** What the device requests need besides the file. */
 export interface DeviceServices {
-  /** Looks at the host's interfaces if the last look is old. */
+  /** Scans the host's interfaces if the last scan is old. */
   refresh(): void;
   guids(): bigint[];
   /** The user-mode provider that a device's HCA names; undefined: there is no such device. */
@@ -36,7 +36,7 @@ export function instance(call: Call, id: bigint, missing: number = Status.NO_SUC
   return call.find(call.file.devices, id, missing).ca!;
 }
 
-/** Answers the elements that fit; MORE_ENTRIES if not all did. */
+/** Returns the elements that fit; MORE_ENTRIES if not all do. */
 function listAnswer<V>(
   call: Call,
   layout: { readonly elementSize: number; encode(values: readonly V[], maxBytes: number): Uint8Array },
@@ -47,7 +47,7 @@ function listAnswer<V>(
   return call.bytes(bytes, whole ? Status.SUCCESS : Status.MORE_ENTRIES);
 }
 
-/** Completes one waiting DEVICE_NOTIFY with what has happened since the last answer. */
+/** Completes one waiting DEVICE_NOTIFY with the events since the last answer. */
 function deliverPortEvents(device: WvDevice): void {
   if (device.flags === 0) return;
   const waiting = device.portWaits.removeFirst();
@@ -88,14 +88,14 @@ function openDevice(call: Call, services: DeviceServices): number {
       const id = call.file.devices.add(device);
       return call.struct(s.WvIoId, { id: BigInt(id) }, udata);
     },
-    // The call-backs are the filter's.
+    // The call-backs belong to the filter.
     'kernel',
   );
   if (!device.ca) device.closed();
   return status;
 }
 
-/** Which devices there are, and with which user-mode provider. */
+/** The list of devices and their user-mode providers. */
 function listRequests(services: DeviceServices) {
   return {
     GUID_QUERY: (call) => {
@@ -119,7 +119,7 @@ function listRequests(services: DeviceServices) {
   } satisfies Partial<Record<IoctlName, Handler>>;
 }
 
-/** What devices and their ports are. */
+/** Attributes of devices and their ports. */
 function queryRequests(services: DeviceServices) {
   return {
     DEVICE_QUERY: (call) => {
@@ -162,7 +162,7 @@ function queryRequests(services: DeviceServices) {
   } satisfies Partial<Record<IoctlName, Handler>>;
 }
 
-/** Events of an open device, and its end. */
+/** Events of an open device, and closing it. */
 const eventRequests = {
   DEVICE_NOTIFY: (call) => {
     const { id, data } = s.WvIoId.decode(call.input);

@@ -1,6 +1,6 @@
 /**
- * The connection of a connect endpoint: what the endpoint keeps of it, and how it stands, fails and ends. Requests and
- * happenings, which lead there, are in endpoint.ts.
+ * The connection of a connect endpoint: its data, and how it is established, fails and ends. endpoint.ts has the
+ * requests and events that lead there.
  */
 import { QpEventType } from '../../hca/binding.js';
 import { EpType, QpState } from '../../ioctl/constants.js';
@@ -25,7 +25,7 @@ import { completeWithState } from './endpoint-steps.js';
 import { type EndpointParam, noParam } from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 
-/** For all of them. */
+/** Shared by all connect endpoints. */
 const TABLES = {
   initial: 'idle',
   destroying: 'destroying',
@@ -41,24 +41,24 @@ export abstract class EndpointConnection extends EndpointMachine<
   SignalAction,
   Endpoint
 > {
-  /** What the peer last said: the parameters are in this side's view. */
+  /** The peer's latest parameters and private data, in this side's view. */
   param: EndpointParam = noParam;
 
   protected qp: WvQp | undefined = undefined;
-  /** This endpoint has moved its queue pair: it must end in ERROR. */
+  /** This endpoint has changed the state of its queue pair, which must therefore end in ERROR. */
   protected qpMoved = false;
-  /** Of Connect: where the queue pair's P_Key is in its port's table. */
+  /** For Connect: the index of the queue pair's P_Key in its port's table. */
   protected pkeyIndex = 0;
-  /** RNR retries that the REQ asked of the peer. */
+  /** The RNR retries that the REQ requested of the peer. */
   protected askedRnrRetry = 0;
   protected connection: CmConnection | undefined = undefined;
   protected request: CmRequest | undefined = undefined;
   protected reply: CmReply | undefined = undefined;
   declare protected listener: CmListenerControl | undefined;
-  /** How a connection that is over ended, for NotifyDisconnect. */
+  /** How an ended connection has ended, for NotifyDisconnect. */
   protected endReason: number = Status.CONNECTION_ABORTED;
 
-  // Made when somebody waits. A connection that stands keeps none of Connect's and Accept's; the others stay with their endpoint.
+  // Made for the first request. An established connection drops those of Connect and Accept; the others stay.
   protected connecting: IrpQueue | undefined = undefined;
   protected accepting: IrpQueue | undefined = undefined;
   protected disconnecting: IrpQueue | undefined = undefined;
@@ -73,18 +73,18 @@ export abstract class EndpointConnection extends EndpointMachine<
     return this.qp;
   }
 
-  /** Whether the endpoint stands on this HCA, by its address or its queue pair. */
+  /** Whether the endpoint belongs to this HCA, by its address or its queue pair. */
   override isOn(hca: Hca): boolean {
     return super.isOn(hca) || this.qp?.qp.pd.ca.hca === hca;
   }
 
-  /** The HCA reports on the queue pair of this endpoint. */
+  /** An event of the HCA for the endpoint's queue pair. */
   queuePairEvent(event: number, _reason: number): void {
     if (event === QpEventType.communicationEstablished) this.signal('firstPacket');
     else if (event === QpEventType.fatal || event === QpEventType.peerLost) this.signal('lost');
   }
 
-  /** A Connect that failed: the queue pair is let go as it was, and Connect may be tried again. */
+  /** A failed Connect: the queue pair is released unchanged, and Connect may be tried again. */
   protected endConnect(status: number): void {
     this.connection = undefined;
     this.detach();
@@ -105,7 +105,7 @@ export abstract class EndpointConnection extends EndpointMachine<
     else waiting.irp.complete(status);
   }
 
-  /** The peer's doing, or the network's: the queue pair is flushed now, and stays until Disconnect. */
+  /** The peer or the network has ended the connection: the queue pair is flushed now, and stays until Disconnect. */
   protected closedByPeer(reason: number): void {
     this.connection = undefined;
     this.endReason = reason;
@@ -113,7 +113,7 @@ export abstract class EndpointConnection extends EndpointMachine<
     this.notifies?.completeAll(reason);
   }
 
-  /** The one way out of a connection for good: a queue pair that was moved ends in ERROR. */
+  /** Ends the connection for good, in all cases: a queue pair whose state was changed ends in ERROR. */
   protected end(reason: number): void {
     this.connection = undefined;
     this.endReason = reason;
@@ -153,7 +153,7 @@ export abstract class EndpointConnection extends EndpointMachine<
   }
 
   protected cancelAll(): void {
-    // First those that a cancelled step would end in another way.
+    // These first: a cancelled step would end them otherwise.
     this.notifies?.cancelAll();
     this.connecting?.cancelAll();
     this.accepting?.cancelAll();
@@ -166,7 +166,7 @@ export abstract class EndpointConnection extends EndpointMachine<
     this.detach();
   }
 
-  /** Disconnect takes the queue pair of the connection; 0 names it too. */
+  /** Disconnect takes the queue pair of the connection; 0 means it, too. */
   protected checkQp(qp: WvQp | undefined): void {
     if (qp && qp !== this.qp) {
       throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of this connection');

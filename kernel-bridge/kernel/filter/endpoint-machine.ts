@@ -1,6 +1,6 @@
 /**
- * What endpoints of all types share: the machine that runs their tables, the address, the port, and listening. Each
- * request is bound to its own IRP; nothing is found by position in a queue.
+ * The common part of all types of endpoints: the machine that runs their tables, the address, the port, and listening.
+ * Each request is bound to its own IRP; nothing is found by its position in a queue.
  */
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -17,17 +17,19 @@ import type {
   SignalData,
 } from './endpoint-types.js';
 
-/** An action and the state after it; `failed`: the state if the action fails after it has begun (default: unchanged). */
+/**
+ * An action and the state after it. `failed`: the state if the action fails after it has begun (default: unchanged).
+ */
 export interface Transition<A, S> {
   readonly action: A;
   readonly next: S;
   readonly failed?: S;
 }
 
-/** A request's cell: what to do, or the status that refuses it. */
+/** A request's cell: a transition, or the status of a refusal. */
 export type Cell<A, S> = Transition<A, S> | { readonly status: number };
 
-/** The tables of one type of endpoint: every (state, request) and every (state, happening). */
+/** The tables of one type of endpoint: every (state, request) and every (state, event). */
 export interface EndpointTables<
   S extends string,
   R extends string,
@@ -38,17 +40,17 @@ export interface EndpointTables<
   readonly initial: S;
   readonly destroying: S;
   readonly requests: Readonly<Record<S, Readonly<Record<R, Cell<RA, S>>>>>;
-  /** `ignored`: it cannot come in this state, or changes nothing. */
+  /** `ignored`: the event cannot occur in this state, or has no effect. */
   readonly signals: Readonly<Record<S, Readonly<Record<H, Transition<SA, S> | 'ignored'>>>>;
 }
 
 /**
- * Carries a request out: completes or pends its IRP and answers undefined, or answers the status of a failure. A
+ * Executes a request: completes or pends its IRP and returns undefined, or returns the status of a failure. A
  * StatusError means that nothing was done.
  */
 export type RequestStep<E> = (this: E, irp: Irp, args: RequestArguments) => number | undefined;
 
-/** Requests that every type of endpoint knows. */
+/** Requests of all types of endpoints. */
 export type CommonRequest =
   | 'bind'
   | 'modify'
@@ -61,7 +63,7 @@ export type CommonRequest =
   | 'cancel'
   | 'destroy';
 
-/** Actions that are the same in every type of endpoint. */
+/** Actions of all types of endpoints. */
 export type CommonAction =
   | 'bind'
   | 'setRoute'
@@ -83,17 +85,20 @@ const COMMON_ACTIONS: Readonly<Record<CommonAction, true>> = {
   destroy: true,
 };
 
-/** Happenings that every type of endpoint knows. */
+/** Events of all types of endpoints. */
 export type CommonSignal = 'unassigned' | 'deviceLost';
 
 /** An endpoint that a GetRequest may name. */
 export interface Nameable {
-  /** Takes the endpoint for a GetRequest; answers the status that refuses. */
+  /** Assigns the endpoint to a GetRequest; returns the status of a refusal. */
   assign(assignedBy: Irp): number | undefined;
   signal(signal: 'unassigned'): void;
 }
 
-/** `S` its states, `R` and `H` the requests and happenings it has besides the common ones, `RA` and `SA` their actions, `E` the type. */
+/**
+ * `S` its states, `R` and `H` its requests and events besides the common ones, `RA` and `SA` their actions, `E` the
+ * type.
+ */
 export abstract class EndpointMachine<
   S extends string,
   R extends string,
@@ -106,13 +111,13 @@ export abstract class EndpointMachine<
   local: EndpointAddress | undefined = undefined;
   peer: EndpointAddress | undefined = undefined;
   backlog = 0;
-  /** Happenings that came in a state where they mean nothing. */
+  /** Number of events that were ignored. */
   ignoredSignals = 0;
 
   protected bound: EndpointAddress | undefined = undefined;
   protected route: EndpointRoute | undefined = undefined;
   protected listener: CmListener | undefined = undefined;
-  /** GetRequests of a listener, each with the endpoint it names; made with the first. */
+  /** GetRequests of a listener, each with its endpoint; made with the first. */
   protected getRequests: IrpQueue<E> | undefined = undefined;
   /** The GetRequest that names this endpoint. */
   protected assignedBy: Irp | undefined = undefined;
@@ -122,9 +127,9 @@ export abstract class EndpointMachine<
   /** Bound to the wildcard address of one device. */
   private onlyDevice: bigint | undefined = undefined;
 
-  /** Takes the action of a request: completes or pends the IRP, or answers the status that refuses. */
+  /** Executes the action of a request: completes or pends the IRP, or returns the status of a refusal. */
   protected abstract act(action: RA, irp: Irp, args: RequestArguments): number | undefined;
-  /** Takes the action of a happening. */
+  /** Executes the action of an event. */
   protected abstract react(action: SA, data: SignalData): void;
 
   constructor(
@@ -140,7 +145,7 @@ export abstract class EndpointMachine<
     return this.current;
   }
 
-  /** Carries out a request, or refuses it with the table's status. Completes or pends the IRP. */
+  /** Executes a request, or refuses it with the table's status. Completes or pends the IRP. */
   handle(request: CommonRequest | R, irp: Irp, args: RequestArguments = {}): number {
     const cell = this.tables.requests[this.current][request];
     if ('status' in cell) return irp.complete(cell.status);
@@ -152,13 +157,13 @@ export abstract class EndpointMachine<
       this.current = cell.failed ?? before;
       return irp.complete(failure);
     } catch (error) {
-      // Refused before anything was done.
+      // It was refused before anything was done.
       if (this.current === cell.next) this.current = before;
       throw error;
     }
   }
 
-  /** Something happened. */
+  /** Handles an event. */
   signal(signal: CommonSignal | H, data?: SignalData): void {
     const cell = this.tables.signals[this.current][signal];
     if (cell === 'ignored') {
@@ -169,23 +174,23 @@ export abstract class EndpointMachine<
     this.react(cell.action, data);
   }
 
-  /** Its device goes: what waits for it ends in `status`. */
+  /** Its device is gone: waiting requests end in `status`. */
   deviceLost(status: number): void {
     this.signal('deviceLost', { lost: status });
   }
 
-  /** Whether the endpoint stands on this HCA: by its address, or by the wildcard of this HCA alone. */
+  /** Whether the endpoint belongs to this HCA: by its address, or by the wildcard of this HCA alone. */
   isOn(hca: Hca): boolean {
     return this.device === hca.guid || this.onlyDevice === hca.guid;
   }
 
-  // ── Requests that are the same for all ──────────────────────────────────────────────────────────────────
+  // ── Requests of all types ───────────────────────────────────────────────────────────────────────────────
 
   protected static isCommon(action: string): action is CommonAction {
     return action in COMMON_ACTIONS;
   }
 
-  /** Takes an action that is the same in every type. */
+  /** Executes an action that all types have. */
   protected common(action: CommonAction, irp: Irp, args: RequestArguments): number | undefined {
     switch (action) {
       case 'bind':
@@ -220,7 +225,7 @@ export abstract class EndpointMachine<
       this.claim = claim;
       this.bound = { ...address, port };
     } else {
-      // An explicit port is claimed by Listen: many connectors may be bound to a listener's address.
+      // Listen claims an explicit port, because many connectors may be bound to a listener's address.
       this.bound = address;
     }
     this.onlyDevice = args.onlyDevice;
@@ -281,7 +286,7 @@ export abstract class EndpointMachine<
     if (!endpoint) {
       throw new StatusError(Status.INVALID_PARAMETER, 'listener and endpoint are of different types');
     }
-    // Marks the other endpoint queued; it answers whether it could be.
+    // Marks the other endpoint queued; it returns whether that was possible.
     const refused = endpoint.assign(irp);
     if (refused !== undefined) throw new StatusError(refused);
     this.getRequests ??= new IrpQueue((_irp, named) => named.signal('unassigned'));
@@ -290,7 +295,7 @@ export abstract class EndpointMachine<
     return undefined;
   }
 
-  // ── What a type of endpoint adds ────────────────────────────────────────────────────────────────────────
+  // ── Parts of each type ──────────────────────────────────────────────────────────────────────────────────
 
   /** Listens with connection management. */
   protected abstract startListening(parameters: CmListenParameters): CmListener;
@@ -298,13 +303,13 @@ export abstract class EndpointMachine<
   /** The endpoint, if it is of the same type. */
   protected abstract own(endpoint: AnyEndpoint): E | undefined;
 
-  /** Takes the oldest request that waits; the answer hands it to an endpoint. */
+  /** Takes the oldest waiting request; the returned function passes it to an endpoint. */
   protected abstract takeRequest(): ((endpoint: E) => void) | undefined;
 
-  /** Cancels everything that waits. */
+  /** Cancels all waiting requests. */
   protected abstract cancelAll(): void;
 
-  /** Lets go of peers and queue pairs. */
+  /** Releases peers and queue pairs. */
   protected abstract letGo(): void;
 
   // ── Steps ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -318,10 +323,10 @@ export abstract class EndpointMachine<
     this.device = isUnspecified(local.gid) ? undefined : this.services.portOf(local.gid, local.scopeId)?.guid;
   }
 
-  /** Ends everything at once; also for the file's cleanup. The state is `destroying` before anything else ends. */
+  /** Ends everything at once; also for the file's cleanup. The state becomes `destroying` first. */
   destroy(): void {
     this.current = this.tables.destroying;
-    // A GetRequest that names this endpoint has nothing left to fill.
+    // A GetRequest with this endpoint has nothing left to fill.
     this.assignedBy?.cancel();
     this.assignedBy = undefined;
     this.cancelAll();
@@ -336,7 +341,7 @@ export abstract class EndpointMachine<
     this.claim = undefined;
   }
 
-  /** Ends GetRequests in a status; the endpoints that they name are free again. */
+  /** Ends GetRequests in a status, and frees the endpoints that they name. */
   protected endGetRequests(status: number): void {
     for (let taken = this.getRequests?.removeFirst(); taken; taken = this.getRequests?.removeFirst()) {
       taken.context.signal('unassigned');
@@ -344,7 +349,7 @@ export abstract class EndpointMachine<
     }
   }
 
-  /** Takes this endpoint for a GetRequest; answers the status that refuses. */
+  /** Assigns this endpoint to a GetRequest; returns the status of a refusal. */
   assign(assignedBy: Irp): number | undefined {
     const cell = this.tables.requests[this.current].assign;
     if ('status' in cell) return cell.status;
@@ -363,7 +368,7 @@ export abstract class EndpointMachine<
     }
   }
 
-  /** Writes what a GetRequest answers of the endpoint that it named; answers its bytes. */
+  /** Writes a GetRequest's answer about its endpoint; returns its length in bytes. */
   protected tellRequest(_irp: Irp, _endpoint: E): number {
     return 0;
   }

@@ -1,6 +1,6 @@
 /**
- * What connection management does to a queue pair: INIT → RTR → RTS with the negotiated attributes (IBA 1 §12.9.7,
- * RDMA IP CM service), and ERROR at the end.
+ * Connection management's changes of a queue pair: INIT → RTR → RTS with the negotiated attributes (IBA 1 §12.9.7, RDMA
+ * IP CM service), and ERROR at the end.
  */
 import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/binding.js';
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
@@ -20,18 +20,21 @@ export interface ConnectionAttributes {
   sendPsn: number;
   responderResources: number;
   initiatorDepth: number;
-  /** AETH code of the RNR NAKs this side sends. */
+  /** AETH code of this side's RNR NAKs. */
   minRnrTimer: number;
   /** Code, 4.096 µs × 2^n. */
   ackTimeout: number;
   retryCount: number;
-  /** As the peer asked, and as this side asked the peer. */
+  /** As requested by the peer, and as requested of the peer. */
   rnrRetry: number;
   peerRnrRetry: number;
   peerUsesSrq: boolean;
 }
 
-/** What each step of connecting carries, by QpType (IBA 1 §11.2.5.2): an unreliable connection has no answers to tune. */
+/**
+ * The attributes of each step of connecting, by QpType (IBA 1 §11.2.5.2): an unreliable connection has no
+ * acknowledgements.
+ */
 const carriedBy: Readonly<Record<number, ConnectSteps>> = {
   [QpType.RC]: {
     init: QpMask.access | QpMask.pkeyIndex | QpMask.port,
@@ -52,32 +55,32 @@ const carriedBy: Readonly<Record<number, ConnectSteps>> = {
   },
 };
 
-/** The queue pair's WV_QP_STATE; ERROR for one that cannot be asked. */
+/** The queue pair's WV_QP_STATE; ERROR if it cannot be queried. */
 export function stateOfQp(qp: IbQp): number {
   const state = queryQpState(qp);
   return state < 0 ? QpState.ERROR : state;
 }
 
-/** Remote reads and atomics are allowed only where there are resources to answer them. */
+/** Remote reads and atomics are allowed only if there are resources for them. */
 export function accessFor(responderResources: number): number {
   const write = WvAccess.LOCAL_WRITE | WvAccess.REMOTE_WRITE;
   return responderResources === 0 ? write : write | WvAccess.REMOTE_READ | WvAccess.REMOTE_ATOMIC;
 }
 
-/** RNR retries towards a receiver: without an SRQ they end, for a send that nobody receives must. */
+/** RNR retries towards a receiver: finite without an SRQ, so that a send without a receive ends. */
 export function rnrRetryFor(asked: number, receiverUsesSrq: boolean): number {
   return receiverUsesSrq ? asked : Math.min(asked, RnrRetry.MOST);
 }
 
-/** A count as large as there is stands for patience; a smaller one is an application's own, and means what it says. */
+/** The largest count stands for a limit in time; an application that sets a smaller one gets that number of retries. */
 function patienceOf({ rnrRetry, peerRnrRetry }: ConnectionAttributes): number {
   const { requester, responder } = RnrPatience;
   return (rnrRetry >= RnrRetry.MOST ? requester : 0) | (peerRnrRetry >= RnrRetry.MOST ? responder : 0);
 }
 
 /**
- * Makes a queue pair in RESET or INIT ready to receive and to send. On failure it is left in ERROR: whatever was
- * posted to it is flushed, nothing hangs.
+ * Makes a queue pair in RESET or INIT ready to receive and to send. On failure it is in ERROR: its requests are
+ * flushed, and none hangs.
  */
 export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
   const status = moveToRts(qp, carriedBy[qp.create.type]!, {
@@ -101,7 +104,7 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
   return status;
 }
 
-/** Moves a queue pair to ERROR: everything posted is flushed before this returns. */
+/** Moves a queue pair to ERROR: all its requests are flushed before this returns. */
 export function failQp(qp: IbQp): number {
   return modifyQp(qp, QpMask.state, { state: QpState.ERROR });
 }

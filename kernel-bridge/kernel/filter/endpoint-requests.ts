@@ -1,4 +1,6 @@
-/** IOCTLs of endpoints: input checked and decoded, then handed to the state machine. Source: WinVerbs IOCTL interface. */
+/**
+ * IOCTLs of endpoints: checks and decodes the input, then calls the state machine. Source: WinVerbs IOCTL interface.
+ */
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, EpOption, EpType } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
@@ -16,13 +18,13 @@ import { deviceAddress, writeAttributes } from './endpoint-steps.js';
 import { type AnyEndpoint, addressData, type EndpointAddress, type EndpointRoute } from './endpoint-types.js';
 import { idOf } from './object-table.js';
 
-/** An address that an endpoint keeps. */
+/** The address of an IOCTL in the endpoints' form. */
 export function addressOf({ sockAddr }: { sockAddr: Uint8Array }): EndpointAddress {
   const { gid, port, scopeId } = gidOfSockaddr(sockAddr);
   return { gid: sharedGid(gid), port, scopeId };
 }
 
-/** Checks a path record and makes a route of it. */
+/** Checks a path record and converts it to a route. */
 export function routeOf(record: Value<typeof s.IbPathRecord>, services: EndpointServices): EndpointRoute {
   const { sgid, dgid, hopFlowRaw, tclass, mtu } = record;
   const port = services.portOf(sgid);
@@ -40,7 +42,7 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
       'the path begins in one address family and ends in another',
     );
   }
-  // 0 leaves the choice to the port.
+  // With 0 the port chooses.
   const pkey = record.pkey || (port.pkeys[0] ?? DEFAULT_PKEY);
   if (!port.pkeys.includes(pkey)) {
     throw new StatusError(
@@ -68,7 +70,7 @@ export function findEndpoint(call: Call, id: bigint): AnyEndpoint {
   return call.find(call.file.endpoints, id);
 }
 
-/** Makes an endpoint, and promises more where the caller has room for their ids. */
+/** Makes an endpoint, and reserves ids for more if the output has room for them. */
 function createEndpoint(call: Call, services: EndpointServices): number {
   const makeConnect = (): AnyEndpoint => new Endpoint(services);
   const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
@@ -77,14 +79,14 @@ function createEndpoint(call: Call, services: EndpointServices): number {
   call.room(endpoints);
   const endpoint = type === EpType.CONNECT ? makeConnect() : new DatagramEndpoint(services);
   const ids = [BigInt(endpoints.add(endpoint))];
-  // An output with room for more ids asks for some that can be used without another EP_CREATE.
+  // Room for more ids requests endpoints that can be used without another EP_CREATE.
   const room = Math.floor(call.irp.outputCapacity / s.WvIoObject.size);
   const most = type === EpType.CONNECT ? Math.min(Capacity.EP_CREATE_IDS, room) : 1;
   while (ids.length < most && !endpoints.full) ids.push(BigInt(endpoints.promise(makeConnect)));
   return ids.length === 1 ? call.struct(s.WvIoObject, { id: ids[0]! }) : call.bytes(s.WvEpIds.encode(ids));
 }
 
-/** The handlers of what endpoints of both types do. */
+/** The handlers of requests that both types of endpoints have. */
 export function endpointRequests(services: EndpointServices) {
   const deviceOf = ({ local }: AnyEndpoint) => deviceAddress(local, services);
 

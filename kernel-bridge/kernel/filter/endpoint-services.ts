@@ -1,4 +1,4 @@
-/** What endpoints need of the rest of the kernel. */
+/** The kernel's services for endpoints. */
 import type { RcOptions } from '../../options.js';
 import type { HcaConnections, HcaPort } from '../hca-driver/backend.js';
 
@@ -28,6 +28,6 @@ export interface EndpointServices
   /** Invalidates the caches of the user side. */
   newCacheEpoch(): void;
   isOwn(gid: Uint8Array): boolean;
-  /** The local address from which one sends to this one. */
+  /** The local address for packets to this one. */
   sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined;
 }

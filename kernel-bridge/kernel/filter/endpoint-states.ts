@@ -1,6 +1,6 @@
 /**
- * The endpoint state machine as data: what each request and each happening does in each state. Source: WinVerbs
- * connect endpoints, with IBA 1 §12 below; the actions are methods of {@link Endpoint}.
+ * The endpoint state machine as data: the effect of each request and each event in each state. Source: WinVerbs connect
+ * endpoints, with IBA 1 §12 below; the actions are methods of {@link Endpoint}.
  */
 import { Status } from '../../ioctl/status.js';
 import type { Cell, CommonAction, Transition } from './endpoint-machine.js';
@@ -47,7 +47,7 @@ export const endpointRequests = [
 ] as const;
 export type EndpointRequest = (typeof endpointRequests)[number];
 
-/** Happenings: from connection management, the queue pair, and requests of this endpoint that were cancelled. */
+/** Events: from connection management, the queue pair, and cancelled requests of this endpoint. */
 export const endpointSignals = [
   'delivered',
   'unassigned',
@@ -67,7 +67,7 @@ export const endpointSignals = [
 ] as const;
 export type EndpointSignal = (typeof endpointSignals)[number];
 
-/** Names of the endpoint's methods that carry a request out. */
+/** Names of the endpoint's methods that execute a request. */
 export type RequestAction =
   | CommonAction
   | 'connect'
@@ -80,7 +80,7 @@ export type RequestAction =
   | 'awaitDisconnect'
   | 'tellDisconnect';
 
-/** Names of the endpoint's methods that follow a happening. */
+/** Names of the endpoint's methods that handle an event. */
 export type SignalAction =
   | 'stay'
   | 'adopt'
@@ -104,9 +104,9 @@ export type SignalAction =
   | 'onDisconnectCancelled'
   | 'onDeviceLost';
 
-/** A request's cell: what to do, or the status that refuses it. */
+/** A request's cell: a transition, or the status of a refusal. */
 export type RequestCell = Cell<RequestAction, EndpointState>;
-/** A happening's cell: what to do, or nothing: it cannot come in this state, or changes nothing. */
+/** An event's cell: a transition, or `ignored`: it cannot occur in this state, or has no effect. */
 export type SignalCell = Transition<SignalAction, EndpointState> | 'ignored';
 
 type Row = Partial<Record<EndpointRequest, RequestCell>>;
@@ -120,7 +120,7 @@ const to = <A extends string>(
 const busy = { status: Status.DEVICE_BUSY };
 const wrong = { status: Status.INVALID_DEVICE_STATE };
 
-/** Requests that differ from "wrong state"; `query`, `cancel` and `destroy` are added below. */
+/** Requests other than "wrong state"; `query`, `cancel` and `destroy` are added below. */
 const requestRows: Record<Exclude<EndpointState, 'destroying'>, Row> = {
   idle: { bind: to('bind', 'addressBound'), assign: to('assign', 'queued') },
   addressBound: { modify: to('setRoute', 'routeResolved'), listen: to('listen', 'listening') },
@@ -153,7 +153,7 @@ const requestRows: Record<Exclude<EndpointState, 'destroying'>, Row> = {
     notifyDisconnect: to('tellDisconnect', 'passiveDisconnect'),
   },
   disconnected: {
-    // The peer gave up while the application made up its mind (ND SPI: CONNECTION_ABORTED).
+    // The peer gave up before the application decided (ND SPI: CONNECTION_ABORTED).
     accept: { status: Status.CONNECTION_ABORTED },
     notifyDisconnect: to('tellDisconnect', 'disconnected'),
   },
@@ -199,7 +199,7 @@ const signalRows: Record<EndpointState, Signals> = {
     // Crossing DREQs: both sides succeed.
     peerDisconnected: to('onDisconnectAnswered', 'disconnected'),
     disconnectAnswered: to('onDisconnectAnswered', 'disconnected'),
-    // The peer knows the connection no more: as good as a DREP.
+    // The peer does not know the connection any more: equivalent to a DREP.
     rejected: to('onDisconnectAnswered', 'disconnected'),
     disconnectTimedOut: to('onDisconnectTimedOut', 'disconnected'),
     disconnectCancelled: to('onDisconnectCancelled', 'disconnected'),
@@ -228,7 +228,7 @@ export const requestTable: Record<EndpointState, Record<EndpointRequest, Request
   (state) => fill(endpointRequests, (request) => requestCell(state, request)),
 );
 
-/** States in which an endpoint has nothing of a device's. */
+/** States in which an endpoint does not depend on a device. */
 const withoutDevice: readonly EndpointState[] = ['idle', 'queued', 'disconnected', 'destroying'];
 
 function signalCell(state: EndpointState, signal: EndpointSignal): SignalCell {
@@ -236,7 +236,7 @@ function signalCell(state: EndpointState, signal: EndpointSignal): SignalCell {
   return withoutDevice.includes(state) ? 'ignored' : to('onDeviceLost', 'disconnected');
 }
 
-/** Every (state, happening). */
+/** Every (state, event). */
 export const signalTable: Record<EndpointState, Record<EndpointSignal, SignalCell>> = fill(
   endpointStates,
   (state) => fill(endpointSignals, (signal) => signalCell(state, signal)),

@@ -1,4 +1,4 @@
-/** Checks and small steps of endpoints that need no state of theirs. */
+/** Checks and small steps of endpoints that do not depend on their state. */
 import { Capacity, QpState, QpType } from '../../ioctl/constants.js';
 import type { Input } from '../../ioctl/layout.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
@@ -23,8 +23,8 @@ import {
 import type { WvQp } from './objects.js';
 
 /**
- * The queue pair that Connect or Accept may use for a connection from this local address; `type` is the one that the peer's
- * queue pair has, as far as it is known.
+ * The queue pair that Connect or Accept may use for a connection from this local address; `type` is that of the peer's
+ * queue pair, if known.
  *
  * @throws StatusError NOT_FOUND, CONNECTION_ACTIVE, INVALID_PARAMETER, INVALID_DEVICE_STATE, INVALID_ADDRESS.
  */
@@ -61,13 +61,13 @@ export function usableQp(qp: WvQp | undefined, local: Uint8Array, type?: number)
   return qp;
 }
 
-/** The P_Key index with which a queue pair connects: the one it was given in INIT, else that of the route. */
+/** The P_Key index for a queue pair that connects: the one set in INIT, else that of the route. */
 export function activePkeyIndex({ qp }: WvQp, { pkey }: EndpointRoute): number {
   return stateOfQp(qp) === QpState.INIT ? qp.pkeyIndex : Math.max(0, qp.pd.ca.hca.port.pkeys.indexOf(pkey));
 }
 
 /**
- * The P_Key index with which a queue pair accepts.
+ * The P_Key index for a queue pair that accepts.
  *
  * @throws StatusError INVALID_ADDRESS if its port is not in the requester's partition (any more).
  */
@@ -80,7 +80,7 @@ export function passivePkeyIndex({ qp }: WvQp, { pkey }: CmRequest): number {
   return index;
 }
 
-/** Depths are silently limited to what queue pair and HCA can do (ND SPI: read limits). UC has no reads at all. */
+/** Depths are silently limited to those of queue pair and HCA (ND SPI: read limits). UC has no reads at all. */
 export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
   if (qp.create.type === QpType.UC) return { ...param, responderResources: 0, initiatorDepth: 0 };
   const most = qp.pd.ca.hca.limits.maxReadDepth;
@@ -91,7 +91,7 @@ export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
   };
 }
 
-/** What CM tells the peer of this queue pair. N8: only a receiver with an SRQ may ask to be waited for without an end. */
+/** The queue pair's attributes for the peer. N8: only a receiver with an SRQ may request infinite retries. */
 export function cmQp(
   { qp }: WvQp,
   { responderResources, initiatorDepth, retryCount, rnrRetryCount }: EndpointParam,
@@ -108,7 +108,7 @@ export function cmQp(
   };
 }
 
-/** The active side's queue pair: what its REQ said and the REP answered (RDMA IP CM service). */
+/** The attributes of the active side's queue pair, from its REQ and the REP (RDMA IP CM service). */
 export function activeAttributes(
   { path, pathMtu }: EndpointRoute,
   { receivePsn }: CmConnection,
@@ -136,7 +136,7 @@ export function activeAttributes(
   };
 }
 
-/** The passive side's queue pair: what the REQ said; `param` are the depths that the REP answers. */
+/** The attributes of the passive side's queue pair, from the REQ; `param` are the depths of the REP. */
 export function passiveAttributes(
   request: CmRequest,
   { receivePsn }: CmConnection,
@@ -155,7 +155,7 @@ export function passiveAttributes(
     responderResources,
     initiatorDepth,
     minRnrTimer: rc.minRnrTimerCode,
-    // A peer that asks for none would make a lost packet wait for ever.
+    // With 0 a lost packet would wait for ever.
     ackTimeout: request.localAckTimeout || rc.ackTimeoutCode,
     retryCount,
     rnrRetry: rnrRetryCount,
@@ -164,7 +164,7 @@ export function passiveAttributes(
   };
 }
 
-/** Completes with the queue pair's state for the user-mode provider, if it asked for it. */
+/** Completes with the queue pair's state for the user-mode provider, if that requested it. */
 export function completeWithState(irp: Irp, state: number = QpState.RTS): void {
   if (irp.outputCapacity < QpStateOut.size) {
     irp.complete(Status.SUCCESS, 0);
@@ -174,22 +174,25 @@ export function completeWithState(irp: Irp, state: number = QpState.RTS): void {
   irp.complete(Status.SUCCESS, QpStateOut.size);
 }
 
-/** Bytes of a peer's private data that are told: behind what the structure holds no zeros, which are the message's padding. */
+/**
+ * Length of a peer's private data in bytes, without the message's padding: trailing zeros count only within the
+ * structure.
+ */
 function toldBytes(whole: Uint8Array): number {
   let end = whole.length;
   while (end > Capacity.CONNECT_DATA && whole[end - 1] === 0) end--;
   return end;
 }
 
-/** A peer's private data to be kept: a copy without what is not told. */
+/** A copy of a peer's private data, without the padding. */
 export function keptData(whole: Uint8Array): Uint8Array {
   return whole.slice(0, toldBytes(whole));
 }
 
-/** What of private data the structure holds, and what follows it. */
+/** Splits private data into the structure's part and the rest. */
 function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: Uint8Array } {
   const most = Capacity.CONNECT_DATA;
-  // A view of a small array has V8 move it out of its heap.
+  // For a view of a small array V8 would move the array out of its heap.
   if (whole.length <= most) return { data: whole, rest: noParam.privateData };
   return {
     data: whole.subarray(0, most),
@@ -197,7 +200,7 @@ function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: U
   };
 }
 
-/** Writes EP_QUERY's answer; answers its bytes. The output has room for the structure at least. */
+/** Writes EP_QUERY's answer; returns its length. The output has room for the structure at least. */
 export function writeAttributes(
   { local, peer, param, backlog, state }: Endpoint,
   irp: Irp,
@@ -227,12 +230,14 @@ export function writeAttributes(
   return size + rest.length;
 }
 
-/** The attributes with the end of EP_CONNECT or EP_GET_REQUEST, where there is room: who asked wants to know them next. */
+/**
+ * Adds the attributes to the answer of EP_CONNECT or EP_GET_REQUEST, if there is room: the program queries them next.
+ */
 export function tellAttributes(endpoint: Endpoint, irp: Irp, services: EndpointServices): number {
   return irp.outputCapacity < s.WvIoEpAttributes.size ? 0 : writeAttributes(endpoint, irp, services);
 }
 
-/** A connection's events as happenings of its endpoint. */
+/** Converts a connection's events to events of its endpoint. */
 class EndpointEvents implements CmEvents {
   constructor(private readonly endpoint: Endpoint) {}
 
@@ -256,12 +261,12 @@ class EndpointEvents implements CmEvents {
   }
 }
 
-/** Who is told of a connection's events: its endpoint. */
+/** The receiver of a connection's events: its endpoint. */
 export function signalsOf(endpoint: Endpoint): CmEvents {
   return new EndpointEvents(endpoint);
 }
 
-/** The device that has an address; all zero where that is none. */
+/** The device of an address; all zero if there is none. */
 export function deviceAddress(
   local: EndpointAddress | undefined,
   services: EndpointServices,

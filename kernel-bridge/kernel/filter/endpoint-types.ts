@@ -1,4 +1,4 @@
-/** What endpoints pass around: addresses, parameters, arguments of requests, contents of happenings. */
+/** Types of endpoints: addresses, parameters, arguments of requests, data of events. */
 import type { PathParameters } from '../../hca/binding.js';
 import type { SocketAddress } from '../../ioctl/sockaddr.js';
 import { gidOfAddress, SOCKADDR_BYTES, scopeIdOfAddress, sockaddrOfGid } from '../../ioctl/sockaddr.js';
@@ -13,14 +13,14 @@ const NO_SOCKADDR = new Uint8Array(SOCKADDR_BYTES);
 /** An endpoint of any type. */
 export type AnyEndpoint = Endpoint | DatagramEndpoint;
 
-/** An address an endpoint knows: GID form and text form say the same. */
+/** An address of an endpoint, in GID form and in text form. */
 export interface EndpointAddress {
   gid: Uint8Array;
   port: number;
   scopeId: number;
 }
 
-/** What Connect and Accept give; checked already. */
+/** Parameters of Connect and Accept, already checked. */
 export interface EndpointParam {
   responderResources: number;
   initiatorDepth: number;
@@ -29,19 +29,19 @@ export interface EndpointParam {
   privateData: Uint8Array;
 }
 
-/** A route: a path record, checked already. */
+/** A route: a path record, already checked. */
 export interface EndpointRoute {
   path: PathParameters;
   /** Bytes. */
   pathMtu: number;
-  /** An entry of the table of the port where it starts. */
+  /** An entry of the P_Key table of its local port. */
   pkey: number;
 }
 
-/** The arguments of one request; which are there depends on the request. */
+/** The arguments of a request; their presence depends on the request. */
 export interface RequestArguments {
   address?: EndpointAddress;
-  /** With the wildcard address: the device whose addresses are meant. */
+  /** With the wildcard address: the device whose addresses it means. */
   onlyDevice?: bigint | undefined;
   route?: EndpointRoute;
   backlog?: number;
@@ -49,37 +49,37 @@ export interface RequestArguments {
   qp?: WvQp | undefined;
   param?: EndpointParam;
   privateData?: Uint8Array;
-  /** What a datagram endpoint's Accept tells the peer. */
+  /** The answer of a datagram endpoint's Accept. */
   datagram?: { qpn: number; qkey: number };
-  /** Completes the IRP of EP_BIND, EP_QUERY, or of a datagram endpoint's request that tells of a peer. */
+  /** Completes the IRP of EP_BIND, EP_QUERY, or of a datagram endpoint's request that returns a peer. */
   answer?: () => number;
-  /** The same, of what came later. */
+  /** The same, for a later answer. */
   answerPeer?: (irp: Irp, peer: DatagramPeer) => void;
 }
 
-/** A peer that was looked up or has asked, or a group that was joined. */
+/** A peer that was looked up or has sent a look-up, or a joined group. */
 export interface DatagramPeer {
   local: EndpointAddress;
   peer: EndpointAddress;
   path: PathParameters;
-  /** 0: not known. */
+  /** 0: unknown. */
   qpn: number;
   qkey: number;
   sidrStatus: number;
   privateData: Uint8Array;
 }
 
-/** What a happening carries. */
+/** The data of an event. */
 export type SignalData =
   | { reply: CmReply }
   | { reject: CmReject }
   | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
   | { inquiry: SidrInquiry; asked: SidrRequest; local: EndpointAddress }
-  /** What requests that wait end in. */
+  /** The status of the waiting requests. */
   | { lost: number }
   | undefined;
 
-/** Before anybody said anything. */
+/** Before any message of the peer. */
 export const noParam: EndpointParam = {
   responderResources: 0,
   initiatorDepth: 0,
@@ -88,7 +88,7 @@ export const noParam: EndpointParam = {
   privateData: new Uint8Array(0),
 };
 
-/** An address of an IOCTL as endpoints know it. */
+/** The address of an IOCTL in the endpoints' form. */
 export function endpointAddress(address: SocketAddress): EndpointAddress {
   return {
     gid: gidOfAddress(address.address),

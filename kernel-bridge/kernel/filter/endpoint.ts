@@ -1,6 +1,6 @@
 /**
- * A connect endpoint: carries out what endpoint-states.ts says. What all endpoints share is in endpoint-machine.ts, the
- * connection itself in endpoint-connection.ts.
+ * A connect endpoint: executes the actions of endpoint-states.ts. endpoint-machine.ts has the part common to all
+ * endpoints, endpoint-connection.ts the connection itself.
  */
 import { QpState } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
@@ -30,7 +30,7 @@ import { type AnyEndpoint, noParam, type RequestArguments, type SignalData } fro
 
 export class Endpoint extends EndpointConnection {
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
-  /** One table for all endpoints: `this` is the one that is asked. */
+  /** One table for all endpoints: `this` is the endpoint of the request. */
   private static readonly requestActions: Readonly<
     Record<Exclude<RequestAction, CommonAction>, RequestStep<Endpoint>>
   > = {
@@ -154,7 +154,7 @@ export class Endpoint extends EndpointConnection {
       return undefined;
     },
 
-    // Rejecting before the REP: the REQ is withdrawn, and the Connect that waits for it ends.
+    // Reject before the REP: the REQ is withdrawn, and the waiting Connect ends.
     giveUpConnect(irp) {
       this.abandon();
       this.end(Status.CONNECTION_ABORTED);
@@ -165,7 +165,7 @@ export class Endpoint extends EndpointConnection {
 
     disconnect(irp, args) {
       this.checkQp(args.qp);
-      // The flush is visible before the peer can know; then the DREQ goes out.
+      // The flush is visible before the peer can know of it; then the DREQ is sent.
       failQp(this.qp!.qp);
       this.disconnecting ??= new IrpQueue(() => this.signal('disconnectCancelled'));
       this.disconnecting.insert(irp, undefined);
@@ -197,7 +197,7 @@ export class Endpoint extends EndpointConnection {
     return Endpoint.requestActions[action].call(this, irp, args);
   }
 
-  // ── Happenings ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── Events ──────────────────────────────────────────────────────────────────────────────────────────────
 
   private static readonly signalActions: Readonly<
     Record<SignalAction, (this: Endpoint, data: SignalData) => void>
@@ -224,7 +224,7 @@ export class Endpoint extends EndpointConnection {
       this.reply = reply;
       this.param = {
         ...this.param,
-        // Never more than this side offered, whatever the peer says.
+        // Never more than this side offered, whatever the REP says.
         responderResources: Math.min(reply.responderResources, this.param.responderResources),
         initiatorDepth: Math.min(reply.initiatorDepth, this.param.initiatorDepth),
         rnrRetryCount: reply.rnrRetryCount,
@@ -249,7 +249,7 @@ export class Endpoint extends EndpointConnection {
 
     onPeerGaveUp(data) {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
-      // The user side may hold attributes that came with EP_CONNECT or EP_GET_REQUEST.
+      // The user side may have cached attributes that came with EP_CONNECT or EP_GET_REQUEST.
       this.services.newCacheEpoch();
       this.end(Status.CONNECTION_ABORTED);
     },
@@ -275,7 +275,7 @@ export class Endpoint extends EndpointConnection {
       this.abandon();
       this.endAccept(Status.CANCELLED);
     },
-    // The DREQ overtook the RTU: the connection was there, and is gone.
+    // The DREQ overtook the RTU: the connection was established, and has ended.
     onEstablishedAndGone() {
       this.established();
       this.closedByPeer(Status.CONNECTION_DISCONNECTED);
@@ -288,7 +288,7 @@ export class Endpoint extends EndpointConnection {
       this.closedByPeer(Status.CONNECTION_ABORTED);
     },
     onLost() {
-      // Tells the peer, if it still listens, without anybody waiting for its answer.
+      // Notifies the peer, if it still listens, without waiting for its answer.
       this.abandon();
       this.closedByPeer(Status.CONNECTION_ABORTED);
     },
@@ -340,7 +340,7 @@ export class Endpoint extends EndpointConnection {
     const { connection, request } = taken;
     const local = { gid: request.localAddress, port: this.bound!.port, scopeId: request.path.scopeId };
     return (endpoint) => {
-      // The new owner is told of everything from here on; nothing can come in between.
+      // The new owner gets all events from here on; none can occur in between.
       connection.events = signalsOf(endpoint);
       endpoint.signal('delivered', { connection, request, local });
     };

@@ -1,7 +1,7 @@
 /**
- * The WinVerbs filter driver: `\\.\WinVerbs`, every buffered IOCTL of the WinVerbs interface translated into verbs of the
- * HCA driver and steps of connection management. Handlers are found by the IOCTL table, which also gives the sizes
- * that are checked before any of them runs.
+ * The WinVerbs filter driver, `\\.\WinVerbs`: translates every buffered IOCTL of the WinVerbs interface into verbs of
+ * the HCA driver and steps of connection management. The IOCTL table selects the handlers and has the sizes that are
+ * checked before any of them runs.
  */
 import { hcaFileTable, type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -27,7 +27,7 @@ import { protectionDomainRequests } from './protection-domain-requests.js';
 import { queuePairRequests } from './queue-pair-requests.js';
 import { sharedReceiveQueueRequests } from './shared-receive-queue-requests.js';
 
-/** An IOCTL by its code: its row, and who serves it, if anybody does. */
+/** An IOCTL by its code: its row, and its handler, if it has one. */
 interface Served {
   readonly row: NamedIoctlRow;
   readonly handler: Handler | undefined;
@@ -55,7 +55,7 @@ function handlersOf(devices: DeviceServices, endpoints: EndpointServices): Recor
   };
 }
 
-/** What the filter driver counts. */
+/** The filter driver's counters. */
 export interface FilterCounters {
   /** Verbs that failed while a closing file's objects were freed; 0 in a correct kernel. */
   cleanupFailures: number;
@@ -68,7 +68,7 @@ export class FilterDriver {
   private readonly files = new Set<WvFile>();
   private readonly served: ReadonlyMap<number, Served>;
   private readonly servedByHca: ReadonlyMap<number, Served>;
-  /** Takes the requests of an HCA's own file: its verbs, with tables like those of `\\.\WinVerbs`. */
+  /** Serves an HCA's own file: its verbs, with tables like those of `\\.\WinVerbs`. */
   readonly aboveHca: DriverDispatch;
 
   constructor(devices: DeviceServices, endpoints: EndpointServices) {
@@ -106,7 +106,10 @@ export class FilterDriver {
     };
   }
 
-  /** An HCA is no longer functional: what waits for it or stands on it ends in `status`. Objects stay to be freed. */
+  /**
+   * An HCA is gone or has failed: waiting requests and its endpoints end in `status`. Objects stay until they are
+   * freed.
+   */
   deviceLost(hca: Hca, status: number): void {
     for (const file of this.files) {
       for (const [, endpoint] of file.endpoints.entries()) {
@@ -118,7 +121,7 @@ export class FilterDriver {
     }
   }
 
-  /** Whether there is an endpoint: it has to be told when its device goes. */
+  /** Whether there is an endpoint, which must be notified when its device is gone. */
   get watching(): boolean {
     for (const file of this.files) if (file.endpoints.size > 0) return true;
     return false;
@@ -138,13 +141,13 @@ export class FilterDriver {
     try {
       return handler(call);
     } catch (error) {
-      // Handlers say by StatusError what is wrong with a request, before they have done anything.
+      // Handlers report errors of a request by StatusError, before they have done anything.
       if (error instanceof StatusError && irp.state === 'dispatched') return irp.complete(error.status);
       throw error;
     }
   }
 
-  /** Frees all that a file owned, users before what they use. Nothing waits for anything. */
+  /** Frees all objects of a file, users before the objects that they use. It does not wait. */
   private cleanup(file: WvFile): void {
     file.closing = true;
     const free = (verb: (irp: Irp) => number): void => {
@@ -154,7 +157,7 @@ export class FilterDriver {
       file.endpoints.delete(id);
       endpoint.destroy();
     }
-    // Queue pairs before windows and regions: nothing touches memory any more when those go.
+    // Queue pairs before windows and regions: then nothing accesses memory any more when those are freed.
     for (const [id, { qp }] of file.qps.entries()) {
       file.qps.delete(id);
       free((irp) => ciDestroyQp(qp, irp));

@@ -1,9 +1,9 @@
 /**
- * IOCTLs of an HCA's own file, `\Device\ibal\<CA GUID>`: the verbs of the IRP-based verbs RFC (2005) as requests. Those that
- * the WinVerbs interface has are the same IOCTLs with the same structures; those that it has not are in `ioctl/ca.ts`.
- * Ids are those of the file. Connection management and the list of devices belong to `\\.\WinVerbs`.
+ * IOCTLs of an HCA's own file, `\Device\ibal\<CA GUID>`: the verbs of the IRP-based verbs RFC (2005) as requests. Verbs
+ * of the WinVerbs interface are the same IOCTLs with the same structures; `ioctl/ca.ts` has the others. Ids are those
+ * of the file. Connection management and the list of devices belong to `\\.\WinVerbs`.
  *
- * Call-backs are no part of any buffer: an IOCTL's sender waits by requests, whatever its mode.
+ * No buffer contains call-backs: the sender of an IOCTL waits by requests, whatever its mode.
  */
 import { IbIoCaModify, IbIoPortModify } from '../../ioctl/ca.js';
 import type { HcaFileName, IoctlName } from '../../ioctl/codes.js';
@@ -17,15 +17,15 @@ import type { Handler } from './call.js';
 import { instance } from './device-requests.js';
 import { WvDevice } from './objects.js';
 
-/** WinVerbs IOCTLs that are no verbs of an HCA. */
+/** WinVerbs IOCTLs that are not verbs of an HCA. */
 const noVerb = /^(GUID_QUERY|LIBRARY_QUERY|EP_.*)$/;
 
-/** What only an HCA's file has, or has otherwise. */
+/** Requests that only an HCA's file has, or has in another form. */
 const own = {
   DEVICE_OPEN: (call) => {
     const { hcaDevice } = call.file;
     const { guid } = s.WvIoDeviceOpen.decode(call.input);
-    // The file says which HCA is meant; a GUID may say it again.
+    // The file determines the HCA; a GUID may repeat it.
     if (!hcaDevice || (guid !== 0n && guid !== hcaDevice.extension.guid))
       return call.fail(Status.NO_SUCH_DEVICE);
     call.room(call.file.devices);
@@ -40,7 +40,7 @@ const own = {
     );
   },
 
-  // CiGetCaPortEvent: several may wait, an event completes the oldest.
+  // CiGetCaPortEvent: several may wait, and an event completes the oldest.
   DEVICE_NOTIFY: (call) => {
     const { id, data: port } = s.WvIoId.decode(call.input);
     const ca = instance(call, id);
@@ -63,7 +63,7 @@ const own = {
     return call.done();
   },
 
-  // The caller's own IRP goes down: the verb writes to its buffer, and BUFFER_OVERFLOW answers a part.
+  // The caller's own IRP is passed down: the verb writes to its buffer, and BUFFER_OVERFLOW returns a part.
   CA_QUERY: (call) => {
     const ca = instance(call, s.WvIoObject.decode(call.input).id);
     return ciQueryCa(ca, call.irp.output, call.irp);
@@ -93,7 +93,7 @@ const own = {
   },
 } satisfies Partial<Record<IoctlName, Handler>> & Record<HcaFileName, Handler>;
 
-/** The handlers of an HCA's own file by IOCTL name, made of those of `\\.\WinVerbs`; what is missing is no verb. */
+/** The handlers of an HCA's own file by IOCTL name, made from those of `\\.\WinVerbs`; missing ones are not verbs. */
 export function hcaFileHandlers(
   winVerbs: Readonly<Record<string, Handler>>,
 ): Readonly<Record<string, Handler>> {

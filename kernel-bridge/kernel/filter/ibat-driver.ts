@@ -23,7 +23,7 @@ const rows = new Map<number, NamedIoctlRow>(ibatTable.map((row) => [row.code, ro
 const exactly = 0x80;
 /** 4.096 µs × 2^16, as Linux assumes for RoCE. */
 const packetLife = 16;
-/** Hops of a routed packet. */
+/** Hop limit of a routed packet. */
 const hopLimit = 64;
 
 export class IbatDriver {
@@ -71,10 +71,10 @@ export class IbatDriver {
   };
 
   /**
-   * The path between two addresses; without a local one (or with the unspecified one) that is chosen by route.
+   * The path between two addresses; without a local one (or with the unspecified one) the route selects it.
    *
-   * @throws StatusError BAD_NETWORK_NAME for a destination that is no host, INVALID_ADDRESS for a local address that
-   * is not ours, INVALID_PARAMETER for two families, NETWORK_UNREACHABLE without a route.
+   * @throws StatusError BAD_NETWORK_NAME for a destination that is no host, INVALID_ADDRESS for a local address that is
+   *   not ours, INVALID_PARAMETER for two families, NETWORK_UNREACHABLE without a route.
    */
   path(local: Uint8Array | undefined, remote: Uint8Array, scopeId: number) {
     if (isUnspecified(remote) || isMulticast(remote) || (isV4(remote) && (remote[12] ?? 0) >= 240))
@@ -83,7 +83,7 @@ export class IbatDriver {
       throw new StatusError(Status.INVALID_PARAMETER, 'local and remote address are of different families');
     }
     const given = local && !isUnspecified(local) ? local : undefined;
-    // A connection to the loopback address ends at the address it starts from.
+    // A connection to the loopback address ends at its own source address.
     const destination = given && isLoopback(remote) && !isLoopback(given) ? given : remote;
     const source = given ?? this.ports.sourceFor(destination, scopeId);
     if (!source) throw new StatusError(Status.NETWORK_UNREACHABLE);

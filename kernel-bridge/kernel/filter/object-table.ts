@@ -1,22 +1,20 @@
-/** Objects of one kind that a device file owns, by id. */
+/** Objects of one kind of a device file, by id. */
 
 const indexBits = 20;
 /** Ids are exact numbers: 20 bits index, 32 bits generation. */
 const indexCount = 2 ** indexBits;
 
-/** The id in an IOCTL as a number; ids that no table gives out become 0. */
+/** The id of an IOCTL as a number; impossible ids become 0. */
 export function idOf(id: bigint): number {
   return id > 0n && id <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(id) : 0;
 }
 
-/**
- * A table whose ids carry a generation: an id that was freed is never found again, although its place is used anew.
- */
+/** A table whose ids contain a generation: a freed id is never found again, although its place is reused. */
 export class ObjectTable<T> {
   private readonly values: (T | undefined)[] = [];
   private readonly generations: number[] = [];
   private readonly free: number[] = [];
-  /** Ids that were given out before there is an object, with what makes it. */
+  /** Reserved ids, with the function that makes the object. */
   private readonly promised = new Map<number, () => T>();
   private live = 0;
 
@@ -30,14 +28,14 @@ export class ObjectTable<T> {
     return this.live + this.promised.size >= this.limit;
   }
 
-  /** Answers the new object's id, never 0. The caller has looked at {@link full}. */
+  /** Adds an object and returns its id, never 0. The caller has checked {@link full}. */
   add(value: T): number {
     const id = this.newId();
     this.put(id, value);
     return id;
   }
 
-  /** An id whose object is made when it is first asked for; until then it takes the room of one, and nothing else. */
+  /** Reserves an id; its object is made on first use. Until then the id only takes a place in the table. */
   promise(make: () => T): number {
     const id = this.newId();
     this.promised.set(id, make);
@@ -60,7 +58,7 @@ export class ObjectTable<T> {
     return value;
   }
 
-  /** The objects and their ids now; the table may change meanwhile. */
+  /** The present objects and their ids; the table may change meanwhile. */
   entries(): [number, T][] {
     const found: [number, T][] = [];
     for (const [index, value] of this.values.entries()) {

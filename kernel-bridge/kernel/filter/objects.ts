@@ -1,4 +1,4 @@
-/** What one open file of `\\.\WinVerbs` owns. */
+/** The objects of one open file of `\\.\WinVerbs`. */
 import type { Hca, IbAv, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp, IbSrq } from '../hca-driver/objects.js';
 import type { DeviceObject } from '../io-manager/device.js';
 import { IrpQueue } from '../io-manager/irp.js';
@@ -6,30 +6,30 @@ import type { EndpointConnection } from './endpoint-connection.js';
 import type { AnyEndpoint } from './endpoint-types.js';
 import { ObjectTable } from './object-table.js';
 
-/** An opened HCA. Port events accumulate in `flags` until somebody asks (WV_EVENT_*). */
+/** An open HCA. Port events accumulate in `flags` until a request takes them (WV_EVENT_*). */
 export class WvDevice {
   ca: IbCa | undefined = undefined;
-  /** Ends the filter's own use of the HCA's file. */
+  /** Closes the HCA's file that the filter has opened. */
   closed: () => void = () => {};
   flags = 0;
   readonly portWaits = new IrpQueue();
 }
 
-/** A protection domain and its regions by lkey: regions have no ids of their own. */
+/** A protection domain and its regions by lkey; regions have no ids of their own. */
 export class WvPd {
   readonly regions = new Map<number, IbMr>();
 
   constructor(readonly pd: IbPd) {}
 }
 
-/** A queue pair, and the endpoint that has it in a connection. */
+/** A queue pair, and the endpoint that uses it for a connection. */
 export class WvQp {
   endpoint: EndpointConnection | undefined = undefined;
 
   constructor(readonly qp: IbQp) {}
 }
 
-/** The tables of one file. Ids of one table mean nothing in another. */
+/** The tables of one file. Ids are valid only in their own table. */
 export class WvFile {
   closing = false;
   /** The HCA's device, if this is an HCA's own file and not `\\.\WinVerbs`. */

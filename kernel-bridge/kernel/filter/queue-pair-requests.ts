@@ -40,7 +40,7 @@ const optionMask: readonly (readonly [option: number, mask: number])[] = [
 const start = QpMask.pkeyIndex | QpMask.port;
 const unreliablePath = QpMask.path | QpMask.pathMtu | QpMask.destinationQpn | QpMask.receivePsn;
 
-/** A transition, and the attributes that it always carries, whatever the options say (WinVerbs driver). */
+/** A transition, and the attributes that it always sets, whatever the options say (WinVerbs driver). */
 interface Transition {
   readonly from: number;
   readonly to: number;
@@ -79,10 +79,10 @@ const transitions: readonly Transition[] = [
 ];
 
 const knownOptions = optionMask.reduce((all, [option]) => all | option, 0);
-/** Options that exist, but not on this HCA: depths cannot change, there is no alternate path. */
+/** Known options that this HCA does not have: depths cannot change, there is no alternate path. */
 const refusedOptions = QpAttr.CAPABILITIES | QpAttr.PATH_MIG_STATE | QpAttr.FLAGS | QpAttr.ALTERNATE_AV;
 
-/** The bits of a modify of a queue pair in state `from`, or a status for options that cannot be. */
+/** The mask for a modify of a queue pair in state `from`, or a status for invalid options. */
 export function modifyMask(
   options: number,
   type: number,
@@ -93,7 +93,7 @@ export function modifyMask(
   if ((options & ~knownOptions) !== 0) return { status: Status.INVALID_PARAMETER };
   let mask = 0;
   for (const [option, bits] of optionMask) if ((options & option) !== 0) mask |= bits;
-  // Without WV_QP_ATTR_STATE the state stays: a 0 in QpState is no reset.
+  // Without WV_QP_ATTR_STATE the state stays: a 0 in QpState does not mean RESET.
   if ((options & QpAttr.STATE) === 0) return { mask };
   const transition = transitions.find((one) => one.from === from && one.to === to);
   return { mask: mask | (transition?.carried[type] ?? 0) };
@@ -107,7 +107,7 @@ function attributesOf(qp: IbQp, input: QpAttributesIn, mask: number): Partial<Qp
     currentState: input.currentQpState,
     access: input.accessFlags,
     pkeyIndex: input.pkeyIndex,
-    // An HCA has one port; a caller who does not name it (no PORT_NUMBER option) means that one.
+    // An HCA has one port; without the option PORT_NUMBER that one is meant.
     port: (input.options & QpAttr.PORT_NUMBER) !== 0 ? av.portNumber : av.portNumber || 1,
     qkey: input.qkey,
     pathMtu: input.pathMtu,
@@ -130,7 +130,7 @@ function attributesOf(qp: IbQp, input: QpAttributesIn, mask: number): Partial<Qp
   return attributes;
 }
 
-/** The IOCTL's view of a queue pair's attributes. */
+/** A queue pair's attributes in the form of the IOCTL. */
 export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.WvIoQpAttributes> {
   const { create, qpn, given } = wvQp.qp;
   const connected = a.path.destination.some((byte) => byte !== 0);
@@ -140,7 +140,7 @@ export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.Wv
     receiveDepth: create.receiveDepth,
     receiveSge: create.receiveSge,
     maxInlineSend: create.maxInline,
-    // As created with, until a modify has said; 0 is a depth too.
+    // As created, until a modify sets it; 0 is a valid depth.
     initiatorDepth: (given & QpMask.initiatorDepth) !== 0 ? a.initiatorDepth : create.initiatorDepth,
     responderResources:
       (given & QpMask.responderResources) !== 0 ? a.responderResources : create.responderResources,
@@ -172,7 +172,7 @@ export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.Wv
   };
 }
 
-/** Answers a queue pair's state, if the provider asked for it: no output at all is fine, less than it takes is not. */
+/** Checks the output for a queue pair's state: no output is allowed, a shorter one is not. */
 export function checkStateOutput(call: Call): void {
   const { outputLength } = call.irp.stack;
   if (outputLength !== 0 && outputLength < QpStateOut.size) {
@@ -183,7 +183,10 @@ export function checkStateOutput(call: Call): void {
   }
 }
 
-/** Passes on what the HCA says of a queue pair. Not a function of the request's, which would keep all that the request had. */
+/**
+ * Dispatches the HCA's events of a queue pair. A class, because a closure of the request would keep all data of the
+ * request.
+ */
 class QpEvents implements IbQpDispatch {
   owner: WvQp | undefined = undefined;
 
@@ -211,13 +214,13 @@ export const queuePairRequests = {
         events.owner = made;
         const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
         const { receiveDepth, receiveSge } = qp.create;
-        // What was asked for, as it is now; nobody else has the decoded structure.
+        // Becomes the answer; nobody else has the decoded structure.
         input.id = id;
         input.receiveDepth = receiveDepth;
         input.receiveSge = receiveSge;
         return call.struct(s.WvIoQpCreate, input, udata);
       },
-      // The call-backs are the filter's.
+      // The call-backs belong to the filter.
       'kernel',
     );
   },
@@ -262,7 +265,7 @@ export const queuePairRequests = {
   },
 
   QP_CANCEL: (call) => {
-    // Modify completes inline: there is never one to cancel.
+    // Modify completes inline, so there is never one to cancel.
     call.find(call.file.qps, s.WvIoObject.decode(call.input).id);
     return call.done();
   },

@@ -65,7 +65,7 @@ export const sharedReceiveQueueRequests = {
     );
   },
 
-  // The caller's own IRP goes down: it waits in the queue of its kind until there is an event.
+  // The caller's own IRP is passed down: it waits in the queue of its kind until there is an event.
   SRQ_NOTIFY: (call) =>
     ciGetSrqEvent(call.find(call.file.srqs, s.WvIoObject.decode(call.input).id), call.irp),
 
