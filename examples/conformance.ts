@@ -1,4 +1,4 @@
-/** `nd conformance`: whether a provider keeps the rules of the SPI, in one process, two processes, or on two hosts. */
+/** `nd conformance`: tests a provider against the rules of the SPI, in one process, two processes, or on two hosts. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
@@ -23,10 +23,10 @@ import {
 import { formatMutants, judge, type MutantResult, mutants } from '../test/conformance/mutants/index.js';
 import { count, ipAddress, isLoopback, isWildcard } from './command-line.js';
 
-/** The environment variable that may carry the token: other users see command lines, but no environment. */
+/** The environment variable for the token: other users see command lines, but not the environment. */
 const TOKEN_VARIABLE = 'ND_CONFORMANCE_TOKEN';
 
-/** Seconds that anything may take; a broken provider is not waited for that long. */
+/** Time limit of a step in seconds; shorter for a broken provider. */
 const PATIENCE = 10;
 const MUTANT_PATIENCE = 1.5;
 
@@ -72,10 +72,10 @@ function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-/** The other half for other processes, until they end this one. */
+/** Serves the other half for other processes, until they end this one. */
 async function serve(options: Options): Promise<void> {
   const { provider, address, port } = options;
-  // What cannot be loaded should be told now.
+  // Loaded now, so that an error is reported now.
   const subjects = new Map<string, Awaited<ReturnType<typeof loadSubject>>>();
   for (const spi of spiVersions) {
     if (options.spi === spi) subjects.set(spi, await loadSubject(spi, provider));
@@ -108,10 +108,10 @@ async function serve(options: Options): Promise<void> {
   }
 }
 
-/** What a serving process tells its parent. */
+/** A serving process's report to its parent. */
 const served = z.object({ port: z.number(), token: z.string() });
 
-/** A process of this host that serves the other half. */
+/** Starts a process of this host that serves the other half. */
 async function startServing({
   provider,
   spi,
@@ -133,7 +133,7 @@ async function startServing({
   return { child, ...at };
 }
 
-/** Runs the broken providers; fails if any is not noticed. */
+/** Runs the broken providers; fails if no case fails for one of them. */
 async function runMutants({ address, patience, only, mutants: which, json }: Options): Promise<void> {
   const chosen = mutants.filter(({ name }) => only === undefined || name.includes(only));
   if (chosen.length === 0) throw new Error(`No broken provider has '${only}' in its name.`);
@@ -150,7 +150,7 @@ async function runMutants({ address, patience, only, mutants: which, json }: Opt
   }
   progress('');
   if (!json) process.stdout.write(`${formatMutants(results)}\n`);
-  // What broken providers have left behind would keep the process.
+  // Resources that broken providers have left would keep the process alive.
   process.exit(results.every(({ caughtBy }) => caughtBy.length > 0) ? 0 : 1);
 }
 
@@ -222,7 +222,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The command, for `nd`; `fail` tells people what went wrong. */
+/** The command, for `nd`; `fail` prints an error. */
 export function conformanceCommand(fail: (error: unknown) => void): Command {
   return new Command('conformance')
     .description('whether a provider keeps the rules of the NetworkDirect SPI')

@@ -1,6 +1,6 @@
 /**
- * The demo: a server and a client that use RDMA through NetworkDirect SPI v1. The client drives; the server does what
- * it hears. Every byte that moves is compared where it arrives.
+ * The demo: a server and a client that use RDMA through NetworkDirect SPI v1. The client drives; the server obeys its
+ * commands. Every byte is compared where it arrives.
  */
 import {
   type INDConnector,
@@ -30,17 +30,17 @@ export interface ClientOptions extends ServerOptions {
   iterations: number;
   /** Windows full of data per stream. */
   rounds: number;
-  /** Where the test data comes from. */
+  /** The seed of the test data. */
   seed: number;
 }
 
-/** What the client asks the server to do. */
+/** Commands of the client for the server. */
 type Command =
   /** Bind the window and answer with its descriptor. */
   | { readonly ask: 'window' }
   /** Send back `count` messages. */
   | { readonly ask: 'echo'; readonly bytes: number; readonly count: number; readonly seed: number }
-  /** Compare the window with the pattern of `seed`, and answer where it differs. */
+  /** Compare the window with the pattern of `seed`, and answer with the first difference. */
   | { readonly ask: 'check'; readonly seed: number }
   /** Fill the window with the pattern of `seed`. */
   | { readonly ask: 'fill'; readonly seed: number }
@@ -77,7 +77,7 @@ export async function runServer(
       case 'window': {
         const { memory, offset, length } = side.windowMemory;
         const flags = NdOpFlag.ALLOW_READ | NdOpFlag.ALLOW_WRITE;
-        // The descriptor may travel before the Bind has completed: both are in the same queue.
+        // The descriptor may be sent before the Bind has completed, because both are in the same queue.
         const descriptor = side.endpoint.bind(newResult(), memory, window, offset, length, flags);
         descriptor.encode(side.sendBuffer);
         side.endpoint.send(newResult(), [side.sendPiece(NdMwDescriptor.size)]);
@@ -100,7 +100,7 @@ export async function runServer(
       case 'end': {
         side.say({ waiting: RECEIVES });
         await peerGone;
-        // The peer's disconnect has flushed the Receives that were left.
+        // The peer's disconnect has flushed the remaining Receives.
         const receives = await reap('server', 'Receive', side.inbound, RECEIVES);
         return { ...addresses, heard, latency: [], bandwidth: [], disconnect: [receives] };
       }
@@ -108,7 +108,7 @@ export async function runServer(
   }
 }
 
-/** Connects to a server and puts it through its paces. */
+/** Connects to a server and runs all steps of the demo. */
 export async function runClient(options: ClientOptions, onProgress: (text: string) => void): Promise<Report> {
   using nd = openNetworkDirect();
   using adapter = nd.openAdapter(localAddressFor(options.address, nd.queryAddressList()));
@@ -150,7 +150,7 @@ export async function runClient(options: ClientOptions, onProgress: (text: strin
   return { ...addresses, heard, latency, bandwidth, disconnect };
 }
 
-/** The server's half of {@link pingPong}: each message goes back as it came, and is compared meanwhile. */
+/** The server's half of {@link pingPong}: returns each message, and compares it. */
 function echo(side: Side, bytes: number, count: number, seed: number): void {
   const expected = new Uint8Array(bytes);
   fillPattern(expected, seed);
@@ -188,7 +188,7 @@ function pingPong(side: Side, bytes: number, { iterations, seed }: ClientOptions
   return { bytes, messages: iterations, median: at(0.5), p99: at(0.99) };
 }
 
-/** Writes or reads the whole window several times, each time with other contents. */
+/** Writes or reads the whole window several times, each time with other data. */
 async function stream(
   side: Side,
   remote: NdMwDescriptor,
@@ -235,8 +235,8 @@ async function stream(
 }
 
 /**
- * Disconnects with Receives, Reads and Sends outstanding. The Sends wait behind Reads that take much longer than a
- * disconnect, so that none of them can have been sent.
+ * Disconnects with Receives, Reads and Sends outstanding. The Sends are queued behind Reads that take much longer than
+ * a disconnect, so that none of them can have been sent.
  */
 async function disconnectBusy(
   side: Side,
@@ -262,7 +262,10 @@ async function disconnectBusy(
   return rows;
 }
 
-/** Takes back requests that were outstanding when the connection ended: each must come, and canceled or done. */
+/**
+ * Takes the results of requests that were outstanding when the connection ended: each must have one, canceled or
+ * successful.
+ */
 async function reap(
   side: DisconnectRow['side'],
   requests: string,
@@ -288,7 +291,7 @@ function ask(side: Side, command: Command): void {
   side.say(command);
 }
 
-/** Numbers a message, so that no two are the same. */
+/** Numbers a message, so that no two are equal. */
 function stamp(bytes: Uint8Array, number: number): void {
   bytes[0] = number;
   bytes[1] = number >> 8;
@@ -311,7 +314,7 @@ function addressesOf(connector: INDConnector): { localAddress: string; peerAddre
   };
 }
 
-/** An address as people write it. */
+/** An address in its usual text form. */
 export function format({ family, address, port }: SocketAddress): string {
   return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }

@@ -39,10 +39,10 @@ const demoOptions = z
 
 type DemoOptions = z.output<typeof demoOptions>;
 
-/** What a child process of the demo tells the one that started it. */
+/** A message of the demo's child process to its parent. */
 type Message = { readonly listening: number } | { readonly report: Report };
 
-/** One role in this process. */
+/** Runs one role in this process. */
 async function runRole(role: 'server' | 'client', options: DemoOptions): Promise<void> {
   const report =
     role === 'server'
@@ -58,7 +58,7 @@ async function runRole(role: 'server' | 'client', options: DemoOptions): Promise
   }
 }
 
-/** Both roles, each in a process of its own. */
+/** Runs both roles, each in a process of its own. */
 async function runBoth(options: DemoOptions): Promise<void> {
   const server = startRole('server', options);
   try {
@@ -68,7 +68,7 @@ async function runBoth(options: DemoOptions): Promise<void> {
     try {
       const report = await Promise.race([client.report, serverReport.then(() => client.report)]);
       const { disconnect } = await serverReport;
-      // Both must end by themselves: nothing of a closed connection may keep a process alive.
+      // Both must end by themselves: a closed connection must not keep a process alive.
       await Promise.all([client.ended, server.ended]);
       print({ ...report, disconnect: [...report.disconnect, ...disconnect] }, options.json);
     } finally {
@@ -83,7 +83,7 @@ interface Role {
   readonly process: ChildProcess;
   readonly listening: Promise<number>;
   readonly report: Promise<Report>;
-  /** The process has ended, with exit code 0. */
+  /** Resolves when the process has ended with exit code 0. */
   readonly ended: Promise<void>;
 }
 
@@ -106,13 +106,13 @@ function startRole(role: 'server' | 'client', options: DemoOptions): Role {
         const value = pick(message as Message);
         if (value !== undefined) resolve(value);
       });
-      // What it still had to say comes before the channel closes, but perhaps after its exit.
+      // Its last messages arrive before the channel closes, but perhaps after its exit.
       Promise.all([exited, disconnected]).then(
         ([how]) => reject(new Error(`The ${role} ended early (${how}).`)),
         reject,
       );
     });
-    // Whoever waits is told; who does not wait must not be disturbed.
+    // Only callers that await it get the error.
     promise.catch(() => {});
     return promise;
   };
@@ -136,7 +136,7 @@ function print(report: Report, json: boolean): void {
   process.stdout.write(`${json ? JSON.stringify(report) : formatReport(report)}\n`);
 }
 
-/** Prints what went wrong, for people, and sets the exit code. */
+/** Prints an error for people, and sets the exit code. */
 function fail(error: unknown): void {
   progress('');
   const message = error instanceof Error ? error.message : String(error);

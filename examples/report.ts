@@ -15,7 +15,7 @@ export interface BandwidthRow {
   readonly seconds: number;
 }
 
-/** Requests that were outstanding when the connection ended: how many there were, and how they came back. */
+/** Requests that were outstanding when the connection ended: their number, and their results. */
 export interface DisconnectRow {
   readonly side: 'client' | 'server';
   readonly requests: string;
@@ -27,7 +27,7 @@ export interface DisconnectRow {
 export interface Report {
   readonly localAddress: string;
   readonly peerAddress: string;
-  /** Private data that came with the peer's request or reply. */
+  /** Private data of the peer's request or reply. */
   readonly heard: string;
   readonly latency: readonly LatencyRow[];
   readonly bandwidth: readonly BandwidthRow[];

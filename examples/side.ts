@@ -10,22 +10,22 @@ import {
 } from '../nd/index.js';
 import { newResult, SideV1 } from '../sides/v1.js';
 
-/** Bytes of the longest message, and of each place for one. */
+/** Bytes of the longest message, and of each buffer for one. */
 export const MESSAGE = 65_536;
 /** Receives that each side keeps posted. */
 export const RECEIVES = 8;
-/** Bytes that RDMA Writes and Reads work on. */
+/** Bytes of the window for RDMA Writes and Reads. */
 export const WINDOW = 8 << 20;
-/** Sends, Reads and Writes that may be outstanding. */
+/** Maximum of outstanding Sends, Reads and Writes. */
 export const DEPTH = 64;
 
-/** Nothing takes this long, unless a request was lost. */
+/** Only a lost request takes this long. */
 const PATIENCE_MS = 20_000;
 
 const SEND_AT = RECEIVES * MESSAGE;
 const WINDOW_AT = SEND_AT + MESSAGE;
 
-/** A message that has arrived, in the place it was received into. */
+/** A received message, in its receive buffer. */
 export interface Message {
   readonly slot: number;
   readonly bytes: Uint8Array;
@@ -42,7 +42,7 @@ export class Side extends SideV1 {
     for (let slot = 0; slot < RECEIVES; slot += 1) this.receiveInto(slot);
   }
 
-  /** Where messages to be sent are written. */
+  /** The memory of messages to send. */
   get sendBuffer(): Uint8Array {
     return this.bytes.subarray(SEND_AT, SEND_AT + MESSAGE);
   }
@@ -57,7 +57,7 @@ export class Side extends SideV1 {
     return { memory: this.memory, offset: WINDOW_AT, length: WINDOW };
   }
 
-  /** A piece of {@link window}, for requests. */
+  /** A part of {@link window}, for requests. */
   windowPiece(offset: number, length: number): NdSge {
     return { memory: this.memory, offset: WINDOW_AT + offset, length };
   }
@@ -67,7 +67,7 @@ export class Side extends SideV1 {
     return { memory: this.memory, offset: SEND_AT, length };
   }
 
-  /** What a message was received into, for requests: so it can be sent back. */
+  /** A message's receive buffer, for requests: to send it back. */
   slotPiece(slot: number, length: number): NdSge {
     return { memory: this.memory, offset: slot * MESSAGE, length };
   }
@@ -81,12 +81,12 @@ export class Side extends SideV1 {
     return this.#message(succeeded(poll(this.inbound, this.#results)));
   }
 
-  /** The next message; the thread is free until it comes. */
+  /** The next message; the thread is free until it arrives. */
   async hear(): Promise<Message> {
     return this.#message(succeeded(await next(this.inbound)));
   }
 
-  /** Waits, by polling, until `count` Sends, Reads or Writes have succeeded. */
+  /** Polls until `count` Sends, Reads or Writes have succeeded. */
   finish(count = 1): void {
     for (let i = 0; i < count; i += 1) succeeded(poll(this.outbound, this.#results));
   }
@@ -98,7 +98,7 @@ export class Side extends SideV1 {
     this.finish();
   }
 
-  /** Hears a small object; its Receive is posted again. */
+  /** Receives a small object, and posts its Receive again. */
   async hearObject(): Promise<unknown> {
     const { slot, bytes } = await this.hear();
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes.slice()));
@@ -118,7 +118,7 @@ function poll(queue: INDCompletionQueue, results: NdResult[]): NdResult {
   if (queue.getResults(results, 1) === 1) return results[0]!;
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
-    // Looking at the clock costs more than looking at the queue.
+    // Reading the clock costs more than polling the queue.
     for (let i = 0; i < 1000; i += 1) if (queue.getResults(results, 1) === 1) return results[0]!;
     if (performance.now() > deadline) throw lost();
   }

@@ -1,4 +1,4 @@
-/** `nd verbs-info`: devices, ports, GIDs, P_Keys, limits and counters, as `ibv_devinfo -v` and `rdma statistic` tell. */
+/** `nd verbs-info`: devices, ports, GIDs, P_Keys, limits and counters, like `ibv_devinfo -v` and `rdma statistic`. */
 import { Command } from 'commander';
 import {
   addressOfGid,
@@ -19,7 +19,7 @@ import {
   WvError,
 } from '../winverbs/index.js';
 
-/** How a port's link is (IBA 1 §14.2.5.6, PortPhysicalState). */
+/** The state of a port's link (IBA 1 §14.2.5.6, PortPhysicalState). */
 const PhysicalState = { SLEEP: 1, POLLING: 2, DISABLED: 3, TRAINING: 4, LINK_UP: 5, RECOVERY: 6 } as const;
 
 /** An entry of a GID table. */
@@ -27,7 +27,7 @@ export interface GidInfo {
   readonly index: number;
   /** 32 hexadecimal digits in groups of four. */
   readonly gid: string;
-  /** The IP address that it is. */
+  /** The same as an IP address. */
   readonly address: string;
 }
 
@@ -47,9 +47,9 @@ export interface PortInfo {
   readonly pkeys: readonly string[];
 }
 
-/** A device. What has 64 bits is text, for JSON. */
+/** A device. Values of 64 bits are text, for JSON. */
 export interface DeviceInfo {
-  /** The network interface; empty where the kernel does not tell. */
+  /** The network interface; empty if the kernel does not report it. */
   readonly name: string;
   readonly guid: string;
   readonly systemImageGuid: string;
@@ -63,13 +63,13 @@ export interface DeviceInfo {
   readonly ports: readonly PortInfo[];
 }
 
-/** What `nd verbs-info --json` prints. */
+/** The output of `nd verbs-info --json`. */
 export interface VerbsInfo {
   readonly devices: readonly DeviceInfo[];
   readonly counters?: Counters;
 }
 
-/** Tells of all devices of this host, or of the one that `wanted` names by interface or GUID. */
+/** Describes all devices of this host, or the one that `wanted` names by interface or GUID. */
 export function collectVerbsInfo(wanted?: string, withCounters = false): VerbsInfo {
   using provider = openProvider();
   const interfaces = readInterfaces();
@@ -95,7 +95,7 @@ function isNamed(guid: bigint, wanted: string, interfaces: readonly DeviceInterf
   return nameOf(guid, interfaces) === wanted || guidText(guid).replaceAll(':', '') === digits;
 }
 
-/** Undefined: the device has gone since it was listed. */
+/** Undefined: the device is gone since it was listed. */
 function describe(provider: IWVProvider, guid: bigint, name: string): DeviceInfo | undefined {
   try {
     using device = provider.openDevice(guid);
@@ -215,7 +215,7 @@ export function formatVerbsInfo({ devices, counters }: VerbsInfo): string {
   return lines.join('\n').trimEnd();
 }
 
-/** The command, for `nd`; `fail` tells people what went wrong. */
+/** The command, for `nd`; `fail` prints an error. */
 export function verbsInfoCommand(fail: (error: unknown) => void): Command {
   return new Command('verbs-info')
     .description('devices, ports, GIDs, P_Keys and limits of this host')

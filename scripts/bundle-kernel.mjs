@@ -4,7 +4,7 @@
 //
 // Reads the compiled modules from `dist`, from the kernel's entry on, and writes them to one script, a function of
 // (exports, require, __dirname). Where the file is missing, or older than one of its modules, the thread loads the
-// modules themselves (kernel-bridge/soft/kernel-thread.cts): so a forgotten build does no harm.
+// modules themselves (kernel-bridge/soft/kernel-thread.cts), so a forgotten build does no harm.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -16,7 +16,7 @@ const entry = 'kernel-bridge/kernel/main.js';
 const hca = 'kernel-bridge/hca/index.js';
 const bundle = 'kernel-bridge/kernel/bundle.cjs';
 
-/** In one file a module does not know where it lies: it is told. */
+/** A bundled module cannot find its own location, so it is defined here. */
 const ownUrl = {
   name: 'own-url',
   setup({ onLoad }) {
@@ -27,7 +27,7 @@ const ownUrl = {
   },
 };
 
-/** The code of functions that load modules (paths in `dist`) when they are called, and what it was made of. */
+/** The code of functions that load modules (paths in `dist`) when they are called, and the list of its inputs. */
 async function bundled(functions) {
   const source = Object.entries(functions).map(
     ([name, paths]) =>
@@ -53,7 +53,7 @@ async function bundled(functions) {
 }
 
 const { inputs } = await bundled({ start: [entry] });
-// Everything but the entry itself, which starts the kernel.
+// Everything except the entry itself, which starts the kernel.
 const parts = inputs[entry].imports.filter(({ external }) => !external).map(({ path }) => path);
 const { code } = await bundled({ hca: [hca], parts, start: [entry] });
 
@@ -71,7 +71,7 @@ exports.addon = () => hca()[0].loadAddon();
 exports.start = () => start();
 exports.prepare = () => parts();
 `;
-// V8 knows kept code by the length of its source: the mark says of which source it was made.
+// V8 identifies cached code only by the length of its source; this mark identifies the source.
 const mark = `/* ${createHash('sha256').update(body).digest('hex')} */`;
 writeFileSync(join(dist, bundle), `${mark}${body}exports.mark = ${JSON.stringify(mark)};\n})\n`);
 console.log(`${Object.keys(inputs).length} modules in dist/${bundle}`);

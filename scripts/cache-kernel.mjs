@@ -1,9 +1,9 @@
-// Keeps what V8 makes of the soft kernel's bundle, so that its thread need not compile it each time.
+// Writes V8's code cache of the soft kernel's bundle, so that its thread need not compile it each time.
 //
 //   node scripts/cache-kernel.mjs [DIST]
 //
-// Runs when the bundle is made, and when the package is installed: what is kept fits one version of Node only, and is not
-// used by others. Does nothing where there is no bundle or no addon.
+// Runs when the bundle is made, and when the package is installed, because a code cache fits one version of Node only
+// and is ignored by others. Does nothing if there is no bundle or no addon.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -21,7 +21,7 @@ if (existsSync(bundle)) {
   const exports = {};
   script.runInThisContext()(exports, createRequire(bundle), dirname(bundle));
   try {
-    // What has run is kept, too.
+    // Code that has run is cached, too.
     exports.prepare();
     const made = script.createCachedData();
     writeFileSync(cache, Buffer.concat([Buffer.from(source.slice(0, exports.mark.length)), made]));

@@ -1,5 +1,5 @@
-// Prints the C++ sources below the folders that it is given, for binding.gyp: `node scripts/list-sources.mjs folder …`. Of folders
-// named after a system it takes this one's.
+// Prints the C++ sources below the given folders, for binding.gyp: `node scripts/list-sources.mjs folder …`. Of folders
+// named after a system it takes this system's.
 import { readdirSync } from 'node:fs';
 import { join, sep } from 'node:path';
 

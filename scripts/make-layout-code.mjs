@@ -1,16 +1,17 @@
-// Makes functions of the tables of structures (kernel-bridge/ioctl/layout.ts): what reads and writes all fields of one.
+// Generates functions from the tables of structures (kernel-bridge/ioctl/layout.ts) that read and write all fields of a
+// structure.
 //
 //   node scripts/make-layout-code.mjs [DIST]
 //
-// Reads the compiled tables from `dist` and writes `made-code.js` beside them, in place of the empty one that tsc makes
-// there. It is not kept in the sources: so it cannot differ from the tables of a commit, and after tsc alone everything
-// works, by walking through the tables.
+// Reads the compiled tables from `dist` and writes `made-code.js` beside them, replacing the empty one of tsc. It is
+// not part of the sources, so it cannot differ from the tables of a commit; after tsc alone everything works, by
+// walking through the tables.
 import { writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const bytesModule = 'kernel-bridge/ioctl/layout-bytes.js';
-/** Folders of `dist` and those of their modules that have tables. */
+/** Folders of `dist`, and their modules with tables. */
 const rooms = {
   'kernel-bridge/ioctl': ['structs.js', 'ca.js', 'provider-data.js'],
   'kernel-bridge/kernel/cm': ['wire.js'],
@@ -20,7 +21,10 @@ const property = (key) => (/^[A-Za-z_]\w*$/.test(key) ? key : JSON.stringify(key
 const byteAt = (offset) => (offset === 0 ? 'b[at]' : `b[at + ${offset}]`);
 const place = (offset) => (offset === 0 ? 'at' : `at + ${offset}`);
 
-/** The bytes that an integer has bits of: how many bits, how far above the byte's lowest and above the value's lowest. */
+/**
+ * The bytes that contain an integer's bits: the number of bits, and their distances from the byte's and the value's
+ * lowest bit.
+ */
 function partsOf({ size, littleEndian }, offset) {
   if (littleEndian)
     return Array.from({ length: size }, (_, i) => ({ index: offset + i, take: 8, up: 0, value: i * 8 }));
@@ -37,7 +41,7 @@ function membersOf({ fields, table }) {
   return fields.map((info) => ({ ...info, type: table[info.name] }));
 }
 
-/** An expression: the value of what lies at `offset`. */
+/** An expression for the value at `offset`. */
 function read(type, offset) {
   const { kind, size, littleEndian } = type;
   if (kind === 'long') return `get64(b, ${place(offset)}, ${littleEndian})`;
@@ -63,8 +67,8 @@ const checks = {
 };
 
 /**
- * Statements that take a structure's value from the variable `from` apart, or return false, and statements that write it to
- * `offset`. The members of a union are `none` where they are not given.
+ * Statements that split a structure's value in the variable `from`, or return false, and statements that write it to
+ * `offset`. Omitted members of a union are `none`.
  */
 function write(type, offset, from) {
   const isUnion = type.kind === 'union';
@@ -87,7 +91,7 @@ function write(type, offset, from) {
   if (isUnion) take.push(`if (${members.map(({ v }) => `(${v} !== none)`).join(' + ')} > 1) return false;`);
 
   const put = [];
-  /** Bytes of integers, of which several may have bits in one. */
+  /** Bytes that may contain bits of several integers. */
   const shared = new Map();
   const flush = () => {
     for (const [index, parts] of shared) put.push(`${byteAt(index)} = ${parts.join(' | ')};`);
@@ -124,7 +128,10 @@ function write(type, offset, from) {
   return { take, put };
 }
 
-/** The text of a module with the code of structures. `texts` says what their tables are, `bytes` where its functions are. */
+/**
+ * The text of a module with the code of structures. `texts` are the tables as text, `bytes` is the module of byte
+ * functions.
+ */
 export function moduleOf(structures, tableText, bytes) {
   const codes = structures.map((one) => {
     const { take, put } = write(one, 0, 'v');
@@ -148,7 +155,7 @@ ${codes.join('\n')}
 `;
 }
 
-/** What belongs into each file of made code, by its path. */
+/** The content of each file of generated code, by its path. */
 export async function madeFiles(dist) {
   const load = (path) => import(pathToFileURL(join(dist, path)).href);
   const { tableText } = await load('kernel-bridge/ioctl/layout.js');

@@ -2,11 +2,11 @@
 //
 //   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [--retry] [--no-skips] [--tests FOLDER] [filter …]
 //
-// A filter is a piece of a path ("unit/ioctl", "integration"). A file whose tests end one after the other has time; it
-// hangs, and is killed, when none has ended for `--timeout` seconds. Tests that this machine cannot run are skipped; their
+// A filter is a part of a path ("unit/ioctl", "integration"). A file may take any time in total; it counts as hanging
+// and is killed if no test has ended for `--timeout` seconds. Tests that this machine cannot run are skipped; their
 // file writes a line `SKIP <reason>` for each reason (test/helpers/needs.ts). With `--no-skips` they count as failed.
-// Ends with `N passed, N failed, N skipped`; the exit code is non-zero when a test failed, a file crashed, ran out of time
-// or had no test, or there was no file.
+// The last line is `N passed, N failed, N skipped`; the exit code is non-zero when a test failed, a file crashed, ran
+// out of time or had no test, or there was no file.
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
@@ -65,7 +65,8 @@ async function worker() {
   for (let file = queue.shift(); file !== undefined; file = queue.shift()) await run(file);
 }
 
-// A file that fails is run once more and told as AGAIN with what went wrong: processes and timers on a busy machine race.
+// A failed file is run once more and reported as AGAIN with its errors: processes and timers can race on a busy
+// machine.
 function run(file, again = false) {
   const name = relative(tests, file).replace(/\.test\.js$/, '');
   const begun = Date.now();
@@ -74,7 +75,7 @@ function run(file, again = false) {
       cwd: root,
       env: { ...process.env, FORCE_COLOR: '0', NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true, // a group of its own, so that a test's own processes end with it
+      detached: true, // a group of its own, so that a test's child processes end with it
     });
     let output = '';
     let timedOut = false;
@@ -84,14 +85,14 @@ function run(file, again = false) {
     }, Number(values.timeout) * 1000);
     child.stdout.on('data', (chunk) => {
       output += chunk;
-      timer.refresh(); // a test has ended: each prints its mark
+      timer.refresh(); // a test has ended: each prints a mark
     });
     child.stderr.on('data', (chunk) => (output += chunk));
-    // What a test leaves behind would hold the pipes open, and `close` would wait for it.
+    // Leftovers of a test would hold the pipes open, and `close` would wait for them.
     child.on('exit', () => killGroup(child.pid));
     child.on('close', (code, signal) => {
       clearTimeout(timer);
-      const total = count(output, 'Total'); // of those that ran
+      const total = count(output, 'Total'); // of the tests that ran
       const passed = count(output, 'Passed');
       const skipped = count(output, 'Skipped');
       const failed = total - passed;

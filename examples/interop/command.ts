@@ -1,4 +1,4 @@
-/** Command lines of the programs of this folder, and how they end. */
+/** Command lines and exit codes of the programs of this folder. */
 import type { Command } from 'commander';
 import type { z } from 'zod';
 import { WvError } from '../../winverbs/index.js';
@@ -6,7 +6,7 @@ import { endsInTwo } from '../command-line.js';
 
 export { count as number, ipAddress } from '../command-line.js';
 
-/** Parses the command line, checks it, and runs the program; ends with what went wrong in one sentence. */
+/** Parses and checks the command line, and runs the program; prints an error as one sentence. */
 export async function run<T>(
   command: Command,
   options: z.ZodType<T>,

@@ -1,4 +1,4 @@
-/** A datagram queue pair with its messages: what udaddy and mckey have in common. */
+/** A datagram queue pair with its messages: the common part of udaddy and mckey. */
 import {
   GRH_BYTES,
   type IWVAddressHandle,
@@ -11,14 +11,14 @@ import {
 } from '../../winverbs/index.js';
 import { type Memory, type Queue, SIGNALED, type Side } from './side.js';
 
-/** Where a node's messages go. */
+/** The destination of a node's messages. */
 export interface Target {
   readonly handle: IWVAddressHandle;
   readonly qpn: number;
   readonly qkey: number;
 }
 
-/** What a message tells of its sender. */
+/** The sender's data in a message. */
 export interface Arrival {
   /** The first 40 bytes of the buffer. */
   readonly grh: Uint8Array;
@@ -26,7 +26,7 @@ export interface Arrival {
   readonly immediate: number;
 }
 
-/** A queue pair that has a receive posted for each of `count` messages of `size` bytes; each fills a buffer of its own. */
+/** A queue pair with a posted receive for each of `count` messages of `size` bytes; each has a buffer of its own. */
 export class DatagramNode {
   readonly qp: IWVDatagramQueuePair;
   private readonly sent: Queue;
@@ -62,7 +62,7 @@ export class DatagramNode {
     return GRH_BYTES + this.size;
   }
 
-  /** The way to a peer or group, by what an endpoint has found out about it. */
+  /** The destination for a peer or group, from an endpoint's answer. */
   target(found: { addressVector: WvAddressVector | undefined; qpn: number; qkey: number }): Target {
     const { addressVector, qpn, qkey } = found;
     if (addressVector === undefined) throw new Error('The endpoint does not know the way to this peer.');
@@ -85,7 +85,7 @@ export class DatagramNode {
     await this.sent.take(this.count);
   }
 
-  /** Waits for all messages to come. @throws Error if one is not as these tools send them */
+  /** Waits for all messages. @throws Error if one differs from those of the tools */
   async receive(): Promise<Arrival[]> {
     const arrivals: Arrival[] = [];
     for (const { context, length, flags, sourceQpn, immediateData } of await this.arrived.take(this.count)) {

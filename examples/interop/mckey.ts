@@ -1,4 +1,4 @@
-/** mckey: members of a multicast group; one sends messages, the others wait for them. */
+/** mckey: members of a multicast group; one sends messages, the others receive them. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { Command } from 'commander';
 import { z } from 'zod';
@@ -27,7 +27,7 @@ async function member({ group: text, bind, sender, count, size }: Options): Prom
   const endpoint = side.provider.createDatagramEndpoint();
   endpoint.bindAddress(socketAddress(bind, 0));
   const found = await endpoint.joinMulticast(group);
-  // A sender needs no membership; a member hears itself, too.
+  // A sender need not be a member; a member receives its own messages, too.
   if (!sender) await node.qp.attachMulticast(text);
   console.log(`joined ${text}`);
   if (sender) {

@@ -1,6 +1,6 @@
 /**
- * How the two sides of a perftest program (6.x) meet: versions, sizes and addresses go back and forth, over TCP or, with
- * `-R`, over a connection of their own that rdma_cm made. The client always speaks first, then the server.
+ * How the two sides of a perftest program (6.x) agree: they exchange versions, sizes and addresses over TCP or, with
+ * `-R`, over a connection of their own by rdma_cm. The client always sends first, then the server.
  */
 import {
   gidOfAddress,
@@ -11,7 +11,7 @@ import {
 import { type Destination, initialise, type Queue, SIGNALED, type Side } from './side.js';
 import type { Reader } from './tcp.js';
 
-/** What a side tells of its queue pair and of the memory behind it. */
+/** A side's description of its queue pair and memory. */
 export interface PerftestDestination extends Destination {
   /** Reads and atomics that it serves at a time. */
   readonly depth: number;
@@ -19,14 +19,14 @@ export interface PerftestDestination extends Destination {
   readonly address: bigint;
 }
 
-/** A way for messages of known lengths. */
+/** A channel for messages of known lengths. */
 export interface Channel {
   readonly destinationBytes: number;
   formatDestination(destination: PerftestDestination): Buffer;
   parseDestination(bytes: Buffer): PerftestDestination;
   write(bytes: Buffer): Promise<void>;
   read(length: number): Promise<Buffer>;
-  /** Ends the meeting after the last message. */
+  /** Closes the channel after the last message. */
   close(): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export class TcpChannel implements Channel {
 /** Byte offsets of a destination in a message of the control connection, big endian. */
 const At = { depth: 4, qpn: 8, psn: 12, rkey: 16, address: 24, gid: 32, end: 56 } as const;
 const GID_BYTES = 16;
-/** The peer speaks only after it was answered, so two receives are one more than are ever taken. */
+/** The peer sends only after an answer, so two receives are one more than are ever used. */
 const RECEIVES = 2;
 
 /** The control connection of `-R`: a queue pair of its own. */
@@ -161,7 +161,7 @@ export class CmChannel implements Channel {
 }
 
 const VERSION_BYTES = 16;
-/** What these programs speak; a peer before 5.70 speaks otherwise. */
+/** The version of these programs; peers before 5.70 use another protocol. */
 const VERSION = '6.06';
 const OLDEST_VERSION = 5.7;
 export const PAGE_BYTES = 4096;
@@ -178,7 +178,7 @@ export class Meeting {
     private readonly speaksFirst: boolean,
   ) {}
 
-  /** Tells something, and is told as many bytes. */
+  /** Sends a message and receives one of the same length. */
   private async exchange(own: Buffer): Promise<Buffer> {
     if (this.speaksFirst) {
       await this.channel.write(own);
@@ -189,7 +189,7 @@ export class Meeting {
     return theirs;
   }
 
-  /** Versions and sizes; answers the path MTU in bytes that both can do. */
+  /** Exchanges versions and sizes; returns the largest path MTU in bytes of both. */
   async agree(mtu: number): Promise<number> {
     const version = Buffer.alloc(VERSION_BYTES);
     version.write(VERSION);
@@ -205,13 +205,13 @@ export class Meeting {
     return Math.min(mtu, mtuBytes(Number.parseInt(code, 10)));
   }
 
-  /** Tells a destination, is told one; also the way to wait for each other. */
+  /** Exchanges destinations; also the way to wait for each other. */
   async shake(own: PerftestDestination): Promise<PerftestDestination> {
     const theirs = await this.exchange(this.channel.formatDestination(own));
     return this.channel.parseDestination(theirs);
   }
 
-  /** Size, iterations, best and average MiB/s, million messages/s; answers those of the peer. */
+  /** Sends size, iterations, best and average MiB/s, million messages/s; returns those of the peer. */
   async report(size: number, iters: number, rate: number, messages: number): Promise<number[]> {
     const whole = (value: number) => {
       const bytes = Buffer.alloc(8);

@@ -79,7 +79,7 @@ const param: WvConnectParam = {
   rnrRetryCount: 6,
 };
 
-/** The queue pair that is measured; the lower half of its memory is its own, the upper one the peer's. */
+/** The measured queue pair; the lower half of its memory is for its own requests, the upper one for the peer's. */
 class Link {
   readonly sent: Queue;
   readonly arrived: Queue;
@@ -117,7 +117,7 @@ class Link {
     this.qp.postReceive('receive', this.memory.sge(this.half, this.size));
   }
 
-  /** Waits for a message of the test, and makes room for one more. */
+  /** Waits for a message of the test, and posts the next receive. */
   async message(): Promise<void> {
     const { length } = await this.arrived.next();
     if (length !== this.size) throw new Error(`A message of ${length} bytes came instead of ${this.size}.`);
@@ -125,7 +125,7 @@ class Link {
   }
 }
 
-/** Posts `iters` requests, `depth` at a time at most, and looks at each when it is done; requests end in order. */
+/** Posts `iters` requests, at most `depth` at a time, and checks each on completion; requests complete in order. */
 async function pump(
   queue: Queue,
   iters: number,
@@ -141,7 +141,7 @@ async function pump(
   }
 }
 
-/** The client's, or in some tests both sides', requests. */
+/** The requests of the client, or in some tests of both sides. */
 class Requests {
   constructor(
     private readonly link: Link,
@@ -159,7 +159,7 @@ class Requests {
     await pump(sent, this.values.iters, this.depth, () => qp.send('send', memory.sge(0, size), SIGNALED));
   }
 
-  /** A message back and forth; the client's is the first. */
+  /** Messages back and forth; the client's is the first. */
   async sendBackAndForth(): Promise<void> {
     const { qp, memory, size, sent } = this.link;
     for (let n = 0; n < this.values.iters; n += 1) {
@@ -177,11 +177,11 @@ class Requests {
     await pump(sent, this.values.iters, this.depth, post);
   }
 
-  /** Writes back and forth, the server's first: the last byte counts them, and whoever waits looks at it. */
+  /** Writes back and forth, the server's first: the last byte counts them, and the waiting side polls it. */
   async writeBackAndForth(): Promise<void> {
     const { qp, memory, size, sent, target } = this.link;
     const wait = async (count: number) => {
-      // Looking at the queue is what makes packets be taken at once.
+      // Polling the queue makes progress.
       while (target[size - 1] !== (count & 0xff)) {
         sent.cq.peek();
         await setImmediate();
@@ -204,13 +204,13 @@ class Requests {
       throw new Error('Nothing but zeros was read, where perftest has random bytes.');
   }
 
-  /** Every atomic must find what the one before it left. */
+  /** Every atomic must find the previous one's value. */
   async atomic(): Promise<void> {
     const { qp, memory, sent } = this.link;
     const view = new DataView(memory.bytes.buffer, memory.bytes.byteOffset);
     const piece = (slot: number) => memory.sge(slot * ATOMIC_BYTES, ATOMIC_BYTES)[0];
     const { remote } = this;
-    // An addition of nothing tells where the word begins.
+    // Adding zero reads the initial value.
     qp.fetchAdd('fetch and add', piece(0), SIGNALED, 0n, remote, 0);
     await sent.next();
     const before = view.getBigUint64(0, true);
@@ -230,7 +230,7 @@ class Requests {
   }
 }
 
-/** What a server can tell of what the client has done to its memory. */
+/** Checks by the server of the client's changes in its memory. */
 function inspect({ target, size }: Link, { test, iters, atomicType }: Options): void {
   if (test === 'write_bw' && target.subarray(0, size).every((byte) => byte === 0))
     throw new Error('Nothing was written.');
@@ -246,7 +246,7 @@ function print(what: string, size: number, iters: number, rate: number, messages
   );
 }
 
-/** The test itself, once both sides have met; what each waits for has its place in the order of perftest's steps. */
+/** The test itself, once both sides agree; each wait has its place in the order of perftest's steps. */
 async function measure(
   link: Link,
   meeting: Meeting,
@@ -303,7 +303,7 @@ async function measure(
   inspect(link, values);
 }
 
-/** Both sides in step up to the test: perftest's order of steps. */
+/** Both sides in step up to the test, in perftest's order of steps. */
 async function test(
   side: Side,
   channel: TcpChannel | CmChannel,
@@ -335,7 +335,7 @@ async function test(
   await channel.close();
 }
 
-/** The listener of perftest goes and comes between its two connections: what it refuses is tried again. */
+/** perftest's listener is closed between its two connections: a refused connection is tried again. */
 async function connectPatiently(connectOnce: () => Promise<IWVConnectEndpoint>): Promise<IWVConnectEndpoint> {
   for (let attempt = 0; ; attempt += 1) {
     try {

@@ -1,6 +1,7 @@
 /**
- * The ibv_*_pingpong programs: both sides meet over TCP, connect their queue pairs by hand, and send a message back
- * and forth: by one queue pair of type RC, UC or UD, or by several RC ones that receive from one shared queue.
+ * The ibv_*_pingpong programs: both sides exchange their addresses over TCP, connect their queue pairs by hand, and
+ * send a message back and forth: by one queue pair of type RC, UC or UD, or by several RC ones with a shared receive
+ * queue.
  */
 import { Command } from 'commander';
 import { z } from 'zod';
@@ -29,9 +30,9 @@ import { answer, dial, Reader } from './tcp.js';
 
 const DEFAULT_PORT = 18_515;
 const UD_QKEY = 0x1111_1111;
-/** What the tools fill their messages with. */
+/** The byte that fills the tools' messages. */
 const FILL = 0x7b;
-/** The tool with a shared queue tells this many destinations, whether it has as many queue pairs or fewer. */
+/** The tool with a shared queue exchanges this many destinations, even with fewer queue pairs. */
 const SRQ_MEETINGS = 256;
 const DEFAULT_QPS = 16;
 /** "0000:QPN:PSN:GID" in hexadecimal and a NUL. RoCE has no LIDs. */
@@ -71,11 +72,11 @@ function parseDestination(text: string): Destination {
   return { qpn: Number.parseInt(qpn, 16), psn: Number.parseInt(psn, 16), gid: Buffer.from(gid, 'hex') };
 }
 
-/** One queue pair as the game has it: what is still to happen before its next message may leave. */
+/** The state of one queue pair: what it waits for before its next message. */
 abstract class Player {
-  /** The peer's message has not come yet. */
+  /** The peer's message has not arrived yet. */
   awaiting = true;
-  /** The own message has not been told as sent yet. */
+  /** The own message has not completed yet. */
   sending = false;
   abstract readonly own: Destination;
 
@@ -89,7 +90,7 @@ abstract class Player {
   }
 }
 
-/** What the players of a game share. */
+/** The common objects of the players. */
 interface Game {
   readonly side: Side;
   readonly queue: Queue;
@@ -183,7 +184,7 @@ function players(game: Game): { all: Player[]; postReceive: () => void } {
   return { all: [player], postReceive: () => player.qp.postReceive('receive', game.incoming.sge()) };
 }
 
-/** Tells the peer of the players and hears of its own; both are connected when it ends. */
+/** Sends the players' addresses and receives those of the peer's; both are connected when it ends. */
 async function meet({ type, peer, port }: Options, all: readonly Player[]): Promise<void> {
   const meetings = type === 'srq' ? SRQ_MEETINGS : 1;
   const none: Destination = { qpn: 0, psn: 0, gid: new Uint8Array(16) };
@@ -248,7 +249,7 @@ async function pingpong(values: Options): Promise<void> {
       posted -= 1;
       for (; posted <= all.length; posted += 1) postReceive();
     }
-    // The next message leaves when the last one is acknowledged and the peer's has come.
+    // The next message is sent when the last one was acknowledged and the peer's has arrived.
     if (sent < iters && !player.sending && !player.awaiting) player.send();
   }
   const other = game.incoming.bytes.subarray(header).findIndex((byte) => byte !== FILL);

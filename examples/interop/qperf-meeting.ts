@@ -1,5 +1,5 @@
 /**
- * How the two sides of qperf 0.4 meet: the client's request, the port of the server's RDMA listener, what each tells of its
+ * How the two sides of qperf 0.4 agree: the client's request, the port of the server's RDMA listener, each side's
  * memory, and the server's results, all over TCP. Numbers are little endian.
  */
 
@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { Reader } from './tcp.js';
 
-/** Tests over RC: place in qperf's list, bytes of a message, and what is done. */
+/** Tests over RC: index in qperf's list, bytes of a message, and the operation. */
 export const TESTS = {
   rc_bi_bw: { index: 12, bytes: 65_536, kind: 'both ways' },
   rc_bw: { index: 13, bytes: 65_536, kind: 'send' },
@@ -26,7 +26,7 @@ export type TestName = keyof typeof TESTS;
 export const TEST_NAMES = Object.keys(TESTS) as [TestName, ...TestName[]];
 
 const VERSION = { major: 0, minor: 4, increment: 11 } as const;
-/** Byte offsets of the request; what is left out here is 0 with us. */
+/** Byte offsets of the request; the omitted ones are always 0 here. */
 const RequestAt = {
   major: 0,
   minor: 2,
@@ -39,7 +39,7 @@ const RequestAt = {
   useCm: 68,
   end: 200,
 } as const;
-/** Byte offsets of what a side tells of itself; connections by hand, which use the rest, need LIDs, which RoCE has not. */
+/** Byte offsets of a side's description; the rest is for connections by hand, which need LIDs, and RoCE has none. */
 const NodeAt = { address: 0, rkey: 24, depth: 32, end: 40 } as const;
 /** Byte offsets of the results: times at the start and at the end, then bytes, messages and errors, sent and received. */
 const ResultAt = {
@@ -54,13 +54,13 @@ const ResultAt = {
 const TICKS_PER_SECOND = 100;
 const BEFORE = 'synchronization before test';
 const AFTER = 'synchronization after test';
-/** Seconds that a side waits for the other's messages. */
+/** Seconds to wait for a message of the other side. */
 const TIMEOUT = 5;
 
-/** What a client asks for. */
+/** A client's request. */
 export interface Request {
   readonly test: TestName;
-  /** Bytes of a message; not of an atomic. */
+  /** Bytes of a message; not for an atomic. */
   readonly bytes: number;
   readonly seconds: number;
 }
@@ -71,7 +71,7 @@ export interface Node {
   readonly rkey: number;
 }
 
-/** What a side has counted. */
+/** A side's counts. */
 export interface Counted {
   readonly sent: number;
   readonly received: number;
@@ -85,7 +85,7 @@ export class Meeting {
     this.reader = new Reader(socket);
   }
 
-  /** The client's first words. */
+  /** Sends the client's first message. */
   ask({ test, bytes, seconds }: Request): void {
     const request = Buffer.alloc(RequestAt.end);
     request.writeUInt16LE(VERSION.major, RequestAt.major);
@@ -132,7 +132,7 @@ export class Meeting {
     return (await this.reader.bytes(4)).readUInt32LE();
   }
 
-  /** Tells a side's memory, and is told the other's. */
+  /** Sends a side's memory, and receives the other's. */
   async exchange({ address, rkey }: Node): Promise<Node> {
     const own = Buffer.alloc(NodeAt.end);
     own.writeBigUInt64LE(address, NodeAt.address);
@@ -149,18 +149,18 @@ export class Meeting {
     await this.hear(BEFORE);
   }
 
-  /** @throws Error with what the peer says instead */
+  /** @throws Error with the peer's text if it is another one */
   private async hear(expected: string): Promise<void> {
     const text = (await this.reader.bytes(expected.length)).toString('latin1');
     if (text !== expected) throw new Error(`The peer says '${text}' instead of '${expected}'.`);
   }
 
-  /** The server's results; ends when the client has them. `bytes` are those of a message. */
+  /** Sends the server's results; ends when the client has them. `bytes` are those of a message. */
   async report(counted: Counted, bytes: number, seconds: number): Promise<void> {
     const results = Buffer.alloc(ResultAt.end);
     results.writeUInt32LE(availableParallelism(), ResultAt.processors);
     results.writeUInt32LE(TICKS_PER_SECOND, ResultAt.ticks);
-    // Of the times, the one on the wall: from 0 on.
+    // Of the times, only the wall-clock time, from 0 on.
     results.writeBigUInt64LE(BigInt(Math.round(seconds * TICKS_PER_SECOND)), ResultAt.ended);
     for (const [count, at] of [
       [counted.sent, ResultAt.sent],
@@ -173,7 +173,7 @@ export class Meeting {
     await this.hear(AFTER);
   }
 
-  /** The server's results. */
+  /** Receives the server's results. */
   async results(): Promise<Counted> {
     const results = await this.reader.bytes(ResultAt.end);
     const number = (at: number) => Number(results.readBigUInt64LE(at));
@@ -184,7 +184,7 @@ export class Meeting {
     };
   }
 
-  /** The client has the results. */
+  /** Confirms the results. */
   end(): void {
     this.socket.write(AFTER);
   }

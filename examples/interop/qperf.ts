@@ -1,4 +1,4 @@
-/** qperf: either side of its RC tests, connected by rdma_cm (`-cm 1`, over IPv4 only). What arrives is looked at. */
+/** qperf: either side of its RC tests, connected by rdma_cm (`-cm 1`, over IPv4 only). Received data is checked. */
 import { isIPv4 } from 'node:net';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -43,11 +43,11 @@ const DEPTH = 64;
 const RECEIVES = 512;
 const WORD = 8;
 const OPEN = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
-/** A client stops so much before the server, which then still takes what is on its way. */
+/** A client stops this much earlier than the server, which still receives the last messages. */
 const LEAD_MS = 100;
-/** How long requests that are on their way may take. */
+/** Maximum time of outstanding requests. */
 const PATIENCE_MS = 5000;
-/** First and last byte of a message that is watched for. */
+/** First and last byte of a message that is polled for. */
 const Watched = { client: 0x55, server: 0xaa } as const;
 
 const ip4 = ipAddress.refine((text) => isIPv4(text), 'must be an IPv4 address: qperf connects over no other');
@@ -63,20 +63,20 @@ const options = z
   .refine(({ peer, test }) => peer === undefined || test !== undefined, 'a client needs --test');
 type Options = z.output<typeof options>;
 
-/** What qperf itself allows: one read or atomic at a time, and sends that wait for receives. */
+/** As in qperf: one read or atomic at a time, and sends that wait for receives. */
 const param: WvConnectParam = { responderResources: 1, initiatorDepth: 1, retryCount: 7, rnrRetryCount: 7 };
 
-/** What is in memory where nothing has arrived yet: qperf sends zeros, this program what {@link pattern} makes. */
+/** The content of memory before any data arrives; qperf sends zeros, this program {@link pattern}. */
 const UNTOUCHED = 0xff;
 const pattern = (length: number) => Uint8Array.from({ length }, (_, i) => 1 + ((i * 7) % 254));
 
-/** The queue pair that is measured, with memory that the peer reads and writes, and memory of its own. */
+/** The measured queue pair, with memory that the peer reads and writes, and memory of its own. */
 class Link implements Disposable {
   readonly queue: Queue;
   readonly qp;
   readonly shared: Memory;
   readonly own: Memory;
-  /** A wait that was left goes on here. */
+  /** An abandoned wait, which the next one continues. */
   private pending: Promise<Completion> | undefined = undefined;
 
   constructor(
@@ -104,12 +104,12 @@ class Link implements Disposable {
     return { address: BigInt(address), rkey };
   }
 
-  /** Ends a wait that was left. */
+  /** Ends an abandoned wait. */
   [Symbol.dispose](): void {
     this.queue.cq.cancelOverlappedRequests();
   }
 
-  /** Fills the memory as the test wants it, and posts the receives that it begins with. */
+  /** Fills the memory for the test, and posts its first receives. */
   prepare({ test }: Request, first: boolean): void {
     const { kind } = TESTS[test];
     this.own.bytes.set(pattern(this.bytes));
@@ -123,7 +123,7 @@ class Link implements Disposable {
     for (let i = 0; i < count; i += 1) this.qp.postReceive('receive', this.shared.sge());
   }
 
-  /** The next completion; undefined: `over` came first, or the connection has ended. */
+  /** The next completion; undefined: `over` was first, or the connection has ended. */
   async next(over: Promise<undefined>): Promise<Completion | undefined> {
     this.pending ??= this.queue.any();
     const first = await Promise.race([this.pending, over]);
@@ -137,7 +137,7 @@ class Link implements Disposable {
     return first;
   }
 
-  /** The next completion. @throws Error if there is none for long */
+  /** The next completion. @throws Error if there is none within the time limit */
   async soon(what: string): Promise<Completion> {
     const patience = new AbortController();
     const over = delay(PATIENCE_MS, undefined, patience).catch(() => undefined);
@@ -148,7 +148,7 @@ class Link implements Disposable {
   }
 }
 
-/** A test as one side does it. Each method ends when the time is over, with what was sent and received. */
+/** One side of a test. Each method ends when the time is over, with its counts of sent and received messages. */
 class Test {
   private readonly begin = performance.now();
   private readonly end: number;
@@ -169,7 +169,7 @@ class Test {
     this.over = delay(ms, undefined);
   }
 
-  /** How long it took; {@link stop} ends it. */
+  /** Duration in seconds; {@link stop} ends it. */
   get seconds(): number {
     return (this.stopped - this.begin) / 1000;
   }
@@ -193,7 +193,7 @@ class Test {
     } else this.sent += 1;
   }
 
-  /** Keeps `depth` requests going; each is looked at when it is done. */
+  /** Keeps `depth` requests outstanding; checks each on completion. */
   async pump(depth: number, post: (n: number) => void, done: (n: number) => void = () => {}): Promise<void> {
     for (; this.posted < depth; this.posted += 1) post(this.posted);
     while (this.running) {
@@ -207,7 +207,7 @@ class Test {
     await this.drain(done);
   }
 
-  /** Waits for what was posted. */
+  /** Waits for the outstanding requests. */
   private async drain(done: (n: number) => void): Promise<void> {
     while (this.sent < this.posted) {
       const completion = await this.link.soon(`${this.posted - this.sent} requests`);
@@ -216,7 +216,7 @@ class Test {
     }
   }
 
-  /** Takes messages. */
+  /** Receives messages. */
   async receive(): Promise<void> {
     while (this.running) {
       const completion = await this.link.next(this.over);
@@ -224,7 +224,7 @@ class Test {
     }
   }
 
-  /** A message back and forth; the client's is the first. Either side sends back what it was sent. */
+  /** Messages back and forth; the client's is the first. Each side returns the other's message. */
   async echo(post: () => void): Promise<void> {
     const { own, shared } = this.link;
     let idle = 1;
@@ -249,7 +249,7 @@ class Test {
     }
   }
 
-  /** Writes back and forth: whoever waits looks at the first and the last byte. */
+  /** Writes back and forth: the waiting side polls the first and the last byte. */
   async watch(): Promise<void> {
     const { qp, queue, shared } = this.link;
     const { bytes } = shared;
@@ -263,7 +263,7 @@ class Test {
         this.sent += 1;
       }
       while (this.running && (bytes[0] !== theirs || bytes[last] !== theirs)) {
-        // Polling is what makes packets be taken at once.
+        // Polling makes progress.
         const count = queue.cq.poll(batch, 16);
         for (const { status } of batch.slice(0, count))
           if (status !== WcStatus.SUCCESS) throw new Error(`The write failed: ${wcName(status)}.`);
@@ -281,7 +281,7 @@ class Test {
     return this.over;
   }
 
-  /** Makes room for what the peer still sends while something else is waited for. */
+  /** Posts receives for messages that still arrive while it waits for something else. */
   async meanwhile<T>(other: Promise<T>): Promise<T> {
     const over = other.then(
       () => undefined,
@@ -297,7 +297,7 @@ class Test {
 
 const word = (memory: Memory) => new DataView(memory.bytes.buffer).getBigUint64(0, true);
 
-/** Every atomic must find what the one before it left, the first one nothing. */
+/** Every atomic must find the previous one's value, the first one zero. */
 function atomics({ qp, own }: Link, test: Test, kind: 'swap' | 'add', remote: RemoteMemory): Promise<void> {
   const [sge] = own.sge(0, WORD);
   const post = (n: number) => {
@@ -330,7 +330,7 @@ async function measure(link: Link, test: Test, name: TestName, first: boolean, r
   return test.pump(depth, () => qp.read('read', shared.sge(), SIGNALED, remote, 0));
 }
 
-/** What can be told of the data once the test is over. */
+/** Checks of the data after the test. */
 async function inspect(link: Link, test: TestName, first: boolean, remote: RemoteMemory): Promise<void> {
   const { qp, own, shared } = link;
   const { kind } = TESTS[test];
@@ -347,7 +347,7 @@ async function inspect(link: Link, test: TestName, first: boolean, remote: Remot
     throw new Error("The client's atomics have changed nothing.");
 }
 
-/** A line of result, as qperf measures it: by what has arrived here or there, else by what has been answered. */
+/** Prints a result line as qperf does: by the data that has arrived on either side, else by acknowledged data. */
 function print({ test, bytes }: Request, own: Counted, theirs: Counted, seconds: number): void {
   const messages = own.received + theirs.received || own.sent;
   if (messages === 0) throw new Error('Nothing was transferred.');

@@ -25,7 +25,7 @@ const options = z.object({
 });
 type Options = z.output<typeof options>;
 
-/** A queue pair that expects one message. */
+/** A queue pair with a receive for one message. */
 function prepare(side: Side): { queue: Queue; qp: IWVConnectQueuePair; message: Memory } {
   const queue = side.queue(4);
   const { cq } = queue;

@@ -1,6 +1,6 @@
 /**
- * rping: the client advertises a buffer, the server reads it, and writes it back into a second one that the client
- * advertises then. Every step is told to the other side by a message of 16 bytes.
+ * rping: the client advertises a buffer; the server reads it, and writes it into a second one that the client then
+ * advertises. A message of 16 bytes announces each step to the other side.
  */
 import { Command } from 'commander';
 import { z } from 'zod';
@@ -29,7 +29,7 @@ import {
 
 const DEFAULT_PORT = 7174;
 const DEFAULT_BYTES = 64;
-/** What a server takes unless it is told a size. */
+/** The server's default size. */
 const MOST_BYTES = 65_535;
 const options = z
   .object({
@@ -49,7 +49,7 @@ const options = z
 type Options = z.output<typeof options>;
 
 const ADVERT_BYTES = 16;
-/** One read each way; the peer always has a receive posted, so that a wait for one may last. */
+/** One read each way; the peer always has a receive posted, so RNR does not matter. */
 const connectParam: WvConnectParam = {
   responderResources: 1,
   initiatorDepth: 1,
@@ -57,7 +57,7 @@ const connectParam: WvConnectParam = {
   rnrRetryCount: 6,
 };
 
-/** Where the peer's buffer is. */
+/** The peer's buffer. */
 interface Advert {
   readonly memory: RemoteMemory;
   readonly length: number;
@@ -93,7 +93,7 @@ class Link {
     this.qp.postReceive('receive', this.incoming.sge());
   }
 
-  /** Tells the peer of a buffer, or, without one, that it may go on. */
+  /** Advertises a buffer to the peer or, without one, lets it continue. */
   tell(buffer?: Memory): void {
     if (buffer !== undefined) {
       const view = new DataView(this.outgoing.bytes.buffer);
@@ -104,7 +104,7 @@ class Link {
     this.qp.send('send', this.outgoing.sge(), SIGNALED);
   }
 
-  /** Waits for the peer's message; undefined: the connection has ended. Completions of own sends may come before. */
+  /** Waits for the peer's message; undefined: the connection has ended. Completions of own sends may come first. */
   async heard(): Promise<Advert | undefined> {
     for (;;) {
       const { context, status, length } = await this.queue.any();
@@ -127,7 +127,7 @@ class Link {
   }
 }
 
-/** `rdma-ping-N: ` and letters that move on by one with each ping, then a NUL. */
+/** `rdma-ping-N: ` and letters that shift by one with each ping, then a NUL. */
 function fill(bytes: Uint8Array, ping: number): void {
   const { written } = new TextEncoder().encodeInto(`rdma-ping-${ping}: `, bytes);
   for (let i = written; i < bytes.length; i += 1) bytes[i] = 65 + ((ping + i - written) % 58);
@@ -196,7 +196,7 @@ async function server(values: Options): Promise<void> {
     const connection = serve(endpoint, side, values)
       .catch((error: unknown) => {
         if (!values.persistent) throw error;
-        // A client that goes in the middle of a ping ends its own connection only.
+        // A client that ends during a ping ends its own connection only.
         console.log(`a connection has ended: ${error instanceof Error ? error.message : String(error)}`);
       })
       .finally(() => {

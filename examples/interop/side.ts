@@ -1,6 +1,6 @@
 /**
- * What the programs of this folder share. Each is one side of a well-known RDMA tool, written on the public WinVerbs
- * interface, so that the other side can be that tool on a Linux host.
+ * Common parts of the programs of this folder. Each is one side of a well-known RDMA tool, written on the public
+ * WinVerbs interface, so that the other side can be that tool on a Linux host.
  */
 import { createSocket } from 'node:dgram';
 import { connectEndpoint, type HostWv, toInit } from '../../sides/winverbs.js';
@@ -33,7 +33,7 @@ export function initialise(qp: IWVConnectQueuePair, accessFlags = PEER_ACCESS): 
   toInit(qp, accessFlags);
 }
 
-/** The address that this host uses towards a peer; the system's routing table knows. */
+/** This host's address towards a peer, from the system's routing table. */
 export async function addressTowards(peer: SocketAddress): Promise<string> {
   const socket = createSocket(peer.family === 6 ? 'udp6' : 'udp4');
   try {
@@ -71,10 +71,10 @@ export async function disconnected(endpoint: IWVConnectEndpoint): Promise<void> 
   await endpoint.notifyDisconnect().catch(() => {});
 }
 
-/** Flags of a request that is told when it is done. */
+/** Flags of a request that has a completion. */
 export const SIGNALED = WvSend.SIGNALED;
 
-/** What the two sides of a connection without connection management tell each other. */
+/** Data that the two sides of a connection by hand exchange. */
 export interface Destination {
   readonly qpn: number;
   /** First PSN of this side's requests. */
@@ -83,10 +83,10 @@ export interface Destination {
   readonly gid: Uint8Array;
 }
 
-/** What packets say to routers: IPv4's TOS and TTL, IPv6's traffic class, flow label and hop limit. */
+/** Routing fields of packets: IPv4's TOS and TTL, IPv6's traffic class, flow label and hop limit. */
 export type Route = Partial<Pick<WvQpAttributes, 'trafficClass' | 'flowLabel' | 'hopLimit'>>;
 
-/** Connects an initialised queue pair by hand: RTR with what the peer told, RTS with what it was told. */
+/** Connects an initialised queue pair by hand: RTR with the peer's destination, RTS with the own one. */
 export function connectByHand(
   qp: IWVConnectQueuePair,
   own: Destination,
@@ -95,7 +95,7 @@ export function connectByHand(
     readonly mtu: number;
     readonly depth: number;
     readonly rnrRetryCount?: number;
-    /** Code of the ACK timer; 0: what is not answered is not sent again. */
+    /** Code of the ACK timer; 0: no retransmission. */
     readonly ackTimeout?: number;
     readonly route?: Route;
   },

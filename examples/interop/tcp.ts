@@ -1,8 +1,8 @@
-/** Meeting over TCP, as tools do that connect their queue pairs by hand. */
+/** TCP connections for tools that connect their queue pairs by hand. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** Connects to a server. @throws Error that names it when nobody is there */
+/** Connects to a server. @throws Error with its name if there is none */
 export async function dial(host: string, port: number): Promise<Socket> {
   const socket = connect({ host, port, noDelay: true });
   try {
@@ -24,7 +24,7 @@ export async function answer(port: number, ready: () => void): Promise<Socket> {
   return socket;
 }
 
-/** Reads a socket's bytes in pieces of wanted sizes. */
+/** Reads a socket's bytes in parts of requested sizes. */
 export class Reader {
   private held = Buffer.alloc(0);
   private ended = false;
@@ -62,7 +62,7 @@ export class Reader {
     return this.until(() => (this.held.length >= length ? length : 0));
   }
 
-  /** A line, its end included. */
+  /** A line, including its end. */
   async line(): Promise<string> {
     return (await this.until(() => this.held.indexOf(10) + 1)).toString();
   }

@@ -38,7 +38,7 @@ type Options = z.output<typeof options>;
 
 const connectParam: WvConnectParam = { responderResources: 1, initiatorDepth: 1, retryCount: 5 };
 
-/** One connection's queues, with a receive posted for every message to come. */
+/** One connection's queues, with a posted receive for every message. */
 class Node {
   readonly qp: IWVConnectQueuePair;
   private readonly sent: Queue;

@@ -1,6 +1,6 @@
 /**
- * udaddy: a client asks for a server's queue pair (SIDR) and sends it messages; the server answers with as many, to where
- * the first of them came from.
+ * udaddy: a client looks up a server's queue pair (SIDR) and sends it messages; the server answers with as many to the
+ * source of the first one.
  */
 import { Command } from 'commander';
 import { z } from 'zod';

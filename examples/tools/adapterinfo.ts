@@ -1,4 +1,4 @@
-/** `nd adapterinfo`: what an adapter can do, as Query tells it. */
+/** `nd adapterinfo`: an adapter's limits and flags, from Query. */
 import { Command } from 'commander';
 import { z } from 'zod';
 import {

@@ -1,7 +1,8 @@
 /**
- * `nd cat`: alone, whether the provider's addresses are all good; with `-s` and `-c`, a file from the client to the
- * server. The client sends pieces of the file, no more than the server has Receives for, and after each half of them the
- * server sends a message of 1 byte. A message of 0 bytes is the end; the answer is the SHA-256 of what has arrived.
+ * `nd cat`: alone, checks that all of the provider's addresses are valid; with `-s` and `-c`, sends a file from the
+ * client to the server. The client sends parts of the file, never more than the server has Receives for; after each
+ * half of them the server sends a message of 1 byte. A message of 0 bytes is the end; the answer is the SHA-256 of the
+ * received data.
  */
 import { createHash } from 'node:crypto';
 import { open as openFile } from 'node:fs/promises';
@@ -23,7 +24,7 @@ import { commonOptions, roleOptions, type Tool, tool, withRole } from './tool.js
 const PORT = 54_328;
 /** Bytes of a message. */
 const PIECE = 65_536;
-/** Messages that may be on their way. */
+/** Maximum of messages in flight. */
 const PIECES = 32;
 const DIGEST = 32;
 
@@ -47,7 +48,7 @@ const catOptions = z
   );
 type Options = z.output<typeof catOptions>;
 
-/** The address, and every one of the list, must be one that an adapter can be opened by. */
+/** The address, and every one of the list, must be one by which an adapter can be opened. */
 async function catalogue(tool: Tool, address: SocketAddress, { spi }: Options): Promise<void> {
   const check = (one: SocketAddress, what: string): void => {
     try {
@@ -103,7 +104,7 @@ async function server(tool: Tool, address: SocketAddress, options: Options): Pro
   tool.result({ tool: tool.name, spi: options.spi, bytes: received, sha256: digest.toString('hex') });
 }
 
-/** Waits until a stream has taken it: the memory is used again then. */
+/** Waits until a stream has consumed the bytes, because their memory is reused. */
 function written(stream: NodeJS.WritableStream, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(bytes, (error) => (error == null ? resolve() : reject(error)));
@@ -115,7 +116,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   using side = await openTowards(options.spi, peer);
   const memory = await side.register(new Uint8Array(PIECES * PIECE));
   const answer = await side.register(new Uint8Array(DIGEST));
-  // As many credits as may come before one is looked at, and the digest.
+  // As many credits as may arrive before one is processed, and the digest.
   const receives = 4;
   await using link = side.link(tool, modeOf(options), { receives, initiators: PIECES, sge: 1 });
   const expect = (): void => link.receive(0, answer.list(0, DIGEST));
@@ -126,11 +127,11 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   const hash = createHash('sha256');
   const start = performance.now();
   let sent = 0;
-  // One is for the message of 0 bytes.
+  // One is reserved for the message of 0 bytes.
   let credits = PIECES - 1;
   let slot = 0;
   let digest: string | undefined;
-  /** Sends of ours that are not done. */
+  /** Number of outstanding own Sends. */
   let busy = 0;
   const hear = async (): Promise<void> => {
     const { kind, bytes } = link.poll() ?? (await link.next());
@@ -143,7 +144,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   };
   const stream = input?.createReadStream({ autoClose: false }) ?? process.stdin;
   for await (const piece of pieces(stream, pointless(tool, link))) {
-    // A place is free when its Send is done, and so are all before it.
+    // A buffer is free when its Send has completed, and so are all before it.
     while (credits === 0 || busy === PIECES - 1) await hear();
     memory.bytes.set(piece, slot * PIECE);
     hash.update(piece);
@@ -168,7 +169,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   tool.result({ tool: tool.name, spi: options.spi, bytes: sent, sha256: own, seconds, bytesPerSecond });
 }
 
-/** Aborts when there is nobody to send to any more. */
+/** Aborts when the peer has gone. */
 function pointless(tool: Tool, link: Link): AbortSignal {
   const ended = new AbortController();
   const end = (): void => ended.abort(new ConnectionEnded());
@@ -176,7 +177,7 @@ function pointless(tool: Tool, link: Link): AbortSignal {
   return AbortSignal.any([tool.signal, ended.signal]);
 }
 
-/** A stream in pieces that are not too long; who waits for it, at a terminal perhaps, is told when `signal` aborts. */
+/** A stream in parts of limited length; a reader that waits, perhaps at a terminal, ends when `signal` aborts. */
 async function* pieces(stream: Readable, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of addAbortSignal(signal, stream)) {

@@ -1,4 +1,4 @@
-/** `nd conn`: how many connections per second can be made, used for one message, and ended. */
+/** `nd conn`: connections per second that are established, used for one message, and ended. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { z } from 'zod';
@@ -29,7 +29,7 @@ import {
 const PORT = 54_321;
 const QUEUES = { receives: 1, initiators: 1, sge: 1 };
 const CLIENT_SECONDS = 60;
-/** The server hears longer, and the client begins later, so that it need not be started at the same time. */
+/** The server runs longer, and the client begins later, so that they need not be started at the same time. */
 const SERVER_SECONDS = 65;
 const DELAY_SECONDS = 5;
 
@@ -46,20 +46,20 @@ const connOptions = z
   .refine(oneRole, ONE_ROLE);
 type Options = z.output<typeof connOptions>;
 
-/** What has happened until now, and whether it is enough. */
+/** Counts connections, and decides when there are enough. */
 class Tally {
   readonly #end: number;
-  /** When the first connection began and the last one ended. */
+  /** Start of the first connection and end of the last one. */
   #first: number | undefined;
   #last = 0;
   readonly #most: number;
-  /** Milliseconds in all, by phase. */
+  /** Total milliseconds by phase. */
   readonly #phases = new Map<string, number>();
   #begun = 0;
   made = 0;
   failures = 0;
   timeouts = 0;
-  /** Aborts when nothing should begin any more. */
+  /** Aborts when no more connections should begin. */
   readonly over: AbortSignal;
   readonly #over = new AbortController();
   readonly #timer: NodeJS.Timeout;
@@ -77,7 +77,7 @@ class Tally {
     this.over = AbortSignal.any([this.#over.signal, tool.signal]);
   }
 
-  /** Whether one more should begin; it has begun then. */
+  /** Whether one more should begin; counts it. */
   begin(): boolean {
     if (this.over.aborted || this.#begun >= this.#most || performance.now() >= this.#end) return false;
     this.#begun += 1;
@@ -132,7 +132,7 @@ class Tally {
   }
 }
 
-/** Serves one connection: accepts, hears a message, and ends it with the client. */
+/** Serves one connection: accepts, receives a message, and ends it together with the client. */
 async function serveOne(tool: Tool, tally: Tally, link: Link): Promise<void> {
   await tally.phase('Accept', link.side.accept().abortOn(tool.signal));
   while ((await link.next()).kind !== Kind.RECEIVE);
@@ -173,7 +173,7 @@ async function server(tool: Tool, address: SocketAddress, options: Options): Pro
   if (tool.signal.aborted) throw new Interrupted();
 }
 
-/** One connection of the client's. */
+/** One connection of the client. */
 async function connectOne(tool: Tool, tally: Tally, side: Side, peer: SocketAddress): Promise<void> {
   await using link = side.link(tool, 'blocking', QUEUES);
   await tally.phase('Connect', link.side.connect(peer).abortOn(tool.signal));
@@ -196,7 +196,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
         tally.succeeded();
       } catch (error) {
         if (tool.signal.aborted) throw error;
-        // Without a single success there is no server.
+        // Without a single success there is probably no server.
         if (tally.made === 0) throw missingServer(tool, error, peer);
         tally.failed(error);
       }

@@ -17,9 +17,9 @@ import {
 
 /** The longest message of all tools. */
 export const MAX_BYTES = 4_194_304;
-/** Bytes of a message before the table, and of all but the last entry of a list. */
+/** Bytes of a warm-up message, and of all but the last entry of a list. */
 export const WARM_BYTES = 40;
-/** Receives that a side has posted for short messages of control. */
+/** Receives that a side posts for short control messages. */
 export const CONTROL_RECEIVES = 16;
 
 const sizeList = z
@@ -34,7 +34,7 @@ const sizeList = z
 /** 1, 2, 4 … 4 MiB. */
 const allSizes = Array.from({ length: 23 }, (_, power) => 2 ** power);
 
-/** Which sizes, and how often at most. */
+/** The sizes, and the maximum number of iterations. */
 export const sweepOptions = {
   sizes: sizeList.default(allSizes),
   iterations: count(1, 1e9).optional(),
@@ -90,12 +90,12 @@ export function checkSge(side: Side, entries: number, most = side.limits.sge): v
   }
 }
 
-/** A measured stretch of time. */
+/** A measured period. */
 export class Stopwatch {
   readonly #processors = busyTime();
   readonly #start = performance.now();
 
-  /** Seconds since it was made, and how much of the machine was busy: 100 is one processor. */
+  /** Seconds since it was made, and the machine's load: 100 is one processor. */
   stop(): { seconds: number; cpu: number } {
     const seconds = (performance.now() - this.#start) / 1000;
     const now = busyTime();
@@ -119,19 +119,19 @@ function busyTime(): { busy: number; all: number } {
 export interface Row {
   readonly size: number;
   readonly iterations: number;
-  /** Microseconds; each tool says of what. */
+  /** Microseconds; the tool documents of what. */
   readonly latency: number;
   readonly cpu: number;
   readonly bytesPerSecond: number;
 }
 
-/** What the columns of a tool mean. */
+/** The meaning of a tool's columns. */
 export interface Columns {
-  /** Iterations of a size, at most. */
+  /** Maximum of iterations of a size. */
   readonly iterations: number;
-  /** Latencies of an iteration: 2 for half round trips. */
+  /** Latencies per iteration: 2 for half round trips. */
   readonly halves: 1 | 2;
-  /** Transfers of an iteration that count. */
+  /** Counted transfers per iteration. */
   readonly directions: 1 | 2;
 }
 
@@ -140,7 +140,7 @@ export function column(value: number, width: number, decimals = 0): string {
   return value.toFixed(decimals).padStart(width);
 }
 
-/** What Node.js tells of the machine and its clock. */
+/** The machine and its clock, as Node.js reports them. */
 export function machineLine(): string {
   return `Using ${cpus().length} processors. Sender Frequency is 1000000000`;
 }

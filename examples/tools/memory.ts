@@ -1,4 +1,4 @@
-/** What `nd mrlat` and `nd mrrate` measure, in both versions: registrations of one buffer. */
+/** The measurements of `nd mrlat` and `nd mrrate`, in both versions: registrations of one buffer. */
 import {
   Nd2MrFlag,
   type NdMemoryHandle,
@@ -8,7 +8,7 @@ import {
   type SocketAddress,
 } from '../../nd/index.js';
 
-/** A registration to be. */
+/** A registration before it is made. */
 export interface Registration {
   register(): Overlapped<unknown>;
   /** After {@link register} has completed. */

@@ -1,4 +1,4 @@
-/** `nd mrlat`: how long it takes to register and deregister memory, waiting in two ways. */
+/** `nd mrlat`: the time to register and deregister memory, waiting in two ways. */
 import { Command } from 'commander';
 import { z } from 'zod';
 import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
@@ -18,7 +18,7 @@ interface Row {
   readonly cpu: number;
 }
 
-/** The sections: the thread blocks until a request is done; the event loop delivers its end. */
+/** The sections: the thread blocks until a request has completed; the event loop delivers its completion. */
 const sections = { 'Event Driven': true, IOCP: false } as const;
 
 async function measure(

@@ -1,15 +1,15 @@
-/** A thread of `nd mrrate`: registers one buffer many times, and deregisters it, when it is told to. */
+/** A thread of `nd mrrate`: registers and deregisters one buffer many times, on each order. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ndCleanup, ndStartup, type Overlapped, type SocketAddress } from '../../nd/index.js';
 import { openRegistrar, type Registration } from './memory.js';
 
-/** What a thread is started with. */
+/** The data with which a thread is started. */
 export interface ThreadData {
   readonly spi: 'v1' | 'v2';
   readonly address: SocketAddress;
 }
 
-/** What a thread is told; it answers each with an error's text, or null. */
+/** Orders for a thread; it answers each with an error's text, or null. */
 export type ThreadOrder =
   | { readonly step: 'prepare'; readonly size: number; readonly count: number }
   | { readonly step: 'register' | 'deregister' | 'end' };
@@ -17,7 +17,7 @@ export type ThreadOrder =
 /** Requests in flight. */
 const IN_FLIGHT = 128;
 
-/** Has all requests made, not too many at a time, and waits for them. */
+/** Makes all requests, a limited number at a time, and waits for them. */
 async function all(requests: Iterable<Overlapped<unknown>>): Promise<void> {
   let flight: Overlapped<unknown>[] = [];
   for (const request of requests) {

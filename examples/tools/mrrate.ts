@@ -1,4 +1,4 @@
-/** `nd mrrate`: how many memory registrations per second, of one or several threads. */
+/** `nd mrrate`: memory registrations per second, of one or several threads. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { Command } from 'commander';
@@ -10,10 +10,10 @@ import type { ThreadData, ThreadOrder } from './mrrate-thread.js';
 import { commonOptions, Interrupted, tool } from './tool.js';
 
 const ITERATIONS = 10_000;
-/** Bytes of all registrations of a size, at most. */
+/** Maximum total bytes of all registrations of a size. */
 const VOLUME = 8_388_608_000;
 
-/** A thread that does what it is told, one order after the other. */
+/** A thread that executes orders one after the other. */
 class Thread {
   readonly #worker: Worker;
 
@@ -34,7 +34,7 @@ class Thread {
   }
 }
 
-/** Has all threads do it; answers microseconds per registration and how busy the machine was. */
+/** Gives all threads an order; returns microseconds per registration and the machine's load. */
 async function timed(threads: readonly Thread[], order: ThreadOrder, times: number, signal: AbortSignal) {
   const watch = new Stopwatch();
   await Promise.all(threads.map((thread) => thread.tell(order, signal)));

@@ -1,7 +1,7 @@
 /**
- * `nd ping`: how many messages per second a client can send. The server grants credits, so that no message comes without
- * a Receive: their number with Accept, then half of them in a message of 1 byte for each half that it has received. A
- * message of 0 bytes is answered by one: all before it has arrived.
+ * `nd ping`: messages per second from a client. The server grants credits, so that every message finds a Receive: their
+ * number with Accept, then half of them in a message of 1 byte for each half that it has received. A message of 0 bytes
+ * is answered by one when all messages before it have arrived.
  */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../nd/index.js';

@@ -1,4 +1,4 @@
-/** `nd pingpong`: how long a message takes. The client sends, the server answers with as many bytes. */
+/** `nd pingpong`: the time of a message. The client sends, and the server answers with as many bytes. */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../nd/index.js';
 import {

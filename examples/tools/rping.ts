@@ -1,6 +1,6 @@
 /**
- * `nd rping`: how much RDMA Writes or Reads a client can do. The server opens its memory, tells where it is, and waits
- * for a message of 0 bytes; meanwhile it does nothing.
+ * `nd rping`: RDMA Writes or Reads per second of a client. The server opens its memory, sends its address and token,
+ * and waits for a message of 0 bytes; meanwhile it does nothing.
  */
 import { Command } from 'commander';
 import { z } from 'zod';

@@ -1,6 +1,6 @@
 /**
- * `nd rpingpong`: how long it takes until memory that a peer writes has changed, there and back. Each side spins on the
- * last byte of the message, which a Write changes last. Before each size, the client tells it; a message of 0 bytes is
+ * `nd rpingpong`: the time until memory that a peer writes has changed, there and back. Each side spins on the last
+ * byte of the message, which a Write changes last. Before each size the client announces it; a message of 0 bytes is
  * the end.
  */
 import { Command } from 'commander';
@@ -32,20 +32,20 @@ import { type Tool, tool } from './tool.js';
 const PORT = 54_327;
 const ITERATIONS = 100_000;
 const INITIATORS = 16;
-/** The last byte of a message, by who wrote it. */
+/** The last byte of a message, by its writer. */
 const FROM_CLIENT = 'X'.charCodeAt(0);
 const FROM_SERVER = 'Y'.charCodeAt(0);
 
-/** One side of the game. */
+/** One side of the ping-pong. */
 class Player {
-  /** Messages of control are received here, and sent from its second half. */
+  /** Control messages are received here, and sent from its second half. */
   #control!: Memory;
   /** The peer writes here. */
   #incoming!: Memory;
   #outgoing!: Memory;
   #remote!: Remote;
   #unfinished = 0;
-  /** Length of a message that has come and nobody has looked at. */
+  /** Length of a received message that was not processed yet. */
   #heard: number | undefined;
 
   private constructor(
@@ -73,7 +73,7 @@ class Player {
     this.link.receive(0, this.#control.list(0, ADVERT_BYTES));
   }
 
-  /** Exchanges where each side's memory is. */
+  /** Exchanges addresses and tokens of memory. */
   async meet(): Promise<void> {
     const { bytes } = this.#control;
     advertise(this.link, this.#incoming, 0, bytes.subarray(ADVERT_BYTES));
@@ -83,7 +83,7 @@ class Player {
     this.#expect();
   }
 
-  /** Tells what comes next; no arguments: nothing. */
+  /** Announces the next step; without arguments: the end. */
   async announce(size?: number, iterations = 0): Promise<void> {
     await this.settle();
     const view = new DataView(this.#control.bytes.buffer, ADVERT_BYTES);
@@ -92,7 +92,7 @@ class Player {
     this.#say(size === undefined ? 0 : 8);
   }
 
-  /** What the peer has announced; undefined: the end. */
+  /** The peer's announcement; undefined: the end. */
   async announced(): Promise<{ size: number; iterations: number } | undefined> {
     if ((await this.hear()) === 0) return undefined;
     const view = new DataView(this.#control.bytes.buffer);
@@ -145,9 +145,9 @@ class Player {
     this.#outgoing.bytes[last] = 0;
   }
 
-  /** Spins until the byte has the value, and takes it away. */
+  /** Spins until the byte has the value, and resets it. */
   async #watch(bytes: Uint8Array, at: number, value: number): Promise<void> {
-    // The peer writes behind the compiler's back.
+    // The compiler does not know of the peer's writes.
     while (Atomics.load(bytes, at) !== value) {
       const done = this.link.glance();
       if (done !== undefined) this.#account(done);

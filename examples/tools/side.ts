@@ -49,15 +49,15 @@ export type Mode = 'polling' | 'blocking';
 
 /** Queue sizes of a connection. */
 export interface LinkSize {
-  /** Receives that may be outstanding. */
+  /** Maximum of outstanding Receives. */
   receives: number;
-  /** Other requests that may be outstanding. */
+  /** Maximum of other outstanding requests. */
   initiators: number;
   /** Scatter/gather entries of a request. */
   sge: number;
 }
 
-/** Limits of an adapter, and what it can do. */
+/** Limits and abilities of an adapter. */
 export interface SideLimits {
   readonly queueDepth: number;
   readonly receiveDepth: number;
@@ -66,7 +66,7 @@ export interface SideLimits {
   readonly readSge: number;
   readonly inboundReads: number;
   readonly outboundReads: number;
-  /** Whether a Write's last byte is written last; undefined where the SPI does not tell. */
+  /** Whether a Write's last byte is written last; undefined if the SPI does not say. */
   readonly inOrder: boolean | undefined;
 }
 
@@ -143,7 +143,7 @@ export class Listening implements Disposable {
   }
 }
 
-/** The connection has ended: requests that were outstanding come back canceled. */
+/** The connection has ended: outstanding requests end in CANCELED. */
 export class ConnectionEnded extends Error {
   constructor() {
     super('The peer has ended the connection before the test was over.');
@@ -154,7 +154,7 @@ export class ConnectionEnded extends Error {
 const ENTRY = 40;
 /** Looks at the clock are this many polls apart. */
 const POLLS = 2048;
-/** So long the event loop may wait. */
+/** How long the event loop may be blocked. */
 const PATIENCE_MS = 50;
 
 /** One connection, with a completion queue for everything. */
@@ -190,7 +190,7 @@ export class Link implements AsyncDisposable {
   }
 
   /**
-   * The next completion, if it comes soon; else the event loop needs its turn: await {@link next} then.
+   * The next completion, if it comes soon. Otherwise the event loop must run: await {@link next} then.
    *
    * @example
    * ```ts
@@ -236,14 +236,14 @@ export class Link implements AsyncDisposable {
     await this.side.notifyDisconnect().abortOn(this.tool.signal);
   }
 
-  /** Lets the event loop have a turn. @throws Interrupted */
+  /** Lets the event loop run once. @throws Interrupted */
   async rest(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.#rested = performance.now();
     if (this.tool.signal.aborted) throw new Interrupted();
   }
 
-  /** Whether the event loop has not had a turn for some time. */
+  /** Whether the event loop has been blocked for some time. */
   get tired(): boolean {
     return performance.now() - this.#rested > PATIENCE_MS;
   }
@@ -273,14 +273,14 @@ export function openTowards(spi: 'v1' | 'v2', peer: SocketAddress): Promise<Side
   return openSide(spi, ndResolveAddress(peer));
 }
 
-/** Waits for a request, and gives it to `link`. */
+/** Waits for a connection request, and passes it to `link`. */
 export async function awaitClient(tool: Tool, side: Side, link: Link, port: number): Promise<void> {
   using listening = side.listen(port);
   tool.note(`Listening on ${format(listening.address)}`);
   await listening.request(link).abortOn(tool.signal);
 }
 
-/** Connects, and says what to do when nobody answers. */
+/** Connects; if nobody answers, the error says what to do. */
 export async function connectTo(tool: Tool, link: Link, peer: SocketAddress): Promise<void> {
   try {
     await link.side.connect(peer).abortOn(tool.signal);
@@ -289,7 +289,7 @@ export async function connectTo(tool: Tool, link: Link, peer: SocketAddress): Pr
   }
 }
 
-/** An error that people understand, if it is one of those that a missing server causes. */
+/** An understandable error for those that a missing server causes; others unchanged. */
 export function missingServer(tool: Tool, error: unknown, peer: SocketAddress): unknown {
   if (!(error instanceof NdError)) return error;
   const { address, port } = peer;
@@ -309,7 +309,7 @@ export function missingServer(tool: Tool, error: unknown, peer: SocketAddress): 
   return error;
 }
 
-/** Runs a server's work until the client ends the connection, which is how it is told that the test is over. */
+/** Runs a server's work until the client ends the connection, which marks the end of the test. */
 export async function untilEnd(work: () => Promise<void>): Promise<void> {
   try {
     await work();

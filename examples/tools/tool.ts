@@ -1,4 +1,4 @@
-/** What the tools have in common: their command lines, what they print, and how they end. */
+/** Common parts of the tools: command lines, output, and exit codes. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ const flag = z.boolean().default(false);
 /** Options of every tool. */
 export const commonOptions = { spi: z.enum(['v1', 'v2'], 'must be v1 or v2').default('v2'), json: flag };
 
-/** Which side this process is; one of the two. */
+/** The role of this process; exactly one of the two. */
 export const roleOptions = { server: flag, client: flag };
 
 export function oneRole({ server, client }: { server: boolean; client: boolean }): boolean {
@@ -19,7 +19,7 @@ export function oneRole({ server, client }: { server: boolean; client: boolean }
 }
 export const ONE_ROLE = 'give one of -s (server) and -c (client)';
 
-/** Adds what every tool takes. */
+/** Adds the options of every tool. */
 export function withCommon(command: Command): Command {
   return command
     .option('--spi <version>', 'version of the SPI: v1 or v2 (default: v2)')
@@ -36,7 +36,7 @@ export function withRole(command: Command): Command {
   );
 }
 
-/** Adds options that only exist for those who are used to them. */
+/** Adds upper-case variants of options for users of the original tools. */
 export function upperCase(command: Command, ...flags: string[]): Command {
   for (const flags_ of flags) command.addOption(new Option(flags_).hideHelp());
   return command;
@@ -52,14 +52,14 @@ const upperCaseNames: Readonly<Record<string, string>> = {
   Q: 'pipeline',
 };
 
-/** Somebody has pressed Ctrl-C. */
+/** The user has pressed Ctrl-C. */
 export class Interrupted extends Error {
   constructor() {
     super('Interrupted.');
   }
 }
 
-/** What a running tool prints with, and when it has to stop. */
+/** A running tool's output, and its stop signal. */
 export class Tool {
   readonly #abort = new AbortController();
   readonly #log: number | undefined;
@@ -93,13 +93,13 @@ export class Tool {
     if (this.json) this.#write(process.stdout, `${JSON.stringify(value, plain)}\n`);
   }
 
-  /** A line beside the results. */
+  /** A line besides the results. */
   note(text: string): void {
     this.progress('');
     this.#write(process.stderr, `${text}\n`);
   }
 
-  /** How far it is, on a terminal only; the next replaces it, and an empty one removes it. */
+  /** The progress, on a terminal only; the next text replaces it, and an empty one removes it. */
   progress(text: string): void {
     if (!process.stderr.isTTY || this.#log !== undefined || (text === '' && !this.#progress)) return;
     this.#progress = text !== '';
@@ -120,7 +120,7 @@ export class Tool {
   }
 }
 
-/** The address of a command line: `<ip>` or `<ip>:<port>`, of IPv6 `<ip>` or `[<ip>]:<port>`; or what is wrong with it. */
+/** The address of a command line: `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`; or an error text. */
 function addressOf(text: string, defaultPort: number): SocketAddress | string {
   const right = 'an IP address is wanted, as 192.0.2.1 or 2001:db8::1';
   try {
@@ -132,15 +132,15 @@ function addressOf(text: string, defaultPort: number): SocketAddress | string {
   }
 }
 
-/** An address as people write it. */
+/** An address in its usual text form. */
 export function format({ family, address, port }: SocketAddress): string {
   if (port === 0) return address;
   return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /**
- * Completes a command: an address last, checked options, and `run`. Wrong arguments end in exit code 2 with the usage,
- * failures in 1 with a sentence, and an interrupt in 130 after the connection was ended.
+ * Completes a command: an address as last argument, checked options, and `run`. Wrong arguments exit with code 2 and
+ * the usage, failures with 1 and a message, and an interrupt with 130 after the connection was ended.
  *
  * @param port - default of the address; 0 for tools that have no peer
  * @param banner - print the lines with which the tool begins and ends
@@ -200,7 +200,7 @@ async function runTool(
   // The second time it ends at once.
   const interrupt = (): void => one.interrupt();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  // Who reads the output may have read enough.
+  // The reader of the output may have closed it.
   process.stdout.once('error', interrupt);
   try {
     if (banner) one.line(`Beginning test: ${name}`);
