@@ -1,25 +1,25 @@
-/** What victims do all the time beside the bystanders' connection, and how that goes. */
+/** Continuous activities of victims besides the bystanders' connection, and their state. */
 import { StatusError, statusName } from '../../winverbs/index.js';
 
-/** How an activity is. */
+/** The state of an activity. */
 export interface ActivityHealth {
   readonly name: string;
-  /** Those that have ended as they should. */
+  /** Those that have ended correctly. */
   rounds: number;
-  /** What went wrong first. */
+  /** The first error. */
   failure: string | undefined;
   readonly figures: Record<string, number>;
 }
 
 export interface Activity {
   readonly health: ActivityHealth;
-  /** Whether it asks the other victim, who has to be there until it has stopped. */
+  /** Whether it uses the other victim, which must then exist until this has stopped. */
   readonly asks: boolean;
-  /** Ends it in good order, and releases its objects. */
+  /** Ends it in order, and releases its objects. */
   stop(): Promise<void>;
 }
 
-/** An activity that has not begun. */
+/** The state of an activity before its start. */
 export function newHealth(name: string, figures: Record<string, number> = {}): ActivityHealth {
   return { name, rounds: 0, failure: undefined, figures };
 }
@@ -37,7 +37,7 @@ export async function statusOf(request: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-/** An activity that asks the other victim: `one` again and again, so many at a time, at moments of its own. */
+/** An activity that uses the other victim: repeats `one`, so many at a time, at times of its own. */
 export function asking(
   health: ActivityHealth,
   atOnce: number,
@@ -63,7 +63,7 @@ export function asking(
   };
 }
 
-/** Runs until it is stopped or fails; tells what failed. */
+/** Runs until it is stopped or fails; records the failure. */
 export async function watched(health: ActivityHealth, what: string, run: () => Promise<void>): Promise<void> {
   try {
     await run();

@@ -1,36 +1,36 @@
-/** What an attack is, and what it answers. */
+/** The interface of an attack, and its result. */
 import type { Need } from '../helpers/needs.js';
 import type { Build } from './process.js';
 
 export interface Run {
   readonly build: Build;
   readonly seed: number;
-  /** How many packets, IOCTLs or kills. */
+  /** Number of packets, IOCTLs or kills. */
   readonly count: number;
-  /** Told now and then, how many there have been. */
+  /** Called now and then with the number so far. */
   readonly progress: (done: number) => void;
 }
 
 export interface Outcome {
-  /** How many there were. */
+  /** The number at the end. */
   readonly done: number;
-  /** What must not happen and did, a sentence each. */
+  /** Violations, one sentence each. */
   readonly findings: readonly string[];
-  /** Figures that show that the attack has met what it was aimed at. */
+  /** Figures that show that the attack has reached its target. */
   readonly figures: Readonly<Record<string, number>>;
 }
 
 export interface Attack {
   readonly name: string;
-  /** Who attacks, and what. */
+  /** The attacker and its target. */
   readonly what: string;
   readonly unit: 'packets' | 'MADs' | 'IOCTLs' | 'kills' | 'frames' | 'answers';
-  /** Of the long run, and of the short one. */
+  /** Counts of the long run, and of the short one. */
   readonly full: number;
   readonly short: number;
-  /** Whether the short run has it with one seed only, that which it prints: `npm test` has it with a fixed one. */
+  /** Whether the short run uses only the seed that it prints: `npm test` runs it with a fixed one. */
   readonly seldom?: boolean;
-  /** What it needs of the machine. */
+  /** Requirements for the machine. */
   readonly needs?: readonly Need[];
   run(run: Run): Promise<Outcome>;
 }

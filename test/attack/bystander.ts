@@ -1,6 +1,6 @@
 /**
- * A connection that nobody attacks: its two ends exchange data and check every byte. `serve` and `ask` are its ends, in
- * processes of their own.
+ * A connection that is not attacked: its two ends exchange data and check every byte. `serve` and `ask` are its ends,
+ * in processes of their own.
  */
 import {
   type IWVProvider,
@@ -20,11 +20,11 @@ const WRITTEN_AT = 3 * AREA;
 const LABEL_BYTES = 12;
 const REASON_MS = 2000;
 
-/** How an end is. */
+/** The state of an end. */
 export interface BystanderHealth {
   readonly qpn: number;
   rounds: number;
-  /** What went wrong first. */
+  /** The first error. */
   failure: string | undefined;
 }
 
@@ -88,7 +88,7 @@ async function watched(health: BystanderHealth, run: () => Promise<void>): Promi
   }
 }
 
-/** The end that listens; answers its port. */
+/** The listening end; returns its port. */
 export function serve(provider: IWVProvider, address = ADDRESS): { port: number; health: BystanderHealth } {
   const { listener, peer } = openListener(provider, address);
   const end = new End(provider, address);
@@ -123,7 +123,7 @@ export function serve(provider: IWVProvider, address = ADDRESS): { port: number;
         health.rounds++;
       }
     } catch (error) {
-      // What was flushed may be seen before the reason.
+      // Flushed requests may be seen before the reason.
       if (!(await Promise.race([ended, sleep(REASON_MS)]))) throw error;
     }
   };
@@ -131,7 +131,7 @@ export function serve(provider: IWVProvider, address = ADDRESS): { port: number;
   return { port: peer.port, health };
 }
 
-/** The end that connects. `stop` ends it after the round that it is in, in good order. */
+/** The connecting end. `stop` ends it in order after the present round. */
 export function ask(
   provider: IWVProvider,
   port: number,

@@ -1,4 +1,6 @@
-/** Connections that come and go all the time between two victims: each is made, carries a message and is ended by one side. */
+/**
+ * Connections that come and go between two victims: each is established, carries a message and is ended by one side.
+ */
 import {
   type IWVConnectEndpoint,
   type IWVProvider,
@@ -11,16 +13,16 @@ import { openListener, openSide, type Side, take } from '../helpers/loopback.js'
 import { seeded } from '../helpers/random.js';
 import { type Activity, asking, newHealth, sleep, statusOf, watched } from './activity.js';
 
-/** Opens the private data of a victim; nobody else knows it. */
+/** Begins the private data of a victim; attackers do not know it. */
 const SIGN = Buffer.from('one of us');
 const NONCE_BYTES = 8;
 const MESSAGE_BYTES = 64;
 /** Connections at a time. */
 const AT_ONCE = 2;
-/** Of strangers so many are accepted at a time, and all others rejected. */
+/** Maximum of strangers accepted at a time; all others are rejected. */
 const STRANGERS = 16;
 
-/** What a request's nonce is answered. */
+/** The answer to a request's nonce. */
 const answerTo = (nonce: Uint8Array): Buffer => Buffer.from(nonce.map((byte) => byte ^ 0x5a)).reverse();
 const messageOf = (nonce: Uint8Array): Buffer => Buffer.alloc(MESSAGE_BYTES, nonce);
 /** Which side ends the connection. */
@@ -34,7 +36,7 @@ async function completed(side: Side): Promise<void> {
 /** Disconnects, or waits for the peer to do so. */
 async function end(ep: IWVConnectEndpoint, here: boolean): Promise<void> {
   const how = await statusOf(here ? ep.disconnect() : ep.notifyDisconnect());
-  // Of two that disconnect at once, one may see the other's request.
+  // If both disconnect at once, one may see the other's request.
   if (how !== (here ? 'SUCCESS' : 'CONNECTION_DISCONNECTED')) {
     throw new Error(`${here ? 'its own' : 'the peer’s'} disconnect ended in ${how}`);
   }
@@ -88,7 +90,7 @@ export function serveChurn(provider: IWVProvider, address: string): Activity & {
         strangers--;
       }
     } catch (error) {
-      // It has given up, or never meant it.
+      // The peer has given up, or was not genuine.
       if (!(error instanceof StatusError)) throw error;
     }
   }
@@ -123,7 +125,7 @@ export function serveChurn(provider: IWVProvider, address: string): Activity & {
   };
 }
 
-/** Connects to a partner, a few times at once. */
+/** Connects to a partner, several times at once. */
 export function askChurn(provider: IWVProvider, from: string, peer: SocketAddress, seed: number): Activity {
   const health = newHealth('connections, asked for');
   const random = seeded(seed);

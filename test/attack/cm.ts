@@ -1,7 +1,7 @@
 /**
- * Attacks on connection management: MADs by UDP to victims who look services up, or connect and disconnect, all the time. The
- * victims are on one host, the first attacker is on another one and learns what they send him; the second one is another process
- * of their own host, and is told.
+ * Attacks on connection management: MADs by UDP to victims that look services up, or connect and disconnect, all the
+ * time. The victims are on one host. The first attacker is on another host and sees the MADs that they send to it; the
+ * second one is another process of their own host, and gets copies of these MADs.
  */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
@@ -11,14 +11,14 @@ import type { Knowledge } from './mads.js';
 import { Program } from './process.js';
 import { Victims } from './victims.js';
 
-/** MADs of one attacker between two looks at what is known. */
+/** MADs of one attacker between two updates of its knowledge. */
 const BURST = 256;
-/** More addresses of the other host. */
+/** Further addresses of the other host. */
 const OTHERS = ['10.99.0.66', '10.99.0.67'] as const;
 
 const kernel: KernelOptionsInput = {
   rc: { ackTimeoutCode: 14 },
-  // A question is asked again after 0.27 s.
+  // A look-up is repeated after 0.27 s.
   cm: { timewaitMs: 50, responseTimeoutCode: 16, maxRetries: 15 },
 };
 

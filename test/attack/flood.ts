@@ -1,7 +1,7 @@
 /**
- * The attacker of the wire: a process that sends packets with right ICRCs to queue pairs whose numbers it is told.
- * `flood source destination seed [descriptor…]`; its parent tells it what to aim at, and how many to send. The
- * descriptors are sockets whose packets have the ID that ICRCs are made with here (`zeroIds`); without, the system counts IDs.
+ * The attacker of the wire: a process that sends packets with right ICRCs to queue pairs whose numbers it gets. `flood
+ * source destination seed [descriptor…]`; its parent sends it the targets and the number of packets. The descriptors
+ * are sockets whose packets have the ID of the ICRCs made here (`zeroIds`); without them the system counts IDs.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -11,15 +11,18 @@ import { type Aim, type AimMessage, GROUP, PacketWriter, ROCE_PORT } from './pac
 export interface Burst {
   readonly aims: readonly AimMessage[];
   readonly packets: number;
-  /** QPNs that are not attacked. */
+  /** QPNs that must not be attacked. */
   readonly forbidden: readonly number[];
 }
 
 export interface Sent {
   readonly packets: number;
-  /** Of them, those with a wrong ICRC or length. */
+  /** Those of them with a wrong ICRC or length. */
   readonly damaged: number;
-  /** Of those, the ones that every raw socket has a copy of (raw_wire.cc): of a reliable transport, to a QPN of everybody. */
+  /**
+   * Those of the damaged ones that every raw socket gets (raw_wire.cc): of a reliable transport, to the QPN of
+   * multicast groups.
+   */
   readonly damagedForAll: number;
   /** Those that the own system has refused. */
   readonly refused: number;
@@ -27,9 +30,9 @@ export interface Sent {
 
 const [source = '', destination = '', seed, ...descriptors] = process.argv.slice(2);
 const random = seeded(Number(seed));
-/** One socket sends most, so that it is known; others come and go. */
+/** One socket sends most, so that it becomes known; others come and go. */
 const COUNTED_SOCKETS = 3;
-/** How many packets a socket that is not the first lives for. */
+/** Maximum of packets from a socket other than the first. */
 const MOST_BY_ONE = 20_000;
 
 interface Gun {

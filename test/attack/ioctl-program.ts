@@ -1,6 +1,7 @@
 /**
- * A program that asks its kernel for nonsense, by both doors: `ioctl-program port count seed`. By door 1, IOCTLs of any bytes on one
- * file, with the ids of another; by door 2, rings of queue pairs with any words. Beside that it is the partner of a bystander.
+ * A program that sends invalid requests to its kernel, by both doors: `ioctl-program port count seed`. By door 1,
+ * IOCTLs of random bytes on one file, with the ids of another; by door 2, rings of queue pairs with random words. It is
+ * also the partner of a bystander.
  */
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { type DeviceFile, openDeviceFile, readCounters } from '../../kernel-bridge/index.js';
@@ -31,7 +32,7 @@ export interface IoctlReport {
   readonly rounds: number;
 }
 
-/** How many there have been; comes before the report. */
+/** The number so far; sent before the report. */
 export interface IoctlProgress {
   readonly progress: number;
 }
@@ -41,9 +42,9 @@ const random = seeded(seed);
 const below = (n: number): number => Math.floor(random() * n);
 /** IOCTLs before the objects are made anew. */
 const WORLD = 1500;
-/** Of so many, one attacks the rings instead. */
+/** One in so many attacks the rings instead. */
 const RINGS_ONE_IN = 20;
-/** Another size than the bystander's, so that the rings are not in one allocation with his. */
+/** Another size than the bystander's, so that the rings are not in one allocation with its rings. */
 const SCRIBBLED = { sendDepth: 64, receiveDepth: 64 };
 const rows = [...ioctlTable, ...ibatTable];
 const findings: string[] = [];
@@ -59,7 +60,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Rings that were made since it was emptied. */
+/** Rings made since the list was emptied. */
 const rings: Uint32Array[] = [];
 const { allocateRing } = addon;
 addon.allocateRing = (bytes) => {
@@ -125,7 +126,7 @@ function attackDoor1({ file, ibat, live, theirs }: World): void {
   }
 }
 
-/** The objects of the file that was left alone are all there: each can be destroyed. */
+/** Checks that the objects of the other file all exist: each can be destroyed. */
 function othersLive({ other, theirs }: World): void {
   for (const [code, id] of [
     [IoctlCode.AH_DESTROY, theirs.ah],
@@ -153,7 +154,7 @@ async function attackDoor2(): Promise<void> {
   if (pair === undefined) {
     rings.length = 0;
     const [a, b] = [openSide(provider, SCRIBBLED), openSide(provider, SCRIBBLED)];
-    // Completion queues have rings of their own, which the program reads itself; queue pairs have the largest.
+    // Completion queues have rings that the program itself reads; queue pairs have the largest ones.
     const largest = Math.max(...rings.map(({ length }) => length));
     const queueRings = rings.filter(({ length }) => length === largest);
     await connect(provider, a, b);
@@ -177,7 +178,7 @@ async function attackDoor2(): Promise<void> {
     a.cq.poll([], 16);
     b.cq.poll([], 16);
   } catch {
-    // A program that spoils its own rings may be told anything.
+    // A program that damages its own rings may get anything from them.
   }
   if (a.qp.state === QpState.ERROR || b.qp.state === QpState.ERROR || below(200) === 0) {
     a.release();

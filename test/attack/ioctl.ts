@@ -1,4 +1,4 @@
-/** A program that asks for nonsense: what it may break is its own. */
+/** A program that sends invalid requests: it may break only its own objects. */
 import { ADDRESS } from '../helpers/loopback.js';
 import type { Attack, Outcome, Run } from './attack.js';
 import type { IoctlProgress, IoctlReport } from './ioctl-program.js';

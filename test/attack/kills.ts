@@ -1,4 +1,6 @@
-/** Peers that are killed, or stopped and then killed, at any point: test/integration/kill.test.ts with more of them. */
+/**
+ * Peers that are killed, or stopped and then killed, at any point: test/integration/kill.test.ts with larger counts.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +9,7 @@ import { environmentOf } from './process.js';
 
 const program = fileURLToPath(new URL('../integration/kill.test.js', import.meta.url));
 
-/** Of fewer, some end by themselves, and the rest says nothing about where they were killed. */
+/** With fewer kills some processes end by themselves, and the rest says nothing about where they were killed. */
 const LEAST = 14;
 
 async function runKills(link: 'auto' | 'wire', { build, seed, count }: Run): Promise<Outcome> {

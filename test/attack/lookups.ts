@@ -1,26 +1,28 @@
-/** Look-ups that victims make all the time: of a partner, who answers rightly, and of an attacker, who answers as he likes. */
+/**
+ * Continuous look-ups of victims: of a partner, which answers correctly, and of an attacker, which answers anything.
+ */
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openDatagramSide } from '../helpers/datagram-side.js';
 import { seeded } from '../helpers/random.js';
 import { type Activity, asking, newHealth, statusOf, watched } from './activity.js';
 
-/** Of a question: what it asks for, and that no other question has said so. */
+/** A look-up's wish and its unique number. */
 export const NONCE_BYTES = 8;
-/** Its first byte: how the attacker ends it, when he has sent what does not. */
+/** Its first byte: how the attacker ends it, after answers that must not end it. */
 export const Wish = { accept: 0, refuse: 1, silence: 2 } as const;
-/** What he refuses with. */
+/** The status of its refusals. */
 export const REFUSED_STATUS = 2;
-/** Questions at a time. */
+/** Look-ups at a time. */
 const AT_ONCE = 6;
 const SILENT_MS = 40;
-/** Refused for want of room: a stranger may cost that. */
+/** Refused for lack of room, which a stranger may cause. */
 const CROWDED_STATUS = 3;
 
-/** The Q_Key that answers a question, and the queue pair if it is the attacker who answers. */
+/** The Q_Key of a look-up's answer; also the queue pair, if the attacker answers. */
 export const qkeyOf = (nonce: Uint8Array): number => Buffer.from(nonce).readUInt32BE(4) & 0x7fff_ffff;
 export const qpnOf = (nonce: Uint8Array): number => 0x10_0000 + (Buffer.from(nonce).readUInt32BE(1) & 0xffff);
 
-/** Answers everybody who asks. */
+/** Answers all look-ups. */
 export function serveLookups(
   provider: IWVProvider,
   address: string,
@@ -42,7 +44,7 @@ export function serveLookups(
         throw error;
       }
       const nonce = asked.query().privateData.subarray(0, NONCE_BYTES);
-      // A peer that asks anew with an id of its own withdraws what it has asked before.
+      // A new look-up with an id of a former one withdraws that one.
       await statusOf(asked.accept({ qp: side.qp, qkey: qkeyOf(nonce), privateData: nonce }));
       asked.release();
       health.rounds++;
@@ -62,7 +64,7 @@ export function serveLookups(
   };
 }
 
-/** Asks the partner for `qpn`, and the attacker if there is one. */
+/** Looks `qpn` up at the partner, and at the attacker if there is one. */
 export function askLookups(
   provider: IWVProvider,
   from: string,

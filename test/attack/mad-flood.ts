@@ -1,6 +1,7 @@
 /**
- * The attacker of connection management: `mad-flood setup`, in JSON. He sends MADs from his addresses, `packets` at a time as his
- * parent asks; where he listens he learns what victims send him, and answers their look-ups as they wish, among other answers.
+ * The attacker of connection management: `mad-flood setup`, in JSON. It sends MADs from its addresses, `packets` at a
+ * time on its parent's request. Where it listens it sees the MADs that victims send to it, and answers their look-ups
+ * as they wish, among other answers.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -21,9 +22,9 @@ export interface MadSetup {
   readonly seed: number;
   readonly kind: 'sidr' | 'cm';
   readonly destination: string;
-  /** Its addresses; victims ask the first one. */
+  /** Its addresses; victims look up the first one. */
   readonly sources: readonly string[];
-  /** Whether RoCE's port is his at these addresses. */
+  /** Whether it has RoCE's port at these addresses. */
   readonly listens: boolean;
   /** Whether the first address is that of victims' partners. */
   readonly partners: boolean;
@@ -34,12 +35,12 @@ export interface MadBurst {
   /** Victims' ports for connections, and for look-ups. */
   readonly churn: readonly number[];
   readonly lookups: number;
-  /** What another attacker has learned. */
+  /** The knowledge of another attacker. */
   readonly knowledge: Knowledge;
 }
 
 export interface MadsSent {
-  /** Since the answer before. */
+  /** Since the previous answer. */
   readonly packets: number;
   readonly refused: number;
   readonly knowledge: Knowledge;
@@ -48,11 +49,11 @@ export interface MadsSent {
 const { seed, kind, destination, sources, listens, partners } = JSON.parse(process.argv[2]!) as MadSetup;
 const random = seeded(seed);
 const maker = new MadMaker(random);
-/** Of what was learned, so much is kept. */
+/** Limit of stored knowledge of each kind. */
 const MOST_KNOWN = 64;
 const requests: SeenRequest[] = [];
 const connections: SeenConnection[] = [];
-/** Latest time until an answer that is right, in milliseconds. */
+/** Maximum delay of the right answer, in milliseconds. */
 const LATE_MS = 20;
 let sent = 0;
 let refused = 0;
@@ -96,7 +97,7 @@ function fire({ socket, writer }: Gun, mad: Uint8Array, sound = false): void {
   });
 }
 
-/** Answers that end nothing, before and after the one that was wished for. */
+/** Sends answers that must end nothing, before and after the one that was wished for. */
 function answer(asked: SeenRequest): void {
   const wrong = (): void => {
     for (let n = maker.below(4); n > 0; n--) {

@@ -1,4 +1,4 @@
-/** MADs made by hand: those of CM with fields that are right, nearly right or anything, and the packets that carry them. */
+/** MADs with fields that are right, nearly right or random, and the packets that carry them. */
 import {
   CmAttribute,
   type CmBody,
@@ -18,14 +18,14 @@ const GSI_QPN = 1;
 const GSI_QKEY = 0x8001_0000;
 const DEFAULT_PKEY = 0xffff;
 const UDP_SERVICE = 0x0111_0000n;
-/** On either side of an id that the attacker has seen: ids are given one after the other. */
+/** Distance around a seen id: ids are allocated one after the other. */
 const AROUND = 12;
-/** Of nobody. */
+/** A QPN that does not exist. */
 const WRONG_QPN = 0xba_d000;
-/** Opens ids and QPNs of the attacker's own: a slot that no process has. */
+/** The high bits of the attacker's own ids and QPNs: a slot without a process. */
 const OWN_SLOT = 0x7e;
 
-/** A SIDR_REQ that has come to the attacker. */
+/** A SIDR_REQ that the attacker has received. */
 export interface SeenRequest {
   readonly requestId: number;
   /** In decimal. */
@@ -34,7 +34,7 @@ export interface SeenRequest {
   readonly nonce: readonly number[];
 }
 
-/** What a REP has told the attacker, who has asked for a connection of his own. */
+/** Data of a REP to the attacker, for a connection of its own. */
 export interface SeenConnection {
   readonly theirs: number;
   readonly mine: number;
@@ -43,24 +43,24 @@ export interface SeenConnection {
   readonly caGuid: string;
 }
 
-/** What an attacker knows of victims. */
+/** An attacker's knowledge of victims. */
 export interface Knowledge {
   readonly requests: readonly SeenRequest[];
   readonly connections: readonly SeenConnection[];
 }
 
-/** What the attacker aims at. */
+/** The targets of an attacker. */
 export interface MadAim {
   readonly source: string;
   readonly destination: string;
   /** Ports for connections, of both victims, and for look-ups. */
   readonly churn: readonly number[];
   readonly lookups: number;
-  /** Whether victims take this address for their partner's, so that nothing may be right. */
+  /** Whether this address is that of the victims' partner, so that no MAD may be right. */
   readonly partners: boolean;
 }
 
-/** Makes MADs by a seeded random. */
+/** Makes MADs from a seeded random generator. */
 export class MadMaker {
   constructor(private readonly random: () => number) {}
 
@@ -94,7 +94,7 @@ export class MadMaker {
       2,
       wrong === 3 ? this.pick([0, 0x8000, 0x7fff, 0x8001, this.below(0x1_0000)]) : DEFAULT_PKEY,
     );
-    // QP0, everybody's, or a queue pair that cannot be asked so.
+    // QP0, that of groups, or a queue pair that accepts no MADs.
     view.setUint32(4, wrong === 4 ? this.pick([0, 0xff_ffff, OWN_SLOT << 16]) : GSI_QPN);
     view.setUint32(8, this.below(0x100_0000));
     view.setUint32(
@@ -126,7 +126,7 @@ export class MadMaker {
 
   // ── Service id resolution ──────────────────────────────────────────────────────────────────────────────────
 
-  /** The answer that a question has asked for; nothing may follow it. Undefined: none. */
+  /** The answer that a look-up has wished for, the last one to it. Undefined: none. */
   rightAnswer({ requestId, transactionId, serviceId, nonce }: SeenRequest): Uint8Array | undefined {
     const wish = nonce[0];
     if (wish === Wish.silence) return undefined;
@@ -145,7 +145,7 @@ export class MadMaker {
     });
   }
 
-  /** An answer of the one who was asked, which is for another question. */
+  /** An answer of the looked-up address, for another look-up. */
   wrongAnswer({ requestId, transactionId, serviceId, nonce }: SeenRequest): Uint8Array {
     const right = BigInt(transactionId);
     const any = this.pick([0, 0, 1, 2, 3, 4, 5, this.below(256)]);
@@ -163,10 +163,10 @@ export class MadMaker {
     }
   }
 
-  /** An answer in the name of somebody who was asked, perhaps, about the time when `seen` was. */
+  /** A forged answer of an address that may have been looked up, at about the time of `seen`. */
   forgedAnswer(seen: SeenRequest, { partners }: MadAim): Uint8Array {
     const requestId = this.below(3) === 0 ? seen.requestId : this.near(seen.requestId);
-    // Its low half is the id: only another address may have that right.
+    // Its low half is the id; only another address may have that right.
     const right = ((BigInt(seen.transactionId) >> 32n) << 32n) | BigInt(requestId);
     const transactionId = partners ? this.otherTransaction(right) : right;
     return emitMad('SIDR_REP', transactionId, {
@@ -179,7 +179,7 @@ export class MadMaker {
     });
   }
 
-  /** A question, sound or of any bytes; now and then with an id that a victim's own question has. */
+  /** A look-up, valid or of random bytes; now and then with the id of a victim's own look-up. */
   question({ source, destination, lookups }: MadAim, { requests }: Knowledge): Uint8Array {
     const seen = requests.length > 0 && this.below(4) === 0 ? this.pick(requests) : undefined;
     const privateData = this.bytes(216);
@@ -196,7 +196,7 @@ export class MadMaker {
 
   // ── Connections ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A message of any kind: of connections that are the attacker's own, that he can guess, or of nobody. */
+  /** A message of any kind: for the attacker's own connections, for guessed ones, or for none. */
   message(aim: MadAim, { connections }: Knowledge): Uint8Array {
     const names = Object.keys(CmAttribute) as CmMessageName[];
     const name = this.below(4) === 0 ? 'REQ' : this.pick(names);
@@ -209,7 +209,7 @@ export class MadMaker {
     { source, destination, churn, partners }: MadAim,
     seen: SeenConnection | undefined,
   ): Uint8Array {
-    // The name of a victim's device, with a queue pair that may be its own.
+    // The GUID of a victim's device, with a queue pair that may be its own.
     const asVictim = seen !== undefined && (partners || this.below(4) === 0);
     const says: Partial<CmBody<'REQ'>> = {
       localCommId: asVictim && this.below(2) === 0 ? this.near(seen.theirs) : this.ownId(),
@@ -257,7 +257,7 @@ export class MadMaker {
       remoteCommId: seen === undefined ? Number(this.bits(32)) : own ? seen.theirs : this.near(seen.theirs),
     };
     const qpn = seen !== undefined && this.below(4) !== 0 ? seen.qpn : this.below(0x100_0000);
-    // The partner's address and all ids right: that is the partner.
+    // The partner's address and all ids right: that would be the partner.
     const localCommId = partners && own ? this.ownId() : ids.localCommId;
     const bodies: { [N in CmMessageName]?: Partial<CmBody<N>> } = {
       MRA: { message: this.below(4), serviceTimeout: this.below(32) },
@@ -297,7 +297,7 @@ export class MadMaker {
     return ((OWN_SLOT << 24) | this.below(0x100_0000)) >>> 0;
   }
 
-  /** An id near one, and seldom itself. */
+  /** An id near one, seldom that id itself. */
   private near(id: number): number {
     return (id - AROUND + this.below(2 * AROUND + 1)) >>> 0;
   }

@@ -1,6 +1,6 @@
 /**
  * Attacks on the stack, each with a seed: `node dist/test/attack/main.js [--short] [--only part] [--seed n] [--scale x]
- * [--build plain|asan|both] [--json] [--list]`. docs/attack.md says who attackers are, and what must hold.
+ * [--build plain|asan|both] [--json] [--list]`. docs/attack.md describes the attackers and the rules.
  */
 import Table from 'cli-table3';
 import { Command } from 'commander';
@@ -12,7 +12,7 @@ import type { Attack, Outcome } from './attack.js';
 import { attacks } from './attacks.js';
 import { type Build, builds, endAll } from './process.js';
 
-/** The seed of runs that name none. The short part has another one besides, which is printed. */
+/** The default seed. The short part also uses another one, which it prints. */
 const FIXED_SEED = 1;
 const PROGRESS_MS = 30_000;
 
@@ -57,7 +57,7 @@ function readOptions(): Options {
   command.error(`error: --${issue!.path.join('.')} ${issue!.message}`, { exitCode: 2 });
 }
 
-/** Prints how far an attack is, from time to time. */
+/** Prints an attack's progress from time to time. */
 function progressOf({ unit }: Attack, count: number): (done: number) => void {
   let toldAt = performance.now();
   return (done) => {

@@ -1,42 +1,42 @@
 /**
- * RoCEv2 packets made by hand, with right ICRCs: valid ones for a queue pair whose numbers are known, of which a few fields
- * are changed then. IPv4 only, as an unconnected UDP socket sends them: with ID 0 and DF.
+ * RoCEv2 packets with right ICRCs: valid ones for a queue pair whose numbers are known, of which some get a few changed
+ * fields. IPv4 only, as an unconnected UDP socket sends them: with ID 0 and DF.
  */
 
-/** What an attacker knows of a queue pair: all that its peer knows. */
+/** An attacker's knowledge of a queue pair: all that its peer knows. */
 export interface Aim {
   readonly qpn: number;
   readonly peerQpn: number;
   readonly kind: 'rc' | 'ud';
-  /** The PSN that its next request has, and the one that it expects of its peer. */
+  /** The PSN of its next request, and the PSN that it expects of its peer. */
   sendPsn: number;
   receivePsn: number;
   readonly pkey: number;
   /** Of datagrams. */
   readonly qkey: number;
   readonly rkey: number;
-  /** Of the memory that `rkey` stands for. */
+  /** The memory of `rkey`. */
   readonly memory: { readonly address: bigint; readonly length: number };
-  /** Keys of the same process that this queue pair may not use: of another protection domain, or without the right. */
+  /** Keys of the same process that this queue pair must not use: of another protection domain, or without the right. */
   readonly foreignKeys: readonly number[];
 }
 
-/** An aim as it goes between processes. */
+/** An aim in a form for messages between processes. */
 export interface AimMessage extends Omit<Aim, 'memory'> {
   readonly memory: { readonly address: string; readonly length: number };
 }
 
-/** A group of which datagram targets are members. */
+/** A group with the datagram targets as members. */
 export const GROUP = '239.77.0.1';
 
-/** Where packets seem to come from and go to. */
+/** The source and destination of packets. */
 export interface Way {
   readonly source: string;
   readonly sourcePort: number;
   readonly destination: string;
 }
 
-/** What a packet is meant to meet. */
+/** The intended kind of a packet. */
 export type Fate = 'valid' | 'changed' | 'damaged';
 
 export interface Made {
@@ -79,7 +79,7 @@ const op = {
   congestion: 0x81,
 } as const;
 
-/** Most of what attackers send is short and complete: the straight way takes nothing else. */
+/** Most packets of attackers are short and complete, because the fast path takes only these. */
 const rcOpcodes: readonly number[] = [
   ...Array.from({ length: 8 }, () => op.sendOnly),
   ...Array.from({ length: 8 }, () => op.writeOnly),
@@ -95,9 +95,9 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
 /** The register after the eight bytes of ones that stand for the missing local route header (IBA 1 annex A17). */
 const ICRC_SEED = 0xdebb_20e3;
 
-/** Writes packets into one buffer, which the next packet uses again. */
+/** Writes packets into one buffer, which the next packet reuses. */
 export class PacketWriter {
-  /** An IP packet with what the ICRC does not cover as ones. */
+  /** An IP packet in which the fields outside of the ICRC are ones. */
   readonly #bytes = new Uint8Array(LONGEST + 64);
   readonly #view = new DataView(this.#bytes.buffer);
 
@@ -117,8 +117,9 @@ export class PacketWriter {
   }
 
   /**
-   * A packet for `aim`, by a seeded random: most of them valid, or with one to three fields changed; a few with a wrong
-   * ICRC or length. What a queue pair takes counts in its PSNs. `forbidden`: QPNs that no packet may be for.
+   * A packet for `aim`, from a seeded random generator: most of them valid, or with one to three changed fields; a few
+   * with a wrong ICRC or length. Packets that a queue pair accepts advance its PSNs. `forbidden`: QPNs that must not be
+   * attacked.
    */
   make(aim: Aim, random: () => number, forbidden: ReadonlySet<number>): Made {
     const below = (n: number): number => Math.floor(random() * n);
@@ -240,7 +241,7 @@ export class PacketWriter {
     return at;
   }
 
-  /** Changes one field; answers where the packet ends now. */
+  /** Changes one field; returns the packet's new end. */
   #change(aim: Aim, end: number, psn: number, below: (n: number) => number): number {
     const view = this.#view;
     const anywhere = (bytes: number): number => BTH_AT + BTH_BYTES + below(Math.max(1, bytes));
@@ -255,7 +256,7 @@ export class PacketWriter {
         view.setUint16(BTH_AT + 2, [0x7fff, 0x8000, 0, 0xffff, below(0x1_0000)][below(5)]!);
         return end;
       case 3:
-        // Its peer's, QPs 0 and 1, everybody's, a neighbour, or anyone's.
+        // Its peer's, QPs 0 and 1, that of groups, a neighbour, or a random one.
         view.setUint32(
           BTH_AT + 4,
           [aim.peerQpn, 0, 1, 0xff_ffff, aim.qpn ^ (1 << below(24)), below(0x100_0000)][below(6)]!,
@@ -307,7 +308,7 @@ export class PacketWriter {
     }
   }
 
-  /** Puts the ICRC at the end; now and then a wrong one, or a byte too many. */
+  /** Appends the ICRC; now and then a wrong one, or one byte too many. */
   #finish(last: number, made: Fate, below: (n: number) => number): Made {
     const view = this.#view;
     const bytes = this.#bytes;

@@ -1,18 +1,18 @@
-/** The processes of an attack: started on a build of the addon, asked, and looked after. */
+/** The processes of an attack: starting them on a build of the addon, sending requests, and ending them. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 
-/** What the native code is built with. */
+/** Builds of the native code. */
 export const builds = ['plain', 'asan'] as const;
 export type Build = (typeof builds)[number];
 
-/** Nothing that is waited for takes this long, unless it hangs. */
+/** Only a hanging process takes this long. */
 export const HANG_MS = 60_000;
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** What a process needs in its environment to run on a build. As scripts/asan-addon.sh has it. */
+/** The environment of a process for a build, as in scripts/asan-addon.sh. */
 export function environmentOf(build: Build): Record<string, string> {
   if (build === 'plain') return {};
   const [compiler = 'g++', ...words] = (process.env.CXX ?? 'g++').split(' ');
@@ -32,16 +32,16 @@ export interface Start {
   readonly build: Build;
   readonly args: readonly (string | number)[];
   readonly options?: KernelOptionsInput;
-  /** What the process is started by, as `nsenter`. */
+  /** The command that starts the process, such as `nsenter`. */
   readonly by?: readonly string[];
 }
 
 const alive = new Set<Program>();
 
-/** A program of this folder in a process of its own. Its answers come in the order of the questions. */
+/** A program of this folder in a process of its own. Its answers come in the order of the requests. */
 export class Program {
   readonly exited: Promise<string>;
-  /** The end of what it has written to its standard error. */
+  /** The end of its standard error. */
   errors = '';
   over: string | undefined;
   readonly #child: ChildProcess;
@@ -106,7 +106,7 @@ export class Program {
     }
   }
 
-  /** The next message, however long it takes. */
+  /** The next message, without a time limit. */
   async last<T>(): Promise<T> {
     if (this.#answers.length > 0) return this.#answers.shift() as T;
     if (this.over !== undefined) throw this.#ended();
@@ -126,7 +126,7 @@ export class Program {
   }
 }
 
-/** Ends what an attack has left behind. */
+/** Ends the processes that an attack has left. */
 export async function endAll(): Promise<void> {
   for (const program of alive) program.kill();
   await Promise.all([...alive].map(({ exited }) => exited));

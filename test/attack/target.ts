@@ -1,4 +1,7 @@
-/** What is attacked in a victim: queue pairs whose numbers the attacker knows, and memory that shows what he has reached. */
+/**
+ * The targets in a victim: queue pairs whose numbers the attacker knows, and memory that shows what the attacker has
+ * changed.
+ */
 import {
   type IWVProvider,
   QpAttr,
@@ -19,14 +22,14 @@ const DEPTH = 8;
 
 export interface Target {
   aims(): AimMessage[];
-  /** Does some of what a program would; true: it has ended, and another one has to take its place. */
+  /** Does some of a program's work; true: the target has ended, and must be replaced. */
   work(): boolean;
-  /** Sentences about memory that nobody had a right to. */
+  /** Reports changed memory that nobody had the right to change, one sentence each. */
   damage(): string[];
   release(): void;
 }
 
-/** Registered memory between canaries, and memory that an attacker has no key for, or a key without the right. */
+/** Registered memory between canaries, and memory for which an attacker has no key, or a key without the right. */
 class Field {
   readonly #all = new Uint8Array(new ArrayBuffer(5 * BYTES)).fill(CANARY);
   readonly open = this.#all.subarray(BYTES, 2 * BYTES);
@@ -174,7 +177,7 @@ export async function openDatagramTarget(
       if (qp.state === QpState.ERROR) return true;
       for (let n = cq.poll(polled, 64); n > 0; n = cq.poll(polled, 64)) received -= n;
       for (; received < DEPTH; received++) {
-        // Some are too short for what comes.
+        // Some are too short for the messages.
         const length = received % 2 === 0 ? 1000 : 100;
         qp.postReceive('receive', [{ region, offset: 1000 * received, length }]);
       }

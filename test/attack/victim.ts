@@ -1,6 +1,6 @@
 /**
- * A process that is attacked, and one that is connected to it: `victim job`, the job in JSON. Each tells what it is asked for by
- * its parent, and ends with it. `ND_OPTIONS` has the options of both.
+ * A process that is attacked, and one that is connected to it: `victim job`, the job in JSON. Each answers its parent's
+ * requests, and ends with it. `ND_OPTIONS` has the options of both.
  */
 import { readFileSync } from 'node:fs';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -12,12 +12,12 @@ import { askLookups, serveLookups } from './lookups.js';
 import type { AimMessage } from './packets.js';
 import { openConnectionTarget, openDatagramTarget, type Target } from './target.js';
 
-/** Where a victim listens: for the bystanders' connection, for connections that come and go, for look-ups. */
+/** The ports of a victim: for the bystanders' connection, for connections that come and go, for look-ups. */
 export interface Ports {
   readonly port: number;
   readonly churn?: number | undefined;
   readonly lookups?: number | undefined;
-  /** What look-ups are answered. */
+  /** The answer to look-ups. */
   readonly qpn?: number | undefined;
 }
 
@@ -26,11 +26,11 @@ export interface ServeJob {
   /** The own address. */
   readonly address: string;
   readonly seed: number;
-  /** Whether connections come and go beside the bystanders' one. */
+  /** Whether connections come and go besides that of the bystanders. */
   readonly churn: boolean;
   /** Whether it answers look-ups. */
   readonly lookups: boolean;
-  /** How many targets of each kind it has. */
+  /** Number of targets of each kind. */
   readonly connections: number;
   readonly datagrams: number;
 }
@@ -39,7 +39,7 @@ export interface AskJob {
   readonly role: 'ask';
   readonly address: string;
   readonly seed: number;
-  /** Where the other victim is, and listens. */
+  /** The address and ports of the other victim. */
   readonly peer: string;
   readonly ports: Ports;
   /** Where an attacker answers look-ups. */
@@ -48,19 +48,21 @@ export interface AskJob {
 
 export type Job = ServeJob | AskJob;
 
-/** `rest`: nobody shall be asked for anything any more. `connectTo`: connections shall come and go to that port, too. */
+/** `rest`: stop using the other victim. `connectTo`: also connect to that port. */
 export type Question = 'aim' | 'health' | 'rest' | 'end' | { readonly connectTo: SocketAddress };
 
 export interface Health {
   readonly bystander: BystanderHealth;
   readonly activities: readonly ActivityHealth[];
-  /** Targets that have ended, and had successors. */
+  /** Targets that have ended and were replaced. */
   readonly renewed: number;
   readonly damage: readonly string[];
   readonly hca: Readonly<Record<string, number>>;
   readonly objects: Readonly<Record<string, number>>;
   readonly cm: Readonly<Record<string, number>>;
-  /** What the system has dropped for want of room in a socket on port 4791, of all processes of this network. */
+  /**
+   * Datagrams that the system has dropped for lack of room in a socket on port 4791, of all processes of this network.
+   */
   readonly systemDropped: number;
 }
 
@@ -130,7 +132,7 @@ async function open(make: () => Promise<Target>): Promise<void> {
       setTimeout(work, WORK_MS);
       return;
     }
-    // Until there is another one: nobody can be told to attack it.
+    // Until there is another one, so that it is no target.
     const gone = targets[index]!;
     targets[index] = { ...gone, aims: () => [] };
     renew().then(work, (error: unknown) => {
@@ -165,7 +167,7 @@ process.on('message', async (question: Question) => {
   }
 });
 
-/** Takes an activity up, and answers it. */
+/** Starts an activity and returns it. */
 function begin<A extends Activity>(activity: A): A {
   activities.push(activity);
   return activity;

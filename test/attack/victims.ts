@@ -1,4 +1,4 @@
-/** A victim and its partner, between whom goes a connection that nobody attacks. */
+/** A victim and its partner, with a connection between them that is not attacked. */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { ADDRESS } from '../helpers/loopback.js';
 import type { ActivityHealth } from './activity.js';
@@ -6,7 +6,7 @@ import type { AimMessage } from './packets.js';
 import { type Build, HANG_MS, Program } from './process.js';
 import type { Answer, AskJob, Health, Ports, ServeJob } from './victim.js';
 
-/** Rounds that the bystanders' connection makes after an attack to show that it lives. */
+/** Rounds that the bystanders' connection makes after an attack to show that it works. */
 const ROUNDS_AFTER = 20;
 
 export interface VictimOptions {
@@ -15,7 +15,7 @@ export interface VictimOptions {
   readonly kernel: KernelOptionsInput;
   readonly connections: number;
   readonly datagrams: number;
-  /** Where both are: on the loopback interface, if it is left out. */
+  /** The hosts of both; default: the loopback interface. */
   readonly place?: Place;
   /** Whether connections come and go between them, and whether one looks the other's services up. */
   readonly churn?: boolean;
@@ -24,7 +24,7 @@ export interface VictimOptions {
   readonly attacker?: string;
 }
 
-/** The hosts of victim and partner: their addresses, and what starts a process there. */
+/** The hosts of victim and partner: their addresses, and the command that starts a process there. */
 export interface Place {
   readonly victim: { readonly address: string; readonly by: readonly string[] };
   readonly partner: { readonly address: string; readonly by: readonly string[] };
@@ -35,7 +35,7 @@ const here: Place = { victim: loopback, partner: loopback };
 
 type Only<K extends string> = Extract<Answer, Record<K, unknown>>;
 
-/** All that victims do, by name. */
+/** All activities of victims, by name. */
 function goingsOn(both: readonly Health[]): Pick<ActivityHealth, 'name' | 'rounds' | 'failure'>[] {
   return both.flatMap(({ bystander, activities }) => [{ name: 'bystander', ...bystander }, ...activities]);
 }
@@ -82,7 +82,7 @@ export class Victims {
     return victims;
   }
 
-  /** Kernel objects that both have at their ends: those of their own end of the bystanders' connection. */
+  /** Kernel objects of both at their end: those of their own end of the bystanders' connection. */
   static readonly ownObjects = { qp: 1, cq: 1, pd: 1, mr: 1, ah: 0, mw: 0, srq: 0 } as const;
 
   async aims(): Promise<AimMessage[]> {
@@ -95,12 +95,12 @@ export class Victims {
     return [victim!.health, partner!.health];
   }
 
-  /** QPNs of the connection that nobody attacks. */
+  /** QPNs of the connection that is not attacked. */
   async spared(): Promise<number[]> {
     return (await this.health()).map(({ bystander }) => bystander.qpn);
   }
 
-  /** Waits until the bystanders have exchanged some more, and the rest of what victims do has gone on. */
+  /** Waits until the bystanders have made some more rounds, and the other activities have progressed. */
   async lives(): Promise<void> {
     const begun = goingsOn(await this.health());
     const until = performance.now() + HANG_MS;
@@ -115,7 +115,9 @@ export class Victims {
     }
   }
 
-  /** Waits until both have taken what was asked of them: otherwise requests of the partner find no room, or come too late. */
+  /**
+   * Waits until both have taken in the pending MADs. Otherwise requests of the partner find no room, or come too late.
+   */
   async drained(): Promise<void> {
     const until = performance.now() + HANG_MS;
     for (;;) {
@@ -127,7 +129,7 @@ export class Victims {
     }
   }
 
-  /** Ends both in good order; answers what is wrong with them. */
+  /** Ends both in order; returns their violations. */
   async end(): Promise<{ findings: string[]; before: Health; after: [Health, Health]; left: Health }> {
     const findings: string[] = [];
     await this.lives();

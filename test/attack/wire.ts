@@ -1,4 +1,7 @@
-/** Attacks by the wire: a process of this host, or of another, sends what it likes to port 4791, in a peer's name or its own. */
+/**
+ * Attacks by the wire: a process of this host, or of another, sends any packets to port 4791, in a peer's name or its
+ * own.
+ */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
 import type { Attack, Outcome, Run } from './attack.js';
@@ -7,16 +10,16 @@ import { Program } from './process.js';
 import { type Place, Victims } from './victims.js';
 
 const ADDRESS = '127.0.0.1';
-/** Packets between two looks at what queue pairs there are, and where their PSNs are. */
+/** Packets between two updates of the targets and their PSNs. */
 const BURST = 512;
-/** One in so many wrong ICRCs is taken for right, where the IPv4 ID is solved for. */
+/** One in so many wrong ICRCs is accepted where the receiver solves for the IPv4 ID. */
 const SOLVED_ONE_IN = 2 ** 15;
-/** Of the victim and its partner, where ICRCs are exact. */
+/** Those of the victim and its partner, where ICRCs are exact. */
 const RAW_SOCKETS = 2;
 
 /**
- * Opens UDP sockets whose packets have ID 0, as hosts send RoCEv2, and becomes the program that is to use them: Node cannot ask
- * for that (IP_MTU_DISCOVER).
+ * Opens UDP sockets whose packets have ID 0, as hosts send RoCEv2, and executes the program that uses them, because
+ * Node cannot set that option (IP_MTU_DISCOVER).
  */
 const zeroIds = (sockets: number, source: string): string[] => [
   'python3',
@@ -39,9 +42,9 @@ export interface Field {
   readonly kernel: KernelOptionsInput;
   readonly connections: number;
   readonly datagrams: number;
-  /** Whether the attacker's packets have the ID that their ICRCs are made with, so that nobody has to solve for it. */
+  /** Whether the attacker's packets have the ID of their ICRCs, so that no receiver has to solve for it. */
   readonly zeroIds: boolean;
-  /** Whether the attacker is on another host, with the partner: what he knows is of connections that are not his host's. */
+  /** Whether the attacker is on another host, with the partner: it knows only connections of other hosts. */
   readonly remote?: boolean;
 }
 
@@ -57,7 +60,7 @@ async function floodOf(field: Field, run: Run): Promise<Outcome> {
   const network = await TwoHosts.start();
   try {
     const [victim, partner] = network.hosts;
-    // The longest packets pass, as they do on the loopback interface.
+    // The longest packets must pass, as on the loopback interface.
     for (const host of network.hosts) network.run(host, ['ip', 'link', 'set', host.interface, 'mtu', '9000']);
     return await floodFrom(field, run, { victim, partner });
   } finally {
@@ -80,7 +83,7 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   while (total.packets < count) {
     const aims = await victims.aims();
     if (aims.length === 0) {
-      // All of them are being opened again.
+      // All of them are being replaced.
       if (performance.now() > idleUntil) throw new Error(`No victim has had a connection for ${IDLE_MS} ms.`);
       continue;
     }
@@ -95,7 +98,7 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   }
   flood.kill();
   const { findings, before, after, left } = await victims.end();
-  // Whichever of the two a packet came to.
+  // Whichever of the two received a packet.
   const sum = (name: string): number => after[0].hca[name]! + after[1].hca[name]! - before.hca[name]!;
   const figures = {
     alone: sum('rcvd_alone'),
@@ -112,9 +115,9 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   const dropped = figures.icrc + figures['bad length'];
   const exact = kernel.icrc === 'exact';
   const luck = exact ? 0 : 10 + (10 * total.damaged) / SOLVED_ONE_IN;
-  // Where ICRCs are exact the system counts what its filters take away, which comes by the raw socket.
+  // Where ICRCs are exact the system counts the packets that its filters remove, which the raw socket gets.
   const lost = (exact ? 0 : left.systemDropped) + total.refused;
-  // Exact: what is for everybody comes to one UDP socket, and to the raw sockets of both processes.
+  // Exact: a packet to the QPN of groups arrives at one UDP socket, and at the raw sockets of both processes.
   const damaged = total.damaged + (exact ? RAW_SOCKETS * total.damagedForAll : 0);
   if (dropped > damaged || dropped < damaged - luck - lost) {
     findings.push(`counters: ${dropped} packets were dropped as damaged, and ${damaged} were to be`);

@@ -37,7 +37,7 @@ test('--processes 2: the other half asks for a token too, which no command line 
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   try {
-    await once(run.stdout, 'data'); // a case has ended: the halves have met
+    await once(run.stdout, 'data'); // a case has ended: the halves are connected
     const children = readFileSync(`/proc/${run.pid}/task/${run.pid}/children`, 'utf8').trim().split(' ');
     const other = children
       .map((pid) => ({ pid, words: readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0') }))

@@ -7,14 +7,14 @@ import { fileURLToPath } from 'node:url';
 /** The file of the command. */
 export const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
 
-/** How the command has ended. */
+/** The result of the command. */
 export interface Ended {
   readonly code: number | null;
   readonly lines: string[];
   readonly errors: string;
 }
 
-/** Where the command runs: what starts a process there. */
+/** Where the command runs: the command that starts a process there. */
 export interface Place {
   readonly by: readonly string[];
 }
@@ -22,12 +22,12 @@ export interface Place {
 /** A process that serves the other half. */
 export interface Serving {
   readonly child: ChildProcess;
-  /** What it says how to start the other side. */
+  /** Its instructions for starting the other side. */
   readonly peer: string;
   readonly token: string;
 }
 
-/** Starts a process that serves the other half; it has to be killed. */
+/** Starts a process that serves the other half; the caller must kill it. */
 export async function serving({ by }: Place, ...args: string[]): Promise<Serving> {
   const [file = '', ...rest] = [...by, process.execPath, command, 'conformance', '--serve', ...args];
   const child = spawn(file, rest, { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -45,7 +45,7 @@ export function conformance(...args: string[]): Promise<Ended> {
   return conformanceAt({ by: [] }, ...args);
 }
 
-/** Runs the command to its end, somewhere else. */
+/** Runs the command to its end, on another host. */
 export async function conformanceAt({ by }: Place, ...args: string[]): Promise<Ended> {
   const [file = '', ...rest] = [...by, process.execPath, command, 'conformance', ...args];
   const child = spawn(file, rest, { stdio: ['ignore', 'pipe', 'pipe'] });

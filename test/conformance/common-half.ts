@@ -3,7 +3,7 @@ import { Status } from '../../nd/index.js';
 import type { HalfAddress, Outcome, Post, Posted, Target } from './half.js';
 import { patternByte } from './half.js';
 
-/** What halves use of an overlapped request. */
+/** The part of an overlapped request that halves use. */
 export interface Request extends PromiseLike<unknown> {
   readonly completed: boolean;
   readonly status: number;
@@ -11,20 +11,20 @@ export interface Request extends PromiseLike<unknown> {
   cancel(): void;
 }
 
-/** What halves use of an object that requests are made on. */
+/** The part of an object with overlapped requests that halves use. */
 export interface Owner {
   cancelOverlappedRequests(): void;
   release(): number;
 }
 
-/** What halves use of a completion queue of either version. */
+/** The part of a completion queue of either version that halves use. */
 export interface AnyQueue extends Owner {
   readonly entries: number;
   resize(entries: number): void;
   notify(type: NdNotifyType): Request;
 }
 
-/** What halves use of a connector of either version. */
+/** The part of a connector of either version that halves use. */
 export interface AnyConnector extends Owner {
   completeConnect(): Request;
   reject(privateData?: Uint8Array): void;
@@ -34,39 +34,41 @@ export interface AnyConnector extends Owner {
   disconnect(): Request;
 }
 
-/** A connection, as a half of either version keeps it. */
+/** A connection of a half of either version. */
 export interface AnyLink {
   readonly connector: AnyConnector;
   readonly inbound: number;
   readonly outbound: number;
   readonly memory: number;
-  /** What it has made itself, and releases. */
+  /** Objects that it has made itself, and releases. */
   readonly own: readonly { release(): number }[];
 }
 
 interface Tracked {
-  /** The object it was made on. */
+  /** The object of the request. */
   readonly owner: number;
   /** Undefined: it was refused at once. */
   readonly request: Request | undefined;
   readonly status: number;
 }
 
-/** The status of an error that a provider has thrown. What carries none is a defect and stays an error. */
+/** The status of an error of the provider. An error without a status is a defect and stays an error. */
 export function statusOfError(error: unknown): number {
   const status = (error as { status?: unknown } | null)?.status;
   if (typeof status !== 'number') throw error;
   return status;
 }
 
-/** Numbers for objects, requests and their outcomes, memory, connections: what halves of both versions do alike. */
+/**
+ * Numbers for objects, requests and their outcomes, memory, connections: the common part of halves of both versions.
+ */
 export abstract class CommonHalf<
   Queue extends AnyQueue,
   Listener extends Owner,
   Window extends { release(): number },
   Link extends AnyLink,
 > {
-  /** How long anything may take that should come at once. */
+  /** Time limit of steps that should be immediate. */
   protected readonly patienceMs: number;
   readonly #requests = new Map<number, Tracked>();
   protected readonly bytes = new Map<number, Uint8Array>();
@@ -136,7 +138,7 @@ export abstract class CommonHalf<
     return request === undefined ? status : request.status;
   }
 
-  /** The status a request ends in; PENDING if it does not in time. */
+  /** The status of a request; PENDING if it does not end in time. */
   protected async wait(request: Request): Promise<number> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<number>((resolve) => {
@@ -189,7 +191,7 @@ export abstract class CommonHalf<
     return this.request(link, () => this.linkOf(link).connector.disconnect());
   }
 
-  /** Issues a request; answers the target that a Bind gives. */
+  /** Issues a request; returns the target of a Bind. */
   protected abstract issue(link: Link, post: Post): Target | undefined;
 
   post(link: number, posts: readonly Post[]): Posted[] {
@@ -204,7 +206,7 @@ export abstract class CommonHalf<
     });
   }
 
-  /** Releases all that was made: of links, listeners, windows, queues, and of these tables. Forgets the rest. */
+  /** Releases all objects: links, listeners, windows, queues, and those of these tables. Forgets the rest. */
   protected releaseAll(...tables: Map<number, { release(): number }>[]): void {
     for (const { own } of this.links.values()) for (const object of own) object.release();
     for (const table of [this.listeners, this.windows, this.cqs, ...tables]) {
@@ -225,7 +227,7 @@ export abstract class CommonHalf<
       const notification = this.queueOf(cq).notify('any');
       const status = await this.wait(notification);
       if (status === Status.PENDING) {
-        // Whoever looks now would find what the provider has kept silent about.
+        // A look at this time would find what the provider has not reported.
         notification.cancel();
         return taken;
       }

@@ -14,7 +14,7 @@ import type {
 import { HalfV1 } from './half-v1.js';
 import { HalfV2 } from './half-v2.js';
 
-/** What a case found to be otherwise than the SPI says. */
+/** A difference between the provider's behaviour and the SPI. */
 export class Violation extends Error {
   constructor(
     readonly what: string,
@@ -26,20 +26,20 @@ export class Violation extends Error {
   }
 }
 
-/** A case that says nothing about this provider, and why. */
+/** A case that does not apply to this provider, with the reason. */
 export class NotApplicable extends Error {}
 
 /** Statuses that the two versions of the SPI name differently. */
 export interface Says {
-  /** Of a Read or Write that the peer's memory does not allow. */
+  /** For a Read or Write that the peer's memory does not allow. */
   readonly remoteAccess: readonly number[];
-  /** Of a Send whose Receive was too short. */
+  /** For a Send whose Receive was too short. */
   readonly remoteInvalid: readonly number[];
-  /** Of a Receive that was too short. */
+  /** For a Receive that was too short. */
   readonly tooLong: readonly number[];
-  /** Of a Send that nobody receives. */
+  /** For a Send without a Receive. */
   readonly timeout: readonly number[];
-  /** Of NotifyDisconnect when this side disconnects. */
+  /** For NotifyDisconnect when this side disconnects. */
   readonly ownDisconnect: readonly number[];
   readonly addressInUse: readonly number[];
 }
@@ -71,7 +71,7 @@ export const CANCELED = Status.CANCELED;
 export interface PairOptions {
   readonly near?: LinkOptions;
   readonly far?: LinkOptions;
-  /** Which side connects; the other listens. Default: near. */
+  /** The connecting side; the other one listens. Default: near. */
   readonly active?: 'near' | 'far';
   readonly request?: readonly number[];
   readonly reply?: readonly number[];
@@ -87,7 +87,7 @@ export class End {
     readonly outbound: number,
     readonly memory: number,
     readonly maxInline: number,
-    /** Scatter/gather entries that its queue pair grants. */
+    /** Scatter/gather entries that its queue pair has granted. */
     readonly receiveSge: number,
     readonly requestSge: number,
   ) {}
@@ -98,7 +98,7 @@ export class End {
     return new End(party, link, inbound, outbound, memory, maxInline, receiveSge, requestSge);
   }
 
-  /** Posts requests that must be taken. */
+  /** Posts requests that must be accepted. */
   async post(...posts: Post[]): Promise<Posted[]> {
     const posted = await this.party.post(this.link, posts);
     for (const [i, { status }] of posted.entries()) {
@@ -107,7 +107,7 @@ export class End {
     return posted;
   }
 
-  /** How the call of one request ends. */
+  /** The status of a posting call. */
   async postStatus(post: Post): Promise<number> {
     return (await this.party.post(this.link, [post]))[0]!.status;
   }
@@ -130,7 +130,7 @@ export class End {
   }
 }
 
-/** Receives of `length` bytes each, one behind the other from `at`, with contexts from `first`. */
+/** Receives of `length` bytes each, in consecutive memory from `at`, with contexts from `first`. */
 export function receives(count: number, length = 64, first = 0, at = 0): Post[] {
   return Array.from({ length: count }, (_, i) => ({
     op: 'receive' as const,
@@ -149,13 +149,13 @@ export function sends(count: number, length = 64, first = 0, flags = 0): Post[] 
   }));
 }
 
-/** Near as it is in this process, for cases on the SPI's objects themselves. */
+/** Near in this process, for cases that use the SPI's objects directly. */
 export interface LocalHalf {
   readonly provider: unknown;
   readonly half: Half;
 }
 
-/** What a case works with. */
+/** The objects of a case. */
 export class CaseContext {
   readonly says: Says;
   #step = 'its first step';
@@ -196,7 +196,7 @@ export class CaseContext {
     return this.nearInfo.spi;
   }
 
-  /** What the case was about to do, for cases that never end. */
+  /** The latest step, for cases that never end. */
   get lastStep(): string {
     return this.#step;
   }
@@ -220,7 +220,7 @@ export class CaseContext {
     return { listener, address };
   }
 
-  /** A connection: near's side, far's side, and how it was listened for. */
+  /** A connection: near's side, far's side, and the listener's address. */
   async pair(options: PairOptions = {}): Promise<{ near: End; far: End; address: HalfAddress }> {
     const active = options.active ?? 'near';
     const passive = active === 'near' ? 'far' : 'near';
@@ -282,7 +282,7 @@ export class CaseContext {
     }
   }
 
-  /** The status that a request ends in. */
+  /** Checks the status of a request. */
   async ends(
     side: Party,
     request: number,
@@ -293,7 +293,7 @@ export class CaseContext {
     this.status(await side.settled(request), expected, what);
   }
 
-  /** A call that must be refused. */
+  /** Checks that a call is refused. */
   async refused(call: Promise<unknown>, expected: number | readonly number[], what: string): Promise<void> {
     this.step(what);
     this.status(await statusOf(call), expected, what);
@@ -335,8 +335,8 @@ export class CaseContext {
   }
 
   /**
-   * So many Sends to a peer without a Receive that were cancelled; contexts count from `first`. The provider may have lost
-   * its patience with the first before: how soon is its own affair.
+   * A number of Sends to a peer without a Receive that were cancelled; contexts count from `first`. The provider may
+   * have given the first one up before; when it does so is not checked.
    */
   heldUp(got: readonly Outcome[], count: number, what: string, first = 0): void {
     this.results(
@@ -348,7 +348,7 @@ export class CaseContext {
     );
   }
 
-  /** Memory holds a pattern. */
+  /** Checks that memory holds a pattern. */
   async holds(
     end: End,
     at: number,
@@ -368,7 +368,7 @@ export class CaseContext {
   }
 }
 
-/** The status a call is refused with; SUCCESS if it is not. */
+/** The status of a refused call; SUCCESS if it is not refused. */
 export async function statusOf(call: Promise<unknown>): Promise<number> {
   try {
     await call;
@@ -380,7 +380,7 @@ export async function statusOf(call: Promise<unknown>): Promise<number> {
   }
 }
 
-/** JSON in which failure statuses have their names; no other number of cases is that large. */
+/** JSON in which failure statuses have their names; no other number in cases is that large. */
 function readable(json: string | undefined): string {
   return (json ?? 'undefined').replace(/\b[23]\d{9}\b/g, (digits) => nameOf(Number(digits)));
 }

@@ -42,7 +42,7 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
   readonly #address: string;
   #adapter: INDAdapter | undefined;
   readonly #memory = new Map<number, NdMemoryHandle>();
-  /** Results that this half has handed to the provider. */
+  /** Results that this half has passed to the provider. */
   #results = new WeakSet<NdResult>();
 
   constructor(provider: INDProvider, address: string, patienceMs: number) {

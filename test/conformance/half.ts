@@ -1,10 +1,10 @@
 /**
- * What a conformance case can ask of either half. The halves are the two sides of the connections that cases make: in
- * one process, in two, or on two hosts. So that a case is the same in all three, it works on its halves by these
- * methods alone, whose arguments and answers can travel as JSON.
+ * The methods of a half for conformance cases. The halves are the two sides of a case's connections: in one process, in
+ * two, or on two hosts. So that a case is the same in all three, it uses only these methods, whose arguments and
+ * answers can be sent as JSON.
  *
- * A half hides what differs between SPI v1 and v2 and passes everything else through: a case names what it made by the
- * number it got, and is told statuses as the provider gave them.
+ * A half hides the differences between SPI v1 and v2 and passes everything else through: a case identifies objects by
+ * numbers, and gets statuses as the provider returned them.
  */
 import { z } from 'zod';
 
@@ -43,7 +43,7 @@ const count = z.number();
 const context = z.union([z.number(), z.string()]);
 const data = z.array(z.int().min(0).max(255)).max(100_000);
 
-/** What is made for one connection. */
+/** The objects of one connection. */
 const linkOptions = z.strictObject({
   /** Bytes of its registered memory; default 65536. */
   memory: z
@@ -53,31 +53,31 @@ const linkOptions = z.strictObject({
     .optional(),
   /** v2: rights of that memory (ND_MR_FLAG_*); default local write. */
   rights: z.number().optional(),
-  /** Receives that may be outstanding; default 32. */
+  /** Maximum of outstanding Receives; default 32. */
   receives: count.optional(),
-  /** Other requests that may be outstanding; default 32. */
+  /** Maximum of other outstanding requests; default 32. */
   requests: count.optional(),
   receiveSge: count.optional(),
   requestSge: count.optional(),
   inboundReads: count.optional(),
   outboundReads: count.optional(),
-  /** Completion queues made before; by default two new ones. */
+  /** Existing completion queues; by default two new ones. */
   inbound: id.optional(),
   outbound: id.optional(),
   /** Entries of the new completion queues; default 128. */
   cqEntries: count.optional(),
-  /** v2: inline bytes of the queue pair; default as many as the adapter allows, at most 256. */
+  /** v2: inline bytes of the queue pair; default: the adapter's limit, at most 256. */
   inline: count.optional(),
-  /** v2: a shared receive queue made before. */
+  /** v2: an existing shared receive queue. */
   shared: id.optional(),
-  /** The connector of this link, made before, is used instead of a new one. */
+  /** Uses the connector of this existing link instead of a new one. */
   connectorOf: id.optional(),
-  /** The endpoint of this link, made before, is used instead of a new one. */
+  /** Uses the endpoint of this existing link instead of a new one. */
   endpointOf: id.optional(),
 });
 export type LinkOptions = z.input<typeof linkOptions>;
 
-/** The numbers of what a link is made of, and what its queue pair grants: bytes that go inline, entries of a list. */
+/** The numbers of a link's objects, and its queue pair's granted limits: inline bytes, entries of a list. */
 export interface LinkParts {
   readonly inbound: number;
   readonly outbound: number;
@@ -87,7 +87,7 @@ export interface LinkParts {
   readonly requestSge: number;
 }
 
-/** A piece of registered memory, or with `plain` the same bytes without registration. */
+/** A part of registered memory, or with `plain` the same bytes without registration. */
 const piece = z.strictObject({
   at: z.number(),
   length: z.number(),
@@ -98,7 +98,7 @@ const piece = z.strictObject({
 });
 export type Piece = z.input<typeof piece>;
 
-/** Memory of the other half, as it travels in messages. */
+/** Memory of the other half, in a form for messages. */
 const target = z.strictObject({ address: z.string().regex(/^\d+$/), length: z.number(), key: z.number() });
 export type Target = z.input<typeof target>;
 
@@ -120,21 +120,21 @@ const post = z.strictObject({
   context: context.optional(),
   pieces: z.array(piece).max(512).optional(),
   flags: z.number().optional(),
-  /** Where Read and Write go, and what SendAndInvalidate ends. */
+  /** The memory of Read and Write, and the window of SendAndInvalidate. */
   target: target.optional(),
-  /** Bytes into the target, or of Bind into the memory. */
+  /** Offset in bytes into the target, or for Bind into the memory. */
   offset: z.number().optional(),
   /** Bytes of Bind. */
   length: z.number().optional(),
   window: id.optional(),
   /** Of Bind; default: the memory of the link. */
   memory: id.optional(),
-  /** The bytes of this plain piece are overwritten as soon as the call has returned. */
+  /** Overwrites this plain memory as soon as the call has returned. */
   scribble: z.boolean().optional(),
 });
 export type Post = z.input<typeof post>;
 
-/** How the call of a request ended; the target that a Bind gives. */
+/** The result of a posting call; the target of a Bind. */
 export interface Posted {
   readonly status: number;
   readonly target?: Target;
@@ -156,7 +156,7 @@ export interface HalfAddress {
   readonly port: number;
 }
 
-/** What a connector knows of its peer. */
+/** A connector's data of its peer. */
 export interface PeerData {
   readonly inboundReads: number;
   readonly outboundReads: number;
@@ -167,9 +167,9 @@ const notifyType = z.enum(['errors', 'any', 'solicited']);
 const objectKinds = z.enum(['connector', 'endpoint', 'inbound', 'outbound']);
 
 /**
- * The methods: the arguments of each as they are checked when they come from the other process. Those that make
- * overlapped requests answer a number by which their outcome is asked for; a request that was refused at once has its
- * outcome too, and a case does not care which way it came.
+ * The methods: the schema of each one's arguments, by which those from the other process are checked. Methods that make
+ * overlapped requests return a number by which the outcome is queried. A request that was refused at once has an
+ * outcome, too; cases do not distinguish the two.
  */
 export const halfArguments = {
   info: z.tuple([]),
@@ -224,7 +224,7 @@ export const halfArguments = {
 
 export type HalfMethod = keyof typeof halfArguments;
 
-/** A half, at work in this process. Methods that a provider refuses throw an error with its status. */
+/** A half in this process. A method that the provider refuses throws an error with its status. */
 export interface Half {
   info(): HalfInfo;
   listen(options: { port?: number; backlog?: number; protocol?: number }): number;
@@ -250,16 +250,16 @@ export interface Half {
   peerAddress(link: number): HalfAddress;
   notifyDisconnect(link: number): number;
   disconnect(link: number): number;
-  /** CancelOverlappedRequests; the statuses, when it has returned, of this object's requests that were pending. */
+  /** CancelOverlappedRequests; returns the statuses of this object's pending requests after the call. */
   cancel(object: number): number[];
-  /** The status that a request ends in; PENDING if it does not within the half's patience. */
+  /** The status of a request; PENDING if it does not end within the half's patience. */
   settled(request: number): Promise<number>;
-  /** Its status now. */
+  /** Its present status. */
   statusNow(request: number): number;
-  /** Posts requests in one go; the first that is refused stops nothing. */
+  /** Posts requests in one go; a refused one does not stop the others. */
   post(link: number, posts: readonly Post[]): Posted[];
   flush(link: number): void;
-  /** Waits by Notify until so many results have come; fewer after the half's patience. */
+  /** Waits by Notify until there are so many results; returns fewer after the half's patience. */
   take(cq: number, count: number): Promise<Outcome[]>;
   /** One GetResults. */
   poll(cq: number, max: number): Outcome[];
@@ -272,7 +272,7 @@ export interface Half {
   target(memory: number): Target;
   /** Writes a pattern. */
   fill(memory: number, at: number, length: number, seed: number): void;
-  /** Offset of the first byte that is not the pattern's; -1 if all are. */
+  /** Offset of the first byte that differs from the pattern; -1 if none does. */
   mismatch(memory: number, at: number, length: number, seed: number): number;
   peek(memory: number, at: number, length: number): number[];
   /** Waits, polling the memory, until a byte has a value; false after the half's patience. */
@@ -285,13 +285,13 @@ export interface Half {
   sharedNotify(shared: number): number;
   /** Releases an object, or a part of a link. */
   release(object: number, part?: 'connector' | 'endpoint' | 'inbound' | 'outbound'): void;
-  /** A new case: opens an adapter instance of its own. */
+  /** Begins a case: opens an adapter instance of its own. */
   begin(): void;
-  /** The end of a case: releases everything that it made. */
+  /** Ends a case: releases all its objects. */
   end(): void;
 }
 
-/** The methods that answer without waiting. */
+/** The methods that return without waiting. */
 export type SyncMethod = {
   [K in HalfMethod]: ReturnType<Half[K]> extends Promise<unknown> ? never : K;
 }[HalfMethod];
@@ -299,21 +299,21 @@ export type SyncMethod = {
 /** One call of {@link Party.inOneTurn}. */
 export type SyncCall = { [K in SyncMethod]: readonly [K, ...Parameters<Half[K]>] }[SyncMethod];
 
-/** How one of several calls ended. */
+/** The result of one of several calls. */
 export type CallOutcome<T> = { readonly value: T } | { readonly status: number };
 
-/** Outcomes of calls, each with the type of its method. */
+/** Results of calls, each with the type of its method. */
 export type CallOutcomes<C extends readonly SyncCall[]> = {
   -readonly [I in keyof C]: C[I] extends readonly [infer K extends SyncMethod, ...unknown[]]
     ? CallOutcome<ReturnType<Half[K]>>
     : never;
 };
 
-/** A half as cases see it, here or elsewhere. */
+/** A half for cases, in this process or elsewhere. */
 export type Party = {
   [K in HalfMethod]: (...args: Parameters<Half[K]>) => Promise<Awaited<ReturnType<Half[K]>>>;
 } & {
-  /** Calls that follow each other without a turn of the half's event loop. */
+  /** Makes consecutive calls without a turn of the half's event loop. */
   inOneTurn<const C extends readonly SyncCall[]>(calls: C): Promise<CallOutcomes<C>>;
 };
 

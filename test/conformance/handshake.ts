@@ -1,32 +1,33 @@
 /**
- * How a control connection begins. Its commands run in the process that serves them, so that nobody may give any who was not
- * told the token: the first line must carry it, soon, and be short. Everything else is answered with why, and closed.
+ * The beginning of a control connection. Its commands run in the serving process, so only clients that know the token
+ * may send any: the first line must carry it, in time, and be short. Any other line is answered with the reason, and
+ * the connection is closed.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 
-/** The first line: no more bytes than that, and within that time. */
+/** The first line: limits of its length and time. */
 export const HANDSHAKE_BYTES = 1024;
 export const HANDSHAKE_MS = 5_000;
 
-/** A client that was refused has that long to read why. */
+/** How long a refused client may read the reason. */
 const FAREWELL_MS = 1_000;
 
-/** A token that nobody guesses, as hexadecimal digits: 128 bits. */
+/** An unpredictable token, as hexadecimal digits: 128 bits. */
 export function makeToken(): string {
   return randomBytes(16).toString('hex');
 }
 
-/** Whether two tokens are the same; the time that it takes tells nothing of either. */
+/** Whether two tokens are equal, in a time that does not depend on them. */
 export function sameToken(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(one), digest(other));
 }
 
 /**
- * The first line of a connection. What follows it stays in the socket, which is paused.
+ * The first line of a connection. The following bytes stay in the socket, which is paused.
  *
- * @throws Error when the line is too long or does not come in time, or the connection ends before.
+ * @throws Error when the line is too long or too late, or the connection ends before.
  */
 export function firstLine(socket: Socket, limitMs = HANDSHAKE_MS): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -59,7 +60,7 @@ export function firstLine(socket: Socket, limitMs = HANDSHAKE_MS): Promise<strin
   });
 }
 
-/** Sends the last line of a connection that is refused, and closes it even if the client does not. */
+/** Sends the last line of a refused connection, and closes it even if the client does not. */
 export function refuse(socket: Socket, line: string): void {
   socket.end(line);
   socket.resume();

@@ -1,4 +1,4 @@
-/** Our own provider keeps the rules over the wire between two hosts, played by network namespaces with a cable. */
+/** Our own provider obeys the rules over the wire between two hosts, simulated by network namespaces with a cable. */
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import { needing } from '../helpers/needs.js';

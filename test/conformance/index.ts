@@ -1,5 +1,5 @@
 /**
- * The conformance suite: what a provider of ND SPI v1 or v2 must do, as cases that run against any object that
+ * The conformance suite: the rules for a provider of ND SPI v1 or v2, as cases that run against any object that
  * implements the TypeScript SPI.
  *
  * @module conformance

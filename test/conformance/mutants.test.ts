@@ -1,11 +1,11 @@
-/** The suite is honest: it notices every broken provider, and by the same cases the whole one passes. */
+/** The suite works: some case fails for every broken provider, and the same cases pass for the unbroken one. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { conformance } from './command.js';
 import { spiVersions } from './index.js';
 import { type MutantResult, mutants, runMutant } from './mutants/index.js';
 
-/** What must come comes at once; a broken provider is waited for no longer. */
+/** Correct events are immediate; for a broken provider this is the time limit. */
 const PATIENCE_MS = 1500;
 
 test('there are enough broken providers, each about something of its own', () => {

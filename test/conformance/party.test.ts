@@ -1,4 +1,7 @@
-/** The control connection of the conformance suite: bad input ends its connection, and no other; strangers get nowhere. */
+/**
+ * The control connection of the conformance suite: bad input ends its connection, and no other; strangers get no
+ * access.
+ */
 import { once } from 'node:events';
 import { connect, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -14,9 +17,9 @@ interface Context {
   server: Server;
   port: number;
   token: string;
-  /** What the server was told of its connections. */
+  /** Errors that the server has reported. */
   errors: string[];
-  /** Halves that were made. */
+  /** Number of halves made. */
   halves: number;
 }
 
@@ -50,13 +53,13 @@ const helloOf = (token: unknown, more: object = {}): string =>
     args: [{ protocol: 2, token, spi: 'v1', patienceMs: 1000, ...more }],
   });
 
-/** All that a connection is told until the server closes it. */
+/** All lines of a connection until the server closes it. */
 async function toldUntilClosed(socket: Socket): Promise<string> {
   let told = '';
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     told += chunk;
   });
-  socket.on('error', () => {}); // its end, if it went on to send
+  socket.on('error', () => {}); // after its end, if it continued to send
   await once(socket, 'close');
   return told;
 }
@@ -91,7 +94,7 @@ test('whoever does not begin with the token is told so, and closed; no half is m
   ];
   for (const line of strangers) {
     const socket = connect(port, HOST);
-    // Commands that come along must not be carried out.
+    // Commands in the same packet must not be executed.
     socket.write(`${line}\n{"id":2,"method":"info","args":[]}\n`);
     assert.match(
       await toldUntilClosed(socket),
@@ -119,7 +122,7 @@ test('a first line that is too long, or does not come, ends its connection', asy
 
   const silent = connect(port, HOST);
   assert.match(await toldUntilClosed(silent), `No line has come within ${HANDSHAKE_MS} ms`);
-  // Bytes that come one after the other prolong nothing.
+  // Single bytes must not extend the time limit.
   const slow = connect(port, HOST);
   const dripping = setInterval(() => slow.write(' '), HANDSHAKE_MS / 10);
   assert.match(await toldUntilClosed(slow), `No line has come within ${HANDSHAKE_MS} ms`);

@@ -1,4 +1,4 @@
-/** Halves as cases see them: one in this process, or one behind a control connection. JSON lines over TCP. */
+/** Halves for cases: one in this process, or one behind a control connection. JSON lines over TCP. */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -15,19 +15,19 @@ import {
 } from './half.js';
 import { firstLine, refuse, sameToken } from './handshake.js';
 
-/** Version of what the two processes say to each other. */
+/** Version of the protocol between the two processes. */
 const PROTOCOL = 2;
 
 /** TCP port of the control connection. */
 export const CONTROL_PORT = 18_600;
 
-/** The longest line that is read: some ten thousand requests in one go. */
+/** Maximum length of a line: some ten thousand requests in one go. */
 const LINE = 16 << 20;
 
-/** Connections that are served at once; a run takes one. */
+/** Maximum of simultaneous connections; a run takes one. */
 const MOST_CONNECTIONS = 64;
 
-/** The id of an answer to what was no command. */
+/** The id of an answer to an invalid command. */
 const NO_COMMAND = 0;
 
 const methods = Object.keys(halfArguments) as HalfMethod[];
@@ -57,7 +57,7 @@ const answer = z.strictObject({
   error: z.strictObject({ message: z.string(), status: z.number().optional() }).optional(),
 });
 
-/** A method of the other half that failed: with its provider's status, or without one for a defect. */
+/** A failed method of the other half: with its provider's status, or without one for a defect. */
 export class HalfError extends Error {
   constructor(
     message: string,
@@ -85,7 +85,7 @@ function callAll(half: Half, calls: readonly (readonly [HalfMethod, ...unknown[]
   });
 }
 
-/** Makes a party of what does its calls. */
+/** Makes a party from a function that executes its calls. */
 function party(
   perform: (method: HalfMethod | 'inOneTurn', args: readonly unknown[]) => Promise<unknown>,
 ): Party {
@@ -105,17 +105,17 @@ export function localParty(half: Half): Party {
   );
 }
 
-/** A half elsewhere, and the connection to it. */
+/** A half elsewhere, with the connection to it. */
 export interface RemoteParty extends AsyncDisposable {
   readonly party: Party;
 }
 
-/** Where a half is served, and how to use it. */
+/** Address and options of a served half. */
 export interface RemoteOptions {
   readonly host: string;
   /** TCP port. */
   readonly port: number;
-  /** What the serving side has printed. */
+  /** The token that the serving side has printed. */
   readonly token: string;
   readonly spi: Spi;
   readonly patienceMs: number;
@@ -124,7 +124,7 @@ export interface RemoteOptions {
 /**
  * Connects to a half that {@link serveHalf} offers.
  *
- * @throws Error when nobody answers there, the token is not that of the other side, or what answers is no such half.
+ * @throws Error when nobody answers there, the token is wrong, or the answer is not that of such a half.
  */
 export async function remoteParty({
   host,
@@ -187,7 +187,7 @@ export async function remoteParty({
   };
 }
 
-/** JSON has no undefined: what is left out at the end is left out. */
+/** JSON has no undefined: omits those at the end. */
 function withoutTail(args: readonly unknown[]): readonly unknown[] {
   const length = args.findLastIndex((arg) => arg !== undefined) + 1;
   return args.slice(0, length);
@@ -197,15 +197,15 @@ function withoutTail(args: readonly unknown[]): readonly unknown[] {
 export interface ServeOptions {
   /** Address of the control connection; it listens at no other. */
   readonly host: string;
-  /** TCP port; 0 asks for a free one. */
+  /** TCP port; 0: a free one. */
   readonly port: number;
-  /** What a client has to know: {@link makeToken}. */
+  /** The token of its clients: {@link makeToken}. */
   readonly token: string;
   /** Makes the half of a connection. */
   readonly half: (spi: Spi, patienceMs: number) => Half;
-  /** Told what went wrong with a connection. */
+  /** Called with an error of a connection. */
   readonly onError?: (error: unknown) => void;
-  /** How long a connection may take to say the token; default: 5000 ms. */
+  /** Time limit for the token; default: 5000 ms. */
   readonly handshakeMs?: number;
 }
 
@@ -230,7 +230,7 @@ function answerLine(id: number, answered: Omit<z.input<typeof answer>, 'id'>): s
   return `${JSON.stringify({ id, ...answered })}\n`;
 }
 
-/** The half that a client asks for in its first line, which has to carry the token. */
+/** The half that a client requests in its first line, which must carry the token. */
 async function greet(socket: Socket, options: ServeOptions): Promise<Half> {
   const line = parseJson(await firstLine(socket, options.handshakeMs));
   const token = z.looseObject({ args: z.tuple([z.looseObject({ token: z.string() })]) }).safeParse(line);
@@ -255,7 +255,7 @@ async function serveConnection(socket: Socket, options: ServeOptions): Promise<v
     const parsed = command.safeParse(parseJson(line));
     if (!parsed.success) throw new Error(`No command of this protocol: ${line.slice(0, 100)}`);
     const { id, method, args } = parsed.data;
-    // Commands may wait for each other's effects: each is on its own.
+    // Commands may wait for each other's effects, so none waits for another's end.
     perform(half, method, args).then(
       (value) => socket.write(answerLine(id, { value: value ?? null })),
       (error: unknown) => socket.write(answerLine(id, { error: described(error) })),

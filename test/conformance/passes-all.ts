@@ -1,7 +1,7 @@
 import { conformanceAt, type Place } from './command.js';
 import { type CaseResult, cases, type Spi, selectCases } from './index.js';
 
-/** Runs all cases of a version; none may fail, and none be skipped. */
+/** Runs all cases of a version; none may fail or be skipped. */
 export async function passesAll(spi: Spi, place: Place, ...args: string[]): Promise<void> {
   const { code, lines, errors } = await conformanceAt(place, '--json', '--spi', spi, ...args);
   const results = lines.slice(0, -1).map((line) => JSON.parse(line) as CaseResult);

@@ -1,4 +1,4 @@
-/** Providers that are tested: this package's, or what a module exports. */
+/** Providers to test: this package's, or an export of a module. */
 import { createRequire } from 'node:module';
 import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -7,13 +7,13 @@ import type { Half, Spi } from './half.js';
 import { HalfV1 } from './half-v1.js';
 import { HalfV2 } from './half-v2.js';
 
-/** What opens a provider, by version of the SPI: names of a module's exports. */
+/** Names of the exports that open a provider, by version of the SPI. */
 export const openerNames: Readonly<Record<Spi, string>> = {
   v1: 'openNetworkDirect',
   v2: 'openNetworkDirect2',
 };
 
-/** A provider to be tested. */
+/** A provider to test. */
 export interface Subject {
   readonly spi: Spi;
   /** Opens the provider; every half has one of its own. */
@@ -22,8 +22,8 @@ export interface Subject {
 
 /**
  * The provider that a module exports: a function `openNetworkDirect` for SPI v1, `openNetworkDirect2` for v2, that
- * answers it. A module is a package name, or a path that begins with `.` or `/`; packages are looked for from here, and then
- * from the working directory.
+ * returns it. A module is a package name, or a path that begins with `.` or `/`; packages are searched from here, and
+ * then from the working directory.
  *
  * @throws Error if there is no such module, it cannot be loaded, or it has no such function.
  */
@@ -53,7 +53,7 @@ async function load(module: string): Promise<Record<string, unknown>> {
     });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    // By whom it was wanted is said already.
+    // The importer is named already.
     const reason = message.replace(/ imported from .*$/s, '');
     const hint = isMissing(error)
       ? " A provider is the name of an installed package, or the path of a module, which begins with '.' or '/'."
@@ -66,7 +66,7 @@ function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === 'ERR_MODULE_NOT_FOUND';
 }
 
-/** The package's URL as a program in the working directory finds it. */
+/** The package's URL for a program in the working directory. */
 function inWorkingDirectory(name: string): string | undefined {
   try {
     return pathToFileURL(createRequire(resolve('program.js')).resolve(name)).href;
@@ -75,7 +75,7 @@ function inWorkingDirectory(name: string): string | undefined {
   }
 }
 
-/** A half over a provider that is open. */
+/** A half over an open provider. */
 export function makeHalf(spi: Spi, provider: unknown, address: string, patienceMs: number): Half {
   if (spi === 'v1') return new HalfV1(provider as INDProvider, address, patienceMs);
   return new HalfV2(provider as IND2Provider, address, patienceMs);

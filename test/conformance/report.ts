@@ -4,7 +4,7 @@ import type { CaseResult } from './runner.js';
 
 const style = { head: [], border: [], compact: true };
 
-/** How many cases ended how. */
+/** Numbers of cases by result. */
 export interface Totals {
   readonly passed: number;
   readonly failed: number;
@@ -17,7 +17,7 @@ export function totalsOf(results: readonly CaseResult[]): Totals {
   return { passed: count('passed'), failed: count('failed'), skipped: count('skipped') };
 }
 
-/** A table of the groups of cases, and each failure with its clause, what was expected, and what came. */
+/** A table of the groups of cases, and each failure with its clause, the expected and the actual result. */
 export function formatResults(results: readonly CaseResult[], seconds: number): string {
   const groups = new Map<string, CaseResult[]>();
   for (const result of results) {

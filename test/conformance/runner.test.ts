@@ -1,4 +1,4 @@
-/** What happens to a run whose provider misbehaves where no case looks. */
+/** Runs with a provider that misbehaves where no case looks. */
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -4,25 +4,25 @@ import type { Party, Spi } from './half.js';
 import { localParty } from './party.js';
 import { Strays } from './strays.js';
 
-/** A rule of the SPI, and how it is seen whether a provider keeps it. */
+/** A rule of the SPI, and the test whether a provider obeys it. */
 export interface Case {
   /** Group and rule, as in `disconnect.flushes-receives`. */
   readonly name: string;
-  /** Where the rule is written. */
+  /** The clause of the rule. */
   readonly clause: string;
   /** Versions of the SPI that have the rule. */
   readonly spi: readonly Spi[];
   readonly body: (t: CaseContext) => Promise<void>;
 }
 
-/** How a case ended. */
+/** The result of a case. */
 export interface CaseResult {
   readonly name: string;
   readonly clause: string;
   readonly spi: Spi;
   readonly outcome: 'passed' | 'failed' | 'skipped';
   readonly ms: number;
-  /** What was looked at, for a failure; why, for a skipped case. */
+  /** The checked property, for a failure; the reason, for a skipped case. */
   readonly what?: string;
   readonly expected?: string;
   readonly got?: string;
@@ -34,7 +34,7 @@ export interface RunOptions {
   readonly local: LocalHalf;
   /** The other half, here or elsewhere. */
   readonly far: Party;
-  /** A case that has not ended by then has failed. */
+  /** Time limit of a case. */
   readonly limitMs: number;
   /** Stop at the first failure. */
   readonly bail?: boolean;
@@ -55,7 +55,7 @@ function matcher(pattern: string): (name: string) => boolean {
   return (name) => expression.test(name);
 }
 
-/** Runs cases one after another, each on adapter instances of its own. */
+/** Runs cases one after another, each with adapter instances of its own. */
 export async function runCases(cases: readonly Case[], options: RunOptions): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
   using strays = new Strays();
@@ -94,7 +94,7 @@ async function runCase(one: Case, { local, far, limitMs }: RunOptions, strays: S
     result = told(failure(error, context, limitMs));
   }
   try {
-    // Node tells of a rejection when all that is at hand is done.
+    // Node reports a rejection when all pending work is done.
     const ended = Promise.all([near.end(), far.end()]).then(() => setImmediate());
     await limited(strays.during(ended), limitMs);
   } catch (error) {

@@ -1,6 +1,9 @@
-/** What a provider under test throws, or rejects, where nobody waits for it. It fails the case at hand, not the run. */
+/**
+ * Errors that a provider under test throws, or rejects with, where nobody waits for them. They fail the present case,
+ * not the run.
+ */
 export class Strays implements Disposable {
-  /** Those that came when no case waited, for the next that does. */
+  /** Those without a waiting case, for the next one. */
   readonly #waiting: Stray[] = [];
   #fail: ((stray: Stray) => void) | undefined;
   readonly #onStray = (cause: unknown): void => {
@@ -19,7 +22,7 @@ export class Strays implements Disposable {
     process.off('unhandledRejection', this.#onStray);
   }
 
-  /** Ends as `work` does, or with the first stray until then. */
+  /** Ends like `work`, or with the first stray error until then. */
   async during<T>(work: Promise<T>): Promise<T> {
     let fail: ((stray: Stray) => void) | undefined;
     const strays = new Promise<never>((_, reject) => {
@@ -30,14 +33,14 @@ export class Strays implements Disposable {
     try {
       return await Promise.race([work, strays]);
     } finally {
-      // Work that took too long may end when other work waits.
+      // Work that took too long may end while other work waits.
       if (this.#fail === fail) this.#fail = undefined;
       work.catch(() => {});
     }
   }
 }
 
-/** An error that nobody has caught; its cause is what was thrown. */
+/** An error that was not caught; its cause is the thrown value. */
 export class Stray extends Error {
   constructor(cause: unknown) {
     super(cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause), { cause });

@@ -1,4 +1,4 @@
-/** Our own provider keeps every rule of ND SPI v1, in one process and in two. */
+/** Our own provider obeys every rule of ND SPI v1, in one process and in two. */
 import { test } from 'uvu';
 import { passesAll } from './passes-all.js';
 
@@ -8,7 +8,7 @@ test('SPI v1, both halves in one process', () => passesAll('v1', here));
 
 test('SPI v1, in two processes', () => passesAll('v1', here, '--processes', '2'));
 
-// Two processes of one host go by shared memory unless they are told otherwise.
+// By default two processes of one host use shared memory.
 const onTheWire = { by: ['env', 'ND_OPTIONS={"link":"wire"}'] };
 
 test('SPI v1, in two processes, on the wire', () => passesAll('v1', onTheWire, '--processes', '2'));

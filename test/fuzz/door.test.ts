@@ -1,7 +1,7 @@
 /**
- * Every IOCTL with wrong bytes through the real door into the real kernel: valid requests with bytes changed, random
- * and truncated buffers of any length, ids of live objects in them. Each request ends in a status that has a name, no
- * output is longer than asked for, the HCA is handed no memory but what was pinned, and valid requests work as before.
+ * Every IOCTL with wrong bytes through the real door into the real kernel: valid requests with changed bytes, random
+ * and truncated buffers of any length, with ids of live objects in them. Each request ends in a status that has a name,
+ * no output is longer than requested, the HCA gets no memory that was not pinned, and valid requests work as before.
  */
 import fc from 'fast-check';
 import { suite } from 'uvu';
@@ -42,7 +42,7 @@ const ibatName = '\\\\.\\ibat';
 /** Requests per IOCTL. */
 const numRuns = Number(process.env.ND_FUZZ_RUNS ?? 150);
 
-/** These hand memory to the HCA: nothing random may ever do. */
+/** These pass memory to the HCA, which no random request may do. */
 const handsMemory = new Set(['MEMORY_REGISTER', 'CQ_CREATE', 'CQ_RESIZE', 'SRQ_CREATE', 'QP_CREATE']);
 
 interface World {
@@ -51,7 +51,7 @@ interface World {
   live: Live;
 }
 
-/** Runs with live objects on files of their own; closing them must end everything. */
+/** Runs with live objects on files of their own; closing the files must end everything. */
 function inWorld(run: (world: World) => void): void {
   const file = openDeviceFile(winVerbs);
   const ibat = openDeviceFile(ibatName);
@@ -69,7 +69,7 @@ function inWorld(run: (world: World) => void): void {
   }
 }
 
-/** What a program would do next: the kernel must still do it. */
+/** Typical next requests of a program: the kernel must still serve them. */
 function validRequestsWork(): void {
   inWorld(({ file, live }) => {
     const guids = WvGuidEntries.decode(file.ioctl(IoctlCode.GUID_QUERY, null, 2048).subarray(8));
@@ -85,14 +85,14 @@ function validRequestsWork(): void {
 }
 
 interface Attempt {
-  /** Whether the bytes lie over a valid request, at `changed` places only. */
+  /** Whether the bytes are laid over a valid request, at `changed` places only. */
   valid: boolean;
   bytes: Uint8Array;
   changed: number[];
-  /** How many bytes are sent; null: no buffer at all; undefined: as many as a valid request has. */
+  /** Length of the input; null: no buffer at all; undefined: that of a valid request. */
   inputLength: number | null | undefined;
   outputLength: number;
-  /** Which 8-byte places get an id that exists, and which one. */
+  /** The 8-byte places that get an existing id, and its number. */
   planted: { place: number; choice: number }[];
 }
 
@@ -143,7 +143,7 @@ function inputOf(attempt: Attempt, live: Live, example: Uint8Array | null): Uint
   return input;
 }
 
-/** Takes the length of a successful answer, or the status that was thrown instead. */
+/** Checks the length of a successful answer; returns the status. */
 function statusOf(outputLength: number, answer: () => number): number {
   let length: number;
   try {
@@ -156,14 +156,14 @@ function statusOf(outputLength: number, answer: () => number): number {
   return Status.SUCCESS;
 }
 
-/** Issues a request, cancels it if it pends, and answers its status. */
+/** Issues a request, cancels it if it pends, and returns its status. */
 function issue(file: DeviceFile, code: number, input: Uint8Array | null, outputLength: number): number {
   const request = file.ioctlOverlapped(code, input, outputLength, (output) => output.length);
   request.cancel();
   return statusOf(outputLength, () => request.getResult({ wait: true }));
 }
 
-/** As {@link issue}, by the blocking form. */
+/** As {@link issue}, in the blocking form. */
 function issueBlocking(
   file: DeviceFile,
   code: number,

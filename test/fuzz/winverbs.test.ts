@@ -91,7 +91,7 @@ test('whatever is posted is refused with a status or ends in a completion, and h
           assert.is.not((error as StatusError).status, Status.SUCCESS);
         }
       }
-      // Everything that was taken comes back: what the peer does not let through is flushed.
+      // Every accepted request must complete: those that the peer does not allow are flushed.
       await a.ep.disconnect().catch((error: unknown) => assert.instance(error, StatusError));
       assert.is(a.qp.state, QpState.ERROR);
       assert.ok((await take(a.cq, signaled)).length === signaled);

@@ -1,4 +1,4 @@
-/** Provider and adapter: addresses, limits, instances, references. These cases work on near's objects themselves. */
+/** Provider and adapter: addresses, limits, instances, references. These cases use near's objects directly. */
 import { type INDProvider, type NdResult, Status } from '../../../nd/index.js';
 import { SUCCESS } from '../context.js';
 import { Group } from './define.js';
@@ -117,7 +117,7 @@ group.add(
   '§INDAdapter::Control: NOT_SUPPORTED, or what the vendor says',
   async (t) => {
     const { adapter } = t.v1;
-    // It may be anything but a crash.
+    // Any status will do; it must not crash.
     const status = statusThrown(() => adapter.control(0x7fff_fff0, null, 0).getResult({ wait: true }));
     t.ok(status !== Status.PENDING, 'Control', 'an end', 'PENDING');
   },
@@ -317,7 +317,7 @@ group.add(
       Status.CANCELED,
       'GetOverlappedResult with waiting',
     );
-    // It can be asked any number of times.
+    // It can be queried any number of times.
     t.status(
       statusThrown(() => pending.getResult()),
       Status.CANCELED,

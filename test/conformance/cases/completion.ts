@@ -57,7 +57,7 @@ group.add(
     await far.post(...receives(10));
     await near.post(...sends(9, 64, 0, SILENT_SUCCESS), ...sends(1));
     await near.done(1);
-    // When the last has been told of, those before it are there too.
+    // Once the last one is reported, those before it have arrived, too.
     const [seen] = await far.received(1);
     t.results([seen!], [[0, SUCCESS]], 'The first Receive');
     await t.refused(
@@ -181,7 +181,7 @@ group.add(
       t.same(await t.far.poll(far.inbound, 4), [], 'A drained queue');
       await near.post(...sends(1, 64, i));
       t.run(await near.done(1), 1, SUCCESS, 'The Send', i);
-      // The message may be there already, or be about to come.
+      // The message may have arrived already, or be about to.
       await t.ends(
         t.far,
         await t.far.notify(far.inbound, 'any'),
@@ -220,7 +220,7 @@ group.add(
   },
 );
 
-/** One end is told of a Send of its own: whatever it was to be told of before has come. */
+/** Makes an end see the completion of a Send of its own: all earlier events have been reported then. */
 async function toldOf(t: CaseContext, end: End, peer: End): Promise<void> {
   const told = await end.party.notify(end.outbound, 'any');
   await peer.post(...receives(1));
@@ -293,7 +293,7 @@ group.add('notify-cancel', '§IND2Overlapped::CancelOverlappedRequests: complete
   );
   t.status(await t.far.statusNow(other), PENDING, 'Notify of another completion queue');
   t.same(await t.far.cancel(far.inbound), [], 'Cancel with nothing outstanding');
-  // The queue can be armed again, and events are not lost.
+  // The queue can be armed again, and no events are lost.
   const again = await t.far.notify(far.inbound, 'any');
   await near.post(...sends(1));
   await t.ends(t.far, again, SUCCESS, 'Notify after Cancel');

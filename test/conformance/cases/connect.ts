@@ -1,4 +1,4 @@
-/** Listeners and connectors: making connections, refusing them, giving up. */
+/** Listeners and connectors: establishing, refusing and abandoning connections. */
 import { Status } from '../../../nd/index.js';
 import { CANCELED, End, receives, SUCCESS, sends } from '../context.js';
 import { Group } from './define.js';
@@ -80,7 +80,7 @@ group.add(
     const { listener, address } = await t.listen('far');
     const refusedConnect = await t.near.connect(near.link, address, { data: bytes(callerData + 1) });
     await t.ends(t.near, refusedConnect, Status.INVALID_BUFFER_SIZE, `Connect with ${callerData + 1} bytes`);
-    // Nothing has changed: the same connector connects.
+    // Nothing has changed: the same connector can connect.
     const requested = await t.far.awaitRequest(listener, far.link);
     const connected = await t.near.connect(near.link, address, { data: bytes(callerData) });
     await t.ends(t.far, requested, SUCCESS, 'GetConnectionRequest');
@@ -185,7 +185,7 @@ group.add('rejected', '§IND2Connector::Reject: by the accepting side, with data
   await t.ends(t.near, connected, Status.CONNECTION_REFUSED, 'Connect that was rejected');
   const { data } = await t.near.peerData(near.link);
   t.ok(startsWith(data, why), 'Private data of Reject', String(why), String(data));
-  // The connector and its endpoint are as before.
+  // The connector and its endpoint are unchanged.
   const next = await End.make(t.far);
   const { listener, address } = await t.listen('far');
   await t.join(near, next, listener, address);

@@ -17,7 +17,7 @@ export const disconnectCases = group.cases;
 
 const { PENDING } = Status;
 
-/** Both ways round: the side that acts, and its peer. */
+/** Both assignments of the roles: the acting side, and its peer. */
 async function roles(
   t: CaseContext,
   acting: 'near' | 'far',

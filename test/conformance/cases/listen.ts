@@ -1,4 +1,4 @@
-/** Listeners: requests that wait, backlogs, ports. */
+/** Listeners: waiting requests, backlogs, ports. */
 import { Status } from '../../../nd/index.js';
 import { CANCELED, End, receives, SUCCESS, sends } from '../context.js';
 import { Group } from './define.js';
@@ -19,7 +19,7 @@ group.add(
     await t.far.awaitRequest(listener, far.link);
     await t.far.awaitRequest(listener, other.link);
     t.same(await t.far.cancel(listener), [CANCELED, CANCELED], 'Two requests, when Cancel has returned');
-    // The listener listens, and the connector is idle again.
+    // The listener still listens, and the connector is idle again.
     await t.join(near, far, listener, address);
   },
 );
@@ -227,7 +227,7 @@ group.add('many-at-once', '§IND2Listener: many connections at once', async (t) 
       return { near, far, connected, i };
     }),
   );
-  // Requests come in any order: the private data tells whose they are.
+  // Requests arrive in any order: the private data identifies them.
   await Promise.all(
     pairs.map(async ({ far, i }) => {
       t.status(

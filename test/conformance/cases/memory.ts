@@ -138,7 +138,7 @@ for (const op of ['read', 'write'] as const) {
         access(op, target, length, offset),
         `${op} of ${length} bytes at ${offset} of 1000`,
       );
-      // Inside the window anything may have happened, outside nothing.
+      // Inside the window anything may have changed, outside nothing.
       await t.holds(far, 0, 500, 1, 'Memory before the window');
       const behind = await t.far.peek(far.memory, 1500, 200);
       t.ok(

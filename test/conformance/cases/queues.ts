@@ -37,7 +37,7 @@ for (const [op, post] of Object.entries({
     async (t) => {
       const near = await End.make(t.near);
       t.status(await near.postStatus(post), Status.CONNECTION_INVALID, `${op} before a connection`);
-      // What was refused is not queued and leaves no trace.
+      // A refused request is not queued and has no effect.
       t.same(await t.near.poll(near.outbound, 8), [], 'Results of what was not queued');
     },
   );
@@ -183,7 +183,7 @@ group.add('silent-failure', '§ND_OP_FLAG_SILENT_SUCCESS: failures have a result
 
 group.add('silent-flushed', '§ND_OP_FLAG_SILENT_SUCCESS: flushed requests have a result', async (t) => {
   const { near } = await t.pair();
-  // Nobody receives: the first waits for the peer, those behind it wait for the first.
+  // There is no Receive: the first waits for the peer, those behind it wait for the first.
   await near.party.inOneTurn([
     ['post', near.link, sends(4, 64, 0, SILENT_SUCCESS)],
     ['flush', near.link],

@@ -1,4 +1,4 @@
-/** Memory regions of SPI v2: their rights, their bounds, how long they live. */
+/** Memory regions of SPI v2: rights, bounds, lifetime. */
 import { Nd2MrFlag, Status } from '../../../nd/index.js';
 import { ALLOW_READ, ALLOW_WRITE, receives, SUCCESS, sends, statusOf } from '../context.js';
 import type { Post } from '../half.js';

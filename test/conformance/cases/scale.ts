@@ -5,9 +5,9 @@ import { Group } from './define.js';
 const group = new Group('scale');
 export const scaleCases = group.cases;
 
-/** Queue pairs that a case makes. */
+/** Number of queue pairs in a case. */
 const QUEUE_PAIRS = 2000;
-/** Connections that are there at once. */
+/** Number of simultaneous connections. */
 const CONNECTIONS = 150;
 
 group.add(

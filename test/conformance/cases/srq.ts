@@ -10,7 +10,7 @@ export const sharedReceiveCases = group.cases;
 const only = ['v2'] as const;
 const { PENDING } = Status;
 
-/** Receives into memory of the half's own. */
+/** Receives into the half's own memory. */
 function into(memory: number, count: number, first = 0, length = 64): Post[] {
   return receives(count, length, first).map((post) => ({
     ...post,
@@ -18,7 +18,7 @@ function into(memory: number, count: number, first = 0, length = 64): Post[] {
   }));
 }
 
-/** A shared receive queue of far's, its memory, and connections to queue pairs that take from it. */
+/** A shared receive queue of far's, its memory, and connections whose queue pairs take from it. */
 async function setup(t: CaseContext, count: number, options: { depth?: number; threshold?: number } = {}) {
   if (t.farInfo.limits.sharedReceives === 0) t.skip('This adapter has no shared receive queues.');
   const { depth = 32, threshold = 0 } = options;
@@ -159,7 +159,7 @@ group.add(
     await near.post(...sends(2));
     t.run(await far.received(2), 2, SUCCESS, 'Receives');
     for (const request of waiting) await t.ends(t.far, request, SUCCESS, 'Notify with two Receives left');
-    // It is below the threshold already.
+    // The count is below the threshold already.
     await t.ends(t.far, await t.far.sharedNotify(shared), SUCCESS, 'Notify while below the threshold');
   },
   only,
@@ -191,7 +191,7 @@ group.add(
     const memory = await t.near.memory(4096);
     await t.near.sharedReceive(shared, into(memory, depth, 0, 8));
     await t.near.sharedModify(shared, 0, 0);
-    // A queue may have somewhat more room than it was asked for.
+    // A queue may have somewhat more room than requested.
     await t.refused(
       t.near.sharedModify(shared, 3, 0),
       Status.BUFFER_OVERFLOW,

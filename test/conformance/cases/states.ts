@@ -1,4 +1,4 @@
-/** The connector's states: what each method that a state forbids is refused with, and that this changes nothing. */
+/** The connector's states: the status for each method that a state forbids, which changes nothing. */
 import { Status } from '../../../nd/index.js';
 import { type CaseContext, End, SUCCESS, statusOf } from '../context.js';
 import type { HalfAddress } from '../half.js';
@@ -33,7 +33,7 @@ const methods = {
 >;
 type Method = keyof typeof methods;
 
-/** What each state refuses, and with what. Documents and drivers name some differently: either is right. */
+/** The forbidden methods and their statuses. Documents and drivers name some differently: either is right. */
 const refusals = {
   idle: {
     completeConnect: [INV],
@@ -50,7 +50,7 @@ const refusals = {
     completeConnect: [INV],
     accept: [INV, ACT],
     reject: [STATE, INV],
-    // A refusal may be told with data, all zero.
+    // A refusal may have data, all zero.
     getConnectionData: [INV, STATE, OK],
     getPeerAddress: [INV],
     notifyDisconnect: [INV, STATE],
@@ -128,7 +128,7 @@ const refusals = {
 } as const satisfies Record<string, Partial<Record<Method, readonly number[]>>>;
 type State = keyof typeof refusals;
 
-/** Brings a connector of near's into each state; what comes back shows that the state is still what it was. */
+/** Brings a connector of near's into each state; the returned function shows that the state is unchanged. */
 const reach: Readonly<Record<State, (t: CaseContext) => Promise<{ near: End; still: () => Promise<void> }>>> =
   {
     async idle(t) {

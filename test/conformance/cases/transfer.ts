@@ -1,4 +1,4 @@
-/** Messages, Reads and Writes: lengths, pieces, contents, order, what goes wrong. */
+/** Messages, Reads and Writes: lengths, lists, contents, order, errors. */
 import { Status } from '../../../nd/index.js';
 import { ALLOW_READ, ALLOW_WRITE, CANCELED, End, READ_FENCE, receives, SUCCESS, sends } from '../context.js';
 import { type Post, patternByte } from '../half.js';
@@ -27,7 +27,7 @@ group.add('send-lengths', '§IND2QueuePair::Send: each message in one Receive, w
     t.same(sent?.status, SUCCESS, 'Send');
     if (t.spi === 'v1') t.same(sent?.bytes, length, 'Bytes of the Send');
     await t.holds(far, 0, length, i, `The message of ${length} bytes`);
-    // What the message does not reach stays as it was.
+    // Memory behind the message is unchanged.
     const tail = await t.far.peek(far.memory, length, 16);
     const kept = Array.from({ length: 16 }, (_, k) => patternByte(length + k, i + 100));
     t.same(tail, kept, `Memory behind the message of ${length} bytes`);
@@ -110,7 +110,7 @@ for (const op of ['send', 'receive', 'read', 'write'] as const) {
       });
       const granted = op === 'receive' ? near.receiveSge : near.requestSge;
       t.same(granted >= 2, true, `${op}: ${granted} entries are granted, of 2 asked for; at least as many`);
-      // Small Sends and Writes may go inline, where the limit does not count.
+      // Small Sends and Writes may go inline, where the limit does not apply.
       const pieces = Array.from({ length: granted + 1 }, (_, i) => ({ at: i * 8, length: 1000 }));
       t.status(
         await near.postStatus({ ...with_(0), pieces }),
@@ -217,7 +217,7 @@ group.add('inline', '§ND_OP_FLAG_INLINE, §INDConnector::CreateEndpoint: inline
   const flags = INLINE[t.spi];
   const plain = Array.from({ length: maxInline }, (_, i) => (i * 3 + 1) & 0xff);
   await far.post(...receives(2, 4096));
-  // The bytes are the caller's again as soon as the call returns.
+  // The bytes belong to the caller again as soon as the call returns.
   await near.post({
     op: 'send',
     context: 1,
@@ -357,7 +357,7 @@ group.add('last-byte-last', '§ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED', async (t
   const { target } = await far.open(ALLOW_WRITE, length);
   await t.near.fill(near.memory, 0, length, 4);
   const last = (await t.near.peek(near.memory, length - 1, 1))[0]!;
-  // Whatever it was, it is another byte now.
+  // The byte has changed to another value by now.
   if ((await t.far.peek(far.memory, length - 1, 1))[0] === last)
     await t.far.fill(far.memory, length - 1, 1, last);
   await near.post({ op: 'write', context: 'w', pieces: [{ at: 0, length }], target });
@@ -368,9 +368,10 @@ group.add('last-byte-last', '§ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED', async (t
 
 group.add('read-fence', '§ND_OP_FLAG_READ_FENCE', async (t) => {
   const length = 4 << 20;
-  // Short, so that a provider without the fence takes it at once.
+  // Short, so that a provider without the fence executes it at once.
   const tail = 256;
-  // Several, so that the last of them is still to come when a provider without the fence takes what is behind it.
+  // Several, so that the last one is still outstanding when a provider without the fence executes the request behind
+  // it.
   const reads = 8;
   const { near, far } = await t.pair({
     near: { memory: length, requests: 2 * reads },
@@ -380,7 +381,7 @@ group.add('read-fence', '§ND_OP_FLAG_READ_FENCE', async (t) => {
   for (let round = 0; round < 8; round += 1) {
     await t.far.fill(far.memory, length - tail, tail, round + 1);
     await t.near.fill(near.memory, length - tail, tail, round + 101);
-    // What the fenced Write sends is the last that the last Read brings.
+    // The fenced Write sends the last byte that the last Read delivers.
     await near.post(
       ...Array.from(
         { length: reads },

@@ -1,4 +1,4 @@
-/** What only SPI v2 has: adapter ids, memory regions with rights, request types, binding, explicit inline. */
+/** Features that only SPI v2 has: adapter ids, memory regions with rights, request types, binding, explicit inline. */
 import { type IND2Provider, Nd2MrFlag, Nd2OpFlag, Nd2RequestType, Status } from '../../../nd/index.js';
 import {
   ALLOW_READ,
@@ -203,7 +203,7 @@ group.add(
     );
     const [received] = await far.received(1);
     t.same([received?.type, received?.bytes, received?.link], [RECEIVE, 40, far.link], 'The Receive');
-    // The same is told of requests that were cancelled.
+    // The same is reported for cancelled requests.
     await t.near.inOneTurn([
       ['post', near.link, [...receives(1, 64, 9), ...sends(2, 64, 10)]],
       ['flush', near.link],
@@ -371,7 +371,7 @@ group.add(
     ];
     for (const [post, refused] of posts) {
       const status = await near.postStatus(post);
-      // Only Send and Write are said to refuse them; who takes the others must do them right.
+      // Only Send and Write must refuse them; if others are accepted, they must be executed correctly.
       if (status !== refused && status !== SUCCESS) {
         throw new Violation(
           `${post.op} with unknown flags`,

@@ -1,4 +1,4 @@
-/** Memory windows: Bind, Invalidate, tokens, and how long they live. */
+/** Memory windows: Bind, Invalidate, tokens, lifetime. */
 import { Status } from '../../../nd/index.js';
 import { ALLOW_READ, ALLOW_WRITE, READ_FENCE, receives, SILENT_SUCCESS, SUCCESS, sends } from '../context.js';
 import type { Post } from '../half.js';
@@ -64,7 +64,7 @@ group.add('bind-new-token', '§IND2MemoryWindow::GetRemoteToken: changes with ev
       { op: 'bind', context: 1, window, length: 4096, flags: READ_WRITE },
     )
     .catch(async () => {
-      // It may be bound again when the result of Invalidate has been taken, and not before.
+      // It may be bound again once the result of Invalidate was taken, and not before.
       t.run(await far.done(1), 1, SUCCESS, 'Invalidate');
       return [
         undefined,

@@ -1,5 +1,5 @@
 /**
- * Broken providers, and whether the conformance suite notices them.
+ * Broken providers, and whether the conformance suite detects them.
  *
  * @module conformance/mutants
  */
@@ -30,12 +30,12 @@ export const mutants: readonly Mutant[] = [
   ...v2Mutants,
 ];
 
-/** What came of a broken provider. */
+/** The result for a broken provider. */
 export interface MutantResult {
   readonly mutant: string;
   readonly breaks: string;
   readonly caughtBy: readonly string[];
-  /** What the first of them has found. */
+  /** The finding of the first of them. */
   readonly found: string;
   readonly ran: number;
   readonly ms: number;
@@ -44,13 +44,13 @@ export interface MutantResult {
 /** How broken providers are run. */
 export interface MutantOptions {
   readonly address: string;
-  /** How long anything may take; a case may take three times as long. */
+  /** Time limit of a step; a case may take three times as long. */
   readonly patienceMs: number;
-  /** Run every case against each, not only those that should notice it. */
+  /** Runs every case against each, not only those that should fail. */
   readonly all?: boolean;
 }
 
-/** Runs cases against a broken provider, both halves on it; without a mutant, against the provider as it is. */
+/** Runs cases against a broken provider, with both halves on it; without a mutant, against the unbroken provider. */
 export async function runMutant(
   mutant: Pick<Mutant, 'spi' | 'cases' | 'apply'>,
   { address, patienceMs, all }: MutantOptions,
@@ -70,7 +70,7 @@ export async function runMutant(
   });
 }
 
-/** Which cases have noticed a broken provider. */
+/** The cases that fail for a broken provider. */
 export async function judge(mutant: Mutant, options: MutantOptions): Promise<MutantResult> {
   const begun = performance.now();
   const results = await runMutant(mutant, options);
@@ -86,7 +86,7 @@ export async function judge(mutant: Mutant, options: MutantOptions): Promise<Mut
   };
 }
 
-/** A table of broken providers and the cases that have noticed them. */
+/** A table of broken providers and the cases that fail for them. */
 export function formatMutants(results: readonly MutantResult[]): string {
   const table = new Table({
     head: ['Mutant', 'what it breaks', 'noticed by', 'of'],

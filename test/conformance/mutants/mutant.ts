@@ -1,4 +1,4 @@
-/** Deliberately broken providers: ours, with one rule of the SPI broken. The suite must notice each. */
+/** Deliberately broken providers: ours, with one rule of the SPI broken. The suite must detect each. */
 import type {
   IND2Adapter,
   IND2CompletionQueue,
@@ -19,12 +19,12 @@ import type { Spi } from '../index.js';
 /** A broken provider. */
 export interface Mutant {
   readonly name: string;
-  /** What it does that the SPI forbids. */
+  /** Its violation of the SPI. */
   readonly breaks: string;
   readonly spi: Spi;
-  /** Names of cases, `*` for anything, that should notice: for a quick run. */
+  /** Names of cases, `*` for anything, that should fail: for a quick run. */
   readonly cases: string;
-  /** Breaks a provider that has just been opened. */
+  /** Breaks a new provider. */
   readonly apply: (provider: unknown) => void;
 }
 
@@ -48,7 +48,7 @@ export interface HooksV2 {
   region?(region: IND2MemoryRegion): void;
 }
 
-/** Replaces a method of one object; `make` is given the method as it was. */
+/** Replaces a method of one object; `make` gets the original method. */
 export function around<T extends object, K extends keyof T>(
   object: T,
   name: K,
@@ -61,7 +61,7 @@ export function around<T extends object, K extends keyof T>(
 
 type Made<F> = F extends (...args: never[]) => infer R ? R : never;
 
-/** Calls a hook with what a method makes. */
+/** Calls a hook with the result of a method. */
 function made<T extends object, K extends keyof T>(
   object: T,
   name: K,
@@ -110,7 +110,7 @@ export function mutantV2(name: string, breaks: string, cases: string, hooks: Hoo
   return { name, breaks, spi: 'v2', cases, apply: (provider) => apply(provider as IND2Provider) };
 }
 
-/** Runs a call; where it is refused with a status, does something else instead. */
+/** Runs a call; if it is refused with a status, does something else instead. */
 export function insteadOf<T>(status: number, call: () => T, instead: () => T): T {
   try {
     return call();

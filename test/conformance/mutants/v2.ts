@@ -1,4 +1,4 @@
-/** Broken providers of SPI v2: what v1 has not. */
+/** Broken providers of SPI v2: rules that v1 does not have. */
 import { Nd2MrFlag, Nd2OpFlag, Status } from '../../../nd/index.js';
 import { around, insteadOf, type Mutant, mutantV2 } from './mutant.js';
 
