@@ -1,4 +1,4 @@
-/** Tests in a network namespace of their own, where nobody else has slots and ports, or sends anything. */
+/** Tests in a network namespace of their own, where no other process has slots or ports, or sends packets. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { lacking } from './needs.js';
@@ -7,7 +7,7 @@ import { inNewNetwork } from './network-namespace.js';
 /** Whether this process runs in such a namespace. */
 export const apart = process.env.ND_TEST_APART !== undefined;
 
-/** Runs the tests of a module there, in a process of its own; here, where no namespace is permitted. */
+/** Runs the tests of a module there, in a process of its own; or here, if namespaces are not permitted. */
 export function runApart(url: string, run: () => void): void {
   if (apart) {
     run();

@@ -1,5 +1,5 @@
 /**
- * A program whose Worker blocks for ever, and how that is ended. The process exits with 7, if it can.
+ * A program whose Worker blocks for ever, and the ways to end it. The process exits with 7, if it can.
  *
  *   blocked-program.js exit|nested|terminate|vm WAY     WAY: one of `waits`
  */
@@ -17,7 +17,7 @@ import type { KernelFile } from '../../winverbs/kernel-file.js';
 const ADDRESS = '127.0.0.1';
 const provider = () => openProvider();
 
-/** What waits until somebody connects, or sends, which nobody does. */
+/** Calls that wait for a connection or a message, which never comes. */
 export const waits: Readonly<Record<string, () => () => void>> = {
   'an overlapped IOCTL': () => {
     const all = provider();
@@ -61,7 +61,7 @@ function block(way: string): void {
   wait();
 }
 
-/** A script with a timeout ends alone: its thread goes on, and so does what it waited for. */
+/** A script with a timeout ends alone: its thread continues, and so does the request. */
 function blockInScript(way: string): string {
   const wait = waits[way]!();
   Reflect.set(globalThis, 'wait', wait);

@@ -1,4 +1,4 @@
-/** Hosts with a connection manager each, joined by a simulated network, all in virtual time. */
+/** Hosts with a connection manager each, connected by a simulated network, all in virtual time. */
 
 import { gidEquals } from '../../kernel-bridge/kernel/cm/address.js';
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
@@ -21,7 +21,7 @@ import { type CmMessage, type CmMessageName, parseMad } from '../../kernel-bridg
 import { pkeyIndexFor } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
 import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options.js';
 
-/** Timers in the order of their time, and of their setting where that is equal. */
+/** Timers in the order of their time, and of their setting if that is equal. */
 export class VirtualClock {
   now = 0;
   #entries: { at: number; order: number; run: () => void }[] = [];
@@ -48,7 +48,7 @@ export class VirtualClock {
     this.now = end;
   }
 
-  /** Runs until nothing is left to happen; throws when that takes longer than the bound. */
+  /** Runs until there are no timers left; throws if that takes longer than the limit. */
   runToEnd(boundMs = 100_000_000): void {
     const end = this.now + boundMs;
     for (let next = this.#first(); next; next = this.#first()) {
@@ -73,7 +73,7 @@ export class VirtualClock {
   }
 }
 
-/** A message on its way. */
+/** A message under way. */
 export interface Passing {
   readonly from: string;
   readonly to: string;
@@ -84,10 +84,10 @@ export interface Passing {
 export class Network {
   readonly clock = new VirtualClock();
   readonly hosts: Host[] = [];
-  /** Everything that was sent, `client REQ`, lost ones too. */
+  /** All sent messages, as `client REQ`, including lost ones. */
   readonly log: string[] = [];
   readonly sent: Passing[] = [];
-  /** After which times a message arrives: none loses it, two duplicate it. */
+  /** The delays of a message's copies: none loses it, two duplicate it. */
   route: (passing: Passing) => number[] = () => [1];
 
   add(name: string, gid: Gid, options: Partial<CmOptions> = {}, firstId = 0x0100_0000): Host {
@@ -112,7 +112,7 @@ export class Network {
     }
   }
 
-  /** Lets the first `count` messages of a name from a host disappear. */
+  /** Drops the first `count` messages of a name from a host. */
   lose(from: string, name: CmMessageName, count = 1): void {
     let left = count;
     const { route } = this;
@@ -143,13 +143,13 @@ export class Host {
   readonly gid: Gid;
   readonly cm: ConnectionManager;
   readonly ids = new Set<number>();
-  /** Ids that will be handed out; lowered by tests of exhaustion. */
+  /** Number of ids left; lowered by tests of exhaustion. */
   idsLeft = Number.POSITIVE_INFINITY;
   caGuid: bigint;
   maxPathMtu = 5;
   /** The P_Key table. */
   pkeys = [0xffff];
-  /** Of a process that sends past the wire. */
+  /** The slot of a process that sends past the wire. */
   slot: number | undefined;
   timers = 0;
   nextPsn: number | undefined;
@@ -248,7 +248,7 @@ export function connectParameters(
   };
 }
 
-/** One side of a connection: its events by name, and what they brought. */
+/** One side of a connection: its events by name, and their data. */
 export class Side {
   readonly events: string[] = [];
   connection!: CmConnection;
@@ -289,11 +289,11 @@ export class Pair {
   readonly client: Host;
   readonly server: Host;
   readonly listener: CmListenerControl;
-  /** Requests that were taken, oldest first. */
+  /** Taken requests, oldest first. */
   readonly taken: Side[] = [];
-  /** What the server does with a request it has taken; unset: leaves it. */
+  /** What the server does with a taken request; unset: nothing. */
   onTaken: ((side: Side) => void) | undefined = (side) => side.connection.accept(qp(0x11), new Uint8Array(0));
-  /** Whether requests are taken when they come. */
+  /** Whether requests are taken when they arrive. */
   taking = true;
 
   constructor(options: Partial<CmOptions> = {}, backlog = 0) {
@@ -321,7 +321,7 @@ export class Pair {
     return side;
   }
 
-  /** Starts connecting; the active side confirms replies by itself unless told otherwise. */
+  /** Starts connecting; by default the active side confirms replies automatically. */
   connect(more: Partial<CmConnectParameters> = {}, confirm = true): Side {
     const side = new Side();
     if (confirm) side.on.replied = () => side.connection.ready();
@@ -332,7 +332,7 @@ export class Pair {
     return side;
   }
 
-  /** A connection that both sides hold for established. */
+  /** A connection that both sides consider established. */
   established(more: Partial<CmConnectParameters> = {}): { active: Side; passive: Side } {
     const active = this.connect(more);
     this.network.clock.advance(20);
@@ -346,7 +346,7 @@ export class Pair {
     return { active, passive };
   }
 
-  /** What is left behind, in words; empty when nothing is. */
+  /** Leftover objects, in words; empty if there are none. */
   leftovers(): string[] {
     return this.network.hosts.flatMap((host) => {
       const counters = host.cm.counters();
@@ -362,7 +362,7 @@ export class Pair {
     });
   }
 
-  /** Lets everything happen that will, and says what is left behind. */
+  /** Runs to the end of all timers, and returns the leftovers. */
   end(): string[] {
     this.network.clock.runToEnd();
     return this.leftovers();

@@ -1,11 +1,11 @@
 /**
- * A process that answers look-ups, or is a member of a group: `<mode> <address> [<group>]`. It tells its parent `ready`
- * with its port, and every datagram that comes to it.
+ * A process that answers look-ups, or is a member of a group: `<mode> <address> [<group>]`. It sends its parent `ready`
+ * with its port, and every datagram that it receives.
  *
  * - `serve`: a look-up whose first byte is 1 is rejected, 2 is left waiting, all others are accepted and their bytes
- *   answered; datagrams are sent back.
- * - `ask`: looks up the queue pair behind the port that stands where the group does, and tells its number and how many
- *   milliseconds that took.
+ *   returned; datagrams are sent back.
+ * - `ask`: looks up the queue pair behind the port that is given in place of the group, and reports its number and the
+ *   time in milliseconds.
  * - `join`: attaches its queue pair to the group.
  */
 import { readCounters } from '../../kernel-bridge/index.js';

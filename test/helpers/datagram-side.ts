@@ -1,4 +1,4 @@
-/** A UD queue pair with an endpoint, as programs use them: sends, receives, answers. */
+/** A UD queue pair with an endpoint, as in a program: sends, receives, answers. */
 import {
   GRH_BYTES,
   type IWVProvider,
@@ -23,11 +23,11 @@ export const socketAddressOf = (address: string, port = 0): SocketAddress => ({
   port,
 });
 
-/** A datagram that has come. */
+/** A received datagram. */
 export interface Arrived {
   text: string;
   sourceQpn: number;
-  /** The way back. */
+  /** The address vector for an answer. */
   back: WvAddressVector;
 }
 
@@ -65,7 +65,7 @@ export function openDatagramSide(provider: IWVProvider, address: string, qkey: n
   return {
     endpoint,
     qp,
-    /** Sends a text and waits until it has left. */
+    /** Sends a text and waits for the completion. */
     send(to: WvAddressVector, qpn: number, key: number, text: string): void {
       const handle = pd.createAddressHandle(to);
       const length = memory.write(text, SEND_AT);

@@ -1,4 +1,4 @@
-/** The HCA driver's verbs as other kernel code calls them: directly, with an IRP of one's own. */
+/** The HCA driver's verbs as other kernel code calls them: directly, with its own IRP. */
 
 import { hcaFileName } from '../../kernel-bridge/ioctl/ca.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
@@ -12,7 +12,7 @@ import { ethGuid, type KernelRig } from './kernel-rig.js';
 /** A verb's IRP after the call; it may complete later. */
 export class Asked<T> {
   readonly irp: Irp<T>;
-  /** What the verb returned: PENDING, or how the IRP ended. */
+  /** The verb's return value: PENDING, or the IRP's status. */
   readonly returned: number;
 
   constructor(verb: (irp: Irp<T>) => number, requestorMode: RequestorMode = 'kernel') {

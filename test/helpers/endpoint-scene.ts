@@ -1,4 +1,4 @@
-/** Endpoints of the kernel in each of their states, and what applications ask of them. */
+/** Endpoints of the kernel in each of their states, and the requests of applications. */
 import * as assert from 'uvu/assert';
 import { sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { statusName } from '../../kernel-bridge/ioctl/status.js';
@@ -13,7 +13,7 @@ export function expect(request: Submitted, status: number, what = ''): void {
   assert.is(statusName(request.status), statusName(status), what);
 }
 
-/** An endpoint in some state, with everything around it. */
+/** An endpoint in some state, with all objects that it needs. */
 export interface Scene {
   rig: KernelRig;
   id: bigint;
@@ -26,7 +26,7 @@ export interface Scene {
   waiting: Submitted | undefined;
 }
 
-/** The endpoint behind an id: the tests look at its state, which no IOCTL tells. */
+/** The endpoint of an id: tests check its state, which no IOCTL returns. */
 export function endpointOf(rig: KernelRig, id: bigint): Endpoint {
   for (const file of rig.kernel.io.fileObjects) {
     if (file.context instanceof WvFile) {
@@ -37,7 +37,7 @@ export function endpointOf(rig: KernelRig, id: bigint): Endpoint {
   throw new Error(`no endpoint ${id}`);
 }
 
-/** Brings an endpoint into a state the way applications do. */
+/** Brings an endpoint into a state by an application's requests. */
 export function scene(state: EndpointState): Scene {
   const rig = new KernelRig();
   const { qp, handle } = rig.queuePair();
@@ -117,7 +117,7 @@ export function scene(state: EndpointState): Scene {
   return it;
 }
 
-/** One request of every kind on the endpoint of a scene. */
+/** A request of each kind for the endpoint of a scene. */
 export function ask({ rig, id, qp, listener }: Scene, request: EndpointRequest): Submitted {
   const peerAddress = sockaddrData({ family: 4, address: '192.0.2.9', port: 5000 });
   const all: Record<EndpointRequest, () => Submitted> = {

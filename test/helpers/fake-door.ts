@@ -20,14 +20,14 @@ import { SoftUserVerbs } from '../../kernel-bridge/uvp/soft-user-verbs.js';
 import type { ProviderDoors } from '../../winverbs/provider.js';
 import { FakeHca } from './fake-hca.js';
 
-/** What a handler answers: output bytes, or that the request stays pending. */
+/** A handler's answer: output bytes, or that the request stays pending. */
 export type Answer = Uint8Array | 'pend';
 export type Handler = (input: Uint8Array, outputLength: number, file: FakeFile) => Answer;
 
 export interface PendingRequest {
   readonly name: string;
   readonly input: Uint8Array;
-  /** Completes it; `deliver` false: the event loop has not heard of it yet. */
+  /** Completes it; `deliver` false: not yet delivered by the event loop. */
   complete(status: number, output?: Uint8Array, deliver?: boolean): void;
   readonly done: boolean;
 }
@@ -113,7 +113,7 @@ export class FakeFile implements DeviceFile {
   }
 }
 
-/** A kernel of a few lines behind the door: object ids with parents, and what tests put in its place. */
+/** A minimal kernel behind the door: object ids with parents, and handlers that tests replace. */
 export class FakeDoor implements ProviderDoors {
   readonly hca = new FakeHca();
   /** Names of IOCTLs, in order, and 'arm …', 'doorbell …', 'close …'. */
@@ -121,7 +121,7 @@ export class FakeDoor implements ProviderDoors {
   readonly inputs: { name: string; input: Uint8Array }[] = [];
   readonly pending: PendingRequest[] = [];
   readonly files: FakeFile[] = [];
-  /** Objects that exist: id → kind and what it needs. */
+  /** Existing objects: id → kind and parents. */
   readonly objects = new Map<bigint, { kind: string; parents: bigint[] }>();
   /** Replaces a handler. */
   readonly handlers = new Map<number, Handler>();

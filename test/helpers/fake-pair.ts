@@ -54,7 +54,7 @@ export function openPair() {
   };
 }
 
-/** The call throws a WvError of this status, with such a sentence. */
+/** Checks that the call throws a WvError of this status, with such a message. */
 export function throwsWv(body: () => unknown, status: number, text?: RegExp): void {
   let thrown: unknown;
   try {

@@ -1,4 +1,4 @@
-/** Service id resolution without wire: what was asked and answered is recorded, the test plays the peer. */
+/** Service id resolution without a wire: look-ups and answers are recorded, and the test plays the peer. */
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import type { CmListenParameters } from '../../kernel-bridge/kernel/cm/service.js';
 import type {
@@ -15,7 +15,7 @@ import type {
 const otherGid = gidOfAddress('192.0.2.9');
 const ownGid = gidOfAddress('192.0.2.2');
 
-/** A question that the test answers through {@link events}. */
+/** A look-up that the test answers through {@link events}. */
 export class FakeLookup implements SidrLookup {
   state: SidrState = 'reqSent';
   readonly requestId = 0x0304_0002;
@@ -42,7 +42,7 @@ export class FakeLookup implements SidrLookup {
   }
 }
 
-/** A question that somebody asks; records the answer. */
+/** A received look-up; records the answer. */
 export class FakeInquiry implements SidrInquiry {
   state: SidrState = 'reqReceived';
   events: SidrInquiry['events'] = {};
@@ -61,7 +61,7 @@ export class FakeInquiry implements SidrInquiry {
   }
 }
 
-/** A listener for questions, which the test puts in. */
+/** A listener whose look-ups come from the test. */
 export class FakeSidrListener implements SidrListener {
   readonly requests: { inquiry: FakeInquiry; request: SidrRequest }[] = [];
   closed = false;

@@ -1,6 +1,6 @@
 /**
- * WinVerbs in memory, for tests of the layer above: it records what it is asked and ends requests when the test says
- * so. It has no opinion of its own about states; the ND layer must not need one.
+ * WinVerbs in memory, for tests of the layer above: it records calls and ends requests when the test says so. It does
+ * not check states; the ND layer must not rely on that.
  */
 
 import type {
@@ -55,7 +55,7 @@ export class FakeRequest<T> {
     return this.#outcome === undefined;
   }
 
-  /** Ends it without the event loop noticing, as between two turns of it. */
+  /** Ends it without the event loop, as between two turns of it. */
   succeed(value: T): void {
     this.#outcome ??= { value };
   }
@@ -64,7 +64,7 @@ export class FakeRequest<T> {
     this.#outcome ??= { error: new StatusError(status) };
   }
 
-  /** Lets the event loop notice. */
+  /** Delivers it by the event loop. */
   deliver(): void {
     this.overlapped.settle();
   }
@@ -295,7 +295,7 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
     return this.issue('register');
   }
 
-  /** Regions that were deregistered by a call that waits. */
+  /** Regions that were deregistered by a blocking call. */
   readonly deregistered: WvMemoryRegion[] = [];
 
   deregisterMemory(region: WvMemoryRegion): void {
@@ -336,7 +336,7 @@ export class FakeMw extends FakeObject implements IWVMemoryWindow {
   rkey = 0x100;
 }
 
-/** A request as it was posted. */
+/** A posted request. */
 export interface Posted {
   readonly name: string;
   readonly context: unknown;
@@ -361,7 +361,7 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     readonly provider: FakeProvider,
   ) {
     super();
-    // Less than was asked for: the layer above must go by what the queue pair grants.
+    // Less than requested: the layer above must use the queue pair's granted size.
     this.maxInlineSend = Math.min(create.maxInlineSend ?? 0, 64);
     // And more.
     this.sendSge = create.sendSge + 3;
@@ -485,7 +485,7 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     queue: FakeCq,
   ): void {
     this.provider.trip('post');
-    // The lists are the caller's, and reused: what is recorded is a copy.
+    // A copy, because the lists belong to the caller and are reused.
     this.posted.push({ name, context, sgl: sgl.map((sge) => ({ ...sge })), flags, detail, queue });
   }
 }

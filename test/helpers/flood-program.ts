@@ -1,11 +1,11 @@
 /**
- * A stranger on this host who sends connection requests by UDP as fast as he can, until he is killed or the time is over:
- * `flood-program address port seconds`. 4096 of them, each with an id of its own, again and again.
+ * A stranger on this host that sends connection requests by UDP as fast as possible, until it is killed or the time is
+ * over: `flood-program address port seconds`. 4096 of them, each with its own id, again and again.
  */
 import { Forger, forgedReq } from './forged-mads.js';
 
 const [address = '', port = '', seconds = ''] = process.argv.slice(2);
-/** So many at a time go to the system before it is waited for. */
+/** Packets passed to the system before it is waited for. */
 const BATCH = 256;
 const DIFFERENT = 4096;
 

@@ -1,4 +1,7 @@
-/** What a flood of connection requests by a stranger costs two processes of this host: connecting, and a connection that is there. */
+/**
+ * The cost of a stranger's flood of connection requests for two processes of this host: for connecting, and for an
+ * existing connection.
+ */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -6,18 +9,18 @@ import type { KernelOptionsInput } from '../../kernel-bridge/options.js';
 import { connectTo, Peer, type PeerLink, type PeerListener } from './peer/peer.js';
 
 const program = fileURLToPath(new URL('./flood-program.js', import.meta.url));
-/** Nobody listens there. */
+/** A port without a listener. */
 const NOBODY = 9;
-/** A flood ends by itself then, whatever becomes of us. */
+/** A flood ends after this time in any case. */
 const MOST_SECONDS = 120;
 
 export interface Flooded {
-  /** Connections made and ended each second, and messages there and back by a connection made before. */
+  /** Connections made and ended per second, and round trips per second on an existing connection. */
   readonly connects: number;
   readonly echoes: number;
 }
 
-/** Runs `measure` while a stranger floods the address as fast as he can, with requests for a port: of nobody, if none is given. */
+/** Runs `measure` while a stranger floods the address with requests for a port, by default one without a listener. */
 export async function duringFlood<T>(address: string, measure: () => Promise<T>, port = NOBODY): Promise<T> {
   const child = fork(program, [address, String(port), String(MOST_SECONDS)]);
   try {
@@ -28,7 +31,7 @@ export async function duringFlood<T>(address: string, measure: () => Promise<T>,
   }
 }
 
-/** A server, a client and a connection of theirs. */
+/** A server, a client and a connection between them. */
 export class FloodScene {
   private constructor(
     readonly server: Peer,
@@ -46,7 +49,7 @@ export class FloodScene {
     return new FloodScene(server, client, listener, near, far);
   }
 
-  /** `count` connections, one after the other. */
+  /** Makes `count` connections, one after the other. */
   async connect(count: number): Promise<number> {
     const begun = performance.now();
     for (let n = 0; n < count; n++) {
@@ -57,7 +60,7 @@ export class FloodScene {
     return (1000 * count) / (performance.now() - begun);
   }
 
-  /** `count` messages there and back by the connection that was there before. */
+  /** `count` round trips on the existing connection. */
   async echo(count: number): Promise<number> {
     const begun = performance.now();
     for (let n = 0; n < count; n++) {
@@ -82,7 +85,7 @@ export class FloodScene {
     return { echoes: await this.echo(count), connects: await this.connect(count) };
   }
 
-  /** MADs that both have dropped because too many like them came: for services of nobody, or of one source. */
+  /** MADs that both have dropped because there were too many for unknown services, or of one source. */
   async dropped(): Promise<number> {
     let sum = 0;
     for (const peer of [this.server, this.client]) {

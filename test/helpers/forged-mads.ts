@@ -1,4 +1,4 @@
-/** MADs as somebody makes them who can only send UDP from this host: RoCEv2 packets of QP1 over IPv4, with a right ICRC. */
+/** MADs of an attacker that can only send UDP from this host: RoCEv2 packets of QP1 over IPv4, with a right ICRC. */
 import { createSocket, type Socket } from 'node:dgram';
 import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
 import { expectedIcrc } from './pcap.js';
@@ -34,7 +34,7 @@ export function ipCmHeaderOf(source: string, destination: string): Uint8Array {
   });
 }
 
-/** A sound REQ to `address`, from there or from elsewhere, with what it says of itself. */
+/** A valid REQ to `address`, from there or from elsewhere, with the given fields. */
 export function forgedReq(
   address: string,
   port: number,
@@ -58,7 +58,7 @@ export function forgedReq(
   });
 }
 
-/** Sends MADs to an address of this host, from the same, by a socket of its own. */
+/** Sends MADs to an address of this host, from the same address, by its own socket. */
 export class Forger {
   readonly #socket: Socket = createSocket('udp4');
 
@@ -70,12 +70,12 @@ export class Forger {
     return forger;
   }
 
-  /** When the system has it. */
+  /** Resolves when the system has it. */
   send(mad: Uint8Array): Promise<void> {
     return this.sendPacket(this.packet(mad));
   }
 
-  /** The datagram of a MAD, to be sent any number of times. */
+  /** The datagram of a MAD, which can be sent any number of times. */
   packet(mad: Uint8Array): Uint8Array {
     return this.#packet(mad).subarray(IP_BYTES + UDP_BYTES);
   }
@@ -90,7 +90,7 @@ export class Forger {
     this.#socket.close();
   }
 
-  /** From the IP header on, whose fields the ICRC covers. */
+  /** From the IP header on, because the ICRC covers fields of it. */
   #packet(mad: Uint8Array): Buffer {
     const length = IP_BYTES + UDP_BYTES + BTH_DETH_BYTES + MAD_BYTES + ICRC_BYTES;
     const ip = Buffer.alloc(length);

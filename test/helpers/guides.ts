@@ -1,4 +1,4 @@
-/** The programs of the guides, read from their pages: fenced blocks, each with the output it is said to have. */
+/** The programs of the guides, from fenced blocks of their pages, each with its expected output. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,26 +6,26 @@ import ts from 'typescript';
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** Programs are compiled inside the package, so that it is found by its name. */
+/** Programs are compiled inside the package, so that it can be imported by name. */
 const folder = join(root, 'dist/test/guides');
 
-/** A program as it stands in a page. */
+/** A program of a page. */
 export interface GuideProgram {
   readonly page: string;
   /** Its file; blocks of one page with the same name are one program. */
   readonly file: string;
-  /** The program to start before, and to wait for the first line of. */
+  /** A program to start first; its first line is awaited. */
   readonly with?: string;
-  /** What it writes; undefined for files that others import. */
+  /** Its expected output; undefined for files that others import. */
   readonly output?: string;
   readonly source: string;
 }
 
 /**
- * The blocks of a page that begin with ```` ```ts name.ts ```` or ```` ```js name.js ````. A ```` ```text ```` block behind
- * the last of a name is its output.
+ * The blocks of a page that begin with ```` ```ts name.ts ```` or ```` ```js name.js ````. A ```` ```text ```` block
+ * behind the last one of a name is its output.
  *
- * @throws Error for a block without a name: it would not be run.
+ * @throws Error for a block without a name, because it would not be run.
  */
 export function programsOf(page: string, text: string): GuideProgram[] {
   const programs = new Map<string, { file: string; with?: string; output?: string; source: string }>();
@@ -58,7 +58,7 @@ export function readPrograms(): GuideProgram[] {
   return ['README.md', ...guides].flatMap((page) => programsOf(page, readFileSync(join(root, page), 'utf8')));
 }
 
-/** Compiles the programs as strictly as this package itself, and tells what is wrong with them. */
+/** Compiles the programs as strictly as this package itself, and returns the errors. */
 export function compilePrograms(programs: readonly GuideProgram[]): string[] {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -74,7 +74,7 @@ export function compilePrograms(programs: readonly GuideProgram[]): string[] {
     rootNames: programs.map(({ file }) => join(folder, sourceName(file))),
     options: { ...options, declaration: false, sourceMap: false, rootDir: folder, outDir: folder },
   });
-  // The package's own files are compiled already: only the programs are looked at and written.
+  // The package's own files are compiled already: only the programs are checked and written.
   const own = program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(folder));
   const problems = [...program.getOptionsDiagnostics(), ...program.getGlobalDiagnostics()];
   for (const file of own) {
@@ -88,7 +88,7 @@ export function compilePrograms(programs: readonly GuideProgram[]): string[] {
   });
 }
 
-/** Where a program is after compilation. */
+/** The compiled file of a program. */
 export function compiledFile({ file }: { readonly file: string }): string {
   return join(folder, sourceName(file).replace(/\.ts$/, '.js'));
 }

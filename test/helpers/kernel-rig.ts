@@ -1,6 +1,6 @@
 /**
- * The soft kernel without addon, network and peers: an HCA that keeps books, a channel in memory, made-up interfaces,
- * and a connection manager that does what the test says.
+ * The soft kernel without addon, network and peers: a fake HCA, a channel in memory, simulated interfaces, and a
+ * connection manager that the test controls.
  */
 import {
   ChannelMajor,
@@ -41,7 +41,7 @@ export interface Answer {
   output: Uint8Array;
 }
 
-/** A channel whose requests are handed over one by one. */
+/** A channel whose requests are passed in one by one. */
 export class FakeServer implements NativeChannelServer {
   readonly answers = new Map<number, Answer & { serial: number }>();
   readonly serials = new Map<number, number>();
@@ -71,7 +71,7 @@ export class FakeServer implements NativeChannelServer {
 
 // ── Interfaces ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/** An interface named as the system would. */
+/** An interface with a name of the system's form. */
 export function hostInterface(
   name: string,
   index: number,
@@ -108,7 +108,7 @@ export class FakeNetwork implements HostNetwork {
   ];
   reads = 0;
 
-  /** Who is told of changes; where the network does not tell, the kernel looks by itself. */
+  /** Receivers of changes; if the network does not report changes, the kernel scans by itself. */
   readonly watchers = new Set<() => void>();
   tells = false;
 
@@ -135,7 +135,7 @@ export const ethGuid = guidOfMac(Uint8Array.of(2, 0xfc, 0, 0, 0, 4));
 
 // ── The rig ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A request that was submitted. */
+/** A submitted request. */
 export class Submitted {
   constructor(
     private readonly rig: KernelRig,
@@ -146,7 +146,7 @@ export class Submitted {
   get answer(): Answer | undefined {
     return this.rig.server.answers.get(this.slot);
   }
-  /** NTSTATUS; PENDING while there is no answer. */
+  /** NTSTATUS; PENDING until it is answered. */
   get status(): number {
     return this.answer?.status ?? Status.PENDING;
   }
@@ -160,7 +160,7 @@ export class Submitted {
 
 const nothing = new Uint8Array(0);
 
-/** A kernel with everything around it made up, and the IOCTLs as short calls. */
+/** A kernel with simulated surroundings, and the IOCTLs as short calls. */
 export class KernelRig {
   readonly server = new FakeServer();
   readonly hca = new FakeHca();
@@ -247,7 +247,7 @@ export class KernelRig {
     while (this.kernel.serveEvents());
   }
 
-  // ── Objects, each made the good way; the id comes back ────────────────────────────────────────────────────
+  // ── Objects, each made by valid requests; the id is returned ──────────────────────────────────────────────
 
   private made(request: Submitted): bigint {
     if (request.status !== Status.SUCCESS) throw new Error(`not made: 0x${request.status.toString(16)}`);
@@ -353,7 +353,7 @@ export class KernelRig {
     return s.WvIoEpAttributes.decode(this.ioctl('EP_QUERY', this.id(id)).output);
   }
 
-  /** A listener on port 5000, and what its connection manager sees. */
+  /** A listener on port 5000, and its counterpart in connection management. */
   listener(port = 5000): { id: bigint; control: FakeListener } {
     const id = this.endpoint();
     this.bind(id, port);
@@ -362,7 +362,7 @@ export class KernelRig {
     return { id, control: this.cm.listeners.at(-1)! };
   }
 
-  /** A queue pair with all it needs; `handle` is the HCA's. */
+  /** A queue pair with all objects that it needs; `handle` is the HCA's. */
   queuePair(): { device: bigint; pd: bigint; cq: bigint; qp: bigint; handle: number } {
     const device = this.device();
     const pd = this.pd(device);

@@ -1,6 +1,6 @@
 /**
- * A process that is to be killed: `victim port clients seed` holds a port of its own, tells it, and has `clients` clients
- * that make sessions with a listener for ever: connect, messages both ways, disconnect. Told to end, it ends in good order.
+ * A process to be killed: `victim port clients seed` has a port of its own, reports it, and runs `clients` clients that
+ * repeat sessions with a listener: connect, messages both ways, disconnect. On request it ends in order.
  */
 import { openProvider, QpAttr, QpState, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide, take, toInit } from './loopback.js';
@@ -14,7 +14,7 @@ process.on('message', () => process.exit(0));
 process.send!(own.port);
 
 async function client(random: () => number): Promise<never> {
-  // Clients are at different points when the end comes.
+  // Clients are at different points when the process is killed.
   const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, random() * 6));
   const side = openSide(provider);
   const sgl = [{ region: side.region, offset: 0, length: 64 }];

@@ -1,6 +1,6 @@
 /**
- * One live kernel object of every kind, made by IOCTLs alone, and for every IOCTL an input that is right for them: what
- * fuzzing starts from.
+ * One live kernel object of every kind, made by IOCTLs alone, and for every IOCTL a valid input with them, from which
+ * fuzzing starts.
  */
 import type { DeviceFile } from '../../kernel-bridge/device-file.js';
 import { abi } from '../../kernel-bridge/hca/abi.js';
@@ -14,7 +14,7 @@ import {
   type IoctlName,
 } from '../../kernel-bridge/ioctl/index.js';
 
-/** The parts of the addon that a UVP uses to make memory known. */
+/** The functions of the addon by which a UVP registers memory with the HCA. */
 export type MemoryAddon = Pick<AddonBinding, 'allocateRing' | 'releaseRing' | 'pin' | 'unpin'>;
 
 /** Endpoints by the state they are in. */
@@ -37,7 +37,7 @@ export interface Live {
   mw: bigint;
   cq: bigint;
   srq: bigint;
-  /** A queue pair on the shared receive queue keeps that from being destroyed. */
+  /** A queue pair on the shared receive queue, so that the latter cannot be destroyed. */
   srqQp: bigint;
   /** A UD queue pair in a multicast group, and an address handle. */
   udQp: bigint;
@@ -46,14 +46,14 @@ export interface Live {
   endpoints: LiveEndpoints;
   /** Every id. */
   ids: bigint[];
-  /** Memory that may be registered; nothing else may. */
+  /** Memory that may be registered; no other may. */
   pinned: { address: bigint; length: number };
   lkey: number;
   listenAddress: ioctl.SocketAddress;
   /** A path record to it. */
   path: Uint8Array;
   ring: (bytes: number) => bigint;
-  /** Lets memory go; call it when the file is closed. */
+  /** Releases the memory; call it after the file is closed. */
   release(): void;
 }
 
@@ -167,7 +167,7 @@ function routeInput(id: bigint, path: Uint8Array): Uint8Array {
   return ioctl.withProviderData(ioctl.WvIoId.encode({ id, data: ioctl.EpOption.ROUTE }), path);
 }
 
-/** Makes the objects on two open files. Everything of them must succeed. */
+/** Makes the objects on two open files. Every step must succeed. */
 export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: MemoryAddon): Live {
   const rings: number[] = [];
   const ring = (bytes: number): bigint => {
@@ -255,7 +255,7 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
   };
 }
 
-/** For every IOCTL an input that is right for the live objects, or as right as it can be. */
+/** For every IOCTL an input that is valid with the live objects, or nearly so. */
 export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Array | null> {
   const { endpoints: ep, guid, path } = live;
   const group = ioctl.sockaddrData({ family: 4, address: '239.1.2.3', port: 0 });
@@ -354,7 +354,7 @@ export const datagramForms = [
 ] as const satisfies readonly IoctlName[];
 type DatagramForm = (typeof datagramForms)[number];
 
-/** The same for IOCTLs that datagram endpoints take too, some of them in another form. */
+/** The same for IOCTLs of datagram endpoints, some of them in another form. */
 export function datagramExamples({ endpoints: ep }: Live): Record<DatagramForm, () => Uint8Array> {
   return {
     EP_ACCEPT: () =>
@@ -368,7 +368,7 @@ export function datagramExamples({ endpoints: ep }: Live): Record<DatagramForm, 
   };
 }
 
-/** For every IOCTL that only an HCA's file takes an input that is right for an instance of it. */
+/** For every IOCTL of an HCA's file only, an input that is valid for an instance of it. */
 export function hcaFileExamples(id: bigint): Record<HcaFileName, () => Uint8Array> {
   return {
     CA_QUERY: () => ioctl.WvIoObject.encode({ id }),

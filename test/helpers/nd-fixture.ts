@@ -54,7 +54,7 @@ export function registered(adapter: INDAdapter, pd: FakePd, length = 4096): NdMe
   return request.getResult();
 }
 
-/** An endpoint, connected as far as WinVerbs is concerned unless said otherwise. */
+/** An endpoint, by default connected as far as WinVerbs is concerned. */
 export function endpointOf(
   adapter: INDAdapter,
   pd: FakePd,
@@ -85,7 +85,7 @@ export function result(context?: unknown): NdResult {
   return { status: Status.PENDING, bytesTransferred: 12345, context };
 }
 
-/** The status that a call throws; SUCCESS if it does not. */
+/** The status that a call throws; SUCCESS if it does not throw. */
 export function statusOf(call: () => unknown): number {
   try {
     call();

@@ -1,10 +1,10 @@
-/** The `nd` command in processes of its own, as people start it. */
+/** The `nd` command in processes of its own, as users start it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
 
-/** How a process has ended. */
+/** The result of a process. */
 export interface Ended {
   readonly code: number | null;
   readonly signal: string | null;
@@ -12,7 +12,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A tool that runs. */
+/** A running tool. */
 export class NdTool {
   readonly process: ChildProcess;
   readonly ended: Promise<Ended>;
@@ -43,7 +43,7 @@ export class NdTool {
     });
   }
 
-  /** Waits until what it has printed matches. */
+  /** Waits until its output matches. */
   async printed(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.#stdout) ?? pattern.exec(this.#stderr);
@@ -64,7 +64,7 @@ export function runNd(...args: string[]): Promise<Ended> {
   return new NdTool(args).ended;
 }
 
-/** Starts a server, and tells when it listens. */
+/** Starts a server and waits until it listens. */
 export async function startServer(tool: string, ...args: string[]): Promise<NdTool> {
   const server = new NdTool([tool, '-s', ...args]);
   await server.printed(/Listening on /);

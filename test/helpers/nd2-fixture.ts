@@ -30,7 +30,7 @@ export function registered2(adapter: Adapter, pd: FakePd, flags: number, length 
   return region;
 }
 
-/** A queue pair, connected as far as WinVerbs is concerned unless said otherwise. */
+/** A queue pair, by default connected as far as WinVerbs is concerned. */
 export function queuePairOf(
   adapter: Adapter,
   pd: FakePd,

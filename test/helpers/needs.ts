@@ -1,6 +1,6 @@
 /**
- * What tests need of the machine besides Node.js and a compiler. A test that the machine cannot run is skipped, and a line
- * `SKIP <reason>` tells scripts/run-tests.mjs why.
+ * Requirements of tests besides Node.js and a compiler. A test that the machine cannot run is skipped, and a line `SKIP
+ * <reason>` reports why to scripts/run-tests.mjs.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -29,13 +29,13 @@ function effectiveCapabilities(): bigint {
   return BigInt(`0x${bits ?? '0'}`);
 }
 
-/** Each need, and why this machine does not meet it, with what would help. */
+/** Each need, and why this machine does not meet it, with a remedy. */
 const needs = {
   /** Decodes captures. */
   tshark: () => absent('tshark', 'tshark'),
-  /** Takes privileges away from a program. */
+  /** Removes privileges from a program. */
   setpriv: () => absent('setpriv', 'util-linux'),
-  /** Hosts of the test's own: network namespaces, with a cable between them. */
+  /** Simulated hosts: network namespaces with a cable between them. */
   namespaces: () => {
     const tool = absent('unshare', 'util-linux') ?? absent('ip', 'iproute2');
     if (tool !== undefined) return tool;
@@ -43,7 +43,7 @@ const needs = {
     if (problem === undefined) return undefined;
     return `no network namespace with a veth pair can be made: ${problem} (run as root, or permit user namespaces)`;
   },
-  /** The privilege to see packets as they came. */
+  /** The privilege to receive packets unchanged. */
   'raw sockets': () =>
     (effectiveCapabilities() & CAP_NET_RAW) === 0n
       ? 'no privilege to open raw sockets (run as root, or permit user namespaces)'
@@ -63,7 +63,7 @@ const needs = {
 /** The name of a need. */
 export type Need = keyof typeof needs;
 
-/** Why this machine cannot run what has these needs, and what would help; undefined if it can. */
+/** Why this machine does not meet these needs, with a remedy; undefined if it does. */
 export function lacking(...names: readonly Need[]): string | undefined {
   for (const name of names) {
     const reason = needs[name]();
@@ -73,7 +73,8 @@ export function lacking(...names: readonly Need[]): string | undefined {
 }
 
 /**
- * The suite, for tests with needs: itself where the machine meets them; elsewhere each test is skipped, and no hook runs.
+ * The suite, for tests with needs: unchanged if the machine meets them; otherwise each test is skipped, and no hook
+ * runs.
  */
 export function needing<T>(test: Test<T>, ...names: readonly Need[]): Test<T> {
   const reason = lacking(...names);

@@ -1,18 +1,18 @@
 /**
- * Network namespaces for tests: made as they are where this process may do that, as root may; otherwise within a user
- * namespace, where the system permits those to everybody.
+ * Network namespaces for tests: directly if this process may make them, as root may; otherwise within a user namespace,
+ * if the system permits those to all users.
  */
 import { spawnSync } from 'node:child_process';
 
 /** Starts a command in a new namespace, whose only interface is `lo`, down. */
 const ways = { plain: ['unshare', '-n'], inUserNamespace: ['unshare', '-Urn'] } as const;
 
-/** Starts a command when `lo` is up. */
+/** Starts a command after bringing `lo` up. */
 const withLoopback = ['sh', '-c', 'ip link set lo up && exec "$@"', 'sh'] as const;
 
 interface Found {
   readonly way?: keyof typeof ways;
-  /** Why there is no way. */
+  /** Why neither way works. */
   readonly problem?: string;
 }
 let found: Found | undefined;
@@ -47,13 +47,13 @@ export function inNewNetwork(...command: readonly string[]): [string, ...string[
   return [file, ...args, ...withLoopback, ...command];
 }
 
-/** What starts a command in the network namespace of a process that {@link inNewNetwork} started. */
+/** The command that starts another command in the network namespace of a process that {@link inNewNetwork} started. */
 export function byNetworkOf(pid: number): [string, ...string[]] {
   const user = theWay() === 'plain' ? [] : [`--user=/proc/${pid}/ns/user`, '--preserve-credentials'];
   return ['nsenter', ...user, `--net=/proc/${pid}/ns/net`];
 }
 
-/** As {@link inNewNetwork}, of a network whose interfaces the process `pid` may hand over. */
+/** As {@link inNewNetwork}, for a network to which the process `pid` may move interfaces. */
 export function inNewNetworkBeside(pid: number, ...command: readonly string[]): [string, ...string[]] {
   return [...byNetworkOf(pid), ...ways.plain, ...withLoopback, ...command];
 }

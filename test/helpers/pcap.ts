@@ -1,12 +1,12 @@
 /** Reads classic pcap files of Ethernet frames, as far as the RoCEv2 captures of the fixtures need. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Seen from dist/test/helpers, where this file runs. */
+/** Relative to dist/test/helpers, where this file runs. */
 const folder = new URL('../../../test/fixtures/captures/', import.meta.url);
 
 export interface CapturedPacket {
   readonly file: string;
-  /** From 1, as packet analysers count. */
+  /** From 1, as in packet analysers. */
   readonly number: number;
   /** From the IP header to the end of the IP packet. */
   readonly ip: Uint8Array;
@@ -73,7 +73,7 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return crc;
 });
 
-/** The ICRC that a packet, from its IP header on and with its ICRC field, should end in (IBA 1 annex A17). */
+/** The right ICRC of a packet, given from its IP header on and with its ICRC field (IBA 1 annex A17). */
 export function expectedIcrc(ip: Uint8Array): number {
   const masked = Uint8Array.from(ip.subarray(0, -4));
   const isV4 = (ip[0] ?? 0) >> 4 === 4;

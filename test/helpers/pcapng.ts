@@ -7,7 +7,7 @@ const ENHANCED_PACKET = 6;
 const BYTE_ORDER_MAGIC = 0x1a2b3c4d;
 const LINK_TYPE_RAW = 101;
 
-/** The IP packets of a file. Throws where the file is not whole, or not what this reads. */
+/** The IP packets of a file. Throws if the file is incomplete, or of another form. */
 export function readPcapng(path: string): Uint8Array[] {
   const bytes = readFileSync(path);
   const packets: Uint8Array[] = [];

@@ -1,12 +1,12 @@
 /**
- * One side of a connection, in a process whose `ND_OPTIONS` give it a P_Key table of its own: `pkey-peer server`, which tells
- * its port, or `pkey-peer client port index`. Each tells how it went; asked for it, its counters.
+ * One side of a connection, in a process whose `ND_OPTIONS` give it its own P_Key table: `pkey-peer server`, which
+ * reports its port, or `pkey-peer client port index`. Each reports its result and, on request, its counters.
  */
 import { openProvider, QpAttr, QpState, StatusError, statusName, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide, take } from './loopback.js';
 
 export interface PkeyReport {
-  /** How the connection ended, and how the message: names of statuses, WV_WC_STATUS. */
+  /** The results of the connection and of the message: names of statuses, WV_WC_STATUS. */
   readonly connected: string;
   readonly message?: number;
   readonly pkeyIndex?: number;
@@ -14,7 +14,7 @@ export interface PkeyReport {
 
 export interface PkeyPort {
   readonly table: number[];
-  /** What IBAT says. */
+  /** The P_Key from IBAT. */
   readonly pkey: number;
   readonly badPkeys: number;
 }

@@ -1,6 +1,6 @@
 /**
- * A model of connections between processes: random sessions, each between two places (a process's main thread or a Worker
- * of one), many at once. What each request ends in, in which order, and what has come are as the model says.
+ * A model of connections between processes: random sessions, each between two places (a process's main thread or one of
+ * its Workers), many at once. The status and order of each request, and all received data, must match the model.
  */
 import fc from 'fast-check';
 import { connectTo, type Peer, PeerError, type PeerLink } from './peer/peer.js';
@@ -27,7 +27,7 @@ const session = fc.record({
   active: fc.nat(99),
   passive: fc.nat(99),
   steps: fc.array(step, { maxLength: 14 }),
-  /** Who ends it: one side, both at once, or a side by releasing everything; or there never is a connection. */
+  /** The side that ends it: one, both at once, or one by releasing everything; or there is no connection at all. */
   end: fc.constantFrom('one', 'one', 'both', 'release', 'refused'),
   ender: fc.constantFrom(...SIDES),
 });
@@ -38,7 +38,7 @@ export type Session = typeof session extends fc.Arbitrary<infer T> ? T : never;
 
 const MOST_OUTSTANDING = 8;
 const flushed: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
-/** What NotifyDisconnect ends in, by whether the peer has ended the connection. */
+/** How NotifyDisconnect ends when the peer has ended the connection. */
 const toldByPeer: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 const toldByBoth: Record<Layer, readonly string[]> = {
   nd: ['SUCCESS', 'CANCELLED'],
@@ -46,16 +46,16 @@ const toldByBoth: Record<Layer, readonly string[]> = {
   wv: ['CONNECTION_DISCONNECTED'],
 };
 
-/** The stack did what the model does not allow. */
+/** The stack behaved in a way that the model does not allow. */
 export class ProcessModelError extends Error {}
 
 function fail(text: string): never {
   throw new ProcessModelError(text);
 }
 
-/** One side of a connection: what it has posted and what has come back. */
+/** One side of a connection: its posted and completed requests. */
 class Side {
-  /** Labels of what is outstanding, in order. */
+  /** Labels of outstanding requests, in order. */
   readonly sends: string[] = [];
   readonly receives: string[] = [];
   readonly incoming: string[] = [];
@@ -79,7 +79,7 @@ class Side {
     await this.link.receive(n);
   }
 
-  /** Sends no more than the peer has receives for. */
+  /** Sends at most as many messages as the peer has receives. */
   async send(count: number, to: Side): Promise<void> {
     const room = Math.min(MOST_OUTSTANDING - this.sends.length, to.receivesPosted - this.sent);
     const texts = Array.from({ length: Math.min(count, room) }, (_, i) => `message ${this.sent + i}`);
@@ -92,7 +92,7 @@ class Side {
     await this.link.send(...texts);
   }
 
-  /** Checks completions: in order, each once; all of them SUCCESS while the connection is there. */
+  /** Checks completions: in order, each once, and all SUCCESS while the connection exists. */
   take({ sends, receives }: Completions): void {
     for (const told of sends) if (this.took('sends', told)) this.sendsDone++;
     for (const told of receives) {
@@ -115,18 +115,18 @@ class Side {
     return false;
   }
 
-  /** Waits for all that has to come while the connection is there. */
+  /** Waits for all completions that must come while the connection exists. */
   async settle(): Promise<void> {
     this.take(await this.link.results(this.sends.length, this.incoming.length - this.received));
   }
 
-  /** Waits until everything has come back: afterwards nothing is outstanding. */
+  /** Waits for all completions: afterwards no request is outstanding. */
   async flush(): Promise<void> {
     this.take(await this.link.results(this.sends.length, this.receives.length));
   }
 }
 
-/** Runs one session from its connection to the release of what it needed. */
+/** Runs one session from its connection to the release of its objects. */
 async function runSession(places: readonly Place[], plan: Session): Promise<void> {
   const { layer, ender } = plan;
   const from = places[plan.active % places.length]!;
@@ -146,7 +146,7 @@ async function runSession(places: readonly Place[], plan: Session): Promise<void
       () => 'SUCCESS',
       (error: unknown) => (error instanceof PeerError ? (error.status ?? error.message) : String(error)),
     );
-    // Either half may be the first to say so: there is no listener, or nobody at the port.
+    // Either half may be the first to report it: there is no listener, or nobody at the port.
     if (!/CONNECTION_REFUSED|no 'listener/.test(refused)) fail(`A connect to nobody ended in ${refused}.`);
     return;
   }
@@ -170,7 +170,7 @@ async function runSession(places: readonly Place[], plan: Session): Promise<void
   await finish(plan, sides, ends);
   for (const side of SIDES) {
     const [own, peer] = [sides[side], sides[other(side)]];
-    // What was acknowledged has arrived, whoever ended the connection.
+    // Acknowledged messages have arrived, whichever side ended the connection.
     if (!(plan.end === 'release' && other(side) === ender) && own.sendsDone > peer.received) {
       fail(`${own.sendsDone} sends succeeded, and ${peer.received} messages were received.`);
     }
@@ -191,7 +191,7 @@ async function finish(plan: Session, sides: readonly [Side, Side], ends: Promise
     return;
   }
   const disconnect = async (side: Side): Promise<void> => {
-    // Everything of the side that disconnects has come back when the call returns.
+    // All requests of the disconnecting side have completed when the call returns.
     side.take(await side.link.startDisconnect());
     if (side.sends.length + side.receives.length > 0) fail('Something was not flushed by Disconnect.');
     const status = await side.link.disconnected();
@@ -215,7 +215,7 @@ async function told(end: Promise<string>, allowed: readonly string[]): Promise<v
   if (!allowed.includes(status)) fail(`NotifyDisconnect ended in ${status}, not ${allowed.join(' or ')}.`);
 }
 
-/** Runs rounds until the time is over; answers how many sessions there were. Throws with the seed when one fails. */
+/** Runs rounds until the time is over; returns the number of sessions. Throws with the seed when one fails. */
 export async function runRounds(
   places: readonly Place[],
   seed: number,

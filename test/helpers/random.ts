@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) that a seed determines (mulberry32): what failed can be run again. */
+/** Numbers in [0, 1) from a seed (mulberry32), so that a failure can be repeated. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,12 +1,12 @@
 /**
- * One side of connections on which nothing happens: `rest-program.js listen` prints its port, `rest-program.js connect
- * PORT` connects; both print `ready` when all connections are there, and then wait for their end.
+ * One side of idle connections: `rest-program.js listen` prints its port, `rest-program.js connect PORT` connects; both
+ * print `ready` when all connections are established, and then wait for their end.
  */
 import { openProvider, type SocketAddress } from '../../winverbs/index.js';
 
 /** Connections between the two. */
 const CONNECTIONS = 3;
-/** Far less than what the test watches for: probes of idle connections would be seen. */
+/** Far less than the duration of the test, so that probes of idle connections would be noticed. */
 const KEEP_ALIVE_MS = 400;
 
 const address: SocketAddress = { family: 4, address: '127.0.0.1', port: 0 };
@@ -49,7 +49,8 @@ if (role === 'listen') {
   }
 }
 console.log('ready');
-// A thread that waits for a completion, and the ends of the connections, are part of what must cost nothing.
+// A thread that waits for a completion and requests that wait for the ends of the connections must cost nothing,
+// either.
 const waiting = cq.notify('any');
 await Promise.allSettled(endpoints.map((endpoint) => endpoint.notifyDisconnect()));
 waiting.cancel();

@@ -1,4 +1,4 @@
-/** Connection management in memory: a test answers for it. */
+/** Connection management in memory, answered by a test. */
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import type {
   CmConnection,
@@ -18,7 +18,7 @@ import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { FakeLookup, FakeSidrListener } from './fake-sidr.js';
 import { noPath } from './rig-hca.js';
 
-/** A connection that records what was asked of it; the test plays the peer through {@link events}. */
+/** A connection that records calls; the test plays the peer through {@link events}. */
 export class FakeConnection implements CmConnection {
   state: CmState = 'idle';
   readonly localCommId = 0x0304_0001;
@@ -54,7 +54,7 @@ export class FakeConnection implements CmConnection {
   }
 }
 
-/** A listener whose requests the test puts in. */
+/** A listener whose requests come from the test. */
 export class FakeListener implements CmListenerControl {
   readonly requests: { connection: FakeConnection; request: CmRequest }[] = [];
   closed = false;
@@ -79,7 +79,7 @@ export class FakeListener implements CmListenerControl {
   }
 }
 
-/** A connection manager without wire. */
+/** A connection manager without a wire. */
 export class FakeCm implements ConnectionManager {
   readonly options = kernelOptionsSchema.parse({}).cm;
   readonly connections: FakeConnection[] = [];
@@ -88,7 +88,7 @@ export class FakeCm implements ConnectionManager {
   readonly sidrListeners: FakeSidrListener[] = [];
   /** Thrown by listen() and listenForLookups(). */
   listenError: Error | undefined;
-  /** Called by connect() and lookup(), for platforms whose MADs do not leave. */
+  /** Called by connect() and lookup(), for platforms whose MADs are not sent. */
   onConnect: () => void = () => {};
   closed = false;
 
@@ -129,7 +129,7 @@ export class FakeCm implements ConnectionManager {
 export const otherGid = gidOfAddress('192.0.2.9');
 export const ownGid = gidOfAddress('192.0.2.2');
 
-/** What a REQ said. */
+/** The content of a REQ. */
 export function cmRequest(more: Partial<CmRequest> = {}): CmRequest {
   return {
     serviceId: 0x0106_1388n,
@@ -153,7 +153,7 @@ export function cmRequest(more: Partial<CmRequest> = {}): CmRequest {
   };
 }
 
-/** What a REP said. */
+/** The content of a REP. */
 export function cmReply(more: Partial<CmReply> = {}): CmReply {
   return {
     peerQpn: 0x0b_0002,

@@ -1,4 +1,4 @@
-/** An HCA in memory: its objects, what was asked of it, and events that a test makes. */
+/** An HCA in memory: its objects, recorded commands, and events that a test makes. */
 import {
   type ConnectAttributes,
   type ConnectSteps,
@@ -17,7 +17,7 @@ import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 
 interface FakeQp {
-  /** QpMask of the latest modify, refused ones too. */
+  /** QpMask of the latest modify, also of refused ones. */
   mask: number;
   parameters: QpCreateParameters;
   qpn: number;
@@ -72,7 +72,7 @@ export class FakeHca implements SoftHca {
     number,
     { type: number; server: NativeChannelServer; slot: number; serial: number }[]
   >();
-  /** CQs whose events the kernel is told. */
+  /** CQs whose events are reported to the kernel. */
   readonly listened = new Set<number>();
   readonly armed: { cq: number; solicitedOnly: boolean }[] = [];
   readonly wills = new Map<number, Uint8Array>();
@@ -225,7 +225,7 @@ export class FakeHca implements SoftHca {
     if ((mask & 1) !== 0) qp.attributes.state = state ?? 0;
     return Status.SUCCESS;
   }
-  /** By its steps, which tests watch and refuse. */
+  /** In single steps, which tests observe and refuse. */
   connectQp(handle: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes): number {
     return (
       this.modifyQp(handle, QpMask.state | init, { ...attributes, state: QpState.INIT }) ||
@@ -313,7 +313,7 @@ export class FakeHca implements SoftHca {
     this.waiters.set(cq, [...(this.waiters.get(cq) ?? []), { type, server, slot, serial }]);
     return Status.SUCCESS;
   }
-  /** No request comes past the kernel here. */
+  /** Here no request bypasses the kernel. */
   endCqEvents(): void {}
 
   removeCqWaiter(cq: number, slot: number, serial: number): number {
@@ -322,7 +322,7 @@ export class FakeHca implements SoftHca {
     this.waiters.set(cq, after);
     return after.length < before.length ? Status.SUCCESS : Status.INVALID_HANDLE;
   }
-  /** A completion event: completes all waiters natively, as the engine's thread would. */
+  /** A completion event: completes all waiters natively, like the engine's thread. */
   fireCq(cq: number, status: number = Status.SUCCESS): void {
     for (const { server, slot, serial } of this.waiters.get(cq) ?? []) {
       server.complete(slot, serial, status, 0, null);

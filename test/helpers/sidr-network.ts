@@ -1,4 +1,4 @@
-/** Two hosts of the simulated network, one of which answers for a datagram service. */
+/** Two hosts of the simulated network, one of which answers look-ups of a datagram service. */
 import type {
   SidrInquiry,
   SidrListener,
@@ -13,7 +13,7 @@ import { type Host, ipv4, Network } from './cm-network.js';
 export const UDP_SERVICE = 0x0111_1c06n;
 export const UDP_QKEY = 0x0123_4567;
 
-/** One question: how it ended, by name, and with what. */
+/** One look-up: the name and data of its end. */
 export class Question {
   readonly events: string[] = [];
   lookup!: SidrLookup;
@@ -27,18 +27,18 @@ export interface Asked {
   readonly events: string[];
 }
 
-/** A client that asks and a server that listens. */
+/** A client that looks up and a server that listens. */
 export class SidrPair {
   readonly network = new Network();
   readonly client: Host;
   readonly server: Host;
   readonly listener: SidrListener;
-  /** Requests that were taken, oldest first. */
+  /** Taken requests, oldest first. */
   readonly taken: Asked[] = [];
-  /** What the server does with a request it has taken; unset: leaves it. */
+  /** What the server does with a taken request; unset: nothing. */
   onTaken: ((asked: Asked) => void) | undefined = ({ inquiry }) =>
     inquiry.accept(0x15, UDP_QKEY, new Uint8Array(0));
-  /** Whether requests are taken when they come. */
+  /** Whether requests are taken when they arrive. */
   taking = true;
 
   constructor(options: Partial<CmOptions> = {}, backlog = 0) {
@@ -93,7 +93,7 @@ export class SidrPair {
     return question;
   }
 
-  /** What is left behind, in words; empty when nothing is. */
+  /** Leftover objects, in words; empty if there are none. */
   leftovers(): string[] {
     return this.network.hosts.flatMap((host) => {
       const { lookups, sidrWaiting, sidrAnswered } = host.cm.counters();
@@ -103,7 +103,7 @@ export class SidrPair {
     });
   }
 
-  /** Lets everything happen that will, and says what is left behind. */
+  /** Runs to the end of all timers, and returns the leftovers. */
   end(): string[] {
     this.network.clock.runToEnd();
     return this.leftovers();

@@ -1,6 +1,7 @@
 /**
- * A process with several connections to one listener: `srq-sender port queuePairs messages`. On each it sends so many
- * messages, whose first word says which, tells its parent when all are acknowledged, and then stays until it is killed.
+ * A process with several connections to one listener: `srq-sender port queuePairs messages`. On each it sends that many
+ * messages with their number in the first word, notifies its parent when all are acknowledged, and then waits to be
+ * killed.
  */
 import { openProvider, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, openSide, take } from './loopback.js';

@@ -1,6 +1,6 @@
 import { Status, StatusError } from '../../winverbs/index.js';
 
-/** The status that a request ends in. */
+/** The final status of a request. */
 export async function statusOf(request: PromiseLike<unknown>): Promise<number> {
   try {
     await request;

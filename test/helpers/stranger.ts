@@ -1,14 +1,14 @@
-/** Another user's process, which holds what this user's processes would have. Only root can start one. */
+/** Another user's process, which holds names and ports of this user's processes. Only root can start one. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 const NOBODY = '65534';
 const AS_NOBODY = ['--reuid', NOBODY, '--regid', NOBODY, '--clear-groups'];
 
-/** What other users can run, too. */
+/** Programs that other users can run, too. */
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
 
-/** Python, for Node.js makes no sockets of this kind. Names are the arguments; it says when it has them all. */
+/** Python, because Node.js cannot make such sockets. Names are the arguments; it prints a line when it has them all. */
 const HOLDER = `
 import socket, sys
 held = []
@@ -26,7 +26,7 @@ print('held', flush=True)
 sys.stdin.read()
 `;
 
-/** Why there can be no other user here; undefined: there can. */
+/** Why another user is not possible here; undefined: it is. */
 export function strangerProblem(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root can start a process of another user';
   const { status } = spawnSync('setpriv', [...AS_NOBODY, 'python3', '-c', 'pass'], { cwd: '/', env });
@@ -38,7 +38,7 @@ export function strangerProblem(): string | undefined {
 export class Stranger {
   private constructor(private readonly child: ChildProcess) {}
 
-  /** Takes UDP 4791, too. */
+  /** Also takes UDP 4791. */
   static async holding(names: readonly string[]): Promise<Stranger> {
     const child = spawn('setpriv', [...AS_NOBODY, 'python3', '-c', HOLDER, ...names], {
       cwd: '/',

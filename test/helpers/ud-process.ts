@@ -5,10 +5,10 @@ import type { readCounters } from '../../kernel-bridge/index.js';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 
 const program = fileURLToPath(new URL('./ud-program.js', import.meta.url));
-/** Nothing that a test waits for takes this long, unless it never comes. */
+/** Only an event that never comes takes this long. */
 const PATIENCE_MS = 60_000;
 
-/** What a receive has got; `status` is the name of a WV_WC_STATUS. */
+/** A received datagram; `status` is the name of a WV_WC_STATUS. */
 export interface UdArrival {
   text: string;
   status: string;
@@ -19,13 +19,13 @@ export interface UdArrival {
   ipVersion: number;
 }
 
-/** What a process does. Statuses are names: of a completion for sends, of a call for attach and detach. */
+/** The operations of a process. Statuses are names: of a completion for sends, of a call for attach and detach. */
 export interface UdOperations {
   open(args: { local: string; qkey: number }): Promise<{ qpn: number; mtu: number }>;
-  /** `length`: so many bytes instead of a text. */
+  /** `length`: that many bytes instead of a text. */
   send(args: { to: string; qpn: number; text?: string; length?: number; qkey?: number }): Promise<string>;
   receive(args: object): Promise<UdArrival>;
-  /** Answers what was received last. */
+  /** Answers the last received datagram. */
   reply(args: { text: string }): Promise<string>;
   attach(args: { group: string }): Promise<string>;
   detach(args: { group: string }): Promise<string>;
@@ -78,7 +78,7 @@ export class UdProcess {
     alive.add(this);
   }
 
-  /** `by`: what starts the process on another host. */
+  /** `by`: the command that starts the process on another host. */
   static async start(by: readonly string[] = [], kernel: KernelOptionsInput = {}): Promise<UdProcess> {
     const started = new UdProcess(by, kernel);
     await started.answer('start', 0);

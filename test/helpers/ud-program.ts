@@ -1,4 +1,4 @@
-/** A process that sends and receives datagrams as a test tells it, by one {@link UdSocket}. */
+/** A process that sends and receives datagrams by a test's commands, with one {@link UdSocket}. */
 import { readCounters } from '../../kernel-bridge/index.js';
 import { openProvider, QpAttr, QpState, StatusError, statusName, WcStatus } from '../../winverbs/index.js';
 import type { UdCommand, UdOperations, UdReply } from './ud-process.js';

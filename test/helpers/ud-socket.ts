@@ -1,6 +1,6 @@
 /**
- * Datagrams as a program uses them: a queue pair with memory for what comes and goes, addressed as people address hosts.
- * It is a user of the public interface alone, and shows what a UD program has to write.
+ * Datagrams as in a program: a queue pair with memory for received and sent data, addressed by host addresses. It uses
+ * the public interface only, and shows what a UD program has to do.
  */
 import {
   addressOf,
@@ -17,11 +17,11 @@ import {
   WvSend,
 } from '../../winverbs/index.js';
 
-/** A datagram that has come. */
+/** A received datagram. */
 export interface Received {
   readonly payload: Buffer;
   readonly status: number;
-  /** The sender: its address and QPN, and the way back to it. */
+  /** The sender: its address and QPN, and the address vector for an answer. */
   readonly address: string;
   readonly qpn: number;
   readonly way: WvAddressVector;
@@ -33,7 +33,7 @@ export interface Received {
 
 const RECEIVES = 8;
 
-/** The next completion of a queue, waited for by events. */
+/** The next completion of a queue, awaited by notification. */
 export async function nextCompletion(cq: IWVCompletionQueue): Promise<WvCompletion> {
   const one: WvCompletion[] = [];
   while (cq.poll(one, 1) === 0) await cq.notify('any');
@@ -41,7 +41,7 @@ export async function nextCompletion(cq: IWVCompletionQueue): Promise<WvCompleti
 }
 
 export class UdSocket {
-  /** Bytes that a datagram may have. */
+  /** Maximum bytes of a datagram. */
   readonly mtu: number;
   readonly qp;
   private readonly device;
@@ -89,7 +89,7 @@ export class UdSocket {
     return this.pd.createAddressHandle(this.provider.resolvePath(remote, this.local).addressVector);
   }
 
-  /** Sends, and answers the completion's status. */
+  /** Sends, and returns the completion's status. */
   async sendTo(remote: string, qpn: number, payload: Uint8Array, qkey = this.qkey): Promise<number> {
     const handle = this.handleFor(remote);
     try {
@@ -99,7 +99,7 @@ export class UdSocket {
     }
   }
 
-  /** Sends to everybody who is attached to a group. */
+  /** Sends to all members of a group. */
   sendToGroup(group: string, payload: Uint8Array, qkey = this.qkey): Promise<number> {
     return this.sendTo(group, MULTICAST_QPN, payload, qkey);
   }
@@ -114,7 +114,7 @@ export class UdSocket {
     }
   }
 
-  /** Sends by an address handle that is there already, with the payload's length as immediate data. */
+  /** Sends with an existing address handle, with the payload's length as immediate data. */
   async sendBy(handle: IWVAddressHandle, qpn: number, payload: Uint8Array, qkey: number): Promise<number> {
     this.out.bytes!.set(payload);
     this.qp.sendMessage({

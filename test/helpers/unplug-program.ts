@@ -1,6 +1,6 @@
 /**
- * A process whose device is unplugged while many requests of every kind wait: tells, as one line of JSON, what they ended in,
- * what was left when all was released, and whether the device works again.
+ * A process whose device is unplugged while many requests of every kind wait. It prints, as one line of JSON, their
+ * statuses, the leftovers after all was released, and whether the device works again.
  */
 
 import { injectDeviceFault, openDeviceFile, readCounters } from '../../kernel-bridge/index.js';
@@ -23,7 +23,7 @@ async function outcome(request: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-/** Whether the address is a device's: answers of that kind are kept, and have to be given up. */
+/** Whether the address is a device's: such answers are cached, and must be invalidated. */
 function lookedUp(): string {
   try {
     provider.translateAddress(ADDRESS);
@@ -34,7 +34,7 @@ function lookedUp(): string {
   }
 }
 
-// No DREQ is answered, so that a disconnect waits.
+// DREQs are not answered, so that a disconnect waits.
 process.env.ND_OPTIONS = JSON.stringify({ faults: { dropMads: { [DREP]: 100_000 } } });
 const pair = await connectedPair();
 const { provider, a, b } = pair;
@@ -46,7 +46,7 @@ const { listener: silent, peer: silentPeer } = openListener(provider);
 const leaving = openSide(provider);
 const deserted = openSide(provider);
 await connect(provider, leaving, deserted);
-// A peer that has the answer and never says so.
+// A peer that has the reply and never confirms it.
 const accepting = openSide(provider);
 const mute = openSide(provider);
 const { listener: third, peer: thirdPeer } = openListener(provider);
@@ -57,7 +57,7 @@ const answered = mute.ep.connect(mute.qp, thirdPeer, {});
 await requested;
 const accept = accepting.ep.accept(accepting.qp, {});
 await answered;
-// Asked, and silent.
+// A look-up that is not answered.
 const asked = provider.createDatagramEndpoint();
 asked.bindAddress({ family: 4, address: ADDRESS, port: 0 });
 asked.listen(64);
@@ -105,7 +105,7 @@ lookups.push(lookedUp());
 const { port } = peer;
 pair.release();
 const { objects, devices, io } = readCounters();
-// The device is there again, and so is the listener's port.
+// The device is back, and so is the listener's port.
 const again = await connectedPair();
 const heir = again.provider.createConnectEndpoint();
 heir.bindAddress({ family: 4, address: ADDRESS, port });

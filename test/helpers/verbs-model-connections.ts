@@ -1,4 +1,4 @@
-/** Connections: how they are made, refused, given up and ended. */
+/** Connections: establishing, refusing, abandoning and ending them. */
 import { type Overlapped, QpAttr, QpState, Status, statusName } from '../../winverbs/index.js';
 import { ADDRESS, openListener, toInit } from './loopback.js';
 import { Datagrams } from './verbs-model-datagrams.js';
@@ -32,7 +32,7 @@ export class Connections extends Datagrams {
     await this.connectPair(one, other, c);
   }
 
-  /** Connects two queue pairs, or makes it fail in one of many ways, as `c` says. */
+  /** Connects two queue pairs, or makes it fail in one of many ways, according to `c`. */
   protected async connectPair(one: Qp, other: Qp, c: number): Promise<void> {
     if (!this.ready(one) || !this.ready(other)) return;
     const { provider } = this;
@@ -130,7 +130,7 @@ export class Connections extends Datagrams {
       requests.push({ side, request: ep.real.disconnect() });
       const qp = side === 0 ? pair.a : pair.b;
       this.taint(qp);
-      // What disconnects has been flushed when the call returns.
+      // The disconnecting side is flushed when the call returns.
       if (!pair.ended[side] && qp.users > 0 && qp.real.state !== QpState.ERROR) {
         throw new ModelError(`A queue pair is in ${qp.real.state} after disconnect.`);
       }
@@ -147,7 +147,7 @@ export class Connections extends Datagrams {
     for (const { side } of requests) this.flushed(side === 0 ? pair.a : pair.b);
   }
 
-  /** Everything of a queue pair in ERROR has come back already: nothing is waited for here. */
+  /** All requests of a queue pair in ERROR have completed already; this does not wait. */
   protected flushed(qp: Qp): void {
     if (qp.users === 0 || qp.real.state !== QpState.ERROR) return;
     for (const cq of new Set([qp.sendCq, qp.receiveCq])) {
@@ -158,7 +158,7 @@ export class Connections extends Datagrams {
     if (left !== undefined) throw new ModelError(`A ${left.kind} was not flushed.`);
   }
 
-  /** Lets the endpoints of a connection go, so that its queue pairs can be connected again. */
+  /** Releases the endpoints of a connection, so that its queue pairs can be connected again. */
   protected leave({ a }: Step): void {
     const over = pick(
       this.pairs.filter(({ endpoints }) => endpoints.some(({ users }) => users > 0)),
@@ -176,7 +176,7 @@ export class Connections extends Datagrams {
     this.endings.push({
       what: 'notifyDisconnect',
       request: done.value,
-      // ABORTED: its own queue pair has failed before.
+      // ABORTED: its own queue pair had failed before.
       allowed: [Status.CONNECTION_DISCONNECTED, Status.CONNECTION_ABORTED, Status.CANCELLED],
     });
   }

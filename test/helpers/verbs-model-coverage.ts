@@ -1,6 +1,6 @@
-/** What random runs have done: how often each thing happened, so that a test can ask that it does. */
+/** Counts of the events of random runs, so that a test can require them. */
 
-/** What is counted; the lists of the model grow, and so does this. */
+/** The counted events; the lists of the model grow, and so does this. */
 export const covered = [
   'connection',
   'unreliable connection',

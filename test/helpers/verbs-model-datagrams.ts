@@ -19,12 +19,12 @@ import { Requests } from './verbs-model-requests.js';
 
 const { SIGNALED, INLINE, IMMEDIATE, SOLICITED } = WvSend;
 const GROUPS = ['239.77.1.1', '239.77.1.2'] as const;
-/** A message of two such pieces is longer than any datagram may be. */
+/** A message of two such parts is longer than any datagram may be. */
 const HALF_TOO_LONG = 3000;
 
-/** Sends datagrams to one and to many. */
+/** Sends datagrams to single peers and to groups. */
 export class Datagrams extends Requests {
-  /** Of this run alone: what other runs and processes send to the groups does not fit. */
+  /** Of this run alone, so that datagrams of other runs and processes to the groups do not match. */
   private readonly qkey = randomInt(1, 0x8000_0000);
 
   private readyUds(): Ud[] {
@@ -145,7 +145,7 @@ export class Datagrams extends Requests {
     if (ud.sends.length >= ud.sendDepth) allowed[0] = Status.NO_MORE_ENTRIES;
     if (state < QpState.RTS) allowed[0] = Status.INVALID_DEVICE_STATE;
     if (ud.users === 0) allowed[0] = Status.INVALID_HANDLE;
-    // Which of two mistakes is told is nobody's promise.
+    // If there are two errors, either may be reported.
     if (ah.users === 0) allowed.splice(0, ud.users === 0 ? 0 : 1, Status.INVALID_HANDLE);
     if (ah.pd !== ud.pd) allowed.splice(0, ud.users === 0 ? 0 : 1, Status.INVALID_PARAMETER);
     const immediateData = this.mail.all.length;
@@ -173,7 +173,7 @@ export class Datagrams extends Requests {
     const ud = pick(this.uds, a);
     if (ud === undefined) return;
     const group = pick(GROUPS, b)!;
-    // It may be heard from the moment on in which the call is made.
+    // It may receive datagrams from the moment of the call on.
     ud.heard.add(group);
     const expected = ud.groups.has(group) ? Status.ADDRESS_ALREADY_EXISTS : Status.SUCCESS;
     if (!(await this.groupCall('attachMulticast', ud, expected, () => ud.real.attachMulticast(group))))

@@ -1,4 +1,4 @@
-/** The objects of a run and what the model knows of each. */
+/** The objects of a run and the model's data of each. */
 import {
   type IWVAddressHandle,
   type IWVCompletionQueue,
@@ -23,10 +23,10 @@ import { type Pair, QueuePair, REQUEST_ERRORS, SharedReceives } from './verbs-mo
 
 export const REGION_BYTES = 4096;
 export const MESSAGE_BYTES = 64;
-/** Entries of every CQ, and the requests that may ever be told there without polling, so that none overruns. */
+/** Entries of every CQ, and the maximum of requests that may complete there without polling, so that none overruns. */
 export const CQ_ENTRIES = 512;
 export const MOST_OBJECTS = 12;
-/** Receives of a shared queue that may be posted and not told. */
+/** Maximum of receives of a shared queue that are posted and not completed. */
 export const MOST_SHARED = 24;
 
 export const REGION_ACCESS = [
@@ -43,12 +43,12 @@ export const REGION_ACCESS = [
   WvAccess.LOCAL_WRITE | WvAccess.MW_BIND,
   WvAccess.LOCAL_WRITE,
   0,
-  // Refused: rights to write need LOCAL_WRITE; a right that there is not.
+  // Refused: rights to write need LOCAL_WRITE; an unknown right.
   WvAccess.REMOTE_ATOMIC,
   0x40,
 ] as const;
 
-/** An object and what the model knows of it. */
+/** An object and the model's data of it. */
 export class Counted<T extends WvUnknown> {
   users = 1;
   constructor(
@@ -61,7 +61,7 @@ export class Device extends Counted<IWVDevice> {}
 
 export class Cq extends Counted<IWVCompletionQueue> {
   readonly notifies: Overlapped<void>[] = [];
-  /** How many completions can be in it at most if nobody polls. */
+  /** The maximum of completions that can be in it without polling. */
   budget = 0;
   constructor(
     readonly device: Device,
@@ -83,9 +83,9 @@ export class Pd extends Counted<IWVProtectionDomain> {
 export class Mw extends Counted<IWVMemoryWindow> {
   bound: 'no' | 'yes' | 'maybe' = 'no';
   region: Region | undefined;
-  /** Regions it may be bound to while nobody knows. */
+  /** Regions that it may be bound to while this is undetermined. */
   readonly candidates = new Set<Region>();
-  /** Requests that were posted to change it. */
+  /** Number of posted requests that change it. */
   changes = 0;
   qp: QueuePair<Pd, Cq> | undefined;
   constructor(
@@ -121,14 +121,14 @@ export class Ah extends Counted<IWVAddressHandle> {
   constructor(
     readonly pd: Pd,
     real: IWVAddressHandle,
-    /** Where it leads if that is a group. */
+    /** The destination if that is a group. */
     readonly group: string | undefined,
   ) {
     super('address handle', real);
   }
 }
 
-/** A datagram that was posted; its immediate data are its place in the {@link Mail}. */
+/** A posted datagram; its immediate data are its index in the {@link Mail}. */
 export interface Datagram {
   readonly from: Ud;
   readonly to: Ud | string;
@@ -141,12 +141,12 @@ export class Mail {
   readonly all: Datagram[] = [];
 }
 
-/** Bytes in front of each datagram that comes. */
+/** Bytes before each received datagram. */
 export const GRH = 40;
 
-/** A datagram queue pair: hears what was sent to it or to its groups, each at most once. */
+/** A datagram queue pair: receives datagrams for itself or its groups, each at most once. */
 export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
-  /** Groups it is attached to now, and those it has ever been. */
+  /** Groups that it is attached to now, and all it has ever been attached to. */
   readonly groups = new Set<string>();
   readonly heard = new Set<string>();
   /** A datagram may be too long. */
@@ -187,7 +187,7 @@ export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
 export class CountedQp extends Counted<WvUnknown> {
   constructor(readonly qp: AnyQp) {
     super('queue pair', qp.real);
-    // The queue pair itself tells how many users it has.
+    // The queue pair itself knows the number of its users.
     Object.defineProperty(this, 'users', {
       get: () => qp.users,
       set: (users: number) => {
@@ -212,7 +212,7 @@ export function pick<T>(all: readonly T[], n: number): T | undefined {
   return all[n % Math.max(1, all.length)];
 }
 
-/** SUCCESS, or what a call on a released object ends in. */
+/** SUCCESS, or the status of a call on a released object. */
 export function handle({ users }: { users: number }): number {
   return users === 0 ? Status.INVALID_HANDLE : Status.SUCCESS;
 }

@@ -1,11 +1,11 @@
-/** How calls on the stack may end, what hangs, and what is left over. */
+/** Allowed results of calls, detection of hangs, and leftovers. */
 import { readCounters } from '../../kernel-bridge/index.js';
 import { Status, StatusError, statusName } from '../../winverbs/index.js';
 
-/** Longer than anything here can take that has not hung. */
+/** Only a hanging request takes longer. */
 export const HANG_MS = 60_000;
 
-/** The stack did what the model does not allow. */
+/** The stack behaved in a way that the model does not allow. */
 export class ModelError extends Error {}
 
 export function names(statuses: Iterable<number>): string {
@@ -36,12 +36,12 @@ export async function outcome(what: string, request: PromiseLike<unknown>): Prom
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A call that may throw what it could also reject with. */
+/** A call that may throw an error instead of rejecting with it. */
 export async function attempt(call: () => PromiseLike<unknown>): Promise<void> {
   await call();
 }
 
-/** What is alive in the HCA, and what connection management still has. */
+/** Live objects of the HCA, and those of connection management. */
 export function leftovers(): Record<string, number> {
   const { objects, cm } = readCounters();
   const { pd, mr, mw, cq, srq, qp, ah } = objects;

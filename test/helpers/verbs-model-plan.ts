@@ -1,4 +1,4 @@
-/** Random sequences of verbs: the steps there are, and how runs of them are made. */
+/** Random sequences of verbs: the steps, and the generator of runs. */
 import fc from 'fast-check';
 
 const OPERATIONS = [
@@ -62,7 +62,7 @@ const OPERATIONS = [
 
 type Operation = (typeof OPERATIONS)[number];
 
-/** One step; the numbers choose objects and parameters, modulo how many there are. */
+/** One step; the numbers select objects and parameters, modulo their number. */
 export interface Step {
   readonly op: Operation;
   readonly a: number;
@@ -73,10 +73,10 @@ export interface Step {
 /** A whole run. */
 export interface Plan {
   readonly steps: readonly Step[];
-  /** Everything is released in an order that `order` gives, or the file is closed under all of it first. */
+  /** Everything is released in an order given by `order`, or the file is closed first. */
   readonly end: 'release' | 'closeFile';
   readonly order: number;
-  /** What it begins with: a connection, one whose ends share receives, an unreliable one, datagram queue pairs. */
+  /** The initial objects: a connection, one whose ends share receives, an unreliable one, datagram queue pairs. */
   readonly begin: {
     readonly connected: boolean;
     readonly shared: boolean;

@@ -18,7 +18,7 @@ async function work(task: Task): Promise<number> {
 
 async function inWorker(task: Task): Promise<number> {
   const worker = new Worker(fileURLToPath(import.meta.url), { workerData: task });
-  // From the start: it may come right behind the message.
+  // From the start, because it may come right behind the message.
   const exit = once(worker, 'exit');
   const [done] = (await once(worker, 'message')) as [number];
   const [code] = (await exit) as [number];

@@ -1,4 +1,4 @@
-/** The model of a queue pair: what was posted, and in which order and how it may come back. */
+/** The model of a queue pair: its posted requests, and the order in which they may complete. */
 import {
   type IWVConnectQueuePair,
   type IWVQueuePair,
@@ -11,7 +11,7 @@ import {
   WvWc,
 } from '../../winverbs/index.js';
 
-/** How requests of a connection that is not sound any more may end, besides SUCCESS. */
+/** Allowed statuses of requests on a broken connection, besides SUCCESS. */
 export const REQUEST_ERRORS: ReadonlySet<number> = new Set([
   WcStatus.FLUSHED,
   WcStatus.LOCAL_PROTECTION_ERROR,
@@ -27,15 +27,15 @@ export const REQUEST_ERRORS: ReadonlySet<number> = new Set([
 export interface Request {
   readonly kind: string;
   readonly signaled: boolean;
-  /** Memory it uses, on either side. */
+  /** Memory that it uses, on either side. */
   readonly regions: readonly unknown[];
   readonly window: unknown;
   readonly serial: number;
-  /** Whether anything has happened that lets it fail. */
+  /** Whether an event has occurred that allows it to fail. */
   mayFail: boolean;
-  /** How often its queue pair's send queue had been set going again when it was posted. */
+  /** How often its queue pair's send queue had been resumed when it was posted. */
   epoch?: number;
-  /** What its success means. */
+  /** The effect of its success. */
   done?: () => void;
 }
 
@@ -48,7 +48,7 @@ export interface Message {
 export class MessageLog {
   private readonly messages: Message[] = [];
 
-  /** Answers how many there are now. */
+  /** Returns the new number of messages. */
   add(message: Message): number {
     return this.messages.push(message);
   }
@@ -62,7 +62,7 @@ export class MessageLog {
   }
 }
 
-/** A connection: its queue pairs, its endpoints, and which side has ended it. */
+/** A connection: its queue pairs, its endpoints, and the side that has ended it. */
 export class Pair<Q> {
   readonly endpoints: { users: number; real: WvUnknown }[] = [];
   readonly ended = [false, false];
@@ -73,27 +73,30 @@ export class Pair<Q> {
   ) {}
 }
 
-/** Receives that several queue pairs share, with bounds of how many wait: who takes one tells it later. */
+/**
+ * Receives that several queue pairs share, with limits for the number that wait: which queue pair took one is known
+ * later.
+ */
 export class SharedReceives {
-  /** Posted and not told. */
+  /** Posted and not completed. */
   readonly untold = new Set<Request>();
   posted = 0;
   told = 0;
-  /** Messages that may have taken one, each. */
+  /** Number of messages that may have taken one each. */
   messages = 0;
-  /** Receives there is room for. */
+  /** Capacity in receives. */
   entries = 0;
-  /** One may have been posted whose memory does not do. */
+  /** A receive with invalid memory may have been posted. */
   poisoned = false;
-  /** How a wait for an event may end: an event is there only after it has been given a reason. */
+  /** Allowed statuses of a wait for an event: an event is allowed only after a cause. */
   readonly endings: number[] = [Status.CANCELLED];
 
-  /** At least so many wait. */
+  /** The least number that wait. */
   get least(): number {
     return Math.max(0, this.posted - this.messages);
   }
 
-  /** At most so many wait. */
+  /** The greatest number that wait. */
   get most(): number {
     return this.untold.size;
   }
@@ -109,18 +112,18 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
   sends: Request[] = [];
   receives: Request[] = [];
   receivesPosted = 0;
-  /** Something has happened after which requests may fail. */
+  /** An event has occurred after which requests may fail. */
   tainted = false;
   peer: QueuePair<Pd, Cq> | undefined;
   pair: Pair<QueuePair<Pd, Cq>> | undefined;
   outgoing = new MessageLog();
   protected readonly errors: ReadonlySet<number> = REQUEST_ERRORS;
-  /** What came by the connections that it has had, as far as it may still be told; and where in it we are. */
+  /** Messages of its connections so far that may still complete, and the position among them. */
   private logs: MessageLog[] = [];
   private received = 0;
-  /** It shares receives and has had a connection before, whose messages may still be told, and may be lost. */
+  /** It shares receives and had an earlier connection, whose messages may still complete, or be lost. */
   private heardBefore = false;
-  /** How often its send queue has been set going again, and when it failed last. */
+  /** How often its send queue was resumed, and when it failed last. */
   private epoch = 0;
   private failedEpoch = -1;
   private everTainted = false;
@@ -139,14 +142,14 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     readonly shared: SharedReceives | undefined = undefined,
   ) {}
 
-  /** Whether nobody tells what becomes of a message. */
+  /** Whether lost messages are not reported. */
   get unreliable(): boolean {
     return this.type !== QpType.RC;
   }
 
-  /** From now on it hears this peer's messages. */
+  /** From now on it receives this peer's messages. */
   hear(log: MessageLog): void {
-    // Receives that were taken from a shared queue are told after a reset, too.
+    // Receives that were taken from a shared queue complete after a reset, too.
     if (this.shared === undefined) this.logs = [log];
     else {
       this.heardBefore = this.logs.length > 0;
@@ -160,12 +163,12 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     this.sends.push(request);
   }
 
-  /** SQError is over: what is posted from now on may succeed. */
+  /** SQError is over: requests posted from now on may succeed. */
   resumed(): void {
     this.epoch++;
   }
 
-  /** Whether the program or a connection still holds it. */
+  /** Whether the program or a connection still refers to it. */
   get held(): boolean {
     return this.users > 0 || this.pair !== undefined;
   }
@@ -183,7 +186,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     for (const request of [...this.sends, ...this.receives]) request.mayFail = true;
   }
 
-  /** RESET: both queues are empty, and what was in them never comes back. */
+  /** RESET: both queues are empty, and their requests never complete. */
   reset(): void {
     this.sends = [];
     this.receives = [];
@@ -195,13 +198,13 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     this.tainted = false;
     this.resumed();
     this.receiveFailed = false;
-    // The old connection's other end is not this queue pair's peer any more.
+    // The old connection's other end is no longer this queue pair's peer.
     if (this.peer !== undefined && (this.peer.peer as unknown) === this) this.peer.peer = undefined;
     this.peer = undefined;
     this.outgoing = new MessageLog();
   }
 
-  /** A completion was polled from `cq`; answers what is wrong with it. */
+  /** A completion was polled from `cq`; returns what is wrong with it. */
   completed(completion: WvCompletion, cq: Cq): string | undefined {
     const receive = completion.opcode >= WvOpcode.RECEIVE;
     if (cq !== (receive ? this.receiveCq : this.sendCq)) return 'A completion came through the wrong queue.';
@@ -213,7 +216,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     const request = this.sends[index];
     if (request === undefined) return 'A send completion has a context that is not outstanding.';
     const skipped = this.sends.splice(0, index + 1).slice(0, -1);
-    // An unsignaled request is told of only if it fails: those before have been done.
+    // An unsignaled request completes only if it fails: earlier ones have succeeded.
     const untold = skipped.find(({ signaled }) => signaled);
     if (untold !== undefined) return `A ${untold.kind} was never told of; a later ${request.kind} was.`;
     for (const one of skipped) one.done?.();
@@ -261,7 +264,10 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     return this.errors.has(status) ? undefined : `A shared receive ended in ${status}.`;
   }
 
-  /** Compares what came with what was sent: in order, and whole unless messages may be lost or of an earlier connection. */
+  /**
+   * Compares a received message with the sent ones: in order, and complete unless messages may be lost or belong to an
+   * earlier connection.
+   */
   protected arrived(completion: WvCompletion): string | undefined {
     const told = (completion.flags & WvWc.IMMEDIATE) !== 0 ? completion.immediateData : undefined;
     const gaps = this.unreliable || this.heardBefore;

@@ -35,7 +35,7 @@ import { World } from './verbs-model-world.js';
 
 const { SIGNALED, INLINE, IMMEDIATE, FENCE, SOLICITED } = WvSend;
 
-/** Posts requests and polls what became of them. */
+/** Posts requests and polls their results. */
 export class Requests extends World {
   protected readonly mail = new Mail();
 
@@ -62,9 +62,9 @@ export class Requests extends World {
 
   // ── Requests ───────────────────────────────────────────────────────────────────────────────────
 
-  /** A piece of memory for a request, and whether the queue pair may use it so. */
+  /** A part of memory for a request, and whether the queue pair may use it in this way. */
   protected memory(qp: AnyQp, choice: number, length: number, write: boolean) {
-    // Mostly memory that will do.
+    // Mostly valid memory.
     const good = this.regions.filter(
       ({ live, pd, access }) => live && pd === qp.pd && (!write || (access & WvAccess.LOCAL_WRITE) !== 0),
     );
@@ -129,13 +129,13 @@ export class Requests extends World {
     this.taintShared(receives);
   }
 
-  /** Sets a send queue going again that has failed alone (unreliable ones do). */
+  /** Resumes a send queue that has failed alone (unreliable ones do). */
   protected resume({ a }: Step): void {
     const stopped = this.everyQp().filter((qp) => qp.users > 0 && qp.real.state === QpState.SQERROR);
     const qp = pick(stopped, a);
     if (qp === undefined) return;
     if (!qp.unreliable) throw new ModelError('A reliable queue pair is in SQERROR.');
-    // What failed or was flushed stays in the completion queue beside what follows.
+    // The completions of failed or flushed requests stay in the queue besides later ones.
     if (!budget(qp.sendCq, qp.sendDepth)) return;
     // The end of the connection may come in between.
     const allowed = [Status.SUCCESS, Status.INVALID_DEVICE_STATE, Status.INVALID_PARAMETER];
@@ -150,7 +150,7 @@ export class Requests extends World {
     return { kind, signaled, regions, window, serial: this.serial++, mayFail: false };
   }
 
-  /** Posts a send request that the model takes for good, or for one that will fail. */
+  /** Posts a send request that the model expects to succeed, or to fail. */
   protected post(qp: Qp, request: Request, good: boolean, call: () => unknown, refused?: number): boolean {
     const state = qp.users > 0 ? qp.real.state : 0;
     const full = qp.sends.length >= qp.sendDepth;
@@ -200,7 +200,7 @@ export class Requests extends World {
     const posted = this.post(qp, request, good, () => qp.real.send(request, memory.sgl, flags, step.c));
     if (!posted) return;
     const count = outgoing.add({ length, immediate });
-    // Without a receive it is tried again, and given up at last; an unreliable one is lost.
+    // Without a receive it is tried again, and finally given up; an unreliable one is lost.
     if (shared === undefined) {
       if (!qp.unreliable && count > (peer?.receivesPosted ?? 0)) this.taint(qp);
       return;
@@ -281,7 +281,7 @@ export class Requests extends World {
       this.windowRefusal(qp, mw),
     );
     if (!posted) return;
-    // Until the poster has seen how it ended, the window's key is this bind's, on every queue pair.
+    // Until the poster has seen the result, the window's key is this bind's, on every queue pair.
     mw.bound = 'maybe';
     if (rights) mw.candidates.add(region);
     const change = ++mw.changes;
@@ -294,7 +294,7 @@ export class Requests extends World {
   }
 
   protected invalidate(step: Step): void {
-    // Whether a window is bound is known when its bind has been told.
+    // Whether a window is bound is known when its bind has completed.
     if (step.c % 4 !== 0) this.pollAll();
     const sound = this.mws.filter((mw) => mw.bound === 'yes' && mw.qp?.tainted === false);
     const qp = (step.a % 8 === 0 ? undefined : pick(sound, step.a)?.qp) ?? this.poster(step.a);
@@ -314,7 +314,7 @@ export class Requests extends World {
     const change = ++mw.changes;
     if (!good) return;
     request.done = () => {
-      // What was posted after it may have bound it again.
+      // A later request may have bound it again.
       if (mw.changes !== change) return;
       mw.bound = 'no';
       mw.region = undefined;
@@ -343,12 +343,12 @@ export class Requests extends World {
     return done.value;
   }
 
-  /** All that has come by now. */
+  /** Takes all present completions. */
   protected pollAll(): void {
     for (const cq of this.cqs) while (cq.users > 0 && this.pollSome(cq, 64) > 0);
   }
 
-  /** What a completion is counted as. */
+  /** The category under which a completion is counted. */
   private what(qp: AnyQp, { opcode, status, immediateData }: WvCompletion): Covered {
     const datagrams = qp instanceof Ud;
     if (status !== WcStatus.SUCCESS) return datagrams ? 'failed datagram' : 'failed request';
@@ -388,7 +388,7 @@ export class Requests extends World {
     cq.notifies.length = 0;
   }
 
-  /** Waits until all that was posted on a sound queue pair has come back. */
+  /** Waits until all requests of a healthy queue pair have completed. */
   protected async drain({ a }: Step): Promise<void> {
     const qp = this.poster(a);
     const began = performance.now();

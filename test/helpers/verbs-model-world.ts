@@ -46,7 +46,7 @@ import { ModelError, names, outcome } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
 import { type Pair, QueuePair, type Request, type SharedReceives } from './verbs-model-queues.js';
 
-/** A provider, what was made from it, and what the model expects: making objects, changing and releasing them. */
+/** A provider, its objects, and the model's expectations: makes, changes and releases objects. */
 export class World {
   protected readonly files: DeviceFile[] = [];
   protected readonly provider = new WVProvider({
@@ -67,9 +67,9 @@ export class World {
   protected readonly uds: Ud[] = [];
   protected readonly ahs: Ah[] = [];
   protected readonly pairs: Pair<Qp>[] = [];
-  /** Everything that can be released, as long as the model holds references. */
+  /** All objects to which the model holds references. */
   protected readonly counted: Counted<WvUnknown>[] = [];
-  /** Requests that must have ended when the run ends, and how they may. */
+  /** Requests that must have ended when the run ends, and their allowed statuses. */
   protected readonly endings: { what: string; request: Overlapped<unknown>; allowed: readonly number[] }[] =
     [];
   protected readonly completions: WvCompletion[] = [];
@@ -80,7 +80,7 @@ export class World {
     for (let n = 0; n < 2; n++) {
       this.devices.push(this.keep(new Device('device', this.provider.openDevice(deviceGuid))));
     }
-    // Enough to begin with, so that short sequences do something.
+    // Enough initial objects, so that short sequences have an effect.
     this.createCq({ op: 'createCq', a: 0, b: 0, c: 0 });
     this.allocatePd({ op: 'allocatePd', a: 0, b: 0, c: 0 });
     this.register({ op: 'register', a: 0, b: 0, c: 0 });
@@ -92,7 +92,7 @@ export class World {
     return counted;
   }
 
-  /** Carries out a call that must end in one of these statuses; answers what it gave if that is SUCCESS. */
+  /** Makes a call that must end in one of these statuses; returns its result if that is SUCCESS. */
   protected expect<T>(what: string, allowed: readonly number[], call: () => T): { value: T } | undefined {
     let status: number = Status.SUCCESS;
     let value: T | undefined;
@@ -151,7 +151,7 @@ export class World {
     if (c % 2 === 0) {
       region = this.expect('registerMemory', [expected], () => pd.real.registerMemory(buffer, access))?.value;
     } else {
-      // What the arguments alone forbid is thrown, what the kernel refuses rejects.
+      // Errors of the arguments alone are thrown; those of the kernel reject.
       const request = this.expect('registerMemoryOverlapped', [Status.SUCCESS, expected], () =>
         pd.real.registerMemoryOverlapped(buffer, access),
       )?.value;
@@ -185,7 +185,7 @@ export class World {
     if (done !== undefined) this.revoke(region);
   }
 
-  /** Requests that are on their way with this memory may fail now. */
+  /** Outstanding requests with this memory may fail now. */
   protected revoke(region: Region): void {
     region.live = false;
     for (const { receives } of this.srqs) {
@@ -228,7 +228,7 @@ export class World {
     this.measure(srq, maxWr, undefined);
   }
 
-  /** Takes over the actual size; a limit that is reached has been told, and is gone. */
+  /** Takes over the actual size; a limit that was reached was reported, and is reset. */
   private measure(srq: Srq, maxWr: number, limit: number | undefined): void {
     const { receives } = srq;
     const found = srq.real.query();
@@ -248,7 +248,7 @@ export class World {
     const maxWr = [16, 4, 1, 64, 0, 2 ** 30][b % 6]!;
     const limit = [0, 1, 2, maxWr, maxWr + 1, -1][c % 6]!;
     let allowed: number[] = [Status.SUCCESS];
-    // A power of two is what it gets.
+    // The granted size is a power of two.
     if (receives.least > maxWr) allowed = [Status.BUFFER_OVERFLOW];
     else if (receives.most > maxWr) allowed.push(Status.BUFFER_OVERFLOW);
     if (b % 6 > 3 || limit < 0 || limit > maxWr) allowed = [Status.INVALID_PARAMETER];
@@ -274,7 +274,7 @@ export class World {
     });
   }
 
-  /** The kernel destroys nothing that queue pairs use. */
+  /** The kernel destroys no object that queue pairs use. */
   protected destroyBusySrq({ a }: Step): void {
     const busy = this.srqs.filter(({ receives }) =>
       this.qps.some((qp) => qp.shared === receives && qp.users > 0),
@@ -333,7 +333,7 @@ export class World {
       type,
       srq?.receives,
     );
-    // Memory of one domain is of no use to queue pairs of another.
+    // Queue pairs cannot use memory of another domain.
     if (srq !== undefined && srq.pd !== pd) {
       srq.receives.poisoned = true;
       this.taintShared(srq.receives);
@@ -345,7 +345,7 @@ export class World {
   protected modify({ a, b }: Step): void {
     const qp = pick(this.qps, a)!;
     const target = [QpState.INIT, QpState.ERROR, QpState.RESET, QpState.RTS][b % 4]!;
-    // A connected queue pair is moved by its endpoint; moving it elsewhere is a program's own fault.
+    // A connected queue pair is moved by its endpoint; moving it otherwise is a program's own error.
     if (qp.users > 0 && qp.pair !== undefined && target !== QpState.ERROR) return;
     if (
       target === QpState.RESET &&
@@ -362,7 +362,7 @@ export class World {
     };
     const refusals = [Status.INVALID_DEVICE_STATE, Status.INVALID_PARAMETER];
     let allowed: number[] = legal[target]! ? [Status.SUCCESS] : refusals;
-    // IBA lets any state go to ERROR; whether RESET does is the HCA's choice. RTS to RTS changes nothing.
+    // IBA allows ERROR from any state; for RESET it is the HCA's choice. RTS to RTS changes nothing.
     if (target === QpState.ERROR && from === QpState.RESET) allowed = [Status.SUCCESS, ...refusals];
     if (qp.users === 0) allowed = [Status.INVALID_HANDLE];
     const done = this.expect(`modify from ${from} to ${target}`, allowed, () =>
@@ -389,7 +389,7 @@ export class World {
   }
 
   protected release({ a, b }: Step): void {
-    // Rarely, so that there is something to do it with.
+    // Rarely, so that enough objects remain.
     if (b % 3 === 0) this.releaseOnce(this.pickCounted(a));
   }
 
@@ -407,7 +407,7 @@ export class World {
     if (object instanceof Pd) {
       for (const region of this.regions) if (region.pd === object && !this.inUse(object)) region.live = false;
     }
-    // Any release can be the last that kept something else.
+    // Any release can be the last reference to another object.
     for (const pd of this.pds) {
       if (pd.users === 0 && !this.inUse(pd)) {
         for (const region of this.regions) if (region.pd === pd) region.live = false;
@@ -429,7 +429,7 @@ export class World {
   }
 
   protected dropWindow(mw: Mw): void {
-    // A bind of it that is still queued finds nothing.
+    // A queued bind of it finds nothing.
     for (const qp of this.qps) if (qp.sends.some(({ window }) => window === mw)) this.taint(qp);
     mw.bound = 'no';
     mw.region = undefined;

@@ -1,10 +1,10 @@
-/** Memory of all kinds that can be registered, and all ways in which JavaScript takes the memory of a buffer away. */
+/** Memory of all kinds that can be registered, and all ways in which JavaScript detaches the memory of a buffer. */
 import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { MessageChannel } from 'node:worker_threads';
 import { allocate } from '../../winverbs/index.js';
 
-/** A buffer to be registered, and what keeps it. */
+/** A buffer to register, and the object that keeps it alive. */
 export interface Memory {
   readonly view: Uint8Array;
   readonly wasm?: WasmMemory;
@@ -36,7 +36,7 @@ export const memories: Readonly<Record<string, () => Memory>> = {
   'shared WebAssembly': () => wasmMemory({ initial: 1, maximum: 4, shared: true }),
 };
 
-/** A view of the same buffer for a stream: from its start, as files have it of Node.js 20. */
+/** A view of the same buffer for a stream: from its start, as files of Node.js 20 require. */
 const given = (view: Uint8Array): Uint8Array => new Uint8Array(view.buffer as ArrayBuffer, 0, 16);
 
 async function readInto(stream: ReadableStream, view: Uint8Array): Promise<void> {
@@ -45,13 +45,13 @@ async function readInto(stream: ReadableStream, view: Uint8Array): Promise<void>
   await reader.cancel();
 }
 
-/** What this version of Node.js does not have does nothing. */
+/** Does nothing if this version of Node.js lacks the method. */
 function transferBy(name: string, view: Uint8Array): void {
   const method: unknown = Reflect.get(ArrayBuffer.prototype, name);
   if (typeof method === 'function') Reflect.apply(method, view.buffer, []);
 }
 
-/** Each may throw: some of it is refused. */
+/** Each may throw, because some of them are refused. */
 export const ways: Readonly<Record<string, (memory: Memory) => void | Promise<void>>> = {
   structuredClone: ({ view }) => {
     structuredClone(view.buffer, { transfer: [view.buffer as ArrayBuffer] });

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { byNetworkOf, inNewNetwork, inNewNetworkBeside } from '../network-namespace.js';
 
-/** A host of its own: a network namespace that lives as long as this object's process. */
+/** A simulated host: a network namespace that exists as long as this object's process. */
 export interface Host {
   readonly address: string;
   readonly interface: string;
-  /** What starts a process on this host. */
+  /** The command that starts a process on this host. */
   readonly by: readonly string[];
 }
 
@@ -54,7 +54,7 @@ export class TwoHosts {
     for (const each of this.hosts) this.untilUp(each);
   }
 
-  /** The system brings a link up in its own time; until then its addresses are not listed. */
+  /** A link comes up after some time; until then its addresses are not listed. */
   private untilUp(host: Host): void {
     const until =
       'for i in $(seq 500); do ip -o link show dev "$0" | grep -q "state UP" && exit 0; done; exit 1';
@@ -74,7 +74,7 @@ export class TwoHosts {
   }
 }
 
-/** Starts the process that a namespace lives by: it says that it runs, and waits for the end of its input. */
+/** Starts the process of a namespace: it reports its start, and ends with its input. */
 function keeper([file, ...args]: readonly [string, ...string[]]): Promise<ChildProcess> {
   const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   return new Promise((resolve, reject) => {

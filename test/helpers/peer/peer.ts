@@ -14,10 +14,10 @@ import type {
 
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
 
-/** Nothing that a test waits for takes this long, unless it never comes. */
+/** Only an event that never comes takes this long. */
 const PATIENCE_MS = 60_000;
 
-/** A command that the peer could not carry out; `status` is the name of a StatusError's status. */
+/** A command that the peer could not execute; `status` is the name of a StatusError's status. */
 export class PeerError extends Error {
   constructor(
     message: string,
@@ -28,9 +28,9 @@ export class PeerError extends Error {
 }
 
 export interface PeerOptions {
-  /** Options of the peer's kernel, given by its environment. */
+  /** Options of the peer's kernel, passed in its environment. */
   readonly kernel?: KernelOptionsInput;
-  /** What the process is started by, as `unshare -n`. */
+  /** The command that starts the process, such as `unshare -n`. */
   readonly by?: readonly string[];
 }
 
@@ -41,10 +41,10 @@ export interface Exit {
 
 const alive = new Set<Peer>();
 
-/** Another process, told what to do. */
+/** Another process that executes commands. */
 export class Peer {
   readonly exited: Promise<Exit>;
-  /** What it wrote to its standard error. */
+  /** Its standard error so far. */
   errors = '';
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, (reply: Reply) => void>();
@@ -86,12 +86,12 @@ export class Peer {
     return this.#child.pid!;
   }
 
-  /** Gives a command; the peer begins it before any that follows. */
+  /** Sends a command; the peer begins commands in their order. */
   call<K extends Operation>(op: K, args: Arguments<K>, worker?: string): Promise<Answer<K>> {
     const id = this.#nextId++;
     const command: Command = { id, op, args, ...(worker === undefined ? {} : { worker }) };
     const answer = this.#answer(op, id);
-    // A test that has failed before it comes to await this answer has told why already.
+    // A test that has failed before it awaits this answer has already reported why.
     answer.catch(() => {});
     this.#child.send(command);
     return answer as Promise<Answer<K>>;
@@ -119,13 +119,13 @@ export class Peer {
     this.#child.kill(signal);
   }
 
-  /** Lets the process end in one of its ways and answers how it did; the test fails if it does not end. */
+  /** Ends the process in one of several ways and returns the result; the test fails if it does not end. */
   async leave(how: Arguments<'leave'>['how']): Promise<Exit> {
     this.call('leave', { how }).catch(() => {});
     return await within(this.exited, `The process did not end by '${how}'`);
   }
 
-  /** As soon as the peer has begun to spin. */
+  /** Resolves as soon as the peer has begun to spin. */
   spinning(): Promise<void> {
     return new Promise((resolve) => {
       this.#spinning = resolve;
@@ -159,7 +159,7 @@ export class PeerListener {
     readonly worker: string | undefined,
   ) {}
 
-  /** Accepts the next connection, with so many Receives posted before. */
+  /** Accepts the next connection, with a number of Receives posted before. */
   async accept(receives = 0, data = ''): Promise<PeerLink> {
     const as = this.peer.newLink();
     const said = await this.peer.call('accept', { listener: this.name, as, receives, data }, this.worker);
@@ -176,7 +176,7 @@ export class PeerLink {
   constructor(
     readonly peer: Peer,
     readonly name: string,
-    /** Private data that came with the other side's request or reply. */
+    /** Private data of the other side's request or reply. */
     readonly said: string,
     readonly worker?: string | undefined,
   ) {}
@@ -205,12 +205,12 @@ export class PeerLink {
     return this.peer.call('notifyDisconnect', { link: this.name }, this.worker);
   }
 
-  /** Issues Disconnect; answers what was in the queues when the call returned. */
+  /** Issues Disconnect; returns the completions at the time when the call returned. */
   startDisconnect(): Promise<Completions> {
     return this.peer.call('disconnect', { link: this.name }, this.worker);
   }
 
-  /** How the Disconnect has ended. */
+  /** The status of the Disconnect. */
   disconnected(): Promise<string> {
     return this.peer.call('disconnected', { link: this.name }, this.worker);
   }
@@ -239,13 +239,13 @@ export interface Joining {
   readonly reply?: string;
   /** A Worker of the connecting process. */
   readonly worker?: string;
-  /** The address that is connected to; default: the listener's. */
+  /** The address to connect to; default: the listener's. */
   readonly to?: string;
   /** The connecting side's own address; default: the same. */
   readonly from?: string;
 }
 
-/** Connects a peer to a listener; answers the active and the passive link. */
+/** Connects a peer to a listener; returns the active and the passive link. */
 export async function connectTo(
   listener: PeerListener,
   client: Peer,
@@ -269,7 +269,7 @@ export async function connectTo(
   return [new PeerLink(client, as, said, worker), passive];
 }
 
-/** The promise's outcome, or a failure if it does not come. */
+/** The promise's outcome, or a failure if it takes too long. */
 export async function within<T>(promise: Promise<T>, what: string, milliseconds = PATIENCE_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -282,7 +282,7 @@ export async function within<T>(promise: Promise<T>, what: string, milliseconds 
   }
 }
 
-/** Ends every peer that is left, but for those to be kept; for after each test. */
+/** Ends every remaining peer except `kept`; for use after each test. */
 export async function endPeers(kept: readonly Peer[] = []): Promise<void> {
   await Promise.all([...alive].filter((peer) => !kept.includes(peer)).map((peer) => peer.kill()));
 }

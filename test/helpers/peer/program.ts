@@ -1,6 +1,6 @@
 /**
- * A process, or a Worker of one, that does what a test tells it: makes connections, posts requests, ends in all the
- * ways a process can end. Commands come over the IPC channel or from the thread that started the Worker.
+ * A process, or a Worker of one, that executes a test's commands: makes connections, posts requests, ends in all the
+ * ways in which a process can end. Commands come over the IPC channel or from the thread that started the Worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
 import { loadAddon } from '../../../kernel-bridge/hca/index.js';
@@ -72,7 +72,7 @@ function takeBlocking(link: Link, which: keyof Completions, count: number): Comp
   return taken;
 }
 
-/** Counts the turns that the event loop makes until it is asked. */
+/** Counts the turns of the event loop until it is called. */
 function turnCounter(): () => number {
   let turns = 0;
   const count = (): void => {
@@ -140,7 +140,7 @@ const handlers: Handlers = {
     for (const map of [links, listeners, disconnects]) map.clear();
   },
   counters: async () => {
-    // Rings stay while JavaScript could look at them: what is garbage must have been collected to be counted right.
+    // Rings exist while JavaScript can access them: garbage must be collected before they are counted.
     for (let n = 0; n < 3; n += 1) {
       globalThis.gc?.();
       await new Promise((resolve) => setImmediate(resolve));
@@ -258,7 +258,7 @@ const handlers: Handlers = {
       });
       return;
     }
-    // Without the channel nothing is left to wait for.
+    // Without the channel nothing keeps the process alive.
     process.disconnect();
   },
 };
@@ -280,7 +280,7 @@ function onCommand(command: Command): void {
     workers.get(worker)?.postMessage(rest);
     return;
   }
-  // Started now, so that commands take effect in the order they were given.
+  // Started now, so that commands take effect in their order.
   perform(op, args).then(
     (value) => tell({ id, value }),
     (error: unknown) => {
@@ -299,7 +299,7 @@ if (parentPort !== null) {
   process.on('message', (command: Command) => {
     leaving ||= command.op === 'leave';
   });
-  // A test that is gone takes its peers along.
+  // If the test is gone, its peers end, too.
   process.on('disconnect', () => {
     if (!leaving) process.exit(0);
   });

@@ -1,19 +1,19 @@
-/** What a test says to its peer processes, and what they answer. Everything travels as JSON. */
+/** Commands of a test for its peer processes, and their answers, all as JSON. */
 
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
 import type { TrafficOptions, TrafficReport } from './traffic.js';
 
-/** Which of the interfaces a link is made with: ND SPI v1, v2, or WinVerbs. */
+/** The interface of a link: ND SPI v1, v2, or WinVerbs. */
 export type Layer = 'nd' | 'nd2' | 'wv';
 
-/** How a request ended: its label, the name of its status, and for a Receive what has come. */
+/** The result of a request: its label, the name of its status, and for a Receive the message. */
 export interface Told {
   readonly label: string;
   readonly status: string;
   readonly text?: string;
 }
 
-/** Completions of one link, in the order in which its two queues told them. */
+/** Completions of one link, in the order of its two queues. */
 export interface Completions {
   readonly sends: Told[];
   readonly receives: Told[];
@@ -23,9 +23,9 @@ export interface Completions {
 export interface Operations {
   listen(args: { as: string; layer: Layer; address: string; port?: number; backlog?: number }): number;
   unlisten(args: { listener: string }): void;
-  /** Takes the next request of a listener; answers its private data when the connection is there. */
+  /** Takes the next request of a listener; returns its private data when the connection is established. */
   accept(args: { listener: string; as: string; receives?: number; data?: string }): string;
-  /** Answers the private data of the peer's reply when the connection is there. */
+  /** Returns the private data of the peer's reply when the connection is established. */
   connect(args: {
     as: string;
     layer: Layer;
@@ -36,44 +36,44 @@ export interface Operations {
     data?: string;
   }): string;
   receive(args: { link: string; count: number }): void;
-  /** Posts one Receive and spins until it has completed; answers its text, and how long that took in microseconds. */
+  /** Posts one Receive and spins until it has completed; returns its text, and the time in microseconds. */
   receiveNow(args: { link: string }): { text: string; microseconds: number };
   send(args: { link: string; texts: readonly string[] }): void;
-  /** What is in the queues now. */
+  /** The present completions. */
   poll(args: { link: string }): Completions;
-  /** Waits until as many have completed. */
+  /** Waits for a number of completions. */
   results(args: { link: string; sends: number; receives: number }): Completions;
-  /** Answers the name of the status it ends in. */
+  /** Returns the name of its status. */
   notifyDisconnect(args: { link: string }): string;
-  /** Issues Disconnect; answers what is in the queues when the call has returned, before any other turn. */
+  /** Issues Disconnect; returns the completions at the time when the call has returned, before any other turn. */
   disconnect(args: { link: string }): Completions;
-  /** Answers the name of the status that the Disconnect has ended in. */
+  /** Returns the name of the Disconnect's status. */
   disconnected(args: { link: string }): string;
   release(args: { link: string }): void;
   /** Releases every link, listener, adapter and provider. */
   releaseAll(args: Record<never, never>): void;
   counters(args: Record<never, never>): Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** A whole client session without a turn of the event loop; answers what the server has sent back. */
+  /** A whole client session without a turn of the event loop; returns the server's answers. */
   blockingSession(args: { address: string; port: number; texts: readonly string[] }): BlockingReport;
   /** Spins, without a turn of the event loop, until the peer has disconnected. */
   spinUntilDisconnected(args: { link: string }): SpinReport;
-  /** Connects, exchanges a message and disconnects, so many times; each side names how far it came on failure. */
+  /** Connects, exchanges a message and disconnects a number of times; on failure each side reports how far it came. */
   serveMany(args: { listener: string; count: number }): number;
   connectMany(args: { layer: Layer; address: string; port: number; count: number }): number;
-  /** Starts the passive side of a plan's traffic; answers its port. */
+  /** Starts the passive side of a plan's traffic; returns its port. */
   trafficListen(args: TrafficOptions & { as: string; address: string }): number;
-  /** Ends when the passive side is connected. */
+  /** Resolves when the passive side is connected. */
   trafficAccepted(args: { as: string }): void;
   trafficConnect(args: TrafficOptions & { as: string; address: string; port: number }): void;
-  /** Does one side's part of the traffic; fails when anything is not as it should be. */
+  /** Runs one side's part of the traffic; fails on any error. */
   trafficRun(args: { as: string }): TrafficReport;
-  /** Ends the connection; answers the name of the status. */
+  /** Ends the connection; returns the name of the status. */
   trafficDisconnect(args: { as: string }): string;
-  /** Gives the process's wire other faults. */
+  /** Changes the faults of the process's wire. */
   setFaults(args: { faults: NonNullable<KernelOptionsInput['faults']> }): void;
   startWorker(args: { worker: string }): void;
   terminateWorker(args: { worker: string }): number;
-  /** Ends the process. `end`: nothing is left that keeps it alive. No answer comes. */
+  /** Ends the process. `end`: leaves nothing that keeps it alive. There is no answer. */
   leave(args: { how: 'exit' | 'end' | 'throw' }): void;
 }
 
@@ -108,7 +108,7 @@ export interface Reply {
   readonly error?: { readonly message: string; readonly status?: string };
 }
 
-/** Room for each message. */
+/** Buffer size of each message. */
 export const MESSAGE_BYTES = 256;
-/** Requests that may be outstanding on each queue of a link. */
+/** Maximum of outstanding requests on each queue of a link. */
 export const LINK_DEPTH = 32;

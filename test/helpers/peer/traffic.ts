@@ -12,29 +12,32 @@ import {
 import { takeOne } from '../../../sides/side.js';
 import { SideV1 } from '../../../sides/v1.js';
 
-/** Every size travels once as a Send, as its echo, as a Write and as a Read, in an order of the seed's. */
+/**
+ * Every size is transferred once as a Send, as its echo, as a Write and as a Read, in an order that depends on the
+ * seed.
+ */
 export const TRAFFIC_SIZES: readonly number[] = [
   0, 1, 2, 3, 5, 63, 255, 1023, 1024, 1025, 4095, 4096, 4097, 9000, 65_535, 65_536, 100_001, 262_144,
 ];
-/** Requests that the active side posts: a Write, a Send and a Read of each size. */
+/** Number of requests of the active side: a Write, a Send and a Read of each size. */
 export const TRAFFIC_REQUESTS = 3 * TRAFFIC_SIZES.length;
 
-/** Which traffic; both sides must be told the same. */
+/** Parameters of the traffic; both sides must have the same. */
 export interface TrafficOptions {
   readonly seed: number;
   /** Default: {@link TRAFFIC_SIZES}. */
   readonly sizes?: readonly number[];
-  /** This side's memory is of `allocate()`. */
+  /** This side's memory comes from `allocate()`. */
   readonly allocated?: boolean;
 }
 
-/** How the requests of one side ended, by the names of their statuses, in the order they were posted. */
+/** The results of one side's requests, as names of statuses, in the order of posting. */
 export interface TrafficReport {
   readonly inbound: string[];
   readonly outbound: string[];
 }
 
-/** Bytes behind each message that its Receive has room for, and that must stay as they were. */
+/** Bytes behind each message in its Receive buffer, which must stay unchanged. */
 const ROOM = 16;
 const UNTOUCHED = 0xee;
 const ENTRIES = 128;
@@ -46,7 +49,7 @@ interface Piece {
   readonly at: number;
 }
 
-/** What is sent where: both sides work it out from the seed. */
+/** The plan of transfers: both sides derive it from the seed. */
 class Plan {
   readonly pieces: Record<Kind, Piece[]>;
   /** Bytes of one side's memory. */
@@ -70,7 +73,7 @@ class Plan {
     this.bytes = at;
   }
 
-  /** What a piece holds: differs between pieces, kinds and seeds, and from byte to byte. */
+  /** Fills a buffer with bytes that differ between buffers, kinds and seeds, and from byte to byte. */
   fill(target: Uint8Array, kind: Kind, index: number): void {
     const { at, size } = this.pieces[kind][index]!;
     const random = randomOf(this.seed * 1009 + index * 31 + kind.length);
@@ -81,7 +84,7 @@ class Plan {
     for (let index = 0; index < this.count; index += 1) this.fill(target, kind, index);
   }
 
-  /** Throws unless the piece has arrived whole, and nothing behind it. */
+  /** Throws unless the message has arrived completely, and nothing behind it. */
   check(found: Uint8Array, kind: Kind, index: number): void {
     const { at, size } = this.pieces[kind][index]!;
     const expected = new Uint8Array(this.bytes);
@@ -99,10 +102,10 @@ class Plan {
 /** One side of a connection that carries a plan's traffic. */
 export class TrafficSide {
   readonly #plan: Plan;
-  /** Where the peer's window starts, for the active side. */
+  /** The peer's window, for the active side. */
   #remote: NdMwDescriptor | undefined;
   #window: INDMemoryWindow | undefined;
-  /** What the active side's Sends and Writes leave from. */
+  /** The memory of the active side's Sends and Writes. */
   #source: NdMemoryHandle | undefined;
 
   private constructor(
@@ -125,7 +128,7 @@ export class TrafficSide {
     return traffic;
   }
 
-  /** The passive side: `listening` is told the port; ends when the peer has been told of the window. */
+  /** The passive side: `listening` gets the port; resolves when the peer knows the window. */
   static async accept(
     address: string,
     options: TrafficOptions,
@@ -158,7 +161,7 @@ export class TrafficSide {
     return traffic;
   }
 
-  /** The active side; ends when the window of the peer is known. */
+  /** The active side; resolves when it knows the peer's window. */
   static async connect(address: string, port: number, options: TrafficOptions): Promise<TrafficSide> {
     const traffic = await TrafficSide.#create(address, options);
     const { side } = traffic;
@@ -174,7 +177,10 @@ export class TrafficSide {
     return traffic;
   }
 
-  /** Posts everything at once and checks all that comes, in content and order; ends when all has come back. */
+  /**
+   * Posts everything at once and checks all received data, in content and order; resolves when all requests have
+   * completed.
+   */
   run(): Promise<TrafficReport> {
     return this.#remote === undefined ? this.#serve() : this.#request(this.#remote);
   }
@@ -182,7 +188,7 @@ export class TrafficSide {
   async #request(remote: NdMwDescriptor): Promise<TrafficReport> {
     const { side } = this;
     const { pieces } = this.#plan;
-    // Sends and Writes leave from a second memory: what arrives here has one of its own.
+    // Sends and Writes use a second memory, because received data has one of its own.
     const source = this.allocated ? allocate(this.#plan.bytes) : new Uint8Array(this.#plan.bytes);
     this.#plan.fillAll(source, 'send');
     this.#plan.fillAll(source, 'write');
@@ -207,7 +213,7 @@ export class TrafficSide {
     return { inbound: await echoes, outbound };
   }
 
-  /** Of the active side, after run(): a request of the traffic of that size once more. What a Read brings is checked. */
+  /** For the active side, after run(): repeats a request of that size. The data of a Read is checked. */
   async again(kind: 'read' | 'write', size: number): Promise<void> {
     const { side } = this;
     const index = this.#plan.pieces[kind].findIndex((piece) => piece.size === size);
@@ -228,13 +234,13 @@ export class TrafficSide {
     const { side } = this;
     let echoes = 0;
     const inbound = await this.#takeMessages((index) => {
-      // The Write was posted before the Send: it is there.
+      // The Write was posted before the Send, so it has arrived.
       this.#plan.check(side.bytes, 'write', index);
       const { at, size } = this.#plan.pieces.send[index]!;
       side.endpoint.send(numbered(echoes++), side.sge(at, size));
     });
     const outbound = await this.#take(side.outbound, echoes, () => {});
-    // Nothing that came later has hurt what had arrived.
+    // Later data must not have changed earlier data.
     for (const [index, status] of inbound.entries()) {
       if (status !== statusName(Status.SUCCESS)) continue;
       this.#plan.check(side.bytes, 'send', index);
@@ -261,7 +267,7 @@ export class TrafficSide {
     });
   }
 
-  /** Takes results; each must be the next in the order of posting. `use` sees those that succeeded. */
+  /** Takes results; each must be the next in the order of posting. `use` gets the successful ones. */
   async #take(
     queue: SideV1['inbound'],
     count: number,
