@@ -1,4 +1,4 @@
-/** What this side's programs have captured, decoded by tshark: no packet may be malformed. */
+/** The captures of this side's programs, decoded by tshark: no packet may be malformed. */
 import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Faults of tshark 4.0 itself, and what keeps it from them; no packet is excused. */
+/** Faults of tshark 4.0 itself, and the options that avoid them; no packet is exempted. */
 const DISPLAY_FAULTS: readonly { readonly fault: string; readonly options: readonly string[] }[] = [
   {
     fault: 'guesses that the payload of short and empty SENDs is RPC over RDMA, and calls it malformed',
@@ -16,26 +16,26 @@ const DISPLAY_FAULTS: readonly { readonly fault: string; readonly options: reado
     fault: 'guesses that a payload whose first bytes are an Ethernet type is Ethernet over InfiniBand',
     options: ['--disable-heuristic', 'eth_over_ib'],
   },
-  // In the text only, which is not looked at.
+  // In the text only, which is not used.
   { fault: 'shows the sender of a CM REQ as LID 65535', options: [] },
 ];
 
-/** A line a packet: number, BTH opcode, UDP destination port, and what tshark says of it. */
+/** One line per packet: number, BTH opcode, UDP destination port, and tshark's description. */
 const FIELDS = ['frame.number', 'infiniband.bth.opcode', 'udp.dstport', '_ws.col.Info'];
 const ROCE_PORT = '4791';
-/** tshark's first words on a file whose writer was killed in the middle of a block. */
+/** tshark's message for a file whose writer was killed in the middle of a block. */
 const CUT_SHORT = 'cut short in the middle of a packet';
-/** Lines of tshark's output may be many. */
+/** tshark's output may be long. */
 const OUTPUT_BYTES = 1 << 30;
 
-/** What was found in the captures of a case. */
+/** The findings in the captures of a case. */
 export interface Decoded {
   readonly packets: number;
-  /** A line for each packet that is malformed, or no packet of RoCEv2. */
+  /** A line for each packet that is malformed, or not a RoCEv2 packet. */
   readonly malformed: readonly string[];
 }
 
-/** Whether tshark is there. */
+/** Whether tshark is installed. */
 export const canDecode = (): boolean => spawnSync('tshark', ['--version']).error === undefined;
 
 async function decodeFile(file: string): Promise<Decoded> {

@@ -1,43 +1,43 @@
-/** What a case of the interop matrix is, and the ways in which its two ends meet. */
+/** The interface of a case of the interop matrix, and the ways in which its two ends meet. */
 import { PATIENCE, type Program } from './process.js';
 import type { Rig } from './rig.js';
 
-/** Who this library is in a case. */
+/** The role of this library in a case. */
 export type Role = 'client' | 'server' | 'both';
 
 export interface InteropCase {
-  /** The Linux program at the other end, or the kernel's part that is asked. */
+  /** The Linux program at the other end, or the part of the kernel. */
   readonly peer: string;
   readonly operation: string;
   readonly role: Role;
   readonly family: 4 | 6;
-  /** Path MTU in bytes that the case forces; undefined: what the link gives. */
+  /** Path MTU in bytes that the case forces; undefined: that of the link. */
   readonly mtu?: number;
-  /** Per cent of the guest's packets that netem drops, or what else it does. */
+  /** Percentage of the guest's packets that netem drops, or another disturbance. */
   readonly loss?: string;
-  /** It waits for timers most of its time, of about so many seconds, and may run beside others that keep the machine busy. */
+  /** It mostly waits for timers, for about this many seconds, and may run beside others that keep the machine busy. */
   readonly waits?: number;
   /** Part of the short run. */
   readonly quick?: boolean;
-  /** Throws when something is not as it should be. */
+  /** Throws on a failure. */
   run(rig: Rig): Promise<void>;
 }
 
-/** This host, and the guest that most cases talk to. */
+/** This host, and the guest of most cases. */
 export const HERE = 1;
 export const GUEST = 2;
 
 export const FAMILIES = [4, 6] as const;
 export const MTUS = [256, 512, 1024, 2048, 4096] as const;
 
-/** Both ends end well; the first one's failure is told, with the other's last words. */
+/** Both ends must succeed; reports the first one's failure with the other's last lines. */
 export async function bothEnd(first: Program, second: Program, seconds = PATIENCE): Promise<void> {
   const outcomes = await Promise.allSettled([first.ok(seconds), second.ok(seconds)]);
   const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
   if (failures.length > 0) throw new Error(failures.join('\n'));
 }
 
-/** A server here that says when it listens, and a client in the guest. */
+/** A server here that reports when it listens, and a client in the guest. */
 export async function serveGuest(rig: Rig, server: Program, client: string): Promise<void> {
   await server.line(/^listening/);
   await bothEnd(rig.guest(GUEST, client), server);
@@ -58,7 +58,7 @@ export async function askGuest(
   try {
     await here.ok();
   } catch (error) {
-    // What the guest's program has to say may explain it.
+    // The output of the guest's program may explain it.
     await there.end(5).catch(() => {});
     throw new Error(`${(error as Error).message}\n${there.failure('said').message}`);
   }
@@ -66,12 +66,12 @@ export async function askGuest(
   if (!exitCodes.includes(code)) throw there.failure(`ended with exit code ${code}`);
 }
 
-/** Port of tools that meet over TCP. */
+/** Port of tools that exchange their addresses over TCP. */
 export const TCP_PORT = 18_515;
 /** Index of an address family in the guest's GID table. */
 export const gidIndex = (family: 4 | 6): number => (family === 4 ? 1 : 2);
 
-/** Packets that a queue has dropped, marked or let pass, as `tc -s` tells. */
+/** Packets that a queue has dropped, marked or passed, from `tc -s`. */
 export async function queueCounter(
   rig: Rig,
   device: string,
@@ -82,7 +82,7 @@ export async function queueCounter(
   return Number(form.exec(lines.join(' '))?.[1] ?? 0);
 }
 
-/** Runs something while the guest's link is disturbed: what the guest sends. */
+/** Runs something while packets from the guest are disturbed. */
 export async function withNetem(rig: Rig, netem: string, run: () => Promise<void>): Promise<void> {
   await rig.inGuest(GUEST, `modprobe sch_netem; tc qdisc replace dev eth0 root netem ${netem}`);
   try {
@@ -92,15 +92,15 @@ export async function withNetem(rig: Rig, netem: string, run: () => Promise<void
   }
 }
 
-/** The device that what comes in to the guest goes through in {@link withNetemInwards}. */
+/** The device that packets to the guest pass in {@link withNetemInwards}. */
 export const INWARDS = 'ifb0';
 
 /**
- * Runs something while the other direction is disturbed: what this side sends. The guest does it, too, on what comes in: this
- * host's kernel may have no netem.
+ * Runs something while packets from this side are disturbed. The guest does this on receiving, because this host's
+ * kernel may have no netem.
  *
- * @param what - The packets that are meant, as tc's u32 filter says it
- * @param but - Packets that are left alone though they are meant
+ * @param what - The selected packets, as tc's u32 filter
+ * @param but - Packets to leave alone although they are selected
  */
 export async function withNetemInwards(
   rig: Rig,
@@ -118,7 +118,7 @@ export async function withNetemInwards(
       `ip link set ${INWARDS} up`,
       `tc qdisc replace dev ${INWARDS} root netem ${netem}`,
       'tc qdisc add dev eth0 ingress',
-      // A preference is of one protocol.
+      // A preference belongs to one protocol.
       ...but.map((one, n) => `${filter} pref ${n + 1} ${one} action pass`),
       ...what.map(
         (one) => `${filter} pref ${but.length + 1} ${one} action mirred egress redirect dev ${INWARDS}`,

@@ -1,4 +1,4 @@
-/** Cases of link-local addresses, which need a scope, and of path MTUs, which come from the interfaces. */
+/** Cases of link-local addresses, which need a scope, and of path MTUs, which depend on the interfaces. */
 import { z } from 'zod';
 import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, serveGuest, TCP_PORT } from './case.js';
 import { address, type Rig } from './rig.js';
@@ -22,10 +22,10 @@ function linkLocal(lines: readonly string[]): string {
 }
 
 interface Link {
-  /** Addresses as this side says them. */
+  /** Addresses in this side's form. */
   readonly own: string;
   readonly peer: string;
-  /** The same as the guest says them. */
+  /** The same in the guest's form. */
   readonly ours: string;
   readonly theirs: string;
 }

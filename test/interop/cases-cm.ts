@@ -3,7 +3,7 @@ import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './
 import { address, type Rig } from './rig.js';
 
 const PEER_PORT = 18_517;
-/** The guest that is shut off. */
+/** The guest to shut off. */
 const SPARE = 3;
 
 /** A behaviour of programs/cm-peer.ts against the guest's rdma_cm. */
@@ -37,7 +37,7 @@ const twice = FAMILIES.flatMap((family): InteropCase[] => [
   },
 ]);
 
-/** A guest of its own is shut off: connections of either side, with requests under way and without. */
+/** A separate guest is shut off: connections of either side, with and without outstanding requests. */
 const gone = FAMILIES.map(
   (family): InteropCase => ({
     peer: 'cm-peer.py',

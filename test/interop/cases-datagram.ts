@@ -17,11 +17,11 @@ import { address, type Rig } from './rig.js';
 const SIDR_PORT = 7174;
 const GROUP = '239.77.5.1';
 const GROUP_V6 = 'ff15::77:5';
-/** Senders that one after another may be needed, and how long their messages may take. */
+/** Maximum of senders one after another, and the time limit of their messages. */
 const MOST_SENDERS = 4;
 const PATIENCE_MS = 3000;
 
-/** ibv_*_pingpong beside the RC one. */
+/** The ibv_*_pingpong programs besides that of RC. */
 function pingpong(): InteropCase[] {
   const variants = [
     { type: 'uc', mtu: 1024, size: 4096 },
@@ -127,7 +127,7 @@ function udaddy(): InteropCase[] {
   );
 }
 
-/** Nobody there, and a listener that refuses, told by SIDR's status. */
+/** A missing listener, and one that rejects, reported by SIDR's status. */
 function sidrRefusals(): InteropCase[] {
   return FAMILIES.flatMap((family): InteropCase[] => {
     const common = { peer: 'rdma_cm, SIDR', family } as const;
@@ -158,7 +158,7 @@ function sidrRefusals(): InteropCase[] {
   });
 }
 
-/** The kernel's RDMA CM joins groups of IPv4 only on RoCEv2. */
+/** On RoCEv2 the kernel's RDMA CM joins groups of IPv4 only. */
 function mckey(): InteropCase[] {
   const flags = ['-C', '10', '-S', '1000'];
   const ours = (rig: Rig, ...more: string[]) =>
@@ -170,8 +170,8 @@ function mckey(): InteropCase[] {
     return all;
   };
   /**
-   * A sender in the guest, until all members have what they wait for. mckey sends its messages in one go, and rxe of a guest that is
-   * short of time (Linux 6.12) puts a part of them on the link only: then it sends again.
+   * A sender in the guest, started again until all members have received their messages. mckey sends its messages in
+   * one go, and rxe in a slow guest (Linux 6.12) may put only a part of them on the link.
    */
   const sendThere = async (rig: Rig, all: readonly Program[]): Promise<void> => {
     let complete = false;

@@ -33,7 +33,7 @@ const against = (rig: Rig, behaviour: string, family: 4 | 6): Promise<void> =>
     rig.verbs(behaviour, address(HERE, family), address(GUEST, family)),
   );
 
-/** The default RNR patience, over connections of connection management. */
+/** The default RNR patience, over connections by connection management. */
 const late = FAMILIES.flatMap((family) =>
   (['client', 'server'] as const).map(
     (role): InteropCase => ({

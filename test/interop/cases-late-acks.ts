@@ -1,9 +1,10 @@
 /**
- * Cases of acknowledgements and READ responses that overtake each other on the way to rxe. After Linux 6.1 (seen on 6.12, and in
- * the source of 7.3-rc7) its completer takes an acknowledgement of something earlier for news while it is in the midst of a READ
- * response (check_psn; meant for NAKs), forgets that it is (comp.opcode becomes -1), and so finds the response's next packet out of
- * sequence: it completes the READ, which has not all its data, with success, and its queue pair fails without a word to the peer.
- * Either of the two late without the other does no harm there: what we send is right.
+ * Cases of acknowledgements and READ responses that overtake each other on the way to rxe. After Linux 6.1 (seen on
+ * 6.12, and in the source of 7.3-rc7) its completer accepts an acknowledgement of an earlier request while it receives
+ * a READ response (check_psn; meant for NAKs). It then loses its state (comp.opcode becomes -1), and finds the
+ * response's next packet out of sequence. It completes the READ with success, although data is missing, and its queue
+ * pair fails without notice to the peer. Either of the two late without the other does no harm, so our packets are
+ * right.
  */
 import {
   askGuest,
@@ -19,11 +20,11 @@ import type { Program } from './process.js';
 import { address, type Rig } from './rig.js';
 import { RPING_PORT, RPING_SERVER_ENDS } from './rping.js';
 
-/** Longer than rping takes from a SEND to the next READ, shorter than rxe waits for an answer. */
+/** Longer than rping takes from a SEND to the next READ, shorter than rxe's wait for an answer. */
 const LATE = 'delay 200ms';
 const FLAGS = '-C 3 -S 30000';
 
-/** The first packet of a READ response is on time, so that rxe is in the midst of it. */
+/** The first packet of a READ response is on time, so that rxe is in the middle of the response. */
 const variants = [
   { loss: 'our ACKs late', late: ['RC_ACKNOWLEDGE'] },
   { loss: 'our READ responses late', late: ['RC_READ_RESPONSE_MIDDLE', 'RC_READ_RESPONSE_LAST'] },
@@ -34,7 +35,7 @@ const variants = [
   },
 ] as const;
 
-/** Whether the guest's rxe fails by a late acknowledgement amid a READ response. */
+/** Whether the guest's rxe fails on a late acknowledgement during a READ response. */
 export async function failsByLateAcks(rig: Rig): Promise<boolean> {
   const [release = ''] = await rig.inGuest(GUEST, 'uname -r');
   const [major = 0, minor = 0] = release.split('.', 2).map(Number);
@@ -51,7 +52,7 @@ const client = (family: 4 | 6): readonly string[] => [
 ];
 const said = ({ lines }: Program, what: string): boolean => lines.some((line) => line.includes(what));
 
-/** The first READ has no acknowledgement before it and is served; the second is the end of rxe's queue pair. */
+/** The first READ has no acknowledgement before it and succeeds; the second makes rxe's queue pair fail. */
 async function fails(rig: Rig, family: 4 | 6): Promise<void> {
   const there = rig.guest(GUEST, server(family));
   await rig.listening(GUEST, 'rdma', RPING_PORT);

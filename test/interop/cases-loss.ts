@@ -1,4 +1,4 @@
-/** Cases of links that lose, double, reorder or delay: unreliable messages come whole or not at all. */
+/** Cases of links that lose, duplicate, reorder or delay: unreliable messages arrive completely or not at all. */
 import { z } from 'zod';
 import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
 import { FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './case.js';
@@ -9,13 +9,13 @@ const STREAM_PORT = 18_520;
 const report = z.object({ sent: z.number(), whole: z.number(), distinct: z.number(), broken: z.number() });
 type Report = z.output<typeof report>;
 
-/** A link as the guest's netem makes it, and as this side's own faults do where we send. */
+/** A disturbance by the guest's netem, and by this side's own faults where we send. */
 interface Disturbance {
   readonly loss: string;
   readonly netem: string;
-  /** Undefined: this side cannot do it to what it sends. */
+  /** Undefined: this side cannot do it to its own packets. */
   readonly faults?: NonNullable<KernelOptionsInput['faults']>;
-  /** What must have happened to the messages, so that the case was one. */
+  /** The effect that messages must show for the case to be valid. */
   happened(found: Report, type: 'uc' | 'ud'): boolean;
 }
 
@@ -27,7 +27,7 @@ const DISTURBANCES: readonly Disturbance[] = [
     loss: '1 % lost',
     netem: 'loss 1%',
     faults: { drop: 0.01 },
-    // 400 datagrams may all have luck; 1200 packets have not.
+    // 400 datagrams may all be lucky; 1200 packets are not.
     happened: (found, type) => type === 'ud' || some(found),
   },
   { loss: '5 % lost', netem: 'loss 5%', faults: { drop: 0.05 }, happened: some },
@@ -35,7 +35,7 @@ const DISTURBANCES: readonly Disturbance[] = [
     loss: '5 % twice',
     netem: 'duplicate 5%',
     faults: { duplicate: 0.05 },
-    // A datagram comes twice; of a message, the packet that comes again is the one too many.
+    // A datagram arrives twice; in a message, the duplicate packet is out of sequence.
     happened: (found, type) => (type === 'ud' ? all(found) && found.whole > found.sent : true),
   },
   {
@@ -48,8 +48,8 @@ const DISTURBANCES: readonly Disturbance[] = [
 ];
 
 /**
- * The least part of the messages that comes whole: 5 % of packets disturbed, three packets a message, with rxe the message after
- * a broken one lost, too, and bad luck.
+ * The least part of the messages that arrive completely: 5 % of packets disturbed, three packets a message, with rxe
+ * also the message after a broken one lost, and bad luck.
  */
 const LEAST = 0.5;
 

@@ -16,9 +16,9 @@ const ITERATIONS = '200';
 interface Variant {
   readonly test: string;
   readonly operation: string;
-  /** Options that both sides have. */
+  /** Options of both sides. */
   readonly flags: readonly string[];
-  /** Role in the short run with rdma_cm. */
+  /** This library's role in the short run with rdma_cm. */
   readonly quick?: 'client' | 'server';
 }
 
@@ -41,7 +41,7 @@ const ours = (rig: Rig, { test, flags }: Variant, ...more: string[]) =>
 const theirs = ({ test, flags }: Variant, ...more: string[]): string =>
   [`ib_${test}`, '-d', 'rxe0', '-n', ITERATIONS, ...flags, ...more].join(' ');
 
-/** Both roles, connected by rdma_cm, which perftest does over IPv4 only. */
+/** Both roles, connected by rdma_cm, which perftest supports over IPv4 only. */
 function byRdmaCm(variant: Variant): InteropCase[] {
   const { test, operation, quick } = variant;
   const common = { peer: `ib_${test} -R`, operation, family: 4 } as const;
@@ -64,7 +64,10 @@ function byRdmaCm(variant: Variant): InteropCase[] {
   ];
 }
 
-/** Both roles, queue pairs connected by hand: the meeting is by IPv4, the queue pairs' addresses are the family's. */
+/**
+ * Both roles, queue pairs connected by hand: the TCP connection is by IPv4, the queue pairs' addresses are the
+ * family's.
+ */
 function byTcp(variant: Variant, family: 4 | 6): InteropCase[] {
   const { test, operation } = variant;
   const common = { peer: `ib_${test}`, operation, family } as const;

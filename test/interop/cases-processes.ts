@@ -1,4 +1,4 @@
-/** Cases of several processes of this side on one address: each has its port, UDP 4791 is shared. */
+/** Cases of several processes of this side on one address: each has its port, and they share UDP 4791. */
 import assert from 'node:assert/strict';
 import { FAMILIES, GUEST, HERE, type InteropCase } from './case.js';
 import type { Program } from './process.js';
@@ -18,13 +18,13 @@ async function servers(rig: Rig, family: 4 | 6, ports: readonly number[]): Promi
   return all;
 }
 
-/** A client in the guest that prints its pings has had them all, each of them compared. */
+/** Checks that a client in the guest that prints its pings got them all, each compared. */
 async function pinged(one: Program, count: number): Promise<void> {
   await one.line(new RegExp(`ping data: rdma-ping-${count - 1}:`));
   await clientEnded(one);
 }
 
-/** Packets and CM messages of others that these processes have handed on; ends the processes. */
+/** Packets and CM messages of others that these processes have forwarded; ends the processes. */
 async function handedOn(all: readonly Program[]): Promise<number> {
   let sum = 0;
   for (const one of all) {
@@ -35,7 +35,7 @@ async function handedOn(all: readonly Program[]): Promise<number> {
   return sum;
 }
 
-/** More lines than a program has printed so far: it goes on. */
+/** Waits for more lines of a program than it has printed so far: it continues. */
 const goesOn = async (program: Program, count: number): Promise<void> => {
   const before = program.lines.length;
   await program.until(() => program.lines.length >= before + count, `${count} more lines`);
@@ -55,14 +55,14 @@ function atOnce(family: 4 | 6): InteropCase {
         await Promise.all(clients.map((one) => pinged(one, 20)));
       }
       const count = await handedOn(all);
-      // All of the guest's MADs come to one of the four sockets, and most are for another process.
+      // All of the guest's MADs arrive at one of the four sockets, and most are for another process.
       assert.ok(count > 0, 'no process has handed on anything');
       rig.note(`${count} packets and messages were handed to another process`);
     },
   };
 }
 
-/** Ends clients that would go on for ever. */
+/** Ends clients that would continue for ever. */
 const endClients = (rig: Rig) => rig.inGuest(GUEST, 'busybox killall -q -KILL rping; true');
 
 function oneDies(family: 4 | 6): InteropCase {
@@ -78,11 +78,11 @@ function oneDies(family: 4 | 6): InteropCase {
       const clients = ports.map((port) => rig.guest(GUEST, client(family, port, '-S 2000 -v')));
       await Promise.all(clients.map((one) => one.line(/ping data/)));
       const [killed, ...others] = all as [Program, ...Program[]];
-      // The first one waits for an answer that does not come: rping asks nothing more.
+      // The first one waits for an answer that does not come, because rping sends nothing more.
       const happy = clients.slice(1);
       killed.stop('SIGKILL');
       await Promise.all(happy.map((one) => goesOn(one, 40)));
-      // Nobody listens there any more, and somebody says so.
+      // There is no listener any more, and a process reports it.
       await rig.guest(GUEST, client(family, PORTS[0], '-C 1')).line(/REJECTED|rejected|connect error/i);
       await pinged(rig.guest(GUEST, client(family, PORTS[1], '-C 5 -S 9000 -v')), 5);
       // Another process takes the port.

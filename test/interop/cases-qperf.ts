@@ -1,4 +1,4 @@
-/** Cases of qperf's RC tests. It connects by rdma_cm over IPv4 only; by its own handshake it knows LIDs and no GIDs. */
+/** Cases of qperf's RC tests. It connects by rdma_cm over IPv4 only; its own handshake has LIDs and no GIDs. */
 import { TEST_NAMES, TESTS, type TestName } from '../../examples/interop/qperf-meeting.js';
 import { bothEnd, GUEST, HERE, type InteropCase } from './case.js';
 import { address, type Rig } from './rig.js';
@@ -7,7 +7,7 @@ const PORT = 19_765;
 const SECONDS = 1;
 const QUICK = 'server rc_bi_bw';
 
-/** qperf's server serves one client after another until it is told to quit. */
+/** qperf's server serves one client after another until it is stopped. */
 async function withServer(rig: Rig, run: () => Promise<void>): Promise<void> {
   const there = rig.guest(GUEST, 'qperf');
   await rig.listening(GUEST, 'tcp', PORT);
@@ -21,7 +21,7 @@ async function withServer(rig: Rig, run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** qperf's own measure, as `latency  =  506 us`: nothing at all is told as 0, or not told. */
+/** qperf's result, as `latency  =  506 us`; zero is printed as 0 or omitted. */
 function measured(lines: readonly string[]): string {
   const found = lines.map((line) => /(latency|bw|msg_rate) += +([0-9.]+) .*/.exec(line)).find(Boolean);
   if (!found || !(Number(found[2]) > 0)) throw new Error(`qperf has measured nothing: ${lines.join(' / ')}`);
@@ -44,7 +44,7 @@ const server = (test: TestName) => async (rig: Rig) => {
 
 export const qperfCases: readonly InteropCase[] = TEST_NAMES.flatMap((test) =>
   (['client', 'server'] as const)
-    // As a client, this side looks at the results of all atomics anyway.
+    // As a client, this side checks the results of all atomics anyway.
     .filter((role) => role === 'server' || !test.startsWith('ver_'))
     .map(
       (role): InteropCase => ({

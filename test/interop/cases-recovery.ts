@@ -1,4 +1,4 @@
-/** Cases of a stream whose link loses packets, or marks them, for a while: its throughput comes back. */
+/** Cases of a stream whose link loses or marks packets for a while: its throughput recovers. */
 import { z } from 'zod';
 import {
   askGuest,
@@ -16,9 +16,9 @@ import { Rounds } from './rounds.js';
 
 const VERBS_PORT = 18_516;
 const STREAM_PORT = 7475;
-/** The part of its throughput that a stream has to have again; other work on the machine may take some. */
+/** The part of its throughput that a stream must reach again; other work on the machine may take some. */
 const AGAIN = 0.6;
-/** The part that it has at most while the link marks. */
+/** The part that it may reach at most while the link marks. */
 const CUT = 0.7;
 
 async function recovery(rig: Rig, role: 'client' | 'server', family: 4 | 6): Promise<void> {
@@ -41,7 +41,7 @@ async function recovery(rig: Rig, role: 'client' | 'server', family: 4 | 6): Pro
   rig.note(`MB/s: ${before} before, ${during} with 5 % lost (${dropped} packets), ${after} after`);
 }
 
-/** What the guest sends waits in a queue, which marks what may be marked when it grows (RFC 3168, RED). */
+/** Packets of the guest pass a queue, which marks ECN-capable ones when it grows (RFC 3168, RED). */
 async function marking(rig: Rig, run: () => Promise<void>): Promise<void> {
   const red = 'red limit 4000000 min 20000 max 60000 avpkt 1100 burst 30 bandwidth 8mbit probability 0.2 ecn';
   await rig.inGuest(
@@ -65,7 +65,7 @@ async function marking(rig: Rig, run: () => Promise<void>): Promise<void> {
 const sender = z.object({ rcvd_cnp: z.number().positive(), retransmitted_pkts: z.number() });
 const receiver = z.object({ rcvd_ecn_marked: z.number().positive(), sent_cnp: z.number().positive() });
 
-/** rxe answers no marks: a stream between two of our processes goes through the guest, which routes, and marks for a while. */
+/** rxe answers no marks: a stream between two of our processes is routed through the guest, which marks for a while. */
 async function notified(rig: Rig, family: 4 | 6): Promise<void> {
   const late = 'delay 10ms limit 10000';
   const link = (netem: string) => rig.inGuest(GUEST, `tc qdisc change dev ${INWARDS} root netem ${netem}`);

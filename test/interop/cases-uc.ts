@@ -1,7 +1,8 @@
 /**
- * Cases of UC messages that lose a packet of theirs on the way to rxe. It goes on with a later message, except after a WRITE that
- * it has seen the beginning of and not the end: its responder resets the last opcode only where a receive was taken
- * (do_class_d1e_error), which a WRITE has not done, and so refuses whatever begins from then on. Linux 6.1, and later ones.
+ * Cases of UC messages that lose a packet on the way to rxe. rxe continues with a later message, except after a WRITE
+ * of which it has seen the beginning and not the end: its responder resets the last opcode only if a receive was taken
+ * (do_class_d1e_error), which a WRITE does not do, and so refuses every message that begins afterwards. Linux 6.1, and
+ * later ones.
  */
 import { z } from 'zod';
 import { GUEST, HERE, type InteropCase } from './case.js';

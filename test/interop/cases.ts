@@ -109,7 +109,7 @@ function allOps(): InteropCase[] {
   );
 }
 
-/** The same with ICRCs that are checked exactly, which IPv4 takes a raw socket for. */
+/** The same with exactly checked ICRCs, which on IPv4 needs a raw socket. */
 function exactIcrc(): InteropCase[] {
   const options = { icrc: 'exact' } as const;
   const common = { peer: 'all-ops.py', operation: 'every RC operation, exact ICRC', family: 4 } as const;
@@ -188,7 +188,7 @@ function pingpong(): InteropCase[] {
   );
 }
 
-/** The same traffic through a link that drops, delays, duplicates or reorders: what the guest sends, or what this side does. */
+/** The same traffic through a link that drops, delays, duplicates or reorders packets of the guest, or of this side. */
 function disturbed(): InteropCase[] {
   const disturbances: readonly (readonly [loss: string, netem: string])[] = [
     ['1 % lost', 'loss 1%'],
@@ -197,7 +197,8 @@ function disturbed(): InteropCase[] {
     ['5 % reordered', 'delay 10ms reorder 95%'],
     ['3 ms late', 'delay 3ms'],
   ];
-  // Late, each as it likes: most packets are out of order, and rxe's requester waits for its timer again and again. Slow.
+  // Each packet is delayed differently: most are out of order, and rxe's requester waits for its timer again and again.
+  // Slow.
   const jitter: (typeof disturbances)[number] = ['2 to 4 ms late', 'delay 3ms 1ms'];
   const pings = 20;
   const flags = `-C ${pings} -S 30000`;
@@ -236,7 +237,7 @@ function disturbed(): InteropCase[] {
       {
         ...{ peer: 'rping -s', operation, role: 'client', family, loss: `ours ${loss}` },
         run: async (rig) => {
-          // cases-late-acks.ts has what becomes of the others.
+          // cases-late-acks.ts has the result of the others.
           const onTime = reorders(netem) && (await failsByLateAcks(rig));
           const run = async () => {
             await client(rig, family);
@@ -346,12 +347,12 @@ function connectionManagement(): InteropCase[] {
         operation: 'nobody listens here',
         role: 'server',
         run: async (rig) => {
-          // Somebody of this library has to be there to answer for the host.
+          // A process of this library must answer for the host.
           const server = cm(rig, 'reject');
           await server.line(/^listening/);
           const client = rig.guest(GUEST, `ucmatose -s ${address(HERE, family)} -p 998`);
           await client.line(/REJECTED/);
-          // It goes on, and ends by what it waits for.
+          // It continues, and ends when it gets the expected event.
           await rig.guest(GUEST, `ucmatose -s ${address(HERE, family)}`).line(/REJECTED.*error: 28/);
           await server.ok();
         },

@@ -1,38 +1,38 @@
 /**
- * The order in which cases run: one after another against one guest. What waits for timers most of its time goes beside
- * the others, in a namespace of its own with a guest of its own.
+ * The order in which cases run: one after another against one guest. Cases that mostly wait for timers run beside the
+ * others, in a namespace of their own with a guest of their own.
  */
 import { GUEST, type InteropCase } from './case.js';
 import { Rig, type RigOptions } from './rig.js';
 
-/** A case and its place in the table. */
+/** A case and its index in the table. */
 export interface Numbered {
   readonly one: InteropCase;
   /** From 0 on. */
   readonly index: number;
 }
 
-/** A guest's boot costs as much as cases that wait for this long, in seconds. */
+/** A guest's boot costs as much as cases that wait this long, in seconds. */
 const WORTH_A_GUEST = 60;
 
 const waits = ({ one }: Numbered): number => one.waits ?? 0;
 
-/** The lanes of a run; the first one is never empty unless all are. */
+/** The lanes of a run; the first one is empty only if all are. */
 export function lanesOf(cases: readonly InteropCase[]): readonly (readonly Numbered[])[] {
   const all = cases.map((one, index) => ({ one, index }));
   const busy = all.filter((it) => waits(it) === 0);
   const waiting = all.filter((it) => waits(it) > 0);
   const seconds = waiting.reduce((sum, it) => sum + waits(it), 0);
   if (busy.length === 0 || seconds < WORTH_A_GUEST) return [all];
-  // The longest first: what is left at the end, when the other lane is through, is short.
+  // The longest first, so that little is left when the other lane has finished.
   return [busy, waiting.sort((a, b) => waits(b) - waits(a))];
 }
 
 /**
- * Runs cases by lanes, which go side by side. Everything has been shut down when it returns, or throws.
+ * Runs cases by lanes, side by side. Everything is shut down when it returns, or throws.
  *
- * @param run - Runs one case; what it throws ends its lane
- * @param keep - Whether guests go on running
+ * @param run - Runs one case; an error ends its lane
+ * @param keep - Whether guests continue to run
  */
 export async function runLanes(
   options: RigOptions,

@@ -26,7 +26,7 @@ const options = z.object({
   linkMtu: z.coerce.number('must be a number').int().min(1280).max(9000).default(4200),
 });
 
-/** Malformed packets of a case that are told one by one. */
+/** Maximum of malformed packets of a case that are listed. */
 const SHOWN = 5;
 
 interface Outcome {
@@ -34,15 +34,15 @@ interface Outcome {
   readonly ok: boolean;
   readonly seconds: number;
   readonly problem?: string;
-  /** What the case has measured. */
+  /** The measurements of the case. */
   readonly notes?: readonly string[];
 }
 
-/** A case that was run. */
+/** A finished case. */
 interface Done {
   readonly one: InteropCase;
   readonly outcome: Outcome;
-  /** What its captures' names begin with. */
+  /** Common prefix of its captures' names. */
   readonly files?: string;
   decoded?: Decoded;
 }
@@ -91,7 +91,7 @@ function table(done: readonly Done[]): string {
   return out.toString();
 }
 
-/** Where this run's captures go; undefined: nowhere. The short run's are looked at and thrown away. */
+/** The folder for this run's captures; undefined: none. Those of the short run are decoded and deleted. */
 function captureFolder({ capture, quick }: z.output<typeof options>): string | undefined {
   if (capture === undefined) return quick && canDecode() ? mkdtempSync(join(tmpdir(), 'roce-')) : undefined;
   const folder = resolve(capture);
@@ -102,7 +102,7 @@ function captureFolder({ capture, quick }: z.output<typeof options>): string | u
   return folder;
 }
 
-/** Decodes what was captured, and answers how many cases have something malformed, or nothing. */
+/** Decodes the captures, and returns the number of cases with malformed packets, or without any. */
 async function decodeAll(done: readonly Done[]): Promise<number> {
   let bad = 0;
   const queue = done.filter(({ files }) => files !== undefined);
@@ -126,7 +126,7 @@ function tell({ ok, name, seconds, problem, notes = [] }: Outcome, word = ok ? '
     console.error(text.replace(/^/gm, '    '));
 }
 
-/** A line on the captures: what was found, or why nothing was looked at. */
+/** A line about the captures: the findings, or why they were not decoded. */
 function capturesText(done: readonly Done[], bad: number, { quick }: z.output<typeof options>): string {
   const captured = done.flatMap(({ decoded }) => (decoded === undefined ? [] : [decoded]));
   if (captured.length === 0)

@@ -1,4 +1,4 @@
-/** RoCEv2 packets of one kind, as tc's u32 filter says it. */
+/** RoCEv2 packets of one kind, as tc's u32 filter. */
 
 /** BTH opcodes of RC and UC (IBA 1 §9.2.1). */
 export const Opcode = {
@@ -13,10 +13,10 @@ export const Opcode = {
 const PORT = 4791;
 /** Bytes of the headers before the BTH: an IP header without options, and UDP's. */
 const BTH_AT = { 4: 28, 6: 48 } as const;
-/** UDP's port of destination stands so far before the BTH. */
+/** Distance of UDP's destination port before the BTH. */
 const PORT_BACK = 6;
 
-/** A filter that takes the packets with this opcode. */
+/** A filter for packets with this opcode. */
 export function withOpcode(family: 4 | 6, opcode: keyof typeof Opcode): string {
   const at = BTH_AT[family];
   const protocol = family === 4 ? 'ip' : 'ipv6';

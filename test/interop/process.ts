@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** After so many seconds a program is taken to hang. No case measures by it, and a machine may be busy. */
+/** After this many seconds a program counts as hanging. No case depends on it, and a machine may be busy. */
 export const PATIENCE = 150;
-/** Lines of output that a failure shows. */
+/** Maximum of output lines that a failure shows. */
 const SHOWN = 12;
 
 export class Program {
@@ -44,7 +44,7 @@ export class Program {
     for (const watcher of this.watchers) watcher();
   }
 
-  /** Waits for a line of output that matches. @throws Error when the program ends or the time runs out before */
+  /** Waits for an output line that matches. @throws Error when the program ends or the time runs out before */
   line(pattern: RegExp, seconds = PATIENCE): Promise<string> {
     return new Promise((resolve, reject) => {
       let seen = 0;
@@ -69,7 +69,7 @@ export class Program {
     });
   }
 
-  /** Waits until what has been printed is enough. @throws Error when the program ends or the time runs out before */
+  /** Waits until the output suffices. @throws Error when the program ends or the time runs out before */
   until(enough: () => boolean, what: string, seconds = PATIENCE): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (done: () => void) => {
@@ -90,7 +90,7 @@ export class Program {
     });
   }
 
-  /** Waits for the end and answers the exit code. @throws Error when the time runs out; the program is stopped then */
+  /** Waits for the end and returns the exit code. @throws Error when the time runs out; the program is stopped then */
   async end(seconds = PATIENCE): Promise<number> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
@@ -103,7 +103,7 @@ export class Program {
     throw this.failure(`did not end within ${seconds} s`);
   }
 
-  /** Waits for a good end. @throws Error on any other exit code */
+  /** Waits for a successful end. @throws Error on any other exit code */
   async ok(seconds = PATIENCE): Promise<readonly string[]> {
     const code = await this.end(seconds);
     if (code !== 0) throw this.failure(`ended with exit code ${code}`);
@@ -114,7 +114,7 @@ export class Program {
     if (!this.over) this.child.kill(signal);
   }
 
-  /** An error that says what the program did, with its last lines. */
+  /** An error with the program's last lines. */
   failure(what: string): Error {
     const last = this.lines.slice(-SHOWN).map((line) => `    ${line.slice(0, 160)}`);
     return new Error([`${this.name} ${what}`, ...last].join('\n'));

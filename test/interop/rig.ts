@@ -11,26 +11,26 @@ import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
 import { PATIENCE, Program } from './process.js';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-/** The scripts lie beside the sources, two levels above dist/test/interop. */
+/** The scripts are beside the sources, two levels above dist/test/interop. */
 const scripts = here('../../../test/interop/rig');
 const examples = here('../../examples/interop');
 
 /** A file of rig/. */
 const scriptPath = (name: string): string => `${scripts}/${name}`;
 
-/** What the guest runs of rig/. */
+/** The scripts of rig/ that run in the guest. */
 const guestScripts = (): readonly string[] => readdirSync(scripts).filter((name) => name.endsWith('.py'));
 
 /** Addresses in the namespace: 1 is this host, a guest has its number. */
 export const address = (host: number, family: 4 | 6): string =>
   family === 4 ? `10.77.0.${host}` : `fd77::${host.toString(16)}`;
 
-/** Addresses of a third host, which is beyond the guest: the guest routes to it. */
+/** Addresses of a third host behind the guest, which routes to it. */
 export const FAR = { 4: '10.78.0.2', 6: 'fd78::2' } as const;
 /** The guest's addresses on that side. */
 const GATEWAY = { 4: '10.78.0.1', 6: 'fd78::1' } as const;
 
-/** What boots, as the scripts' environment has it. */
+/** Parameters of the guests, for the scripts' environment. */
 export interface RigOptions {
   /** MTU of the link in bytes: 1500 makes a path MTU of 1024, 4200 one of 4096. */
   readonly linkMtu: number;
@@ -38,7 +38,7 @@ export interface RigOptions {
   readonly kernel?: string | undefined;
 }
 
-/** Why the guests cannot be had here; undefined: they can. */
+/** Why the guests are not available here; undefined: they are. */
 export function missing(): string | undefined {
   if (process.platform !== 'linux') return 'needs Linux';
   if (process.getuid?.() !== 0) return 'needs root for a network namespace and tap devices';
@@ -52,7 +52,7 @@ export function missing(): string | undefined {
   return absent.length > 0 ? `needs ${absent.join(', ')} (scripts/install-interop-tools.sh)` : undefined;
 }
 
-/** Options of the library that whoever runs the matrix gives to all its programs. */
+/** Options of the library for all programs of the matrix, from its user. */
 const commonOptions = (): KernelOptionsInput => JSON.parse(process.env.ND_OPTIONS ?? '{}');
 
 export class Rig {
@@ -64,7 +64,7 @@ export class Rig {
   /** MTU of the link in bytes. */
   readonly linkMtu: number;
 
-  /** @param name - Ends the names of its namespace and folder: rigs that run side by side have different ones */
+  /** @param name - Suffix of its namespace and folder: simultaneous rigs have different ones */
   constructor({ linkMtu, kernel }: RigOptions, name = '') {
     this.linkMtu = linkMtu;
     const { ROCE_NS = 'roce-interop', ROCE_RUN = join(tmpdir(), 'roce-interop-run') } = process.env;
@@ -96,7 +96,7 @@ export class Rig {
     }
   }
 
-  /** Ends a guest at once, as a power cut does: it sends nothing any more. */
+  /** Ends a guest at once, like a power cut: it sends nothing any more. */
   async cut(guest: number): Promise<void> {
     await this.script('run-guest.sh', ['cut', String(guest)], 'cut').ok();
   }
@@ -108,16 +108,16 @@ export class Rig {
   }
 
   /**
-   * The programs of a case begin here: each process of this side writes what it sends and receives to a file.
+   * Begins a case: each process of this side writes its packets to a file.
    *
-   * @param files - What the files' names begin with; undefined: nothing is written
+   * @param files - Common prefix of the files' names; undefined: no files
    */
   begin(files: string | undefined): void {
     this.captureFiles = files;
     this.noted = [];
   }
 
-  /** What the case has measured, for whoever reads its result. */
+  /** The measurements of the case, for the report. */
   get notes(): readonly string[] {
     return this.noted;
   }
@@ -126,7 +126,7 @@ export class Rig {
     this.noted.push(text);
   }
 
-  /** Ends what the last case has left running. */
+  /** Ends programs that the last case has left. */
   settle(): void {
     for (const program of this.programs) program.stop();
     this.programs.clear();
@@ -137,12 +137,12 @@ export class Rig {
     return this.script('run-guest.sh', ['exec', '-t', String(seconds), String(guest), command], command);
   }
 
-  /** Runs a command in a guest to its good end. */
+  /** Runs a command in a guest to its successful end. */
   async inGuest(guest: number, command: string, seconds = PATIENCE): Promise<readonly string[]> {
     return this.guest(guest, command, seconds).ok(seconds + 15);
   }
 
-  /** Waits until something in a guest listens: on an RDMA port of the CM, or on a TCP port. */
+  /** Waits until there is a listener in a guest: on an RDMA port of the CM, or on a TCP port. */
   async listening(guest: number, kind: 'rdma' | 'tcp', port: number): Promise<void> {
     const look =
       kind === 'rdma'
@@ -186,7 +186,7 @@ export class Rig {
     return this.node(here('./programs/verbs.js'), behaviour, own, peer);
   }
 
-  /** Starts programs/stream.ts in the namespace; what it sends meets with faults. */
+  /** Starts programs/stream.ts in the namespace; its packets meet with faults. */
   stream(
     type: string,
     role: string,
@@ -207,11 +207,11 @@ export class Rig {
     return `${this.env.ROCE_NS}-far`;
   }
 
-  /** Runs something while there is a third host, whose packets from and to this one a guest routes. */
+  /** Runs something while there is a third host, reached through a guest. */
   async withFar(guest: number, run: () => Promise<void>): Promise<void> {
     const far = this.farSpace;
     const mtu = this.linkMtu;
-    // A namespace's name is made outside of the others, whose mounts are their own.
+    // The name must be made outside of the other namespaces, which have their own mounts.
     const near = `ip -n ${this.env.ROCE_NS}`;
     const inHost = (...lines: string[]) => new Program('third host', 'sh', ['-c', lines.join(' && ')]).ok();
     await this.inGuest(
@@ -236,7 +236,7 @@ export class Rig {
       );
       await run();
     } finally {
-      // The link goes with its namespace, once nobody is in it any more; routes to it stay behind.
+      // The link disappears with its namespace, once no process is in it any more; routes to it stay.
       for (const program of this.programs) program.stop();
       await inHost(
         `${near} route del ${FAR[4]}; ${near} -6 route del ${FAR[6]}; ${near} link del far0; ip netns del ${far}`,

@@ -1,10 +1,10 @@
-/** A program that tells the rate of each of its rounds, as `round 7: 12.3 MB/s`. */
+/** A program that prints the rate of each of its rounds, as `round 7: 12.3 MB/s`. */
 import type { Program } from './process.js';
 
-/** Rounds that a rate is taken of. */
+/** Rounds over which a rate is taken. */
 const ROUNDS = 7;
 const ROUND_SECONDS = 10;
-/** Rounds that a rate may take to come back. */
+/** Maximum of rounds until a rate has recovered. */
 const PATIENCE = 100;
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
@@ -26,13 +26,13 @@ export class Rounds {
     return this.rates.slice(begin);
   }
 
-  /** The next rounds' median rate in MB/s, after some that do not count. */
+  /** The median rate of the next rounds in MB/s, after some that do not count. */
   async rate(warmUp = 1): Promise<number> {
     await this.next(warmUp);
     return median(await this.next(ROUNDS));
   }
 
-  /** Waits for a rate that is not less. @throws Error if it does not come */
+  /** Waits for at least this rate. @throws Error if it is not reached */
   async reach(least: number): Promise<number> {
     for (let passed = 0; ; passed += ROUNDS) {
       const rate = median(await this.next(ROUNDS));

@@ -1,16 +1,16 @@
-/** rping's ends: its port, how its programs end, and a server here that has to have served every ping. */
+/** The ends of rping: its port, the exit codes of its programs, and a server here that must have served every ping. */
 import { GUEST } from './case.js';
 import { PATIENCE, type Program } from './process.js';
 import type { Rig } from './rig.js';
 
 export const RPING_PORT = 7174;
-/** rping's server tells a client's disconnect as an error of its last wait. */
+/** rping's server reports a client's disconnect as an error of its last wait. */
 export const RPING_SERVER_ENDS = [0, 255];
 
 /**
- * A client in the guest has ended as one does whose pings were all answered. rping's own end is a race: its first thread closes
- * the event channel on which the second still waits, or is about to. Then the second one ends the program (255), after
- * the disconnect, and what has been compared before stays compared.
+ * A client in the guest has ended like one whose pings were all answered. The end of rping is a race: its first thread
+ * closes the event channel on which the second still waits, or is about to. Then the second one ends the program (255),
+ * after the disconnect, when all data was already compared.
  */
 export async function clientEnded(client: Program, seconds = PATIENCE): Promise<void> {
   const code = await client.end(seconds);

@@ -1,4 +1,4 @@
-/** Both sides disconnect at once, and peers that answer no more. */
+/** Both sides disconnect at once, and peers that do not answer any more. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Status } from '../../../winverbs/index.js';
@@ -13,17 +13,20 @@ import {
   statusOf,
 } from './cm-guest.js';
 
-/** DREQs are to cross this often, in as many connections at most. */
+/** Required number of crossing DREQs, and maximum of connections for them. */
 const CROSSINGS = 20;
 const TRIES = 300;
-/** Our patience, code 20. */
+/** Our response time-out, code 20. */
 const RESPONSE_TIMEOUT_MS = 4295;
 /** Connections one after another. */
 const SEQUENCE = 200;
-/** The guest's DREQ is held back by 20 ms: ours goes at every time in these, for the guest's own takes some to begin. */
+/**
+ * The guest's DREQ is delayed by 20 ms. Ours is sent at varying times within these, because the guest needs some time
+ * to begin.
+ */
 const SWEEP_MS = 20;
 
-/** Both sides disconnect, this one a little later; answers whether the DREQs crossed. */
+/** Both sides disconnect, this one a little later; returns whether the DREQs crossed. */
 async function disconnectBoth(
   hosts: CmHosts,
   { endpoint, qp, theirs }: Connected,
@@ -58,7 +61,7 @@ async function untilCrossed(make: () => Promise<Connected>, hosts: CmHosts): Pro
   assert.equal(crossed, CROSSINGS);
 }
 
-/** The guest connects, time after time; the sides end it in turn. */
+/** The guest connects repeatedly; the sides end the connections in turn. */
 export async function sequenceOfTheirs(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   for (let i = 0; i < SEQUENCE; i += 1) {

@@ -1,6 +1,7 @@
 /**
- * The guest is shut off, as by a power cut, in the middle of everything: says `ready`, and goes on at SIGUSR2, which tells that
- * it is off. Every request ends in the status that its method documents, and none takes longer than its retries.
+ * The guest is shut off, as by a power cut, while everything is under way: prints `ready`, and continues at SIGUSR2,
+ * which means that it is off. Every request ends in the status that its method documents, and none takes longer than
+ * its retries.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -15,17 +16,17 @@ import {
 } from '../../../winverbs/index.js';
 import { type CmHosts, connectFrom, connectTo, ours, statusOf } from './cm-guest.js';
 
-/** CM: 2.1 s and three tries. A connection in which nothing happens is probed each second. */
+/** CM: 2.1 s and three tries. An idle connection is probed each second. */
 export const goneOptions: KernelOptionsInput = {
   cm: { responseTimeoutCode: 19, maxRetries: 2 },
   keepAliveMs: 1000,
 };
 /**
- * The longest way: a probe, and eight tries of 2.1 s, which is what the guest's request says of its ACK timeout; ours says
- * 0.54 s. And a machine that has other things to do.
+ * The longest case: a probe, and eight tries of 2.1 s, the ACK time-out of the guest's request; ours is 0.54 s. Plus
+ * some time for a busy machine.
  */
 const IN_TIME_MS = 30_000;
-/** A REP is sent as often, and its answer waited for as long, as the guest's REQ asks for: 16 times 4.3 s. */
+/** A REP is repeated, and its answer awaited, as the guest's REQ says: 16 times 4.3 s. */
 const REPLY_MS = { least: 16 * 4290, most: 16 * 4295 + 15_000 } as const;
 
 export async function peerGone(hosts: CmHosts): Promise<void> {
@@ -34,7 +35,7 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   const idle = await connectTo(hosts, listener);
   const theirs = await connectFrom(hosts, ourListener);
   const ending = await connectTo(hosts, listener);
-  // The guest has posted no receive: this one is under way, whatever happens.
+  // The guest has posted no receive, so this one stays outstanding.
   const busy = await connectTo(hosts, listener);
   const piece = hosts.side.memory(8, 0).sge();
   busy.qp.send('under way', piece, SIGNALED);
@@ -70,7 +71,7 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
     busy: [Status.CONNECTION_ABORTED],
     'disconnect()': [Status.TIMEOUT],
     'connect() that was asked before': [Status.TIMEOUT],
-    // The system may have found out by now that nobody has the address.
+    // By now the system may have noticed that nobody has the address.
     'connect() that is asked after': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
     'lookup()': [Status.TIMEOUT, Status.HOST_UNREACHABLE],
   };
@@ -85,11 +86,11 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   assert.equal(wcName((await busy.queue.any()).status), 'FLUSHED');
   for (const { qp } of [idle, theirs, ending, busy]) assert.equal(qp.state, QpState.ERROR);
   await accepting;
-  // A connection that is over already has nobody to tell.
+  // For a connection that is already over no message is sent.
   assert.equal(await statusOf(idle.endpoint.disconnect()), Status.SUCCESS);
 }
 
-/** The reply to a guest that is no more is repeated as its request says, and accept() tells that nobody confirmed it. */
+/** The reply to a guest that is off is repeated as its request says, and accept() reports that nobody confirmed it. */
 async function acceptDead(endpoint: IWVConnectEndpoint, qp: IWVConnectQueuePair): Promise<void> {
   await unconfirmed(endpoint.accept(qp, {}), qp);
   endpoint.release();
@@ -99,7 +100,7 @@ async function acceptDead(endpoint: IWVConnectEndpoint, qp: IWVConnectQueuePair)
 /** The guest rejects our reply and its REJ, which nobody repeats, is lost: it answers none of the repeated replies. */
 export async function rejectionLost(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
-  // Without a queue pair the guest's application decides on the reply.
+  // Without a queue pair the guest's application decides about the reply.
   const theirs = await hosts.connect({ qp: false });
   const endpoint = await listener.next();
   const qp = hosts.queuePair();
@@ -114,7 +115,10 @@ export async function rejectionLost(hosts: CmHosts): Promise<void> {
   qp.release();
 }
 
-/** A reply that nobody confirms: accept() ends in IO_TIMEOUT after its repetitions, not before, and the queue pair with it. */
+/**
+ * A reply without confirmation: accept() ends in IO_TIMEOUT after its repetitions, not before, and the queue pair with
+ * it.
+ */
 async function unconfirmed(accepting: PromiseLike<unknown>, qp: IWVConnectQueuePair): Promise<void> {
   const begin = performance.now();
   const retried = ours('retransmitted.REP');

@@ -1,4 +1,7 @@
-/** The guest's rdma_cm, driven by rig/cm-peer.py, and what this side's behaviours of connection management share. */
+/**
+ * The guest's rdma_cm, driven by rig/cm-peer.py, and the common part of this side's behaviours of connection
+ * management.
+ */
 import assert from 'node:assert/strict';
 import { z } from 'zod';
 import { initialise, Listener, type Queue, Side, socketAddress } from '../../../examples/interop/side.js';
@@ -15,12 +18,12 @@ import { GuestPeer } from './guest-peer.js';
 
 /** TCP port of cm-peer.py. */
 const PEER_PORT = 18_517;
-/** RDMA ports: where the guest listens, and where this side does. */
+/** RDMA ports of the guest's and this side's listeners. */
 const GUEST_LISTENS = 7501;
 const WE_LISTEN = 7502;
-/** UDP port space: where this side answers questions. */
+/** UDP port space: the port at which this side answers look-ups. */
 export const WE_ANSWER = 7503;
-/** The queue pair number that the guest tells where it has no queue pair. */
+/** The queue pair number that the guest sends if it has no queue pair. */
 const NUMBER = 0x7ead;
 
 /** Attribute ids of connection management's messages (IBA 1 §12.6, table 91). */
@@ -37,7 +40,7 @@ export const Message = {
 } as const;
 export type MessageName = keyof typeof Message;
 
-/** Reasons of a REJ, as Linux tells them (IBA 1 §12.6.7.2; 35 is Linux's vendor option). */
+/** Reasons of a REJ, as in Linux (IBA 1 §12.6.7.2; 35 is Linux's vendor option). */
 export const Reason = { nobodyThere: 8, consumer: 28, vendorOption: 35 } as const;
 
 export type Space = 'tcp' | 'udp';
@@ -57,18 +60,18 @@ export type GuestEvent = z.output<typeof event>;
 
 const hex = (data: Uint8Array): string => Buffer.from(data).toString('hex');
 
-/** `length` bytes that differ from those of another seed, and have no two alike in a row. */
+/** `length` bytes that differ from those of another seed, and of which no two neighbours are equal. */
 export const data = (length: number, seed: number): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => (i * 7 + seed * 31 + 1) & 0xff);
 
-/** Private data as the other side gets it: with zeros to the end of what its message holds. */
+/** Private data as the other side gets it: padded with zeros to the room in its message. */
 export function padded(wanted: Uint8Array, length: number): Uint8Array {
   const whole = new Uint8Array(length);
   whole.set(wanted);
   return whole;
 }
 
-/** The status that a promise ends in. */
+/** The final status of a promise. */
 export async function statusOf(promise: PromiseLike<unknown>): Promise<number> {
   try {
     await promise;
@@ -79,7 +82,7 @@ export async function statusOf(promise: PromiseLike<unknown>): Promise<number> {
   }
 }
 
-/** What our connection management has counted, as `sent.REQ`; 0 if it never has. */
+/** A counter of our connection management, as `sent.REQ`; 0 if it does not exist yet. */
 export const ours = (counter: string): number => readCounters().cm[counter] ?? 0;
 
 /** The two hosts of a behaviour. */
@@ -100,12 +103,12 @@ export class CmHosts implements Disposable {
     return this.own.includes(':') ? 6 : 4;
   }
 
-  /** Where the guest's {@link listen} is to be found. */
+  /** The address of the guest's {@link listen}. */
   get there(): SocketAddress {
     return socketAddress(this.guest, GUEST_LISTENS);
   }
 
-  /** The queue pair number of the guest's ids that have no queue pair. */
+  /** The queue pair number of the guest's ids without a queue pair. */
   readonly number = NUMBER;
 
   // ── This side ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +125,7 @@ export class CmHosts implements Disposable {
     return qp;
   }
 
-  /** An endpoint of ours on the way to the guest. */
+  /** An endpoint of ours with a route to the guest. */
   endpoint(): IWVConnectEndpoint {
     const endpoint = this.side.provider.createConnectEndpoint();
     endpoint.bindAddress(socketAddress(this.own, 0));
@@ -138,7 +141,7 @@ export class CmHosts implements Disposable {
     return (await this.peer.ask(wish, identity)).id;
   }
 
-  /** The guest asks our listener; without `qp` its side of the connection has no queue pair. */
+  /** The guest connects to our listener; without `qp` its side of the connection has no queue pair. */
   async connect(options: {
     readonly privateData?: Uint8Array;
     readonly qp?: boolean;
@@ -177,7 +180,7 @@ export class CmHosts implements Disposable {
     await this.peer.ask({ do: 'destroy', id }, nothing);
   }
 
-  /** What happens next to one of the guest's ids. @throws Error if it is something else than `name` */
+  /** The next event of one of the guest's ids. @throws Error if it is another one than `name` */
   async happened(id: number, name: string, seconds = 30): Promise<GuestEvent> {
     const told = await this.peer.ask({ do: 'event', id, seconds }, event);
     assert.equal(told.event, name, `the guest tells ${told.event}, status ${told.status}`);
@@ -193,14 +196,14 @@ export class CmHosts implements Disposable {
   }
 
   /**
-   * The next `count` messages of a kind do not leave the guest, the one after them does. More of them may get lost until
-   * {@link lost} ends it.
+   * The next `count` messages of a kind do not leave the guest, the one after them does. More may be lost until {@link
+   * lost} ends it.
    */
   async drop(message: MessageName, count: number): Promise<void> {
     await this.peer.ask({ do: 'drop', attribute: Message[message], family: this.family, count }, nothing);
   }
 
-  /** Waits until `count` messages were dropped, and lets all through again. */
+  /** Waits until `count` messages were dropped, and stops dropping. */
   async lost(message: MessageName, count: number): Promise<void> {
     const attribute = Message[message];
     const dropped = async () => (await this.peer.ask({ do: 'dropped', attribute }, counted)).count;
@@ -221,7 +224,7 @@ export interface Connected {
   readonly theirs: number;
 }
 
-/** We ask, the guest accepts. */
+/** We connect, the guest accepts. */
 export async function connectTo(
   hosts: CmHosts,
   listener: number,
@@ -240,7 +243,7 @@ export async function connectTo(
   return { endpoint, qp, theirs: id, seen: privateData, queue };
 }
 
-/** The guest asks, we accept. */
+/** The guest connects, we accept. */
 export async function connectFrom(hosts: CmHosts, listener: Listener): Promise<Connected> {
   const theirs = await hosts.connect({});
   const endpoint = await listener.next();
@@ -251,7 +254,7 @@ export async function connectFrom(hosts: CmHosts, listener: Listener): Promise<C
   return { endpoint, qp, theirs };
 }
 
-/** The guest ends a connection; we see it end and answer. */
+/** The guest ends a connection; we notice and answer. */
 export async function endThere(hosts: CmHosts, { endpoint, qp, theirs }: Connected): Promise<void> {
   await hosts.disconnect(theirs);
   await endpoint.notifyDisconnect().then(
@@ -265,7 +268,7 @@ export async function endThere(hosts: CmHosts, { endpoint, qp, theirs }: Connect
   qp.release();
 }
 
-/** Ends a connection from this side and sees it end there. */
+/** Ends a connection from this side and waits for its end there. */
 export async function end(hosts: CmHosts, { endpoint, qp, theirs }: Connected): Promise<void> {
   const ending = endpoint.disconnect();
   await hosts.happened(theirs, 'DISCONNECTED');

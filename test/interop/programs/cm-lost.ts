@@ -1,6 +1,7 @@
 /**
- * Messages of connection management that are lost or come twice: each is sent again by whoever waits for its answer, and each
- * that comes again is answered again. `ours` are lost by the fault layer of this side, `theirs` by tc in the guest.
+ * Messages of connection management that are lost or duplicated: the side that waits for the answer sends each again,
+ * and a repeated message is answered again. `ours` are lost by the fault layer of this side, `theirs` by tc in the
+ * guest.
  */
 import assert from 'node:assert/strict';
 import { socketAddress } from '../../../examples/interop/side.js';
@@ -19,11 +20,11 @@ import {
   WE_ANSWER,
 } from './cm-guest.js';
 
-/** Each message is lost so often. */
+/** How often each message is lost. */
 const LOST = 2;
-/** 0.54 s: as long as we wait for an answer, and as long as the guest does where we tell it how long. */
+/** 0.54 s: our wait for an answer, and the guest's where we determine it. */
 const RESPONSE_TIMEOUT = 17;
-/** Ended connections answer while the guest may ask again: it waits 6.1 s for the answer to a REQ or DREQ. */
+/** Ended connections answer while the guest may repeat its request: it waits 6.1 s for the answer to a REQ or DREQ. */
 const TIMEWAIT_MS = 20_000;
 
 const cm = { responseTimeoutCode: RESPONSE_TIMEOUT, timewaitMs: TIMEWAIT_MS } as const;
@@ -35,11 +36,12 @@ const dropping = (count: number, ...messages: MessageName[]): KernelOptionsInput
 /** Options for the behaviours of this file. */
 export const lossOptions = {
   oursAsClient: dropping(LOST, 'REQ', 'RTU', 'DREQ', 'DREP', 'REJ', 'SIDR_REQ'),
-  // The guest waits for seconds, so once has to do.
+  // The guest waits for seconds, so once must do.
   oursAsServer: dropping(1, 'REP', 'DREQ', 'DREP', 'REJ', 'SIDR_REP'),
-  // The guest answers a DREQ that comes again for as long as this says: 4.3 s.
+  // The guest answers a repeated DREQ for this time: 4.3 s.
   theirs: { cm, rc: { ackTimeoutCode: 20 } },
-  // Here its own REQ says it, which is 0.54 s since packets on RoCE are taken to live for 0.27 s (Linux 6.3; 1.1 s before).
+  // Here its own REQ determines it: 0.54 s, because RoCE packets are assumed to live for 0.27 s (Linux 6.3; 1.1 s
+  // before).
   theirsAsServer: { cm: { ...cm, responseTimeoutCode: 14 } },
   twice: { cm, faults: { duplicate: 1 } },
 } satisfies Record<string, KernelOptionsInput>;
@@ -47,7 +49,7 @@ export const lossOptions = {
 const atLeast = (count: number, least: number, what: string): void =>
   assert.ok(count >= least, `${what}: ${count} instead of ${least} at least`);
 
-/** We ask, and our messages are lost. */
+/** We connect, and our messages are lost. */
 export async function oursLostAsClient(hosts: CmHosts): Promise<void> {
   const listener = await hosts.listen();
   await step('REQ, RTU and DREQ are lost', async () => {
@@ -83,7 +85,7 @@ export async function oursLostAsClient(hosts: CmHosts): Promise<void> {
   });
 }
 
-/** We look up what the guest offers. */
+/** We look up a service of the guest. */
 async function lookedUp(hosts: CmHosts, service: number): Promise<void> {
   const endpoint = hosts.side.provider.createDatagramEndpoint();
   endpoint.bindAddress(socketAddress(hosts.own, 0));
@@ -93,7 +95,7 @@ async function lookedUp(hosts: CmHosts, service: number): Promise<void> {
   endpoint.release();
 }
 
-/** We ask, and the guest's answers are lost. */
+/** We connect, and the guest's answers are lost. */
 export async function theirsLostAsClient(hosts: CmHosts): Promise<void> {
   const listener = await hosts.listen();
   await step('REP is lost', async () => {
@@ -123,7 +125,7 @@ export async function theirsLostAsClient(hosts: CmHosts): Promise<void> {
   });
 }
 
-/** A rejection is lost; false if the guest was so slow that it asked us for more time, which would be over a minute. */
+/** A rejection is lost; false if the guest was so slow that it requested more time, which would be over a minute. */
 async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean> {
   await hosts.drop('REJ', 1);
   const endpoint = hosts.endpoint();
@@ -133,7 +135,7 @@ async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean>
   const inTime = ours('received.MRA') === waits;
   await hosts.lost('REJ', 1);
   if (inTime) {
-    // To the guest a REQ that comes again after its rejection is another request.
+    // To the guest a repeated REQ after its rejection is a new request.
     await hosts.reject((await hosts.request(listener)).id, new Uint8Array(0));
     assert.equal(await connecting, Status.CONNECTION_REFUSED);
   }
@@ -141,7 +143,7 @@ async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean>
   return inTime;
 }
 
-/** A listener of ours for questions, and the queue pair that it tells. */
+/** A listener of ours for look-ups, and the queue pair that it returns. */
 class Service implements Disposable {
   private readonly listener;
   readonly qp;
@@ -170,7 +172,7 @@ class Service implements Disposable {
   }
 }
 
-/** The guest asks, and our answers are lost: the guest waits for seconds, for all of them at once here. */
+/** The guest connects, and our answers are lost: the guest waits for seconds, here for all of them at once. */
 export async function oursLostAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   using service = new Service(hosts);
@@ -203,7 +205,7 @@ export async function oursLostAsServer(hosts: CmHosts): Promise<void> {
   });
 }
 
-/** The guest asks, and its messages are lost: it waits for seconds, for all of them at once here. */
+/** The guest connects, and its messages are lost: it waits for seconds, here for all of them at once. */
 export async function theirsLostAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   using service = new Service(hosts);
@@ -247,7 +249,7 @@ export async function theirsLostAsServer(hosts: CmHosts): Promise<void> {
   await step('DREQ is lost', () => ending);
 }
 
-/** Every message of ours comes twice: the guest takes each for what it is. */
+/** Every message of ours arrives twice: the guest recognizes each duplicate. */
 export async function oursTwice(hosts: CmHosts): Promise<void> {
   const before = await Promise.all(DUPLICATES.map((name) => hosts.counter('cm_rx_duplicates', name)));
   await everyMessage(hosts);
@@ -256,7 +258,7 @@ export async function oursTwice(hosts: CmHosts): Promise<void> {
   }
 }
 
-/** Every message of the guest comes twice. */
+/** Every message of the guest arrives twice. */
 export async function theirsTwice(hosts: CmHosts): Promise<void> {
   await everyMessage(hosts);
   for (const name of ['REQ', 'REP', 'RTU', 'DREQ', 'DREP']) {
@@ -264,7 +266,7 @@ export async function theirsTwice(hosts: CmHosts): Promise<void> {
   }
 }
 
-/** What ib_cm counts when it comes twice. */
+/** Messages whose duplicates ib_cm counts. */
 const DUPLICATES = ['REQ', 'REP', 'DREQ'] as const;
 /** Messages of each kind that either side sends in {@link everyMessage}. */
 const EACH = 2;

@@ -1,6 +1,6 @@
 /**
- * MRA (IBA 1 §12.6.8): a side whose application takes its time asks the other for more of it. Linux sends one when a message
- * comes again, and asks for 68 s; so do we.
+ * MRA (IBA 1 §12.6.8): a side with a slow application requests more time from the other. Linux sends one for a repeated
+ * message, and requests 68 s; so do we.
  */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,15 +13,15 @@ export const mraOptions = {
 } satisfies Record<string, KernelOptionsInput>;
 /** Longer than that. */
 const BEYOND_CLIENT_MS = 2500;
-/** Twice as long as the guest waits for the answer to a REQ (6.1 s); we wait 4.3 s for that to our REP. */
+/** Twice the guest's wait for the answer to a REQ (6.1 s); we wait 4.3 s for that to our REP. */
 const BEYOND_SERVER_MS = 13_000;
 
-/** Waits until our connection management has counted something. */
+/** Waits until our connection management has counted an event. */
 async function counted(counter: string): Promise<void> {
   while (ours(counter) === 0) await pause(10);
 }
 
-/** We ask. */
+/** We connect. */
 export async function mraAsClient(hosts: CmHosts): Promise<void> {
   const listener = await hosts.listen();
   await step('the guest takes its time for the request', async () => {
@@ -31,7 +31,7 @@ export async function mraAsClient(hosts: CmHosts): Promise<void> {
     const { id } = await hosts.request(listener);
     await counted('received.MRA');
     const sent = ours('retransmitted.REQ');
-    // That nothing happens in this time is what is looked for.
+    // Nothing must happen in this time.
     await pause(BEYOND_CLIENT_MS);
     assert.equal(ours('retransmitted.REQ'), sent, 'REQs after the MRA');
     await hosts.accept(id);
@@ -56,11 +56,11 @@ export async function mraAsClient(hosts: CmHosts): Promise<void> {
     await hosts.happened(id, 'ESTABLISHED');
     await end(hosts, { endpoint, qp, theirs: id });
   });
-  // Everything as ever afterwards.
+  // Afterwards everything works as usual.
   await end(hosts, await connectTo(hosts, listener));
 }
 
-/** The guest asks: for one request we take our time, for the reply to the other the guest does. */
+/** The guest connects: for one request our application is slow, for the reply to the other the guest's. */
 export async function mraAsServer(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   const heard = await hosts.counter('cm_rx_msgs', 'MRA');

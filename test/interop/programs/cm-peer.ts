@@ -1,4 +1,4 @@
-/** What rig/cm-peer.py is the other side of, one behaviour a run: `cm-peer BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
+/** The other side of rig/cm-peer.py, one behaviour a run: `cm-peer BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { type KernelOptionsInput, openProvider } from '../../../winverbs/index.js';
 import { crossingOfOurs, crossingOfTheirs, sequenceOfTheirs } from './cm-end.js';
@@ -45,7 +45,7 @@ const behaviours: Record<string, Behaviour> = {
 const [name = '', own = '', guest = ''] = process.argv.slice(2);
 const behaviour = behaviours[name];
 if (behaviour === undefined) throw new Error(`'${name}' is none of ${Object.keys(behaviours).join(', ')}.`);
-// The first open of a process decides on the options.
+// The first open of a process determines the options.
 const provider = openProvider(optionsWith(behaviour.options ?? {}));
 const hosts = await CmHosts.meet(own, guest);
 try {
@@ -57,5 +57,5 @@ try {
 }
 hosts[Symbol.dispose]();
 provider.release();
-// The guest may be gone, and TCP would wait for it.
+// The guest may be off, and TCP would wait for it.
 process.exit();

@@ -1,4 +1,4 @@
-/** Private data of every message that carries some, whole, and rejections both ways; SIDR alike. */
+/** Private data of every message that carries some, complete, and rejections in both directions; the same for SIDR. */
 import assert from 'node:assert/strict';
 import { socketAddress } from '../../../examples/interop/side.js';
 import { Status, WvDatagram } from '../../../winverbs/index.js';
@@ -15,9 +15,9 @@ import {
   WE_ANSWER,
 } from './cm-guest.js';
 
-/** Bytes for the application (IBA 1 §12.6; a REQ and a SIDR_REQ have the header of annex A11 in front). */
+/** Bytes for the application (IBA 1 §12.6; a REQ and a SIDR_REQ begin with the header of annex A11). */
 const Room = { REQ: 56, REP: 196, REJ: 148, SIDR_REQ: 180, SIDR_REP: 136 } as const;
-/** We ask: each side sees the whole of what the other has said. */
+/** We connect: each side gets the complete data of the other. */
 export async function privateOfOurs(hosts: CmHosts): Promise<void> {
   const listener = await hosts.listen();
   for (const length of [0, 1, Room.REQ]) {
@@ -72,7 +72,7 @@ export async function privateOfOurs(hosts: CmHosts): Promise<void> {
   });
 }
 
-/** The guest asks. */
+/** The guest connects. */
 export async function privateOfTheirs(hosts: CmHosts): Promise<void> {
   using listener = hosts.listener();
   for (const length of [0, 1, Room.REQ]) {
@@ -126,7 +126,7 @@ export async function privateOfTheirs(hosts: CmHosts): Promise<void> {
   });
 }
 
-/** A port that nobody listens on. */
+/** A port without a listener. */
 const NOBODY = 998;
 /** SIDR_REP status (IBA 1 §12.6.9). */
 const SIDR_REJECTED = 2;

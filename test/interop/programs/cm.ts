@@ -1,4 +1,4 @@
-/** What the matrix asks of connection management, one behaviour a run: `cm BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
+/** Behaviours of connection management for the matrix, one a run: `cm BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
 import assert from 'node:assert/strict';
 import { connect, initialise, Listener, Side, socketAddress } from '../../../examples/interop/side.js';
 import { type IWVConnectQueuePair, openProvider, Status, WvError } from '../../../winverbs/index.js';
@@ -25,14 +25,14 @@ async function statusOf(promise: PromiseLike<unknown>): Promise<number> {
 }
 
 const behaviours: Record<string, () => Promise<void>> = {
-  /** Nobody listens there: refused, not timed out. */
+  /** There is no listener: refused, not timed out. */
   async refused() {
     using side = Side.open(own);
     const status = await statusOf(connect(side, queuePair(side), own, peer, {}));
     assert.equal(status, Status.CONNECTION_REFUSED);
   },
 
-  /** This listener refuses; the peer has to see a rejection with data. */
+  /** This listener rejects; the peer must get a rejection with data. */
   async reject() {
     const provider = openProvider();
     using listener = new Listener(provider, socketAddress(own, peer.port));
@@ -40,7 +40,7 @@ const behaviours: Record<string, () => Promise<void>> = {
     const endpoint = await listener.next();
     endpoint.reject(new TextEncoder().encode('not today'));
     endpoint.release();
-    // Gone in order, so that the rejection has left.
+    // Released in order, so that the rejection is sent.
     provider.release();
   },
 

@@ -1,6 +1,6 @@
 /**
- * A stream of WRITEs, looked at by its receiver: `ecn send|receive OWN-ADDRESS PEER-ADDRESS PORT`. The sender tells each round's
- * rate and how many congestion notifications have come; SIGTERM ends it. Both tell counters at the end.
+ * A stream of WRITEs, checked by its receiver: `ecn send|receive OWN-ADDRESS PEER-ADDRESS PORT`. The sender prints each
+ * round's rate and the number of congestion notifications received; SIGTERM ends it. Both print counters at the end.
  */
 import assert from 'node:assert/strict';
 import {

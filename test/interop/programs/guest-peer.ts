@@ -1,10 +1,10 @@
-/** A script of rig/ in the guest that does what it is told: a JSON object a line each way, over TCP. */
+/** A script of rig/ in the guest that executes commands: one JSON object per line in each direction, over TCP. */
 import { z } from 'zod';
 import { dial, Reader } from '../../../examples/interop/tcp.js';
 
 const refusal = z.object({ error: z.string() });
 
-/** What the guest is to do, and with what. */
+/** A command for the guest, with its arguments. */
 export interface Wish {
   readonly do: string;
   readonly [field: string]: unknown;
@@ -23,7 +23,7 @@ export class GuestPeer {
     return new GuestPeer(new Reader(socket), (line) => socket.write(line));
   }
 
-  /** Has the guest do something, when it has done what was asked before. @throws Error with what its library says if that refuses */
+  /** Sends a command, which the guest executes after the earlier ones. @throws Error with its library's error */
   ask<T>(wish: Wish, form: z.ZodType<T>): Promise<T> {
     const answer = this.last.then(() => this.exchange(wish));
     this.last = answer.catch(() => undefined);

@@ -69,7 +69,7 @@ async function sends(): Promise<void> {
   endpoint.release();
 }
 
-/** Linux has six retries, and sends again when we tell of a receive. */
+/** Linux has six retries, and sends again when we announce a receive. */
 async function receives(): Promise<void> {
   using listener = new Listener(side.provider, socketAddress(own, PORT));
   const connected = peer.ask({ do: 'connect', own: guest, addr: own, port: PORT }, nothing);

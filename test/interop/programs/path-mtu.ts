@@ -1,5 +1,5 @@
 /**
- * Path MTUs: what the port carries, what it refuses, and what a connection gets. `path-mtu connect|listen OWN-ADDRESS
+ * Path MTUs: those that the port carries and refuses, and that of a connection. `path-mtu connect|listen OWN-ADDRESS
  * GUEST-ADDRESS PORT`; prints a JSON object.
  */
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-/** What the matrix asks of service id resolution: `sidr BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
+/** Behaviours of service id resolution for the matrix: `sidr BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
 import assert from 'node:assert/strict';
 import { socketAddress } from '../../../examples/interop/side.js';
 import { openProvider, Status, WvError } from '../../../winverbs/index.js';
@@ -9,7 +9,7 @@ const peer = socketAddress(peerAddress, Number(portText));
 const NOBODY_THERE = 1;
 
 const behaviours: Record<string, () => Promise<void>> = {
-  /** Nobody listens there: refused with the kernel's reason, not timed out. */
+  /** There is no listener: refused with the kernel's reason, not timed out. */
   async refused() {
     const provider = openProvider();
     const endpoint = provider.createDatagramEndpoint();
@@ -25,7 +25,7 @@ const behaviours: Record<string, () => Promise<void>> = {
     provider.release();
   },
 
-  /** This listener refuses whoever asks. */
+  /** This listener rejects all look-ups. */
   async reject() {
     const provider = openProvider();
     const listener = provider.createDatagramEndpoint();
@@ -38,7 +38,7 @@ const behaviours: Record<string, () => Promise<void>> = {
     endpoint.reject(new TextEncoder().encode('not today'));
     endpoint.release();
     listener.release();
-    // Gone in order, so that the refusal has left.
+    // Released in order, so that the rejection is sent.
     provider.release();
   },
 };

@@ -1,6 +1,7 @@
 /**
- * Messages in one direction over UC or UD, to or from rig/stream.py in the guest: `stream TYPE ROLE OWN-ADDRESS GUEST-ADDRESS`.
- * Each has its number and bytes that follow from it; the receiver tells how many were whole. Prints a JSON report.
+ * Messages in one direction over UC or UD, to or from rig/stream.py in the guest: `stream TYPE ROLE OWN-ADDRESS
+ * GUEST-ADDRESS`. Each has its number and bytes that depend on it; the receiver counts the complete ones. Prints a JSON
+ * report.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
@@ -36,7 +37,7 @@ const MARK_BYTES = 8;
 /** How long a report waits for the mark. */
 const MARK_MS = 200;
 const COUNT = 400;
-/** Messages that leave before the two sides talk again: nothing but the link loses them. */
+/** Messages sent before the two sides synchronize: only the link loses them. */
 const BATCH = 25;
 const MTU = 1024;
 /** Three packets, and a part of one. */
@@ -47,10 +48,10 @@ const meeting = z.object({ qpn: word, psn: word, gid: z.string(), addr: word, rk
 const report = z.object({ whole: word, distinct: word, broken: word, marked: z.boolean() });
 const nothing = z.object({});
 
-/** What a receiver tells. */
+/** The report of a receiver. */
 type Report = z.output<typeof report>;
 
-/** The guest's queue pair, and where its memory is. */
+/** The guest's queue pair and memory. */
 interface Peer extends Destination {
   readonly addr: number;
   readonly rkey: number;
@@ -66,7 +67,9 @@ function message(number: number, size: number): Uint8Array {
   return bytes;
 }
 
-/** Memory as stream.py has it: a place for each number that is written, one to send from, one for each receive. */
+/**
+ * Memory in the layout of stream.py: a buffer for each number that is written, one to send from, one for each receive.
+ */
 abstract class StreamEnd {
   protected readonly receives = 2 * COUNT + 64;
   protected readonly place: number;
@@ -146,7 +149,7 @@ abstract class StreamEnd {
     this.seen.add(number);
   }
 
-  /** What has arrived, after a moment for the mark. */
+  /** The messages received so far, after a moment for the mark. */
   async report(): Promise<Report> {
     const batch: WvCompletion[] = [];
     const end = performance.now() + MARK_MS;
@@ -209,7 +212,7 @@ class UdEnd extends StreamEnd {
   }
 }
 
-/** We send all messages, and the mark until it has come twice: the first one may overtake the last message. */
+/** We send all messages, and the mark until it has arrived twice: the first one may overtake the last message. */
 async function sending(end: StreamEnd, guest: GuestPeer): Promise<Report> {
   for (let number = 0; number < COUNT; number += 1) {
     await end.send(number);

@@ -1,6 +1,6 @@
 /**
  * UC messages of three packets to rig/stream.py, one of which the link makes incomplete: `uc-gap OPERATION OWN-ADDRESS
- * GUEST-ADDRESS`. Prints what has arrived before it and after it, as JSON.
+ * GUEST-ADDRESS`. Prints the messages that arrived before and after it, as JSON.
  */
 import { z } from 'zod';
 import { connectByHand, initialise, SIGNALED, Side } from '../../../examples/interop/side.js';
@@ -11,7 +11,7 @@ import { pattern } from './verbs-guest.js';
 const PEER_PORT = 18_520;
 const MTU = 1024;
 const SIZE = 2500;
-/** Room that stream.py has around each message. */
+/** Size of stream.py's buffer for each message. */
 const PLACE = SIZE + 40;
 const COUNT = 8;
 const MARK = 0xffff_ffff;
@@ -60,7 +60,7 @@ async function post(number: number, how: typeof operation, size = SIZE): Promise
   await queue.next();
 }
 
-// Of the other kind, so that the link lets it through.
+// Of the other kind, so that the link lets it pass.
 await post(0, operation === 'send' ? 'write-imm' : 'send');
 const { whole: before } = await guest.ask({ do: 'report' }, report);
 await post(1, operation);

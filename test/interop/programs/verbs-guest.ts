@@ -24,7 +24,7 @@ export const Ibv = {
   MW_BIND: 16,
 } as const;
 
-/** IBV_WC_*: how the guest's requests end. */
+/** IBV_WC_*: statuses of the guest's requests. */
 export const IbvWc = {
   SUCCESS: 0,
   LOC_LEN_ERR: 1,
@@ -50,7 +50,7 @@ const guestCompletion = z.object({ status: word, opcode: word, len: word, flags:
 export type GuestCompletion = z.output<typeof guestCompletion>;
 
 const guestHeader = z.object({ version: word, class: word, label: word, hops: word });
-/** What an IP header says to routers; `label` is 0 for IPv4. */
+/** The routing fields of an IP header; `label` is 0 for IPv4. */
 export type GuestHeader = z.output<typeof guestHeader>;
 
 const tallied = z.object({
@@ -61,10 +61,10 @@ const tallied = z.object({
   nosum: z.boolean(),
   count: word,
 });
-/** Packets of one kind on the guest's link; `out`: it has sent them; `nosum`: without UDP checksum. */
+/** Packets of one kind on the guest's link; `out`: sent by the guest; `nosum`: without UDP checksum. */
 export type Tallied = z.output<typeof tallied>;
 
-/** A request that the guest posts. `at` counts in its own memory, `addr` is an address in ours. */
+/** A request that the guest posts. `at` is an offset in its own memory, `addr` an address in ours. */
 export interface GuestRequest {
   readonly op: 'send' | 'send_imm' | 'send_inv' | 'write' | 'write_imm' | 'read' | 'cas' | 'add';
   readonly at: number;
@@ -76,27 +76,27 @@ export interface GuestRequest {
   readonly swap?: number;
 }
 
-/** What two fresh queue pairs are to be like. */
+/** Parameters of two fresh queue pairs. */
 export interface PairOptions {
   readonly mtu?: number;
   /** Bytes of memory on each side. */
   readonly size?: number;
-  /** Reads and atomics in flight, both ways. */
+  /** Reads and atomics in flight, in both directions. */
   readonly depth?: number;
   /** Retries of either side's requests. */
   readonly rnrRetry?: number;
   readonly retry?: number;
-  /** Code of both sides' ACK timers; 0: what is not answered is not sent again. */
+  /** Code of both sides' ACK timers; 0: no retransmission. */
   readonly ackTimeout?: number;
-  /** Rights that the guest's memory and queue pair give, IBV_ACCESS_*. */
+  /** Access rights of the guest's memory and queue pair, IBV_ACCESS_*. */
   readonly guestMemory?: number;
   readonly guestQp?: number;
-  /** Rights that ours give, WV_ACCESS_*. */
+  /** Access rights of ours, WV_ACCESS_*. */
   readonly ourMemory?: number;
   readonly ourQp?: number;
   /** Traffic class of the guest's packets; its low two bits are ECN's. */
   readonly guestClass?: number;
-  /** What our packets say to routers. */
+  /** The routing fields of our packets. */
   readonly route?: Route;
 }
 
@@ -112,7 +112,7 @@ export interface Pair {
 
 const BLOCK_BYTES = 4093;
 
-/** The same bytes as `fill` of verbs-peer.py makes. */
+/** The same bytes as from `fill` of verbs-peer.py. */
 export function pattern(length: number, seed: number): Uint8Array {
   const block = Uint8Array.from({ length: BLOCK_BYTES }, (_, i) => (i * i * 7 + i + seed) & 0xff);
   const bytes = new Uint8Array(length);
@@ -131,14 +131,14 @@ export class Hosts implements Disposable {
     private readonly peer: GuestPeer,
   ) {}
 
-  /** @param own - This host's address, which decides on the family */
+  /** @param own - This host's address, which determines the family */
   static async meet(own: string, guest: string): Promise<Hosts> {
     const peer = await GuestPeer.meet(guest, PEER_PORT);
     const gidIndex = own.includes(':') ? 2 : 1;
     return new Hosts(Side.open(own), own, gidIndex, peer);
   }
 
-  /** Two fresh queue pairs; the guest's last ones end. */
+  /** Two fresh queue pairs; the guest's previous ones end. */
   async pair(options: PairOptions = {}): Promise<Pair> {
     const { mtu = 1024, size = 65_536, depth = 4, rnrRetry = 7, retry = 7 } = options;
     const { pd } = this.side;
@@ -188,7 +188,7 @@ export class Hosts implements Disposable {
     return { qp, queue, memory, remote, size };
   }
 
-  /** The guest's queue pair and memory end without a word; fresh ones take their place, connected to nobody. */
+  /** The guest's queue pair and memory end without notice; fresh unconnected ones replace them. */
   async drop(): Promise<void> {
     const wish = { do: 'qp', mtu: 1024, size: 64, depth: 1, retry: 7, rnr: 7, gid: this.gidIndex };
     await this.peer.ask({ ...wish, mr: 1, access: 0, minrnr: 12, timeout: 14 }, made);
@@ -198,12 +198,12 @@ export class Hosts implements Disposable {
     await this.peer.ask({ do: 'recv', at, len }, z.object({}));
   }
 
-  /** The guest posts requests; {@link completions} has how they end. */
+  /** The guest posts requests; {@link completions} returns their results. */
   async post(...ops: readonly GuestRequest[]): Promise<void> {
     await this.peer.ask({ do: 'post', ops }, z.object({}));
   }
 
-  /** The guest's next completions, as many as are asked for. @throws Error if they do not come */
+  /** The guest's next `count` completions. @throws Error if they do not come */
   async completions(count: number): Promise<GuestCompletion[]> {
     const { wcs } = await this.peer.ask({ do: 'wc', count }, z.object({ wcs: z.array(guestCompletion) }));
     if (wcs.length < count) throw new Error(`The guest has ${wcs.length} completions instead of ${count}.`);
@@ -217,7 +217,7 @@ export class Hosts implements Disposable {
     return status;
   }
 
-  /** The guest binds a type 2 window; answers its rkey. */
+  /** The guest binds a type 2 window; returns its rkey. */
   async window(at: number, len: number, access: number): Promise<number> {
     const { rkey, status } = await this.peer.ask(
       { do: 'window', at, len, access },
@@ -227,19 +227,19 @@ export class Hosts implements Disposable {
     return rkey;
   }
 
-  /** The guest ends a window's binding itself. */
+  /** The guest itself invalidates a window. */
   async invalidate(rkey: number): Promise<void> {
     const { status } = await this.peer.ask({ do: 'invalidate', rkey }, z.object({ status: word }));
     if (status !== IbvWc.SUCCESS)
       throw new Error(`The guest's window was not invalidated: status ${status}.`);
   }
 
-  /** The guest looks at what comes from now on. */
+  /** The guest captures packets from now on. */
   async watch(): Promise<void> {
     await this.peer.ask({ do: 'watch' }, z.object({}));
   }
 
-  /** The IP headers of the next RC packets that came to the guest since {@link watch}. */
+  /** The IP headers of the next RC packets that arrived at the guest since {@link watch}. */
   async seen(count: number): Promise<GuestHeader[]> {
     return (await this.peer.ask({ do: 'seen', count }, z.object({ seen: z.array(guestHeader) }))).seen;
   }
@@ -253,7 +253,7 @@ export class Hosts implements Disposable {
     await this.peer.ask({ do: 'fill', at, len, seed }, z.object({}));
   }
 
-  /** CRC-32 of the guest's memory, as zlib has it. */
+  /** CRC-32 of the guest's memory, as in zlib. */
   async crc(at: number, len: number): Promise<number> {
     return (await this.peer.ask({ do: 'crc', at, len }, z.object({ crc: word }))).crc;
   }

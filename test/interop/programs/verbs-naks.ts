@@ -1,4 +1,4 @@
-/** Every NAK, in both roles: what is refused, how both sides are told, and in which state that leaves them. */
+/** Every NAK, in both roles: the refused request, both sides' statuses, and their final states. */
 import assert from 'node:assert/strict';
 import { SIGNALED, wcName } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
@@ -34,7 +34,7 @@ const OPERATIONS = ['READ', 'WRITE', 'WRITE_IMM', 'CMP_SWAP', 'FETCH_ADD'] as co
 type Operation = (typeof OPERATIONS)[number];
 const ATOMICS = ['CMP_SWAP', 'FETCH_ADD'] as const;
 const IMMEDIATE = 0x1234_5678;
-/** Nothing is sent again because the other side is slow to say that it has no receive. */
+/** Nothing is sent again because the other side reports a missing receive late. */
 const THREE_TRIES = { rnrRetry: 2, ackTimeout: 0 } as const;
 
 function post(
@@ -60,7 +60,7 @@ function request({ memory: { region } }: Pair, kind: Operation, at: number, key?
   return { op: kind === 'CMP_SWAP' ? 'cas' : 'add', ...common, want: 0, swap: 1 };
 }
 
-/** Changes the 24 bits of a key that name the memory. */
+/** Changes the 24 bits of a key that identify the memory. */
 const otherIndex = (key: number): number => (key ^ 0x5500_0000) >>> 0;
 /** Changes the 8 bits that the consumer chooses. */
 const otherKey = (key: number): number => (key ^ 0x55) >>> 0;
@@ -81,7 +81,7 @@ const ourRights: Record<Operation, number> = {
 };
 const EVERY = Ibv.LOCAL_WRITE | Ibv.REMOTE_READ | Ibv.REMOTE_WRITE | Ibv.REMOTE_ATOMIC;
 const OUR_EVERY = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
-/** Remote write has the right to write locally in it, which the others need, too. */
+/** Remote write includes local write, which the others need, too. */
 const withoutOurs = (kind: Operation): number => (OUR_EVERY & ~ourRights[kind]) | WvAccess.LOCAL_WRITE;
 
 function refusalsOfTheirs(): RefusalOfTheirs[] {
@@ -107,7 +107,7 @@ function refusalsOfTheirs(): RefusalOfTheirs[] {
       {
         name: `${kind} without the queue pair's right`,
         pair: { guestQp: EVERY & ~theirRights[kind] },
-        // rxe answers so, and so do we (IBA 1 §9.7.4.1.5: the responder does not support the operation).
+        // rxe and we answer this (IBA 1 §9.7.4.1.5: the responder does not support the operation).
         status: WcStatus.REMOTE_INVALID_REQUEST,
         post: (pair, piece) => post(pair, piece, kind, 0),
       },
@@ -164,7 +164,7 @@ function refusalsOfOurs(): RefusalOfOurs[] {
         request: (pair) => request(pair, kind, SIZE - WORD + 1),
       }),
     ),
-    // An atomic at no multiple of 8 never leaves the guest: its library refuses it. Native tests have that NAK of ours.
+    // A misaligned atomic never leaves the guest, because its library refuses it. Native tests have that NAK of ours.
     ...ATOMICS.map(
       (kind): RefusalOfOurs => ({
         ...denied,
@@ -184,7 +184,7 @@ async function step(name: string, run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The guest refuses our requests: we are told why, and both queue pairs have failed. */
+/** The guest refuses our requests: we get the reason, and both queue pairs fail. */
 export async function naksOfTheirs(hosts: Hosts): Promise<void> {
   for (const { name, pair: options, status, post: run } of refusalsOfTheirs()) {
     await step(name, async () => {
@@ -205,7 +205,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
     pair.qp.send('send', pair.memory.sge(0, 101), SIGNALED);
     const here = wcName((await pair.queue.any()).status);
     const [there] = await hosts.completions(1);
-    // The architecture has an invalid request here; rxe tells of an operational error on both sides.
+    // The architecture requires an invalid request here; rxe reports an operational error on both sides.
     const expected = there?.status === IbvWc.LOC_QP_OP_ERR ? 'REMOTE_OP_ERROR' : 'REMOTE_INVALID_REQUEST';
     assert.equal(here, expected);
     assert.ok(there?.status === IbvWc.LOC_QP_OP_ERR || there?.status === IbvWc.LOC_LEN_ERR);
@@ -257,7 +257,7 @@ export async function naksOfTheirs(hosts: Hosts): Promise<void> {
   });
 }
 
-/** We refuse the guest's requests: its library tells why, and both queue pairs have failed. */
+/** We refuse the guest's requests: its library reports the reason, and both queue pairs fail. */
 export async function naksOfOurs(hosts: Hosts): Promise<void> {
   for (const { name, pair: options, status, request: make } of refusalsOfOurs()) {
     await step(name, async () => {

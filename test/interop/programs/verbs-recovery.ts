@@ -1,17 +1,17 @@
-/** Data that goes to and fro on one connection without a pause until SIGTERM; each round's rate is told. */
+/** Continuous data in both directions on one connection until SIGTERM; prints each round's rate. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
 import { SIGNALED } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { type GuestRequest, type Hosts, IbvWc, pattern } from './verbs-guest.js';
 
-/** A round moves this each way, in requests of a quarter. */
+/** Bytes that a round moves in each direction, in requests of a quarter. */
 const BYTES = 256 * 1024;
 const REQUESTS = 4;
 const PIECE = BYTES / REQUESTS;
 const MTU = 4096;
 
-/** Rounds until SIGTERM. `round` moves the data, looks at it, and answers how many seconds the moving took. */
+/** Rounds until SIGTERM. `round` moves the data, checks it, and returns the seconds that moving took. */
 async function rounds(round: (seed: number) => Promise<number>): Promise<void> {
   let over = false;
   process.once('SIGTERM', () => {
@@ -25,7 +25,7 @@ async function rounds(round: (seed: number) => Promise<number>): Promise<void> {
   console.log(JSON.stringify({ retransmitted_pkts, ack_timeout, out_of_seq_request, duplicate_request }));
 }
 
-/** We write to the guest's memory, and read back what was written. */
+/** We write to the guest's memory, and read the data back. */
 export async function recoveryOfOurs(hosts: Hosts): Promise<void> {
   const { qp, queue, memory, remote } = await hosts.pair({ size: 2 * BYTES, mtu: MTU });
   const sent = memory.bytes.subarray(0, BYTES);
@@ -45,7 +45,7 @@ export async function recoveryOfOurs(hosts: Hosts): Promise<void> {
   });
 }
 
-/** The guest writes to our memory, and reads back what it has written. */
+/** The guest writes to our memory, and reads the data back. */
 export async function recoveryOfTheirs(hosts: Hosts): Promise<void> {
   const { memory } = await hosts.pair({ size: 2 * BYTES, mtu: MTU });
   const { address, rkey } = memory.region;

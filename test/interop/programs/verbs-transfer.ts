@@ -15,7 +15,7 @@ const PIECE = 65_537;
 const memoryCrc = ({ memory }: Pair, at: number, length: number): number =>
   length === 0 ? 0 : crc32(memory.bytes.subarray(at, at + length));
 
-/** What `action` says of data when it is not right: an error that names the step. */
+/** Fails with an error that names the step if the data is wrong. */
 async function same(step: string, found: number | Promise<number>, expected: number): Promise<void> {
   assert.equal(await found, expected, `${step}: other data arrived`);
 }
@@ -64,7 +64,7 @@ async function theirsOfSize(hosts: Hosts, pair: Pair, size: number): Promise<voi
   await same(`READ of ${size} bytes`, hosts.crc(0, size), crc(6));
 }
 
-/** Many of our requests at once: reads among writes, so that the depth holds some back. */
+/** Many of our requests at once: reads among writes, so that the depth delays some. */
 async function manyOfOurs(hosts: Hosts, pair: Pair): Promise<void> {
   const { qp, queue, memory, remote } = pair;
   for (let i = 0; i < MANY; i += 1) {
@@ -144,7 +144,7 @@ export async function windowsOfOurs(hosts: Hosts): Promise<void> {
     return { ...pair, window, key, through };
   };
 
-  // The whole window, and not a byte before or after it.
+  // The whole window, and no byte before or after it.
   for (const [at, expected] of [
     [0, IbvWc.SUCCESS],
     [1, IbvWc.REM_ACCESS_ERR],
@@ -229,7 +229,7 @@ export async function windowsOfTheirs(hosts: Hosts): Promise<void> {
     return { ...pair, rkey, write, read };
   };
   {
-    // rxe looks at the region's bounds only, not at the window's: what is beyond it cannot be asked for here.
+    // rxe checks the region's bounds only, not the window's, so accesses beyond the window cannot be tested here.
     const { qp, memory, write } = await bound();
     memory.bytes.set(pattern(WINDOW, 11));
     assert.equal(await write(0, WINDOW), 'SUCCESS');

@@ -1,4 +1,4 @@
-/** What is on the guest's link: marks of its queue, our congestion notifications, UDP checksums. */
+/** Packets on the guest's link: marks of its queue, our congestion notifications, UDP checksums. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
 import { SIGNALED } from '../../../examples/interop/side.js';
@@ -6,13 +6,13 @@ import { readCounters } from '../../../kernel-bridge/index.js';
 import { type Hosts, IbvWc, pattern, type Tallied } from './verbs-guest.js';
 
 const CNP = 0x81;
-/** Codepoints of RFC 3168: what may be marked, and what is. */
+/** Codepoints of RFC 3168: ECN-capable, and marked. */
 const ECT0 = 2;
 const MARKED = 3;
 const BYTES = 1 << 20;
 const PIECES = 16;
 const PIECE = BYTES / PIECES;
-/** Rounds at most until the queue has marked something. */
+/** Maximum of rounds until the queue has marked a packet. */
 const ROUNDS = 12;
 const SIZE = 10_001;
 
@@ -20,7 +20,7 @@ const counter = (name: string): number => readCounters().hca[name] ?? 0;
 const sum = (all: readonly Tallied[], of: (one: Tallied) => boolean): number =>
   all.filter(of).reduce((total, { count }) => total + count, 0);
 
-/** The guest's writes come through a queue that marks them; each mark is heard, and answered. */
+/** The guest's writes pass a queue that marks them; each mark is received, and answered. */
 export async function marksOfTheirs(hosts: Hosts): Promise<void> {
   const { memory } = await hosts.pair({ size: BYTES, mtu: 1024, guestClass: ECT0 });
   const { address, rkey } = memory.region;
@@ -53,8 +53,8 @@ export async function marksOfTheirs(hosts: Hosts): Promise<void> {
 }
 
 /**
- * Both sides write to each other. rxe sends without UDP checksum, over IPv6, too, and its data has come; ours has come to it, with
- * a checksum over IPv6, which a socket computes.
+ * Both sides write to each other. rxe sends without UDP checksum, over IPv6, too, and its data arrives; ours arrives
+ * with a checksum over IPv6, which a socket computes.
  */
 export async function checksums(hosts: Hosts): Promise<void> {
   const { qp, queue, memory, remote } = await hosts.pair({ size: SIZE });
