@@ -1,5 +1,5 @@
-// The address vector of a queue pair that is connected by hand: traffic class, flow label and hop limit as QP_QUERY tells them,
-// and as the sockets deliver them with the packets.
+// The address vector of a queue pair that is connected by hand: traffic class, flow label and hop limit as QP_QUERY
+// returns them, and as the sockets deliver them with the packets.
 import { existsSync, mkdtempSync, rmSync, watch } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,11 +20,11 @@ import { openSide, take } from '../helpers/loopback.js';
 import { needing } from '../helpers/needs.js';
 import { readPcapng } from '../helpers/pcapng.js';
 
-/** BTH opcodes of RC are those below. */
+/** Opcodes of RC are below this value. */
 const RC_OPCODES = 0x20;
 const BTH_AT = { 4: 28, 6: 48 } as const;
 
-/** What an address vector says of a packet's IP header. */
+/** The routing fields of a packet's IP header. */
 type Route = Pick<WvQpAttributes, 'trafficClass' | 'flowLabel' | 'hopLimit'>;
 
 const there: Route = { trafficClass: 0xb8, flowLabel: 0xabcde, hopLimit: 17 };
@@ -41,7 +41,7 @@ test.after(({ folder, provider }) => {
   rmSync(folder, { recursive: true });
 });
 
-/** The RC packets of one IP version in a file, as what their headers say; each is there twice, sent and received. */
+/** The routing fields of the RC packets of one IP version in a file; each is there twice, sent and received. */
 function routesIn(file: string, version: 4 | 6): Route[] {
   return readPcapng(file)
     .filter((ip) => ip[0]! >> 4 === version && ip[BTH_AT[version]]! < RC_OPCODES)
@@ -56,7 +56,7 @@ function routesIn(file: string, version: 4 | 6): Route[] {
     );
 }
 
-/** Waits until the file has so many RC packets. */
+/** Waits until the file has `count` RC packets. */
 async function captured(folder: string, file: string, version: 4 | 6, count: number): Promise<Route[]> {
   const watcher = watch(folder);
   try {

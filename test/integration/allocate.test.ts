@@ -1,4 +1,4 @@
-/** Memory of `allocate()`: how long it lives, on one thread and on those that end, and that it is as good as any other. */
+/** Memory of `allocate()`: its lifetime, also on threads that end, and its use as any other memory. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -43,7 +43,7 @@ function openFiles(): number {
   return count;
 }
 
-/** Collects until `done`, giving finalizers their turns of the loop. */
+/** Runs garbage collections until `done`, with turns of the event loop for finalizers. */
 async function collected(done: () => boolean): Promise<boolean> {
   for (let i = 0; i < 100 && !done(); i += 1) {
     collect();
@@ -77,13 +77,13 @@ test('wrong sizes are refused with what would be right', () => {
       );
     }
   }
-  // @ts-expect-error: what a program without types may pass.
+  // @ts-expect-error: an untyped program may pass this.
   assert.throws(() => allocate('4096'), /bytes is 4096; it must be a whole number/);
 });
 
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
 
-/** What allocate() says in a process with limits, after `before` has run there. */
+/** The result of allocate() in a process with limits, after `before` has run there. */
 function saidWith(limits: string, before: string, bytes = 4096): string {
   const source = `
     import { openSync } from 'node:fs';
@@ -106,7 +106,7 @@ test('each limit is named by what is refused because of it', () => {
     saidWith('ulimit -n 64', 'try { for (;;) openSync("/dev/null"); } catch {}'),
     /native addon cannot be loaded .*Too many open files\)\. This process has no file descriptor left for it; .*ulimit -n\)\.$/,
   );
-  // The first call loads the addon, which takes a descriptor, too.
+  // The first call loads the addon, which needs a descriptor, too.
   const openAll = 'allocate(1); try { for (;;) openSync("/dev/null"); } catch {}';
   assert.match(
     saidWith('ulimit -n 64', openAll),
@@ -116,7 +116,7 @@ test('each limit is named by what is refused because of it', () => {
     saidWith('ulimit -f 4', '', MIB),
     /^INSUFFICIENT_RESOURCES allocate: this process may not make files of 1048576 bytes; .*ulimit -f\)\.$/,
   );
-  // Node.js tells no available memory, as without /proc.
+  // Node.js reports no available memory, as without /proc.
   assert.is(saidWith(':', 'process.availableMemory = () => 0;'), 'bytes 4096');
 });
 
@@ -147,7 +147,7 @@ test('a view keeps it, and so does a registration', async () => {
   await collected(() => false);
   assert.is(mapped(), base + 2 * MIB);
   pd.deregisterMemory(region);
-  // The region object of this test still names the memory; nothing else does.
+  // Only the region object of this test still refers to the memory.
   assert.is(region.length, MIB);
   for (const object of [pd, device, provider]) object.release();
 });

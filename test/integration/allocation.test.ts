@@ -1,4 +1,4 @@
-/** Posting, polling and the native calls between them leave nothing on the heap, with the real HCA behind them. */
+/** Posting, polling and the native calls in between leave nothing on the heap, with the real HCA. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Nd2OpFlag, type Nd2Result, type NdResult } from '../../nd/index.js';
@@ -12,7 +12,7 @@ const ROUNDS = 2500;
 /** Bytes that one of `operations` in a round leaves on the heap. */
 function bytesPerOperation(round: () => void, operations: number): number {
   for (let i = 0; i < 4 * ROUNDS; i += 1) round();
-  // The lowest of several runs: the runtime's own compiling and collecting may fall into any one.
+  // The lowest of several runs, because the runtime may compile or collect garbage in any one.
   let least = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 6; run += 1) {
     const before = process.memoryUsage().heapUsed;
@@ -23,7 +23,7 @@ function bytesPerOperation(round: () => void, operations: number): number {
   return least / (ROUNDS * operations);
 }
 
-/** Polls until `n` have come; `poll` answers how many came now. */
+/** Polls until there were `n`; `poll` returns the number of each call. */
 function until(n: number, poll: () => number): void {
   for (let had = 0; had < n; ) had += poll();
 }

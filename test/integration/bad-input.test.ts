@@ -1,5 +1,5 @@
-// What clients and the network do wrong, through the whole stack: each ends in its status, and a connection of the
-// same adapter goes on with its data intact. Further cases: nd-loopback, winverbs-loopback, fuzz.
+// Errors of clients and the network, through the whole stack: each ends in its status, and another connection of the
+// adapter continues with its data intact. Further cases: nd-loopback, winverbs-loopback, fuzz.
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { suite } from 'uvu';
@@ -29,7 +29,7 @@ test.before(async (context) => {
   context.host = new HostV1();
   context.bystander = await context.host.pair();
 });
-/** The bystander carries a message of many packets after whatever a test has done. */
+/** The bystander carries a message of many packets after each test. */
 test.after.each(async ({ bystander: { active, passive } }) => {
   const message = randomBytes(70_000);
   active.bytes.set(message);
@@ -192,7 +192,7 @@ test('random bytes and damaged packets on the UDP port disturb no connection, an
     const sends = sockets.map((socket, n) => {
       let bytes = randomBytes(1 + ((round * 61 + n * 7) % 1400));
       if (n % 2 === 0) {
-        // A real packet but for one bit of its ICRC, for a queue pair that is busy.
+        // A real packet except for one bit of its ICRC, for a busy queue pair.
         bytes = Buffer.from(templates[round]!.ip.subarray(28));
         bytes.writeUIntBE(n % 4 === 0 ? a.qp.qpn : b.qp.qpn, 5, 3);
         bytes[bytes.length - 1]! ^= 1 << (n % 8);

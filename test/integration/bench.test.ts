@@ -1,4 +1,4 @@
-// The benchmark as people run it, as short as it goes: that it measures everything, never how fast that is.
+// The benchmark as users run it, as short as possible: it must measure everything; speed is not checked.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -42,14 +42,14 @@ test('this library alone: every kind of row has a figure', () => {
   assert.equal([...new Set(found.map(({ row }) => row))], rows);
   for (const { row, who, value, missing, samples } of found) {
     assert.match(who, /^networkdirect/);
-    // Parts of the engine alone are measured by programs in C++.
+    // Programs in C++ measure parts of the engine alone.
     if (missing !== undefined && /^(icrc|queue-pairs engine)$/.test(row)) {
       assert.match(missing, /make cannot build|not installed/);
       continue;
     }
     if (row.startsWith('ping-pong wire')) assert.is(samples[0]!.link, 'UDP');
     assert.ok(value !== undefined && Number.isFinite(value), row);
-    // A process at rest may well have taken no measurable time.
+    // An idle process may have used no measurable time.
     assert.ok(row === 'rest' || row === 'queue-pairs memory' ? value >= 0 : value > 0, `${row}: ${value}`);
   }
 });

@@ -1,4 +1,4 @@
-// The capture option: what it writes is read by tshark, packet by packet, and tells the session that took place.
+// The capture option: tshark reads the file packet by packet, and it must show the session that took place.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -99,14 +99,14 @@ function tshark(...args: string[]): string[] {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
-/** What tshark finds in every packet of a capture, after all of them have passed its and our checks. */
+/** tshark's fields of every packet of a capture, after tshark's and our checks. */
 function decode(file: string): Row[] {
   const packets = readPcapng(file);
   for (const [n, ip] of packets.entries()) {
     assert.is(icrcField(ip), expectedIcrc(ip), `ICRC of packet ${n + 1}`);
     assert.is(addon.icrcOf(ip), icrcField(ip));
   }
-  // tshark looks for a payload in every SEND; one without any is as it should be: 8 + 12 + 4 bytes of UDP.
+  // tshark expects a payload in every SEND; one without is valid: 8 + 12 + 4 bytes of UDP.
   const empty = `(infiniband.bth.opcode == ${Op.sendOnly} && udp.length == 24)`;
   assert.equal(tshark('-r', file, '-Y', `_ws.malformed && !${empty}`), []);
   assert.equal(tshark('-r', file, '-Y', '!infiniband.bth || udp.dstport != 4791'), []);
@@ -131,8 +131,9 @@ const requests: ReadonlySet<number> = new Set(
 );
 
 /**
- * `rows` without what was sent again: a request whose acknowledgement a slow machine keeps waiting is repeated (tail probe,
- * or to ask for the acknowledgement), and a repeated RDMA READ is answered once more. `again` is the number of requests.
+ * `rows` without repetitions: on a slow machine a late acknowledgement makes a request be repeated (tail probe, or to
+ * request the acknowledgement), and a repeated RDMA READ is answered once more. `again` is the number of repeated
+ * requests.
  */
 function withoutRepeats(rows: readonly Row[]): { once: Row[]; again: number } {
   const seen = new Set<string>();
@@ -148,7 +149,7 @@ function withoutRepeats(rows: readonly Row[]): { once: Row[]; again: number } {
   return { once, again };
 }
 
-/** Checks the session as it left: `client` and `server` are what each side's process has sent. */
+/** Checks the session: `client` and `server` are the packets that each side has sent. */
 function checkSession(client: readonly Row[], server: readonly Row[], port: number, address: string): void {
   const mads = (rows: readonly Row[]) => rows.filter(({ opcode }) => Number(opcode) === Op.datagram);
   const one = client === server;
@@ -175,13 +176,13 @@ function checkSession(client: readonly Row[], server: readonly Row[], port: numb
   assert.equal([Number(rtu.rtuId), Number(rtu.rtuRemoteId)], [Number(req.reqId), Number(rep.repId)]);
 
   const [clientQpn, serverQpn] = [Number(req.reqQpn), Number(rep.repQpn)];
-  // Each side says where the other one is to begin (IBA 1 §12.7).
+  // Each side announces the other's starting PSN (IBA 1 §12.7).
   const [clientPsn, serverPsn] = [Number(rep.repPsn), Number(req.reqPsn)];
   assert.ok(clientQpn > 1 && serverQpn > 1 && clientQpn !== serverQpn);
   assert.equal(requestsTo(client, serverQpn, clientPsn, requests), requestsOfClient);
   assert.equal(requestsTo(server, clientQpn, clientPsn, responses), responsesOfServer);
   assert.equal(requestsTo(server, clientQpn, serverPsn, requests), requestsOfServer);
-  // Acknowledgements only, no NAK; the client's last one is for the last message, the server's for no more than came.
+  // Acknowledgements only, no NAK; the client's last one is for the last message, the server's for no later one.
   const acks = (rows: readonly Row[], qpn: number, psn: number) =>
     requestsTo(rows, qpn, psn, new Set([Op.acknowledge])).map(([, at]) => at!);
   assert.is(acks(client, serverQpn, serverPsn).at(-1), 4);
@@ -197,7 +198,7 @@ function checkSession(client: readonly Row[], server: readonly Row[], port: numb
 
 interface Session {
   port: number;
-  /** Packets that each side's HCA says it sent again. */
+  /** Packets that each side's HCA has counted as repeated. */
   again: { client: number; server: number };
 }
 
@@ -228,9 +229,9 @@ test.before((context) => {
 test.after(({ folder }) => rmSync(folder, { recursive: true }));
 test.after.each(() => endPeers());
 
-/** No time-out ends because this machine is slow. */
+/** Time-outs long enough for a slow machine. */
 const kernel = { rc: { ackTimeoutCode: 21 }, cm: { responseTimeoutCode: 21 } };
-/** Not of a session: any process of the host may have to tell strangers that nobody listens where they ask. */
+/** Not part of a session: any process of the host may answer strangers' requests for unknown services. */
 const toStrangers: ReadonlySet<number> = new Set([CmAttribute.REJ, CmAttribute.SIDR_REP]);
 const sent = (rows: readonly Row[]): Row[] =>
   rows.filter(
@@ -240,7 +241,7 @@ const sent = (rows: readonly Row[]): Row[] =>
   );
 const received = (rows: readonly Row[]): Row[] =>
   rows.filter(({ direction }) => Number(direction) !== OUTBOUND);
-/** MADs left out: QP1 is every process's, and one that the system gives to another is not seen arriving here. */
+/** Without MADs: QP1 belongs to every process, and a MAD that the system gives to another one is not captured here. */
 const contents = (rows: readonly Row[]): string[] =>
   rows
     .filter(({ opcode }) => Number(opcode) !== Op.datagram)

@@ -1,4 +1,4 @@
-// The counters' device file: what it tells, and what it refuses.
+// The counters' device file: its answers, and the requests that it refuses.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {

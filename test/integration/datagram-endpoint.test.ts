@@ -1,4 +1,4 @@
-// Datagram endpoints between processes: looked up, accepted, answered both ways; groups; and all that can go wrong.
+// Datagram endpoints between processes: looked up, accepted, answered in both directions; groups; and all errors.
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
@@ -17,7 +17,7 @@ import { needing } from '../helpers/needs.js';
 const program = fileURLToPath(new URL('../helpers/datagram-program.js', import.meta.url));
 const SIDR_REQ = '23';
 const SIDR_REP = '24';
-/** A question is asked again after 0.27 s: nobody who does not answer is waited for long. */
+/** A look-up is repeated after 0.27 s, so that a missing answer takes little time. */
 const cm = { responseTimeoutCode: 16, maxRetries: 5 };
 const AGAIN_MS = 268;
 const GROUP = '239.77.1.3';
@@ -39,7 +39,7 @@ class Other {
   #heard: (() => void) | undefined;
   port = 0;
   qpn = 0;
-  /** How long its look-up has taken. */
+  /** Duration of its look-up. */
   ms = 0;
 
   private constructor(args: string[], kernel: KernelOptionsInput) {
@@ -60,7 +60,7 @@ class Other {
     return other;
   }
 
-  /** The oldest thing of a kind that it has told. */
+  /** The oldest unread message of a kind. */
   async tells(kind: keyof Told): Promise<Told> {
     for (;;) {
       const at = this.#told.findIndex((one) => one[kind] !== undefined);
@@ -96,13 +96,13 @@ async function statusOf(request: PromiseLike<unknown>): Promise<string> {
   }
 }
 
-/** Two that were lost have been made up for; more only if the answer took its time. */
+/** Two lost ones were repeated; more only if the answer took its time. */
 function assertTwiceAgain(again: number, ms: number): void {
   assert.ok(again >= 2, `${again} again`);
   assert.ok(again === 2 || ms >= again * AGAIN_MS, `${again} again within ${ms} ms`);
 }
 
-/** This side, on an address. */
+/** This side at an address. */
 function open(address = '127.0.0.1') {
   const provider = openProvider({ cm });
   const side = openDatagramSide(provider, address);
@@ -131,7 +131,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
     const answer = await me.arrived();
     assert.equal([answer.text, answer.sourceQpn], ['over here, too', server.qpn]);
     assert.equal(me.endpoint.query(socketAddressOf(address, server.port)), found);
-    // With another Q_Key nothing arrives; what follows does.
+    // With another Q_Key nothing arrives; later ones do.
     me.send(found.addressVector!, found.qpn, 0x77, 'wrong key');
     me.send(found.addressVector!, found.qpn, found.qkey, 'right key');
     assert.is((await me.arrived()).text, 'right key, too');
@@ -179,7 +179,7 @@ test('lost questions and lost answers are made up for, without the application',
   const ms = performance.now() - begun;
   assert.is(found.qpn, server.qpn);
   const { counters } = await server.counters();
-  // Asked three times, accepted once.
+  // Requested three times, accepted once.
   assert.is(counters!.cm['sent.SIDR_REP'], 1);
   assertTwiceAgain(counters!.cm['retransmitted.SIDR_REP']!, ms);
   const asker = await Other.start(['ask', '127.0.0.1', String(server.port)], {
@@ -201,7 +201,7 @@ test('a process that dies answers no more, and its port is free at once', async 
   const waiting = me.endpoint.lookup(peer, Uint8Array.of(2));
   await server.tells('asked');
   await server.kill();
-  // The question is asked again, and now nobody listens: any process of the host says so.
+  // The look-up is repeated, and now there is no listener: any process of the host reports it.
   assert.is(await statusOf(waiting), 'CONNECTION_REFUSED');
   assert.is(me.endpoint.query(peer).sidrStatus, 1);
   const listener = me.provider.createDatagramEndpoint();
@@ -220,7 +220,7 @@ test('several processes join a group: each gets a copy, those that have not join
   assert.equal([joined.qpn, joined.qkey], [WvDatagram.MULTICAST_QPN, WvDatagram.QKEY]);
   me.send(joined.addressVector!, joined.qpn, joined.qkey, 'to all');
   for (const member of members) assert.is((await member.tells('text')).text, 'to all');
-  // What the stranger tells first is what came to it alone.
+  // The first message of the stranger is about datagrams for it alone.
   const found = await me.endpoint.lookup(socketAddressOf('127.0.0.1', stranger.port));
   me.send(found.addressVector!, found.qpn, found.qkey, 'to one');
   assert.is((await stranger.tells('text')).text, 'to one');

@@ -1,4 +1,4 @@
-/** Buffers that JavaScript takes away while they are registered: the device keeps the memory, and nobody else gets it. */
+/** Buffers that JavaScript detaches while they are registered: the device keeps the memory, and nobody else gets it. */
 import { execFileSync } from 'node:child_process';
 import { setImmediate as turn } from 'node:timers/promises';
 import { markAsUntransferable } from 'node:worker_threads';
@@ -11,10 +11,10 @@ import { BYTES, memories, ways } from '../helpers/ways-to-detach.js';
 
 const collect: () => void = globalThis.gc ?? assert.unreachable;
 const { a, b, release } = await connectedPair();
-/** What has been seen to detach something, so that the test is known to test it. */
+/** The ways that have detached something, so that the test is known to work. */
 const detaching = new Set<string>();
 
-/** Of buffers that are marked as untransferable; Node.js 24 and later do not let them. */
+/** Whether streams detach buffers that are marked as untransferable; Node.js 24 and later refuse that. */
 const streamsDetach = (async () => {
   const view = new Uint8Array(BYTES);
   markAsUntransferable(view.buffer);
@@ -27,7 +27,7 @@ const streamsDetach = (async () => {
 const WRITTEN = new Uint8Array(BYTES).fill(0xee);
 const FILLED = new Uint8Array(2 * BYTES).fill(0x11);
 
-/** Arrays that would be where memory was that has been freed. */
+/** Arrays that may be allocated where freed memory was. */
 async function garbage(): Promise<Uint8Array[]> {
   collect();
   await turn();

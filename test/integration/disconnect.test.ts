@@ -1,4 +1,5 @@
-// Disconnect to error, between two processes: who disconnects, what is flushed and when, and how each layer tells it.
+// Disconnect to error, between two processes: which side disconnects, what is flushed and when, and each layer's
+// statuses.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -11,17 +12,17 @@ const ADDRESS = '127.0.0.1';
 const DREQ = 0x15;
 const DREP = 0x16;
 
-/** A Send that finds no Receive is tried again after 0.66 s, six times: so long it is outstanding for sure. */
+/** A Send without a Receive is repeated after 0.66 s, six times, and outstanding as long. */
 const patient: KernelOptionsInput = { rc: { minRnrTimerCode: 0 } };
 
-/** Neither retries nor the keep-alive end within the time that a test has. */
+/** Neither retries nor the keep-alive end within a test's time. */
 const slow: KernelOptionsInput = { rc: { ackTimeoutCode: 24, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 
-/** An answer has half a second, before its question is sent again for being late and not for being lost. */
+/** An answer has half a second before its request is repeated. */
 const unhurried = { responseTimeoutCode: 17 };
 const UNHURRIED_MS = 537;
 
-/** What each layer calls it. */
+/** The status of flushed requests in each layer. */
 const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
 const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
 /** NotifyDisconnect of the side that disconnects, and of its peer. */
@@ -33,7 +34,7 @@ const ownEnd: Record<Layer, string> = {
 const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
 
-/** v2: the connection is over, as was asked. */
+/** v2: the connection is over, as requested. */
 const lostDisconnect: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'SUCCESS', wv: 'TIMEOUT' };
 
 const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
@@ -42,8 +43,7 @@ const flushed = (layer: Layer, what: 'send' | 'receive', from: number, count: nu
   Array.from({ length: count }, (_, i) => ({ label: `${what} ${from + i}`, status: flushedAs[layer] }));
 
 /**
- * Two that were lost have been repeated; more than that only if answers took their time, of which the first repetition, sent
- * early, takes none.
+ * Two lost ones were repeated; more only if answers took their time. The first repetition is sent early and takes none.
  */
 function assertTwiceAgain(again: number, ms: number): void {
   assert.ok(again >= 2, `${again} repetitions`);
@@ -57,7 +57,7 @@ interface Pair {
   passive: PeerLink;
 }
 
-/** Processes of most tests; they outlive them. Others have their own, with other options, or to be killed. */
+/** Processes of most tests, which share them. Others have their own, with other options, or to be killed. */
 const shared = new Map<string, Promise<Peer>>();
 
 function sharedPeer(name: string, kernel: KernelOptionsInput = patient): Promise<Peer> {
@@ -110,7 +110,7 @@ for (const layer of LAYERS) {
       });
       assert.is(await here.disconnected(), 'SUCCESS');
       assert.equal(await Promise.all(ends), [ownEnd[layer], peersEnd[layer]]);
-      // Each came once, and what is posted after the end comes back the same way.
+      // Each completed once, and requests posted after the end complete in the same way.
       await here.send('too late');
       await here.receive(1);
       assert.equal(await here.results(1, 1), {
@@ -135,7 +135,7 @@ for (const layer of LAYERS) {
       });
       assert.is(await end, peersEnd[layer]);
       assert.equal(await there.poll(), { sends: [], receives: [] });
-      // Its own Disconnect has nothing left to do but to say so.
+      // Its own Disconnect has nothing left to do.
       assert.is(await there.disconnect(), 'SUCCESS');
     });
   }
@@ -152,7 +152,7 @@ for (const layer of LAYERS) {
   });
 
   test(`${layer}: DREQs that cross let both sides succeed`, async () => {
-    // Their DREQs are lost until both have disconnected; those that are repeated arrive.
+    // Their DREQs are lost until both have disconnected; repeated ones arrive.
     const crossing: KernelOptionsInput = {
       cm: { responseTimeoutCode: 17, maxRetries: 15 },
       faults: { dropMads: { [DREQ]: 1000 } },
@@ -187,7 +187,7 @@ for (const layer of LAYERS) {
     const { active, passive } = await pair(layer, { server: sharedPeer('slow', slow), client: slow });
     const end = passive.notifyDisconnect();
     await passive.receive(3);
-    // A stopped process answers nothing, and is there.
+    // A stopped process answers nothing, but exists.
     active.peer.signal('SIGSTOP');
     await passive.send(...messages(4));
     assert.equal(await passive.poll(), { sends: [], receives: [] });
@@ -247,7 +247,7 @@ for (const layer of LAYERS) {
 
   test(`${layer}: when every DREQ is lost Disconnect ends in ${lostDisconnect[layer]}, and the connection is over`, async () => {
     const client: KernelOptionsInput = {
-      // The REQ, too, is given up after these 1.2 s.
+      // The REQ, too, times out after these 1.2 s.
       cm: { responseTimeoutCode: 15, maxRetries: 8 },
       faults: { dropMads: { [DREQ]: 1000 } },
     };
@@ -259,7 +259,7 @@ for (const layer of LAYERS) {
     assert.is(await active.disconnected(), lostDisconnect[layer]);
     assert.is(await ends[0], layer === 'wv' ? 'TIMEOUT' : ownEnd[layer]);
     assert.is((await active.peer.counters()).hca!.fault_mads_dropped, 9);
-    // Nobody has told the other side, but nobody answers it either: its keep-alive finds out.
+    // The other side gets no message, but no answers either: its keep-alive notices.
     assert.is(await ends[1], lostEnd[layer]);
   });
 

@@ -1,4 +1,6 @@
-/** Threads that block in native code end when V8 asks them to: `worker.terminate()`, `process.exit()`, a script's timeout. */
+/**
+ * Threads that block in native code end when V8 stops them: `worker.terminate()`, `process.exit()`, a script's timeout.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { waits } from '../helpers/blocked-program.js';
 
 const program = fileURLToPath(new URL('../helpers/blocked-program.js', import.meta.url));
-/** Of a program that would hang for ever. */
+/** Time limit of a program that would hang for ever. */
 const PATIENCE_MS = 20_000;
 
 async function run(mode: string, way: string): Promise<{ code: number | null; output: string }> {

@@ -1,4 +1,4 @@
-// The end of establishing a connection when its last message is lost.
+// Establishing a connection whose last message is lost.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
@@ -30,7 +30,7 @@ for (const layer of ['nd', 'wv'] satisfies Layer[]) {
       'reply',
     );
     assert.is((await client.counters()).hca!.fault_mads_dropped, 1);
-    // A whole exchange with the server later, its Accept still waits.
+    // After a whole exchange with the server its Accept still waits.
     await server.counters();
     assert.not(accepted);
     await client.call('send', { link, texts: ['first'] });

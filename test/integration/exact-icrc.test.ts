@@ -1,4 +1,4 @@
-// ICRCs checked exactly: between two hosts, over the loopback interface, and without the privilege that it takes.
+// Exactly checked ICRCs: between two hosts, over the loopback interface, and without the required privilege.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { suite } from 'uvu';
@@ -18,7 +18,7 @@ const WITHOUT = ['--bounding-set', '-net_raw', '--inh-caps', '-net_raw'];
 const local = suite('exact ICRC');
 local.after.each(() => endPeers());
 
-/** How many raw sockets a process has, to which the system gives IPv4 packets with their headers. */
+/** The number of raw sockets of a process, which get IPv4 packets with their headers. */
 function rawSockets({ pid }: Peer): number {
   const rows = readFileSync(`/proc/${pid}/net/raw`, 'utf8').trim().split('\n').slice(1);
   const inodes = new Set(rows.map((row) => row.trim().split(/\s+/)[9]));
@@ -27,13 +27,13 @@ function rawSockets({ pid }: Peer): number {
     try {
       link = readlinkSync(`/proc/${pid}/fd/${fd}`);
     } catch {
-      // Closed since.
+      // It was closed meanwhile.
     }
     return inodes.has(/^socket:\[(\d+)\]$/.exec(link)?.[1]);
   }).length;
 }
 
-/** Every operation in both directions, the data checked. */
+/** Every operation in both directions, with checked data. */
 async function traffic(server: Peer, client: Peer, address: string): Promise<void> {
   const port = await server.call('trafficListen', { as: 't', address, seed: 3 });
   await Promise.all([
@@ -44,7 +44,7 @@ async function traffic(server: Peer, client: Peer, address: string): Promise<voi
   await whole(server, client);
 }
 
-/** Packets came to both, and each was found whole. */
+/** Both got packets, and each packet had a right ICRC. */
 async function whole(...peers: readonly Peer[]): Promise<void> {
   for (const peer of peers) {
     const { hca } = await peer.counters();

@@ -1,4 +1,4 @@
-// A stranger floods the host with connection requests: others connect all the same, and what is connected stays so.
+// A stranger floods the host with connection requests: others connect all the same, and existing connections continue.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { runApart } from '../helpers/apart.js';
@@ -7,7 +7,7 @@ import { endPeers } from '../helpers/peer/peer.js';
 
 const LOOPBACK = '127.0.0.1';
 const COUNT = 20;
-/** Unanswered, a connection ends by its keep-alive and its retries within a fraction of this. */
+/** Without answers a connection ends by its keep-alive and its retries within a fraction of this. */
 const IDLE_MS = 3000;
 
 runApart(import.meta.url, define);

@@ -1,4 +1,4 @@
-// Connection requests that somebody else on this host forges by UDP: what they end, and what they do not.
+// Connection requests that another user of this host forges by UDP: which connections they end, and which not.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK, socketAddress } from '../../sides/side.js';
@@ -17,7 +17,7 @@ test.after.each(() => endPeers());
 
 const received = async (server: Peer): Promise<number> => (await server.counters()).cm!['received.REQ'] ?? 0;
 
-/** Sends a REQ for each of the QPNs; the next when the one before was heard. */
+/** Sends a REQ for each of the QPNs; the next one when the one before was processed. */
 async function forge(to: PeerListener, caGuid: bigint, qpns: Iterable<number>): Promise<void> {
   const forger = await Forger.open(LOOPBACK);
   for (const localQpn of qpns) {

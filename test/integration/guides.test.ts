@@ -1,4 +1,4 @@
-/** The guides keep what they promise: each program in them compiles, runs, and writes what stands below it. */
+/** The programs of the guides compile, run, and print the output below them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

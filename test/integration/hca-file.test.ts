@@ -1,4 +1,5 @@
-// The file of an HCA through the real door: verbs as IOCTLs, partial answers, requests that wait when the HCA goes.
+// The file of an HCA through the real door: verbs as IOCTLs, partial answers, requests that wait when the HCA is
+// removed.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {

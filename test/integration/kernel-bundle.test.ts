@@ -1,4 +1,4 @@
-/** The soft kernel's thread starts from one file where there is one that fits, and from its modules everywhere else. */
+/** The soft kernel's thread starts from one file if there is a valid one, and otherwise from its modules. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ function edit(from: string, to: string): void {
   writeFileSync(bundle, source.replace(from, to));
 }
 
-/** Opens a provider, and tells where its kernel came from. */
+/** Opens a provider, and reports the source of its kernel. */
 function open(): { ended: number | null; said: string; from: string } {
   const script = `import { openProvider } from ${JSON.stringify(join(dist, 'winverbs/index.js'))};
     using provider = openProvider();
@@ -103,7 +103,7 @@ test('without a bundle, or with a broken one, the modules start', () => {
 });
 
 test('kept code of another bundle, or none at all, is not used', () => {
-  // Of the same length, so that V8 itself would not notice.
+  // Of the same length, which V8 itself would not notice.
   const source = readFileSync(bundle, 'utf8');
   const kept = readFileSync(cache);
   const mark = source.slice(0, source.indexOf('*/') + 2);
@@ -118,7 +118,7 @@ test('kept code of another bundle, or none at all, is not used', () => {
     assert.is(ended, 0, said);
     assert.is(from, 'bundle');
   }
-  // Kept code that belongs to another mark: the text that is there now is what runs.
+  // A code cache with another mark: the present text must run.
   execFileSync(process.execPath, [join(root, 'scripts/cache-kernel.mjs'), dist], { env, stdio: 'ignore' });
   assert.is(open().from, 'bundle');
   const changed = readFileSync(bundle, 'utf8')

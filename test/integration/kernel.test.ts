@@ -28,7 +28,7 @@ import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js
 const addon = loadAddon();
 
 const loopback = (port = 0): SocketAddress => ({ family: 4, address: '127.0.0.1', port });
-/** Code 12 is 17 ms: what nobody answers is given up within a fraction of a second. */
+/** Code 12 is 17 ms: requests without answer time out within a fraction of a second. */
 const options = { cm: { responseTimeoutCode: 12, maxRetries: 3, timewaitMs: 10 } };
 
 const open = (name = '\\\\.\\WinVerbs'): DeviceFile => openDeviceFile(name, options);
@@ -118,7 +118,7 @@ class Caller {
   endpoint(): bigint {
     return this.made(IoctlCode.EP_CREATE, s.WvIoEpCreate.encode({ epType: 0x106n }), 8);
   }
-  /** Binds to the loopback address; answers the port. */
+  /** Binds to the loopback address; returns the port. */
   bind(id: bigint, port = 0): number {
     const input = s.WvIoEpBind.encode({ id, address: sockaddrData(loopback(port)) });
     const output = this.file.ioctl(IoctlCode.EP_BIND, input, s.WvIoEpBind.size);
@@ -294,7 +294,7 @@ test('a CQ’s notification is cancelled alone, by CQ_CANCEL, and by closing the
 
 test('a flush completes an armed notification, blocking too, and only an armed one', async () => {
   const { a, b, qb, ea } = await connected();
-  // One receive without SGEs, published; the flush at the disconnect is its completion.
+  // One published receive without SGEs; the flush at the disconnect is its completion.
   const words = new Uint32Array(qb.qpRing.buffer);
   Atomics.store(words, abi.qpReceiveProducer, 1);
   const input = s.WvIoId.encode({ id: qb.cq, data: 1 });

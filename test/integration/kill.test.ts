@@ -1,7 +1,7 @@
-// Processes killed by SIGKILL at hundreds of points of their lives: peers on the host hear of it at once, ports and slots
-// are free again, and nothing is left. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats what a failure has told,
-// ND_KILL_LINK=wire has them on the wire, and ND_KILL_STOP=1 stops every second one before.
-// In a network namespace of its own, where nobody else has slots and ports.
+// Processes killed by SIGKILL at hundreds of points of their lives: peers on the host notice at once, ports and slots
+// are free again, and nothing is left. ND_KILL_RUNS=n kills n processes, ND_KILL_SEED=n repeats a failure's seed,
+// ND_KILL_LINK=wire uses the wire, and ND_KILL_STOP=1 stops every second one before. In a network namespace of its own,
+// where no other process has slots and ports.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -24,18 +24,20 @@ import { seeded } from '../helpers/random.js';
 import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const program = fileURLToPath(new URL('../helpers/kill-victim.js', import.meta.url));
-/** Clients of a victim; each is at a point of its own when the victim dies. */
+/** Clients of a victim, which are at different points when the victim is killed. */
 const CLIENTS = 8;
 const runs = Number(process.env.ND_KILL_RUNS ?? 42);
 const firstSeed = Number(process.env.ND_KILL_SEED ?? 1);
-/** Every second one is stopped for a while first, as by a debugger. */
+/** Stops every second one for a while first, like a debugger. */
 const stops = process.env.ND_KILL_STOP !== undefined;
 const link = process.env.ND_KILL_LINK === 'wire' ? 'wire' : 'auto';
-/** How many live at a time. */
+/** Simultaneous victims. */
 const LANES = 3;
-/** How many a test kills. */
+/** Victims of one test. */
 const BATCH = 14;
-/** Nobody who is silent is given up for a minute, and no idle connection is probed. Victims have these options, too. */
+/**
+ * Silent peers do not time out within a minute, and idle connections are not probed. Victims have these options, too.
+ */
 const options: KernelOptionsInput = {
   link,
   rc: { ackTimeoutCode: 21 },
@@ -43,7 +45,7 @@ const options: KernelOptionsInput = {
   keepAliveMs: 0,
   startTimeoutMs: 60_000,
 };
-/** Far less than that, and more than a machine that is busy otherwise takes for everything that has to end. */
+/** Far less than that, and more than a busy machine takes for all ends. */
 const AT_ONCE_MS = 10_000;
 
 async function statusOf(request: PromiseLike<unknown>): Promise<number> {
@@ -56,20 +58,20 @@ async function statusOf(request: PromiseLike<unknown>): Promise<number> {
   }
 }
 
-/** What the peer of a victim was doing when it died, by how often; and how many clients were served then. */
+/** Counts of the peer's activities when victims were killed; and of the clients served then. */
 const points = new Map<string, number>();
 let served = 0;
 
 interface Victim {
-  /** The signal is on its way. */
+  /** The signal was sent. */
   killed: boolean;
-  /** Resolves when it is dead, with the time. */
+  /** Resolves with the time when it is dead. */
   readonly dead: Promise<number>;
-  /** Called whenever its peer has seen it do something. */
+  /** Called whenever its peer has noticed an action of it. */
   readonly moved: () => void;
 }
 
-/** Serves one client of a victim until it is dead; every request of its connections must end then. */
+/** Serves one client of a victim until the victim is dead; every request of its connections must end then. */
 async function serve(
   provider: IWVProvider,
   listener: ReturnType<typeof openListener>['listener'],
@@ -115,7 +117,7 @@ async function serve(
         const ending = within('session', ended).then((status) => {
           over = true;
           assert.ok(status === Status.CONNECTION_DISCONNECTED || status === Status.CONNECTION_ABORTED);
-          // Whoever is disconnected has its requests back.
+          // On a disconnected side all requests have completed.
           assert.is(side.qp.state, QpState.ERROR);
           side.cq.cancelOverlappedRequests();
         });
@@ -138,24 +140,24 @@ async function serve(
 }
 
 const victims = new Set<ChildProcess>();
-// A test that has failed leaves none behind.
+// A failed test leaves no process behind.
 test.after(() => {
   for (const child of victims) child.kill('SIGKILL');
 });
 
-/** The most that peers see of a victim before its end; a client's session is about eight. */
+/** The most actions that peers notice of a victim before its end; a client's session is about eight. */
 const MOST_MOVES = 30 * CLIENTS;
 const MOST_STOPPED_MS = 40;
 /** Longer than a process takes to start. */
 const START_MS = 600;
 
-/** How a victim comes to its end. */
+/** The ways in which a victim is ended. */
 const ends = {
   /** While its clients are at work. */
   working: 6,
   /** While it starts: before it has a port, a slot, or anything. */
   starting: 1,
-  /** While it ends by itself, in good order. */
+  /** While it ends by itself, in order. */
   ending: 1,
 } as const;
 
@@ -168,9 +170,9 @@ function endOf(random: () => number): keyof typeof ends {
   return 'working';
 }
 
-/** Victims that the signal has found alive: one that ends by itself may be quicker. */
+/** Victims that were alive at the signal: one that ends by itself may be faster. */
 let killed = 0;
-/** Victims that were told to end by themselves. */
+/** Victims that were asked to end by themselves. */
 let ended = 0;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -211,7 +213,7 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
     ended += 1;
     child.send('end');
   }
-  // Somewhere between this and what comes next.
+  // At any point between this and the next action.
   await sleep(random() * 8);
   victim.killed = true;
   if (stops && random() < 0.5) {
@@ -222,7 +224,7 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   const [code, signal] = await exited;
   if (end !== 'ending' || code !== 0) assert.equal([code, signal], [null, 'SIGKILL']);
   if (signal === 'SIGKILL') killed += 1;
-  // What it held is free: its port can be had.
+  // Its resources are free: its port can be claimed.
   if (port !== undefined) {
     const heir = provider.createConnectEndpoint();
     heir.bindAddress({ family: 4, address: ADDRESS, port });
@@ -233,7 +235,7 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
   listener.release();
 }
 
-/** What processes of this network namespace have claimed: slots, ports and blocks of them, by their abstract names. */
+/** The claims of processes of this network namespace: slots, ports and blocks of ports, by their abstract names. */
 function claims(): string[] {
   const names =
     readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/\d+\/(slot|ports?)\/.*/g) ?? [];

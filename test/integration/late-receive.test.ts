@@ -1,5 +1,5 @@
-// A Receive that is posted late, by default options: the Send is delivered when it is there, by both links; where none comes
-// it ends in IO_TIMEOUT. How soon it is delivered is printed, and judged by what was sent for it.
+// A Receive that is posted late, with default options: the Send is delivered when it is there, on both links; without a
+// Receive it ends in IO_TIMEOUT. The delay is printed, and judged by the packets that were sent for it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -36,7 +36,8 @@ for (const link of LINKS) {
       told.push(`${late} ms late: ${microseconds.toFixed(0)} µs`);
       const [after, afterThere] = [await hca(sender), await hca(receiver)];
       assert.ok(after.rcvd_rnr_err! - here.rcvd_rnr_err! <= 6);
-      // The receiver has told of its Receive, and the sender has not waited for its time to be over, some 200 ms later.
+      // The receiver has announced its Receive, and the sender has not waited for the end of its timer, some 200 ms
+      // later.
       if (late !== 900) continue;
       assert.is(afterThere.late_receive! - there.late_receive!, 1);
       assert.is(after.rnr_wait_shortened! - here.rnr_wait_shortened!, 1);

@@ -1,4 +1,4 @@
-// Which link two processes of one host use, as their counters tell: shared memory, unless one of them forces the wire.
+// The link between two processes of one host, by their counters: shared memory, unless one of them forces the wire.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -8,7 +8,7 @@ import { TRAFFIC_REQUESTS, TRAFFIC_SIZES, TrafficSide } from '../helpers/peer/tr
 
 const ADDRESS = '127.0.0.1';
 
-/** What both processes' HCAs counted while Sends, Writes and Reads of all sizes went both ways. */
+/** The counters of both processes' HCAs for Sends, Writes and Reads of all sizes in both directions. */
 async function countersOfTraffic(
   serverOptions: KernelOptionsInput,
   clientOptions: KernelOptionsInput,
@@ -37,7 +37,7 @@ async function countersOfTraffic(
 test.after.each(() => endPeers());
 
 test('by default: shared memory, large messages by a single copy, and no packet of the connection on the wire', async () => {
-  // Nothing is sent twice because this machine is slow.
+  // No repetitions because of a slow machine.
   const patient: KernelOptionsInput = { rc: { ackTimeoutCode: 21 } };
   const counters = await countersOfTraffic(patient, patient);
   for (const hca of counters) {
@@ -63,7 +63,7 @@ test('memory of allocate() is mapped by the other process at its first use, and 
   const here = (): Readonly<Record<string, number>> => readCounters().hca!;
   const there = async (): Promise<Readonly<Record<string, number>>> => (await passive.counters()).hca!;
   const size = 65_536;
-  // Each process has told the other of its memory by now. A request that finds the answer there goes by the mapping.
+  // Each process has offered its memory to the other by now. A request after the answer uses the mapping.
   const mappedReads = (): number => here().local_link_mapped_copy_bytes!;
   const end = performance.now() + 30_000;
   for (const before = mappedReads(); mappedReads() === before && performance.now() < end; )

@@ -1,4 +1,4 @@
-// Two processes over a wire that loses, doubles, reorders and damages packets: every byte arrives once and in order,
+// Two processes over a wire that loses, duplicates, reorders and damages packets: every byte arrives once and in order,
 // or the connection ends in error with the right status.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -11,8 +11,8 @@ const ADDRESS = '127.0.0.1';
 type Faults = NonNullable<KernelOptionsInput['faults']>;
 
 /**
- * A lost packet is missed after 34 ms (67 at most), a lost CM message after some 35 ms: soon, and yet seven retries
- * outlast a machine that is busy otherwise.
+ * A lost packet is noticed after 34 ms (67 at most), a lost CM message after some 35 ms: soon, but seven retries take
+ * longer than the delays of a busy machine.
  */
 const hasty: KernelOptionsInput = {
   link: 'wire',
@@ -39,7 +39,7 @@ const runTraffic = (server: Peer, client: Peer): Promise<[TrafficReport, Traffic
 
 const succeeded = (count: number): string[] => Array<string>(count).fill('SUCCESS');
 
-/** Each fault that was asked for has really struck. */
+/** Each requested fault has really occurred. */
 async function assertStruck(peer: Peer, faults: Faults): Promise<void> {
   const { hca } = await peer.counters();
   const names = {
@@ -88,7 +88,9 @@ for (const [what, faults] of wires) {
   });
 }
 
-/** SUCCESS some times, then what broke the connection, then only CANCELLED; answers how many succeeded. */
+/**
+ * Some times SUCCESS, then the error that broke the connection, then only CANCELLED; returns the number of successes.
+ */
 function assertBroken(statuses: readonly string[], breaking: string): number {
   const done = statuses.findIndex((status) => status !== 'SUCCESS');
   assert.ok(done >= 0, 'something must fail on such a wire');
@@ -99,7 +101,7 @@ function assertBroken(statuses: readonly string[], breaking: string): number {
 
 for (const seed of [1, 2]) {
   test(`a wire that drops 9 of 10 packets spends the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and what has come is whole`, async () => {
-    // The side that is not told by a DREQ, because none comes through, finds out by its keep-alive.
+    // The side that gets no DREQ, because none arrives, notices by its keep-alive.
     const [server, client] = await startPeers({}, {}, { keepAliveMs: 100 });
     await connectTraffic(server, client, seed);
     await Promise.all([
@@ -123,7 +125,7 @@ for (const seed of [1, 2]) {
 
 test('connection management over a wire that does everything: connections begin, carry and end', async () => {
   const faults = { drop: 0.15, duplicate: 0.1, reorder: 0.1, corrupt: 0.05 };
-  // Of sixteen questions, asked within a second, one and its answer come through, on a machine that is busy otherwise, too.
+  // Of sixteen requests within a second, one and its answer arrive, also on a busy machine.
   const cm = { responseTimeoutCode: 14, maxRetries: 15 };
   const [server, client] = await startPeers({ seed: 5, ...faults }, { seed: 6, ...faults }, { cm });
   for (const layer of ['nd', 'wv'] as const) {
@@ -136,7 +138,7 @@ test('connection management over a wire that does everything: connections begin,
     assert.equal(done, [count, count]);
   }
   const [{ cm: passive }, { cm: active }] = await Promise.all([server.counters(), client.counters()]);
-  // Each connection asked for once and ended once, however often that had to be said.
+  // Each connection was requested once and ended once, however often the messages were repeated.
   assert.equal([active!['sent.REQ'], active!['sent.DREQ']], [30, 30]);
   assert.ok(active!['retransmitted.REQ']! > 0 && active!['retransmitted.DREQ']! > 0, JSON.stringify(active));
   assert.equal([passive!.connections, passive!.waitingRequests], [0, 0]);

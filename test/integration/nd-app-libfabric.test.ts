@@ -1,6 +1,6 @@
 /**
- * libfabric's netdir provider in miniature, and a program that measures: the order of their calls, their depths and flags,
- * how they count requests and end. What they rely on is what these programs assert.
+ * A miniature of libfabric's netdir provider, and a measuring program: the order of their calls, their depths and
+ * flags, how they count requests and end. The tests assert what they rely on.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -25,10 +25,10 @@ import { outcome } from '../helpers/outcome.js';
 test.before(() => ndStartup());
 test.after(() => ndCleanup());
 
-/** Ends a wait that would be for ever. */
+/** Ends a wait that would last for ever. */
 const patience = () => AbortSignal.timeout(30_000);
 
-/** A promise that others fulfil. */
+/** A promise that others resolve. */
 class Event {
   fire!: () => void;
   readonly happened = new Promise<void>((resolve) => {
@@ -38,7 +38,7 @@ class Event {
 
 // ── libfabric, netdir provider ──────────────────────────────────────────────────────────────────────────────
 
-/** A domain: an adapter instance with one completion queue for everything, re-armed whenever it was drained. */
+/** A domain: an adapter instance with one completion queue for everything, armed again whenever it is empty. */
 class Domain {
   readonly local = ndResolveAddress(`${ADDRESS}:1`);
   readonly adapter = ndOpenAdapter(this.local);
@@ -115,7 +115,7 @@ class FiEndpoint {
     while (!condition()) await this.#changed.happened;
   }
 
-  /** Flush, wait for every receive whatever became of it, then disconnect. */
+  /** Flushes, waits for every receive whatever its result, then disconnects. */
   async shutdown(): Promise<void> {
     this.queuePair.flush();
     await this.until(() => this.posted === 0);
@@ -136,7 +136,7 @@ test('libfabric: one deep queue for everything, events of connections, remote me
         memory[i as 0 | 1],
         Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE,
       );
-      // Another object of the adapter is asked for the result.
+      // The result is queried through another object of the adapter.
       await request;
       adapter.createMemoryRegion().getOverlappedResult(request, { wait: true });
       return region;
@@ -147,7 +147,7 @@ test('libfabric: one deep queue for everything, events of connections, remote me
   listener.listen(0);
   const address = listener.getLocalAddress();
 
-  // A passive endpoint that says no, with a reason.
+  // A passive endpoint that rejects, with a reason.
   const refusing = server.adapter.createConnector();
   const first = listener.getConnectionRequest(refusing);
   const active = new FiEndpoint(client, regions[0]!);

@@ -1,6 +1,6 @@
 /**
- * MS-MPI in miniature, over v2 and v1: the order of its calls, its depths, flags and private data, how it counts requests,
- * arms notifications, connects its ranks and ends. What it relies on is what these programs assert.
+ * A miniature of MS-MPI, over v2 and v1: the order of its calls, its depths, flags and private data, how it counts
+ * requests, arms notifications, connects its ranks and ends. The tests assert what it relies on.
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -36,10 +36,10 @@ import { outcome } from '../helpers/outcome.js';
 test.before(() => ndStartup());
 test.after(() => ndCleanup());
 
-/** Ends a wait that would be for ever. */
+/** Ends a wait that would last for ever. */
 const patience = () => AbortSignal.timeout(30_000);
 
-/** A promise that others fulfil. */
+/** A promise that others resolve. */
 class Event {
   fire!: () => void;
   readonly happened = new Promise<void>((resolve) => {
@@ -58,7 +58,7 @@ const LARGE = 1 << 20;
 class MpiPeer {
   readonly connector: IND2Connector;
   readonly queuePair: IND2QueuePair;
-  /** Requests that have not come back: the object must live as long. */
+  /** Requests that have not completed: the object must exist until then. */
   references = 0;
   sends = 0;
   received = 0;
@@ -111,7 +111,7 @@ class MpiPeer {
     return this.inbox.shift()!;
   }
 
-  /** A completed request, told by type and status alone. */
+  /** A completed request, identified by type and status alone. */
   complete({ status, requestType, requestContext, bytesTransferred }: Nd2Result): void {
     this.references -= 1;
     assert.ok(this.references >= 0, 'no request comes back twice');
@@ -136,7 +136,7 @@ class MpiPeer {
     if (this.references === 0) this.gone.fire();
   }
 
-  /** Gives up a connection that was lost to the peer's own: everything posted has to come back. */
+  /** Abandons a connection in favour of the peer's: all posted requests must complete. */
   async abandon(): Promise<void> {
     this.queuePair.flush();
     this.connector.cancelOverlappedRequests();
@@ -145,7 +145,7 @@ class MpiPeer {
   }
 
   async close(first: boolean): Promise<void> {
-    // Only when nothing is on its way any more; the other side's disconnect may have been faster.
+    // Only when no request is outstanding; the other side's disconnect may have been faster.
     while (this.sends > 0) await this.slot.happened;
     if (first) assert.is(await outcome(this.connector.disconnect()), Status.SUCCESS);
     else {
@@ -215,7 +215,7 @@ class MpiRank {
       status = await outcome(request.abortOn(patience()));
     } while (status === Status.IO_TIMEOUT);
     if (status === Status.CONNECTION_REFUSED) {
-      // Head to head: the other side's attempt is the one that counts.
+      // Both connect at once: the other side's attempt counts.
       this.refused += 1;
       return peer.abandon();
     }
@@ -321,7 +321,7 @@ test('MS-MPI, v2: all ranks connect at once from their listeners’ ports, head 
     ),
   );
 
-  // A large one: the receiver reads, and says so with a fence.
+  // A large one: the receiver reads, and reports it with a fence.
   const [a, b] = [ranks[0]!.peers.get(1)!.peer, ranks[1]!.peers.get(0)!.peer];
   const source = new Uint8Array(LARGE).map((_, i) => i * 7);
   const sourceRegion = ranks[0]!.adapter.createMemoryRegion();
@@ -353,7 +353,7 @@ test('MS-MPI, v2: all ranks connect at once from their listeners’ ports, head 
 
 // ── MS-MPI, v1 channel ──────────────────────────────────────────────────────────────────────────────────────
 
-/** Polls a v1 queue until `count` results have come. */
+/** Polls a v1 queue until there were `count` results. */
 async function reap(queue: INDCompletionQueue, count: number): Promise<NdResult[]> {
   const taken: NdResult[] = [];
   while (taken.length < count) {
@@ -432,7 +432,7 @@ test('MS-MPI, v1: batches, fences, pooled windows, private data, and an orderly 
   let token = 0;
   for (let round = 0; round < 3; round += 1) {
     target.fill(0);
-    // The descriptor goes out at once, ahead of the Bind's completion.
+    // The descriptor is sent at once, before the Bind's completion.
     const bound = result();
     const descriptor = active.endpoint.bind(bound, owned, window, 0, LARGE, NdOpFlag.ALLOW_READ);
     assert.is.not(descriptor.token, token, 'a token for each Bind');

@@ -104,7 +104,7 @@ test('unregistered bytes go inline, and are free as soon as the call returns', a
 test('a window lets the peer write and read, silently and aloud', async ({ host }) => {
   const { active, passive } = await host.pair();
   const descriptor = open(passive, ALLOW_READ | ALLOW_WRITE);
-  // As it travels in messages.
+  // In the form that messages carry.
   const remote = NdMwDescriptor.decode(descriptor.encode());
   for (let i = 0; i < 65_536; i += 1) active.bytes[i] = (i * 7) & 0xff;
   active.endpoint.write(newResult('silent'), active.sge(0, 30_000), remote, 0, SILENT_SUCCESS);
@@ -194,7 +194,7 @@ test('sendAndInvalidate ends the peer’s window and brings its result there', a
   assert.equal(await statusesOf(active.outbound, 2), ['SUCCESS', 'SUCCESS']);
   const contexts = (await take(passive.inbound, 2)).map(({ context }) => context);
   assert.equal(contexts, ['receive', 'window']);
-  // It is free for another Bind, and the old token is worth nothing.
+  // It is free for another Bind, and the old token is invalid.
   passive.endpoint.bind(newResult(), passive.memory, window, 0, 100, ALLOW_READ);
   active.endpoint.read(newResult(), active.sge(0, 100), remote, 0);
   assert.equal(await statusesOf(active.outbound, 1), ['REMOTE_ERROR']);
@@ -515,11 +515,11 @@ for (const ender of ['active', 'passive'] as const) {
       for (let i = 0; i < 5; i += 1) side.receive(i, side.sge(i * 1000, 1000));
     const own = here.connector.notifyDisconnect();
     const theirs = there.connector.notifyDisconnect();
-    // What had completed before the disconnect is delivered at the peer.
+    // Requests that completed before the disconnect are delivered at the peer.
     here.endpoint.send(newResult('last'), here.sge(0, 10));
     assert.is((await takeOne(here.outbound)).status, Status.SUCCESS);
     const disconnected = here.connector.disconnect();
-    // Disconnecting, or disconnected already: the peer may have been that fast.
+    // Disconnecting, or disconnected already if the peer was that fast.
     const again = statusOf(() => here.connector.disconnect());
     assert.ok(
       again === Status.INVALID_DEVICE_STATE || again === Status.CONNECTION_INVALID,
@@ -564,7 +564,7 @@ test('both sides disconnect at once, and both succeed', async ({ host }) => {
 test('disconnect with Sends outstanding: each comes back once', async ({ host }) => {
   const { active, passive } = await host.pair();
   const disconnected = active.connector.disconnect();
-  // The queue pair is in ERROR, or is about to be: nobody receives these.
+  // The queue pair is in ERROR, or is about to be, so these are not received.
   for (let i = 0; i < 20; i += 1) active.endpoint.send(newResult(i), active.sge(0, 1000), SILENT_SUCCESS);
   const results = await take(active.outbound, 20);
   assert.equal(

@@ -1,4 +1,4 @@
-/** ND SPI v1 between processes, and the `nd` command as people use it. */
+/** ND SPI v1 between processes, and the `nd` command as users run it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -145,7 +145,7 @@ test('a peer process that is killed: notified, and everything comes back cancele
   assert.is(await outcome(gone), Status.SUCCESS);
   const results = await take(side.inbound, 4);
   assert.ok(results.every(({ status }) => status === Status.CANCELED));
-  // A request on what is left comes back too.
+  // A request on the ended connection completes, too.
   side.endpoint.send(newResult(), side.sge(0, 10));
   assert.is((await takeOne(side.outbound)).status, Status.CANCELED);
   assert.is(await outcome(side.connector.disconnect()), Status.SUCCESS);

@@ -1,4 +1,4 @@
-/** ND SPI v2: connections made, refused, given up and ended, and listeners. */
+/** ND SPI v2: connections established, refused, abandoned and ended, and listeners. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -144,7 +144,7 @@ test('a requester that gives up: Accept, Reject and GetPrivateData of the other 
     );
     let status = 0;
     for (const patience = AbortSignal.timeout(10_000); !patience.aborted; ) {
-      // The peer's word is on its way.
+      // The peer's message is under way.
       status = statusOf(() => passive.connector.getPrivateData());
       if (status !== 0) break;
       await new Promise((resolve) => setImmediate(resolve));
@@ -322,7 +322,7 @@ test('a whole connection with blocking calls only: no turn of the event loop', (
   const accepted = b.connector.accept(b.queuePair);
   connected.getResult(wait);
   a.connector.getOverlappedResult(a.connector.completeConnect(), wait);
-  // Another object may be asked.
+  // Another object may be queried.
   region.getOverlappedResult(accepted, wait);
   a.queuePair.send('s', text('hello'), INLINE);
   b.queue.notify('any').getResult(wait);

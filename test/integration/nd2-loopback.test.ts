@@ -50,7 +50,7 @@ test('T12 T13 G15 what connecting tells: data, limits, addresses, in each sideâ€
     privateData: new TextEncoder().encode('active'),
   });
   await requested;
-  // Inbound here is what the peer called outbound.
+  // Inbound here is the peer's outbound.
   assert.equal(passive.connector.getReadLimits(), { inbound: 5, outbound: 3 });
   const data = passive.connector.getPrivateData();
   assert.is(textOf(data), 'active');
@@ -375,7 +375,7 @@ test('G9 windows keep their region registered until invalidated, or until their 
   bind(passive);
   await passive.initiated();
   assert.is.not(window.getRemoteToken(), token);
-  // The old token opens nothing, and its use ends the connection, and with it the new binding.
+  // The old token grants no access, and its use ends the connection, and with it the new binding.
   active.queuePair.read('old', active.sge(0, 8), new Nd2RemoteMemory(region.address, token));
   assert.equal(names(await active.initiated()), ['ACCESS_VIOLATION']);
   await passive.connector.notifyDisconnect();

@@ -1,4 +1,4 @@
-/** ND SPI v2: what queues hold, how they are flushed, and how they tell of it. */
+/** ND SPI v2: capacity of queues, flushing, and notification. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Nd2OpFlag, Nd2RemoteMemory, type Overlapped, Status, statusName } from '../../nd/index.js';
@@ -45,7 +45,7 @@ test('T14 Flush of a queue pair that never was connected', async ({ host }) => {
 test('T17 flushed requests come back, the silent ones too, in the order of each queue', async ({ host }) => {
   const { active, passive } = await host.pair();
   for (let i = 0; i < 4; i += 1) active.queuePair.receive(i, active.sge(0, 10));
-  // Nobody receives: all of them are outstanding when the flush comes.
+  // There are no Receives: all of them are outstanding at the flush.
   for (let i = 0; i < 4; i += 1)
     active.queuePair.send(i, active.sge(0, 10), i % 2 === 0 ? SILENT_SUCCESS : 0);
   active.queuePair.flush();
@@ -146,7 +146,7 @@ test('T7 what is known at once is delivered all the same: exactly once, after th
   passive.queuePair.receive('r', []);
   active.queuePair.send('s', []);
   await active.initiated();
-  // The completion is there already, and so is that of the failing Connect.
+  // The completion is there already, and so is that of the failed Connect.
   const connector = host.adapter.createConnector();
   connector.bind(ADDRESS);
   const lonely = new SideV2(host.adapter);

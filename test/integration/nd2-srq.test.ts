@@ -23,7 +23,7 @@ test.after(({ host }) => {
   host.release();
 });
 
-/** Queue pairs of one shared receive queue, each connected with a side that sends. */
+/** Queue pairs of one shared receive queue, each connected to a sending side. */
 class Shared {
   readonly queue: IND2CompletionQueue;
   readonly srq: IND2SharedReceiveQueue;
@@ -131,7 +131,7 @@ test('Notify: below the threshold, once each time, all that wait together', asyn
   );
   await send();
   for (const one of waiting) assert.is(await outcome(one), Status.SUCCESS);
-  // Already below: at once.
+  // The count is below already: it ends at once.
   await shared.srq.notify();
   shared.post(8, 4);
   const next = shared.srq.notify();
@@ -139,7 +139,7 @@ test('Notify: below the threshold, once each time, all that wait together', asyn
   assert.is(next.completed, false, 'nothing from before is taken for news');
   shared.srq.cancelOverlappedRequests();
   assert.is(next.status, Status.CANCELED, 'complete when the call returns');
-  // Armed when it was cancelled, and below since: the next one knows what is, not what was.
+  // Armed before it was cancelled, and below since: the next one must use the present count.
   for (let i = 0; i < 7; i += 1) await send();
   shared.post(10, 0);
   const fresh = shared.srq.notify();

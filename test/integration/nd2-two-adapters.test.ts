@@ -1,4 +1,4 @@
-// A host with two adapters, and addresses that come and go: in a network namespace that the test makes itself.
+// A host with two adapters, and addresses that come and go: in a network namespace that the test makes.
 import { spawnSync } from 'node:child_process';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -38,7 +38,7 @@ test.before((context) => {
     ip('link', 'set', `far${i}`, 'up');
     ip('link', 'set', `nd${i}`, 'up');
   }
-  // The system brings links up in its own time; until then their addresses are not listed.
+  // Links come up after some time; until then their addresses are not listed.
   const up = 'for i in $(seq 500); do ip -o link show dev "$0" | grep -q "state UP" && exit 0; done; exit 1';
   for (const name of ['nd0', 'nd1']) {
     assert.is(spawnSync('sh', ['-c', up, name]).status, 0, `${name} does not come up`);

@@ -1,4 +1,4 @@
-// Completion notification on the whole stack, the races between arming, waiting and polling included.
+// Completion notification on the whole stack, including the races between arming, waiting and polling.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openProvider, QpAttr, QpState, Status, type WvError, WvSend } from '../../winverbs/index.js';
@@ -11,7 +11,7 @@ function receives(side: Side, n: number): void {
   for (let i = 0; i < n; i++) side.qp.postReceive(i, []);
 }
 
-/** Polls until one has come; the program does not return to its event loop. */
+/** Polls until there is one; the program does not return to its event loop. */
 function spin(side: Side): void {
   while (side.cq.poll([], 1) === 0);
 }
@@ -23,7 +23,7 @@ test('a completion that is polled while its notification is on the way leaves th
     const type = round % 2 === 0 ? 'any' : 'solicited';
     const flags = SIGNALED | (round % 2 === 0 ? 0 : SOLICITED);
     const next = b.cq.notify(type);
-    // Comes, announced or not, before the kernel has seen the request, or after it.
+    // It arrives, announced or not, before the kernel has seen the request, or after it.
     a.qp.send('first', [], flags);
     spin(b);
     a.qp.send('second', [], flags);
@@ -75,7 +75,7 @@ test('batchNotify waits for as many completions as it was asked for, and peek te
   };
   await send(3);
   assert.is(b.cq.peek(), 3);
-  // An overlapped request that goes through the kernel after it: the batch had all the time it could need.
+  // An overlapped request that passes the kernel after it: the batch had enough time.
   assert.is(batch.status, Status.PENDING);
   await send(1);
   await batch;
@@ -85,7 +85,7 @@ test('batchNotify waits for as many completions as it was asked for, and peek te
   const cancelled = batchOf(8);
   b.cq.cancelOverlappedRequests();
   assert.is(await statusOf(cancelled), Status.CANCELLED);
-  // The next completion, asked for meanwhile, ends a batch too.
+  // The next completion, requested meanwhile, ends a batch, too.
   await take(b.cq, 2);
   const early = batchOf(6);
   const next = b.cq.notify('any');
@@ -126,7 +126,7 @@ test('an overrun ends every wait, those that come after it included, in BUFFER_O
   qp.modify({ qpState: QpState.INIT, portNumber: 1 }, QpAttr.STATE);
   for (let i = 0; i < 3; i++) qp.postReceive(i, []);
   const waits = [cq.notify('error'), cq.notify('error'), cq.batchNotify(2)];
-  // Flushing is solicited and ends these before the overrun; errors are told of the overrun alone.
+  // Flushed requests are solicited and end these before the overrun; only errors report the overrun.
   qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
   assert.is(await statusOf(waits[0]!), Status.BUFFER_OVERFLOW);
   assert.is(await statusOf(waits[1]!), Status.BUFFER_OVERFLOW);
@@ -142,14 +142,14 @@ test('cancelled notifications end in the order they were made, those of the kern
   for (let round = 0; round < 5; round++) {
     const ended: number[] = [];
     const note = (n: number) => {
-      // Attached at once: what is awaited later sees all of them ended.
+      // Attached at once: a later await sees all of them ended.
       return a.cq.notify(n % 2 === 0 ? 'any' : 'error').then(undefined, (error) => {
         assert.is((error as WvError).status, Status.CANCELLED);
         ended.push(n);
       });
     };
     const requests = [note(0)];
-    // The kernel lets this one through, and takes those that follow as the HCA's.
+    // The kernel admits this one, and passes the following ones to the HCA.
     a.device.query();
     for (let n = 1; n < 9; n++) requests.push(note(n));
     a.cq.cancelOverlappedRequests();

@@ -1,4 +1,4 @@
-// Another user of the host holds the names that this user's processes would have, and UDP 4791.
+// Another user of the host holds the names of this user's processes, and UDP 4791.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';

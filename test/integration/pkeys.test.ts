@@ -1,5 +1,6 @@
-// Partitions between two processes, each with a P_Key table of its own: who connects with whom, with which entry, and what
-// is counted. In a network namespace of its own: of what strangers ask for and nobody has, any process counts the P_Keys.
+// Partitions between two processes, each with its own P_Key table: which connect, with which entries, and what is
+// counted. In a network namespace of its own, because any process counts the P_Keys of strangers' requests for unknown
+// services.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +18,7 @@ test.after.each(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** A REQ that nobody answers is given up soon. */
+/** A REQ without answer times out soon. */
 const hasty: KernelOptionsInput = { cm: { responseTimeoutCode: 14, maxRetries: 2 } };
 
 function start(
@@ -48,7 +49,7 @@ async function portOf(child: ChildProcess): Promise<PkeyPort> {
   return await answer;
 }
 
-/** Whether a counter comes to so many: what is on the way when its sender gives up is counted a moment later. */
+/** Whether a counter reaches this value: messages under way when their sender gives up are counted a moment later. */
 async function comesTo(count: number, counter: () => number | Promise<number>): Promise<boolean> {
   for (const patience = AbortSignal.timeout(10_000); !patience.aborted; ) {
     if ((await counter()) >= count) return true;
@@ -66,12 +67,12 @@ async function meet(server: Table, client: Table, index: number, more?: KernelOp
   accepted.catch(() => {});
   const active = start(client, ['client', String(port), String(index)], more);
   const report = await told<PkeyReport>(active);
-  // A server tells of requests that reached it, and else of its port only.
+  // A server reports requests that reached it, otherwise only its port.
   const served = report.connected === 'SUCCESS' ? await accepted : undefined;
   return { report, served, badPkeys: async () => (await portOf(passive)).badPkeys };
 }
 
-/** Each: the server's table, the client's table and the entry it uses; which entry the server has to use. */
+/** For each: the server's table, the client's table and the entry that it uses; the entry that the server must use. */
 const connects: Record<string, [server: Table, client: Table, clientIndex: number, serverIndex: number]> = {
   'full and full': [[0xffff], [0xffff], 0, 0],
   'full and full, outside the default partition': [[0x8001], [0x8002, 0x8001], 1, 0],
@@ -113,7 +114,7 @@ for (const [what, [server, client]] of Object.entries(unheard)) {
   test(`${what}, and no default partition: not heard at all, and counted`, async () => {
     const { report, badPkeys } = await meet(server, client, 0, hasty);
     assert.equal(report, { connected: 'TIMEOUT' });
-    // Who gives up does so by its own clock; the other side may not have looked at the last one yet.
+    // The side that gives up does so by its own clock; the other may not have processed the last one yet.
     assert.ok(await comesTo(3, badPkeys), 'a REQ and its two retries were counted');
   });
 }
@@ -141,7 +142,7 @@ for (const link of ['auto', 'wire'] as const) {
     const [lost] = await take(a.cq, 1);
     assert.equal([lost!.context, lost!.status], ['foreign', WcStatus.TIMEOUT_RETRY_ERROR]);
     const badPkeys = () => b.device.queryPort(1).badPkeyCounter - before;
-    // On the local link nothing is repeated that the other side has not looked at yet.
+    // On the local link only packets that the other side has seen are repeated.
     const least = link === 'wire' ? 3 : 1;
     assert.ok(await comesTo(least, badPkeys), 'the packet, and by the wire both repetitions, were counted');
     assert.ok(badPkeys() <= 3, `${badPkeys()} were counted`);

@@ -1,5 +1,5 @@
 // Random connections between threads of several processes against a model. ND_MODEL_SECONDS=n runs for n seconds,
-// ND_MODEL_SEED=n repeats what failed with that seed.
+// ND_MODEL_SEED=n repeats a failure's seed.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { endPeers, Peer } from '../helpers/peer/peer.js';

@@ -1,4 +1,4 @@
-// Several processes of one host: shared addresses, ports that are taken and given back, and what is left behind.
+// Several processes of one host: shared addresses, ports that are claimed and released, and leftovers.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { interfaceAddress, needing } from '../helpers/needs.js';
@@ -11,7 +11,7 @@ const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
 const startPeers = (count: number): Promise<Peer[]> =>
   Promise.all(Array.from({ length: count }, () => Peer.start()));
 
-/** Name of the status that a command of a peer was refused with. */
+/** Name of the status with which a peer refused a command. */
 async function refused(command: Promise<unknown>): Promise<string | undefined> {
   try {
     await command;
@@ -94,7 +94,7 @@ test('a port that another process has is ADDRESS_ALREADY_EXISTS, by one address 
   const all = await two.listen('wv', '0.0.0.0', { port });
   assert.is(await refused(one.listen('nd', LOOPBACK, { port })), 'ADDRESS_ALREADY_EXISTS');
   assert.is(await refused(one.listen('wv', '0.0.0.0', { port })), 'ADDRESS_ALREADY_EXISTS');
-  // A wildcard listener is reached by every address.
+  // A wildcard listener is reachable at every address.
   const [active, passive] = await connectTo(all, one, { to: LOOPBACK, request: 'by any name' });
   assert.is(passive.said, 'by any name');
   await exchange(active, passive, 'to a wildcard');
@@ -176,7 +176,7 @@ for (const layer of LAYERS) {
     await Promise.all([server.call('releaseAll', {}), client.call('releaseAll', {})]);
     for (const { objects, io } of await Promise.all([server.counters(), client.counters()])) {
       assert.equal(new Set(Object.values(objects!)), new Set([0]));
-      // The one that asks.
+      // The file of the query itself.
       assert.is(io!.openFiles, 1);
     }
   });
@@ -196,7 +196,7 @@ test('a process that has closed everything ends by itself, and so does one that 
       assert.is(await active.disconnect(), 'SUCCESS');
       await client.call('releaseAll', {});
     }
-    // Nothing but its IPC channel keeps it alive now, and `leave` closes that.
+    // Only its IPC channel keeps it alive now, and `leave` closes that.
     assert.equal(await client.leave('end'), { code: 0, signal: null });
     assert.is(client.errors, '');
     assert.is(await ended, 'SUCCESS');
@@ -222,7 +222,7 @@ test('a process that exits while it waits for everything there is to wait for en
   }
 });
 
-/** A message each way, into Receives that are there. */
+/** A message in each direction, into posted Receives. */
 async function exchangePosted(active: PeerLink, passive: PeerLink): Promise<void> {
   await Promise.all([active.send('ping'), passive.send('pong')]);
   const told = await Promise.all([active.results(1, 1), passive.results(1, 1)]);

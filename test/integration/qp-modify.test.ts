@@ -1,6 +1,6 @@
-// QP_MODIFY and QP_QUERY through the door: from × to × type × every option bit. The rule of WinVerbs: a transition carries
-// its attributes whatever the options say, an option adds one. Fields that neither names hold nonsense, and do not count;
-// QP_QUERY is compared in full after every request, the refused ones too.
+// QP_MODIFY and QP_QUERY through the door: from × to × type × every option bit. The rule of WinVerbs: a transition sets
+// its attributes whatever the options say, and an option adds one. Other fields have invalid values, and are ignored.
+// QP_QUERY is compared completely after every request, also after refused ones.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -38,7 +38,7 @@ import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 type Raw = Value<typeof WvIoQpAttributes>;
 type RawInput = Input<typeof WvIoQpAttributes>;
-/** Patience is the connection management's to give. */
+/** Only connection management sets the patience. */
 type Named = Exclude<QpAttributeName, 'state' | 'drainNotify' | 'patience'>;
 
 const states = Object.keys(QpState) as QpStateName[];
@@ -60,13 +60,13 @@ const optionOf: Readonly<Record<Named, number>> = {
   minRnrTimer: QpAttr.RNR_NAK_TIMEOUT,
   retryCount: QpAttr.ERROR_RETRY_COUNT,
   rnrRetry: QpAttr.RNR_RETRY_COUNT,
-  // Goes along to RTR only, and has no option of its own.
+  // Set with RTR only, without an option of its own.
   pathMtu: 0,
 };
 const optional = (Object.keys(optionOf) as Named[]).filter((name) => optionOf[name] !== 0);
 const unsupported = QpAttr.CAPABILITIES | QpAttr.PATH_MIG_STATE | QpAttr.FLAGS | QpAttr.ALTERNATE_AV;
 
-/** Where an attribute lies in the structure. */
+/** An attribute's place in the structure. */
 const fieldOf = {
   currentState: 'currentQpState',
   initiatorDepth: 'initiatorDepth',
@@ -90,7 +90,7 @@ const home = gidOfAddress(ADDRESS);
 
 const noVector: Partial<Raw['addressVector']> = { hopLimit: 0xff, dLid: 0xffff, portNumber: 0xff };
 
-/** No value of this may be taken. */
+/** No value of this may be accepted. */
 const nonsense: RawInput = {
   sendDepth: 0xffff_ffff,
   sendSge: 0xffff_ffff,
@@ -122,7 +122,7 @@ const nonsense: RawInput = {
   qpFlags: 0xff,
 };
 
-/** Good values of everything, other ones for every `n`. */
+/** Valid values of everything, different ones for every `n`. */
 function goodValues(n: number): Partial<Raw> {
   return {
     initiatorDepth: n % 5,
@@ -153,7 +153,7 @@ function goodPath(n: number): Partial<Raw['addressVector']> {
   };
 }
 
-/** What a transition carries whatever the options say. */
+/** The attributes that a transition sets whatever the options say. */
 function carried(type: QpTypeName, from: QpStateName, to: QpStateName | undefined): Named[] {
   const again = from === 'INIT' && to === 'INIT';
   const rule = to && qpRule(type, again ? 'RESET' : from, to);
@@ -175,7 +175,7 @@ function differing(expected: object, found: object): string[] {
   });
 }
 
-/** A queue pair, and what a query of it must answer. */
+/** A queue pair, and the expected answer of a query. */
 class Walked {
   readonly qp: WVQueuePair;
   readonly fresh: Raw;
@@ -205,7 +205,7 @@ class Walked {
       ...counts,
       ...depths,
       id: { id: qp.id, verbInfo: 0, data: 0 },
-      // What the ring has room for.
+      // The ring's capacity.
       sendSge: qp.sendSge,
       maxInlineSend: 32,
       qpType: QpType[type],
@@ -227,8 +227,8 @@ class Walked {
   }
 
   /**
-   * One QP_MODIFY, whose named attributes have good values but for `change`, and the query after it. Without `to` the
-   * options lack STATE; `qpState` is a state to ask for that does not exist.
+   * One QP_MODIFY, whose named attributes have valid values except for `change`, and the query after it. Without `to`
+   * the options lack STATE; `qpState` is a state that does not exist.
    */
   modify(
     to: QpStateName | undefined,
@@ -248,7 +248,7 @@ class Walked {
       const field = fieldOf[name];
       if (field !== 'addressVector') Object.assign(values, { [field]: good[field] });
     }
-    // Without the option a port of 0 is the one there is.
+    // Without the option a port of 0 means the only one.
     const portNumber = given.includes('port') ? 1 : 0;
     const addressVector: Partial<Raw['addressVector']> = {
       ...noVector,
@@ -281,7 +281,7 @@ class Walked {
     this.compare(what);
   }
 
-  /** What a request that succeeded has changed. */
+  /** The changes of a successful request. */
   private took(
     to: QpStateName,
     counts: ReadonlySet<Named>,
@@ -310,7 +310,7 @@ class Walked {
     if (state === 'ERROR') this.modify('ERROR', 0, Status.SUCCESS);
   }
 
-  /** A send from memory that is registered no more: SQERROR, for a reliable connection ERROR. */
+  /** A send from deregistered memory: SQERROR, for a reliable connection ERROR. */
   async failSend(): Promise<void> {
     const { gone, ah, cq } = this.world;
     const sgl = [{ region: gone, offset: 0, length: 8 }];
@@ -365,7 +365,7 @@ for (const type of qpTypes) {
             await one.reach(from);
             one.modify(to, options, status, change);
           };
-          // Without STATE the state stays, and a queue pair in RESET or ERROR takes nothing.
+          // Without STATE the state stays, and a queue pair in RESET or ERROR accepts nothing.
           const rule =
             to !== undefined || (from !== 'RESET' && from !== 'ERROR')
               ? qpRule(type, from, to ?? from)
@@ -391,7 +391,7 @@ for (const type of qpTypes) {
               await attempt(QpAttr.CURRENT_STATE, Status.INVALID_DEVICE_STATE, { currentQpState });
           }
           await attempt(QpAttr.CURRENT_STATE, Status.INVALID_PARAMETER, { currentQpState: 7 });
-          // Whatever else is wrong, a controlled Q_Key is not for programs.
+          // Whatever else is wrong, programs cannot set a controlled Q_Key.
           for (const qkey of [0x8000_0000, 0xffff_ffff]) {
             await attempt(QpAttr.QKEY, Status.ACCESS_DENIED, { qkey });
           }

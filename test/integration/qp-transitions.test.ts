@@ -1,5 +1,5 @@
-// The HCA's table of queue pair transitions, walked cell by cell: from × to × type × every attribute, there and missing.
-// The expectation is IBA 1 §11.2.5.2 (tables of Modify QP) as typed here, apart from the HCA's own table.
+// The HCA's table of queue pair transitions, tested cell by cell: from × to × type × every attribute, present and
+// missing. The expectation is IBA 1 §11.2.5.2 (tables of Modify QP), written independently of the HCA's table.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type QpAttributeValues, QpMask, type SoftHca } from '../../kernel-bridge/hca/binding.js';
@@ -21,7 +21,7 @@ const addon = loadAddon();
 const attributeNames = (Object.keys(QpMask) as Name[]).filter((name) => name !== 'state');
 const maskOf = (names: string): number => namesOf(names).reduce((mask, name) => mask | QpMask[name], 0);
 
-// Somewhere else: a peer on this host would have to live.
+// On another host: a peer on this host would have to exist.
 const home = gidOfAddress('127.0.0.1');
 const good: Omit<QpAttributeValues, 'state' | 'currentState' | 'type' | 'qpn'> = {
   access: 0xf,
@@ -76,7 +76,9 @@ class Bench {
     return ring;
   }
 
-  /** Runs with a fresh queue pair of a type in a state that legal steps lead to; what answers undefined cannot be. */
+  /**
+   * Runs with a fresh queue pair of a type in a state that legal steps reach; undefined results are impossible states.
+   */
   inState(type: number, state: StateName, run: (qp: number) => void): void {
     const bytes = abi.qpHeaderBytes + 128 + 32;
     const ring = addon.allocateRing(bytes);
@@ -124,7 +126,7 @@ class Bench {
       }
       if (state === 'ERROR') this.modify(made.qp, QpMask.state, { state: QpState.ERROR });
       if (state === 'SQERROR') {
-        // A send from memory that is not registered fails here.
+        // A send from unregistered memory fails here.
         const words = new Uint32Array(ring.buffer);
         const wqe = abi.qpHeaderBytes / 4;
         words[wqe + abi.swSgeCount] = 1;
@@ -137,7 +139,7 @@ class Bench {
       run(made.qp);
     } finally {
       this.hca.destroyQp(made.qp);
-      // Completions are of no interest, but must not overrun the queue.
+      // Completions are ignored, but must not overrun the queue.
       Atomics.store(this.cqWords, abi.cqConsumer, Atomics.load(this.cqWords, abi.cqProducer));
       addon.releaseRing(ring.address);
     }
@@ -306,7 +308,7 @@ test('a query answers everything that was set', () => {
   const bench = new Bench();
   bench.inState(QpType.RC, 'RTS', (qp) => {
     const { attributes } = bench.hca.queryQp(qp);
-    // Nobody need say how patient it is.
+    // The patience is optional.
     const { qkey: _qkey, patience: _patience, ...set } = good;
     for (const [name, value] of Object.entries(set)) {
       assert.equal(attributes[name as keyof QpAttributeValues], value, name);

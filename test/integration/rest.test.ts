@@ -1,4 +1,4 @@
-/** Open connections on which nothing happens: no thread of either process wakes up. */
+/** Idle open connections: no thread of either process wakes up. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -11,16 +11,17 @@ import { runApart } from '../helpers/apart.js';
 import { needing } from '../helpers/needs.js';
 
 const program = fileURLToPath(new URL('../helpers/rest-program.js', import.meta.url));
-/** V8 itself collects garbage for some time after work; that is not what is asked for here. */
+/** V8 itself collects garbage for some time after work, which this test must not count. */
 const quietV8 = ['--v8-pool-size=0', '--no-memory-reducer', '--single-threaded-gc'];
 /**
- * A window, in which nobody may wake up: so many sleeps of this process in turn, 3 s in all or more. On a busy machine it waits
- * for a processor as those do that are watched, so that a timer of theirs that there may be has its turn within a window.
+ * A window without wake-ups: so many consecutive sleeps of this process, 3 s in total or more. On a busy machine it
+ * waits for a processor as the watched processes do, so that a timer of theirs would fire within a window.
  */
 const SLEEPS = 10;
 const SLEEP_MS = 300;
 /**
- * What connecting has left to be done ends within some windows, later on a busy machine; what wakes up for good does so in all.
+ * Work that connecting has left ends within some windows, later on a busy machine; a permanent wake-up occurs in all of
+ * them.
  */
 const WINDOWS = 20;
 
@@ -44,7 +45,7 @@ function start(...args: string[]): Side {
   };
 }
 
-/** How often each thread of a process has gone to sleep. */
+/** The number of sleeps of each thread of a process. */
 function sleeps({ child }: Side): Map<string, number> {
   const folder = `/proc/${child.pid}/task`;
   return new Map(
@@ -86,5 +87,5 @@ needing(test, 'namespaces')('connections at rest wake no thread of either proces
   }
 });
 
-// In a namespace of its own: elsewhere interfaces and other programs come and go, which wakes this one.
+// In a namespace of its own: elsewhere changes of interfaces and other programs would wake this process.
 runApart(import.meta.url, () => test.run());

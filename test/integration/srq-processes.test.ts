@@ -1,4 +1,5 @@
-// A shared receive queue whose senders are another process: refilled by its limit event, until that process is killed.
+// A shared receive queue whose senders are in another process: refilled by its limit event, until that process is
+// killed.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -40,7 +41,7 @@ test('messages of a process on several connections, a queue refilled by its limi
     ends.push({ ep, qp, number });
   }
 
-  // The queue was empty so far: who has sent already has been told to wait.
+  // The queue was empty so far: senders have got RNR NAKs.
   let posted = 0;
   let refills = 0;
   const post = (count: number) => {
@@ -76,7 +77,7 @@ test('messages of a process on several connections, a queue refilled by its limi
   child.kill('SIGKILL');
   await Promise.all(gone);
   while (ends.some(({ qp }) => qp.state !== QpState.ERROR)) assert.is(await srq.notify(), 'lastWqe');
-  // What waits in the shared queue is nobody's: it is not flushed.
+  // Receives that wait in the shared queue belong to no queue pair and are not flushed.
   assert.is(home.cq.peek(), 0);
   for (const { ep, qp } of ends) {
     ep.release();

@@ -28,7 +28,7 @@ for (const layer of LAYERS) {
     await tell(one, atOne, 'from one');
     await tell(two, atTwo, 'from two');
     const [endOne, endTwo] = [atOne.notifyDisconnect(), atTwo.notifyDisconnect()];
-    // In the middle: requests of both are outstanding.
+    // Requests of both are outstanding.
     await Promise.all([one.receive(3), two.receive(3)]);
     const terminated = client.call('terminateWorker', { worker: 'one' });
     for (let n = 0; n < 10; n += 1) await tell(two, atTwo, `meanwhile ${n}`);
@@ -44,7 +44,7 @@ for (const layer of LAYERS) {
     await tell(atTwo, two, 'so am I');
     assert.is(await two.disconnect(), 'SUCCESS');
     assert.is(await endTwo, peersEnd[layer]);
-    // The Worker that is left waits for commands; without it nothing keeps the process.
+    // The remaining Worker waits for commands; without it nothing keeps the process alive.
     assert.is(await client.call('terminateWorker', { worker: 'two' }), 1);
     const { objects } = await client.counters();
     assert.equal(new Set(Object.values(objects!)), new Set([0]), JSON.stringify(objects));
@@ -98,7 +98,7 @@ for (const layer of LAYERS) {
           faults: { seed: 7, drop: 0.2, dropMads: { [DREQ]: 1 } },
         },
       }),
-      // Asks for a connection that nobody takes, asks again soon, and is answered then.
+      // Sends a request that nobody takes, repeats it soon, and gets the answer then.
       Peer.start({ kernel: { cm: { responseTimeoutCode: 15, maxRetries: 15 } } }),
     ]);
     const listener = await spinner.listen(layer, ADDRESS);
@@ -127,7 +127,7 @@ for (const layer of LAYERS) {
     const { cm, hca } = await lossy.counters();
     assert.ok(hca!.fault_dropped! > 0 && hca!.retransmitted_pkts! > 0);
     assert.ok(cm!['retransmitted.DREQ']! > 0);
-    // The request has waited, unharmed, because the spinner's kernel has asked for patience.
+    // The request has waited, because the spinner's kernel has requested more time.
     let ended = false;
     asking
       .catch(() => {})

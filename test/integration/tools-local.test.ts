@@ -1,4 +1,4 @@
-// adapterinfo, cat, mrlat, mrrate and conn as people use them.
+// adapterinfo, cat, mrlat, mrrate and conn as users run them.
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// The tools that measure transfers, each as two processes: what they print, in both versions and both ways to wait.
+// The tools that measure transfers, each as two processes: their output, in both versions and both ways to wait.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdTool, runNd, startServer } from '../helpers/nd-tool.js';
@@ -15,7 +15,7 @@ interface Report {
 
 const QUICK = ['--warmup', '5', '--iterations', '40'];
 
-/** What Latency and Bytes/Sec of a tool have in common: transfers that count, times latencies, of an iteration. */
+/** The product of a tool's Latency and Bytes/Sec: counted transfers, times latencies, per iteration. */
 const tools = [
   { name: 'ping', port: 54_324, factor: 1, args: [[], []] },
   { name: 'pingpong', port: 54_325, factor: 1, args: [[], []] },
@@ -58,7 +58,7 @@ for (const { name, port, args } of tools) {
           way.nSge,
         ],
       );
-      // 8400000 bytes are 2 of 4 MiB; smaller ones come as often as they may.
+      // 8400000 bytes are 2 of 4 MiB; smaller ones are limited by their number.
       assert.equal(
         report.rows.map(({ size, iterations }) => [size, iterations]),
         [

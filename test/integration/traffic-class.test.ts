@@ -1,5 +1,5 @@
-// The traffic class of connections: the one that the connecting side was given, told in the REQ, used by both sides, as the
-// sockets deliver it; and the ECN mark, which is each process's own.
+// The traffic class of connections: set on the connecting side, carried by the REQ, used by both sides, as the sockets
+// deliver it; and the ECN mark, which each process sets itself.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { endPeers, Peer } from '../helpers/peer/peer.js';
 
 const DSCP_40 = 0xa0;
 const ECT_0 = 2;
-/** BTH opcodes of RC are those below. */
+/** Opcodes of RC are below this value. */
 const RC_OPCODES = 0x20;
 
 /** Traffic classes of the RC packets in a capture file, each once. */
@@ -55,7 +55,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
         ]);
         await Promise.all([server.call('trafficRun', { as: 't' }), client.call('trafficRun', { as: 't' })]);
         await Promise.all([server.leave('exit'), client.leave('exit')]);
-        // Each file has what its process sent and what it received.
+        // Each file has the process's sent and received packets.
         const expected = ecn ? [trafficClass, trafficClass | ECT_0] : [trafficClass];
         for (const { pid } of [server, client]) {
           assert.equal(classesIn(capture.replace('%p', String(pid))), expected);

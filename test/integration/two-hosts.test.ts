@@ -1,4 +1,4 @@
-// Two hosts, played by network namespaces with a cable between them: what only the wire can tell.
+// Two hosts, simulated by network namespaces with a cable between them: properties of the wire alone.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -13,7 +13,7 @@ const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv
 const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
 const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 
-/** Retries are over after some 0.7 s: soon, and yet they outlast a machine that is busy otherwise. */
+/** Retries end after some 0.7 s: soon, but longer than the delays of a busy machine. */
 const hasty: KernelOptionsInput = { rc: { ackTimeoutCode: 14, minRnrTimerCode: 0 }, keepAliveMs: 0 };
 const probing: KernelOptionsInput = { ...hasty, keepAliveMs: 150 };
 
@@ -85,7 +85,7 @@ for (const layer of LAYERS) {
       connecterReceives: 1,
     });
     const ended = passive.notifyDisconnect();
-    // Keep-alives that are answered change nothing.
+    // Answered keep-alives change nothing.
     for (let probes = 0; probes < 3; ) {
       const { hca } = await passive.peer.counters();
       probes = hca!.keep_alive!;

@@ -1,4 +1,4 @@
-// Datagrams between processes and hosts: GRH, Q_Keys, sizes, address handles, multicast, and what is left behind.
+// Datagrams between processes and hosts: GRH, Q_Keys, sizes, address handles, multicast, and leftovers.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -23,7 +23,7 @@ async function started(local: string, by: readonly string[] = []): Promise<Opene
   return { one, ...(await one.call('open', { local, qkey: QKEY })) };
 }
 
-/** Live objects; the memory of rings is given back with the buffers that JavaScript has of them. */
+/** Live objects; the memory of rings is freed with its JavaScript buffers. */
 function left() {
   return { ...readCounters().objects, ring: 0 };
 }
@@ -83,7 +83,7 @@ test('a wrong Q_Key is dropped and counted, and takes no receive', async () => {
   assert.is(await from.call('send', { to: '127.0.0.1', qpn, text: 'stranger', qkey: QKEY + 1 }), 'SUCCESS');
   assert.is(await from.call('send', { to: '127.0.0.1', qpn, text: 'friend' }), 'SUCCESS');
   assert.is((await to.call('receive', {})).text, 'friend');
-  // The high bit stands for the sender's own Q_Key.
+  // The high bit means the sender's own Q_Key.
   await from.call('send', { to: '127.0.0.1', qpn, text: 'by its own key', qkey: 0x8000_0005 });
   assert.is((await to.call('receive', {})).text, 'by its own key');
   assert.is((await to.call('counters', {})).hca.bad_qkey, 1);
@@ -191,7 +191,7 @@ for (const [family, addresses, group, other] of [
         const outsider = await start(1);
         assert.is(sender.mtu, 1024);
 
-        // Straight across, with a full datagram.
+        // Directly between them, with a full datagram.
         await sender.one.call('send', { to: addresses[1], qpn: far[0].qpn, length: 1024 });
         const direct = await far[0].one.call('receive', {});
         assert.equal([direct.text.length, direct.address, direct.ipVersion], [1024, addresses[0], family]);
@@ -218,7 +218,7 @@ for (const [family, addresses, group, other] of [
         assert.is(await toGroup('those who are left'), 'SUCCESS');
         assert.is((await far[1].one.call('receive', {})).text, 'those who are left');
         assert.is((await sender.one.call('receive', {})).text, 'those who are left');
-        // What comes first to those who are not in the group is what is sent to them after.
+        // The first datagram that those outside of the group get is a later one for them.
         for (const { one, qpn } of [far[0], outsider]) {
           await sender.one.call('send', { to: addresses[1], qpn, text: 'you' });
           assert.is((await one.call('receive', {})).text, 'you');

@@ -1,5 +1,5 @@
-// A device that goes while many requests of every kind wait, in two processes at once, through the real door; and as
-// NetworkDirect tells it.
+// A device that is removed while many requests of every kind wait, in two processes at once, through the real door; and
+// NetworkDirect's statuses for it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -173,7 +173,7 @@ for (const fault of ['unplug', 'fatal'] as const) {
       () => v1.listen(),
       () => v1Connector.connect(endpoint, peer),
     ];
-    // After a fatal error the address is still a device's, and Connect tells.
+    // After a fatal error the address still belongs to the device, and Connect reports it.
     if (fault === 'unplug') calls.push(bound);
     for (const call of calls) assert.is(await nameOf(call), 'DEVICE_REMOVED', String(call));
     for (const object of [v1Connector, endpoint, queue1, queue2, v1, v2, nd1, nd2]) object.release();

@@ -1,4 +1,4 @@
-// `nd verbs-info` as people use it, against what the system itself tells of its interfaces.
+// `nd verbs-info` as users run it, compared with the system's own data of its interfaces.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';

@@ -1,6 +1,6 @@
 // Random sequences of verbs against a model: one thread alone, then several threads of two processes at once.
-// ND_MODEL_RUNS=n makes n runs per thread without a bound in time; ND_MODEL_SEED=n repeats what failed with that seed,
-// and ND_MODEL_SHRINK=1 looks for the shortest sequence that fails.
+// ND_MODEL_RUNS=n makes n runs per thread without a time limit; ND_MODEL_SEED=n repeats a failure's seed, and
+// ND_MODEL_SHRINK=1 searches the shortest failing sequence.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,7 @@ test('one thread: statuses, completions and what is left are as the model says',
   const coverage = new Coverage();
   const done = await runPlans({ seed, runs, milliseconds: bound(8000), alone: true, coverage });
   assert.ok(done > 0);
-  // Each of them happens in every twentieth run or more often.
+  // Each of them occurs in every twentieth run or more often.
   for (const what of covered) {
     const least = Math.floor(done / 100);
     assert.ok(
@@ -27,7 +27,7 @@ test('one thread: statuses, completions and what is left are as the model says',
       `${what}: ${coverage.counts[what]} in ${done} runs (seed ${seed})`,
     );
   }
-  // Rings are shared with JavaScript and go with its garbage.
+  // Rings are shared with JavaScript and freed with its garbage.
   for (let n = 0; n < 20 && readCounters().objects.ring > 0; n++) {
     globalThis.gc?.();
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-/** Threads that wait for completions: how their requests end, and what their waiting must not hold up. */
+/** Threads that wait for completions: how their requests end, and what their waiting must not delay. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -15,7 +15,7 @@ const STEP = 20;
 
 test('requests that go to the HCA without the kernel are cancelled and ended as those that do not', async () => {
   const { a, b, release } = await connectedPair();
-  // The first of a queue goes by the kernel, and so does the first after its requests were cancelled together.
+  // The first request of a queue goes through the kernel, and so does the first one after all were cancelled.
   for (let round = 0; round < 4; round++) {
     for (let n = 0; n < 3; n++) {
       const one = b.cq.notify('any');
@@ -84,7 +84,7 @@ test('a program that waits on its event loop and computes instead holds up no pe
     const remote = new RemoteMemory({ address: BigInt(at!), rkey: Number(rkey) });
     for (const how of ['callback', 'immediate', 'callback', 'callback', 'immediate']) {
       child.stdin.write(`${how}\n`);
-      // Each write is answered while the other program's JavaScript does nothing but look at its memory.
+      // Each write is answered while the other program's JavaScript only polls its memory.
       for (let n = 0; n < STEP; n++) {
         source[0]!++;
         qp.write(n, [{ region, offset: 0, length: 4 }], WvSend.SIGNALED, remote, 0);

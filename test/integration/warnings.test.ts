@@ -1,4 +1,4 @@
-/** Warnings of the soft kernel, in programs that end before the event loop's next turn, too. */
+/** Warnings of the soft kernel, also in programs that end before the event loop's next turn. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { runLimited } from '../helpers/limited.js';
 
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
 
-/** What a program that opens a provider with a capture file that cannot be written says on stderr. */
+/** The stderr of a program that opens a provider with an unwritable capture file. */
 function run(then: string, capture = '/no/such/folder/capture.pcapng', flags: string[] = []): string {
   const program = `
     import { openProvider } from ${JSON.stringify(winverbs)};
@@ -40,7 +40,7 @@ test('--no-warnings holds for it', () => {
 
 const loopback = new URL('../helpers/loopback.js', import.meta.url).href;
 
-/** What a program says on stderr that records into this file, and sends 1 MiB, after such limits. */
+/** The stderr of a program that captures into this file, and sends 1 MiB, under these limits. */
 function record(capture: string, limits: string): string {
   const source = `
     import { WvSend } from ${JSON.stringify(winverbs)};

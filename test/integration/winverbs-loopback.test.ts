@@ -172,7 +172,7 @@ test('memory windows: the key holds from the post on, its rights and bounds coun
   a.qp.write('through', sgl(a, 0, 7), SIGNALED, window, 57);
   assert.equal(brief(await take(a.cq, 1)), [['through', 0, WvOpcode.RDMA_WRITE]]);
   assert.is(plain.toString('latin1', 73, 80), 'through');
-  // The peer's send takes the key away.
+  // The peer's send invalidates the key.
   b.qp.postReceive('taken', []);
   a.qp.sendAndInvalidate('take', [], SIGNALED, key);
   await take(a.cq, 1);
@@ -343,7 +343,7 @@ test('notification: any, solicited, error; blocking; nothing is announced twice 
     (await take(b.cq, 2)).map(({ context }) => context),
     [0, 1],
   );
-  // What came before the request counts; what was announced does not count again.
+  // Completions before the request count; announced ones do not count again.
   a.qp.send('before', [], SIGNALED);
   await take(a.cq, 2);
   await b.cq.notify('any');
@@ -422,7 +422,7 @@ test('completions of a queue pair that was released can still be read', async ()
   b.qp.postReceive('r', []);
   a.qp.send('s', [], SIGNALED);
   await take(b.cq, 1);
-  // Before the acknowledgement has come back, releasing would rightly flush the Send.
+  // Before the acknowledgement has arrived, releasing would rightly flush the Send.
   await a.cq.notify('any');
   a.ep.release();
   a.qp.release();
@@ -439,7 +439,7 @@ test('a queue pair that is released loses no message that was received; what els
   await take(a.cq, 3);
   b.ep.release();
   b.qp.release();
-  // Not even those of a queue pair that takes its place.
+  // Not even those of a queue pair that reuses its place.
   const next = b.pd.createConnectQueuePair({
     ...{ sendCq: b.cq, receiveCq: b.cq, context: 'another' },
     ...{ sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 },
@@ -451,7 +451,7 @@ test('a queue pair that is released loses no message that was received; what els
     messages.map(({ context, qpContext, status, length }) => [context, qpContext, status, length]),
     [0, 1, 2].map((n) => [n, 'b qp', WcStatus.SUCCESS, 8]),
   );
-  // Letting the endpoint go ends the connection, which flushes the rest.
+  // Releasing the endpoint ends the connection, which flushes the rest.
   for (const { qpContext, status } of told.slice(3, count)) {
     assert.equal([qpContext, status], ['b qp', WcStatus.FLUSHED]);
   }

@@ -98,7 +98,7 @@ test('messages of several queue pairs take receives in order; each completion na
       ),
     Status.DATA_OVERRUN,
   );
-  // Twelve were taken: so many places are free.
+  // Twelve were taken, so as many places are free.
   post(srq, home, 16, 12);
   throwsWv(() => srq.postReceive('too many', []), Status.NO_MORE_ENTRIES);
   release();
@@ -166,7 +166,7 @@ test('the limit: told once, kept for who comes late, armed anew, cancelled', asy
   assert.equal(await Promise.all(events), ['limit', 'limit']);
   assert.is(srq.query().srqLimit, 0);
   await message();
-  // Below the limit at once when it is armed; nobody waits, so it is kept.
+  // Below the limit when it is armed; there is no waiter, so the event is stored.
   srq.modify(16, 3);
   assert.is(await srq.notify(), 'limit');
   const none = srq.notify();
@@ -186,7 +186,7 @@ test('an event answers all who had asked for it before, however many requests th
   post(srq, home, 0, 5);
   srq.modify(16, 4);
   const events = Array.from({ length: 40 }, () => srq.notify());
-  // No turn of the event loop in between: the kernel's thread is at work on these when the limit is reached.
+  // No turn of the event loop in between: the kernel's thread handles these when the limit is reached.
   for (let i = 0; i < 2; i++) peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
   const completions: Parameters<typeof home.cq.poll>[0] = [];
   for (let taken = 0; taken < 2; ) taken += home.cq.poll(completions, 1);
@@ -212,7 +212,7 @@ test('the size changes while queue pairs use the queue, larger and smaller, and 
       peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
       peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);
     }
-    // In the midst of messages.
+    // While messages arrive.
     srq.modify(size, 0);
     assert.is(srq.query().maxWr, size);
     taken.push(...(await take(home.cq, 4)).map(({ context }) => context as number));

@@ -1,4 +1,4 @@
-// Unreliable connections (UC): made by connection management, sends and writes, and nothing that takes an answer.
+// Unreliable connections (UC): by connection management, with sends and writes, and no request that needs a response.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -152,7 +152,7 @@ test('both ends must be of one type; others cannot connect at all', async () => 
   const connecting = a.ep.connect(a.qp, peer, {});
   await request;
   throwsWv(() => b.ep.accept(b.qp, {}).getResult({ wait: true }), Status.INVALID_PARAMETER);
-  // The request is still there for a queue pair that fits.
+  // The request still waits for a suitable queue pair.
   const accepting = b.ep.accept(c.qp, {});
   await connecting;
   await a.ep.accept(null, {});

@@ -22,7 +22,7 @@ test('the memory of JavaScript is little-endian, as the table says', () => {
   assert.is(new Uint8Array(new Uint32Array([1]).buffer)[0], 1);
 });
 
-/** The words after `write` has had a value whose members are the numbers from 2 on, in the order of these names. */
+/** The words that `write` encodes for an object with the numbers from 2 on, in the order of these names. */
 function wordsOf(
   names: readonly string[],
   write: (shared: put.SharedWords, value: never) => unknown,

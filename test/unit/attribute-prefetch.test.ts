@@ -122,7 +122,7 @@ test('inputs without a complete id, or with an id that no table gives, name no e
   connect()(complete);
   assert.is(query(id | (1n << 56n)), undefined, 'one that is the same but for its last byte');
   assert.is(query(), complete);
-  // Numbers of which a double knows no difference.
+  // A double cannot distinguish these numbers.
   const vast = 0x40n << 48n;
   connect(vast)(complete);
   assert.is(query(vast | 1n), undefined);

@@ -1,4 +1,4 @@
-// What the benchmark makes of what was measured: figures, ratios, targets, table, JSON and chart.
+// The benchmark's evaluation of samples: figures, ratios, targets, table, JSON and chart.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { chart } from '../../bench/chart.js';

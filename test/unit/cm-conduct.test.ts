@@ -1,4 +1,4 @@
-/** Every state and event that does something, acted out: what goes on the wire, what the owner hears, what follows. */
+/** Every state and event with an action: the messages sent, the owner's events, the next state. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { CmState } from '../../kernel-bridge/kernel/cm/service.js';
@@ -16,7 +16,7 @@ interface Scene {
   side: Side;
   host: Host;
   peer: Host;
-  /** The peer's communication id and QPN, as far as it has any. */
+  /** The peer's communication id and QPN, if it has any. */
   peerId: number;
 }
 
@@ -28,7 +28,7 @@ function sceneOf(pair: Pair, side: Side): Scene {
   return { pair, side, host, peer, peerId };
 }
 
-/** Brings one side into a state, with the network cut from then on. */
+/** Brings one side into a state; the network is cut from then on. */
 const reach: Record<Exclude<CmState, 'idle'>, () => Scene> = {
   reqSent: () => {
     const pair = new Pair(OPTIONS);
@@ -102,7 +102,7 @@ function exchangeOf({ pair, side, peerId }: Scene): bigint {
 }
 const wait = (milliseconds: number) => (scene: Scene) => scene.pair.network.clock.advance(milliseconds);
 
-/** Makes an event happen. */
+/** Causes an event. */
 const fire: Partial<Record<CmEvent, (scene: Scene) => void>> = {
   accept: ({ side }) => side.connection.accept(qp(0x11), NOTHING),
   ready: ({ side }) => side.connection.ready(),
@@ -129,7 +129,7 @@ const fire: Partial<Record<CmEvent, (scene: Scene) => void>> = {
       emitMad('DREQ', exchangeOf(scene), { ...idsOf(scene), remoteQpn: scene.side.request ? 0x11 : 0x17 }),
     ),
   drep: (scene) => deliver(scene, emitMad('DREP', exchangeOf(scene), idsOf(scene))),
-  // The peer's QP asks for something else, under another id.
+  // The peer's QP sends another request, with another id.
   stale: (scene) => {
     const { host, peer, pair, side } = scene;
     const qpn = side.request ? 0x17 : 0x11;
@@ -140,7 +140,7 @@ const fire: Partial<Record<CmEvent, (scene: Scene) => void>> = {
     pair.network.send = () => {};
     own.abandon();
     pair.network.send = send;
-    // A request is stale only where it would be taken otherwise.
+    // A request is stale only if it is valid otherwise.
     const listener = host.cm.listen({
       serviceId: SERVICE,
       address: undefined,
@@ -152,7 +152,7 @@ const fire: Partial<Record<CmEvent, (scene: Scene) => void>> = {
   },
 };
 
-/** `state × event`: what is sent by its host, what is told, which state follows. */
+/** `state × event`: the host's messages, the owner's events, the next state. */
 const conduct: [CmState, CmEvent, string[], string[], CmState][] = [
   ['reqSent', 'reject', ['REJ4'], [], 'timewait'],
   ['reqSent', 'disconnect', ['REJ4'], ['disconnectCompleted true'], 'timewait'],
@@ -242,7 +242,7 @@ for (const [state, event, sent, told, next] of conduct) {
     assert.equal(own, sent);
     assert.equal(side.events, told);
     assert.is(side.state, next);
-    // An owner that lets go, now or then, hears nothing more to the very end, and nothing is left on its side.
+    // An owner that abandons the connection at any time gets no more events, and nothing is left on its side.
     side.events.length = 0;
     side.connection.abandon();
     assertOver(scene);
@@ -252,7 +252,7 @@ for (const [state, event, sent, told, next] of conduct) {
 
 test('the list above names every cell that a call or a message can move', () => {
   const named = new Set(conduct.map(([state, event]) => `${state} × ${event}`));
-  // connect() and the arrival of a request make the connection; the others are in the tests of their topic.
+  // connect() and the arrival of a request make the connection; other tests cover the rest.
   const elsewhere = new Set(['timewait × req', 'reqSent × staleReply', 'mraReqReceived × staleReply']);
   for (const state of cmStates) {
     for (const event of cmEvents) {
@@ -299,7 +299,7 @@ test('reqReceived: as long as the peer repeats its REQ, the owner may think; the
   const scene = reach.reqReceived();
   const { pair, side, host } = scene;
   pair.network.route = () => [];
-  // Three tries of the peer, each as long as its response and ACK timeouts and our MRA make it.
+  // Three tries of the peer, each of its response and ACK timeouts plus our MRA.
   const patience = 3 * (INTERVAL + 537 + INTERVAL);
   for (let round = 0; round < 3; round++) {
     wait(patience - 10)(scene);

@@ -5,7 +5,7 @@ import { type CmBody, emitMad, parseMad } from '../../kernel-bridge/kernel/cm/wi
 import { ipv4, Pair, qp, type Side } from '../helpers/cm-network.js';
 
 const INTERVAL = 4295;
-/** Half of the path's ACK timeout, 17: so soon a DREQ is repeated. */
+/** Half of the path's ACK timeout, 17, after which a DREQ is repeated early. */
 const EARLY = 268;
 
 function dreqOf(side: Side): CmBody<'DREQ'> {
@@ -85,7 +85,7 @@ test('a DREQ that nobody answers ends in false when its retries are spent', () =
   assert.equal(active.events, []);
   pair.network.clock.advance(1);
   assert.equal(active.events, ['disconnectCompleted false']);
-  // The three retries, and the repeat within the peer's timewait, which takes nothing of the time.
+  // The three retries, and the early repetition within the peer's timewait, which does not extend the time.
   assert.equal(pair.network.log, Array(5).fill('client DREQ'));
 });
 
@@ -213,7 +213,7 @@ test('the will is the DREQ that ends the connection', () => {
     remoteQpn: 0x11,
   });
   assert.equal([will.path.source, will.path.destination], [pair.client.gid, pair.server.gid]);
-  // The kernel died: its HCA sends this.
+  // The kernel has died: its HCA sends this.
   pair.server.cm.receive(will.path.source, will.path.destination, 0, will.mad);
   assert.equal(passive.events, ['disconnected']);
 });

@@ -330,7 +330,7 @@ test('a REJ that was lost is repeated for a repeated REQ, without asking the app
   pair.onTaken = (side) => side.connection.reject(NOTHING, 3);
   pair.network.lose('server', 'REJ', 1);
   const active = pair.connect();
-  // Retried within timewait, when another message was made in the memory of those that nobody keeps.
+  // Repeated within timewait, after another message was made in the reused memory.
   pair.network.clock.advance(5);
   emitMadOnce('DREP', 9n, {});
   pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, pair.network.last('client', 'REQ').mad);
@@ -374,7 +374,7 @@ test('abandoning a request before its REP arrives ends the passive side when the
   pair.network.clock.advance(1);
   active.connection.abandon();
   pair.network.clock.advance(10);
-  // The REP finds the REJ repeated.
+  // The repeated REJ answers the REP.
   assert.equal(pair.network.log, ['client REQ', 'server REP', 'client REJ4', 'client REJ4']);
   assert.equal(pair.taken[0]?.events, ['rejected 4']);
 });

@@ -1,6 +1,6 @@
 /**
- * Whatever the network loses, doubles or reorders, and whatever the owners do when: both sides end in states that
- * fit, in bounded virtual time, and nothing is left behind. And whatever bytes arrive, nothing throws or leaks.
+ * Whatever the network loses, duplicates or reorders, and whatever the owners do and when: both sides end in matching
+ * states, in bounded virtual time, and nothing is left. And whatever bytes arrive, nothing throws or leaks.
  */
 import fc from 'fast-check';
 import { test } from 'uvu';
@@ -11,19 +11,19 @@ import { ipv4, Pair, qp, SERVICE, type Side } from '../helpers/cm-network.js';
 
 const NOTHING = new Uint8Array(0);
 
-/** Short times, so that few virtual seconds hold every retry; the delays below stay under timewait. */
+/** Short times, so that all retries fit into few virtual seconds; the delays below stay under timewait. */
 const OPTIONS = { responseTimeoutCode: 14, maxRetries: 4, timewaitMs: 500, mraServiceTimeoutCode: 16 };
-/** Above every wait that the options allow: retries of REQ, REP and DREQ in a row, each as long as an MRA makes it. */
+/** Above every wait that the options allow: retries of REQ, REP and DREQ in a row, each extended by an MRA. */
 const BOUND_MS = 60_000;
 
-/** What happens to the nth message: lost, late by so much, or twice. */
+/** The fate of the nth message: lost, delayed by so much, or duplicated. */
 const fate = fc.oneof(
   { weight: 5, arbitrary: fc.integer({ min: 0, max: 40 }).map((delay) => [delay]) },
   { weight: 3, arbitrary: fc.constant([] as number[]) },
   { weight: 2, arbitrary: fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 90 })) },
 );
 
-/** What an owner does, and when; calls that do not fit the state have to do nothing. */
+/** An owner's call and its time; calls that do not match the state must do nothing. */
 const act = fc.record({
   at: fc.integer({ min: 0, max: 1500 }),
   who: fc.constantFrom('active', 'passive'),
@@ -48,7 +48,7 @@ function perform(side: Side | undefined, what: string): void {
   else if (what === 'abandon') connection.abandon();
 }
 
-/** Ends of which a connection has at most one. */
+/** Final events, of which a connection has at most one. */
 const finals = /^(rejected|timedOut|disconnected)/;
 
 test('loss, duplicates and reordering leave both sides in states that fit, and nothing behind', () => {
@@ -56,9 +56,9 @@ test('loss, duplicates and reordering leave both sides in states that fit, and n
     fc.property(story, ({ fates, confirm, accept, acts }) => {
       const pair = new Pair(OPTIONS);
       let next = 0;
-      // Beyond the drawn fates every message arrives: retries get through in the end, or are spent before.
+      // Beyond the drawn fates every message arrives: retries succeed in the end, or are spent before.
       let lostRejects = 0;
-      /** Copies of each connection's DREQ that were lost, one after the other. */
+      /** Lost copies of each connection's DREQ in a row. */
       const lostDreqs = new Map<number, number>();
       pair.network.route = ({ message }) => {
         const delays = fates[next++] ?? [1];
@@ -84,7 +84,7 @@ test('loss, duplicates and reordering leave both sides in states that fit, and n
           if (what !== 'packetSeen' || who === 'active' || wasReplied(side, actives)) perform(side, what);
         });
       }
-      // An owner that has not decided has to in the end, as a closed handle does.
+      // An undecided owner must decide in the end, as a closed handle does.
       pair.network.clock.schedule(20_000, () => {
         for (const side of [...actives, ...pair.taken]) {
           if (side.state === 'repReceived' || side.state === 'reqReceived') side.connection.abandon();
@@ -108,8 +108,8 @@ test('loss, duplicates and reordering leave both sides in states that fit, and n
         assert.is(host.ids.size, mine.length);
         assert.not.ok(Object.keys(host.cm.counters()).some((name) => name.startsWith('impossible')));
       }
-      // A side that is left alone is one whose peer's last word was lost: a REJ, which is never repeated unasked, or a
-      // DREQ each time that it was sent. Its HCA notices the dead QP; then the owner gives up, and that ends everything.
+      // A side can be left alone only if its peer's last message was lost: a REJ, which is not repeated without a
+      // request, or all copies of a DREQ. Its HCA notices the dead QP; then the owner gives up, which ends everything.
       const unheard = [...lostDreqs.values()].filter((lost) => lost === OPTIONS.maxRetries + 1).length;
       const alone = sides.filter((side) => side.state === 'established' && !partnerOf(side, sides));
       assert.ok(alone.length <= lostRejects + unheard, 'alone without a reason');
@@ -121,7 +121,7 @@ test('loss, duplicates and reordering leave both sides in states that fit, and n
   );
 });
 
-/** Whether the REP has reached the active side: only then can its queue pair have sent a packet that the passive one sees. */
+/** Whether the REP has reached the active side: only then can the passive side have seen a packet of its queue pair. */
 function wasReplied(passive: Side | undefined, actives: Side[]): boolean {
   return actives.some(
     (side) => side.reply !== undefined && side.connection.localCommId === passive?.connection.remoteCommId,
@@ -171,7 +171,7 @@ test('on a network that only loses fewer messages than there are retries, connec
 
 // ── Bytes not to be trusted ──────────────────────────────────────────────────────────────────────────────────
 
-/** Brings a pair into a state, and says which MADs have been on the wire by then. */
+/** Brings a pair into a state, and returns the MADs that were on the wire by then. */
 const situations: Record<string, (pair: Pair) => void> = {
   idle: () => {},
   reqSent: (pair) => {
@@ -215,7 +215,7 @@ const situations: Record<string, (pair: Pair) => void> = {
 
 const kinds = Object.keys(CmAttribute) as CmMessageName[];
 const mutation = fc.record({
-  /** Which of the messages seen so far is the base; none: noise. */
+  /** The base message among those seen so far; none: random bytes. */
   base: fc.option(fc.nat(10), { nil: undefined }),
   kind: fc.option(fc.constantFrom(...kinds), { nil: undefined }),
   flips: fc.array(fc.record({ at: fc.nat(MAD_SIZE - 1), bit: fc.nat(7) }), { maxLength: 6 }),
@@ -272,7 +272,7 @@ test('the number of counters is bounded, whatever arrives', () => {
   assert.equal([pair.server.timers, pair.server.ids.size], [0, 0]);
 });
 
-/** The events of the contract are all there is to tell; a new one has to be put into the tests above. */
+/** All events of the contract; a new one must be added to the tests above. */
 const told: Record<keyof CmEvents, true> = {
   replied: true,
   established: true,

@@ -7,7 +7,7 @@ import { captureFiles, madOf, readCapture } from '../helpers/pcap.js';
 
 const NOTHING = new Uint8Array(0);
 
-/** A request that the server would take, changed; returns the server's answer and the requests it has taken. */
+/** A valid request, changed; returns the server's answer and the requests that it has taken. */
 function requestWith(change: (body: CmBody<'REQ'>) => void, prepare?: (pair: Pair) => void) {
   const pair = new Pair();
   prepare?.(pair);
@@ -141,7 +141,7 @@ test('a REP as Linux sent it completes a connect with the same ids', () => {
   pair.network.lose('again', 'REQ', 1);
   const active = new Side();
   active.connection = host.cm.connect(connectParameters(host, pair.server), active.listenTo);
-  // Ours is another transaction than the one of the capture.
+  // Our transaction differs from that of the capture.
   const { transactionId } = pair.network.last('again', 'REQ').message.header;
   new DataView(rep.buffer, rep.byteOffset).setBigUint64(8, transactionId);
   host.cm.receive(pair.server.gid, host.gid, 0, rep);
@@ -260,11 +260,11 @@ test('a service id without the address header leaves all 92 bytes to the consume
 
 // ── Stale connections ────────────────────────────────────────────────────────────────────────────────────────
 
-/** The client forgets everything, as a process that was killed and started again. */
+/** The client forgets everything, like a process that was killed and started again. */
 function restart(pair: Pair, firstId: number, sameIds: boolean) {
   const reborn = pair.network.add('reborn', pair.client.gid, {}, sameIds ? firstId : firstId + 0x40);
   reborn.caGuid = pair.client.caGuid;
-  // Ids may come again after a restart, random numbers do not.
+  // Ids may repeat after a restart, random numbers do not.
   reborn.nextPsn = 0x123456;
   pair.network.hosts.splice(pair.network.hosts.indexOf(pair.client), 1);
   return reborn;
@@ -285,7 +285,7 @@ for (const sameIds of [false, true]) {
     const first = connect();
     assert.equal(first.events, ['rejected 10']);
     assert.equal(passive.events, ['disconnected']);
-    // The DREQ that the old one got found nobody, and was answered all the same.
+    // The DREQ for the old connection found nobody, and was answered all the same.
     assert.ok(pair.network.log.includes('server DREQ'));
     assert.is(passive.state, 'timewait');
     const second = connect();
@@ -314,7 +314,7 @@ test('a peer that restarted while its request waited: the old request ends, the 
 test('a REP from a QP that an old connection still has as its peer is rejected as stale', () => {
   const pair = new Pair();
   const { active } = pair.established();
-  // The server restarts: its next QP has the number of the one before.
+  // The server restarts: its next QP has the number of the previous one.
   const reborn = pair.network.add('reborn', pair.server.gid, {}, 0x0200_0000);
   reborn.caGuid = pair.server.caGuid;
   pair.network.hosts.splice(pair.network.hosts.indexOf(pair.server), 1);

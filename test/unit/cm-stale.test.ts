@@ -1,4 +1,4 @@
-/** Whose word ends a connection: only a request that could come from its peer, and that is sound (IBA 1 §12.9.8.3). */
+/** Which messages end a connection: only a valid request that could come from its peer (IBA 1 §12.9.8.3). */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { BY_WIRE } from '../../kernel-bridge/hca/binding.js';
@@ -19,7 +19,7 @@ function localPair() {
   const { message } = pair.network.last('client', 'REQ');
   if (message.name !== 'REQ') throw new Error(message.name);
   const { header, body } = message;
-  /** Gives the server a REQ of the client's, changed. */
+  /** Passes the server a changed REQ of the client. */
   const request = (change: Partial<CmBody<'REQ'>>, sender: number, transactionId = 77n) => {
     const mad = emitMad('REQ', transactionId, { ...body, ...change });
     pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, mad, sender);

@@ -4,8 +4,8 @@ import { cmEvents, cmStates, transitions } from '../../kernel-bridge/kernel/cm/s
 import { sameTable } from '../helpers/state-table.js';
 
 /**
- * The whole machine once more, written by hand: the state that follows, `.` ignored, `?` misused by the owner,
- * `!` impossible. Columns in the order of the head line.
+ * The whole machine once more, written by hand: the next state, `.` ignored, `?` misused by the owner, `!` impossible.
+ * Columns in the order of the head line.
  */
 const expected = `
                 connect admit accept ready reject disconnect packetSeen abandon req mraReq mraRep rej rep rtu dreq drep stale staleReply timeout exhausted expired

@@ -61,7 +61,7 @@ function headerOf(sourcePort: number): Uint8Array {
   });
 }
 
-/** What the packets say, field by field; what is not named is zero. */
+/** The content of the packets, field by field; omitted fields are zero. */
 const meanings: { [N in keyof typeof vectors]: { tid: bigint; body: Partial<CmBody<N>> } } = {
   REQ: {
     tid: GSI_TID.REQ,
@@ -132,7 +132,7 @@ for (const name of Object.keys(vectors) as (keyof typeof vectors)[]) {
   });
 }
 
-/** First byte of fields whose place a mistaken width would shift, from IBA 1 §12.6. */
+/** First byte of fields that a wrong width would shift, from IBA 1 §12.6. */
 const offsets: Partial<Record<CmMessageName, Record<string, number>>> = {
   REQ: { serviceId: 8, localCaGuid: 16, localQpn: 32, startingPsn: 44, pkey: 48, primaryLocalLid: 52 },
   REP: { localQpn: 12, startingPsn: 20, localCaGuid: 28, privateData: 36 },
@@ -210,7 +210,7 @@ test('every field of every layout reads back what was written, and only that', (
   }
 });
 
-/** Tables without code, refused as messages are. */
+/** Tables without generated code, with the errors of messages. */
 const { packed } = layouts({}, cmRefusals);
 
 const allLayouts = [...Object.values(cmLayouts), madHeader, ipCmHeader] as unknown as readonly AnyStruct[];
@@ -309,7 +309,7 @@ test('a message made in memory that is used again has nothing of the one before'
   const before = emitMadOnce('RTU', 2n ** 64n - 1n, full);
   assert.equal(before, emitMad('RTU', 2n ** 64n - 1n, full));
   const names = Object.keys(CmAttribute) as CmMessageName[];
-  // Again and again: what is made often is made by code of its own.
+  // Repeatedly, because V8 optimizes code that runs often.
   for (let round = 0; round < 20; round++) {
     for (const name of names) {
       emitMadOnce('RTU', 2n ** 64n - 1n, full);

@@ -1,4 +1,4 @@
-/** The declarations of the package as a program of somebody else compiles them: with other options, and looked into. */
+/** The package's declarations, compiled as another program would: with other options, and checked. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -9,7 +9,7 @@ import { root } from '../helpers/guides.js';
 const test = suite('declarations');
 const folder = join(root, 'dist/test/declarations');
 
-/** One value of each entry, and what a closing brace does. */
+/** One value of each entry, and disposing. */
 const PROGRAM = `
 import { openNetworkDirect, openNetworkDirect2 } from 'networkdirect';
 import { openProvider } from 'networkdirect/winverbs';
@@ -25,7 +25,7 @@ export async function run(): Promise<string[]> {
 }
 `;
 
-/** What the compiler says of the program and of our declarations. */
+/** The compiler's errors for the program and our declarations. */
 function problems(options: ts.CompilerOptions): string[] {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Public methods are documented: all of them with what they do, and those of the NetworkDirect SPI with their SPI name,
- * every parameter, and how they can end.
+ * Public methods are documented: all of them with their function, and those of the NetworkDirect SPI with their SPI
+ * name, every parameter, and their possible ends.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import * as assert from 'uvu/assert';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** A public method, or exported function, with its docstring as it stands in the source. */
+/** A public method, or exported function, with its docstring in the source. */
 interface Documented {
   readonly owner: string;
   readonly name: string;
@@ -24,7 +24,7 @@ const filesOf = (folder: string): string[] =>
     .filter((name) => name.endsWith('.ts'))
     .map((name) => `${folder}/${name}`);
 
-/** The public methods of exported interfaces and classes, and exported functions; `@internal` ones left out. */
+/** The public methods of exported interfaces and classes, and exported functions, except `@internal` ones. */
 function documented(fileName: string, text: string): Documented[] {
   const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
   const has = (node: ts.Node, kinds: readonly ts.SyntaxKind[]): boolean =>
@@ -38,7 +38,7 @@ function documented(fileName: string, text: string): Documented[] {
   const found: Documented[] = [];
   const add = (owner: string, node: ts.SignatureDeclaration): void => {
     const doc = docOf(node);
-    // Symbols (dispose) and #names are not the SPI's; constructors of classes are their makers'.
+    // Symbols (dispose) and #names do not belong to the SPI; constructors of classes belong to their makers.
     if (node.name === undefined || !ts.isIdentifier(node.name) || doc.includes('@internal')) return;
     const parameters = node.parameters.map((parameter) => parameter.name.getText());
     found.push({ owner, name: node.name.text, doc, parameters });
@@ -63,14 +63,14 @@ const read = (names: readonly string[]): Documented[] =>
 
 const titleOf = ({ owner, name }: Documented): string => (owner === '' ? name : `${owner}.${name}`);
 
-/** Ours, which the SPI does not have. */
+/** Our own methods, which the SPI does not have. */
 const own = ['NdMwDescriptor.encode', 'NdMwDescriptor.decode', 'ndNotifyAddressListChange'];
 
-/** What is missing in the documentation of a method of the SPI. */
+/** The missing parts in the documentation of a method of the SPI. */
 function missing(method: Documented): string[] {
   const { owner, name, doc, parameters } = method;
   const spiName = name.charAt(0).toUpperCase() + name.slice(1);
-  // The helper calls carry their own name; methods that both versions share name either's interface.
+  // The helper calls have their own name; methods of both versions name either's interface.
   const source = owner === '' ? spiName : new RegExp(`@see .*\\w+::${spiName}\\b`);
   const gaps = [];
   const named = typeof source === 'string' ? doc.includes(source) : source.test(doc);
@@ -119,7 +119,7 @@ test('every method of the SPI tells its SPI name, its parameters and how it ends
 });
 
 test('every public method of WinVerbs has a docstring', () => {
-  // Not part of the package's face.
+  // Not part of the package's interface.
   const inside = ['winverbs/kernel-file.ts', 'winverbs/status.ts'];
   const methods = read(filesOf('winverbs').filter((name) => !inside.includes(name)));
   assert.ok(methods.length > 100, `only ${methods.length} methods were found`);

@@ -14,7 +14,7 @@ const none = (): void => {};
 const u32 = (...values: number[]): Uint8Array => new Uint8Array(new Uint32Array(values).buffer);
 const words = (bytes: Uint8Array): number[] => [...new Uint32Array(bytes.slice().buffer)];
 
-/** A QP in ERROR and its CQ: every receive that is posted completes at once, flushed. */
+/** A QP in ERROR and its CQ: every posted receive completes at once, flushed. */
 class Queues {
   readonly cq: number;
   readonly #cqWords: Int32Array;
@@ -41,7 +41,7 @@ class Queues {
     addon.ring();
   }
 
-  /** Takes all completions; answers the first one's status. */
+  /** Takes all completions; returns the first one's status. */
   take(): number {
     const slot = Atomics.load(this.#cqWords, abi.cqConsumer) & (echoQueues.cqEntries - 1);
     const status = this.#cqWords[abi.cqHeaderBytes / 4 + (slot * abi.cqeBytes) / 4 + abi.cqeStatus];
@@ -107,7 +107,7 @@ notify('the HCA and the kernel may complete at the same moment: one of them wins
     file.ioctl(EchoCode.echo, null, 0); // the waiter is in place
     addon.armCq(queues.cq, false);
     const race = file.ioctlOverlapped(EchoCode.race, null, 4, words);
-    // Sometimes the HCA is given a start, sometimes the kernel.
+    // Sometimes the HCA has a head start, sometimes the kernel.
     while (round % 4 === 0 && !waiter.completed);
     for (let spin = (round * 7) % 400; spin > 0; spin--) Atomics.load(kernel.channel.states, 0);
     queues.completeOne();
@@ -119,7 +119,7 @@ notify('the HCA and the kernel may complete at the same moment: one of them wins
       assert.is((error as StatusError).status, Status.CANCELLED);
       outcomes.kernel++;
     }
-    queues.take(); // what the consumer has taken is no news for the next round
+    queues.take(); // completions that the consumer has taken give no event in the next round
   }
   assert.is(outcomes.native + outcomes.kernel, 2000);
   assert.ok(outcomes.native > 0 && outcomes.kernel > 0, JSON.stringify(outcomes));
@@ -165,7 +165,7 @@ notify('memory: pinned ranges are counted and given back; what cannot be pinned 
   });
   const gone = new Uint8Array(8);
   structuredClone(gone.buffer, { transfer: [gone.buffer] });
-  // What a buffer says of itself is not asked, nor is code of the program run.
+  // A buffer's own members are not read, and no code of the program is run.
   for (const name of ['resizable', 'growable'])
     Object.defineProperty(resizable, name, { get: assert.unreachable });
   for (const wrong of [

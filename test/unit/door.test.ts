@@ -274,7 +274,7 @@ door('10 000 requests, dropped unobserved by a thread that never yields, leak no
   }
   assert.ok(refused < 10_000 / 8, `${refused} requests found no slot`);
   file.ioctl(EchoCode.echo, null, 0); // requests are answered in order: all have completed
-  // Deliveries take turns of the event loop; a slot that leaked would stay outstanding for ever.
+  // Deliveries take turns of the event loop; a leaked slot would stay outstanding for ever.
   for (const patience = AbortSignal.timeout(10_000); kernel.outstanding > 0 && !patience.aborted; ) {
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -437,7 +437,7 @@ door('a kernel that hangs is given up after startTimeoutMs', () => {
   const kernel = new SoftKernel(options, { entry });
   kernels.push(kernel);
   const file = kernel.open(device);
-  // Only now: how long it takes to start is not asked for.
+  // Only now: the time of the start is not tested.
   Object.assign(options, { startTimeoutMs: 200 });
   const hung = file.ioctlOverlapped(EchoCode.hang, null, 0, same);
   assert.is(

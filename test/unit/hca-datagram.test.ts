@@ -1,4 +1,4 @@
-/** The addon's commands for datagrams and partitions: what they accept, and how they answer what they do not. */
+/** The addon's commands for datagrams and partitions: accepted arguments, and the errors for others. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { PathParameters, SoftHca } from '../../kernel-bridge/hca/index.js';
@@ -40,7 +40,7 @@ test.before(() => {
 });
 test.after(() => hca.close());
 
-/** A value of the wrong kind, where TypeScript would not let one pass. */
+/** A value of the wrong kind, which TypeScript would refuse. */
 function wrong<T>(value: unknown): T {
   return value as T;
 }
@@ -77,7 +77,7 @@ test('connecting refuses what modifying would, and ends at the step that is refu
   assert.is(hca.connectQp(1, { ...none, rts: -1 }, attributes), Status.INVALID_PARAMETER);
   const short = { ...path, source: new Uint8Array(4) };
   assert.is(hca.connectQp(1, none, { ...attributes, path: short }), Status.INVALID_PARAMETER);
-  // Of each step's mask; and no states, which the steps bring themselves.
+  // Of each step's mask; without states, which the steps imply.
   const psn = QpMask.receivePsn;
   for (const one of [{ ...none, init: psn }, step, { ...none, rts: psn }]) {
     assert.is(hca.connectQp(1, one, { ...attributes, receivePsn: 2 ** 24 }), Status.INVALID_PARAMETER);
@@ -109,7 +109,7 @@ test('commands of words refuse what is not in range, and what is missing', () =>
     token: 0,
   });
   assert.equal([status, qp], [Status.INVALID_PARAMETER, 0]);
-  // The attributes are looked at before the handle.
+  // The attributes are checked before the handle.
   assert.is(hca.modifyQp(1, QpMask.state, { state: 1 }), Status.INVALID_HANDLE);
   for (const state of [undefined, -1, 7, 0.5, Number.NaN]) {
     const attributes = wrong<{ state: number }>({ state });

@@ -78,7 +78,7 @@ test('an answer expires after a second, and when the cache epoch changes', () =>
   clock.now += 1;
   assert.is(ask(PATH, here), 1);
   assert.is(ask(PATH, here), 0);
-  // The epoch changes between the kernel's look and the answer.
+  // The epoch changes between the kernel's scan and the answer.
   cache.answer(IP_TO_PORT, here, 4, () => {
     Atomics.add(cacheEpoch, 0, 1);
     return new Uint8Array(4);

@@ -1,4 +1,4 @@
-/** The rules of the house: which room may import what. Read from the sources, type imports included. */
+/** The rules of the house: which room may import what. Checked in the sources, including type imports. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, normalize, relative } from 'node:path';
@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** A room: the files that begin so. The first that fits a file is its room. */
+/** A room: the files with this prefix. The first matching entry is a file's room. */
 const rooms = [
   'nd/spi/',
   'nd/',
@@ -42,9 +42,9 @@ const overlapped = 'kernel-bridge/overlapped.ts';
 const deviceFile = 'kernel-bridge/device-file.ts';
 const userVerbs = 'kernel-bridge/user-verbs.ts';
 
-/** What each room may import besides itself and Node's own modules: folders, files and packages. */
+/** The imports that each room may have besides itself and Node's own modules: folders, files and packages. */
 const allowed: Readonly<Record<Room, readonly string[]>> = {
-  // The contract stands for itself: of the layer below it takes the shared types only.
+  // The contract is independent: it takes only shared types of the layer below.
   'nd/spi/': ['winverbs/index.ts'],
   'nd/': ['nd/spi/', 'winverbs/index.ts'],
   'winverbs/': [
@@ -105,7 +105,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'test/conformance/mutants/': ['nd/index.ts', 'test/conformance/index.ts', 'cli-table3'],
 };
 
-/** Only the soft kernel's entry loads the addon; the rest of the kernel is handed the HCA and takes its types. */
+/** Only the soft kernel's entry loads the addon; the rest of the kernel gets the HCA passed in and uses its types. */
 const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|soft\/|kernel\/main\.ts)/;
 
 function roomOf(file: string): Room {
@@ -122,7 +122,7 @@ function sources(): string[] {
   );
 }
 
-/** What a source imports: project files as paths from the root, packages by name. */
+/** The imports of a source: project files as paths from the root, packages by name. */
 function importsOf(file: string): string[] {
   const { importedFiles } = ts.preProcessFile(readFileSync(join(root, file), 'utf8'), true, true);
   return importedFiles.map(({ fileName }) =>
@@ -132,7 +132,7 @@ function importsOf(file: string): string[] {
   );
 }
 
-/** Sentences about imports that break a rule. */
+/** Descriptions of imports that break a rule. */
 function violations(file: string, imports: readonly string[]): string[] {
   const room = roomOf(file);
   return imports
@@ -191,7 +191,7 @@ test('what the rules are against is found', () => {
 });
 
 test('the library loads no package but its own when it is imported', () => {
-  // Loading zod takes longer than starting the kernel: only options that somebody gives need it.
+  // Loading zod takes longer than starting the kernel: only programs with options need it.
   const library = sources().filter((file) => /^(nd|winverbs|kernel-bridge)\//.test(file));
   const loading = library.filter((file) => {
     const text = ts.transpile(readFileSync(join(root, file), 'utf8'), {

@@ -1,4 +1,4 @@
-/** The rules of the engine's house: which room of the C++ sources may include what. */
+/** The rules of the engine: which room of the C++ sources may include what. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,10 @@ import * as assert from 'uvu/assert';
 
 const engine = fileURLToPath(new URL('../../../kernel-bridge/hca/engine/', import.meta.url));
 
-/** What each room may include besides itself and the system's headers. A room stands below those that may include it. */
+/**
+ * The includes that each room may have besides itself and the system's headers. A room is listed below those that may
+ * include it.
+ */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   base: [],
   platform: ['base'],
@@ -35,7 +38,7 @@ function includesOf(file: string, text: string): Include[] {
   return [...text.matchAll(/^#include "([^"]+)"/gm)].map(([, target]) => ({ file, target: target! }));
 }
 
-/** Sentences about includes that break a rule. */
+/** Descriptions of includes that break a rule. */
 function violations(includes: readonly Include[]): string[] {
   return includes
     .filter(({ file, target }) => {
@@ -54,7 +57,7 @@ test('every room includes what it may, and nothing else', () => {
   assert.equal(violations(includes), []);
 });
 
-/** What is one system's alone. Rooms below `slots` are the same on all: they take it by `platform/`. */
+/** Headers of one system only. Rooms below `slots` are the same on all systems and use `platform/`. */
 const SYSTEM_HEADER =
   /^#include <(sys|linux|net|netinet|arpa)\/|^#include <(unistd|fcntl|poll|sched|pthread|signal|ifaddrs|dirent)\.h>/m;
 const portable = ['base/', 'objects/', 'transport/', 'engine/'];
@@ -63,7 +66,7 @@ test('the transport knows no system', () => {
   const found = sources()
     .filter((file) => portable.some((room) => file.startsWith(room)))
     .filter((file) => SYSTEM_HEADER.test(readFileSync(join(engine, file), 'utf8')));
-  // The one auxiliary vector that says what an ARM processor can.
+  // The only one: the auxiliary vector with the abilities of an ARM processor.
   assert.equal(found, ['base/carryless.h']);
   assert.ok(SYSTEM_HEADER.test('#pragma once\n#include <sys/uio.h>\n'));
 });

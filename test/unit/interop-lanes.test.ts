@@ -1,4 +1,4 @@
-// The order of an interop run: every case once, and what waits beside what works.
+// The order of an interop run: every case once, and waiting cases beside working ones.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { InteropCase } from '../interop/case.js';

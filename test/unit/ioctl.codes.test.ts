@@ -24,7 +24,7 @@ type Row = [
   cancel: string,
 ];
 
-/** The IOCTL table of the WinVerbs interface, typed apart from the library's. '' is none. */
+/** The IOCTL table of the WinVerbs interface, written independently of the library's. '' is none. */
 const expected: Row[] = [
   [1, 'GUID_QUERY', 0x003be004, '', 'none', 'WV_IO_GUID_LIST', 'list', ''],
   [2, 'LIBRARY_QUERY', 0x003be008, 'u64be Guid', 'none', '', 'text', ''],
@@ -175,7 +175,7 @@ test('a code that is none has no row and its number for a name', () => {
   assert.is(ioctlName(0x003be0d8), '0x003BE0D8');
 });
 
-/** Enumerations and flags of the interface, typed apart from the library's. */
+/** Enumerations and flags of the interface, written independently of the library's. */
 const expectedConstants: Record<string, Record<string, number>> = {
   WvAccess: {
     REMOTE_READ: 1,

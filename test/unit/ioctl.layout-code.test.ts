@@ -1,4 +1,6 @@
-/** The code that the build makes of tables, the walk through the tables, and an interpreter of their bits do the same. */
+/**
+ * The generated code of tables, the walk through the tables, and an interpreter of their bits give the same results.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,7 +45,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'layout-code-'));
 test.after(() => rmSync(scratch, { recursive: true }));
 let modules = 0;
 
-/** Makes code of structures as the build does, and loads it. */
+/** Generates code of structures as the build does, and loads it. */
 async function codeOf(structures: readonly AnyStruct[]): Promise<MadeCode> {
   const file = join(scratch, `${modules++}.mjs`);
   const bytesModule = new URL('../../kernel-bridge/ioctl/layout-bytes.js', import.meta.url).href;
@@ -90,7 +92,7 @@ function make(names: readonly string[], by: Layouts = { struct, union, packed: s
   return by.struct('Whole', table);
 }
 
-/** The same structure, with code of its own, which is used. */
+/** The same structure, with generated code, which is used. */
 async function coded(names: readonly string[]): Promise<AnyStruct> {
   const code = await codeOf([make(names)]);
   assert.is(code.Whole!.table, tableText(make(names).table));
@@ -106,7 +108,7 @@ function turned(text: string): string {
   return (text.match(/.{8}/g) ?? []).reverse().join('');
 }
 
-/** The value of a structure, bit by bit as its table says. */
+/** The value of a structure, decoded bit by bit by its table. */
 function interpreted({ fields, table }: AnyStruct, text: string): unknown {
   const visible = fields.filter((field) => !field.reserved);
   return Object.fromEntries(
@@ -122,7 +124,7 @@ function interpreted({ fields, table }: AnyStruct, text: string): unknown {
   );
 }
 
-/** The bits of a value that fits, as its table says. */
+/** The bits of a valid value, by its table. */
 function spelled(type: AnyField, value: unknown): string {
   const length = type.size * 8;
   if (value === undefined || type.kind === 'reserved') return '0'.repeat(length);
@@ -143,7 +145,7 @@ function spelled(type: AnyField, value: unknown): string {
   return (only === undefined ? '' : spelled(only.type, only.given)).padEnd(length, '0');
 }
 
-/** What comes of an action: its result, or its error in words. */
+/** The result of an action: its value, or its error as text. */
 function outcome(action: () => unknown): unknown {
   try {
     return action();
@@ -157,7 +159,7 @@ const uint = (max: number) => fc.integer({ min: 0, max });
 const u64s = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
 const innerValue = fc.record({ a: uint(255), b: uint(65_535), c: uint(2 ** 32 - 1) }, { requiredKeys: [] });
 const eitherValue = fc.oneof(fc.record({ long: u64s }), fc.record({ run: fc.uint8Array({ maxLength: 8 }) }));
-/** Values that fit, by kind. */
+/** Valid values, by kind. */
 const fitting: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   u8: uint(255),
   u16: uint(65_535),
@@ -176,7 +178,7 @@ const fitting: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   ),
   either: eitherValue,
 };
-/** What may be given for any field, and mostly does not fit. */
+/** Values for any field, mostly invalid. */
 const anything = fc.oneof(
   fc.double(),
   fc.integer(),

@@ -52,7 +52,7 @@ function statusOf(action: () => unknown): number | undefined {
   return undefined;
 }
 
-/** Encodes a value whose shape only the table knows. */
+/** Encodes a value whose type only the table knows. */
 function encode(one: AnyStruct, value: unknown): Uint8Array {
   return one.encode(value as never);
 }

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status, StatusError, statusHex, statusName, statusText } from '../../kernel-bridge/ioctl/index.js';
 
-/** NTSTATUS values, typed apart from the library's table. */
+/** NTSTATUS values, written independently of the library's table. */
 const expected: Record<string, number> = {
   SUCCESS: 0x00000000,
   ALERTED: 0x00000101,

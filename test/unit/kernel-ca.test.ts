@@ -34,7 +34,7 @@ const fatal = (ca: IbCa) => new Asked<number>((irp) => ciGetCaFatalEvent(ca, irp
 const portEvent = (ca: IbCa, port = 1) => new Asked<number>((irp) => ciGetCaPortEvent(ca, port, irp));
 const close = (ca: IbCa) => new Asked<number>((irp) => ciCloseCa(ca, irp));
 
-/** Gives eth0 other addresses, or takes its carrier. */
+/** Changes the addresses of eth0, or removes its carrier. */
 function change(rig: KernelRig, address: string, up = true): void {
   rig.network.list[2] = hostInterface('eth0', 4, [address], { up });
   rig.kernel.ports.refresh(true);

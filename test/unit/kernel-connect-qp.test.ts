@@ -1,4 +1,7 @@
-/** How connection management moves a queue pair: what the driver refuses itself, what it remembers, and what a refusal leaves. */
+/**
+ * Moving a queue pair for connection management: what the driver itself refuses, what it stores, and the state after a
+ * refusal.
+ */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type ConnectAttributes, QpMask, RnrPatience } from '../../kernel-bridge/hca/binding.js';
@@ -25,7 +28,7 @@ const connection: ConnectionAttributes = {
   peerUsesSrq: false,
 };
 
-/** A queue pair in INIT, of an HCA that writes down what it is asked and answers `status`. */
+/** A queue pair in INIT, of an HCA that records its commands and returns `status`. */
 function queuePair(type: number, { gone = false, status = Status.SUCCESS as number } = {}) {
   const asked: string[] = [];
   const given: ConnectAttributes[] = [];

@@ -1,4 +1,4 @@
-// Events of completion queues for kernel clients: by call-back, or by requests that the driver keeps.
+// Events of completion queues for kernel clients: by call-back, or by requests that wait in the driver.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { abi, CqEventType, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
@@ -162,7 +162,7 @@ test('CQ_NOTIFY by IOCTL of a kernel client waits in the driver, too', () => {
 
 test('the HCA itself calls back: armed, a completion comes as one event; not armed, none', async () => {
   let woken: () => void = () => {};
-  // The HCA itself keeps no event loop alive.
+  // The HCA itself does not keep the event loop alive.
   const alive = setInterval(() => {}, 1000);
   const hca = addon.openHca({ ...kernelOptionsSchema.parse({}), capturePath: '' }, () => woken());
   const [network, options] = [new SystemNetwork(addon), kernelOptionsSchema.parse({})];
@@ -208,7 +208,7 @@ test('the HCA itself calls back: armed, a completion comes as one event; not arm
   ).information!;
   new Asked<number>((irp) => ciModifyQp(qp, QpMask.state, { state: QpState.ERROR }, irp));
 
-  // A receive that is posted to a queue pair in ERROR is flushed: a completion like any other.
+  // A receive that is posted to a queue pair in ERROR is flushed, which is a completion like any other.
   const header = new Uint32Array(qpRing.buffer, 0, abi.qpHeaderBytes / 4);
   const flush = (): void => {
     Atomics.add(header, abi.qpReceiveProducer, 1);

@@ -91,7 +91,7 @@ class Datagrams {
     expect(this.listen(id), Status.SUCCESS);
     return { id, control: this.rig.cm.sidrListeners.at(-1)! };
   }
-  /** An endpoint with a question in hand. */
+  /** An endpoint with a received look-up. */
   asked(port = 6000): { id: bigint; inquiry: FakeInquiry } {
     const { id: listener, control } = this.listener(port);
     const id = this.create();
@@ -169,7 +169,7 @@ function ask({ it, id }: Scene, request: DatagramRequest): Submitted {
 }
 
 const S = Status;
-/** Written by hand from the interface; what is left out is INVALID_DEVICE_STATE. */
+/** Written by hand from the interface; missing ones are INVALID_DEVICE_STATE. */
 const expectedRequests: Record<DatagramState, Partial<Record<DatagramRequest, [number, DatagramState]>>> = {
   idle: { bind: [S.SUCCESS, 'addressBound'], assign: [S.PENDING, 'queued'] },
   addressBound: {
@@ -320,7 +320,7 @@ test('cancelling a lookup abandons the question; so do EP_CANCEL, destroying and
     expect(request, S.CANCELLED, end);
     const [lookup] = it.rig.cm.lookups;
     assert.is(lookup!.state, 'over', end);
-    // Whatever still comes means nothing.
+    // Later events have no effect.
     lookup!.events.timedOut!();
     lookup!.answer();
     assert.equal(it.rig.faults, []);

@@ -70,7 +70,7 @@ test('AH_CREATE hands the path to the HCA, with the port’s MTU, and its handle
     hopLimit: 64,
     scopeId: 0,
   });
-  // A provider without hook asks for no output.
+  // A provider without the hook requests no output.
   assert.is(rig.createAh(pd, good, s.WvIoAhCreate.size).answer!.information, s.WvIoAhCreate.size);
   sound(rig);
 });
@@ -197,7 +197,7 @@ test('a UD queue pair takes P_Key, port and Q_Key to INIT, nothing to RTR, a PSN
   assert.is(mask(), state);
   assert.is(move(QpState.RTS, { sendPsn: 5 }), Status.SUCCESS);
   assert.is(mask(), state | sendPsn);
-  // From SQ_ERROR and SQD to RTS nothing goes along but what the options name.
+  // From SQ_ERROR and SQD to RTS only the attributes of the options are set.
   for (const from of [QpState.SQERROR, QpState.SQD]) {
     rig.hca.qps.get(handle)!.attributes.state = from;
     move(QpState.RTS);
@@ -206,7 +206,7 @@ test('a UD queue pair takes P_Key, port and Q_Key to INIT, nothing to RTR, a PSN
   }
   assert.is(move(QpState.SQD), Status.SUCCESS);
   assert.is(mask(), state | drainNotify);
-  // A path is the HCA's to refuse, but it is passed on.
+  // The HCA checks a path, so it is passed on.
   rig.hca.qps.get(handle)!.attributes.state = QpState.INIT;
   assert.is(move(QpState.RTR, { addressVector: good, pathMtu: 1024 }, QpAttr.AV), Status.SUCCESS);
   assert.is(mask(), state | path);
@@ -235,7 +235,7 @@ test('a controlled Q_Key is for the kernel to give', () => {
   ] as const) {
     assert.is(new Asked<number>((irp) => ciModifyQp(ibQp, mask, attributes, irp), mode).status, status);
   }
-  // A lost HCA is the first thing to be told.
+  // The error for a lost HCA has precedence.
   rig.network.list.length = 0;
   rig.kernel.ports.refresh(true);
   assert.ok(ibQp.pd.ca.hca.gone);

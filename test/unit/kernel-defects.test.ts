@@ -1,4 +1,4 @@
-// Old defects that no other test is named after; docs/defects.md has the whole table.
+// Old defects without another test of their name; docs/defects.md has the whole table.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';

@@ -1,4 +1,4 @@
-/** How connections end: disconnects of either side, losses, cancelled and destroyed endpoints. */
+/** The ends of connections: disconnects of either side, losses, cancelled and destroyed endpoints. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { QpEventType } from '../../kernel-bridge/hca/binding.js';

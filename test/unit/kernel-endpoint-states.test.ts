@@ -1,4 +1,4 @@
-/** Every request and every happening in every state of an endpoint of connections. */
+/** Every request and every event in every state of a connect endpoint. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
@@ -13,7 +13,7 @@ import {
 import { ask, expect, scene } from '../helpers/endpoint-scene.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
-/** Status and next state by state and request; what is missing is INVALID_DEVICE_STATE and changes nothing. */
+/** Status and next state by state and request; missing ones are INVALID_DEVICE_STATE and change nothing. */
 const expectedRequests: Record<
   EndpointState,
   Partial<Record<EndpointRequest, [status: number, next: EndpointState]>>
@@ -82,7 +82,7 @@ for (const state of endpointStates) {
       const asked = ask(it, request);
       expect(asked, status, `${state} ${request}`);
       assert.is(it.endpoint.state, next, `${state} ${request}`);
-      // A refused request disturbs nothing.
+      // A refused request has no effect.
       if (next === state && it.waiting) expect(it.waiting, Status.PENDING, `${state} ${request}`);
       assert.equal(it.rig.faults, [], `${state} ${request}`);
       expect(it.rig.close(), Status.SUCCESS);
@@ -102,7 +102,7 @@ for (const state of endpointStates) {
   });
 }
 
-/** Next state by state and happening, and what the request that waits ends in; the rest is ignored. */
+/** Next state by state and event, and the status of the waiting request; other events are ignored. */
 const expectedSignals: Record<
   EndpointState,
   Partial<Record<EndpointSignal, [next: EndpointState, waiting?: number]>>
@@ -154,7 +154,7 @@ const expectedSignals: Record<
   destroying: {},
 };
 
-/** {@link expectedSignals}, and the loss of the device, which ends everything that has to do with one. */
+/** {@link expectedSignals}, and the loss of the device, which ends everything that depends on one. */
 function expectedSignal(state: EndpointState, signal: EndpointSignal): [EndpointState, number?] | undefined {
   if (signal !== 'deviceLost') return expectedSignals[state][signal];
   if (['idle', 'queued', 'disconnected', 'destroying'].includes(state)) return undefined;
@@ -165,7 +165,7 @@ function expectedSignal(state: EndpointState, signal: EndpointSignal): [Endpoint
 for (const state of endpointStates) {
   test(`every happening in state ${state}`, () => {
     for (const signal of endpointSignals) {
-      // These two only come with a request of the listener's, see below.
+      // These two only occur with a request of the listener's, see below.
       if (state === 'queued' && (signal === 'delivered' || signal === 'unassigned')) continue;
       const it = scene(state);
       const { ignoredSignals } = it.endpoint;

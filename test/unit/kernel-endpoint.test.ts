@@ -1,4 +1,4 @@
-/** Endpoints of connections: binding, listening, connecting, accepting. */
+/** Connect endpoints: binding, listening, connecting, accepting. */
 
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -1,4 +1,4 @@
-/** IOCTLs of the filter: names, sizes, ids, devices, and what a file owns. */
+/** IOCTLs of the filter: names, sizes, ids, devices, and the objects of a file. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ChannelMajor } from '../../kernel-bridge/hca/channel-binding.js';
@@ -131,7 +131,7 @@ test('whatever bytes come, each IOCTL ends in a status and no rule is broken', (
     const bytes = Uint8Array.from({ length: (input?.size ?? 0) + random(48) }, () =>
       random(4) === 0 ? random(256) : 0,
     );
-    // Often the id of something that lives.
+    // Often the id of a live object.
     if (bytes.length >= 8 && random(2) === 0)
       new DataView(bytes.buffer).setBigUint64(0, BigInt(2 ** 20 + random(2)), true);
     const request = rig.ioctl(name as IoctlName, bytes, random(300));

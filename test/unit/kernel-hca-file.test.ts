@@ -1,4 +1,4 @@
-// The file of an HCA: its verbs as IOCTLs, for user mode and kernel mode, with ids and references of its own.
+// The file of an HCA: its verbs as IOCTLs, for user mode and kernel mode, with its own ids and references.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -182,7 +182,7 @@ test('user mode changes nothing; kernel mode does, by the same IOCTL', () => {
   assert.is(name(waiting), 'CANCELLED');
   assert.throws(() => io.closeFile(kernel), /closed twice/);
   assert.throws(() => request(HcaFileCode.CA_FATAL_EVENT, s.WvIoObject.encode({ id })), /closed file/);
-  // The capability went with the instance that held it.
+  // The capability was released with its instance.
   const after = own(rig, 'CA_PORT_QUERY', s.WvIoDevicePortQuery.encode({ id: device, portNumber: 1 }), 4096);
   assert.is(IbPortAttr.decode(after.output).capabilities, 0);
   sound(rig);
@@ -255,7 +255,7 @@ test('the filter’s instances hold the HCA’s file until they are closed, by D
   assert.equal([io.openKernelFiles, devicesReferences(rig)], [2, 4]);
   rig.ioctl('DEVICE_CLOSE', rig.id(device));
   assert.equal([io.openKernelFiles, devicesReferences(rig)], [1, 2]);
-  // An open that fails behind the file lets it go.
+  // An open that fails after opening the file releases it.
   fault(rig, FaultsCode.FATAL);
   assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid }))), 'FILE_FORCED_CLOSED');
   assert.equal([io.openKernelFiles, devicesReferences(rig)], [1, 2]);

@@ -60,7 +60,7 @@ test('an IRP goes by the table: each step from each state', () => {
       dispatch: (one) => one.dispatch(() => Status.PENDING),
       mark: (one) => one.markPending(),
       complete: (one) => one.complete(Status.SUCCESS),
-      // What a routine returns; only there can it be tried.
+      // The return of a routine, which can be tested only there.
       returnPending: () => undefined,
       returnStatus: () => undefined,
     };
@@ -206,7 +206,7 @@ test('memory of an output that was answered is zero for the next request, and no
   assert.ok(next.output.every((byte) => byte === 0));
   assert.is.not(another.output, used);
   assert.ok(other.output.every((byte) => byte === 0xdd));
-  // Who looks at an answer that was given has bytes of its own.
+  // A late reader of an answer that was returned gets other bytes.
   assert.is.not(first.output, used);
   for (const length of [0, 47, 49, 513]) {
     const one = outputOf(length);

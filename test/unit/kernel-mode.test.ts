@@ -1,4 +1,4 @@
-// What verbs may do: nothing that waits, and for user mode neither call-backs nor changes of a device.
+// Limits of verbs: they must not wait, and for user mode there are neither call-backs nor changes of a device.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
@@ -49,7 +49,7 @@ test('a verb that would read the host’s interfaces is a fault; other requests 
 
 test('every verb that IOCTLs reach keeps to DISPATCH_LEVEL, with interfaces that were last read long ago', () => {
   const rig = new KernelRig();
-  // Every look at the interfaces inside a verb throws, however fresh the table is: the verbs have to do without.
+  // Every scan of the interfaces inside a verb throws, however fresh the table is, so the verbs must work without.
   const { device, pd, cq, qp } = rig.queuePair();
   const on = (id: bigint, data = 0) => s.WvIoId.encode({ id, data });
   const port = s.WvIoDevicePortQuery.encode({ id: device, portNumber: 1 });

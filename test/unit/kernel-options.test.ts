@@ -22,7 +22,7 @@ test('no options give the defaults', () => {
   assert.is(options.rc.ackTimeoutCode, 17);
   assert.equal(resolveKernelOptions({}, {}), options);
   assert.equal(resolveKernelOptions(undefined, { ND_OPTIONS: ' ' }), options);
-  // Whoever changes his options changes nobody else's.
+  // Changing one's own options changes nobody else's.
   options.cm.maxRetries = 3;
   assert.is(resolveKernelOptions(undefined, {}).cm.maxRetries, 15);
 });

@@ -1,4 +1,4 @@
-// P_Key tables in the kernel: options, what the HCA is told, what ports answer, and which entry a connection uses.
+// P_Key tables in the kernel: options, the HCA's tables, the ports' answers, and the entry of a connection.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status } from '../../kernel-bridge/ioctl/status.js';

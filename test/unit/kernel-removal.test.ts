@@ -1,4 +1,4 @@
-// Devices that go and devices that fail: everything that waits ends, everything can be freed, nothing is left.
+// Devices that are removed or fail: every waiting request ends, everything can be freed, nothing is left.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { FaultsCode } from '../../kernel-bridge/ioctl/codes.js';
@@ -22,7 +22,7 @@ function sound(rig: KernelRig): void {
   assert.is(rig.kernel.io.counters.abandonedIrps, 0);
 }
 
-/** Asks the faults' device file. */
+/** Sends a request to the faults' device file. */
 function fault(rig: KernelRig, code: number, guid = ethGuid): Submitted {
   const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;
   const asked = rig.control(code, s.WvIoGuid.encode({ guid }), 0, file);
@@ -54,7 +54,7 @@ test('a network that tells of changes is looked at when it tells, and else not',
   sound(rig);
 });
 
-/** One of everything that waits, on eth0. */
+/** One of each waiting request, on eth0. */
 function busy(rig: KernelRig) {
   const { device, pd, cq, qp, handle } = rig.queuePair();
   const spare = rig.qp(pd, cq);
@@ -118,9 +118,9 @@ for (const [what, unplug] of Object.entries(ways)) {
     assert.is(name(new Asked<number>((irp) => ciQueryCa(ca, new Uint8Array(64), irp))), 'FILE_FORCED_CLOSED');
     assert.is(name(new Asked<number>((irp) => ciGetCaFatalEvent(ca, irp))), 'DEVICE_REMOVED');
     assert.is(name(rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode({ guid: ethGuid }))), 'NO_SUCH_DEVICE');
-    // The endpoint that waited for a request has no part in the device: it is free for another listener.
+    // The endpoint that waited for a request does not depend on the device: it is free for another listener.
     assert.is(name(rig.bind(ids.waiting, 0, '127.0.0.1')), 'SUCCESS');
-    // References are waited for.
+    // Removal waits for references.
     assert.equal(rig.kernel.hcaDriver.counters, { devices: 2, removing: 1 });
     assert.is(name(rig.close()), 'SUCCESS');
     assert.equal(rig.kernel.hcaDriver.counters, { devices: 2, removing: 1 });

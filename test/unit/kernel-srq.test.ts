@@ -1,4 +1,4 @@
-// IOCTLs of shared receive queues: what each answers, and whom an event of the HCA reaches.
+// IOCTLs of shared receive queues: their answers, and the receivers of the HCA's events.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { QpEventType, SrqEventType } from '../../kernel-bridge/hca/binding.js';
@@ -18,7 +18,7 @@ function sound(rig: KernelRig): void {
   assert.is(rig.kernel.io.counters.abandonedIrps, 0);
 }
 
-/** A shared receive queue with all it needs, and a queue pair on it. */
+/** A shared receive queue with all objects that it needs, and a queue pair on it. */
 function world() {
   const rig = new KernelRig();
   const device = rig.device();

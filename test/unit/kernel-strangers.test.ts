@@ -1,4 +1,5 @@
-// MADs of strangers: a turn of the event loop serves a few of them, so that requests of this process do not wait for many.
+// MADs of unknown peers: a turn of the event loop serves a few of them, so that requests of this process do not wait
+// for many.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { BY_WIRE, type HcaEvent } from '../../kernel-bridge/hca/binding.js';

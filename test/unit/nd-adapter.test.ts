@@ -62,7 +62,7 @@ test('an option that does not exist is refused by its name, and those that do ar
     assert.is((error as NdError).status, Status.INVALID_PARAMETER);
     assert.match((error as NdError).message, text);
   };
-  // As JavaScript without types would have it.
+  // As in untyped JavaScript.
   const loose = <O>(options: unknown): O => options as O;
   refused(() => adapter.listen(loose({ prot: 1 })), /'prot' is not known; there are port, backlog, protocol/);
   refused(() => adapter.listen(loose(null)), /object of port/);
@@ -82,7 +82,7 @@ test('an option that does not exist is refused by its name, and those that do ar
     () => connector.connect(made, '10.0.0.2:5', loose({ data: 1 })),
     /'data' is not known; there are priv/,
   );
-  // The connector is as it was.
+  // The connector is unchanged.
   connector.connect(made, '10.0.0.2:5', { localPort: 0 });
 });
 

@@ -11,7 +11,7 @@ test('posting requests and taking results allocate nothing', () => {
     outbound: 8,
     inbound: 8,
   });
-  // The fakes log what they are asked; that is not what is measured.
+  // Without the logging of the fakes, which must not be measured.
   const sent: unknown[] = [undefined, undefined, undefined];
   const received: unknown[] = [undefined];
   let posted = 0;
@@ -48,7 +48,7 @@ test('posting requests and taking results allocate nothing', () => {
     return 1;
   };
   let next = 0;
-  // The first of the three is silent: its completion never comes.
+  // The first of the three is silent: it never completes.
   outCq.poll = pollOf(sent, () => ++next);
   inCq.poll = pollOf(received, () => 0);
 
@@ -68,7 +68,7 @@ test('posting requests and taking results allocate nothing', () => {
     if (inbound.getResults(results, 1) !== 1) throw new Error('lost');
   };
   for (let i = 0; i < 50_000; i += 1) round();
-  // The lowest of several runs: the engine's own compiling and collecting may fall into any one.
+  // The lowest of several runs, because the engine may compile or collect garbage in any one.
   let least = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 10; run += 1) {
     const before = process.memoryUsage().heapUsed;

@@ -15,7 +15,7 @@ import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
 
 const { ALLOW_READ } = NdOpFlag;
 
-/** What is passed for lists of scatter/gather entries by mistake: a single entry, first of all. */
+/** Wrong arguments in place of lists of scatter/gather entries, first of all a single entry. */
 const lists = [
   { memory: new Uint8Array(4), offset: 0, length: 4 },
   new Uint8Array(4),
@@ -161,14 +161,14 @@ function oneResultEach() {
   return { outbound, initiators };
 }
 
-/** `call` is refused as getResults refuses arguments. */
+/** Checks that `call` is refused like wrong arguments of getResults. */
 function refusesResults(call: () => unknown, text: RegExp, of: string): void {
   const refused = (error: NdError) =>
     error instanceof NdError && error.status === Status.INVALID_PARAMETER && text.test(error.message);
   assert.throws(call, refused, `${call} ${of}`);
 }
 
-/** What is passed for an array of results by mistake; how many are wanted alone, as in C, first of all. */
+/** Wrong arguments in place of an array of results, first of all their number, as in C. */
 const noArrays = [8, undefined, null, 'text', {}, new Uint8Array(4)];
 
 test('results are taken into an array', () => {

@@ -12,13 +12,13 @@ import type { Connector } from '../../nd/v1/connector.js';
 import type { FakeEndpoint } from '../helpers/fake-winverbs.js';
 import { endpointOf, openFake, statusOf } from '../helpers/nd-fixture.js';
 
-/** v1 has no Bind of its own, and one method for what v2 asks by two. */
+/** v1 has no Bind of its own, and one method for two of v2. */
 type ConnectorMethod = Exclude<CoreMethod, 'bind' | 'getReadLimits' | 'getPrivateData'> | 'getConnectionData';
 
 const PEER = '10.0.0.2:4000';
 const SMALL = new Uint8Array([1, 2, 3]);
 
-/** A connector, what it runs on, and ways to bring it into a state. */
+/** A connector, its surroundings, and ways to bring it into a state. */
 class Rig {
   readonly fake = openFake();
   readonly connector = this.fake.adapter.createConnector() as Connector;
@@ -34,7 +34,7 @@ class Rig {
     return this.connector.connect(this.parts.endpoint, PEER, { privateData: SMALL });
   }
 
-  /** Ends the latest request of that name on the connector's WinVerbs endpoint, seen by nobody yet. */
+  /** Ends the latest request of that name on the connector's WinVerbs endpoint, not yet observed. */
   end(name: string, status: number = Status.SUCCESS): void {
     const request = this.wv.request(name);
     if (status === Status.SUCCESS) request.succeed(undefined);
@@ -90,7 +90,7 @@ class Rig {
     return this;
   }
 
-  /** Tries a method; the status it is refused with, SUCCESS if it goes through. */
+  /** Calls a method; returns the status of its refusal, SUCCESS if it is accepted. */
   try(method: ConnectorMethod): number {
     const { connector } = this;
     const other = endpointOf(this.fake.adapter, this.fake.pd, { connected: false }).endpoint;
