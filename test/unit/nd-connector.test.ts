@@ -141,7 +141,7 @@ for (const method of Object.keys(expectedLegality) as ConnectorMethod[]) {
         peerAddress: { family: 4, address: '10.0.0.2', port: 4000 },
       };
       assert.is(rig.try(method), expectedLegality[method][state], `${method} in ${state}`);
-      // A refused call disturbs nothing.
+      // A refused call has no effect.
       if (expectedLegality[method][state] !== 0) assert.is(rig.connector.state, state);
     }
   });
@@ -212,7 +212,7 @@ test('a refused connect reports why and leaves endpoint and connector ready, wit
   assert.equal(rig.connector.getConnectionData().privateData, new Uint8Array([9, 9]));
   assert.is(rig.parts.qp.modified.length, 1, 'nothing touched the queue pair after INIT');
 
-  // Again, on a new WinVerbs endpoint bound to the port that the first holds.
+  // Again, on a new WinVerbs endpoint bound to the port that the first one holds.
   rig.connect();
   assert.is.not(rig.wv, firstWv);
   assert.equal(rig.wv.argsOf('bindAddress'), [{ family: 4, address: '10.0.0.1', port }]);
@@ -455,7 +455,7 @@ test('our own disconnect ends notifications with CANCELED, at once', async () =>
 test('our own disconnect ends notifications with CANCELED also when the answer of the peer is faster', async () => {
   const rig = new Rig().bring('Connected');
   const notification = rig.connector.notifyDisconnect();
-  // The kernel below has completed it by the time of our cancel, but after our disconnect.
+  // The kernel below completes it before our cancel, but after our disconnect.
   const request = rig.wv.request('notifyDisconnect');
   const { disconnect } = rig.wv;
   rig.wv.disconnect = () => {

@@ -93,7 +93,7 @@ test('a change of the list ends all that wait for it, also one that came before 
   framework.queryAddressList(0);
   addresses.pop();
   await framework.notifyAddressListChange();
-  // An address that no device has is none.
+  // An address that no device has is not listed.
   addresses.push('192.168.99.99');
   const still = framework.notifyAddressListChange();
   assert.is(still.completed, false);

@@ -4,7 +4,7 @@ import { NdError, type NdMemoryHandle, NdMwDescriptor, Status } from '../../nd/i
 import type { Adapter } from '../../nd/v1/adapter.js';
 import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
 
-/** The status that a request was rejected with. */
+/** The status with which a request was rejected. */
 function failureOf(reason: unknown): number {
   assert.instance(reason, NdError);
   return (reason as NdError).status;
@@ -29,7 +29,7 @@ test('N1: a failed registration leaves no record, and a later failure touches no
   pd.requests[1]!.deliver();
   assert.is(await bad.then(undefined, failureOf), Status.INSUFFICIENT_RESOURCES);
   assert.is(memory.size, 1);
-  // The first is as good as ever.
+  // The first is still valid.
   adapter.deregisterMemory(handle);
   assert.is(memory.size, 0);
 });
@@ -44,7 +44,7 @@ test('N1: who never asks for the result of a registration leaks nothing', () => 
 test('N2: a deregistration that fails leaves the memory registered', async () => {
   const { adapter, pd, wv } = openFake();
   const handle = registered(adapter, pd);
-  // What WinVerbs says where somebody refers to it.
+  // WinVerbs' status while another object refers to it.
   wv.failures.set('deregisterMemory', Status.ACCESS_DENIED);
   const request = adapter.deregisterMemory(handle);
   assert.is(request.completed, true, 'C programs look at what the call returns');

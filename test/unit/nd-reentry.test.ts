@@ -1,4 +1,4 @@
-/** Results and completions whose setters ask the queue again: the call under way goes on as if nobody had. */
+/** Results and completions whose setters poll the queue again: the outer call continues unaffected. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Nd2Result, type NdResult, Status } from '../../nd/index.js';
@@ -44,14 +44,14 @@ test('v1: a result may ask for results while it is written', () => {
   for (const posted of qp.posted.splice(0)) qp.complete(posted);
   asks = true;
   const results: NdResult[] = [];
-  // Less than there are: the later ones are there for those who ask in between.
+  // Fewer than there are: the later ones are left for the inner calls.
   assert.is(outbound.getResults(results, 2), 2);
   assert.is(outbound.getResults(results, 1), 1);
   assert.is(results[0], all[2]);
   assert.is(outbound.getResults(results, DEPTH), 1);
   assert.is(results[0], all[3]);
   assert.equal(counts, Array(2 * DEPTH).fill(0));
-  // As many requests as ever are outstanding, and no more.
+  // The number of outstanding requests is right.
   asks = false;
   const next = fillQueue(result);
   for (const posted of qp.posted.splice(0)) qp.complete(posted);

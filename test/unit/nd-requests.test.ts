@@ -11,7 +11,7 @@ function rig(options?: Parameters<typeof endpointOf>[2]) {
   const fake = openFake();
   const memory = registered(fake.adapter, fake.pd);
   const parts = endpointOf(fake.adapter, fake.pd, options);
-  /** Larger than what goes inline. */
+  /** Too long to go inline. */
   const sgl = [{ memory, offset: 10, length: 1000 }];
   const results: NdResult[] = [];
   return { ...fake, ...parts, memory, sgl, results };
@@ -190,7 +190,7 @@ test('bytesTransferred: sums for what we send, the message for what we receive, 
   endpoint.write(written, two, remote, 0);
   endpoint.bind(bound, memory, adapter.createMemoryWindow(), 0, 10, ALLOW_READ);
   endpoint.receive(received, two);
-  // What the HCA reports as length of sends does not count.
+  // The HCA's length of sends is ignored.
   for (const posted of qp.posted) qp.complete(posted, { length: 33 });
   assert.is(outbound.getResults(results, 10), 4);
   assert.is(inbound.getResults(results, 1), 1);

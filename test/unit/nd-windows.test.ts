@@ -11,7 +11,7 @@ function rig(options?: Parameters<typeof endpointOf>[2]) {
   const fake = openFake();
   const memory = registered(fake.adapter, fake.pd);
   const parts = endpointOf(fake.adapter, fake.pd, options);
-  /** Larger than what goes inline. */
+  /** Too long to go inline. */
   const sgl = [{ memory, offset: 10, length: 1000 }];
   const results: NdResult[] = [];
   return { ...fake, ...parts, memory, sgl, results };
@@ -92,7 +92,7 @@ test('a window can be bound again after an Invalidate, at once on the same endpo
   assert.is(outbound.getResults(results, 8), 3);
   const onSecond = (): unknown => second.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
   assert.is(statusOf(onSecond), Status.INVALID_DEVICE_STATE);
-  // The silent Invalidate is known to be done when a later request comes back.
+  // The silent Invalidate is known to have succeeded when a later request completes.
   first.qp.complete(first.qp.posted[4]!);
   assert.is(outbound.getResults(results, 8), 1);
   assert.is(statusOf(onSecond), Status.SUCCESS);
@@ -131,7 +131,7 @@ test("the peer's invalidation brings the window's own result, also where the arr
   while (inbound.getResults(results, 1) === 1) {
     contexts.push(results[0]!.context);
     if (contexts.length === 1) {
-      // A result that waits for room is an event that was not seen.
+      // A result that waits for room is an event that was not reported.
       inbound.notify('any').getResult();
       notified += 1;
     }

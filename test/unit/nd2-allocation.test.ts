@@ -8,7 +8,7 @@ test('v2: posting requests and taking results allocate nothing', () => {
   const { adapter, pd } = openFake2();
   const memory = registered2(adapter, pd, 1);
   const { queuePair, qp, receives, initiators } = queuePairOf(adapter, pd, { depth: 8, context: {} });
-  // The fakes log what they are asked; that is not what is measured.
+  // Without the logging of the fakes, which must not be measured.
   const contexts: unknown[] = [];
   let posted = 0;
   let next = 0;
@@ -38,7 +38,7 @@ test('v2: posting requests and taking results allocate nothing', () => {
     dLidPathBits: 0,
   };
   const { sendCq, receiveCq } = qp.create;
-  // The Write is silent: its completion never comes.
+  // The Write is silent: it never completes.
   sendCq.poll = (completions: WvCompletion[]) => {
     if (++next >= posted) return 0;
     completion.context = contexts[next];
@@ -68,7 +68,7 @@ test('v2: posting requests and taking results allocate nothing', () => {
     if (receives.getResults(results, 1) !== 1) throw new Error('lost');
   };
   for (let i = 0; i < 50_000; i += 1) round();
-  // The lowest of several runs: the engine's own compiling and collecting may fall into any one.
+  // The lowest of several runs, because the engine may compile or collect garbage in any one.
   let least = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 10; run += 1) {
     const before = process.memoryUsage().heapUsed;

@@ -128,7 +128,7 @@ for (const method of connectorMethods) {
       wv.attributes = { ...wv.attributes, peerAddress: { family: 4, address: '10.0.0.2', port: 4000 } };
       const status = expected[method][index]!;
       assert.is(rig.try(method), status, `${method} in ${state}`);
-      // A refused call disturbs nothing.
+      // A refused call has no effect.
       if (status !== 0) assert.is(rig.connector.state, state);
     }
   });
@@ -204,7 +204,7 @@ test('G4 G5 T11 a failed connect leaves the connector bound to its port, and the
   assert.equal(rig.wv.argsOf('bindAddress'), [{ family: 4, address: OWN, port }]);
   assert.is(rig.parts.qp.state, QpState.INIT);
   assert.is(rig.parts.qp.posted.length, 1);
-  // The queue pair may go with another connector.
+  // Another connector may use the queue pair.
   const other = rig.fake.adapter.createConnector();
   other.bind(OWN);
   other.connect(rig.parts.queuePair, PEER);

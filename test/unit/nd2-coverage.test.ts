@@ -1,6 +1,6 @@
 /**
- * Where implementations of NetworkDirect go wrong: traps of the SPI, and gaps between it and WinVerbs that the layer
- * above has to fill. Each has a test, in whose name its number stands: T for traps, G for gaps.
+ * Usual mistakes of NetworkDirect implementations: traps of the SPI, and gaps between it and WinVerbs that the layer
+ * above must fill. Each has a test with its number in the name: T for traps, G for gaps.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -66,7 +66,7 @@ const elsewhere: Readonly<Record<string, readonly string[]>> = {
 
 const root = fileURLToPath(new URL('../../../test/', import.meta.url));
 
-/** Names of the tests of the layer, as they stand in the sources. */
+/** Names of the layer's tests in the sources. */
 function titles(): string[] {
   return ['unit', 'integration'].flatMap((folder) =>
     readdirSync(`${root}${folder}`)

@@ -133,7 +133,7 @@ test('a region: one buffer at a time, its states, its tokens', async () => {
     'not before it is done',
   );
   pd.request('register').succeed({ lkey: 5, rkey: 6, address: 0x1000, length: 100, bytes });
-  // Another region may be asked for the result.
+  // The result may be queried through another region.
   adapter.createMemoryRegion().getOverlappedResult(registering);
   assert.equal([region.getLocalToken(), region.getRemoteToken()], [5, 6]);
   assert.equal([region.address, region.length], [0x1000n, 100]);

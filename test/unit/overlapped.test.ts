@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { Overlapped, type OverlappedSource } from '../../kernel-bridge/overlapped.js';
 
-/** A request completed by hand. */
+/** A request that the test completes. */
 class Manual<T> implements OverlappedSource<T> {
   #result: (() => T) | undefined;
   #next: (() => T) | undefined;
@@ -15,7 +15,7 @@ class Manual<T> implements OverlappedSource<T> {
   complete(result: () => T): void {
     this.#result = result;
   }
-  /** What a blocking wait will find. */
+  /** The result of a blocking wait. */
   completeOnWait(result: () => T): void {
     this.#next = result;
   }
@@ -246,7 +246,7 @@ test('translateFailure: who started a request that failed at once hears of it, t
     heard.push(error.status);
     return error;
   });
-  // Not before who started it has it.
+  // Not before the caller has it.
   assert.equal(heard, []);
   await Promise.resolve();
   assert.equal(heard, [Status.INVALID_HANDLE]);

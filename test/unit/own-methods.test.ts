@@ -1,4 +1,4 @@
-/** Methods of the addon's objects that bring their object along (addon/own_methods.h). */
+/** Methods of the addon's objects that have their object's address (addon/own_methods.h). */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { test } from 'uvu';
@@ -12,7 +12,7 @@ const collect = runInNewContext('gc') as () => void;
 
 async function isCollected(object: WeakRef<object>): Promise<boolean> {
   for (let round = 0; round < 10 && object.deref() !== undefined; round++) {
-    // A WeakRef that was looked at holds its object until the turn ends.
+    // A WeakRef that was dereferenced holds its object until the turn ends.
     await new Promise((resolve) => setImmediate(resolve));
     collect();
   }

@@ -1,4 +1,4 @@
-// The runner of the tests: what it makes of files that pass, fail, are skipped or have no test, and how it ends.
+// The test runner: its results for files that pass, fail, are skipped or have no test, and its exit code.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ const files: Record<string, string> = {
 interface Ended {
   readonly code: number | null;
   readonly lines: readonly string[];
-  /** The last one. */
+  /** The last line. */
   readonly totals: string | undefined;
 }
 

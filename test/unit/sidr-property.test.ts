@@ -1,6 +1,6 @@
 /**
- * Whatever the network loses, doubles or delays, and whatever bytes arrive: every question ends once, at most as its
- * peer answered it, and nothing is left behind.
+ * Whatever the network loses, duplicates or delays, and whatever bytes arrive: every look-up ends once, with its peer's
+ * answer if any, and nothing is left.
  */
 import fc from 'fast-check';
 import { test } from 'uvu';

@@ -4,8 +4,8 @@ import { sidrEvents, sidrStates, sidrTransitions } from '../../kernel-bridge/ker
 import { sameTable } from '../helpers/state-table.js';
 
 /**
- * The whole machine once more, written by hand: the state that follows, `?` misused by the owner, `!` impossible.
- * Columns in the order of the head line.
+ * The whole machine once more, written by hand: the next state, `?` misused by the owner, `!` impossible. Columns in
+ * the order of the head line.
  */
 const expected = `
              lookup admit accept reject abandon req rep stale timeout exhausted expired

@@ -35,7 +35,7 @@ test('both messages are byte for byte what Linux sends (udaddy)', () => {
   const view = new DataView(linuxReq.buffer, linuxReq.byteOffset);
   const [transactionId, requestId] = [view.getBigUint64(8), view.getUint32(24)];
   const network = new Network();
-  // The host of the capture has our addresses; its ids are put into our messages.
+  // The host of the capture has our addresses; our messages get its ids.
   const client = network.add('client', ipv4(3), {}, requestId - 1);
   const server = network.add('server', ipv4(2));
   const listener = server.cm.listenForLookups({
@@ -59,7 +59,7 @@ test('both messages are byte for byte what Linux sends (udaddy)', () => {
   const ours = Uint8Array.from(network.last('client', 'SIDR_REQ').mad);
   new DataView(ours.buffer).setBigUint64(8, transactionId);
   assert.is(Buffer.from(ours).toString('hex'), Buffer.from(linuxReq).toString('hex'));
-  // And Linux's question gets Linux's answer.
+  // Linux's request gets Linux's answer.
   server.cm.receive(client.gid, server.gid, 0, linuxReq);
   assert.is(
     Buffer.from(network.last('server', 'SIDR_REP').mad).toString('hex'),
@@ -108,7 +108,7 @@ test('duplicates while the application decides are taken once, and keep the requ
   const first = pair.ask();
   pair.network.clock.advance(3 * TRY_MS + 5);
   assert.equal([pair.taken.length, pair.network.log.length], [1, 4]);
-  // The fourth came at 12.9 s; the request waits 17.2 s from there on, although the peer has given up by then.
+  // The fourth arrived at 12.9 s; the request waits 17.2 s from then on, although the peer has given up by then.
   pair.network.clock.advance(4 * TRY_MS - 100);
   assert.equal([first.events, pair.taken[0]!.events], [['timedOut'], []]);
   pair.network.clock.advance(200);
@@ -171,7 +171,7 @@ test('a listener without a limit keeps a bounded number of requests', () => {
   assert.is(pair.server.cm.counters()['refused.sidr.3'], 1);
 });
 
-/** A SIDR_REQ that the server would take, changed; answers the status it gets. */
+/** A valid SIDR_REQ, changed; returns the status of its answer. */
 function statusOf(change: (body: CmBody<'SIDR_REQ'>) => void, pair = new SidrPair()): number | undefined {
   pair.network.lose('client', 'SIDR_REQ', 1);
   pair.ask();
@@ -214,7 +214,7 @@ test('a request of another peer that reuses the id is another, and one that star
   pair.network.clock.advance(5);
   const { message } = pair.network.last('client', 'SIDR_REQ');
   const body = (message.name === 'SIDR_REQ' && message.body) as CmBody<'SIDR_REQ'>;
-  // From elsewhere, with an honest header: another request.
+  // From another address, with a matching header: another request.
   const third = ipv4(9);
   const other = { ...body, privateData: Uint8Array.from(body.privateData) };
   withHeader((h) => h.sourceAddress.set(third.subarray(12), 12))(other);
@@ -223,7 +223,7 @@ test('a request of another peer that reuses the id is another, and one that star
     pair.taken.map(({ events }) => events),
     [[], []],
   );
-  // From the same peer, with another transaction: it has started anew.
+  // From the same peer, with another transaction: the peer has restarted.
   pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, emitMad('SIDR_REQ', 99n, body));
   assert.equal(
     pair.taken.map(({ events }) => events),
@@ -231,7 +231,7 @@ test('a request of another peer that reuses the id is another, and one that star
   );
 });
 
-/** A question whose SIDR_REQ is lost, and answers to it that the peer seems to send. */
+/** A look-up whose SIDR_REQ is lost, and forged answers from the peer's address. */
 function unanswered() {
   const pair = new SidrPair();
   pair.network.lose('client', 'SIDR_REQ', 1);

@@ -34,13 +34,13 @@ function linesOf(text: string): number {
   return text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
 }
 
-/** Says that a source is too long. */
+/** Reports a source that is too long. */
 function tooLong({ file, text }: Source): string[] {
   const lines = linesOf(text);
   return lines > MOST_LINES ? [`${file} has ${lines} lines`] : [];
 }
 
-/** The name of a function, or of what it is the value of. */
+/** The name of a function, or of the variable or member that it is assigned to. */
 function nameOf(node: ts.SignatureDeclaration): string {
   if (ts.isConstructorDeclaration(node)) return 'constructor';
   const named = node.name ?? (ts.isVariableDeclaration(node.parent) ? node.parent.name : undefined);

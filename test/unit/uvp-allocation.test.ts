@@ -8,7 +8,7 @@ import { openPair } from '../helpers/fake-pair.js';
 test('posting and polling allocate nothing', () => {
   const { qp, cq, cqRing, pd, token, setState, hca } = openPair();
   setState(3);
-  // The fake keeps a log of doorbells; that is not what is measured.
+  // Without the fake's log of doorbells, which must not be measured.
   hca.log.push = () => 0;
   const region = pd.registerMemory(new Uint8Array(64), 0);
   const sgl = [{ region, offset: 0, length: 16 }];
@@ -30,7 +30,7 @@ test('posting and polling allocate nothing', () => {
     if (cq.poll(completions, 4) !== 2) throw new Error('two completions were expected');
   };
   for (let i = 0; i < 50_000; i++) round();
-  // The lowest of several runs: the engine's own compiling and collecting may fall into any one.
+  // The lowest of several runs, because the engine may compile or collect garbage in any one.
   let least = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 10; run++) {
     const before = process.memoryUsage().heapUsed;

@@ -219,7 +219,7 @@ test('inline bytes are those of the region, by words or not, and nothing behind 
 
 test('inline bytes from beyond 4 GiB are those there, not those of the same offset modulo 2^32', () => {
   const offset = 2 ** 32 + 8;
-  // No memory of that size is to be had in a test: an object that has what is asked of it.
+  // A test cannot allocate memory of that size, so an object with the required members stands for it.
   const bytes = { length: 2 ** 33, [offset]: 1, [offset + 1]: 2, [offset + 2]: 3, [offset + 3]: 4 };
   const from = {
     lkey: 1,
@@ -376,7 +376,7 @@ test('receives: depth, contexts and the words of the WQE', () => {
     },
   );
   qp.postReceive('r3', []);
-  // The same object: nothing of the completion before it stays.
+  // The same object: nothing of the previous completion is left.
   writeCqe(cqRing, { token: qp.token, wqe: 1, status: 5, flags: abi.cqeFlagReceiveQueue, vendor: 7 });
   const { context, status, immediateData, vendorCode } = poll()[0]!;
   assert.equal(

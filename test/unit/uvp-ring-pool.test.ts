@@ -1,4 +1,4 @@
-/** Queue pairs whose rings share allocations: apart from each other, also in time. */
+/** Queue pairs whose rings share allocations: separate from each other, also over time. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { abi } from '../../kernel-bridge/hca/abi.js';
@@ -21,7 +21,7 @@ const setUp = () => {
   return { hca, pool: new RingPool(hca) };
 };
 const take = (pool: RingPool, count: number) => Array.from({ length: count }, () => pool.take(BYTES));
-/** What it keeps. */
+/** The sizes that it has. */
 const sizesOf = (pool: RingPool) =>
   (pool as unknown as { sizes: Map<number, { blocks: RingPlace['block'][] }> }).sizes;
 const bytesOf = ({ block, offset }: RingPlace) => new Uint8Array(block.ring.buffer, offset, BYTES);
@@ -106,7 +106,7 @@ test('the blocks with a free place know where they are in their list, in whateve
     }
     for (const { block } of inUse.values()) assert.is(block.index >= 0, block.free.length > 0);
   };
-  // In waves: nearly all end, so that blocks end amid others, and come again.
+  // In waves: nearly all end, so that blocks end among others, and are made again.
   for (let i = 0; i < 4000; i++) {
     const most = Math.floor(i / 500) % 2 === 0 ? 1 : 3;
     if (random(4) >= most) takeOne();
@@ -152,7 +152,7 @@ function setUpQueuePairs() {
     maxInlineSend: 32,
   };
   const make = () => new SoftQueuePair(hca, tokens, create, qpRingLayout(create), cq, cq, null, pool);
-  /** The words of the ring's allocation, and which is the ring's first. */
+  /** The words of the ring's allocation, and the index of the ring's first one. */
   const wordsOf = (qp: SoftQueuePair) => {
     const { address, words } = [...hca.rings.values()].find(
       (ring) => ring.address <= qp.address && qp.address < ring.address + ring.bytes,

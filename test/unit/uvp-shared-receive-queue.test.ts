@@ -37,7 +37,7 @@ function setUp(entries = 4) {
     return qp;
   };
   const words = () => hca.rings.get(srq.ring.address)!.words;
-  /** As the HCA takes `count` receives. */
+  /** The HCA takes `count` receives. */
   const taken = (count: number) => {
     words()[abi.srqConsumer] = (words()[abi.srqConsumer]! + count) >>> 0;
   };

@@ -245,7 +245,7 @@ test('groups are attached by address or GID; failures reject', async () => {
 
 // ── GRHs and paths ──────────────────────────────────────────────────────────────────────────────────────────
 
-/** An IPv4 header as receives have it, with a right checksum. */
+/** An IPv4 header as in received datagrams, with a right checksum. */
 function grh4(source: string, destination: string, tos = 0x68, ttl = 33): Uint8Array {
   const bytes = new Uint8Array(40);
   bytes.set([0x45, tos, 0, 84, 0, 0, 0x40, 0, ttl, 17, 0, 0], 20);
@@ -270,7 +270,7 @@ test('GRHs of both families are read, and what is none is refused', () => {
   const four = parseGrh(grh4('192.0.2.9', '192.0.2.2'));
   assert.equal([four.ipVersion, four.trafficClass, four.flowLabel, four.hopLimit], [4, 0x68, 0, 33]);
   assert.equal([addressOf(four.sourceGid), addressOf(four.destinationGid)], ['192.0.2.9', '192.0.2.2']);
-  // What lies before an IPv4 header means nothing (IBA 1 Annex A17).
+  // The bytes before an IPv4 header are ignored (IBA 1 Annex A17).
   const dirty = grh4('192.0.2.9', '192.0.2.2').fill(0x66, 0, 20);
   assert.is(parseGrh(dirty).ipVersion, 4);
   const six = parseGrh(grh6('2001:db8::9', '2001:db8::2'));

@@ -209,7 +209,7 @@ test('query tells addresses, data and depths; of a listener the backlog', () => 
     rnrRetryCount: 6,
     backlog: 0,
   });
-  // What follows the structure belongs to the data.
+  // The bytes behind the structure belong to the data.
   door.handlers.set(IoctlCode.EP_QUERY, () =>
     Uint8Array.of(
       ...s.WvIoEpAttributes.encode({
@@ -288,7 +288,7 @@ test('poll fills an array, and refuses what is none', () => {
   setState(3);
   qp.send('x', [], WvSend.SIGNALED);
   writeCqe(cqRing, { token, wqe: 0 });
-  // How many are wanted alone, as in C, first of all.
+  // First of all only their number, as in C.
   for (const value of [8, undefined, null, {}, 'text']) {
     throwsWv(() => cq.poll(value as never), Status.INVALID_PARAMETER, /array/);
     throwsWv(() => cq.poll(value as never, 4), Status.INVALID_PARAMETER, /array/);

@@ -1,9 +1,9 @@
-// Every method of every WinVerbs interface, and where it is. A method that is missing, or that loses its name, is seen here.
+// Every method of every WinVerbs interface, and its place, so that a missing or renamed method is noticed.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as wv from '../../winverbs/index.js';
 
-/** A method: its name in TypeScript, on the interface's class or another; or why there is none. */
+/** A method: its name in TypeScript, on the interface's class or another; or the reason why there is none. */
 type Where = string | readonly [className: string, name: string] | { readonly none: string };
 
 const OVERLAPPED: Record<string, Where> = {

@@ -395,7 +395,7 @@ test('memory: pinned while registered, with an rkey only for remote rights, and 
   try {
     structuredClone(memory.buffer, { transfer: [memory.buffer] });
   } catch {
-    // Node says so, or copies; the memory stays either way.
+    // Node refuses, or copies; the memory stays in both cases.
   }
   assert.is(memory.length, 32);
   door.handlers.set(IoctlCode.MEMORY_DEREGISTER, () => failWith(Status.DEVICE_BUSY));
@@ -410,7 +410,7 @@ test('memory: pinned while registered, with an rkey only for remote rights, and 
 test("memory: a buffer's own methods do not take registered memory away", () => {
   const { pd } = openPair();
   const names = ['transfer', 'transferToFixedLength'];
-  // A Node.js that has none of them gets some that do nothing.
+  // On a Node.js without them, they are replaced by functions without effect.
   const missing = names.filter((name) => !(name in ArrayBuffer.prototype));
   for (const name of missing) Reflect.set(ArrayBuffer.prototype, name, () => undefined);
   const call = (buffer: ArrayBufferLike, name: string) =>
@@ -422,7 +422,7 @@ test("memory: a buffer's own methods do not take registered memory away", () => 
     for (const name of names) assert.throws(() => call(buffer, name), /registered|detach/);
     assert.is(buffer.byteLength, 64);
     assert.equal(Object.keys(buffer), []);
-    // One that nobody has registered goes its own way.
+    // An unregistered buffer is not affected.
     assert.not.throws(() => call(new ArrayBuffer(8), 'transfer'));
   } finally {
     for (const name of missing) Reflect.deleteProperty(ArrayBuffer.prototype, name);

@@ -1,4 +1,4 @@
-// IWVSharedReceiveQueue over a made-up kernel: what goes through the door, and how its requests end.
+// IWVSharedReceiveQueue over a fake kernel: its requests through the door, and how they end.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
