@@ -30,7 +30,7 @@ export interface HalfLimits {
   readonly sharedReceives: number;
 }
 
-/** What a half is. */
+/** The description of a half. */
 export interface HalfInfo {
   readonly spi: Spi;
   readonly family: 4 | 6;

@@ -291,7 +291,7 @@ export class Pair {
   readonly listener: CmListenerControl;
   /** Taken requests, oldest first. */
   readonly taken: Side[] = [];
-  /** What the server does with a taken request; unset: nothing. */
+  /** Called by the server with each request it takes, if set. */
   onTaken: ((side: Side) => void) | undefined = (side) => side.connection.accept(qp(0x11), new Uint8Array(0));
   /** Whether requests are taken when they arrive. */
   taking = true;

@@ -35,7 +35,7 @@ export class SidrPair {
   readonly listener: SidrListener;
   /** Taken requests, oldest first. */
   readonly taken: Asked[] = [];
-  /** What the server does with a taken request; unset: nothing. */
+  /** Called by the server with each request it takes, if set. */
   onTaken: ((asked: Asked) => void) | undefined = ({ inquiry }) =>
     inquiry.accept(0x15, UDP_QKEY, new Uint8Array(0));
   /** Whether requests are taken when they arrive. */

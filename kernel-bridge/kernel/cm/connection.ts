@@ -33,7 +33,7 @@ const RETRANSMITTED = counterNames('retransmitted');
 /** A DREQ is not repeated earlier than this, because the peer's answer may take that long. */
 const SHORTEST_EARLY_MS = 8;
 
-/** What a connection needs of its manager. */
+/** The services that a connection uses of its manager. */
 export interface ConnectionHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
@@ -91,7 +91,7 @@ export interface Remote {
   readonly sender: number;
 }
 
-/** What a passive connection stores of its REQ. */
+/** The parts of its REQ that a passive connection keeps. */
 export interface ReceivedReq {
   readonly body: KeptReq;
   /** As in {@link Remote}. */
@@ -166,7 +166,7 @@ export class Connection implements CmConnection {
     return this.#remote?.commId ?? 0;
   }
 
-  /** What takeRequest() of a listener returns. */
+  /** The result of takeRequest() of a listener. */
   get taken(): { connection: CmConnection; request: CmRequest } | undefined {
     const request = this.received?.request;
     return request && { connection: this, request };

@@ -12,7 +12,7 @@ export const ListenerLimits = {
 
 /** A request that can wait: a connection, or a look-up of a service. */
 export interface WaitingRequest<T> {
-  /** What the listener's owner gets. */
+  /** The result of the listener's takeRequest(), once there is one. */
   readonly taken: T | undefined;
   abandon(): void;
 }

@@ -19,7 +19,7 @@ const NOTHING = new Uint8Array(0);
 /** Bytes of a SIDR_REQ's private data, header and all. */
 const SIDR_REQ_DATA = 216;
 
-/** What an exchange needs of its manager. */
+/** The services that an exchange uses of its manager. */
 export interface SidrHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
@@ -28,7 +28,7 @@ export interface SidrHost {
   sidrChanged(exchange: SidrExchange, before: SidrState): void;
 }
 
-/** What a passive exchange stores of its SIDR_REQ. */
+/** The parts of its SIDR_REQ that a passive exchange keeps. */
 export interface ReceivedSidrReq {
   readonly body: CmBody<'SIDR_REQ'>;
   readonly transactionId: bigint;
@@ -91,7 +91,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     return this.#state;
   }
 
-  /** What takeRequest() of a listener returns. */
+  /** The result of takeRequest() of a listener. */
   get taken(): { inquiry: SidrInquiry; request: SidrRequest } | undefined {
     return this.received && { inquiry: this, request: this.received.request };
   }

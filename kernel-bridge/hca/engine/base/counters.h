@@ -15,8 +15,8 @@ namespace nd {
   X(outOfSequence, "out_of_seq_request")                                          \
   X(sentRnrNaks, "send_rnr_err")                                                  \
   X(receivedRnrNaks, "rcvd_rnr_err")                                              \
-  X(lateReceives, "late_receive")              /* a message waited, and its sender was told */ \
-  X(shortenedRnrWaits, "rnr_wait_shortened")   /* the peer told of a late receive */ \
+  X(lateReceives, "late_receive")              /* a message waited; its sender was notified */ \
+  X(shortenedRnrWaits, "rnr_wait_shortened")   /* the peer announced a late receive */ \
   X(receivedSequenceNaks, "rcvd_seq_err")                                         \
   X(sentFatalNaks, "send_fatal_nak")                                              \
   X(receivedFatalNaks, "rcvd_fatal_nak")                                          \
