@@ -13,11 +13,11 @@ import {
   type SocketAddress,
   Status,
 } from '../nd/index.js';
-import { textOf } from '../sides/side.js';
-import { newResult } from '../sides/v1.js';
 import { fillPattern, firstDifference } from './pattern.js';
 import type { BandwidthRow, DisconnectRow, LatencyRow, Report } from './report.js';
 import { DEPTH, MESSAGE, next, RECEIVES, Side, WINDOW } from './side.js';
+import { textOf } from './sides/side.js';
+import { newResult } from './sides/v1.js';
 
 export interface ServerOptions {
   address: string;

@@ -8,7 +8,7 @@ import {
   statusName,
   statusText,
 } from '../nd/index.js';
-import { newResult, SideV1 } from '../sides/v1.js';
+import { newResult, SideV1 } from './sides/v1.js';
 
 /** Bytes of the longest message, and of each buffer for one. */
 export const MESSAGE = 65_536;

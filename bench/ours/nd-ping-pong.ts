@@ -1,4 +1,7 @@
 /** Ping-pong of Send and Receive through the NetworkDirect SPI (v1). An empty message ends it. */
+
+import { acceptSide, LOOPBACK, socketAddress } from '../../examples/sides/side.js';
+import { HostV1, newResult, type SideV1 } from '../../examples/sides/v1.js';
 import {
   type INDCompletionQueue,
   type INDEndpoint,
@@ -6,8 +9,6 @@ import {
   type NdResult,
   type NdSge,
 } from '../../nd/index.js';
-import { acceptSide, LOOPBACK, socketAddress } from '../../sides/side.js';
-import { HostV1, newResult, type SideV1 } from '../../sides/v1.js';
 import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { libraryOptions } from './library.js';

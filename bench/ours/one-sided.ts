@@ -1,6 +1,6 @@
 /** RDMA Writes or Reads of one buffer, several in flight. */
 
-import type { MemoryWv } from '../../sides/winverbs.js';
+import type { MemoryWv } from '../../examples/sides/winverbs.js';
 import { WvSend } from '../../winverbs/index.js';
 import { perSecond, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';

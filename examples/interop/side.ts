@@ -3,7 +3,6 @@
  * WinVerbs interface, so that the other side can be that tool on a Linux host.
  */
 import { createSocket } from 'node:dgram';
-import { connectEndpoint, type HostWv, toInit } from '../../sides/winverbs.js';
 import {
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,
@@ -14,8 +13,9 @@ import {
   type WvQpAttributes,
   WvSend,
 } from '../../winverbs/index.js';
+import { connectEndpoint, type HostWv, toInit } from '../sides/winverbs.js';
 
-export { socketAddress } from '../../sides/side.js';
+export { socketAddress } from '../sides/side.js';
 export {
   type Completion,
   HostWv as Side,
@@ -23,7 +23,7 @@ export {
   MemoryWv as Memory,
   Queue,
   wcName,
-} from '../../sides/winverbs.js';
+} from '../sides/winverbs.js';
 
 /** What a tool's own QPs allow of the peer: remote reads, writes and atomics. */
 const PEER_ACCESS = 0xf;

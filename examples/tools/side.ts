@@ -11,12 +11,12 @@ import {
   Status,
   statusText,
 } from '../../nd/index.js';
-import type { Done, Listener, Piece, Memory as Registered, Remote } from '../../sides/side.js';
+import type { Done, Listener, Piece, Memory as Registered, Remote } from '../sides/side.js';
 
 export type { Piece, Remote };
 
-import { HostV1, type SideV1 } from '../../sides/v1.js';
-import { HostV2, type SideV2 } from '../../sides/v2.js';
+import { HostV1, type SideV1 } from '../sides/v1.js';
+import { HostV2, type SideV2 } from '../sides/v2.js';
 import { format, Interrupted, type Tool } from './tool.js';
 
 /** What a completed request was. */

@@ -1,4 +1,4 @@
-import { connectSides, LOOPBACK, take } from '../../sides/side.js';
+import { connectSides, LOOPBACK, take } from '../../examples/sides/side.js';
 import {
   ALL_ACCESS,
   ListenerWv,
@@ -6,7 +6,7 @@ import {
   SideWv,
   type SideWvOptions,
   toInit,
-} from '../../sides/winverbs.js';
+} from '../../examples/sides/winverbs.js';
 import { type IWVProvider, openProvider, type SocketAddress } from '../../winverbs/index.js';
 
 export { ALL_ACCESS, LOOPBACK as ADDRESS, remoteOf, type SideWv as Side, take, toInit };

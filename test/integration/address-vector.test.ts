@@ -123,16 +123,18 @@ for (const [version, address] of [
 }
 
 test('without them packets have class 0 and 64 hops; the query says so', ({ provider }) => {
-  const { qp, release } = openSide(provider);
+  const side = openSide(provider);
+  const { qp } = side;
   const gid = gidOf('127.0.0.1');
   const path = { sourceGid: gid, destinationGid: gid, pathMtu: 1024, destinationQpn: 17, receivePsn: 0 };
   qp.modify({ qpState: QpState.RTR, ...path }, QpAttr.STATE);
   assert.is(text(qp.query()), text({ trafficClass: 0, flowLabel: 0, hopLimit: 64 }));
-  release();
+  side.release();
 });
 
 test('a value that its field does not hold is refused, and by name', ({ provider }) => {
-  const { qp, release } = openSide(provider);
+  const side = openSide(provider);
+  const { qp } = side;
   for (const [name, value, most] of [
     ['trafficClass', 256, 255],
     ['trafficClass', -1, 255],
@@ -151,7 +153,7 @@ test('a value that its field does not hold is refused, and by name', ({ provider
     }
     assert.is(qp.state, QpState.INIT);
   }
-  release();
+  side.release();
 });
 
 test.run();

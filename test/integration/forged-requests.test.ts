@@ -1,8 +1,8 @@
 // Connection requests that another user of this host forges by UDP: which connections they end, and which not.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK, socketAddress } from '../../sides/side.js';
-import { SideWv } from '../../sides/winverbs.js';
+import { LOOPBACK, socketAddress } from '../../examples/sides/side.js';
+import { SideWv } from '../../examples/sides/winverbs.js';
 import { openProvider } from '../../winverbs/index.js';
 import { Forger, forgedReq } from '../helpers/forged-mads.js';
 import { endPeers, Peer, type PeerListener } from '../helpers/peer/peer.js';

@@ -4,6 +4,7 @@
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOOPBACK as ADDRESS, textOf } from '../../examples/sides/side.js';
 import {
   type IND2Adapter,
   type IND2CompletionQueue,
@@ -30,7 +31,6 @@ import {
   type SocketAddress,
   Status,
 } from '../../nd/index.js';
-import { LOOPBACK as ADDRESS, textOf } from '../../sides/side.js';
 import { outcome } from '../helpers/outcome.js';
 
 test.before(() => ndStartup());

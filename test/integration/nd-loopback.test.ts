@@ -1,6 +1,8 @@
 /** ND SPI v1 through the whole stack: both sides in this process, over 127.0.0.1. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOOPBACK as ADDRESS, take, takeOne, textOf } from '../../examples/sides/side.js';
+import { HostV1, newResult, SideV1 } from '../../examples/sides/v1.js';
 import {
   type INDCompletionQueue,
   type NdConnectionData,
@@ -9,8 +11,6 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
-import { LOOPBACK as ADDRESS, take, takeOne, textOf } from '../../sides/side.js';
-import { HostV1, newResult, SideV1 } from '../../sides/v1.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Report } from '../../examples/report.js';
+import { LOOPBACK as ADDRESS, take, takeOne } from '../../examples/sides/side.js';
+import { HostV1, newResult, SideV1 } from '../../examples/sides/v1.js';
 import { Status } from '../../nd/index.js';
-import { LOOPBACK as ADDRESS, take, takeOne } from '../../sides/side.js';
-import { HostV1, newResult, SideV1 } from '../../sides/v1.js';
 import { outcome } from '../helpers/outcome.js';
 
 const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));

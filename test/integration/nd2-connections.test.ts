@@ -1,6 +1,8 @@
 /** ND SPI v2: connections established, refused, abandoned and ended, and listeners. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOOPBACK as ADDRESS, textOf } from '../../examples/sides/side.js';
+import { HostV2, SideV2 } from '../../examples/sides/v2.js';
 import {
   type IND2Connector,
   Nd2MrFlag,
@@ -13,8 +15,6 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
-import { LOOPBACK as ADDRESS, textOf } from '../../sides/side.js';
-import { HostV2, SideV2 } from '../../sides/v2.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 

@@ -4,6 +4,8 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOOPBACK as ADDRESS, textOf } from '../../examples/sides/side.js';
+import { ALL_RIGHTS, HostV2, SideV2 } from '../../examples/sides/v2.js';
 import { readCounters } from '../../kernel-bridge/index.js';
 import {
   type IND2MemoryWindow,
@@ -14,8 +16,6 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
-import { LOOPBACK as ADDRESS, textOf } from '../../sides/side.js';
-import { ALL_RIGHTS, HostV2, SideV2 } from '../../sides/v2.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 

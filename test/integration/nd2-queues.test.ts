@@ -1,9 +1,9 @@
 /** ND SPI v2: capacity of queues, flushing, and notification. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOOPBACK as ADDRESS, take } from '../../examples/sides/side.js';
+import { HostV2, SideV2 } from '../../examples/sides/v2.js';
 import { Nd2OpFlag, Nd2RemoteMemory, type Overlapped, Status, statusName } from '../../nd/index.js';
-import { LOOPBACK as ADDRESS, take } from '../../sides/side.js';
-import { HostV2, SideV2 } from '../../sides/v2.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 

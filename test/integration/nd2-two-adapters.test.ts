@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SideV2 } from '../../examples/sides/v2.js';
 import {
   type IND2Adapter,
   type IND2Provider,
@@ -13,7 +14,6 @@ import {
   openNetworkDirect2,
   Status,
 } from '../../nd/index.js';
-import { SideV2 } from '../../sides/v2.js';
 import { runApart } from '../helpers/apart.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { needing } from '../helpers/needs.js';

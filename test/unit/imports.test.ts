@@ -25,8 +25,8 @@ const rooms = [
   'kernel-bridge/uvp/',
   'kernel-bridge/soft/',
   'kernel-bridge/',
+  'examples/sides/',
   'examples/',
-  'sides/',
   'test/conformance/mutants/',
   'test/conformance/',
 ] as const;
@@ -91,7 +91,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'nd/index.ts',
     'winverbs/index.ts',
     'kernel-bridge/index.ts',
-    'sides/',
+    'examples/sides/',
     'zod',
     'commander',
     'cli-table3',
@@ -99,7 +99,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'test/conformance/mutants/index.ts',
   ],
   // What examples, benchmarks and tests share: it uses the library as they do.
-  'sides/': ['nd/index.ts', 'winverbs/index.ts'],
+  'examples/sides/': ['nd/index.ts', 'winverbs/index.ts'],
   // It tests any provider: of ours it takes the SPI's contracts and statuses.
   'test/conformance/': ['nd/index.ts', 'zod', 'cli-table3'],
   'test/conformance/mutants/': ['nd/index.ts', 'test/conformance/index.ts', 'cli-table3'],
@@ -115,7 +115,7 @@ function roomOf(file: string): Room {
 }
 
 function sources(): string[] {
-  return ['nd', 'winverbs', 'kernel-bridge', 'examples', 'sides', 'test/conformance'].flatMap((folder) =>
+  return ['nd', 'winverbs', 'kernel-bridge', 'examples', 'test/conformance'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => /\.c?ts$/.test(name) && !name.endsWith('.test.ts'))
       .map((name) => join(folder, name)),
@@ -181,9 +181,9 @@ test('what the rules are against is found', () => {
     ['kernel-bridge/hca/binding.ts', 'kernel-bridge/ioctl/status.ts'],
     ['kernel-bridge/ioctl/codes.ts', 'zod'],
     ['examples/demo.ts', 'winverbs/device.ts'],
-    ['sides/v1.ts', 'nd/v1/adapter.ts'],
-    ['sides/v1.ts', 'examples/report.ts'],
-    ['nd/v1/adapter.ts', 'sides/v1.ts'],
+    ['examples/sides/v1.ts', 'nd/v1/adapter.ts'],
+    ['examples/sides/v1.ts', 'examples/report.ts'],
+    ['nd/v1/adapter.ts', 'examples/sides/v1.ts'],
     ['nd/v1/adapter.ts', 'lodash'],
   ] as const) {
     assert.equal(violations(file, [target]), [`${file} imports ${target}`]);

@@ -1,4 +1,3 @@
-import { type Overlapped, Status } from '../../../nd/index.js';
 import {
   acceptSide,
   type Host,
@@ -8,10 +7,11 @@ import {
   socketAddress,
   textOf,
   type Which,
-} from '../../../sides/side.js';
-import { HostV1 } from '../../../sides/v1.js';
-import { HostV2 } from '../../../sides/v2.js';
-import { HostWv } from '../../../sides/winverbs.js';
+} from '../../../examples/sides/side.js';
+import { HostV1 } from '../../../examples/sides/v1.js';
+import { HostV2 } from '../../../examples/sides/v2.js';
+import { HostWv } from '../../../examples/sides/winverbs.js';
+import { type Overlapped, Status } from '../../../nd/index.js';
 import { type Completions, type Layer, LINK_DEPTH, MESSAGE_BYTES, type Told } from './protocol.js';
 
 const SENDS_AT = LINK_DEPTH * MESSAGE_BYTES;

@@ -1,3 +1,5 @@
+import { takeOne } from '../../../examples/sides/side.js';
+import { SideV1 } from '../../../examples/sides/v1.js';
 import {
   allocate,
   type INDMemoryWindow,
@@ -9,8 +11,6 @@ import {
   Status,
   statusName,
 } from '../../../nd/index.js';
-import { takeOne } from '../../../sides/side.js';
-import { SideV1 } from '../../../sides/v1.js';
 
 /**
  * Every size is transferred once as a Send, as its echo, as a Write and as a Read, in an order that depends on the

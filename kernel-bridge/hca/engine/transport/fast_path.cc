@@ -8,7 +8,7 @@ using namespace abi;
 
 namespace {
 
-constexpr uint32_t kAtOnce = 64;  // messages of one queue pair in a row
+constexpr uint32_t kMostInARow = 64;  // messages of one queue pair in a row
 
 void copyFew(uint8_t* to, const uint8_t* from, uint32_t length) {
   if (length <= 64) copySmall(to, from, length);
@@ -78,7 +78,7 @@ uint32_t FastPath::send(Qp& qp) {
   const uint32_t most = std::min(LocalSmall::kMostBytes, qp.mtu);
   uint32_t acknowledges = 0, n = 0;
   uint64_t bytes = 0;
-  for (; n < kAtOnce && rq.next != rq.producer; n++) {
+  for (; n < kMostInARow && rq.next != rq.producer; n++) {
     SmallRequest r;
     if (!readSmall(qp, most, most, &r) || (r.length >= LocalPair::kMappedFrom && t_.requester.namesSource(qp)) ||
         !pair.ready(r.length, false))

@@ -4,7 +4,7 @@
  * {@link connectSides} connects two sides of one process; in two processes, one accepts what its listener gives it
  * ({@link acceptSide}), and the other connects ({@link Side.establish}).
  */
-import type { Nd2RequestType, Overlapped, SocketAddress } from '../nd/index.js';
+import type { Nd2RequestType, Overlapped, SocketAddress } from '../../nd/index.js';
 
 /** The loopback address: every host has it, and no other host reaches it. */
 export const LOOPBACK = '127.0.0.1';

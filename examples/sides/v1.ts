@@ -20,7 +20,7 @@ import {
   type SocketAddress,
   Status,
   statusName,
-} from '../nd/index.js';
+} from '../../nd/index.js';
 import {
   Host,
   type Listener,

@@ -19,7 +19,7 @@ import {
   openNetworkDirect2,
   type SocketAddress,
   statusName,
-} from '../nd/index.js';
+} from '../../nd/index.js';
 import {
   Host,
   type Listener,

@@ -22,7 +22,7 @@ import {
   type WvQpCreate,
   WvSend,
   type WvSge,
-} from '../winverbs/index.js';
+} from '../../winverbs/index.js';
 import {
   Host,
   type Listener,
