@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the HCA's transport for Windows (mingw-w64) with warnings as errors, and runs its tests under Wine; with a word, only
-# tests whose names have it. Where the compiler or Wine is missing it says so and ends well; with --no-skips it fails.
+# tests whose names have it. All other rooms that know no system are compiled, and not linked. Where the compiler or Wine is missing it says so and ends well; with --no-skips it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../test/native"
 

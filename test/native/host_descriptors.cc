@@ -29,7 +29,7 @@ void tooMany() {
   Node a;
   const std::string name = nd::ownName("slot/") + std::to_string(a.slot);
   nd::UniqueFd connection;
-  pid_t pid;
+  nd::ProcessId pid;
   const size_t before = descriptorsOf(a).size();
   HOST_CHECK(nd::connectLocal(name, &connection, &pid) == 0);
   uint8_t bytes[nd::Frame::kHeaderBytes];
@@ -71,7 +71,7 @@ void fullTable() {
     // Until the gaps between its descriptors are filled.
     std::vector<nd::UniqueFd> connections;
     while (a.counter("slot_no_descriptor") == looks && a.alive()) {
-      pid_t pid;
+      nd::ProcessId pid;
       HOST_CHECK(nd::connectLocal(name, &connections.emplace_back(), &pid) == 0);
       poll(nullptr, 0, 20);
     }

@@ -177,7 +177,7 @@ class Hostile {
   }
   // False: the victim has closed the connection, as it may for what is no frame.
   bool send(const uint8_t* bytes, size_t length, const std::vector<int>& fds) {
-    pid_t pid;
+    ProcessId pid;
     UniqueFd& out = impostor_.out;
     if (!out.valid()) {
       HOST_CHECK(connectLocal(nd::ownName("slot/") + std::to_string(kVictimSlot), &out, &pid) == 0);

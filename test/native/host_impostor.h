@@ -10,7 +10,7 @@ namespace hosttest {
 
 // Sends by `connection` what are the bytes of a frame, if they are. False: the other end has closed it.
 inline bool sendBytes(int connection, iovec* pieces, size_t count, const std::vector<int>& fds) {
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFrameFds * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostPassed * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = pieces;
   message.msg_iovlen = count;
@@ -30,12 +30,12 @@ inline bool sendBytes(int connection, iovec* pieces, size_t count, const std::ve
 struct Impostor {
   const uint32_t slot;
   UniqueFd listener, out, in;
-  std::map<FrameKind, UniqueFd[kMaxFrameFds]> kept;
+  std::map<FrameKind, UniqueFd[kMostPassed]> kept;
   explicit Impostor(uint32_t own) : slot(own) {
     HOST_CHECK(listenLocal(nd::ownName("slot/") + std::to_string(own), &listener) == 0);
   }
   void send(uint32_t to, FrameKind kind, const void* body, uint32_t length, const std::vector<int>& fds = {}) {
-    pid_t pid;
+    ProcessId pid;
     if (!out.valid()) HOST_CHECK(connectLocal(nd::ownName("slot/") + std::to_string(to), &out, &pid) == 0);
     Frame frame;
     frame.kind = kind;
@@ -61,7 +61,7 @@ struct Impostor {
         continue;
       }
       uint8_t bytes[Frame::kMaxBytes];
-      alignas(cmsghdr) char control[CMSG_SPACE(kMaxFrameFds * sizeof(int))];
+      alignas(cmsghdr) char control[CMSG_SPACE(kMostPassed * sizeof(int))];
       iovec piece = {bytes, sizeof bytes};
       msghdr message{};
       message.msg_iov = &piece;

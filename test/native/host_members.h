@@ -8,7 +8,7 @@
 
 #include "host_node.h"
 #include "host_sockets.h"
-#include "udp/udp_flow.h"
+#include "platform/linux/socket_options.h"
 #include "udp/udp_wire.h"
 
 namespace hosttest {

@@ -1,6 +1,5 @@
 // Ports in blocks: two processes never have the same one, whoever asked by number, for one address or all; the block of a process
 // that is gone or does not answer; all blocks taken.
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -275,8 +274,8 @@ void nonsense() {
 void manyForNobody() {
   using HandOver = nd::Ports::HandOver;
   nd::LocalNames listenersNames, askersNames;
-  const nd::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
-  nd::Ports listener(listenersNames, epoll.get()), asker(askersNames, epoll.get());
+  nd::Readiness readiness;
+  nd::Ports listener(listenersNames, readiness), asker(askersNames, readiness);
   const Gid address = parseAddress("127.0.0.1");
   constexpr uint64_t kNow = 1'000'000'000, kLooks = 64;
   uint8_t body[64] = {};
@@ -313,7 +312,7 @@ void absentForAMoment() {
   for (int64_t end = nd::monotonicMs() + kPatienceMs; !held && nd::monotonicMs() < end;) {
     nd::LocalNames names, others;
     nd::UniqueFd listener, connection;
-    pid_t pid = 0;
+    nd::ProcessId pid = 0;
     using Look = nd::LocalNames::Look;
     HOST_CHECK(names.connect(name, &connection, &pid, Look::kRecent) == ECONNREFUSED);
     HOST_CHECK(others.listenAt(name, &listener) == 0);

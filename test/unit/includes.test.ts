@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 
-const engine = fileURLToPath(new URL('../../../kernel-bridge/hca/engine/', import.meta.url));
+const hca = fileURLToPath(new URL('../../../kernel-bridge/hca/', import.meta.url));
+const engine = join(hca, 'engine');
 
 /**
  * The includes that each room may have besides itself and the system's headers. A room is listed below those that may
@@ -30,8 +31,8 @@ interface Include {
   readonly target: string;
 }
 
-function sources(): string[] {
-  return readdirSync(engine, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(h|cc)$/.test(name));
+function sources(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(h|cc)$/.test(name));
 }
 
 function includesOf(file: string, text: string): Include[] {
@@ -50,25 +51,62 @@ function violations(includes: readonly Include[]): string[] {
 }
 
 test('every room includes what it may, and nothing else', () => {
-  const files = sources();
+  const files = sources(engine);
   assert.equal([...new Set(files.map((file) => file.split('/')[0]!))].sort(), Object.keys(allowed).sort());
   const includes = files.flatMap((file) => includesOf(file, readFileSync(join(engine, file), 'utf8')));
   assert.ok(includes.length > files.length);
   assert.equal(violations(includes), []);
 });
 
-/** Headers of one system only. Rooms below `slots` are the same on all systems and use `platform/`. */
-const SYSTEM_HEADER =
-  /^#include <(sys|linux|net|netinet|arpa)\/|^#include <(unistd|fcntl|poll|sched|pthread|signal|ifaddrs|dirent)\.h>/m;
-const portable = ['base/', 'objects/', 'transport/', 'engine/'];
+/**
+ * What is one system's alone: the rooms use it by the headers of `platform/`, and these two implement them. `<cerrno>` is allowed, which
+ * every C library has: its names are the results of those headers. No other room reads `errno` itself.
+ */
+const systemRooms = ['engine/platform/linux/', 'engine/platform/windows/'];
+const SYSTEM = [
+  /^\s*#\s*include <(sys|linux|net|netinet|arpa|asm)\/.*>/m,
+  /^\s*#\s*include <((unistd|fcntl|poll|sched|pthread|signal|ifaddrs|dirent|dlfcn|time)\.h|csignal|ctime)>/m,
+  /^\s*#\s*include <(windows|winsock2|ws2tcpip|mswsock|iphlpapi)\.h>/m,
+  /^\s*#\s*include "platform\/(linux|windows)\/.*"/m,
+  /^(?:[^"\n]|"[^"\n]*")*?\berrno\b(?<!\/\/.*)/m,
+];
+const exceptions: Readonly<Record<string, string>> = {
+  'engine/base/carryless.h': 'the auxiliary vector with the abilities of an ARM processor',
+};
 
-test('the transport knows no system', () => {
-  const found = sources()
-    .filter((file) => portable.some((room) => file.startsWith(room)))
-    .filter((file) => SYSTEM_HEADER.test(readFileSync(join(engine, file), 'utf8')));
-  // The only one: the auxiliary vector with the abilities of an ARM processor.
-  assert.equal(found, ['base/carryless.h']);
-  assert.ok(SYSTEM_HEADER.test('#pragma once\n#include <sys/uio.h>\n'));
+/** The first line of each kind that only the rooms of a system may have. */
+function systemLines(file: string, text: string): string[] {
+  if (systemRooms.some((room) => file.startsWith(room))) return [];
+  return SYSTEM.flatMap((pattern) => pattern.exec(text)?.[0].trim() ?? []);
+}
+
+test('no room knows the system but those of the platform', () => {
+  const all = ['engine/', 'addon/'].flatMap((part) => sources(join(hca, part)).map((file) => part + file));
+  assert.ok(all.some((file) => systemRooms.some((room) => file.startsWith(room))));
+  const found = all.filter((file) => systemLines(file, readFileSync(join(hca, file), 'utf8')).length !== 0);
+  assert.equal(found, Object.keys(exceptions));
+});
+
+test('what knows the system is found', () => {
+  for (const line of [
+    '#include <sys/uio.h>',
+    '#include <netinet/in.h>',
+    '#  include <poll.h>',
+    '#include <csignal>',
+    '#include <winsock2.h>',
+    '#include "platform/linux/socket_options.h"',
+    'if (n < 0) return errno',
+    'out.Set("errno", errno',
+  ]) {
+    const text = `// 0 or an errno.\n#include <cerrno>\n#include <vector>\n#include "platform/os.h"\n${line}\n`;
+    for (const file of ['engine/udp/udp_wire.cc', 'engine/platform/os.h', 'addon/door.cc'])
+      assert.equal(systemLines(file, text), [line]);
+    assert.equal(systemLines('engine/platform/linux/os.cc', text), []);
+  }
+  assert.equal(
+    systemLines('engine/host/host.cc', 'int f();  // 0 or an errno\nout.Set("errno", error);\n'),
+    [],
+  );
 });
 
 test('what is allowed goes one way', () => {
@@ -94,7 +132,7 @@ test('what the rules are against is found', () => {
 });
 
 test('a room has no more files than a person can look over', () => {
-  const folders = sources().map((file) => dirname(file));
+  const folders = sources(engine).map((file) => dirname(file));
   for (const folder of new Set(folders)) {
     const { length } = folders.filter((other) => other === folder);
     assert.ok(length <= MOST_FILES, `${folder} has ${length} files`);

@@ -1,10 +1,10 @@
 #include "backing_store.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+
+#include "platform/os.h"
 
 namespace nd::js {
 
@@ -25,7 +25,7 @@ struct Functions {
 
 template <typename Function>
 bool find(const char* name, Function* out) {
-  *out = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  *out = reinterpret_cast<Function>(findSymbol(name));
   return *out != nullptr;
 }
 

@@ -1,7 +1,5 @@
 #include "channel.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -124,16 +122,16 @@ bool Channel::settled(uint32_t slot) const {
   return states_[slot].load(std::memory_order_acquire) != kSlotPending;
 }
 
-bool Channel::wakeBy(uint32_t slot, int fd) {
+bool Channel::wakeBy(uint32_t slot, Descriptor event) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (settled(slot)) return false;
-  wakeFd_ = fd;
+  wakeEvent_ = event;
   return true;
 }
 
 void Channel::noWake() {
   std::lock_guard<std::mutex> lock(mutex_);
-  wakeFd_ = -1;
+  wakeEvent_ = kNoDescriptor;
 }
 
 bool Channel::anyReady() const {
@@ -338,7 +336,7 @@ bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t
       return true;
     }
     wake = settle(slot, serial);
-    if (wakeFd_ >= 0) raiseEvent(wakeFd_);
+    if (wakeEvent_ != kNoDescriptor) raiseEvent(wakeEvent_);
   }
   if (waiting_.load()) wakeAll(states_[slot]);
   if (wake) wake->wake();

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "platform/unique_fd.h"
+
 namespace nd::door {
 
 // Statuses that the door itself returns (NTSTATUS).
@@ -95,8 +97,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // Blocks until the slot is done or free; negative: without limit. False: timed out.
   bool wait(uint32_t slot, int64_t timeoutMs);
   bool settled(uint32_t slot) const;          // done or free
-  // Instead of wait(): the slot's completion writes `fd` from now on, until noWake(). False: it is already done or free.
-  bool wakeBy(uint32_t slot, int fd);
+  // Instead of wait(): the slot's completion raises `event` from now on, until noWake(). False: it is already done or free.
+  bool wakeBy(uint32_t slot, Descriptor event);
   void noWake();
   uint32_t status(uint32_t slot) const;       // kStatusPending until done, kStatusInvalidHandle if free
   uint64_t information(uint32_t slot) const;  // 0 until done
@@ -205,7 +207,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   std::deque<Request> inbox_;
   std::shared_ptr<Wake> userWake_;
   std::shared_ptr<Wake> serverWake_;
-  int wakeFd_ = -1;         // while the user thread is between wakeBy() and noWake()
+  Descriptor wakeEvent_ = kNoDescriptor;  // while the user thread is between wakeBy() and noWake()
   bool userArmed_ = true;   // the user's loop must be woken for the next completion
   bool armed_ = false;      // the server's loop must be woken for the next request
   bool served_ = false;

@@ -1,6 +1,6 @@
 #include "hca_options.h"
 
-#include <unistd.h>
+#include "platform/os.h"
 
 #include "base/mad.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 void expandProcessId(std::string* path) {
   const size_t at = path->find("%p");
-  if (at != std::string::npos) path->replace(at, 2, std::to_string(getpid()));
+  if (at != std::string::npos) path->replace(at, 2, std::to_string(ownProcessId()));
 }
 
 bool readDropMads(Napi::Env env, napi_value value, FaultOptions* out) {

@@ -1,10 +1,9 @@
 #include "loop_watch.h"
 
-#include <poll.h>
-
 #include <chrono>
 
 #include "platform/event.h"
+#include "platform/readiness.h"
 
 namespace nd::js {
 
@@ -22,17 +21,13 @@ bool BlockedWatch::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs
   while (inTime && !settled()) {
     const Watch::Entry entry = watch_.enter(settled, timeoutMs != 0);
     if (entry == Watch::Entry::kDone || !channel.wakeBy(slot, fd_.get())) break;
-    timespec left{};
-    if (timeoutMs >= 0) {
-      const int64_t ns = std::max<int64_t>(0, nanoseconds(end - steady_clock::now()).count());
-      left.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
-      left.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-    }
-    pollfd fds[2] = {{fd_.get(), POLLIN, 0}, {watch_.pollFd(), POLLIN, 0}};
-    const nfds_t count = entry == Watch::Entry::kWatching ? 2 : 1;
-    inTime = ppoll(fds, count, timeoutMs < 0 ? nullptr : &left, nullptr) != 0;
+    const auto left = [&] { return std::max<int64_t>(0, nanoseconds(end - steady_clock::now()).count()); };
+    const Descriptor waited[] = {fd_.get(), watch_.pollFd()};
+    const uint32_t readable = waitReadable(waited, entry == Watch::Entry::kWatching ? 2 : 1,
+                                           timeoutMs < 0 ? UINT64_MAX : static_cast<uint64_t>(left()));
+    inTime = readable != 0 || timeoutMs < 0 || left() != 0;
     channel.noWake();
-    if (fds[0].revents != 0) clearEvent(fd_.get());
+    if ((readable & 1) != 0) clearEvent(fd_.get());
   }
   watch_.leave();
   return settled();

@@ -58,6 +58,8 @@ struct Gid {
   bool operator!=(const Gid& o) const { return !(*this == o); }
 };
 
+enum class IpFamily : uint8_t { kV4 = 4, kV6 = 6 };
+
 // The destination of a queue pair's packets: an address vector resolved to what the wire needs.
 struct Path {
   Gid source;

@@ -1,7 +1,5 @@
 #include "host/addresses.h"
 
-#include <net/if.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -48,15 +46,14 @@ uint32_t Addresses::interfaceOf(const Gid& address) {
 }
 
 Status Addresses::join(UdpWire& udp, const Gid& group, uint32_t interface) {
-  char name[IF_NAMESIZE];
-  if (if_indextoname(interface, name) == nullptr) return Status::kNetworkUnreachable;
-  const Status status = udp.isOpen() ? statusOfJoin(udp.changeGroup(true, group, interface)) : Status::kSuccess;
+  if (!hasInterface(interface)) return Status::kNetworkUnreachable;
+  const Status status = udp.isOpen() ? statusOfJoin(udp.socket().changeGroup(true, group, interface)) : Status::kSuccess;
   if (status == Status::kSuccess) joined_.push_back({group, interface});
   return status;
 }
 
 void Addresses::leave(UdpWire& udp, const Gid& group, uint32_t interface) {
-  if (udp.isOpen()) udp.changeGroup(false, group, interface);  // an interface that is gone has left already
+  if (udp.isOpen()) udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
   const auto same = [&](const Joined& j) { return j.group == group && j.interface == interface; };
   joined_.erase(std::remove_if(joined_.begin(), joined_.end(), same), joined_.end());
 }

@@ -1,10 +1,6 @@
 #include "host/capture.h"
 
-#include <fcntl.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include "platform/os.h"
 
 namespace nd {
 namespace {
@@ -20,7 +16,7 @@ std::string expand(const std::string& path) {
   std::string out;
   for (size_t i = 0; i < path.size(); i++) {
     if (path[i] == '%' && i + 1 < path.size() && path[i + 1] == 'p') {
-      out += std::to_string(getpid());
+      out += std::to_string(ownProcessId());
       i++;
     } else {
       out += path[i];
@@ -40,8 +36,7 @@ int Capture::open(const std::string& path) {
   close();
   error_ = 0;
   if (path.empty()) return 0;
-  fd_ = ::open(expand(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600);
-  if (fd_ < 0) return errno;
+  if (const int error = createFile(expand(path), &file_)) return error;
   path_ = path;
   buffer_.clear();
   buffer_.reserve(kBufferBytes);
@@ -73,10 +68,9 @@ int Capture::open(const std::string& path) {
 
 void Capture::close() {
   path_.clear();
-  if (fd_ < 0) return;
+  if (!file_.valid()) return;
   flush();
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  file_.reset();
 }
 
 void Capture::append(const void* data, size_t length) {
@@ -86,15 +80,13 @@ void Capture::append(const void* data, size_t length) {
 
 void Capture::write(Direction direction, const IcrcHeaders& headers, const IpVariant& variant, const uint8_t* bth,
                     uint32_t length) {
-  if (fd_ < 0) return;
+  if (!file_.valid()) return;
   uint8_t head[48];
   const auto headBytes = static_cast<uint32_t>(buildHeaders(head, headers, length, false, variant));
   const uint32_t packet = headBytes + length, padded = (packet + 3) & ~3u;
   const uint32_t block = 28 + padded + 8 + 4 + 4;
   if (buffer_.size() + block > kBufferBytes) flush();
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  const uint64_t stamp = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  const uint64_t stamp = wallClockNs();
   append32(kEnhancedPacket);
   append32(block);
   append32(0);                                  // interface
@@ -117,19 +109,9 @@ void Capture::scheduleFlush(uint64_t now) {
 
 void Capture::flush() {
   flushDue_ = UINT64_MAX;
-  size_t done = 0;
-  while (fd_ >= 0 && done < buffer_.size()) {
-    const ssize_t n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      // A full disk ends the capture, not the traffic; a block cut short would make the file unreadable anyway.
-      error_ = n < 0 ? errno : EIO;
-      ::close(fd_);
-      fd_ = -1;
-      break;
-    }
-    done += static_cast<size_t>(n);
-  }
+  if (file_.valid()) error_ = writeFile(file_.get(), buffer_.data(), buffer_.size());
+  // A full disk ends the capture, not the traffic; a block cut short would make the file unreadable anyway.
+  if (error_ != 0) file_.reset();
   buffer_.clear();
 }
 

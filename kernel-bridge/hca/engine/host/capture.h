@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 #include "base/icrc.h"
+#include "platform/unique_fd.h"
 
 namespace nd {
 
@@ -20,7 +21,7 @@ class Capture {
   // Returns 0 or an errno; for the path in force the one that has ended its capture.
   int open(const std::string& path);
   void close();
-  bool active() const { return fd_ >= 0; }
+  bool active() const { return file_.valid(); }
 
   // `bth`: BTH to ICRC, `length` bytes.
   void write(Direction direction, const IcrcHeaders& headers, const IpVariant& variant, const uint8_t* bth,
@@ -39,7 +40,7 @@ class Capture {
   void append32(uint32_t value) { append(&value, 4); }
 
   std::string path_;
-  int fd_ = -1;
+  UniqueFd file_;
   uint64_t flushDue_ = UINT64_MAX;
   int error_ = 0;
   std::vector<uint8_t> buffer_;

@@ -1,19 +1,12 @@
 #include "host/host.h"
 
-#include <sys/epoll.h>
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <cerrno>
 
 #include "base/mad.h"
 #include "host/lookout.h"
-#include "platform/host_events.h"
+#include "platform/peer_memory.h"
 #include "platform/port_holder.h"
-
-#ifndef PR_SET_PTRACER
-#define PR_SET_PTRACER 0x59616d61
-#endif
 
 namespace nd {
 namespace {
@@ -28,7 +21,6 @@ Status statusOfErrno(int error) {
     case ENETDOWN:
       return Status::kNetworkUnreachable;
     case EHOSTUNREACH:
-    case EHOSTDOWN:
       return Status::kHostUnreachable;
     case EINVAL:
     case EADDRNOTAVAIL:
@@ -46,14 +38,14 @@ Status statusOfErrno(int error) {
 // The parts, and who knows whom: what leaves goes by the senders or the local delivery through the tap; what comes goes by the
 // receivers or the local delivery to the intake. The lookout says whose turn it is.
 struct Host::Impl {
-  explicit Impl(const Clock& c) : clock(c), epoll(epoll_create1(EPOLL_CLOEXEC)) {
+  explicit Impl(const Clock& c) : clock(c) {
     wire4.receiver.setSibling(wire6.receiver);
     wire6.receiver.setSibling(wire4.receiver);
   }
 
   // The sockets of one address family.
   struct Wire {
-    Wire(const HostParts& parts, RawReceiver* raw, int family)
+    Wire(const HostParts& parts, RawReceiver* raw, IpFamily family)
         : udp(parts.counters), sender(parts, udp, family), receiver(parts, udp, sender, raw, family) {}
     UdpWire udp;
     WireSender sender;
@@ -62,19 +54,19 @@ struct Host::Impl {
 
   const Clock& clock;
   HostCounters counters;
-  UniqueFd epoll;
+  Readiness readiness;
   LocalNames names;
-  Inbound inbound{counters, names, epoll.get()};
-  Slots slots{counters, names, epoll.get()};
-  Ports ports{names, epoll.get()};
+  Inbound inbound{counters, names, readiness};
+  Slots slots{counters, names, readiness};
+  Ports ports{names, readiness};
   Gsi gsi{clock, counters, ports, slots};
   Addresses addresses{clock};
   PacketTap tap{clock, counters};
   Intake intake{counters, tap};
-  const HostParts parts{clock, counters, slots, addresses, tap, intake, epoll.get()};
+  const HostParts parts{clock, counters, slots, addresses, tap, intake, readiness};
   RawReceiver raw{parts};
-  Wire wire4{parts, &raw, AF_INET}, wire6{parts, nullptr, AF_INET6};
-  LocalPairs pairs{counters, slots, epoll.get()};
+  Wire wire4{parts, &raw, IpFamily::kV4}, wire6{parts, nullptr, IpFamily::kV6};
+  LocalPairs pairs{counters, slots, readiness};
   LocalDelivery local{parts, pairs, gsi, raw, wire4.receiver, wire6.receiver};
   Lookout lookout{parts, wire4.receiver, wire6.receiver, inbound, ports, pairs, local, &onFrame, this};
 
@@ -85,7 +77,7 @@ struct Host::Impl {
   bool wired = false;  // at start; read by any thread
 
   Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
-  void openWire(Wire& wire, int family, uint32_t receiveBufferBytes);
+  void openWire(Wire& wire, IpFamily family, uint32_t receiveBufferBytes);
   // Pairs that are set up from now on carry whole packets if there is somebody to see them.
   void seePackets() { pairs.setPlain(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
@@ -101,13 +93,13 @@ struct Host::Impl {
 Host::Host(const Clock& clock) : impl_(new Impl(clock)) {}
 Host::~Host() { stop(); }
 
-void Host::Impl::openWire(Wire& wire, int family, uint32_t receiveBufferBytes) {
+void Host::Impl::openWire(Wire& wire, IpFamily family, uint32_t receiveBufferBytes) {
   const int error = wire.receiver.open(receiveBufferBytes);
   if (error == 0) return;
   const bool absent = error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == EPROTONOSUPPORT;
-  if (absent && family == AF_INET6) return;  // a host without IPv6 lacks nothing
+  if (absent && family == IpFamily::kV6) return;  // a host without IPv6 lacks nothing
   if (!problem.empty()) problem += "; ";
-  problem += std::string("UDP port 4791 (RoCEv2) on ") + (family == AF_INET ? "IPv4" : "IPv6");
+  problem += std::string("UDP port 4791 (RoCEv2) on ") + (family == IpFamily::kV4 ? "IPv4" : "IPv6");
   if (error == EADDRINUSE)
     problem += " is held by " + describePortHolder(family, kRocePort) +
                "; until it is released only this user's processes on this host can be reached";
@@ -117,7 +109,7 @@ void Host::Impl::openWire(Wire& wire, int family, uint32_t receiveBufferBytes) {
 
 Status Host::start(const HostOptions& options, Engine& engine) {
   Impl& h = *impl_;
-  if (!h.epoll.valid() || !h.local.valid()) return Status::kInsufficientResources;
+  if (!h.readiness.valid() || !h.local.valid()) return Status::kInsufficientResources;
   if (h.started) return Status::kInvalidDeviceState;
   const int error = h.slots.claim();
   if (error != 0) {
@@ -137,13 +129,12 @@ Status Host::start(const HostOptions& options, Engine& engine) {
       },
       &h.gsi);
   std::lock_guard<EngineLock> guard(engine.lock());
-  h.openWire(h.wire4, AF_INET, options.receiveBufferBytes);
-  h.openWire(h.wire6, AF_INET6, options.receiveBufferBytes);
+  h.openWire(h.wire4, IpFamily::kV4, options.receiveBufferBytes);
+  h.openWire(h.wire6, IpFamily::kV6, options.receiveBufferBytes);
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();
   h.started = true;
   configure(options);
-  // Where the system restricts who may read a process's memory (Yama), any process of this user may from now on.
-  if (options.allowPtrace) prctl(PR_SET_PTRACER, static_cast<unsigned long>(-1), 0, 0, 0);
+  if (options.allowPtrace) allowPeers();
   h.local.start(options.link == LinkChoice::kAuto);
   h.pairs.start(options.link == LinkChoice::kAuto);
   return Status::kSuccess;
@@ -181,7 +172,7 @@ void Host::join(const HostOptions& options) {
 uint32_t Host::slot() const { return impl_->slots.slot(); }
 bool Host::wireReady() const { return impl_->wired; }
 std::string Host::wireProblem() const { return impl_->problem; }
-int Host::pollFd() const { return impl_->epoll.get(); }
+Descriptor Host::pollFd() const { return impl_->readiness.fd(); }
 
 // ── Ports and QP1 ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -363,7 +354,7 @@ void Host::reportEnd(uint32_t slot, PacketSink& sink) {
   Impl& h = *impl_;
   if (!h.started || !h.slots.endedUnseen(slot)) return;
   const Intake::Step step(h.intake, sink);
-  h.local.onOutbound(slot, EPOLLHUP);
+  h.local.onOutbound(slot, Readiness::kEnded);
   if (h.local.hasDeferred()) h.local.deliverDeferred();
 }
 

@@ -19,6 +19,7 @@
 #include <string>
 #include "base/link.h"
 #include "engine/engine.h"
+#include "platform/unique_fd.h"
 
 namespace nd {
 
@@ -72,8 +73,8 @@ class Host final : public Link {
   bool wireReady() const;
   std::string wireProblem() const;
 
-  // File descriptor (epoll) that becomes readable when poll() has something to do.
-  int pollFd() const;
+  // Becomes readable when poll() has something to do.
+  Descriptor pollFd() const;
   // When poll() has something to do without that (ns), UINT64_MAX if never.
   uint64_t nextDeadline() const;
 

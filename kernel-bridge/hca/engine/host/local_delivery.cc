@@ -6,7 +6,7 @@
 
 #include "base/mad.h"
 #include "platform/event.h"
-#include "platform/host_events.h"
+#include "slots/host_events.h"
 
 namespace nd {
 namespace {
@@ -47,7 +47,7 @@ LocalDelivery::LocalDelivery(const HostParts& parts, LocalPairs& pairs, Gsi& gsi
                              WireReceiver& receiver6)
     : Carrier(false), parts_(parts), pairs_(pairs), gsi_(gsi), raw_(raw), receiver4_(receiver4), receiver6_(receiver6),
       wake_(makeEvent()) {
-  if (wake_.valid()) watchFd(parts.epoll, wake_.get(), EPOLLIN, EventKind::kLocalQueue, 0);
+  if (wake_.valid()) parts.readiness.add(wake_.get(), Readiness::kReadable, eventTag(EventKind::kLocalQueue, 0));
 }
 
 void LocalDelivery::stop() {
@@ -151,8 +151,8 @@ void LocalDelivery::onFrame(const Frame& frame, FrameOrigin& origin) {
   parts_.intake.onPacket(frame.meta, frame.body, frame.bodyLength);
 }
 
-void LocalDelivery::onOutbound(uint32_t slot, uint32_t events) {
-  const Departure departure = parts_.slots.onOutbound(slot, events, parts_.clock.now());
+void LocalDelivery::onOutbound(uint32_t slot, uint32_t kinds) {
+  const Departure departure = parts_.slots.onOutbound(slot, kinds, parts_.clock.now());
   if (departure != Departure::kNone) deferred_.push_back({{}, slot, departure == Departure::kOrderly});
 }
 

@@ -37,7 +37,7 @@ class LocalDelivery final : public PacketTap::Carrier {
   // A packet that another process hands over.
   void onFrame(const Frame& frame, FrameOrigin& origin);
   // Something happened on the connection to this slot.
-  void onOutbound(uint32_t slot, uint32_t events);
+  void onOutbound(uint32_t slot, uint32_t kinds);
   bool queued() const { return !queue_.empty(); }
   uint32_t deliverQueue(uint32_t budget);
   uint32_t receivePairs(uint32_t budget) { return pairs_.receive(parts_.intake.sink(), parts_.intake, budget); }

@@ -1,11 +1,9 @@
 #include "host/lookout.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "platform/host_events.h"
+#include "slots/host_events.h"
 
 namespace nd {
 
@@ -54,15 +52,15 @@ uint32_t Lookout::onReceiver(WireReceiver& receiver, uint32_t socket, uint32_t b
 }
 
 uint32_t Lookout::lookAtAll(uint32_t budget) {
-  epoll_event events[kEventsPerLook];
-  const int count = epoll_wait(parts_.epoll, events, kEventsPerLook, 0);
+  Readiness::Event events[Readiness::kMostEvents];
+  const uint32_t count = parts_.readiness.take(events);
   uint32_t n = 0;
-  for (int i = 0; i < count; i++) {
-    const uint64_t tag = events[i].data.u64;
+  for (uint32_t i = 0; i < count; i++) {
+    const uint64_t tag = events[i].tag;
     const uint32_t left = n < budget ? budget - n : 0, id = eventId(tag);
     switch (eventKind(tag)) {
       case EventKind::kWire:
-        n += onReceiver(id == AF_INET ? receiver4_ : receiver6_, WireReceiver::kPortSocket, left);
+        n += onReceiver(id == static_cast<uint32_t>(IpFamily::kV4) ? receiver4_ : receiver6_, WireReceiver::kPortSocket, left);
         break;
       case EventKind::kPeerSocket:
         n += onReceiver((id & WireReceiver::kPeers6) == 0 ? receiver4_ : receiver6_, id & ~WireReceiver::kPeers6, left);
@@ -76,7 +74,7 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
         n += inbound_.read(id, std::min(left, kFramesPerConnection), handler_, argument_);
         break;
       case EventKind::kOutbound:
-        local_.onOutbound(id, events[i].events);
+        local_.onOutbound(id, events[i].kinds);
         break;
       case EventKind::kClaim:
         if (!ports_.acceptOn(id, inbound_)) pause(tag);
@@ -107,7 +105,8 @@ void Lookout::resume() {
 
 void Lookout::listen(uint64_t listener, bool on) {
   if (eventKind(listener) == EventKind::kClaim) return ports_.hear(eventId(listener), on);
-  watchFd(parts_.epoll, parts_.slots.listener(), on ? EPOLLIN : 0u, EventKind::kSlotListener, 0, EPOLL_CTL_MOD);
+  parts_.readiness.change(parts_.slots.listener(), on ? Readiness::kReadable : Readiness::kNothing,
+                          eventTag(EventKind::kSlotListener, 0));
 }
 
 // ── Sleepers ────────────────────────────────────────────────────────────────────────────────────

@@ -40,7 +40,6 @@ class Lookout {
 
  private:
   static constexpr uint32_t kFramesPerConnection = 64;  // of one peer process per look
-  static constexpr uint32_t kEventsPerLook = 32;
   static constexpr uint32_t kPollsWithoutAll = 4;
   // Extra polls of the busiest socket after an empty look at all; more of them while only that socket delivers.
   static constexpr uint32_t kMostMoreLooks = 7;
@@ -72,7 +71,7 @@ class Lookout {
   bool all_ = false;                   // the next look is at all
   uint64_t due_ = 0, gap_ = 0;         // of the next look, while pairs are up
   std::vector<Sleeper*> sleepers_;
-  std::vector<uint64_t> paused_;       // listeners not watched until resumeDue_, as the epoll set names them
+  std::vector<uint64_t> paused_;       // listeners not watched until resumeDue_, as readiness names them
   uint64_t resumeDue_ = UINT64_MAX;
 };
 

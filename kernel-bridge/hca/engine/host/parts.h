@@ -16,7 +16,7 @@ struct HostParts {
   Addresses& addresses;
   PacketTap& tap;
   Intake& intake;
-  int epoll;
+  Readiness& readiness;
 };
 
 }  // namespace nd

@@ -1,17 +1,16 @@
 #include "host/raw_receiver.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 
 #include "base/wire.h"
-#include "platform/host_events.h"
+#include "slots/host_events.h"
 
 namespace nd {
 
-int RawReceiver::divide(int udp) {
+int RawReceiver::divide(Descriptor udp) {
   const int error = raw_.divide(udp, parts_.slots.slot());
-  if (error == 0) watchFd(parts_.epoll, raw_.fd(), EPOLLIN, EventKind::kWire, AF_INET);
+  if (error == 0)
+    parts_.readiness.add(raw_.fd(), Readiness::kReadable, eventTag(EventKind::kWire, static_cast<uint32_t>(IpFamily::kV4)));
   return error;
 }
 

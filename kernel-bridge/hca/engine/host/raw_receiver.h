@@ -13,7 +13,7 @@ class RawReceiver {
 
   // As RawWire's, and watched.
   int open(uint32_t receiveBufferBytes) { return raw_.open(receiveBufferBytes); }
-  int divide(int udp);
+  int divide(Descriptor udp);
   void close() { raw_.close(); }
   bool isOpen() const { return raw_.isOpen(); }
 

@@ -6,7 +6,7 @@
 
 #include "base/joined.h"
 #include "base/wire.h"
-#include "platform/host_events.h"
+#include "slots/host_events.h"
 
 namespace nd {
 namespace {
@@ -23,7 +23,7 @@ Frame strayFrame(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
 
 }  // namespace
 
-WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, int family)
+WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, IpFamily family)
     : parts_(parts), udp_(udp), raw_(raw), family_(family), peers_(parts.counters, family), icrc_(parts.counters, family),
       steering_(parts.counters, &WireSender::sendProbe, &sender) {}
 
@@ -39,7 +39,7 @@ int WireReceiver::open(uint32_t receiveBufferBytes) {
     if (raw_ != nullptr) raw_->close();
     return error;
   }
-  watchFd(parts_.epoll, udp_.fd(), EPOLLIN, EventKind::kWire, static_cast<uint32_t>(family_));
+  parts_.readiness.add(udp_.fd(), Readiness::kReadable, eventTag(EventKind::kWire, static_cast<uint32_t>(family_)));
   steering_.start(udp_.fd(), parts_.slots.slot(), parts_.clock.now());
   udp_.flush();
   return 0;
@@ -83,7 +83,7 @@ uint32_t WireReceiver::receiveByPort(uint32_t budget, uint32_t* datagrams) {
 
 uint32_t WireReceiver::drainPort() {
   if (!udp_.isOpen()) return 0;
-  uint32_t packets = 0, left = exact() ? kMostDrained : std::min(udp_.queuedAtMost(), kMostDrained);
+  uint32_t packets = 0, left = exact() ? kMostDrained : std::min(udp_.socket().queuedAtMost(), kMostDrained);
   while (left != 0) {
     uint32_t datagrams = 0;
     const uint32_t got = receiveByPort(std::min(left, UdpWire::kReceiveBatch), &datagrams);
@@ -150,7 +150,7 @@ bool WireReceiver::isIntact(const Datagram& datagram, PeerSocket* by, const uint
 // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of them
 // nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well.
 void WireReceiver::onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-  const bool strayed = family_ == AF_INET && meta.destination.isMulticast() && meta.source.isUnicast() &&
+  const bool strayed = family_ == IpFamily::kV4 && meta.destination.isMulticast() && meta.source.isUnicast() &&
                        wire::destinationQpn(bth) == wire::kMulticastQpn;
   if (!strayed) return parts_.counters.add(HostCounter::kRxNotLocal);
   parts_.counters.add(HostCounter::kRxMisdirected);
@@ -260,8 +260,8 @@ uint32_t WireReceiver::openPeer() {
   }
   uint32_t n = drainUdp();
   const bool connected = peers_.connect(peer);
-  const uint32_t id = peers_.indexOf(peer) | (family_ == AF_INET ? 0 : kPeers6);
-  const bool watched = connected && watchFd(parts_.epoll, peer.fd(), EPOLLIN, EventKind::kPeerSocket, id);
+  const uint32_t id = peers_.indexOf(peer) | (family_ == IpFamily::kV4 ? 0 : kPeers6);
+  const bool watched = connected && parts_.readiness.add(peer.fd(), Readiness::kReadable, eventTag(EventKind::kPeerSocket, id));
   // All that was there when it was connected: until it is empty, or has brought more than its buffer can hold.
   uint64_t bytes = 0, packets = 0;
   for (uint32_t got = 1; got != 0 && bytes <= 2ull * receiveBufferBytes_ && packets < kMostDrained; packets += got) {

@@ -14,7 +14,7 @@ namespace nd {
 class WireReceiver {
  public:
   // `raw`: null for IPv6.
-  WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, int family);
+  WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, IpFamily family);
   // A MAD that comes by one family may end connections of both.
   void setSibling(WireReceiver& other) { sibling_ = &other; }
 
@@ -26,7 +26,7 @@ class WireReceiver {
   uint32_t receive(uint32_t budget);
   // The peer socket of this index, or the port's own, has something, and the turn from now on. False: it had the turn before.
   static constexpr uint32_t kPortSocket = UINT32_MAX;
-  static constexpr uint32_t kPeers6 = 1 << 8;  // of a peer socket's number in the epoll set: it is one for IPv6
+  static constexpr uint32_t kPeers6 = 1 << 8;  // of a peer socket's number in the host's set: it is one for IPv6
   bool turnTo(uint32_t peer);
 
   // What the port's socket holds now, and nothing that arrives later: a flood has no end.
@@ -71,7 +71,7 @@ class WireReceiver {
   UdpWire& udp_;
   RawReceiver* const raw_;
   WireReceiver* sibling_ = nullptr;
-  const int family_;
+  const IpFamily family_;
   PeerSockets peers_;
   PeerSocket* turn_ = nullptr;     // where packets came from last; null: the port's socket
   PeerSocket* wanted_ = nullptr;   // to be opened

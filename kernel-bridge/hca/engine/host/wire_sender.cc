@@ -63,11 +63,7 @@ bool WireSender::sendSingle(const Path& path, uint8_t* bth, uint32_t length) {
 void WireSender::sendProbe(void* self, const SteeringProbe& probe) {
   UdpWire& udp = static_cast<WireSender*>(self)->udp_;
   Path path;
-  if (static_cast<WireSender*>(self)->v4_)
-    path.source = gidOfIpv4(htonl(INADDR_LOOPBACK));
-  else
-    path.source.raw[15] = 1;
-  path.destination = path.source;
+  path.source = path.destination = loopbackOf(static_cast<WireSender*>(self)->v4_ ? IpFamily::kV4 : IpFamily::kV6);
   uint8_t* bytes = udp.stage();
   const uint32_t length = kBthBytes + sizeof probe;
   wire::Bth bth;

@@ -12,8 +12,8 @@ uint32_t checkedLength(const OutPacket& packet);
 
 class WireSender final : public PacketTap::Carrier {
  public:
-  WireSender(const HostParts& parts, UdpWire& udp, int family)
-      : Carrier(true), parts_(parts), udp_(udp), v4_(family == AF_INET) {}
+  WireSender(const HostParts& parts, UdpWire& udp, IpFamily family)
+      : Carrier(true), parts_(parts), udp_(udp), v4_(family == IpFamily::kV4) {}
 
   // Whether there is a socket for packets of this path.
   bool reaches(const Path& path) const { return udp_.isOpen() && path.source.isV4() == path.destination.isV4(); }

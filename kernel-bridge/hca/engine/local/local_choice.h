@@ -4,7 +4,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 
 #include "platform/os.h"
 

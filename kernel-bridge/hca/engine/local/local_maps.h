@@ -32,7 +32,7 @@ class LocalOffers {
   bool news() const { return news_; }
   // Finds freed memory, whose end has to be sent to the peer.
   void sweep();
-  // Sends all offers and ends: tell(memory, fd), with fd -1 for an end. If that returns false, no more can be sent now.
+  // Sends all offers and ends: tell(memory, fd), with kNoDescriptor for an end. If that returns false, no more can be sent now.
   template <typename Tell>
   void tellAll(Tell tell);
   void clear() { *this = {}; }
@@ -92,7 +92,7 @@ void LocalOffers::tellAll(Tell tell) {
         if (!tell(LocalMemory{0, offer.number, range->base, range->length, 0, 0}, range->fd.get())) break;
         range->told.store(true, std::memory_order_relaxed);
         offer.state = State::kTold;
-      } else if (isNew || tell(LocalMemory{0, offer.number, 0, 0, 0, 0}, -1)) {
+      } else if (isNew || tell(LocalMemory{0, offer.number, 0, 0, 0, 0}, kNoDescriptor)) {
         offers_.erase(offers_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       } else {

@@ -56,14 +56,14 @@ bool LocalPair::startSelf() {
   return true;
 }
 
-void LocalPair::attach(uint32_t side, pid_t pid) {
+void LocalPair::attach(uint32_t side, ProcessId process) {
   LocalSegment* segment = mapping.get();
   const uint32_t other = self ? side : 1 - side;
   own_ = &segment->sides[side];
   peer_ = &segment->sides[other];
   producer_.attach(&segment->rings[side], &peer_->consumed);
   consumer_.attach(&segment->rings[other], &own_->consumed);
-  pid_ = pid;
+  process_ = process;
   fillRandom(nonce_, sizeof nonce_);
   std::memcpy(own_->nonce, nonce_, sizeof nonce_);
   __atomic_store_n(&own_->nonceAddress, reinterpret_cast<uint64_t>(nonce_), __ATOMIC_RELEASE);
@@ -76,7 +76,7 @@ void LocalPair::probe() {
   std::memcpy(peerNonce_, peer_->nonce, sizeof peerNonce_);
   uint8_t found[sizeof peerNonce_];
   Piece to = {found, sizeof found}, from = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
-  const bool can = readPeerMemory(pid_, &to, 1, &from, 1) == static_cast<int64_t>(sizeof found) &&
+  const bool can = readPeerMemory(process_, &to, 1, &from, 1) == static_cast<int64_t>(sizeof found) &&
                    std::memcmp(found, peerNonce_, sizeof found) == 0;
   if (!can) counters_.add(HostCounter::kLocalNoPull);
   __atomic_store_n(&own_->pulls, can ? 1u : 2u, __ATOMIC_RELEASE);
@@ -453,7 +453,7 @@ bool LocalPair::copyBySystem(const LocalPacket& packet, const Piece* places, uin
   for (uint32_t i = 0; i < packet.pieceCount; i++)
     from[i + 1] = {reinterpret_cast<void*>(packet.pieces[i].address), packet.pieces[i].length};
   const uint64_t start = packet.length >= kMtu ? CopyCost::clock() : 0;
-  const int64_t n = readPeerMemory(pid_, to, count + 1, from, packet.pieceCount + 1);
+  const int64_t n = readPeerMemory(process_, to, count + 1, from, packet.pieceCount + 1);
   if (start) {
     pulledCost_.add(CopyCost::clock() - start, packet.length);
     __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);

@@ -5,8 +5,6 @@
 // All functions require the engine's lock. Data that the peer writes is read once and checked; an invalid entry breaks only this
 // pair.
 #pragma once
-#include <sys/types.h>
-
 #include <memory>
 
 #include "base/host_counters.h"
@@ -16,6 +14,7 @@
 #include "local/local_choice.h"
 #include "local/local_maps.h"
 #include "local/local_segment.h"
+#include "platform/os.h"
 
 namespace nd {
 
@@ -120,7 +119,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
 
   // ── Set-up (local_pairs.cc)
   bool startSelf();
-  void attach(uint32_t side, pid_t pid);  // after `mapping` is set
+  void attach(uint32_t side, ProcessId process);  // after `mapping` is set
   void probe();                           // whether the peer's memory can be read
   void close();
   void travelWhole(bool packets) { fast = !(plain = packets); }
@@ -185,7 +184,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   LocalOffers offers;
   LocalMaps maps;
   LocalChoice choice;
-  UniqueFd wakeFd, peerWakeFd;      // ours in the epoll set; the peer's
+  UniqueFd wakeFd, peerWakeFd;      // ours in the host's set; the peer's
 
  private:
   static constexpr uint32_t kTimedOneIn = 4;
@@ -225,7 +224,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool times(uint32_t length) { return length >= kMtu && timed_++ % kTimedOneIn == 0; }
 
   HostCounters& counters_;
-  pid_t pid_ = 0;
+  ProcessId process_ = 0;
   bool broken_ = false, peerPulls_ = false;
   bool dirty_ = false;  // entries were written that the peer may not have noticed,
   bool asked_ = false;  // and these are READ requests

@@ -1,14 +1,11 @@
 #include "local/local_pairs.h"
 
-#include <unistd.h>
-
-
 #include <algorithm>
 #include <cstdio>
 
 #include "base/fence.h"
-#include "platform/host_events.h"
 #include "platform/event.h"
+#include "slots/host_events.h"
 
 namespace nd {
 namespace {
@@ -31,7 +28,7 @@ HostCounter counterOf(LocalHello::Reason reason) {
 void LocalPairs::start(bool enabled) {
   enabled_ = enabled;
   freedFd_ = makeEvent();
-  if (!freedFd_.valid() || !watchFd(epoll_, freedFd_.get(), EPOLLIN, EventKind::kPair, slots_.slot())) return;
+  if (!freedFd_.valid() || !readiness_.add(freedFd_.get(), Readiness::kReadable, eventTag(EventKind::kPair, slots_.slot()))) return;
   onToldRangeFreed([](void* self) { raiseEvent(static_cast<LocalPairs*>(self)->freedFd_.get()); }, this);
 }
 
@@ -75,7 +72,7 @@ std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
   if (!slots_.identify(slot, &peer) || !slots_.watch(slot)) return nullptr;
   e.pair = std::make_shared<LocalPair>(slot, counters_);
   LocalPair& pair = *e.pair;
-  if (peer.uid != geteuid() || peer.pid == 0) {
+  if (!peer.ownUser || peer.process == 0) {
     refuse(pair, LocalHello::kUser, nullptr);
   } else if (slots_.slot() < slot) {
     if (!offer(pair, now)) refuse(pair, LocalHello::kSystem, nullptr);
@@ -87,7 +84,7 @@ std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
   return e.pair;
 }
 
-bool LocalPairs::tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const int* fds, uint32_t fdCount) {
+bool LocalPairs::tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds, uint32_t fdCount) {
   LocalHello own = hello;
   own.slot = slots_.slot();
   if (kind != FrameKind::kPairAnswer) own.plain = plain_;
@@ -104,11 +101,11 @@ bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
   PeerIdentity peer;
   if (!own.valid() || !theirs.valid() || !pair.mapping.create(&memory)) return false;
   if (!slots_.identify(pair.slot, &peer)) return false;
-  if (!watchFd(epoll_, own.get(), EPOLLIN, EventKind::kPair, pair.slot)) return false;
-  const int fds[] = {memory.get(), own.get(), theirs.get()};
+  if (!readiness_.add(own.get(), Readiness::kReadable, eventTag(EventKind::kPair, pair.slot))) return false;
+  const Descriptor fds[] = {memory.get(), own.get(), theirs.get()};
   pair.wakeFd = std::move(own);
   pair.peerWakeFd = std::move(theirs);
-  pair.attach(0, peer.pid);
+  pair.attach(0, peer.process);
   if (!tell(pair.slot, FrameKind::kPairOffer, {}, fds, 3)) return false;
   await(pair, now + kPatienceNs);
   return true;
@@ -126,7 +123,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
   if (frame.kind != FrameKind::kPairAnswer) {
     LocalHello::Reason no = LocalHello::kYes;
     if (!enabled_) no = LocalHello::kOption;
-    if (sender.uid != geteuid() || sender.pid == 0) no = LocalHello::kUser;
+    if (!sender.ownUser || sender.process == 0) no = LocalHello::kUser;
     if (hello.version != LocalHello::kVersion || frame.bodyLength != sizeof hello) no = LocalHello::kOtherVersion;
     if (entries_[slot].refusal != LocalHello::kYes) no = entries_[slot].refusal;
     if (no != LocalHello::kYes) {
@@ -147,16 +144,16 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
     case FrameKind::kPairOffer:
       if (lower || (entries_[slot].pair && entries_[slot].pair->state != LocalPair::State::kAsking))
         return counters_.add(HostCounter::kSlotBadFrames);
-      return onOffer(slot, hello, origin, sender.pid, sink);
+      return onOffer(slot, hello, origin, sender.process, sink);
     default:
       // A no may answer an offer or a request; a yes only an offer.
       if (frame.bodyLength != sizeof hello || (!lower && hello.reason == LocalHello::kYes))
         return counters_.add(HostCounter::kSlotBadFrames);
-      return onAnswer(slot, hello, sender.pid, sink);
+      return onAnswer(slot, hello, sender.process, sink);
   }
 }
 
-void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink) {
+void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, ProcessId process, PacketSink& sink) {
   Entry& e = entries_[slot];
   if (!e.pair) {
     if (!slots_.watch(slot)) return;
@@ -165,7 +162,7 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
   LocalPair& pair = *e.pair;
   const bool good = origin.fdCount == 3 && isEvent(origin.fds[1].get()) && isEvent(origin.fds[2].get()) &&
                     pair.mapping.open(origin.fds[0].get()) &&
-                    watchFd(epoll_, origin.fds[2].get(), EPOLLIN, EventKind::kPair, slot);
+                    readiness_.add(origin.fds[2].get(), Readiness::kReadable, eventTag(EventKind::kPair, slot));
   pair.peerWakeFd = std::move(origin.fds[1]);
   pair.wakeFd = std::move(origin.fds[2]);
   if (!good) {
@@ -177,7 +174,7 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer was withdrawn
   pair.travelWhole(plain_ || hello.plain != 0);
-  pair.attach(1, pid);
+  pair.attach(1, process);
   pair.setEpoch(epoch_);
   LocalHello yes;
   yes.plain = pair.plain;
@@ -185,7 +182,7 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
   goUp(pair, sink);
 }
 
-void LocalPairs::onAnswer(uint32_t slot, const LocalHello& hello, pid_t, PacketSink& sink) {
+void LocalPairs::onAnswer(uint32_t slot, const LocalHello& hello, ProcessId, PacketSink& sink) {
   const std::shared_ptr<LocalPair> pair = entries_[slot].pair;
   if (!pair || pair->state != LocalPair::State::kAsking) return;
   if (hello.reason != LocalHello::kYes) return refuse(*pair, LocalHello::Reason(hello.reason), &sink);
@@ -213,7 +210,7 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
 }
 
 void LocalPairs::close(LocalPair& pair) {
-  if (pair.wakeFd.valid()) unwatchFd(epoll_, pair.wakeFd.get());
+  if (pair.wakeFd.valid()) readiness_.remove(pair.wakeFd.get());
   pair.close();
 }
 
@@ -285,7 +282,7 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin) {
       if (origin.fdCount != 1) return counters_.add(HostCounter::kSlotBadFrames);
       memory.mapped = pair->maps.add(memory, origin.fds[0].get());
       counters_.add(memory.mapped ? HostCounter::kLocalMaps : HostCounter::kLocalMapsRefused);
-      tellMemory(slot, FrameKind::kMemoryAnswer, memory, -1);  // if it is lost, ordinary copies are used
+      tellMemory(slot, FrameKind::kMemoryAnswer, memory, kNoDescriptor);  // if it is lost, ordinary copies are used
       return;
     }
     case FrameKind::kMemoryAnswer:
@@ -295,18 +292,18 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin) {
   }
 }
 
-bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, int fd) {
+bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd) {
   memory.slot = slots_.slot();
   Frame frame;
   frame.kind = kind;
   frame.body = reinterpret_cast<const uint8_t*>(&memory);
   frame.bodyLength = sizeof memory;
-  return slots_.send(slot, frame, &fd, fd < 0 ? 0 : 1);
+  return slots_.send(slot, frame, &fd, fd == kNoDescriptor ? 0 : 1);
 }
 
 void LocalPairs::tellOffers(LocalPair& pair) {
-  pair.offers.tellAll([&](const LocalMemory& memory, int fd) {
-    return tellMemory(pair.slot, fd < 0 ? FrameKind::kMemoryGone : FrameKind::kMemoryOffer, memory, fd);
+  pair.offers.tellAll([&](const LocalMemory& memory, Descriptor fd) {
+    return tellMemory(pair.slot, fd == kNoDescriptor ? FrameKind::kMemoryGone : FrameKind::kMemoryOffer, memory, fd);
   });
 }
 
@@ -381,8 +378,8 @@ void LocalPairs::stopRinging() {
   for (const uint32_t slot : rang_) {
     Entry& e = entries_[slot];
     e.rang = false;
-    const int fd = slot == slots_.slot() ? freedFd_.get() : e.pair ? e.pair->wakeFd.get() : -1;
-    if (fd >= 0) clearEvent(fd);
+    const Descriptor fd = slot == slots_.slot() ? freedFd_.get() : e.pair ? e.pair->wakeFd.get() : kNoDescriptor;
+    if (fd != kNoDescriptor) clearEvent(fd);
   }
   rang_.clear();
 }

@@ -1,6 +1,6 @@
 // Sets up the local links to other processes of this host, and owns them.
 //
-// The slots' connections carry the set-up: the process with the lower slot makes the segment and offers it with an eventfd for
+// The slots' connections carry the set-up: the process with the lower slot makes the segment and offers it with an event for
 // each side; the other accepts, or refuses with a reason. A process that has refused once refuses always, so that both sides use
 // the same link for all connections of the pair: none → asking → up | refused. An unanswered offer is withdrawn by a word in the
 // segment, which only one of the two can change.
@@ -26,7 +26,7 @@ struct LocalHello {
 
 class LocalPairs {
  public:
-  LocalPairs(HostCounters& counters, Slots& slots, int epoll) : counters_(counters), slots_(slots), epoll_(epoll) {}
+  LocalPairs(HostCounters& counters, Slots& slots, Readiness& readiness) : counters_(counters), slots_(slots), readiness_(readiness) {}
 
   // `enabled`: false refuses every pair. The slot is already claimed.
   void start(bool enabled);
@@ -76,11 +76,11 @@ class LocalPairs {
   void stopRinging();
   std::shared_ptr<LocalPair> begin(uint32_t slot, uint64_t now);
   bool offer(LocalPair& pair, uint64_t now);
-  void onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, pid_t pid, PacketSink& sink);
-  void onAnswer(uint32_t slot, const LocalHello& hello, pid_t pid, PacketSink& sink);
-  bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const int* fds = nullptr, uint32_t fdCount = 0);
+  void onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, ProcessId process, PacketSink& sink);
+  void onAnswer(uint32_t slot, const LocalHello& hello, ProcessId process, PacketSink& sink);
+  bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
   void onMemory(const Frame& frame, FrameOrigin& origin);
-  bool tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, int fd);
+  bool tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd);
   void tellOffers(LocalPair& pair);
   void answerNo(uint32_t slot, LocalHello::Reason reason);
   void refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink);
@@ -91,7 +91,7 @@ class LocalPairs {
 
   HostCounters& counters_;
   Slots& slots_;
-  int epoll_;
+  Readiness& readiness_;
   bool enabled_ = false, plain_ = false, grown_ = false, copiedMuch_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   UniqueFd freedFd_;    // readable: memory that was offered to peers was freed

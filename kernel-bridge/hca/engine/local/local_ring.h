@@ -60,7 +60,7 @@ static_assert(sizeof(LocalRing::Slot) == 64, "a slot is a cache line");
 // The words of one side for the other. Each line is written by that side, except `asleep`, which the other resets.
 struct LocalSide {
   alignas(64) uint64_t consumed;      // position in the other's ring: slots, and bulk units in the high half
-  alignas(64) uint32_t asleep;        // 1: signal my eventfd when there is an entry for me in your ring
+  alignas(64) uint32_t asleep;        // 1: raise my event when there is an entry for me in your ring
   uint32_t wantsSpace;                // 1: and when you have consumed
   alignas(64) uint64_t epoch;         // changes before memory that the other may be reading is freed
   alignas(64) uint64_t nonceAddress;  // in this side's memory

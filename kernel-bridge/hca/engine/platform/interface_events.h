@@ -4,14 +4,13 @@
 
 namespace nd {
 
-// A routing socket (rtnetlink) for links and addresses. It reports that something has changed, not what: callers list the
-// interfaces again.
+// Reports changes of links and addresses. It reports that something has changed, not what: callers list the interfaces again.
 class InterfaceEvents {
  public:
   // False: the system forbids it, or has no room.
   bool open();
   // Readable when there are messages.
-  int fd() const { return fd_.get(); }
+  Descriptor fd() const { return fd_.get(); }
   // Reads the messages. True: something has changed, or the system has dropped messages.
   bool take();
 

@@ -26,5 +26,6 @@ struct NetworkInterface {
 // All interfaces, with or without address and carrier, by index. Returns 0 or an errno. An interface that disappears meanwhile is
 // left out.
 int listInterfaces(std::vector<NetworkInterface>* out);
+bool hasInterface(uint32_t index);
 
 }  // namespace nd

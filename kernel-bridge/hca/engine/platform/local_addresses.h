@@ -19,6 +19,7 @@ class LocalAddresses {
   bool known_ = false;
 };
 
+Gid loopbackOf(IpFamily family);
 bool isLoopback(const Gid& address);
 bool isLinkLocal6(const Gid& address);
 Gid gidOfIpv4(uint32_t networkOrder);

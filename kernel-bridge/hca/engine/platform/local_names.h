@@ -37,7 +37,7 @@ class LocalNames {
     kUsual,   // the usual name now; variants by the recent list
     kRecent,  // only the recent list, without a system call: what it lacked is absent
   };
-  int connect(const std::string& what, UniqueFd* connection, pid_t* pid, Look look = Look::kNow);
+  int connect(const std::string& what, UniqueFd* connection, ProcessId* process, Look look = Look::kNow);
 
   // The names of this user's processes, behind `prefix`. Empty optional: no descriptor or memory for the query.
   std::optional<std::vector<std::string>> list(const std::string& prefix);

@@ -3,11 +3,15 @@
 #include <cstdint>
 
 #include "base/piece.h"
+#include "platform/os.h"
 
 namespace nd {
 
 // Copies from pieces of that process, given by its own addresses, to pieces of this one. Returns the number of bytes copied;
 // negative: the system refused.
-int64_t readPeerMemory(int64_t process, const Piece* to, uint32_t toCount, const Piece* from, uint32_t fromCount);
+int64_t readPeerMemory(ProcessId process, const Piece* to, uint32_t toCount, const Piece* from, uint32_t fromCount);
+
+// Where the system restricts who may read a process's memory (Yama), any process of this user may read this one's from now on.
+void allowPeers();
 
 }  // namespace nd

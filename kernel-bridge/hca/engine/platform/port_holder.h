@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <string>
 
+#include "base/types.h"
+
 namespace nd {
 
 // A noun phrase: "process 4711 (qemu)", "process 4711 (node) of user 1000", "a process of user 1000", "a kernel driver such as
 // rdma_rxe"; or "somebody else" if the operating system does not report it.
-std::string describePortHolder(int family, uint16_t port);
+std::string describePortHolder(IpFamily family, uint16_t port);
 
 }  // namespace nd

@@ -29,7 +29,7 @@ struct SharedRange : std::enable_shared_from_this<SharedRange> {
 
 // Zeroed memory, allocated at once. kInvalidParameter (no bytes, or more than there are addresses), kNoMemory,
 // kInsufficientResources (a limit of the process or of the system: EMFILE, ENFILE, EFBIG), kNotSupported (the system refuses
-// memfds). `error`, if given: the errno of a failed system call, else 0.
+// such files). `error`, if given: the errno of a failed system call, else 0.
 Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out, int* error = nullptr);
 // The allocation that contains the whole range, or null. Any thread.
 std::shared_ptr<const SharedRange> sharedRangeAt(uint64_t address, uint64_t bytes);

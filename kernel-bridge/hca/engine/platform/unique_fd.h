@@ -38,4 +38,7 @@ class UniqueFd {
   Descriptor fd_ = kNoDescriptor;
 };
 
+// Another one for the same. Not valid: the system has none left.
+UniqueFd duplicateDescriptor(Descriptor descriptor);
+
 }  // namespace nd

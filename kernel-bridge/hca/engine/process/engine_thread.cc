@@ -1,15 +1,12 @@
 #include "process/engine_thread.h"
 
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "platform/event.h"
+#include "platform/os.h"
+#include "platform/readiness.h"
 
 namespace nd {
 
@@ -18,17 +15,13 @@ bool EngineThread::start() {
   if (!wakeFd_.valid() || !attendance_.open()) return false;
   sleeper_.wake = [](void* self) { static_cast<EngineThread*>(self)->signalWake(); };
   sleeper_.self = this;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  running_ = pthread_create(&thread_, nullptr, &EngineThread::main, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (running_) engine_.setWake(&EngineThread::wake, this);
-  return running_;
+  if (!thread_.start("rdma-engine", &EngineThread::main, this)) return false;
+  engine_.setWake(&EngineThread::wake, this);
+  return true;
 }
 
 bool EngineThread::stop(uint32_t timeoutMs) {
-  if (!running_) return true;
+  if (!thread_.running()) return true;
   engine_.setWake(nullptr, nullptr);
   stopping_ = true;
   signalWake();
@@ -36,8 +29,7 @@ bool EngineThread::stop(uint32_t timeoutMs) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!ended_.wait_for(lock, std::chrono::milliseconds(timeoutMs), [this] { return hasEnded_; })) return false;
   }
-  pthread_join(thread_, nullptr);
-  running_ = false;
+  thread_.join();
   std::lock_guard<EngineLock> guard(engine_.lock());
   host_.forget(sleeper_);
   return true;
@@ -51,14 +43,12 @@ void EngineThread::wake(void* self) {
   if (!thread->attention_.exchange(true)) thread->signalWake();
 }
 
-void* EngineThread::main(void* self) {
+void EngineThread::main(void* self) {
   auto* thread = static_cast<EngineThread*>(self);
-  pthread_setname_np(pthread_self(), "rdma-engine");
   thread->run();
   std::lock_guard<std::mutex> guard(thread->mutex_);
   thread->hasEnded_ = true;
   thread->ended_.notify_all();
-  return nullptr;
 }
 
 void EngineThread::giveWay(uint64_t time) {
@@ -67,20 +57,16 @@ void EngineThread::giveWay(uint64_t time) {
   attendance_.wokeUp();
 }
 
-bool EngineThread::sleep(int other, uint64_t deadline) {
-  pollfd fds[2] = {{wakeFd_.get(), POLLIN, 0}, {other, POLLIN, 0}};
-  timespec wait{};
-  timespec* timeout = nullptr;
+bool EngineThread::sleep(Descriptor other, uint64_t deadline) {
+  uint64_t left = UINT64_MAX;
   if (deadline != UINT64_MAX) {
     const uint64_t now = clock_.now();
-    const uint64_t ns = deadline > now ? deadline - now : 0;
-    wait.tv_sec = static_cast<time_t>(ns / 1'000'000'000u);
-    wait.tv_nsec = static_cast<long>(ns % 1'000'000'000u);
-    timeout = &wait;
+    left = deadline > now ? deadline - now : 0;
   }
-  if (ppoll(fds, 2, timeout, nullptr) <= 0) return false;
-  if (fds[0].revents != 0) clearEvent(wakeFd_.get());
-  return fds[1].revents != 0;
+  const Descriptor waited[] = {wakeFd_.get(), other};
+  const uint32_t readable = waitReadable(waited, 2, left);
+  if ((readable & 1) != 0) clearEvent(wakeFd_.get());
+  return (readable & 2) != 0;
 }
 
 void EngineThread::run() {
@@ -126,8 +112,8 @@ void EngineThread::run() {
       continue;
     }
     // Others may want the lock. They are about to wake up, and would otherwise find it taken again.
-    sched_yield();
-    for (uint32_t i = 0; i < kGiveWayYields && engine_.contended(); i++) sched_yield();
+    yieldThread();
+    for (uint32_t i = 0; i < kGiveWayYields && engine_.contended(); i++) yieldThread();
   }
 }
 

@@ -3,8 +3,6 @@
 // It sleeps in the operating system until a descriptor, a deadline or a wake-up needs it; an idle process has no wake-ups. While
 // another thread polls, it leaves the sockets to that thread and sleeps until the polling has ended (attendance.h).
 #pragma once
-#include <pthread.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -12,6 +10,7 @@
 #include "engine/engine.h"
 #include "host/host.h"
 #include "platform/attendance.h"
+#include "platform/thread.h"
 #include "platform/unique_fd.h"
 
 namespace nd {
@@ -23,7 +22,7 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  // Starts the thread with all signals blocked. False: the system has no room for it.
+  // Starts the thread. False: the system has no room for it.
   bool start();
   // Ends the thread and waits for at most `timeoutMs`, 0: without limit. False: it continues.
   bool stop(uint32_t timeoutMs);
@@ -34,11 +33,11 @@ class EngineThread {
  private:
   static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is released in any case
   static constexpr uint32_t kGiveWayYields = 100;     // how long others have time to take it
-  static void* main(void* self);
+  static void main(void* self);
   void run();
   void signalWake();
   // Waits for the wake-up descriptor and `other`, until `deadline`. True: `other` is readable.
-  bool sleep(int other, uint64_t deadline);
+  bool sleep(Descriptor other, uint64_t deadline);
   // Sleeps until `time`; while other threads attend, until the last of them has been away for so long.
   void giveWay(uint64_t time);
 
@@ -48,8 +47,7 @@ class EngineThread {
   Attendance& attendance_ = engine_.attendance();
   UniqueFd wakeFd_;
   Sleeper sleeper_;
-  pthread_t thread_{};
-  bool running_ = false;
+  Thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> attention_{false};   // a wake-up that the thread has not seen
   std::atomic<uint64_t> wakeMark_{0};    // the poller's mark at the last wake-up

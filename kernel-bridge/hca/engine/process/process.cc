@@ -1,12 +1,5 @@
 #include "process/process.h"
 
-#include <dlfcn.h>
-#include <linux/membarrier.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
@@ -15,17 +8,16 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "process/engine_thread.h"
 #include "platform/os.h"
+#include "platform/thread.h"
+#include "process/engine_thread.h"
 
 namespace nd {
 namespace {
 
 class MonotonicClock final : public Clock {
  public:
-  uint64_t now() const override {
-    return monotonicNs();
-  }
+  uint64_t now() const override { return monotonicNs(); }
 
 #if defined(__x86_64__)
   MonotonicClock() {
@@ -64,35 +56,14 @@ class MonotonicClock final : public Clock {
 #endif
 };
 
-// The thread runs this library's code until the process ends. The isolate that loaded the library may end before, which would
-// unload it.
-void keepLibraryLoaded() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&keepLibraryLoaded), &info) != 0 && info.dli_fname != nullptr)
-    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-}
-
-// The system takes some 20 ms to enable barriers. Nobody should wait for that, so a thread of its own does it; it uses only an
+// The system takes some 20 ms to prepare the barrier. Nobody should wait for that, so a thread of its own does it; it uses only an
 // engine that exists until the process ends.
 void askForBarriers(Engine& engine) {
-  const auto ask = [](void* argument) -> void* {
-    pthread_setname_np(pthread_self(), "rdma-barrier");
-    const auto call = [](int command) { return syscall(SYS_membarrier, command, 0, 0); };
-    if (call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) return nullptr;
-    static_cast<Engine*>(argument)->setBarrier(
-        [] { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); });
-    return nullptr;
+  const auto ask = [](void* argument) {
+    if (const Barrier barrier = barrierOfAllThreads()) static_cast<Engine*>(argument)->setBarrier(barrier);
   };
-  pthread_attr_t detached;
-  pthread_t thread;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_attr_init(&detached);
-  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_create(&thread, &detached, ask, &engine);  // if it fails, posters use fences
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&detached);
+  Thread thread;
+  if (thread.start("rdma-barrier", ask, &engine)) thread.detach();  // if it fails, posters use fences
 }
 
 }  // namespace
@@ -146,9 +117,11 @@ Status Process::start(const EngineOptions& engineOptions, const HostOptions& hos
     return fail(status, "the option icrc is 'exact', which takes a raw socket and so the privilege CAP_NET_RAW; give it "
                         "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");
   if (status != Status::kSuccess)
-    return fail(status, "the host side of the HCA needs an epoll set and some sockets, and the system refused them "
+    return fail(status, "the host side of the HCA needs some sockets and events, and the system refused them "
                         "(is the limit of open files too low?)");
   p.thread = std::make_unique<EngineThread>(*p.engine, *p.host, p.clock);
+  // The thread runs this library's code until the process ends; the isolate that loaded the library may end before,
+  // and then the library would be unloaded under it.
   keepLibraryLoaded();
   if (!p.thread->start()) {
     p.host->stop();

@@ -44,7 +44,7 @@ class Watch {
   }
   // After sleeping, and after kDone: the thread does something else now. No effect without enter().
   void leave();
-  int pollFd() const { return host_.pollFd(); }
+  Descriptor pollFd() const { return host_.pollFd(); }
 
  private:
   static constexpr uint32_t kSteps = 8;

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/ip.h"
 #include "base/types.h"
+#include "platform/local_socket.h"
 
 namespace nd {
 
@@ -13,7 +14,7 @@ enum class FrameKind : uint8_t {
   kGoodbye = 4,      // no body; the last frame of a process that ends in order, on its accepted connections
   // Set-up of the local link; body: LocalHello (local_pairs.h).
   kPairAsk = 5,      // from the higher slot: requests an offer
-  kPairOffer = 6,    // from the lower slot: with the segment and two eventfds
+  kPairOffer = 6,    // from the lower slot: with the segment and two events
   kPairAnswer = 7,   // yes or no
   // Memory of allocate() for a pair that is up; body: LocalMemory (local_maps.h).
   kMemoryOffer = 8,  // with the file
@@ -64,5 +65,13 @@ struct Frame {
     return true;
   }
 };
+
+// As sendLocal().
+inline int sendFrame(Descriptor connection, const Frame& frame, const Descriptor* passed = nullptr, uint32_t passedCount = 0) {
+  uint8_t header[Frame::kHeaderBytes];
+  frame.encodeHeader(header);
+  const Piece pieces[] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
+  return sendLocal(connection, pieces, 2, passed, passedCount);
+}
 
 }  // namespace nd

@@ -1,17 +1,16 @@
 #include "slots/port_blocks.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
-#include "platform/host_events.h"
 #include "platform/local_socket.h"
 #include "platform/os.h"
+#include "slots/host_events.h"
 
 namespace nd {
 namespace {
@@ -28,15 +27,12 @@ std::string blockPrefix(uint32_t service) {
 std::string blockName(uint32_t service, uint16_t first) { return blockPrefix(service) + std::to_string(first); }
 
 // False: no answer in time. If the connection ends instead, the answer is kNobody.
-bool receiveAnswer(int connection, int64_t deadline, PortAnswer* answer) {
-  pollfd waited{connection, POLLIN, 0};
-  int ready;
-  do {  // a signal interrupts the wait only
-    ready = poll(&waited, 1, static_cast<int>(std::max<int64_t>(deadline - monotonicMs(), 0)));
-  } while (ready < 0 && errno == EINTR);
-  if (ready <= 0) return false;
+bool receiveAnswer(Descriptor connection, int64_t deadline, PortAnswer* answer) {
+  const auto left = [&] { return static_cast<uint64_t>(std::max<int64_t>(deadline - monotonicMs(), 0)); };
+  while (waitReadable(&connection, 1, left() * 1'000'000) == 0)
+    if (left() == 0) return false;
   uint8_t bytes[Frame::kHeaderBytes + sizeof *answer + 1];
-  const ssize_t n = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT);
+  const int64_t n = receiveLocal(connection, bytes, sizeof bytes);
   Frame frame;
   if (n > 0 && frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kPortAnswer &&
       frame.bodyLength == sizeof *answer)
@@ -47,16 +43,6 @@ bool receiveAnswer(int connection, int64_t deadline, PortAnswer* answer) {
 }
 
 }  // namespace
-
-bool sendFrame(int connection, const Frame& frame) {
-  uint8_t header[Frame::kHeaderBytes];
-  frame.encodeHeader(header);
-  iovec pieces[2] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
-  msghdr message{};
-  message.msg_iov = pieces;
-  message.msg_iovlen = 2;
-  return sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
-}
 
 int64_t monotonicMs() {
   return static_cast<int64_t>(monotonicNs() / 1'000'000);
@@ -70,11 +56,12 @@ PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const G
   frame.bodyLength = sizeof question;
   PortAnswer answer;
   for (int64_t pause = 0;; pause = std::clamp<int64_t>(2 * pause, 1, kLongestPauseMs)) {
-    if (pause != 0) poll(nullptr, 0, static_cast<int>(std::clamp<int64_t>(deadline - monotonicMs(), 0, pause)));
+    if (pause != 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::clamp<int64_t>(deadline - monotonicMs(), 0, pause)));
     UniqueFd connection;
     const int error = names.connect(blockName(question.service, question.first), &connection, nullptr);
     if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNobody, question.port};
-    const bool answered = error == 0 && sendFrame(connection.get(), frame) && receiveAnswer(connection.get(), deadline, &answer);
+    const bool answered = error == 0 && sendFrame(connection.get(), frame) == 0 && receiveAnswer(connection.get(), deadline, &answer);
     if (!answered || monotonicMs() >= deadline) return {};
     // An owner that ends releases the name. One that only closes connections is asked less and less often.
     if (answer.verdict != PortVerdict::kNobody) return answer;
@@ -134,7 +121,8 @@ Status PortBlocks::claim(uint32_t service, uint16_t first, uint32_t id) {
     if (firstOf(number) == first) block.lent |= bit(number);
   }
   if (block.free() == 0) return Status::kAddressAlreadyExists;
-  if (!watchFd(epoll_, block.listener.get(), EPOLLIN, EventKind::kClaim, id)) return Status::kInsufficientResources;
+  if (!readiness_.add(block.listener.get(), Readiness::kReadable, eventTag(EventKind::kClaim, id)))
+    return Status::kInsufficientResources;
   block.id = id;
   block.next = random_() % kPorts;
   blocks_.emplace(keyOf(service, first), std::move(block));
@@ -168,10 +156,10 @@ uint16_t PortBlocks::lendAny(uint32_t service, uint16_t first) {
   return static_cast<uint16_t>(firstOf(first) + index);
 }
 
-int PortBlocks::listenerOf(uint32_t id) const {
+Descriptor PortBlocks::listenerOf(uint32_t id) const {
   for (const auto& [key, block] : blocks_)
     if (block.id == id) return block.listener.get();
-  return -1;
+  return kNoDescriptor;
 }
 
 }  // namespace nd

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "platform/local_names.h"
+#include "platform/readiness.h"
 #include "platform/unique_fd.h"
 #include "slots/frame.h"
 
@@ -29,8 +30,6 @@ struct PortAnswer {
   uint32_t port = 0;
 };
 
-bool sendFrame(int connection, const Frame& frame);
-
 // Asks the owner of the block and waits for its answer; kTaken if there is none in time. `deadline` in milliseconds of the
 // monotonic clock.
 PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline);
@@ -40,7 +39,7 @@ int64_t monotonicMs();
 class PortBlocks {
  public:
   static constexpr uint32_t kFirstPort = 49152, kPorts = 64, kBlocks = (65536 - kFirstPort) / kPorts;
-  PortBlocks(LocalNames& names, int epoll) : names_(names), epoll_(epoll) {}
+  PortBlocks(LocalNames& names, Readiness& readiness) : names_(names), readiness_(readiness) {}
 
   static bool covers(uint16_t port) { return port >= kFirstPort; }
   static uint16_t firstOf(uint16_t port) { return static_cast<uint16_t>(port - port % kPorts); }
@@ -61,7 +60,7 @@ class PortBlocks {
   void lend(uint32_t service, uint16_t port);
   // The same with any free port of a block; 0: there is none.
   uint16_t lendAny(uint32_t service, uint16_t first);
-  int listenerOf(uint32_t id) const;  // -1: no block's
+  Descriptor listenerOf(uint32_t id) const;  // kNoDescriptor: no block's
   void clear() { blocks_.clear(); }
 
  private:
@@ -80,7 +79,7 @@ class PortBlocks {
   Status claim(uint32_t service, uint16_t first, uint32_t id);
 
   LocalNames& names_;
-  int epoll_;
+  Readiness& readiness_;
   std::random_device random_;
   std::map<uint32_t, Block> blocks_;
   uint16_t lastTaken_ = 0;  // a port of the block that was used last, of any service

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "platform/host_events.h"
 #include "platform/local_socket.h"
+#include "slots/host_events.h"
 
 namespace nd {
 namespace {
@@ -63,7 +63,7 @@ bool Ports::hasBlock(uint32_t service, uint16_t port) {
 
 uint32_t Ports::add(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, UniqueFd listener) {
   const uint32_t id = nextId_++;
-  if (listener.valid() && !watchFd(epoll_, listener.get(), EPOLLIN, EventKind::kClaim, id)) return 0;
+  if (listener.valid() && !readiness_.add(listener.get(), Readiness::kReadable, eventTag(EventKind::kClaim, id))) return 0;
   Claim& entry = claims_[id];
   entry.kernel = kernel;
   entry.service = service;
@@ -140,12 +140,13 @@ Status Ports::open(uint32_t claim) {
   UniqueFd listener;
   const int error = names_.listenAt(portPrefix(c.service, c.port) + addressName(c.any ? nullptr : &c.address), &listener);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
-  if (error != 0 || !watchFd(epoll_, listener.get(), EPOLLIN, EventKind::kClaim, claim)) return Status::kInsufficientResources;
+  if (error != 0 || !readiness_.add(listener.get(), Readiness::kReadable, eventTag(EventKind::kClaim, claim)))
+    return Status::kInsufficientResources;
   c.listener = std::move(listener);
   return Status::kSuccess;
 }
 
-void Ports::onAsked(const Frame& frame, int connection) {
+void Ports::onAsked(const Frame& frame, Descriptor connection) {
   PortQuestion question;
   std::memcpy(&question, frame.body, sizeof question);
   PortAnswer answer;
@@ -237,9 +238,9 @@ Ports::HandOver Ports::handOver(uint32_t service, uint16_t port, const Gid& addr
   const auto look = sure ? LocalNames::Look::kUsual : LocalNames::Look::kRecent;
   for (const std::string& name : names) {
     UniqueFd fd;
-    pid_t pid = 0;
-    if (names_.connect(name, &fd, &pid, look) != 0) continue;
-    if (!sendFrame(fd.get(), frame)) return HandOver::kNobody;
+    ProcessId process = 0;
+    if (names_.connect(name, &fd, &process, look) != 0) continue;
+    if (sendFrame(fd.get(), frame) != 0) return HandOver::kNobody;
     // If the connection were closed instead, sent frames would stay readable for the owner.
     keepOwner(name, std::move(fd));
     return HandOver::kDone;
@@ -252,9 +253,9 @@ bool Ports::sendToKnown(const std::string& name, const Frame& frame) {
   const auto owner = std::find_if(owners_.begin(), owners_.end(), [&](const Owner& o) { return o.name == name; });
   if (owner == owners_.end()) return false;
   owner->used = ++uses_;
-  if (sendFrame(owner->connection.get(), frame)) return true;
-  if (errno != EAGAIN && errno != ENOBUFS) owners_.erase(owner);
-  return false;
+  const int error = sendFrame(owner->connection.get(), frame);
+  if (error != 0 && error != EAGAIN && error != ENOBUFS) owners_.erase(owner);
+  return error == 0;
 }
 
 void Ports::keepOwner(std::string name, UniqueFd connection) {
@@ -269,21 +270,22 @@ void Ports::keepOwner(std::string name, UniqueFd connection) {
   owners_.push_back(std::move(owner));
 }
 
-int Ports::listenerOf(uint32_t claim) const {
+Descriptor Ports::listenerOf(uint32_t claim) const {
   const auto found = claims_.find(claim);
   return found != claims_.end() ? found->second.listener.get() : blocks_.listenerOf(claim);
 }
 
 bool Ports::acceptOn(uint32_t claim, Inbound& inbound) {
   std::lock_guard<std::mutex> guard(mutex_);
-  const int listener = listenerOf(claim);
-  return listener < 0 || inbound.acceptFrom(listener, claim);
+  const Descriptor listener = listenerOf(claim);
+  return listener == kNoDescriptor || inbound.acceptFrom(listener, claim);
 }
 
 void Ports::hear(uint32_t claim, bool on) {
   std::lock_guard<std::mutex> guard(mutex_);
-  const int listener = listenerOf(claim);
-  if (listener >= 0) watchFd(epoll_, listener, on ? EPOLLIN : 0u, EventKind::kClaim, claim, EPOLL_CTL_MOD);
+  const Descriptor listener = listenerOf(claim);
+  if (listener == kNoDescriptor) return;
+  readiness_.change(listener, on ? Readiness::kReadable : Readiness::kNothing, eventTag(EventKind::kClaim, claim));
 }
 
 }  // namespace nd

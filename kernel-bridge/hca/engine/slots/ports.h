@@ -21,7 +21,7 @@ class Ports {
   // How long other processes may take to answer, in total.
   static constexpr int64_t kAnswersMs = 1000;
 
-  Ports(LocalNames& names, int epoll) : names_(names), epoll_(epoll), blocks_(names, epoll) {}
+  Ports(LocalNames& names, Readiness& readiness) : names_(names), readiness_(readiness), blocks_(names, readiness) {}
 
   // See Host::claimPort. Callable from any thread.
   Status claim(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
@@ -46,7 +46,7 @@ class Ports {
   // Whether the claim's listener is watched.
   void hear(uint32_t claim, bool on);
   // Another process requests a port of ours; the answer goes to that connection.
-  void onAsked(const Frame& frame, int connection);
+  void onAsked(const Frame& frame, Descriptor connection);
 
  private:
   struct Claim {
@@ -66,7 +66,7 @@ class Ports {
   std::map<uint32_t, Claim>::iterator drop(std::map<uint32_t, Claim>::iterator claim);
   Status bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener);
   bool isTaken(uint32_t service, const Gid* address, uint16_t port) const;
-  int listenerOf(uint32_t claim) const;  // -1: none
+  Descriptor listenerOf(uint32_t claim) const;  // kNoDescriptor: none
   // A connection to another process's claim.
   struct Owner {
     std::string name;
@@ -87,7 +87,7 @@ class Ports {
   void keepOwner(std::string name, UniqueFd connection);
 
   LocalNames& names_;
-  int epoll_;
+  Readiness& readiness_;
   std::mutex mutex_;  // innermost: with it held only the operating system is called, and nothing is waited for
   uint32_t nextId_ = 1;
   std::map<uint32_t, Claim> claims_;

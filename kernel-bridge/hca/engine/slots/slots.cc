@@ -1,16 +1,12 @@
 #include "slots/slots.h"
 
-#include <poll.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <iterator>
 
-#include "platform/host_events.h"
 #include "platform/local_socket.h"
+#include "slots/host_events.h"
 
 namespace nd {
 namespace {
@@ -18,62 +14,11 @@ namespace {
 const char kSlotPrefix[] = "slot/";
 std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
 
-// Room for the most descriptors of a frame, and one more for alignment; the system drops those beyond.
-union FrameControl {
-  char bytes[CMSG_SPACE(kMaxFrameFds * sizeof(int))];
-  cmsghdr align;
-};
-
-ssize_t receiveFrame(int connection, void* bytes, size_t room, FrameOrigin* origin) {
-  FrameControl control;
-  iovec piece = {bytes, room};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
-  const ssize_t n = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (n < 0) return n;
-  origin->connection = connection;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; i++) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      UniqueFd taken(fd);  // this process now owns all of them
-      if (origin->fdCount < kMaxFrameFds) origin->fds[origin->fdCount++] = std::move(taken);
-    }
-  }
-  return n;
-}
-
-ssize_t sendFrame(int connection, iovec* pieces, size_t pieceCount, const int* fds, uint32_t fdCount) {
-  FrameControl control{};
-  msghdr message{};
-  message.msg_iov = pieces;
-  message.msg_iovlen = pieceCount;
-  if (fdCount != 0) {
-    message.msg_control = control.bytes;
-    message.msg_controllen = CMSG_SPACE(fdCount * sizeof(int));
-    cmsghdr* c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(fdCount * sizeof(int));
-    std::memcpy(CMSG_DATA(c), fds, fdCount * sizeof(int));
-  }
-  ssize_t n;
-  do {
-    n = sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (n < 0 && errno == EINTR);
-  return n;
-}
-
 }  // namespace
 
 // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-bool Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
+bool Inbound::accept(Descriptor listener, uint32_t budget, uint32_t claim) {
   for (uint32_t i = 0; i < budget; i++) {
     UniqueFd fd;
     const int error = acceptLocal(listener, &fd);
@@ -90,7 +35,7 @@ bool Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
     }
     names_.forget();
     const uint32_t id = nextId_++;
-    if (!watchFd(epoll_, fd.get(), EPOLLIN | EPOLLRDHUP, EventKind::kInbound, id)) continue;
+    if (!readiness_.add(fd.get(), Readiness::kReadable | Readiness::kEnded, eventTag(EventKind::kInbound, id))) continue;
     Connection& connection = connections_[id];
     connection.fd = std::move(fd);
     connection.claim = claim;
@@ -98,7 +43,7 @@ bool Inbound::accept(int listener, uint32_t budget, uint32_t claim) {
   return true;
 }
 
-void Inbound::acceptAll(int listener) { accept(listener, kMaxConnections, 0); }
+void Inbound::acceptAll(Descriptor listener) { accept(listener, kMaxConnections, 0); }
 
 void Inbound::closeClaim(uint32_t claim) {
   for (auto i = connections_.begin(); i != connections_.end();) i = i->second.claim == claim ? connections_.erase(i) : std::next(i);
@@ -107,23 +52,19 @@ void Inbound::closeClaim(uint32_t claim) {
 void Inbound::sayGoodbye() {
   Frame goodbye;
   goodbye.kind = FrameKind::kGoodbye;
-  uint8_t bytes[Frame::kHeaderBytes];
-  goodbye.encodeHeader(bytes);
-  for (const auto& connection : connections_) {
-    if (::send(connection.second.fd.get(), bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) continue;  // it has ended
-  }
+  for (const auto& connection : connections_) sendFrame(connection.second.fd.get(), goodbye);  // refused by one that has ended
 }
 
 uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argument) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return 0;
-  const int fd = found->second.fd.get();
+  const Descriptor fd = found->second.fd.get();
   uint32_t count = 0;
   while (count < budget) {
     FrameOrigin origin;
-    const ssize_t n = receiveFrame(fd, buffer_, sizeof buffer_, &origin);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return count;
+    origin.connection = fd;
+    const int64_t n = receiveLocal(fd, buffer_, sizeof buffer_, origin.fds, &origin.fdCount);
+    if (n == -EAGAIN) return count;
     Frame frame;
     if (n <= 0 || !frame.decode(buffer_, static_cast<uint32_t>(n))) {
       if (n > 0) counters_.add(HostCounter::kSlotBadFrames);
@@ -136,26 +77,17 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
   return count;
 }
 
-static bool hasEnded(int connection) {
-  pollfd waited{connection, POLLRDHUP, 0};
-  int n;
-  do {
-    n = poll(&waited, 1, 0);
-  } while (n < 0 && errno == EINTR);
-  return n > 0 && (waited.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
-}
-
 // Whether the last frame on an ended connection is a goodbye.
-static bool hasGoodbye(int connection) {
+static bool hasGoodbye(Descriptor connection) {
   uint8_t bytes[Frame::kHeaderBytes + 1];
   Frame frame;
   bool found = false;
   // If unread packets were lost with the connection, an error is reported first.
   for (int attempt = 0; attempt < 2; attempt++) {
-    ssize_t n;
-    while ((n = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+    int64_t n;
+    while ((n = receiveLocal(connection, bytes, sizeof bytes)) > 0)
       found = frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kGoodbye;
-    if (n == 0 || errno != ECONNRESET) break;
+    if (n != -ECONNRESET) break;
   }
   return found;
 }
@@ -169,7 +101,7 @@ int Slots::claim() {
     const int error = names_.claim(slotName(n), &listener_);
     if (error == EADDRINUSE) continue;
     if (error != 0) return error;
-    if (!watchFd(epoll_, listener_.get(), EPOLLIN, EventKind::kSlotListener, 0)) return errno;
+    if (!readiness_.add(listener_.get(), Readiness::kReadable, eventTag(EventKind::kSlotListener, 0))) return ENOMEM;
     slot_ = n;
     return 0;
   }
@@ -201,17 +133,15 @@ const std::vector<uint32_t>& Slots::liveNow(uint64_t now) {
   return live_;
 }
 
-int Slots::connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid, LocalNames::Look look) {
-  const int error = names_.connect(slotName(slot), fd, pid, look);
+int Slots::connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames::Look look) {
+  const int error = names_.connect(slotName(slot), fd, process, look);
   if (error != 0) {
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     return error;
   }
   // With privileges the buffer may exceed the system's limit; the queue below takes the rest.
-  const int bytes = static_cast<int>(kMaxQueuedBytes);
-  if (setsockopt(fd->get(), SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0)
-    setsockopt(fd->get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-  if (!watchFd(epoll_, fd->get(), EPOLLRDHUP, EventKind::kOutbound, slot)) return errno;
+  widenLocal(fd->get(), kMaxQueuedBytes);
+  if (!readiness_.add(fd->get(), Readiness::kEnded, eventTag(EventKind::kOutbound, slot))) return ENOMEM;
   return 0;
 }
 
@@ -223,43 +153,41 @@ Slots::Peer* Slots::peer(uint32_t slot, int* error, LocalNames::Look look) {
   }
   if (peers_[slot]) return peers_[slot].get();
   auto fresh = std::make_unique<Peer>();
-  *error = connectTo(slot, &fresh->fd, &fresh->pid, look);
+  *error = connectTo(slot, &fresh->fd, &fresh->process, look);
   if (*error != 0) return nullptr;
   peers_[slot] = std::move(fresh);
   return peers_[slot].get();
 }
 
-bool Slots::send(uint32_t slot, const Frame& frame, const int* fds, uint32_t fdCount) {
+bool Slots::send(uint32_t slot, const Frame& frame, const Descriptor* fds, uint32_t fdCount) {
   int error = 0;
   Peer* p = peer(slot, &error, LocalNames::Look::kRecent);
   if (p == nullptr) {
     counters_.add(error == EAGAIN ? HostCounter::kSlotQueueFull : HostCounter::kUnknownSlot);
     return false;
   }
-  uint8_t header[Frame::kHeaderBytes];
-  frame.encodeHeader(header);
   if (p->queue.empty()) {
-    iovec pieces[2] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};
-    if (sendFrame(p->fd.get(), pieces, 2, fds, fdCount) >= 0) {
+    error = sendFrame(p->fd.get(), frame, fds, fdCount);
+    if (error == 0) {
       counters_.add(HostCounter::kForwardedOut);
       return true;
     }
-    if (errno != EAGAIN && errno != ENOBUFS) {
+    if (error != EAGAIN && error != ENOBUFS) {
       counters_.add(HostCounter::kUnknownSlot);  // it has just ended; its event follows
       return false;
     }
   }
-  const size_t bytes = sizeof header + frame.bodyLength;
+  const size_t bytes = Frame::kHeaderBytes + frame.bodyLength;
   if (p->queue.size() >= kMaxQueuedFrames || p->queuedBytes + bytes > kMaxQueuedBytes) {
     counters_.add(HostCounter::kSlotQueueFull);
     return false;
   }
   Queued copy;
   copy.bytes.resize(bytes);
-  std::memcpy(copy.bytes.data(), header, sizeof header);
-  if (frame.bodyLength != 0) std::memcpy(copy.bytes.data() + sizeof header, frame.body, frame.bodyLength);
+  frame.encodeHeader(copy.bytes.data());
+  if (frame.bodyLength != 0) std::memcpy(copy.bytes.data() + Frame::kHeaderBytes, frame.body, frame.bodyLength);
   for (uint32_t i = 0; i < fdCount; i++) {
-    copy.fds[i].reset(fcntl(fds[i], F_DUPFD_CLOEXEC, 0));
+    copy.fds[i] = duplicateDescriptor(fds[i]);
     if (!copy.fds[i].valid()) return false;
   }
   copy.fdCount = fdCount;
@@ -277,16 +205,16 @@ void Slots::sendToOthers(const Frame& frame, uint64_t now) {
 void Slots::setWantsOut(uint32_t slot, Peer& p, bool wanted) {
   if (p.wantsOut == wanted) return;
   p.wantsOut = wanted;
-  watchFd(epoll_, p.fd.get(), EPOLLRDHUP | (wanted ? EPOLLOUT : 0u), EventKind::kOutbound, slot, EPOLL_CTL_MOD);
+  readiness_.change(p.fd.get(), Readiness::kEnded | (wanted ? Readiness::kWritable : 0u), eventTag(EventKind::kOutbound, slot));
 }
 
 void Slots::drain(uint32_t slot, Peer& p) {
   while (!p.queue.empty()) {
     Queued& next = p.queue.front();
-    int fds[kMaxFrameFds];
+    Descriptor fds[kMostPassed];
     for (uint32_t i = 0; i < next.fdCount; i++) fds[i] = next.fds[i].get();
-    iovec piece = {next.bytes.data(), next.bytes.size()};
-    if (sendFrame(p.fd.get(), &piece, 1, fds, next.fdCount) < 0) return;
+    const Piece piece = {next.bytes.data(), next.bytes.size()};
+    if (sendLocal(p.fd.get(), &piece, 1, fds, next.fdCount) != 0) return;
     counters_.add(HostCounter::kForwardedOut);
     p.queuedBytes -= next.bytes.size();
     p.queue.pop_front();
@@ -300,13 +228,13 @@ bool Slots::identify(uint32_t slot, PeerIdentity* identity) {
   return p != nullptr && identifyPeer(p->fd.get(), identity);
 }
 
-bool Slots::isOwner(uint32_t slot, int connection, PeerIdentity* sender) {
+bool Slots::isOwner(uint32_t slot, Descriptor connection, PeerIdentity* sender) {
   PeerIdentity owner;
   return slot < kMax && slot != slot_ && identifyPeer(connection, sender) && identify(slot, &owner) &&
-         sender->pid == owner.pid && sender->uid == owner.uid;
+         sender->process == owner.process && sender->user == owner.user;
 }
 
-bool Slots::mayComeFrom(uint32_t slot, int connection) {
+bool Slots::mayComeFrom(uint32_t slot, Descriptor connection) {
   PeerIdentity sender, owner;
   return slot < kMax && (isOwner(slot, connection, &sender) || (slot != slot_ && !identify(slot, &owner)));
 }
@@ -314,7 +242,7 @@ bool Slots::mayComeFrom(uint32_t slot, int connection) {
 bool Slots::watch(uint32_t slot) {
   if (slot == slot_) return true;
   // An older connection may be to a process that has ended unseen. Its end would be reported as that of the slot's present owner.
-  if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEnded(peers_[slot]->fd.get())) peers_[slot].reset();
+  if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEndedLocal(peers_[slot]->fd.get())) peers_[slot].reset();
   int error = 0;
   Peer* p = peer(slot, &error);
   if (p == nullptr) return error == EAGAIN;  // alive but too busy to accept
@@ -323,14 +251,14 @@ bool Slots::watch(uint32_t slot) {
 }
 
 bool Slots::endedUnseen(uint32_t slot) const {
-  return slot < kMax && peers_[slot] && peers_[slot]->watched && hasEnded(peers_[slot]->fd.get());
+  return slot < kMax && peers_[slot] && peers_[slot]->watched && hasEndedLocal(peers_[slot]->fd.get());
 }
 
-Departure Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
+Departure Slots::onOutbound(uint32_t slot, uint32_t kinds, uint64_t now) {
   if (slot >= kMax || !peers_[slot]) return Departure::kNone;
   Peer& p = *peers_[slot];
-  if ((events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) == 0) {
-    if (events & EPOLLOUT) drain(slot, p);
+  if ((kinds & Readiness::kEnded) == 0) {
+    if ((kinds & Readiness::kWritable) != 0) drain(slot, p);
     return Departure::kNone;
   }
   p.saidGoodbye |= hasGoodbye(p.fd.get());
@@ -338,9 +266,9 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
   // ending with its listener not yet closed (then the next connection ends as well).
   if (now - p.firstReconnect > kReconnectWindowNs) p.firstReconnect = now, p.reconnects = 0;
   UniqueFd fd;
-  pid_t pid = 0;
-  const int error = p.reconnects++ < kMaxReconnects ? connectTo(slot, &fd, &pid) : ECONNREFUSED;
-  if (error == 0 && pid == p.pid) {
+  ProcessId process = 0;
+  const int error = p.reconnects++ < kMaxReconnects ? connectTo(slot, &fd, &process) : ECONNREFUSED;
+  if (error == 0 && process == p.process) {
     p.fd = std::move(fd);
     p.wantsOut = p.saidGoodbye = false;
     setWantsOut(slot, p, !p.queue.empty());
@@ -352,7 +280,7 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t events, uint64_t now) {
   if (error == 0) {
     auto next = std::make_unique<Peer>();  // the slot has a new owner already
     next->fd = std::move(fd);
-    next->pid = pid;
+    next->process = process;
     peers_[slot] = std::move(next);
   }
   return departure;

@@ -13,16 +13,15 @@
 #include "base/host_counters.h"
 #include "platform/local_names.h"
 #include "platform/local_socket.h"
+#include "platform/readiness.h"
 #include "platform/unique_fd.h"
 #include "slots/frame.h"
 
 namespace nd {
 
-// Descriptors of a frame.
-constexpr uint32_t kMaxFrameFds = 3;
 struct FrameOrigin {
-  int connection = -1;
-  UniqueFd fds[kMaxFrameFds];
+  Descriptor connection = kNoDescriptor;
+  UniqueFd fds[kMostPassed];  // that came along
   uint32_t fdCount = 0;
 };
 
@@ -31,16 +30,17 @@ struct FrameOrigin {
 class Inbound {
  public:
   using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
-  Inbound(HostCounters& counters, LocalNames& names, int epoll) : counters_(counters), names_(names), epoll_(epoll) {}
+  Inbound(HostCounters& counters, LocalNames& names, Readiness& readiness)
+      : counters_(counters), names_(names), readiness_(readiness) {}
   // Accepts waiting connections, within limits; `claim`: the owner, if it is a port's listener. False: connections keep waiting,
   // because the system has no descriptor left.
-  bool acceptFrom(int listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
+  bool acceptFrom(Descriptor listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
   // Closes the connections of a port's claim that has ended.
   void closeClaim(uint32_t claim);
   // Reads at most `budget` frames of one connection. Returns their number; forgets a connection that has ended.
   uint32_t read(uint32_t id, uint32_t budget, Handler handler, void* argument);
   // Before an orderly end: accepts all waiting connections, and announces the end to all.
-  void acceptAll(int listener);
+  void acceptAll(Descriptor listener);
   void sayGoodbye();
   void closeAll() { connections_.clear(); }
   size_t size() const { return connections_.size(); }
@@ -53,10 +53,10 @@ class Inbound {
     UniqueFd fd;
     uint32_t claim = 0;
   };
-  bool accept(int listener, uint32_t budget, uint32_t claim);
+  bool accept(Descriptor listener, uint32_t budget, uint32_t claim);
   HostCounters& counters_;
   LocalNames& names_;
-  int epoll_;
+  Readiness& readiness_;
   uint32_t nextId_ = 1;
   std::unordered_map<uint32_t, Connection> connections_;
   alignas(64) uint8_t buffer_[Frame::kMaxBytes + 1];  // one more byte detects a frame that is too long
@@ -68,36 +68,36 @@ enum class Departure { kNone, kOrderly, kLost };
 class Slots {
  public:
   static constexpr uint32_t kMax = kSlots;
-  Slots(HostCounters& counters, LocalNames& names, int epoll) : counters_(counters), names_(names), epoll_(epoll) {}
+  Slots(HostCounters& counters, LocalNames& names, Readiness& readiness) : counters_(counters), names_(names), readiness_(readiness) {}
 
   // Takes the lowest free slot. Returns 0, EMFILE or another error, or EADDRINUSE: processes of this user have all slots.
   int claim();
   void release();
   // The slot claimed last; kMax before.
   uint32_t slot() const { return slot_; }
-  int listener() const { return listener_.get(); }
+  Descriptor listener() const { return listener_.get(); }
   // Slots that processes of this user own now, ascending.
   std::vector<uint32_t> live();
   // The same, looked up at most ten times a second.
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
   // Sends a frame, or queues it until the peer reads. False: no such process, or it does not read (both counted).
-  bool send(uint32_t slot, const Frame& frame, const int* fds = nullptr, uint32_t fdCount = 0);
+  bool send(uint32_t slot, const Frame& frame, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
   // The same to every other process of this user.
   void sendToOthers(const Frame& frame, uint64_t now);
   // Who has the slot, at the connection that send() uses. False: nobody, or nobody who can be talked to.
   bool identify(uint32_t slot, PeerIdentity* identity);
   // Whether frames of this accepted connection come from the slot's owner: another process could set up, or spoil, what is not
   // its own. Also returns the identity.
-  bool isOwner(uint32_t slot, int connection, PeerIdentity* sender);
+  bool isOwner(uint32_t slot, Descriptor connection, PeerIdentity* sender);
   // The same, but also true if the slot has no owner any more: the last messages of a process may be read after its end.
-  bool mayComeFrom(uint32_t slot, int connection);
+  bool mayComeFrom(uint32_t slot, Descriptor connection);
   // Whether a process owns the slot; from now on onOutbound() reports its end.
   bool watch(uint32_t slot);
   // Whether the watched process has ended and onOutbound() was not called for it yet.
   bool endedUnseen(uint32_t slot) const;
   // An event of the connection to this slot. Not kNone: the watched process has ended.
-  Departure onOutbound(uint32_t slot, uint32_t events, uint64_t now);
+  Departure onOutbound(uint32_t slot, uint32_t kinds, uint64_t now);
 
  private:
   static constexpr size_t kMaxQueuedFrames = 1024, kMaxQueuedBytes = 4u << 20;
@@ -105,12 +105,12 @@ class Slots {
   static constexpr uint64_t kReconnectWindowNs = 1'000'000'000, kLiveNs = 100'000'000;
   struct Queued {
     std::vector<uint8_t> bytes;
-    UniqueFd fds[kMaxFrameFds];
+    UniqueFd fds[kMostPassed];
     uint32_t fdCount = 0;
   };
   struct Peer {
     UniqueFd fd;
-    pid_t pid = 0;
+    ProcessId process = 0;
     bool watched = false;
     bool wantsOut = false;
     bool saidGoodbye = false;
@@ -119,14 +119,14 @@ class Slots {
     std::deque<Queued> queue;
     size_t queuedBytes = 0;
   };
-  int connectTo(uint32_t slot, UniqueFd* fd, pid_t* pid, LocalNames::Look look = LocalNames::Look::kNow);
+  int connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames::Look look = LocalNames::Look::kNow);
   Peer* peer(uint32_t slot, int* error, LocalNames::Look look = LocalNames::Look::kNow);
   void drain(uint32_t slot, Peer& peer);
   void setWantsOut(uint32_t slot, Peer& peer, bool wanted);
 
   HostCounters& counters_;
   LocalNames& names_;
-  int epoll_;
+  Readiness& readiness_;
   uint32_t slot_ = kMax;
   UniqueFd listener_;
   std::vector<uint32_t> live_;

@@ -8,7 +8,7 @@ namespace nd {
 
 class IcrcChecker {
  public:
-  IcrcChecker(HostCounters& counters, int family) : counters_(counters), v4_(family == AF_INET) {}
+  IcrcChecker(HostCounters& counters, IpFamily family) : counters_(counters), v4_(family == IpFamily::kV4) {}
 
   // A packet of a datagram. `ids`: its sender's; `solves`: any ID may be. Fills in the headers it was sent with.
   bool check(const UdpWire::Datagram& datagram, CountedIds* ids, const uint8_t* bth, uint32_t length, bool solves,

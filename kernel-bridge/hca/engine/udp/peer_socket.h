@@ -10,7 +10,7 @@
 
 #include "base/host_counters.h"
 #include "base/link.h"
-#include "platform/unique_fd.h"
+#include "platform/datagram_socket.h"
 #include "udp/udp_wire.h"
 
 namespace nd {
@@ -23,7 +23,7 @@ struct CountedIds {
 class PeerSocket {
  public:
   bool ready() const { return open_; }
-  int fd() const { return fd_.get(); }
+  Descriptor fd() const { return socket_.fd(); }
   uint16_t port() const { return port_; }  // its sender's
   CountedIds ids;
   FlowIcrc icrc;        // of its sender's packets
@@ -34,7 +34,7 @@ class PeerSocket {
 
  private:
   friend class PeerSockets;
-  UniqueFd fd_;
+  DatagramSocket socket_;
   bool open_ = false;            // connected, and what others sent to it before is taken
   Gid source_, destination_;
   uint16_t port_ = 0;            // 0: an empty entry
@@ -57,8 +57,7 @@ class PeerSockets {
   static constexpr uint32_t kWithoutMetadata = 15;  // of 16 short datagrams
   static constexpr uint32_t kShort = 512;          // longest of these
 
-  PeerSockets(HostCounters& counters, int family);
-  ~PeerSockets();
+  PeerSockets(HostCounters& counters, IpFamily family) : counters_(counters), family_(family) {}
 
   // A datagram for this process has come by the port's socket. The peer socket to open for those that follow, or null.
   PeerSocket* consider(const PacketMeta& meta, uint16_t sourcePort);
@@ -72,7 +71,7 @@ class PeerSockets {
   // Up to UdpWire::kReceiveBatch datagrams, valid until the next call by any of them. `withMetadata`: none without.
   uint32_t receive(PeerSocket& from, uint32_t budget, bool withMetadata);
   // One of them. Received without metadata: its segment size is unknown; traffic class and hop limit are the last known ones.
-  UdpWire::Datagram datagram(PeerSocket& from, uint32_t index);
+  Datagram datagram(PeerSocket& from, uint32_t index);
   // For the single packet fast path: what the last receive() has taken without metadata, if it is short, with room for FlowIcrc
   // before it; null otherwise.
   uint8_t* single(uint32_t* length);
@@ -86,16 +85,14 @@ class PeerSockets {
   void close();
 
  private:
-  struct Buffers;
-  struct BuffersDeleter { void operator()(Buffers* buffers) const; };
   PeerSocket* entry(const PacketMeta& meta, uint16_t port);
-  bool setDestinations(int fd, bool on);
 
   HostCounters& counters_;
-  const int family_;
+  const IpFamily family_;
   uint64_t clock_ = 0;
   std::array<PeerSocket, kMost> sockets_;
-  std::unique_ptr<Buffers, BuffersDeleter> buffers_;
+  std::unique_ptr<DatagramsIn> in_;
+  bool withMetadata_ = false;  // of the last receive()
 };
 
 }  // namespace nd

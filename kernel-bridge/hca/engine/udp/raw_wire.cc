@@ -1,37 +1,19 @@
 #include "udp/raw_wire.h"
 
-#include <linux/filter.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/crc32.h"
 #include "base/joined.h"
 #include "base/wire.h"
 #include "platform/local_addresses.h"
+#include "platform/raw_socket.h"
 #include "udp/udp_wire.h"
 
 namespace nd {
 namespace {
 
-constexpr uint32_t kRawBytes = 65536;  // more than any IP packet has
-constexpr uint32_t kQpnWordAt = wire::kBthQpnAt - 1, kSlotAt = wire::kBthQpnAt;
-constexpr uint32_t kTake = 0xffffffff, kDrop = 0;
-constexpr uint32_t kInterface = static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_IFINDEX);
-
-sock_filter step(uint16_t code, uint32_t k) { return sock_filter{code, 0, 0, k}; }
-sock_filter jump(uint16_t kind, uint32_t k, uint8_t onTrue, uint8_t onFalse) {
-  return sock_filter{static_cast<uint16_t>(BPF_JMP | kind | BPF_K), onTrue, onFalse, k};
-}
-
-int attach(int fd, std::vector<sock_filter>& program) {
-  sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0 ? 0 : errno;
-}
+constexpr uint32_t kCrcStart = 0xffffffff;
 
 // What every process may get: management, and groups.
 bool isShared(uint32_t qpn) { return qpn <= wire::kGsiQpn || qpn == wire::kMulticastQpn; }
@@ -44,93 +26,17 @@ uint32_t ipv4Of(const Gid& gid) {
 
 }  // namespace
 
-struct RawWire::Buffers {
-  mmsghdr messages[kBatch];
-  iovec pieces[kBatch];
-  uint8_t bytes[kBatch][kRawBytes];
-  Buffers() {
-    for (uint32_t i = 0; i < kBatch; i++) {
-      messages[i] = {};
-      pieces[i] = {bytes[i], kRawBytes};
-      messages[i].msg_hdr.msg_iov = &pieces[i];
-      messages[i].msg_hdr.msg_iovlen = 1;
-    }
-  }
-};
-
-void RawWire::BuffersDeleter::operator()(Buffers* buffers) const { delete buffers; }
-
 int RawWire::open(uint32_t receiveBufferBytes) {
-  UniqueFd fd(socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP));
-  if (!fd.valid()) return errno;
-  // Nothing is for it before divide().
-  std::vector<sock_filter> nothing = {step(BPF_RET | BPF_K, kDrop)};
-  if (const int error = attach(fd.get(), nothing)) return error;
-  const int wanted = static_cast<int>(std::min<uint32_t>(receiveBufferBytes, INT32_MAX / 2));
-  if (setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof wanted) != 0)
-    setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &wanted, sizeof wanted);
-  buffers_.reset(new Buffers());
+  if (const int error = openRawSocket(receiveBufferBytes, &fd_)) return error;
+  if (!in_) in_.reset(new DatagramsIn(false));
   witnesses_.assign(kWitnesses, {});
-  fd_ = std::move(fd);
   return 0;
-}
-
-int RawWire::divide(int udp, uint32_t slot) {
-  const uint32_t loopback = if_nametoindex("lo");
-  // The UDP socket's filter sees the UDP header first.
-  std::vector<sock_filter> forUdp = {
-      step(BPF_LD | BPF_W | BPF_ABS, kInterface),
-      jump(BPF_JEQ, loopback, 0, 2),
-      step(BPF_LD | BPF_B | BPF_ABS, kUdpBytes),
-      jump(BPF_JSET, wire::kTransportBits, 6, 0),
-      step(BPF_LD | BPF_W | BPF_ABS, kUdpBytes + kQpnWordAt),
-      step(BPF_ALU | BPF_AND | BPF_K, wire::kQpnMask),
-      jump(BPF_JGT, wire::kGsiQpn, 0, 3),
-      step(BPF_LD | BPF_B | BPF_ABS, kUdpBytes + kSlotAt),
-      jump(BPF_JEQ, slot, 0, 1),
-      step(BPF_RET | BPF_K, kDrop),
-      step(BPF_RET | BPF_K, kTake),
-  };
-  // The raw socket's the IP header.
-  std::vector<sock_filter> forRaw = {
-      step(BPF_LDX | BPF_B | BPF_MSH, 0),  // X: bytes of the IP header
-      step(BPF_LD | BPF_H | BPF_IND, 2),
-      jump(BPF_JEQ, kRocePort, 0, 11),
-      step(BPF_LD | BPF_W | BPF_ABS, kInterface),
-      jump(BPF_JEQ, loopback, 0, 2),
-      step(BPF_LD | BPF_B | BPF_IND, kUdpBytes),
-      jump(BPF_JSET, wire::kTransportBits, 7, 0),
-      step(BPF_LD | BPF_B | BPF_IND, kUdpBytes + kSlotAt),
-      jump(BPF_JEQ, slot, 4, 0),
-      step(BPF_LD | BPF_W | BPF_IND, kUdpBytes + kQpnWordAt),
-      step(BPF_ALU | BPF_AND | BPF_K, wire::kQpnMask),
-      jump(BPF_JEQ, wire::kMulticastQpn, 1, 0),
-      jump(BPF_JGT, wire::kGsiQpn, 1, 0),
-      step(BPF_RET | BPF_K, kTake),
-      step(BPF_RET | BPF_K, kDrop),
-  };
-  // First the copies, then nothing more by the old way: a packet in between comes twice, which transports know.
-  if (const int error = attach(fd_.get(), forRaw)) return error;
-  return attach(udp, forUdp);
-}
-
-void RawWire::close() { fd_.reset(); }
-
-uint32_t RawWire::receive(uint32_t budget) {
-  const uint32_t count = std::min(budget, kBatch);
-  for (uint32_t i = 0; i < count; i++) buffers_->messages[i].msg_hdr.msg_flags = 0;
-  int n;
-  do {
-    n = recvmmsg(fd_.get(), buffers_->messages, count, MSG_DONTWAIT, nullptr);
-  } while (n < 0 && errno == EINTR);
-  return n < 0 ? 0 : static_cast<uint32_t>(n);
 }
 
 RawWire::Piece RawWire::piece(uint32_t index) {
   Piece p;
-  const mmsghdr& message = buffers_->messages[index];
-  const uint8_t* header = buffers_->bytes[index];
-  const uint32_t total = message.msg_len;
+  const uint8_t* header = in_->bytes(index);
+  const uint32_t total = in_->length(index);
   const auto bad = [&](HostCounter counter) {
     counters_.add(counter);
     return Piece();
@@ -214,7 +120,7 @@ bool RawWire::next(Piece* piece, Packet* out) {
 }
 
 RawWire::Witness RawWire::witnessOf(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-  return {ipv4Of(meta.source), ipv4Of(meta.destination), length, crc32Register(kTake, bth, length)};
+  return {ipv4Of(meta.source), ipv4Of(meta.destination), length, crc32Register(kCrcStart, bth, length)};
 }
 
 bool RawWire::witnessed(const PacketMeta& meta, const uint8_t* bth, uint32_t length) const {

@@ -11,18 +11,20 @@
 // with the ID in that header; or joined by the interface, whose IDs follow each other. A raw socket does not see where they end:
 // that is where another BTH begins and the ICRC before it is right.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "base/host_counters.h"
 #include "base/icrc.h"
-#include "platform/unique_fd.h"
+#include "platform/datagram_socket.h"
+#include "platform/raw_socket.h"
 
 namespace nd {
 
 class RawWire {
  public:
-  static constexpr uint32_t kBatch = 16;  // packets received at once, at most
+  static constexpr uint32_t kBatch = DatagramsIn::kMost;  // packets received at once, at most
   // One packet whose ICRC is right.
   struct Packet {
     PacketMeta meta;
@@ -45,13 +47,13 @@ class RawWire {
   // The raw socket. 0 or an errno; EPERM: the privilege is missing.
   int open(uint32_t receiveBufferBytes);
   // Divides between the two sockets by the destination QPN's part that is this process's. 0 or an errno.
-  int divide(int udp, uint32_t slot);
-  void close();
+  int divide(Descriptor udp, uint32_t slot) { return divideRoce(fd_.get(), udp, slot); }
+  void close() { fd_.reset(); }
   bool isOpen() const { return fd_.valid(); }
-  int fd() const { return fd_.get(); }
+  Descriptor fd() const { return fd_.get(); }
 
   // Receives a batch; answers how many pieces came, valid until the next call.
-  uint32_t receive(uint32_t budget);
+  uint32_t receive(uint32_t budget) { return in_->receive(fd_.get(), std::min(budget, kBatch)); }
   Piece piece(uint32_t index);
   // The next packet of a piece that is to be delivered, not corrupt and not kept as a witness; false at its end.
   bool next(Piece* piece, Packet* out);
@@ -59,8 +61,6 @@ class RawWire {
   bool witnessed(const PacketMeta& meta, const uint8_t* bth, uint32_t length) const;
 
  private:
-  struct Buffers;
-  struct BuffersDeleter { void operator()(Buffers* buffers) const; };
   struct Witness {
     uint32_t source = 0, destination = 0, length = 0, crc = 0;
   };
@@ -73,7 +73,7 @@ class RawWire {
   HostCounters& counters_;
   UniqueFd fd_;
   uint32_t lastSegment_ = 0;       // of the last piece of several
-  std::unique_ptr<Buffers, BuffersDeleter> buffers_;
+  std::unique_ptr<DatagramsIn> in_;
   std::vector<Witness> witnesses_;
 };
 

@@ -1,52 +1,37 @@
 #include "udp/steering.h"
 
-#include <linux/filter.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-
-#include <vector>
-
 #include "base/wire.h"
+#include "platform/os.h"
 
 namespace nd {
 namespace {
 
-// The program sees the UDP payload: the high and the low byte of the BTH's destination QPN.
+// The high and the low byte of the destination QPN.
 constexpr uint32_t kSlotOffset = wire::kBthQpnAt, kIndexOffset = kSlotOffset + 2;
-// An index that no group has: the system then chooses by the packet's addresses and ports.
-constexpr uint32_t kNoIndex = 0xffff;
-
-sock_filter instruction(uint16_t code, uint8_t onTrue, uint8_t onFalse, uint32_t k) {
-  return sock_filter{code, onTrue, onFalse, k};
-}
 
 }  // namespace
 
-void Steering::start(int fd, uint32_t ownSlot, uint64_t now) {
-  fd_ = fd;
+void Steering::start(Descriptor socket, uint32_t ownSlot, uint64_t now) {
+  socket_ = socket;
   ownSlot_ = ownSlot;
   indexOfSlot_.fill(kUnknown);
-  // The program is the whole group's: the one that is there, which knows the probes as well, stays until the answers
-  // have made a better one.
+  // The rule is all sockets': the one that is there, which knows the probes as well, stays until the answers have made a better
+  // one.
   lastProbe_ = now;
-  drawNonce();
+  fillRandom(&nonce_, sizeof nonce_);
   probed_ = kFirstRound;
   sendRound(now);
 }
 
-void Steering::drawNonce() {
-  if (getrandom(&nonce_, sizeof nonce_, GRND_NONBLOCK) != sizeof nonce_) nonce_++;
-}
-
 void Steering::onMisdirected(uint64_t now) {
-  if (fd_ < 0 || probed_ != 0 || now - lastProbe_ < kMinIntervalNs) return;
+  if (socket_ == kNoDescriptor || probed_ != 0 || now - lastProbe_ < kMinIntervalNs) return;
   probe(now);
 }
 
 void Steering::probe(uint64_t now) {
   lastProbe_ = now;
-  drawNonce();
-  attach();  // what is known so far, and the probes' rule: another user of the port may have left another program
+  fillRandom(&nonce_, sizeof nonce_);
+  setRule();  // what is known so far, and the probes' rule: another user of the port may have left another one
   probed_ = kFirstRound;
   sendRound(now);
 }
@@ -97,8 +82,8 @@ void Steering::finishRound(uint64_t now) {
     sendRound(now);
     return;
   }
-  if (!attached_) {
-    // The program that was there may not have been one of ours, or there was none: then the answers say nothing about the
+  if (!ruled_) {
+    // The rule that was there may not have been one of ours, or there was none: then the answers say nothing about the
     // indexes. They serve until a round under our own rule has ended.
     if (answered_ != 0) indexOfSlot_ = found;
     return probe(now);
@@ -106,26 +91,15 @@ void Steering::finishRound(uint64_t now) {
   probed_ = 0;
   if (answered_ == 0) return;  // no loopback, or everybody is busy: forwarding goes on
   indexOfSlot_ = found;
-  attach();
+  setRule();
   counters_.add(HostCounter::kSteeringUpdates);
 }
 
-void Steering::attach() {
-  attached_ = true;
-  std::vector<sock_filter> program;
-  program.push_back(instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, kSlotOffset));
-  program.push_back(instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, SteeringProbe::kQpnMark >> 16));
-  program.push_back(instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, kIndexOffset));
-  program.push_back(instruction(BPF_RET | BPF_A, 0, 0, 0));
-  for (uint32_t slot = 0; slot < kSlots; slot++) {
-    if (indexOfSlot_[slot] == kUnknown) continue;
-    program.push_back(instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, slot));
-    program.push_back(instruction(BPF_RET | BPF_K, 0, 0, indexOfSlot_[slot]));
-  }
-  program.push_back(instruction(BPF_RET | BPF_K, 0, 0, kNoIndex));
-  sock_fprog attachment{static_cast<unsigned short>(program.size()), program.data()};
-  // Refused (seccomp, an old kernel): the system spreads the packets and forwarding does the rest.
-  setsockopt(fd_, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &attachment, sizeof attachment);
+// Where the system refuses it, it spreads the packets and forwarding does the rest.
+void Steering::setRule() {
+  ruled_ = true;
+  static_assert(kUnknown == SharingRule::kNoIndex);
+  setSharingRule(socket_, {kSlotOffset, indexOfSlot_.data(), kSlots, SteeringProbe::kQpnMark >> 16, kIndexOffset});
 }
 
 }  // namespace nd

@@ -1,13 +1,14 @@
-// Which member of the SO_REUSEPORT group gets a packet: a classic BPF program chooses by the slot in the
-// destination QPN. The group's indexes are the operating system's and change when a member leaves (the last takes
-// its place). A process that receives packets for others finds out the present order: it sends a probe that the
-// program steers to each index, and the receiver of a probe answers with its slot.
+// Which of the sockets that share port 4791 gets a packet: a rule chooses by the slot in the destination QPN. The indexes of the
+// sockets are the operating system's and change when a socket is closed (the last takes its place). A process that receives packets
+// for others finds out the present order: it sends a probe that the rule steers to each index, and the receiver of a probe answers
+// with its slot.
 #pragma once
 #include <array>
 #include <cstdint>
 
 #include "base/host_counters.h"
 #include "base/types.h"
+#include "platform/datagram_socket.h"
 
 namespace nd {
 
@@ -36,7 +37,7 @@ class Steering {
   Steering(HostCounters& counters, SendProbe sendProbe, void* argument)
       : counters_(counters), sendProbe_(sendProbe), argument_(argument) {}
 
-  void start(int fd, uint32_t ownSlot, uint64_t now);
+  void start(Descriptor socket, uint32_t ownSlot, uint64_t now);
   // A packet for another slot came here: the order may have changed. Acts at most every 100 ms.
   void onMisdirected(uint64_t now);
   void onReply(const ProbeReply& reply);
@@ -48,17 +49,16 @@ class Steering {
   static constexpr uint8_t kUnknown = 0xff;
   static constexpr uint32_t kFirstRound = 8;
   static constexpr uint64_t kRoundNs = 20'000'000, kMinIntervalNs = 100'000'000;
-  void drawNonce();
   void probe(uint64_t now);
   void sendRound(uint64_t now);
   void finishRound(uint64_t now);
-  void attach();
+  void setRule();
 
   HostCounters& counters_;
   SendProbe sendProbe_;
   void* argument_;
-  int fd_ = -1;
-  bool attached_ = false;                         // a program of ours has been
+  Descriptor socket_ = kNoDescriptor;
+  bool ruled_ = false;                            // a rule of ours has been
   uint32_t ownSlot_ = 0;
   uint32_t nonce_ = 0;
   uint32_t probed_ = 0;                           // indexes asked in this round; 0: no probe under way
@@ -66,7 +66,7 @@ class Steering {
   uint64_t deadline_ = UINT64_MAX;
   uint64_t lastProbe_ = 0;
   std::array<uint8_t, kSlots> slotOfIndex_{};        // of the round under way
-  std::array<uint8_t, kSlots> indexOfSlot_{};        // of the program attached
+  std::array<uint8_t, kSlots> indexOfSlot_{};        // of the rule
 };
 
 }  // namespace nd

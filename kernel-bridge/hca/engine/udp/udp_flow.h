@@ -2,31 +2,18 @@
 // route, its source address and its header fields; otherwise they are looked up and passed anew for each datagram. Its source
 // port is its own; RoCEv2 leaves that to the sender.
 //
-// On IPv4 Linux counts the IP IDs of a connected socket, from a random one on, and the ICRC covers them. The ID is learned
-// from a datagram that comes back with its headers by the error queue (SO_TIMESTAMPING), and checked again now and then. A
-// receiver cannot see the ID and would have to solve for it: so this is done for destinations on this host only. To others
-// the unconnected socket sends ID 0.
+// On IPv4 the system counts the IP IDs of a connected socket, from a random one on, and the ICRC covers them. The ID is learned
+// from a datagram that comes back with its headers, and checked again now and then. A receiver cannot see the ID and would have to
+// solve for it: so this is done for destinations on this host only. To others the unconnected socket sends ID 0.
 #pragma once
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <array>
 
 #include "base/host_counters.h"
 #include "base/icrc.h"
 #include "base/types.h"
-#include "platform/unique_fd.h"
+#include "platform/datagram_socket.h"
 
 namespace nd {
-
-union SocketAddress {
-  sockaddr any;
-  sockaddr_in v4;
-  sockaddr_in6 v6;
-};
-
-// One of an address and port; its length.
-socklen_t socketAddress(const Gid& gid, uint16_t port, uint32_t scopeId, SocketAddress* out);
 
 class UdpFlow {
  public:
@@ -34,8 +21,8 @@ class UdpFlow {
   static constexpr uint32_t kCheckEvery = 4096;   // messages between two looks at the ID
 
   bool ready() const { return state_ == State::kReady; }
-  int fd() const { return fd_.get(); }
-  uint16_t sourcePort() const { return sourcePort_; }
+  const DatagramSocket& socket() const { return socket_; }
+  uint16_t sourcePort() const { return socket_.port(); }
   // Of the next message. IPv6 has none.
   uint16_t nextId() const { return nextId_; }
 
@@ -58,7 +45,7 @@ class UdpFlow {
     nextId_ = id;
     staged_ -= messages;
   }
-  // Whether the next message to be staged is one to look at; the caller appends `timestampRequest` to it.
+  // Whether the next message to be staged is one to look at; the caller asks for its ID.
   bool checkDue() const { return isV4() && staged_ % kCheckEvery == 0; }
   // A message that is looked at has left; `id` is the one that its ICRC counts with. If it left with another, the flow is
   // closed.
@@ -71,21 +58,16 @@ class UdpFlow {
   enum class State { kCounting, kReady, kRefused };
   bool isV4() const { return path_.destination.isV4(); }
   bool open();
-  bool learn();
-  bool takeId(uint16_t* id);
 
   State state_ = State::kCounting;
   Path path_;
   uint32_t slot_ = 0;
-  UniqueFd fd_;
-  uint16_t sourcePort_ = 0, nextId_ = 0;
+  DatagramSocket socket_;
+  uint16_t nextId_ = 0;
   FlowIcrc icrc_;
   uint32_t uses_ = 0, staged_ = 0;
   uint64_t used_ = 0;   // when, in uses of the table; 0: never
 };
-
-// Flags of a SO_TIMESTAMPING control message: the datagram comes back as it leaves.
-extern const uint32_t kTimestampRequest;
 
 // Those of one family, by path and, on this host, the slot of the receiving process, so that it can connect a socket to them
 // (peer_socket.h). The least recently used one gives way.

@@ -1,60 +1,42 @@
-// One family's socket on UDP port 4791, shared with the other processes of the host by SO_REUSEPORT. Packets are
+// One family's socket on UDP port 4791, which the processes of the host share. Packets are
 // staged, sent and received in batches; nothing here waits.
 //
 // A packet is copied into the batch when it is staged. The ICRC must cover exactly the bytes that leave, and the
 // memory a packet comes from may change meanwhile (a READ of memory its owner is writing): computed over the
 // original, such packets would be dropped by the peer for as long as the writing goes on.
 #pragma once
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <memory>
-#include <string>
 
 #include "base/host_counters.h"
 #include "base/icrc.h"
 #include "base/link.h"
-#include "platform/unique_fd.h"
+#include "platform/datagram_socket.h"
 #include "udp/udp_flow.h"
 
 namespace nd {
 
 class UdpWire {
  public:
-  static constexpr uint32_t kBatch = 32;                          // packets staged
+  static constexpr uint32_t kBatch = DatagramsOut::kMostMessages; // packets staged
   static constexpr uint32_t kStagingBytes = kBatch * kMaxDatagram;  // and their bytes
-  static constexpr int kDefaultHopLimit = 64;
-  static constexpr uint32_t kReceiveBytes = 65536;  // more than any datagram has
-  static constexpr uint32_t kReceiveBatch = 16;  // datagrams, or runs of them, received at once, at most
+  static constexpr uint32_t kReceiveBatch = DatagramsIn::kMost;  // datagrams, or runs of them, received at once, at most
 
-  // One packet, or several of the same flow that the system delivers in one piece (UDP_GRO).
-  struct Datagram {
-    PacketMeta meta;
-    const uint8_t* bytes = nullptr;
-    uint32_t length = 0;            // of all packets; each is BTH to ICRC
-    uint32_t segment = 0;           // of each but the last
-    uint16_t sourcePort = 0;
-    bool complete = false;          // false: cut off, or its addresses are not known
-    bool hasMetadata = true;        // false: received without control messages (peer_socket.h): segment size unknown
-  };
+  using Datagram = nd::Datagram;  // packets, from BTH to ICRC
 
   explicit UdpWire(HostCounters& counters) : counters_(counters) {}
 
   // Binds the family's wildcard address. 0 or an errno: EADDRINUSE/EACCES: another user or driver has the port;
   // EAFNOSUPPORT: the host has no such family.
   // `inRuns`: the system may join packets of a flow on their way up.
-  int open(int family, uint32_t receiveBufferBytes, bool inRuns = true);
+  int open(IpFamily family, uint32_t receiveBufferBytes, bool inRuns = true);
   void close();
-  bool isOpen() const { return fd_.valid(); }
-  int fd() const { return fd_.get(); }
-
-  // Joins or leaves a multicast group on one interface. 0 or an errno: ENODEV: no such interface; ENOBUFS: the
-  // system's limit (net.ipv4.igmp_max_memberships for each socket).
-  int changeGroup(bool join, const Gid& group, uint32_t interface);
+  bool isOpen() const { return socket_.isOpen(); }
+  Descriptor fd() const { return socket_.fd(); }
+  DatagramSocket& socket() { return socket_; }
 
   // ── Sending. stage() gives room for kMaxDatagram bytes (sending the batch first if it is full); commit() adds
   // the packet written there to the batch. `mayRun`: packets of equal length to one QP may pass the system in one
-  // piece (UDP_SEGMENT). Only for destinations on this host: where the system cuts the piece up again, it numbers
+  // piece. Only for destinations on this host: where the system cuts the piece up again, it numbers
   // the IPv4 IDs, which the ICRC of the packets does not know.
   uint8_t* stage();
   void commit(const Path& path, uint32_t length, bool mayRun);
@@ -72,10 +54,8 @@ class UdpWire {
 
   // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
-  // How many the socket holds at most.
-  uint32_t queuedAtMost() const;
   // The same from a socket that is not this one, of the same family and options.
-  uint32_t receiveFrom(int fd);
+  uint32_t receiveFrom(Descriptor fd);
   Datagram datagram(uint32_t index) const;
 
  private:
@@ -93,20 +73,14 @@ class UdpWire {
   bool hasRoom() const { return staged_ < kBatch && stagedBytes_ + kMaxDatagram <= kStagingBytes; }
   const Run& runOf(uint32_t index) const;
   bool extendsRun(const Path& path, const UdpFlow* flow, const uint8_t* bth, uint32_t length) const;
-  void address(uint32_t message, const Path& path);
   void refused(uint32_t message);
   void full(uint32_t message, int error);
-  int send(uint32_t first, uint32_t count);
-  void makeRoom(uint32_t count);
-  int receiveOne();
-  bool sendOneByOne(const Run& run, int* lastError);
+  bool sendOneByOne(uint32_t message, int* lastError);
   HostCounters& counters_;
-  UniqueFd fd_;
-  int family_ = AF_UNSPEC;
+  DatagramSocket socket_;
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
   uint32_t expected_ = 1;            // datagrams that the next receive() asks for
   bool runsWork_ = true;
-  bool labelsWork_ = false;
   UdpFlows flows_;
   UdpFlow* prepared_ = nullptr;      // of the next packet
   bool preparedExtends_ = false;     // then: that packet goes along with the one before it

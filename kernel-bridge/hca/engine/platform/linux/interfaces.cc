@@ -84,4 +84,9 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
   return 0;
 }
 
+bool hasInterface(uint32_t index) {
+  char name[IF_NAMESIZE];
+  return if_indextoname(index, name) != nullptr;
+}
+
 }  // namespace nd

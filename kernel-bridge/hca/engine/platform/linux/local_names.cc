@@ -1,12 +1,13 @@
 #include "platform/local_names.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <random>
+#include <thread>
 
 #include "platform/os.h"
 
@@ -59,7 +60,7 @@ int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::s
     const int error = listenLocal(usual, listener);  // it was released
     if (error == 0) *bound = usual;
     if (error != EADDRINUSE) return error;
-    poll(nullptr, 0, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return EADDRINUSE;
 }
@@ -98,10 +99,10 @@ int LocalNames::listenAt(const std::string& what, UniqueFd* listener) {
   return error == EADDRINUSE ? claimBesides(what, listener, &bound) : error;
 }
 
-int LocalNames::connect(const std::string& what, UniqueFd* connection, pid_t* pid, Look look) {
+int LocalNames::connect(const std::string& what, UniqueFd* connection, ProcessId* process, Look look) {
   if (look == Look::kRecent && recentlyAbsent(what)) return ECONNREFUSED;
   const std::string usual = ownName(what);
-  const int error = connectLocal(usual, connection, pid);
+  const int error = connectLocal(usual, connection, process);
   if (error != ECONNREFUSED && error != EACCES && error != EAGAIN) return error;
   const auto listed = look == Look::kNow ? read(usual) : recentBesides(what);
   if (!listed) return error;
@@ -109,7 +110,7 @@ int LocalNames::connect(const std::string& what, UniqueFd* connection, pid_t* pi
   for (const LocalListener& l : *listed) {
     if (l.name.empty()) strangers = l.owner == LocalListener::Owner::kStranger;
     if (l.name.empty() || l.name[0] != kBesides || l.owner == LocalListener::Owner::kStranger) continue;
-    if (connectLocal(usual + l.name, connection, pid) == 0) return 0;
+    if (connectLocal(usual + l.name, connection, process) == 0) return 0;
   }
   return strangers ? EACCES : error;  // only a process of this user can keep a caller waiting
 }

@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,6 +13,9 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+
+#include "platform/linux/pieces.h"
+#include "platform/linux/socket_options.h"
 
 namespace nd {
 namespace {
@@ -43,19 +47,19 @@ int listenLocal(const std::string& name, UniqueFd* listener) {
   return 0;
 }
 
-int connectLocal(const std::string& name, UniqueFd* connection, pid_t* pid) {
+int connectLocal(const std::string& name, UniqueFd* connection, ProcessId* process) {
   sockaddr_un address;
   socklen_t bytes;
   if (!makeAddress(name, &address, &bytes)) return ENAMETOOLONG;
   UniqueFd fd = makeSocket();
   if (!fd.valid()) return errno;
   if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) return errno;
-  if (!peerTrusted(fd.get(), pid)) return EACCES;
+  if (!peerTrusted(fd.get(), process)) return EACCES;
   *connection = std::move(fd);
   return 0;
 }
 
-int acceptLocal(int listener, UniqueFd* connection) {
+int acceptLocal(Descriptor listener, UniqueFd* connection) {
   UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!fd.valid()) return errno;
   if (!peerTrusted(fd.get(), nullptr)) return EACCES;
@@ -63,22 +67,93 @@ int acceptLocal(int listener, UniqueFd* connection) {
   return 0;
 }
 
-bool identifyPeer(int connection, PeerIdentity* identity) {
+bool identifyPeer(Descriptor connection, PeerIdentity* identity) {
   ucred credentials{};
   socklen_t bytes = sizeof credentials;
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) return false;
-  *identity = {credentials.pid, credentials.uid};
+  *identity = {credentials.pid, credentials.uid, credentials.uid == geteuid()};
   return true;
 }
 
-static bool isTrusted(uid_t user) { return user == geteuid() || user == 0; }
-
-bool peerTrusted(int connection, pid_t* pid) {
+bool peerTrusted(Descriptor connection, ProcessId* process) {
   PeerIdentity peer;
   if (!identifyPeer(connection, &peer)) return false;
-  if (pid != nullptr) *pid = peer.pid;
-  return isTrusted(peer.uid);
+  if (process != nullptr) *process = peer.process;
+  return peer.ownUser || peer.user == 0;
 }
+
+// ── Messages ────────────────────────────────────────────────────────────────────────────────────────────────
+
+namespace {
+
+// Room for as many descriptors as may be passed, and for one more where it is aligned; those beyond are dropped by the system.
+union PassedControl {
+  char bytes[CMSG_SPACE(kMostPassed * sizeof(int))];
+  cmsghdr align;
+};
+
+}  // namespace
+
+int sendLocal(Descriptor connection, const Piece* pieces, uint32_t count, const Descriptor* passed, uint32_t passedCount) {
+  PassedControl control{};
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(vectors(pieces));
+  message.msg_iovlen = count;
+  if (passedCount != 0) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = CMSG_SPACE(passedCount * sizeof(int));
+    cmsghdr* c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(passedCount * sizeof(int));
+    std::memcpy(CMSG_DATA(c), passed, passedCount * sizeof(int));
+  }
+  for (;;) {
+    if (sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+}
+
+int64_t receiveLocal(Descriptor connection, void* bytes, uint64_t room, UniqueFd* passed, uint32_t* passedCount) {
+  PassedControl control;
+  iovec piece = {bytes, room};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (passed != nullptr) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
+  }
+  ssize_t n;
+  do {
+    n = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return -errno;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      UniqueFd taken(fd);  // all are ours now
+      if (*passedCount < kMostPassed) passed[(*passedCount)++] = std::move(taken);
+    }
+  }
+  return n;
+}
+
+bool hasEndedLocal(Descriptor connection) {
+  pollfd waited{connection, POLLRDHUP, 0};
+  int n;
+  do {
+    n = poll(&waited, 1, 0);
+  } while (n < 0 && errno == EINTR);
+  return n > 0 && (waited.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
+}
+
+void widenLocal(Descriptor connection, uint32_t bytes) { setSendBuffer(connection, bytes); }
+
+// ── Who listens ─────────────────────────────────────────────────────────────────────────────────────────────
 
 namespace {
 
@@ -106,7 +181,7 @@ void takeDiag(const nlmsghdr* message, const std::string& prefix, Listeners* fou
     if (a->rta_type == kDiagUser && length == sizeof(uint32_t)) {
       uint32_t user;
       std::memcpy(&user, bytes, sizeof user);
-      listener.owner = isTrusted(user) ? LocalListener::Owner::kTrusted : LocalListener::Owner::kStranger;
+      listener.owner = user == geteuid() || user == 0 ? LocalListener::Owner::kTrusted : LocalListener::Owner::kStranger;
     }
   }
   if (named) found->push_back(std::move(listener));

@@ -1,20 +1,28 @@
 #include "platform/os.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 
-#include "platform/unique_fd.h"
-
 namespace nd {
 
 uint64_t monotonicNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t wallClockNs() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
@@ -31,9 +39,41 @@ void fillRandom(void* buffer, size_t bytes) {
   }
 }
 
+ProcessId ownProcessId() { return getpid(); }
+
 void yieldThread() { sched_yield(); }
 
+Barrier barrierOfAllThreads() {
+  const auto call = [](int command) { return syscall(SYS_membarrier, command, 0, 0); };
+  if (call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) return nullptr;
+  return [] { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); };
+}
+
+void keepLibraryLoaded() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&keepLibraryLoaded), &info) != 0 && info.dli_fname != nullptr)
+    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+void* findSymbol(const char* name) { return dlsym(RTLD_DEFAULT, name); }
+
+int createFile(const std::string& path, UniqueFd* file) {
+  file->reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600));
+  return file->valid() ? 0 : errno;
+}
+
+int writeFile(Descriptor file, const void* bytes, size_t length) {
+  for (size_t done = 0; done < length;) {
+    const ssize_t n = write(file, static_cast<const uint8_t*>(bytes) + done, length - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n < 0 ? errno : EIO;
+    done += static_cast<size_t>(n);
+  }
+  return 0;
+}
+
 void closeDescriptor(Descriptor descriptor) { close(descriptor); }
+UniqueFd duplicateDescriptor(Descriptor descriptor) { return UniqueFd(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)); }
 
 void* allocateAligned(size_t alignment, size_t bytes) {
   void* memory = nullptr;

@@ -1,7 +1,6 @@
 #include "platform/port_holder.h"
 
 #include <dirent.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,9 +16,9 @@ struct Holder {
   unsigned long inode = 0;
 };
 
-Holder findSocket(int family, uint16_t port) {
+Holder findSocket(IpFamily family, uint16_t port) {
   Holder holder;
-  FILE* file = std::fopen(family == AF_INET ? "/proc/net/udp" : "/proc/net/udp6", "re");
+  FILE* file = std::fopen(family == IpFamily::kV4 ? "/proc/net/udp" : "/proc/net/udp6", "re");
   if (file == nullptr) return holder;
   char line[512];
   while (!holder.found && std::fgets(line, sizeof line, file) != nullptr) {
@@ -60,7 +59,7 @@ std::string commandName(const char* process) {
 
 }  // namespace
 
-std::string describePortHolder(int family, uint16_t port) {
+std::string describePortHolder(IpFamily family, uint16_t port) {
   const Holder holder = findSocket(family, port);
   if (!holder.found) return "somebody else";
   if (holder.inode != 0) {

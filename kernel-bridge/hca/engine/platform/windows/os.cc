@@ -30,6 +30,13 @@ uint64_t monotonicNs() {
   return ticks / frequency * 1'000'000'000u + ticks % frequency * 1'000'000'000u / frequency;
 }
 
+uint64_t wallClockNs() {
+  constexpr uint64_t kUntil1970 = 116'444'736'000'000'000;  // of 100 ns, from 1601 on
+  FILETIME now;
+  GetSystemTimePreciseAsFileTime(&now);
+  return ((static_cast<uint64_t>(now.dwHighDateTime) << 32 | now.dwLowDateTime) - kUntil1970) * 100;
+}
+
 void fillRandom(void* buffer, size_t bytes) {
   auto* p = static_cast<uint8_t*>(buffer);
   while (bytes > 0) {
@@ -45,6 +52,14 @@ void yieldThread() { SwitchToThread(); }
 void* allocateAligned(size_t alignment, size_t bytes) { return _aligned_malloc(bytes, alignment); }
 void freeAligned(void* memory) { _aligned_free(memory); }
 
+ProcessId ownProcessId() { return GetCurrentProcessId(); }
+
 void closeDescriptor(Descriptor descriptor) { CloseHandle(handleOf(descriptor)); }
+UniqueFd duplicateDescriptor(Descriptor descriptor) {
+  HANDLE copy = nullptr;
+  const HANDLE own = GetCurrentProcess();
+  if (DuplicateHandle(own, handleOf(descriptor), own, &copy, 0, FALSE, DUPLICATE_SAME_ACCESS) == 0) return UniqueFd();
+  return UniqueFd(descriptorOf(copy));
+}
 
 }  // namespace nd

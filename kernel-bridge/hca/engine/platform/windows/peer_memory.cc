@@ -4,7 +4,9 @@
 
 namespace nd {
 
-int64_t readPeerMemory(int64_t process, const Piece* to, uint32_t toCount, const Piece* from, uint32_t fromCount) {
+void allowPeers() {}
+
+int64_t readPeerMemory(ProcessId process, const Piece* to, uint32_t toCount, const Piece* from, uint32_t fromCount) {
   const UniqueFd peer(descriptorOf(OpenProcess(PROCESS_VM_READ, FALSE, static_cast<DWORD>(process))));
   if (!peer.valid()) return -1;
   return copyPieces(to, toCount, from, fromCount, UINT64_MAX, [&](uint8_t* target, const uint8_t* source, uint64_t bytes) {

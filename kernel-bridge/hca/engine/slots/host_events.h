@@ -1,0 +1,15 @@
+// Names of descriptors in the host's set (Readiness): their kind, and which one.
+#pragma once
+#include <cstdint>
+
+#include "platform/readiness.h"
+
+namespace nd {
+
+enum class EventKind : uint32_t { kWire, kSlotListener, kInbound, kOutbound, kClaim, kLocalQueue, kPair, kPeerSocket };
+
+inline uint64_t eventTag(EventKind kind, uint32_t id) { return static_cast<uint64_t>(kind) << 32 | id; }
+inline EventKind eventKind(uint64_t tag) { return static_cast<EventKind>(tag >> 32); }
+inline uint32_t eventId(uint64_t tag) { return static_cast<uint32_t>(tag); }
+
+}  // namespace nd
