@@ -26,7 +26,7 @@ make --silent -j"$(nproc)" CXX="${AARCH64_CXX:-aarch64-linux-gnu-g++}" BUILD=$bu
 emulated() { qemu-aarch64 -L /usr/aarch64-linux-gnu "$@"; }
 
 emulated $build/host_icrc
-for links in "" --alone; do
+for links in "" --single; do
   output=$(emulated $build/engine $links "$@" 2>&1) || true
   tail -n 1 <<<"$output"
   grep -Eq '^[0-9]+ tests, [0-9]+ checks' <<<"$(tail -n 1 <<<"$output")" || { echo "The tests did not come to their end." >&2; exit 1; }

@@ -31,7 +31,7 @@ wineserver -p </dev/null >/dev/null 2>&1
 timeout 60 setsid wine64 wineboot </dev/null >/dev/null 2>&1
 timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
 # Straight and by packets, as on Linux.
-for links in "" --alone; do
+for links in "" --single; do
   timeout 600 wine64 build/windows/engine.exe $links "$@" </dev/null >"$output" 2>&1 || { cat "$output"; exit 1; }
   echo "Windows (Wine): $(tail -n 1 "$output" | tr -d '\r')"
 done

@@ -101,7 +101,7 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   // Whichever of the two received a packet.
   const sum = (name: string): number => after[0].hca[name]! + after[1].hca[name]! - before.hca[name]!;
   const figures = {
-    alone: sum('rcvd_alone'),
+    fast: sum('rcvd_fast'),
     'peer sockets': sum('rx_peer_socket_opened'),
     solved: sum('rx_ipv4_id_solved'),
     icrc: sum('rx_icrc_errors'),
@@ -129,8 +129,8 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   if (field.remote && left.renewed > 0) {
     findings.push(`connections: ${left.renewed} have ended by packets of a host that is not their peer's`);
   }
-  if (!field.remote && connections > 0 && field.zeroIds && !exact && figures.alone < total.packets / 100) {
-    findings.push('the attack: nearly nothing has gone the straight way');
+  if (!field.remote && connections > 0 && field.zeroIds && !exact && figures.fast < total.packets / 100) {
+    findings.push('the attack: nearly nothing has taken the fast path');
   }
   return { done: total.packets, findings, figures };
 }

@@ -70,8 +70,8 @@ TEST(turns_of_data_are_none_of_acknowledgements) {
   CHECK(!w.pb->stalled);
 }
 
-// Small messages, which go straight, wait for their turn as well.
-TEST(turns_are_kept_by_what_goes_straight) {
+// Small messages, which take the fast path, wait for their turn as well.
+TEST(turns_are_kept_by_the_fast_path) {
   QpShape shape;
   shape.sendEntries = 1024;
   LocalWorld w({}, false);
@@ -111,7 +111,7 @@ TEST(turns_are_kept_by_what_goes_straight) {
 }
 
 // And those of a queue pair that stands in line to answer a Read.
-TEST(turns_are_kept_by_what_goes_straight_beside_answers) {
+TEST(turns_are_kept_by_the_fast_path_beside_answers) {
   LocalWorld w({}, false);
   TestQp fillA(*w.a), fillB(*w.b), qa(*w.a), qb(*w.b);
   w.connect(fillA, fillB);
@@ -191,5 +191,5 @@ TEST(turns_in_a_full_bulk_area) {
   CHECK_EQ(w.qa.sendCq.written(), kCount / 10);
   CHECK(std::memcmp(from.data(), to.data(), kCount * kLength) == 0);
   // Those that found no room went the long way once there was some.
-  CHECK_EQ(w.a->counter("sent_straight") + w.countersA.get(HostCounter::kLocalStalls), 1 + kCount);
+  CHECK_EQ(w.a->counter("sent_fast") + w.countersA.get(HostCounter::kLocalStalls), 1 + kCount);
 }

@@ -1,4 +1,4 @@
-// Small messages that are alone on the wire: that they go straight, and that whatever is out of the ordinary goes the way of
+// Small messages that are alone on the wire: that they take the fast path, and that whatever is out of the ordinary goes the way of
 // all others, with the same outcome and in the same order.
 #include <poll.h>
 #include <signal.h>
@@ -210,32 +210,32 @@ struct Two {
   }
 };
 
-// Every length that goes straight, and the first that does not; pieces and inline; Writes as well.
-void straight(const char* address) {
+// Every length that takes the fast path, and the first that does not; pieces and inline; Writes as well.
+void fastPath(const char* address) {
   Two w(address);
   uint32_t cqe[kCqeBytes / 4];
-  uint32_t expected = 0, straight = 0;
-  const uint32_t send = Link::kAloneMostBytes - wire::kBthBytes, write = send - wire::kRethBytes;
+  uint32_t expected = 0, fast = 0;
+  const uint32_t send = Link::kSingleMostBytes - wire::kBthBytes, write = send - wire::kRethBytes;
   for (const uint32_t flags : {0u, uint32_t(kSendFlagInline), uint32_t(kSendFlagSolicited)})
     for (const uint32_t opcode : {uint32_t(kOpSend), uint32_t(kOpWrite)}) {
       if (opcode == kOpWrite && flags == kSendFlagSolicited) continue;
       const uint32_t most = opcode == kOpSend ? send : write;
       for (uint32_t length = opcode == kOpSend ? 0 : 1; length <= most + 1; length++) {
-        const uint64_t before = w.a.counter("sent_straight");
+        const uint64_t before = w.a.counter("sent_fast");
         // So that the window and the queue stay open; its answer is waited for.
         const bool signals = length % 4 == 3;
         w.exchange(w.a, w.b, opcode, flags | (signals ? kSendFlagSignaled : 0), length);
         if (signals) HOST_CHECK(w.status(w.a, false, cqe) == kWcSuccess && cqe[kCqeOpcode] == opcode);
-        const auto went = static_cast<uint32_t>(w.a.counter("sent_straight") - before);
+        const auto went = static_cast<uint32_t>(w.a.counter("sent_fast") - before);
         HOST_CHECK(went == 0 || length <= most);
         expected += length <= most;
-        straight += went;
+        fast += went;
         if (length % 8 == 0) w.exchange(w.b, w.a, kOpSend, length % 16 == 0 ? kSendFlagSignaled : 0, 8);
       }
     }
   // Not those among which something was asked for once more, or an IPv4 ID was looked at.
-  HOST_CHECK(straight > expected - expected / 10);
-  HOST_CHECK(w.b.counter("rcvd_alone") > 5 * 90 && w.a.counter("rcvd_alone") > 100);
+  HOST_CHECK(fast > expected - expected / 10);
+  HOST_CHECK(w.b.counter("rcvd_fast") > 5 * 90 && w.a.counter("rcvd_fast") > 100);
   HOST_CHECK(w.a.counter("rx_icrc_errors") == 0 && w.b.counter("rx_icrc_errors") == 0);
   HOST_CHECK(w.a.events == 0 && w.b.events == 0);
 }
@@ -246,7 +246,7 @@ void together() {
   uint32_t cqe[kCqeBytes / 4];
   uint32_t lengths = 0;
   for (int round = 0; round < 100; round++) {
-    const uint64_t before = w.a.counter("sent_straight");
+    const uint64_t before = w.a.counter("sent_fast");
     for (int i = 0; i < 4; i++) w.b.receive(64);
     w.a.post(kOpSend, 0, 1);
     for (uint32_t length = 2; length <= 4; length++) w.a.queue(kOpSend, length == 4 ? kSendFlagSignaled : 0, length);
@@ -256,7 +256,7 @@ void together() {
       lengths += cqe[kCqeLength] == i;
     }
     HOST_CHECK(w.status(w.a, false, cqe) == kWcSuccess);
-    HOST_CHECK(w.a.counter("sent_straight") - before <= 1);
+    HOST_CHECK(w.a.counter("sent_fast") - before <= 1);
   }
   HOST_CHECK(lengths == 400);
 }
@@ -271,13 +271,13 @@ void faults() {
     const bool faulty = round % 2 == 0;
     if (!faulty) options.faults = {};
     w.a.configure(options);
-    const uint64_t before = w.a.counter("sent_straight"), peers = w.b.counter("sent_straight");
+    const uint64_t before = w.a.counter("sent_fast"), peers = w.b.counter("sent_fast");
     for (uint32_t i = 0; i < 100; i++) {
       w.exchange(w.a, w.b, kOpSend, i % 4 == 3 ? kSendFlagSignaled : 0, 8 + i % 3);
       w.exchange(w.b, w.a, kOpSend, i % 4 == 3 ? kSendFlagSignaled : 0, 8);
     }
-    HOST_CHECK(faulty ? w.a.counter("sent_straight") == before : w.a.counter("sent_straight") > before);
-    HOST_CHECK(w.b.counter("sent_straight") > peers);
+    HOST_CHECK(faulty ? w.a.counter("sent_fast") == before : w.a.counter("sent_fast") > before);
+    HOST_CHECK(w.b.counter("sent_fast") > peers);
     options.faults.drop = options.faults.duplicate = options.faults.reorder = options.faults.corrupt = 0.1;
   }
   HOST_CHECK(w.b.counter("rx_icrc_errors") > 0 && w.a.counter("fault_dropped") > 0);
@@ -286,12 +286,12 @@ void faults() {
   options.faults = {};
   options.capturePath = path;
   w.a.configure(options);
-  const uint64_t before = w.a.counter("sent_straight"), alone = w.a.counter("rcvd_alone");
+  const uint64_t before = w.a.counter("sent_fast"), alone = w.a.counter("rcvd_fast");
   for (uint32_t i = 0; i < 20; i++) {
     w.exchange(w.a, w.b, kOpSend, kSendFlagSignaled, 8);
     w.exchange(w.b, w.a, kOpSend, kSendFlagSignaled, 8);
   }
-  HOST_CHECK(w.a.counter("sent_straight") == before && w.a.counter("rcvd_alone") == alone);
+  HOST_CHECK(w.a.counter("sent_fast") == before && w.a.counter("rcvd_fast") == alone);
   // A capture that has ended by itself, here at the limit of a file's size, does not stand in the way any more.
   rlimit limit{};
   HOST_CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -303,7 +303,7 @@ void faults() {
   HOST_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   HOST_CHECK(w.a.counter("capture_errors") == 1);
   for (uint32_t i = 0; i < 20; i++) w.exchange(w.a, w.b, kOpSend, kSendFlagSignaled, 8);
-  HOST_CHECK(w.a.counter("sent_straight") > before);
+  HOST_CHECK(w.a.counter("sent_fast") > before);
   close(fd);
   unlink(path);
 }
@@ -402,14 +402,14 @@ void corrupt(const char* address) {
   for (uint32_t i = 0; i < 64; i++) HOST_CHECK(w.b.memory[kTo + i] == 0);
   while (w.b.completion(cqe)) HOST_CHECK(!(cqe[kCqeFlags] & kCqeFlagReceiveQueue));  // of what it sent before
   HOST_CHECK(w.a.events == 0 && w.b.events == 0);
-  // As they should be, they are taken, and many by the straight way; it is not for those whose header fields are looked at.
-  const uint64_t before = w.b.counter("rcvd_alone");
+  // As they should be, they are taken, and many by the fast path; it is not for those whose header fields are looked at.
+  const uint64_t before = w.b.counter("rcvd_fast");
   for (uint32_t i = 0; i < 32; i++) {
     if (i != 0) make(w.a.sent + i);
     HOST_CHECK(arrives("rcvd_pkts"));
     HOST_CHECK(w.status(w.b, true, cqe) == kWcSuccess && w.there(w.b, kData));
   }
-  HOST_CHECK(w.b.counter("rcvd_alone") >= before + 8);
+  HOST_CHECK(w.b.counter("rcvd_fast") >= before + 8);
 }
 
 // An ICRC of another flow, length or ID is another.
@@ -440,8 +440,8 @@ void icrcs() {
 int main() {
   hosttest::privateNetwork();
   icrcs();
-  straight("127.0.0.1");
-  straight("::1");
+  fastPath("127.0.0.1");
+  fastPath("::1");
   together();
   faults();
   refusals();

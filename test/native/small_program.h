@@ -1,5 +1,5 @@
-// A random program of work requests between two queue pairs, most of them small: what the straight ways of small messages
-// (core_alone.cc, core_straight.cc) are compared by. The same seed does the same by any way.
+// A random program of work requests between two queue pairs, most of them small: what the fast paths of small messages
+// (fast_path.cc) are compared by. The same seed does the same by any way.
 #pragma once
 #include <map>
 
@@ -14,7 +14,7 @@ struct Outcome {
   std::vector<uint32_t> events;
   std::vector<uint8_t> memory;
   std::map<std::string, uint64_t> counters;
-  uint64_t straight = 0, alone = 0;
+  uint64_t fast = 0, single = 0;
 };
 
 // In a World, or what is derived from one.
@@ -218,8 +218,8 @@ struct SmallProgram : Base {
       const auto values = n->engine.counters();
       for (size_t i = 0; i < values.size(); i++)
         seen.counters[(n == &*a ? "a " : "b ") + std::string(Engine::counterNames()[i])] = values[i];
-      seen.straight += std::exchange(seen.counters[n == &*a ? "a sent_straight" : "b sent_straight"], 0);
-      seen.alone += std::exchange(seen.counters[n == &*a ? "a rcvd_alone" : "b rcvd_alone"], 0);
+      seen.fast += std::exchange(seen.counters[n == &*a ? "a sent_fast" : "b sent_fast"], 0);
+      seen.single += std::exchange(seen.counters[n == &*a ? "a rcvd_fast" : "b rcvd_fast"], 0);
     }
     for (Buffer* m : {&ma, &mb}) seen.memory.insert(seen.memory.end(), m->data(), m->data() + kArena);
     return seen;

@@ -101,13 +101,13 @@ struct Net {
   }
 };
 
-// Whether links begin with the straight way of small packets that are alone.
+// Whether links begin with the fast path of single small packets.
 inline bool linksTakeAlone = false;
 
 struct FakeLink final : Link {
   Net& net;
   Gid gid;
-  bool takesAlone = linksTakeAlone;
+  bool takesSingle = linksTakeAlone;
   bool local = false, peerAlive = true;
   std::set<uint32_t> watched;
   std::vector<uint32_t> gone, ended;  // without and with a goodbye
@@ -130,16 +130,16 @@ struct FakeLink final : Link {
     net.send(std::move(f));
     return true;
   }
-  bool sendAlone(const Path& path, uint8_t* bth, uint32_t length) override {
-    if (!takesAlone) return false;
-    CHECK(length >= wire::kBthBytes && length <= kAloneMostBytes && length % 4 == 0);
+  bool sendSingle(const Path& path, uint8_t* bth, uint32_t length) override {
+    if (!takesSingle) return false;
+    CHECK(length >= wire::kBthBytes && length <= kSingleMostBytes && length % 4 == 0);
     Frame f;
     f.source = path.source;
     f.destination = path.destination;
     f.trafficClass = path.trafficClass;
     f.bytes.assign(bth, bth + length);
     net.send(std::move(f));
-    std::memset(bth - kAloneRoom, 0xA5, kAloneRoom + length + 4);
+    std::memset(bth - kSingleRoom, 0xA5, kSingleRoom + length + 4);
     return true;
   }
   // The local link, where a test has made one.
@@ -184,8 +184,8 @@ struct FakeLink final : Link {
       // A copy of exactly this size, so that ASan sees reads beyond it.
       std::vector<uint8_t> exact(f.bytes);
       exact.shrink_to_fit();
-      const bool small = exact.size() >= wire::kBthBytes && exact.size() <= kAloneMostBytes && exact.size() % 4 == 0;
-      if (takesAlone && small && sink.onAlone(meta, exact.data(), uint32_t(exact.size()))) continue;
+      const bool small = exact.size() >= wire::kBthBytes && exact.size() <= kSingleMostBytes && exact.size() % 4 == 0;
+      if (takesSingle && small && sink.onSinglePacket(meta, exact.data(), uint32_t(exact.size()))) continue;
       sink.onPacket(meta, exact.data(), uint32_t(exact.size()));
     }
     return true;

@@ -26,8 +26,8 @@ namespace nd {
   X(rnrExceeded, "retry_rnr_exceeded_err")                                        \
   X(acksCoalesced, "ack_deferred")                                                \
   X(acksCarried, "ack_carried")                /* by packets of the local link */ \
-  X(sentStraight, "sent_straight")             /* small ones, by the local link or alone */ \
-  X(receivedAlone, "rcvd_alone")               /* small ones by the wire, straight */ \
+  X(sentFast, "sent_fast")                     /* small ones that took the fast path */ \
+  X(receivedFast, "rcvd_fast")                 /* small ones by the wire, by the fast path */ \
   X(retransmitted, "retransmitted_pkts")                                          \
   X(keepAlives, "keep_alive")                                                     \
   X(malformed, "malformed_pkts")                                                  \

@@ -44,7 +44,7 @@ class PacketSink {
 
   // A small packet of a reliable connection that arrived by itself. The bytes are as for onPacket(). False: nothing was done;
   // onPacket() gets it next.
-  virtual bool onAlone(const PacketMeta&, const uint8_t* /*bth*/, uint32_t /*length*/) { return false; }
+  virtual bool onSinglePacket(const PacketMeta&, const uint8_t* /*bth*/, uint32_t /*length*/) { return false; }
 
   // ── For the local link (local_pair.h)
   virtual void onLocalPacket(LocalPair&, const LocalPacket&) {}
@@ -66,11 +66,11 @@ class Link {
   // Queues a packet; sends the queued ones when the batch is full. The packet is copied: its memory may change as soon as this
   // returns. False: it cannot be carried (no route, no socket); transports treat that as loss.
   virtual bool send(const Path& path, const OutPacket& packet) = 0;
-  // Sends a small packet of a reliable connection at once, if nothing is queued and nothing unusual is due. `bth` has kAloneRoom
-  // bytes before it, `length` bytes to its last pad byte, at most kAloneMostBytes, and 4 more behind them; the bytes around the
+  // Sends a small packet of a reliable connection at once, if nothing is queued and nothing unusual is due. `bth` has kSingleRoom
+  // bytes before it, `length` bytes to its last pad byte, at most kSingleMostBytes, and 4 more behind them; the bytes around the
   // packet are overwritten. False: nothing was done; use send().
-  static constexpr uint32_t kAloneRoom = 64, kAloneMostBytes = 128;
-  virtual bool sendAlone(const Path& /*path*/, uint8_t* /*bth*/, uint32_t /*length*/) { return false; }
+  static constexpr uint32_t kSingleRoom = 64, kSingleMostBytes = 128;
+  virtual bool sendSingle(const Path& /*path*/, uint8_t* /*bth*/, uint32_t /*length*/) { return false; }
   // Sends the queued packets. The transport calls it once at the end of each step.
   virtual void flush() = 0;
   // Delivers received packets, without blocking, at most `budget` of them. True if there may be more.

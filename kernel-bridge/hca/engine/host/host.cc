@@ -251,7 +251,7 @@ bool Host::send(const Path& path, const OutPacket& packet) {
   return false;
 }
 
-bool Host::sendAlone(const Path& path, uint8_t* bth, uint32_t length) {
+bool Host::sendSingle(const Path& path, uint8_t* bth, uint32_t length) {
   return impl_->wireTo(path.destination).sender.sendSingle(path, bth, length);
 }
 

@@ -97,7 +97,7 @@ class Host final : public Link {
 
   // ── Link
   bool send(const Path& path, const OutPacket& packet) override;
-  bool sendAlone(const Path& path, uint8_t* bth, uint32_t length) override;
+  bool sendSingle(const Path& path, uint8_t* bth, uint32_t length) override;
   void flush() override;
   bool poll(PacketSink& sink, uint32_t budget) override;
   void lookOut(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) override;

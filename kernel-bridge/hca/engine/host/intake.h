@@ -41,7 +41,7 @@ class Intake final : public PacketSink {
   }
   // The same of a small one, on the single packet fast path, without a capture. False: nothing was done, and it is not counted.
   bool takeSingle(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-    return sink_->onAlone(meta, bth, length) && cameByWire(length + kIcrcBytes);
+    return sink_->onSinglePacket(meta, bth, length) && cameByWire(length + kIcrcBytes);
   }
 
   // Packets that came past the wire have no ICRC: one of another process or of this one,

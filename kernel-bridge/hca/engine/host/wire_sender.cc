@@ -54,7 +54,7 @@ void WireSender::carry(const Path& path, LocalPair*, const uint8_t* bytes, uint3
 }
 
 bool WireSender::sendSingle(const Path& path, uint8_t* bth, uint32_t length) {
-  static_assert(Link::kAloneRoom == FlowIcrc::kRoom && Link::kAloneMostBytes == FlowIcrc::kMostBytes);
+  static_assert(Link::kSingleRoom == FlowIcrc::kRoom && Link::kSingleMostBytes == FlowIcrc::kMostBytes);
   if (!udp_.isOpen() || !parts_.tap.idle()) return false;
   const bool stays = staysHere(path.destination);
   return (stays || !v4_) && udp_.sendSingle(path, bth, length, stays);

@@ -1,6 +1,6 @@
 // Sends the packets of one address family by UDP: through a connected socket of their own (udp_flow.h) or the one on port 4791,
 // in batches; or one small packet at once. Owns what it knows of its last packets.
-// Host::send(), sendAlone() and flush() call it, and the tap for packets that it lets pass; with the engine's lock held.
+// Host::send(), sendSingle() and flush() call it, and the tap for packets that it lets pass; with the engine's lock held.
 #pragma once
 #include "host/parts.h"
 #include "udp/steering.h"
@@ -18,7 +18,7 @@ class WireSender final : public PacketTap::Carrier {
   // Whether there is a socket for packets of this path.
   bool reaches(const Path& path) const { return udp_.isOpen() && path.source.isV4() == path.destination.isV4(); }
   void send(const Path& path, const OutPacket& packet, uint32_t length);
-  // Link::sendAlone().
+  // Link::sendSingle().
   bool sendSingle(const Path& path, uint8_t* bth, uint32_t length);
   // 0, or the errno of the last packet that could not be sent.
   int flush() { return udp_.isOpen() ? udp_.flush() : 0; }

@@ -101,7 +101,7 @@ uint32_t FastPath::send(Qp& qp) {
   }
   if (n == 0) return 0;
   c_.counters.sentPackets += n;
-  c_.counters.sentStraight += n;
+  c_.counters.sentFast += n;
   c_.counters.sentBytes += bytes;
   rq.sinceAck = rq.messagesSinceAck = 0;
   rq.askedEnd = rq.psn;
@@ -114,7 +114,7 @@ uint32_t FastPath::send(Qp& qp) {
 inline bool FastPath::ringWire(Qp& qp) {
   SendState& rq = qp.rq;
   const uint16_t pkey = qp.pkey();
-  constexpr uint32_t kMost = Link::kAloneMostBytes - wire::kBthBytes;
+  constexpr uint32_t kMost = Link::kSingleMostBytes - wire::kBthBytes;
   SmallRequest r;
   if (rq.producer - rq.next != 1 || !isPkey(pkey) ||
       !readSmall(qp, std::min(kMost, qp.mtu), std::min(kMost - wire::kRethBytes, qp.mtu), &r))
@@ -126,12 +126,12 @@ inline bool FastPath::ringWire(Qp& qp) {
   const bool asks = t_.congestion.wantsAckRequest(qp, e, true, 1), writes = r.opcode == kOpWrite;
   const wire::Bth bth = requestBth(qp, r, pkey, asks);
   const uint32_t header = wire::kBthBytes + (writes ? wire::kRethBytes : 0), total = header + r.length + bth.pad;
-  uint8_t* const packet = packet_ + Link::kAloneRoom;
+  uint8_t* const packet = packet_ + Link::kSingleRoom;
   wire::emitBth(packet, bth);
   if (writes) wire::emitReth(packet + wire::kBthBytes, {r.remote, r.rkey, r.length});
   if (bth.pad) std::memset(packet + total - 4, 0, 4);
   copyFew(packet + header, r.data, r.length);
-  if (!c_.link.sendAlone(qp.route, packet, total)) {
+  if (!c_.link.sendSingle(qp.route, packet, total)) {
     rq.sinceAck = sinceAck;
     rq.messagesSinceAck = messagesSinceAck;
     return false;
@@ -147,7 +147,7 @@ inline bool FastPath::ringWire(Qp& qp) {
   leftSmall(rq);
   if (asks) rq.askedEnd = rq.psn;
   c_.counters.sentPackets++;
-  c_.counters.sentStraight++;
+  c_.counters.sentFast++;
   c_.counters.sentBytes += header + r.length;
   qp.lastActivity = c_.now;
   if (!wasOutstanding) t_.requester.startAckTimer(qp);
@@ -312,7 +312,7 @@ bool FastPath::onSinglePacket(const PacketMeta& meta, const uint8_t* bytes, uint
       (meta.trafficClass & wire::kEcnMask) == wire::kCongestionExperienced || !pkeysFit(bth.pkey, qp.pkey()))
     return false;
   const auto done = [&] {
-    c_.counters.receivedAlone++;
+    c_.counters.receivedFast++;
     c_.countReceived(size);
     qp.lastActivity = c_.now;
     t_.lifecycle.settle();

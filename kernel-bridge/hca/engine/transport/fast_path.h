@@ -35,7 +35,7 @@ class FastPath : public Role {
   bool findPlace(Qp& qp, const SmallMessage& m, uint8_t** to);
   void tookSmall(Qp& qp, const SmallMessage& m);
 
-  alignas(64) uint8_t packet_[Link::kAloneRoom + Link::kAloneMostBytes + 4];
+  alignas(64) uint8_t packet_[Link::kSingleRoom + Link::kSingleMostBytes + 4];
 };
 
 }  // namespace nd

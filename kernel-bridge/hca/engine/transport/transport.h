@@ -60,7 +60,7 @@ struct Transport final : public PacketSink {
 
   // ── PacketSink
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
-  bool onAlone(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
+  bool onSinglePacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
     return fastPath.onSinglePacket(meta, bth, length);
   }
   void onPeerProcessGone(uint32_t slot, bool orderly) override;

@@ -46,7 +46,7 @@ class UdpWire {
     uint16_t sourcePort = kRocePort, ipv4Id = 0;
   };
   Way prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun);
-  // Sends one packet of a connection past the batch, which is empty, and writes its ICRC behind it (Link::sendAlone). False:
+  // Sends one packet of a connection past the batch, which is empty, and writes its ICRC behind it (Link::sendSingle). False:
   // nothing was sent.
   bool sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool mayRun);
   // Sends the batch. 0, or the errno of the last packet that could not be sent.

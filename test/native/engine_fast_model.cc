@@ -1,4 +1,4 @@
-// Small messages on the local link: the straight way is a short cut and nothing else. The same program, by pairs whose one
+// Small messages on the local link: the fast path is a short cut and nothing else. The same program, by pairs whose one
 // side or both have it and by one that has it not, comes to the same memory, completions, events and counters.
 #include "local_world.h"
 #include "small_program.h"
@@ -11,10 +11,10 @@ struct OnRing : SmallProgram<LocalWorld> {
   // More than that might be left for the next step, which is another one on the long way.
   static constexpr uint32_t kDepth = 16;
   const bool tampers;
-  OnRing(uint64_t seed, bool tampered, bool straightA, bool straightB)
+  OnRing(uint64_t seed, bool tampered, bool fastA, bool fastB)
       : SmallProgram(seed, {}, kDepth, 0, seed % 10 == 9 ? kQptUc : kQptRc), tampers(tampered) {
-    pa->fast = straightA;
-    pb->fast = straightB;
+    pa->fast = fastA;
+    pb->fast = fastB;
   }
   void disturb(uint32_t kind) override {
     switch (kind) {
@@ -47,8 +47,8 @@ struct SelfWorld : World {
   }
 };
 struct OnSelf : SmallProgram<SelfWorld> {
-  OnSelf(uint64_t seed, bool straight) : SmallProgram(seed, {}, OnRing::kDepth, 0, seed % 10 == 9 ? kQptUc : kQptRc) {
-    self->fast = straight;
+  OnSelf(uint64_t seed, bool fast) : SmallProgram(seed, {}, OnRing::kDepth, 0, seed % 10 == 9 ? kQptUc : kQptRc) {
+    self->fast = fast;
   }
   void disturb(uint32_t kind) override {
     if (kind == 0) a->link.localOnly = random.below(2);
@@ -57,19 +57,19 @@ struct OnSelf : SmallProgram<SelfWorld> {
 
 }  // namespace
 
-TEST(straight_changes_nothing_within_a_process) {
+TEST(fast_changes_nothing_within_a_process) {
   uint64_t messages = 0;
   for (uint64_t seed = 1; seed <= 500; seed++) {
     check::note = "seed";
     check::noteNumber = seed;
-    const auto outcome = [&](bool straight) {
-      OnSelf program(seed, straight);
+    const auto outcome = [&](bool fast) {
+      OnSelf program(seed, fast);
       program.run(2000);
       return program.outcome();
     };
     const Outcome with = outcome(true), without = outcome(false);
-    CHECK_EQ(without.straight, 0u);
-    messages += with.straight;
+    CHECK_EQ(without.fast, 0u);
+    messages += with.fast;
     CHECK(with.completions == without.completions);
     CHECK(with.events == without.events);
     CHECK(with.memory == without.memory);
@@ -78,26 +78,26 @@ TEST(straight_changes_nothing_within_a_process) {
   CHECK(messages > 10'000);
 }
 
-TEST(straight_changes_nothing) {
-  uint64_t straight = 0;
+TEST(fast_changes_nothing) {
+  uint64_t fast = 0;
   for (uint64_t seed = 1; seed <= 1000; seed++) {
     check::note = "seed";
     check::noteNumber = seed;
     const bool tampers = seed % 2 == 0;
-    const auto outcome = [&](bool straightA, bool straightB) {
-      OnRing program(seed, tampers, straightA, straightB);
+    const auto outcome = [&](bool fastA, bool fastB) {
+      OnRing program(seed, tampers, fastA, fastB);
       program.run(2000);
       return program.outcome();
     };
     const Outcome without = outcome(false, false);
-    CHECK_EQ(without.straight, 0u);
+    CHECK_EQ(without.fast, 0u);
     const Outcome with = outcome(seed % 3 != 0, seed % 3 != 1);
-    straight += with.straight;
+    fast += with.fast;
     CHECK(with.completions == without.completions);
     CHECK(with.events == without.events);
     // An entry that was altered may bring addresses, which differ from run to run.
     if (!tampers) CHECK(with.memory == without.memory);
     CHECK(with.counters == without.counters);
   }
-  CHECK(straight > 10'000);
+  CHECK(fast > 10'000);
 }

@@ -1,4 +1,4 @@
-// Small messages that go straight on the local link: the same order, checks, statuses and counters as all others.
+// Small messages that take the fast path on the local link: the same order, checks, statuses and counters as all others.
 #include <numeric>
 
 #include "local_world.h"
@@ -33,10 +33,10 @@ struct Small : LocalConnection {
     qa.post({kOpSend, 0, {}});
     pump();
     CHECK_EQ(qb.receiveCq.drain().size(), 1u);
-    before = a->counter("sent_straight");
+    before = a->counter("sent_fast");
   }
   uint64_t before;
-  uint64_t straight() { return a->counter("sent_straight") - before; }
+  uint64_t fast() { return a->counter("sent_fast") - before; }
   void send(uint32_t length, bool inlined = false, uint32_t flags = kSendFlagSignaled) {
     Wr wr;
     wr.flags = flags | (inlined ? kSendFlagInline : 0);
@@ -60,7 +60,7 @@ struct Small : LocalConnection {
 
 }  // namespace
 
-TEST(straight_every_length) {
+TEST(fast_every_length) {
   for (const bool inlined : {false, true}) {
     for (const uint32_t length : lengths(inlined)) {
       check::note = "length";
@@ -85,13 +85,13 @@ TEST(straight_every_length) {
       CHECK_EQ(w.b->counter("rcvd_pkts"), packets + came);
       CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + came * wire::kBthBytes + length);
       CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
-      CHECK_EQ(w.straight(), length <= kMost ? 1u : 0u);
+      CHECK_EQ(w.fast(), length <= kMost ? 1u : 0u);
     }
   }
 }
 
 // A Write consumes no receive and tells the target nothing.
-TEST(straight_writes_of_every_length) {
+TEST(fast_writes_of_every_length) {
   for (const bool inlined : {false, true}) {
     for (const uint32_t length : lengths(inlined)) {
       check::note = "length";
@@ -109,13 +109,13 @@ TEST(straight_writes_of_every_length) {
       const uint32_t came = length > LocalPair::kMtu ? 2 : 1;
       CHECK_EQ(w.b->counter("rcvd_pkts"), packets + came);
       CHECK_EQ(w.b->counter("rcvd_bytes"), bytes + came * wire::kBthBytes + wire::kRethBytes + length);
-      CHECK_EQ(w.straight(), length != 0 && length <= kMost ? 1u : 0u);
+      CHECK_EQ(w.fast(), length != 0 && length <= kMost ? 1u : 0u);
     }
   }
 }
 
-// What waits for the window goes straight, too, when it opens.
-TEST(straight_behind_a_closed_window) {
+// What waits for the window takes the fast path, too, when it opens.
+TEST(fast_behind_a_closed_window) {
   EngineOptions options;
   options.window = 16;
   QpShape shape;
@@ -134,16 +134,16 @@ TEST(straight_behind_a_closed_window) {
     w.qa.write(wr);
   }
   w.a->engine.doorbell(w.qa.handle);
-  CHECK_EQ(w.a->counter("sent_straight"), 1 + 2 * 16u);  // on this link two windows may be under way
+  CHECK_EQ(w.a->counter("sent_fast"), 1 + 2 * 16u);  // on this link two windows may be under way
   w.pump();
   CHECK_EQ(w.qb.receiveCq.written(), 201u);
-  CHECK_EQ(w.a->counter("sent_straight"), 1 + 200u);
+  CHECK_EQ(w.a->counter("sent_fast"), 1 + 200u);
   CHECK_EQ(w.qa.sendCq.written(), 25u);
 }
 
-// Whatever a doorbell finds behind a message that goes straight, a peer that is silent is noticed, and in time: also where
+// Whatever a doorbell finds behind a message that takes the fast path, a peer that is silent is noticed, and in time: also where
 // a timer for something later is set already.
-TEST(straight_and_a_silent_peer) {
+TEST(fast_and_a_silent_peer) {
   const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
   enum class Behind { kNothing, kRead, kLarge, kMore };
   for (const Behind behind : {Behind::kNothing, Behind::kRead, Behind::kLarge, Behind::kMore}) {
@@ -172,7 +172,7 @@ TEST(straight_and_a_silent_peer) {
       for (uint32_t i = 0; i < count; i++) w.qa.write(next);
       const uint64_t posted = w.clock.time;
       w.a->engine.doorbell(w.qa.handle);
-      CHECK(w.straight() >= 1);
+      CHECK(w.fast() >= 1);
       CHECK(w.until([&] { return w.a->counter("ack_timeout") != 0; }, 100 * timeout));
       CHECK(w.clock.time >= posted + timeout);
       CHECK(w.clock.time <= posted + 2 * timeout);
@@ -182,14 +182,14 @@ TEST(straight_and_a_silent_peer) {
 }
 
 // What is done here and now, between messages, completes in its turn.
-TEST(straight_and_local_work) {
+TEST(fast_and_local_work) {
   Small w;
   Window window(*w.a);
   for (int i = 0; i < 2; i++) w.qb.receive({{w.to.at(), 64, w.to.lkey}});
   w.send(8);
   w.qa.post(window.bind(w.from, 64));
   w.send(8);
-  CHECK_EQ(w.straight(), 2u);
+  CHECK_EQ(w.fast(), 2u);
   w.pump();
   const std::vector<Cqe> all = w.qa.sendCq.drain();
   CHECK_EQ(all.size(), 3u);
@@ -201,7 +201,7 @@ TEST(straight_and_local_work) {
 }
 
 // The time-out counts from the newest message on, where its timer had been set by an older one.
-TEST(straight_timers) {
+TEST(fast_timers) {
   Small w;
   const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
   for (int i = 0; i < 8; i++) w.qb.receive({{w.to.at(), 64, w.to.lkey}});
@@ -210,7 +210,7 @@ TEST(straight_timers) {
   CHECK(only(w.qa.sendCq, 1, kOpSend, kWcSuccess));
   w.clock.time += timeout;
   w.send(8);
-  CHECK_EQ(w.straight(), 2u);
+  CHECK_EQ(w.fast(), 2u);
   const uint64_t posted = w.clock.time;
   while (w.a->counter("ack_timeout") == 0 && w.clock.time < posted + 10 * timeout) {
     w.clock.time = std::max<uint64_t>(w.clock.time, std::min(w.a->deadline(), posted + 10 * timeout));
@@ -225,14 +225,14 @@ TEST(straight_timers) {
 }
 
 // All kinds of requests mixed with small ones, and receives that come too late: everything arrives once and in order.
-TEST(straight_keeps_the_order) {
+TEST(fast_keeps_the_order) {
   for (uint64_t seed = 1; seed <= 150; seed++) {
     check::note = "seed";
     check::noteNumber = seed;
     Small w;
     w.a->link.localOnly = w.b->link.localOnly = seed % 2 != 0;
     Random random(seed);
-    constexpr uint32_t kPlace = 1024;  // some go by the bulk area, straight or not
+    constexpr uint32_t kPlace = 1024;  // some go by the bulk area, fast path or not
     Buffer memory(*w.a, 64 * kPlace, kAllAccess, seed), target(*w.b, 64 * kPlace), written(*w.b, 64);
     struct Message {
       uint32_t place, length;
@@ -309,12 +309,12 @@ TEST(straight_keeps_the_order) {
     CHECK_EQ(received, uint32_t(sent.size()));
     CHECK_EQ(completed, requests());
     CHECK(std::memcmp(written.data() + 8, &writes, 4) == 0);
-    CHECK(w.straight() > 100);
+    CHECK(w.fast() > 100);
     CHECK(w.pa->up() && w.pb->up());
   }
 }
 
-TEST(straight_without_a_receive) {
+TEST(fast_without_a_receive) {
   Small w;
   w.qb.receive({{w.to.at(), 64, w.to.lkey}});
   for (int i = 0; i < 3; i++) w.send(8);
@@ -327,7 +327,7 @@ TEST(straight_without_a_receive) {
   for (int i = 0; i < 3; i++) CHECK(std::memcmp(w.to.data() + 64 * i, w.from.data(), 8) == 0);
 }
 
-TEST(straight_protection) {
+TEST(fast_protection) {
   {  // A key that means nothing, at the sender.
     Small w;
     w.qb.receive({{w.to.at(), 64, w.to.lkey}});
@@ -384,7 +384,7 @@ TEST(straight_protection) {
     w.qa.post({kOpSend, 0, {}});
     w.pump();
     w.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 8, from.lkey}}, 0, to.at(offset), to.rkey ^ change});
-    CHECK_EQ(w.a->counter("sent_straight"), 2u);
+    CHECK_EQ(w.a->counter("sent_fast"), 2u);
     w.pump();
     CHECK(only(w.qa.sendCq, 1, kOpWrite, status));
     CHECK(std::memcmp(before.data(), to.data(), 64) == 0);
@@ -411,7 +411,7 @@ TEST(straight_protection) {
 }
 
 // Each word of the header that is not as it should be: nobody is given the message.
-TEST(straight_words_that_are_nonsense) {
+TEST(fast_words_that_are_nonsense) {
   struct Wrong {
     uint32_t at, mask;
     const char* counter;
@@ -466,7 +466,7 @@ TEST(straight_words_that_are_nonsense) {
 }
 
 // The queue pair's own states: what is in line when it ends is flushed, and nothing of it arrives.
-TEST(straight_and_the_end) {
+TEST(fast_and_the_end) {
   Small w;
   for (int i = 0; i < 4; i++) w.qb.receive({{w.to.at(), 64, w.to.lkey}});
   for (int i = 0; i < 4; i++) w.send(8);
@@ -481,7 +481,7 @@ TEST(straight_and_the_end) {
 }
 
 // More is under way than what is repeated at a time, and the peer takes none of it at first.
-TEST(straight_two_windows_that_come_too_early) {
+TEST(fast_two_windows_that_come_too_early) {
   EngineOptions options;
   options.window = 16;
   QpShape shape;
@@ -509,7 +509,7 @@ TEST(straight_two_windows_that_come_too_early) {
 }
 
 // The ring is everybody's: who streams leaves room in it for those who have little to say.
-TEST(straight_streams_leave_room_for_others) {
+TEST(fast_streams_leave_room_for_others) {
   for (const uint32_t streams : {1u, 2u}) {
     check::note = "streams";
     check::noteNumber = streams;

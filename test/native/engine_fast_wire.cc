@@ -1,4 +1,4 @@
-// Small packets that are alone on the wire: the straight way is a short cut and nothing else. The same program, by a link that
+// Single small packets on the wire: the fast path is a short cut and nothing else. The same program, by a link that
 // has it and by one that has not, sends the same packets, and comes to the same memory, completions, events and counters.
 #include "small_program.h"
 
@@ -8,9 +8,9 @@ namespace {
 
 struct OnWire : SmallProgram<World> {
   const bool forges;
-  OnWire(uint64_t seed, bool takesAlone, const EngineOptions& options)
+  OnWire(uint64_t seed, bool takesSingle, const EngineOptions& options)
       : SmallProgram(seed, options, 64, 10), forges(seed % 2 == 0) {
-    a->link.takesAlone = b->link.takesAlone = takesAlone;
+    a->link.takesSingle = b->link.takesSingle = takesSingle;
     net.logging = true;
   }
   void disturb(uint32_t kind) override {
@@ -85,31 +85,31 @@ struct OnWire : SmallProgram<World> {
 
 }  // namespace
 
-TEST(alone_changes_nothing) {
-  uint64_t straight = 0, alone = 0;
+TEST(fast_wire_changes_nothing) {
+  uint64_t fast = 0, single = 0;
   for (uint64_t seed = 1; seed <= 200; seed++) {
     check::note = "seed";
     check::noteNumber = seed;
     EngineOptions options;
     if (seed % 3 == 0) options.window = 4;
     const Outcome with = OnWire(seed, true, options).whole(2000), without = OnWire(seed, false, options).whole(2000);
-    CHECK_EQ(without.straight + without.alone, 0u);
-    straight += with.straight;
-    alone += with.alone;
+    CHECK_EQ(without.fast + without.single, 0u);
+    fast += with.fast;
+    single += with.single;
     CHECK(with.completions == without.completions);
     CHECK(with.events == without.events);
     CHECK(with.memory == without.memory);
     CHECK(with.frames == without.frames);
     CHECK(with.counters == without.counters);
   }
-  CHECK(straight > 10'000 && alone > 10'000);
+  CHECK(fast > 10'000 && single > 10'000);
 }
 
 // A memory window that was bound stands in the queue between two messages, and takes no PSN: what acknowledges one packet of
 // the second, which has three, does not end it.
-TEST(alone_answer_to_a_part_of_a_message_behind_local_work) {
+TEST(fast_wire_answer_to_a_part_of_a_message_behind_local_work) {
   Pair p;
-  p.a->link.takesAlone = p.b->link.takesAlone = true;
+  p.a->link.takesSingle = p.b->link.takesSingle = true;
   Buffer from(*p.a, 4096, kAllAccess, 1), to(*p.b, 4096);
   for (int i = 0; i < 3; i++) p.qb.receive({{to.at(), 4096, to.lkey}});
   p.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 8, from.lkey}}});
@@ -133,9 +133,9 @@ TEST(alone_answer_to_a_part_of_a_message_behind_local_work) {
 
 // A bound window is told when the messages before it are answered. Of those, the answer to a part comes alone: the rest, which
 // did not ask, is asked for then, and not when time has passed.
-TEST(alone_answer_to_a_part_of_what_local_work_waits_for) {
+TEST(fast_wire_answer_to_a_part_of_what_local_work_waits_for) {
   Pair p;
-  p.a->link.takesAlone = p.b->link.takesAlone = true;
+  p.a->link.takesSingle = p.b->link.takesSingle = true;
   Buffer from(*p.a, 4096, kAllAccess, 1), to(*p.b, 4096);
   const auto write = [&](uint32_t flags) {
     p.qa.post({kOpWrite, flags, {{from.at(), 8, from.lkey}}, 0, to.at(), to.rkey});
