@@ -1,4 +1,4 @@
-// Receives that come late (late_receive.cc): a message survives them, is delivered as soon as they are there, and ends where
+// Receives that come late (receives.cc): a message survives them, is delivered as soon as they are there, and ends where
 // none comes. On the wire and on the local link, towards ourselves and towards peers that know the standard only.
 #include "local_world.h"
 
