@@ -7,7 +7,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const folders = ['nd', 'winverbs', 'kernel-bridge', 'examples', 'sides', 'bench'];
+const folders = ['nd', 'winverbs', 'kernel-bridge', 'examples', 'bench'];
 
 const MOST_LINES = 500;
 const MOST_LINES_OF_FUNCTION = 80;
