@@ -12,6 +12,7 @@ import {
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { defaultRetryCount, defaultRnrRetryCount } from './connect-defaults.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
 import { addressOrAny, addressOrNone, checkedData, checkedSmall, WVEndpoint } from './endpoint.js';
 import type {
@@ -26,7 +27,6 @@ import { socketAddress } from './socket-address.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
 
 const NO_BYTES = new Uint8Array(0);
-const DEFAULT_RETRY_COUNT = 7;
 
 /** Private data: the bytes in the structure, and those behind it. */
 function dataOf(
@@ -293,11 +293,10 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     return {
       responderResources: depth('responderResources', param.responderResources ?? qp.responderResources),
       initiatorDepth: depth('initiatorDepth', param.initiatorDepth ?? qp.initiatorDepth),
-      retryCount: checkedSmall('retryCount', param.retryCount ?? DEFAULT_RETRY_COUNT, 7),
+      retryCount: checkedSmall('retryCount', param.retryCount ?? defaultRetryCount, 7),
       rnrRetryCount: checkedSmall(
         'rnrRetryCount',
-        // This count is for the peer: on a shared receive queue it may wait for receives that others post.
-        param.rnrRetryCount ?? (qp.srq === undefined ? RnrRetry.MOST : RnrRetry.FOR_EVER),
+        param.rnrRetryCount ?? defaultRnrRetryCount(qp.srq !== undefined),
         RnrRetry.FOR_EVER,
       ),
       dataLength: data.length,

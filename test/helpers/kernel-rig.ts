@@ -26,8 +26,8 @@ import type {
 } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import type { HcaRegistry } from '../../kernel-bridge/kernel/hca-driver/objects.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
+import { guidOfMac } from '../../kernel-bridge/kernel/soft-hca/guids.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { guidOfMac } from '../../kernel-bridge/kernel/soft-hca/soft-ports.js';
 import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { FakeCm, type FakeListener, otherGid, ownGid } from './rig-cm.js';
 import { FakeHca, noPath } from './rig-hca.js';

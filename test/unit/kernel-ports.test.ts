@@ -23,7 +23,8 @@ import {
   type PortTable,
   portEvents,
 } from '../../kernel-bridge/kernel/hca-driver/ports.js';
-import { activeMtuOf, guidOfMac, localGuid } from '../../kernel-bridge/kernel/soft-hca/soft-ports.js';
+import { guidOfMac, localGuid } from '../../kernel-bridge/kernel/soft-hca/guids.js';
+import { activeMtuOf } from '../../kernel-bridge/kernel/soft-hca/soft-ports.js';
 import { ethGuid, FakeNetwork, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 import { tableOf } from '../helpers/port-table.js';
 

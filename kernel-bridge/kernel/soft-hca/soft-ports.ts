@@ -4,6 +4,7 @@ import type { HcaPort, LinkAttributes } from '../hca-driver/backend.js';
 import type { HostInterface, HostNetwork } from '../hca-driver/host-interfaces.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { isLinkLocal } from '../hca-driver/ports.js';
+import { guidOfMac, localGuid } from './guids.js';
 
 /** Bytes of Ethernet payload that RoCEv2 headers and ICRC take at most, as Linux counts them for a port. */
 const headerRoom = 80;
@@ -24,26 +25,6 @@ const link: LinkAttributes = {
 export function activeMtuOf(interfaceMtu: number): number {
   for (const mtu of [4096, 2048, 1024, 512]) if (mtu <= interfaceMtu - headerRoom) return mtu;
   return 256;
-}
-
-/** EUI-64 of a MAC with the universal/local bit flipped, as IPv6 and RoCE node GUIDs have it. */
-export function guidOfMac(mac: Uint8Array): bigint {
-  const b = (index: number): number => mac[index] ?? 0;
-  const eui = [b(0) ^ 2, b(1), b(2), 0xff, 0xfe, b(3), b(4), b(5)];
-  return eui.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
-}
-
-/**
- * A GUID for an interface that has no MAC of its own: the same until the host restarts, marked as local. By FNV-1a, as
- * what goes into it is no secret: Node's hashes take longer to load than all else that a kernel needs to start.
- */
-export function localGuid(identity: string, name: string): bigint {
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of Buffer.from(`${identity}\n${name}`)) {
-    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
-  }
-  // In the flipped form a cleared bit says "locally administered"; a group bit has no place in a GUID.
-  return hash & ~(3n << 56n);
 }
 
 /** Reads the devices from the host's interfaces. */
