@@ -129,7 +129,7 @@ void everySize(bool pulls) {
     run(size, size % 61 + 3);
     // As many packets as are named at once, and the rest if it is large enough.
     const uint32_t rest = size % (LocalPair::kMtu * LocalPair::kNamedPackets);
-    const uint32_t named = size - (rest < LocalPair::kMappedFrom ? rest : 0);
+    const uint32_t named = size - (rest < LocalChoice::kMappedFrom ? rest : 0);
     atB += 2 * named;
     atA += named;
     CHECK_EQ(mapped(w.countersB), atB);

@@ -29,6 +29,9 @@ class CopyCost {
 // Used by the process that has the payload.
 class LocalChoice {
  public:
+  // Payload may be named from these sizes on: where this process reads the peer's memory by a system call, and where it is
+  // mapped. Below them two copies, made by both processes at the same time, are faster.
+  static constexpr uint32_t kReferenceFrom = 96u << 10, kMappedFrom = 4u << 10;
   static constexpr uint64_t kTrialAfter = 256u << 20;  // bytes
   static constexpr uint32_t kTrialBytes = 1u << 20;
   enum class Way : uint8_t { kCheaper, kName, kCarry };

@@ -103,10 +103,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
  public:
   static constexpr uint32_t kMtu = 64u << 10;          // of connections on it, unless it is plain
   static constexpr uint32_t kNamedPackets = 8;         // maximum named at once
-  // Payload may be named from these sizes on: where this process reads the peer's memory by a system call, and where it is
-  // mapped. Below them two copies, made by both processes at the same time, are faster.
-  static constexpr uint32_t kReferenceFrom = 96u << 10, kMappedFrom = 4u << 10;
-  static_assert(LocalSmall::kMostBytes < kMtu && LocalSmall::kMostBytes < kReferenceFrom, "one packet, which no system call copies");
+  static_assert(LocalSmall::kMostBytes < kMtu && LocalSmall::kMostBytes < LocalChoice::kReferenceFrom, "one packet, which no system call copies");
   static constexpr uint32_t kPieceBytes = 16;          // of an entry
   static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,

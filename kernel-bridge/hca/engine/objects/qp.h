@@ -1,4 +1,4 @@
-// A queue pair: attributes, state table, and the state of its requester and responder.
+// A queue pair: its attributes, its marks, and the state of its requester and responder.
 #pragma once
 #include <memory>
 #include <vector>
@@ -6,42 +6,9 @@
 #include "local/local_pair.h"
 #include "objects/cq.h"
 #include "objects/pkeys.h"
+#include "objects/qp_states.h"
 
 namespace nd {
-
-// ── State transitions as data (IBA 1 §10.3.1; roce-wire §3.4) ────────────────────────────────────
-struct Transition {
-  uint32_t from, to;
-  // By QP type (RC, UC, UD), in that order: bits that must be there, bits that may be.
-  struct Masks {
-    bool possible;
-    uint32_t required, optional;
-  } masks[3];
-};
-// Null: there is no such transition for this type. Any state may go to RESET and ERROR.
-const Transition::Masks* findTransition(uint32_t type, uint32_t from, uint32_t to);
-// kSuccess, kInvalidDeviceState (no such transition, wrong current state) or kInvalidParameter (masks, values).
-Status checkModify(const EngineOptions& options, uint32_t type, uint32_t state, uint32_t mask,
-                   const QpAttributes& attributes, uint32_t* target);
-// Takes over the values the mask names; state is the caller's business.
-void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from);
-
-// What a state allows.
-struct StateRules {
-  bool receivesRequests, receivesResponses, beginsWork, continuesWork;
-};
-inline constexpr StateRules kStateRules[] = {
-    /* RESET */ {false, false, false, false},
-    /* INIT  */ {false, false, false, false},
-    /* RTR   */ {true, false, false, false},
-    /* RTS   */ {true, true, true, true},
-    /* SQD   */ {true, true, false, true},
-    /* SQE   */ {true, false, false, false},
-    /* ERROR */ {false, false, false, false},
-};
-inline const StateRules& stateRules(uint32_t state) {
-  return kStateRules[state <= abi::kQpsError ? state : uint32_t(abi::kQpsError)];
-}
 
 // ── The marks of a queue pair ───────────────────────────────────────────────────────────────────
 // Whatever takes a queue pair out of the plain course of small messages: one bit for each reason. The bits are the state
@@ -213,7 +180,7 @@ struct ReceiveState : RingPlace {
   // Open WRITE
   uint64_t writeAddress = 0;
   uint32_t writeRkey = 0, writeLength = 0;
-  // Answers
+  // Responses
   Fifo<Resource> resources;
   Fifo<ResponseJob> jobs;
   bool ackPending = false;

@@ -80,11 +80,11 @@ uint32_t FastPath::send(Qp& qp) {
   uint64_t bytes = 0;
   for (; n < kMostInARow && rq.next != rq.producer; n++) {
     SmallRequest r;
-    if (!readSmall(qp, most, most, &r) || (r.length >= LocalPair::kMappedFrom && t_.requester.namesSource(qp)) ||
+    if (!readSmall(qp, most, most, &r) || (r.length >= LocalChoice::kMappedFrom && t_.requester.namesSource(qp)) ||
         !pair.ready(r.length, false))
       break;
     enterSmall(qp, r);
-    if (n == 0) acknowledges = t_.answers.carriedAck(qp);
+    if (n == 0) acknowledges = t_.responses.carriedAck(qp);
     // Everything is acknowledged on this link; AckReq says that somebody waits for it.
     const bool asks = (r.flags & kSendFlagSignaled) != 0 || qp.signalAll ||
                       4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
@@ -153,7 +153,7 @@ inline bool FastPath::ringWire(Qp& qp) {
   if (!wasOutstanding) t_.requester.startAckTimer(qp);
   // A deferred ACK follows while the peer takes the message.
   if (qp.rs.ackPending) {
-    t_.answers.acknowledge(qp);
+    t_.responses.acknowledge(qp);
     c_.link.flush();
   }
   return true;
@@ -341,7 +341,7 @@ bool FastPath::onSinglePacket(const PacketMeta& meta, const uint8_t* bytes, uint
   } else if (m.length != 0) {
     copyFew(to, bytes + header, m.length);
   }
-  if (bth.ackRequest) t_.answers.scheduleAck(qp, true);
+  if (bth.ackRequest) t_.responses.scheduleAck(qp, true);
   tookSmall(qp, m);
   return done();
 }
@@ -383,7 +383,7 @@ bool FastPath::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
   } else if (m.length != 0) {
     small.copyFromEntry(to);
   }
-  t_.answers.scheduleAck(qp, bth.ackRequest);
+  t_.responses.scheduleAck(qp, bth.ackRequest);
   tookSmall(qp, m);
   t_.lifecycle.settle();
   return true;

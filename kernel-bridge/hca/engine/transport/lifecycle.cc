@@ -41,7 +41,7 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   qp.setState(to);
   qp.lastActivity = c_.now;
   if (mask & (qpmask::kPath | qpmask::kPathMtu)) t_.links.setMtu(qp);
-  if (mask & qpmask::kResponderResources) t_.answers.resizeResources(qp);
+  if (mask & qpmask::kResponderResources) t_.responses.resizeResources(qp);
   enter(qp, mask, a, from, to);
   if (mask & qpmask::kPath) meetPeer(qp);
   return Status::kSuccess;
@@ -86,7 +86,7 @@ void Lifecycle::meetPeer(Qp& qp) {
 }
 
 void Lifecycle::toReset(Qp& qp) {
-  t_.answers.acknowledgeLast(qp);
+  t_.responses.acknowledgeLast(qp);
   c_.timers.clear(qp);
   qp.goneAt = 0;
   s_.running.remove(qp);
@@ -118,7 +118,7 @@ void Lifecycle::toReset(Qp& qp) {
 
 void Lifecycle::fail(Qp& qp, const Failure& failure) {
   if (qp.state() == kQpsError) return;
-  if (failure.event != QpEvent::kPeerLost) t_.answers.acknowledgeLast(qp);
+  if (failure.event != QpEvent::kPeerLost) t_.responses.acknowledgeLast(qp);
   const bool wasConnected = qp.state() != kQpsReset && qp.state() != kQpsInit;
   t_.receives.leave(qp);
   qp.setState(kQpsError);
@@ -217,7 +217,7 @@ void Lifecycle::checkDrained(Qp& qp) {
 
 void Lifecycle::sendWill(Qp& qp) {
   OutPacket& out = t_.links.out;
-  t_.answers.acknowledgeLast(qp);
+  t_.responses.acknowledgeLast(qp);
   if (!qp.will || qp.state() == kQpsReset || qp.state() == kQpsInit) return;
   if (!isPkey(qp.pkey())) return;
   wire::Bth bth;
@@ -235,7 +235,7 @@ void Lifecycle::sendWill(Qp& qp) {
 }
 
 void Lifecycle::destroy(Qp& qp) {
-  t_.answers.acknowledgeLast(qp);
+  t_.responses.acknowledgeLast(qp);
   c_.timers.clear(qp);
   s_.running.remove(qp);
   s_.cancelDeferred(qp);

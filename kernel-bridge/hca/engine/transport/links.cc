@@ -101,7 +101,7 @@ void Links::transmit(Qp& qp, const Path& path) {
   } else if (qp.local->plain) {
     c_.link.sendPlain(*qp.local, path, out);
   } else {
-    out.localAck = t_.answers.carriedAck(qp);
+    out.localAck = t_.responses.carriedAck(qp);
     if (out.byReference && out.payloadLength) {
       qp.rq.referred = true;
       qp.local->putReference(out, qp.qpn, path.trafficClass, c_.memory.revocations());

@@ -55,10 +55,10 @@ class Links : public Role {
 // A pair may be closed a moment before its connections end.
 template <typename Mapped>
 bool Links::names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
-  if (length < LocalPair::kMappedFrom || inRing || !qp.reliable() || !qp.local || qp.local->plain || !qp.local->up())
+  if (length < LocalChoice::kMappedFrom || inRing || !qp.reliable() || !qp.local || qp.local->plain || !qp.local->up())
     return false;
   if (qp.local->self || mapped()) return true;
-  return length >= LocalPair::kReferenceFrom && qp.local->peerPulls() && qp.local->namesNext();
+  return length >= LocalChoice::kReferenceFrom && qp.local->peerPulls() && qp.local->namesNext();
 }
 
 }  // namespace nd

@@ -135,7 +135,7 @@ void Responder::accepted(Qp& qp, const Packet& p) {
   qp.openMessage(p.flags & wire::kLast ? 0 : p.flags);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
   // On the local link every message is acknowledged (fast_path.h).
-  if (qp.reliable() && (p.bth.ackRequest || (qp.local && (p.flags & wire::kLast)))) t_.answers.scheduleAck(qp, p.bth.ackRequest);
+  if (qp.reliable() && (p.bth.ackRequest || (qp.local && (p.flags & wire::kLast)))) t_.responses.scheduleAck(qp, p.bth.ackRequest);
 }
 
 bool Responder::beginReceive(Qp& qp) {

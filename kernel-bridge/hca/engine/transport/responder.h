@@ -1,4 +1,4 @@
-// The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). Its answers are in answers.h.
+// The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). Its answers are in responses.h.
 #pragma once
 #include "transport/role.h"
 

@@ -87,12 +87,12 @@ bool Transport::runScheduled() {
 }
 
 bool Transport::run(Qp& qp, uint32_t share) {
-  // Answers first: the peer's window waits for them. Half of the share is left for our own requests.
-  uint32_t forAnswers = share / 2, forRequests = share / 2;
-  bool more = answers.respond(qp, forAnswers);
+  // Responses first: the peer's window waits for them. Half of the share is left for our own requests.
+  uint32_t forResponses = share / 2, forRequests = share / 2;
+  bool more = responses.respond(qp, forResponses);
   more |= requester.request(qp, forRequests);
-  if (stateRules(qp.state()).receivesRequests) answers.sendCongestionNotification(qp);
-  answers.acknowledge(qp);  // after longer packets, with which it can leave in one piece
+  if (stateRules(qp.state()).receivesRequests) responses.sendCongestionNotification(qp);
+  responses.acknowledge(qp);  // after longer packets, with which it can leave in one piece
   lifecycle.checkDrained(qp);
   return more;
 }
@@ -110,7 +110,7 @@ void Transport::onTimer(Qp& qp) {
     if (context.now >= qp.goneAt) return lifecycle.peerGone(qp);
     scheduler.setTimer(qp, qp.goneAt);
   }
-  if (qp.has(kNakFatal)) scheduler.schedule(qp);  // it waited (Answers::mayBeCopying)
+  if (qp.has(kNakFatal)) scheduler.schedule(qp);  // it waited (Responses::mayBeCopying)
   if (!stateRules(qp.state()).continuesWork) return;
   const uint64_t next = requester.onTimer(qp);
   if (next != UINT64_MAX) scheduler.setTimer(qp, next);

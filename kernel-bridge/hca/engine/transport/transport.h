@@ -3,14 +3,14 @@
 //
 //   doorbell ─▶ FastPath::ring ─▶ (Requester) ─▶ Links::transmit ─▶ link
 //   link ─▶ FastPath ─▶ (onPacket ─▶ take ─▶ Responder or Completer) ─▶ completion queue
-//   step ─▶ link.poll, timers, run queue: Answers, Requester
+//   step ─▶ link.poll, timers, run queue: Responses, Requester
 //
 // In brackets: the long way, which all take that the fast path does not. The lock is held in all of it.
 #pragma once
 #include <atomic>
 #include "platform/attendance.h"
 #include "platform/engine_lock.h"
-#include "transport/answers.h"
+#include "transport/responses.h"
 #include "transport/completer.h"
 #include "transport/congestion.h"
 #include "transport/datagrams.h"
@@ -85,7 +85,7 @@ struct Transport final : public PacketSink {
   Requester requester{*this};
   Completer completer{*this};
   Responder responder{*this};
-  Answers answers{*this};
+  Responses responses{*this};
   Receives receives{*this};
   Datagrams datagrams{*this};
   Lifecycle lifecycle{*this};

@@ -1,4 +1,4 @@
-#include "transport/answers.h"
+#include "transport/responses.h"
 
 #include "transport/transport.h"
 
@@ -6,7 +6,7 @@ namespace nd {
 
 using namespace abi;
 
-bool Answers::respond(Qp& qp, uint32_t& budget) {
+bool Responses::respond(Qp& qp, uint32_t& budget) {
   OutPacket& out = t_.links.out;
   ReceiveState& rs = qp.rs;
   if (!stateRules(qp.state()).receivesRequests || qp.has(kFailing | kPairPending)) return false;
@@ -56,14 +56,14 @@ bool Answers::respond(Qp& qp, uint32_t& budget) {
   return false;
 }
 
-bool Answers::refersToTarget(Qp& qp, const ResponseJob& job) {
+bool Responses::refersToTarget(Qp& qp, const ResponseJob& job) {
   return !job.atomic && Links::names(qp, job.length, job.inRing, [&] {
     return qp.local->isMapped(c_.memory.sharedOf(qp.remoteCache, job.rkey));
   });
 }
 
 // A NAK that ends the queue pair also ends what its answers have named: the peer has copied that first, if it lives and goes on.
-bool Answers::mayBeCopying(Qp& qp) {
+bool Responses::mayBeCopying(Qp& qp) {
   ReceiveState& rs = qp.rs;
   if (!qp.has(kNakFatal) || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;
   if (!rs.nakLatest) rs.nakLatest = c_.now + Context::kGoodbyeNs;
@@ -73,7 +73,7 @@ bool Answers::mayBeCopying(Qp& qp) {
   return true;
 }
 
-void Answers::scheduleAck(Qp& qp, bool awaited) {
+void Responses::scheduleAck(Qp& qp, bool awaited) {
   ReceiveState& rs = qp.rs;
   if (rs.ackPending) c_.counters.acksCoalesced++;
   rs.ackPending = true;
@@ -85,7 +85,7 @@ void Answers::scheduleAck(Qp& qp, bool awaited) {
   }
 }
 
-void Answers::acknowledge(Qp& qp) {
+void Responses::acknowledge(Qp& qp) {
   ReceiveState& rs = qp.rs;
   if (!rs.ackPending || qp.has(kNakPending | kFailing) || rs.jobs.size() || !stateRules(qp.state()).receivesRequests)
     return;
@@ -96,7 +96,7 @@ void Answers::acknowledge(Qp& qp) {
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
 }
 
-void Answers::acknowledgeLast(Qp& qp) {
+void Responses::acknowledgeLast(Qp& qp) {
   ReceiveState& rs = qp.rs;
   if (!rs.unanswered || qp.has(kNakPending | kNakSent | kPairPending) || rs.jobs.size() || !qp.reliable() ||
       (qp.local && !qp.local->ready(0, false)) || !stateRules(qp.state()).receivesRequests)
@@ -105,7 +105,7 @@ void Answers::acknowledgeLast(Qp& qp) {
   c_.link.flush();
 }
 
-uint32_t Answers::carriedAck(Qp& qp) {
+uint32_t Responses::carriedAck(Qp& qp) {
   ReceiveState& rs = qp.rs;
   if (!rs.ackPending || qp.has(kNakPending | kPullFailed) || rs.jobs.size()) return 0;
   rs.ackPending = rs.ackDue = rs.unanswered = false;
@@ -114,7 +114,7 @@ uint32_t Answers::carriedAck(Qp& qp) {
   return rs.ackPsn | LocalEntry::kAcknowledges;
 }
 
-bool Answers::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
+bool Responses::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   OutPacket& out = t_.links.out;
   ReceiveState& rs = qp.rs;
   const uint32_t length = std::min(job.length, span << qp.mtuShift);
@@ -151,20 +151,20 @@ bool Answers::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   return true;
 }
 
-void Answers::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
+void Responses::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
   uint8_t* const aeth = t_.links.begin(qp, wire::kOpAtomicAcknowledge, job.psn);
   wire::emitAeth(aeth, wire::kSyndromeAck, job.msn);
   wire::store64(aeth + wire::kAethBytes, job.result);
   t_.links.transmit(qp, qp.route);
 }
 
-void Answers::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
+void Responses::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
   wire::emitAeth(t_.links.begin(qp, wire::kOpAcknowledge, psn), syndrome, qp.rs.msn);
   qp.rs.unanswered = false;
   t_.links.transmit(qp, qp.route);
 }
 
-void Answers::sendCongestionNotification(Qp& qp) {
+void Responses::sendCongestionNotification(Qp& qp) {
   OutPacket& out = t_.links.out;
   if (!qp.has(kCnpPending)) return;
   qp.clear(kCnpPending);
@@ -180,7 +180,7 @@ void Answers::sendCongestionNotification(Qp& qp) {
 }
 
 // Keeps the requests that wait for their answer, and the newest ones that may have to be answered again.
-void Answers::resizeResources(Qp& qp) {
+void Responses::resizeResources(Qp& qp) {
   ReceiveState& rs = qp.rs;
   const uint32_t capacity = std::max(qp.attributes.responderResources, rs.jobs.size());
   if (capacity == rs.resources.capacity()) return;

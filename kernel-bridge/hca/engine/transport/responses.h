@@ -1,13 +1,13 @@
 // What the responder sends (IBA 1 §9.7.5; roce-wire §3): READ and ATOMIC responses, ACKs, NAKs, congestion notifications.
 //
-// Answers leave in request order. READ and ATOMIC responses stand in a queue; ACKs and NAKs wait until it is empty. ACKs are
+// Responses leave in request order. READ and ATOMIC responses stand in a queue; ACKs and NAKs wait until it is empty. ACKs are
 // coalesced: one for all packets of a poll.
 #pragma once
 #include "transport/role.h"
 
 namespace nd {
 
-class Answers : public Role {
+class Responses : public Role {
  public:
   using Role::Role;
 

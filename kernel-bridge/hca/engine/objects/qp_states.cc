@@ -1,4 +1,6 @@
-#include "objects/qp.h"
+#include "objects/qp_states.h"
+
+#include "base/wire.h"
 
 namespace nd {
 

@@ -1,0 +1,41 @@
+// The states of a queue pair as tables: transitions with their attribute masks, and what each state allows (IBA 1 §10.3.1;
+// roce-wire §3.4).
+#pragma once
+#include "objects/attributes.h"
+
+namespace nd {
+
+struct Transition {
+  uint32_t from, to;
+  // By QP type (RC, UC, UD), in that order: bits that must be there, bits that may be.
+  struct Masks {
+    bool possible;
+    uint32_t required, optional;
+  } masks[3];
+};
+// Null: there is no such transition for this type. Any state may go to RESET and ERROR.
+const Transition::Masks* findTransition(uint32_t type, uint32_t from, uint32_t to);
+// kSuccess, kInvalidDeviceState (no such transition, wrong current state) or kInvalidParameter (masks, values).
+Status checkModify(const EngineOptions& options, uint32_t type, uint32_t state, uint32_t mask,
+                   const QpAttributes& attributes, uint32_t* target);
+// Takes over the values the mask names; state is the caller's business.
+void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from);
+
+// What a state allows.
+struct StateRules {
+  bool receivesRequests, receivesResponses, beginsWork, continuesWork;
+};
+inline constexpr StateRules kStateRules[] = {
+    /* RESET */ {false, false, false, false},
+    /* INIT  */ {false, false, false, false},
+    /* RTR   */ {true, false, false, false},
+    /* RTS   */ {true, true, true, true},
+    /* SQD   */ {true, true, false, true},
+    /* SQE   */ {true, false, false, false},
+    /* ERROR */ {false, false, false, false},
+};
+inline const StateRules& stateRules(uint32_t state) {
+  return kStateRules[state <= abi::kQpsError ? state : uint32_t(abi::kQpsError)];
+}
+
+}  // namespace nd
