@@ -1,3 +1,5 @@
+import { ioctlName } from './ioctl/codes.js';
+import { Status, StatusError } from './ioctl/status.js';
 import type { Overlapped } from './overlapped.js';
 
 /**
@@ -27,4 +29,33 @@ export interface DeviceFile {
 
   /** Closes the file: pending requests end in CANCELLED, and the kernel frees all objects of the file. */
   close(): void;
+}
+
+/** The error of a request on a closed file. */
+export function closedError(name: string, code: number): StatusError {
+  return new StatusError(
+    Status.INVALID_HANDLE,
+    `${ioctlName(code)}: the file ${name} is closed; open a new one.`,
+  );
+}
+
+/** The error for arguments that cannot be handed to the kernel. */
+export function wrongRequest(code: number, input: unknown, outputLength: number): StatusError | undefined {
+  if (code >>> 0 !== code)
+    return invalid(`The code of an IOCTL is ${shown(code)}; it is a whole number of 32 bits.`);
+  if (outputLength >>> 0 !== outputLength) {
+    return invalid(
+      `${ioctlName(code)}: the output length is ${shown(outputLength)}; it is a whole number of bytes below 2^32.`,
+    );
+  }
+  if (input === null || input instanceof Uint8Array) return undefined;
+  return invalid(`${ioctlName(code)}: the input is ${shown(input)}; it is a Uint8Array, or null for none.`);
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'number' ? String(value) : `of type ${typeof value}`;
+}
+
+function invalid(message: string): StatusError {
+  return new StatusError(Status.INVALID_PARAMETER, message);
 }

@@ -1,7 +1,7 @@
-import type { DeviceFile } from '../device-file.js';
+import { closedError, type DeviceFile, wrongRequest } from '../device-file.js';
 import { ChannelMajor } from '../hca/index.js';
 import { ioctlName } from '../ioctl/codes.js';
-import { Status, StatusError } from '../ioctl/status.js';
+import { Status } from '../ioctl/status.js';
 import { Overlapped } from '../overlapped.js';
 import { AttributePrefetch } from './attribute-prefetch.js';
 import { EndpointIdPool } from './endpoint-id-pool.js';
@@ -30,7 +30,7 @@ export class SoftDeviceFile implements DeviceFile {
   }
 
   ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
-    if (this.#closed) throw this.#closedError(code);
+    if (this.#closed) throw closedError(this.name, code);
     const wrong = wrongRequest(code, input, outputLength);
     if (wrong !== undefined) throw wrong;
     this.#prefetch.discard(code, input);
@@ -59,7 +59,7 @@ export class SoftDeviceFile implements DeviceFile {
     outputLength: number,
     decode: (output: Uint8Array) => T,
   ): Overlapped<T> {
-    if (this.#closed) return Overlapped.failed<T>(this.#closedError(code));
+    if (this.#closed) return Overlapped.failed<T>(closedError(this.name, code));
     const wrong = wrongRequest(code, input, outputLength);
     if (wrong !== undefined) return Overlapped.failed<T>(wrong);
     this.#prefetch.discard(code, input);
@@ -87,32 +87,4 @@ export class SoftDeviceFile implements DeviceFile {
     this.kernel.forgetFile(this);
     return this.kernel.submitClose(this.fileId);
   }
-
-  #closedError(code: number): StatusError {
-    return new StatusError(
-      Status.INVALID_HANDLE,
-      `${ioctlName(code)}: the file ${this.name} is closed; open a new one.`,
-    );
-  }
-}
-
-/** The error for arguments that cannot be handed to the kernel. */
-function wrongRequest(code: number, input: unknown, outputLength: number): StatusError | undefined {
-  if (code >>> 0 !== code)
-    return invalid(`The code of an IOCTL is ${shown(code)}; it is a whole number of 32 bits.`);
-  if (outputLength >>> 0 !== outputLength) {
-    return invalid(
-      `${ioctlName(code)}: the output length is ${shown(outputLength)}; it is a whole number of bytes below 2^32.`,
-    );
-  }
-  if (input === null || input instanceof Uint8Array) return undefined;
-  return invalid(`${ioctlName(code)}: the input is ${shown(input)}; it is a Uint8Array, or null for none.`);
-}
-
-function shown(value: unknown): string {
-  return typeof value === 'number' ? String(value) : `of type ${typeof value}`;
-}
-
-function invalid(message: string): StatusError {
-  return new StatusError(Status.INVALID_PARAMETER, message);
 }

@@ -1,0 +1,172 @@
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { Status, StatusError } from '../ioctl/status.js';
+import type { Handle, Native, NativeMemory } from './native.js';
+
+/** OVERLAPPED_ENTRY: key at 0, context at 8, NTSTATUS at 16, bytes at 24. */
+const entrySize = 32;
+/** Packets that one call takes. */
+const batch = 64;
+/** Behind the entries: how many there are. */
+const removedAt = batch * entrySize;
+
+/** Completion keys of this port. */
+const Key = { wake: 0, request: 1, end: 2 } as const;
+
+/** What `GetQueuedCompletionStatusEx` writes, for one call at a time. */
+class Batch {
+  readonly #memory: NativeMemory;
+  readonly #words: Int32Array;
+
+  constructor(native: Native) {
+    this.#memory = native.allocate(removedAt + 16);
+    const { bytes } = this.#memory;
+    this.#words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+  }
+
+  get entries(): number {
+    return this.#memory.address;
+  }
+
+  get removedAt(): number {
+    return this.#memory.address + removedAt;
+  }
+
+  clear(): void {
+    Atomics.store(this.#words, removedAt / 4, 0);
+  }
+
+  /** Whether the call has returned, and with packets. */
+  get filled(): boolean {
+    return Atomics.load(this.#words, removedAt / 4) > 0;
+  }
+
+  /** Contexts of the requests that have completed, in the order of their packets; each packet is given once. */
+  take(): number[] {
+    const count = Atomics.exchange(this.#words, removedAt / 4, 0);
+    const contexts: number[] = [];
+    for (let i = 0; i < count; i++) {
+      const at = (i * entrySize) / 4;
+      if (this.#words[at] === Key.request) contexts.push(this.#words[at + 2]! >>> 0);
+    }
+    return contexts;
+  }
+}
+
+/**
+ * An I/O completion port whose packets reach this thread's event loop.
+ *
+ * While packets are due, and only then, one call that waits for them is on a thread of libuv's pool. Node.js waits for such a call
+ * before a process or a Worker ends, so something has to end the call. `process.exit()` emits `exit`. A Worker that is terminated
+ * runs no JavaScript any more, but Node.js closes its sockets before it waits: the port has a pipe with such a socket at its other end,
+ * which breaks then, and the packet of that ends the call.
+ */
+export class CompletionPort {
+  readonly #port: Handle;
+  readonly #due = new Map<number, () => void>();
+  /** Of the call that waits, and of those that only look. */
+  readonly #waited: Batch;
+  readonly #looked: Batch;
+  #listening = false;
+  #endPipe: Handle = 0;
+  #last = 0;
+
+  constructor(private readonly native: Native) {
+    this.#port = native.own(native.createPort());
+    if (this.#port === 0) {
+      throw new StatusError(Status.INSUFFICIENT_RESOURCES, 'The system has no I/O completion port left.');
+    }
+    this.#waited = new Batch(native);
+    this.#looked = new Batch(native);
+  }
+
+  /** Requests of the file that have a context from {@link expect} complete here. */
+  attach(file: Handle): boolean {
+    return this.native.associate(file, this.#port, Key.request);
+  }
+
+  /** Number of packets that are due. */
+  get due(): number {
+    return this.#due.size;
+  }
+
+  /**
+   * Answers the context of a request that is about to start. `onPacket` runs when its packet was dequeued; until then the
+   * event loop goes on.
+   */
+  expect(onPacket: () => void): number {
+    do this.#last = this.#last === 0xffff_ffff ? 1 : this.#last + 1;
+    while (this.#due.has(this.#last));
+    this.#due.set(this.#last, onPacket);
+    this.#listen();
+    return this.#last;
+  }
+
+  /** The request ended at once, and no packet comes. */
+  forget(context: number): void {
+    this.#due.delete(context);
+    this.#rest();
+  }
+
+  /** Takes the packets that have come, in their order, without the event loop. */
+  drain(): void {
+    // What the waiting call has taken came first.
+    if (this.#waited.filled) this.#deliver(this.#waited);
+    const { entries, removedAt: at } = this.#looked;
+    // Where there is no packet, the count means nothing.
+    while (this.native.dequeue(this.#port, entries, batch, at)) this.#deliver(this.#looked);
+    this.#rest();
+  }
+
+  #deliver(packets: Batch): void {
+    for (const context of packets.take()) {
+      const onPacket = this.#due.get(context);
+      this.#due.delete(context);
+      onPacket?.();
+    }
+  }
+
+  #listen(): void {
+    if (this.#listening || this.#due.size === 0) return;
+    if (this.#endPipe === 0) this.#openEndPipe();
+    this.#listening = true;
+    const { entries, removedAt: at } = this.#waited;
+    this.#waited.clear();
+    this.native.dequeueAsync(this.#port, entries, batch, at, (error, ok) => {
+      this.#listening = false;
+      if (error !== null || ok === 0) {
+        throw new StatusError(Status.INTERNAL_ERROR, 'The I/O completion port failed.', { cause: error });
+      }
+      try {
+        this.#deliver(this.#waited);
+      } finally {
+        this.#listen();
+      }
+    });
+  }
+
+  /** Nothing is due any more: the call that waits is ended, so that the event loop may end. */
+  #rest(): void {
+    if (this.#listening && this.#due.size === 0 && !this.#waited.filled)
+      this.native.post(this.#port, Key.wake);
+  }
+
+  #openEndPipe(): void {
+    const { native } = this;
+    const name = `\\\\.\\pipe\\networkdirect-${process.pid}-${randomBytes(16).toString('hex')}`;
+    const pipe = native.own(native.createPipe(name));
+    const socket = connect(name);
+    socket.unref();
+    // It carries nothing, and its end is its purpose.
+    socket.on('error', () => {});
+    const memory = native.allocate(32);
+    native.associate(pipe, this.#port, Key.end);
+    const status = native.readFile(pipe, 1, memory.address, memory.address + 16, 1);
+    if (status !== Status.PENDING) {
+      socket.destroy();
+      throw new StatusError(status, 'The pipe that ends the wait for completions cannot be read.');
+    }
+    this.#endPipe = pipe;
+    process.on('exit', () => native.post(this.#port, Key.wake));
+  }
+}

@@ -1,0 +1,57 @@
+import { Status, type StatusError } from '../ioctl/status.js';
+import type { OverlappedSource } from '../overlapped.js';
+import { isError, type RequestBlock } from './request-memory.js';
+import type { WindowsDoor } from './windows-door.js';
+
+/** An overlapped request of a Windows driver. */
+export class IoRequest<T> implements OverlappedSource<T> {
+  #answer: { readonly status: number; readonly output: Uint8Array } | undefined;
+
+  constructor(
+    private readonly door: WindowsDoor,
+    readonly block: RequestBlock,
+    private readonly decode: (output: Uint8Array) => T,
+    private readonly onCancel: () => void,
+    private readonly failure: (status: number, output: Uint8Array) => StatusError,
+  ) {}
+
+  /** What the call that started it answered. False: it has failed, and there is no packet. */
+  started(answer: number): boolean {
+    if (isError(answer)) return false;
+    if (answer !== Status.PENDING) this.block.status = answer;
+    return true;
+  }
+
+  /** Its packet was dequeued: the driver has done with the block. */
+  arrived(): void {
+    this.#capture();
+    this.door.memory.give(this.block);
+  }
+
+  completed(): boolean {
+    return this.#answer !== undefined || this.block.status !== Status.PENDING;
+  }
+
+  take(): T {
+    const { status, output } = this.#capture();
+    if (status !== Status.SUCCESS) throw this.failure(status, output);
+    return this.decode(output);
+  }
+
+  deliver(): void {
+    this.door.port.drain();
+  }
+
+  wait(): void {
+    if (this.#answer === undefined) this.door.wait(this.block);
+  }
+
+  cancel(): void {
+    if (this.#answer === undefined) this.onCancel();
+  }
+
+  #capture(): { readonly status: number; readonly output: Uint8Array } {
+    this.#answer ??= { status: this.block.status, output: this.block.output() };
+    return this.#answer;
+  }
+}

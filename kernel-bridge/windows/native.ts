@@ -1,0 +1,270 @@
+import { createRequire } from 'node:module';
+import { Status, StatusError } from '../ioctl/status.js';
+
+type NativeFunction = ((...values: readonly unknown[]) => unknown) & {
+  async(...values: readonly unknown[]): void;
+};
+
+/** What door 1 uses of koffi. */
+interface Koffi {
+  load(path: string): {
+    func(convention: string, name: string, result: string, parameters: readonly string[]): NativeFunction;
+  };
+  alloc(type: string, length: number): unknown;
+  free(pointer: unknown): void;
+  address(pointer: unknown): bigint;
+  view(pointer: unknown, length: number): ArrayBuffer;
+  /** The `napi_env` of this thread. */
+  readonly node?: { readonly env: unknown };
+}
+
+/** A HANDLE. Those of Windows have 32 significant bits. */
+export type Handle = number;
+
+/** A native address, below 2^47. */
+export type Address = number;
+
+/** Memory outside V8's heap: it does not move, and stays until `free`. */
+export interface NativeMemory {
+  readonly address: Address;
+  readonly bytes: Uint8Array;
+  free(): void;
+}
+
+/** The functions of Windows that door 1 calls. Those that answer an NTSTATUS answer it unsigned. */
+export interface Native {
+  /** Zeroed memory. @throws StatusError INSUFFICIENT_RESOURCES */
+  allocate(bytes: number): NativeMemory;
+  /** Has a handle closed when this thread's environment ends without having closed it: `worker.terminate()`, `process.exit()`. */
+  own(handle: Handle): Handle;
+  /** `NtClose` of a handle that {@link own} got. */
+  close(handle: Handle): void;
+
+  createFile(handleAt: Address, access: number, attributes: Address, ioStatus: Address): number;
+  deviceIoControl(
+    file: Handle,
+    event: Handle,
+    context: number,
+    ioStatus: Address,
+    code: number,
+    input: Address,
+    inputLength: number,
+    output: Address,
+    outputLength: number,
+  ): number;
+  readFile(file: Handle, context: number, ioStatus: Address, buffer: Address, length: number): number;
+  /** `NtCancelIoFileEx`; `ioStatus` 0 is all requests of the file. */
+  cancelIo(file: Handle, ioStatus: Address, answer: Address): number;
+  /** `timeoutAt` has a LARGE_INTEGER. */
+  waitForSingleObject(handle: Handle, timeoutAt: Address): number;
+
+  /** A manual-reset event. 0: there is none left. */
+  createEvent(): Handle;
+  /** 0: there is none left. */
+  createPort(): Handle;
+  /** Packets of the file go to the port, with this key. False: refused. */
+  associate(file: Handle, port: Handle, key: number): boolean;
+  post(port: Handle, key: number): void;
+  /** `GetQueuedCompletionStatusEx` that does not wait. */
+  dequeue(port: Handle, entries: Address, count: number, removedAt: Address): boolean;
+  /** `GetQueuedCompletionStatusEx` on a thread of libuv's pool, without a time limit. */
+  dequeueAsync(
+    port: Handle,
+    entries: Address,
+    count: number,
+    removedAt: Address,
+    done: (error: unknown, removed: number) => void,
+  ): void;
+  /** A named pipe's server end for one local client. 0: refused. */
+  createPipe(name: string): Handle;
+}
+
+const FILE_SHARE_READ_WRITE = 3;
+const FILE_OPEN = 1;
+const FILE_NON_DIRECTORY_FILE = 0x40;
+const PIPE_DUPLEX_OVERLAPPED_FIRST = 0x4008_0003;
+const PIPE_REJECT_REMOTE_CLIENTS = 8;
+const INFINITE = 0xffff_ffff;
+const invalidHandle = -1;
+/** One buffer, at most. */
+const mostBytes = 1 << 30;
+
+const requireModule = createRequire(import.meta.url);
+
+function loadKoffi(): Koffi {
+  try {
+    return requireModule('koffi') as Koffi;
+  } catch (cause) {
+    throw new StatusError(
+      Status.NOT_SUPPORTED,
+      'The door to Windows drivers needs the package koffi, an optional dependency that is not installed here: npm install koffi.',
+      { cause },
+    );
+  }
+}
+
+let native: Native | undefined;
+
+/**
+ * The functions of Windows, loaded by the first call.
+ *
+ * @throws StatusError NOT_SUPPORTED: there is no koffi, or this is no 64-bit process.
+ */
+export function loadNative(): Native {
+  native ??= bind(loadKoffi());
+  return native;
+}
+
+/** Structures are laid out for 64 bits in this folder. */
+function checkArchitecture(): void {
+  if (process.arch === 'x64' || process.arch === 'arm64') return;
+  throw new StatusError(
+    Status.NOT_SUPPORTED,
+    `The door to Windows drivers takes a 64-bit Node.js; this one is for ${process.arch}.`,
+  );
+}
+
+const handle = 'intptr_t';
+const pointer = 'uintptr_t';
+const u32 = 'uint32_t';
+
+function bind(koffi: Koffi): Native {
+  checkArchitecture();
+  const ntdll = koffi.load('ntdll.dll');
+  const nt = (
+    name: string,
+    ...parameters: readonly string[]
+  ): ((...values: readonly unknown[]) => number) => {
+    const call = ntdll.func('__stdcall', name, 'uint32_t', parameters);
+    return (...values) => call(...values) as number;
+  };
+  const close = nt('NtClose', handle);
+  const { add, remove } = endHooks(koffi);
+  return {
+    allocate: (bytes) => allocate(koffi, bytes),
+    own: (owned) => {
+      if (owned > 0) add(owned);
+      return owned;
+    },
+    close: (owned) => {
+      remove(owned);
+      close(owned);
+    },
+    ...files(nt),
+    ...ports(koffi),
+  };
+}
+
+type NtFunction = (
+  name: string,
+  ...parameters: readonly string[]
+) => (...values: readonly unknown[]) => number;
+
+function files(
+  nt: NtFunction,
+): Pick<Native, 'createFile' | 'deviceIoControl' | 'readFile' | 'cancelIo' | 'waitForSingleObject'> {
+  const outs = [pointer, pointer, pointer] as const;
+  const create = nt('NtCreateFile', pointer, u32, ...outs, u32, u32, u32, u32, pointer, u32);
+  const control = nt('NtDeviceIoControlFile', handle, handle, ...outs, u32, pointer, u32, pointer, u32);
+  const read = nt('NtReadFile', handle, handle, ...outs, pointer, u32, pointer, pointer);
+  const wait = nt('NtWaitForSingleObject', handle, 'uint8_t', pointer);
+  return {
+    createFile: (handleAt, access, attributes, ioStatus) =>
+      create(
+        handleAt,
+        access,
+        attributes,
+        ioStatus,
+        0,
+        0,
+        FILE_SHARE_READ_WRITE,
+        FILE_OPEN,
+        FILE_NON_DIRECTORY_FILE,
+        0,
+        0,
+      ),
+    deviceIoControl: (file, event, context, ioStatus, ...request) =>
+      control(file, event, 0, context, ioStatus, ...request),
+    readFile: (file, context, ioStatus, buffer, length) =>
+      read(file, 0, 0, context, ioStatus, buffer, length, 0, 0),
+    cancelIo: nt('NtCancelIoFileEx', handle, pointer, pointer),
+    waitForSingleObject: (waited, timeoutAt) => wait(waited, 0, timeoutAt),
+  };
+}
+
+function ports(
+  koffi: Koffi,
+): Pick<
+  Native,
+  'createEvent' | 'createPort' | 'associate' | 'post' | 'dequeue' | 'dequeueAsync' | 'createPipe'
+> {
+  const kernel32 = koffi.load('kernel32.dll');
+  const win32 = (name: string, result: string, ...parameters: readonly string[]): NativeFunction =>
+    kernel32.func('__stdcall', name, result, parameters);
+  const createEvent = win32('CreateEventW', handle, pointer, 'int', 'int', pointer);
+  const createPort = win32('CreateIoCompletionPort', handle, handle, handle, pointer, u32);
+  const post = win32('PostQueuedCompletionStatus', 'int', handle, u32, pointer, pointer);
+  const dequeue = win32('GetQueuedCompletionStatusEx', 'int', handle, pointer, u32, pointer, u32, 'int');
+  const createPipe = win32('CreateNamedPipeW', handle, 'str16', u32, u32, u32, u32, u32, u32, pointer);
+  return {
+    createEvent: () => Number(createEvent(0, 1, 0, 0)),
+    createPort: () => Number(createPort(invalidHandle, 0, 0, 1)),
+    associate: (file, port, key) => Number(createPort(file, port, key, 0)) === port,
+    post: (port, key) => {
+      post(port, 0, key, 0);
+    },
+    dequeue: (port, entries, count, removedAt) => dequeue(port, entries, count, removedAt, 0, 0) !== 0,
+    dequeueAsync: (port, entries, count, removedAt, done) =>
+      dequeue.async(port, entries, count, removedAt, INFINITE, 0, done),
+    createPipe: (name) => {
+      const pipe = Number(
+        createPipe(name, PIPE_DUPLEX_OVERLAPPED_FIRST, PIPE_REJECT_REMOTE_CLIENTS, 1, 0, 0, 0, 0),
+      );
+      return pipe === invalidHandle ? 0 : pipe;
+    },
+  };
+}
+
+function allocate(koffi: Koffi, bytes: number): NativeMemory {
+  let memory: unknown;
+  try {
+    if (bytes <= mostBytes) memory = koffi.alloc('uint8_t', bytes);
+  } catch {
+    // As without memory.
+  }
+  if (memory === undefined || memory === null) {
+    throw new StatusError(
+      Status.INSUFFICIENT_RESOURCES,
+      `There are no ${bytes} bytes for a request's buffers.`,
+    );
+  }
+  const view = new Uint8Array(koffi.view(memory, bytes)).fill(0);
+  return { address: Number(koffi.address(memory)), bytes: view, free: () => koffi.free(memory) };
+}
+
+/**
+ * Handles that outlive a Worker would stay open in the process: a terminated Worker runs no JavaScript any more. Node.js calls
+ * native functions then (`napi_add_env_cleanup_hook`), and `NtClose` is one that takes what such a function gets.
+ */
+function endHooks(koffi: Koffi): { add(handle: Handle): void; remove(handle: Handle): void } {
+  try {
+    const kernel32 = koffi.load('kernel32.dll');
+    const module = kernel32.func('__stdcall', 'GetModuleHandleW', 'uintptr_t', ['str16'])('ntdll.dll');
+    const getProcAddress = kernel32.func('__stdcall', 'GetProcAddress', 'uintptr_t', ['uintptr_t', 'str']);
+    const ntClose = getProcAddress(module, 'NtClose');
+    const program = koffi.load(process.execPath);
+    const hook = (name: string): NativeFunction =>
+      program.func('__cdecl', name, 'int', ['void *', 'uintptr_t', 'uintptr_t']);
+    const add = hook('napi_add_env_cleanup_hook');
+    const remove = hook('napi_remove_env_cleanup_hook');
+    const env = koffi.node?.env;
+    if (env === undefined) throw new Error('no napi_env');
+    return {
+      add: (handle) => void add(env, ntClose, handle),
+      remove: (handle) => void remove(env, ntClose, handle),
+    };
+  } catch {
+    // A program that embeds Node.js elsewhere than in its executable: what a Worker leaves open ends with the process.
+    return { add: () => {}, remove: () => {} };
+  }
+}

@@ -1,0 +1,109 @@
+import { Status, StatusError } from '../ioctl/status.js';
+import type { Address, Handle, Native, NativeMemory } from './native.js';
+
+/** IO_STATUS_BLOCK: NTSTATUS at 0, Information at 8. */
+const ioStatusSize = 16;
+/** The smallest block; the fixed part of every IOCTL fits in both directions. */
+const smallest = 512;
+/** Larger blocks are given back to the system after use. */
+const largestKept = 65_536;
+
+/**
+ * Memory of one request: its IO_STATUS_BLOCK, input and output, and an event. It belongs to the driver from the call that starts the
+ * request until its completion was dequeued; only then it is used again.
+ */
+export class RequestBlock {
+  readonly ioStatus: Address;
+  readonly #words: Int32Array;
+  /** Which list of free blocks it goes to. */
+  readonly size: number;
+  inputAt = 0;
+  inputLength = 0;
+  outputAt = 0;
+  outputLength = 0;
+
+  constructor(
+    readonly memory: NativeMemory,
+    readonly event: Handle,
+  ) {
+    this.ioStatus = memory.address;
+    this.size = memory.bytes.length;
+    this.#words = new Int32Array(memory.bytes.buffer, memory.bytes.byteOffset, ioStatusSize / 4);
+  }
+
+  /** Puts a request in: its input, room for its output, and PENDING. */
+  fill(input: Uint8Array | null, outputLength: number): void {
+    this.inputLength = input?.length ?? 0;
+    this.outputLength = outputLength;
+    const outputFrom = ioStatusSize + roundUp(this.inputLength);
+    if (input !== null) this.memory.bytes.set(input, ioStatusSize);
+    this.inputAt = this.inputLength === 0 ? 0 : this.ioStatus + ioStatusSize;
+    this.outputAt = outputLength === 0 ? 0 : this.ioStatus + outputFrom;
+    this.#words[2] = 0;
+    Atomics.store(this.#words, 0, Status.PENDING);
+  }
+
+  /** NTSTATUS of the request; PENDING until it has completed. */
+  get status(): number {
+    return Atomics.load(this.#words, 0) >>> 0;
+  }
+
+  /** Keeps the status that the call itself answered. */
+  set status(value: number) {
+    Atomics.store(this.#words, 0, value);
+  }
+
+  /** A copy of what the driver wrote. A request that ended in an error has no output. */
+  output(): Uint8Array {
+    if (isError(this.status)) return new Uint8Array(0);
+    const from = ioStatusSize + roundUp(this.inputLength);
+    return this.memory.bytes.slice(from, from + Math.min(this.#words[2]! >>> 0, this.outputLength));
+  }
+}
+
+/** NT_ERROR: the severity whose requests have no output, and no packet where they end at once. */
+export function isError(status: number): boolean {
+  return status >>> 30 === 3;
+}
+
+function roundUp(length: number): number {
+  return (length + 15) & ~15;
+}
+
+/** The blocks of one thread. */
+export class RequestMemory {
+  readonly #free = new Map<number, RequestBlock[]>();
+
+  constructor(private readonly native: Native) {}
+
+  /** A block with the request in it. @throws StatusError INSUFFICIENT_RESOURCES */
+  take(input: Uint8Array | null, outputLength: number): RequestBlock {
+    const bytes = ioStatusSize + Math.ceil((input?.length ?? 0) / 16) * 16 + outputLength;
+    const size = Math.max(smallest, 2 ** Math.ceil(Math.log2(bytes)));
+    const block = this.#free.get(size)?.pop() ?? this.#make(size);
+    block.fill(input, outputLength);
+    return block;
+  }
+
+  /** The driver has done with it. */
+  give(block: RequestBlock): void {
+    if (block.size > largestKept) {
+      this.native.close(block.event);
+      block.memory.free();
+      return;
+    }
+    const list = this.#free.get(block.size);
+    if (list === undefined) this.#free.set(block.size, [block]);
+    else list.push(block);
+  }
+
+  #make(size: number): RequestBlock {
+    const memory = this.native.allocate(size);
+    const event = this.native.own(this.native.createEvent());
+    if (event === 0) {
+      memory.free();
+      throw new StatusError(Status.INSUFFICIENT_RESOURCES, 'The system has no event left for a request.');
+    }
+    return new RequestBlock(memory, event);
+  }
+}

@@ -1,0 +1,105 @@
+import { closedError, type DeviceFile, wrongRequest } from '../device-file.js';
+import { ioctlName } from '../ioctl/codes.js';
+import { Status, StatusError, statusText } from '../ioctl/status.js';
+import { Overlapped } from '../overlapped.js';
+import { IoRequest } from './io-request.js';
+import type { Handle } from './native.js';
+import type { WindowsDoor } from './windows-door.js';
+
+/** A file of a Windows driver: `NtDeviceIoControlFile`, which answers the driver's own NTSTATUS, also where it fails at once. */
+export class WindowsDeviceFile implements DeviceFile {
+  #closed = false;
+
+  constructor(
+    private readonly door: WindowsDoor,
+    readonly name: string,
+    private readonly handle: Handle,
+  ) {}
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
+    if (this.#closed) throw closedError(this.name, code);
+    const wrong = wrongRequest(code, input, outputLength);
+    if (wrong !== undefined) throw wrong;
+    const { door } = this;
+    const block = door.memory.take(input, outputLength);
+    // Without a context there is no packet, whether the driver completes it at once or later.
+    const answer = this.#control(block.event, 0, block, code);
+    if (answer === Status.PENDING) door.wait(block);
+    else block.status = answer;
+    const { status } = block;
+    const output = block.output();
+    door.memory.give(block);
+    if (status !== Status.SUCCESS) throw failure(status, code, output);
+    return output;
+  }
+
+  ioctlOverlapped<T>(
+    code: number,
+    input: Uint8Array | null,
+    outputLength: number,
+    decode: (output: Uint8Array) => T,
+  ): Overlapped<T> {
+    if (this.#closed) return Overlapped.failed<T>(closedError(this.name, code));
+    const wrong = wrongRequest(code, input, outputLength);
+    if (wrong !== undefined) return Overlapped.failed<T>(wrong);
+    const { door } = this;
+    let request: IoRequest<T>;
+    try {
+      const block = door.memory.take(input, outputLength);
+      const cancel = (): void => this.#cancel(block.ioStatus);
+      request = new IoRequest<T>(door, block, decode, cancel, (status, output) =>
+        failure(status, code, output),
+      );
+    } catch (error) {
+      if (error instanceof StatusError) return Overlapped.failed<T>(error);
+      throw error;
+    }
+    const overlapped = new Overlapped<T>(request);
+    const context = door.port.expect(() => {
+      request.arrived();
+      overlapped.settle();
+    });
+    const answer = this.#control(request.block.event, context, request.block, code);
+    if (request.started(answer)) return overlapped;
+    door.port.forget(context);
+    door.memory.give(request.block);
+    return Overlapped.failed<T>(failure(answer, code));
+  }
+
+  /** The system keeps what pending requests use until they have ended; so does this thread until their packets have come. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.door.native.cancelIo(this.handle, 0, this.door.scratch);
+    this.door.native.close(this.handle);
+  }
+
+  #control(event: Handle, context: number, block: IoRequest<unknown>['block'], code: number): number {
+    const { ioStatus, inputAt, inputLength, outputAt, outputLength } = block;
+    return this.door.native.deviceIoControl(
+      this.handle,
+      event,
+      context,
+      ioStatus,
+      code,
+      inputAt,
+      inputLength,
+      outputAt,
+      outputLength,
+    );
+  }
+
+  #cancel(ioStatus: number): void {
+    if (!this.#closed) this.door.native.cancelIo(this.handle, ioStatus, this.door.scratch);
+  }
+}
+
+function failure(status: number, code: number, output?: Uint8Array): StatusError {
+  const error = new StatusError(status, `${ioctlName(code)}: ${statusText(status)}`);
+  if (output !== undefined && output.length > 0) error.output = output;
+  return error;
+}
