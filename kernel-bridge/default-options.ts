@@ -36,5 +36,6 @@ export const defaultOptions = {
     dropMads: {} as Record<string, number>,
   },
   pkeys: [DEFAULT_PKEY],
+  kernel: 'auto' as 'auto' | 'driver' | 'soft',
   startTimeoutMs: 10_000,
 };

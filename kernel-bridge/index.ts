@@ -6,9 +6,13 @@
 import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './counters.js';
 import type { DeviceFile } from './device-file.js';
 import { type DeviceFault, requestFault } from './faults.js';
-import { Status, StatusError } from './ioctl/status.js';
 import type { KernelOptionsInput } from './options.js';
-import { allocate as allocateSoft, openDeviceFile as openSoftDeviceFile } from './soft/index.js';
+import {
+  allocate as allocateSoft,
+  openDeviceFile as openSoftDeviceFile,
+  resolveKernelOptions,
+} from './soft/index.js';
+import { openWindowsFile } from './windows/index.js';
 
 export { COUNTERS_DEVICE, type Counters, type DeviceInterface, type ObjectKind } from './counters.js';
 export type { DeviceFile } from './device-file.js';
@@ -27,20 +31,17 @@ export {
 export { type GetResultOptions, Overlapped, type OverlappedSource } from './overlapped.js';
 
 /**
- * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. Here the device belongs to the soft kernel, a thread that the
- * first open starts with its options, or with those of the environment variable `ND_OPTIONS` (JSON).
+ * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. On Windows the device is that of the WinVerbs driver. Elsewhere it is that of the soft
+ * kernel, a thread that is started by the first open; its options are those of that open, or of the environment variable
+ * `ND_OPTIONS` (JSON).
  *
- * @throws StatusError INVALID_PARAMETER for an option, naming it and its limit; NOT_SUPPORTED on Windows; otherwise the
- *   status of the kernel with its reason.
+ * @throws StatusError INVALID_PARAMETER for an option, naming it and its limit; otherwise the status of the kernel or the system with a
+ * sentence that says why. On Windows OBJECT_NAME_NOT_FOUND: no driver has the device; NOT_SUPPORTED: the package koffi is missing.
  */
 export function openDeviceFile(name: string, options?: KernelOptionsInput): DeviceFile {
-  if (process.platform === 'win32') {
-    throw new StatusError(
-      Status.NOT_SUPPORTED,
-      `Opening ${name}: this version has no door to the Windows WinVerbs driver; it runs on Linux, on its own soft kernel.`,
-    );
-  }
-  return openSoftDeviceFile(name, options);
+  if (process.platform !== 'win32') return openSoftDeviceFile(name, options);
+  resolveKernelOptions(options);
+  return openWindowsFile(name);
 }
 
 /**

