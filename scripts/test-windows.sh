@@ -40,8 +40,8 @@ npm_windows() {
   local folder=$1
   shift
   mkdir -p "$folder"
-  [ -f "$folder/package.json" ] || echo '{ "private": true }' >"$folder/package.json"
-  (cd "$folder" && npm install "$@" --os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null) ||
+  [ -f "$folder/package.json" ] || echo '{ "private": true, "type": "module" }' >"$folder/package.json"
+  (cd "$folder" && timeout 180 npm install "$@" --os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1 --fetch-timeout=30000 >/dev/null) ||
     { rm -rf "$folder"; skip "npm has no $*"; }
 }
 koffi=koffi@$(node -p "require('./package.json').optionalDependencies.koffi")
@@ -97,7 +97,7 @@ for version in "${nodes[@]}"; do
     total=$(sed -n 's/^ *Total: *\([0-9]*\).*/\1/p' "$work/output" | tail -n 1)
     good=$(sed -n 's/^ *Passed: *\([0-9]*\).*/\1/p' "$work/output" | tail -n 1)
     passed=$((passed + ${good:-0}))
-    if [ $status = 0 ] && [ "${total:-0}" != 0 ]; then
+    if [ $status = 0 ] && [ "${total:-0}" != 0 ] && [ "$good" = "$total" ]; then
       echo "ok    Node.js $version  $name  $good of $total  $((SECONDS - begun)) s"
       grep '^Windows (Wine):' "$work/output" | tr -d '\r' || true
     else

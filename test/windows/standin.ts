@@ -1,4 +1,6 @@
 /** The stand-in driver as tests see it (driver/standin.h). */
+import type { Test } from 'uvu';
+import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/index.js';
 import { openDeviceFile, Status, StatusError } from '../../kernel-bridge/index.js';
 
@@ -106,4 +108,33 @@ export async function until(holds: () => boolean): Promise<void> {
     if (Date.now() > end) throw new Error('It did not come to hold.');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
+}
+
+/** Fails what has not ended within ten seconds. */
+export async function inTime<T>(what: string, end: PromiseLike<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} has not ended in 10 seconds.`)), 10_000);
+  });
+  try {
+    return await Promise.race([end, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A test after which the driver has found no wrong field, and has no object, request or file of the test any more. */
+export function clean(suite: Test, standin: Standin, name: string, run: () => unknown): void {
+  suite(name, async () => {
+    const left = () => {
+      const { objects, waiting, opens, closes } = standin.stats();
+      return { objects, waiting, files: opens - closes };
+    };
+    const before = left();
+    await inTime(name, Promise.resolve(run()));
+    assert.is(standin.fault(), '');
+    await until(() => JSON.stringify(left()) === JSON.stringify(before)).catch(() =>
+      assert.equal(left(), before),
+    );
+  });
 }

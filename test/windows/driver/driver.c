@@ -274,8 +274,10 @@ static NTSTATUS NTAPI control(DEVICE_OBJECT *device, IRP *irp) {
   } else {
     record(&r);
     if (!scripted(&r, &status)) {
+      /* The answer takes the place of the input. */
+      u64 id = r.in < 8 ? 0 : get(r.bytes, 8);
       status = model(&r);
-      if (status == STATUS_PENDING) status = wait(&r, model_waits_for(&r), 0, r.information);
+      if (status == STATUS_PENDING) status = wait(&r, id, 0, r.information);
     }
   }
   if (status == STATUS_PENDING) return status;

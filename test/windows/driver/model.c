@@ -430,5 +430,3 @@ NTSTATUS model(Request *r) {
   if (row->kind == EP && fn != 38 && fn != 50) return endpoint(r, fn, o);
   return one_object(r, fn, o);
 }
-
-u64 model_waits_for(Request *r) { return get(r->bytes, 8); }

@@ -54,10 +54,8 @@ void put_be(u8 *at, u64 value, u32 bytes);
 /* Ends up to `count` waiting requests: of a file (or any), of an object (or any); answers how many. */
 u32 finish_waiting(FILE_OBJECT *file, u64 id, u32 count, NTSTATUS status, u32 bytes);
 
-/* STATUS_PENDING: the request is to wait. */
+/* STATUS_PENDING: the request is to wait for the object that its input begins with. */
 NTSTATUS model(Request *r);
-/* The object that the request waits for. */
-u64 model_waits_for(Request *r);
 void model_closed(FILE_OBJECT *file);
 
 #endif

@@ -1,0 +1,99 @@
+// The driver goes while files are open, and comes back; what a program is told where there is none.
+import { spawnSync } from 'node:child_process';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openNetworkDirect2 } from '../../nd/index.js';
+import { openProvider, Status, StatusError, statusName } from '../../winverbs/index.js';
+import { openPlain } from './plain-verbs.js';
+import { GUID, inTime, Standin, statusOf, TestCode, u32, until, words } from './standin.js';
+
+function service(verb: 'start' | 'stop'): void {
+  const { status } = spawnSync('sc.exe', [verb, 'WinVerbs'], { stdio: 'ignore' });
+  assert.is(status, 0, `sc ${verb}`);
+}
+
+function messageOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    assert.instance(error, StatusError);
+    return `${statusName((error as StatusError).status)}: ${(error as Error).message}`;
+  }
+  throw new Error('it should have failed');
+}
+
+test('where the driver is, it is the one that opens', async () => {
+  const provider = openProvider();
+  assert.equal(provider.queryDeviceList(), [GUID]);
+  provider.release();
+  const forced = openProvider({ kernel: 'driver' });
+  assert.is(await statusOf(() => forced.openDevice(GUID)), Status.NOT_SUPPORTED, 'door 2 is not there yet');
+  forced.release();
+});
+
+test('there is no soft kernel yet', () => {
+  assert.match(
+    messageOf(() => openProvider({ kernel: 'soft' })),
+    /INVALID_PARAMETER: .*'kernel' cannot be "soft": the soft kernel does not run on Windows yet/,
+  );
+});
+
+test('requests that wait end when the driver goes, and everything after it has a status', async () => {
+  const standin = new Standin();
+  const provider = openPlain();
+  const device = provider.openDevice(GUID);
+  const pending = [
+    ...Array.from({ length: 20 }, () => standin.file.ioctlOverlapped(TestCode.PEND, u32(0), 4, words)),
+    device.notify(1),
+  ];
+  service('stop');
+  for (const request of pending) {
+    assert.is(
+      await inTime(
+        'a request',
+        statusOf(() => request),
+      ),
+      Status.DEVICE_REMOVED,
+    );
+  }
+  const later = await statusOf(() => device.query());
+  assert.is.not(later, Status.SUCCESS);
+  const overlapped = await inTime(
+    'a request on a device that is gone',
+    statusOf(() => device.notify(1)),
+  );
+  assert.is.not(overlapped, Status.SUCCESS);
+  console.log(`Windows (Wine): after the driver has gone: ${statusName(later)}, ${statusName(overlapped)}`);
+  device.release();
+  provider.release();
+  standin.file.close();
+});
+
+test('where there is no driver, the sentence says what to install', () => {
+  const opens = [() => openProvider(), () => openProvider({ kernel: 'driver' }), () => openNetworkDirect2()];
+  for (const open of opens) {
+    assert.match(
+      messageOf(open),
+      /^OBJECT_NAME_NOT_FOUND: .*no driver has this device.*WinVerbs.*sc query winverbs/,
+    );
+  }
+});
+
+test('a driver that has come back is used as before', async () => {
+  service('start');
+  await until(() => {
+    try {
+      openProvider().release();
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  const provider = openPlain();
+  const device = provider.openDevice(GUID);
+  assert.is(device.guid, GUID);
+  device.release();
+  provider.release();
+});
+
+test.run();
