@@ -10,6 +10,13 @@ const batch = 64;
 /** Behind the entries: how many there are. */
 const removedAt = batch * entrySize;
 
+const INFINITE = 0xffff_ffff;
+/** libuv's default. */
+const poolThreads = 4;
+/** How long a call waits that shares its thread of the pool with others. */
+const turnMs = 20;
+const STATUS_ABANDONED = 0x80;
+
 /** Completion keys of this port. */
 const Key = { wake: 0, request: 1, end: 2 } as const;
 
@@ -69,6 +76,7 @@ export class CompletionPort {
   readonly #looked: Batch;
   #listening = false;
   #endPipe: Handle = 0;
+  #waitMs = INFINITE;
   #last = 0;
 
   constructor(private readonly native: Native) {
@@ -128,13 +136,17 @@ export class CompletionPort {
 
   #listen(): void {
     if (this.#listening || this.#due.size === 0) return;
-    if (this.#endPipe === 0) this.#openEndPipe();
+    if (this.#endPipe === 0) {
+      this.#openEndPipe();
+      this.#waitMs = this.#hasPlace() ? INFINITE : turnMs;
+    }
     this.#listening = true;
     const { entries, removedAt: at } = this.#waited;
     this.#waited.clear();
-    this.native.dequeueAsync(this.#port, entries, batch, at, (error, ok) => {
+    this.native.dequeueAsync(this.#port, entries, batch, at, this.#waitMs, (error, ok) => {
       this.#listening = false;
-      if (error !== null || ok === 0) {
+      if (ok === 0) this.#waited.clear();
+      if (error !== null || (ok === 0 && this.#waitMs === INFINITE)) {
         throw new StatusError(Status.INTERNAL_ERROR, 'The I/O completion port failed.', { cause: error });
       }
       try {
@@ -149,6 +161,28 @@ export class CompletionPort {
   #rest(): void {
     if (this.#listening && this.#due.size === 0 && !this.#waited.filled)
       this.native.post(this.#port, Key.wake);
+  }
+
+  /**
+   * Whether this thread may keep one of the pool's threads: they are the process's, and one is left for everybody else. A place is a mutex,
+   * which is free again when the thread has ended. Threads without one take turns on what is left.
+   */
+  #hasPlace(): boolean {
+    const { native } = this;
+    const noTime = native.allocate(16);
+    const threads = Number(process.env.UV_THREADPOOL_SIZE) || poolThreads;
+    for (let i = 0; i < threads - 1; i++) {
+      const place = native.own(native.createMutex(`Local\\networkdirect-${process.pid}-${i}`));
+      const status = native.waitForSingleObject(place, noTime.address);
+      if (status === Status.SUCCESS || status === STATUS_ABANDONED) return true;
+      native.close(place);
+    }
+    process.emitWarning(
+      `More threads of this process wait for completions than libuv's pool has to spare, so they take turns of ${turnMs} ms. ` +
+        `Start it with a larger UV_THREADPOOL_SIZE (it is ${threads}).`,
+      'NetworkDirectWarning',
+    );
+    return false;
   }
 
   #openEndPipe(): void {

@@ -67,14 +67,17 @@ export interface Native {
   post(port: Handle, key: number): void;
   /** `GetQueuedCompletionStatusEx` that does not wait. */
   dequeue(port: Handle, entries: Address, count: number, removedAt: Address): boolean;
-  /** `GetQueuedCompletionStatusEx` on a thread of libuv's pool, without a time limit. */
+  /** `GetQueuedCompletionStatusEx` on a thread of libuv's pool. */
   dequeueAsync(
     port: Handle,
     entries: Address,
     count: number,
     removedAt: Address,
+    timeoutMs: number,
     done: (error: unknown, removed: number) => void,
   ): void;
+  /** A mutex of this name. The thread that waits for it has it until it ends. 0: there is none left. */
+  createMutex(name: string): Handle;
   /** A named pipe's server end for one local client. 0: refused. */
   createPipe(name: string): Handle;
 }
@@ -84,7 +87,6 @@ const FILE_OPEN = 1;
 const FILE_NON_DIRECTORY_FILE = 0x40;
 const PIPE_DUPLEX_OVERLAPPED_FIRST = 0x4008_0003;
 const PIPE_REJECT_REMOTE_CLIENTS = 8;
-const INFINITE = 0xffff_ffff;
 const invalidHandle = -1;
 /** One buffer, at most. */
 const mostBytes = 1 << 30;
@@ -196,7 +198,14 @@ function ports(
   koffi: Koffi,
 ): Pick<
   Native,
-  'createEvent' | 'createPort' | 'associate' | 'post' | 'dequeue' | 'dequeueAsync' | 'createPipe'
+  | 'createEvent'
+  | 'createPort'
+  | 'createMutex'
+  | 'associate'
+  | 'post'
+  | 'dequeue'
+  | 'dequeueAsync'
+  | 'createPipe'
 > {
   const kernel32 = koffi.load('kernel32.dll');
   const win32 = (name: string, result: string, ...parameters: readonly string[]): NativeFunction =>
@@ -205,6 +214,7 @@ function ports(
   const createPort = win32('CreateIoCompletionPort', handle, handle, handle, pointer, u32);
   const post = win32('PostQueuedCompletionStatus', 'int', handle, u32, pointer, pointer);
   const dequeue = win32('GetQueuedCompletionStatusEx', 'int', handle, pointer, u32, pointer, u32, 'int');
+  const createMutex = win32('CreateMutexW', handle, pointer, 'int', 'str16');
   const createPipe = win32('CreateNamedPipeW', handle, 'str16', u32, u32, u32, u32, u32, u32, pointer);
   return {
     createEvent: () => Number(createEvent(0, 1, 0, 0)),
@@ -214,8 +224,9 @@ function ports(
       post(port, 0, key, 0);
     },
     dequeue: (port, entries, count, removedAt) => dequeue(port, entries, count, removedAt, 0, 0) !== 0,
-    dequeueAsync: (port, entries, count, removedAt, done) =>
-      dequeue.async(port, entries, count, removedAt, INFINITE, 0, done),
+    dequeueAsync: (port, entries, count, removedAt, timeoutMs, done) =>
+      dequeue.async(port, entries, count, removedAt, timeoutMs, 0, done),
+    createMutex: (name) => Number(createMutex(0, 0, name)),
     createPipe: (name) => {
       const pipe = Number(
         createPipe(name, PIPE_DUPLEX_OVERLAPPED_FIRST, PIPE_REJECT_REMOTE_CLIENTS, 1, 0, 0, 0, 0),

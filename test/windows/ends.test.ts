@@ -94,6 +94,21 @@ test('a process whose Workers wait', async () => {
   await nothingLeft(before);
 });
 
+test('more Workers than libuv has threads: all get their completions, and all end', async () => {
+  const before = standin.stats();
+  const workers = Array.from({ length: 8 }, () => new Worker(program, { argv: ['natural'] }));
+  const first = workers.slice(0, 4).map((worker) => once(worker, 'exit'));
+  await until(() => standin.stats().waiting === before.waiting + 80);
+  await inTime('terminate', Promise.all(workers.slice(4).map((worker) => worker.terminate())));
+  await until(() => standin.stats().waiting === before.waiting + 40);
+  const more = Array.from({ length: 4 }, () => new Worker(program, { argv: ['natural'] }));
+  const second = more.map((worker) => once(worker, 'exit'));
+  await until(() => standin.stats().waiting === before.waiting + 80);
+  standin.complete(80);
+  for (const end of [...first, ...second]) assert.equal(await inTime('the Worker', end), [0]);
+  await nothingLeft(before);
+});
+
 test('the thread that asks goes on afterwards', async () => {
   const pending = standin.file.ioctlOverlapped(TestCode.PEND, u32(50, 3), 8, words);
   assert.equal(await pending, [50, 3]);
