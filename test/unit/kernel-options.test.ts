@@ -114,6 +114,15 @@ test('icrc is solved or exact', () => {
   }
 });
 
+test('the kernel is chosen among those that this system has', () => {
+  assert.is(resolveKernelOptions(undefined, {}).kernel, 'auto');
+  assert.is(resolveKernelOptions({ kernel: 'soft' }, {}).kernel, 'soft');
+  assert.match(
+    message(() => resolveKernelOptions({ kernel: 'driver' }, {})),
+    /'kernel' cannot be "driver": only Windows has a WinVerbs driver/,
+  );
+});
+
 test('ND_OPTIONS that cannot be used says so by name', () => {
   assert.match(
     message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{' })),
