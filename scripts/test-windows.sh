@@ -99,7 +99,7 @@ for version in "${nodes[@]}"; do
     passed=$((passed + ${good:-0}))
     if [ $status = 0 ] && [ "${total:-0}" != 0 ] && [ "$good" = "$total" ]; then
       echo "ok    Node.js $version  $name  $good of $total  $((SECONDS - begun)) s"
-      grep '^Windows (Wine):' "$work/output" | tr -d '\r' || true
+      grep -o 'Windows (Wine):.*' "$work/output" | tr -d '\r' || true
     else
       failed=$((failed + 1))
       echo "FAIL  Node.js $version  $name  exit code $status  $((SECONDS - begun)) s"

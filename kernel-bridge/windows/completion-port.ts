@@ -105,8 +105,9 @@ export class CompletionPort {
   expect(onPacket: () => void): number {
     do this.#last = this.#last === 0xffff_ffff ? 1 : this.#last + 1;
     while (this.#due.has(this.#last));
-    this.#due.set(this.#last, onPacket);
+    // First what can fail.
     this.#listen();
+    this.#due.set(this.#last, onPacket);
     return this.#last;
   }
 
@@ -135,7 +136,7 @@ export class CompletionPort {
   }
 
   #listen(): void {
-    if (this.#listening || this.#due.size === 0) return;
+    if (this.#listening) return;
     if (this.#endPipe === 0) {
       this.#openEndPipe();
       this.#waitMs = this.#hasPlace() ? INFINITE : turnMs;
@@ -152,7 +153,7 @@ export class CompletionPort {
       try {
         this.#deliver(this.#waited);
       } finally {
-        this.#listen();
+        if (this.#due.size > 0) this.#listen();
       }
     });
   }

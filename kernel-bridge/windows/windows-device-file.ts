@@ -48,21 +48,22 @@ export class WindowsDeviceFile implements DeviceFile {
     if (wrong !== undefined) return Overlapped.failed<T>(wrong);
     const { door } = this;
     let request: IoRequest<T>;
+    let context: number;
     try {
       const block = door.memory.take(input, outputLength);
       const cancel = (): void => this.#cancel(block.ioStatus);
       request = new IoRequest<T>(door, block, decode, cancel, (status, output) =>
         failure(status, code, output),
       );
+      context = door.port.expect(() => {
+        request.arrived();
+        overlapped.settle();
+      });
     } catch (error) {
       if (error instanceof StatusError) return Overlapped.failed<T>(error);
       throw error;
     }
     const overlapped = new Overlapped<T>(request);
-    const context = door.port.expect(() => {
-      request.arrived();
-      overlapped.settle();
-    });
     const answer = this.#control(request.block.event, context, request.block, code);
     if (request.started(answer)) return overlapped;
     door.port.forget(context);
