@@ -107,7 +107,7 @@ test('numbers that both languages name are the same', () => {
 });
 
 test('an HCA that is given no options has those of default-options.ts', () => {
-  const { cm, rc, pkeys, startTimeoutMs, ...ofHca } = defaultOptions;
+  const { cm, rc, pkeys, startTimeoutMs, kernel, ...ofHca } = defaultOptions;
   assert.equal(tables.defaults, ofHca);
 });
 
