@@ -1,4 +1,4 @@
-// What the responder sends (IBA 1 §9.7.5; roce-wire §3): READ and ATOMIC responses, ACKs, NAKs, congestion notifications.
+// The responder's packets (IBA 1 §9.7.5; roce-wire §3): READ and ATOMIC responses, ACKs, NAKs, congestion notifications.
 //
 // Responses leave in request order. READ and ATOMIC responses stand in a queue; ACKs and NAKs wait until it is empty. ACKs are
 // coalesced: one for all packets of a poll.

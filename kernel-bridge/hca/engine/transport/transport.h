@@ -5,12 +5,11 @@
 //   link ─▶ FastPath ─▶ (onPacket ─▶ take ─▶ Responder or Completer) ─▶ completion queue
 //   step ─▶ link.poll, timers, run queue: Responses, Requester
 //
-// In brackets: the long way, which all take that the fast path does not. The lock is held in all of it.
+// In brackets: the long way, for everything that the fast path does not take. The lock is held in all of it.
 #pragma once
 #include <atomic>
 #include "platform/attendance.h"
 #include "platform/engine_lock.h"
-#include "transport/responses.h"
 #include "transport/completer.h"
 #include "transport/congestion.h"
 #include "transport/datagrams.h"
@@ -20,6 +19,7 @@
 #include "transport/receives.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
+#include "transport/responses.h"
 
 namespace nd {
 
