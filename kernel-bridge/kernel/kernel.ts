@@ -18,7 +18,7 @@ const eventsPerTurn = 256;
 /** Of these, MADs from unknown peers: each costs some 100 µs, and this process’s requests wait for the turn to end. */
 const strangersPerTurn = 16;
 
-/** What a kernel is made of; tests bring their own. */
+/** The parts of a kernel; tests bring their own. */
 export interface KernelParts {
   server: NativeChannelServer;
   /** At least one. The first that has a GUID or an address owns it. */

@@ -1,6 +1,7 @@
 /** Allowed results of calls, detection of hangs, and leftovers. */
 import { readCounters } from '../../kernel-bridge/index.js';
 import { Status, StatusError, statusName } from '../../winverbs/index.js';
+import { within as outcomeWithin } from './within.js';
 
 /** Only a hanging request takes longer. */
 export const HANG_MS = 60_000;
@@ -12,16 +13,8 @@ export function names(statuses: Iterable<number>): string {
   return [...statuses].map((status) => statusName(status)).join(' or ');
 }
 
-export async function within<T>(what: string, promise: PromiseLike<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ModelError(`${what} has hung.`)), HANG_MS);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+export function within<T>(what: string, promise: PromiseLike<T>): Promise<T> {
+  return outcomeWithin(promise, HANG_MS, () => new ModelError(`${what} has hung.`));
 }
 
 export async function outcome(what: string, request: PromiseLike<unknown>): Promise<number> {

@@ -3,6 +3,7 @@ import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/index.js';
 import { openDeviceFile, Status, StatusError } from '../../kernel-bridge/index.js';
+import { within } from '../helpers/within.js';
 
 export const WINVERBS = '\\\\.\\WinVerbs';
 export const IBAT = '\\\\.\\ibat';
@@ -111,16 +112,8 @@ export async function until(holds: () => boolean): Promise<void> {
 }
 
 /** Fails what has not ended within ten seconds. */
-export async function inTime<T>(what: string, end: PromiseLike<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} has not ended in 10 seconds.`)), 10_000);
-  });
-  try {
-    return await Promise.race([end, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+export function inTime<T>(what: string, end: PromiseLike<T>): Promise<T> {
+  return within(end, 10_000, () => new Error(`${what} has not ended in 10 seconds.`));
 }
 
 /** A test after which the driver has found no wrong field, and has no object, request or file of the test any more. */

@@ -21,7 +21,7 @@ constexpr double kNextNone = -1, kNextEvents = -2;
 constexpr int64_t kLingerMicroseconds = 10'000;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
 
-// How often a thread that waits looks whether it is to stop.
+// A waiting thread checks this often whether it is to stop.
 constexpr int64_t kLookMs = 50;
 
 // Milliseconds to wait; negative, or longer than a lifetime: without limit.

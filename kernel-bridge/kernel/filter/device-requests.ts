@@ -19,7 +19,7 @@ import type { Call, Handler } from './call.js';
 import { idOf } from './object-table.js';
 import { WvDevice } from './objects.js';
 
-/** What the device requests need besides the file. */
+/** Services that device requests need besides the file. */
 export interface DeviceServices {
   /** Scans the host's interfaces if the last scan is old. */
   refresh(): void;

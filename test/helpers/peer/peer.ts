@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
+import { within as outcomeWithin } from '../within.js';
 import type {
   Answer,
   Arguments,
@@ -270,16 +271,8 @@ export async function connectTo(
 }
 
 /** The promise's outcome, or a failure if it takes too long. */
-export async function within<T>(promise: Promise<T>, what: string, milliseconds = PATIENCE_MS): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} within ${milliseconds} ms.`)), milliseconds);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+export function within<T>(promise: Promise<T>, what: string, milliseconds = PATIENCE_MS): Promise<T> {
+  return outcomeWithin(promise, milliseconds, () => new Error(`${what} within ${milliseconds} ms.`));
 }
 
 /** Ends every remaining peer except `kept`; for use after each test. */

@@ -85,7 +85,7 @@ class Slots {
   bool send(uint32_t slot, const Frame& frame, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
   // The same to every other process of this user.
   void sendToOthers(const Frame& frame, uint64_t now);
-  // Who has the slot, at the connection that send() uses. False: nobody, or nobody who can be talked to.
+  // The owner of the slot, by the connection that send() uses. False: there is none, or it cannot be reached.
   bool identify(uint32_t slot, PeerIdentity* identity);
   // Whether frames of this accepted connection come from the slot's owner: another process could set up, or spoil, what is not
   // its own. Also returns the identity.

@@ -1,0 +1,16 @@
+/** A promise's outcome, or the error of `late` after so many milliseconds. */
+export async function within<T>(
+  promise: PromiseLike<T>,
+  milliseconds: number,
+  late: () => Error,
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), milliseconds);
+  });
+  try {
+    return await Promise.race([promise, end]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
