@@ -2,110 +2,64 @@
  * The measurements, as data. A row compares this library, which is its first contestant, with its peers, and has targets for the
  * ratios between them.
  */
-import type { JobInput } from './ours/job.js';
 import type { LibfabricJob } from './peers/libfabric.js';
-import type { NativeJob } from './peers/native.js';
-import type { NodeJob } from './peers/node-program.js';
 import type { UcxJob } from './peers/ucx.js';
+import { oneSided, oneSidedAllocated, oneSidedLatency, oneSidedRate } from './plan-one-sided.js';
+import { crowds, workers } from './plan-workers.js';
+import {
+  Amount,
+  type Contestant,
+  FI_SHM,
+  GIGABYTES,
+  KIBIBYTES,
+  MIB,
+  MICROSECONDS,
+  MILLIONS,
+  MILLISECONDS,
+  PER_SECOND,
+  PERCENT,
+  type Row,
+  TCP,
+  tcpStream,
+  UCX,
+  US,
+} from './row.js';
 import { bytesText } from './statistics.js';
 
-/** A program that measures, and its job. */
-export type Contestant = { readonly label: string } & (
-  | { readonly by: 'networkdirect'; readonly job: JobInput }
-  | { readonly by: 'node'; readonly job: NodeJob }
-  | { readonly by: 'libfabric'; readonly job: LibfabricJob }
-  | { readonly by: 'ucx'; readonly job: UcxJob }
-  | { readonly by: 'native'; readonly job: NativeJob }
-);
+export type { Contestant, Row, Target, Unit } from './row.js';
+export { US } from './row.js';
 
-/** The unit of a row's figures. */
-export interface Unit {
-  readonly text: string;
-  /** The unit's size, in base units of the samples. */
-  readonly base: number;
-  readonly better: 'less' | 'more';
-}
-
-/**
- * A limit for our figure: `factor` times the figure of `against`, or `factor` units. It is an upper limit, or a lower one where more is
- * better.
- */
-export interface Target {
-  readonly factor: number;
-  /** A contestant's label. */
-  readonly against?: string;
-  /** For a limit in units: the label of our contestant that it is for; default: the first. */
-  readonly of?: string;
-  /** A stretch goal. */
-  readonly stretch?: boolean;
-}
-
-export interface Row {
-  readonly name: string;
-  readonly title: string;
-  readonly unit: Unit;
-  readonly contestants: readonly [Contestant, ...Contestant[]];
-  readonly targets: readonly Target[];
-  /** Its place in a chart by message size. */
-  readonly chart?: { readonly of: 'latency' | 'bandwidth'; readonly size: number };
-}
-
-const MICROSECONDS: Unit = { text: 'µs', base: 1, better: 'less' };
-const MILLISECONDS: Unit = { text: 'ms', base: 1, better: 'less' };
-const GIGABYTES: Unit = { text: 'GB/s', base: 1e9, better: 'more' };
-const MILLIONS: Unit = { text: 'M/s', base: 1e6, better: 'more' };
-const PER_SECOND: Unit = { text: '/s', base: 1, better: 'more' };
-const KIBIBYTES: Unit = { text: 'KiB', base: 1024, better: 'less' };
-const PERCENT: Unit = { text: '%', base: 1, better: 'less' };
-
-/** This library. */
-export const US = 'networkdirect';
-const TCP = 'node:net TCP';
-const FI_SHM = 'libfabric shm';
 const FI_TCP = 'libfabric tcp';
 const FI_UDP = 'libfabric udp';
-const UCX = 'UCX shm';
-
-const MIB = 1 << 20;
 /** Longer than a waiting thread polls before it sleeps. */
 const LATE_US = 50;
 const latencySizes = [8, 64, 512, 4096, 65_536, MIB];
+const rateSizes = [8, 512, 4096, 65_536];
+const allocatedSizes = [65_536, MIB, 4 * MIB];
 const bandwidthSizes = [4096, 16_384, 65_536, 262_144, MIB, 4 * MIB];
 
-/** The length of measurements, scaled. */
-class Amount {
-  constructor(private readonly scale: number) {}
-
-  /** Duration of a measurement by time. */
-  get seconds(): number {
-    return Math.max(0.01, 0.4 * this.scale);
-  }
-
-  /** Number of repetitions of a measurement by count. */
-  of(count: number, least = 10): number {
-    return Math.max(Math.min(count, least), Math.round(count * this.scale));
-  }
-
-  /** Number of messages of a size. Messages below 4 KiB count as 4 KiB, because they take nearly the same time. */
-  messages(count: number, size: number): number {
-    return this.of(Math.ceil(count / Math.max(1, size / 4096)));
-  }
-}
-
-/** The rows of a run. Five rounds at `scale` 1 take about ten minutes. */
+/** The rows of a run. Five rounds at `scale` 1 take about twenty minutes, half of them for the crowds. */
 export function plan(scale: number, only: RegExp): Row[] {
   const amount = new Amount(scale);
   const rows = [
     ...latencySizes.map((size) => localPingPong(amount, size)),
     writePoll(amount),
     ...bandwidthSizes.flatMap((size) => [oneSided(amount, 'write', size), oneSided(amount, 'read', size)]),
-    ...(['write', 'read'] as const).map((kind) => oneSidedAllocated(amount, kind, MIB)),
+    ...allocatedSizes.flatMap((size) => [
+      oneSidedAllocated(amount, 'write', size),
+      oneSidedAllocated(amount, 'read', size),
+    ]),
+    ...rateSizes.flatMap((size) => [oneSidedRate(amount, 'write', size), oneSidedRate(amount, 'read', size)]),
+    oneSidedRate(amount, 'add', 8),
+    ...(['write', 'read', 'add'] as const).map((kind) => oneSidedLatency(amount, kind)),
     rate(amount),
     ...latencySizes.slice(0, 4).map((size) => wirePingPong(amount, size)),
     wireWrite(amount),
     icrc(amount),
     ...(['block', 'loop'] as const).flatMap((wait) => [wakeUp(amount, wait), wakeUp(amount, wait, true)]),
     connecting(amount),
+    ...workers(amount),
+    ...crowds(amount),
     ...manyQueuePairs(amount),
     rest(amount),
     open(),
@@ -178,104 +132,6 @@ function writePoll(amount: Amount): Row {
       { against: `${US}, Send`, factor: 0.5, stretch: true },
     ],
   };
-}
-
-function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
-  const { seconds } = amount;
-  const verb = kind === 'write' ? 'Write' : 'Read';
-  const copies = ['--bytes', `${size}`, '--count', `${amount.messages(40_000, size)}`];
-  const put: UcxJob = {
-    test: kind === 'write' ? 'ucp_put_bw' : 'ucp_get',
-    metric: 'bandwidth',
-    size,
-    count: amount.messages(200_000, size),
-  };
-  const shm: LibfabricJob = {
-    provider: 'shm',
-    metric: 'bandwidth',
-    size,
-    count: amount.messages(50_000, size),
-  };
-  const vm: Contestant = {
-    label: `process_vm_${kind}v, C`,
-    by: 'native',
-    job: { program: 'vm', args: [`${kind}v`, ...copies] },
-  };
-  return {
-    name: `${kind} local ${size}`,
-    title: `RDMA ${verb} ${bytesText(size)}, local, any memory`,
-    unit: GIGABYTES,
-    contestants: [
-      { label: US, by: 'networkdirect', job: { kind, size, seconds } },
-      ...(size === MIB ? [whileTargetPolls(kind, size, seconds)] : []),
-      ...(kind === 'write' ? [allocated(size, seconds)] : []),
-      vm,
-      { label: FI_SHM, by: 'libfabric', job: shm },
-      { label: UCX, by: 'ucx', job: put },
-      ...(kind === 'write' ? [tcpStream(size, seconds)] : []),
-    ],
-    targets:
-      size === MIB
-        ? [
-            { against: vm.label, factor: 0.95 },
-            { against: FI_SHM, factor: 1 },
-          ]
-        : [],
-    ...(kind === 'write' ? { chart: { of: 'bandwidth', size } } : {}),
-  };
-}
-
-/** A second line in the chart. */
-function allocated(size: number, seconds: number): Contestant {
-  const job = { kind: 'write', size, seconds, memory: 'allocate' } as const;
-  return { label: `${US}, allocate()`, by: 'networkdirect', job };
-}
-
-/** The side that owns the memory polls; in other rows it sleeps. */
-function whileTargetPolls(
-  kind: 'write' | 'read',
-  size: number,
-  seconds: number,
-  memory: 'any' | 'allocate' = 'any',
-): Contestant {
-  const job = { kind, size, seconds, memory, target: 'polls' } as const;
-  return { label: `${US}, target polls`, by: 'networkdirect', job };
-}
-
-/** The same with memory from the library's allocator. */
-function oneSidedAllocated(amount: Amount, kind: 'write' | 'read', size: number): Row {
-  const { seconds } = amount;
-  const verb = kind === 'write' ? 'Write' : 'Read';
-  const copies = ['--bytes', `${size}`, '--count', `${amount.messages(40_000, size)}`];
-  const copy = 'memcpy from the other core, C';
-  const put: UcxJob = {
-    test: kind === 'write' ? 'ucp_put_bw' : 'ucp_get',
-    metric: 'bandwidth',
-    size,
-    count: amount.messages(200_000, size),
-  };
-  return {
-    name: `${kind} local allocate ${size}`,
-    title: `RDMA ${verb} ${bytesText(size)}, local, allocate() memory`,
-    unit: GIGABYTES,
-    contestants: [
-      { label: US, by: 'networkdirect', job: { kind, size, seconds, memory: 'allocate' } },
-      whileTargetPolls(kind, size, seconds, 'allocate'),
-      { label: copy, by: 'native', job: { program: 'copy', args: ['other', ...copies] } },
-      { label: UCX, by: 'ucx', job: put },
-    ],
-    targets:
-      size === MIB
-        ? [
-            { against: copy, factor: 0.6 },
-            { against: UCX, factor: 1 },
-          ]
-        : [],
-  };
-}
-
-function tcpStream(size: number, seconds: number): Contestant {
-  return { label: TCP, by: 'node', job: { kind: 'stream', size, seconds } };
 }
 
 function rate(amount: Amount): Row {

@@ -1,4 +1,5 @@
 /** Runs rows: each round measures all contestants in turn. */
+import { crowdSample } from './crowd/crowd.js';
 import { measureAlone, measurePair } from './pair.js';
 import { measureLibfabric, missingLibfabric } from './peers/libfabric.js';
 import { measureNative, missingNative } from './peers/native.js';
@@ -48,13 +49,15 @@ export interface RunOptions {
   readonly progress: (text: string) => void;
 }
 
-/** Opening is measured without pinning, because several threads of one process take part in it. */
+/** Measurements in which several threads of one process take part are not pinned. */
 const anywhere = ({ realtime }: Placement): Placement => ({ cpus: undefined, realtime: realtime === true });
 
-function measure(contestant: Contestant, placement: Placement): Promise<Sample> {
+function measure(contestant: Contestant, placement: Placement, round: number): Promise<Sample> {
   switch (contestant.by) {
     case 'networkdirect':
-      if (contestant.job.kind === 'open') return measureAlone(OURS, contestant.job, anywhere(placement));
+      if (contestant.job.kind === 'open' || contestant.job.kind === 'workers') {
+        return measureAlone(OURS, contestant.job, anywhere(placement));
+      }
       return measurePair(OURS, contestant.job, placement);
     case 'node':
       if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, anywhere(placement));
@@ -66,6 +69,8 @@ function measure(contestant: Contestant, placement: Placement): Promise<Sample> 
       return measureUcx(contestant.job, placement);
     case 'native':
       return measureNative(contestant.job, placement);
+    case 'crowd':
+      return crowdSample(contestant.job, contestant.figure, round);
   }
 }
 
@@ -90,7 +95,7 @@ export async function runRow(row: Row, options: RunOptions): Promise<RowOutcome>
       if (state.missing !== undefined || state.failed !== undefined) continue;
       options.progress(`${state.label}, round ${round} of ${options.rounds}`);
       try {
-        state.samples.push(await measure(state.contestant, options.placement));
+        state.samples.push(await measure(state.contestant, options.placement, round));
       } catch (error) {
         state.failed = error instanceof Error ? error.message : String(error);
       }

@@ -104,6 +104,11 @@ export function perSecond({ mean, median }: Sample, amount: number): Sample {
   return { mean: rate(mean), ...(median === undefined ? {} : { median: rate(median) }) };
 }
 
+/** A sample that is the time of `count` requests as the time of one. */
+export function perRequest({ mean, median }: Sample, count: number): Sample {
+  return { mean: mean / count, ...(median === undefined ? {} : { median: median / count }) };
+}
+
 /** A size as text: 8, 4 KiB, 1 MiB. */
 export function bytesText(bytes: number): string {
   if (bytes >= 1 << 20 && bytes % (1 << 20) === 0) return `${bytes >> 20} MiB`;

@@ -8,6 +8,7 @@ import {
   CONTROL_PORT,
   cases,
   formatResults,
+  type Half,
   loadSubject,
   localParty,
   makeHalf,
@@ -15,6 +16,7 @@ import {
   type Party,
   remoteParty,
   runCases,
+  type Subject,
   selectCases,
   serveHalf,
   spiVersions,
@@ -45,6 +47,7 @@ const conformanceOptions = z
     port: count(0, 65_535).default(CONTROL_PORT),
     token: z.string().min(1, 'must be what the side with --serve has printed').optional(),
     only: z.string().optional(),
+    memory: z.enum(['any', 'allocate'], 'must be any or allocate').default('any'),
     patience: seconds.optional(),
     serve: z.boolean().default(false),
     list: z.boolean().default(false),
@@ -67,6 +70,15 @@ const conformanceOptions = z
   );
 
 type Options = z.output<typeof conformanceOptions>;
+
+/** A half over the provider, with the memory of the options. */
+function halfOf(subject: Subject, provider: unknown, { address, memory }: Options, patienceMs: number): Half {
+  const { spi, allocated } = subject;
+  if (memory === 'any') return makeHalf(spi, provider, address, patienceMs);
+  if (allocated === undefined)
+    throw new Error("--memory allocate: the provider's module should export a function 'allocate'.");
+  return makeHalf(spi, provider, address, patienceMs, allocated());
+}
 
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
@@ -92,7 +104,7 @@ async function serve(options: Options): Promise<void> {
     half: (spi, patienceMs) => {
       const subject = subjects.get(spi);
       if (subject === undefined) throw new Error(`The other side has no provider of SPI ${spi}.`);
-      return makeHalf(spi, subject.open(), address, patienceMs);
+      return halfOf(subject, subject.open(), options, patienceMs);
     },
     onError: (error) => process.stderr.write(`nd conformance: ${messageOf(error)}\n`),
   });
@@ -116,11 +128,12 @@ async function startServing({
   provider,
   spi,
   address,
+  memory,
 }: Options): Promise<{ child: ChildProcess } & z.output<typeof served>> {
   const child = fork(fileURLToPath(new URL('./nd.js', import.meta.url)), [
     'conformance',
     '--serve',
-    ...['--spi', spi, '--address', address, '--port', '0'],
+    ...['--spi', spi, '--address', address, '--port', '0', '--memory', memory],
     ...(provider === undefined ? [] : ['--provider', provider]),
   ]);
   const at = await new Promise<z.output<typeof served>>((resolve, reject) => {
@@ -168,7 +181,7 @@ async function run(options: Options): Promise<void> {
   const patienceMs = patience * 1000;
   const subject = await loadSubject(spi, options.provider);
   const provider = subject.open();
-  const local = { provider, half: makeHalf(spi, provider, address, patienceMs) };
+  const local = { provider, half: halfOf(subject, provider, options, patienceMs) };
   const begun = performance.now();
   const runAgainst = (far: Party): Promise<CaseResult[]> =>
     runCases(selected, {
@@ -200,7 +213,7 @@ async function run(options: Options): Promise<void> {
       child.kill();
     }
   } else {
-    results = await runAgainst(localParty(makeHalf(spi, subject.open(), address, patienceMs)));
+    results = await runAgainst(localParty(halfOf(subject, subject.open(), options, patienceMs)));
   }
   progress('');
   const totals = totalsOf(results);
@@ -240,6 +253,10 @@ export function conformanceCommand(fail: (error: unknown) => void): Command {
       `what --serve has printed there; ${TOKEN_VARIABLE} keeps it from other users of this host`,
     )
     .option('--port <n>', `TCP port between the halves (default: ${CONTROL_PORT})`)
+    .option(
+      '--memory <which>',
+      "any: plain arrays; allocate: from the function 'allocate' that the provider's module exports (default: any)",
+    )
     .option('--only <pattern>', "only cases with this in their name; '*' stands for anything")
     .option(
       '--patience <s>',

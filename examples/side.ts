@@ -8,6 +8,7 @@ import {
   statusName,
   statusText,
 } from '../nd/index.js';
+import { memoryFor } from './sides/side.js';
 import { newResult, SideV1 } from './sides/v1.js';
 
 /** Bytes of the longest message, and of each buffer for one. */
@@ -37,7 +38,7 @@ export class Side extends SideV1 {
 
   /** Registers the memory and posts all Receives, before there is a connection. */
   constructor(adapter: INDAdapter) {
-    const bytes = new Uint8Array(WINDOW_AT + WINDOW);
+    const bytes = memoryFor(WINDOW_AT + WINDOW);
     super(adapter, { bytes, inboundEntries: RECEIVES, outboundEntries: DEPTH });
     for (let slot = 0; slot < RECEIVES; slot += 1) this.receiveInto(slot);
   }

@@ -51,6 +51,8 @@ export interface PortInfo {
 export interface DeviceInfo {
   /** The network interface; empty if the kernel does not report it. */
   readonly name: string;
+  /** `software`, or the system's RDMA device with its driver, as `mlx5_0 (mlx5_core)`. */
+  readonly hca: string;
   readonly guid: string;
   readonly systemImageGuid: string;
   readonly firmware: string;
@@ -82,7 +84,15 @@ export function collectVerbsInfo(wanted?: string, withCounters = false): VerbsIn
       `No device has the name or GUID '${wanted}'; there are: ${known}.`,
     );
   }
-  const devices = guids.flatMap((guid) => describe(provider, guid, nameOf(guid, interfaces)) ?? []);
+  const devices = guids.flatMap((guid) => {
+    return (
+      describe(
+        provider,
+        guid,
+        interfaces.find((one) => one.guid === guid),
+      ) ?? []
+    );
+  });
   return withCounters ? { devices, counters: readCounters() } : { devices };
 }
 
@@ -96,15 +106,20 @@ function isNamed(guid: bigint, wanted: string, interfaces: readonly DeviceInterf
 }
 
 /** Undefined: the device is gone since it was listed. */
-function describe(provider: IWVProvider, guid: bigint, name: string): DeviceInfo | undefined {
+function describe(
+  provider: IWVProvider,
+  guid: bigint,
+  at: DeviceInterface | undefined,
+): DeviceInfo | undefined {
   try {
     using device = provider.openDevice(guid);
     const attributes = device.query();
     return {
-      name,
+      name: at?.name ?? '',
+      hca: hcaText(at),
       guid: guidText(attributes.nodeGuid),
       systemImageGuid: guidText(attributes.systemImageGuid),
-      firmware: attributes.fwVersion.toString(),
+      firmware: at?.hca?.firmware ?? attributes.fwVersion.toString(),
       vendorId: attributes.vendorId,
       vendorPartId: attributes.vendorPartId,
       hwVersion: attributes.hwVersion,
@@ -117,6 +132,13 @@ function describe(provider: IWVProvider, guid: bigint, name: string): DeviceInfo
     if (error instanceof WvError && gone.includes(error.status)) return undefined;
     throw error;
   }
+}
+
+/** Which HCA a device is. */
+export function hcaText(at: DeviceInterface | undefined): string {
+  if (!at?.hca) return 'software';
+  const { device, driver } = at.hca;
+  return driver === '' ? device : `${device} (${driver})`;
 }
 
 function limitsOf(attributes: WvDeviceAttributes): Record<string, number | string> {

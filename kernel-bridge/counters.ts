@@ -14,9 +14,9 @@ export type ObjectKind = 'pd' | 'mr' | 'mw' | 'ah' | 'cq' | 'srq' | 'qp' | 'ring
 
 /** The result of {@link readCounters}. */
 export interface Counters {
-  /** Live objects of the process: those of the HCA; `ring` is memory shared with it, `range` memory pinned for it. */
+  /** Live objects of this thread's HCA; `ring` is memory shared with it, `range` memory pinned for it. */
   readonly objects: Readonly<Record<ObjectKind, number>>;
-  /** Transport, wire and host, for the process; names as in `rdma statistic` where it has them. */
+  /** Transport, wire and host of this thread's HCA; names as in `rdma statistic` where it has them. */
   readonly hca: Readonly<Record<string, number>>;
   /** Connection management of this thread's kernel: `sent.DREQ`, `retransmitted.REQ`, `connections`, `timewait`, … */
   readonly cm: Readonly<Record<string, number>>;
@@ -38,6 +38,8 @@ export interface DeviceInterface {
   readonly name: string;
   /** The host's number for it, which scope ids of link-local addresses use. */
   readonly index: number;
+  /** The RDMA device of the system, with its driver (empty: the system does not tell) and firmware; undefined: the software HCA. */
+  readonly hca?: { readonly device: string; readonly driver: string; readonly firmware: string };
 }
 
 /** Reads all counters by a device file that `open` opens. */
@@ -47,7 +49,7 @@ export function queryCounters(open: (name: string) => DeviceFile): Counters {
 
 /** Reads the names of all devices' interfaces by a device file that `open` opens. */
 export function queryInterfaces(open: (name: string) => DeviceFile): DeviceInterface[] {
-  const records = query<{ guid: string; name: string; index: number }[]>(open, CountersCode.INTERFACES);
+  const records = query<(Omit<DeviceInterface, 'guid'> & { guid: string })[]>(open, CountersCode.INTERFACES);
   return records.map(({ guid, ...rest }) => ({ guid: BigInt(`0x${guid}`), ...rest }));
 }
 

@@ -24,6 +24,7 @@ export const defaultOptions = {
   window: 128,
   link: 'auto' as 'auto' | 'wire',
   icrc: 'solved' as 'solved' | 'exact',
+  direct: true,
   allowPtrace: false,
   capture: '',
   receiveBufferBytes: 4_194_304,
@@ -36,6 +37,8 @@ export const defaultOptions = {
     dropMads: {} as Record<string, number>,
   },
   pkeys: [DEFAULT_PKEY],
+  /** `auto`, `soft`, `rdma` or the name of a device. */
+  hca: 'auto',
   kernel: 'auto' as 'auto' | 'driver' | 'soft',
   startTimeoutMs: 10_000,
 };

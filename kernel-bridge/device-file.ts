@@ -9,15 +9,21 @@ import type { Overlapped } from './overlapped.js';
 export interface DeviceFile {
   readonly name: string;
   readonly closed: boolean;
+  /**
+   * Whether the kernel takes this package's extensions of WinVerbs' inputs: private data of an Accept that is longer than its
+   * structure. The soft kernel does; a Windows driver does not.
+   */
+  readonly extended: boolean;
 
   /**
    * A blocking IOCTL: waits natively until the kernel has completed it, and returns the output, as many bytes as
-   * `IoStatus.Information` says (never more than `outputLength`).
+   * `IoStatus.Information` says (never more than `outputLength`). A driver of the system writes the output to the native address
+   * `outputAt`, if there is one, and nothing is returned.
    *
    * @throws StatusError with the request's NTSTATUS for everything but SUCCESS; INVALID_PARAMETER for invalid
    *   arguments.
    */
-  ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array;
+  ioctl(code: number, input: Uint8Array | null, outputLength: number, outputAt?: number): Uint8Array;
 
   /** An overlapped IOCTL: returns at once. `decode` makes the result from the output bytes on completion. */
   ioctlOverlapped<T>(
@@ -25,6 +31,7 @@ export interface DeviceFile {
     input: Uint8Array | null,
     outputLength: number,
     decode: (output: Uint8Array) => T,
+    outputAt?: number,
   ): Overlapped<T>;
 
   /** Closes the file: pending requests end in CANCELLED, and the kernel frees all objects of the file. */

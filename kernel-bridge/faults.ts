@@ -16,9 +16,18 @@ export type DeviceFault = 'unplug' | 'plug' | 'fatal';
 
 /** Requests a fault by a device file that `open` opens. */
 export function requestFault(open: (name: string) => DeviceFile, guid: bigint, fault: DeviceFault): void {
+  request(open, guid, codes[fault]);
+}
+
+/** Requests the removal of a device by a device file that `open` opens. */
+export function requestRemoval(open: (name: string) => DeviceFile, guid: bigint): void {
+  request(open, guid, FaultsCode.QUERY_REMOVE);
+}
+
+function request(open: (name: string) => DeviceFile, guid: bigint, code: number): void {
   const file = open(FAULTS_DEVICE);
   try {
-    file.ioctl(codes[fault], WvIoGuid.encode({ guid }), 0);
+    file.ioctl(code, WvIoGuid.encode({ guid }), 0);
   } finally {
     file.close();
   }

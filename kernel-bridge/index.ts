@@ -5,19 +5,25 @@
  */
 import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './counters.js';
 import type { DeviceFile } from './device-file.js';
-import { type DeviceFault, requestFault } from './faults.js';
+import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './drivers.js';
+import { type DeviceFault, requestFault, requestRemoval } from './faults.js';
+import type { PkeyTables } from './ioctl/pkey-tables.js';
 import type { KernelOptionsInput } from './options.js';
+import type { Overlapped } from './overlapped.js';
+import { requestPartitions } from './partitions.js';
 import {
   allocate as allocateSoft,
   openDeviceFile as openSoftDeviceFile,
   resolveKernelOptions,
 } from './soft/index.js';
-import { openWindowsFile } from './windows/index.js';
+import { allocateWindows, openWindowsFile } from './windows/index.js';
 
 export { COUNTERS_DEVICE, type Counters, type DeviceInterface, type ObjectKind } from './counters.js';
 export type { DeviceFile } from './device-file.js';
+export { DRIVERS_DEVICE, type LoadDriverOptions, type LoadedDriver } from './drivers.js';
 export { type DeviceFault, FAULTS_DEVICE } from './faults.js';
 export * from './ioctl/index.js';
+export type { PkeyTables } from './ioctl/pkey-tables.js';
 export {
   type CmOptions,
   cmOptionsSchema,
@@ -29,6 +35,7 @@ export {
   rcOptionsSchema,
 } from './options.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from './overlapped.js';
+export { SETTINGS_DEVICE } from './partitions.js';
 
 /**
  * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. On Windows the device is that of the WinVerbs driver. Elsewhere it is that of the soft
@@ -51,13 +58,16 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
  * are allocated at once. They are freed when the array was collected, nothing of it is registered any more, and such
  * processes, which are notified, have unmapped it.
  *
- * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Cut small buffers from one large allocation, because each
+ * On Windows it is memory of this process alone, which nothing can detach: at least 64 KiB and some GiB of address space for each
+ * allocation.
+ *
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. On Windows 4 GiB at most. Cut small buffers from one large allocation, because each
  *   allocation takes whole pages and a file descriptor.
  * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
  *   descriptor is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
  */
 export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
-  return allocateSoft(bytes);
+  return process.platform === 'win32' ? allocateWindows(bytes) : allocateSoft(bytes);
 }
 
 /**
@@ -94,4 +104,61 @@ export function readInterfaces(options?: KernelOptionsInput): DeviceInterface[] 
  */
 export function injectDeviceFault(guid: bigint, fault: DeviceFault, options?: KernelOptionsInput): void {
   requestFault((name) => openDeviceFile(name, options), guid, fault);
+}
+
+/**
+ * Removes a device in order (query-remove): only while no file is open on it, so that nobody loses anything. The fault
+ * `plug` brings it back.
+ *
+ * @throws StatusError as {@link readCounters}; NO_SUCH_DEVICE; DEVICE_BUSY while a program or a driver uses the device.
+ */
+export function removeDevice(guid: bigint, options?: KernelOptionsInput): void {
+  requestRemoval((name) => openDeviceFile(name, options), guid);
+}
+
+/**
+ * Replaces the P_Key tables of this thread's soft kernel, as a subnet manager does: the option `pkeys`, while the kernel runs. Each
+ * program with an open device hears of it by a PARTITION event. An entry is named by its place: a connection whose entry names
+ * another partition than before, or is gone, ends in CONNECTION_ABORTED, and its peer is disconnected. Queue pairs without a connection
+ * stay, but their packets no longer fit those of their peers.
+ *
+ * @param pkeys - One table for all ports, or tables by the names of interfaces; other interfaces have the default
+ *   partition only.
+ * @throws StatusError INVALID_PARAMETER; NOT_SUPPORTED: the tables belong to the system; otherwise as {@link readCounters}.
+ * @example
+ * ```ts
+ * setPartitions([0xffff, 0x8001]);
+ * ```
+ */
+export function setPartitions(pkeys: PkeyTables, options?: KernelOptionsInput): void {
+  requestPartitions((name) => openDeviceFile(name, options), pkeys);
+}
+
+/**
+ * Loads a driver into this thread's soft kernel: an ES module or CommonJS file that exports `driverEntry`
+ * (`networkdirect/kernel`). Its code runs on the kernel's thread, where it may use HCAs by the kernel's own verbs while
+ * the program's thread is blocked. Starts the kernel if it does not run yet; the driver stays until it is unloaded or
+ * the kernel ends. A driver whose code hangs or throws while it is loaded is refused; what it throws later ends its own
+ * request, and is reported as a warning.
+ *
+ * @param file - The path, from the working directory, or the `file:` URL.
+ * @returns Ends in SUCCESS; DRIVER_UNABLE_TO_LOAD with the reason; OBJECT_NAME_COLLISION: a driver of the name is loaded;
+ *   CANCELLED: the wait was cancelled, the loading goes on.
+ * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
+ */
+export function loadDriver(file: string | URL, options: LoadDriverOptions = {}): Overlapped<LoadedDriver> {
+  return requestLoad((name) => openDeviceFile(name, options.kernel), file, options);
+}
+
+/**
+ * Unloads a driver. Its devices take no new files; when the last is closed its unload routine runs, and when nothing
+ * references the driver any more (no device, no access layer, no timer) the request ends.
+ *
+ * @param name - As in {@link LoadedDriver}, or without `\Driver\`.
+ * @returns Ends in SUCCESS; OBJECT_NAME_NOT_FOUND; DEVICE_BUSY: it is being unloaded; INVALID_DEVICE_REQUEST: it has no
+ *   unload routine; INTERNAL_ERROR: its unload routine failed; CANCELLED: the wait was cancelled, the unloading goes on.
+ * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
+ */
+export function unloadDriver(name: string, options?: KernelOptionsInput): Overlapped<void> {
+  return requestUnload((device) => openDeviceFile(device, options), name);
 }

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { z } from 'zod';
 import { defaultOptions } from './default-options.js';
+import { isPkeyTable, pkeysText } from './ioctl/pkey-tables.js';
 
 type Zod = typeof import('zod');
 
@@ -83,20 +84,24 @@ const faultSchema = ({ z }: Zod, { faults } = defaultOptions) => {
   });
 };
 
-const pkeysText =
-  'it takes 1 to 64 P_Keys, each from 1 to 65535 but 32768 and none twice, or such a list for each interface name';
-
 const pkeysShape = ({ z }: Zod) => {
   /** Entries of a port's P_Key table: the partitions of this host; the high bit means full member (IBA 1 §10.9). */
-  const list = z.array(z.number()).refine(
-    (pkeys) => {
-      const known = pkeys.every((key) => Number.isInteger(key) && key > 0 && key <= 0xffff && key !== 0x8000);
-      return known && pkeys.length >= 1 && pkeys.length <= 64 && new Set(pkeys).size === pkeys.length;
-    },
-    { error: pkeysText },
-  );
+  const list = z.array(z.number()).refine(isPkeyTable, { error: pkeysText });
   return z.union([list, z.record(z.string(), list)], { error: pkeysText });
 };
+
+const hcaShape = ({ z }: Zod) =>
+  z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
+      "it takes 'auto', 'soft', 'rdma' or the name of an RDMA device",
+    );
+
+const kernelShape = ({ z }: Zod) =>
+  z.enum(['auto', 'driver', 'soft']).refine((kernel) => kernel !== absentKernel, {
+    error: onWindows ? 'the soft kernel does not run on Windows yet' : 'only Windows has a WinVerbs driver',
+  });
 
 const kernelSchema = (zod: Zod) => {
   const { z } = zod;
@@ -133,14 +138,20 @@ const kernelSchema = (zod: Zod) => {
      */
     icrc: z.enum(['solved', 'exact']).default(defaultOptions.icrc),
     /**
+     * Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and execute RDMA Writes, Reads and
+     * atomics there themselves, without this process's processor. Both ends must allow it. Without it the peers cannot map the memory for
+     * writing.
+     */
+    direct: z.boolean().default(defaultOptions.direct),
+    /**
      * Allows every process of this user to read this one's memory (`PR_SET_PTRACER_ANY`), for single copies on the
      * local link where Yama restricts them. Without it Yama makes large messages between processes be copied twice.
      */
     allowPtrace: z.boolean().default(defaultOptions.allowPtrace),
     /**
-     * Writes all packets of the links to this pcapng file; `%p` becomes the process id. Two processes exchange whole
-     * packets by shared memory, to be captured or to suffer `faults`, if one of them has such an option before they
-     * first connect.
+     * Writes all packets of the links to this pcapng file; `%p` becomes the process id. The second thread of a process that has the
+     * same path writes to `x-2.pcapng` instead of `x.pcapng`, and so on. Two processes exchange whole packets by shared
+     * memory, to be captured or to suffer `faults`, if one of them has such an option before they first connect.
      */
     capture: z.string().default(defaultOptions.capture),
     receiveBufferBytes: z.int().min(65_536).max(268_435_456).default(defaultOptions.receiveBufferBytes),
@@ -148,21 +159,20 @@ const kernelSchema = (zod: Zod) => {
     /**
      * P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface; other interfaces
      * have the default partition only. Connections use the first entry unless a queue pair's `pkeyIndex` or a path
-     * record selects another.
+     * record selects another. `setPartitions` replaces the tables while the kernel runs.
      */
     pkeys: pkeysShape(zod).default(defaultOptions.pkeys),
+    /**
+     * Which HCAs the soft kernel has. `auto`: the system's RDMA devices, and the software HCA for all addresses that none of them has;
+     * `soft`: the software HCA alone; `rdma`: RDMA devices alone; or the name of one of them, such as `mlx5_0`. Where
+     * there is none of those asked for, opening fails. Options of packets, timers, faults and captures are the software HCA's.
+     */
+    hca: hcaShape(zod).default(defaultOptions.hca),
     /**
      * Behind which door the kernel is: `driver`, the WinVerbs driver of Windows; `soft`, the soft kernel with its software HCA; `auto`,
      * whichever of them this system has, the driver first.
      */
-    kernel: z
-      .enum(['auto', 'driver', 'soft'])
-      .refine((kernel) => kernel !== absentKernel, {
-        error: onWindows
-          ? 'the soft kernel does not run on Windows yet'
-          : 'only Windows has a WinVerbs driver',
-      })
-      .default(defaultOptions.kernel),
+    kernel: kernelShape(zod).default(defaultOptions.kernel),
     /** Maximum wait for the soft kernel's thread when a device file is opened. */
     startTimeoutMs: z.int().min(100).max(600_000).default(defaultOptions.startTimeoutMs),
   });
@@ -174,14 +184,16 @@ export const cmOptionsSchema = lazy((zod) => cmSchema(zod));
 /** RC settings of connections that the connection manager sets up. */
 export const rcOptionsSchema = lazy((zod) => rcSchema(zod));
 
+/** P_Key tables of the ports. */
+export const pkeysSchema = lazy((zod) => pkeysShape(zod));
+
 /** A seeded fault layer under the wire's transmit side, for tests. */
 export const faultOptionsSchema = lazy((zod) => faultSchema(zod));
 
 /**
- * Options of the soft kernel and its HCA. The first open in a process starts the HCA and fixes `keepAliveMs`, `ecn`,
- * `window`, `rnrPatienceMs`, `link`, `icrc`, `allowPtrace` and `receiveBufferBytes`. The first open in each thread
- * fixes the rest for that thread. `faults` and `capture` belong to the process: a later thread that sets them changes
- * them for all, and otherwise they stay. `ND_OPTIONS` (JSON of this shape) has the options of programs that pass none.
+ * Options of the soft kernel and its HCA, which each thread of the program has for itself. The first open in the thread fixes them.
+ * If the kernel fails and a later open starts another, the HCA stays, and of its options only `faults` and `capture` can change.
+ * `ND_OPTIONS` (JSON of this shape) has the options of programs that pass none.
  */
 export const kernelOptionsSchema = lazy(kernelSchema);
 

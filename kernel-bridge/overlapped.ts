@@ -45,7 +45,9 @@ export interface GetResultOptions {
 export class Overlapped<T> implements PromiseLike<T> {
   #source: OverlappedSource<T> | undefined;
   #outcome: Outcome<T> | undefined;
-  #observers: (() => void)[] = [];
+  /** Called once there is an outcome. Most requests have one, and an array for it would be their largest part. */
+  #observer: (() => void) | undefined;
+  #moreObservers: (() => void)[] | undefined;
   #promise: Promise<T> | undefined;
   #settling = false;
   #translate: ((error: StatusError) => StatusError) | undefined;
@@ -65,7 +67,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     const overlapped = new Overlapped(settledSource<T>({ ok: false, error }));
     // No event delivers its end, so a translation of the failure is run here, whether or not anybody observes the
     // outcome.
-    queueMicrotask(() => overlapped.settle());
+    inMicrotask(() => overlapped.settle());
     return overlapped;
   }
 
@@ -116,7 +118,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     }
     const onAbort = (): void => this.cancel();
     signal.addEventListener('abort', onAbort, { once: true });
-    this.#observers.push(() => signal.removeEventListener('abort', onAbort));
+    this.#addObserver(() => signal.removeEventListener('abort', onAbort));
     return this;
   }
 
@@ -188,9 +190,11 @@ export class Overlapped<T> implements PromiseLike<T> {
     this.#outcome = outcomeOf(source, this.#translate);
     this.#settling = false;
     this.#source = undefined;
-    const observers = this.#observers;
-    this.#observers = [];
-    for (const observer of observers) observer();
+    const observer = this.#observer;
+    const more = this.#moreObservers;
+    this.#observer = this.#moreObservers = undefined;
+    observer?.();
+    if (more !== undefined) for (const one of more) one();
     return true;
   }
 
@@ -231,11 +235,17 @@ export class Overlapped<T> implements PromiseLike<T> {
   /** Runs the function once there is an outcome: in the next microtask if there is one now. */
   #whenSettled(observer: () => void): void {
     if (this.#outcome !== undefined) {
-      queueMicrotask(observer);
+      inMicrotask(observer);
       return;
     }
-    this.#observers.push(observer);
-    if (this.completed) queueMicrotask(() => this.#deliver());
+    this.#addObserver(observer);
+    if (this.completed) inMicrotask(() => this.#deliver());
+  }
+
+  #addObserver(observer: () => void): void {
+    if (this.#observer === undefined) this.#observer = observer;
+    else if (this.#moreObservers === undefined) this.#moreObservers = [observer];
+    else this.#moreObservers.push(observer);
   }
 
   /** Settles a completed request, after those that completed earlier, so that their order is kept. */
@@ -250,6 +260,13 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#outcome;
   }
 }
+
+/** Not queueMicrotask(), which makes a resource for async_hooks each time. The function must not throw. */
+function inMicrotask(run: () => void): void {
+  void nothing.then(run);
+}
+
+const nothing = Promise.resolve();
 
 function outcomeOf<T>(
   source: OverlappedSource<T>,

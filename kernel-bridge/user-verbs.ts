@@ -28,6 +28,8 @@ export class UmvBuffer {
   outputSize = 0;
   /** The driver's answer; empty when the IOCTL failed. */
   output: Uint8Array = NO_BYTES;
+  /** Where a UVP of native code has its bytes between its two hooks. */
+  address = 0;
 }
 
 /** Memory that a request can name: keys and address of a registration. */
@@ -56,7 +58,7 @@ export interface UvpSge {
  */
 export class UvpSendRequest {
   context: unknown = undefined;
-  /** WV_OPCODE: 0 send, 1 write, 2 read, 3 compare-exchange, 4 fetch-add. */
+  /** WV_OPCODE: 0 send, 1 write, 2 read, 3 compare-exchange, 4 fetch-add; 6 invalidate, 7 fast-register. */
   opcode = 0;
   /** WV_SEND_*. */
   flags = 0;
@@ -79,6 +81,12 @@ export class UvpSendRequest {
   av: UvpHandle = null;
   remoteQpn = 0;
   remoteQkey = 0;
+  /** FAST_REGISTER, INVALIDATE: the region, as the UVP knows it: `provider` of an IbFastRegion. */
+  fastRegion: UvpHandle = null;
+  /** FAST_REGISTER: WV_ACCESS_*. Its one SGE is the memory. */
+  access = 0;
+  /** FAST_REGISTER: the low byte of the new key; -1: the present one's successor. */
+  keyByte = -1;
 }
 
 /** The destination of datagrams (`ib_av_attr_t`). GIDs are 16 bytes. */
@@ -90,6 +98,8 @@ export interface UvpAddressVector {
   /** 0: the driver's choice. */
   readonly hopLimit: number;
   readonly portNumber: number;
+  /** The index of the source GID in the port's table. Asks the driver. @throws StatusError INVALID_ADDRESS: it is not there. */
+  sourceGidIndex(): number;
 }
 
 /** A bind of a memory window; the caller owns and reuses it like {@link UvpSendRequest}. */
@@ -143,6 +153,13 @@ export interface UvpQpCreate {
   receiveDepth: number;
   receiveSge: number;
   maxInlineSend: number;
+  /** Reads and atomics in flight, and those that are accepted; 0 if left out. */
+  readonly initiatorDepth?: number | undefined;
+  readonly responderResources?: number | undefined;
+  /** Every send has a completion, with or without SIGNALED. */
+  readonly signalSends?: boolean | undefined;
+  /** It takes requests of fast registration. */
+  readonly memoryManagement?: boolean | undefined;
 }
 
 /**
@@ -151,8 +168,12 @@ export interface UvpQpCreate {
  */
 export interface UvpQpState {
   readonly size: number;
-  /** The output of such an IOCTL after success. */
-  moved(output: Uint8Array): void;
+  /** Where the driver writes them, if the UVP is native code. It stays until the queue pair has ended. */
+  readonly address?: number | undefined;
+  /**
+   * Such an IOCTL has succeeded: its output, empty if it went to {@link address}, and the WV_QP_STATE that was asked for, if one was.
+   */
+  moved(output: Uint8Array, state?: number): void;
 }
 
 /** Memory that is pinned for the HCA. */
@@ -192,6 +213,7 @@ export interface UserVerbs {
   preCreateQp(pd: UvpHandle, create: UvpQpCreate, umv: UmvBuffer): UvpHandle;
   /** Pins memory and returns its native address. This addition to the table replaces C's pointers. */
   pinMemory(view: Uint8Array): UvpPin;
+  /** Unpins what {@link pinMemory} has pinned. */
   unpinMemory(pin: UvpPin): void;
 
   // ── Optional speed path.
@@ -207,51 +229,88 @@ export interface UserVerbs {
   ndGetQpn?(qp: UvpHandle): number;
   /** Requests posted between the two are published together. Missing: each is published when it is posted. */
   startBatch?(qp: UvpHandle): void;
+  /** Publishes the requests since {@link startBatch}. */
   submitBatch?(qp: UvpHandle): void;
   /** `bind_mw`: queues a bind, returns the window's new rkey. Missing: windows are NOT_SUPPORTED. */
   bindMw?(mw: UvpHandle, qp: UvpHandle, request: UvpBindRequest): number;
+  /**
+   * The UVP's part of a region that MEMORY_ALLOCATE has made: requests FAST_REGISTER and INVALIDATE of {@link postSend} name it.
+   * Missing: fast registration is NOT_SUPPORTED.
+   */
+  fastRegion?(lkey: number): UvpHandle;
+  /** Its key after the latest FAST_REGISTER. */
+  fastRegionKey?(region: UvpHandle): number;
   /** The window's key after its latest bind. */
   mwRkey?(mw: UvpHandle): number;
   /** Queues the invalidation of a window. */
   invalidateMw?(mw: UvpHandle, qp: UvpHandle, context: unknown, flags: number): void;
 
   // ── Hooks around the IOCTLs of the same names.
+  /** `pre_open_ca`: fills the input of the IOCTL; returns the provider's object. */
   preOpenCa?(guid: bigint, umv: UmvBuffer): UvpHandle;
+  /** `post_open_ca`: after the IOCTL, with its status and the HCA's output. */
   postOpenCa?(guid: bigint, status: number, ca: UvpHandle, umv: UmvBuffer): void;
+  /** `pre_close_ca`: before the IOCTL. */
   preCloseCa?(ca: UvpHandle): void;
+  /** `post_close_ca`: after the IOCTL, with its status. */
   postCloseCa?(ca: UvpHandle, status: number): void;
+  /** `pre_allocate_pd`: fills the input of the IOCTL; returns the provider's object. */
   preAllocatePd?(ca: UvpHandle, umv: UmvBuffer): UvpHandle;
+  /** `post_allocate_pd`: after the IOCTL, with its status and the HCA's output. */
   postAllocatePd?(ca: UvpHandle, status: number, pd: UvpHandle, umv: UmvBuffer): void;
+  /** `pre_deallocate_pd`: before the IOCTL. */
   preDeallocatePd?(pd: UvpHandle): void;
+  /** `post_deallocate_pd`: after the IOCTL, with its status. */
   postDeallocatePd?(pd: UvpHandle, status: number): void;
   /** `size.entries` may be raised to the size of the ring. */
   preCreateCq?(ca: UvpHandle, size: { entries: number }, umv: UmvBuffer): UvpHandle;
+  /** `post_create_cq`: after the IOCTL, with its status and the HCA's output. */
   postCreateCq?(ca: UvpHandle, status: number, entries: number, cq: UvpHandle, umv: UmvBuffer): void;
+  /** `pre_resize_cq`: fills the input of the IOCTL. */
   preResizeCq?(cq: UvpHandle, size: { entries: number }, umv: UmvBuffer): void;
+  /** `post_resize_cq`: after the IOCTL, with its status and the HCA's output. */
   postResizeCq?(cq: UvpHandle, status: number, entries: number, umv: UmvBuffer): void;
+  /** `pre_destroy_cq`: before the IOCTL. */
   preDestroyCq?(cq: UvpHandle): void;
+  /** `post_destroy_cq`: after the IOCTL, with its status. */
   postDestroyCq?(cq: UvpHandle, status: number): void;
+  /** `pre_create_srq`: fills the input of the IOCTL; returns the provider's object. */
   preCreateSrq?(pd: UvpHandle, attributes: UvpSrqAttributes, umv: UmvBuffer): UvpHandle;
+  /** `post_create_srq`: after the IOCTL, with its status and the HCA's output. */
   postCreateSrq?(pd: UvpHandle, status: number, srq: UvpHandle, umv: UmvBuffer): void;
+  /** `pre_modify_srq`: fills the input of the IOCTL. */
   preModifySrq?(srq: UvpHandle, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
+  /** `post_modify_srq`: after the IOCTL, with its status and the HCA's output. */
   postModifySrq?(srq: UvpHandle, status: number, umv: UmvBuffer): void;
+  /** `pre_query_srq`: fills the input of the IOCTL. */
   preQuerySrq?(srq: UvpHandle, umv: UmvBuffer): void;
   /** May correct the driver's values. */
   postQuerySrq?(srq: UvpHandle, status: number, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
+  /** `pre_destroy_srq`: before the IOCTL. */
   preDestroySrq?(srq: UvpHandle): void;
+  /** `post_destroy_srq`: after the IOCTL, with its status. */
   postDestroySrq?(srq: UvpHandle, status: number): void;
+  /** `post_create_qp`: after the IOCTL, with its status and the HCA's output. */
   postCreateQp?(pd: UvpHandle, status: number, qp: UvpHandle, umv: UmvBuffer): void;
+  /** `pre_destroy_qp`: before the IOCTL. */
   preDestroyQp?(qp: UvpHandle): void;
+  /** `post_destroy_qp`: after the IOCTL, with its status. */
   postDestroyQp?(qp: UvpHandle, status: number): void;
+  /** `pre_create_mw`: fills the input of the IOCTL; returns the provider's object. */
   preCreateMw?(pd: UvpHandle, umv: UmvBuffer): UvpHandle;
+  /** `post_create_mw`: after the IOCTL, with its status and the HCA's output. */
   postCreateMw?(pd: UvpHandle, status: number, rkey: number, mw: UvpHandle, umv: UmvBuffer): void;
   /** Address handles need no kernel if the UVP sets `umv.processingDone`. */
   preCreateAv?(pd: UvpHandle, av: UvpAddressVector, umv: UmvBuffer): UvpHandle;
+  /** `post_create_av`: after the IOCTL, with its status and the HCA's output. */
   postCreateAv?(pd: UvpHandle, status: number, av: UvpHandle, umv: UmvBuffer): void;
   /** True: the UVP has done everything, and there is neither IOCTL nor post hook. */
   preDestroyAv?(av: UvpHandle): boolean | undefined;
+  /** `post_destroy_av`: after the IOCTL, with its status. */
   postDestroyAv?(av: UvpHandle, status: number): void;
+  /** `pre_destroy_mw`: before the IOCTL. */
   preDestroyMw?(mw: UvpHandle): void;
+  /** `post_destroy_mw`: after the IOCTL, with its status. */
   postDestroyMw?(mw: UvpHandle, status: number): void;
 }
 

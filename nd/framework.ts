@@ -6,6 +6,7 @@ import type { SocketAddress } from '../winverbs/index.js';
 import { Overlapped, Status } from '../winverbs/index.js';
 import { parseAddress } from './core/address.js';
 import type { NetworkDirectOptions } from './core/provider.js';
+import type { NdAdapterOptions } from './spi/types.js';
 import type { INDAdapter } from './spi/v1.js';
 import type { IND2Adapter } from './spi/v2.js';
 import { type NdError, refuse } from './status.js';
@@ -24,7 +25,7 @@ export const NdQueryFlag = {
 
 const KNOWN_FLAGS = 0x7;
 
-/** Interval at which the address list is read while a caller waits for a change. */
+/** Interval at which the address list is read while a caller waits, where the kernel does not tell of changes. */
 const PERIOD_MS = 1000;
 
 /** A waiting NotifyAddressListChange. */
@@ -47,6 +48,9 @@ export class NdFramework {
   #known: string | undefined;
   readonly #watchers = new Set<Watcher>();
   #timer: NodeJS.Timeout | undefined;
+  /** The kernel's next change, while a caller waits, and how many changes are known. */
+  #change: Overlapped<number> | undefined;
+  #changes = 0;
 
   constructor(
     private readonly openV1: (options?: NetworkDirectOptions) => V1Provider,
@@ -78,6 +82,9 @@ export class NdFramework {
     this.#v2?.release();
     this.#v1 = undefined;
     this.#v2 = undefined;
+    this.#change = undefined;
+    this.#changes = 0;
+    if (this.#watchers.size > 0) this.#watch();
   }
 
   queryAddressList(flags: number): SocketAddress[] {
@@ -112,16 +119,16 @@ export class NdFramework {
     this.#provider2().resolveAddress(address);
   }
 
-  openAdapter(address: string | SocketAddress): IND2Adapter {
+  openAdapter(address: string | SocketAddress, options?: NdAdapterOptions): IND2Adapter {
     this.#check('NdOpenAdapter');
     const provider = this.#provider2();
-    return provider.openAdapter(provider.resolveAddress(address));
+    return provider.openAdapter(provider.resolveAddress(address), options);
   }
 
-  openV1Adapter(address: string | SocketAddress): INDAdapter {
+  openV1Adapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter {
     this.#check('NdOpenV1Adapter');
     this.#v1 ??= this.openV1(this.#options);
-    return this.#v1.openAdapter(address);
+    return this.#v1.openAdapter(address, options);
   }
 
   notifyAddressListChange(): Overlapped<void> {
@@ -136,20 +143,56 @@ export class NdFramework {
           if (watcher.outcome !== 'changed') throw watcher.outcome;
         },
         wait: () => {
-          const asleep = new Int32Array(new SharedArrayBuffer(4));
           while (watcher.outcome === undefined) {
             this.#look();
-            if (watcher.outcome === undefined) Atomics.wait(asleep, 0, 0, this.periodMs);
+            if (watcher.outcome === undefined) this.#sleep();
           }
         },
         cancel: () => this.#end(watcher, refuse(Status.CANCELED, what, 'The notification was cancelled.')),
       }),
     };
     this.#watchers.add(watcher);
-    this.#timer ??= setInterval(() => this.#look(), this.periodMs);
+    this.#watch();
     // A change since the last report counts.
     this.#look();
     return watcher.request;
+  }
+
+  /** Looks again after the kernel's next change, or each period. */
+  #watch(): void {
+    if (this.#change !== undefined || this.#timer !== undefined) return;
+    const change = this.#provider2().awaitChange(this.#changes);
+    this.#change = change;
+    if (change === undefined) this.#timer = setInterval(() => this.#look(), this.periodMs);
+    else
+      change.then(
+        (changes) => this.#changed(change, changes),
+        () => this.#changed(change, 0),
+      );
+  }
+
+  #changed(change: Overlapped<number>, changes: number): void {
+    if (this.#change !== change) return;
+    this.#change = undefined;
+    this.#changes = changes;
+    this.#look();
+    if (this.#watchers.size > 0) this.#watch();
+  }
+
+  /** Blocks the thread until there may be something new. */
+  #sleep(): void {
+    const change = this.#change;
+    if (change === undefined) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, this.periodMs);
+      return;
+    }
+    let changes = 0;
+    try {
+      changes = change.getResult({ wait: true });
+    } catch {
+      // The kernel, or its provider, has ended; looking at the list tells.
+    }
+    this.#changed(change, changes);
   }
 
   #look(): void {
@@ -171,6 +214,8 @@ export class NdFramework {
     if (this.#watchers.size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
+      this.#change?.cancel();
+      this.#change = undefined;
     }
     watcher.request.settle();
   }
@@ -267,20 +312,22 @@ export function ndCheckAddress(address: string | SocketAddress): void {
  * NdOpenAdapter: opens an adapter (v2) by one of its addresses; the port does not matter.
  *
  * @param address - a local one, as text or as a socket address; its port does not matter
- * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, NO_MEMORY
+ * @param options - the partition
+ * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, INVALID_PARAMETER, NO_MEMORY
  */
-export function ndOpenAdapter(address: string | SocketAddress): IND2Adapter {
-  return framework.openAdapter(address);
+export function ndOpenAdapter(address: string | SocketAddress, options?: NdAdapterOptions): IND2Adapter {
+  return framework.openAdapter(address, options);
 }
 
 /**
  * NdOpenV1Adapter: as {@link ndOpenAdapter}, for v1.
  *
  * @param address - a local one, as text or as a socket address; its port does not matter
- * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, NO_MEMORY
+ * @param options - the partition
+ * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, INVALID_PARAMETER, NO_MEMORY
  */
-export function ndOpenV1Adapter(address: string | SocketAddress): INDAdapter {
-  return framework.openV1Adapter(address);
+export function ndOpenV1Adapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter {
+  return framework.openV1Adapter(address, options);
 }
 
 /**

@@ -26,6 +26,7 @@ const commonStatuses: StatusMap = {
   [Status.NO_SUCH_DEVICE]: Status.DEVICE_REMOVED,
   // The device is gone or has failed: only clean-up works (ND SPI: adapter removal).
   [Status.FILE_FORCED_CLOSED]: Status.DEVICE_REMOVED,
+  [Status.FILE_DELETED]: Status.DEVICE_REMOVED,
   [Status.NOT_FOUND]: Status.INVALID_HANDLE,
   [Status.LOCAL_LENGTH]: Status.DATA_OVERRUN,
   [Status.INVALIDATION_ERROR]: Status.INVALID_DEVICE_REQUEST,

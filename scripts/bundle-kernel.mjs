@@ -40,6 +40,10 @@ async function bundled(functions) {
     format: 'cjs',
     platform: 'node',
     target: 'node20',
+    // Names stay: stack traces need them. The text is ASCII, as the reader takes it.
+    minifyWhitespace: true,
+    minifySyntax: true,
+    charset: 'ascii',
     packages: 'external',
     legalComments: 'none',
     logLevel: 'warning',

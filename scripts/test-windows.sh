@@ -31,9 +31,12 @@ skip() {
 
 export PATH="/usr/lib/wine:$PATH"
 bash scripts/install-test-tools.sh
-for tool in wine64 wineserver x86_64-w64-mingw32-gcc; do
-  command -v "$tool" >/dev/null || skip "$tool is missing (apt-get install --no-install-recommends wine64 wine g++-mingw-w64-x86-64)"
+for tool in wine64 wineserver x86_64-w64-mingw32-gcc i686-w64-mingw32-gcc; do
+  command -v "$tool" >/dev/null ||
+    skip "$tool is missing (apt-get install --no-install-recommends wine64 wine g++-mingw-w64-x86-64 gcc-mingw-w64-i686)"
 done
+
+node dist/test/windows/layouts.js
 
 # npm's packages for Windows, in folders of their own.
 npm_windows() {
@@ -67,10 +70,12 @@ finish() {
 trap finish EXIT
 mkdir -p "$WINEPREFIX"
 bash test/windows/driver/build.sh "$work/winverbs.sys"
+bash test/windows/uvp/build.sh "$work/standin.dll"
 wineserver -p </dev/null >/dev/null 2>&1
 timeout 120 setsid wine64 wineboot </dev/null >/dev/null 2>&1
 timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
 cp "$work/winverbs.sys" "$WINEPREFIX/drive_c/windows/system32/drivers/"
+cp "$work/standin.dll" "$WINEPREFIX/drive_c/windows/system32/"
 timeout 60 wine64 sc create WinVerbs binPath= 'C:\windows\system32\drivers\winverbs.sys' type= kernel start= demand \
   </dev/null >"$work/sc" 2>&1 || { cat "$work/sc" >&2; exit 1; }
 timeout 60 wine64 sc start WinVerbs </dev/null >"$work/sc" 2>&1 || true

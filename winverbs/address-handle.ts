@@ -17,7 +17,7 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
     /** @internal */
     readonly handle: UvpHandle,
   ) {
-    super('address handle');
+    super('address handle', ['IWVAddressHandle']);
     pd.hold();
   }
 
@@ -32,8 +32,9 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
       hopLimit: vector.hopLimit ?? 0,
       portNumber: vector.portNumber ?? 1,
     };
+    const given = { ...av, sourceGidIndex: () => pd.device.findGid(av.portNumber, av.sourceGid) };
     const umv = new UmvBuffer();
-    const handle = guarded('AH_CREATE', () => verbs.preCreateAv?.(pd.handle, av, umv) ?? null);
+    const handle = guarded('AH_CREATE', () => verbs.preCreateAv?.(pd.handle, given, umv) ?? null);
     if (umv.processingDone) return new WVAddressHandle(pd, 0n, handle);
     const { sourceGid: sGid, destinationGid: dGid, ...rest } = av;
     const reply = file.verb(

@@ -3,12 +3,16 @@ import { guarded } from './status.js';
 
 /**
  * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it
- * like any other buffer. It is a memfd. When a process of the same user on this host receives data from it, that
- * process maps all of it for reading and copies from there, two to three times as fast as from other memory. The pages
- * are allocated at once. They are freed when the array was collected, nothing of it is registered any more, and such
+ * like any other buffer. It is a memfd. A connected process of the same user on this host maps all of it: for reading
+ * when it receives data from it, and for writing if a registered key allows remote writes or atomics. Such a peer
+ * executes its RDMA Writes, Reads and atomics there itself, without this process's processor (option `direct`). The
+ * pages are allocated at once. They are freed when the array was collected, nothing of it is registered any more, and such
  * processes, which are notified, have unmapped it.
  *
- * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. Cut small buffers from one large allocation, because each
+ * On Windows it is memory of this process alone, which nothing can detach: at least 64 KiB and some GiB of address space for each
+ * allocation.
+ *
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. On Windows 4 GiB at most. Cut small buffers from one large allocation, because each
  *   allocation takes whole pages and a file descriptor.
  * @throws WvError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
  *   descriptor is left, or a limit of the process is lower; NOT_SUPPORTED: the system refuses memfds, or the runtime

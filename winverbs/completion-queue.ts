@@ -26,7 +26,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     /** @internal */
     readonly handle: UvpHandle,
   ) {
-    super('completion queue', device.file, IoctlCode.CQ_CANCEL, id);
+    super('completion queue', device.file, IoctlCode.CQ_CANCEL, id, ['IWVCompletionQueue']);
     this.verbs = device.verbs;
     device.hold();
   }

@@ -1,5 +1,5 @@
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
-import { Capacity, RnrRetry } from '../kernel-bridge/ioctl/constants.js';
+import { Capacity, EpOption, RnrRetry } from '../kernel-bridge/ioctl/constants.js';
 import type { Input } from '../kernel-bridge/ioctl/layout.js';
 import { encodeSockaddr } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
@@ -9,12 +9,13 @@ import {
   WvIoEpAttributes,
   WvIoEpConnect,
   WvIoEpDisconnect,
+  WvIoId,
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { defaultRetryCount, defaultRnrRetryCount } from './connect-defaults.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
-import { addressOrAny, addressOrNone, checkedData, checkedSmall, WVEndpoint } from './endpoint.js';
+import { addressOrAny, addressOrNone, checkedData, WVEndpoint } from './endpoint.js';
 import type {
   IWVConnectEndpoint,
   IWVConnectQueuePair,
@@ -22,6 +23,7 @@ import type {
   WvConnectAttributes,
   WvConnectParam,
 } from './interfaces.js';
+import { checkedSmall } from './numbers.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
@@ -64,17 +66,19 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
 
   /** @internal */
   constructor(provider: WVProvider, id: bigint) {
-    super('connect endpoint', provider, id, Capacity.REJ_DATA);
+    super('connect endpoint', provider, id, Capacity.REJ_DATA, 'IWVConnectEndpoint');
   }
 
   /**
    * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum of waiting requests; 0 is the
-   * soft kernel's limit (1024 at a listener, 4096 in a thread). More are refused.
+   * soft kernel's limit (1024 at a listener, 4096 in a thread). More are refused. With `pkey` requests for another partition are
+   * refused, too; without it each that the port is in will do.
    *
-   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
+   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE; INVALID_PARAMETER: no number of 16 bits, or, with
+   *   `pkey`, not the soft kernel
    */
-  override listen(backlog: number): void {
-    super.listen(backlog);
+  override listen(backlog: number, pkey?: number): void {
+    super.listen(backlog, pkey);
     this.listening = true;
   }
 
@@ -104,7 +108,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
       id: this.id,
       qpId: mine.id,
       peerAddress: { sockAddr: encodeSockaddr(socketAddress(peer)) },
-      param: this.parameters(mine, param),
+      param: this.parameters(mine, param, Capacity.CONNECT_DATA),
     });
     return this.withQp(mine, (succeeded, failed) =>
       this.overlapped<void>(IoctlCode.EP_CONNECT, input, 0, succeeded, failed),
@@ -118,7 +122,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Ends in SUCCESS; CONNECTION_REFUSED: the active side has rejected; IO_TIMEOUT: it does not answer;
    * CONNECTION_ABORTED; CANCELLED.
    *
-   * @throws WvError INVALID_BUFFER_SIZE: more than 56 bytes of private data; INVALID_PARAMETER: there is no queue pair
+   * @throws WvError INVALID_BUFFER_SIZE: more private data than IWVProvider.maxAcceptData; INVALID_PARAMETER: there is no queue pair
    */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void> {
     this.check();
@@ -131,11 +135,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
       );
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
-    const input = WvIoEpAccept.encodeOnce({
-      id: this.id,
-      qpId: mine.id,
-      param: this.parameters(mine, param),
-    });
+    const input = this.acceptInput(mine, param);
     return this.withQp(mine, (succeeded, failed) =>
       this.overlapped<void>(
         IoctlCode.EP_ACCEPT,
@@ -146,6 +146,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
           succeeded();
         },
         failed,
+        sink.address,
       ),
     );
   }
@@ -172,8 +173,13 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
     const input = WvIoEpDisconnect.encodeOnce({ id: this.id, qpId: mine.id });
-    const request = this.overlapped<void>(IoctlCode.EP_DISCONNECT, input, sink.size, (output) =>
-      sink.moved(output),
+    const request = this.overlapped<void>(
+      IoctlCode.EP_DISCONNECT,
+      input,
+      sink.size,
+      (output) => sink.moved(output),
+      undefined,
+      sink.address,
     );
     this.awaitBegun();
     return request;
@@ -189,6 +195,13 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     } catch {
       // The request itself reports its errors.
     }
+  }
+
+  /** As {@link IWVConnectEndpoint.keepQueuePairOnDisconnect} (EP_MODIFY). @throws WvError INVALID_PARAMETER: not the soft kernel */
+  keepQueuePairOnDisconnect(keep: boolean): void {
+    this.check();
+    const head = WvIoId.encodeOnce({ id: this.id, data: EpOption.KEEP_QP });
+    this.file.callWith(IoctlCode.EP_MODIFY, head, Uint8Array.of(keep ? 1 : 0, 0, 0, 0));
   }
 
   /**
@@ -286,9 +299,28 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     return qp;
   }
 
-  private parameters(qp: WVConnectQueuePair, param: WvConnectParam): Input<typeof WvIoConnectParam> {
+  /** Private data that the structure has no room for follows it. */
+  private acceptInput(qp: WVConnectQueuePair, param: WvConnectParam): Uint8Array {
+    const parameters = this.parameters(qp, param, this.provider.maxAcceptData);
+    const { data } = parameters;
+    if (data.length <= Capacity.CONNECT_DATA) {
+      return WvIoEpAccept.encodeOnce({ id: this.id, qpId: qp.id, param: parameters });
+    }
+    const input = new Uint8Array(WvIoEpAccept.size + data.length - Capacity.CONNECT_DATA);
+    const head = data.subarray(0, Capacity.CONNECT_DATA);
+    WvIoEpAccept.encode({ id: this.id, qpId: qp.id, param: { ...parameters, data: head } }, input);
+    input.set(data.subarray(Capacity.CONNECT_DATA), WvIoEpAccept.size);
+    return input;
+  }
+
+  /** `most`: bytes of private data. */
+  private parameters(
+    qp: WVConnectQueuePair,
+    param: WvConnectParam,
+    most: number,
+  ): Input<typeof WvIoConnectParam> & { data: Uint8Array } {
     checkedObject('The last argument', param, 'privateData, depths and counts, each with a default: {} does');
-    const data = checkedData(param.privateData, Capacity.CONNECT_DATA);
+    const data = checkedData(param.privateData, most);
     const depth = (what: string, value: number) => BigInt(checkedSmall(what, value, 0xffff_ffff));
     return {
       responderResources: depth('responderResources', param.responderResources ?? qp.responderResources),

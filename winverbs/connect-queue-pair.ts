@@ -1,22 +1,27 @@
 import { QpType, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
 import { UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/user-verbs.js';
+import { noFastRegions, WVFastRegion } from './fast-region.js';
 import type {
   IWVConnectQueuePair,
+  IWVFastRegion,
   IWVMemoryWindow,
   RemoteMemoryRef,
   WvMemoryRegion,
   WvQpCreate,
+  WvSendRequest,
   WvSge,
 } from './interfaces.js';
 import { WVMemoryWindow } from './memory-window.js';
+import { checkedSmall } from './numbers.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { type MadeQueuePair, WVQueuePair } from './queue-pair.js';
-import { refusal, Status, WvError } from './status.js';
+import { checkedObject, refusal, Status, WvError } from './status.js';
 
 /** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
 const DEFAULT_READ_DEPTH = 16;
+const NO_SGES: readonly WvSge[] = [];
 // A module's own constants are constants to V8; fields of another module's object are not.
-const { SEND, RDMA_READ, RDMA_WRITE, COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
+const { SEND, RDMA_READ, RDMA_WRITE, COMPARE_EXCHANGE, FETCH_ADD, INVALIDATE, FAST_REGISTER } = WvOpcode;
 /** Splits 64-bit operands without making new bigints. */
 const wide = new BigUint64Array(1);
 const halves = new Uint32Array(wide.buffer);
@@ -25,6 +30,8 @@ const halves = new Uint32Array(wide.buffer);
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
   private bindRequest: UvpBindRequest | undefined = undefined;
   private single: WvSge[] | undefined = undefined;
+  /** The program has started a batch, and submits it itself. */
+  private batching = false;
 
   private constructor(
     pd: WVProtectionDomain,
@@ -33,7 +40,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     readonly initiatorDepth: number,
     readonly responderResources: number,
   ) {
-    super(pd, made);
+    super(pd, made, 'IWVConnectQueuePair');
   }
 
   /** @internal */
@@ -60,7 +67,11 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts a message whose arrival invalidates the key `rkey` of a window or region of the peer. */
+  /**
+   * Posts a message whose arrival invalidates the key `rkey` of the peer: of a window that is bound to its end of the connection, or of a
+   * region that it has registered by {@link fastRegister} with remote rights. The receive's completion has the flag INVALIDATED and the
+   * key. Any other key ends the connection: REMOTE_ACCESS_ERROR here, LOCAL_ACCESS_ERROR there.
+   */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void {
     const request = this.prepare(SEND, context, sgl, flags);
     request.immediate = rkey;
@@ -183,16 +194,136 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     }
   }
 
+  /**
+   * Posts the registration of `memory`, a part of a region that is registered in this protection domain, as `region`. Needs a queue pair
+   * made with `memoryManagement`. `access` is an OR of WV_ACCESS_*; the rights of the memory's own registration do not limit them. Returns
+   * the region's new key, which requests posted after this one may already use or send to the peer. Completes with MW_BIND_ERROR, which
+   * ends the connection, if the region is registered already, or the memory is not, is longer than `maxLength` or ends elsewhere. When
+   * the memory's own registration ends, nobody reaches it by `region` either.
+   *
+   * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as all requests
+   */
+  fastRegister(
+    region: IWVFastRegion,
+    context: unknown,
+    memory: WvSge,
+    access: number,
+    flags: number,
+    keyByte?: number,
+  ): number {
+    this.postRegistration(region, context, this.alone(memory), access, flags, keyByte);
+    return region.rkey;
+  }
+
+  /**
+   * Posts the end of a fast registration. It is executed when all requests before it have completed. Once it has completed, nobody
+   * reaches the memory by the region's key. Completes with MW_BIND_ERROR, which ends the connection, if the region is not registered or
+   * windows are bound to it.
+   *
+   * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as all requests
+   */
+  invalidateRegion(region: IWVFastRegion, context: unknown, flags: number): void {
+    this.postInvalidation(region, context, flags);
+  }
+
+  private postInvalidation(region: IWVFastRegion | undefined, context: unknown, flags: number): void {
+    const request = this.prepare(INVALIDATE, context, NO_SGES, flags);
+    request.fastRegion = this.checkedRegion(region).handle;
+    this.post(request);
+  }
+
+  private postRegistration(
+    region: IWVFastRegion | undefined,
+    context: unknown,
+    sgl: readonly WvSge[],
+    access: number,
+    flags: number,
+    keyByte = -1,
+  ): void {
+    const request = this.prepare(FAST_REGISTER, context, sgl, flags);
+    const mine = this.checkedRegion(region);
+    if (!Number.isInteger(access) || access >>> 0 !== access) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `The access rights are ${access}; they take an OR of WvAccess values.`,
+      );
+    }
+    request.fastRegion = mine.handle;
+    request.access = access;
+    request.keyByte = keyByte;
+    this.post(request);
+    mine.registering(sgl[0]!, access);
+  }
+
   /** Requests posted from now on wait for {@link submitBatch}, so that one doorbell serves them all. */
   startBatch(): void {
     this.check();
+    this.batching = true;
     this.verbs.startBatch?.(this.handle);
   }
 
   /** Submits the requests posted since {@link startBatch}. */
   submitBatch(): void {
     this.check();
+    this.batching = false;
     this.verbs.submitBatch?.(this.handle);
+  }
+
+  /**
+   * Posts requests in their order, with one doorbell for all (PostSend).
+   *
+   * @throws WvError as the single calls; `failedRequest` is the index of the request that was not queued. Those before
+   *   it are queued, those after it are not.
+   */
+  postSend(requests: readonly WvSendRequest[]): void {
+    this.check();
+    if (!Array.isArray(requests)) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `PostSend takes an array of requests, not ${typeof requests}.`,
+      );
+    }
+    if (!this.batching) this.verbs.startBatch?.(this.handle);
+    let index = 0;
+    try {
+      for (; index < requests.length; index++) this.postOne(requests[index]!);
+    } catch (error) {
+      if (error instanceof WvError) {
+        error.message = `Request ${index + 1} of ${requests.length}: ${error.message}`;
+        error.failedRequest = index;
+      }
+      throw error;
+    } finally {
+      if (!this.batching) this.verbs.submitBatch?.(this.handle);
+    }
+  }
+
+  private postOne(asked: WvSendRequest): void {
+    const { context, opcode = SEND, sgl = NO_SGES, flags = 0 } = checkedRequest(asked);
+    if (opcode === FAST_REGISTER || opcode === INVALIDATE) {
+      const { fastRegion, access = 0, keyByte } = asked;
+      if (opcode === INVALIDATE) this.postInvalidation(fastRegion, context, flags);
+      else this.postRegistration(fastRegion, context, sgl, access, flags, keyByte);
+      return;
+    }
+    checkedSmall('opcode', opcode, FETCH_ADD);
+    checkWord('flags', flags);
+    const request = this.prepare(opcode, context, sgl, flags);
+    request.immediate = asked.invalidateRkey ?? asked.immediate ?? 0;
+    checkWord(asked.invalidateRkey === undefined ? 'immediate' : 'invalidateRkey', request.immediate);
+    request.invalidate = asked.invalidateRkey !== undefined;
+    if (opcode !== SEND && asked.remote !== undefined)
+      this.setRemote(request, asked.remote, asked.remoteOffset ?? 0);
+    else if (opcode !== SEND) noRemote();
+    if (opcode === COMPARE_EXCHANGE || opcode === FETCH_ADD) {
+      setWide('compareOrAdd', asked.compareOrAdd ?? 0n);
+      request.compareLow = halves[0]!;
+      request.compareHigh = halves[1]!;
+      setWide('exchange', asked.exchange ?? 0n);
+      request.swapLow = halves[0]!;
+      request.swapHigh = halves[1]!;
+    }
+    this.post(request);
   }
 
   private alone(sge: WvSge): readonly WvSge[] {
@@ -202,16 +333,26 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   private setRemote(request: UvpSendRequest, remote: RemoteMemoryRef, offset: number): void {
-    if (typeof remote?.addressLow !== 'number') {
-      throw new WvError(
-        Status.INVALID_PARAMETER,
-        'The remote memory is missing; make one: new RemoteMemory().',
-      );
+    // The word that is a small integer: V8 makes an object of a field from 2^31 on to tell its type.
+    if (typeof remote?.addressHigh !== 'number') {
+      noRemote();
     }
     request.remoteLow = remote.addressLow;
     request.remoteHigh = remote.addressHigh;
     request.rkey = remote.rkey;
     request.remoteOffset = offset;
+  }
+
+  private checkedRegion(region: unknown): WVFastRegion {
+    if (this.verbs.fastRegion === undefined) noFastRegions();
+    if (!(region instanceof WVFastRegion) || region.pd !== this.pd) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'The request needs a region of allocateFastRegion() of the protection domain of this queue pair.',
+      );
+    }
+    region.check();
+    return region;
   }
 
   private checkedWindow(window: IWVMemoryWindow): WVMemoryWindow {
@@ -224,6 +365,25 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     window.check();
     return window;
   }
+}
+
+function checkedRequest(asked: WvSendRequest): WvSendRequest {
+  const fields = 'opcode and sgl, each with a default: {} sends nothing';
+  if (!Array.isArray(asked)) return checkedObject('A request', asked, fields);
+  throw new WvError(Status.INVALID_PARAMETER, `A request is an array; it takes an object with ${fields}.`);
+}
+
+/** 32 bits, with or without a sign. */
+function checkWord(what: string, value: number): void {
+  if (value === value >>> 0 || value === (value | 0)) return;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `${what} is ${typeof value === 'number' ? value : `of type ${typeof value}`}; it is a number of 32 bits.`,
+  );
+}
+
+function noRemote(): never {
+  throw new WvError(Status.INVALID_PARAMETER, 'The remote memory is missing; make one: new RemoteMemory().');
 }
 
 function noWindows(): never {

@@ -10,13 +10,14 @@ import {
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { WVDatagramQueuePair } from './datagram-queue-pair.js';
-import { addressOrAny, addressOrNone, checkedData, checkedSmall, WVEndpoint } from './endpoint.js';
+import { addressOrAny, addressOrNone, checkedData, WVEndpoint } from './endpoint.js';
 import type {
   IWVDatagramEndpoint,
   SocketAddress,
   WvDatagramAttributes,
   WvDatagramParam,
 } from './interfaces.js';
+import { checkedSmall } from './numbers.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
@@ -39,7 +40,7 @@ const FIRST_QPN = 2;
 export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoint {
   /** @internal */
   constructor(provider: WVProvider, id: bigint) {
-    super('datagram endpoint', provider, id, Capacity.LOOKUP_ANSWER_DATA);
+    super('datagram endpoint', provider, id, Capacity.LOOKUP_ANSWER_DATA, 'IWVDatagramEndpoint');
   }
 
   /**

@@ -24,7 +24,11 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   /** @internal */
   static create(pd: WVProtectionDomain, create: WvQpCreate): WVDatagramQueuePair {
     const depths = { initiatorDepth: 0, responderResources: 0 };
-    return new WVDatagramQueuePair(pd, WVQueuePair.make(pd, QpType.UD, create, depths));
+    return new WVDatagramQueuePair(
+      pd,
+      WVQueuePair.make(pd, QpType.UD, create, depths),
+      'IWVDatagramQueuePair',
+    );
   }
 
   /**

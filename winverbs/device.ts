@@ -39,7 +39,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     /** @internal */
     readonly ca: UvpHandle,
   ) {
-    super('device', provider.file, IoctlCode.DEVICE_CANCEL, id);
+    super('device', provider.file, IoctlCode.DEVICE_CANCEL, id, ['IWVDevice']);
     provider.hold();
   }
 

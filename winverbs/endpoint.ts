@@ -3,8 +3,10 @@ import { EpOption } from '../kernel-bridge/ioctl/constants.js';
 import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import { WvIoEpBind, WvIoEpGetRequest, WvIoEpListen, WvIoId } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { IWVEndpoint, SocketAddress, WvDeviceAddress } from './interfaces.js';
+import type { IWVEndpoint, SocketAddress, WvDeviceAddress, WvPathRecord } from './interfaces.js';
+import { checkedSmall } from './numbers.js';
 import { WvOverlapped } from './object.js';
+import { encodePathRecord } from './path-record.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
 import { guarded, Status, WvError } from './status.js';
@@ -18,15 +20,6 @@ export function checkedData(data: Uint8Array | undefined, most: number): Uint8Ar
   throw new WvError(
     Status.INVALID_BUFFER_SIZE,
     `There are ${bytes.length} bytes of private data; here a peer can be sent at most ${most}.`,
-  );
-}
-
-/** A checked small number; otherwise WvError INVALID_PARAMETER. */
-export function checkedSmall(what: string, value: number, most: number): number {
-  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
-  throw new WvError(
-    Status.INVALID_PARAMETER,
-    `${what} is ${value}; it takes a whole number from 0 to ${most}.`,
   );
 }
 
@@ -60,8 +53,9 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     id: bigint,
     /** Maximum private data of a rejection, in bytes. */
     private readonly rejectRoom: number,
+    own: 'IWVConnectEndpoint' | 'IWVDatagramEndpoint',
   ) {
-    super(kind, provider.file, IoctlCode.EP_CANCEL, id);
+    super(kind, provider.file, IoctlCode.EP_CANCEL, id, ['IWVEndpoint', own]);
     provider.hold();
   }
 
@@ -102,13 +96,38 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum of waiting requests; 0 is the
-   * soft kernel's limit (1024 at a listener, 4096 in a thread). More are refused.
+   * Sets the path to a peer as a whole (EP_MODIFY): partition, traffic class, hop limit, flow label, MTU, packet life time. The peer
+   * must be that of connect() or lookup(); the source is the bound address. The peer sends by the same path: a REQ carries it. Where
+   * it has the port's first partition, or none, the pkeyIndex of a queue pair in INIT counts.
    *
-   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE
+   * @example
+   * const { record } = provider.resolvePath('192.0.2.9');
+   * endpoint.modify({ ...record, trafficClass: 0xa0, packetLifeTime: 14 });
+   *
+   * @throws WvError INVALID_DEVICE_STATE: not bound, or no longer to be connected; INVALID_ADDRESS: the path begins elsewhere, or leads
+   *   to no host; INVALID_PARAMETER: a member has no such value, or the port is not in the partition
    */
-  listen(backlog: number): void {
+  modify(path: WvPathRecord): void {
     this.check();
+    const record = encodePathRecord(path);
+    this.file.callWith(IoctlCode.EP_MODIFY, WvIoId.encodeOnce({ id: this.id, data: EpOption.ROUTE }), record);
+  }
+
+  /**
+   * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum of waiting requests; 0 is the
+   * soft kernel's limit (1024 at a listener, 4096 in a thread). More are refused. With `pkey` requests for another partition are
+   * refused, too; without it each that the port is in will do.
+   *
+   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE; INVALID_PARAMETER: no number of 16 bits, or, with
+   *   `pkey`, not the soft kernel
+   */
+  listen(backlog: number, pkey?: number): void {
+    this.check();
+    if (pkey !== undefined) {
+      const key = checkedSmall('The P_Key', pkey, 0xffff);
+      const head = WvIoId.encodeOnce({ id: this.id, data: EpOption.PARTITION });
+      this.file.callWith(IoctlCode.EP_MODIFY, head, Uint8Array.of(key >>> 8, key & 0xff));
+    }
     const checked = BigInt(checkedSmall('The backlog', backlog, 0xffff_ffff));
     this.file.call(IoctlCode.EP_LISTEN, WvIoEpListen.encodeOnce({ id: this.id, backlog: checked }));
   }

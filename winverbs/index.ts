@@ -13,6 +13,8 @@ export {
 } from '../kernel-bridge/ioctl/sockaddr.js';
 export type { KernelOptionsInput } from '../kernel-bridge/options.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from '../kernel-bridge/overlapped.js';
+export type * from '../kernel-bridge/user-verbs.js';
+export { SOFT_USER_LIBRARY, type UserVerbsMaker } from '../kernel-bridge/uvp/index.js';
 export { WVAddressHandle } from './address-handle.js';
 export {
   addressOf,
@@ -31,6 +33,7 @@ export { WVDatagramEndpoint } from './datagram-endpoint.js';
 export { WVDatagramQueuePair } from './datagram-queue-pair.js';
 export { WVDevice } from './device.js';
 export { WVEndpoint } from './endpoint.js';
+export { WVFastRegion } from './fast-region.js';
 export * from './interfaces.js';
 export { MemoryRegion } from './memory-region.js';
 export { WVMemoryWindow } from './memory-window.js';
@@ -49,3 +52,4 @@ export {
   statusText,
   WvError,
 } from './status.js';
+export { registerUserVerbs } from './user-verbs.js';

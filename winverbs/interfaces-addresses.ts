@@ -30,10 +30,28 @@ export interface WvAddressVector {
   readonly portNumber?: number;
 }
 
+/**
+ * How packets reach a peer (ib_path_rec_t). Members that are left out, or 0, are chosen as without a path record: by the port and the
+ * options of the kernel.
+ */
+export interface WvPathRecord extends Omit<WvAddressVector, 'portNumber'> {
+  /** The partition: an entry of the P_Key table of the port where the path begins. */
+  readonly pkey?: number;
+  /** Largest payload of a packet in bytes, 256 to 4096; the port's limit holds in any case. */
+  readonly mtu?: number;
+  /**
+   * How long a packet may be under way, 4.096 µs × 2^n, n up to 63. Twice that is the ACK timeout of a reliable connection, of both
+   * sides.
+   */
+  readonly packetLifeTime?: number;
+}
+
 /** The path to an address: the device to open, and the address vector to use on it. */
 export interface WvPath {
   readonly device: WvDeviceAddress;
   readonly addressVector: WvAddressVector;
+  /** The whole path, for {@link IWVEndpoint.modify}; of a multicast group addresses alone. */
+  readonly record: WvPathRecord;
 }
 
 /** The IP header of a received datagram, as far as the first 40 bytes of its buffer have it (IBA 1 Annex A17). */

@@ -1,10 +1,11 @@
 /**
  * The provider, its devices, and the objects of a device: completion queues, protection domains, shared receive queues.
  */
+import type { DeviceFile } from '../kernel-bridge/device-file.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { SocketAddress, WvAddressVector, WvDeviceAddress, WvPath } from './interfaces-addresses.js';
 import type { IWVConnectEndpoint, IWVDatagramEndpoint } from './interfaces-endpoints.js';
-import type { IWVMemoryWindow, WvMemoryRegion, WvSge } from './interfaces-memory.js';
+import type { IWVFastRegion, IWVMemoryWindow, WvMemoryRegion, WvSge } from './interfaces-memory.js';
 import type { WvOverlappedObject, WvUnknown } from './interfaces-objects.js';
 import type {
   IWVConnectQueuePair,
@@ -15,8 +16,23 @@ import type {
 
 /** The root of WinVerbs: the devices of this host, and endpoints. */
 export interface IWVProvider extends WvUnknown {
+  /**
+   * The provider's file on `\\.\WinVerbs`, for IOCTLs beside those of the objects. Ids are those of this provider. It is
+   * not to be closed.
+   */
+  getFileHandle(): DeviceFile;
   /** CA GUIDs of all devices. */
   queryDeviceList(): bigint[];
+  /**
+   * Waits for a change of the devices, their ports or their addresses, and answers how many there were. Ends at once if there were others
+   * than `known` changes: begin with 0. Throws NOT_SUPPORTED: a driver of the system does not tell.
+   */
+  notifyDeviceChange(known: number): Overlapped<number>;
+  /**
+   * Private data of a connection's Accept, in bytes: 196, all that a REP carries, or 56 where a Windows driver takes no more. A
+   * Connect has at most 56, a Reject 148.
+   */
+  readonly maxAcceptData: number;
   /** Attributes and limits of a device without opening it. Throws NO_SUCH_DEVICE. */
   queryDevice(guid: bigint): WvDeviceAttributes;
   /** The device that has an IP address of this host. Throws NOT_FOUND. */
@@ -28,8 +44,11 @@ export interface IWVProvider extends WvUnknown {
   resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath;
   /** Opens a device. Throws NO_SUCH_DEVICE. */
   openDevice(guid: bigint): IWVDevice;
-  /** An endpoint for one connection, or for a listener. */
-  createConnectEndpoint(): IWVConnectEndpoint;
+  /**
+   * An endpoint for one connection, or for a listener. `protocol`: the IP protocol whose port space its port is of, 0 to 255 but
+   * for UDP (17); default 6 (TCP). Listeners of two protocols may have one port.
+   */
+  createConnectEndpoint(protocol?: number): IWVConnectEndpoint;
   /** An endpoint for datagrams: any number of peers and groups, or a listener. */
   createDatagramEndpoint(): IWVDatagramEndpoint;
 }
@@ -58,6 +77,13 @@ export interface WvDeviceAttributes {
   readonly maxQpInitiatorDepth: number;
   readonly maxInlineSend: number;
   readonly maxMw: number;
+  /** Multicast groups; attachments of one queue pair, and of all of them. */
+  readonly maxMulticast: number;
+  readonly maxQpAttach: number;
+  readonly maxMulticastQp: number;
+  /** Fast memory regions, which the software HCA does not have. */
+  readonly maxFmr: number;
+  readonly maxMapPerFmr: number;
   /** Maximum of shared receive queues, of receives and of SGEs in one; 0: not supported. */
   readonly maxSrq: number;
   readonly maxSrqWr: number;
@@ -83,6 +109,19 @@ export interface WvPortAttributes {
   readonly physicalState: number;
   readonly badPkeyCounter: number;
   readonly qkeyViolationCounter: number;
+  /** Addresses and the subnet manager of InfiniBand; 0 on RoCE. */
+  readonly lid: number;
+  readonly smLid: number;
+  readonly lmc: number;
+  readonly smSl: number;
+  readonly subnetTimeout: number;
+  readonly maxVls: number;
+  readonly initTypeReply: number;
+  /** Codes of IBA 1 §14.2.5.6. */
+  readonly activeWidth: number;
+  readonly activeSpeed: number;
+  readonly extActiveSpeed: number;
+  readonly linkEncoding: number;
 }
 
 /** An open device: an RDMA NIC, or the software HCA on a network interface. */
@@ -173,6 +212,8 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
   /** A memory window, not bound yet. */
   allocateMemoryWindow(): IWVMemoryWindow;
+  /** A region for {@link IWVConnectQueuePair.fastRegister} of at most `maxLength` bytes, not registered yet. */
+  allocateFastRegion(maxLength: number): IWVFastRegion;
   /**
    * A queue of receives for several queue pairs. The limit 0 requests no event. Throws INVALID_PARAMETER,
    * NOT_SUPPORTED.

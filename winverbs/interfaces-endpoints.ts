@@ -1,6 +1,11 @@
 /** Endpoints: peers find each other, connect and disconnect. */
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { SocketAddress, WvAddressVector, WvDeviceAddress } from './interfaces-addresses.js';
+import type {
+  SocketAddress,
+  WvAddressVector,
+  WvDeviceAddress,
+  WvPathRecord,
+} from './interfaces-addresses.js';
 import type { WvOverlappedObject } from './interfaces-objects.js';
 import type { IWVConnectQueuePair, IWVDatagramQueuePair } from './interfaces-queue-pairs.js';
 
@@ -8,13 +13,18 @@ import type { IWVConnectQueuePair, IWVDatagramQueuePair } from './interfaces-que
 export interface IWVEndpoint extends WvOverlappedObject {
   /** Resolves the route to a peer (IBAT) and sets it: AddressBound → RouteResolved. */
   resolveRoute(peer: SocketAddress): void;
+  /** Sets the path to a peer as a whole: AddressBound → RouteResolved. */
+  modify(path: WvPathRecord): void;
   /**
    * With port 0 it gets a free port, which query() returns. With `device` the wildcard means the addresses of that
    * device.
    */
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): void;
-  /** Accepts requests from now on; `backlog` is the maximum of waiting requests, at most 1024, which 0 means, too. */
-  listen(backlog: number): void;
+  /**
+   * Accepts requests from now on; `backlog` is the maximum of waiting requests, at most 1024, which 0 means, too. With
+   * `pkey` only requests for the partition of that P_Key.
+   */
+  listen(backlog: number, pkey?: number): void;
   /** Rejects the request or the reply, with at most 148 bytes for the peer, 136 for a datagram service. */
   reject(privateData?: Uint8Array): void;
 }
@@ -39,6 +49,7 @@ export interface WvConnectParam {
 export interface WvConnectAttributes {
   readonly localAddress: SocketAddress;
   readonly peerAddress: SocketAddress | undefined;
+  /** Of a connection, or a request for one, with its partition. */
   readonly device: WvDeviceAddress;
   /**
    * The peer's last private data. Messages do not carry its length: it is padded with zeros to 56 bytes, and longer
@@ -62,6 +73,11 @@ export interface IWVConnectEndpoint extends IWVEndpoint {
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void>;
   /** Ends the connection and flushes the queue pair at once; ends when the peer has confirmed. */
   disconnect(): Overlapped<void>;
+  /**
+   * Chooses what a disconnect by the peer does to the queue pair: with true it stays as it is until {@link disconnect},
+   * so that its owner decides what becomes of outstanding requests; with false (default) it is flushed at once.
+   */
+  keepQueuePairOnDisconnect(keep: boolean): void;
   /** Waits for the end of the connection; never ends in SUCCESS. */
   notifyDisconnect(): Overlapped<void>;
   /** Addresses, private data and read depths, in the view of this side. */

@@ -6,7 +6,7 @@ export interface WvMemoryRegion {
   readonly lkey: number;
   /** 0 if no remote right was requested. */
   readonly rkey: number;
-  /** Native start address, below 2^47. */
+  /** What its first byte is called: the native address, below 2^47, or 0 with ZERO_BASED. Peers are told this. */
   readonly address: number;
   /** Bytes. */
   readonly length: number;
@@ -38,6 +38,16 @@ export interface RemoteMemoryRef {
   readonly addressLow: number;
   readonly addressHigh: number;
   readonly rkey: number;
+}
+
+/**
+ * A region that is allocated once and registered by requests, without the kernel: fast registration (IBA 1 §10.6.6), the type of memory
+ * region that Linux calls `IB_MR_TYPE_MEM_REG` and NDKPI a fast-register MR. Its key grants nothing until a request has registered
+ * memory, nor after it was invalidated by its owner or by the peer's Send with Invalidate. While it is registered, SGEs may name it.
+ */
+export interface IWVFastRegion extends WvUnknown, WvMemoryRegion {
+  /** The greatest length of a registration in bytes. */
+  readonly maxLength: number;
 }
 
 /** A key for a part of a region, granted and withdrawn by requests (IBA 1 §10.6.7). */

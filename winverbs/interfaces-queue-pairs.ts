@@ -1,7 +1,13 @@
 /** Queue pairs of connections and of datagrams. */
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { IWVAddressHandle, IWVCompletionQueue, IWVSharedReceiveQueue } from './interfaces-device.js';
-import type { IWVMemoryWindow, RemoteMemoryRef, WvMemoryRegion, WvSge } from './interfaces-memory.js';
+import type {
+  IWVFastRegion,
+  IWVMemoryWindow,
+  RemoteMemoryRef,
+  WvMemoryRegion,
+  WvSge,
+} from './interfaces-memory.js';
 import type { WvOverlappedObject } from './interfaces-objects.js';
 
 /** Attributes of a new queue pair. Depths are numbers of requests, SGEs entries per request, `maxInlineSend` bytes. */
@@ -20,6 +26,8 @@ export interface WvQpCreate {
   responderResources?: number;
   /** WV_QP_SIGNAL_SENDS. */
   signalSends?: boolean;
+  /** WV_QP_MEMORY_MANAGEMENT: it takes {@link IWVConnectQueuePair.fastRegister}. */
+  memoryManagement?: boolean;
   /**
    * WV_QP_TYPE of a connected queue pair: RC 0 (default), UC 1. An unreliable one has sends and writes only, and lost
    * messages are not reported.
@@ -67,6 +75,45 @@ export interface WvQpAttributes {
   readonly flowLabel: number;
   /** 8 bits, with the option AV: IPv4's TTL, IPv6's hop limit. 0 (default): 64. */
   readonly hopLimit: number;
+  /** WV_QP_SIGNAL_SENDS, as created. */
+  readonly qpFlags: number;
+  /** The rest of the path, which only InfiniBand has: 0 on RoCE. */
+  readonly destinationLid: number;
+  readonly serviceLevel: number;
+  readonly sourcePathBits: number;
+  readonly staticRate: number;
+  /** WV_APM_STATE and the alternate path (path migration), which the software HCA does not have: 0. */
+  readonly apmState: number;
+  readonly alternatePathMtu: number;
+  readonly alternatePkeyIndex: number;
+  readonly alternateLocalAckTimeout: number;
+}
+
+/** A request of {@link IWVConnectQueuePair.postSend} (WV_SEND_REQUEST). What an opcode does not use is ignored. */
+export interface WvSendRequest {
+  readonly context?: unknown;
+  /** WV_OPCODE: Send 0 (default), RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, Invalidate 6, FastRegister 7. */
+  readonly opcode?: number;
+  /** WV_SEND_*; default 0. */
+  readonly flags?: number;
+  readonly sgl?: readonly WvSge[];
+  /** Sent with the flag IMMEDIATE. */
+  readonly immediate?: number;
+  /** A Send: the peer's key whose window or region its arrival invalidates. */
+  readonly invalidateRkey?: number;
+  /** The remote memory, and bytes from its start. */
+  readonly remote?: RemoteMemoryRef;
+  readonly remoteOffset?: number;
+  /** CompareExchange: the value that must be there; FetchAdd: the value to add. */
+  readonly compareOrAdd?: bigint;
+  /** CompareExchange: the new value. */
+  readonly exchange?: bigint;
+  /** FastRegister, Invalidate: the region. Of a FastRegister, `sgl` has one entry, the memory. */
+  readonly fastRegion?: IWVFastRegion;
+  /** FastRegister: WV_ACCESS_*; default 0. */
+  readonly access?: number;
+  /** FastRegister: the low byte of the new key; default: the present one's successor. */
+  readonly keyByte?: number;
 }
 
 /** The common part of all types of queue pairs. */
@@ -84,6 +131,8 @@ export interface IWVQueuePair extends WvOverlappedObject {
   query(): WvQpAttributes;
   /** `options` WV_QP_ATTR_* selects the attributes to change. */
   modify(attributes: Partial<WvQpAttributes>, options: number): void;
+  /** As {@link modify}, overlapped; wrong arguments throw at once. */
+  modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void>;
   /**
    * Posts the buffers for an incoming message; throws only if nothing was queued. INVALID_DEVICE_REQUEST: its receives
    * come from a shared receive queue.
@@ -146,6 +195,25 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   ): number;
   /** Posts the end of a window's binding. */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
+  /**
+   * Posts the registration of `memory`, a part of a registered region, as `region`. Returns the new key, valid for requests posted after
+   * this one. `keyByte`, its low byte, is by default the present one's successor.
+   */
+  fastRegister(
+    region: IWVFastRegion,
+    context: unknown,
+    memory: WvSge,
+    access: number,
+    flags: number,
+    keyByte?: number,
+  ): number;
+  /** Posts the end of a fast registration. */
+  invalidateRegion(region: IWVFastRegion, context: unknown, flags: number): void;
+  /**
+   * Posts requests in their order, with one doorbell for all. If one cannot be queued, those before it are, and the
+   * error names it: `failedRequest`. Those after it are not queued.
+   */
+  postSend(requests: readonly WvSendRequest[]): void;
   /** Requests posted from now on are submitted together by {@link submitBatch}. */
   startBatch(): void;
   /** Submits the requests posted since {@link startBatch}. */

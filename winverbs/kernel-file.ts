@@ -1,13 +1,10 @@
 import type { DeviceFile } from '../kernel-bridge/device-file.js';
 import { ioctlName } from '../kernel-bridge/ioctl/codes.js';
 import type { Fields, FieldsInput, FieldsValue, Struct } from '../kernel-bridge/ioctl/layout.js';
-import { WvIoObject } from '../kernel-bridge/ioctl/structs.js';
+import { VERB_INFO, WvIoObject } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { UmvBuffer } from '../kernel-bridge/user-verbs.js';
 import { Status, StatusError, toWvError } from './status.js';
-
-/** Offset of VerbInfo in a WV_IO_ID, which begins every structure with provider data. */
-const VERB_INFO = 8;
 
 /** Verbs use few different lengths of requests. */
 const KEPT_LENGTHS = 16;
@@ -39,17 +36,25 @@ function statusOf(error: unknown): number {
 /** A device file for the objects of one provider: IOCTLs in, WvErrors out. */
 export class KernelFile {
   /** Objects whose destruction the kernel refused for now (DEVICE_BUSY); retried with every later destruction. */
-  private leftover: { code: number; id: bigint }[] = [];
+  private leftover: { code: number; input: Uint8Array }[] = [];
 
   /** Reused request bytes by length. */
   private readonly requests = new Map<number, Uint8Array>();
 
-  constructor(private readonly file: DeviceFile) {}
+  constructor(
+    /** The file itself, for whom our requests do not suffice. */
+    readonly file: DeviceFile,
+  ) {}
+
+  /** See {@link DeviceFile.extended}. */
+  get extended(): boolean {
+    return this.file.extended;
+  }
 
   /** A blocking IOCTL. No lock is held while it waits, so other requests and cancelling get through. */
-  call(code: number, input: Uint8Array | null, outputLength = 0): Uint8Array {
+  call(code: number, input: Uint8Array | null, outputLength = 0, outputAt?: number): Uint8Array {
     try {
-      return this.file.ioctl(code, input, outputLength);
+      return this.file.ioctl(code, input, outputLength, outputAt);
     } catch (error) {
       throw toWvError(error, ioctlName(code));
     }
@@ -74,13 +79,16 @@ export class KernelFile {
     outputLength: number,
     decode: (output: Uint8Array) => T,
     onFailure?: (error: StatusError) => void,
+    outputAt?: number,
   ): Overlapped<T> {
     const name = ioctlName(code);
     try {
-      return this.file.ioctlOverlapped(code, input, outputLength, decode).translateFailure((error) => {
-        onFailure?.(error);
-        return toWvError(error, name);
-      });
+      return this.file
+        .ioctlOverlapped(code, input, outputLength, decode, outputAt)
+        .translateFailure((error) => {
+          onFailure?.(error);
+          return toWvError(error, name);
+        });
     } catch (error) {
       throw toWvError(error, name);
     }
@@ -145,11 +153,16 @@ export class KernelFile {
 
   /** Destroys a kernel object; never fails. The post hook gets the status. */
   destroy(code: number, id: bigint, post?: (status: number) => void): void {
-    const status = this.tryDestroy(code, id);
-    if (status === Status.DEVICE_BUSY) this.leftover.push({ code, id });
+    this.destroyBy(code, WvIoObject.encodeOnce({ id }), post);
+  }
+
+  /** As {@link destroy}, for an object that is named by more than an id. */
+  destroyBy(code: number, input: Uint8Array, post?: (status: number) => void): void {
+    const status = this.tryDestroy(code, input);
+    if (status === Status.DEVICE_BUSY) this.leftover.push({ code, input: input.slice() });
     else if (this.leftover.length > 0) {
       this.leftover = this.leftover.filter(
-        (object) => this.tryDestroy(object.code, object.id) === Status.DEVICE_BUSY,
+        (object) => this.tryDestroy(object.code, object.input) === Status.DEVICE_BUSY,
       );
     }
     post?.(status);
@@ -160,9 +173,9 @@ export class KernelFile {
     this.file.close();
   }
 
-  private tryDestroy(code: number, id: bigint): number {
+  private tryDestroy(code: number, input: Uint8Array): number {
     try {
-      this.file.ioctl(code, WvIoObject.encodeOnce({ id }), 0);
+      this.file.ioctl(code, input, 0);
       return Status.SUCCESS;
     } catch (error) {
       return statusOf(error);

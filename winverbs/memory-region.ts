@@ -6,6 +6,7 @@ import { Status, WvError } from './status.js';
 
 /** Registered memory; requests name it in their SGEs, by offset. Made by IWVProtectionDomain.registerMemory. */
 export class MemoryRegion implements WvMemoryRegion {
+  /** The native address, or 0 with ZERO_BASED. */
   readonly address: number;
   /** @internal The memory by words, if it is aligned to them. */
   readonly words: Uint32Array | undefined;
@@ -18,8 +19,9 @@ export class MemoryRegion implements WvMemoryRegion {
     readonly length: number,
     /** @internal */
     readonly pin: UvpPin,
+    address = pin.address,
   ) {
-    this.address = pin.address;
+    this.address = address;
     this.#bytes = bytes;
     const { buffer, byteOffset } = bytes;
     // The buffer may have been detached while the registration was under way.

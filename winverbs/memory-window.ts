@@ -18,7 +18,7 @@ export class WVMemoryWindow extends WvObject implements IWVMemoryWindow {
     /** @internal */
     readonly handle: UvpHandle,
   ) {
-    super('memory window');
+    super('memory window', ['IWVMemoryWindow']);
     pd.hold();
   }
 

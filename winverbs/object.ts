@@ -1,5 +1,5 @@
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { WvOverlappedObject, WvUnknown } from './interfaces.js';
+import type { WvInterfaces, WvOverlappedObject, WvUnknown } from './interfaces.js';
 import type { KernelFile } from './kernel-file.js';
 import { Status, WvError } from './status.js';
 
@@ -12,8 +12,14 @@ export abstract class WvObject implements WvUnknown {
   private users = 1;
   private holders = 0;
 
-  /** @param kind - for error messages: 'completion queue' */
-  constructor(private readonly kind: string) {}
+  /**
+   * @param kind - for error messages: 'completion queue'
+   * @param interfaces - The names of its interfaces besides IUnknown and IWVOverlapped.
+   */
+  constructor(
+    private readonly kind: string,
+    private readonly interfaces: readonly (keyof WvInterfaces)[],
+  ) {}
 
   /** Adds a reference of the application; returns their number. */
   addRef(): number {
@@ -33,6 +39,23 @@ export abstract class WvObject implements WvUnknown {
       this.end();
     }
     return this.users;
+  }
+
+  /** As {@link WvUnknown.queryInterface}. */
+  queryInterface<N extends keyof WvInterfaces>(name: N): WvInterfaces[N] {
+    this.check();
+    if (!this.implements(name)) {
+      throw new WvError(
+        Status.NOT_SUPPORTED,
+        `This ${this.kind} has no interface ${String(name)}; it has ${['IUnknown', ...this.interfaces].join(', ')}.`,
+      );
+    }
+    this.addRef();
+    return this;
+  }
+
+  private implements<N extends keyof WvInterfaces>(name: N): this is WvInterfaces[N] {
+    return name === 'IUnknown' || this.interfaces.includes(name);
   }
 
   /** The same as {@link release}. */
@@ -95,8 +118,9 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     private readonly cancelCode: number,
     /** @internal The kernel's id within its file. */
     readonly id: bigint,
+    interfaces: readonly (keyof WvInterfaces)[],
   ) {
-    super(kind);
+    super(kind, ['IWVOverlapped', ...interfaces]);
   }
 
   /** Completes every waiting request of this object with CANCELLED before it returns. */
@@ -112,9 +136,10 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     outputLength: number,
     decode: (output: Uint8Array) => T,
     onFailure?: () => void,
+    outputAt?: number,
   ): Overlapped<T> {
     this.mayWait = true;
-    return this.file.overlapped(code, input, outputLength, decode, onFailure);
+    return this.file.overlapped(code, input, outputLength, decode, onFailure, outputAt);
   }
 
   protected override unused(): void {

@@ -7,10 +7,12 @@ import { WVAddressHandle } from './address-handle.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
 import { WVDatagramQueuePair } from './datagram-queue-pair.js';
 import type { WVDevice } from './device.js';
+import { WVFastRegion } from './fast-region.js';
 import type {
   IWVAddressHandle,
   IWVConnectQueuePair,
   IWVDatagramQueuePair,
+  IWVFastRegion,
   IWVMemoryWindow,
   IWVProtectionDomain,
   IWVSharedReceiveQueue,
@@ -29,7 +31,8 @@ const QP_NEEDS = 'sendCq, receiveCq, sendDepth, sendSge, receiveDepth and receiv
 /** REMOTE_WRITE includes LOCAL_WRITE; this is its own bit. */
 const REMOTE_WRITE_BIT = WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE;
 const REMOTE_RIGHTS = WvAccess.REMOTE_READ | REMOTE_WRITE_BIT | WvAccess.REMOTE_ATOMIC;
-const ALL_RIGHTS = REMOTE_RIGHTS | WvAccess.LOCAL_WRITE | WvAccess.MW_BIND | WvAccess.NON_CACHABLE;
+const ALL_RIGHTS =
+  REMOTE_RIGHTS | WvAccess.LOCAL_WRITE | WvAccess.MW_BIND | WvAccess.ZERO_BASED | WvAccess.NON_CACHABLE;
 
 interface Registration {
   readonly bytes: Uint8Array;
@@ -54,7 +57,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     /** @internal */
     readonly handle: UvpHandle,
   ) {
-    super('protection domain', device.file, IoctlCode.PD_CANCEL, id);
+    super('protection domain', device.file, IoctlCode.PD_CANCEL, id, ['IWVProtectionDomain']);
     this.verbs = device.verbs;
     device.hold();
   }
@@ -83,7 +86,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   /**
    * Registers memory (MEMORY_REGISTER). Until it is deregistered the device may use it, and it stays in place and
    * alive, even if its buffer is detached. After that the region's `bytes` and requests that name the region throw
-   * ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 allows only reading by this side.
+   * ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 allows only reading by this side. With ZERO_BASED the region's addresses count
+   * from 0; windows cannot be bound to it.
    *
    * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown;
    *   INSUFFICIENT_RESOURCES; NOT_SUPPORTED: with this runtime native code can hold only memory of `allocate()`.
@@ -152,6 +156,18 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   allocateMemoryWindow(): IWVMemoryWindow {
     this.check();
     return WVMemoryWindow.allocate(this);
+  }
+
+  /**
+   * A region for fast registration of at most `maxLength` bytes (MEMORY_ALLOCATE, which only this stack has). Requests of
+   * IWVConnectQueuePair.fastRegister register it.
+   *
+   * @throws WvError NOT_SUPPORTED: the device has no MEM_MGT_EXTENSIONS; INVALID_PARAMETER: no length up to the device's maxMrSize;
+   *   INSUFFICIENT_RESOURCES.
+   */
+  allocateFastRegion(maxLength: number): IWVFastRegion {
+    this.check();
+    return WVFastRegion.allocate(this, maxLength);
   }
 
   /**
@@ -250,7 +266,9 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
 
   private registered({ bytes, length, pin, access }: Registration, output: Uint8Array): MemoryRegion {
     const { lkey, rkey } = guarded('RegisterMemory', () => WvIoMemoryKeys.decode(output));
-    const region = new MemoryRegion(lkey, (access & REMOTE_RIGHTS) !== 0 ? rkey : 0, bytes, length, pin);
+    const address = (access & WvAccess.ZERO_BASED) !== 0 ? 0 : pin.address;
+    const remoteKey = (access & REMOTE_RIGHTS) !== 0 ? rkey : 0;
+    const region = new MemoryRegion(lkey, remoteKey, bytes, length, pin, address);
     this.regions.add(region);
     return region;
   }

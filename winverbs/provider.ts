@@ -1,9 +1,11 @@
 import type { DeviceFile } from '../kernel-bridge/device-file.js';
-import { openDeviceFile } from '../kernel-bridge/index.js';
-import { IbatCode, IoctlCode } from '../kernel-bridge/ioctl/codes.js';
-import { EpType, IBAT_VERSION } from '../kernel-bridge/ioctl/constants.js';
+import { openDeviceFile, SETTINGS_DEVICE } from '../kernel-bridge/index.js';
+import { IbatCode, IoctlCode, SettingsCode } from '../kernel-bridge/ioctl/codes.js';
+import { Capacity, EpType, IBAT_VERSION, IpProtocol } from '../kernel-bridge/ioctl/constants.js';
+import { connectEpType } from '../kernel-bridge/ioctl/port-space.js';
 import { addressOfGid, encodeSockaddr, scopeIdOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
+  ChangeCount,
   IbatIpToPortIn,
   IbatPathIn,
   IbatPortRecord,
@@ -15,6 +17,7 @@ import {
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
 import type { KernelOptionsInput } from '../kernel-bridge/options.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { UserVerbs } from '../kernel-bridge/user-verbs.js';
 import { loadUserVerbs } from '../kernel-bridge/uvp/index.js';
 import { gidOf, isMulticastGid } from './address-vector.js';
@@ -32,7 +35,9 @@ import type {
   WvPath,
 } from './interfaces.js';
 import { KernelFile } from './kernel-file.js';
+import { checkedSmall } from './numbers.js';
 import { WvObject } from './object.js';
+import { decodePathRecord } from './path-record.js';
 import { socketAddress } from './socket-address.js';
 import { guarded, Status, WvError } from './status.js';
 
@@ -55,10 +60,21 @@ export class WVProvider extends WvObject implements IWVProvider {
   /** @internal */
   readonly file: KernelFile;
   private ibat: KernelFile | undefined = undefined;
+  private settings: KernelFile | undefined = undefined;
 
   constructor(private readonly doors: ProviderDoors) {
-    super('provider');
+    super('provider', ['IWVProvider']);
     this.file = guarded(WINVERBS, () => new KernelFile(doors.openFile(WINVERBS)));
+  }
+
+  get maxAcceptData(): number {
+    return this.file.extended ? Capacity.REP_DATA : Capacity.CONNECT_DATA;
+  }
+
+  /** The provider's file (GetFileHandle). */
+  getFileHandle(): DeviceFile {
+    this.check();
+    return this.file.file;
   }
 
   /** CA GUIDs of all devices (GUID_QUERY). */
@@ -72,6 +88,23 @@ export class WVProvider extends WvObject implements IWVProvider {
       if (guids.length >= count || guids.length < room) return guids;
       room = count + 8;
     }
+  }
+
+  /**
+   * As {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS; CANCELLED, also by the provider's last release.
+   *
+   * @throws WvError NOT_SUPPORTED: a driver of the system does not tell; INVALID_PARAMETER
+   */
+  notifyDeviceChange(known: number): Overlapped<number> {
+    this.check();
+    const count = checkedSmall('The number of known changes', known, 0xffff_ffff);
+    if (!this.file.extended) {
+      throw new WvError(Status.NOT_SUPPORTED, 'This driver does not tell of changes; ask for what is there.');
+    }
+    this.settings ??= guarded(SETTINGS_DEVICE, () => new KernelFile(this.doors.openFile(SETTINGS_DEVICE)));
+    const input = ChangeCount.encode({ count });
+    const decode = (output: Uint8Array): number => ChangeCount.decode(output).count;
+    return this.settings.overlapped(SettingsCode.AWAIT_CHANGE, input, ChangeCount.size, decode);
   }
 
   /**
@@ -133,23 +166,25 @@ export class WVProvider extends WvObject implements IWVProvider {
       }
       const device = this.translateAddress(from);
       const { portNumber } = device;
-      return { device, addressVector: { sourceGid: gidOf(from.address), destinationGid: group, portNumber } };
+      const route = { sourceGid: gidOf(from.address), destinationGid: group };
+      return { device, addressVector: { ...route, portNumber }, record: route };
     }
     const chosen = { family: to.family, address: to.family === 4 ? '0.0.0.0' : '::', port: 0 };
-    const path = IbPathRecord.decode(this.queryPath(from ?? chosen, to));
+    const record = decodePathRecord(this.queryPath(from ?? chosen, to));
     const scopeId = scopeIdOfAddress((from ?? to).address);
-    const address = addressOfGid(path.sgid, scopeId);
+    const address = addressOfGid(record.sourceGid, scopeId);
     const device = this.translateAddress({ family: to.family, address, port: 0 });
     return {
       device,
       addressVector: {
-        sourceGid: path.sgid,
-        destinationGid: path.dgid,
-        flowLabel: (path.hopFlowRaw >>> 8) & 0xfffff,
-        trafficClass: path.tclass,
-        hopLimit: path.hopFlowRaw & 0xff,
+        sourceGid: record.sourceGid,
+        destinationGid: record.destinationGid,
+        flowLabel: record.flowLabel,
+        trafficClass: record.trafficClass,
+        hopLimit: record.hopLimit,
         portNumber: device.portNumber,
       },
+      record,
     };
   }
 
@@ -167,9 +202,23 @@ export class WVProvider extends WvObject implements IWVProvider {
     return WVDevice.open(this, guid, verbs);
   }
 
-  /** A new connect endpoint in the state Idle (EP_CREATE). */
-  createConnectEndpoint(): IWVConnectEndpoint {
-    return new WVConnectEndpoint(this, this.createEndpoint(EpType.CONNECT));
+  /**
+   * A new connect endpoint in the state Idle (EP_CREATE), in the port space of an IP protocol. The RDMA CM's service ids name it
+   * (IBA 1 Annex A11.2.1).
+   *
+   * @throws WvError INVALID_PARAMETER: no number of an IP protocol; NOT_SUPPORTED: UDP, which has no connections; what a Windows
+   *   driver answers, which may have the port space of TCP only.
+   */
+  createConnectEndpoint(protocol: number = IpProtocol.TCP): IWVConnectEndpoint {
+    this.check();
+    const checked = checkedSmall('The IP protocol', protocol, 0xff);
+    if (checked === IpProtocol.UDP) {
+      throw new WvError(
+        Status.NOT_SUPPORTED,
+        'Protocol 17 (UDP) has no connections; use createDatagramEndpoint(), or another protocol.',
+      );
+    }
+    return new WVConnectEndpoint(this, this.createEndpoint(connectEpType(checked)));
   }
 
   /** A new datagram endpoint in the state Idle (EP_CREATE). @throws WvError NOT_SUPPORTED: the driver has none. */
@@ -199,6 +248,7 @@ export class WVProvider extends WvObject implements IWVProvider {
 
   protected override destroy(): void {
     this.ibat?.close();
+    this.settings?.close();
     this.file.close();
   }
 

@@ -1,6 +1,7 @@
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { QpAttr, QpFlag, WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoQpAttributes, WvIoQpCreate } from '../kernel-bridge/ioctl/structs.js';
+import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import {
   type UserVerbs,
   type UvpHandle,
@@ -58,8 +59,9 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     /** @internal */
     readonly pd: WVProtectionDomain,
     made: MadeQueuePair,
+    own: 'IWVConnectQueuePair' | 'IWVDatagramQueuePair',
   ) {
-    super('queue pair', pd.file, IoctlCode.QP_CANCEL, made.id);
+    super('queue pair', pd.file, IoctlCode.QP_CANCEL, made.id, ['IWVQueuePair', own]);
     this.verbs = pd.verbs;
     this.handle = made.handle;
     this.type = made.type;
@@ -98,6 +100,9 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       receiveDepth: srq === undefined ? create.receiveDepth : 0,
       receiveSge: srq === undefined ? create.receiveSge : 0,
       maxInlineSend: create.maxInlineSend ?? 0,
+      ...depths,
+      signalSends: create.signalSends === true,
+      memoryManagement: create.memoryManagement === true,
     };
     let handle: UvpHandle = null;
     const reply = file.verb(IoctlCode.QP_CREATE, WvIoQpCreate, WvIoQpCreate, {
@@ -116,7 +121,9 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
           initiatorDepth: depths.initiatorDepth,
           responderResources: depths.responderResources,
           qpType: type,
-          qpFlags: create.signalSends === true ? QpFlag.SIGNAL_SENDS : 0,
+          qpFlags:
+            (sizes.signalSends ? QpFlag.SIGNAL_SENDS : 0) |
+            (sizes.memoryManagement ? QpFlag.MEMORY_MANAGEMENT : 0),
         };
       },
       post: (status, umv) => verbs.postCreateQp?.(pd.handle, status, handle, umv),
@@ -178,6 +185,15 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       trafficClass: addressVector.trafficClass,
       flowLabel: addressVector.flowLabel,
       hopLimit: addressVector.hopLimit,
+      qpFlags: rest.qpFlags,
+      destinationLid: addressVector.dLid,
+      serviceLevel: addressVector.serviceLevel,
+      sourcePathBits: addressVector.sourcePathBits,
+      staticRate: addressVector.staticRate,
+      apmState: rest.apmState,
+      alternatePathMtu: rest.alternatePathMtu,
+      alternatePkeyIndex: rest.alternatePkeyIndex,
+      alternateLocalAckTimeout: rest.alternateLocalAckTimeout,
     };
   }
 
@@ -188,6 +204,26 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
    *   (IBA 1 §10.3.1).
    */
   modify(attributes: Partial<WvQpAttributes>, options: number): void {
+    const input = this.modifyInput(attributes, options);
+    const sink = this.verbs.ndModifyQp(this.handle);
+    let output: Uint8Array;
+    try {
+      output = this.file.call(IoctlCode.QP_MODIFY, input, sink.size, sink.address);
+    } catch (error) {
+      throw this.explained(error, attributes.pathMtu, attributes.portNumber);
+    }
+    sink.moved(output, askedState(attributes, options));
+  }
+
+  /** As {@link modify}, overlapped; wrong arguments throw at once. */
+  modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void> {
+    const input = this.modifyInput(attributes, options);
+    const sink = this.verbs.ndModifyQp(this.handle);
+    const moved = (output: Uint8Array): void => sink.moved(output, askedState(attributes, options));
+    return this.overlapped<void>(IoctlCode.QP_MODIFY, input, sink.size, moved, undefined, sink.address);
+  }
+
+  private modifyInput(attributes: Partial<WvQpAttributes>, options: number): Uint8Array {
     this.check();
     checkedObject('The first argument', attributes, 'attributes of the queue pair, as { qpState: 6 }');
     const { accessFlags, portNumber, trafficClass, flowLabel, hopLimit } = attributes;
@@ -201,8 +237,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       );
     }
     const state = this.state;
-    const sink = this.verbs.ndModifyQp(this.handle);
-    const input = guarded('QP_MODIFY', () =>
+    return guarded('QP_MODIFY', () =>
       // Name by name: V8 reads a spread object of so many members slowly.
       WvIoQpAttributes.encodeOnce({
         id: { id: this.id },
@@ -241,13 +276,6 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
         accessFlags,
       }),
     );
-    let output: Uint8Array;
-    try {
-      output = this.file.call(IoctlCode.QP_MODIFY, input, sink.size);
-    } catch (error) {
-      throw this.explained(error, attributes.pathMtu, portNumber);
-    }
-    sink.moved(output);
   }
 
   /** The error of a modify, with a better message if the cause is a path MTU above the port's. */
@@ -337,4 +365,9 @@ function checkedCq(pd: WVProtectionDomain, what: string, cq: unknown): WVComplet
   }
   cq.check();
   return cq;
+}
+
+/** The state that a modify asks for, if it asks for one. */
+function askedState({ qpState }: Partial<WvQpAttributes>, options: number): number | undefined {
+  return (options & QpAttr.STATE) !== 0 ? qpState : undefined;
 }

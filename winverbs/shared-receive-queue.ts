@@ -26,7 +26,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
     readonly handle: UvpHandle,
     post: NonNullable<UserVerbs['postSrqReceive']>,
   ) {
-    super('shared receive queue', pd.file, IoctlCode.SRQ_CANCEL, id);
+    super('shared receive queue', pd.file, IoctlCode.SRQ_CANCEL, id, ['IWVSharedReceiveQueue']);
     this.verbs = pd.verbs;
     this.post = post;
     pd.hold();

@@ -11,6 +11,9 @@ export class WvError extends StatusError {
   static {
     WvError.prototype.name = 'WvError';
   }
+
+  /** Of PostSend with a list: the index of the first request that was not queued. */
+  failedRequest?: number;
 }
 
 /** The same failure as a WvError; `what` names the call. Other errors are returned unchanged. */

@@ -3,7 +3,7 @@
 //   icrc [--bytes N] [--count N]
 #include <cstdlib>
 #include "bench.h"
-#include "engine/icrc.h"
+#include "base/icrc.h"
 
 int main(int argc, char** argv) {
   const options o = parse(argc, argv, 4096, 2000);

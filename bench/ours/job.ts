@@ -29,10 +29,12 @@ export const jobSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('nd-ping-pong'), size, link, seconds }),
   /** Ping-pong of RDMA Writes, detected by polling on memory: half a round trip, in µs. */
   z.strictObject({ kind: z.literal('write-poll'), size: size.min(4), link, seconds }),
-  /** A stream of RDMA Writes or Reads, in bytes per second. */
+  /** RDMA Writes, Reads or fetch-and-adds (of 8 bytes), all signaled. */
   z.strictObject({
-    kind: z.enum(['write', 'read']),
+    kind: z.enum(['write', 'read', 'add']),
     size,
+    /** `bandwidth`: bytes per second; `rate`: requests per second; both with 16 in flight. `latency`: one request, in µs. */
+    metric: z.enum(['bandwidth', 'rate', 'latency']).default('bandwidth'),
     link,
     seconds,
     memory: z.enum(['any', 'allocate']).default('any'),
@@ -51,6 +53,14 @@ export const jobSchema = z.discriminatedUnion('kind', [
   }),
   /** Resident memory of a connected queue pair of depth 16, in bytes. */
   z.strictObject({ kind: z.literal('resident'), link, queuePairs: z.int().min(1).max(20_000) }),
+  /** Round trips of 8 bytes per second, between two queue pairs of each Worker: of all, or of the slowest times their number. */
+  z.strictObject({
+    kind: z.literal('workers'),
+    link,
+    seconds,
+    workers: z.int().min(1).max(64),
+    of: z.enum(['all', 'slowest']).default('all'),
+  }),
   /** Time from opening the provider to an open device, in ms. */
   z.strictObject({ kind: z.literal('open'), link }),
   /** Processor time with `queuePairs` idle connections, in % of one core. */

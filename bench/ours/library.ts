@@ -11,7 +11,8 @@ export function libraryOptions({ link }: Job): KernelOptionsInput | undefined {
 /** The link that carried the messages of this process. */
 export function linkUsed(job: Job): 'shared memory' | 'UDP' {
   const { hca } = readCounters(libraryOptions(job));
-  return (hca.local_link_tx_packets ?? 0) > 0 ? 'shared memory' : 'UDP';
+  const { direct_write = 0, direct_read = 0, direct_atomic = 0, local_link_tx_packets = 0 } = hca;
+  return direct_write + direct_read + direct_atomic + local_link_tx_packets > 0 ? 'shared memory' : 'UDP';
 }
 
 /** Memory for one-sided operations. */

@@ -1,17 +1,19 @@
-/** RDMA Writes or Reads of one buffer, several in flight. */
+/** RDMA Writes, Reads or fetch-and-adds of one buffer. */
 
 import type { MemoryWv } from '../../examples/sides/winverbs.js';
 import { WvSend } from '../../winverbs/index.js';
-import { perSecond, type Sample, timed } from '../statistics.js';
+import { perRequest, perSecond, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { makeMemory } from './library.js';
 import type { Connection, Side } from './side.js';
 
-type OneSided = JobOf<'write' | 'read'>;
+type OneSided = JobOf<'write' | 'read' | 'add'>;
 
 const IN_FLIGHT = 16;
 /** Least number of bytes between two readings of the clock. */
 const PART_BYTES = 4 << 20;
+/** The same in requests, one at a time. */
+const ONE_BY_ONE = 1000;
 
 export function oneSidedMemory(side: Side, job: OneSided): MemoryWv {
   const memory = side.memory(makeMemory(job.memory, job.size));
@@ -23,20 +25,31 @@ export function oneSidedQueuePair(side: Side) {
   return side.queuePair({ sends: IN_FLIGHT, receives: 1 });
 }
 
-export function transfer(side: Side, memory: MemoryWv, connection: Connection, job: OneSided): Sample {
-  const { qp, remote } = connection;
+/** Posts one request of the job. */
+function poster({ qp, remote }: Connection, memory: MemoryWv, job: OneSided): () => void {
   const data = memory.sge(0, job.size);
-  const writes = job.kind === 'write';
+  const [word] = memory.sge(0, 8);
+  switch (job.kind) {
+    case 'write':
+      return () => qp.write(0, data, WvSend.SIGNALED, remote, 0);
+    case 'read':
+      return () => qp.read(0, data, WvSend.SIGNALED, remote, 0);
+    case 'add':
+      return () => qp.fetchAdd(0, word, WvSend.SIGNALED, 1n, remote, 0);
+  }
+}
+
+export function transfer(side: Side, memory: MemoryWv, connection: Connection, job: OneSided): Sample {
+  const { qp } = connection;
+  const post = poster(connection, memory, job);
+  if (job.metric === 'latency') return oneByOne(side, post, job);
   const part = Math.max(IN_FLIGHT, Math.ceil(PART_BYTES / job.size));
   let outstanding = 0;
   const sample = timed(job.seconds, () => {
     for (let done = 0; done < part; ) {
       if (outstanding < IN_FLIGHT) {
         qp.startBatch();
-        for (; outstanding < IN_FLIGHT; outstanding += 1) {
-          if (writes) qp.write(0, data, WvSend.SIGNALED, remote, 0);
-          else qp.read(0, data, WvSend.SIGNALED, remote, 0);
-        }
+        for (; outstanding < IN_FLIGHT; outstanding += 1) post();
         qp.submitBatch();
       }
       const completed = side.poll(IN_FLIGHT);
@@ -45,5 +58,16 @@ export function transfer(side: Side, memory: MemoryWv, connection: Connection, j
     }
   });
   while (outstanding > 0) outstanding -= side.poll(outstanding);
-  return perSecond(sample, part * job.size);
+  return perSecond(sample, job.metric === 'rate' ? part : part * job.size);
+}
+
+/** The time from posting a request until its completion was polled. */
+function oneByOne(side: Side, post: () => void, job: OneSided): Sample {
+  const sample = timed(job.seconds, () => {
+    for (let i = 0; i < ONE_BY_ONE; i += 1) {
+      post();
+      while (side.poll(1) === 0);
+    }
+  });
+  return perRequest(sample, ONE_BY_ONE);
 }

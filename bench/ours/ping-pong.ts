@@ -32,7 +32,7 @@ export class Player {
 
   constructor(
     readonly side: Side,
-    { size, queuePairs }: PingPong,
+    { size, queuePairs }: Pick<PingPong, 'size' | 'queuePairs'>,
   ) {
     const memory = side.memory(new Uint8Array(new SharedArrayBuffer(2 * size)));
     this.#room = memory.sge(0, size);

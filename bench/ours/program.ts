@@ -21,6 +21,7 @@ import { oneSidedMemory, oneSidedQueuePair, transfer } from './one-sided.js';
 import { answer, Player, play } from './ping-pong.js';
 import { rateQueuePair, Sink, Source } from './rate.js';
 import { type Connection, Side } from './side.js';
+import { workersRate } from './workers.js';
 import { answerWrites, playWrites, Writer } from './write-poll.js';
 
 /** The two sides of a job. The server accepts one connection or several, and ends with them. */
@@ -28,7 +29,7 @@ interface Sides {
   serve(side: Side, accept: Accept): Promise<void>;
   measure(side: Side, port: number): Promise<Sample>;
 }
-type WinVerbsJob = Exclude<Job, { kind: 'open' | 'nd-ping-pong' }>;
+type WinVerbsJob = Exclude<Job, { kind: 'open' | 'workers' | 'nd-ping-pong' }>;
 type Accept = (queuePair: () => Connection['qp'], count?: number, inFlight?: number) => Promise<Connection[]>;
 
 function sidesOf(job: WinVerbsJob): Sides {
@@ -39,6 +40,7 @@ function sidesOf(job: WinVerbsJob): Sides {
       return writePoll(job);
     case 'write':
     case 'read':
+    case 'add':
       return oneSided(job);
     case 'rate':
       return rate(job);
@@ -99,7 +101,7 @@ function writePoll(job: JobOf<'write-poll'>): Sides {
   };
 }
 
-function oneSided(job: JobOf<'write' | 'read'>): Sides {
+function oneSided(job: JobOf<'write' | 'read' | 'add'>): Sides {
   return {
     serve: async (side, accept) => {
       oneSidedMemory(side, job);
@@ -146,7 +148,7 @@ function print(what: object): void {
 }
 
 async function serve(job: Job): Promise<void> {
-  if (job.kind === 'open') throw new Error('Opening takes no peer.');
+  if (job.kind === 'open' || job.kind === 'workers') throw new Error(`The job ${job.kind} takes no peer.`);
   if (job.kind === 'nd-ping-pong') return serveNd(job, (port) => print({ port }));
   const side = new Side(job);
   const listener = side.host.listen(0, 1024);
@@ -164,6 +166,7 @@ const MANY: ReadonlySet<Job['kind']> = new Set(['connect', 'resident', 'rest']);
 
 async function measure(job: Job, port: number): Promise<Sample> {
   if (job.kind === 'open') return openingTime(job);
+  if (job.kind === 'workers') return workersRate(job);
   const sample =
     job.kind === 'nd-ping-pong'
       ? await measureNd(job, port)

@@ -15,7 +15,7 @@ import type { Job } from './job.js';
 import { libraryOptions } from './library.js';
 
 /** Access rights of registered memory. */
-const ACCESS = WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE;
+const ACCESS = WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC;
 const ADVERT_BYTES = 12;
 
 /** The size of a queue pair. */

@@ -3,7 +3,7 @@ import { freePort, isInstalled, type Placement, Program, placed } from '../proce
 import type { Sample } from '../statistics.js';
 
 export interface UcxJob {
-  readonly test: 'tag_lat' | 'ucp_put_lat' | 'ucp_put_bw' | 'ucp_get' | 'tag_bw';
+  readonly test: 'tag_lat' | 'ucp_put_lat' | 'ucp_put_bw' | 'ucp_get' | 'ucp_fadd' | 'tag_bw';
   readonly metric: 'latency' | 'bandwidth' | 'rate';
   readonly size: number;
   readonly count: number;

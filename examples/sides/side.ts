@@ -4,13 +4,18 @@
  * {@link connectSides} connects two sides of one process; in two processes, one accepts what its listener gives it
  * ({@link acceptSide}), and the other connects ({@link Side.establish}).
  */
-import type { Nd2RequestType, Overlapped, SocketAddress } from '../../nd/index.js';
+import { allocate, type Nd2RequestType, type Overlapped, type SocketAddress } from '../../nd/index.js';
 
 /** The loopback address: every host has it, and no other host reaches it. */
 export const LOOPBACK = '127.0.0.1';
 
 /** Bytes of a side's own memory where nothing else is said. */
 export const OWN_BYTES = 1 << 20;
+
+/** Memory to be registered. Any buffer can be, but on Windows only that of `allocate()` and SharedArrayBuffers. */
+export function memoryFor(bytes: number): Uint8Array<ArrayBuffer> {
+  return process.platform === 'win32' ? allocate(bytes) : new Uint8Array(bytes);
+}
 
 /** A piece of registered memory, for requests of the interface that made it. */
 export interface Piece {

@@ -26,6 +26,7 @@ import {
   type Listener,
   LOOPBACK,
   type Memory,
+  memoryFor,
   OWN_BYTES,
   type Piece,
   type Remote,
@@ -87,7 +88,7 @@ export class SideV1 extends Side {
   }
 
   get bytes(): Uint8Array {
-    this.#bytes ??= new Uint8Array(OWN_BYTES);
+    this.#bytes ??= memoryFor(OWN_BYTES);
     return this.#bytes;
   }
 

@@ -25,6 +25,7 @@ import {
   type Listener,
   LOOPBACK,
   type Memory,
+  memoryFor,
   OWN_BYTES,
   type Piece,
   type Remote,
@@ -97,7 +98,7 @@ export class SideV2 extends Side {
   }
 
   get bytes(): Uint8Array {
-    this.#bytes ??= new Uint8Array(OWN_BYTES);
+    this.#bytes ??= memoryFor(OWN_BYTES);
     return this.#bytes;
   }
 
@@ -300,7 +301,12 @@ export class HostV2 extends Host<SideV2, ListenerV2, SideV2Options> {
 
   async register(bytes: Uint8Array): Promise<Memory> {
     const region = this.adapter.createMemoryRegion();
-    await region.register(bytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+    try {
+      await region.register(bytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+    } catch (error) {
+      region.release();
+      throw error;
+    }
     return new MemoryV2(bytes, region);
   }
 

@@ -28,6 +28,7 @@ import {
   type Listener,
   LOOPBACK,
   type Memory,
+  memoryFor,
   type Piece,
   type Remote,
   Side,
@@ -199,7 +200,7 @@ export class HostWv extends Host<SideWv, ListenerWv, SideWvOptions> {
 
   /** Memory with `bytes`, or so many zeros. */
   memory(bytes: number | Uint8Array, access: number): MemoryWv {
-    const data = typeof bytes === 'number' ? new Uint8Array(bytes) : bytes;
+    const data = typeof bytes === 'number' ? memoryFor(bytes) : bytes;
     return new MemoryWv(this.pd, data, this.pd.registerMemory(data, access));
   }
 
@@ -278,7 +279,7 @@ export class SideWv extends Side {
 
   constructor(
     provider: IWVProvider,
-    { bytes = Buffer.alloc(8192), oneQueue = true, address = LOOPBACK, ...change }: SideWvOptions = {},
+    { bytes = memoryFor(8192), oneQueue = true, address = LOOPBACK, ...change }: SideWvOptions = {},
   ) {
     super();
     const { deviceGuid } = provider.translateAddress(address);

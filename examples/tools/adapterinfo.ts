@@ -1,6 +1,7 @@
 /** `nd adapterinfo`: an adapter's limits and flags, from Query. */
 import { Command } from 'commander';
 import { z } from 'zod';
+import { readInterfaces } from '../../kernel-bridge/index.js';
 import {
   Nd2AdapterFlag,
   type Nd2AdapterInfo,
@@ -9,6 +10,7 @@ import {
   ndOpenV1Adapter,
   type SocketAddress,
 } from '../../nd/index.js';
+import { hcaText } from '../verbs-info.js';
 import { commonOptions, tool } from './tool.js';
 
 function query(spi: 'v1' | 'v2', address: SocketAddress): NdAdapterInfo | Nd2AdapterInfo {
@@ -51,6 +53,8 @@ export const adapterinfoCommand = tool(
   async (one, address, { spi }) => {
     const info = query(spi, address);
     for (const line of lines(info)) one.line(line);
+    const at = 'adapterId' in info ? readInterfaces().find(({ guid }) => guid === info.adapterId) : undefined;
+    if (at?.hca) one.line(`Hca: ${hcaText(at)}, firmware ${at.hca.firmware}, at ${at.name}`);
     one.result(info);
   },
 );

@@ -17,6 +17,7 @@ import {
   ndQueryAddressList,
   type SocketAddress,
 } from '../../nd/index.js';
+import { memoryFor } from '../sides/side.js';
 import { modeOf } from './measure.js';
 import { awaitClient, ConnectionEnded, connectTo, Kind, type Link, openSide, openTowards } from './side.js';
 import { commonOptions, roleOptions, type Tool, tool, withRole } from './tool.js';
@@ -70,8 +71,8 @@ async function catalogue(tool: Tool, address: SocketAddress, { spi }: Options): 
 
 async function server(tool: Tool, address: SocketAddress, options: Options): Promise<void> {
   using side = await openSide(options.spi, address);
-  const memory = await side.register(new Uint8Array(PIECES * PIECE));
-  const answer = await side.register(new Uint8Array(DIGEST));
+  const memory = await side.register(memoryFor(PIECES * PIECE));
+  const answer = await side.register(memoryFor(DIGEST));
   await using link = side.link(tool, modeOf(options), { receives: PIECES, initiators: PIECES, sge: 1 });
   const expect = (slot: number): void => link.receive(slot, memory.list(slot * PIECE, PIECE));
   for (let slot = 0; slot < PIECES; slot += 1) expect(slot);
@@ -114,8 +115,8 @@ function written(stream: NodeJS.WritableStream, bytes: Uint8Array): Promise<void
 async function client(tool: Tool, peer: SocketAddress, options: Options): Promise<void> {
   await using input = options.file === undefined ? undefined : await openFile(options.file, 'r');
   using side = await openTowards(options.spi, peer);
-  const memory = await side.register(new Uint8Array(PIECES * PIECE));
-  const answer = await side.register(new Uint8Array(DIGEST));
+  const memory = await side.register(memoryFor(PIECES * PIECE));
+  const answer = await side.register(memoryFor(DIGEST));
   // As many credits as may arrive before one is processed, and the digest.
   const receives = 4;
   await using link = side.link(tool, modeOf(options), { receives, initiators: PIECES, sge: 1 });

@@ -1,6 +1,7 @@
 /** `nd mrlat`: the time to register and deregister memory, waiting in two ways. */
 import { Command } from 'commander';
 import { z } from 'zod';
+import { memoryFor } from '../sides/side.js';
 import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
 import { openRegistrar, type Registration } from './memory.js';
 import { commonOptions, Interrupted, type Tool, tool } from './tool.js';
@@ -83,7 +84,7 @@ export const mrlatCommand = tool(
       result[name] = rows;
       for (const size of sizes) {
         one.progress(`${size} bytes, ${iterations} times`);
-        using registration = registrar.registration(new Uint8Array(size));
+        using registration = registrar.registration(memoryFor(size));
         const row = await measure(one, registration, block, size, iterations);
         rows.push(row);
         const { registerCall, registerTotal, deregisterCall, deregisterTotal, cpu } = row;

@@ -1,6 +1,7 @@
 /** A thread of `nd mrrate`: registers and deregisters one buffer many times, on each order. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ndCleanup, ndStartup, type Overlapped, type SocketAddress } from '../../nd/index.js';
+import { memoryFor } from '../sides/side.js';
 import { openRegistrar, type Registration } from './memory.js';
 
 /** The data with which a thread is started. */
@@ -42,7 +43,7 @@ let registrations: Registration[] = [];
 async function obey(order: ThreadOrder): Promise<void> {
   switch (order.step) {
     case 'prepare': {
-      const buffer = new Uint8Array(order.size);
+      const buffer = memoryFor(order.size);
       registrations = Array.from({ length: order.count }, () => registrar.registration(buffer));
       break;
     }

@@ -5,6 +5,7 @@
  */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../nd/index.js';
+import { memoryFor } from '../sides/side.js';
 import {
   CONTROL_RECEIVES,
   checkSge,
@@ -32,7 +33,7 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
     completionDepth - 64,
   );
   const half = credits / 2;
-  const memory = await side.register(new Uint8Array(MAX_BYTES));
+  const memory = await side.register(memoryFor(MAX_BYTES));
   const full = memory.list(0, MAX_BYTES, options.nSge);
   const credit = memory.list(0, 1);
   await using link = side.link(tool, modeOf(options), {
@@ -69,7 +70,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   using side = await openTowards(options.spi, peer);
   checkSge(side, options.nSge);
   const limit = Math.min(options.pipeline, side.limits.queueDepth - 1);
-  const memory = await side.register(new Uint8Array(MAX_BYTES));
+  const memory = await side.register(memoryFor(MAX_BYTES));
   const control = memory.list(0, 1);
   await using link = side.link(tool, modeOf(options), {
     receives: CONTROL_RECEIVES,

@@ -1,6 +1,7 @@
 /** `nd pingpong`: the time of a message. The client sends, and the server answers with as many bytes. */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../nd/index.js';
+import { memoryFor } from '../sides/side.js';
 import {
   checkSge,
   MAX_BYTES,
@@ -20,7 +21,7 @@ const QUEUES = { receives: 2, initiators: 16 };
 async function server(tool: Tool, address: SocketAddress, options: TransferOptions): Promise<void> {
   using side = await openSide(options.spi, address);
   checkSge(side, options.nSge);
-  const memory = await side.register(new Uint8Array(2 * MAX_BYTES));
+  const memory = await side.register(memoryFor(2 * MAX_BYTES));
   const full = memory.list(0, MAX_BYTES, options.nSge);
   await using link = side.link(tool, modeOf(options), { ...QUEUES, sge: options.nSge });
   for (let i = 0; i < QUEUES.receives; i += 1) link.receive(0, full);
@@ -46,7 +47,7 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
 async function client(tool: Tool, peer: SocketAddress, options: TransferOptions): Promise<void> {
   using side = await openTowards(options.spi, peer);
   checkSge(side, options.nSge);
-  const memory = await side.register(new Uint8Array(2 * MAX_BYTES));
+  const memory = await side.register(memoryFor(2 * MAX_BYTES));
   const full = memory.list(0, MAX_BYTES, options.nSge);
   await using link = side.link(tool, modeOf(options), { ...QUEUES, sge: options.nSge });
   for (let i = 0; i < QUEUES.receives; i += 1) link.receive(0, full);

@@ -5,6 +5,7 @@
 import { Command } from 'commander';
 import { z } from 'zod';
 import type { SocketAddress } from '../../nd/index.js';
+import { memoryFor } from '../sides/side.js';
 import { ADVERT_BYTES, advertise, peersMemory } from './advert.js';
 import {
   checkSge,
@@ -29,8 +30,8 @@ type Options = z.output<typeof rpingOptions>;
 
 async function server(tool: Tool, address: SocketAddress, options: Options): Promise<void> {
   using side = await openSide(options.spi, address);
-  const memory = await side.register(new Uint8Array(MAX_BYTES));
-  const message = await side.register(new Uint8Array(ADVERT_BYTES));
+  const memory = await side.register(memoryFor(MAX_BYTES));
+  const message = await side.register(memoryFor(ADVERT_BYTES));
   await using link = side.link(tool, 'blocking', { receives: 1, initiators: 4, sge: 1 });
   link.receive(0, []);
   await awaitClient(tool, side, link, address.port);
@@ -49,7 +50,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
     throw new Error('This adapter does not write in order; the measurement would not be one.');
   }
   checkSge(side, options.nSge, options.read ? limits.readSge : limits.sge);
-  const memory = await side.register(new Uint8Array(MAX_BYTES));
+  const memory = await side.register(memoryFor(MAX_BYTES));
   const depth = Math.min(options.pipeline, limits.queueDepth);
   await using link = side.link(tool, modeOf(options), { receives: 1, initiators: depth, sge: options.nSge });
   link.receive(0, memory.list(0, ADVERT_BYTES));

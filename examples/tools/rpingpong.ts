@@ -5,6 +5,7 @@
  */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../nd/index.js';
+import { memoryFor } from '../sides/side.js';
 import { ADVERT_BYTES, advertise, peersMemory } from './advert.js';
 import {
   checkSge,
@@ -62,9 +63,9 @@ class Player {
     checkSge(side, nSge);
     const link = side.link(tool, mode, { receives: 2, initiators: INITIATORS, sge: nSge });
     const player = new Player(link, nSge);
-    player.#control = await side.register(new Uint8Array(2 * ADVERT_BYTES));
-    player.#incoming = await side.register(new Uint8Array(MAX_BYTES));
-    player.#outgoing = await side.register(new Uint8Array(MAX_BYTES));
+    player.#control = await side.register(memoryFor(2 * ADVERT_BYTES));
+    player.#incoming = await side.register(memoryFor(MAX_BYTES));
+    player.#outgoing = await side.register(memoryFor(MAX_BYTES));
     player.#expect();
     return player;
   }

@@ -62,6 +62,7 @@ export const abi = {
   opFetchAdd: 4,
   opBindWindow: 5,
   opLocalInvalidate: 6,
+  opFastRegister: 7,
   opReceive: 128,
   opReceiveRdmaWrite: 129,
 

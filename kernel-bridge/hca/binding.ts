@@ -7,7 +7,7 @@
  * numbers (user-space addresses are below 2^47). Statuses are NTSTATUS values as unsigned numbers. GIDs are 16-byte
  * Uint8Arrays; IPv4 is `::ffff:a.b.c.d`.
  */
-import type { NativeChannel, ServedChannel } from './channel-binding.js';
+import type { NativeChannel, NativeChannelServer, ServedChannel } from './channel-binding.js';
 import type { HcaOptions, PathParameters } from './hca-parameters.js';
 import type { CqWaiters, HcaCommands } from './native-hca.js';
 import type { UserHca } from './user-hca.js';
@@ -144,8 +144,18 @@ export interface AddonBinding extends UserHca {
   failChannel(id: number, reason: string): void;
 
   // kernel side
-  /** @throws TypeError naming the option that is wrong; Error if the HCA cannot start. */
-  openHca(options: HcaOptions, onEvent: () => void): SoftHca;
+  /**
+   * Opens the HCA of the isolate at the other end of the channel, without `server` that of this isolate. The first call starts it.
+   *
+   * @throws TypeError naming the option that is wrong; Error if the HCA cannot start, or that isolate is ending.
+   */
+  openHca(options: HcaOptions, onEvent: () => void, server?: NativeChannelServer): SoftHca;
+
+  /**
+   * Has `onWake` called on this thread's event loop, which it does not keep alive, soon after another addon has woken it. The result is
+   * for that addon (addon/waker.h), which keeps it as long as it may call.
+   */
+  createWaker(onWake: () => void): object;
 
   // user side
   /**
@@ -167,6 +177,19 @@ export interface AddonBinding extends UserHca {
    * changed. Returns a function that ends the watch; undefined if the system has no routing socket.
    */
   watchInterfaces(onChange: () => void): (() => void) | undefined;
+  /**
+   * The system's route to a destination. `source`: the source address, or `::` for the system's choice. `interfaceIndex`: the
+   * interface by which packets leave, or 0 for any. `mtu`: bytes of an IP packet, 0 if the route has no MTU of its own. Works
+   * before the HCA is open. Throws nothing, but returns a status: NETWORK_UNREACHABLE (no route), INVALID_PARAMETER (two
+   * families), INSUFFICIENT_RESOURCES.
+   */
+  findRoute(
+    destination: Uint8Array,
+    source: Uint8Array,
+    interfaceIndex: number,
+  ): { status: number; source: Uint8Array; interfaceIndex: number; mtu: number };
+  /** As {@link watchInterfaces}, for routes and the rules that choose among them. */
+  watchRoutes(onChange: () => void): (() => void) | undefined;
 
   /** The table of engine/base/abi.h, by the names of abi.ts. */
   abi(): Record<string, number>;

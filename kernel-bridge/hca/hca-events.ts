@@ -1,5 +1,4 @@
 /** Events of the HCA, as it tells them to the kernel. */
-import type { HcaCommands } from './native-hca.js';
 
 /** QP event numbers, see `QpEvent` in engine/base/types.h. */
 export const QpEventType = {
@@ -15,7 +14,7 @@ export const SrqEventType = { limit: 1, fatal: 2 } as const;
 
 /** CQ event numbers. */
 export const CqEventType = {
-  /** What {@link HcaCommands.armCq} asked for has come. */
+  /** The event that was asked for has come. */
   completion: 1,
   /** The CQ has overrun and failed; its QPs are in ERROR. */
   overrun: 2,
@@ -40,13 +39,16 @@ export type HcaEvent =
       mad: Uint8Array;
     }
   | { type: 'qp'; qp: number; token: number; event: number; reason: number }
-  /** `event`: {@link CqEventType}; completions only where {@link HcaCommands.listenCq} asked for them. */
+  /** `event`: {@link CqEventType}; completions only where `HcaCommands.listenCq` asked for them. */
   | { type: 'cq'; cq: number; event: number }
   /** `event` is one of {@link SrqEventType}. */
   | { type: 'srq'; srq: number; event: number }
   /** A request that waited for a CQ event was completed natively: unlink it. */
   | { type: 'notified'; slot: number; serial: number }
-  /** A device has failed: it has to be closed by all who have it open. Never of the software HCA. */
-  | { type: 'fatal'; device: bigint }
+  /**
+   * A device has failed: it has to be closed by all who have it open. Undefined: all devices of the HCA. The software HCA fails as a
+   * whole, when its engine's thread cannot go on; `errno` is the system's reason.
+   */
+  | { type: 'fatal'; device: bigint | undefined; errno?: number }
   /** Packets are recorded no more: their file cannot be written. */
   | { type: 'capture'; errno: number };

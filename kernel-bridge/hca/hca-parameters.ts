@@ -1,6 +1,7 @@
 /** Parameters of the HCA's commands: options, limits, attributes of objects and the masks that name them. */
 import type { SoftHca } from './binding.js';
 
+/** Where packets go, and how. GIDs are 16 bytes. */
 export interface PathParameters {
   source: Uint8Array;
   destination: Uint8Array;
@@ -15,8 +16,8 @@ export interface PathParameters {
 }
 
 /**
- * `EngineOptions` and `HostOptions` of engine/. The first kernel of the process decides on all of them; faults and capture
- * that a later one asks for hold for the whole process from then on, and what it leaves out stays.
+ * `EngineOptions` and `HostOptions` of engine/. The first kernel of an isolate decides on all of them; faults and capture
+ * that a later one asks for hold for the isolate's HCA from then on, and what it leaves out stays.
  * {@link SoftHca.configure} sets both.
  */
 export interface HcaOptions {
@@ -31,6 +32,8 @@ export interface HcaOptions {
    * How the ICRC of IPv4 packets is checked: `solved`, by solving for the ID; `exact`, by a raw socket (CAP_NET_RAW).
    */
   icrc: 'solved' | 'exact';
+  /** Peers of this user access memory of `allocate()` themselves. */
+  direct: boolean;
   /** Allows every process of this user to read this one's memory. */
   allowPtrace: boolean;
   capturePath: string;
@@ -116,6 +119,7 @@ export const QpMask = {
 /** For whom RNR is a matter of time: bits of {@link QpAttributeValues.patience}; `rnrpatience` of engine/objects/attributes.h. */
 export const RnrPatience = { responder: 1, requester: 2 } as const;
 
+/** Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes. */
 export interface QpAttributeValues {
   state: number;
   currentState: number;
@@ -139,7 +143,7 @@ export interface QpAttributeValues {
   ackTimeout: number;
   retryCount: number;
   rnrRetry: number;
-  /** {@link RnrPatience}; without a bit the respective number above applies as it is. */
+  /** RnrPatience bits; without a bit the respective number above applies as it is. */
   patience: number;
 }
 

@@ -3,7 +3,16 @@ import type { HcaEvent } from './hca-events.js';
 import { gidBytes, madAt, type SharedWords } from './hca-words-put.js';
 
 /** Kinds of events: `HcaEvent::Kind` of addon/hca_events.h. */
-export const eventKind = { none: 0, mad: 1, qp: 2, cq: 3, srq: 4, notified: 5, capture: 6 } as const;
+export const eventKind = {
+  none: 0,
+  mad: 1,
+  qp: 2,
+  cq: 3,
+  srq: 4,
+  notified: 5,
+  capture: 6,
+  fatal: 7,
+} as const;
 
 /** A 32-bit number as an integer. A double, as in the array, would take a heap object in each object that stores it. */
 export function word({ words }: SharedWords, at: number): number {
@@ -40,6 +49,8 @@ export function eventOf(kind: number, from: SharedWords, mad: Uint8Array): HcaEv
       return { type: 'notified', slot: word(from, 0), serial: word(from, 1) };
     case eventKind.capture:
       return { type: 'capture', errno: word(from, 0) };
+    case eventKind.fatal:
+      return { type: 'fatal', device: undefined, errno: word(from, 0) };
     default:
       return undefined;
   }

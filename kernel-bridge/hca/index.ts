@@ -41,7 +41,7 @@ export function loadAddon(): AddonBinding {
       ...raw,
       // One doorbell for both queues of a queue pair: the engine looks at whatever is new.
       ringReceive: raw.ring,
-      openHca: (options, onEvent) => hcaOfWords(raw.openHca(options, onEvent)),
+      openHca: (options, onEvent, server) => hcaOfWords(raw.openHca(options, onEvent, server)),
       serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),
     };
   }

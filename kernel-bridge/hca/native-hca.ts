@@ -53,6 +53,11 @@ export interface HcaCommands {
     length: number,
     access: number,
   ): { status: number; lkey: number; rkey: number };
+  /**
+   * A region for FAST_REGISTER requests, which give it memory of at most `length` bytes and its key another low byte. Missing: the
+   * HCA has none.
+   */
+  allocateMr?(pd: number, length: number): { status: number; lkey: number };
   deregisterMr(pd: number, lkey: number): number;
   allocateMw(pd: number): { status: number; mw: number; rkey: number };
   deallocateMw(mw: number): number;
@@ -95,7 +100,7 @@ export interface HcaCommands {
   destroyAh(ah: number): number;
   /**
    * Lets a UD QP receive what is sent to a group on one interface. The interface joins the group (IGMP, MLD) with the
-   * first QP of this process, and leaves it with the last; destroying a QP detaches it. A QP hears what it sends
+   * first QP of this HCA, and leaves it with the last; destroying a QP detaches it. A QP hears what it sends
    * itself, too.
    *
    * @param group - 16 bytes: `::ffff:` and an IPv4 multicast address, or an IPv6 one.

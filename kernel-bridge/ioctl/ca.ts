@@ -48,6 +48,14 @@ export const IbCaAttr = struct('IB_CA_ATTR', {
   Attributes: WvIoDeviceAttributes,
 });
 
+/** CA_PORT_EVENT's output: one event of one port. */
+export const IbIoPortEvent = struct('IB_IO_PORT_EVENT', {
+  /** From 1. */
+  PortNumber: u32,
+  /** One WV_EVENT_* value. */
+  Event: u32,
+});
+
 /** Capabilities that a port announces and that only one instance at a time may hold. */
 export const PortCapability = {
   IS_SM: 0x1,

@@ -3,7 +3,7 @@
  * and size checks, its callers and the tests all use this table. Source: WinVerbs IOCTL interface; IBAT interface
  * version 6.
  */
-import { IbIoCaModify, IbIoPortModify } from './ca.js';
+import { IbIoCaModify, IbIoPortEvent, IbIoPortModify } from './ca.js';
 import type { AnyStruct } from './layout.js';
 import { statusHex } from './status.js';
 import * as s from './structs.js';
@@ -87,7 +87,7 @@ const winVerbs = {
   DEVICE_CANCEL: ioctl(0x003be028, s.WvIoObject, null),
   PD_ALLOCATE: ioctl(0x003be02c, s.WvIoId, s.WvIoId, both),
   PD_DEALLOCATE: ioctl(0x003be030, s.WvIoObject, null),
-  MEMORY_REGISTER: ioctl(0x003be034, s.WvIoMemoryRegister, s.WvIoMemoryKeys),
+  MEMORY_REGISTER: ioctl(0x003be034, s.WvIoMemoryRegister, s.WvIoMemoryKeys, { cancel: 'PD_CANCEL' }),
   MEMORY_DEREGISTER: ioctl(0x003be038, s.WvIoId, null),
   MW_ALLOCATE: ioctl(0x003be03c, s.WvIoId, s.WvIoMwKey, both),
   MW_DEALLOCATE: ioctl(0x003be040, s.WvIoObject, null),
@@ -107,8 +107,8 @@ const winVerbs = {
   QP_CREATE: ioctl(0x003be078, s.WvIoQpCreate, s.WvIoQpCreate, both),
   QP_DESTROY: ioctl(0x003be07c, s.WvIoObject, null),
   QP_QUERY: ioctl(0x003be080, s.WvIoObject, s.WvIoQpAttributes),
-  QP_MODIFY: ioctl(0x003be084, s.WvIoQpAttributes, null, { outputTail: 'provider' }),
-  QP_ATTACH: ioctl(0x003be088, s.WvIoQpMulticast, null),
+  QP_MODIFY: ioctl(0x003be084, s.WvIoQpAttributes, null, { outputTail: 'provider', cancel: 'QP_CANCEL' }),
+  QP_ATTACH: ioctl(0x003be088, s.WvIoQpMulticast, null, { cancel: 'QP_CANCEL' }),
   QP_DETACH: ioctl(0x003be08c, s.WvIoQpMulticast, null),
   QP_CANCEL: ioctl(0x003be090, s.WvIoObject, null),
   // If the output has room for more than one id, it also gets ids of connect endpoints that the kernel creates when
@@ -137,6 +137,8 @@ const winVerbs = {
   EP_LISTEN: ioctl(0x003be0cc, s.WvIoEpListen, null),
   EP_GET_REQUEST: ioctl(0x003be0d0, s.WvIoEpGetRequest, null, { cancel: 'EP_CANCEL' }),
   PD_CANCEL: ioctl(0x003be0d4, s.WvIoObject, null),
+  // This stack's addition: a region for fast registration. The address is ignored, the length the most that it may get.
+  MEMORY_ALLOCATE: ioctl(0x003be200, s.WvIoMemoryRegister, s.WvIoMemoryKeys),
 } as const;
 
 /**
@@ -154,6 +156,8 @@ const hcaFile = {
   CA_PORT_MODIFY: ioctl(0x003be40c, IbIoPortModify, null),
   /** CiGetCaFatalEvent: completes when the HCA has failed. */
   CA_FATAL_EVENT: ioctl(0x003be410, s.WvIoObject, null, { cancel: 'DEVICE_CANCEL' }),
+  /** CiGetCaPortEvent: completes with one event of a port. */
+  CA_PORT_EVENT: ioctl(0x003be414, s.WvIoDevicePortQuery, IbIoPortEvent, { cancel: 'DEVICE_CANCEL' }),
 } as const;
 
 /** FILE_DEVICE_UNKNOWN, any access, METHOD_BUFFERED, on `\\.\ibat`. */
@@ -183,6 +187,24 @@ const faults = {
   PLUG: ioctl(0x00222414, s.WvIoGuid, null),
   /** The device has a fatal error. */
   FATAL: ioctl(0x00222418, s.WvIoGuid, null),
+  /** Removes the device unless somebody uses it: DEVICE_BUSY. */
+  QUERY_REMOVE: ioctl(0x0022241c, s.WvIoGuid, null),
+} as const;
+
+/** On `\\.\NetworkDirectDrivers`, which only the soft kernel has; inputs and outputs are JSON text. */
+const drivers = {
+  /** Loads a driver; pends until its entry routine has ended. */
+  LOAD: ioctl(0x00222420, null, null, { outputTail: 'text' }),
+  /** Unloads a driver; pends until nobody references it. */
+  UNLOAD: ioctl(0x00222424, null, null, { outputTail: 'text' }),
+} as const;
+
+/** On `\\.\NetworkDirectSettings`, which only the soft kernel has. */
+const settings = {
+  /** Replaces the P_Key tables of all ports; the input is JSON text, in the form of the option `pkeys`. */
+  SET_PKEYS: ioctl(0x00222428, null, null),
+  /** Waits until the devices or their addresses are others than at a count of changes; answers the new count. */
+  AWAIT_CHANGE: ioctl(0x0022242c, s.ChangeCount, s.ChangeCount),
 } as const;
 
 /** The codes of a table of rows, by name. */
@@ -209,6 +231,12 @@ export const CountersCode = codesOf(counters);
 /** Codes of the IOCTLs of `\\.\NetworkDirectFaults`. */
 export const FaultsCode = codesOf(faults);
 
+/** Codes of the IOCTLs of `\\.\NetworkDirectDrivers`. */
+export const DriversCode = codesOf(drivers);
+
+/** Codes of the IOCTLs of `\\.\NetworkDirectSettings`. */
+export const SettingsCode = codesOf(settings);
+
 /** The name of a WinVerbs IOCTL in {@link IoctlCode}. */
 export type IoctlName = keyof typeof IoctlCode;
 /** The name of an HCA file's own IOCTL in {@link HcaFileCode}. */
@@ -234,11 +262,16 @@ export const countersTable = named(counters);
 /** All rows of `\\.\NetworkDirectFaults`. */
 export const faultsTable = named(faults);
 
+/** All rows of `\\.\NetworkDirectDrivers`. */
+export const driversTable = named(drivers);
+
+/** All rows of `\\.\NetworkDirectSettings`. */
+export const settingsTable = named(settings);
+
 const byCode = new Map(
-  [...ioctlTable, ...hcaFileTable, ...ibatTable, ...countersTable, ...faultsTable].map((row) => [
-    row.code,
-    row,
-  ]),
+  [ioctlTable, hcaFileTable, ibatTable, countersTable, faultsTable, driversTable, settingsTable]
+    .flat()
+    .map((row) => [row.code, row]),
 );
 
 /** The row of a code, of any device file. */

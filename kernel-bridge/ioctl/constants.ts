@@ -6,13 +6,17 @@
 /** RNR retry counts: the infinite one, and the largest finite one (IBA 1 §9.7.5.2.8). */
 export const RnrRetry = { FOR_EVER: 7, MOST: 6 } as const;
 
-/** WV_ACCESS_*: access rights of a memory region, window or queue pair. REMOTE_WRITE includes LOCAL_WRITE. */
+/**
+ * WV_ACCESS_*: access rights of a memory region, window or queue pair. REMOTE_WRITE includes LOCAL_WRITE. ZERO_BASED is this stack's
+ * addition (libibverbs' number): addresses of the region or window count from 0, its first byte.
+ */
 export const WvAccess = {
   REMOTE_READ: 0x1,
   REMOTE_WRITE: 0xa,
   REMOTE_ATOMIC: 0x4,
   LOCAL_WRITE: 0x8,
   MW_BIND: 0x10,
+  ZERO_BASED: 0x20,
   NON_CACHABLE: 0x8000_0000,
 } as const;
 
@@ -51,7 +55,7 @@ export const WcStatus = {
   ERROR: 13,
 } as const;
 
-/** WV_OPCODE: kind of a work request or completion; bit 7 marks receives. INVALIDATE is this stack's addition. */
+/** WV_OPCODE: kind of a work request or completion; bit 7 marks receives. INVALIDATE and FAST_REGISTER are this stack's additions. */
 export const WvOpcode = {
   SEND: 0,
   RDMA_WRITE: 1,
@@ -60,6 +64,7 @@ export const WvOpcode = {
   FETCH_ADD: 4,
   BIND_WINDOW: 5,
   INVALIDATE: 6,
+  FAST_REGISTER: 7,
   RECEIVE: 128,
   RECEIVE_RDMA_WRITE: 129,
 } as const;
@@ -73,7 +78,7 @@ export const QpState = { RESET: 0, INIT: 1, RTR: 2, RTS: 3, SQD: 4, SQERROR: 5, 
 /** WV_APM_STATE: path migration. */
 export const ApmState = { MIGRATED: 1, REARM: 2, ARMED: 3 } as const;
 
-/** QP create flags (WV_QP_*). */
+/** QP create flags (WV_QP_*). MEMORY_MANAGEMENT: the queue pair takes requests of fast registration. */
 export const QpFlag = { SIGNAL_SENDS: 0x1, MEMORY_MANAGEMENT: 0x2 } as const;
 
 /** WV_QP_ATTR_*: which attributes of WV_IO_QP_ATTRIBUTES a QP_MODIFY carries (its Options). */
@@ -106,6 +111,9 @@ export const CqNotifyType = { ERROR: 0, NEXT_COMPLETION: 1, SOLICITED: 2 } as co
 /** Endpoint type: high byte the RDMA CM's service prefix, low byte the IP protocol (IBA 1 Annex A11). */
 export const EpType = { CONNECT: 0x0106, DATAGRAM: 0x0111 } as const;
 
+/** The IP protocols of {@link EpType}: TCP and UDP. */
+export const IpProtocol = { TCP: 6, UDP: 17 } as const;
+
 /** The P_Key of the default partition, full member (IBA 1 §10.9.1.2). */
 export const DEFAULT_PKEY = 0xffff;
 
@@ -113,7 +121,17 @@ export const DEFAULT_PKEY = 0xffff;
 export const WvDatagram = { QKEY: 0x0123_4567, MULTICAST_QPN: 0xff_ffff } as const;
 
 /** WV_EP_OPTION_*, the Data of EP_MODIFY. ROUTE: an ib_path_rec_t follows the structure. */
-export const EpOption = { ROUTE: 1 } as const;
+export const EpOption = {
+  /** A path record. */
+  ROUTE: 1,
+  /**
+   * Of this stack only. 4 bytes: 0, a disconnect by the peer moves the queue pair to ERROR at once (default); 1, it stays
+   * as it is until Disconnect.
+   */
+  KEEP_QP: 0x8000_0001,
+  /** Of this stack only, before Listen. A P_Key (big-endian, 2 bytes): requests of other partitions are refused. */
+  PARTITION: 0x8000_0002,
+} as const;
 
 /** WV_EVENT_*: an event of a port; output of DEVICE_NOTIFY. */
 export const WvEvent = {
@@ -127,7 +145,7 @@ export const WvEvent = {
   LINK_ADDRESS: 0x8,
   /** Its P_Key table has changed. */
   PARTITION: 0x10,
-  /** Its subnet manager has changed; never on RoCE. */
+  /** Its management has changed: the subnet manager, or the port's capabilities (CiModifyCa, CiModifyPort). */
   MANAGEMENT: 0x20,
 } as const;
 
@@ -143,7 +161,10 @@ export const PortState = { NOP: 0, DOWN: 1, INIT: 2, ARMED: 3, ACTIVE: 4, ACTIVE
 /** WV_PORT_TRANSPORT; RoCE is RDMAOE. */
 export const PortTransport = { IB: 0, IWARP: 1, RDMAOE: 2 } as const;
 
-/** WV_DEVICE_* capability flags of devices and ports. */
+/**
+ * WV_DEVICE_* capability flags of devices and ports. MEM_MGT_EXTENSIONS is this stack's addition (libibverbs' number): fast registration,
+ * local invalidation, Send with Invalidate.
+ */
 export const WvCapability = {
   RESIZE_MAX_WR: 0x1,
   BAD_PKEY_COUNTER: 0x2,
@@ -159,6 +180,7 @@ export const WvCapability = {
   RC_RNR_NAK_GENERATION: 0x1000,
   SRQ_RESIZE: 0x2000,
   BATCH_NOTIFY_CQ: 0x4000,
+  MEM_MGT_EXTENSIONS: 0x20_0000,
 } as const;
 
 /** Address families inside IOCTL structures (Windows' numbers, on every platform). */
@@ -166,9 +188,9 @@ export const AddressFamily = { IPV4: 2, IPV6: 23 } as const;
 
 /** Capacities in bytes of private data and of names that IOCTLs carry. */
 export const Capacity = {
-  /** Connect and Accept. */
+  /** Connect, and the structure of Accept. */
   CONNECT_DATA: 56,
-  /** A received REP, as a message. */
+  /** A REP: what an Accept may have, and its receiver gets. */
   REP_DATA: 196,
   /** A rejection. */
   REJ_DATA: 148,

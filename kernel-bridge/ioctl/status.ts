@@ -61,6 +61,7 @@ const table = {
   INVALID_PARAMETER_MIX: [0xc0000030, 'The parameters are valid one by one, but not together.'],
   OBJECT_NAME_INVALID: [0xc0000033, 'The device file name is malformed; use \\\\.\\WinVerbs or \\\\.\\ibat.'],
   OBJECT_NAME_NOT_FOUND: [0xc0000034, 'No device file has this name; use \\\\.\\WinVerbs or \\\\.\\ibat.'],
+  OBJECT_NAME_COLLISION: [0xc0000035, 'An object of this name is there already; choose another name.'],
   DATA_OVERRUN: [
     0xc000003c,
     'More data or more scatter/gather entries than allowed: a receive was too short, or the list is too long.',
@@ -119,6 +120,10 @@ const table = {
     'The endpoint already serves another connection or request; use a fresh one.',
   ],
   CANCELLED: [0xc0000120, 'The request was cancelled, or flushed because its queue pair stopped working.'],
+  FILE_DELETED: [
+    0xc0000123,
+    'The device behind this file is gone, with its driver; close the file and open the device again.',
+  ],
   FILE_CLOSED: [0xc0000128, 'The device file is closed or closing; open it again.'],
   REMOTE_ERROR: [0xc000013d, 'The peer reported an error while it carried out the request.'],
   INVALID_ADDRESS: [
@@ -158,6 +163,7 @@ const table = {
   ],
   REQUEST_ABORTED: [0xc0000240, 'The request was aborted before it was complete.'],
   CONNECTION_ABORTED: [0xc0000241, 'The connection was lost or given up without an orderly disconnect.'],
+  DRIVER_UNABLE_TO_LOAD: [0xc000026c, 'The driver was not loaded; the message has the reason.'],
   DEVICE_REMOVED: [0xc00002b6, 'The device or its driver is gone; close what used it and open it again.'],
   LOCAL_LENGTH: [0xc0380001, 'The message does not fit the local buffers of the request; post larger ones.'],
   INVALIDATION_ERROR: [0xc0380002, 'The memory window could not be invalidated; it is not bound here.'],

@@ -26,6 +26,9 @@ export const WvIoGuid = struct('u64be Guid', { Guid: u64be });
 /** Data is the port (DEVICE_NOTIFY), entries (CQ_*), lkey (MEMORY_DEREGISTER), notify type or option. */
 export const WvIoId = struct('WV_IO_ID', { Id: u64, VerbInfo: u32, Data: u32 });
 
+/** Offset of VerbInfo in a WV_IO_ID, which begins every structure with provider data. */
+export const VERB_INFO = 8;
+
 /** The input of DEVICE_OPEN: a WV_IO_ID whose Id is the CA GUID in network order. The output is a plain WV_IO_ID. */
 export const WvIoDeviceOpen = struct('WV_IO_ID (CA GUID)', { Guid: u64be, VerbInfo: u32, Data: u32 });
 
@@ -310,7 +313,7 @@ export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
   InitiatorDepth: u64,
   RetryCount: u8,
   RnrRetryCount: u8,
-  /** Number of valid bytes in Data, at most 56. */
+  /** Bytes of private data: at most 56, those in Data; of EP_ACCEPT at most 196, whose rest follows the structure. */
   DataLength: u8,
   Reserved: reserved(5),
   Data: bytes(56),
@@ -442,6 +445,9 @@ export const IbPathRecord = struct('ib_path_rec_t', {
   preference: u8,
   resv2: reserved(6),
 });
+
+/** How many changes of devices and addresses the kernel has seen; 0: the program knows of none, and is answered at once. */
+export const ChangeCount = struct('CHANGE_COUNT', { Count: u32 });
 
 /** EP_MODIFY with option ROUTE. */
 export const WvIoEpRoute = struct('WV_IO_ID + ib_path_rec_t', { Id: WvIoId, Path: IbPathRecord });

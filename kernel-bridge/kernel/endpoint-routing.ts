@@ -12,6 +12,7 @@ import type {
 import type { EndpointServices, PortClaim } from './filter/endpoint-services.js';
 import type { HcaBackend, HcaConnections } from './hca-driver/backend.js';
 import type { PortTable } from './hca-driver/ports.js';
+import { assertPassive } from './io-manager/irql.js';
 
 /** Free ports that are tried until one is free with all HCAs. */
 const portTries = 16;
@@ -95,6 +96,7 @@ export class EndpointRouting implements EndpointServices {
   }
 
   claimPort(service: number, gid: Uint8Array | null, port: number) {
+    assertPassive('claiming a port');
     if (gid) return this.claimWith([this.at(gid)], service, gid, port);
     const all = this.hcas.map(({ connections }) => connections);
     for (let tries = 1; ; tries++) {
@@ -146,6 +148,6 @@ export class EndpointRouting implements EndpointServices {
   }
 
   sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined {
-    return this.ports.sourceFor(gid, scopeId);
+    return this.ports.routeTo(gid, undefined, scopeId)?.source;
   }
 }

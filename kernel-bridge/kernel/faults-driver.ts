@@ -1,4 +1,4 @@
-/** `\\.\NetworkDirectFaults`, for tests: simulated unplugging and fatal errors. */
+/** `\\.\NetworkDirectFaults`, for tests: simulated unplugging and fatal errors, and orderly removal. */
 import { FaultsCode } from '../ioctl/codes.js';
 import { Status } from '../ioctl/status.js';
 import { WvIoGuid } from '../ioctl/structs.js';
@@ -27,6 +27,7 @@ export class FaultsDriver {
     const actions = new Map<number, (guid: bigint) => number>([
       [FaultsCode.UNPLUG, (guid) => hcaDriver.unplug(guid)],
       [FaultsCode.PLUG, (guid) => hcaDriver.plug(guid)],
+      [FaultsCode.QUERY_REMOVE, (guid) => hcaDriver.queryRemove(guid)],
       [FaultsCode.FATAL, (guid) => hcaDriver.fail(guid)],
     ]);
     const action = actions.get(controlCode);

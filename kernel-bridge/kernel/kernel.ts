@@ -1,8 +1,12 @@
 /** The soft kernel: I/O manager, HCA driver, filter driver and IBAT, put together over a list of HCAs and one channel. */
 import type { NativeChannelServer } from '../hca/channel-binding.js';
 import { guidText } from '../ioctl/ca.js';
+import type { PkeyTables } from '../ioctl/pkey-tables.js';
+import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
 import { CountersDriver } from './counters-driver.js';
+import type { ThreadHooks } from './drivers/driver-host.js';
+import { DriversDevice } from './drivers-device.js';
 import { EndpointRouting } from './endpoint-routing.js';
 import { FaultsDriver } from './faults-driver.js';
 import { FilterDriver } from './filter/filter-driver.js';
@@ -12,6 +16,7 @@ import { HcaDriver } from './hca-driver/driver.js';
 import type { HostNetwork } from './hca-driver/host-interfaces.js';
 import { freshMs, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
+import { SettingsDriver } from './settings-driver.js';
 
 /** HCA events passed on per turn of the event loop. */
 const eventsPerTurn = 256;
@@ -23,10 +28,12 @@ export interface KernelParts {
   server: NativeChannelServer;
   /** At least one. The first that has a GUID or an address owns it. */
   hcas: readonly HcaMaker[];
-  network: Pick<HostNetwork, 'defaultRoutes'>;
+  network: Pick<HostNetwork, 'route' | 'watchRoutes'>;
   options: Pick<KernelOptions, 'rc'>;
   /** Invalidates the caches of the user side. Called before a change is reported to anybody. */
   newCacheEpoch?(): void;
+  /** For drivers that are loaded; without it none can be. */
+  hooks?: ThreadHooks;
 }
 
 /** Sums of numbers by name. */
@@ -43,50 +50,87 @@ export class Kernel {
   readonly ports: PortTable;
   readonly hcaDriver: HcaDriver;
   readonly filter: FilterDriver;
+  private readonly settings: SettingsDriver;
   private readonly hcas: readonly HcaBackend[];
-  /** Ends the watching of devices. */
+  private readonly network: KernelParts['network'];
+  private readonly newCacheEpoch: () => void;
+  /** Ends the watching of devices and routes. */
   private stopWatch: (() => void) | undefined = undefined;
 
   constructor(parts: KernelParts) {
     const { server, network, options } = parts;
+    this.network = network;
+    this.newCacheEpoch = () => parts.newCacheEpoch?.();
     this.io = new IoManager(server);
     this.hcas = parts.hcas.map((make) => make((gid) => this.ports.ofGid(gid)));
-    this.ports = new PortTable(this.hcas, network);
+    this.ports = new PortTable(this.hcas, network, this.io.work);
     const { namespace } = this.io;
     this.hcaDriver = new HcaDriver({
       ports: this.ports,
       namespace,
       server,
+      work: this.io.work,
       findIrp: (slot, serial) => this.io.find(slot, serial),
     });
     const { onChange } = this.ports;
     this.ports.onChange = (change) => {
-      parts.newCacheEpoch?.();
+      this.newCacheEpoch();
       onChange(change);
+      this.settings.changed();
     };
+    this.settings = new SettingsDriver((tables) => this.setPkeys(tables), this.io.work);
     this.hcaDriver.onMad = (event, { connections }) => connections.receive?.(event);
 
-    this.filter = new FilterDriver(
-      {
+    const endpoints = new EndpointRouting(this.hcas, this.ports, options.rc, this.newCacheEpoch);
+    this.filter = new FilterDriver({
+      devices: {
         guids: () => this.hcaDriver.guids(),
         userLibrary: (guid) => this.ports.get(guid)?.hca.userLibrary,
         refresh: () => this.ports.refresh(),
         openFile: (name) => this.io.openFile(name),
         closeFile: (file) => this.io.closeFile(file),
       },
-      new EndpointRouting(this.hcas, this.ports, options.rc, () => parts.newCacheEpoch?.()),
-    );
+      endpoints,
+      work: this.io.work,
+      contain: (code) => this.io.contain(code),
+    });
     this.hcaDriver.attach(this.filter.aboveHca);
+    this.hcaDriver.onPartitions = (hca, before) => this.filter.partitionsChanged(hca, before);
     this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);
-    const ibat = new IbatDriver(this.ports);
+    // An ACK takes there and back: twice the packet life time, by default 4.096 µs × 2^16 as Linux assumes for RoCE.
+    const ibat = new IbatDriver(this.ports, this.io.work, Math.max(options.rc.ackTimeoutCode - 1, 0));
     const counters = this.countersDriver();
     const faults = new FaultsDriver(this.hcaDriver);
-    for (const { device } of [this.filter, ibat, counters, faults]) namespace.add(device);
+    const drivers = new DriversDevice(() => this.loadDriverHost(endpoints, parts.hooks));
+    const { settings } = this;
+    for (const { device } of [this.filter, ibat, counters, faults, drivers, settings]) namespace.add(device);
     namespace.link('\\DosDevices\\WinVerbs', this.filter.device.name);
     namespace.link('\\DosDevices\\ibat', ibat.device.name);
     namespace.link('\\DosDevices\\NetworkDirectCounters', counters.device.name);
     namespace.link('\\DosDevices\\NetworkDirectFaults', faults.device.name);
+    namespace.link('\\DosDevices\\NetworkDirectDrivers', drivers.device.name);
+    namespace.link('\\DosDevices\\NetworkDirectSettings', settings.device.name);
     namespace.link('\\DosDevices\\ibal', '\\Device\\ibal');
+  }
+
+  /** The host of drivers, with the provider of their verbs: code that no other program needs. */
+  private async loadDriverHost(endpoints: EndpointRouting, hooks: ThreadHooks | undefined) {
+    if (!hooks) throw new StatusError(Status.NOT_SUPPORTED, 'this kernel loads no drivers');
+    const { DriverHost, kernelPlatform } = await import('./drivers/index.js');
+    const { io, filter } = this;
+    return new DriverHost(
+      kernelPlatform({ io, filter, endpoints, guids: () => this.hcaDriver.guids() }),
+      hooks,
+    );
+  }
+
+  /** Replaces the P_Key tables of all HCAs that have their own. */
+  private setPkeys(tables: PkeyTables): number {
+    const able = this.hcas.filter(({ setAllPkeys }) => setAllPkeys !== undefined);
+    if (able.length === 0) return Status.NOT_SUPPORTED;
+    for (const hca of able) hca.setAllPkeys?.(tables);
+    this.ports.refresh(true);
+    return Status.SUCCESS;
   }
 
   /** The driver that tells the counters of all parts. */
@@ -107,10 +151,11 @@ export class Kernel {
         };
       },
       () =>
-        this.ports.all().map(({ guid, interfaceName, interfaceIndex }) => ({
+        this.ports.all().map(({ guid, interfaceName, interfaceIndex, hca }) => ({
           guid: guidText(guid),
           name: interfaceName,
           index: interfaceIndex,
+          ...(hca.identity && { hca: hca.identity }),
         })),
     );
   }
@@ -123,7 +168,7 @@ export class Kernel {
   }
 
   private get watching(): boolean {
-    return this.hcaDriver.watching || this.filter.watching;
+    return this.hcaDriver.watching || this.filter.watching || this.settings.watching;
   }
 
   private lookEachSecond(look: () => void): () => void {
@@ -142,10 +187,13 @@ export class Kernel {
     };
     const watches = this.hcas.map((hca) => hca.watch(look));
     if (watches.includes(undefined)) watches.push(this.lookEachSecond(look));
+    // Cached paths hold for a second where the system does not report changes.
+    watches.push(this.network.watchRoutes(this.newCacheEpoch));
     this.stopWatch = () => {
       for (const stop of watches) stop?.();
     };
-    // What has changed since the last look was told to nobody.
+    // What has changed before was reported to nobody.
+    this.newCacheEpoch();
     look();
   }
 
@@ -153,6 +201,7 @@ export class Kernel {
   serveEvents(): boolean {
     let more = false;
     for (const hca of this.hcas) if (this.serveEventsOf(hca)) more = true;
+    this.io.work.run();
     return more;
   }
 

@@ -1,6 +1,6 @@
 import { type NativeChannel, SlotState } from '../hca/index.js';
 import { Status, type StatusError } from '../ioctl/status.js';
-import type { OverlappedSource } from '../overlapped.js';
+import { Overlapped, type OverlappedSource } from '../overlapped.js';
 
 /** Status and output of a completed request. */
 export interface SlotAnswer {
@@ -28,6 +28,8 @@ export interface SlotOwner {
  * wait, or the kernel's sweep for free slots: the first of them that finds it completed.
  */
 export class SlotRequest<T> implements OverlappedSource<T> {
+  /** The request as its owner's callers see it. */
+  readonly overlapped: Overlapped<T>;
   #captured: SlotAnswer | undefined;
   readonly #states: Int32Array;
 
@@ -38,6 +40,7 @@ export class SlotRequest<T> implements OverlappedSource<T> {
     private readonly failure: (status: number, output: Uint8Array) => StatusError,
   ) {
     this.#states = owner.states;
+    this.overlapped = new Overlapped<T>(this);
   }
 
   completed(): boolean {

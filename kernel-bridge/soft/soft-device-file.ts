@@ -11,6 +11,7 @@ const noBytes = new Uint8Array(0);
 
 /** A file of the soft kernel. Each request passes bytes both ways through a slot of the isolate's channel. */
 export class SoftDeviceFile implements DeviceFile {
+  readonly extended = true;
   #closed = false;
   readonly #prefetch: AttributePrefetch;
   readonly #endpointIds: EndpointIdPool;

@@ -48,7 +48,12 @@ export class SoftKernel {
   readonly states: Int32Array;
   readonly ibatCache: IbatCache;
   readonly #worker: Worker;
-  readonly #requests = new Map<number, { request: SlotRequest<unknown>; overlapped: Overlapped<unknown> }>();
+  /**
+   * By slot. Not a Map: each time a Map makes room, its former table refers to the new one, so all that was in either survives the
+   * scavenger.
+   */
+  readonly #requests: (SlotRequest<unknown> | undefined)[] = [];
+  #outstanding = 0;
   readonly #files = new Set<SoftDeviceFile>();
   readonly #warnings = new Warnings();
   readonly #takeWarnings: () => string[];
@@ -120,7 +125,7 @@ export class SoftKernel {
 
   /** Number of overlapped requests whose outcome has not been taken yet. */
   get outstanding(): number {
-    return this.#requests.size;
+    return this.#outstanding;
   }
 
   /**
@@ -163,7 +168,8 @@ export class SoftKernel {
 
   /** A request's slot has been freed. */
   forget(slot: number): void {
-    this.#requests.delete(slot);
+    this.#requests[slot] = undefined;
+    this.#outstanding -= 1;
   }
 
   /** A blocking request. A negative timeout waits until the kernel answers or ends. Undefined: timed out. */
@@ -196,10 +202,15 @@ export class SoftKernel {
   }
 
   #settle(slot: number, outcome: number): void {
+    this.#keep(slot, outcome)?.overlapped.settle();
+  }
+
+  /** Copies the outcome of a completed request, whose slot is free then. */
+  #keep(slot: number, outcome: number): SlotRequest<unknown> | undefined {
     const answer = this.#answerOf(outcome);
-    const pending = this.#requests.get(slot);
-    pending?.request.keep(answer);
-    pending?.overlapped.settle();
+    const request = this.#requests[slot];
+    request?.keep(answer);
+    return request;
   }
 
   /** The answer of a completed request; frees its slot. */
@@ -246,9 +257,9 @@ export class SoftKernel {
     const request = new SlotRequest<T>(this, slot, decode, (status, output) =>
       this.failure(status, ioctlName(code), output),
     );
-    const overlapped = new Overlapped<T>(request);
-    this.#requests.set(slot, { request, overlapped });
-    return overlapped;
+    this.#requests[slot] = request;
+    this.#outstanding += 1;
+    return request.overlapped;
   }
 
   /** The error of a request that ended in this status, with the output that came with it. */
@@ -267,8 +278,8 @@ export class SoftKernel {
         options,
       );
     }
-    if (status === Status.INSUFFICIENT_RESOURCES && this.#requests.size > 0) {
-      const text = `${what}: ${statusText(status)} (${this.#requests.size} requests are outstanding in this thread)`;
+    if (status === Status.INSUFFICIENT_RESOURCES && this.#outstanding > 0) {
+      const text = `${what}: ${statusText(status)} (${this.#outstanding} requests are outstanding in this thread)`;
       return new StatusError(status, text);
     }
     return new StatusError(status, `${what}: ${statusText(status)}`);
@@ -321,11 +332,11 @@ export class SoftKernel {
    * not run out of slots. Their handlers run later, on the event loop.
    */
   #sweep(): boolean {
+    const { channel } = this;
     let swept = false;
-    for (const { request, overlapped } of [...this.#requests.values()]) {
-      if (!request.completed()) continue;
-      request.capture();
-      setImmediate(() => overlapped.settle());
+    for (let slot = channel.nextCompletion(); slot >= 0; slot = channel.nextCompletion()) {
+      const request = this.#keep(slot, channel.finish(slot));
+      setImmediate(() => request?.overlapped.settle());
       swept = true;
     }
     return swept;

@@ -6,7 +6,7 @@ import * as ringWords from './ring-words.js';
 import type { TokenTable } from './token-table.js';
 
 /** A completion. Its constructor sets all fields, so that V8 gives all completions one shape. */
-class Completion implements UvpCompletion {
+export class Completion implements UvpCompletion {
   context: unknown = undefined;
   qpContext: unknown = undefined;
   opcode = 0;
@@ -57,7 +57,7 @@ export class SoftCompletionQueue {
 
   constructor(
     readonly hca: UserHca,
-    private readonly tokens: TokenTable,
+    private readonly tokens: TokenTable<SoftQueuePair>,
     entries: number,
   ) {
     this.entries = entries;

@@ -4,7 +4,9 @@ import { QpState, QpType, WvOpcode, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
 import { writeDestination } from './address-handle.js';
+import type { ChangingKey } from './changing-key.js';
 import type { SoftCompletionQueue } from './completion-queue.js';
+import * as memoryRequests from './memory-requests.js';
 import type { SoftMemoryWindow } from './memory-window.js';
 import type { QpRingLayout } from './qp-ring-layout.js';
 import { addressOf, type RingPlace, RingPool } from './ring-pool.js';
@@ -19,14 +21,14 @@ import { badRange, full, invalid } from './work-request.js';
 // fields of an imported object as well.
 const { loadAcquire, storeRelease } = ringWords;
 const { NO_REQUEST, SEND_FLAGS } = sendFlags;
-const { writeSgl, MAX_ADDRESS, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
+const { writeSgl, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
 const { qpSendProducer, qpReceiveProducer, qpState, qpUnfenced, qpReceiveBell, rwSgeCount } = abi;
 const { swOpcode, swFlags, swSgeCount, swImmediate, swRemoteLo, swRemoteHi, swRkey, sendFlagInvalidate } =
   abi;
 const { cqeWqe, cqeOpcode, cqeStatus, cqeLength, cqeFlags, cqeImmediate, cqeSourceQpn, cqeVendor } = abi;
 const { cqePkeyIndex, cqeFlagReceiveQueue, cqeFlagSharedReceive } = abi;
-const { SEND, COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
+const { SEND, COMPARE_EXCHANGE, FETCH_ADD, INVALIDATE, FAST_REGISTER } = WvOpcode;
 const { INLINE, IMMEDIATE, FENCE } = WvSend;
 const { INIT, RTS } = QpState;
 /** The bits of a completion's flags that WV_COMPLETION has. */
@@ -79,8 +81,8 @@ export class SoftQueuePair {
   /** Free-running indexes of the next request, and of the oldest one whose completion has not been polled. */
   private sendProducer = 0;
   private sendConsumer = 0;
-  /** Binds by slot; made by the first bind. */
-  private binds: (SoftMemoryWindow | undefined)[] | undefined = undefined;
+  /** Keys that change, by slot; made by the first such request. */
+  private changes: (ChangingKey | undefined)[] | undefined = undefined;
 
   private readonly receiveBase: number;
   private readonly receiveStrideWords: number;
@@ -91,7 +93,7 @@ export class SoftQueuePair {
 
   constructor(
     private readonly hca: UserHca,
-    private readonly tokens: TokenTable,
+    private readonly tokens: TokenTable<SoftQueuePair>,
     create: UvpQpCreate,
     layout: QpRingLayout,
     readonly sendCq: SoftCompletionQueue,
@@ -99,7 +101,7 @@ export class SoftQueuePair {
     readonly srq: SoftSharedReceiveQueue | null = null,
     private readonly rings: RingPool = new RingPool(hca),
   ) {
-    this.refused = sendFlags.refusedFlags(create.type);
+    this.refused = sendFlags.refusedFlags(create.type, create.memoryManagement);
     this.reliable = create.type === QpType.RC;
     this.sendDepth = create.sendDepth;
     this.sendSge = create.sendSge;
@@ -151,8 +153,8 @@ export class SoftQueuePair {
 
   /** No more completions follow, so the outstanding silent requests have succeeded. */
   forget(): void {
-    if (this.binds !== undefined) for (const mw of this.binds) mw?.bound();
-    this.binds = undefined;
+    if (this.changes !== undefined) for (const key of this.changes) key?.changed();
+    this.changes = undefined;
     this.sendContexts.fill(undefined);
     this.receiveContexts.fill(undefined);
   }
@@ -171,13 +173,16 @@ export class SoftQueuePair {
     this.receiveProducer = this.receiveConsumer = Atomics.load(this.words, abi.qpReceiveProducer);
     this.sendContexts.fill(undefined);
     this.receiveContexts.fill(undefined);
-    if (this.binds !== undefined) for (const mw of this.binds) mw?.failed();
-    this.binds = undefined;
+    if (this.changes !== undefined) for (const key of this.changes) key?.failed();
+    this.changes = undefined;
   }
 
   postSend(request: UvpSendRequest): void {
     const { opcode, sgl } = request;
-    if (!(opcode >= SEND && opcode <= FETCH_ADD)) noRequest(opcode);
+    if (!(opcode >= SEND && opcode <= FETCH_ADD)) {
+      this.postLocal(request);
+      return;
+    }
     const words = this.words;
     let flags = request.flags;
     const wqe = this.takeSlot(opcode, flags);
@@ -217,41 +222,39 @@ export class SoftQueuePair {
     this.queueSend(request.context);
   }
 
+  /** Requests that change keys of this side: nothing goes to the peer. */
+  private postLocal(request: UvpSendRequest): void {
+    const { opcode } = request;
+    if (opcode !== INVALIDATE && opcode !== FAST_REGISTER) noRequest(opcode);
+    const { region, next } = memoryRequests.regionOf(request);
+    if (opcode === INVALIDATE) this.invalidate(region, request.context, request.flags);
+    else this.changeKey(opcode, memoryRequests.memoryOfRegistration(request), region, next);
+  }
+
   bind(mw: SoftMemoryWindow, request: UvpBindRequest): number {
-    // Getters come first: they are code of the program's, which may end this queue pair.
-    const { region, offset, length, flags, access, context } = request;
-    const { address, lkey } = region;
-    void region.bytes; // throws where the program has lost the memory
-    const words = this.words;
-    const wqe = this.takeSlot(WvOpcode.BIND_WINDOW, flags);
-    const start = address + offset;
-    if (!(offset >= 0 && start <= MAX_ADDRESS && Number.isSafeInteger(start))) badRange('offset', offset);
-    if (!(length >= 0 && length <= MAX_ADDRESS && Number.isSafeInteger(length))) badRange('length', length);
+    const memory = memoryRequests.memoryOfBind(request);
     const next = mw.nextKey();
-    words[wqe + abi.swOpcode] = abi.opBindWindow;
-    words[wqe + abi.swFlags] = flags;
-    words[wqe + abi.swSgeCount] = 0;
-    words[wqe + abi.swRemoteLo] = start;
-    words[wqe + abi.swRemoteHi] = start * UPPER;
-    words[wqe + abi.swRkey] = lkey;
-    words[wqe + abi.swAccess] = access;
-    words[wqe + abi.swCompareLo] = length;
-    words[wqe + abi.swCompareHi] = length * UPPER;
-    words[wqe + abi.swSwapLo] = mw.rkey;
-    words[wqe + abi.swSwapHi] = next;
-    this.binds ??= new Array<SoftMemoryWindow | undefined>(this.sendMask + 1).fill(undefined);
-    this.binds[this.sendProducer & this.sendMask] = mw;
-    mw.binding(next);
-    this.queueSend(context);
+    this.changeKey(WvOpcode.BIND_WINDOW, memory, mw, next);
     return next;
   }
 
-  invalidate(mw: SoftMemoryWindow, context: unknown, flags: number): void {
-    const wqe = this.takeSlot(WvOpcode.INVALIDATE, flags);
-    this.words[wqe + abi.swOpcode] = abi.opLocalInvalidate;
-    this.words[wqe + abi.swFlags] = flags;
-    this.words[wqe + abi.swSgeCount] = 0;
-    this.words[wqe + abi.swRkey] = mw.rkey;
+  private changeKey(
+    opcode: number,
+    memory: memoryRequests.NamedMemory,
+    key: ChangingKey,
+    next: number,
+  ): void {
+    const wqe = this.takeSlot(opcode, memory.flags);
+    memoryRequests.writeKeyChange(this.words, wqe, opcode, memory, key, next);
+    this.changes ??= new Array<ChangingKey | undefined>(this.sendMask + 1).fill(undefined);
+    this.changes[this.sendProducer & this.sendMask] = key;
+    key.changing(next);
+    this.queueSend(memory.context);
+  }
+
+  invalidate(key: ChangingKey, context: unknown, flags: number): void {
+    const wqe = this.takeSlot(INVALIDATE, flags);
+    memoryRequests.writeInvalidation(this.words, wqe, key.rkey, flags);
     this.queueSend(context);
   }
 
@@ -350,12 +353,12 @@ export class SoftQueuePair {
     while (consumer !== end) {
       const slot = consumer & this.sendMask;
       this.sendContexts[slot] = undefined;
-      if (this.binds !== undefined) {
-        const mw = this.binds[slot];
-        if (mw !== undefined) {
-          this.binds[slot] = undefined;
-          if (consumer !== index || status === 0) mw.bound();
-          else mw.failed();
+      if (this.changes !== undefined) {
+        const key = this.changes[slot];
+        if (key !== undefined) {
+          this.changes[slot] = undefined;
+          if (consumer !== index || status === 0) key.changed();
+          else key.failed();
         }
       }
       consumer = (consumer + 1) >>> 0;
@@ -388,7 +391,7 @@ export class SoftQueuePair {
     const refused = this.refused[opcode]!;
     if (refused === NO_REQUEST) {
       invalid(
-        `A queue pair of this type has no request of opcode ${opcode}; an unreliable one sends and writes.`,
+        `This queue pair has no request of opcode ${opcode}; an unreliable one sends and writes, and fast registration (${FAST_REGISTER}) needs memoryManagement.`,
       );
     }
     const wrong = flags & ~SEND_FLAGS[opcode]!;

@@ -83,7 +83,8 @@ export class RingPool {
   private allocate(step: number, bytes: number, used: number): Block {
     // A program with few queue pairs does not pay for many.
     const places = step > MAX_SHARED_BYTES ? 1 : Math.min(MAX_SHARING, Math.max(1, used));
-    const ring = this.hca.allocateRing(step * (places - 1) + bytes);
+    // Each of several places has room for any ring of this step.
+    const ring = this.hca.allocateRing(places === 1 ? bytes : step * places);
     const free = Array.from({ length: places }, (_, i) => (places - 1 - i) * step);
     return { ring, free, used: 0, index: -1 };
   }

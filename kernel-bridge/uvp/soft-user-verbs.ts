@@ -30,6 +30,7 @@ import type {
 } from '../user-verbs.js';
 import { SoftAddressHandle } from './address-handle.js';
 import { cqRingBytes, SoftCompletionQueue } from './completion-queue.js';
+import { SoftFastRegion } from './fast-region.js';
 import { SoftMemoryWindow } from './memory-window.js';
 import { qpRingLayout } from './qp-ring-layout.js';
 import { SoftQueuePair } from './queue-pair.js';
@@ -40,7 +41,7 @@ import { powerOfTwo, receiveStride } from './work-request.js';
 
 /** An open device: the state that its objects share. */
 class SoftCa {
-  readonly tokens = new TokenTable();
+  readonly tokens = new TokenTable<SoftQueuePair>();
   readonly rings: RingPool;
   limits: Value<typeof CaProviderOut> = CaProviderOut.zero();
 
@@ -298,6 +299,14 @@ export class SoftUserVerbs implements UserVerbs {
 
   invalidateMw(mw: SoftMemoryWindow, qp: SoftQueuePair, context: unknown, flags: number): void {
     qp.invalidate(mw, context, flags);
+  }
+
+  fastRegion(lkey: number): SoftFastRegion {
+    return new SoftFastRegion(lkey);
+  }
+
+  fastRegionKey(region: SoftFastRegion): number {
+    return region.rkey;
   }
 
   mwRkey(mw: SoftMemoryWindow): number {

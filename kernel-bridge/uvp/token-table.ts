@@ -1,18 +1,26 @@
 import { Status, StatusError } from '../ioctl/status.js';
-import type { SoftQueuePair } from './queue-pair.js';
 
-/** Queue pairs by the token that the HCA writes into their CQEs. A token contains a generation: a reused slot gets another token. */
-export class TokenTable {
-  private readonly slots: (SoftQueuePair | undefined)[] = [];
+/** An owner of work queues. */
+export interface TokenOwner {
+  readonly token: number;
+  /** Completion queues that hold completions of it after its end. */
+  unread: number;
+  /** No completions follow. */
+  forget(): void;
+}
+
+/** Owners of work queues by the token in their completions. A token contains a generation: a reused slot gets another token. */
+export class TokenTable<T extends TokenOwner> {
+  private readonly slots: (T | undefined)[] = [];
   private readonly free: number[] = [];
   private generation = 0;
 
-  add(qp: SoftQueuePair): number {
+  add(qp: T): number {
     const index = this.free.pop() ?? this.slots.length;
     if (index > 0xffff) {
       throw new StatusError(
         Status.INSUFFICIENT_RESOURCES,
-        'This device handle has 65536 queue pairs; release some before more are made.',
+        'This device handle has 65536 queues; release some before more are made.',
       );
     }
     this.generation = (this.generation + 1) & 0xffff;
@@ -20,13 +28,13 @@ export class TokenTable {
     return ((this.generation << 16) | index) >>> 0;
   }
 
-  find(token: number): SoftQueuePair | undefined {
+  find(token: number): T | undefined {
     const qp = this.slots[token & 0xffff];
     return qp !== undefined && qp.token === token ? qp : undefined;
   }
 
   /** Frees the token once no completion queue holds completions of the queue pair. */
-  remove(qp: SoftQueuePair): void {
+  remove(qp: T): void {
     if (qp.unread > 0 || this.find(qp.token) === undefined) return;
     this.slots[qp.token & 0xffff] = undefined;
     qp.forget();
@@ -34,7 +42,7 @@ export class TokenTable {
   }
 
   /** A completion queue has been read past the last completion of a destroyed queue pair. */
-  read(qp: SoftQueuePair): void {
+  read(qp: T): void {
     qp.unread--;
     this.remove(qp);
   }

@@ -3,6 +3,8 @@ import { Status, StatusError } from '../ioctl/status.js';
 import { WindowsDeviceFile } from './windows-device-file.js';
 import { windowsDoor } from './windows-door.js';
 
+export { allocateWindows } from './allocate.js';
+
 /** Statuses of an open that say that there is no such device. */
 const absent: ReadonlySet<number> = new Set([
   Status.OBJECT_NAME_NOT_FOUND,

@@ -1,12 +1,13 @@
 import { createRequire } from 'node:module';
 import { Status, StatusError } from '../ioctl/status.js';
 
-type NativeFunction = ((...values: readonly unknown[]) => unknown) & {
+/** A function of native code. */
+export type NativeFunction = ((...values: readonly unknown[]) => unknown) & {
   async(...values: readonly unknown[]): void;
 };
 
-/** What door 1 uses of koffi. */
-interface Koffi {
+/** What this folder uses of koffi. */
+export interface Koffi {
   load(path: string): {
     func(convention: string, name: string, result: string, parameters: readonly string[]): NativeFunction;
   };
@@ -14,6 +15,10 @@ interface Koffi {
   free(pointer: unknown): void;
   address(pointer: unknown): bigint;
   view(pointer: unknown, length: number): ArrayBuffer;
+  struct(members: Readonly<Record<string, string>>): unknown;
+  proto(convention: string, name: null, result: string, parameters: readonly unknown[]): unknown;
+  /** The function of a prototype at an address. */
+  decode(pointer: bigint, prototype: unknown): NativeFunction;
   /** The `napi_env` of this thread. */
   readonly node?: { readonly env: unknown };
 }
@@ -93,7 +98,8 @@ const mostBytes = 1 << 30;
 
 const requireModule = createRequire(import.meta.url);
 
-function loadKoffi(): Koffi {
+/** @throws StatusError NOT_SUPPORTED: it is not installed. */
+export function loadKoffi(): Koffi {
   try {
     return requireModule('koffi') as Koffi;
   } catch (cause) {

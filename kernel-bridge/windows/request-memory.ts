@@ -21,6 +21,8 @@ export class RequestBlock {
   inputLength = 0;
   outputAt = 0;
   outputLength = 0;
+  /** Of the output, what has its place in the block. */
+  #ownOutput = 0;
 
   constructor(
     readonly memory: NativeMemory,
@@ -31,14 +33,15 @@ export class RequestBlock {
     this.#words = new Int32Array(memory.bytes.buffer, memory.bytes.byteOffset, ioStatusSize / 4);
   }
 
-  /** Puts a request in: its input, room for its output, and PENDING. */
-  fill(input: Uint8Array | null, outputLength: number): void {
+  /** Puts a request in: its input, room for its output unless that goes elsewhere (`outputAt`), and PENDING. */
+  fill(input: Uint8Array | null, outputLength: number, outputAt: Address): void {
     this.inputLength = input?.length ?? 0;
     this.outputLength = outputLength;
+    this.#ownOutput = outputAt === 0 ? outputLength : 0;
     const outputFrom = ioStatusSize + roundUp(this.inputLength);
     if (input !== null) this.memory.bytes.set(input, ioStatusSize);
     this.inputAt = this.inputLength === 0 ? 0 : this.ioStatus + ioStatusSize;
-    this.outputAt = outputLength === 0 ? 0 : this.ioStatus + outputFrom;
+    this.outputAt = outputLength === 0 ? 0 : outputAt || this.ioStatus + outputFrom;
     this.#words[2] = 0;
     Atomics.store(this.#words, 0, Status.PENDING);
   }
@@ -57,7 +60,7 @@ export class RequestBlock {
   output(): Uint8Array {
     if (isError(this.status)) return new Uint8Array(0);
     const from = ioStatusSize + roundUp(this.inputLength);
-    return this.memory.bytes.slice(from, from + Math.min(this.#words[2]! >>> 0, this.outputLength));
+    return this.memory.bytes.slice(from, from + Math.min(this.#words[2]! >>> 0, this.#ownOutput));
   }
 }
 
@@ -77,11 +80,11 @@ export class RequestMemory {
   constructor(private readonly native: Native) {}
 
   /** A block with the request in it. @throws StatusError INSUFFICIENT_RESOURCES */
-  take(input: Uint8Array | null, outputLength: number): RequestBlock {
+  take(input: Uint8Array | null, outputLength: number, outputAt: Address): RequestBlock {
     const bytes = ioStatusSize + Math.ceil((input?.length ?? 0) / 16) * 16 + outputLength;
     const size = Math.max(smallest, 2 ** Math.ceil(Math.log2(bytes)));
     const block = this.#free.get(size)?.pop() ?? this.#make(size);
-    block.fill(input, outputLength);
+    block.fill(input, outputLength, outputAt);
     return block;
   }
 

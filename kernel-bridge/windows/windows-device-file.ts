@@ -8,6 +8,7 @@ import type { WindowsDoor } from './windows-door.js';
 
 /** A file of a Windows driver: `NtDeviceIoControlFile`, which answers the driver's own NTSTATUS, also where it fails at once. */
 export class WindowsDeviceFile implements DeviceFile {
+  readonly extended = false;
   #closed = false;
 
   constructor(
@@ -20,12 +21,12 @@ export class WindowsDeviceFile implements DeviceFile {
     return this.#closed;
   }
 
-  ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
+  ioctl(code: number, input: Uint8Array | null, outputLength: number, outputAt = 0): Uint8Array {
     if (this.#closed) throw closedError(this.name, code);
     const wrong = wrongRequest(code, input, outputLength);
     if (wrong !== undefined) throw wrong;
     const { door } = this;
-    const block = door.memory.take(input, outputLength);
+    const block = door.memory.take(input, outputLength, outputAt);
     // Without a context there is no packet, whether the driver completes it at once or later.
     const answer = this.#control(block.event, 0, block, code);
     if (answer === Status.PENDING) door.wait(block);
@@ -42,6 +43,7 @@ export class WindowsDeviceFile implements DeviceFile {
     input: Uint8Array | null,
     outputLength: number,
     decode: (output: Uint8Array) => T,
+    outputAt = 0,
   ): Overlapped<T> {
     if (this.#closed) return Overlapped.failed<T>(closedError(this.name, code));
     const wrong = wrongRequest(code, input, outputLength);
@@ -50,7 +52,7 @@ export class WindowsDeviceFile implements DeviceFile {
     let request: IoRequest<T>;
     let context: number;
     try {
-      const block = door.memory.take(input, outputLength);
+      const block = door.memory.take(input, outputLength, outputAt);
       const cancel = (): void => this.#cancel(block.ioStatus);
       request = new IoRequest<T>(door, block, decode, cancel, (status, output) =>
         failure(status, code, output),

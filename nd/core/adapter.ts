@@ -10,14 +10,16 @@ import type {
   WvMemoryRegion,
   WvQpCreate,
 } from '../../winverbs/index.js';
-import { QpAttr, QpState, Status, StatusError, WvAccess } from '../../winverbs/index.js';
-import type { NdResult } from '../spi/types.js';
+import { Capacity, QpAttr, QpState, Status, StatusError, WvAccess } from '../../winverbs/index.js';
+import type { NdAdapterOptions, NdResult } from '../spi/types.js';
 import { inUseStatuses, NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
 import type { CompletionQueueBase } from './completion-queue.js';
 import { isCount } from './limits.js';
 import { MemoryWindow } from './memory-window.js';
 import { NdObject } from './object.js';
+import { checkOptions } from './options.js';
+import { OverlappedFile } from './overlapped-file.js';
 import type { MemoryResolver } from './scatter-gather.js';
 
 /** Statuses of addresses, endpoints and connections whose device is gone: true, but not the cause. */
@@ -42,8 +44,13 @@ export abstract class AdapterBase extends NdObject {
   readonly windows = new Map<number, MemoryWindow>();
   /** Limits at the time of opening. */
   readonly limits: WvDeviceAttributes;
-  /** Its device, port and partition. */
+  /** Its device and port, and the partition of the port's address. */
   readonly place: WvDeviceAddress;
+  /** The P_Key that the client has chosen; undefined: the port's first, and requests of any partition. */
+  readonly pkey: number | undefined;
+
+  /** v1: the file of all its requests, once the client has asked for it. */
+  file: OverlappedFile | undefined = undefined;
 
   /** Memory whose region was released while windows were bound to it. */
   readonly #opened = new Set<WvMemoryRegion>();
@@ -52,15 +59,23 @@ export abstract class AdapterBase extends NdObject {
   abstract readonly memory: MemoryResolver;
 
   /** Takes over the caller's reference to `provider`, also when it throws. */
-  constructor(terms: Terms, provider: IWVProvider, place: (provider: IWVProvider) => WvDeviceAddress) {
+  constructor(
+    terms: Terms,
+    provider: IWVProvider,
+    place: (provider: IWVProvider) => WvDeviceAddress,
+    options: NdAdapterOptions = {},
+  ) {
     super();
     this.terms = terms;
     this.provider = provider;
     let device: IWVDevice | undefined;
     try {
       this.place = place(provider);
+      checkOptions('OpenAdapter', options, { pkey: true });
+      this.pkey = options.pkey;
       device = provider.openDevice(this.place.deviceGuid);
       this.device = device;
+      this.#checkPkey();
       this.limits = device.query();
       this.pd = device.allocateProtectionDomain();
     } catch (error) {
@@ -68,6 +83,11 @@ export abstract class AdapterBase extends NdObject {
       provider.release();
       throw error;
     }
+  }
+
+  /** Private data of Accept and Reject, in bytes. */
+  get maxCalleeData(): number {
+    return Math.min(this.provider.maxAcceptData, Capacity.REJ_DATA);
   }
 
   /** The GUID of its device. */
@@ -139,16 +159,41 @@ export abstract class AdapterBase extends NdObject {
     return new MemoryWindow(this, window, invalidateResult);
   }
 
+  /** INVALID_PARAMETER unless the port is in the chosen partition. */
+  #checkPkey(): void {
+    const { pkey } = this;
+    if (pkey === undefined) return;
+    const what = 'OpenAdapter';
+    if (!isCount(pkey, 1, 0xffff) || (pkey & 0x7fff) === 0) {
+      const text = `The P_Key is ${String(pkey)}; it is a number of 16 bits, of which the low 15 name a partition.`;
+      throw refuse(Status.INVALID_PARAMETER, what, text);
+    }
+    this.#pkeyIndex(what, Status.INVALID_PARAMETER);
+  }
+
+  /** The index of the partition's P_Key now: tables change. `status`: the port is not in the chosen one. */
+  #pkeyIndex(what: string, status: number): number {
+    const { portNumber, pkey } = this.place;
+    try {
+      return this.device.findPkey(portNumber, this.pkey ?? pkey);
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.status !== Status.INVALID_ADDRESS) throw error;
+      if (this.pkey === undefined) return 0;
+      const text = `The port is not in the partition of P_Key 0x${this.pkey.toString(16)} (${error.message})`;
+      throw refuse(status, what, text);
+    }
+  }
+
   /** A queue pair in INIT, so that Receives can be posted before the connection; `make` does the rest. */
   protected makeQueuePair<T>(what: string, create: WvQpCreate, make: (qp: IWVConnectQueuePair) => T): T {
     const qp = this.terms.call(what, () => this.pd.createConnectQueuePair(create));
     try {
-      const { portNumber, pkey } = this.place;
+      const { portNumber } = this.place;
       qp.modify(
         {
           qpState: QpState.INIT,
           portNumber,
-          pkeyIndex: this.device.findPkey(portNumber, pkey),
+          pkeyIndex: this.#pkeyIndex(what, Status.INVALID_DEVICE_STATE),
           // The connection adds the rights that peers need.
           accessFlags: WvAccess.LOCAL_WRITE,
         },
@@ -209,7 +254,18 @@ export abstract class AdapterBase extends NdObject {
     }
   }
 
+  /** v2: the file with which an object is made; INVALID_HANDLE if it is none, or closed. */
+  protected fileOf(file: unknown, what: string): OverlappedFile | undefined {
+    if (file === undefined || (file instanceof OverlappedFile && !file.closed)) return file;
+    throw refuse(
+      Status.INVALID_HANDLE,
+      what,
+      'The overlapped file is none that createOverlappedFile returned, or is closed.',
+    );
+  }
+
   protected end(): void {
+    this.file?.close();
     // The end of the protection domain deregisters the rest.
     this.pd.release();
     this.device.release();

@@ -70,13 +70,15 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
       );
     }
     // A result that did not fit is an event that was not reported yet.
-    if (this.#leftOver.length > 0 && type === 'any') return Overlapped.succeeded(undefined);
-    return terms
-      .call(what, () => this.wv.notify(wvType))
-      .map(
-        (value) => value,
-        (error) => terms.error(error, what),
-      );
+    if (this.#leftOver.length > 0 && type === 'any') return this.issued(Overlapped.succeeded(undefined));
+    return this.issued(
+      terms
+        .call(what, () => this.wv.notify(wvType))
+        .map(
+          (value) => value,
+          (error) => terms.error(error, what),
+        ),
+    );
   }
 
   getResults(results: R[], max?: number): number {
@@ -99,7 +101,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
       }
       if (taken === 0) break;
       count = this.#write(results, count, most, taken);
-      if (taken < asked) break;
+      if (taken < asked || this.#leftOver.length > 0) break;
     }
     return count;
   }
@@ -107,9 +109,11 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   /** Writes the batch behind the first `count` results; returns their new number. */
   #write(results: R[], count: number, most: number, taken: number): number {
     let written = count;
+    /** The first completion whose outcome is nowhere yet. */
+    let i = 0;
     this.#writing = true;
     try {
-      for (let i = 0; i < taken; i += 1) {
+      for (; i < taken; i += 1) {
         const completion = this.#batch[i]!;
         const record = completion.context;
         if (!(record instanceof RequestRecord)) continue;
@@ -120,25 +124,39 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
           const result = this.#peerInvalidated(completion.immediateData);
           if (result === undefined) continue;
           // The rest of the batch has its places already.
-          if (written + (taken - 1 - i) < most) {
-            results[written] = result;
-            written += 1;
-          } else {
-            this.#leftOver.push(result);
-          }
+          if (written + (taken - 1 - i) < most && setAt(results, written, result)) written += 1;
+          else this.#leftOver.push(result);
         }
       }
+    } catch {
+      for (; i < taken; i += 1) this.#keep(this.#batch[i]!);
+      // What has been written is answered; the rest is there for the next call.
+      if (written === 0) throw unwritable();
     } finally {
       this.#writing = false;
     }
     return written;
   }
 
+  /** Keeps the outcome of a completion for another array. */
+  #keep(completion: WvCompletion): void {
+    const record = completion.context;
+    if (!(record instanceof RequestRecord)) return;
+    this.#leftOver.push(this.made(record, completion));
+    record.owner.done(record);
+    if (completion.status !== SUCCESS || (completion.flags & INVALIDATED) === 0) return;
+    const result = this.#peerInvalidated(completion.immediateData);
+    if (result !== undefined) this.#leftOver.push(result);
+  }
+
   #takeLeftOver(results: R[], max: number): number {
     const leftOver = this.#leftOver;
     let count = 0;
     while (this.#leftOverHead < leftOver.length && count < max) {
-      results[count] = leftOver[this.#leftOverHead]!;
+      if (!setAt(results, count, leftOver[this.#leftOverHead]!)) {
+        if (count === 0) throw unwritable();
+        return count;
+      }
       this.#leftOverHead += 1;
       count += 1;
     }
@@ -155,7 +173,10 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     this.adapter.terms.call(what, () => this.wv.cancelOverlappedRequests());
   }
 
-  /** Writes the outcome of a request into `results` at `index`. */
+  /** The outcome of a request, apart from any array. */
+  protected abstract made(record: RequestRecord, completion: WvCompletion): R;
+
+  /** Writes the outcome of a request into `results` at `index`. Throws if the array cannot be written. */
   protected abstract put(results: R[], index: number, record: RequestRecord, completion: WvCompletion): void;
 
   /** The result for a window that the peer has invalidated, if it has one. */
@@ -192,6 +213,24 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     this.wv.release();
     this.adapter.letGo();
   }
+}
+
+/** False: the array is frozen, or sealed and too short. */
+function setAt<T>(array: T[], index: number, value: T): boolean {
+  try {
+    array[index] = value;
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function unwritable(): unknown {
+  return refuse(
+    Status.INVALID_PARAMETER,
+    'GetResults',
+    'The array of results cannot be written: it is frozen, or of a fixed length. The results wait for another array.',
+  );
 }
 
 function noArray(value: unknown): unknown {

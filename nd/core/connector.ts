@@ -4,7 +4,7 @@ import type {
   WvConnectAttributes,
   WvConnectParam,
 } from '../../winverbs/index.js';
-import { Overlapped, Status, StatusError } from '../../winverbs/index.js';
+import { IpProtocol, Overlapped, Status, StatusError } from '../../winverbs/index.js';
 import { type NdError, refuse, type StatusMap, statusName } from '../status.js';
 import type { AdapterBase } from './adapter.js';
 import { isLoopback, parseAddress } from './address.js';
@@ -15,7 +15,7 @@ import {
   legalityOf,
   nextState,
 } from './connector-states.js';
-import { isCount, MAX_PRIVATE_DATA } from './limits.js';
+import { checkPrivateData, isCount, MAX_CALLER_DATA } from './limits.js';
 import { NdOverlappedBase } from './object.js';
 import type { QueuePairBase } from './queue-pair.js';
 import { RequestTracker } from './tracker.js';
@@ -53,6 +53,8 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #state: ConnectorState = 'Idle';
   /** The WinVerbs endpoint of the present connection, or of the last attempt. */
   #wv: IWVConnectEndpoint | undefined;
+  /** Whose port space {@link #wv} is of. */
+  #protocol: number = IpProtocol.TCP;
   /** {@link #wv} was used for an attempt and cannot be used again. */
   #used = false;
   /** The first WinVerbs endpoint, once replaced: it keeps the claim of our ephemeral port. */
@@ -64,8 +66,8 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #rejected = false;
   /** This side is ending the connection. */
   #disconnecting = false;
-  readonly #requests = new RequestTracker();
-  readonly #notifications = new RequestTracker();
+  readonly #requests = new RequestTracker((request) => this.issued(request));
+  readonly #notifications = new RequestTracker((request) => this.issued(request));
 
   constructor(adapter: AdapterBase) {
     super();
@@ -93,7 +95,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     const wv = this.#wv;
     const request = adapter.call(what, () => getRequest(wv));
     this.#apply('requestAwaited');
-    return this.#track('requestArrived', 'requestFailed', what, request);
+    return this.#track('requestArrived', 'requestFailed', what, request, undefined, true);
   }
 
   completeConnect(): Overlapped<void> {
@@ -107,7 +109,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
 
   reject(privateData?: Uint8Array): void {
     const what = this.enter('reject', 'Reject');
-    const data = checkPrivateData(privateData, what);
+    const data = this.checkCalleeData(privateData, what);
     try {
       this.#wv!.reject(data);
     } catch (error) {
@@ -233,9 +235,12 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     this.#apply('bound');
   }
 
-  /** Prepares a Connect from `address`, or from the present address. Port 0 keeps the port of an earlier attempt. */
-  protected prepare(what: string, address?: SocketAddress): void {
-    if (address !== undefined) this.#bind(address, what);
+  /**
+   * Prepares a Connect from `address`, in a protocol's port space, or from the present ones. Port 0 keeps the port of an earlier
+   * attempt.
+   */
+  protected prepare(what: string, address?: SocketAddress, protocol = this.#protocol): void {
+    if (address !== undefined) this.#bind(address, what, protocol);
     else if (this.#used) this.#bind({ ...this.#local!, port: 0 }, what);
     this.#rejected = false;
   }
@@ -260,7 +265,8 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       this.#apply('connectStarted');
       this.#apply('connectFailed');
       // A missing route is not the caller's mistake, so the request ends in it.
-      if (error instanceof StatusError) return Overlapped.failed(adapter.error(error, what, connectStatuses));
+      if (error instanceof StatusError)
+        return this.issued(Overlapped.failed(adapter.error(error, what, connectStatuses)));
       throw error;
     }
     this.#attach(queuePair);
@@ -309,6 +315,16 @@ export abstract class ConnectorBase extends NdOverlappedBase {
         return failure;
       },
     );
+  }
+
+  /** Private data of Connect. INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is too long. */
+  protected checkCallerData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
+    return checkPrivateData(data, what, MAX_CALLER_DATA);
+  }
+
+  /** The same of Accept and Reject. */
+  protected checkCalleeData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
+    return checkPrivateData(data, what, this.adapter.maxCalleeData);
   }
 
   /** The address of a peer as it can be reached from `own`. */
@@ -380,6 +396,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     what: string,
     request: Overlapped<void>,
     map?: StatusMap,
+    byOther?: boolean,
   ): Overlapped<void> {
     return this.#requests.track(
       request,
@@ -391,6 +408,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
         this.#apply(failure);
         return this.adapter.error(error, what, map);
       },
+      byOther,
     );
   }
 
@@ -417,15 +435,15 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   /** A WinVerbs endpoint that can connect, bound to an address of the adapter. */
-  #bind(address: SocketAddress, what: string): void {
+  #bind(address: SocketAddress, what: string, protocol = this.#protocol): void {
     const { adapter } = this;
     const { provider } = adapter;
     const previous = this.#wv;
     // With port 0, or its present port, it keeps the port of the first Connect.
     const port = this.#used && address.port === 0 ? (this.#local?.port ?? 0) : address.port;
     const wv =
-      previous === undefined || this.#used
-        ? adapter.call(what, () => provider.createConnectEndpoint())
+      previous === undefined || this.#used || protocol !== this.#protocol
+        ? adapter.call(what, () => provider.createConnectEndpoint(protocol))
         : previous;
     try {
       wv.bindAddress({ ...address, port });
@@ -439,6 +457,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       else previous.release();
     }
     this.#wv = wv;
+    this.#protocol = protocol;
     this.#used = false;
   }
 
@@ -461,25 +480,6 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     this.#portHolder?.release();
     this.adapter.letGo();
   }
-}
-
-/** INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is more private data than a message carries. */
-export function checkPrivateData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
-  if (data !== undefined && !(data instanceof Uint8Array)) {
-    throw refuse(
-      Status.INVALID_PARAMETER,
-      what,
-      `Private data is a Uint8Array, not ${data === null ? 'null' : `of type ${typeof data}`}.`,
-    );
-  }
-  if (data !== undefined && data.length > MAX_PRIVATE_DATA) {
-    throw refuse(
-      Status.INVALID_BUFFER_SIZE,
-      what,
-      `${data.length} bytes of private data are more than the ${MAX_PRIVATE_DATA} that a connection message carries.`,
-    );
-  }
-  return data;
 }
 
 function paramOf(limits: ReadLimits, privateData: Uint8Array | undefined): WvConnectParam {

@@ -1,9 +1,9 @@
 /** Limits and defaults that both versions report, in bytes. */
-import { Capacity } from '../../winverbs/index.js';
+import { Capacity, Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** Private data of Connect, Accept and Reject: the limit of WinVerbs' connection parameter. */
-export const MAX_PRIVATE_DATA = Capacity.CONNECT_DATA;
+/** Private data of Connect: what a REQ has room for behind its address header. */
+export const MAX_CALLER_DATA = Capacity.CONNECT_DATA;
 
 /** From this length on a Read or Write is faster than copying through Sends. */
 export const LARGE_REQUEST = 65_536;
@@ -40,4 +40,27 @@ export function readLimit(
     throw refuse(status, what, `${name} is ${value}; it must be a number of Reads.`);
   }
   return Math.min(value, max);
+}
+
+/** INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is more than `most` of them. */
+export function checkPrivateData(
+  data: Uint8Array | undefined,
+  what: string,
+  most: number,
+): Uint8Array | undefined {
+  if (data !== undefined && !(data instanceof Uint8Array)) {
+    throw refuse(
+      Status.INVALID_PARAMETER,
+      what,
+      `Private data is a Uint8Array, not ${data === null ? 'null' : `of type ${typeof data}`}.`,
+    );
+  }
+  if (data !== undefined && data.length > most) {
+    throw refuse(
+      Status.INVALID_BUFFER_SIZE,
+      what,
+      `${data.length} bytes of private data are more than the ${most} that ${what} carries.`,
+    );
+  }
+  return data;
 }

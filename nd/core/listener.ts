@@ -33,7 +33,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
         'The connector is not one of the adapter instance that listens.',
       );
     }
-    return connector.awaitRequest((endpoint) => wv.getRequest(endpoint));
+    return this.issued(connector.awaitRequest((endpoint) => wv.getRequest(endpoint)));
   }
 
   cancelOverlappedRequests(): void {

@@ -12,6 +12,10 @@ import type { QueuePairBase } from './queue-pair.js';
  * it is bound.
  */
 export class MemoryWindow extends NdObject implements IND2MemoryWindow {
+  protected get interfaces() {
+    return ['INDMemoryWindow', 'IND2MemoryWindow'] as const;
+  }
+
   readonly adapter: AdapterBase;
   readonly wv: IWVMemoryWindow;
   /** v1: the result for an invalidation by the peer. */

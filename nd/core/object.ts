@@ -1,6 +1,7 @@
 import { type GetResultOptions, type Overlapped, Status } from '../../winverbs/index.js';
-import type { NdOverlappedObject, NdUnknown } from '../spi/types.js';
+import type { NdInterfaces, NdOverlappedObject, NdUnknown } from '../spi/types.js';
 import { refuse } from '../status.js';
+import type { OverlappedFile } from './overlapped-file.js';
 
 /**
  * Reference counting of ND objects. The references of the client and those of other objects are counted separately:
@@ -9,6 +10,24 @@ import { refuse } from '../status.js';
 export abstract class NdObject implements NdUnknown {
   #clients = 1;
   #holders = 0;
+
+  /** The names of its interfaces besides IUnknown. */
+  protected abstract get interfaces(): readonly (keyof NdInterfaces)[];
+
+  queryInterface<N extends keyof NdInterfaces>(name: N): NdInterfaces[N] {
+    const what = 'QueryInterface';
+    this.alive(what);
+    if (!this.#has(name)) {
+      const text = `This ${this.constructor.name} has no interface ${String(name)}; it has ${['IUnknown', ...this.interfaces].join(', ')}.`;
+      throw refuse(Status.NOT_SUPPORTED, what, text);
+    }
+    this.addRef();
+    return this;
+  }
+
+  #has<N extends keyof NdInterfaces>(name: N): this is NdInterfaces[N] {
+    return name === 'IUnknown' || this.interfaces.includes(name);
+  }
 
   addRef(): number {
     this.alive('AddRef');
@@ -63,6 +82,16 @@ export abstract class NdObject implements NdUnknown {
 /** An object with overlapped requests. */
 export abstract class NdOverlappedBase extends NdObject implements NdOverlappedObject {
   abstract cancelOverlappedRequests(): void;
+
+  abstract readonly adapter: { readonly file: OverlappedFile | undefined };
+  /** v2: the file with which it was made. v1 has one for each adapter. */
+  ownFile: OverlappedFile | undefined = undefined;
+
+  /** A request of this object, as the client gets it. */
+  protected issued<T>(request: Overlapped<T>): Overlapped<T> {
+    (this.ownFile ?? this.adapter.file)?.add(request, this);
+    return request;
+  }
 
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
     return request.getResult(options);

@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os';
 import type {
   IWVProvider,
   KernelOptionsInput,
+  Overlapped,
   SocketAddress,
   WvDeviceAddress,
 } from '../../winverbs/index.js';
@@ -49,6 +50,19 @@ export abstract class ProviderBase extends NdObject {
     return this.terms.call(what, () =>
       addressesOf(this.#wv, this.systemAddresses()).map(([address]) => address),
     );
+  }
+
+  /**
+   * Ends when devices or addresses have changed since `known` changes, and answers how many there were; 0 at once. Undefined: this kernel
+   * does not tell.
+   */
+  awaitChange(known: number): Overlapped<number> | undefined {
+    try {
+      return this.#wv.notifyDeviceChange(known);
+    } catch (error) {
+      if (error instanceof StatusError && error.status === Status.NOT_SUPPORTED) return undefined;
+      throw this.terms.error(error, 'NotifyAddressListChange');
+    }
   }
 
   /** The device of an address; INVALID_ADDRESS if there is none. */

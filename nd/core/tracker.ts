@@ -4,14 +4,17 @@ import { type Overlapped, StatusError } from '../../winverbs/index.js';
 export class RequestTracker {
   readonly #outstanding = new Set<Overlapped<unknown>>();
 
+  constructor(private readonly issued: (request: Overlapped<unknown>) => void = () => {}) {}
+
   /**
    * A request in ND terms. The functions run once, when its outcome is observed or {@link settle} runs. `onFailure`
-   * returns the request's error, or a value if it has succeeded in ND terms.
+   * returns the request's error, or a value if it has succeeded in ND terms. `byOther`: another object has issued it.
    */
   track<T, U>(
     request: Overlapped<T>,
     onSuccess: (value: T) => U,
     onFailure: (error: StatusError) => StatusError | U,
+    byOther = false,
   ): Overlapped<U> {
     // Not map(): a failure of the layer below can be a success here.
     const tracked: Overlapped<U> = request.derive(
@@ -27,6 +30,7 @@ export class RequestTracker {
       },
     );
     this.#outstanding.add(tracked);
+    if (!byOther) this.issued(tracked);
     return tracked;
   }
 

@@ -4,8 +4,23 @@
  */
 import type { GetResultOptions, Overlapped } from '../../winverbs/index.js';
 
-/** The base of every object: IUnknown without QueryInterface. */
+/** All interfaces by name, in place of IIDs: those of both versions, to which others may be added. */
+export interface NdInterfaces {
+  IUnknown: NdUnknown;
+}
+
+/** The base of every object. */
 export interface NdUnknown {
+  /**
+   * The object as another of its interfaces, named instead of by IID, with a reference of its own. So a program learns what an object
+   * that it got from elsewhere is.
+   *
+   * @param name - of an interface, such as `'INDAdapter'`
+   * @throws NOT_SUPPORTED: the object has no such interface; the message names those that it has.
+   * @see IUnknown::QueryInterface
+   */
+  queryInterface<N extends keyof NdInterfaces>(name: N): NdInterfaces[N];
+
   /**
    * Adds a reference and returns their number. It never fails.
    *
@@ -45,6 +60,48 @@ export interface NdOverlappedObject extends NdUnknown {
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
 }
 
+/** A request that has ended, as an {@link NdOverlappedFile} delivers it. */
+export interface NdCompletedRequest {
+  /** Its status and its result. */
+  readonly request: Overlapped<unknown>;
+  /** The object on which it was issued. */
+  readonly issuer: NdOverlappedObject;
+}
+
+/**
+ * A file for overlapped requests. In C it is a handle to bind to a completion port; here it is the port: it delivers all requests that
+ * were issued on its objects and have ended, in that order, so that one loop can serve any number of connectors and listeners.
+ * What it delivers can be awaited as well. It collects until somebody takes, so take from it.
+ *
+ * @example
+ * ```ts
+ * for await (const { request, issuer } of file) console.log(issuer, request.status);
+ * ```
+ */
+export interface NdOverlappedFile extends AsyncIterableIterator<NdCompletedRequest, undefined>, Disposable {
+  /** Requests that have not ended. */
+  readonly outstanding: number;
+  readonly closed: boolean;
+  /**
+   * The next request that has ended; `done` once the file is closed and all have been taken. A request that failed is a result like others,
+   * so that the call itself never fails.
+   */
+  next(): Promise<IteratorResult<NdCompletedRequest, undefined>>;
+  /** Cancels the outstanding requests, and takes no new ones. Its objects stay, and can be used without it. It never fails. */
+  close(): void;
+}
+
+/** Of one adapter instance; the SPI itself has no such options. */
+export interface NdAdapterOptions {
+  /**
+   * The partition in which the instance connects and listens, by its P_Key: a number of 16 bits, the highest for a full
+   * member. Its listeners refuse requests for another partition. Default: it connects in the first partition of the port,
+   * and accepts requests of each that the port is in. An address belongs to all partitions of its port, so that it is the
+   * instance that has one.
+   */
+  readonly pkey?: number | undefined;
+}
+
 /** ND_OP_FLAG_*: flags of requests. Unknown bits are refused with INVALID_PARAMETER_n. */
 export const NdOpFlag = {
   /** No result if the request succeeds; failures and cancellations give one all the same. */
@@ -71,17 +128,19 @@ export interface NdMemoryHandle {
   readonly address: bigint;
   /** Bytes. */
   readonly length: number;
+  /** The handle in 4 bytes, as ND_MR_HANDLE is in a 32-bit program: every method takes it in place of this object. */
+  readonly handle: number;
 }
 
 /**
  * ND_SGE: `length` bytes at `offset` bytes into registered memory. The entries are read during the call and can be
  * reused after it.
  *
- * `memory` may be unregistered bytes if the request goes inline (a Send or Write of at most `endpoint.maxInline` bytes
+ * `memory` may be a handle in 4 bytes, {@link NdMemoryHandle.handle}. It may be unregistered bytes if the request goes inline (a Send or Write of at most `endpoint.maxInline` bytes
  * in all); otherwise that is INVALID_HANDLE.
  */
 export interface NdSge {
-  memory: NdMemoryHandle | Uint8Array;
+  memory: NdMemoryHandle | number | Uint8Array;
   offset: number;
   length: number;
 }

@@ -10,8 +10,8 @@
  *   Values that are negotiated are properties of the object made: `endpoint.maxInline`, `listen.port`,
  *   `completionQueue.entries`.
  * - Ports are in host order; the C SPI passes them in network order.
- * - GetFileHandle has no counterpart: there is no file to bind to a completion port. The event loop delivers every
- *   `Overlapped`, exactly once, also one that was done when the call returned.
+ * - The event loop delivers every `Overlapped`, exactly once, also one that was done when the call returned. GetFileHandle answers the
+ *   adapter's file, which is a completion port at once ({@link NdOverlappedFile}).
  * - Objects are reference counted. Children keep their parents: everything may be released in any order, and
  *   `release` never fails. Releasing the last reference cancels what the object still waits for.
  * - Each object belongs to one adapter instance; objects of different instances must not be mixed.
@@ -19,9 +19,11 @@
 import type { GetResultOptions, Overlapped, SocketAddress } from '../../winverbs/index.js';
 import type {
   NdAdapterInfo,
+  NdAdapterOptions,
   NdMemoryHandle,
   NdMwDescriptor,
   NdNotifyType,
+  NdOverlappedFile,
   NdOverlappedObject,
   NdResult,
   NdSge,
@@ -54,14 +56,24 @@ export interface INDProvider extends NdUnknown {
    * `'fe80::1%2'`) or as a socket address whose port does not matter.
    *
    * @param address - a local one, as text or as a socket address; its port does not matter
-   * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), NO_MEMORY
+   * @param options - the partition
+   * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), INVALID_PARAMETER for the options (a partition that the
+   *   port is not in), NO_MEMORY
    * @see INDProvider::OpenAdapter
    */
-  openAdapter(address: string | SocketAddress): INDAdapter;
+  openAdapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter;
 }
 
 /** INDAdapter {A023C5A0-5B73-43BC-8D20-33AA07E9510F}: one instance of an adapter, opened by an address. */
 export interface INDAdapter extends INDOverlapped {
+  /**
+   * The file of all overlapped requests of this instance and its objects, from the first call on: a completion port. The last release of the
+   * instance closes it. It never fails.
+   *
+   * @see INDAdapter::GetFileHandle
+   */
+  getFileHandle(): NdOverlappedFile;
+
   /** The address by which it was opened, port 0. */
   readonly address: SocketAddress;
 
@@ -117,7 +129,7 @@ export interface INDAdapter extends INDOverlapped {
    * @param memory - the result of registerMemory
    * @see INDAdapter::DeregisterMemory
    */
-  deregisterMemory(memory: NdMemoryHandle): Overlapped<void>;
+  deregisterMemory(memory: NdMemoryHandle | number): Overlapped<void>;
 
   /**
    * Makes an unbound memory window.
@@ -288,7 +300,7 @@ export interface INDEndpoint extends NdUnknown {
    */
   bind(
     result: NdResult,
-    memory: NdMemoryHandle,
+    memory: NdMemoryHandle | number,
     window: INDMemoryWindow,
     offset: number,
     length: number,
@@ -337,4 +349,17 @@ export interface INDEndpoint extends NdUnknown {
     offset: number,
     flags?: number,
   ): void;
+}
+
+declare module './types.js' {
+  interface NdInterfaces {
+    INDOverlapped: INDOverlapped;
+    INDProvider: INDProvider;
+    INDAdapter: INDAdapter;
+    INDCompletionQueue: INDCompletionQueue;
+    INDMemoryWindow: INDMemoryWindow;
+    INDEndpoint: INDEndpoint;
+    INDConnector: INDConnector;
+    INDListen: INDListen;
+  }
 }

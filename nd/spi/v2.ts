@@ -7,8 +7,8 @@
  *   once, also if it was done when the call returned. Requests on queue pairs report their outcome in an
  *   {@link Nd2Result}; they throw only when nothing was queued.
  * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW does not occur.
- * - There are no overlapped files: CreateOverlappedFile has no counterpart, and Create… methods take none. IIDs have
- *   none either.
+ * - An overlapped file is a completion port at once ({@link NdOverlappedFile}). Create… methods take one as their last argument, which
+ *   may be left out: every `Overlapped` can be awaited anyway. In place of IIDs there are names.
  * - Arguments of Create… methods are named; INVALID_PARAMETER_n counts those of the C method.
  * - Ports are in host order. Addresses of memory are bigints and tokens numbers, both as the owner's methods answer
  *   them; requests name remote memory by an {@link Nd2RemoteMemory} and a byte offset.
@@ -18,13 +18,34 @@
  * - Each object belongs to one adapter instance; objects of different instances must not be mixed.
  */
 import type { GetResultOptions, Overlapped, SocketAddress } from '../../winverbs/index.js';
-import type { NdNotifyType, NdOverlappedObject, NdUnknown } from './types.js';
+import type {
+  NdAdapterOptions,
+  NdNotifyType,
+  NdOverlappedFile,
+  NdOverlappedObject,
+  NdUnknown,
+} from './types.js';
 import type { INDMemoryWindow } from './v1.js';
 import type { IND2Connector, IND2Listener } from './v2-connections.js';
+import type {
+  Nd2Affinity,
+  Nd2QueuePairOptions,
+  Nd2SharedReceiveQueueOptions,
+  Nd2SrqQueuePairOptions,
+} from './v2-options.js';
 import type { Nd2AdapterInfo, Nd2RemoteMemory, Nd2Result, Nd2Sge } from './v2-types.js';
 
-export type { NdNotifyType, NdOverlappedObject, NdUnknown } from './types.js';
+export type {
+  NdAdapterOptions,
+  NdCompletedRequest,
+  NdInterfaces,
+  NdNotifyType,
+  NdOverlappedFile,
+  NdOverlappedObject,
+  NdUnknown,
+} from './types.js';
 export * from './v2-connections.js';
+export type * from './v2-options.js';
 export * from './v2-types.js';
 export type { GetResultOptions, Overlapped, SocketAddress };
 
@@ -58,58 +79,11 @@ export interface IND2Provider extends NdUnknown {
    * Opens a new, independent instance of an adapter.
    *
    * @param adapterId - a result of {@link resolveAddress}
-   * @throws INVALID_PARAMETER if no adapter has the id, NO_MEMORY
+   * @param options - the partition
+   * @throws INVALID_PARAMETER if no adapter has the id, or for the options (a partition that the port is not in), NO_MEMORY
    * @see IND2Provider::OpenAdapter
    */
-  openAdapter(adapterId: bigint): IND2Adapter;
-}
-
-/** The processors that completions should interrupt: a wish, which a provider may ignore. */
-export interface Nd2Affinity {
-  /** Processor group. */
-  readonly group: number;
-  /** A bit for each processor of the group; 0: no wish. */
-  readonly mask: bigint;
-}
-
-/** Attributes of a new shared receive queue. */
-export interface Nd2SharedReceiveQueueOptions {
-  /** Maximum of outstanding Receives. */
-  depth: number;
-  /** Scatter/gather entries of a Receive; default 1. */
-  maxRequestSge?: number;
-  /** `notify` completes when fewer Receives are outstanding; 0, the default: never. */
-  notifyThreshold?: number;
-  affinity?: Nd2Affinity;
-}
-
-/** Common attributes of queue pairs with and without a shared receive queue. */
-export interface Nd2InitiatorOptions {
-  /** Gets the results of Receives. */
-  receiveCompletionQueue: IND2CompletionQueue;
-  /** Gets the results of all other requests; may be the same. */
-  initiatorCompletionQueue: IND2CompletionQueue;
-  /** Every result returns it. */
-  context?: unknown;
-  /** Maximum of outstanding requests other than Receives. */
-  initiatorQueueDepth: number;
-  /** Scatter/gather entries of a Send, Read or Write, at least; default 1. The queue pair has the granted number. */
-  maxInitiatorRequestSge?: number;
-  /** Maximum bytes of a request with INLINE; default 0. */
-  inlineDataSize?: number;
-}
-
-/** Attributes of a new queue pair. */
-export interface Nd2QueuePairOptions extends Nd2InitiatorOptions {
-  /** Maximum of outstanding Receives. */
-  receiveQueueDepth: number;
-  /** Scatter/gather entries of a Receive, at least; default 1. The queue pair has the granted number. */
-  maxReceiveRequestSge?: number;
-}
-
-/** Attributes of a new queue pair whose Receives come from a shared receive queue. */
-export interface Nd2SrqQueuePairOptions extends Nd2InitiatorOptions {
-  sharedReceiveQueue: IND2SharedReceiveQueue;
+  openAdapter(adapterId: bigint, options?: NdAdapterOptions): IND2Adapter;
 }
 
 /** IND2Adapter {D89C798C-4823-4D69-846C-DFDCCFF9E5F3}: one instance of an adapter. */
@@ -132,22 +106,34 @@ export interface IND2Adapter extends NdUnknown {
   queryAddressList(): SocketAddress[];
 
   /**
+   * Makes a file for overlapped requests: a completion port for the objects that are made with it. Several files of one adapter are
+   * independent of each other.
+   *
+   * @throws NO_MEMORY
+   * @see IND2Adapter::CreateOverlappedFile
+   */
+  createOverlappedFile(): NdOverlappedFile;
+
+  /**
    * Makes a completion queue with at least `depth` entries. It may have fewer entries than the queues that use it.
    *
    * @param depth - entries, 1 up to maxCompletionQueueDepth
    * @param affinity - processors that completions should interrupt; default: no wish
-   * @throws INVALID_PARAMETER_3 below 1 or above maxCompletionQueueDepth, NO_MEMORY, INSUFFICIENT_RESOURCES
+   * @param file - collects the requests of the queue; INVALID_HANDLE if it is closed
+   * @throws INVALID_PARAMETER_3 below 1 or above maxCompletionQueueDepth, INVALID_PARAMETER for an affinity that is none,
+   *   NO_MEMORY, INSUFFICIENT_RESOURCES
    * @see IND2Adapter::CreateCompletionQueue
    */
-  createCompletionQueue(depth: number, affinity?: Nd2Affinity): IND2CompletionQueue;
+  createCompletionQueue(depth: number, affinity?: Nd2Affinity, file?: NdOverlappedFile): IND2CompletionQueue;
 
   /**
    * Makes a memory region without registered memory.
    *
+   * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateMemoryRegion
    */
-  createMemoryRegion(): IND2MemoryRegion;
+  createMemoryRegion(file?: NdOverlappedFile): IND2MemoryRegion;
 
   /**
    * Makes an unbound memory window.
@@ -195,18 +181,20 @@ export interface IND2Adapter extends NdUnknown {
   /**
    * Makes an idle connector. It serves one connection, as its active or its passive side.
    *
+   * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateConnector
    */
-  createConnector(): IND2Connector;
+  createConnector(file?: NdOverlappedFile): IND2Connector;
 
   /**
    * Makes an idle listener.
    *
+   * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateListener
    */
-  createListener(): IND2Listener;
+  createListener(file?: NdOverlappedFile): IND2Listener;
 }
 
 /** IND2CompletionQueue {20CC445E-64A0-4CBB-AA75-F6A7251FDA9E}. */
@@ -215,7 +203,8 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   readonly entries: number;
 
   /**
-   * The processors that completions interrupt.
+   * The processors that deliver notifications. Here that is the event loop of this thread: those on which the thread may run, of
+   * several groups the first.
    *
    * @throws NOT_SUPPORTED where a provider does not know.
    * @see IND2CompletionQueue::GetNotifyAffinity
@@ -491,4 +480,19 @@ export interface IND2QueuePair extends NdUnknown {
     offset?: number,
     flags?: number,
   ): void;
+}
+
+declare module './types.js' {
+  interface NdInterfaces {
+    IND2Overlapped: IND2Overlapped;
+    IND2Provider: IND2Provider;
+    IND2Adapter: IND2Adapter;
+    IND2CompletionQueue: IND2CompletionQueue;
+    IND2MemoryRegion: IND2MemoryRegion;
+    IND2MemoryWindow: IND2MemoryWindow;
+    IND2SharedReceiveQueue: IND2SharedReceiveQueue;
+    IND2QueuePair: IND2QueuePair;
+    IND2Connector: IND2Connector;
+    IND2Listener: IND2Listener;
+  }
 }

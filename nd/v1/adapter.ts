@@ -7,9 +7,11 @@ import type {
 } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
-import { checkCount, LARGE_REQUEST, MAX_PRIVATE_DATA, readLimit } from '../core/limits.js';
+import { checkCount, LARGE_REQUEST, MAX_CALLER_DATA, readLimit } from '../core/limits.js';
 import { checkOptions, type OptionNames } from '../core/options.js';
+import { OverlappedFile } from '../core/overlapped-file.js';
 import { MAX_TRANSFER } from '../core/scatter-gather.js';
+import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
 import type {
   INDAdapter,
   INDCompletionQueue,
@@ -47,13 +49,17 @@ const endpointOptions: OptionNames<NdEndpointOptions> = {
 
 /** INDAdapter: makes all objects of an adapter, which is opened by one of its addresses. */
 export class Adapter extends AdapterBase implements INDAdapter {
+  protected get interfaces() {
+    return ['INDOverlapped', 'INDAdapter'] as const;
+  }
+
   readonly address: SocketAddress;
   readonly memory: MemoryTable;
 
   /** Takes over the caller's reference to `provider`, also when it throws. */
-  constructor(provider: IWVProvider, address: SocketAddress) {
+  constructor(provider: IWVProvider, address: SocketAddress, options?: NdAdapterOptions) {
     const own = { ...address, port: 0 };
-    super(v1Terms, provider, () => provider.translateAddress(own));
+    super(v1Terms, provider, () => provider.translateAddress(own), options);
     this.address = own;
     this.memory = new MemoryTable(this.pd, Number(this.limits.maxMrSize));
   }
@@ -68,7 +74,10 @@ export class Adapter extends AdapterBase implements INDAdapter {
         `Adapter information of version ${version} does not exist; version ${ND_VERSION_1} does.`,
       );
     }
-    return infoOf(this.terms.call(what, () => this.device.query()));
+    return infoOf(
+      this.terms.call(what, () => this.device.query()),
+      this.maxCalleeData,
+    );
   }
 
   control(_code: number, _input: Uint8Array | null, _outputLength: number): Overlapped<Uint8Array> {
@@ -81,12 +90,23 @@ export class Adapter extends AdapterBase implements INDAdapter {
 
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView): Overlapped<NdMemoryHandle> {
     this.alive('RegisterMemory');
-    return this.memory.register(buffer);
+    return this.#issued(this.memory.register(buffer));
   }
 
-  deregisterMemory(memory: NdMemoryHandle): Overlapped<void> {
+  deregisterMemory(memory: NdMemoryHandle | number): Overlapped<void> {
     this.alive('DeregisterMemory');
-    return this.memory.deregister(memory);
+    return this.#issued(this.memory.deregister(memory));
+  }
+
+  getFileHandle(): NdOverlappedFile {
+    this.alive('GetFileHandle');
+    this.file ??= new OverlappedFile();
+    return this.file;
+  }
+
+  #issued<T>(request: Overlapped<T>): Overlapped<T> {
+    this.file?.add(request, this);
+    return request;
   }
 
   createMemoryWindow(invalidateResult?: NdResult): INDMemoryWindow {
@@ -118,7 +138,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
   createEndpoint(options: NdEndpointOptions): Endpoint {
     const what = 'CreateEndpoint';
     checkOptions(what, options, endpointOptions);
-    const info = infoOf(this.limits);
+    const info = infoOf(this.limits, this.maxCalleeData);
     const queue = (value: unknown, status: number, which: string) =>
       this.completionQueueOf(value, CompletionQueue, what, status, which);
     const inbound = queue(options.inboundCompletionQueue, Status.INVALID_PARAMETER_1, 'inbound');
@@ -167,7 +187,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
   }
 }
 
-function infoOf(attributes: WvDeviceAttributes): NdAdapterInfo {
+function infoOf(attributes: WvDeviceAttributes, maxCalleeData: number): NdAdapterInfo {
   const maxMrSize = Number(attributes.maxMrSize);
   return {
     vendorId: attributes.vendorId,
@@ -185,7 +205,7 @@ function infoOf(attributes: WvDeviceAttributes): NdAdapterInfo {
     maxRegistrationSize: maxMrSize,
     maxWindowSize: maxMrSize,
     largeRequestThreshold: LARGE_REQUEST,
-    maxCallerData: MAX_PRIVATE_DATA,
-    maxCalleeData: MAX_PRIVATE_DATA,
+    maxCallerData: MAX_CALLER_DATA,
+    maxCalleeData,
   };
 }

@@ -13,6 +13,16 @@ const { SUCCESS: WC_SUCCESS } = WcStatus;
 
 /** INDCompletionQueue: results are the clients' own objects, passed with the requests. */
 export class CompletionQueue extends CompletionQueueBase<NdResult> implements INDCompletionQueue {
+  protected get interfaces() {
+    return ['INDOverlapped', 'INDCompletionQueue'] as const;
+  }
+
+  protected made(record: RequestRecord, completion: WvCompletion): NdResult {
+    const result: NdResult[] = [];
+    this.put(result, 0, record, completion);
+    return result[0]!;
+  }
+
   protected put(results: NdResult[], index: number, record: RequestRecord, completion: WvCompletion): void {
     const result = record.context as NdResult;
     // A result that was frozen since its request must not cost the others of the batch theirs.

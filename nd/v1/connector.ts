@@ -1,6 +1,6 @@
 import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
-import { ConnectorBase, checkPrivateData } from '../core/connector.js';
+import { ConnectorBase } from '../core/connector.js';
 import { checkOptions } from '../core/options.js';
 import type {
   INDConnector,
@@ -16,6 +16,10 @@ import { checkPort, checkProtocol } from './listen.js';
 
 /** INDConnector: it makes the endpoints, and Connect binds it. */
 export class Connector extends ConnectorBase implements INDConnector {
+  protected get interfaces() {
+    return ['INDOverlapped', 'INDConnector'] as const;
+  }
+
   readonly #owner: Adapter;
   protected readonly ownDisconnect = Status.CANCELED;
 
@@ -38,20 +42,20 @@ export class Connector extends ConnectorBase implements INDConnector {
     const what = this.state === 'Idle' ? this.enter('bind', 'Connect') : this.enter('connect', 'Connect');
     const own = this.checkQueuePair(endpoint, Endpoint, what);
     checkOptions(what, options, { privateData: true, localPort: true, protocol: true });
-    const privateData = checkPrivateData(options.privateData, what);
-    checkProtocol(what, options.protocol);
+    const privateData = this.checkCallerData(options.privateData, what);
+    const protocol = checkProtocol(what, options.protocol);
     const { localPort = 0 } = options;
     checkPort(what, localPort);
     const { address: local } = this.#owner;
     const peer = this.peerFrom(local, address, what);
-    this.prepare(what, { ...local, port: localPort });
+    this.prepare(what, { ...local, port: localPort }, protocol);
     return this.startConnect(what, own, peer, limitsOf(own), privateData);
   }
 
   accept(endpoint: INDEndpoint, privateData?: Uint8Array): Overlapped<void> {
     const what = this.enter('accept', 'Accept');
     const own = this.checkQueuePair(endpoint, Endpoint, what);
-    return this.startAccept(what, own, limitsOf(own), checkPrivateData(privateData, what));
+    return this.startAccept(what, own, limitsOf(own), this.checkCalleeData(privateData, what));
   }
 
   getConnectionData(): NdConnectionData {

@@ -31,6 +31,10 @@ export interface EndpointParts extends QueuePairParts {
 
 /** INDEndpoint: small Sends and Writes go inline automatically, and windows have descriptors for peers. */
 export class Endpoint extends QueuePairBase implements INDEndpoint {
+  protected get interfaces() {
+    return ['INDEndpoint'] as const;
+  }
+
   readonly maxInline: number;
   readonly inboundSge: number;
   readonly outboundSge: number;
@@ -84,7 +88,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
 
   bind(
     result: NdResult,
-    memory: NdMemoryHandle,
+    memory: NdMemoryHandle | number,
     window: INDMemoryWindow,
     offset: number,
     length: number,

@@ -1,5 +1,5 @@
 import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js';
-import { Status } from '../../winverbs/index.js';
+import { IpProtocol, Status } from '../../winverbs/index.js';
 import { isCount } from '../core/limits.js';
 import { checkBacklog, ListenerBase } from '../core/listener.js';
 import { checkOptions } from '../core/options.js';
@@ -7,11 +7,8 @@ import type { INDListen, NdListenOptions } from '../spi/v1.js';
 import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 
-const TCP = 6;
-const UDP = 17;
-
-/** INVALID_PARAMETER_3 unless a connection can use the protocol; UDP has no connections: NOT_SUPPORTED. */
-export function checkProtocol(what: string, protocol: number = TCP): void {
+/** The protocol. INVALID_PARAMETER_3 unless a connection can use it; UDP has no connections: NOT_SUPPORTED. */
+export function checkProtocol(what: string, protocol: number = IpProtocol.TCP): number {
   if (!isCount(protocol, 0, 255)) {
     throw refuse(
       Status.INVALID_PARAMETER_3,
@@ -19,9 +16,10 @@ export function checkProtocol(what: string, protocol: number = TCP): void {
       `An IP protocol is a number from 0 to 255, not ${protocol}.`,
     );
   }
-  if (protocol === UDP) {
+  if (protocol === IpProtocol.UDP) {
     throw refuse(Status.NOT_SUPPORTED, what, 'Protocol 17 (UDP) has no connections; use 6 (TCP).');
   }
+  return protocol;
 }
 
 /** INVALID_PARAMETER unless it is a port, 0 included. */
@@ -37,6 +35,10 @@ export function checkPort(what: string, port: number): void {
 
 /** INDListen: bound and listening from the start. */
 export class Listen extends ListenerBase implements INDListen {
+  protected get interfaces() {
+    return ['INDOverlapped', 'INDListen'] as const;
+  }
+
   readonly address: SocketAddress;
   protected readonly wv: IWVConnectEndpoint;
 
@@ -45,14 +47,14 @@ export class Listen extends ListenerBase implements INDListen {
     checkOptions(what, options, { port: true, backlog: true, protocol: true });
     const { port = 0, backlog = 0, protocol } = options;
     checkBacklog(what, backlog, Status.INVALID_PARAMETER_1);
-    checkProtocol(what, protocol);
+    const checked = checkProtocol(what, protocol);
     checkPort(what, port);
     adapter.checkPresent(what);
-    const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint());
+    const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint(checked));
     let address: SocketAddress;
     try {
       wv.bindAddress({ ...adapter.address, port });
-      wv.listen(backlog);
+      wv.listen(backlog, adapter.pkey);
       address = wv.query().localAddress;
     } catch (error) {
       wv.release();

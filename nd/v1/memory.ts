@@ -17,6 +17,7 @@ export class MemoryHandle implements NdMemoryHandle {
   registered = true;
   readonly address: bigint;
   readonly length: number;
+  readonly handle: number;
 
   constructor(
     readonly table: MemoryTable,
@@ -24,6 +25,7 @@ export class MemoryHandle implements NdMemoryHandle {
   ) {
     this.address = BigInt(region.address);
     this.length = region.length;
+    this.handle = region.lkey >>> 0;
   }
 }
 
@@ -34,7 +36,8 @@ export class MemoryHandle implements NdMemoryHandle {
 export class MemoryTable implements MemoryResolver {
   readonly #pd: IWVProtectionDomain;
   readonly #maxLength: number;
-  readonly #live = new Set<MemoryHandle>();
+  /** By their handles in 4 bytes: the local keys, of which no two registrations have the same. */
+  readonly #live = new Map<number, MemoryHandle>();
   readonly #tracker = new RequestTracker();
 
   constructor(pd: IWVProtectionDomain, maxLength: number) {
@@ -56,26 +59,27 @@ export class MemoryTable implements MemoryResolver {
       request,
       (region): NdMemoryHandle => {
         const handle = new MemoryHandle(this, region);
-        this.#live.add(handle);
+        this.#live.set(handle.handle, handle);
         return handle;
       },
       (error) => v1Terms.error(error, what),
     );
   }
 
-  deregister(memory: NdMemoryHandle): Overlapped<void> {
+  deregister(memory: NdMemoryHandle | number): Overlapped<void> {
     const what = 'DeregisterMemory';
     this.#tracker.settle();
     const handle = this.live(memory, what);
     const failure = deregisterNow(this.#pd, handle.region, v1Terms, what);
     if (failure !== undefined) return Overlapped.failed(failure);
     handle.registered = false;
-    this.#live.delete(handle);
+    this.#live.delete(handle.handle);
     return Overlapped.succeeded(undefined);
   }
 
   /** The record behind a handle; INVALID_HANDLE unless it is registered here. */
   live(memory: unknown, what: string): MemoryHandle {
+    if (typeof memory === 'number') return this.#liveOf(memory, what);
     if (!(memory instanceof MemoryHandle) || memory.table !== this) {
       throw refuse(
         Status.INVALID_HANDLE,
@@ -87,6 +91,15 @@ export class MemoryTable implements MemoryResolver {
       throw refuse(Status.INVALID_HANDLE, what, 'The memory was deregistered; register it again.');
     }
     return memory;
+  }
+
+  #liveOf(number: number, what: string): MemoryHandle {
+    // The registration may have ended just now.
+    if (!this.#live.has(number)) this.#tracker.settle();
+    const handle = this.#live.get(number);
+    if (handle !== undefined) return handle;
+    const text = `No memory of this adapter instance has the handle ${number}; it was deregistered, or is another adapter's.`;
+    throw refuse(Status.INVALID_HANDLE, what, text);
   }
 
   known(memory: unknown): WvMemoryRegion | undefined {

@@ -2,21 +2,26 @@ import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider } from '../../winverbs/index.js';
 import { addressStatuses, parseAddress } from '../core/address.js';
 import { type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
+import type { NdAdapterOptions } from '../spi/types.js';
 import type { INDAdapter, INDProvider } from '../spi/v1.js';
 import { v1Terms } from '../status.js';
 import { Adapter } from './adapter.js';
 
 /** INDProvider: opens adapters by address. */
 export class Provider extends ProviderBase implements INDProvider {
+  protected get interfaces() {
+    return ['INDProvider'] as const;
+  }
+
   constructor(open: () => IWVProvider, systemAddresses?: () => SocketAddress[]) {
     super(v1Terms, open, systemAddresses);
   }
 
-  openAdapter(address: string | SocketAddress): INDAdapter {
+  openAdapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter {
     const what = 'OpenAdapter';
     this.alive(what);
     const parsed = parseAddress(address, what);
-    return this.terms.call(what, () => new Adapter(this.openWv(), parsed), addressStatuses);
+    return this.terms.call(what, () => new Adapter(this.openWv(), parsed, options), addressStatuses);
   }
 }
 

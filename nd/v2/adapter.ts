@@ -1,10 +1,19 @@
-import type { IWVProvider, SocketAddress, WvDeviceAttributes, WvMemoryRegion } from '../../winverbs/index.js';
+import type {
+  IWVProvider,
+  SocketAddress,
+  WvDeviceAddress,
+  WvDeviceAttributes,
+  WvMemoryRegion,
+} from '../../winverbs/index.js';
 import { DEFAULT_PKEY, Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
-import { checkCount, LARGE_REQUEST, MAX_PRIVATE_DATA } from '../core/limits.js';
+import { checkCount, LARGE_REQUEST, MAX_CALLER_DATA } from '../core/limits.js';
+import type { NdOverlappedBase } from '../core/object.js';
 import { checkOptions, type OptionNames } from '../core/options.js';
+import { OverlappedFile } from '../core/overlapped-file.js';
 import { addressesOf } from '../core/provider.js';
 import { MAX_TRANSFER, type MemoryResolver } from '../core/scatter-gather.js';
+import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
 import type {
   IND2Adapter,
   IND2CompletionQueue,
@@ -23,6 +32,7 @@ import type {
 } from '../spi/v2.js';
 import { ND_VERSION_2, Nd2AdapterFlag } from '../spi/v2.js';
 import { refuse, v2Terms } from '../status.js';
+import { checkAffinity } from './affinity.js';
 import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';
 import { Listener } from './listener.js';
@@ -57,19 +67,30 @@ const srqOptions: OptionNames<Nd2SharedReceiveQueueOptions> = {
   maxRequestSge: true,
   notifyThreshold: true,
   affinity: true,
+  overlappedFile: true,
 };
 
 /** IND2Adapter: everything of an adapter by its id. */
 export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver {
+  protected get interfaces() {
+    return ['IND2Adapter'] as const;
+  }
+
   readonly #systemAddresses: () => SocketAddress[];
 
   /** Takes over the caller's reference to `provider`, also when it throws. */
-  constructor(provider: IWVProvider, id: bigint, systemAddresses: () => SocketAddress[]) {
-    super(v2Terms, provider, () => {
+  constructor(
+    provider: IWVProvider,
+    id: bigint,
+    systemAddresses: () => SocketAddress[],
+    options?: NdAdapterOptions,
+  ) {
+    const placeOf = (): WvDeviceAddress => {
       const places = addressesOf(provider, systemAddresses());
       const own = places.find(([, place]) => place.deviceGuid === id);
       return own?.[1] ?? { deviceGuid: id, pkey: DEFAULT_PKEY, portNumber: 1 };
-    });
+    };
+    super(v2Terms, provider, placeOf, options);
     this.#systemAddresses = systemAddresses;
   }
 
@@ -112,6 +133,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     return infoOf(
       this.guid,
       this.terms.call(what, () => this.device.query()),
+      this.maxCalleeData,
     );
   }
 
@@ -122,13 +144,31 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     return places.filter(([, place]) => place.deviceGuid === this.guid).map(([address]) => address);
   }
 
-  createCompletionQueue(depth: number, _affinity?: Nd2Affinity): IND2CompletionQueue {
-    return new CompletionQueue(this, this.makeCompletionQueue(depth, Status.INVALID_PARAMETER_3));
+  createOverlappedFile(): NdOverlappedFile {
+    this.alive('CreateOverlappedFile');
+    return new OverlappedFile();
   }
 
-  createMemoryRegion(): IND2MemoryRegion {
-    this.alive('CreateMemoryRegion');
-    return new MemoryRegion(this);
+  createCompletionQueue(depth: number, affinity?: Nd2Affinity, file?: NdOverlappedFile): IND2CompletionQueue {
+    const what = 'CreateCompletionQueue';
+    this.alive(what);
+    checkAffinity(what, affinity);
+    const own = this.fileOf(file, what);
+    const queue = this.makeCompletionQueue(depth, Status.INVALID_PARAMETER_3);
+    return this.#with(own, new CompletionQueue(this, queue));
+  }
+
+  createMemoryRegion(file?: NdOverlappedFile): IND2MemoryRegion {
+    const what = 'CreateMemoryRegion';
+    this.alive(what);
+    const own = this.fileOf(file, what);
+    return this.#with(own, new MemoryRegion(this));
+  }
+
+  /** Has the object's requests collected by a file. */
+  #with<T extends NdOverlappedBase>(file: OverlappedFile | undefined, object: T): T {
+    object.ownFile = file;
+    return object;
   }
 
   createMemoryWindow(): IND2MemoryWindow {
@@ -144,11 +184,13 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
       throw refuse(Status.NOT_SUPPORTED, what, 'This adapter has no shared receive queues.');
     }
     const { depth, maxRequestSge = 1, notifyThreshold = 0 } = options;
+    checkAffinity(what, options.affinity);
+    const own = this.fileOf(options.overlappedFile, what);
     checkCount(what, 'depth', depth, 1, maxSrqWr, Status.INVALID_PARAMETER_3);
     checkCount(what, 'maxRequestSge', maxRequestSge, 1, maxSrqSge, Status.INVALID_PARAMETER_4);
     checkCount(what, 'notifyThreshold', notifyThreshold, 0, depth, Status.INVALID_PARAMETER_5);
     const wv = this.terms.call(what, () => this.pd.createSharedReceiveQueue(depth, maxRequestSge, 0));
-    return new SharedReceiveQueue(this, wv, depth, notifyThreshold);
+    return this.#with(own, new SharedReceiveQueue(this, wv, depth, notifyThreshold));
   }
 
   createQueuePair(options: Nd2QueuePairOptions): IND2QueuePair {
@@ -193,14 +235,18 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     return this.#make(what, options, queues, { receiveDepth: 0, receiveSge: 0, srq });
   }
 
-  createConnector(): IND2Connector {
-    this.alive('CreateConnector');
-    return new Connector(this);
+  createConnector(file?: NdOverlappedFile): IND2Connector {
+    const what = 'CreateConnector';
+    this.alive(what);
+    const own = this.fileOf(file, what);
+    return this.#with(own, new Connector(this));
   }
 
-  createListener(): IND2Listener {
-    this.alive('CreateListener');
-    return new Listener(this);
+  createListener(file?: NdOverlappedFile): IND2Listener {
+    const what = 'CreateListener';
+    this.alive(what);
+    const own = this.fileOf(file, what);
+    return this.#with(own, new Listener(this));
   }
 
   #queues(
@@ -249,7 +295,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   }
 }
 
-function infoOf(guid: bigint, attributes: WvDeviceAttributes): Nd2AdapterInfo {
+function infoOf(guid: bigint, attributes: WvDeviceAttributes, maxCalleeData: number): Nd2AdapterInfo {
   const maxMrSize = Number(attributes.maxMrSize);
   return {
     infoVersion: ND_VERSION_2,
@@ -272,8 +318,8 @@ function infoOf(guid: bigint, attributes: WvDeviceAttributes): Nd2AdapterInfo {
     // Programs make queue pairs for inline requests of this size.
     inlineRequestThreshold: attributes.maxInlineSend,
     largeRequestThreshold: LARGE_REQUEST,
-    maxCallerData: MAX_PRIVATE_DATA,
-    maxCalleeData: MAX_PRIVATE_DATA,
+    maxCallerData: MAX_CALLER_DATA,
+    maxCalleeData,
     adapterFlags: FLAGS,
   };
 }

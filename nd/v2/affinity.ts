@@ -1,11 +1,52 @@
+import { readFileSync } from 'node:fs';
 import { Status } from '../../winverbs/index.js';
-import { type NdError, refuse } from '../status.js';
+import type { Nd2Affinity } from '../spi/v2.js';
+import { refuse } from '../status.js';
 
-/** This provider does not control the processors that completions interrupt. */
-export function noAffinity(): NdError {
-  return refuse(
-    Status.NOT_SUPPORTED,
-    'GetNotifyAffinity',
-    'This adapter does not know which processors completions interrupt.',
+/** Processors of a group (GROUP_AFFINITY of Windows). */
+const GROUP_BITS = 64n;
+const GROUP_MASK = (1n << GROUP_BITS) - 1n;
+
+/** Checks a wish for processors, which this provider then ignores, as the SPI allows: notifications need no interrupt. */
+export function checkAffinity(what: string, affinity: Nd2Affinity | undefined): void {
+  if (affinity === undefined) return;
+  const { group, mask } = affinity ?? {};
+  if (Number.isInteger(group) && group >= 0 && group <= 0xffff && typeof mask === 'bigint') {
+    if (mask >= 0n && mask <= GROUP_MASK) return;
+  }
+  throw refuse(
+    Status.INVALID_PARAMETER,
+    what,
+    'An affinity is an object of a group, a number of 16 bits, and a mask, a bigint of 64 bits.',
   );
+}
+
+/**
+ * The processors that deliver notifications: the event loop of this thread does, so those on which the thread may run. Of several
+ * groups the first that has one.
+ *
+ * @throws NdError NOT_SUPPORTED where the system does not tell
+ */
+export function notifyAffinity(what: string, statusFile = '/proc/thread-self/status'): Nd2Affinity {
+  let text: string;
+  try {
+    text = readFileSync(statusFile, 'utf8');
+  } catch {
+    text = '';
+  }
+  const words = /^Cpus_allowed:\s*([0-9a-f,]+)$/m.exec(text)?.[1];
+  if (words === undefined) {
+    throw refuse(
+      Status.NOT_SUPPORTED,
+      what,
+      'This system does not tell on which processors the thread may run.',
+    );
+  }
+  let mask = BigInt(`0x${words.replaceAll(',', '')}`);
+  let group = 0;
+  while (mask !== 0n && (mask & GROUP_MASK) === 0n) {
+    mask >>= GROUP_BITS;
+    group += 1;
+  }
+  return { group, mask: mask & GROUP_MASK };
 }

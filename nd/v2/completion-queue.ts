@@ -3,7 +3,7 @@ import { Status, WcStatus } from '../../winverbs/index.js';
 import { CompletionQueueBase } from '../core/completion-queue.js';
 import { type RequestRecord, RequestType } from '../core/requests.js';
 import type { IND2CompletionQueue, Nd2Affinity, Nd2Result } from '../spi/v2.js';
-import { noAffinity } from './affinity.js';
+import { notifyAffinity } from './affinity.js';
 
 // Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
 const { receive: RECEIVE } = RequestType;
@@ -12,9 +12,19 @@ const { SUCCESS: WC_SUCCESS } = WcStatus;
 
 /** IND2CompletionQueue: results are filled into the client's array. */
 export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements IND2CompletionQueue {
+  protected get interfaces() {
+    return ['IND2Overlapped', 'IND2CompletionQueue'] as const;
+  }
+
   getNotifyAffinity(): Nd2Affinity {
     this.alive('GetNotifyAffinity');
-    throw noAffinity();
+    return notifyAffinity('GetNotifyAffinity');
+  }
+
+  protected made(record: RequestRecord, completion: WvCompletion): Nd2Result {
+    const result = blank();
+    this.#tell(result, record, completion);
+    return result;
   }
 
   protected put(results: Nd2Result[], index: number, record: RequestRecord, completion: WvCompletion): void {

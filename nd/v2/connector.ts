@@ -1,6 +1,6 @@
 import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
-import { ConnectorBase, checkPrivateData, type ReadLimits } from '../core/connector.js';
+import { ConnectorBase, type ReadLimits } from '../core/connector.js';
 import { readLimit } from '../core/limits.js';
 import { checkOptions } from '../core/options.js';
 import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } from '../spi/v2.js';
@@ -9,6 +9,10 @@ import { QueuePair } from './queue-pair.js';
 
 /** IND2Connector: bound by the client; Connect and Accept take read limits. */
 export class Connector extends ConnectorBase implements IND2Connector {
+  protected get interfaces() {
+    return ['IND2Overlapped', 'IND2Connector'] as const;
+  }
+
   protected readonly ownDisconnect = Status.CONNECTION_DISCONNECTED;
 
   bind(address: string | SocketAddress): void {
@@ -24,7 +28,7 @@ export class Connector extends ConnectorBase implements IND2Connector {
     const what = this.enter('connect', 'Connect');
     const own = this.checkQueuePair(queuePair, QueuePair, what);
     const limits = this.#limits(what, options, Status.INVALID_PARAMETER_4, Status.INVALID_PARAMETER_5);
-    const privateData = checkPrivateData(options.privateData, what);
+    const privateData = this.checkCallerData(options.privateData, what);
     const peer = this.peerFrom(this.local, address, what);
     this.prepare(what);
     return this.startConnect(what, own, peer, limits, privateData);
@@ -34,7 +38,7 @@ export class Connector extends ConnectorBase implements IND2Connector {
     const what = this.enter('accept', 'Accept');
     const own = this.checkQueuePair(queuePair, QueuePair, what);
     const limits = this.#limits(what, options, Status.INVALID_PARAMETER_2, Status.INVALID_PARAMETER_3);
-    return this.startAccept(what, own, limits, checkPrivateData(options.privateData, what));
+    return this.startAccept(what, own, limits, this.checkCalleeData(options.privateData, what));
   }
 
   getReadLimits(): Nd2ReadLimits {

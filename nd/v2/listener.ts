@@ -7,6 +7,10 @@ import { refuse } from '../status.js';
 
 /** IND2Listener: bound first, then listening. */
 export class Listener extends ListenerBase implements IND2Listener {
+  protected get interfaces() {
+    return ['IND2Overlapped', 'IND2Listener'] as const;
+  }
+
   protected wv: IWVConnectEndpoint | undefined = undefined;
   #listening = false;
 
@@ -44,7 +48,7 @@ export class Listener extends ListenerBase implements IND2Listener {
         this.#listening ? 'The listener listens already.' : 'The listener has no address: call bind() first.',
       );
     }
-    this.adapter.call(what, () => wv.listen(backlog));
+    this.adapter.call(what, () => wv.listen(backlog, this.adapter.pkey));
     this.#listening = true;
   }
 

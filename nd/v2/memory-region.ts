@@ -27,13 +27,17 @@ type RegionState = 'unregistered' | 'registering' | 'registered';
 
 /** IND2MemoryRegion: successive registrations in the adapter's protection domain. */
 export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
+  protected get interfaces() {
+    return ['IND2Overlapped', 'IND2MemoryRegion'] as const;
+  }
+
   readonly adapter: Adapter;
   #state: RegionState = 'unregistered';
   #region: WvMemoryRegion | undefined = undefined;
   /** The memory for requests of this adapter, without processing completed requests; see {@link region}. */
   usable: WvMemoryRegion | undefined = undefined;
   #writable = false;
-  readonly #tracker = new RequestTracker();
+  readonly #tracker = new RequestTracker((request) => this.issued(request));
 
   constructor(adapter: Adapter) {
     super();
@@ -75,10 +79,10 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     const { terms, pd } = this.adapter;
     this.#expect('registered', what);
     const failure = deregisterNow(pd, this.#region!, terms, what);
-    if (failure !== undefined) return Overlapped.failed(failure);
+    if (failure !== undefined) return this.issued(Overlapped.failed(failure));
     this.#become('unregistered');
     this.#region = undefined;
-    return Overlapped.succeeded(undefined);
+    return this.issued(Overlapped.succeeded(undefined));
   }
 
   get address(): bigint {

@@ -1,6 +1,7 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider, Status } from '../../winverbs/index.js';
 import { type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
+import type { NdAdapterOptions } from '../spi/types.js';
 import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
 import { refuse, type StatusMap, v2Terms } from '../status.js';
 import { Adapter } from './adapter.js';
@@ -9,6 +10,10 @@ const openStatuses: StatusMap = { [Status.NO_SUCH_DEVICE]: Status.INVALID_PARAME
 
 /** IND2Provider: opens adapters by id, which is their device's GUID. */
 export class Provider extends ProviderBase implements IND2Provider {
+  protected get interfaces() {
+    return ['IND2Provider'] as const;
+  }
+
   constructor(open: () => IWVProvider, systemAddresses?: () => SocketAddress[]) {
     super(v2Terms, open, systemAddresses);
   }
@@ -19,7 +24,7 @@ export class Provider extends ProviderBase implements IND2Provider {
     return this.placeOf(address, what).deviceGuid;
   }
 
-  openAdapter(adapterId: bigint): IND2Adapter {
+  openAdapter(adapterId: bigint, options?: NdAdapterOptions): IND2Adapter {
     const what = 'OpenAdapter';
     this.alive(what);
     if (typeof adapterId !== 'bigint' || BigInt.asUintN(64, adapterId) !== adapterId) {
@@ -31,7 +36,7 @@ export class Provider extends ProviderBase implements IND2Provider {
     }
     return this.terms.call(
       what,
-      () => new Adapter(this.openWv(), adapterId, this.systemAddresses),
+      () => new Adapter(this.openWv(), adapterId, this.systemAddresses, options),
       openStatuses,
     );
   }

@@ -23,6 +23,10 @@ const OTHER = SILENT_SUCCESS | READ_FENCE;
 
 /** IND2QueuePair: the client chooses INLINE; remote memory is an address and a token. */
 export class QueuePair extends QueuePairBase implements IND2QueuePair {
+  protected get interfaces() {
+    return ['IND2QueuePair'] as const;
+  }
+
   readonly maxReceiveRequestSge: number;
   readonly maxInitiatorRequestSge: number;
   readonly #srq: SharedReceiveQueue | undefined;

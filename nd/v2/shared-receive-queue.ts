@@ -8,7 +8,7 @@ import { ScatterGather } from '../core/scatter-gather.js';
 import type { IND2SharedReceiveQueue, Nd2Affinity, Nd2Sge } from '../spi/v2.js';
 import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
-import { noAffinity } from './affinity.js';
+import { notifyAffinity } from './affinity.js';
 
 /** Records of Receives that complete in any order, because queue pairs take them as messages arrive. */
 class RecordPool implements RecordOwner {
@@ -46,6 +46,10 @@ interface Waiter {
  * WinVerbs.
  */
 export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedReceiveQueue {
+  protected get interfaces() {
+    return ['IND2Overlapped', 'IND2SharedReceiveQueue'] as const;
+  }
+
   readonly adapter: Adapter;
   readonly wv: IWVSharedReceiveQueue;
   readonly #pool = new RecordPool();
@@ -68,7 +72,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
 
   getNotifyAffinity(): Nd2Affinity {
     this.alive('GetNotifyAffinity');
-    throw noAffinity();
+    return notifyAffinity('GetNotifyAffinity');
   }
 
   modify(depth: number, notifyThreshold: number): void {
@@ -128,7 +132,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
       this.#unwatch();
       throw this.adapter.terms.error(error, what);
     }
-    return request;
+    return this.issued(request);
   }
 
   receive(context: unknown, sgl: readonly Nd2Sge[]): void {

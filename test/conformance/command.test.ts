@@ -101,6 +101,7 @@ test('--list tells names and clauses, with --json a line of JSON for each', asyn
 test('what cannot be run is told, with how to do it right', async () => {
   const wrong: [args: string[], code: number, text: RegExp][] = [
     [['--spi', 'v3'], 2, /--spi must be v1 or v2/],
+    [['--memory', 'some'], 2, /--memory must be any or allocate/],
     [['--serve', '--peer', 'here'], 2, /exclude each other/],
     [['--serve', '--token', 'mine'], 2, /--token goes with --peer/],
     [['--serve', '--address', '0.0.0.0'], 2, /one address of this host/],

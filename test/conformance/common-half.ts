@@ -2,6 +2,7 @@ import type { GetResultOptions, NdNotifyType, SocketAddress } from '../../nd/ind
 import { Status } from '../../nd/index.js';
 import type { HalfAddress, Outcome, Post, Posted, Target } from './half.js';
 import { patternByte } from './half.js';
+import { type MemorySource, plainMemory } from './memory-source.js';
 
 /** The part of an overlapped request that halves use. */
 export interface Request extends PromiseLike<unknown> {
@@ -70,6 +71,7 @@ export abstract class CommonHalf<
 > {
   /** Time limit of steps that should be immediate. */
   protected readonly patienceMs: number;
+  protected readonly source: MemorySource;
   readonly #requests = new Map<number, Tracked>();
   protected readonly bytes = new Map<number, Uint8Array>();
   protected readonly cqs = new Map<number, Queue>();
@@ -78,8 +80,9 @@ export abstract class CommonHalf<
   protected readonly links = new Map<number, Link>();
   #last = 0;
 
-  constructor(patienceMs: number) {
+  constructor(patienceMs: number, source: MemorySource = plainMemory) {
     this.patienceMs = patienceMs;
+    this.source = source;
   }
 
   protected next(): number {

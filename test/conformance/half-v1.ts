@@ -26,6 +26,7 @@ import type {
   Posted,
   Target,
 } from './half.js';
+import type { MemorySource } from './memory-source.js';
 
 interface Link extends AnyLink {
   readonly connector: INDConnector;
@@ -45,8 +46,8 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
   /** Results that this half has passed to the provider. */
   #results = new WeakSet<NdResult>();
 
-  constructor(provider: INDProvider, address: string, patienceMs: number) {
-    super(patienceMs);
+  constructor(provider: INDProvider, address: string, patienceMs: number, source?: MemorySource) {
+    super(patienceMs, source);
     this.#provider = provider;
     this.#address = address;
   }
@@ -66,6 +67,7 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
     this.#memory.clear();
     this.#adapter?.release();
     this.#adapter = undefined;
+    this.source.reset();
   }
 
   info(): HalfInfo {
@@ -203,7 +205,7 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
   }
 
   async memory(bytes: number): Promise<number> {
-    const buffer = new Uint8Array(bytes);
+    const buffer = this.source.take(bytes);
     return this.#keep(buffer, await this.adapter.registerMemory(buffer));
   }
 

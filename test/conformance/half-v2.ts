@@ -28,6 +28,7 @@ import type {
   Posted,
   Target,
 } from './half.js';
+import type { MemorySource } from './memory-source.js';
 
 interface Link extends AnyLink {
   readonly connector: IND2Connector;
@@ -49,8 +50,8 @@ export class HalfV2
   /** Connectors that have a role, or an address: the first Connect binds the others. */
   #placed = new WeakSet<IND2Connector>();
 
-  constructor(provider: IND2Provider, address: string, patienceMs: number) {
-    super(patienceMs);
+  constructor(provider: IND2Provider, address: string, patienceMs: number, source?: MemorySource) {
+    super(patienceMs, source);
     this.#provider = provider;
     this.#address = address;
   }
@@ -69,6 +70,7 @@ export class HalfV2
     this.releaseAll(this.#shared, this.#regions);
     this.#adapter?.release();
     this.#adapter = undefined;
+    this.source.reset();
   }
 
   info(): HalfInfo {
@@ -259,7 +261,7 @@ export class HalfV2
   }
 
   memory(bytes: number, rights?: number): Promise<number> {
-    return this.#register(new Uint8Array(bytes), rights);
+    return this.#register(this.source.take(bytes), rights);
   }
 
   registerAgain(memory: number, at: number, length: number, rights?: number): Promise<number> {

@@ -6,6 +6,7 @@ import type { IND2Provider, INDProvider } from '../../nd/index.js';
 import type { Half, Spi } from './half.js';
 import { HalfV1 } from './half-v1.js';
 import { HalfV2 } from './half-v2.js';
+import { type Allocate, ChunkedMemory, type MemorySource } from './memory-source.js';
 
 /** Names of the exports that open a provider, by version of the SPI. */
 export const openerNames: Readonly<Record<Spi, string>> = {
@@ -18,6 +19,8 @@ export interface Subject {
   readonly spi: Spi;
   /** Opens the provider; every half has one of its own. */
   readonly open: () => unknown;
+  /** Memory of the module's export `allocate`. Undefined: it has none. */
+  readonly allocated: (() => MemorySource) | undefined;
 }
 
 /**
@@ -32,13 +35,20 @@ export async function loadSubject(spi: Spi, module?: string): Promise<Subject> {
     ? import('../../nd/index.js')
     : load(module));
   const name = openerNames[spi];
-  const open = exported[name] ?? (exported.default as Record<string, unknown> | undefined)?.[name];
+  const find = (what: string): unknown =>
+    exported[what] ?? (exported.default as Record<string, unknown> | undefined)?.[what];
+  const open = find(name);
   if (typeof open !== 'function') {
     throw new Error(
       `${module ?? 'This version'} has no provider of SPI ${spi}: it should export a function '${name}' that opens one.`,
     );
   }
-  return { spi, open: () => (open as () => unknown)() };
+  const allocate = find('allocate');
+  return {
+    spi,
+    open: () => (open as () => unknown)(),
+    allocated: typeof allocate === 'function' ? () => new ChunkedMemory(allocate as Allocate) : undefined,
+  };
 }
 
 async function load(module: string): Promise<Record<string, unknown>> {
@@ -75,8 +85,14 @@ function inWorkingDirectory(name: string): string | undefined {
   }
 }
 
-/** A half over an open provider. */
-export function makeHalf(spi: Spi, provider: unknown, address: string, patienceMs: number): Half {
-  if (spi === 'v1') return new HalfV1(provider as INDProvider, address, patienceMs);
-  return new HalfV2(provider as IND2Provider, address, patienceMs);
+/** A half over an open provider; its memory is plain arrays by default. */
+export function makeHalf(
+  spi: Spi,
+  provider: unknown,
+  address: string,
+  patienceMs: number,
+  source?: MemorySource,
+): Half {
+  if (spi === 'v1') return new HalfV1(provider as INDProvider, address, patienceMs, source);
+  return new HalfV2(provider as IND2Provider, address, patienceMs, source);
 }

@@ -8,11 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { readCounters } from '../../kernel-bridge/index.js';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { WvIoId } from '../../kernel-bridge/ioctl/structs.js';
 import { openProvider, WvError } from '../../winverbs/index.js';
 import type { KernelFile } from '../../winverbs/kernel-file.js';
+import { readTraces } from './traces.js';
 
 const ADDRESS = '127.0.0.1';
 const provider = () => openProvider();
@@ -87,9 +87,7 @@ async function main(mode: string, way: string): Promise<void> {
   await blocks(worker);
   if (mode === 'terminate') {
     await worker.terminate();
-    const { objects } = readCounters();
-    const left = Object.entries(objects).filter(([, count]) => count !== 0);
-    console.log(JSON.stringify(left));
+    console.log(readTraces().engineThreads);
   }
   process.exit(7);
 }

@@ -2,9 +2,10 @@
 
 import { hcaFileName } from '../../kernel-bridge/ioctl/ca.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
+import { type IbAl, ibOpenAl } from '../../kernel-bridge/kernel/hca-driver/al.js';
 import { ciOpenCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
 import { Hca, type IbCa, type IbCaDispatch } from '../../kernel-bridge/kernel/hca-driver/objects.js';
-import type { DeviceObject } from '../../kernel-bridge/kernel/io-manager/device.js';
+import { type DeviceObject, DriverObject } from '../../kernel-bridge/kernel/io-manager/device.js';
 import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import type { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { ethGuid, type KernelRig } from './kernel-rig.js';
@@ -29,6 +30,17 @@ export class Asked<T> {
   }
 }
 
+/** The access layer of a new kernel client. */
+export function openAl(kernel: Kernel, name = '\\Driver\\client'): IbAl {
+  const client = new DriverObject(name, {
+    create: (_file, irp) => irp.complete(Status.SUCCESS),
+    deviceControl: (_file, irp) => irp.complete(Status.INVALID_DEVICE_REQUEST),
+    cleanup: () => {},
+    close: () => {},
+  });
+  return ibOpenAl(client, (code) => kernel.io.contain(code)).al!;
+}
+
 /** Opens an instance of the rig's eth0. */
 export function openCa(
   rig: KernelRig,
@@ -44,12 +56,17 @@ export function openCaOf(
   guid: bigint,
   dispatch: IbCaDispatch = {},
   mode: RequestorMode = 'kernel',
+  al = openAl(kernel),
+  context: unknown = undefined,
 ): Asked<IbCa> {
   const device = kernel.io.reference(hcaFileName(guid));
   if (typeof device === 'number' || !(device.extension instanceof Hca))
     throw new Error('there is no such HCA');
   const udata = { input: new Uint8Array(0), output: new Uint8Array(0), outputSize: 0 };
-  const asked = new Asked<IbCa>((irp) => ciOpenCa(device as DeviceObject<Hca>, dispatch, udata, irp), mode);
+  const asked = new Asked<IbCa>(
+    (irp) => ciOpenCa(al, device as DeviceObject<Hca>, context, dispatch, udata, irp),
+    mode,
+  );
   device.references.release();
   return asked;
 }

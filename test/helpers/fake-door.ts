@@ -76,6 +76,7 @@ class Pending<T> implements PendingRequest {
 }
 
 export class FakeFile implements DeviceFile {
+  extended = true;
   closed = false;
   constructor(
     private readonly door: FakeDoor,

@@ -20,6 +20,7 @@ import type {
   WvDeviceAddress,
   WvDeviceAttributes,
   WvMemoryRegion,
+  WvPathRecord,
   WvPortAttributes,
   WvQpAttributes,
   WvQpCreate,
@@ -84,6 +85,10 @@ abstract class FakeObject implements WvUnknown {
     return this.references;
   }
 
+  queryInterface(): never {
+    throw new Error('not used by ND');
+  }
+
   [Symbol.dispose](): void {
     this.release();
   }
@@ -129,6 +134,11 @@ const attributes = {
   maxQpInitiatorDepth: 8,
   maxInlineSend: 512,
   maxMw: 10,
+  maxMulticast: 0,
+  maxQpAttach: 0,
+  maxMulticastQp: 0,
+  maxFmr: 0,
+  maxMapPerFmr: 0,
   maxSrq: 9,
   maxSrqWr: 64,
   maxSrqSge: 4,
@@ -140,6 +150,7 @@ const attributes = {
 } satisfies WvDeviceAttributes;
 
 export class FakeProvider extends FakeObject implements IWVProvider {
+  maxAcceptData = 196;
   readonly devices: FakeDevice[] = [];
   readonly endpoints: FakeEndpoint[] = [];
   /** Thrown by the next call of that name. */
@@ -149,12 +160,20 @@ export class FakeProvider extends FakeObject implements IWVProvider {
     super();
   }
 
+  getFileHandle(): never {
+    throw new Error('not used by ND');
+  }
+
   queryDeviceList(): bigint[] {
     return [7n];
   }
 
   queryDevice(): WvDeviceAttributes {
     return attributes;
+  }
+
+  notifyDeviceChange(): never {
+    throw new StatusError(Status.NOT_SUPPORTED, 'a fake tells of nothing');
   }
 
   translateAddress(address: string | SocketAddress): WvDeviceAddress {
@@ -174,8 +193,8 @@ export class FakeProvider extends FakeObject implements IWVProvider {
     return device;
   }
 
-  createConnectEndpoint(): FakeEndpoint {
-    const endpoint = new FakeEndpoint(this);
+  createConnectEndpoint(protocol = 6): FakeEndpoint {
+    const endpoint = new FakeEndpoint(this, protocol);
     this.endpoints.push(endpoint);
     return endpoint;
   }
@@ -325,6 +344,10 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
     return window;
   }
 
+  allocateFastRegion(): never {
+    throw new Error('not used by ND');
+  }
+
   createConnectQueuePair(create: WvQpCreate): FakeQp {
     const qp = new FakeQp(create, this.provider);
     this.qps.push(qp);
@@ -376,6 +399,22 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     this.provider.trip('modify');
     this.modified.push({ attributes: attributesToSet, options });
     if (attributesToSet.qpState !== undefined) this.state = attributesToSet.qpState;
+  }
+
+  modifyOverlapped(): never {
+    throw new Error('not used by ND');
+  }
+
+  postSend(): never {
+    throw new Error('not used by ND');
+  }
+
+  fastRegister(): never {
+    throw new Error('not used by ND');
+  }
+
+  invalidateRegion(): never {
+    throw new Error('not used by ND');
   }
 
   postReceive(context: unknown, sgl: readonly WvSge[]): void {
@@ -504,7 +543,10 @@ export class FakeEndpoint extends FakeObject implements IWVConnectEndpoint {
     backlog: 0,
   };
 
-  constructor(readonly provider: FakeProvider) {
+  constructor(
+    readonly provider: FakeProvider,
+    readonly protocol: number,
+  ) {
     super();
   }
 
@@ -517,6 +559,10 @@ export class FakeEndpoint extends FakeObject implements IWVConnectEndpoint {
 
   resolveRoute(peer: SocketAddress): void {
     this.#called('resolveRoute', peer);
+  }
+
+  modify(path: WvPathRecord): void {
+    this.#called('modify', path);
   }
 
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): void {
@@ -551,6 +597,10 @@ export class FakeEndpoint extends FakeObject implements IWVConnectEndpoint {
   disconnect(): Overlapped<void> {
     this.#called('disconnect');
     return this.issue('disconnect');
+  }
+
+  keepQueuePairOnDisconnect(): never {
+    throw new Error('not used by ND');
   }
 
   notifyDisconnect(): Overlapped<void> {

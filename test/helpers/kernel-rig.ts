@@ -15,14 +15,14 @@ import {
   SrqProviderIn,
   withProviderData,
 } from '../../kernel-bridge/ioctl/provider-data.js';
-import { gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
+import { addressOfGid, gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import type { HcaMaker } from '../../kernel-bridge/kernel/hca-driver/backend.js';
 import type {
-  DefaultRoute,
   HostInterface,
   HostNetwork,
+  HostRoute,
 } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import type { HcaRegistry } from '../../kernel-bridge/kernel/hca-driver/objects.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
@@ -102,15 +102,17 @@ export class FakeNetwork implements HostNetwork {
     hostInterface('ifb0', 2, []),
     hostInterface('eth0', 4, ['192.0.2.2/24', 'fd00::2/64', 'fe80::fc:ff:fe00:1/64']),
   ];
-  routes: DefaultRoute[] = [
-    { family: 4, interfaceName: 'eth0', metric: 0 },
-    { family: 6, interfaceName: 'eth0', metric: 1024 },
-  ];
+  /** By destination; those that are missing have none. */
+  readonly routes = new Map<string, HostRoute>([
+    ['192.0.2.9', { source: gidOfAddress('192.0.2.2'), interfaceIndex: 4, mtu: 0 }],
+    ['fd00::9', { source: gidOfAddress('fd00::2'), interfaceIndex: 4, mtu: 0 }],
+  ]);
   reads = 0;
 
   /** Receivers of changes; if the network does not report changes, the kernel scans by itself. */
   readonly watchers = new Set<() => void>();
   tells = false;
+  readonly routeWatchers = new Set<() => void>();
 
   watch(changed: () => void): (() => void) | undefined {
     if (!this.tells) return undefined;
@@ -122,8 +124,22 @@ export class FakeNetwork implements HostNetwork {
     this.reads++;
     return this.list;
   }
-  defaultRoutes(): DefaultRoute[] {
-    return this.routes;
+  /** Adds a route: from an address, by an interface. */
+  addRoute(destination: string, source: string, interfaceIndex: number, mtu = 0): void {
+    this.routes.set(destination, { source: gidOfAddress(source), interfaceIndex, mtu });
+  }
+  route(
+    destination: Uint8Array,
+    source: Uint8Array | undefined,
+    interfaceIndex: number,
+  ): HostRoute | undefined {
+    const address = addressOfGid(destination);
+    const found = this.routes.get(interfaceIndex === 0 ? address : `${address}%${interfaceIndex}`);
+    return found && { ...found, source: source ?? found.source };
+  }
+  watchRoutes(changed: () => void): (() => void) | undefined {
+    this.routeWatchers.add(changed);
+    return () => this.routeWatchers.delete(changed);
   }
   identity(): string {
     return 'boot 1';

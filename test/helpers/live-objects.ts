@@ -282,6 +282,7 @@ export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Ar
         bufferLength: 4096n,
         accessFlags: ioctl.WvAccess.REMOTE_WRITE,
       }),
+    MEMORY_ALLOCATE: () => ioctl.WvIoMemoryRegister.encode({ id: live.pd, bufferLength: 4096n }),
     MEMORY_DEREGISTER: () => id(live.pd, live.lkey),
     MW_ALLOCATE: () => id(live.pd),
     MW_DEALLOCATE: object(live.mw),
@@ -377,5 +378,6 @@ export function hcaFileExamples(id: bigint): Record<HcaFileName, () => Uint8Arra
     CA_PORT_MODIFY: () =>
       ioctl.IbIoPortModify.encode({ id, portNumber: 1, flags: ioctl.ModifyPortFlag.INIT_TYPE }),
     CA_FATAL_EVENT: () => ioctl.WvIoObject.encode({ id }),
+    CA_PORT_EVENT: () => ioctl.WvIoDevicePortQuery.encode({ id, portNumber: 1 }),
   };
 }

@@ -9,7 +9,7 @@ import {
 } from '../../examples/sides/winverbs.js';
 import { type IWVProvider, openProvider, type SocketAddress } from '../../winverbs/index.js';
 
-export { ALL_ACCESS, LOOPBACK as ADDRESS, remoteOf, type SideWv as Side, take, toInit };
+export { ALL_ACCESS, LOOPBACK as ADDRESS, remoteOf, type SideWv as Side, type SideWvOptions, take, toInit };
 
 /** What one side of a connection has of its own. */
 export function openSide(

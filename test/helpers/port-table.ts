@@ -1,12 +1,13 @@
 import type { HostNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import { PortTable } from '../../kernel-bridge/kernel/hca-driver/ports.js';
+import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { FakeCm } from './rig-cm.js';
 import { FakeHca } from './rig-hca.js';
 
 /** The table of the software HCA's devices on this network. */
-export function tableOf(network: HostNetwork, now?: () => number): PortTable {
+export function tableOf(network: HostNetwork, now?: () => number, work = new WorkItems()): PortTable {
   const options = kernelOptionsSchema.parse({});
   const make = softHca({
     native: new FakeHca(),
@@ -14,5 +15,5 @@ export function tableOf(network: HostNetwork, now?: () => number): PortTable {
     options,
     createConnectionManager: () => new FakeCm(),
   });
-  return new PortTable([make(() => undefined)], network, now);
+  return new PortTable([make(() => undefined)], network, work, now);
 }

@@ -122,6 +122,12 @@ export class FakeHca implements SoftHca {
     if (status === Status.SUCCESS) this.mrs.set(lkey, pd);
     return { status, lkey, rkey: (access & 7) === 0 ? 0 : 0x1234_0000 + lkey };
   }
+  allocateMr(pd: number, _length: number) {
+    const status = this.refuse.get('allocateMr') ?? Status.SUCCESS;
+    const lkey = this.nextHandle++;
+    if (status === Status.SUCCESS) this.mrs.set(lkey, pd);
+    return { status, lkey };
+  }
   deregisterMr(pd: number, lkey: number): number {
     const status = this.refuse.get('deregisterMr');
     if (status !== undefined) return status;

@@ -135,8 +135,11 @@ test('private data of one byte too many is INVALID_BUFFER_SIZE everywhere; the c
     statusOf(() => passive.connector.reject(tooMuch)),
     Status.INVALID_BUFFER_SIZE,
   );
-  const accepted = passive.connector.accept(passive.endpoint, tooMuch.subarray(1));
+  const most = tooMuch.fill(9).subarray(1);
+  const accepted = passive.connector.accept(passive.endpoint, most);
   await connected;
+  assert.is(maxCalleeData, 148);
+  assert.equal(active.connector.getConnectionData().privateData, most);
   await active.connector.completeConnect();
   await accepted;
   active.release();

@@ -25,8 +25,8 @@ async function run(mode: string, way: string): Promise<{ code: number | null; ou
 }
 
 for (const way of Object.keys(waits)) {
-  test(`a Worker that waits for ${way} is terminated, and nothing of it is left in the HCA`, async () => {
-    assert.equal(await run('terminate', way), { code: 7, output: '[]' });
+  test(`a Worker that waits for ${way} is terminated, and its HCA ends`, async () => {
+    assert.equal(await run('terminate', way), { code: 7, output: '0' });
   });
 
   test(`a process exits while a Worker of it waits for ${way}`, async () => {

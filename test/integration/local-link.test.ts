@@ -51,8 +51,64 @@ test('by default: shared memory, large messages by a single copy, and no packet 
   assert.is(copied > 0, !forbidden, `${copied} bytes`);
 });
 
+/** The ends of a connection: a process each, or a Worker each of one process. */
+async function twoEnds(
+  where: 'processes' | 'Workers',
+  kernel: KernelOptionsInput,
+): Promise<[Peer, string?][]> {
+  const first = await Peer.start({ kernel });
+  if (where === 'processes') return [[first], [await Peer.start({ kernel })]];
+  for (const worker of ['one', 'other']) await first.call('startWorker', { worker });
+  return [
+    [first, 'one'],
+    [first, 'other'],
+  ];
+}
+
+// A request of no bytes needs no key, and always goes by the link.
+const sizes = TRAFFIC_SIZES.filter((size) => size > 0);
+
+for (const direct of [true, false]) {
+  for (const where of ['processes', 'Workers'] as const) {
+    test(`two ${where} with memory of allocate(), direct: ${direct}: all arrives, by the way that the option says`, async () => {
+      const ends = await twoEnds(where, { direct, rc: { ackTimeoutCode: 21 } });
+      const [[server, serving], [client, requesting]] = ends as [[Peer, string?], [Peer, string?]];
+      const options = { as: 'traffic', address: ADDRESS, seed: 3, allocated: true, sizes };
+      const port = await server.call('trafficListen', options, serving);
+      await Promise.all([
+        client.call('trafficConnect', { ...options, port }, requesting),
+        server.call('trafficAccepted', { as: 'traffic' }, serving),
+      ]);
+      await Promise.all([
+        server.call('trafficRun', { as: 'traffic' }, serving),
+        client.call('trafficRun', { as: 'traffic' }, requesting),
+      ]);
+      const counters = async (): Promise<Readonly<Record<string, number>>> =>
+        (await client.call('counters', {}, requesting)).hca!;
+      const stream = async (rounds: number): Promise<Record<string, number>> => {
+        const before = await counters();
+        await client.call('trafficStream', { as: 'traffic', rounds }, requesting);
+        const after = await counters();
+        return Object.fromEntries(Object.keys(after).map((name) => [name, after[name]! - before[name]!]));
+      };
+      if (!direct) {
+        const { direct_write, direct_read, local_link_tx_packets } = await stream(3);
+        assert.equal([direct_write, direct_read], [0, 0]);
+        assert.ok(local_link_tx_packets! >= 3 * 2 * sizes.length);
+        return;
+      }
+      // The first requests ask for the mapping.
+      const end = performance.now() + 30_000;
+      while ((await stream(1)).direct_write! < sizes.length) assert.ok(performance.now() < end);
+      const { direct_write, direct_read } = await stream(3);
+      assert.equal([direct_write, direct_read], [3 * sizes.length, 3 * sizes.length]);
+    });
+  }
+}
+
 test('memory of allocate() is mapped by the other process at its first use, and copied from there', async () => {
-  const passive = await Peer.start();
+  // With direct access the active side would not ask the owner to copy.
+  const passive = await Peer.start({ kernel: { direct: false } });
   const options = { seed: 2, allocated: true };
   const port = await passive.call('trafficListen', { as: 'traffic', address: ADDRESS, ...options });
   const [active] = await Promise.all([

@@ -252,10 +252,7 @@ test('G7 arguments of both Create methods by their numbers', ({ host }) => {
   adapter.createSharedReceiveQueue({ depth: most, maxRequestSge: maxReceiveSge }).release();
   const queue = adapter.createCompletionQueue(4);
   const srq = adapter.createSharedReceiveQueue({ depth: 1 });
-  assert.is(
-    statusOf(() => srq.getNotifyAffinity()),
-    Status.NOT_SUPPORTED,
-  );
+  assert.ok(srq.getNotifyAffinity().mask > 0n);
   const good = {
     receiveCompletionQueue: queue,
     initiatorCompletionQueue: queue,

@@ -24,6 +24,7 @@ test('connections between three processes, two threads of each: as the model say
     // Connections end when the peer has confirmed and the time in TIMEWAIT is over.
     for (let left = 1; left > 0; ) left = (await peer.counters()).cm!.connections ?? 0;
     assert.is(await peer.call('terminateWorker', { worker: 'w' }), 1);
+    assert.is((await peer.call('traces', {})).engineThreads, 1);
     const { objects } = await peer.counters();
     assert.equal(new Set(Object.values(objects!)), new Set([0]), JSON.stringify(objects));
     assert.equal(await peer.leave('end'), { code: 0, signal: null });

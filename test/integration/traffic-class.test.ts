@@ -15,15 +15,27 @@ const ECT_0 = 2;
 /** Opcodes of RC are below this value. */
 const RC_OPCODES = 0x20;
 
-/** Traffic classes of the RC packets in a capture file, each once. */
-function classesIn(file: string): number[] {
-  const found = new Set<number>();
+/** Of the RC packets in a capture file, from the BTH on, with the traffic class of each. */
+function rcPackets(file: string): { packet: string; trafficClass: number }[] {
+  const found = [];
   for (const ip of readPcapng(file)) {
     const v4 = ip[0]! >> 4 === 4;
     const bth = (v4 ? 20 : 40) + 8;
-    if (ip[bth]! < RC_OPCODES) found.add(v4 ? ip[1]! : ((ip[0]! & 0xf) << 4) | (ip[1]! >> 4));
+    if (ip[bth]! >= RC_OPCODES) continue;
+    const trafficClass = v4 ? ip[1]! : ((ip[0]! & 0xf) << 4) | (ip[1]! >> 4);
+    found.push({ packet: Buffer.from(ip.subarray(bth)).toString('latin1'), trafficClass });
   }
-  return [...found].sort((a, b) => a - b);
+  return found;
+}
+
+/**
+ * Traffic classes in a capture file, each once, of the packets that the other process has captured, too: what else comes to
+ * this host's port is not of this connection.
+ */
+function classesIn(file: string, otherFile: string): number[] {
+  const exchanged = new Set(rcPackets(otherFile).map(({ packet }) => packet));
+  const found = rcPackets(file).filter(({ packet }) => exchanged.has(packet));
+  return [...new Set(found.map(({ trafficClass }) => trafficClass))].sort((a, b) => a - b);
 }
 
 const test = suite<{ folder: string }>('traffic class');
@@ -57,9 +69,9 @@ for (const address of ['127.0.0.1', '::1'] as const) {
         await Promise.all([server.leave('exit'), client.leave('exit')]);
         // Each file has the process's sent and received packets.
         const expected = ecn ? [trafficClass, trafficClass | ECT_0] : [trafficClass];
-        for (const { pid } of [server, client]) {
-          assert.equal(classesIn(capture.replace('%p', String(pid))), expected);
-        }
+        const [served, connected] = [server, client].map(({ pid }) => capture.replace('%p', String(pid)));
+        assert.equal(classesIn(served!, connected!), expected);
+        assert.equal(classesIn(connected!, served!), expected);
       },
     );
   }

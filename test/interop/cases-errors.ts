@@ -26,6 +26,12 @@ const behaviours = [
   { behaviour: 'checksums', operation: 'UDP checksums: none of the guest', role: 'both' },
   { behaviour: 'windows-of-theirs', operation: 'type 2 windows', role: 'client' },
   { behaviour: 'windows-of-ours', operation: 'type 2 windows', role: 'server' },
+  { behaviour: 'regions-of-theirs', operation: 'invalidated and zero-based memory', role: 'client' },
+  {
+    behaviour: 'regions-of-ours',
+    operation: 'fast registration, invalidated and zero-based regions',
+    role: 'server',
+  },
 ] as const;
 
 const against = (rig: Rig, behaviour: string, family: 4 | 6): Promise<void> =>

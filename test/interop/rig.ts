@@ -15,6 +15,9 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const scripts = here('../../../test/interop/rig');
 const examples = here('../../examples/interop');
 
+/** The package's folder. */
+const root = here('../../..');
+
 /** A file of rig/. */
 const scriptPath = (name: string): string => `${scripts}/${name}`;
 
@@ -36,7 +39,14 @@ export interface RigOptions {
   readonly linkMtu: number;
   /** Debian package of the guest's kernel; undefined: Debian's present one. */
   readonly kernel?: string | undefined;
+  /** Guests with Node.js, for this library on their devices, in place of Python. */
+  readonly node?: boolean;
 }
+
+/** Megabytes of memory of a guest with Node.js. */
+const NODE_MEMORY = '1024';
+/** Where this library is in such a guest. */
+const APP = '/app';
 
 /** Why the guests are not available here; undefined: they are. */
 export function missing(): string | undefined {
@@ -63,17 +73,20 @@ export class Rig {
 
   /** MTU of the link in bytes. */
   readonly linkMtu: number;
+  private readonly withNode: boolean;
 
   /** @param name - Suffix of its namespace and folder: simultaneous rigs have different ones */
-  constructor({ linkMtu, kernel }: RigOptions, name = '') {
+  constructor({ linkMtu, kernel, node = false }: RigOptions, name = '') {
     this.linkMtu = linkMtu;
+    this.withNode = node;
     const { ROCE_NS = 'roce-interop', ROCE_RUN = join(tmpdir(), 'roce-interop-run') } = process.env;
     this.env = { ROCE_MTU: String(linkMtu), ROCE_NS: `${ROCE_NS}${name}`, ROCE_RUN: `${ROCE_RUN}${name}` };
-    if (kernel === undefined) return;
     const { ROCE_CACHE, XDG_CACHE_HOME } = process.env;
     const cache = ROCE_CACHE ?? join(XDG_CACHE_HOME ?? tmpdir(), 'roce-interop');
-    this.env.KERNEL_PKG = kernel;
-    this.env.ROCE_CACHE = `${cache}-${kernel}`;
+    const suffix = [node ? 'node' : undefined, kernel].filter((part) => part !== undefined);
+    if (kernel !== undefined) this.env.KERNEL_PKG = kernel;
+    if (node) this.env.ROCE_MEM = NODE_MEMORY;
+    if (suffix.length > 0) this.env.ROCE_CACHE = [cache, ...suffix].join('-');
   }
 
   private script(name: string, args: readonly string[], label: string, env: NodeJS.ProcessEnv = {}): Program {
@@ -84,7 +97,8 @@ export class Rig {
 
   /** Builds the guests' image if there is none yet (a download of 75 MB). */
   async build(): Promise<void> {
-    await this.script('build-guest.sh', ['--with-python'], 'build-guest').ok(600);
+    const what = this.withNode ? '--with-node' : '--with-python';
+    await this.script('build-guest.sh', [what], 'build-guest').ok(600);
   }
 
   /** Boots guests of the image. */
@@ -94,6 +108,26 @@ export class Rig {
       const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
       for (const script of guestScripts()) copyFileSync(scriptPath(script), `${share}/${script}`);
     }
+  }
+
+  /** Copies this library into a guest with Node.js: what the package has, and its dependencies. */
+  async deploy(guest: number): Promise<void> {
+    const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
+    const parts =
+      'package.json build/Release/*.node dist/nd dist/winverbs dist/kernel-bridge dist/examples dist/test/conformance';
+    const modules =
+      'zod commander cli-table3 string-width emoji-regex is-fullwidth-code-point strip-ansi ansi-regex';
+    const pack =
+      `cd '${root}' && set -- ${parts} && for m in ${modules}; do [ ! -d node_modules/$m ] || set -- "$@" node_modules/$m; done && ` +
+      `tar c --exclude='*.map' --exclude='*.d.*ts' "$@" > '${share}/app.tar'`;
+    await new Program('deploy', 'bash', ['-c', pack]).ok();
+    await this.inGuest(guest, `rm -rf ${APP} && mkdir ${APP} && tar x -f /share/app.tar -C ${APP}`);
+  }
+
+  /** Starts a compiled script of this library (a path below dist) in a guest, with options of the library's own. */
+  nodeInGuest(guest: number, options: KernelOptionsInput, script: string, ...args: string[]): Program {
+    const all = JSON.stringify({ startTimeoutMs: 120_000, ...options });
+    return this.guest(guest, `cd ${APP} && ND_OPTIONS='${all}' exec node dist/${script} ${args.join(' ')}`);
   }
 
   /** Ends a guest at once, like a power cut: it sends nothing any more. */

@@ -15,28 +15,6 @@ namespace {
 
 const uint64_t kPage = uint64_t(sysconf(_SC_PAGESIZE));
 
-// Registered memory of allocate().
-struct SharedBuffer {
-  Node& node;
-  std::shared_ptr<const SharedRange> memory;
-  uint64_t range = 0, size;
-  uint32_t lkey = 0, rkey = 0;
-  SharedBuffer(Node& n, uint64_t bytes, uint64_t seed = 0) : node(n), size(bytes) {
-    CHECK(allocateShared(bytes, &memory) == Status::kSuccess);
-    Random r(seed);
-    if (seed)
-      for (uint64_t i = 0; i < bytes; i++) data()[i] = uint8_t(r.next());
-    CHECK(n.engine.pinRange(at(), bytes, &range) == Status::kSuccess);
-    CHECK(n.engine.registerMr(n.pd, at(), bytes, kAllAccess, &lkey, &rkey) == Status::kSuccess);
-  }
-  ~SharedBuffer() {
-    if (lkey) node.engine.deregisterMr(node.pd, lkey);
-    node.engine.unpinRange(range);
-  }
-  uint8_t* data() { return reinterpret_cast<uint8_t*>(memory->base); }
-  uint64_t at(uint64_t offset = 0) { return memory->base + offset; }
-};
-
 struct Told {
   LocalMemory memory;
   UniqueFd fd;
@@ -45,7 +23,7 @@ struct Told {
 std::vector<Told> tellings(LocalPair& pair, bool carried = true) {
   std::vector<Told> all;
   pair.offers.sweep();
-  pair.offers.tellAll([&](const LocalMemory& memory, int fd) {
+  pair.offers.tellAll(false, [&](const LocalMemory& memory, int fd) {
     if (!carried) return false;
     all.push_back({memory, UniqueFd(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0))});
     return true;
@@ -61,7 +39,7 @@ uint32_t exchange(LocalPair& from, LocalPair& to) {
       CHECK(to.maps.remove(told.memory.number));
       continue;
     }
-    const bool mapped = to.maps.add(told.memory, told.fd.get());
+    const bool mapped = to.maps.add(told.memory, told.fd.get(), false);
     taken += mapped;
     from.offers.onAnswer(told.memory.number, mapped);
   }
@@ -260,11 +238,13 @@ TEST(local_maps_find_stays_inside) {
   std::shared_ptr<const SharedRange> a, b;
   CHECK(allocateShared(2 * kPage, &a) == Status::kSuccess);
   CHECK(allocateShared(kPage, &b) == Status::kSuccess);
+  a->seal(false);
+  b->seal(false);
   LocalMaps maps;
   // The peer says where it has them: whatever it says is arithmetic only.
   constexpr uint64_t kBase = 0x10000;
-  CHECK(maps.add({0, 5, kBase, a->length, 0, 0}, a->fd.get()));
-  CHECK(maps.add({0, 6, UINT64_MAX - 10, b->length, 0, 0}, b->fd.get()));
+  CHECK(maps.add({0, 5, kBase, a->length, 0, 0}, a->fd.get(), false));
+  CHECK(maps.add({0, 6, UINT64_MAX - 10, b->length, 0, 0}, b->fd.get(), false));
   const uint8_t* start = maps.find(5, kBase, 2 * kPage);
   CHECK(start != nullptr);
   CHECK(maps.find(5, kBase + 2 * kPage, 0) == start + 2 * kPage);
@@ -287,8 +267,9 @@ TEST(local_maps_refuse) {
   LocalMaps maps;
   std::shared_ptr<const SharedRange> good;
   CHECK(allocateShared(kPage, &good) == Status::kSuccess);
+  good->seal(false);
   const auto offer = [&](uint32_t number, uint64_t length, int fd) {
-    return maps.add({0, number, 0x10000, length, 0, 0}, fd);
+    return maps.add({0, number, 0x10000, length, 0, 0}, fd, false);
   };
   CHECK(!offer(0, kPage, good->fd.get()));
   CHECK(!offer(1, 0, good->fd.get()));
@@ -358,7 +339,7 @@ TEST(local_maps_nonsense_from_the_peer) {
   CHECK(!w.pa->isMapped(from.memory.get()));
   for (Told& told : tellings(*w.pa)) {
     told.memory.base += kPage;  // what is named ends outside of it then
-    CHECK(w.pb->maps.add(told.memory, told.fd.get()));
+    CHECK(w.pb->maps.add(told.memory, told.fd.get(), false));
     w.pa->offers.onAnswer(told.memory.number, true);
   }
   CHECK(w.pa->isMapped(from.memory.get()));

@@ -31,6 +31,7 @@ TEST(shared_memory_is_a_sealed_file) {
   CHECK_EQ(a->length, 2 * page);
   CHECK_EQ(a->base % page, 0u);
   const int fd = a->fd.get();
+  a->seal(false);
   CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
   const int seals = fcntl(fd, F_GET_SEALS);
   CHECK_EQ(uint32_t(seals & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)),
@@ -125,4 +126,28 @@ TEST(shared_memory_without_file_descriptors) {
   setrlimit(RLIMIT_NOFILE, &before);
   CHECK(status == Status::kInsufficientResources);
   CHECK(!a);
+}
+
+// The HCAs of a process all hear of it, as long as they want to.
+TEST(shared_memory_that_peers_know_is_freed) {
+  uint32_t first = 0, second = 0;
+  const auto count = [](void* heard) { ++*static_cast<uint32_t*>(heard); };
+  const auto freeOne = [](bool told) {
+    std::shared_ptr<const SharedRange> a;
+    CHECK(allocateShared(4096, &a) == Status::kSuccess);
+    a->told = told;
+  };
+  const uint32_t before = toldRangesFreed();
+  onToldRangeFreed(count, &first);
+  onToldRangeFreed(count, &second);
+  freeOne(false);
+  CHECK(first == 0 && second == 0 && toldRangesFreed() == before);
+  freeOne(true);
+  CHECK(first == 1 && second == 1 && toldRangesFreed() == before + 1);
+  endOnToldRangeFreed(&second);
+  freeOne(true);
+  CHECK(first == 2 && second == 1);
+  endOnToldRangeFreed(&first);
+  freeOne(true);
+  CHECK(first == 2 && second == 1 && toldRangesFreed() == before + 3);
 }

@@ -29,7 +29,7 @@ UniqueFd event() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 // Not while the engine's thread is at something, for which it may have opened one. Sockets of the network come and go with the
 // traffic (peer_socket.h).
 int descriptors() {
-  const auto hold = Process::instance().engine().hold();
+  const auto hold = hca().engine()->hold();
   int n = 0;
   for (int fd = 0; fd < 512; fd++) {
     int domain = AF_UNSPEC;
@@ -290,7 +290,7 @@ int victimMain(uint64_t seed, uint32_t frames) {
   UniqueFd held;
   HOST_CHECK(listenLocal(nd::ownName("slot/") + std::to_string(kOwnSlot), &held) == 0);
   startProcess();
-  HOST_CHECK(Process::instance().host().slot() == kVictimSlot);
+  HOST_CHECK(hca().host().slot() == kVictimSlot);
   Side bystander, foreign;
   Peer peer;
   peer.connect(bystander, kRest);

@@ -3,7 +3,7 @@
 #include <poll.h>
 
 #include "host_test.h"
-#include "platform/interface_events.h"
+#include "platform/network_events.h"
 #include "platform/local_addresses.h"
 
 using namespace nd;
@@ -36,16 +36,16 @@ Gid v6(std::initializer_list<uint8_t> head, uint8_t last) {
 }
 
 // Whether the socket becomes readable, at once or when the system gets to it.
-bool told(InterfaceEvents& events, int timeoutMs = kPatienceMs) {
+bool told(NetworkEvents& events, int timeoutMs = kPatienceMs) {
   pollfd fd{events.fd(), POLLIN, 0};
   return poll(&fd, 1, timeoutMs) == 1 && events.take();
 }
 
 // Changes are told, each of them, and nothing else is.
 void testEvents() {
-  InterfaceEvents events;
+  NetworkEvents events;
   HOST_CHECK(!events.take());  // not open
-  HOST_CHECK(events.open());
+  HOST_CHECK(events.open(NetworkPart::kInterfaces));
   HOST_CHECK(!told(events, 0));
   for (const char* command : {"ip link add cable2 type veth peer name cable3", "ip address add 10.98.1.1/24 dev cable2",
                               "ip address add fd98::1/64 dev cable2 nodad", "ip link set cable2 mtu 1400",

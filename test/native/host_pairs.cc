@@ -264,7 +264,7 @@ int unprivilegedMain() {
     HOST_CHECK(hostCounter("local_link_single_copy_bytes") == 0);
     peer.end();
   }
-  mapsMemory("undumpable allocate", false);
+  mapsMemory("undumpable allocate indirect", false);
   return hosttest::failures;
 }
 
@@ -297,7 +297,7 @@ int main(int argc, char** argv) {
   stopped();
   hammer("name");
   hammer("carry");
-  mapsMemory("allocate", true);
+  mapsMemory("allocate indirect", true);
   hammer("allocate");
   freeing();
   return hosttest::finish("host_pairs");

@@ -14,10 +14,10 @@ namespace hosttest {
 constexpr uint32_t kMessage = 1u << 20;
 
 // What the other process does once it is connected.
-enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q' };
+enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q', kDirect = 'd' };
 
 inline uint64_t hostCounter(const char* name) {
-  const auto values = Process::instance().host().counters();
+  const auto values = hca().host().counters();
   for (size_t i = 0; i < values.size(); i++)
     if (std::strcmp(Host::counterNames()[i], name) == 0) return values[i];
   HOST_CHECK(!"counter exists");
@@ -32,19 +32,20 @@ inline uint64_t counterOf(Engine& engine, const char* name) {
   return 0;
 }
 
-inline uint64_t engineCounter(const char* name) { return counterOf(Process::instance().engine(), name); }
+inline uint64_t engineCounter(const char* name) { return counterOf(*hca().engine(), name); }
 
 inline HostOptions optionsFrom(const std::string& words) {
   HostOptions options;
   if (words.find("wire") != std::string::npos) options.link = LinkChoice::kWire;
+  if (words.find("indirect") != std::string::npos) options.direct = false;
   if (words.find("undumpable") != std::string::npos) prctl(PR_SET_DUMPABLE, 0UL);
   return options;
 }
 
 // Which way this process's large payload goes is cheaper on one machine and dearer on another.
 inline void fixWay(const std::string& words, uint32_t slot) {
-  const auto hold = Process::instance().engine().hold();
-  LocalChoice& choice = Process::instance().host().localPair(slot)->choice;
+  const auto hold = hca().engine()->hold();
+  LocalChoice& choice = hca().host().localPair(slot)->choice;
   if (words.find("name") != std::string::npos) choice.fix(LocalChoice::Way::kName);
   if (words.find("carry") != std::string::npos) choice.fix(LocalChoice::Way::kCarry);
 }
@@ -71,6 +72,21 @@ inline void tryInVain(const Hello& other) {
   HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
 }
 
+// Writes one message after the other until one fails. Tells when the first has gone without a packet, and the status of the last.
+inline void writeUntilRefused(Side& side, const Hello& other) {
+  bool heard = false;
+  for (uint8_t round = 1;; round = static_cast<uint8_t>(round % 100 + 1)) {
+    std::memset(side.memory.data(), round, kMessage);
+    side.post(kOpWrite, 0, kMessage, other.address, other.rkey);
+    const uint32_t status = side.polled();
+    const bool first = !heard && engineCounter("direct_write") > 0;
+    const char told = static_cast<char>(status + 1);
+    if (first || status != kWcSuccess) HOST_CHECK(write(1, &told, 1) == 1);
+    heard |= first;
+    if (status != kWcSuccess) return;
+  }
+}
+
 inline int peerMain(const std::string& words) {
   if (words.find("stranger") != std::string::npos && !becomeNobody()) return 2;
   startProcess(optionsFrom(words));
@@ -86,6 +102,7 @@ inline int peerMain(const std::string& words) {
     side.connect(other, 4096);
   char told = 1;
   if (write(1, &told, 1) != 1) return 2;
+  if (how == kDirect) writeUntilRefused(side, other);
   if (how == kStream) {
     fixWay(words, other.qpn >> 16);
     for (uint32_t posted = 0, done = 0;;) {

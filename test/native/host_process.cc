@@ -182,7 +182,7 @@ void bench() {
     std::printf("%s of 1 MiB: %.2f GB/s\n", op == kOpWrite ? "WRITE" : "READ", kMessages * 1.048576e6 / seconds / 1e9);
     peer.end();
   }
-  const auto values = Process::instance().host().counters();
+  const auto values = hca().host().counters();
   for (size_t i = 0; i < values.size(); i++)
     if (values[i] != 0 && std::strncmp(Host::counterNames()[i], "local_", 6) == 0)
       std::printf("%s %llu\n", Host::counterNames()[i], static_cast<unsigned long long>(values[i]));

@@ -9,12 +9,18 @@
 
 #include "host_test.h"
 #include "platform/shared_memory.h"
-#include "process/process.h"
+#include "process/hca_context.h"
 
 namespace hosttest {
 
 using namespace nd;
 using namespace nd::abi;
+
+// The HCA of this program; it ends at exit.
+inline HcaContext& hca() {
+  static auto* context = new HcaContext();
+  return *context;
+}
 
 constexpr uint32_t kBytes = 4u << 20, kEntries = 256, kStride = 128, kReceiveStride = 64;
 
@@ -100,12 +106,12 @@ struct Side {
   uint64_t cqRing = 0, qpRing = 0, range = 0;
   Registered memory;
 
-  explicit Side(bool ofAllocate = false, Engine& e = Process::instance().engine()) : engine(e), memory(ofAllocate) {
+  explicit Side(bool ofAllocate = false, Engine& e = *hca().engine()) : engine(e), memory(ofAllocate) {
     HOST_CHECK(engine.attachKernel(&kernel, &id) == Status::kSuccess);
     HOST_CHECK(engine.allocatePd(id, &pd) == Status::kSuccess);
     const auto address = reinterpret_cast<uint64_t>(memory.data());
     HOST_CHECK(engine.pinRange(address, kBytes, &range) == Status::kSuccess);
-    const uint32_t access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    const uint32_t access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead | kAccessRemoteAtomic;
     HOST_CHECK(engine.registerMr(pd, address, kBytes, access, &lkey, &rkey) == Status::kSuccess);
     const uint64_t cqBytes = kCqHeaderBytes + 1024 * kCqeBytes;
     HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
@@ -137,7 +143,7 @@ struct Side {
   void listen(const Hello& peer, uint32_t pathMtu) {
     QpAttributes a;
     a.state = kQpsInit;
-    a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead | kAccessRemoteAtomic;
     a.port = 1;
     HOST_CHECK(engine.modifyQp(qp, qpmask::kState | qpmask::kAccess | qpmask::kPkeyIndex | qpmask::kPort, a) ==
                Status::kSuccess);
@@ -234,9 +240,9 @@ struct Side {
 
 inline void startProcess(HostOptions options = {}) {
   std::string problem;
-  HOST_CHECK(!Process::instance().started());
-  HOST_CHECK(Process::instance().start({}, options, &problem) == Status::kSuccess);
-  HOST_CHECK(Process::instance().start({}, options, &problem) == Status::kSuccess);  // only checks
+  HOST_CHECK(hca().engine() == nullptr);
+  HOST_CHECK(hca().start({}, options, &problem) == Status::kSuccess);
+  HOST_CHECK(hca().start({}, options, &problem) == Status::kSuccess);  // only checks
   HOST_CHECK(problem.empty());
 }
 

@@ -1,7 +1,10 @@
 // Threads of the program that watch the host while they wait (engine/watch.h), beside the engine's thread and threads that
 // poll: nothing that comes is lost, whoever sleeps, and nobody relies on a thread that watches and does not come.
-#include <sys/timerfd.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 
 #include <thread>
@@ -9,6 +12,7 @@
 #include "base/expectation.h"
 #include "host_side.h"
 #include "platform/attendance.h"
+#include "platform/thread.h"
 #include "process/watch.h"
 
 using namespace hosttest;
@@ -35,7 +39,7 @@ struct Waiting {
     std::atomic<bool> done{false};
   };
   int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  Watch watch{Process::instance().engine(), Process::instance().host(), [](void* self) { ring(*static_cast<int*>(self)); },
+  Watch watch{*hca().engine(), hca().host(), [](void* self) { ring(*static_cast<int*>(self)); },
               &fd};
   const bool looksOn;               // before it sleeps
   uint32_t watched = 0, apart = 0;  // sleeps
@@ -193,10 +197,17 @@ void expectation() {
     expectation.inVain();
     HOST_CHECK(passes() == std::min(n, Expectation::kMostPasses));
   }
-  expectation.met();
+  expectation.met(1000);
   HOST_CHECK(passes() == 0);
   expectation.inVain();
   HOST_CHECK(passes() == 1);
+  // What comes after an interruption counts as in vain: others want the processor.
+  for (uint32_t n = 2; n < 4 * Expectation::kMostPasses; n *= 2) {
+    expectation.met(Expectation::kInterruptedNs + 1);
+    HOST_CHECK(passes() == std::min(n, Expectation::kMostPasses));
+  }
+  expectation.met(Expectation::kInterruptedNs);
+  HOST_CHECK(passes() == 0);
 }
 
 // Another thread polls now and then, takes what is for others, and goes away in the middle of it.
@@ -254,6 +265,108 @@ void watchesAndDoesNotCome() {
   HOST_CHECK(readable(waiting.fd, kPatienceMs));
 }
 
+// As long as there is one, all threads of this process share one processor.
+struct OneProcessor {
+  cpu_set_t before;
+  OneProcessor() {
+    HOST_CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    place(one);
+  }
+  ~OneProcessor() { place(before); }
+
+ private:
+  static void place(const cpu_set_t& set) {
+    DIR* const tasks = opendir("/proc/self/task");
+    for (const dirent* e = readdir(tasks); e != nullptr; e = readdir(tasks))
+      if (e->d_name[0] != '.') sched_setaffinity(std::atoi(e->d_name), sizeof set, &set);
+    closedir(tasks);
+  }
+};
+
+// A thread that begins with `first` and then computes, until this ends.
+struct Computing {
+  std::atomic<bool> stop{false};
+  std::atomic<ThreadId> id{0};
+  std::thread thread;
+  template <typename First>
+  explicit Computing(First first) {
+    thread = std::thread([this, first] {
+      first();
+      id = currentThread();
+      while (!stop) {
+      }
+    });
+    while (id == 0) sched_yield();
+  }
+  ~Computing() { end(); }
+  void end() {
+    stop = true;
+    if (thread.joinable()) thread.join();
+  }
+};
+
+// A thread that is ready, and for which there is no processor, differs from one that runs, waits, or has ended.
+void whoLacksAProcessor() {
+  HOST_CHECK(!lacksProcessor(currentThread()));
+  HOST_CHECK(!lacksProcessor(0) && processorTimeNs(0) == 0);
+  int ends[2];
+  HOST_CHECK(pipe2(ends, O_CLOEXEC) == 0);
+  std::atomic<ThreadId> id{0};
+  std::thread waits([&] {
+    id = currentThread();
+    char byte;
+    HOST_CHECK(read(ends[0], &byte, 1) == 1);
+  });
+  // It may not have come to its read() yet.
+  const auto sleeps = [&] { return id != 0 && !lacksProcessor(id); };
+  for (const uint64_t end = clockNow() + kPatienceNs; !sleeps() && clockNow() < end;) sched_yield();
+  HOST_CHECK(sleeps());
+  HOST_CHECK(write(ends[1], "", 1) == 1);
+  waits.join();
+  close(ends[0]);
+  close(ends[1]);
+  HOST_CHECK(!lacksProcessor(id));
+  const OneProcessor one;
+  Computing computing([] {});
+  HOST_CHECK(lacksProcessor(computing.id));  // this thread has it
+  const uint64_t used = processorTimeNs(computing.id);
+  HOST_CHECK(used != 0);
+  for (const uint64_t end = clockNow() + kPatienceNs; processorTimeNs(computing.id) == used && clockNow() < end;) sched_yield();
+  HOST_CHECK(processorTimeNs(computing.id) > used);
+  computing.end();
+  HOST_CHECK(!lacksProcessor(computing.id));
+}
+
+// A thread that watches, or polls, and then computes on the only processor: whenever the engine's thread looks, that thread
+// seems to lack the processor. It is not waited for.
+void computesOnTheOnlyProcessor() {
+  Side side;
+  Peer peer('w', side);
+  Waiting waiting;
+  const auto writes = [&] {
+    for (int i = 0; i < 20; i++) {
+      char word = 'w';
+      HOST_CHECK(write(peer.in, &word, 1) == 1);
+      HOST_CHECK(read(peer.out, &word, 1) == 1 && word == 'y');
+    }
+  };
+  for (int round = 0; round < 3; round++) {
+    const OneProcessor one;
+    {
+      const Computing computing([&] { watch(waiting); });
+      writes();
+    }
+    waiting.watch.leave();
+    const Computing computing([&] {
+      for (const uint64_t end = clockNow() + 2 * Attendance::kMarkNs; clockNow() < end;) side.engine.progress();
+    });
+    writes();
+  }
+}
+
 uint64_t left(const Attendance& attendance) {
   itimerspec at{};
   timerfd_gettime(attendance.alarm(), &at);
@@ -274,10 +387,23 @@ void alarmIsPutOff() {
   HOST_CHECK(left(attendance) <= kHour);
   attendance.mark(start + 2 * kHour);
   HOST_CHECK(left(attendance) > kHour && left(attendance) <= 2 * kHour + Attendance::kMarkNs);
+  HOST_CHECK(attendance.attendant() == currentThread());
   attendance.wokeUp();
   attendance.mark(start + 3 * kHour);
   HOST_CHECK(attendance.marked() == start + 3 * kHour);
   HOST_CHECK(left(attendance) <= 2 * kHour + Attendance::kMarkNs);
+  // Marks that are valid for longer put it off for as long.
+  for (uint64_t valid = Attendance::kMarkNs; valid < Attendance::kMostMarkNs; valid *= 2) {
+    HOST_CHECK(attendance.markNs() == valid);
+    attendance.trustLonger();
+  }
+  attendance.trustLonger();
+  HOST_CHECK(attendance.markNs() == Attendance::kMostMarkNs);
+  attendance.sleepUntil(start + kHour);
+  attendance.mark(start + 4 * kHour);
+  HOST_CHECK(left(attendance) > 4 * kHour - kHour / 2 && left(attendance) <= 4 * kHour + Attendance::kMostMarkNs);
+  attendance.trustLess();
+  HOST_CHECK(attendance.markNs() == Attendance::kMarkNs);
 }
 
 }  // namespace
@@ -294,6 +420,8 @@ int main(int argc, char** argv) {
   besidePollers(rounds);
   twoWait(rounds);
   watchesAndDoesNotCome();
+  whoLacksAProcessor();
+  computesOnTheOnlyProcessor();
   alarmIsPutOff();
   return hosttest::finish("host_watch");
 }

@@ -10,6 +10,7 @@
 #include "base/wire.h"
 #include "check.h"
 #include "engine/engine.h"
+#include "local/direct_board.h"
 #include "local/local_pair.h"
 
 namespace world {
@@ -151,6 +152,19 @@ struct FakeLink final : Link {
   }
   void revoke(uint64_t epoch) override {
     if (pair) pair->setEpoch(epoch);
+    settleDirect();
+  }
+  // Direct access, where a test has begun it.
+  HostCounters directCounters;
+  std::unique_ptr<DirectBoard> board;
+  bool publish() {
+    board = std::make_unique<DirectBoard>(directCounters);
+    return board->create();
+  }
+  DirectBoard* directBoard() override { return board.get(); }
+  void settleDirect() override {
+    LocalPair* const pairs[] = {pair.get()};
+    if (board && pair) board->settle(pairs, 1);
   }
   bool selfPending() const override { return pair && pair->self && pair->pending(); }
   void pollPair(PacketSink& sink, uint32_t budget) {

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { hasIpCmHeader } from '../../kernel-bridge/kernel/cm/ip-cm-header.js';
 import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener.js';
 import { type CmBody, emitMad, ipCmHeader, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
 import { connectParameters, ipv4, Pair, qp, SERVICE, Side } from '../helpers/cm-network.js';
@@ -243,6 +244,11 @@ test('the listener on the address comes before the one on all, and others are no
 });
 
 test('a service id without the address header leaves all 92 bytes to the consumer', () => {
+  // RDMA IP CM's are those of one service prefix, whatever their protocol.
+  const withHeader = [0x0100_0000n, 0x0106_1234n, 0x013f_0001n, 0x01ff_ffffn];
+  const without = [0x00ff_ffffn, 0x0200_0000n, 0x0002_0001n, 0x1_0106_0001n, 0x77n << 48n];
+  assert.ok(withHeader.every((id) => hasIpCmHeader(id)));
+  assert.not.ok(without.some((id) => hasIpCmHeader(id)));
   const pair = new Pair();
   const listener = pair.server.cm.listen({
     serviceId: 0x77n << 48n,

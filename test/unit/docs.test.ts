@@ -64,7 +64,10 @@ const read = (names: readonly string[]): Documented[] =>
 const titleOf = ({ owner, name }: Documented): string => (owner === '' ? name : `${owner}.${name}`);
 
 /** Our own methods, which the SPI does not have. */
-const own = ['NdMwDescriptor.encode', 'NdMwDescriptor.decode', 'ndNotifyAddressListChange'];
+const own = [
+  ...['NdMwDescriptor.encode', 'NdMwDescriptor.decode', 'ndNotifyAddressListChange'],
+  ...['NdOverlappedFile.next', 'NdOverlappedFile.close'],
+];
 
 /** The missing parts in the documentation of a method of the SPI. */
 function missing(method: Documented): string[] {

@@ -19,7 +19,7 @@ import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import type { HcaPort } from '../../kernel-bridge/kernel/hca-driver/backend.js';
 import { Overlapped } from '../../kernel-bridge/overlapped.js';
-import { userVerbsOf } from '../../kernel-bridge/uvp/index.js';
+import { UserVerbsRegistry } from '../../kernel-bridge/uvp/index.js';
 import { SoftUserVerbs } from '../../kernel-bridge/uvp/soft-user-verbs.js';
 import { WVProvider } from '../../winverbs/provider.js';
 import { expect } from '../helpers/endpoint-scene.js';
@@ -54,6 +54,7 @@ function library(rig: KernelRig, guid: bigint): string {
 
 /** A device file whose requests the rig's kernel serves. */
 class RigFile implements DeviceFile {
+  readonly extended = true;
   closed = false;
   private readonly id: number;
 
@@ -97,7 +98,9 @@ class RigFile implements DeviceFile {
 /** WinVerbs on both HCAs; only the second has a provider. */
 function winVerbs(): { rig: KernelRig; second: SecondHca; provider: WVProvider } {
   const { rig, second } = withSecond();
-  const loadUserVerbs = userVerbsOf({ [SECOND_LIBRARY]: () => new SoftUserVerbs(second.user) });
+  const registry = new UserVerbsRegistry();
+  registry.register(SECOND_LIBRARY, () => new SoftUserVerbs(second.user));
+  const loadUserVerbs = (library: string) => registry.load(library);
   return {
     rig,
     second,
@@ -260,7 +263,7 @@ test('an HCA that asks for it hears of every receive: on a queue pair, and on a 
 test('a library that no provider has is refused by its name', () => {
   const { provider } = winVerbs();
   assert.throws(() => provider.openDevice(ethGuid), /networkdirect_uvp/);
-  assert.throws(() => userVerbsOf({})('toString'), /'toString', and there is none of that name/);
+  assert.throws(() => new UserVerbsRegistry().load('toString'), /'toString', and there is none of that name/);
 });
 
 // ── Handles and events ──────────────────────────────────────────────────────────────────────────────────────
@@ -300,6 +303,25 @@ test('an HCA may say that a device has failed: that device, and no other', () =>
   expect(rig.ioctl('PD_ALLOCATE', on(ours)), Status.SUCCESS);
 });
 
+test('an HCA may fail as a whole: all of its devices, for good, and no other’s', () => {
+  const { rig, second } = withSecond();
+  const [ours, theirs] = [rig.device(ethGuid), rig.device(secondGuid)];
+  const told: number[] = [];
+  rig.kernel.hcaDriver.onHcaFailed = (errno) => told.push(errno);
+  for (let times = 0; times < 2; times++) second.events.push({ type: 'fatal', device: undefined, errno: 9 });
+  rig.events();
+  assert.equal(told, [9], 'one failure');
+  const on = (id: bigint) => s.WvIoId.encode({ id });
+  expect(rig.ioctl('PD_ALLOCATE', on(theirs)), Status.FILE_FORCED_CLOSED);
+  expect(rig.ioctl('PD_ALLOCATE', on(ours)), Status.SUCCESS);
+  expect(rig.ioctl('DEVICE_CLOSE', s.WvIoObject.encode({ id: theirs })), Status.SUCCESS);
+  // It does not work again when all have closed it.
+  const open = { guid: secondGuid };
+  const { status } =
+    rig.ioctl('DEVICE_OPEN', s.WvIoDeviceOpen.encode(open), s.WvIoDeviceOpen.size).answer ?? {};
+  assert.is(status, Status.FILE_FORCED_CLOSED);
+});
+
 test('counters are those of all HCAs', () => {
   const { rig } = withSecond();
   rig.pd(rig.device(ethGuid));
@@ -315,6 +337,7 @@ test('counters are those of all HCAs', () => {
 test('IBAT finds the second HCA’s device by its address, and the path that starts there', () => {
   const { rig } = withSecond();
   const { port, path } = ibat(rig);
+  rig.network.addRoute('198.51.100.9', secondAddress, 7);
   const record = (address: string) => s.IbatPortRecord.decode(port(address).output);
   assert.equal([record(secondAddress).caGuid, record(secondAddress).portGuid], [secondGuid, secondPortGuid]);
   assert.equal([record('192.0.2.2').caGuid, record('192.0.2.2').portGuid], [ethGuid, ethGuid]);

@@ -87,6 +87,21 @@ test('no room knows the system but those of the platform', () => {
   assert.equal(found, Object.keys(exceptions));
 });
 
+/** The addon of real HCAs is Linux's alone, and stands on the engine's rings and tables without the engine. */
+const verbsMay =
+  /^(verbs\/|addon\/(convert|hca_words|backing_store|waker)\.h$|base\/|platform\/unique_fd\.h$|objects\/(cq|qp_states)\.h$)/;
+
+test('the addon of real HCAs includes what it may, and nothing else', () => {
+  const includes = sources(join(hca, 'verbs')).flatMap((file) =>
+    includesOf(`verbs/${file}`, readFileSync(join(hca, 'verbs', file), 'utf8')),
+  );
+  assert.ok(includes.length > 20);
+  assert.equal(
+    includes.filter(({ target }) => !verbsMay.test(target)),
+    [],
+  );
+});
+
 test('what knows the system is found', () => {
   for (const line of [
     '#include <sys/uio.h>',
@@ -123,7 +138,7 @@ test('what the rules are against is found', () => {
     ['transport/core.h', '#include "host/host.h"'],
     ['transport/core.h', '#include "udp/udp_wire.h"'],
     ['udp/udp_wire.cc', '#include "local/local_pair.h"'],
-    ['host/host.h', '#include "process/process.h"'],
+    ['host/host.h', '#include "process/hca_context.h"'],
     ['host/host.h', '#include "parts.h"'],
   ] as const) {
     const includes = includesOf(file, `#pragma once\n${line}\n`);

@@ -47,7 +47,16 @@ const expected: Row[] = [
   [10, 'DEVICE_CANCEL', 0x003be028, 'u64 Id', 'none', '', 'none', ''],
   [11, 'PD_ALLOCATE', 0x003be02c, 'WV_IO_ID', 'provider', 'WV_IO_ID', 'provider', ''],
   [12, 'PD_DEALLOCATE', 0x003be030, 'u64 Id', 'none', '', 'none', ''],
-  [13, 'MEMORY_REGISTER', 0x003be034, 'WV_IO_MEMORY_REGISTER', 'none', 'WV_IO_MEMORY_KEYS', 'none', ''],
+  [
+    13,
+    'MEMORY_REGISTER',
+    0x003be034,
+    'WV_IO_MEMORY_REGISTER',
+    'none',
+    'WV_IO_MEMORY_KEYS',
+    'none',
+    'PD_CANCEL',
+  ],
   [14, 'MEMORY_DEREGISTER', 0x003be038, 'WV_IO_ID', 'none', '', 'none', ''],
   [15, 'MW_ALLOCATE', 0x003be03c, 'WV_IO_ID', 'provider', 'WV_IO_ID (rkey)', 'provider', ''],
   [16, 'MW_DEALLOCATE', 0x003be040, 'u64 Id', 'none', '', 'none', ''],
@@ -67,8 +76,8 @@ const expected: Row[] = [
   [30, 'QP_CREATE', 0x003be078, 'WV_IO_QP_CREATE', 'provider', 'WV_IO_QP_CREATE', 'provider', ''],
   [31, 'QP_DESTROY', 0x003be07c, 'u64 Id', 'none', '', 'none', ''],
   [32, 'QP_QUERY', 0x003be080, 'u64 Id', 'none', 'WV_IO_QP_ATTRIBUTES', 'none', ''],
-  [33, 'QP_MODIFY', 0x003be084, 'WV_IO_QP_ATTRIBUTES', 'none', '', 'provider', ''],
-  [34, 'QP_ATTACH', 0x003be088, 'WV_IO_QP_MULTICAST', 'none', '', 'none', ''],
+  [33, 'QP_MODIFY', 0x003be084, 'WV_IO_QP_ATTRIBUTES', 'none', '', 'provider', 'QP_CANCEL'],
+  [34, 'QP_ATTACH', 0x003be088, 'WV_IO_QP_MULTICAST', 'none', '', 'none', 'QP_CANCEL'],
   [35, 'QP_DETACH', 0x003be08c, 'WV_IO_QP_MULTICAST', 'none', '', 'none', ''],
   [36, 'QP_CANCEL', 0x003be090, 'u64 Id', 'none', '', 'none', ''],
   [37, 'EP_CREATE', 0x003be094, 'u64 EpType', 'none', 'u64 Id', 'none', ''],
@@ -106,6 +115,7 @@ const expected: Row[] = [
   [51, 'EP_LISTEN', 0x003be0cc, 'WV_IO_EP_LISTEN', 'none', '', 'none', ''],
   [52, 'EP_GET_REQUEST', 0x003be0d0, 'WV_IO_EP_GET_REQUEST', 'none', '', 'none', 'EP_CANCEL'],
   [53, 'PD_CANCEL', 0x003be0d4, 'u64 Id', 'none', '', 'none', ''],
+  [128, 'MEMORY_ALLOCATE', 0x003be200, 'WV_IO_MEMORY_REGISTER', 'none', 'WV_IO_MEMORY_KEYS', 'none', ''],
 ];
 
 test('every WinVerbs IOCTL has its code, its structures and its way of pending', () => {
@@ -120,7 +130,7 @@ test('every WinVerbs IOCTL has its code, its structures and its way of pending',
     row.cancel ?? '',
   ]);
   for (const [i, row] of expected.entries()) assert.equal(actual[i], row, row[1]);
-  assert.is(actual.length, 53);
+  assert.is(actual.length, 54);
 });
 
 test('codes are control codes of method buffered with read and write access', () => {
@@ -131,7 +141,7 @@ test('codes are control codes of method buffered with read and write access', ()
     assert.is(ioctlRow(control)?.name, name);
     assert.is(ioctlName(control), name);
   }
-  assert.is(Object.keys(IoctlCode).length, 53);
+  assert.is(Object.keys(IoctlCode).length, 54);
 });
 
 test('a request pends exactly if something cancels it, and that something exists and does not pend', () => {
@@ -140,7 +150,7 @@ test('a request pends exactly if something cancels it, and that something exists
     if (row.cancel === null) continue;
     assert.not.ok(ioctls[row.cancel as keyof typeof ioctls].pends, row.name);
   }
-  assert.is(ioctlTable.filter((row) => row.pends).length, 9);
+  assert.is(ioctlTable.filter((row) => row.pends).length, 12);
 });
 
 test('three IOCTLs have forms of this stack’s own, and two have other forms for datagram endpoints', () => {
@@ -183,6 +193,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     REMOTE_ATOMIC: 4,
     LOCAL_WRITE: 8,
     MW_BIND: 16,
+    ZERO_BASED: 32,
     NON_CACHABLE: 2147483648,
   },
   WvSend: { IMMEDIATE: 1, FENCE: 2, SIGNALED: 4, SOLICITED: 8, INLINE: 16 },
@@ -211,6 +222,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     FETCH_ADD: 4,
     BIND_WINDOW: 5,
     INVALIDATE: 6,
+    FAST_REGISTER: 7,
     RECEIVE: 128,
     RECEIVE_RDMA_WRITE: 129,
   },
@@ -243,8 +255,9 @@ const expectedConstants: Record<string, Record<string, number>> = {
   },
   CqNotifyType: { ERROR: 0, NEXT_COMPLETION: 1, SOLICITED: 2 },
   EpType: { CONNECT: 0x106, DATAGRAM: 0x111 },
+  IpProtocol: { TCP: 6, UDP: 17 },
   WvDatagram: { QKEY: 0x01234567, MULTICAST_QPN: 0xffffff },
-  EpOption: { ROUTE: 1 },
+  EpOption: { ROUTE: 1, KEEP_QP: 0x8000_0001, PARTITION: 0x8000_0002 },
   WvEvent: { ERROR: 1, STATE: 2, ADDRESS: 4, LINK_ADDRESS: 8, PARTITION: 16, MANAGEMENT: 32 },
   DeviceType: { UNKNOWN: 0, INFINIBAND: 1, IWARP: 2 },
   AtomicCapability: { NONE: 0, DEVICE: 1, NODE: 2 },
@@ -265,6 +278,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     RC_RNR_NAK_GENERATION: 0x1000,
     SRQ_RESIZE: 0x2000,
     BATCH_NOTIFY_CQ: 0x4000,
+    MEM_MGT_EXTENSIONS: 1 << 21,
   },
   AddressFamily: { IPV4: 2, IPV6: 23 },
   Capacity: {

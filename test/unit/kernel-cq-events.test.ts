@@ -24,6 +24,7 @@ import { SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interf
 import type { IbCa, IbCq, IbCqDispatch, IbPd, IbQp } from '../../kernel-bridge/kernel/hca-driver/objects.js';
 import type { FileObject } from '../../kernel-bridge/kernel/io-manager/device.js';
 import type { RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
+import { assertPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
@@ -47,7 +48,7 @@ function createCq(
 ): Asked<IbCq> {
   const ringBytes = abi.cqHeaderBytes + 16 * abi.cqeBytes;
   const provider = CqProviderIn.encode({ ringAddress: address, ringBytes, entries: 16 });
-  return new Asked<IbCq>((irp) => ciCreateCq(ca, 16, dispatch, udata(provider), irp), mode);
+  return new Asked<IbCq>((irp) => ciCreateCq(ca, 16, 'mine', dispatch, udata(provider), irp), mode);
 }
 
 const wait = (cq: IbCq, type: number) => new Asked<number>((irp) => ciGetCqEvent(cq, type, irp));
@@ -62,8 +63,8 @@ test('a call-back is told of completions and of the overrun, its queue is the ar
   const ca = openedCa(rig);
   const told: unknown[] = [];
   const cq = createCq(ca, {
-    compEvent: (which) => told.push(which),
-    asyncEvent: (which, event) => told.push(which, event),
+    compEvent: (which, context) => told.push(which, context),
+    asyncEvent: (which, context, event) => told.push(which, context, event),
   }).information!;
   const silent = createCq(ca, {}).information!;
   const half = createCq(ca, { asyncEvent: () => told.push('half') }).information!;
@@ -71,24 +72,36 @@ test('a call-back is told of completions and of the overrun, its queue is the ar
   assert.is(ciArmCq(cq, true), Status.SUCCESS);
   assert.equal(rig.hca.armed, [{ cq: cq.handle, solicitedOnly: true }]);
   raise(rig, cq, CqEventType.completion);
-  assert.ok(told.length === 1 && told[0] === cq);
+  assert.ok(told.length === 2 && told[0] === cq && told[1] === 'mine');
+  const beside = wait(cq, NEXT_COMPLETION);
+  assert.is(name(beside), 'PENDING', 'what a call-back was told is not kept for a request');
+  beside.irp.cancel();
   for (const one of [silent, half]) raise(rig, one, CqEventType.completion);
   for (const one of [silent, half, cq]) raise(rig, one, CqEventType.overrun);
-  assert.is(told.length, 4);
-  assert.equal([told[1], told[3]], ['half', CqEventType.overrun]);
+  assert.is(told.length, 6);
+  assert.equal([told[2], told[4], told[5]], ['half', 'mine', CqEventType.overrun]);
   new Asked<number>((irp) => ciDestroyCq(cq, irp));
   raise(rig, cq, CqEventType.completion);
-  assert.is(told.length, 4, 'an event of a queue that is gone');
+  assert.is(told.length, 6, 'an event of a queue that is gone');
   assert.equal(rig.faults, []);
 });
 
-test('user mode brings no call-backs, and makes nothing by trying', () => {
+test('a call-back that throws is a fault of its client: it is counted, and what comes after it goes on', () => {
   const rig = new KernelRig();
+  const told: string[] = [];
+  const broken = {
+    compEvent: () => {
+      assert.throws(() => assertPassive('waiting'), /DISPATCH_LEVEL/);
+      throw new Error('broken client');
+    },
+  };
   const ca = openedCa(rig);
-  assert.is(name(createCq(ca, { compEvent: () => {} }, 'user')), 'ACCESS_DENIED');
-  assert.is(name(createCq(ca, { asyncEvent: () => {} }, 'user')), 'ACCESS_DENIED');
-  assert.is(rig.hca.cqs.size, 0);
-  assert.is(name(createCq(ca, {}, 'user')), 'SUCCESS');
+  const one = createCq(ca, broken).information!;
+  const two = createCq(ca, { compEvent: () => told.push('two') }).information!;
+  rig.hca.events.push({ type: 'cq', cq: one.handle, event: CqEventType.completion });
+  raise(rig, two, CqEventType.completion);
+  assert.equal(told, ['two']);
+  assert.equal(rig.faults.map(String), ['DriverFault: Error: broken client']);
 });
 
 test('requests of kernel clients wait in the driver: all of an event’s kind are told, and one event is kept', () => {
@@ -143,6 +156,7 @@ test('CQ_NOTIFY by IOCTL of a kernel client waits in the driver, too', () => {
     io.request(file, code, input, outputLength, (status, output) =>
       Object.assign(ended, { status, output: output.slice() }),
     );
+    io.work.run();
     return ended;
   };
   const device = request(IoctlCode.DEVICE_OPEN, s.WvIoDeviceOpen.encode({}), 16);
@@ -204,7 +218,7 @@ test('the HCA itself calls back: armed, a completion comes as one event; not arm
     sendSge: 1,
   };
   const qp = new Asked<IbQp>((irp) =>
-    ciCreateQp(pd, cq, cq, undefined, { ...create, receiveSge: 1 }, {}, udata(provider), irp),
+    ciCreateQp(pd, cq, cq, undefined, { ...create, receiveSge: 1 }, undefined, {}, udata(provider), irp),
   ).information!;
   new Asked<number>((irp) => ciModifyQp(qp, QpMask.state, { state: QpState.ERROR }, irp));
 

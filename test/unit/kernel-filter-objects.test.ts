@@ -48,7 +48,7 @@ test('memory is registered and deregistered by keys; bad ranges, lengths and fla
   expect(register({ bufferLength: 1n << 63n }), Status.INVALID_PARAMETER);
   expect(register({ address: 0xffff_ffff_ffff_fff0n }), Status.ACCESS_VIOLATION);
   expect(register({ address: (1n << 47n) - 50n }), Status.ACCESS_VIOLATION);
-  expect(register({ accessFlags: 0x20 }), Status.INVALID_PARAMETER);
+  expect(register({ accessFlags: 0x40 }), Status.INVALID_PARAMETER);
   expect(register({ accessFlags: (WvAccess.NON_CACHABLE | WvAccess.LOCAL_WRITE) >>> 0 }), Status.SUCCESS);
   const deregister = (data: number) => rig.ioctl('MEMORY_DEREGISTER', s.WvIoId.encode({ id: pd, data }), 0);
   expect(deregister(9), Status.NOT_FOUND);
@@ -57,6 +57,27 @@ test('memory is registered and deregistered by keys; bad ranges, lengths and fla
   rig.hca.refuse.clear();
   expect(deregister(keys.lkey), Status.SUCCESS);
   expect(deregister(keys.lkey), Status.NOT_FOUND);
+  sound(rig);
+});
+
+test('regions for fast registration are allocated by their greatest length, and end as others do', () => {
+  const rig = new KernelRig();
+  const pd = rig.pd(rig.device());
+  const allocate = (bufferLength: bigint) =>
+    rig.ioctl('MEMORY_ALLOCATE', s.WvIoMemoryRegister.encode({ id: pd, bufferLength }), 8);
+  const keys = s.WvIoMemoryKeys.decode(allocate(4096n).output);
+  assert.is(keys.rkey, keys.lkey);
+  expect(allocate(0n), Status.INVALID_PARAMETER);
+  expect(allocate(1n << 63n), Status.INVALID_PARAMETER);
+  rig.hca.refuse.set('allocateMr', Status.INSUFFICIENT_RESOURCES);
+  expect(allocate(1n), Status.INSUFFICIENT_RESOURCES);
+  rig.hca.refuse.clear();
+  const deregister = (data: number) => rig.ioctl('MEMORY_DEREGISTER', s.WvIoId.encode({ id: pd, data }), 0);
+  expect(rig.ioctl('PD_DEALLOCATE', s.WvIoObject.encode({ id: pd }), 0), Status.DEVICE_BUSY);
+  expect(deregister(keys.lkey), Status.SUCCESS);
+  expect(deregister(keys.lkey), Status.NOT_FOUND);
+  Object.assign(rig.hca, { allocateMr: undefined });
+  expect(allocate(1n), Status.NOT_SUPPORTED);
   sound(rig);
 });
 
@@ -219,7 +240,7 @@ test('K15: QP creation refuses what it cannot do: flags, depths, types, SRQs, CQ
   const { device, pd, cq } = rig.queuePair();
   const refused = (more: object, status: number) =>
     expect(rig.ioctl('QP_CREATE', rig.qpInput(pd, cq, more)), status, JSON.stringify(Object.keys(more)));
-  refused({ qpFlags: 2 }, Status.NOT_SUPPORTED);
+  refused({ qpFlags: 4 }, Status.NOT_SUPPORTED);
   refused({ qpType: 2 }, Status.INVALID_PARAMETER);
   refused({ sendDepth: 257 }, Status.INSUFFICIENT_RESOURCES);
   refused({ sendDepth: 17 }, Status.INVALID_PARAMETER);

@@ -1,7 +1,7 @@
-// Limits of verbs: they must not wait, and for user mode there are neither call-backs nor changes of a device.
+// Limits of verbs: they must not wait, and requests of user mode change no device.
+import vm from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { IoctlCode, ioctlRow } from '../../kernel-bridge/ioctl/codes.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
@@ -9,14 +9,19 @@ import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { Call } from '../../kernel-bridge/kernel/filter/call.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
 import { ciModifyCa, ciModifyPort } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
-import { SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
+import { freshMs } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
-import { assertPassive, atDispatchLevel } from '../../kernel-bridge/kernel/io-manager/irql.js';
-import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
-import { KernelRig } from '../helpers/kernel-rig.js';
+import {
+  assertPassive,
+  atDispatchLevel,
+  atSameLevel,
+  isPassive,
+} from '../../kernel-bridge/kernel/io-manager/irql.js';
+import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
+import { Asked, openAl, openCa, openedCa } from '../helpers/direct-verbs.js';
+import { FakeNetwork, KernelRig } from '../helpers/kernel-rig.js';
 import { tableOf } from '../helpers/port-table.js';
-
-const addon = loadAddon();
+import { otherGid } from '../helpers/rig-cm.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);
 
@@ -35,16 +40,55 @@ test('DISPATCH_LEVEL lasts as long as the routine, also one that fails or is ins
   assertPassive('reading');
 });
 
-test('a verb that would read the host’s interfaces is a fault; other requests may', () => {
-  const ports = tableOf(new SystemNetwork(addon));
-  const read = (irp: Irp): number => {
-    ports.all();
+test('at DISPATCH_LEVEL the last look at the host’s interfaces counts, and a new one is queued, once', () => {
+  const network = new FakeNetwork();
+  const work = new WorkItems();
+  let now = 0;
+  const ports = tableOf(network, () => now, work);
+  assert.is(ports.all().length, 3);
+  const looks = network.reads;
+  now = 2 * freshMs;
+  network.list.pop();
+  const look = (irp: Irp): number => {
+    assert.throws(() => ports.routeTo(otherGid, undefined), /routes may wait/);
+    for (let n = 0; n < 3; n++) assert.is(ports.all().length, 3);
     return irp.complete(Status.SUCCESS, 0);
   };
-  assert.throws(() => new Asked<number>(read), /DISPATCH_LEVEL/);
-  const irp = new Irp({ major: IrpMajor.deviceControl, requestorMode: 'user', onComplete: () => {} });
-  assert.is(irp.dispatch(read), Status.SUCCESS);
-  assert.ok(ports.all().length > 0);
+  assert.is(new Asked<number>(look).status, Status.SUCCESS);
+  assert.is(network.reads, looks);
+  assert.is(work.size, 1);
+  work.run();
+  assert.is(network.reads, looks + 1);
+  assert.is(ports.all().length, 2);
+  work.queue(() => {});
+  assert.throws(() => atDispatchLevel(() => work.run()), /work items may wait/);
+});
+
+test('code that is broken off without its finally blocks does not change the level', () => {
+  const code = (): number => atDispatchLevel(() => spin());
+  const spin = (): never => {
+    for (;;);
+  };
+  const brokenOff = (): unknown => vm.runInNewContext('code()', { code }, { timeout: 20 });
+  assert.throws(() => atSameLevel(brokenOff), /timed out/);
+  assertPassive('reading');
+  atDispatchLevel(() => {
+    assert.throws(() => atSameLevel(brokenOff), /timed out/);
+    assert.not.ok(isPassive());
+  });
+});
+
+test('work items that queue others without end give way after some rounds, and go on later', async () => {
+  const work = new WorkItems();
+  let runs = 0;
+  const again = (): void => {
+    if (runs++ < 100) work.queue(again);
+  };
+  again();
+  work.run();
+  assert.ok(runs > 4 && runs < 100, 'those that a few queue run at once');
+  while (work.size > 0) await new Promise(setImmediate);
+  assert.is(runs, 101);
 });
 
 test('every verb that IOCTLs reach keeps to DISPATCH_LEVEL, with interfaces that were last read long ago', () => {
@@ -74,10 +118,8 @@ test('every verb that IOCTLs reach keeps to DISPATCH_LEVEL, with interfaces that
   assert.equal(rig.faults, []);
 });
 
-test('user mode brings no call-backs and changes no device', () => {
+test('user mode changes no device', () => {
   const rig = new KernelRig();
-  assert.is(name(openCa(rig, { portEvent: () => {} }, 'user')), 'ACCESS_DENIED');
-  assert.is(name(openCa(rig, { fatalEvent: () => {} }, 'user')), 'ACCESS_DENIED');
   assert.is(name(openCa(rig, {}, 'user')), 'SUCCESS');
   const ca = openedCa(rig, { portEvent: () => {} });
   assert.is(name(new Asked<number>((irp) => ciModifyCa(ca, 0, {}, irp), 'user')), 'ACCESS_DENIED');
@@ -89,7 +131,12 @@ test('the filter’s verbs run in the mode of the request that they serve', () =
   const seen: string[] = [];
   for (const requestorMode of ['user', 'kernel'] as const satisfies readonly RequestorMode[]) {
     const irp = new Irp({ major: IrpMajor.deviceControl, requestorMode, onComplete: () => {} });
-    const call = new Call(new WvFile(), irp, ioctlRow(IoctlCode.GUID_QUERY)!, new Uint8Array(0));
+    const call = new Call(
+      new WvFile(openAl(new KernelRig().kernel)),
+      irp,
+      ioctlRow(IoctlCode.GUID_QUERY)!,
+      new Uint8Array(0),
+    );
     const verb = (inner: Irp): number => {
       seen.push(inner.requestorMode);
       return inner.complete(Status.SUCCESS, 0);

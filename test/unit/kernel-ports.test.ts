@@ -9,22 +9,17 @@ import {
   gidOfAddress,
   parseSocketAddress,
 } from '../../kernel-bridge/ioctl/sockaddr.js';
-import { Status } from '../../kernel-bridge/ioctl/status.js';
+import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { ethernetMac, SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import {
-  defaultRoutes4,
-  defaultRoutes6,
-  ethernetMac,
-  SystemNetwork,
-} from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
-import {
+  activeMtuOf,
   mtuBytes,
   mtuCode,
   type PortTable,
   portEvents,
 } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { guidOfMac, localGuid } from '../../kernel-bridge/kernel/soft-hca/guids.js';
-import { activeMtuOf } from '../../kernel-bridge/kernel/soft-hca/soft-ports.js';
 import { ethGuid, FakeNetwork, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 import { tableOf } from '../helpers/port-table.js';
 
@@ -117,40 +112,68 @@ test('K14: queries read the interfaces once, a miss and the next second read the
   assert.is(network.reads, 4);
 });
 
-const source = (ports: PortTable, remote: string, scopeId = 0): string | undefined => {
-  const gid = ports.sourceFor(gidOfAddress(remote), scopeId);
-  return gid && addressOfGid(gid);
+const routeTo = (ports: PortTable, remote: string, from?: string, scopeId = 0) => {
+  const route = ports.routeTo(
+    gidOfAddress(remote),
+    from === undefined ? undefined : gidOfAddress(from),
+    scopeId,
+  );
+  return route && [addressOfGid(route.source), route.port.interfaceName, route.pathMtu];
 };
 
-test('the source for a destination: own address, longest subnet, default route, or none', () => {
+test('a path begins at an own address, or where the system says; its MTU is that of the way out', () => {
   const network = new FakeNetwork();
-  network.list.push(hostInterface('eth1', 5, ['192.0.2.130/25', 'fe80::5/64']));
+  network.list.push(
+    hostInterface('eth1', 5, ['192.0.2.130/25', 'fe80::5/64']),
+    hostInterface('dummy0', 6, ['198.51.100.1/32'], { mtu: 65_536 }),
+  );
   const ports = tableOf(network);
-  assert.is(source(ports, '192.0.2.2'), '192.0.2.2');
-  assert.is(source(ports, '127.0.0.1'), '127.0.0.1');
-  assert.is(source(ports, '192.0.2.9'), '192.0.2.2');
-  assert.is(source(ports, '192.0.2.200'), '192.0.2.130');
-  assert.is(source(ports, '8.8.8.8'), '192.0.2.2');
-  assert.is(source(ports, '2001:db8::1'), 'fd00::2');
-  assert.is(source(ports, 'fe80::99', 5), 'fe80::5');
-  assert.is(source(ports, 'fe80::99', 4), 'fe80::fc:ff:fe00:1');
-  network.routes = [];
-  assert.is(source(ports, '8.8.8.8'), undefined);
+  assert.equal(routeTo(ports, '192.0.2.2'), ['192.0.2.2', 'eth0', 1024]);
+  assert.equal(routeTo(ports, '127.0.0.1'), ['127.0.0.1', 'lo', 4096]);
+  assert.equal(routeTo(ports, '192.0.2.2', '192.0.2.130'), ['192.0.2.130', 'eth1', 1024]);
+  assert.is(routeTo(ports, '8.8.8.8'), undefined, 'no route');
+  network.addRoute('8.8.8.8', '192.0.2.130', 5);
+  assert.equal(routeTo(ports, '8.8.8.8'), ['192.0.2.130', 'eth1', 1024]);
+  assert.equal(routeTo(ports, '8.8.8.8', undefined, 5), ['192.0.2.130', 'eth1', 1024], 'no scope of its own');
+  assert.equal(routeTo(ports, '8.8.8.8', '192.0.2.2'), ['192.0.2.2', 'eth0', 1024], 'a given source');
+  assert.is(routeTo(ports, '8.8.8.8', '127.0.0.1'), undefined, 'loopback leads to no other host');
+  network.addRoute('8.8.4.4', '198.51.100.1', 4);
+  assert.equal(routeTo(ports, '8.8.4.4'), ['198.51.100.1', 'dummy0', 1024], "the other interface's MTU");
+  network.addRoute('8.8.4.5', '198.51.100.1', 4, 700);
+  assert.equal(routeTo(ports, '8.8.4.5'), ['198.51.100.1', 'dummy0', 512], "the route's MTU");
+  network.addRoute('8.8.4.6', '203.0.113.9', 4);
+  assert.is(routeTo(ports, '8.8.4.6'), undefined, 'an address of no device');
+  network.addRoute('fe80::99%5', 'fe80::5', 5);
+  network.addRoute('fe80::99%4', 'fe80::fc:ff:fe00:1', 4);
+  assert.equal(routeTo(ports, 'fe80::99', undefined, 5), ['fe80::5', 'eth1', 1024]);
+  assert.equal(routeTo(ports, 'fe80::99', undefined, 4), ['fe80::fc:ff:fe00:1', 'eth0', 1024]);
 });
 
-test('default routes are found in what Linux prints', () => {
-  const v4 = `Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT
-eth0 00000000 010200C0 0003 0 0 100 00000000 0 0 0
-eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0
-eth1 00000000 00000000 0002 0 0 0 00000000 0 0 0`;
-  assert.equal(defaultRoutes4(v4), [{ family: 4, interfaceName: 'eth0', metric: 100 }]);
-  const zero = '0'.repeat(32);
-  const v6 = `${zero} 00 ${zero} 00 fd000000000000000000000000000001 00000400 2 0 00000003     eth0
-${zero} 00 ${zero} 00 ${zero} ffffffff 1 0 00200200       lo
-fe800000000000000000000000000000 40 ${zero} 00 ${zero} 00000100 2 0 00000001 eth0`;
-  assert.equal(defaultRoutes6(v6), [{ family: 6, interfaceName: 'eth0', metric: 0x400 }]);
-  assert.equal(defaultRoutes4(''), []);
-  assert.equal(defaultRoutes6(''), []);
+test('without a socket to ask by, a route is INSUFFICIENT_RESOURCES, not missing', () => {
+  const answer = (status: number) =>
+    new SystemNetwork({
+      ...addon,
+      findRoute: (_destination, source) => ({ status, source, interfaceIndex: 3, mtu: 0 }),
+    }).route(gidOfAddress('8.8.8.8'), undefined, 0);
+  assert.throws(
+    () => answer(Status.INSUFFICIENT_RESOURCES),
+    (error: unknown) => error instanceof StatusError && error.status === Status.INSUFFICIENT_RESOURCES,
+  );
+  assert.is(answer(Status.NETWORK_UNREACHABLE), undefined);
+  assert.is(answer(Status.SUCCESS)?.interfaceIndex, 3);
+});
+
+test('cached paths are invalid when routes have changed, while somebody has a device', () => {
+  const rig = new KernelRig();
+  const begun = rig.cacheEpochs;
+  assert.is(rig.network.routeWatchers.size, 0);
+  rig.device();
+  assert.is(rig.network.routeWatchers.size, 1);
+  // What was cached before is older than the watch.
+  assert.ok(rig.cacheEpochs > begun);
+  const watched = rig.cacheEpochs;
+  for (const changed of rig.network.routeWatchers) changed();
+  assert.is(rig.cacheEpochs, watched + 1);
 });
 
 test('the real host has a loopback device with its address', () => {
@@ -170,7 +193,7 @@ test('an interface is an active port only with carrier; without it is there all 
   });
   const system = [one('a', 1, true, true), one('b', 2, true, false), one('c', 3, false, true)];
   const ports = tableOf(
-    new SystemNetwork({ interfaces: () => system, watchInterfaces: () => undefined }),
+    new SystemNetwork({ ...addon, interfaces: () => system, watchInterfaces: () => undefined }),
   ).all();
   assert.equal(
     ports.map(({ state }) => state),

@@ -105,7 +105,7 @@ test('N4: limits are whole numbers of the right size', () => {
     maxWindowSize: 2 ** 20,
     largeRequestThreshold: 65536,
     maxCallerData: 56,
-    maxCalleeData: 56,
+    maxCalleeData: 148,
   });
   assert.is(
     statusOf(() => adapter.query(0x20000)),

@@ -335,7 +335,7 @@ test('bad arguments of connect and accept throw and change nothing', () => {
 
   const passive = new Rig().bring('Requested');
   assert.is(
-    statusOf(() => passive.connector.accept(passive.parts.endpoint, new Uint8Array(57))),
+    statusOf(() => passive.connector.accept(passive.parts.endpoint, new Uint8Array(149))),
     Status.INVALID_BUFFER_SIZE,
   );
   assert.is(
@@ -535,5 +535,16 @@ async function rejects(request: Overlapped<unknown>, status: number): Promise<vo
   }
   assert.unreachable('The request succeeded.');
 }
+
+test('an endpoint that waited for a request is not used to connect in another protocol’s port space', () => {
+  const rig = new Rig().bring('Queued');
+  rig.connector.cancelOverlappedRequests();
+  rig.listener.request('getRequest').fail(Status.CANCELLED);
+  assert.is(rig.connector.state, 'Idle');
+  const waited = rig.wv;
+  rig.connector.connect(rig.parts.endpoint, PEER, { protocol: 200 });
+  assert.is.not(rig.wv, waited);
+  assert.is(rig.wv.protocol, 200);
+});
 
 test.run();

@@ -228,30 +228,37 @@ test('a destination without a path is an outcome of Connect, not an argument err
   }
 });
 
-test('G2 private data is what a message carries: 56 bytes, one more is INVALID_BUFFER_SIZE', () => {
-  const most = new Uint8Array(56);
-  const tooMuch = { privateData: new Uint8Array(57) };
+test('G2 private data is what a message carries; one byte more is INVALID_BUFFER_SIZE', () => {
   const active = new Rig().bring('Bound');
+  const connect = (bytes: number) =>
+    active.connector.connect(active.parts.queuePair, PEER, { privateData: new Uint8Array(bytes) });
   assert.is(
-    statusOf(() => active.connector.connect(active.parts.queuePair, PEER, tooMuch)),
+    statusOf(() => connect(57)),
     Status.INVALID_BUFFER_SIZE,
   );
   assert.is(active.connector.state, 'Bound');
-  active.connector.connect(active.parts.queuePair, PEER, { privateData: most });
-  const passive = new Rig().bring('Requested');
-  assert.is(
-    statusOf(() => passive.connector.accept(passive.parts.queuePair, tooMuch)),
-    Status.INVALID_BUFFER_SIZE,
-  );
-  assert.is(
-    statusOf(() => passive.connector.reject(tooMuch.privateData)),
-    Status.INVALID_BUFFER_SIZE,
-  );
+  connect(56);
+  for (const most of [148, 56]) acceptsAtMost(most);
+});
+
+/** Of accept and reject: by the soft kernel 148 bytes, a REJ's; by a Windows driver 56, an Accept's structure. */
+function acceptsAtMost(bytes: number): void {
+  const most = new Uint8Array(bytes);
+  const tooMuch = { privateData: new Uint8Array(bytes + 1) };
+  const passive = new Rig();
+  passive.fake.wv.maxAcceptData = bytes === 148 ? 196 : 56;
+  passive.bring('Requested');
+  const { connector, parts } = passive;
+  for (const answer of [
+    () => connector.accept(parts.queuePair, tooMuch),
+    () => connector.reject(tooMuch.privateData),
+  ])
+    assert.is(statusOf(answer), Status.INVALID_BUFFER_SIZE);
   passive.connector.accept(passive.parts.queuePair, { privateData: most });
   assert.is(passive.connector.state, 'Accepting');
   const { maxCallerData, maxCalleeData } = passive.fake.adapter.query();
-  assert.equal([maxCallerData, maxCalleeData], [56, 56]);
-});
+  assert.equal([maxCallerData, maxCalleeData], [56, bytes]);
+}
 
 test('G7 arguments of connect, accept and bind are told by their numbers', () => {
   const rig = new Rig().bring('Bound');

@@ -11,7 +11,7 @@ import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 
 function setUp() {
   const hca = new FakeHca();
-  const tokens = new TokenTable();
+  const tokens = new TokenTable<SoftQueuePair>();
   const cq = new SoftCompletionQueue(hca, tokens, 4);
   const ring = hca.rings.get(cq.ring.address)!;
   const makeQp = (context: unknown = 'qp', other = cq) => {

@@ -10,6 +10,7 @@ import {
   type UvpSge,
 } from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
+import { SoftFastRegion } from '../../kernel-bridge/uvp/fast-region.js';
 import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-window.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
@@ -18,9 +19,11 @@ import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 
 const HIGH_ADDRESS = 0x7fee_dead_b000;
 
-function setUp(change: Partial<Record<'sendDepth' | 'sendSge' | 'maxInlineSend', number>> = {}) {
+type Sizes = Record<'sendDepth' | 'sendSge' | 'maxInlineSend' | 'type', number>;
+
+function setUp(change: Partial<Sizes & { memoryManagement: boolean }> = {}) {
   const hca = new FakeHca();
-  const tokens = new TokenTable();
+  const tokens = new TokenTable<SoftQueuePair>();
   const cq = new SoftCompletionQueue(hca, tokens, 16);
   const create = {
     type: QpType.RC,
@@ -276,8 +279,11 @@ test('N5: bad requests are refused and leave the queue as it was', () => {
 
 test('U18: opcodes that are no send requests never reach the HCA', () => {
   const { qp, words } = setUp();
-  for (const opcode of [WvOpcode.BIND_WINDOW, WvOpcode.INVALIDATE, WvOpcode.RECEIVE, -1, Number.NaN]) {
+  for (const opcode of [WvOpcode.BIND_WINDOW, 8, WvOpcode.RECEIVE, -1, Number.NaN]) {
     throwsStatus(() => qp.postSend(sendRequest({ opcode })), Status.INVALID_PARAMETER, /Opcode/);
+  }
+  for (const opcode of [WvOpcode.INVALIDATE, WvOpcode.FAST_REGISTER]) {
+    throwsStatus(() => qp.postSend(sendRequest({ opcode })), Status.INVALID_PARAMETER, /names no region/);
   }
   assert.is(words[abi.qpSendProducer], 0);
 });
@@ -484,6 +490,47 @@ test('bind: keys never repeat at once, and a failed bind gives the key before it
   assert.is(mw.rkey, first);
   throwsStatus(() => qp.bind(mw, Object.assign(request, { offset: -5 })), Status.INVALID_PARAMETER);
   assert.is(mw.rkey, first);
+});
+
+test('fast registration: the WQE has the memory and the new key, which a failed request gives back', () => {
+  const { qp, sendWqe, cqRing, poll } = setUp({ memoryManagement: true });
+  const fastRegion = new SoftFastRegion(0xabcdefff);
+  const memory = { region, offset: 2 ** 33, length: 2 ** 32 + 5 };
+  const register = (keyByte = -1, sgl = [memory]) =>
+    qp.postSend(
+      sendRequest({ opcode: WvOpcode.FAST_REGISTER, fastRegion, access: 0x8000_0001, keyByte, sgl }),
+    );
+  register();
+  assert.is(fastRegion.rkey, 0xabcdef00);
+  const wqe = sendWqe(0);
+  assert.is(wqe[abi.swOpcode], abi.opFastRegister);
+  assert.equal([wqe[abi.swRemoteLo], wqe[abi.swRemoteHi]], [0xdeadb000, 0x7ff0]);
+  assert.equal([wqe[abi.swCompareLo], wqe[abi.swCompareHi]], [5, 1]);
+  assert.equal([wqe[abi.swRkey], wqe[abi.swAccess], wqe[abi.swSgeCount]], [region.lkey, 0x8000_0001, 0]);
+  assert.is(wqe[abi.swSwapHi], 0xabcdef00);
+  register(0x42);
+  assert.is(sendWqe(1)[abi.swSwapHi], 0xabcdef42);
+  qp.postSend(sendRequest({ opcode: WvOpcode.INVALIDATE, fastRegion }));
+  assert.equal([sendWqe(2)[abi.swOpcode], sendWqe(2)[abi.swRkey]], [abi.opLocalInvalidate, 0xabcdef42]);
+  writeCqe(cqRing, { token: qp.token, wqe: 1, status: 5 });
+  poll();
+  assert.is(fastRegion.rkey, 0xabcdef00);
+  throwsStatus(() => register(256), Status.INVALID_PARAMETER, /256/);
+  throwsStatus(() => register(1, []), Status.INVALID_PARAMETER, /one SGE/);
+  throwsStatus(() => register(1, [memory, memory]), Status.INVALID_PARAMETER, /one SGE/);
+  assert.is(fastRegion.rkey, 0xabcdef00);
+});
+
+test('fast registration: only of a reliable queue pair that was made for it', () => {
+  for (const create of [{}, { type: QpType.UC, memoryManagement: true }]) {
+    const { qp } = setUp(create);
+    const request = sendRequest({
+      opcode: WvOpcode.FAST_REGISTER,
+      fastRegion: new SoftFastRegion(0x100),
+      sgl: [sge(0, 8)],
+    });
+    throwsStatus(() => qp.postSend(request), Status.INVALID_PARAMETER, /memoryManagement/);
+  }
 });
 
 test.run();

@@ -16,7 +16,7 @@ const SHARED = abi.cqeFlagReceiveQueue | abi.cqeFlagSharedReceive;
 
 function setUp(entries = 4) {
   const hca = new FakeHca();
-  const tokens = new TokenTable();
+  const tokens = new TokenTable<SoftQueuePair>();
   const cq = new SoftCompletionQueue(hca, tokens, 64);
   const srq = new SoftSharedReceiveQueue(hca, entries, 2, 1024);
   const makeQp = (context: unknown, type: number = QpType.RC) => {

@@ -375,7 +375,7 @@ test('memory: what cannot be registered is refused with the reason', () => {
   const gone = new ArrayBuffer(8);
   structuredClone(gone, { transfer: [gone] });
   throwsWv(() => pd.registerMemory(gone, 0), Status.INVALID_PARAMETER, /detached/);
-  throwsWv(() => pd.registerMemory(new Uint8Array(8), 0x20), Status.INVALID_PARAMETER, /access/);
+  throwsWv(() => pd.registerMemory(new Uint8Array(8), 0x40), Status.INVALID_PARAMETER, /access/);
   throwsWv(() => pd.registerMemory(new Uint8Array(8), -1), Status.INVALID_PARAMETER);
   hca.pinStatus = Status.NO_MEMORY;
   throwsWv(() => pd.registerMemory(new Uint8Array(8), 0), Status.NO_MEMORY, /8 bytes/);

@@ -3,13 +3,26 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openNetworkDirect2 } from '../../nd/index.js';
-import { openProvider, Status, StatusError, statusName } from '../../winverbs/index.js';
+import { openProvider, Status, StatusError, statusName, WvSend } from '../../winverbs/index.js';
 import { openPlain } from './plain-verbs.js';
+import { pairOf } from './provider.js';
 import { GUID, inTime, Standin, statusOf, TestCode, u32, until, words } from './standin.js';
 
 function service(verb: 'start' | 'stop'): void {
   const { status } = spawnSync('sc.exe', [verb, 'WinVerbs'], { stdio: 'ignore' });
   assert.is(status, 0, `sc ${verb}`);
+}
+
+async function startDriver(): Promise<void> {
+  service('start');
+  await until(() => {
+    try {
+      openProvider().release();
+      return true;
+    } catch {
+      return false;
+    }
+  });
 }
 
 function messageOf(run: () => unknown): string {
@@ -22,12 +35,14 @@ function messageOf(run: () => unknown): string {
   throw new Error('it should have failed');
 }
 
-test('where the driver is, it is the one that opens', async () => {
+test('where the driver is, it is the one that opens', () => {
   const provider = openProvider();
   assert.equal(provider.queryDeviceList(), [GUID]);
   provider.release();
   const forced = openProvider({ kernel: 'driver' });
-  assert.is(await statusOf(() => forced.openDevice(GUID)), Status.NOT_SUPPORTED, 'door 2 is not there yet');
+  const device = forced.openDevice(GUID);
+  assert.is(device.guid, GUID);
+  device.release();
   forced.release();
 });
 
@@ -69,6 +84,32 @@ test('requests that wait end when the driver goes, and everything after it has a
   standin.file.close();
 });
 
+test('a connection whose driver goes: everything outstanding ends, and releasing it does no harm', async () => {
+  await startDriver();
+  const { a, b, release } = await pairOf();
+  const waiting = [a.cq.notify('any'), b.ep.notifyDisconnect(), b.device.notify(1)];
+  a.qp.postReceive(1, a.sge(0, 8));
+  a.qp.send(2, a.sge(0, 8), WvSend.SIGNALED);
+  service('stop');
+  for (const request of waiting) {
+    assert.is(
+      await inTime(
+        'a request',
+        statusOf(() => request),
+      ),
+      Status.DEVICE_REMOVED,
+    );
+  }
+  for (const late of [() => a.ep.disconnect(), () => a.cq.notify('any'), () => b.pd.allocateMemoryWindow()]) {
+    assert.is(await inTime('a late request', statusOf(late)), Status.FILE_DELETED);
+  }
+  // The provider is still there, whatever it makes of it.
+  b.qp.postReceive(3, b.sge(0, 8));
+  a.qp.send(4, a.sge(0, 8), WvSend.SIGNALED);
+  assert.ok(a.cq.poll([], 8) >= 0);
+  release();
+});
+
 test('where there is no driver, the sentence says what to install', () => {
   const opens = [() => openProvider(), () => openProvider({ kernel: 'driver' }), () => openNetworkDirect2()];
   for (const open of opens) {
@@ -80,15 +121,7 @@ test('where there is no driver, the sentence says what to install', () => {
 });
 
 test('a driver that has come back is used as before', async () => {
-  service('start');
-  await until(() => {
-    try {
-      openProvider().release();
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  await startDriver();
   const provider = openPlain();
   const device = provider.openDevice(GUID);
   assert.is(device.guid, GUID);

@@ -30,6 +30,10 @@ export class RecordingFile implements DeviceFile {
     return this.file.name;
   }
 
+  get extended(): boolean {
+    return this.file.extended;
+  }
+
   get closed(): boolean {
     return this.file.closed;
   }

@@ -62,6 +62,7 @@ constexpr AbiEntry kAbiTable[] = {
     {"opFetchAdd", abi::kOpFetchAdd},
     {"opBindWindow", abi::kOpBindWindow},
     {"opLocalInvalidate", abi::kOpLocalInvalidate},
+    {"opFastRegister", abi::kOpFastRegister},
     {"opReceive", abi::kOpReceive},
     {"opReceiveRdmaWrite", abi::kOpReceiveRdmaWrite},
     {"sendFlagImmediate", abi::kSendFlagImmediate},

@@ -5,10 +5,10 @@
 #include "door.h"
 #include "env.h"
 #include "hca.h"
-#include "interface_watch.h"
+#include "network_watch.h"
 #include "interfaces.h"
 #include "memory.h"
-#include "process/process.h"
+#include "wakers.h"
 #include "word_tables.h"
 
 namespace nd::js {
@@ -20,12 +20,15 @@ namespace {
 napi_value ring(napi_env env, napi_callback_info) {
   void* data = nullptr;
   napi_get_instance_data(env, &data);
-  if (Engine* engine = sharedEngine()) engine->doorbell(*static_cast<const EnvData*>(data)->doorbellWord);
+  const auto* const own = static_cast<const EnvData*>(data);
+  if (Engine* engine = own->engine()) engine->doorbell(*own->doorbellWord);
   return nullptr;
 }
 
-napi_value progress(napi_env, napi_callback_info) {
-  if (Engine* engine = sharedEngine()) engine->progress();
+napi_value progress(napi_env env, napi_callback_info) {
+  void* data = nullptr;
+  napi_get_instance_data(env, &data);
+  if (Engine* engine = static_cast<const EnvData*>(data)->engine()) engine->progress();
   return nullptr;
 }
 
@@ -35,7 +38,7 @@ Napi::Value armCq(const Napi::CallbackInfo& info) {
   bool solicitedOnly;
   Status status = Status::kInvalidParameter;
   if (toU32(env, info[0], &cq) && toBool(env, info[1], &solicitedOnly)) {
-    Engine* engine = sharedEngine();
+    Engine* engine = EnvData::of(env).engine();
     status = engine != nullptr ? engine->armCq(cq, solicitedOnly) : Status::kInvalidDeviceState;
   }
   return Napi::Number::New(env, static_cast<uint32_t>(status));
@@ -47,7 +50,7 @@ Napi::Value armCqBatch(const Napi::CallbackInfo& info) {
   uint32_t count;
   Status status = Status::kInvalidParameter;
   if (toU32(env, info[0], &cq) && toU32(env, info[1], &count)) {
-    Engine* engine = sharedEngine();
+    Engine* engine = EnvData::of(env).engine();
     status = engine != nullptr ? engine->armCqBatch(cq, count) : Status::kInvalidDeviceState;
   }
   return Napi::Number::New(env, static_cast<uint32_t>(status));
@@ -93,7 +96,10 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("armCq", armCq);
   add("armCqBatch", armCqBatch);
   add("interfaces", interfaces);
-  add("watchInterfaces", InterfaceWatch::watchInterfaces);
+  add("findRoute", findRouteJs);
+  add("createWaker", createWaker);
+  add("watchInterfaces", NetworkWatch::watchInterfaces);
+  add("watchRoutes", NetworkWatch::watchRoutes);
   add("abi", abiTable);
   add("wordTables", wordTables);
   add("icrcOf", icrcOfJs);

@@ -19,6 +19,10 @@
 
 #include "platform/unique_fd.h"
 
+namespace nd {
+class HcaContext;
+}
+
 namespace nd::door {
 
 // Statuses that the door itself returns (NTSTATUS).
@@ -124,6 +128,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   void deliveryByWake();
   // Whether the user's thread watches the HCA while requests wait for events.
   std::atomic<bool> watches{false};
+  // The HCA of the user's isolate, for the server; set before others know the id.
+  std::weak_ptr<HcaContext> context;
   // The user side has gone. The server is notified by a close of file 0.
   void closeUser();
 

@@ -11,6 +11,8 @@
 namespace nd::js {
 
 constexpr double kMaxSafe = 9007199254740991.0;
+// Bytes of a ring (allocateRing).
+constexpr double kMaxRing = 1u << 30;
 
 inline bool clearException(napi_env env) {
   bool pending = false;

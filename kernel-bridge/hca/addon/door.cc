@@ -6,7 +6,6 @@
 #include "convert.h"
 #include "memory.h"
 #include "own_methods.h"
-#include "process/process.h"
 
 namespace nd::js {
 
@@ -65,6 +64,10 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
                    "function, eventCode an IOCTL's code or undefined");
     return;
   }
+  const Napi::Object self = Value();
+  Napi::Float64Array answer = Napi::Float64Array::New(env, 4);
+  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
+  if (anyEmpty({self, answer, bytes})) return;
   EnvData& data = EnvData::of(env);
   onComplete_ = std::make_unique<LoopCallback>(env, info[1].As<Napi::Function>(), "networkdirect:completion");
   signal_ = LoopSignal::open(data, [this] { deliver(); }, false);
@@ -73,6 +76,7 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
     return;
   }
   channel_ = door::Channel::create(slots, signal_, eventCode);
+  channel_->context = data.context;
   teardown_ = data.teardown();
   teardown_->items.insert(this);
 
@@ -82,15 +86,16 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
       env, channel_->states(), (slots + 1) * sizeof(int32_t),
       [](Napi::Env, void*, std::shared_ptr<door::Channel>* hint) { delete hint; }, keep);
+  if (buffer.IsEmpty()) {
+    delete keep;
+    return;
+  }
   states_ = Napi::Persistent(Napi::Int32Array::New(env, slots, buffer, 0));
   cacheEpoch_ = Napi::Persistent(Napi::Int32Array::New(env, 1, buffer, slots * sizeof(int32_t)));
-  Napi::Float64Array answer = Napi::Float64Array::New(env, 4);
-  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
   answer_ = Napi::Persistent(answer);
   answerBytes_ = Napi::Persistent(bytes);
   answerWords_ = answer.Data();
   answerData_ = bytes.Data();
-  const Napi::Object self = Value();
   addOwnMethod<NativeChannel, &NativeChannel::submit>(self, self, this, "submit");
   addOwnMethod<NativeChannel, &NativeChannel::call>(self, self, this, "call");
   addOwnMethod<NativeChannel, &NativeChannel::finish>(self, self, this, "finish");
@@ -103,19 +108,20 @@ NativeChannel::~NativeChannel() {
 }
 
 LoopWatch* NativeChannel::loopWatch() {
-  Engine* engine = sharedEngine();
+  EnvData& data = EnvData::of(Env());
+  Engine* engine = data.engine();
   if (loopWatch_ == nullptr && engine != nullptr && !closed_) {
-    loopWatch_ = LoopWatch::open(EnvData::of(Env()), *engine, Process::instance().host(), channel_, signal_,
-                                 [this] { deliver(); });
+    loopWatch_ = LoopWatch::open(data, *engine, data.context->host(), channel_, signal_, [this] { deliver(); });
     channel_->watches = loopWatch_ != nullptr;
   }
   return loopWatch_.get();
 }
 
 BlockedWatch* NativeChannel::blockedWatch() {
-  Engine* engine = sharedEngine();
-  if (blockedWatch_ == nullptr && engine != nullptr)
-    blockedWatch_ = std::make_unique<BlockedWatch>(*engine, Process::instance().host());
+  EnvData& data = EnvData::of(Env());
+  Engine* engine = data.engine();
+  if (blockedWatch_ == nullptr && engine != nullptr && !closed_)
+    blockedWatch_ = std::make_unique<BlockedWatch>(*engine, data.context->host());
   return blockedWatch_ != nullptr && blockedWatch_->valid() ? blockedWatch_.get() : nullptr;
 }
 
@@ -123,6 +129,7 @@ void NativeChannel::closeNow() {
   closed_ = true;
   channel_->watches = false;
   loopWatch_.reset();
+  blockedWatch_.reset();
   channel_->closeUser();
   signal_->close();
 }
@@ -336,6 +343,11 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
     throwType(env, "serveChannel(id, onRequest): a channel id and a function");
     return;
   }
+  const Napi::Object self = Value();
+  Napi::Uint32Array request = Napi::Uint32Array::New(env, 6);
+  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
+  Napi::Uint8Array answer = Napi::Uint8Array::New(env, kShortBytes);
+  if (anyEmpty({self, request, bytes, answer})) return;
   std::shared_ptr<door::Channel> channel = door::Channel::find(id);
   if (channel == nullptr) {
     napi_throw_error(env, nullptr, "serveChannel: there is no channel with this id (its isolate may have ended)");
@@ -350,9 +362,6 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
     return;
   }
   channel_ = std::move(channel);
-  Napi::Uint32Array request = Napi::Uint32Array::New(env, 6);
-  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, kShortBytes);
-  Napi::Uint8Array answer = Napi::Uint8Array::New(env, kShortBytes);
   request_ = Napi::Persistent(request);
   requestBytes_ = Napi::Persistent(bytes);
   answerBytes_ = Napi::Persistent(answer);
@@ -361,7 +370,6 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
   answerData_ = answer.Data();
   teardown_ = data.teardown();
   teardown_->items.insert(this);
-  const Napi::Object self = Value();
   addOwnMethod<NativeChannelServer, &NativeChannelServer::next>(self, self, this, "next");
   addOwnMethod<NativeChannelServer, &NativeChannelServer::complete>(self, self, this, "completeSlot");
   napi_type_tag_object(env, self, &kServerTag);

@@ -13,7 +13,7 @@ void Teardown::finishIfIdle() {
 }
 
 EnvData::EnvData(Napi::Env env)
-    : env_(env), teardown_(std::make_shared<Teardown>()), linger_(std::make_shared<door::Linger>()) {
+    : context(std::make_shared<HcaContext>()), env_(env), teardown_(std::make_shared<Teardown>()), linger_(std::make_shared<door::Linger>()) {
   napi_add_async_cleanup_hook(env, &EnvData::onEnvironmentEnd, this, &teardown_->hook);
   // V8 checks for stop requests at the beginning of a JavaScript function, and not of a native one.
   napi_value source, function;
@@ -49,6 +49,7 @@ void EnvData::onEnvironmentEnd(napi_async_cleanup_hook_handle hook, void* data) 
   std::vector<Closable*> items(teardown->items.begin(), teardown->items.end());
   std::sort(items.begin(), items.end(), [](const Closable* a, const Closable* b) { return a->rank() < b->rank(); });
   for (Closable* item : items) item->closeNow();
+  self->context.reset();  // nothing of this environment uses it any more
   teardown->ending = true;
   teardown->finishIfIdle();
 }

@@ -17,6 +17,7 @@
 
 #include "channel.h"
 #include "linger.h"
+#include "process/hca_context.h"
 
 namespace nd::js {
 
@@ -53,14 +54,18 @@ class EnvData {
   // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). It calls an empty
   // JavaScript function, which fails then; usable only while a function of ours runs. A waiting thread calls it now and then.
   bool toldToStop();
+  // The HCA of this environment; null until a soft kernel has opened it, and at the end.
+  Engine* engine() const { return context != nullptr ? context->engine() : nullptr; }
 
+  // Soft kernels of this environment, on threads of their own, hold it as well: what ends last ends the context.
+  std::shared_ptr<HcaContext> context;
   Napi::FunctionReference channelClass;
   Napi::FunctionReference serverClass;
   Napi::FunctionReference hcaClass;
   Napi::Reference<Napi::Uint32Array> doorbell;  // one word: the queue pair of the new work requests
   const uint32_t* doorbellWord = nullptr;
   std::unique_ptr<Closable> memory;  // the Memory of this environment (memory.h)
-  std::vector<std::unique_ptr<Closable>> watches;  // interface_watch.h
+  std::vector<std::unique_ptr<Closable>> watches;  // network_watch.h
 
  private:
   static void onEnvironmentEnd(napi_async_cleanup_hook_handle hook, void* data);

@@ -29,6 +29,7 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::configure>("configure"),
        InstanceMethod<&H::allocatePd>("allocatePd"), InstanceMethod<&H::deallocatePd>("deallocatePd"),
        InstanceMethod<&H::registerMr>("registerMr"), InstanceMethod<&H::deregisterMr>("deregisterMr"),
+       InstanceMethod<&H::allocateMr>("allocateMr"),
        InstanceMethod<&H::allocateMw>("allocateMw"), InstanceMethod<&H::deallocateMw>("deallocateMw"),
        InstanceMethod<&H::createCq>("createCq"), InstanceMethod<&H::resizeCq>("resizeCq"),
        InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createSrq>("createSrq"),
@@ -49,7 +50,7 @@ Napi::Function NativeHca::define(Napi::Env env) {
 }
 
 Napi::Value NativeHca::openHca(const Napi::CallbackInfo& info) {
-  return EnvData::of(info.Env()).hcaClass.New({info[0], info[1]});
+  return EnvData::of(info.Env()).hcaClass.New({info[0], info[1], info[2]});
 }
 
 NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHca>(info) {
@@ -58,7 +59,7 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   HostOptions hostOptions;
   std::string problem;
   if (!info[1].IsFunction()) {
-    napi_throw_type_error(env, nullptr, "openHca(options, onEvent): onEvent is a function");
+    napi_throw_type_error(env, nullptr, "openHca(options, onEvent, server): onEvent is a function");
     return;
   }
   if (!readOptions(env, info[0], &engineOptions, &hostOptions, &problem)) {
@@ -66,13 +67,24 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
     return;
   }
 
-  Process& process = Process::instance();
-  const Status started = process.start(engineOptions, hostOptions, &problem);
+  const Napi::Object self = Value();
+  const Napi::Object methods = Napi::Object::New(env);
+  Napi::Float64Array words = Napi::Float64Array::New(env, Words::kCount);
+  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, Words::kBytes);
+  if (anyEmpty({self, methods, words, bytes})) return;
+  EnvData& data = EnvData::of(env);
+  const NativeChannelServer* server = NativeChannelServer::from(info[2]);
+  context_ = server != nullptr ? server->channel()->context.lock() : data.context;
+  data.context = context_;  // drivers post and poll on the kernel's thread
+  if (context_ == nullptr) {
+    napi_throw_error(env, nullptr, "openHca: the thread that opened this channel is ending");
+    return;
+  }
+  const Status started = context_->start(engineOptions, hostOptions, &problem);
   if (started != Status::kSuccess) {
     napi_throw_error(env, nullptr, ("the HCA did not start: " + problem).c_str());
     return;
   }
-  EnvData& data = EnvData::of(env);
   onEvent_ = std::make_unique<LoopCallback>(env, info[1].As<Napi::Function>(), "networkdirect:hca");
   signal_ = LoopSignal::open(data, [this] { LoopCallback::Scope(*onEvent_).call(0, nullptr); }, false);
   if (signal_ == nullptr) {
@@ -81,25 +93,20 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   }
   signal_->knockFirst();
   port_ = std::make_shared<HcaPort>(signal_);
-  const Status attached = process.engine().attachKernel(port_.get(), &kernel_);
+  const Status attached = context_->engine()->attachKernel(port_.get(), &kernel_);
   if (attached != Status::kSuccess) {
     signal_->close();
-    napi_throw_error(env, nullptr, "the HCA serves as many soft kernels as it can (63 per process)");
+    napi_throw_error(env, nullptr, "the HCA serves as many soft kernels as it can (63)");
     return;
   }
-  engine_ = &process.engine();
-  host_ = &process.host();
-  setSharedEngine(engine_);
-  Napi::Float64Array words = Napi::Float64Array::New(env, Words::kCount);
-  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, Words::kBytes);
+  engine_ = context_->engine();
+  host_ = &context_->host();
   wordsArray_ = Napi::Persistent(words);
   bytesArray_ = Napi::Persistent(bytes);
   words_ = {words.Data(), bytes.Data()};
   open_ = true;
   teardown_ = data.teardown();
   teardown_->items.insert(this);
-  const Napi::Object self = Value();
-  const Napi::Object methods = Napi::Object::New(env);
   self.Set("methods", methods);
   addOwnMethod<NativeHca, &NativeHca::takeEventWords>(methods, self, this, "takeEventWords");
   addOwnMethod<NativeHca, &NativeHca::createQpWords>(methods, self, this, "createQpWords");

@@ -7,7 +7,6 @@
 #include "cq_events.h"
 #include "hca_events.h"
 #include "hca_words.h"
-#include "process/process.h"
 
 namespace nd::js {
 
@@ -42,6 +41,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value allocatePd(const Info& info);
   Napi::Value deallocatePd(const Info& info);
   Napi::Value registerMr(const Info& info);
+  Napi::Value allocateMr(const Info& info);
   Napi::Value deregisterMr(const Info& info);
   Napi::Value allocateMw(const Info& info);
   Napi::Value deallocateMw(const Info& info);
@@ -92,7 +92,8 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Reference<Napi::Float64Array> wordsArray_;
   Napi::Reference<Napi::Uint8Array> bytesArray_;
   Words words_;  // views of these two
-  Engine* engine_ = nullptr;
+  std::shared_ptr<HcaContext> context_;
+  Engine* engine_ = nullptr;  // of context_
   Host* host_ = nullptr;
   KernelId kernel_ = 0;
   bool open_ = false;

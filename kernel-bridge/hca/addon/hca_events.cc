@@ -79,9 +79,13 @@ void HcaPort::onSrqEvent(Handle srq, SrqEvent type) {
   push(std::move(event));
 }
 
-void HcaPort::onCaptureFailed(int error) {
+void HcaPort::onCaptureFailed(int error) { report(HcaEvent::Kind::kCapture, error); }
+
+void HcaPort::onEngineFailed(int error) { report(HcaEvent::Kind::kFatal, error); }
+
+void HcaPort::report(HcaEvent::Kind kind, int error) {
   HcaEvent event;
-  event.kind = HcaEvent::Kind::kCapture;
+  event.kind = kind;
   event.reason = static_cast<uint32_t>(error);
   std::lock_guard<std::mutex> lock(mutex_);
   push(std::move(event));
@@ -120,7 +124,8 @@ HcaPort::Drops HcaPort::drops() {
 }
 
 Napi::Value NativeHca::takeEventWords(const Info& info) {
-  const bool alsoOthers = info[0].ToBoolean().Value();
+  bool alsoOthers = false;
+  toBool(info.Env(), info[0], &alsoOthers);  // works in a thread that is being terminated, too
   HcaEvent event;
   while (open_ && port_->take(&event, alsoOthers)) {
     if (event.kind == HcaEvent::Kind::kMad) {

@@ -11,13 +11,13 @@ namespace nd::js {
 
 // An event that the kernel has not taken yet.
 struct HcaEvent {
-  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture } kind = Kind::kNone;
+  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture, kFatal } kind = Kind::kNone;
   PacketMeta meta;
   uint16_t pkey = 0;
   bool known = false;  // kMad: of a connection
   std::array<uint8_t, 256> mad{};
   Handle handle = 0;
-  uint32_t token = 0, event = 0, reason = 0;  // kCapture: the reason is an errno
+  uint32_t token = 0, event = 0, reason = 0;  // kCapture, kFatal: the reason is an errno
   // kNotified: identifies the waiter. The channel is only compared, never used.
   const door::Channel* channel = nullptr;
   uint32_t slot = 0, serial = 0;
@@ -48,6 +48,7 @@ void eachWordOfEvent(const HcaEvent& e, Visit visit) {
       visit("slot", e.slot);
       return visit("serial", e.serial);
     case HcaEvent::Kind::kCapture:
+    case HcaEvent::Kind::kFatal:
       return visit("errno", e.reason);
   }
 }
@@ -70,6 +71,7 @@ class HcaPort final : public KernelPort {
   void onCqEvent(Handle cq, uint32_t event);
   void onSrqEvent(Handle srq, SrqEvent event) override;
   void onCaptureFailed(int error) override;
+  void onEngineFailed(int error) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
   // `alsoOthers`: include MADs that belong to no known connection.
   bool take(HcaEvent* out, bool alsoOthers);
@@ -81,6 +83,7 @@ class HcaPort final : public KernelPort {
   using Others = MadQueue<HcaEvent>;
   static constexpr uint32_t kMostInRow = 8;  // before one of the others is served
   void push(HcaEvent&& event);
+  void report(HcaEvent::Kind kind, int error);
   void wake();
 
   std::shared_ptr<LoopSignal> signal_;

@@ -32,6 +32,22 @@ Napi::Value NativeHca::registerMr(const Info& info) {
   return out;
 }
 
+Napi::Value NativeHca::allocateMr(const Info& info) {
+  Napi::Env env = info.Env();
+  Handle pd;
+  uint64_t length;
+  uint32_t lkey = 0;
+  Status status = Status::kInvalidParameter;
+  if (!open_) {
+    status = Status::kDeviceRemoved;
+  } else if (toU32(env, info[0], &pd) && toUint(env, info[1], &length)) {
+    status = engine_->allocateMr(pd, length, &lkey);
+  }
+  Napi::Object out = result(env, status);
+  out.Set("lkey", lkey);
+  return out;
+}
+
 Napi::Value NativeHca::deregisterMr(const Info& info) {
   uint32_t pd, lkey;
   if (!open_) return number(info.Env(), Status::kDeviceRemoved);

@@ -53,6 +53,7 @@ bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOpt
       .uint("window", &engine->window, 1 << 16)
       .string("link", &link)
       .string("icrc", &icrc)
+      .boolean("direct", &host->direct)
       .boolean("allowPtrace", &host->allowPtrace)
       .string("capturePath", &host->capturePath)
       .uint("receiveBufferBytes", &host->receiveBufferBytes, 1 << 30);

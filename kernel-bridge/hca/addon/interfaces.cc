@@ -2,6 +2,7 @@
 
 #include "convert.h"
 #include "platform/interfaces.h"
+#include "platform/routes.h"
 
 namespace nd::js {
 
@@ -37,6 +38,21 @@ Napi::Value interfaces(const Napi::CallbackInfo& info) {
     entry.Set("addresses", addresses);
     out.Set(i, entry);
   }
+  return out;
+}
+
+Napi::Value findRouteJs(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  RouteQuery query;
+  Route route;
+  Status status = Status::kInvalidParameter;
+  if (toGid(env, info[0], &query.destination) && toGid(env, info[1], &query.source) && toU32(env, info[2], &query.interface))
+    status = findRoute(query, &route);
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("status", static_cast<uint32_t>(status));
+  out.Set("source", copyToJs(env, route.source.raw.data(), route.source.raw.size()));
+  out.Set("interfaceIndex", route.interface);
+  out.Set("mtu", route.mtu);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// The host's network interfaces, for JavaScript.
+// The host's network interfaces and routes, for JavaScript.
 #pragma once
 #include "napi_header.h"
 
@@ -6,5 +6,7 @@ namespace nd::js {
 
 // interfaces(): NativeInterface[]
 Napi::Value interfaces(const Napi::CallbackInfo& info);
+// findRoute(destination, source, interfaceIndex): { status, source, interfaceIndex, mtu }
+Napi::Value findRouteJs(const Napi::CallbackInfo& info);
 
 }  // namespace nd::js

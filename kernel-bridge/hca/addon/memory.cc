@@ -1,7 +1,5 @@
 #include "memory.h"
 
-#include <atomic>
-
 #include "backing_store.h"
 #include "convert.h"
 #include "platform/shared_memory.h"
@@ -10,13 +8,10 @@ namespace nd::js {
 
 namespace {
 
-std::atomic<Engine*> engineOfProcess{nullptr};
-
-constexpr double kMaxRing = 1u << 30;
-
 // The ArrayBuffer of a ring holds this: the memory outlives releaseRing() as long as JavaScript can access it. The finalizer
 // releases the ring if that was not done; as the memory exists until then, no other ring can have its address.
 struct RingHold {
+  std::weak_ptr<HcaContext> context;
   uint64_t address;
   std::shared_ptr<void> memory;
 };
@@ -54,18 +49,15 @@ Napi::Value pinResult(Napi::Env env, Status status, uint32_t pin = 0, uint64_t a
 
 }  // namespace
 
-Engine* sharedEngine() { return engineOfProcess.load(std::memory_order_acquire); }
-void setSharedEngine(Engine* engine) { engineOfProcess.store(engine, std::memory_order_release); }
-
 Memory& Memory::of(Napi::Env env) { return static_cast<Memory&>(*EnvData::of(env).memory); }
 
-Memory::Memory(EnvData& data) : teardown_(data.teardown()) { teardown_->items.insert(this); }
+Memory::Memory(EnvData& data) : data_(data), teardown_(data.teardown()) { teardown_->items.insert(this); }
 
 Memory::~Memory() { teardown_->items.erase(this); }
 
 // The HCA releases the memory first.
 void Memory::closeNow() {
-  Engine* engine = sharedEngine();
+  Engine* engine = data_.engine();
   for (auto& [id, pin] : pins_) {
     if (engine != nullptr) engine->unpinRange(pin.range);
   }
@@ -82,7 +74,7 @@ void Memory::endBeforeBuffers(napi_env env) {
 
 Napi::Value Memory::pin(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  Engine* engine = sharedEngine();
+  Engine* engine = EnvData::of(env).engine();
   if (engine == nullptr) return pinResult(env, Status::kInvalidDeviceState);
   bool isTyped = false;
   napi_value buffer = nullptr;
@@ -118,7 +110,7 @@ Napi::Value Memory::unpin(const Napi::CallbackInfo& info) {
   if (!toU32(env, info[0], &id)) return env.Undefined();
   auto it = self.pins_.find(id);
   if (it == self.pins_.end()) return env.Undefined();
-  if (Engine* engine = sharedEngine()) engine->unpinRange(it->second.range);
+  if (Engine* engine = self.data_.engine()) engine->unpinRange(it->second.range);
   self.pins_.erase(it);
   return env.Undefined();
 }
@@ -163,7 +155,8 @@ Napi::Value Memory::allocateRing(const Napi::CallbackInfo& info) {
     napi_throw_range_error(env, nullptr, "allocateRing(bytes): bytes is a whole number from 1 to 2^30");
     return env.Undefined();
   }
-  Engine* engine = sharedEngine();
+  const std::shared_ptr<HcaContext>& context = EnvData::of(env).context;
+  Engine* engine = EnvData::of(env).engine();
   if (engine == nullptr) {
     napi_throw_error(env, nullptr, "allocateRing: the HCA is not open; open a device file first");
     return env.Undefined();
@@ -173,11 +166,11 @@ Napi::Value Memory::allocateRing(const Napi::CallbackInfo& info) {
     napi_throw_range_error(env, nullptr, "allocateRing: there is no memory for a ring of this size");
     return env.Undefined();
   }
-  auto* hold = new RingHold{address, engine->ringMemory(address)};
+  auto* hold = new RingHold{context, address, engine->ringMemory(address)};
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(
       env, reinterpret_cast<void*>(address), bytes,
       [](Napi::Env, void*, RingHold* ring) {
-        if (Engine* owner = sharedEngine()) owner->releaseRing(ring->address);
+        if (const std::shared_ptr<HcaContext> owner = ring->context.lock()) owner->engine()->releaseRing(ring->address);
         delete ring;
       },
       hold);
@@ -189,7 +182,7 @@ Napi::Value Memory::allocateRing(const Napi::CallbackInfo& info) {
 
 Napi::Value Memory::releaseRing(const Napi::CallbackInfo& info) {
   uint64_t address;
-  Engine* engine = sharedEngine();
+  Engine* engine = EnvData::of(info.Env()).engine();
   if (engine != nullptr && toUint(info.Env(), info[0], &address)) engine->releaseRing(address);
   return info.Env().Undefined();
 }

@@ -3,15 +3,7 @@
 #include "backing_store.h"
 #include "env.h"
 
-namespace nd {
-class Engine;
-}
-
 namespace nd::js {
-
-// The engine of this process; null until the first soft kernel has opened the HCA. Any thread.
-Engine* sharedEngine();
-void setSharedEngine(Engine* engine);
 
 class Memory final : public Closable {
  public:
@@ -34,6 +26,7 @@ class Memory final : public Closable {
   };
   void endBeforeBuffers(napi_env env);
 
+  EnvData& data_;
   std::shared_ptr<Teardown> teardown_;
   std::unordered_map<uint32_t, Pin> pins_;
   uint32_t nextPin_ = 1;

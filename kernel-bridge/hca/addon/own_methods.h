@@ -10,11 +10,21 @@ Napi::Value callOwn(const Napi::CallbackInfo& info) {
   return (static_cast<T*>(info.Data())->*kMethod)(info);
 }
 
-// Makes a member of `holder`. `self` is the object that wraps `native`. It may be the holder itself, but V8 turns an object with
+// In a thread that is being terminated Node-API makes no objects; node-addon-api's are empty then, and most of their methods end the
+// process.
+inline bool anyEmpty(std::initializer_list<Napi::Value> values) {
+  for (const Napi::Value& value : values)
+    if (value.IsEmpty()) return true;
+  return false;
+}
+
+// Makes a member of `holder`, unless the thread is being terminated. `self` is the object that wraps `native`. It may be the holder itself, but V8 turns an object with
 // more than a dozen such members into a hash table, which is slower to read.
 template <typename T, Napi::Value (T::*kMethod)(const Napi::CallbackInfo&)>
 void addOwnMethod(Napi::Object holder, Napi::Object self, T* native, const char* name) {
+  if (anyEmpty({holder, self})) return;
   const Napi::Function method = Napi::Function::New<&callOwn<T, kMethod>>(self.Env(), name, native);
+  if (method.IsEmpty()) return;
   // The function refers to the object by a property that cannot be removed; otherwise the address could be that of freed memory.
   method.DefineProperty(Napi::PropertyDescriptor::Value("object", self));
   holder.Set(name, method);

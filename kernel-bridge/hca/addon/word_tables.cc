@@ -21,6 +21,7 @@ const char* nameOf(HcaEvent::Kind kind) {
     case HcaEvent::Kind::kSrq: return "srq";
     case HcaEvent::Kind::kNotified: return "notified";
     case HcaEvent::Kind::kCapture: return "capture";
+    case HcaEvent::Kind::kFatal: return "fatal";
   }
   return nullptr;
 }
@@ -105,6 +106,7 @@ Napi::Object defaults(Napi::Env env) {
   out.Set("window", engine.window);
   out.Set("link", host.link == LinkChoice::kAuto ? "auto" : "wire");
   out.Set("icrc", host.icrc == IcrcCheck::kSolved ? "solved" : "exact");
+  out.Set("direct", host.direct);
   out.Set("allowPtrace", host.allowPtrace);
   out.Set("capture", host.capturePath);
   out.Set("receiveBufferBytes", host.receiveBufferBytes);

@@ -303,11 +303,11 @@ class Manager implements ConnectionManager, ConnectionHost {
     const request = readReq(body, origin.source, origin.destination, origin.scopeId, maxPathMtu);
     if ('reason' in request) return request;
     // There is no reason code for a P_Key: as in Linux's ib_cm, the REJ refuses the primary path by its GID.
-    if (this.platform.acceptsPkey?.(origin.destination, request.pkey) === false) {
-      return { reason: RejReason.invalidGid, ari: Uint8Array.from(origin.destination) };
-    }
+    const foreign = { reason: RejReason.invalidGid, ari: Uint8Array.from(origin.destination) };
+    if (this.platform.acceptsPkey?.(origin.destination, request.pkey) === false) return foreign;
     const listener = this.#listeners.find(body.serviceId, request.localAddress);
     if (!listener) return { reason: RejReason.consumerReject, ari: NOTHING };
+    if (listener.parameters.acceptsPkey?.(request.pkey) === false) return foreign;
     if (!listener.hasRoom) return { reason: RejReason.noResources, ari: NOTHING };
     return { listener, request };
   }

@@ -1,12 +1,12 @@
 /** The RDMA IP CM header (IBA 1 annex A11): which requests begin with it, writing and checking. */
+import { isIpCmService } from '../../ioctl/port-space.js';
 import { gidEquals, headerAddressOf, isIpv4Gid } from './address.js';
 import type { Gid } from './service.js';
 import { IP_CM_HEADER_SIZE, ipCmHeader } from './wire.js';
 
 /** Whether a service id belongs to the RDMA IP CM service, whose requests begin with the address header. */
 export function hasIpCmHeader(serviceId: bigint): boolean {
-  const portSpace = serviceId >> 16n;
-  return portSpace === 0x106n || portSpace === 0x111n || portSpace === 0x13fn || portSpace === 0x2n;
+  return isIpCmService(Number(serviceId >> 16n));
 }
 
 /**

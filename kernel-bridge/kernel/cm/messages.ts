@@ -34,6 +34,11 @@ export interface RequestIdentity {
   maxRetries: number;
 }
 
+/** Below 2 no router could pass it on; some senders leave it out. */
+function hopLimitOf(wanted: number): number {
+  return wanted > 1 ? wanted : HOP_LIMIT;
+}
+
 /** The REQ of an active connection. Throws RangeError when the private data is too long. */
 export function makeReq(parameters: CmConnectParameters, identity: RequestIdentity): Uint8Array {
   const { path } = parameters;
@@ -67,7 +72,7 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
     primaryRemoteGid: path.destination,
     primaryFlowLabel: path.flowLabel || rdmaCmFlowLabel(parameters.localPort, parameters.peerPort),
     primaryTrafficClass: path.trafficClass,
-    primaryHopLimit: path.hopLimit > 1 ? path.hopLimit : HOP_LIMIT,
+    primaryHopLimit: hopLimitOf(path.hopLimit),
     primaryAckTimeout: most(parameters.ackTimeoutCode, 31),
     privateData,
   });
@@ -171,7 +176,7 @@ export function readReq(
       destination: source,
       flowLabel: body.primaryFlowLabel,
       trafficClass: body.primaryTrafficClass,
-      hopLimit: HOP_LIMIT,
+      hopLimit: hopLimitOf(body.primaryHopLimit),
       scopeId,
       pkey: body.pkey,
     },

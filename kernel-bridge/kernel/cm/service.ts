@@ -193,6 +193,8 @@ export interface CmListenParameters {
   address: Gid | undefined;
   /** Which of all addresses count; default: each. */
   accepts?: (address: Gid) => boolean;
+  /** Whether a request with this P_Key is for this listener; default: each that its port accepts. Others are refused. */
+  acceptsPkey?: (pkey: number) => boolean;
   /**
    * Maximum of waiting requests; 0: the limits of `ListenerLimits`. More are refused: REJ 3 (no resources), SIDR 3 (no
    * QP).

@@ -167,7 +167,8 @@ export class SidrManager implements SidrHost {
     if (header === 'badAddress') return { status: SidrStatus.rejected };
     if (this.platform.acceptsPkey?.(destination, body.pkey) === false) return { status: SidrStatus.rejected };
     const listener = this.#listeners.find(body.serviceId, destination);
-    if (!listener) return { status: SidrStatus.rejected };
+    if (!listener || listener.parameters.acceptsPkey?.(body.pkey) === false)
+      return { status: SidrStatus.rejected };
     if (!listener.hasRoom) return { status: SidrStatus.noQp };
     const request: SidrRequest = {
       serviceId: body.serviceId,

@@ -16,8 +16,9 @@ export const addressHandleRequests = {
     return call.verb<IbAv>(
       (irp) => ciCreateAv(pd, addressVector, udata, irp),
       (av) => {
-        const made = { id: BigInt(call.file.ahs.add(av)), verbInfo: 0, data: 0 };
-        return call.struct(s.WvIoAhCreate, { id: made, addressVector }, udata);
+        const made = call.file.ahs.add(av);
+        const answer = { id: { id: BigInt(made), verbInfo: 0, data: 0 }, addressVector };
+        return call.made(s.WvIoAhCreate, answer, made, udata);
       },
     );
   },

@@ -1,6 +1,7 @@
 /** One IOCTL, as the filter driver's handlers see it. */
 import type { NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
+import { VERB_INFO } from '../../ioctl/structs.js';
 import type { CiUdata } from '../hca-driver/objects.js';
 import { DriverFault, Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
 import { idOf, type ObjectTable } from './object-table.js';
@@ -10,7 +11,7 @@ import type { WvFile } from './objects.js';
 export function callVerb<T>(
   verb: (irp: Irp<T>) => number,
   done: (status: number, information: T | undefined) => void,
-  requestorMode: RequestorMode = 'kernel',
+  requestorMode: RequestorMode,
 ): Irp<T> {
   const irp = new Irp<T>({
     major: IrpMajor.internal,
@@ -21,17 +22,47 @@ export function callVerb<T>(
   return irp;
 }
 
-/** Calls a verb that this HCA's driver always completes inline, such as those of a queue pair's state. */
+/**
+ * Calls a verb for a request, in its mode. `done` completes the request and returns its status. The request pends as
+ * long as the verb, and cancelling it cancels the verb.
+ */
+export function callVerbFor<T, U>(
+  irp: Irp<U>,
+  verb: (inner: Irp<T>) => number,
+  done: (status: number, information: T | undefined) => number,
+): number {
+  let answer: number | undefined;
+  const ended = (status: number, information: T | undefined): void => {
+    irp.setCancelRoutine(undefined);
+    answer = done(status, information);
+  };
+  const inner = callVerb<T>(verb, ended, irp.requestorMode);
+  if (answer !== undefined) return answer;
+  if (irp.state === 'dispatched') irp.markPending();
+  irp.setCancelRoutine(() => inner.cancel());
+  return Status.PENDING;
+}
+
+/** Calls a verb that this HCA's driver always completes inline, such as closes and destroys; in kernel mode. */
 export function callVerbNow<T>(verb: (irp: Irp<T>) => number): {
   status: number;
   information: T | undefined;
 } {
   let outcome: { status: number; information: T | undefined } | undefined;
-  callVerb<T>(verb, (status, information) => {
+  const done = (status: number, information: T | undefined): void => {
     outcome = { status, information };
-  });
+  };
+  callVerb<T>(verb, done, 'kernel');
   if (!outcome) throw new DriverFault('a verb pended that must not');
   return outcome;
+}
+
+function getUint32(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
+}
+
+function setUint32(bytes: Uint8Array, at: number, value: number): void {
+  for (let n = 0; n < 4; n++) bytes[at + n] = value >>> (8 * n);
 }
 
 /** The request, its file, and the five ways to answer it. Handlers return the result of an answer. */
@@ -72,12 +103,31 @@ export class Call {
     udata?: CiUdata,
   ): number {
     layout.encode(value, this.irp.output);
+    if (udata?.status) setUint32(this.irp.output, VERB_INFO, udata.status);
     return this.irp.complete(Status.SUCCESS, layout.size + (udata?.outputSize ?? 0));
+  }
+
+  /**
+   * {@link struct} for a new object. On the file of an HCA, IoStatus.Information is the object's id; the number of bytes
+   * goes beside it.
+   */
+  made<I>(
+    layout: { readonly size: number; encode(value: I, out: Uint8Array): Uint8Array },
+    value: I,
+    id: number,
+    udata?: CiUdata,
+  ): number {
+    if (!this.file.hcaDevice) return this.struct(layout, value, udata);
+    layout.encode(value, this.irp.output);
+    if (udata?.status) setUint32(this.irp.output, VERB_INFO, udata.status);
+    return this.irp.complete(Status.SUCCESS, id, layout.size + (udata?.outputSize ?? 0));
   }
 
   /** Provider data: the input behind the input structure, and the room behind the output structure. */
   udata(): CiUdata {
     return {
+      command: getUint32(this.input, VERB_INFO),
+      status: 0,
       input: this.tail,
       output: this.irp.output.subarray(this.row.output?.size ?? 0),
       outputSize: 0,
@@ -85,27 +135,21 @@ export class Call {
   }
 
   /**
-   * Calls a verb. On success `succeeded` continues; any other status becomes the request's, unchanged. The verb has the
-   * rights of the request's sender, unless the filter itself adds something and passes `kernel`.
+   * Calls a verb, in the mode of the request. On success `succeeded` continues; any other status becomes the request's,
+   * unchanged.
    */
-  verb<T>(
-    verb: (irp: Irp<T>) => number,
-    succeeded: (information: T) => number,
-    requestorMode: RequestorMode = this.irp.requestorMode,
-  ): number {
-    let answer: number | undefined;
-    const inner = callVerb<T>(
-      verb,
-      (status, information) => {
-        this.irp.setCancelRoutine(undefined);
-        answer = status === Status.SUCCESS ? succeeded(information as T) : this.fail(status);
-      },
-      requestorMode,
-    );
-    if (answer !== undefined) return answer;
-    this.irp.markPending();
-    this.irp.setCancelRoutine(() => inner.cancel());
-    return Status.PENDING;
+  verb<T>(verb: (irp: Irp<T>) => number, succeeded: (information: T) => number): number {
+    return callVerbFor<T, number>(this.irp, verb, (status, information) => {
+      this.irp.driverContext = undefined;
+      return status === Status.SUCCESS ? succeeded(information as T) : this.fail(status);
+    });
+  }
+
+  /** Cancels the file's pending requests whose {@link Irp.driverContext} is this object. */
+  cancelPending(object: unknown): void {
+    for (const irp of [...(this.irp.stack.fileObject?.outstanding ?? [])]) {
+      if (irp.driverContext === object) irp.cancel();
+    }
   }
 
   /** The object of an id; throws StatusError NOT_FOUND. */

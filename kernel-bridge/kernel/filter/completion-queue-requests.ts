@@ -21,8 +21,11 @@ export const completionQueueRequests = {
     call.room(call.file.cqs);
     const udata = call.udata();
     return call.verb<IbCq>(
-      (irp) => ciCreateCq(ca, entries, {}, udata, irp),
-      (cq) => call.struct(s.WvIoId, { id: BigInt(call.file.cqs.add(cq)), data: cq.numCqes }, udata),
+      (irp) => ciCreateCq(ca, entries, undefined, {}, udata, irp),
+      (cq) => {
+        const made = call.file.cqs.add(cq);
+        return call.made(s.WvIoId, { id: BigInt(made), data: cq.numCqes }, made, udata);
+      },
     );
   },
 

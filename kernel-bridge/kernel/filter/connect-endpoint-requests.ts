@@ -13,12 +13,15 @@ import { type EndpointParam, noParam } from './endpoint-types.js';
 import type { WvQp } from './objects.js';
 import { checkStateOutput } from './queue-pair-requests.js';
 
-function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): EndpointParam {
+/** `most`: bytes of private data. What the structure has no room for follows it. */
+function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>, most: number): EndpointParam {
   const { responderResources, initiatorDepth, retryCount, rnrRetryCount, dataLength, data } = param;
-  if (dataLength > Capacity.CONNECT_DATA) {
+  const { tail } = call;
+  const room = Math.min(most, data.length + tail.length);
+  if (dataLength > room) {
     throw new StatusError(
       Status.INVALID_BUFFER_SIZE,
-      `${call.row.name}: ${dataLength} bytes of private data; at most ${Capacity.CONNECT_DATA} fit`,
+      `${call.row.name}: ${dataLength} bytes of private data; ${most} are the maximum, and the input has room for ${data.length + tail.length}`,
     );
   }
   if (retryCount > 7 || rnrRetryCount > 7) {
@@ -34,8 +37,17 @@ function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>): Endpoi
     initiatorDepth: depth(initiatorDepth),
     retryCount,
     rnrRetryCount,
-    privateData: dataLength === 0 ? noParam.privateData : data.slice(0, dataLength),
+    privateData: privateDataOf(dataLength, data, tail),
   };
+}
+
+function privateDataOf(length: number, data: Uint8Array, tail: Uint8Array): Uint8Array {
+  if (length === 0) return noParam.privateData;
+  if (length <= data.length) return data.slice(0, length);
+  const whole = new Uint8Array(length);
+  whole.set(data);
+  whole.set(tail.subarray(0, length - data.length), data.length);
+  return whole;
 }
 
 /** The queue pair of an id; 0 is none. */
@@ -55,7 +67,7 @@ export const connectRequests = {
   EP_CONNECT: (call) => {
     const input = s.WvIoEpConnect.decode(call.input);
     const endpoint = findConnect(call, input.id);
-    const param = checkParam(call, input.param);
+    const param = checkParam(call, input.param, Capacity.CONNECT_DATA);
     const qp = queuePair(call, input.qpId);
     const address = addressOf(input.peerAddress);
     return endpoint.handle('connect', call.irp, { qp, address, param });
@@ -65,7 +77,7 @@ export const connectRequests = {
     const input = s.WvIoEpAccept.decode(call.input);
     const endpoint = findEndpoint(call, input.id);
     if (endpoint instanceof DatagramEndpoint) return acceptDatagram(call, endpoint);
-    const param = checkParam(call, input.param);
+    const param = checkParam(call, input.param, Capacity.REP_DATA);
     checkStateOutput(call);
     return endpoint.handle('accept', call.irp, { qp: queuePair(call, input.qpId), param });
   },

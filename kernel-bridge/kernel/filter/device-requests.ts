@@ -13,7 +13,7 @@ import {
   type IbCaAttributes,
   type IbPortAttributes,
 } from '../hca-driver/ci-attributes.js';
-import { Hca, type IbCa } from '../hca-driver/objects.js';
+import { Hca, type IbCa, type IbCaDispatch } from '../hca-driver/objects.js';
 import type { DeviceObject, FileObject } from '../io-manager/device.js';
 import type { Call, Handler } from './call.js';
 import { idOf } from './object-table.js';
@@ -57,6 +57,19 @@ function deliverPortEvents(device: WvDevice): void {
   waiting.irp.complete(Status.SUCCESS, s.WvIoEventFlags.size);
 }
 
+/** The filter's call-backs; WinVerbs reports all events of a device together. */
+const deviceEvents: IbCaDispatch<WvDevice> = {
+  portEvent: (_ca, device, _port, event) => {
+    device.flags |= event;
+    deliverPortEvents(device);
+  },
+  fatalEvent: (_ca, device) => {
+    device.flags |= WvEvent.ERROR;
+    deliverPortEvents(device);
+    device.portWaits.completeAll(Status.FILE_FORCED_CLOSED);
+  },
+};
+
 /** DEVICE_OPEN: the verbs of an HCA run on that HCA's file, which the filter keeps open as long as the instance. */
 function openDevice(call: Call, services: DeviceServices): number {
   const { guid } = s.WvIoDeviceOpen.decode(call.input);
@@ -69,27 +82,14 @@ function openDevice(call: Call, services: DeviceServices): number {
     device.closed();
     return call.fail(Status.NO_SUCH_DEVICE);
   }
-  const dispatch = {
-    portEvent: (_ca: IbCa, _port: number, flags: number) => {
-      device.flags |= flags;
-      deliverPortEvents(device);
-    },
-    fatalEvent: () => {
-      device.flags |= WvEvent.ERROR;
-      deliverPortEvents(device);
-      device.portWaits.completeAll(Status.FILE_FORCED_CLOSED);
-    },
-  };
   const udata = call.udata();
   const status = call.verb<IbCa>(
-    (irp) => ciOpenCa(file.device as DeviceObject<Hca>, dispatch, udata, irp),
+    (irp) => ciOpenCa(call.file.al, file.device as DeviceObject<Hca>, device, deviceEvents, udata, irp),
     (ca) => {
       device.ca = ca;
       const id = call.file.devices.add(device);
       return call.struct(s.WvIoId, { id: BigInt(id) }, udata);
     },
-    // The call-backs belong to the filter.
-    'kernel',
   );
   if (!device.ca) device.closed();
   return status;
@@ -184,15 +184,19 @@ const eventRequests = {
   DEVICE_CLOSE: (call) => {
     const { id } = s.WvIoObject.decode(call.input);
     const device = call.find(call.file.devices, id, Status.NO_SUCH_DEVICE);
-    return call.verb<number>(
+    let closed = false;
+    const status = call.verb<number>(
       (irp) => ciCloseCa(device.ca!, irp),
       () => {
+        closed = true;
         call.file.devices.delete(idOf(id));
         device.portWaits.cancelAll();
-        device.closed();
         return call.done();
       },
     );
+    // Not within the verb, which runs at DISPATCH_LEVEL.
+    if (closed) device.closed();
+    return status;
   },
 } satisfies Partial<Record<IoctlName, Handler>>;
 

@@ -3,7 +3,7 @@
  * requests and events that lead there.
  */
 import { QpEventType } from '../../hca/binding.js';
-import { EpType, QpState } from '../../ioctl/constants.js';
+import { type EpOption, EpType, QpState } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { CmConnection, CmListenerControl, CmReply, CmRequest } from '../cm/service.js';
 import type { Hca } from '../hca-driver/objects.js';
@@ -45,8 +45,12 @@ export abstract class EndpointConnection extends EndpointMachine<
   param: EndpointParam = noParam;
 
   protected qp: WvQp | undefined = undefined;
+  /** The owner moves the queue pair itself when the peer has disconnected ({@link EpOption}.KEEP_QP). */
+  keepQp = false;
   /** This endpoint has changed the state of its queue pair, which must therefore end in ERROR. */
   protected qpMoved = false;
+  /** The P_Key of the connection in its port's table; undefined before it has one. */
+  partition: number | undefined = undefined;
   /** For Connect: the index of the queue pair's P_Key in its port's table. */
   protected pkeyIndex = 0;
   /** The RNR retries that the REQ requested of the peer. */
@@ -64,8 +68,8 @@ export abstract class EndpointConnection extends EndpointMachine<
   protected disconnecting: IrpQueue | undefined = undefined;
   protected notifies: IrpQueue | undefined = undefined;
 
-  constructor(services: EndpointServices) {
-    super(EpType.CONNECT, services, TABLES);
+  constructor(services: EndpointServices, type: number = EpType.CONNECT) {
+    super(type, services, TABLES);
   }
 
   /** The queue pair of the connection. */
@@ -82,6 +86,11 @@ export abstract class EndpointConnection extends EndpointMachine<
   queuePairEvent(event: number, _reason: number): void {
     if (event === QpEventType.communicationEstablished) this.signal('firstPacket');
     else if (event === QpEventType.fatal || event === QpEventType.peerLost) this.signal('lost');
+  }
+
+  /** The queue pair's port is not in the connection's partition any more. */
+  partitionGone(): void {
+    this.signal('lost');
   }
 
   /** A failed Connect: the queue pair is released unchanged, and Connect may be tried again. */
@@ -105,11 +114,15 @@ export abstract class EndpointConnection extends EndpointMachine<
     else waiting.irp.complete(status);
   }
 
-  /** The peer or the network has ended the connection: the queue pair is flushed now, and stays until Disconnect. */
+  /**
+   * The peer or the network has ended the connection: the queue pair is flushed now, and stays until Disconnect. If the
+   * peer has disconnected in order, the owner may have chosen to do that itself.
+   */
   protected closedByPeer(reason: number): void {
     this.connection = undefined;
     this.endReason = reason;
-    if (this.qp) failQp(this.qp.qp);
+    const keeps = this.keepQp && reason === Status.CONNECTION_DISCONNECTED;
+    if (this.qp && !keeps) failQp(this.qp.qp);
     this.notifies?.completeAll(reason);
   }
 

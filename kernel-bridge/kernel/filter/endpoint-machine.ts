@@ -6,6 +6,7 @@ import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { CmListener, CmListenParameters } from '../cm/service.js';
 import type { Hca } from '../hca-driver/objects.js';
+import { pkeysFit } from '../hca-driver/pkeys.js';
 import { isUnspecified, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import type { EndpointServices, PortClaim } from './endpoint-services.js';
@@ -126,6 +127,8 @@ export abstract class EndpointMachine<
   private claim: PortClaim | undefined = undefined;
   /** Bound to the wildcard address of one device. */
   private onlyDevice: bigint | undefined = undefined;
+  /** A listener for one partition alone, by its P_Key there ({@link EpOption}.PARTITION). */
+  partitionAlone: number | undefined = undefined;
 
   /** Executes the action of a request: completes or pends the IRP, or returns the status of a refusal. */
   protected abstract act(action: RA, irp: Irp, args: RequestArguments): number | undefined;
@@ -268,6 +271,7 @@ export abstract class EndpointMachine<
         serviceId: this.serviceId(port),
         address,
         ...(this.onlyDevice === undefined ? {} : { accepts: this.ofDevice(this.onlyDevice) }),
+        ...(this.partitionAlone === undefined ? {} : { acceptsPkey: this.ofPartition(this.partitionAlone) }),
         backlog: args.backlog!,
         onRequest: () => this.deliverRequests(),
       });
@@ -313,6 +317,10 @@ export abstract class EndpointMachine<
   protected abstract letGo(): void;
 
   // ── Steps ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  private ofPartition(own: number): (pkey: number) => boolean {
+    return (pkey) => pkeysFit(own, pkey);
+  }
 
   private ofDevice(guid: bigint): (gid: Uint8Array) => boolean {
     return (gid) => this.services.portOf(gid)?.guid === guid;

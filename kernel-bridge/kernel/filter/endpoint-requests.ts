@@ -4,6 +4,7 @@
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, EpOption, EpType } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
+import { isIpCmService } from '../../ioctl/port-space.js';
 import { gidOfSockaddr, sharedGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
@@ -61,8 +62,17 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
       scopeId: isLinkLocal(dgid) ? port.interfaceIndex : 0,
     },
     pkey,
+    ackTimeoutCode: ackTimeoutOf(record.pktLife & 0x3f, services.rc),
     pathMtu: wanted === 0 ? port.activeMtu : Math.min(wanted, port.activeMtu),
   };
+}
+
+/**
+ * The ACK timeout's code for a path: twice the packet life time, there and back (IBA 1 §9.7.6.1.3). With 0 the option
+ * `rc.ackTimeoutCode` counts.
+ */
+function ackTimeoutOf(packetLife: number, rc: EndpointServices['rc']): number {
+  return packetLife === 0 ? rc.ackTimeoutCode : Math.min(packetLife + 1, 31);
 }
 
 /** The endpoint of an id, of either type. */
@@ -72,12 +82,12 @@ export function findEndpoint(call: Call, id: bigint): AnyEndpoint {
 
 /** Makes an endpoint, and reserves ids for more if the output has room for them. */
 function createEndpoint(call: Call, services: EndpointServices): number {
-  const makeConnect = (): AnyEndpoint => new Endpoint(services);
   const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
-  if (type !== EpType.CONNECT && type !== EpType.DATAGRAM) return call.fail(Status.INVALID_PARAMETER);
+  if (!isIpCmService(type)) return call.fail(Status.INVALID_PARAMETER);
+  const makeConnect = (): AnyEndpoint => new Endpoint(services, type);
   const { endpoints } = call.file;
   call.room(endpoints);
-  const endpoint = type === EpType.CONNECT ? makeConnect() : new DatagramEndpoint(services);
+  const endpoint = type === EpType.DATAGRAM ? new DatagramEndpoint(services) : makeConnect();
   const ids = [BigInt(endpoints.add(endpoint))];
   // Room for more ids requests endpoints that can be used without another EP_CREATE.
   const room = Math.floor(call.irp.outputCapacity / s.WvIoObject.size);
@@ -103,6 +113,16 @@ export function endpointRequests(services: EndpointServices) {
     EP_MODIFY: (call) => {
       const { id, data: option } = s.WvIoId.decode(call.input);
       const endpoint = findEndpoint(call, id);
+      if (option === EpOption.KEEP_QP && endpoint instanceof Endpoint) {
+        if (call.tail.length < 4) return call.fail(Status.BUFFER_TOO_SMALL);
+        endpoint.keepQp = call.tail[0] !== 0;
+        return call.done();
+      }
+      if (option === EpOption.PARTITION) {
+        if (call.tail.length < 2) return call.fail(Status.BUFFER_TOO_SMALL);
+        endpoint.partitionAlone = (call.tail[0]! << 8) | call.tail[1]!;
+        return call.done();
+      }
       if (option !== EpOption.ROUTE) return call.fail(Status.INVALID_PARAMETER);
       const route = routeOf(s.IbPathRecord.decode(call.tail), services);
       return endpoint.handle('modify', call.irp, { route });

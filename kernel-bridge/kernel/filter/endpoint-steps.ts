@@ -7,7 +7,7 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import type { RcOptions } from '../../options.js';
 import type { CmConnection, CmEvents, CmQpParameters, CmReject, CmReply, CmRequest } from '../cm/service.js';
-import { DEFAULT_PKEY, pkeyIndexFor } from '../hca-driver/pkeys.js';
+import { DEFAULT_PKEY, pkeyIndexFor, pkeysFit } from '../hca-driver/pkeys.js';
 import { isUnspecified, mtuBytes, sameGid } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { Endpoint } from './endpoint.js';
@@ -61,23 +61,40 @@ export function usableQp(qp: WvQp | undefined, local: Uint8Array, type?: number)
   return qp;
 }
 
-/** The P_Key index for a queue pair that connects: the one set in INIT, else that of the route. */
+/**
+ * The P_Key index for a queue pair that connects: that of the route if it is not the port's first, which every route has that nobody
+ * has changed; else the one set in INIT.
+ */
 export function activePkeyIndex({ qp }: WvQp, { pkey }: EndpointRoute): number {
-  return stateOfQp(qp) === QpState.INIT ? qp.pkeyIndex : Math.max(0, qp.pd.ca.hca.port.pkeys.indexOf(pkey));
+  const ofRoute = qp.pd.ca.hca.port.pkeys.indexOf(pkey);
+  if (ofRoute > 0) return ofRoute;
+  return stateOfQp(qp) === QpState.INIT ? qp.pkeyIndex : 0;
 }
 
 /**
- * The P_Key index for a queue pair that accepts.
+ * The P_Key index for a queue pair that accepts: the one set in INIT if it fits the request, else one that does.
  *
  * @throws StatusError INVALID_ADDRESS if its port is not in the requester's partition (any more).
  */
 export function passivePkeyIndex({ qp }: WvQp, { pkey }: CmRequest): number {
-  const index = pkeyIndexFor(qp.pd.ca.hca.port.pkeys, pkey);
+  const { pkeys } = qp.pd.ca.hca.port;
+  if (stateOfQp(qp) === QpState.INIT && pkeysFit(pkeys[qp.pkeyIndex] ?? 0, pkey)) return qp.pkeyIndex;
+  const index = pkeyIndexFor(pkeys, pkey);
   if (index < 0) {
     const text = `the request is for the P_Key 0x${pkey.toString(16)}, which fits none of the queue pair's port`;
     throw new StatusError(Status.INVALID_ADDRESS, text);
   }
   return index;
+}
+
+/** The P_Key of a request's connection, in the table of the port that the request has come to. */
+export function entryFor(
+  { gid, scopeId }: EndpointAddress,
+  { pkey }: CmRequest,
+  services: EndpointServices,
+): number | undefined {
+  const table = services.portOf(gid, scopeId)?.pkeys ?? [];
+  return table[pkeyIndexFor(table, pkey)];
 }
 
 /** Depths are silently limited to those of queue pair and HCA (ND SPI: read limits). UC has no reads at all. */
@@ -110,7 +127,7 @@ export function cmQp(
 
 /** The attributes of the active side's queue pair, from its REQ and the REP (RDMA IP CM service). */
 export function activeAttributes(
-  { path, pathMtu }: EndpointRoute,
+  { path, pathMtu, ackTimeoutCode }: EndpointRoute,
   { receivePsn }: CmConnection,
   { peerQpn, sendPsn, rnrRetryCount, peerUsesSrq }: CmReply,
   { responderResources, initiatorDepth, retryCount }: EndpointParam,
@@ -128,7 +145,7 @@ export function activeAttributes(
     responderResources,
     initiatorDepth,
     minRnrTimer: rc.minRnrTimerCode,
-    ackTimeout: rc.ackTimeoutCode,
+    ackTimeout: ackTimeoutCode,
     retryCount,
     rnrRetry: rnrRetryCount,
     peerRnrRetry,
@@ -202,7 +219,7 @@ function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: U
 
 /** Writes EP_QUERY's answer; returns its length. The output has room for the structure at least. */
 export function writeAttributes(
-  { local, peer, param, backlog, state }: Endpoint,
+  { local, peer, param, backlog, state, partition }: Endpoint,
   irp: Irp,
   services: EndpointServices,
 ): number {
@@ -221,7 +238,7 @@ export function writeAttributes(
     {
       localAddress: addressData(local),
       peerAddress: addressData(peer),
-      device: deviceAddress(local, services),
+      device: deviceAddress(local, services, partition),
       param: state === 'listening' ? { backlog: BigInt(backlog) } : { connect },
     },
     output,
@@ -266,11 +283,14 @@ export function signalsOf(endpoint: Endpoint): CmEvents {
   return new EndpointEvents(endpoint);
 }
 
-/** The device of an address; all zero if there is none. */
+/** The device of an address, with a connection's partition or else the port's first; all zero if there is none. */
 export function deviceAddress(
   local: EndpointAddress | undefined,
   services: EndpointServices,
+  partition?: number,
 ): Input<typeof s.WvIoDeviceAddress> {
   const port = local && !isUnspecified(local.gid) ? services.portOf(local.gid, local.scopeId) : undefined;
-  return port ? { deviceGuid: port.guid, pkey: port.pkeys[0] ?? DEFAULT_PKEY, portNumber: 1 } : {};
+  return port
+    ? { deviceGuid: port.guid, pkey: partition ?? port.pkeys[0] ?? DEFAULT_PKEY, portNumber: 1 }
+    : {};
 }

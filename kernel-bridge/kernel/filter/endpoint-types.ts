@@ -36,6 +36,8 @@ export interface EndpointRoute {
   pathMtu: number;
   /** An entry of the P_Key table of its local port. */
   pkey: number;
+  /** Code, 4.096 µs × 2^n. */
+  ackTimeoutCode: number;
 }
 
 /** The arguments of a request; their presence depends on the request. */

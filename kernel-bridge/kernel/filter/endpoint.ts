@@ -6,7 +6,7 @@ import { QpState } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { CmListenerControl, CmListenParameters } from '../cm/service.js';
-import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
+import { DEFAULT_PKEY, samePartition } from '../hca-driver/pkeys.js';
 import { isLoopback, mtuCode, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import { EndpointConnection } from './endpoint-connection.js';
@@ -18,6 +18,7 @@ import {
   activePkeyIndex,
   cmQp,
   completeWithState,
+  entryFor,
   keptData,
   limited,
   passiveAttributes,
@@ -49,6 +50,7 @@ export class Endpoint extends EndpointConnection {
         throw new StatusError(Status.INVALID_ADDRESS, 'port 0 of the peer; nobody listens there');
       const param = limited(args.param!, qp);
       const pkeyIndex = activePkeyIndex(qp, this.route!);
+      const pkey = qp.qp.pd.ca.hca.port.pkeys[pkeyIndex] ?? DEFAULT_PKEY;
       const { connection, status } = this.services.connect(
         {
           serviceId: this.serviceId(peer.port),
@@ -59,13 +61,13 @@ export class Endpoint extends EndpointConnection {
             trafficClass: path.trafficClass,
             hopLimit: path.hopLimit,
             scopeId: path.scopeId,
-            pkey: qp.qp.pd.ca.hca.port.pkeys[pkeyIndex] ?? DEFAULT_PKEY,
+            pkey,
           },
           localPort: this.local!.port,
           peerPort: peer.port,
           qp: { ...cmQp(qp, param), retryCount: param.retryCount },
           pathMtu: mtuCode(pathMtu),
-          ackTimeoutCode: this.services.rc.ackTimeoutCode,
+          ackTimeoutCode: this.route!.ackTimeoutCode,
           privateData: param.privateData,
         },
         signalsOf(this),
@@ -77,6 +79,7 @@ export class Endpoint extends EndpointConnection {
       }
       this.connection = connection;
       this.pkeyIndex = pkeyIndex;
+      this.partition = pkey;
       this.askedRnrRetry = param.rnrRetryCount;
       this.attach(qp);
       this.peer = { gid: path.destination, port: peer.port, scopeId: path.scopeId };
@@ -93,18 +96,21 @@ export class Endpoint extends EndpointConnection {
       const { qp } = this.qp!;
       this.qpMoved = true;
       const { connection, services } = this;
-      const status = connectQp(
-        qp,
-        activeAttributes(
-          this.route!,
-          connection!,
-          this.reply!,
-          this.param,
-          services.rc,
-          this.pkeyIndex,
-          this.askedRnrRetry,
-        ),
-      );
+      const stays = samePartition(this.partition, qp.pd.ca.hca.port.pkeys[this.pkeyIndex]);
+      const status = !stays
+        ? Status.CONNECTION_ABORTED
+        : connectQp(
+            qp,
+            activeAttributes(
+              this.route!,
+              connection!,
+              this.reply!,
+              this.param,
+              services.rc,
+              this.pkeyIndex,
+              this.askedRnrRetry,
+            ),
+          );
       if (status !== Status.SUCCESS) {
         // The peer must not believe that this side is ready.
         this.connection!.reject(new Uint8Array(0));
@@ -212,6 +218,7 @@ export class Endpoint extends EndpointConnection {
       this.assignedBy = undefined;
       this.connection = connection;
       this.request = request;
+      this.partition = entryFor(local, request, this.services);
       this.standAt(local);
       this.peer = { gid: request.peerAddress, port: request.peerPort, scopeId: request.path.scopeId };
       const { responderResources, initiatorDepth, retryCount, rnrRetryCount, privateData } = request;

@@ -5,39 +5,65 @@
  */
 import { hcaFileTable, type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
+import { type Contain, type IbAl, ibOpenAl } from '../hca-driver/al.js';
 import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci.js';
 import { ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
 import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/objects.js';
+import { samePartition } from '../hca-driver/pkeys.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
+import { atDispatchLevel } from '../io-manager/irql.js';
+import type { WorkItems } from '../io-manager/work-items.js';
 import { addressHandleRequests } from './address-handle-requests.js';
 import { Call, callVerbNow, type Handler } from './call.js';
 import { completionQueueRequests } from './completion-queue-requests.js';
 import { connectRequests } from './connect-endpoint-requests.js';
 import { datagramEndpointRequests } from './datagram-endpoint-requests.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
+import { Endpoint } from './endpoint.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-services.js';
 import { hcaFileHandlers } from './hca-file-requests.js';
 import { memoryRequests } from './memory-requests.js';
-import { WvFile } from './objects.js';
+import { WvFile, WvPd } from './objects.js';
 import { protectionDomainRequests } from './protection-domain-requests.js';
 import { queuePairRequests } from './queue-pair-requests.js';
 import { sharedReceiveQueueRequests } from './shared-receive-queue-requests.js';
+
+/**
+ * Requests that may wait: they look at the host's interfaces, open or close files, or claim ports. They pend, and are
+ * served by a work item; all others are served at DISPATCH_LEVEL.
+ */
+const mayWait: ReadonlySet<string> = new Set<IoctlName>([
+  'GUID_QUERY',
+  'LIBRARY_QUERY',
+  'DEVICE_OPEN',
+  'DEVICE_CLOSE',
+  'DEVICE_PORT_QUERY',
+  'DEVICE_GID_QUERY',
+  'DEVICE_PKEY_QUERY',
+  'EP_BIND',
+  'EP_MODIFY',
+  'EP_LISTEN',
+  'EP_MULTICAST_JOIN',
+]);
 
 /** An IOCTL by its code: its row, and its handler, if it has one. */
 interface Served {
   readonly row: NamedIoctlRow;
   readonly handler: Handler | undefined;
+  readonly mayWait: boolean;
 }
 
 function servedBy(
   rows: readonly NamedIoctlRow[],
   handlers: Readonly<Record<string, Handler>>,
 ): ReadonlyMap<number, Served> {
-  return new Map(rows.map((row) => [row.code, { row, handler: handlers[row.name] }]));
+  return new Map(
+    rows.map((row) => [row.code, { row, handler: handlers[row.name], mayWait: mayWait.has(row.name) }]),
+  );
 }
 
 function handlersOf(devices: DeviceServices, endpoints: EndpointServices): Record<IoctlName, Handler> {
@@ -61,6 +87,27 @@ export interface FilterCounters {
   cleanupFailures: number;
 }
 
+/** The filter's platform. */
+export interface FilterPlatform {
+  devices: DeviceServices;
+  endpoints: EndpointServices;
+  work: WorkItems;
+  /** Runs the filter's call-backs. */
+  contain: Contain;
+}
+
+/** Handlers report errors of a request by StatusError, before they have done anything. */
+function serve(handler: Handler, call: Call): number {
+  const { irp } = call;
+  const { state } = irp;
+  try {
+    return handler(call);
+  } catch (error) {
+    if (error instanceof StatusError && irp.state === state) return irp.complete(error.status);
+    throw error;
+  }
+}
+
 export class FilterDriver {
   readonly driver: DriverObject;
   readonly device: DeviceObject;
@@ -70,8 +117,12 @@ export class FilterDriver {
   private readonly servedByHca: ReadonlyMap<number, Served>;
   /** Serves an HCA's own file: its verbs, with tables like those of `\\.\WinVerbs`. */
   readonly aboveHca: DriverDispatch;
+  /** The filter is a client of the verbs like any other. */
+  private readonly al: IbAl;
+  private readonly work: WorkItems;
 
-  constructor(devices: DeviceServices, endpoints: EndpointServices) {
+  constructor({ devices, endpoints, work, contain }: FilterPlatform) {
+    this.work = work;
     const handlers = handlersOf(devices, endpoints);
     this.served = servedBy(ioctlTable, handlers);
     this.servedByHca = servedBy([...ioctlTable, ...hcaFileTable], hcaFileHandlers(handlers));
@@ -83,12 +134,13 @@ export class FilterDriver {
         file.relativeName === '' ? files.create(file, irp) : irp.complete(Status.OBJECT_NAME_NOT_FOUND),
     });
     this.device = new DeviceObject(this.driver, '\\Device\\WinVerbs', undefined);
+    this.al = ibOpenAl(this.device, contain).al!;
   }
 
   private fileDispatch(): DriverDispatch {
     return {
       create: (file, irp) => {
-        const opened = new WvFile();
+        const opened = new WvFile(this.al);
         if (file.device.extension instanceof Hca) opened.hcaDevice = file.device as DeviceObject<Hca>;
         file.context = opened;
         this.files.add(opened);
@@ -97,6 +149,8 @@ export class FilterDriver {
       deviceControl: (file, irp) => this.deviceControl(file, irp),
       cleanup: (file) => {
         if (!(file.context instanceof WvFile)) return;
+        // Registrations that wait hold their protection domain.
+        for (const irp of [...file.outstanding]) if (irp.driverContext instanceof WvPd) irp.cancel();
         this.cleanup(file.context);
         this.files.delete(file.context);
       },
@@ -121,10 +175,35 @@ export class FilterDriver {
     }
   }
 
+  /** An HCA's P_Key table was replaced: connections end whose entry does not name their partition any more. */
+  partitionsChanged(hca: Hca, before: readonly number[]): void {
+    for (const file of this.files) {
+      for (const [, endpoint] of file.endpoints.entries()) {
+        const qp = endpoint instanceof Endpoint ? endpoint.queuePair?.qp : undefined;
+        if (qp?.pd.ca.hca !== hca) continue;
+        const same = samePartition(before[qp.pkeyIndex], hca.port.pkeys[qp.pkeyIndex]);
+        if (!same) atDispatchLevel(() => (endpoint as Endpoint).partitionGone());
+      }
+    }
+  }
+
   /** Whether there is an endpoint, which must be notified when its device is gone. */
   get watching(): boolean {
     for (const file of this.files) if (file.endpoints.size > 0) return true;
     return false;
+  }
+
+  /** Tables of a client in the kernel, for its endpoints and what it has made; {@link closeTables} frees them. */
+  openTables(al: IbAl): WvFile {
+    const tables = new WvFile(al);
+    this.files.add(tables);
+    return tables;
+  }
+
+  /** Frees everything that the tables of a kernel client have. */
+  closeTables(tables: WvFile): void {
+    this.cleanup(tables);
+    this.files.delete(tables);
   }
 
   private deviceControl(file: FileObject, irp: Irp): number {
@@ -132,19 +211,15 @@ export class FilterDriver {
     if (!(wvFile instanceof WvFile) || wvFile.closing) return irp.complete(Status.FILE_CLOSED);
     const served = (wvFile.hcaDevice ? this.servedByHca : this.served).get(irp.stack.controlCode);
     if (!served) return irp.complete(Status.PROCEDURE_NOT_FOUND);
-    const { row, handler } = served;
+    const { row, handler, mayWait } = served;
     if (!handler) return irp.complete(Status.INVALID_DEVICE_REQUEST);
     if (irp.stack.inputLength < (row.input?.size ?? 0) || irp.stack.outputLength < (row.output?.size ?? 0)) {
       return irp.complete(Status.BUFFER_TOO_SMALL);
     }
-    const call = new Call(wvFile, irp, row, irp.takeInput());
-    try {
-      return handler(call);
-    } catch (error) {
-      // Handlers report errors of a request by StatusError, before they have done anything.
-      if (error instanceof StatusError && irp.state === 'dispatched') return irp.complete(error.status);
-      throw error;
-    }
+    const input = irp.takeInput();
+    if (!mayWait) return atDispatchLevel(() => serve(handler, new Call(wvFile, irp, row, input)));
+    const call = new Call(wvFile, irp, row, input.slice());
+    return this.work.pend(irp, () => serve(handler, call));
   }
 
   /** Frees all objects of a file, users before the objects that they use. It does not wait. */

@@ -5,7 +5,7 @@
  *
  * No buffer contains call-backs: the sender of an IOCTL waits by requests, whatever its mode.
  */
-import { IbIoCaModify, IbIoPortModify } from '../../ioctl/ca.js';
+import { IbIoCaModify, IbIoPortEvent, IbIoPortModify } from '../../ioctl/ca.js';
 import type { HcaFileName, IoctlName } from '../../ioctl/codes.js';
 import { Status } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
@@ -31,11 +31,12 @@ const own = {
     call.room(call.file.devices);
     const udata = call.udata();
     return call.verb<IbCa>(
-      (irp) => ciOpenCa(hcaDevice, {}, udata, irp),
+      (irp) => ciOpenCa(call.file.al, hcaDevice, undefined, {}, udata, irp),
       (ca) => {
         const device = new WvDevice();
         device.ca = ca;
-        return call.struct(s.WvIoId, { id: BigInt(call.file.devices.add(device)) }, udata);
+        const made = call.file.devices.add(device);
+        return call.made(s.WvIoId, { id: BigInt(made) }, made, udata);
       },
     );
   },
@@ -47,6 +48,15 @@ const own = {
     return call.verb<number>(
       (irp) => ciGetCaPortEvent(ca, port, irp),
       (flags) => call.struct(s.WvIoEventFlags, { flags }),
+    );
+  },
+
+  CA_PORT_EVENT: (call) => {
+    const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
+    const ca = instance(call, id);
+    return call.verb<number>(
+      (irp) => ciGetCaPortEvent(ca, portNumber, irp),
+      (event) => call.struct(IbIoPortEvent, { portNumber, event }),
     );
   },
 

@@ -15,14 +15,13 @@ import {
 } from '../hca-driver/ports.js';
 import { DeviceObject, DriverObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
+import type { WorkItems } from '../io-manager/work-items.js';
 import { endpointAddress } from './endpoint-types.js';
 
 const rows = new Map<number, NamedIoctlRow>(ibatTable.map((row) => [row.code, row]));
 
 /** Selector "exactly" in the high two bits of MTU and packet life time (IBA 1 §15.2.5.16). */
 const exactly = 0x80;
-/** 4.096 µs × 2^16, as Linux assumes for RoCE. */
-const packetLife = 16;
 /** Hop limit of a routed packet. */
 const hopLimit = 64;
 
@@ -30,7 +29,12 @@ export class IbatDriver {
   readonly driver: DriverObject;
   readonly device: DeviceObject;
 
-  constructor(private readonly ports: PortTable) {
+  constructor(
+    private readonly ports: PortTable,
+    private readonly work: WorkItems,
+    /** The code of all paths' packet life time, 4.096 µs × 2^n. */
+    private readonly packetLife: number,
+  ) {
     this.driver = new DriverObject('\\Driver\\ibat', {
       create: (file, irp) =>
         file.relativeName === ''
@@ -71,10 +75,11 @@ export class IbatDriver {
   };
 
   /**
-   * The path between two addresses; without a local one (or with the unspecified one) the route selects it.
+   * The path between two addresses; without a local one (or with the unspecified one) the
+   * system's route selects it.
    *
    * @throws StatusError BAD_NETWORK_NAME for a destination that is no host, INVALID_ADDRESS for a local address that is
-   *   not ours, INVALID_PARAMETER for two families, NETWORK_UNREACHABLE without a route.
+   *   not ours, INVALID_PARAMETER for two families, NETWORK_UNREACHABLE without a route from there.
    */
   path(local: Uint8Array | undefined, remote: Uint8Array, scopeId: number) {
     if (isUnspecified(remote) || isMulticast(remote) || (isV4(remote) && (remote[12] ?? 0) >= 240))
@@ -85,21 +90,18 @@ export class IbatDriver {
     const given = local && !isUnspecified(local) ? local : undefined;
     // A connection to the loopback address ends at its own source address.
     const destination = given && isLoopback(remote) && !isLoopback(given) ? given : remote;
-    const source = given ?? this.ports.sourceFor(destination, scopeId);
-    if (!source) throw new StatusError(Status.NETWORK_UNREACHABLE);
-    const port = this.ports.ofGid(source, scopeId);
-    if (!port) throw new StatusError(Status.INVALID_ADDRESS);
-    if (isLoopback(source) && !isLoopback(destination) && !this.ports.ofGid(destination)) {
-      throw new StatusError(Status.NETWORK_UNREACHABLE);
-    }
+    if (given && !this.ports.ofGid(given, scopeId)) throw new StatusError(Status.INVALID_ADDRESS);
+    const route = this.ports.routeTo(destination, given, scopeId);
+    if (!route) throw new StatusError(Status.NETWORK_UNREACHABLE);
+    const { source, port, pathMtu } = route;
     return {
       sgid: source,
       dgid: destination,
       hopFlowRaw: hopLimit,
       numPath: 1,
       pkey: port.pkeys[0] ?? DEFAULT_PKEY,
-      mtu: exactly | mtuCode(port.activeMtu),
-      pktLife: exactly | packetLife,
+      mtu: exactly | mtuCode(pathMtu),
+      pktLife: exactly | this.packetLife,
     };
   }
 
@@ -109,11 +111,15 @@ export class IbatDriver {
     if (irp.stack.inputLength < (row.input?.size ?? 0) || irp.stack.outputLength < (row.output?.size ?? 0)) {
       return irp.complete(Status.BUFFER_TOO_SMALL);
     }
-    try {
-      return this.handlers[row.name as IbatName](irp, irp.takeInput());
-    } catch (error) {
-      if (error instanceof StatusError && irp.state === 'dispatched') return irp.complete(error.status);
-      throw error;
-    }
+    const input = irp.takeInput().slice();
+    // Looking at interfaces and routes may wait.
+    return this.work.pend(irp, () => {
+      try {
+        this.handlers[row.name as IbatName](irp, input);
+      } catch (error) {
+        if (!(error instanceof StatusError) || irp.completed) throw error;
+        irp.complete(error.status);
+      }
+    });
   }
 }

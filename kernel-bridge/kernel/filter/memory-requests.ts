@@ -2,7 +2,13 @@
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Status } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
-import { ciAllocateMw, ciDeallocateMw, ciDeregisterMr, ciRegisterMr } from '../hca-driver/ci.js';
+import {
+  ciAllocateFastRegMr,
+  ciAllocateMw,
+  ciDeallocateMw,
+  ciDeregisterMr,
+  ciRegisterMr,
+} from '../hca-driver/ci.js';
 import type { IbMr, IbMw } from '../hca-driver/objects.js';
 import type { Handler } from './call.js';
 import { idOf } from './object-table.js';
@@ -12,11 +18,24 @@ export const memoryRequests = {
   MEMORY_REGISTER: (call) => {
     const { id, address, bufferLength, accessFlags } = s.WvIoMemoryRegister.decode(call.input);
     const pd = call.find(call.file.pds, id);
+    call.irp.driverContext = pd;
     return call.verb<IbMr>(
       (irp) => ciRegisterMr(pd.pd, address, bufferLength, accessFlags, irp),
       (mr) => {
         pd.regions.set(mr.lkey, mr);
-        return call.struct(s.WvIoMemoryKeys, { lkey: mr.lkey, rkey: mr.rkey });
+        return call.made(s.WvIoMemoryKeys, { lkey: mr.lkey, rkey: mr.rkey }, mr.lkey);
+      },
+    );
+  },
+
+  MEMORY_ALLOCATE: (call) => {
+    const { id, bufferLength } = s.WvIoMemoryRegister.decode(call.input);
+    const pd = call.find(call.file.pds, id);
+    return call.verb<IbMr>(
+      (irp) => ciAllocateFastRegMr(pd.pd, bufferLength, irp),
+      (mr) => {
+        pd.regions.set(mr.lkey, mr);
+        return call.made(s.WvIoMemoryKeys, { lkey: mr.lkey, rkey: mr.rkey }, mr.lkey);
       },
     );
   },
@@ -41,7 +60,10 @@ export const memoryRequests = {
     const udata = call.udata();
     return call.verb<IbMw>(
       (irp) => ciAllocateMw(pd, udata, irp),
-      (mw) => call.struct(s.WvIoMwKey, { id: BigInt(call.file.mws.add(mw)), rkey: mw.rkey }, udata),
+      (mw) => {
+        const made = call.file.mws.add(mw);
+        return call.made(s.WvIoMwKey, { id: BigInt(made), rkey: mw.rkey }, made, udata);
+      },
     );
   },
 

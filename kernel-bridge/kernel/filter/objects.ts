@@ -1,4 +1,5 @@
 /** The objects of one open file of `\\.\WinVerbs`. */
+import type { IbAl } from '../hca-driver/al.js';
 import type { Hca, IbAv, IbCa, IbCq, IbMr, IbMw, IbPd, IbQp, IbSrq } from '../hca-driver/objects.js';
 import type { DeviceObject } from '../io-manager/device.js';
 import { IrpQueue } from '../io-manager/irp.js';
@@ -32,6 +33,12 @@ export class WvQp {
 /** The tables of one file. Ids are valid only in their own table. */
 export class WvFile {
   closing = false;
+
+  constructor(
+    /** The client as which the filter opens HCAs. */
+    readonly al: IbAl,
+  ) {}
+
   /** The HCA's device, if this is an HCA's own file and not `\\.\WinVerbs`. */
   hcaDevice: DeviceObject<Hca> | undefined = undefined;
   readonly devices = new ObjectTable<WvDevice>();

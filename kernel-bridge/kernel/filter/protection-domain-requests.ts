@@ -16,7 +16,10 @@ export const protectionDomainRequests = {
     const udata = call.udata();
     return call.verb<IbPd>(
       (irp) => ciAllocatePd(ca, udata, irp),
-      (pd) => call.struct(s.WvIoId, { id: BigInt(call.file.pds.add(new WvPd(pd))) }, udata),
+      (pd) => {
+        const made = call.file.pds.add(new WvPd(pd));
+        return call.made(s.WvIoId, { id: BigInt(made) }, made, udata);
+      },
     );
   },
 
@@ -33,8 +36,7 @@ export const protectionDomainRequests = {
   },
 
   PD_CANCEL: (call) => {
-    // Registrations complete inline: there is never one to cancel.
-    call.find(call.file.pds, s.WvIoObject.decode(call.input).id);
+    call.cancelPending(call.find(call.file.pds, s.WvIoObject.decode(call.input).id));
     return call.done();
   },
 } satisfies Partial<Record<IoctlName, Handler>>;

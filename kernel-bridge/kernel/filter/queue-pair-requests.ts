@@ -1,7 +1,7 @@
 /** IOCTLs of queue pairs, their multicast groups included. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
 import { type QpAttributeValues, QpMask } from '../../hca/binding.js';
 import type { IoctlName } from '../../ioctl/codes.js';
-import { QpAttr, QpState, QpType } from '../../ioctl/constants.js';
+import { QpAttr, QpFlag, QpState, QpType } from '../../ioctl/constants.js';
 import type { Input, Value } from '../../ioctl/layout.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -168,7 +168,8 @@ export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.Wv
     sequenceErrorRetryCount: a.retryCount,
     rnrRetryCount: a.rnrRetry,
     accessFlags: a.access & 0xff,
-    qpFlags: create.signalAll ? 1 : 0,
+    qpFlags:
+      (create.signalAll ? QpFlag.SIGNAL_SENDS : 0) | (create.memoryManagement ? QpFlag.MEMORY_MANAGEMENT : 0),
   };
 }
 
@@ -183,17 +184,15 @@ export function checkStateOutput(call: Call): void {
   }
 }
 
-/**
- * Dispatches the HCA's events of a queue pair. A class, because a closure of the request would keep all data of the
- * request.
- */
-class QpEvents implements IbQpDispatch {
-  owner: WvQp | undefined = undefined;
-
-  asyncEvent(_qp: IbQp, event: number, reason: number): void {
-    this.owner?.endpoint?.queuePairEvent(event, reason);
-  }
+/** The context of a queue pair's call-backs. */
+interface QpOwner {
+  made: WvQp | undefined;
 }
+
+/** The filter's call-backs: events of a queue pair are those of its endpoint. */
+const queuePairEvents: IbQpDispatch<QpOwner> = {
+  asyncEvent: (_qp, { made }, event, reason) => made?.endpoint?.queuePairEvent(event, reason),
+};
 
 /** The handlers of queue pair requests. */
 export const queuePairRequests = {
@@ -206,22 +205,21 @@ export const queuePairRequests = {
     const srq = input.srqId === 0n ? undefined : call.find(file.srqs, input.srqId);
     call.room(file.qps);
     const udata = call.udata();
-    const events = new QpEvents();
+    const owner: QpOwner = { made: undefined };
     return call.verb<IbQp>(
-      (irp) => ciCreateQp(pd, sendCq, receiveCq, srq, input, events, udata, irp),
+      (irp) => ciCreateQp(pd, sendCq, receiveCq, srq, input, owner, queuePairEvents, udata, irp),
       (qp) => {
         const made = new WvQp(qp);
-        events.owner = made;
-        const id = { id: BigInt(file.qps.add(made)), verbInfo: 0, data: 0 };
+        owner.made = made;
+        const number = file.qps.add(made);
+        const id = { id: BigInt(number), verbInfo: 0, data: 0 };
         const { receiveDepth, receiveSge } = qp.create;
         // Becomes the answer; nobody else has the decoded structure.
         input.id = id;
         input.receiveDepth = receiveDepth;
         input.receiveSge = receiveSge;
-        return call.struct(s.WvIoQpCreate, input, udata);
+        return call.made(s.WvIoQpCreate, input, number, udata);
       },
-      // The call-backs belong to the filter.
-      'kernel',
     );
   },
 
@@ -265,16 +263,16 @@ export const queuePairRequests = {
   },
 
   QP_CANCEL: (call) => {
-    // Modify completes inline, so there is never one to cancel.
-    call.find(call.file.qps, s.WvIoObject.decode(call.input).id);
+    call.cancelPending(call.find(call.file.qps, s.WvIoObject.decode(call.input).id));
     return call.done();
   },
 
   QP_ATTACH: (call) => {
     const { id, gid } = s.WvIoQpMulticast.decode(call.input);
-    const { qp } = call.find(call.file.qps, id.id);
+    const wvQp = call.find(call.file.qps, id.id);
+    call.irp.driverContext = wvQp;
     return call.verb<number>(
-      (irp) => ciAttachMcast(qp, gid.raw, id.data & 0xffff, irp),
+      (irp) => ciAttachMcast(wvQp.qp, gid.raw, id.data & 0xffff, irp),
       () => call.done(),
     );
   },

@@ -22,11 +22,12 @@ export const sharedReceiveQueueRequests = {
     call.room(call.file.srqs);
     const udata = call.udata();
     return call.verb<IbSrq>(
-      (irp) => ciCreateSrq(pd, input, udata, irp),
+      (irp) => ciCreateSrq(pd, input, undefined, {}, udata, irp),
       (srq) => {
         const { maxWr, maxSge } = srq;
-        const id = { id: BigInt(call.file.srqs.add(srq)) };
-        return call.struct(s.WvIoSrqAttributes, { id, maxWr, maxSge, srqLimit: input.srqLimit }, udata);
+        const made = call.file.srqs.add(srq);
+        const answer = { id: { id: BigInt(made) }, maxWr, maxSge, srqLimit: input.srqLimit };
+        return call.made(s.WvIoSrqAttributes, answer, made, udata);
       },
     );
   },

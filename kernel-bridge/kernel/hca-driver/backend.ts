@@ -13,6 +13,7 @@
  */
 import type { HcaEvent, NativeHca } from '../../hca/binding.js';
 import type { Input } from '../../ioctl/layout.js';
+import type { PkeyTables } from '../../ioctl/pkey-tables.js';
 import type { WvIoDeviceAttributes, WvIoPortAttributes } from '../../ioctl/structs.js';
 import type {
   CmConnection,
@@ -98,10 +99,22 @@ export interface HcaConnections extends Pick<ConnectionManager, 'listen' | 'list
 
 export type MadEvent = Extract<HcaEvent, { type: 'mad' }>;
 
+/** What the system calls an HCA. */
+export interface HcaIdentity {
+  /** Its RDMA device: `mlx5_0`. */
+  readonly device: string;
+  /** Its driver in the system's kernel: `mlx5_core`; empty if the system does not tell. */
+  readonly driver: string;
+  /** Its firmware's version as the driver writes it. */
+  readonly firmware: string;
+}
+
 /** An HCA behind the seam. Its devices are alike: they have limits and attributes in common. */
 export interface HcaBackend {
   /** LIBRARY_QUERY's answer for its devices: which user-mode provider reaches this HCA (`uvp/index.ts`). */
   readonly userLibrary: string;
+  /** Left out: the software HCA, which the system does not know. */
+  readonly identity?: HcaIdentity;
   readonly attributes: DeviceAttributes;
   readonly native: NativeHca;
   readonly connections: HcaConnections;
@@ -109,6 +122,10 @@ export interface HcaBackend {
   readPorts(): HcaPort[];
   /** Has `changed` called when they are not the same any more, until the function that it answers is called. Undefined: nothing tells. */
   watch(changed: () => void): (() => void) | undefined;
+  /** Replaces the P_Key table of a device; {@link readPorts} answers it from then on. Left out: the system has the tables. */
+  setPkeys?(guid: bigint, pkeys: readonly number[]): void;
+  /** Replaces the P_Key tables of all devices, those of {@link setPkeys} too. Left out: as there. */
+  setAllPkeys?(tables: PkeyTables): void;
   /** A device has come: {@link readPorts} names it for the first time, or again. */
   addDevice(port: HcaPort): BackendDevice;
   /** Ends all connections, and destroys what is left. */

@@ -3,7 +3,7 @@
  * CiModifyCa and CiModifyPort.
  */
 import { IbCaAttr, IbPortAttr, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../ioctl/ca.js';
-import { PortState } from '../../ioctl/constants.js';
+import { PortState, WvEvent } from '../../ioctl/constants.js';
 import type { Input } from '../../ioctl/layout.js';
 import { Status } from '../../ioctl/status.js';
 import {
@@ -13,6 +13,7 @@ import {
   WvPkeyList,
 } from '../../ioctl/structs.js';
 import type { Irp } from '../io-manager/irp.js';
+import { raisePortEvents } from './ci-events.js';
 import { finish, type Hca, type IbCa } from './objects.js';
 
 /** Attributes of an HCA as DEVICE_QUERY carries them. */
@@ -176,7 +177,8 @@ export function ciQueryPort(ca: IbCa, portNumber: number, attr: Uint8Array, irp:
  * Modifies an HCA, for all of its instances.
  *
  * @param flags - {@link ModifyCaFlag} bits: the fields of `modify` that are valid.
- * @returns SUCCESS, INVALID_PARAMETER for other flags, ACCESS_DENIED for requests of user mode, FILE_FORCED_CLOSED.
+ * @returns SUCCESS (a change is a MANAGEMENT event of the port), INVALID_PARAMETER for other flags, ACCESS_DENIED for
+ *   requests of user mode, FILE_FORCED_CLOSED.
  */
 export function ciModifyCa(ca: IbCa, flags: number, modify: Partial<IbModifyCa>, irp: Irp): number {
   if (ca.hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
@@ -187,13 +189,17 @@ export function ciModifyCa(ca: IbCa, flags: number, modify: Partial<IbModifyCa>,
     if (systemImageGuid === undefined || systemImageGuid < 0n || systemImageGuid >= 2n ** 64n) {
       return finish(irp, Status.INVALID_PARAMETER);
     }
-    ca.hca.systemImageGuid = systemImageGuid;
+    const { hca } = ca;
+    const before = hca.systemImageGuid ?? hca.guid;
+    hca.systemImageGuid = systemImageGuid;
+    if (before !== systemImageGuid) raisePortEvents(hca, WvEvent.MANAGEMENT);
   }
   return finish(irp, Status.SUCCESS, 0);
 }
 
 /**
- * Modifies a port. A capability belongs to the instance that has set it, until that instance clears it or is closed.
+ * Modifies a port. A capability belongs to the instance that has set it, until that instance clears it or is closed. A
+ * change is a MANAGEMENT event of the port.
  *
  * @param flags - {@link ModifyPortFlag} bits: the fields of `modify` that are valid.
  * @returns SUCCESS, FILE_LOCK_CONFLICT for a capability that belongs to another instance (nothing is changed then),
@@ -223,10 +229,37 @@ export function ciModifyPort(
   const holders = hca.capabilityHolders;
   const bits = Object.values(PortCapability).filter((bit) => ((set | clear) & bit) !== 0);
   if (bits.some((bit) => (holders.get(bit) ?? ca) !== ca)) return finish(irp, Status.FILE_LOCK_CONFLICT);
+  const changed = bits.some((bit) => holders.has(bit) !== ((set & bit) !== 0)) || initType !== hca.initType;
   for (const bit of bits) {
     if ((set & bit) !== 0) holders.set(bit, ca);
     else holders.delete(bit);
   }
   hca.initType = initType;
+  if (changed) raisePortEvents(hca, WvEvent.MANAGEMENT);
   return finish(irp, Status.SUCCESS, 0);
+}
+
+/**
+ * Replaces the P_Key table of a port, as a subnet manager does. The HCA uses it at once for all queue pairs of the
+ * port; a change is a PARTITION event. Pends, because the devices are looked at.
+ *
+ * @param pkeys - 1 … MaxPkeys values of 16 bits; at least one entry names a partition (low 15 bits not 0).
+ * @returns PENDING; ends in SUCCESS, CANCELLED. INVALID_PARAMETER for another table, INVALID_PORT_HANDLE, NOT_SUPPORTED
+ *   where the table belongs to the system, ACCESS_DENIED for requests of user mode, FILE_FORCED_CLOSED.
+ */
+export function ciModifyPkeys(ca: IbCa, portNumber: number, pkeys: readonly number[], irp: Irp): number {
+  const { hca } = ca;
+  if (hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (irp.requestorMode !== 'kernel') return finish(irp, Status.ACCESS_DENIED);
+  if (portNumber !== 1) return finish(irp, Status.INVALID_PORT_HANDLE);
+  const { backend, guid } = hca;
+  if (!backend.setPkeys) return finish(irp, Status.NOT_SUPPORTED);
+  const valid = pkeys.every((pkey) => Number.isInteger(pkey) && pkey >= 0 && pkey <= 0xffff);
+  const named = pkeys.some((pkey) => (pkey & 0x7fff) !== 0);
+  if (!valid || !named || pkeys.length > hca.limits.maxPkeys) return finish(irp, Status.INVALID_PARAMETER);
+  return hca.work.pend(irp, () => {
+    backend.setPkeys?.(guid, pkeys);
+    hca.ports.refresh(true);
+    finish(irp, hca.gone ? Status.FILE_FORCED_CLOSED : Status.SUCCESS, 0);
+  });
 }

@@ -5,6 +5,7 @@ import { QpType } from '../../ioctl/constants.js';
 import { AvProviderOut } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
 import type { Irp } from '../io-manager/irp.js';
+import { assertPassive } from '../io-manager/irql.js';
 import { type IbAddressVector, pathOfAv } from './address-vector.js';
 import {
   type CiUdata,
@@ -59,23 +60,33 @@ function indexOfGroup(qp: IbQp, gid: Uint8Array): number {
 
 /**
  * Attaches a UD queue pair to a multicast group: it gets a copy of every datagram to the group that the HCA's interface
- * receives and that has its Q_Key. The interface joins the group (IGMP, MLD).
+ * receives and that has its Q_Key. The interface joins the group (IGMP, MLD), for which the request pends.
  *
  * @param lid - ignored on RoCE, but {@link ciDetachMcast} must pass the same.
- * @returns SUCCESS, NOT_SUPPORTED for a queue pair that is not UD, INVALID_ADDRESS for a GID that is no group,
+ * @returns PENDING; ends in SUCCESS, CANCELLED, INVALID_HANDLE for a queue pair destroyed meanwhile. NOT_SUPPORTED for
+ *   one that is not UD, INVALID_ADDRESS for a GID that is no group,
  *   ADDRESS_ALREADY_EXISTS if it is attached, NETWORK_UNREACHABLE if the interface cannot join, INSUFFICIENT_RESOURCES
  *   if the HCA (MaxMulticast, MaxQpAttach, MaxMulticastQp) or the host allows no more groups, FILE_FORCED_CLOSED.
  */
 export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {
-  const { native, port, gone } = qp.pd.ca.hca;
-  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  const { hca } = qp.pd.ca;
+  if (hca.gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (qp.create.type !== QpType.UD) return finish(irp, Status.NOT_SUPPORTED);
   if (!isMulticast(gid)) return finish(irp, Status.INVALID_ADDRESS);
-  if (indexOfGroup(qp, gid) >= 0) return finish(irp, Status.ADDRESS_ALREADY_EXISTS);
-  const group: IbMcast = { gid: gid.slice(), lid, interfaceIndex: port.interfaceIndex };
-  const status = native.attachMulticast(qp.handle, group.gid, group.interfaceIndex);
+  const group: IbMcast = { gid: gid.slice(), lid, interfaceIndex: hca.port.interfaceIndex };
+  return hca.work.pend(irp, () => finish(irp, attach(qp, group), 0));
+}
+
+/** Joins the group. Meanwhile the queue pair may have been destroyed, or attached by another request. */
+function attach(qp: IbQp, group: IbMcast): number {
+  assertPassive('joining a multicast group');
+  const { hca } = qp.pd.ca;
+  if (hca.gone) return Status.FILE_FORCED_CLOSED;
+  if (hca.registry.qps.get(qp.handle) !== qp) return Status.INVALID_HANDLE;
+  if (indexOfGroup(qp, group.gid) >= 0) return Status.ADDRESS_ALREADY_EXISTS;
+  const status = hca.native.attachMulticast(qp.handle, group.gid, group.interfaceIndex);
   if (status === Status.SUCCESS) qp.groups = [...qp.groups, group];
-  return finish(irp, status, 0);
+  return status;
 }
 
 /** Undoes {@link ciAttachMcast}. @returns SUCCESS, NOT_FOUND if the queue pair is not attached by this GID and LID. */

@@ -1,11 +1,19 @@
 /**
- * Events of an HCA instance, by request or by call-back. Source: IRP-based verbs RFC (2005), CiGetCaFatalEvent and
- * CiGetCaPortEvent. Any number of requests may wait; an event completes the oldest. Events without a request are stored
- * for the next one.
+ * Events of an HCA instance and of queue pairs, by request or by call-back. Source: IRP-based verbs RFC (2005),
+ * CiGetCaFatalEvent and CiGetCaPortEvent. Any number of requests may wait; an event completes the oldest. Events without
+ * a request are stored for the next one, each by itself and in their order.
  */
 import { Status } from '../../ioctl/status.js';
-import type { Irp } from '../io-manager/irp.js';
-import { finish, type IbCa } from './objects.js';
+import { type Irp, IrpQueue } from '../io-manager/irp.js';
+import { finish, type Hca, type IbCa, type IbQp } from './objects.js';
+
+/** Stored events of one object; of more, the oldest are dropped. */
+const mostUntold = 64;
+
+function store(untold: number[], event: number): void {
+  untold.push(event);
+  if (untold.length > mostUntold) untold.shift();
+}
 
 /**
  * Waits for the HCA's fatal error.
@@ -23,7 +31,7 @@ export function ciGetCaFatalEvent(ca: IbCa, irp: Irp): number {
 /**
  * Waits for a change of a port.
  *
- * @returns PENDING; ends in SUCCESS (Information: the event, WV_EVENT_* flags), CANCELLED (also when the instance is
+ * @returns PENDING; ends in SUCCESS (Information: the event, one WV_EVENT_* value), CANCELLED (also when the instance is
  * closed), DEVICE_REMOVED. INVALID_PORT_HANDLE for a port that is not there.
  */
 export function ciGetCaPortEvent(ca: IbCa, portNumber: number, irp: Irp): number {
@@ -48,12 +56,9 @@ function tellFatal(ca: IbCa): void {
 }
 
 function tellPort(ca: IbCa): void {
-  if (ca.portUntold === 0) return;
+  if (ca.portUntold.length === 0) return;
   const waiting = ca.portWaits.removeFirst();
-  if (!waiting) return;
-  const event = ca.portUntold;
-  ca.portUntold = 0;
-  waiting.irp.complete(Status.SUCCESS, event);
+  if (waiting) waiting.irp.complete(Status.SUCCESS, ca.portUntold.shift()!);
 }
 
 /** The HCA of an instance has failed: reports it to its call-back, or to one request. */
@@ -62,16 +67,65 @@ export function raiseFatalEvent(ca: IbCa): void {
   tellFatal(ca);
   if (!ca.dispatch.fatalEvent) return;
   ca.fatalUntold = false;
-  ca.dispatch.fatalEvent(ca);
+  ca.al.callBack(() => ca.dispatch.fatalEvent?.(ca, ca.context));
 }
 
-/** The port of an instance has changed: reports it to its call-back, and to one request. `flags` WV_EVENT_*. */
-export function raisePortEvent(ca: IbCa, flags: number): void {
-  ca.portUntold |= flags;
+/**
+ * The port of an instance has changed: reports it to its call-back, and to one request. `event` is one WV_EVENT_*
+ * value: two changes at once are two events.
+ */
+export function raisePortEvent(ca: IbCa, event: number): void {
+  store(ca.portUntold, event);
   tellPort(ca);
   if (!ca.dispatch.portEvent) return;
-  ca.portUntold = 0;
-  ca.dispatch.portEvent(ca, 1, flags);
+  ca.portUntold.length = 0;
+  ca.al.callBack(() => ca.dispatch.portEvent?.(ca, ca.context, 1, event));
+}
+
+/** The port of an HCA has changed: each instance is told of each event. `flags`: one or more WV_EVENT_* values. */
+export function raisePortEvents(hca: Hca, flags: number): void {
+  for (let event = 1; event <= flags; event *= 2) {
+    if ((flags & event) === 0) continue;
+    for (const ca of [...hca.instances]) raisePortEvent(ca, event);
+  }
+}
+
+/**
+ * Waits for an event of a queue pair. A queue pair with a call-back stores no events.
+ *
+ * @returns PENDING; ends in SUCCESS (Information: the event, as in QpEventType), CANCELLED (also when the queue pair is
+ * destroyed), DEVICE_REMOVED, FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue pair.
+ */
+export function ciGetQpEvent(qp: IbQp, irp: Irp): number {
+  const { gone, unplugged, registry } = qp.pd.ca.hca;
+  if (registry.qps.get(qp.handle) !== qp) return finish(irp, Status.INVALID_HANDLE);
+  if (gone) return finish(irp, unplugged ? Status.DEVICE_REMOVED : Status.FILE_FORCED_CLOSED);
+  qp.waits ??= new IrpQueue();
+  qp.waits.insert(irp, undefined);
+  tellQp(qp);
+  return Status.PENDING;
+}
+
+/** Cancels all event requests of a queue pair. */
+export function ciCancelQpEvents(qp: IbQp): void {
+  qp.waits?.cancelAll();
+}
+
+function tellQp({ waits, untold }: IbQp): void {
+  if (!untold || untold.length === 0) return;
+  const waiting = waits?.removeFirst();
+  if (waiting) waiting.irp.complete(Status.SUCCESS, untold.shift()!);
+}
+
+/** An event of the HCA for a queue pair: reports it to its call-back, and to one request. */
+export function raiseQpEvent(qp: IbQp, event: number, reason: number): void {
+  const called = qp.dispatch.asyncEvent !== undefined;
+  if (!called || (qp.waits?.size ?? 0) > 0) {
+    qp.untold ??= [];
+    store(qp.untold, event);
+    tellQp(qp);
+  }
+  if (called) qp.pd.ca.al.callBack(() => qp.dispatch.asyncEvent?.(qp, qp.context, event, reason));
 }
 
 /** Cancels all event requests of an instance. */

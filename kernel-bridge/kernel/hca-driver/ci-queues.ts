@@ -6,7 +6,6 @@ import {
   type ConnectSteps,
   CqEventType,
   type HcaLimits,
-  type NativeHca,
   type PathParameters,
   type QpAttributeValues,
   QpMask,
@@ -28,7 +27,6 @@ import {
   type IbQpCreate,
   type IbQpDispatch,
   type IbSrq,
-  mayDispatch,
   outputFits,
   providerInput,
   putOutput,
@@ -36,22 +34,21 @@ import {
 } from './objects.js';
 
 /**
- * Creates a completion queue of at least `entries` entries over the provider's ring.
+ * Creates a completion queue of at least `entries` entries over the provider's ring. Call-backs get `context`.
  *
  * @returns SUCCESS (Information: the {@link IbCq}), INVALID_PARAMETER for 0 entries or a ring that does not fit,
- *   INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user
- *   mode, FILE_FORCED_CLOSED.
+ *   INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
  */
-export function ciCreateCq(
+export function ciCreateCq<C>(
   ca: IbCa,
   entries: number,
-  dispatch: IbCqDispatch,
+  context: C,
+  dispatch: IbCqDispatch<C>,
   udata: CiUdata,
   irp: Irp<IbCq>,
 ): number {
   const { native, limits, gone, registry } = ca.hca;
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
-  if (!mayDispatch(irp, dispatch)) return finish(irp, Status.ACCESS_DENIED);
   const ring = providerInput(udata, CqProviderIn);
   if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
@@ -59,7 +56,7 @@ export function ciCreateCq(
   const { status, cq: handle } = native.createCq(ringAddress(ring.ringAddress), ring.ringBytes, ring.entries);
   if (status !== Status.SUCCESS) return finish(irp, status);
   ca.resources.acquire();
-  const cq = new IbCq(ca, handle, dispatch, ring.entries);
+  const cq = new IbCq(ca, handle, context, dispatch, ring.entries);
   registry.cqs.set(handle, cq);
   if (dispatch.compEvent) listen(cq);
   putOutput(udata, CqProviderOut.encode({ handle }));
@@ -124,12 +121,12 @@ export function raiseCqEvent(cq: IbCq, event: number): void {
     cq.dead = true;
     // The HCA itself has completed requests of the door.
     cq.kernelWaits.completeAll(Status.BUFFER_OVERFLOW);
-    cq.dispatch.asyncEvent?.(cq, event);
+    if (cq.dispatch.asyncEvent) cq.ca.al.callBack(() => cq.dispatch.asyncEvent?.(cq, cq.context, event));
     return;
   }
   const told = cq.kernelWaits.completeWhere((type) => type !== CqNotifyType.ERROR, Status.SUCCESS, 0);
   cq.untold = told === 0 && cq.dispatch.compEvent === undefined;
-  cq.dispatch.compEvent?.(cq);
+  if (cq.dispatch.compEvent) cq.ca.al.callBack(() => cq.dispatch.compEvent?.(cq, cq.context));
 }
 
 /** A kernel client's request, without a slot of the door that the HCA could complete. */
@@ -147,15 +144,16 @@ function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
 
 /**
  * Waits for an event of a completion queue. The IRP's slot is handed to the HCA, which completes it itself; the
- * driver learns of it afterwards ({@link ciCqEventDelivered}). A kernel client's IRP waits in the driver, and so does any where the
- * HCA completes none itself ({@link NativeHca}).
+ * driver learns of it afterwards. A kernel client's IRP waits in the driver, and so does any where the
+ * HCA completes none itself.
  *
  * @param type - CQ_NOTIFY's: 0 errors, 1 the next completion, 2 the next solicited one.
  * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue has overrun), CANCELLED, DEVICE_REMOVED.
- *   INVALID_PARAMETER for other types.
+ *   INVALID_PARAMETER for other types, INVALID_HANDLE for a destroyed queue.
  */
 export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
-  const { native, server, gone } = cq.ca.hca;
+  const { native, server, gone, registry } = cq.ca.hca;
+  if (registry.cqs.get(cq.handle) !== cq) return finish(irp, Status.INVALID_HANDLE);
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (type > 2) return finish(irp, Status.INVALID_PARAMETER);
   // What the HCA does not complete by itself waits here, like a kernel client's request.
@@ -213,36 +211,38 @@ export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | '
 
 /**
  * Creates a queue pair over the provider's ring, in state RESET. With a shared receive queue it has no receive queue of
- * its own: receive depth and SGEs are ignored.
+ * its own: receive depth and SGEs are ignored. Call-backs get `context`.
  *
  * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for an unknown type, CQs or an SRQ of another HCA
  *   or a ring that does not fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags that the HCA lacks,
- *   BUFFER_TOO_SMALL (provider data), ACCESS_DENIED for call-backs of user mode, FILE_FORCED_CLOSED.
+ *   BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
  */
-export function ciCreateQp(
+export function ciCreateQp<C>(
   pd: IbPd,
   sendCq: IbCq,
   receiveCq: IbCq,
   srq: IbSrq | undefined,
   asked: IbQpRequest,
-  dispatch: IbQpDispatch,
+  context: C,
+  dispatch: IbQpDispatch<C>,
   udata: CiUdata,
   irp: Irp<IbQp>,
 ): number {
   const { native, limits, gone, registry } = pd.ca.hca;
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
-  if (!mayDispatch(irp, dispatch)) return finish(irp, Status.ACCESS_DENIED);
   const ring = providerInput(udata, QpProviderIn);
   if (!ring || !outputFits(udata, QpProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const others = [sendCq.ca, receiveCq.ca, ...(srq ? [srq.pd.ca] : [])];
   if (others.some(({ hca }) => hca !== pd.ca.hca)) return finish(irp, Status.INVALID_PARAMETER);
   const request = srq ? { ...asked, receiveDepth: 0, receiveSge: 0 } : asked;
-  if ((request.qpFlags & ~QpFlag.SIGNAL_SENDS) !== 0) return finish(irp, Status.NOT_SUPPORTED);
+  const managed = native.allocateMr === undefined ? 0 : QpFlag.MEMORY_MANAGEMENT;
+  if ((request.qpFlags & ~(QpFlag.SIGNAL_SENDS | managed)) !== 0) return finish(irp, Status.NOT_SUPPORTED);
   const refused = qpSize(request, ring, limits);
   if (refused !== Status.SUCCESS) return finish(irp, refused);
   const { pkeyTable } = pd.ca.hca.own;
   const { qpType: type, sendSge, receiveSge, maxInlineSend: maxInline } = request;
   const signalAll = (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0;
+  const memoryManagement = (request.qpFlags & QpFlag.MEMORY_MANAGEMENT) !== 0;
   // Name by name: V8 makes and reads a spread object of so many members slowly.
   const {
     status,
@@ -277,6 +277,7 @@ export function ciCreateQp(
     pkeyTable,
     type,
     signalAll,
+    memoryManagement,
     sendSge,
     maxInline,
     receiveSge,
@@ -285,7 +286,7 @@ export function ciCreateQp(
     initiatorDepth,
     responderResources,
   };
-  const qp = new IbQp(pd, sendCq, receiveCq, srq, handle, qpn, create, dispatch);
+  const qp = new IbQp(pd, sendCq, receiveCq, srq, handle, qpn, create, context, dispatch);
   registry.qps.set(handle, qp);
   putOutput(udata, QpProviderOut.encode({ handle, qpn }));
   return finish(irp, Status.SUCCESS, qp);
@@ -379,6 +380,7 @@ export function ciDestroyQp(qp: IbQp, irp: Irp): number {
   if (status !== Status.SUCCESS) return finish(irp, status);
   qp.pd.ca.hca.registry.qps.delete(qp.handle);
   qp.dispatch = {};
+  qp.waits?.cancelAll();
   qp.pd.resources.release();
   qp.sendCq.resources.release();
   qp.receiveCq.resources.release();

@@ -11,6 +11,7 @@ import {
   type IbPd,
   type IbQp,
   IbSrq,
+  type IbSrqDispatch,
   outputFits,
   providerInput,
   putOutput,
@@ -28,13 +29,21 @@ export interface IbSrqAttributes {
 }
 
 /**
- * Creates a shared receive queue of at least `maxWr` receives over the provider's ring, and arms its limit.
+ * Creates a shared receive queue of at least `maxWr` receives over the provider's ring, and arms its limit. Call-backs
+ * get `context`.
  *
  * @returns SUCCESS (Information: the {@link IbSrq}), INVALID_PARAMETER for 0 receives, a limit above them or a ring
  *   that does not fit, INSUFFICIENT_RESOURCES above the HCA's limits, BUFFER_TOO_SMALL (provider data),
  *   FILE_FORCED_CLOSED.
  */
-export function ciCreateSrq(pd: IbPd, request: IbSrqAttributes, udata: CiUdata, irp: Irp<IbSrq>): number {
+export function ciCreateSrq<C>(
+  pd: IbPd,
+  request: IbSrqAttributes,
+  context: C,
+  dispatch: IbSrqDispatch<C>,
+  udata: CiUdata,
+  irp: Irp<IbSrq>,
+): number {
   const { native, limits, gone, registry } = pd.ca.hca;
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   const ring = providerInput(udata, SrqProviderIn);
@@ -52,7 +61,7 @@ export function ciCreateSrq(pd: IbPd, request: IbSrqAttributes, udata: CiUdata, 
     sge: maxSge,
   });
   if (status !== Status.SUCCESS) return finish(irp, status);
-  const srq = new IbSrq(pd, handle, ring.entries, maxSge);
+  const srq = new IbSrq(pd, handle, ring.entries, maxSge, context, dispatch);
   // Before the limit is armed: an empty queue is below any limit, and the event must find its queue.
   registry.srqs.set(handle, srq);
   const armed =
@@ -137,10 +146,11 @@ export function ciDestroySrq(srq: IbSrq, irp: Irp): number {
  *
  * @returns PENDING; ends in ALERTED (fewer receives are left than the limit), NOTIFY_CLEANUP (a queue pair in ERROR
  *   takes nothing more from the queue), UNEXPECTED_IO_ERROR (the queue has failed for good), CANCELLED, DEVICE_REMOVED,
- *   FILE_FORCED_CLOSED.
+ *   FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue.
  */
 export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
-  const { gone, unplugged } = srq.pd.ca.hca;
+  const { gone, unplugged, registry } = srq.pd.ca.hca;
+  if (registry.srqs.get(srq.handle) !== srq) return finish(irp, Status.INVALID_HANDLE);
   if (gone) return finish(irp, unplugged ? Status.DEVICE_REMOVED : Status.FILE_FORCED_CLOSED);
   const status = srq.waits.insert(irp, undefined);
   tell(srq);
@@ -166,13 +176,22 @@ function tell(srq: IbSrq): void {
 
 /** An event of the HCA for a shared receive queue; `event` as in SrqEventType. */
 export function raiseSrqEvent(srq: IbSrq, event: number): void {
-  if (event === SrqEventType.limit) srq.limitUntold = true;
-  else srq.broken = true;
+  const { context, dispatch } = srq;
+  if (event === SrqEventType.limit) {
+    const waiting = srq.waits.size > 0;
+    srq.limitUntold = waiting || dispatch.limitEvent === undefined;
+    if (dispatch.limitEvent) srq.pd.ca.al.callBack(() => dispatch.limitEvent?.(srq, context));
+  } else {
+    srq.broken = true;
+    if (dispatch.asyncEvent) srq.pd.ca.al.callBack(() => dispatch.asyncEvent?.(srq, context, event));
+  }
   tell(srq);
 }
 
 /** A queue pair is in ERROR and takes nothing more from its shared receive queue (IBA 1 §11.6.3.4). */
 export function raiseLastWqe(srq: IbSrq, qp: IbQp): void {
-  srq.endedUntold.add(qp);
+  const { context, dispatch } = srq;
+  if (srq.waits.size > 0 || !dispatch.lastWqeEvent) srq.endedUntold.add(qp);
+  if (dispatch.lastWqeEvent) srq.pd.ca.al.callBack(() => dispatch.lastWqeEvent?.(srq, context, qp));
   tell(srq);
 }

@@ -8,12 +8,14 @@
  * FILE_FORCED_CLOSED when the HCA is gone.
  */
 
-import { WvAccess } from '../../ioctl/constants.js';
+import { WvAccess, WvEvent } from '../../ioctl/constants.js';
 import { CaProviderOut, MwProviderOut, PdProviderOut } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
 import type { DeviceObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
-import { endCaEvents } from './ci-events.js';
+import { assertPassive } from '../io-manager/irql.js';
+import type { IbAl } from './al.js';
+import { endCaEvents, raisePortEvents } from './ci-events.js';
 import {
   type CiUdata,
   finish,
@@ -23,7 +25,6 @@ import {
   IbMr,
   IbMw,
   IbPd,
-  mayDispatch,
   outputFits,
   putOutput,
 } from './objects.js';
@@ -36,27 +37,36 @@ const regionAccess =
   WvAccess.REMOTE_WRITE |
   WvAccess.REMOTE_ATOMIC |
   WvAccess.LOCAL_WRITE |
-  WvAccess.MW_BIND;
+  WvAccess.MW_BIND |
+  WvAccess.ZERO_BASED;
+
+/** Bytes from which on a registration, which visits each page, takes too long for DISPATCH_LEVEL. */
+export const largeRegistration = 1n << 24n;
 
 /**
- * Opens an instance of an HCA. Holds a reference on its device object until the instance is closed.
+ * Opens an instance of an HCA. Holds a reference on its device object, and on the client's, until the instance is
+ * closed. Call-backs are code of the kernel: no buffer of an IOCTL can bring one, whatever the request's mode.
  *
+ * @param context - The client's own value, which its call-backs get.
  * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output),
- *   FILE_FORCED_CLOSED while instances from before a fatal error are open, ACCESS_DENIED for call-backs of user mode.
+ *   FILE_FORCED_CLOSED while instances from before a fatal error are open, INVALID_HANDLE after {@link ibCloseAl}.
  */
-export function ciOpenCa(
+export function ciOpenCa<C>(
+  al: IbAl,
   device: DeviceObject<Hca>,
-  dispatch: IbCaDispatch,
+  context: C,
+  dispatch: IbCaDispatch<C>,
   udata: CiUdata,
   irp: Irp<IbCa>,
 ): number {
   const { limits, gone, instances } = device.extension;
+  if (al.closed) return finish(irp, Status.INVALID_HANDLE);
   if (device.references.ending) return finish(irp, Status.DEVICE_REMOVED);
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
-  if (!mayDispatch(irp, dispatch)) return finish(irp, Status.ACCESS_DENIED);
   if (!outputFits(udata, CaProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   device.references.acquire();
-  const ca = new IbCa(device, dispatch);
+  al.resources.acquire();
+  const ca = new IbCa(al, device, context, dispatch);
   instances.add(ca);
   putOutput(udata, CaProviderOut.encode(limits));
   return finish(irp, Status.SUCCESS, ca);
@@ -72,8 +82,9 @@ export function ciCloseCa(ca: IbCa, irp: Irp): number {
   if (!ca.closed) {
     ca.closed = true;
     endCaEvents(ca, Status.CANCELLED);
-    ca.hca.release(ca);
+    if (ca.hca.release(ca)) raisePortEvents(ca.hca, WvEvent.MANAGEMENT);
     ca.device.references.release();
+    ca.al.resources.release();
   }
   return finish(irp, Status.SUCCESS, 0);
 }
@@ -103,10 +114,10 @@ export function ciDeallocatePd(pd: IbPd, irp: Irp): number {
 }
 
 /**
- * Registers `length` bytes of pinned memory at `address`.
+ * Registers `length` bytes of pinned memory at `address`. A registration of {@link largeRegistration} or more pends.
  *
  * @param access - WV_ACCESS_*; remote write and atomic need LOCAL_WRITE.
- * @returns SUCCESS (Information: the {@link IbMr}), INVALID_BUFFER_SIZE for length 0, INVALID_PARAMETER for other
+ * @returns SUCCESS (Information: the {@link IbMr}), PENDING, CANCELLED, INVALID_BUFFER_SIZE for length 0, INVALID_PARAMETER for other
  *   invalid lengths or flags, ACCESS_VIOLATION for memory that is not pinned, INSUFFICIENT_RESOURCES,
  *   FILE_FORCED_CLOSED.
  */
@@ -124,15 +135,37 @@ export function ciRegisterMr(
   if ((access & ~known) !== 0 || length > BigInt(limits.maxMrSize))
     return finish(irp, Status.INVALID_PARAMETER);
   if (address >= maxAddress || length > maxAddress - address) return finish(irp, Status.ACCESS_VIOLATION);
-  const { status, lkey, rkey } = native.registerMr(
-    pd.handle,
-    Number(address),
-    Number(length),
-    access & regionAccess,
-  );
+  const register = (): number => {
+    if (length >= largeRegistration) assertPassive('registering large memory');
+    const { status, lkey, rkey } = pd.ca.hca.gone
+      ? { status: Status.FILE_FORCED_CLOSED, lkey: 0, rkey: 0 }
+      : native.registerMr(pd.handle, Number(address), Number(length), access & regionAccess);
+    if (status !== Status.SUCCESS) return finish(irp, status);
+    pd.resources.acquire();
+    return finish(irp, Status.SUCCESS, new IbMr(pd, lkey, rkey));
+  };
+  if (length < largeRegistration) return register();
+  // The domain stays until then.
+  pd.resources.acquire();
+  return pd.ca.hca.work.pend(irp, register, () => pd.resources.release());
+}
+
+/**
+ * Allocates a region for fast registration of at most `length` bytes (Allocate L_Key, IBA 1 §11.2.8.2). Requests of queue pairs register
+ * its memory; until then its key grants nothing.
+ *
+ * @returns SUCCESS (Information: the {@link IbMr}), INVALID_PARAMETER for an invalid length, INSUFFICIENT_RESOURCES, NOT_SUPPORTED,
+ *   FILE_FORCED_CLOSED.
+ */
+export function ciAllocateFastRegMr(pd: IbPd, length: bigint, irp: Irp<IbMr>): number {
+  const { native, limits, gone } = pd.ca.hca;
+  if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
+  if (native.allocateMr === undefined) return finish(irp, Status.NOT_SUPPORTED);
+  if (length < 1n || length > BigInt(limits.maxMrSize)) return finish(irp, Status.INVALID_PARAMETER);
+  const { status, lkey } = native.allocateMr(pd.handle, Number(length));
   if (status !== Status.SUCCESS) return finish(irp, status);
   pd.resources.acquire();
-  return finish(irp, Status.SUCCESS, new IbMr(pd, lkey, rkey));
+  return finish(irp, Status.SUCCESS, new IbMr(pd, lkey, lkey));
 }
 
 /** Ends a registration. @returns SUCCESS, DEVICE_BUSY while windows are bound to it. */

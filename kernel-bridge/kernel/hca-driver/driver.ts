@@ -5,7 +5,7 @@
 import { type HcaEvent, QpEventType, QpMask } from '../../hca/binding.js';
 import type { NativeChannelServer } from '../../hca/channel-binding.js';
 import { guidText } from '../../ioctl/ca.js';
-import { QpState } from '../../ioctl/constants.js';
+import { QpState, WvEvent } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import {
   type DeviceNamespace,
@@ -16,8 +16,10 @@ import {
   STATUS_REPARSE,
 } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
+import { atDispatchLevel } from '../io-manager/irql.js';
+import type { WorkItems } from '../io-manager/work-items.js';
 import type { HcaBackend, MadEvent } from './backend.js';
-import { endCaEvents, raiseFatalEvent, raisePortEvent } from './ci-events.js';
+import { endCaEvents, raiseFatalEvent, raisePortEvents, raiseQpEvent } from './ci-events.js';
 import { ciCqEventDelivered, ciEndCqEvents, raiseCqEvent } from './ci-queues.js';
 import { raiseLastWqe, raiseSrqEvent } from './ci-srq.js';
 import { Hca, type HcaRegistry, type IbCq, type IbQp, type IbSrq } from './objects.js';
@@ -28,6 +30,7 @@ export interface HcaDriverPlatform {
   ports: PortTable;
   namespace: DeviceNamespace;
   server: NativeChannelServer;
+  work: WorkItems;
   /** The IRP of a channel request that has not completed. */
   findIrp(slot: number, serial: number): Irp | undefined;
 }
@@ -39,12 +42,18 @@ export class HcaDriver {
   /** The driver attached above the HCAs. */
   private upper: DriverDispatch | undefined = undefined;
   private readonly devices = new Map<bigint, DeviceObject<Hca>>();
+  /** HCAs that have failed as a whole. */
+  private readonly broken = new Set<HcaBackend>();
   /** Number of removed devices that still have references. */
   private removing = 0;
   /** Called for an HCA that is gone or has failed; its waiting requests must end in `status`. */
   onLost: (hca: Hca, status: number) => void = () => {};
+  /** Called after an HCA's P_Key table was replaced; `before` is the old one. */
+  onPartitions: (hca: Hca, before: readonly number[]) => void = () => {};
   /** MADs from QP1, for connection management. */
   onMad: (event: MadEvent, from: HcaBackend) => void = () => {};
+  /** An HCA has failed as a whole, for a reason of the system. */
+  onHcaFailed: (errno: number) => void = () => {};
   /** The file of the capture cannot be written any more. */
   onCaptureFailed: (errno: number) => void = () => {};
 
@@ -114,7 +123,7 @@ export class HcaDriver {
   }
 
   private portChanged({ guid, port, previous }: PortChange): void {
-    const { ports, server, namespace } = this.platform;
+    const { ports, server, namespace, work } = this.platform;
     const device = this.devices.get(guid);
     if (!port) {
       if (!device) return;
@@ -131,7 +140,8 @@ export class HcaDriver {
       return;
     }
     if (!device) {
-      const hca = new Hca(ports, server, port, this.registryOf(port.hca));
+      const hca = new Hca(ports, server, port, this.registryOf(port.hca), work);
+      hca.broken = hca.failed = this.broken.has(port.hca);
       const added = new DeviceObject(
         this.driver,
         `\\Device\\hca_${guidText(guid)}_${port.interfaceIndex}`,
@@ -144,7 +154,8 @@ export class HcaDriver {
     if (!previous) return;
     device.extension.own.portChanged(port, false);
     const flags = portEvents(previous, port);
-    if (flags !== 0) this.raise(device, flags);
+    raisePortEvents(device.extension, flags);
+    if ((flags & WvEvent.PARTITION) !== 0) this.onPartitions(device.extension, previous.pkeys);
   }
 
   /** Whether an open instance may need notifications of changes. */
@@ -163,7 +174,9 @@ export class HcaDriver {
     }
     this.onLost(hca, status);
     for (const qp of [...qps.values()]) {
-      if (qp.pd.ca.hca === hca) hca.native.modifyQp(qp.handle, QpMask.state, { state: QpState.ERROR });
+      if (qp.pd.ca.hca !== hca) continue;
+      qp.waits?.completeAll(status);
+      hca.native.modifyQp(qp.handle, QpMask.state, { state: QpState.ERROR });
     }
     if (hca.unplugged) for (const ca of [...hca.instances]) endCaEvents(ca, status);
   }
@@ -176,7 +189,18 @@ export class HcaDriver {
   }
 
   /**
-   * Undoes {@link unplug}: a new HCA with the same GUID. @returns SUCCESS, NO_SUCH_DEVICE without such an interface.
+   * Removes an HCA in order (query-remove): only if nobody uses it, which its open files tell.
+   *
+   * @returns SUCCESS, DEVICE_BUSY while a file or a kernel client has the device, NO_SUCH_DEVICE.
+   */
+  queryRemove(guid: bigint): number {
+    const device = this.find(guid);
+    if (!device) return Status.NO_SUCH_DEVICE;
+    return device.references.users > 0 ? Status.DEVICE_BUSY : this.unplug(guid);
+  }
+
+  /**
+   * Undoes {@link unplug} and {@link queryRemove}: a new HCA with the same GUID. @returns SUCCESS, NO_SUCH_DEVICE without such an interface.
    */
   plug(guid: bigint): number {
     this.platform.ports.hide(guid, false);
@@ -199,17 +223,30 @@ export class HcaDriver {
     return Status.SUCCESS;
   }
 
+  /** An HCA has failed as a whole, and does not recover: {@link fail} for each of its devices, now and later. */
+  private failAll(from: HcaBackend, errno: number): void {
+    if (this.broken.has(from)) return;
+    this.broken.add(from);
+    for (const [guid, { extension }] of this.devices) {
+      if (this.platform.ports.peek(guid)?.hca !== from) continue;
+      extension.broken = true;
+      this.fail(guid);
+      extension.failed = true;
+    }
+    this.onHcaFailed(errno);
+  }
+
   /** Numbers of present devices, and of removed ones that still have references. */
   get counters(): Record<'devices' | 'removing', number> {
     return { devices: this.devices.size, removing: this.removing };
   }
 
-  private raise(device: DeviceObject<Hca>, flags: number): void {
-    for (const ca of [...device.extension.instances]) raisePortEvent(ca, flags);
+  /** Passes one event of an HCA on, at DISPATCH_LEVEL. */
+  handle(event: HcaEvent, from: HcaBackend): void {
+    atDispatchLevel(() => this.dispatch(event, from));
   }
 
-  /** Passes one event of an HCA on. */
-  handle(event: HcaEvent, from: HcaBackend): void {
+  private dispatch(event: HcaEvent, from: HcaBackend): void {
     const { qps, cqs, srqs } = this.registryOf(from);
     switch (event.type) {
       case 'mad':
@@ -217,7 +254,10 @@ export class HcaDriver {
         break;
       case 'qp': {
         const qp = qps.get(event.qp);
-        qp?.dispatch.asyncEvent?.(qp, event.event, event.reason);
+        if (qp) {
+          qp.connectionEvent?.(event.event, event.reason);
+          raiseQpEvent(qp, event.event, event.reason);
+        }
         if (qp?.srq && event.event === QpEventType.lastWqe) raiseLastWqe(qp.srq, qp);
         break;
       }
@@ -237,7 +277,8 @@ export class HcaDriver {
         break;
       }
       case 'fatal':
-        this.fail(event.device);
+        if (event.device === undefined) this.failAll(from, event.errno ?? 0);
+        else this.fail(event.device);
         break;
       case 'capture':
         this.onCaptureFailed(event.errno);

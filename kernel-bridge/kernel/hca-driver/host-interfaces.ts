@@ -1,6 +1,7 @@
-/** This host's network interfaces, as far as RDMA devices need them: from the system, or simulated by tests. */
+/** This host's network interfaces and routes, as far as RDMA devices need them: from the system, or simulated by tests. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import type { AddonBinding } from '../../hca/binding.js';
+import { Status, StatusError } from '../../ioctl/status.js';
 
 /** An address of an interface. */
 export interface InterfaceAddress {
@@ -25,19 +26,34 @@ export interface HostInterface {
   addresses: InterfaceAddress[];
 }
 
-/** A route to other subnets: only default routes are used. */
-export interface DefaultRoute {
-  family: 4 | 6;
-  interfaceName: string;
-  metric: number;
+/** How packets leave for a destination. */
+export interface HostRoute {
+  /** The source address that the system chooses, or the given one. */
+  source: Uint8Array;
+  /** The interface by which they leave. */
+  interfaceIndex: number;
+  /** Bytes of an IP packet, if the route has an MTU of its own; 0: the interface's. */
+  mtu: number;
 }
 
-/** The source of interfaces and default routes. */
+/** The source of interfaces and routes. */
 export interface HostNetwork {
   interfaces(): HostInterface[];
   /** Reports changes, until the returned function is called. Undefined: changes are not reported. */
   watch(changed: () => void): (() => void) | undefined;
-  defaultRoutes(): DefaultRoute[];
+  /**
+   * The system's route to a destination. `source`: of packets that leave from this address; undefined: the system chooses one.
+   * `interfaceIndex`: of packets that leave by this interface; 0: by any. Undefined: there is none.
+   *
+   * @throws StatusError INSUFFICIENT_RESOURCES: the system could not be asked.
+   */
+  route(
+    destination: Uint8Array,
+    source: Uint8Array | undefined,
+    interfaceIndex: number,
+  ): HostRoute | undefined;
+  /** As {@link watch}, for routes. */
+  watchRoutes(changed: () => void): (() => void) | undefined;
   /** A text that is constant until the host restarts and differs between hosts and network namespaces. */
   identity(): string;
 }
@@ -55,40 +71,16 @@ export function ethernetMac(mac: Uint8Array): Uint8Array | undefined {
   return mac.length === 6 && mac.some((byte) => byte !== 0) ? mac : undefined;
 }
 
-/** Parses `/proc/net/route` (IPv4) for default routes. */
-export function defaultRoutes4(text: string): DefaultRoute[] {
-  return text
-    .split('\n')
-    .slice(1)
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, destination, , flags, , , , mask]) => {
-      return (
-        destination === '00000000' && mask === '00000000' && (Number.parseInt(flags ?? '0', 16) & 1) !== 0
-      );
-    })
-    .map((columns) => ({ family: 4, interfaceName: columns[0]!, metric: Number(columns[6]) }));
-}
-
-/** Parses `/proc/net/ipv6_route` for default routes; the kernel's own reject route on lo does not count. */
-export function defaultRoutes6(text: string): DefaultRoute[] {
-  const rejectFlag = 0x200;
-  return text
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .filter((columns) => {
-      const flags = Number.parseInt(columns[8] ?? '0', 16);
-      return columns.length >= 10 && columns[1] === '00' && (flags & 1) !== 0 && (flags & rejectFlag) === 0;
-    })
-    .map((columns) => ({
-      family: 6,
-      interfaceName: columns[9]!,
-      metric: Number.parseInt(columns[5]!, 16),
-    }));
-}
+const unspecified = new Uint8Array(16);
 
 /** The real network of this host: the process's network namespace. */
 export class SystemNetwork implements HostNetwork {
-  constructor(private readonly system: Pick<AddonBinding, 'interfaces' | 'watchInterfaces'>) {}
+  constructor(
+    private readonly system: Pick<
+      AddonBinding,
+      'interfaces' | 'watchInterfaces' | 'findRoute' | 'watchRoutes'
+    >,
+  ) {}
 
   interfaces(): HostInterface[] {
     return this.system.interfaces().map(({ name, index, mac, mtu, up, running, addresses }) => ({
@@ -105,11 +97,20 @@ export class SystemNetwork implements HostNetwork {
     return this.system.watchInterfaces(changed);
   }
 
-  defaultRoutes(): DefaultRoute[] {
-    return [
-      ...defaultRoutes4(readText('/proc/net/route')),
-      ...defaultRoutes6(readText('/proc/net/ipv6_route')),
-    ];
+  route(
+    destination: Uint8Array,
+    from: Uint8Array | undefined,
+    interfaceIndex: number,
+  ): HostRoute | undefined {
+    const { status, ...route } = this.system.findRoute(destination, from ?? unspecified, interfaceIndex);
+    if (status === Status.INSUFFICIENT_RESOURCES) {
+      throw new StatusError(status, 'The system has no socket left to ask for a route.');
+    }
+    return status === Status.SUCCESS ? route : undefined;
+  }
+
+  watchRoutes(changed: () => void): (() => void) | undefined {
+    return this.system.watchRoutes(changed);
   }
 
   identity(): string {

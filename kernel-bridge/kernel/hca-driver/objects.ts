@@ -7,8 +7,10 @@ import type { NativeChannelServer } from '../../hca/channel-binding.js';
 import { PortState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import { type DeviceObject, References } from '../io-manager/device.js';
-import { type Irp, IrpQueue, type RequestorMode } from '../io-manager/irp.js';
+import { type Irp, IrpQueue } from '../io-manager/irp.js';
+import type { WorkItems } from '../io-manager/work-items.js';
 import type { IbAddressVector } from './address-vector.js';
+import type { IbAl } from './al.js';
 import type { BackendDevice, HcaBackend } from './backend.js';
 import type { KnownPort, PortTable } from './ports.js';
 
@@ -20,6 +22,9 @@ export interface CiUdata {
   readonly input: Uint8Array;
   readonly output: Uint8Array;
   outputSize: number;
+  /** The provider's command and the driver's status (`ci_umv_buf_t`): VerbInfo of the IOCTL, in and out. Default 0. */
+  readonly command?: number;
+  status?: number;
 }
 
 /** One device of an HCA, which WinVerbs takes for an HCA: the extension of its device object. */
@@ -28,6 +33,8 @@ export class Hca {
   unplugged = false;
   /** There was a fatal error; reset when the last instance is closed. */
   failed = false;
+  /** It has failed for good, with all devices of its HCA. */
+  broken = false;
   /** Of CiModifyCa; undefined: the CA GUID. */
   systemImageGuid: bigint | undefined = undefined;
   /** Of CiModifyPort. */
@@ -51,6 +58,8 @@ export class Hca {
     port: KnownPort,
     /** Live queues of all devices of the backend by handle, for its events. */
     readonly registry: HcaRegistry,
+    /** For verbs that may wait. */
+    readonly work: WorkItems,
   ) {
     this.lastPort = port;
     this.backend = port.hca;
@@ -82,13 +91,16 @@ export class Hca {
     this.own.portChanged(this.lastPort, true);
   }
 
-  /** Releases an instance. The last one ends a fatal error: the HCA is reset. */
-  release(ca: IbCa): void {
+  /**
+   * Releases an instance. The last one ends a fatal error: the HCA is reset. Returns whether the instance held
+   * capabilities of the port.
+   */
+  release(ca: IbCa): boolean {
     this.instances.delete(ca);
-    for (const [bit, holder] of [...this.capabilityHolders]) {
-      if (holder === ca) this.capabilityHolders.delete(bit);
-    }
-    if (this.instances.size === 0) this.failed = false;
+    const held = [...this.capabilityHolders].filter(([, holder]) => holder === ca);
+    for (const [bit] of held) this.capabilityHolders.delete(bit);
+    if (this.instances.size === 0) this.failed = this.broken;
+    return held.length > 0;
   }
 }
 
@@ -99,21 +111,32 @@ export interface HcaRegistry {
   readonly srqs: Map<number, IbSrq>;
 }
 
-/** Call-backs for events of an HCA instance (IB_CA_DISPATCH); members may be missing. */
-export interface IbCaDispatch {
+/**
+ * Call-backs for events of an HCA instance (IB_CA_DISPATCH); members may be missing. Call-backs of all objects get the
+ * context that the client has passed with them, and are called at DISPATCH_LEVEL.
+ */
+export interface IbCaDispatch<C = unknown> {
   /** The HCA has failed: close the instance. */
-  fatalEvent?(ca: IbCa): void;
-  /** `flags` WV_EVENT_*. */
-  portEvent?(ca: IbCa, port: number, flags: number): void;
+  fatalEvent?(ca: IbCa, context: C): void;
+  /** A port has changed. `port` from 1, `event` one WV_EVENT_* value. */
+  portEvent?(ca: IbCa, context: C, port: number, event: number): void;
 }
 
-/** Call-backs for events of a queue pair; `event` as in QpEventType. */
-export interface IbQpDispatch {
-  asyncEvent?(qp: IbQp, event: number, reason: number): void;
+/** Call-backs for events of a queue pair; members may be missing. */
+export interface IbQpDispatch<C = unknown> {
+  /** `event` as in QpEventType; `reason` of a fatal one: the status of the completion that failed. */
+  asyncEvent?(qp: IbQp, context: C, event: number, reason: number): void;
+}
+
+/** An object whose provider runs in the kernel, for verbs that are called directly. */
+export interface WithProvider {
+  /** The provider's own object; undefined for objects of user-mode clients, whose provider is in their process. */
+  provider: object | null | undefined;
 }
 
 /** An open instance of an HCA (IB_CA). */
-export class IbCa {
+export class IbCa implements WithProvider {
+  provider: object | null | undefined = undefined;
   /** Objects made from this instance. */
   readonly resources = new References();
   closed = false;
@@ -121,10 +144,13 @@ export class IbCa {
   readonly fatalWaits = new IrpQueue();
   readonly portWaits = new IrpQueue();
   fatalUntold = false;
-  portUntold = 0;
+  readonly portUntold: number[] = [];
 
   constructor(
+    readonly al: IbAl,
     readonly device: DeviceObject<Hca>,
+    /** The client's own value for its call-backs. */
+    readonly context: unknown,
     readonly dispatch: IbCaDispatch,
   ) {}
 
@@ -134,7 +160,8 @@ export class IbCa {
 }
 
 /** A protection domain. */
-export class IbPd {
+export class IbPd implements WithProvider {
+  provider: object | null | undefined = undefined;
   readonly resources = new References();
 
   constructor(
@@ -153,7 +180,8 @@ export class IbMr {
 }
 
 /** A memory window. */
-export class IbMw {
+export class IbMw implements WithProvider {
+  provider: object | null | undefined = undefined;
   constructor(
     readonly pd: IbPd,
     readonly handle: number,
@@ -162,7 +190,8 @@ export class IbMw {
 }
 
 /** An address handle: the destination of datagrams. */
-export class IbAv {
+export class IbAv implements WithProvider {
+  provider: object | null | undefined = undefined;
   constructor(
     readonly pd: IbPd,
     readonly handle: number,
@@ -178,15 +207,16 @@ export interface IbMcast {
 }
 
 /** Call-backs for events of a completion queue (IB_CQ_DISPATCH); members may be missing. */
-export interface IbCqDispatch {
-  /** The event of ciArmCq. */
-  compEvent?(cq: IbCq): void;
+export interface IbCqDispatch<C = unknown> {
+  /** The event of ciRearmCq. */
+  compEvent?(cq: IbCq, context: C): void;
   /** `event` as in CqEventType: the queue has overrun. */
-  asyncEvent?(cq: IbCq, event: number): void;
+  asyncEvent?(cq: IbCq, context: C, event: number): void;
 }
 
 /** A completion queue (IB_CQ). */
-export class IbCq {
+export class IbCq implements WithProvider {
+  provider: object | null | undefined = undefined;
   /** Queue pairs that use it. */
   readonly resources = new References();
   /** Event requests that the HCA may complete. */
@@ -203,15 +233,26 @@ export class IbCq {
   constructor(
     readonly ca: IbCa,
     readonly handle: number,
-    /** Its owner may replace it, but not add the first compEvent later. */
-    public dispatch: IbCqDispatch,
+    readonly context: unknown,
+    readonly dispatch: IbCqDispatch,
     /** The actual number of entries. */
     public numCqes: number,
   ) {}
 }
 
+/** Call-backs for events of a shared receive queue; members may be missing. */
+export interface IbSrqDispatch<C = unknown> {
+  /** Fewer receives are left than the limit. */
+  limitEvent?(srq: IbSrq, context: C): void;
+  /** A queue pair in ERROR takes nothing more from the queue. */
+  lastWqeEvent?(srq: IbSrq, context: C, qp: IbQp): void;
+  /** `event` as in SrqEventType: the queue has failed for good. */
+  asyncEvent?(srq: IbSrq, context: C, event: number): void;
+}
+
 /** A shared receive queue. */
-export class IbSrq {
+export class IbSrq implements WithProvider {
+  provider: object | null | undefined = undefined;
   /** Queue pairs that use it. */
   readonly resources = new References();
   /** Event requests, and unreported events: the limit event, and ended queue pairs. */
@@ -227,6 +268,8 @@ export class IbSrq {
     /** The actual number of receives. */
     public maxWr: number,
     readonly maxSge: number,
+    readonly context: unknown,
+    readonly dispatch: IbSrqDispatch,
   ) {}
 }
 
@@ -251,18 +294,26 @@ export type IbQpCreate = Omit<
   initiatorDepth: number;
   /** 0: up to the HCA's limit. */
   responderResources: number;
+  /** It takes requests of fast registration, which the provider checks. */
+  memoryManagement: boolean;
 };
 
 const noGroups: readonly IbMcast[] = [];
 
 /** A queue pair. */
-export class IbQp {
+export class IbQp implements WithProvider {
+  provider: object | null | undefined = undefined;
+  /** Hears of its events before the client does: the endpoint that a kernel client has connected it with. */
+  connectionEvent: ((event: number, reason: number) => void) | undefined = undefined;
   /** UD: the multicast groups that it is attached to. */
   groups: readonly IbMcast[] = noGroups;
   /** QpMask bits of the attributes set since RESET. */
   given = 0;
   /** The last one that was set. */
   pkeyIndex = 0;
+  /** Event requests, made for the first, and unreported events; undefined if the client has a call-back. */
+  waits: IrpQueue | undefined = undefined;
+  untold: number[] | undefined = undefined;
 
   constructor(
     readonly pd: IbPd,
@@ -272,14 +323,10 @@ export class IbQp {
     readonly handle: number,
     readonly qpn: number,
     readonly create: IbQpCreate,
-    /** Its owner may replace it. */
+    readonly context: unknown,
+    /** Empty once the queue pair is destroyed. */
     public dispatch: IbQpDispatch,
   ) {}
-}
-
-/** Whether a request may pass this dispatch table: only kernel mode has call-backs. */
-export function mayDispatch(irp: { readonly requestorMode: RequestorMode }, dispatch: object): boolean {
-  return irp.requestorMode === 'kernel' || Object.values(dispatch).every((member) => member === undefined);
 }
 
 /** Provider input, or undefined if it is shorter than its structure. */

@@ -12,6 +12,11 @@ export function pkeysFit(a: number, b: number): boolean {
   return (a & PARTITION) !== 0 && (a & PARTITION) === (b & PARTITION) && ((a | b) & FULL_MEMBER) !== 0;
 }
 
+/** Whether two entries name one partition, whoever is a full member of it; without an entry there is none. */
+export function samePartition(a = 0, b = 0): boolean {
+  return (a & PARTITION) !== 0 && (a & PARTITION) === (b & PARTITION);
+}
+
 /**
  * The index of the entry for communication with a member like `peer`, a full membership before a limited one; or -1.
  */

@@ -3,9 +3,10 @@
  * remote one.
  */
 import { WvEvent } from '../../ioctl/constants.js';
-import { assertPassive } from '../io-manager/irql.js';
+import { assertPassive, isPassive } from '../io-manager/irql.js';
+import type { WorkItems } from '../io-manager/work-items.js';
 import type { HcaBackend, HcaPort } from './backend.js';
-import type { HostNetwork, InterfaceAddress } from './host-interfaces.js';
+import type { HostNetwork } from './host-interfaces.js';
 
 /** IB's code of a path MTU in bytes: 256 is 1 … 4096 is 5. */
 export function mtuCode(bytes: number): number {
@@ -17,9 +18,30 @@ export function mtuBytes(code: number): number {
   return code >= 1 && code <= 5 ? 128 << code : 0;
 }
 
+/** The largest path MTU, in bytes. */
+const largestMtu = 4096;
+/** Bytes of an IP packet that RoCEv2 headers and ICRC take at most, as Linux counts them for a port. */
+const headerRoom = 80;
+
+/** The largest path MTU (bytes) that packets of at most this size (IP header included) can carry; 256 at least. */
+export function activeMtuOf(ipMtu: number): number {
+  for (let mtu = largestMtu; mtu > 256; mtu /= 2) if (mtu <= ipMtu - headerRoom) return mtu;
+  return 256;
+}
+
 /** A device, and whose it is. */
 export interface KnownPort extends HcaPort {
   readonly hca: HcaBackend;
+}
+
+/** The first step of a path. */
+export interface LocalRoute {
+  /** The address at which it begins. */
+  readonly source: Uint8Array;
+  /** The device that has this address. */
+  readonly port: KnownPort;
+  /** Bytes of payload that the device, and the interface by which packets leave, can carry. */
+  readonly pathMtu: number;
 }
 
 /** What changed between two looks at a device. */
@@ -73,19 +95,6 @@ export function isLinkLocal(gid: Uint8Array): boolean {
   return gid[0] === 0xfe && ((gid[1] ?? 0) & 0xc0) === 0x80;
 }
 
-function commonBits(a: Uint8Array, b: Uint8Array): number {
-  for (let index = 0; index < 16; index++) {
-    const difference = (a[index] ?? 0) ^ (b[index] ?? 0);
-    if (difference !== 0) return index * 8 + Math.clz32(difference) - 24;
-  }
-  return 128;
-}
-
-function inSubnet(address: InterfaceAddress, gid: Uint8Array): boolean {
-  const bits = address.family === 4 ? 96 + address.prefixLength : address.prefixLength;
-  return (address.family === 4) === isV4(gid) && commonBits(address.gid, gid) >= bits;
-}
-
 function samePort(a: HcaPort, b: HcaPort): boolean {
   return a.activeMtu === b.activeMtu && portEvents(a, b) === 0;
 }
@@ -131,18 +140,35 @@ export class PortTable {
 
   /** CA GUIDs of devices that are taken for gone. */
   private readonly hidden = new Set<bigint>();
+  /** A scan is queued. */
+  private queued = false;
 
   constructor(
     /** Those that come first own what several have. */
     private readonly hcas: readonly HcaBackend[],
-    private readonly network: Pick<HostNetwork, 'defaultRoutes'>,
+    private readonly network: Pick<HostNetwork, 'route'>,
+    private readonly work: Pick<WorkItems, 'queue'>,
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  /** Scans the interfaces if the last scan is old; with `force` always. */
+  /**
+   * Scans the interfaces if the last scan is old; with `force` always. At DISPATCH_LEVEL the scan is queued as a work
+   * item, and until then the last one counts.
+   */
   refresh(force = false): void {
-    assertPassive("looking at the host's interfaces");
     if (!force && this.now() - this.readAt < freshMs) return;
+    if (isPassive()) this.look();
+    else if (!this.queued) {
+      this.queued = true;
+      this.work.queue(() => {
+        this.queued = false;
+        this.look();
+      });
+    }
+  }
+
+  private look(): void {
+    assertPassive("looking at the host's interfaces");
     const previous = this.ports;
     this.ports = this.read();
     this.readAt = this.now();
@@ -194,7 +220,10 @@ export class PortTable {
     return this.ports.get(guid);
   }
 
-  /** The device that has this address now; looks again before it says no. `scopeId` chooses among link-local ones. */
+  /**
+   * The device that has this address now; looks again before it says no, or at DISPATCH_LEVEL afterwards. `scopeId`
+   * chooses among link-local ones.
+   */
   ofGid(gid: Uint8Array, scopeId = 0): KnownPort | undefined {
     this.refresh();
     const last = this.lastFound;
@@ -224,36 +253,28 @@ export class PortTable {
   }
 
   /**
-   * The local address to reach `remote` from: the address itself if it is ours, else the one in the longest matching
-   * subnet, else one of the interface with the best default route. Undefined: no route.
+   * The way to `remote`: from `source`, an address of this host, or from the one that the system chooses. Undefined: no route, or the
+   * route begins at an address that no device has. `scopeId` chooses among the interfaces of link-local addresses and groups.
    */
-  sourceFor(remote: Uint8Array, scopeId = 0): Uint8Array | undefined {
-    if (this.ofGid(remote, scopeId)) return remote;
-    let best: { gid: Uint8Array; bits: number } | undefined;
-    for (const port of this.ports.values()) {
-      if (isLinkLocal(remote) && scopeId !== 0 && port.interfaceIndex !== scopeId) continue;
-      for (const address of port.addresses) {
-        if (!inSubnet(address, remote)) continue;
-        if (!best || address.prefixLength > best.bits)
-          best = { gid: address.gid, bits: address.prefixLength };
-      }
-    }
-    if (best) return best.gid;
-    if (isLinkLocal(remote)) return undefined;
-    const family = isV4(remote) ? 4 : 6;
-    const routes = this.network
-      .defaultRoutes()
-      .filter((route) => route.family === family)
-      .sort((a, b) => a.metric - b.metric);
-    for (const { interfaceName } of routes) {
-      const port = [...this.ports.values()].find((one) => one.interfaceName === interfaceName);
-      const usable =
-        port?.addresses.filter(({ gid }) => (family === 4) === isV4(gid) && !isLinkLocal(gid)) ?? [];
-      // Of several addresses, the one most similar to the destination (RFC 6724 rule 8).
-      usable.sort((a, b) => commonBits(b.gid, remote) - commonBits(a.gid, remote));
-      if (usable[0]) return usable[0].gid;
-    }
-    return undefined;
+  routeTo(remote: Uint8Array, source: Uint8Array | undefined, scopeId = 0): LocalRoute | undefined {
+    assertPassive("asking for the host's routes");
+    if (this.ofGid(remote, scopeId)) return this.startAt(source ?? remote, scopeId, largestMtu);
+    if (source && isLoopback(source)) return undefined;
+    const scoped = isLinkLocal(remote) || isMulticast(remote);
+    const route = this.network.route(remote, source, scoped ? scopeId : 0);
+    if (!route) return undefined;
+    // Packets from the address of one interface may leave by another.
+    const leaves = [...this.ports.values()].find((one) => one.interfaceIndex === route.interfaceIndex);
+    const mtu = Math.min(
+      leaves?.activeMtu ?? largestMtu,
+      route.mtu === 0 ? largestMtu : activeMtuOf(route.mtu),
+    );
+    return this.startAt(route.source, scopeId || route.interfaceIndex, mtu);
+  }
+
+  private startAt(source: Uint8Array, scopeId: number, mtu: number): LocalRoute | undefined {
+    const port = this.ofGid(source, scopeId);
+    return port && { source, port, pathMtu: Math.min(port.activeMtu, mtu) };
   }
 }
 

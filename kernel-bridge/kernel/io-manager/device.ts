@@ -14,11 +14,13 @@ export class References {
     return this.count;
   }
 
+  /** Adds a reference. @throws DriverFault after the end was asked for. */
   acquire(): void {
     if (this.waiting) throw new DriverFault('referenced after its end was asked for');
     this.count++;
   }
 
+  /** Releases a reference. @throws DriverFault if there is none. */
   release(): void {
     if (this.count === 0) throw new DriverFault('released more often than referenced');
     this.count--;
@@ -39,16 +41,23 @@ export class References {
 
 /** A driver's dispatch table. Each routine completes the IRP or returns PENDING, and never blocks. */
 export interface DriverDispatch {
+  /** A file is opened. */
   create(file: FileObject, irp: Irp): number;
+  /** An IOCTL on a file. */
   deviceControl(file: FileObject, irp: Irp): number;
   /** The last handle is closed: all pending requests must be completed before it returns. */
   cleanup(file: FileObject): void;
+  /** The file has no request any more. */
   close(file: FileObject): void;
 }
 
 /** A driver; unloading waits for its devices. */
 export class DriverObject {
   readonly references = new References();
+  /** Files of its devices that are open, or being opened or closed. */
+  openFiles = 0;
+  /** Runs when the last file has been closed. */
+  onIdle: () => void = () => {};
 
   constructor(
     readonly name: string,
@@ -119,6 +128,12 @@ export class DeviceNamespace {
     const key = device.name.toLowerCase();
     if (this.devices.has(key)) throw new DriverFault(`device name ${device.name} is taken`);
     this.devices.set(key, device);
+  }
+
+  /** Whether a device or a link has this name. */
+  has(name: string): boolean {
+    const key = name.toLowerCase();
+    return this.devices.has(key) || this.links.has(key);
   }
 
   delete(device: DeviceObject): void {

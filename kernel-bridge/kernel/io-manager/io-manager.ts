@@ -3,6 +3,8 @@ import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../
 import { Status, statusHex } from '../../ioctl/status.js';
 import { DeviceNamespace, type DeviceObject, FileObject, maxReparse, STATUS_REPARSE } from './device.js';
 import { DriverFault, Irp, IrpMajor, type RequestorMode } from './irp.js';
+import { assertPassive } from './irql.js';
+import { WorkItems } from './work-items.js';
 
 /** Requests served per turn of the event loop, so that timers and HCA events get their turn. */
 const requestsPerTurn = 256;
@@ -23,6 +25,7 @@ const openProblems: ReadonlyMap<number, string> = new Map([
     'no HCA has this CA GUID (16 hexadecimal digits); ask for the list of those that are there',
   ],
   [Status.DEVICE_REMOVED, 'the device is being removed'],
+  [Status.DEVICE_NOT_READY, 'its driver is still being loaded; wait for the end of the loading'],
 ]);
 
 const noBytes = new Uint8Array(0);
@@ -32,8 +35,8 @@ const noBytes = new Uint8Array(0);
  * 31:30).
  */
 function answeredBytes(irp: Irp): Uint8Array {
-  const { status, information = 0 } = irp.ioStatus;
-  const length = status >>> 30 === 3 ? 0 : Math.min(information, irp.outputCapacity);
+  const { status, information = 0, outputBytes = information } = irp.ioStatus;
+  const length = status >>> 30 === 3 ? 0 : Math.min(outputBytes, irp.outputCapacity);
   if (length === 0) return noBytes;
   const { output } = irp;
   return length === output.length ? output : output.subarray(0, length);
@@ -56,6 +59,8 @@ export class IoManager {
   private readonly kernelFiles = new Set<FileObject>();
   private readonly inFlight = new Map<number, Irp>();
   private nextFileId = 1;
+  /** Code of drivers that may wait. */
+  readonly work = new WorkItems((item) => this.contain(item));
   /** Called for driver faults, for diagnosis. */
   onFault: (fault: DriverFault) => void = () => {};
   /** The channel's user side has gone, and all its files are closed. */
@@ -87,11 +92,12 @@ export class IoManager {
       const request = this.server.take();
       if (!request) return false;
       this.handle(request);
+      this.work.run();
     }
     return true;
   }
 
-  /** Serves one request. Public for tests. */
+  /** Serves one request, but not the work items that it queues. Public for tests. */
   handle(request: ChannelRequest): void {
     this.counters.requests++;
     switch (request.major) {
@@ -152,6 +158,7 @@ export class IoManager {
     fail: (status: number) => void,
     done: (file: FileObject) => void,
   ): void {
+    assertPassive('opening a file');
     const resolved = this.namespace.resolve(name);
     if (typeof resolved === 'number') {
       fail(resolved);
@@ -163,6 +170,7 @@ export class IoManager {
       return;
     }
     device.references.acquire();
+    device.driver.openFiles++;
     const file = new FileObject(this.nextFileId++, device, relativeName);
     const irp = new Irp({
       major: IrpMajor.create,
@@ -170,13 +178,19 @@ export class IoManager {
       fileObject: file,
       onComplete: ({ ioStatus, reparseName }) => {
         if (ioStatus.status === Status.SUCCESS) return done(file);
-        device.references.release();
+        this.leave(device);
         if (ioStatus.status !== STATUS_REPARSE) return fail(ioStatus.status);
         if (reparseName === undefined || budget === 0) return fail(Status.OBJECT_NAME_INVALID);
         this.open(reparseName, requestorMode, budget - 1, fail, done);
       },
     });
     this.call(irp, () => device.driver.dispatch.create(file, irp));
+  }
+
+  /** A file of the device is closed, or was not opened after all. */
+  private leave({ references, driver }: DeviceObject): void {
+    references.release();
+    if (--driver.openFiles === 0) driver.onIdle();
   }
 
   // ── close ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,23 +203,24 @@ export class IoManager {
 
   /** Closes a file: completes its pending requests, frees its objects, and releases its device. */
   closeFile(file: FileObject): void {
+    assertPassive('closing a file');
     if (file.closing) throw new DriverFault('a file was closed twice');
     file.closing = true;
     this.files.delete(file.id);
     this.kernelFiles.delete(file);
     const dispatch = file.device.driver.dispatch;
-    this.guard(() => dispatch.cleanup(file));
+    this.contain(() => dispatch.cleanup(file));
     // Cleanup should have completed all requests. The rest is cancelled, or finally completed in place of the driver.
     for (const irp of [...file.outstanding]) {
-      this.guard(() => irp.cancel());
+      this.contain(() => irp.cancel());
       if (!irp.completed) {
         this.counters.abandonedIrps++;
         irp.setCancelRoutine(undefined);
-        this.guard(() => irp.complete(Status.CANCELLED));
+        this.contain(() => irp.complete(Status.CANCELLED));
       }
     }
-    this.guard(() => dispatch.close(file));
-    file.device.references.release();
+    this.contain(() => dispatch.close(file));
+    this.leave(file.device);
   }
 
   /** Closes every file: the user side has gone. */
@@ -262,21 +277,22 @@ export class IoManager {
 
   private cancel(slot: number, serial: number): void {
     const irp = this.find(slot, serial);
-    if (irp) this.guard(() => irp.cancel());
+    if (irp) this.contain(() => irp.cancel());
   }
 
   // ── rules ───────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Calls a driver with an IRP. Whatever the driver does, the IRP is pending or completed afterwards. */
   private call(irp: Irp, routine: () => number): void {
-    this.guard(() => irp.dispatch(routine));
+    this.contain(() => irp.dispatch(routine));
     if (irp.state === 'dispatched' || irp.state === 'marked') {
       irp.setCancelRoutine(undefined);
-      this.guard(() => irp.complete(Status.INTERNAL_ERROR));
+      this.contain(() => irp.complete(Status.INTERNAL_ERROR));
     }
   }
 
-  private guard(action: () => void): void {
+  /** Runs code of a driver. What it throws is reported as a fault, and goes no further. */
+  contain(action: () => void): void {
     try {
       action();
     } catch (error) {
@@ -288,17 +304,22 @@ export class IoManager {
   // ── kernel clients ──────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Opens a file for a kernel client, which closes it by {@link closeFile}. Returns a status if it cannot be opened.
+   * Opens a file for a kernel client, which closes it by {@link closeFile}. Returns a status if it cannot be opened;
+   * DEVICE_NOT_READY if its driver does not open it at once.
    */
   openFile(name: string): FileObject | number {
     let opened: FileObject | number = Status.DEVICE_NOT_READY;
+    let waits = true;
     const failed = (status: number): void => {
       opened = status;
     };
     this.open(name, 'kernel', maxReparse, failed, (file) => {
       this.kernelFiles.add(file);
-      opened = file;
+      if (waits) opened = file;
+      // Nobody has it.
+      else this.work.queue(() => this.closeFile(file));
     });
+    waits = false;
     return opened;
   }
 
@@ -316,14 +337,14 @@ export class IoManager {
 
   /**
    * An IOCTL of a kernel client on its file (IoBuildDeviceIoControlRequest), always in kernel mode. `done` gets the
-   * status and the output. The IRP may be cancelled.
+   * status, the output and IoStatus.Information. The IRP may be cancelled.
    */
   request(
     file: FileObject,
     controlCode: number,
     input: Uint8Array,
     outputLength: number,
-    done: (status: number, output: Uint8Array) => void,
+    done: (status: number, output: Uint8Array, information: number) => void,
   ): Irp {
     if (file.closing) throw new DriverFault('a request for a closed file');
     const irp = new Irp({
@@ -335,7 +356,8 @@ export class IoManager {
       outputLength,
       onComplete: (completed) => {
         file.outstanding.delete(completed);
-        done(completed.ioStatus.status, answeredBytes(completed));
+        const { status, information = 0 } = completed.ioStatus;
+        done(status, answeredBytes(completed), information);
       },
     });
     file.outstanding.add(irp);

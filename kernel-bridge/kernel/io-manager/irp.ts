@@ -142,6 +142,8 @@ export interface IrpStackLocation {
 export interface IoStatus<T> {
   status: number;
   information: T | undefined;
+  /** Bytes of output, where `information` is not that number but a handle. */
+  outputBytes: number | undefined;
 }
 
 /** The position of a user's request in the door's channel, for drivers that let the HCA complete it natively. */
@@ -184,7 +186,11 @@ export class Irp<T = number> {
   readonly stack: IrpStackLocation;
   readonly requestorMode: RequestorMode;
   readonly native: NativeSlot | undefined;
-  readonly ioStatus: IoStatus<T> = { status: Status.PENDING, information: undefined };
+  readonly ioStatus: IoStatus<T> = {
+    status: Status.PENDING,
+    information: undefined,
+    outputBytes: undefined,
+  };
   /** Set by a create routine that returns REPARSE: the name to open instead. */
   reparseName: string | undefined = undefined;
   /** The driver's own data for the pending request. */
@@ -278,7 +284,7 @@ export class Irp<T = number> {
 
   /**
    * Runs a dispatch routine on this IRP and checks it. Returns the routine's status. Verbs (major `internal`) run at
-   * DISPATCH_LEVEL.
+   * DISPATCH_LEVEL, and so do their completion routines.
    */
   dispatch(routine: (irp: Irp<T>) => number): number {
     this.step(events.dispatch);
@@ -319,8 +325,12 @@ export class Irp<T = number> {
     return true;
   }
 
-  /** Completes the request. Returns the status, so that a dispatch routine can return it. */
-  complete(status: number, information?: T): number {
+  /**
+   * Completes the request. Returns the status, so that a dispatch routine can return it.
+   *
+   * @param outputBytes - How much of the output is valid, if `information` does not say so.
+   */
+  complete(status: number, information?: T, outputBytes?: number): number {
     if (status === Status.PENDING) throw new DriverFault('an IRP cannot be completed with PENDING');
     this.step(events.complete);
     if (this.cancelRoutine) {
@@ -329,6 +339,7 @@ export class Irp<T = number> {
     }
     this.ioStatus.status = status;
     this.ioStatus.information = information;
+    this.ioStatus.outputBytes = outputBytes;
     this.onComplete(this);
     return status;
   }

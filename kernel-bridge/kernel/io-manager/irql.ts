@@ -1,6 +1,7 @@
 /**
- * The level at which kernel code runs. Verbs run at DISPATCH_LEVEL, where nothing may wait. Code that could wait, such
- * as reading files, is guarded by {@link assertPassive}.
+ * The level at which kernel code runs. At DISPATCH_LEVEL nothing may wait: verbs, the filter's requests, events of HCAs,
+ * connection management, call-backs. Code that could wait, such as reading files, is guarded by {@link assertPassive};
+ * others queue it as a work item.
  */
 import { DriverFault } from './irp.js';
 
@@ -15,6 +16,21 @@ export function atDispatchLevel<T>(routine: () => T): T {
   } finally {
     raised--;
   }
+}
+
+/** Runs code that may be broken off without its `finally` blocks: afterwards the level is as before. */
+export function atSameLevel<T>(code: () => T): T {
+  const before = raised;
+  try {
+    return code();
+  } finally {
+    raised = before;
+  }
+}
+
+/** Whether code that may wait can run now. */
+export function isPassive(): boolean {
+  return raised === 0;
 }
 
 /** For code that may wait. @throws DriverFault at DISPATCH_LEVEL. */

@@ -16,6 +16,7 @@ import type {
 import type { HcaConnections, HcaPort, MadEvent } from '../hca-driver/backend.js';
 import { DEFAULT_PKEY, managementPkey, pkeyIndexFor } from '../hca-driver/pkeys.js';
 import { mtuCode } from '../hca-driver/ports.js';
+import { atDispatchLevel } from '../io-manager/irql.js';
 
 /** CM ids of one kernel: base + 1 … base + 0x3FFFF. */
 const commIdCount = 0x3_ffff;
@@ -95,7 +96,7 @@ export class SoftConnections implements HcaConnections {
         this.sendStatus = this.native.sendMad(path, mad, managementPkey(pkeys, path.pkey));
       },
       setTimer: (milliseconds, expired) => {
-        const timer = setTimeout(expired, milliseconds);
+        const timer = setTimeout(() => atDispatchLevel(expired), milliseconds);
         return { cancel: () => clearTimeout(timer) };
       },
       allocateCommId: () => this.allocateCommId(),

@@ -1,6 +1,7 @@
 /** The software HCA behind the kernel side of the seam. */
 import { type SoftHca as NativeSoftHca, SOFT_USER_LIBRARY } from '../../hca/binding.js';
 import { AtomicCapability, DeviceType, WvCapability } from '../../ioctl/constants.js';
+import { isPkeyTable, type PkeyTables } from '../../ioctl/pkey-tables.js';
 import { Status } from '../../ioctl/status.js';
 import type { KernelOptions } from '../../options.js';
 import type { CmPlatform, ConnectionManager } from '../cm/service.js';
@@ -25,8 +26,8 @@ export interface SoftHcaParts {
 }
 
 /** The P_Key table of an interface by the option `pkeys`. */
-function pkeysBy(pkeys: KernelOptions['pkeys']): (interfaceName: string) => readonly number[] {
-  if (Array.isArray(pkeys)) return () => pkeys;
+function pkeysBy(pkeys: PkeyTables): (interfaceName: string) => readonly number[] {
+  if (isPkeyTable(pkeys)) return () => pkeys;
   const byName = new Map(Object.entries(pkeys));
   return (name) => byName.get(name) ?? [DEFAULT_PKEY];
 }
@@ -40,7 +41,9 @@ const attributes: DeviceAttributes = {
     WvCapability.SRQ_RESIZE |
     WvCapability.PORT_ACTIVE_EVENT |
     WvCapability.SYSTEM_IMAGE_GUID |
-    WvCapability.INIT_TYPE,
+    WvCapability.INIT_TYPE |
+    WvCapability.BATCH_NOTIFY_CQ |
+    WvCapability.MEM_MGT_EXTENSIONS,
   atomicCapability: AtomicCapability.DEVICE,
   pageSizeCapabilityFlags: 0x1000,
   deviceType: DeviceType.INFINIBAND,
@@ -87,6 +90,8 @@ export function softHca({ native, network, options, createConnectionManager }: S
       connections,
       readPorts: () => ports.read(),
       watch: (changed) => network.watch(changed),
+      setPkeys: (guid, pkeys) => ports.setPkeys(guid, pkeys),
+      setAllPkeys: (tables) => ports.setAllPkeys(pkeysBy(tables)),
       addDevice: (port) => new SoftDevice(native, port),
       close: () => {
         connections.close();

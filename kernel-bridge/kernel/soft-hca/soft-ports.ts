@@ -3,11 +3,8 @@ import { PortState, PortTransport, WvCapability } from '../../ioctl/constants.js
 import type { HcaPort, LinkAttributes } from '../hca-driver/backend.js';
 import type { HostInterface, HostNetwork } from '../hca-driver/host-interfaces.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { isLinkLocal } from '../hca-driver/ports.js';
+import { activeMtuOf, isLinkLocal } from '../hca-driver/ports.js';
 import { guidOfMac, localGuid } from './guids.js';
-
-/** Bytes of Ethernet payload that RoCEv2 headers and ICRC take at most, as Linux counts them for a port. */
-const headerRoom = 80;
 
 const link: LinkAttributes = {
   portCabilityFlags:
@@ -21,21 +18,17 @@ const link: LinkAttributes = {
   transport: PortTransport.RDMAOE,
 };
 
-/** The largest path MTU (bytes) that packets on an interface of this MTU can carry; 256 at least. */
-export function activeMtuOf(interfaceMtu: number): number {
-  for (const mtu of [4096, 2048, 1024, 512]) if (mtu <= interfaceMtu - headerRoom) return mtu;
-  return 256;
-}
-
 /** Reads the devices from the host's interfaces. */
 export class SoftPorts {
   /** GUIDs of the interfaces of the last look, by index and name. */
   private known = new Map<string, bigint>();
+  /** P_Key tables that were set while the kernel runs. */
+  private readonly pkeys = new Map<bigint, readonly number[]>();
 
   constructor(
     private readonly network: HostNetwork,
     /** The P_Key table of an interface's port. */
-    private readonly pkeysOf: (interfaceName: string) => readonly number[] = () => [DEFAULT_PKEY],
+    private pkeysOf: (interfaceName: string) => readonly number[] = () => [DEFAULT_PKEY],
   ) {}
 
   read(): HcaPort[] {
@@ -57,6 +50,17 @@ export class SoftPorts {
     });
   }
 
+  /** Replaces the P_Key table of a port, for as long as this kernel runs. */
+  setPkeys(guid: bigint, pkeys: readonly number[]): void {
+    this.pkeys.set(guid, [...pkeys]);
+  }
+
+  /** Replaces all P_Key tables. */
+  setAllPkeys(pkeysOf: (interfaceName: string) => readonly number[]): void {
+    this.pkeysOf = pkeysOf;
+    this.pkeys.clear();
+  }
+
   private portOf(guid: bigint, one: HostInterface): HcaPort {
     const linkLocal = one.addresses.filter(({ gid }) => isLinkLocal(gid));
     const others = one.addresses.filter(({ gid }) => !isLinkLocal(gid));
@@ -72,7 +76,7 @@ export class SoftPorts {
       link,
       gids: addresses.map(({ gid }) => gid),
       addresses,
-      pkeys: this.pkeysOf(one.name),
+      pkeys: this.pkeys.get(guid) ?? this.pkeysOf(one.name),
     };
   }
 }

@@ -1,5 +1,5 @@
 /** Broken requests: endpoints of SPI v1. */
-import { NdMwDescriptor, NdOpFlag, type NdSge, Status } from '../../../nd/index.js';
+import { type NdMemoryHandle, NdMwDescriptor, NdOpFlag, type NdSge, Status } from '../../../nd/index.js';
 import { around, insteadOf, type Mutant, mutantV1 } from './mutant.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
@@ -8,6 +8,11 @@ const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WR
 const nowhere = new NdMwDescriptor(0n, 0n, 0);
 
 /** The list with its last entry one byte shorter. */
+/** The cases name memory by objects. */
+function lengthOf(memory: NdMemoryHandle | number): number {
+  return typeof memory === 'number' ? 0 : memory.length;
+}
+
 function shorter(sgl: readonly NdSge[]): NdSge[] {
   return sgl.map((sge, i) => (i === sgl.length - 1 ? { ...sge, length: Math.max(sge.length - 1, 0) } : sge));
 }
@@ -220,7 +225,7 @@ export const requestMutants: readonly Mutant[] = [
   mutantV1('window-of-all', 'A window opens all of the memory', 'memory.window-one-byte-*', {
     endpoint(endpoint) {
       around(endpoint, 'bind', (bind) => (result, memory, window, offset, length, flags) => {
-        const all = bind(result, memory, window, 0, memory.length, flags);
+        const all = bind(result, memory, window, 0, lengthOf(memory), flags);
         return new NdMwDescriptor(all.base + BigInt(offset), BigInt(length), all.token);
       });
     },
@@ -235,7 +240,7 @@ export const requestMutants: readonly Mutant[] = [
           endpoint,
           'bind',
           (bind) => (result, memory, window, offset, length, flags) =>
-            bind(result, memory, window, offset, Math.min(length + 1, memory.length - offset), flags),
+            bind(result, memory, window, offset, Math.min(length + 1, lengthOf(memory) - offset), flags),
         );
       },
     },
@@ -319,7 +324,7 @@ export const requestMutants: readonly Mutant[] = [
         endpoint,
         'bind',
         (bind) => (result, memory, window, offset, length, flags) =>
-          bind(result, memory, window, offset, Math.min(length, memory.length - offset), flags),
+          bind(result, memory, window, offset, Math.min(length, lengthOf(memory) - offset), flags),
       );
     },
   }),

@@ -9,6 +9,7 @@ import { readCounters } from '../../../kernel-bridge/index.js';
 import { faultOptionsSchema } from '../../../kernel-bridge/options.js';
 import { resolveKernelOptions } from '../../../kernel-bridge/soft/kernel-options.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
+import { readTraces } from '../traces.js';
 import { type Link, type LinkListener, LinkStack } from './link.js';
 import type { Answer, Arguments, Command, Completions, Layer, Operation, Reply } from './protocol.js';
 import { TrafficSide } from './traffic.js';
@@ -148,6 +149,8 @@ const handlers: Handlers = {
     return { ...readCounters() };
   },
 
+  traces: () => readTraces(),
+
   blockingSession: ({ address, port, texts }) => {
     const turns = turnCounter();
     const stack = new LinkStack('nd');
@@ -220,6 +223,7 @@ const handlers: Handlers = {
     await connected;
   },
   trafficRun: async ({ as }) => (await found(traffics, as)).run(),
+  trafficStream: async ({ as, rounds }) => (await found(traffics, as)).stream(rounds),
   trafficDisconnect: async ({ as }) => {
     const traffic = await found(traffics, as);
     const status = await statusOf(traffic.side.connector.disconnect());

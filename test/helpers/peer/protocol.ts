@@ -1,6 +1,7 @@
 /** Commands of a test for its peer processes, and their answers, all as JSON. */
 
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
+import type { Traces } from '../traces.js';
 import type { TrafficOptions, TrafficReport } from './traffic.js';
 
 /** The interface of a link: ND SPI v1, v2, or WinVerbs. */
@@ -53,6 +54,8 @@ export interface Operations {
   /** Releases every link, listener, adapter and provider. */
   releaseAll(args: Record<never, never>): void;
   counters(args: Record<never, never>): Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** What the HCAs of the process take of the system. */
+  traces(args: Record<never, never>): Traces;
   /** A whole client session without a turn of the event loop; returns the server's answers. */
   blockingSession(args: { address: string; port: number; texts: readonly string[] }): BlockingReport;
   /** Spins, without a turn of the event loop, until the peer has disconnected. */
@@ -67,6 +70,8 @@ export interface Operations {
   trafficConnect(args: TrafficOptions & { as: string; address: string; port: number }): void;
   /** Runs one side's part of the traffic; fails on any error. */
   trafficRun(args: { as: string }): TrafficReport;
+  /** Active side, after its traffic: Writes that are read back. */
+  trafficStream(args: { as: string; rounds: number }): void;
   /** Ends the connection; returns the name of the status. */
   trafficDisconnect(args: { as: string }): string;
   /** Changes the faults of the process's wire. */

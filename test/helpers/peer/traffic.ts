@@ -230,6 +230,35 @@ export class TrafficSide {
     if (kind === 'read') this.#plan.check(side.bytes, 'read', index);
   }
 
+  /**
+   * For the active side, after run(): Writes of every size with other bytes, all posted at once, and Reads of them, which are compared.
+   */
+  async stream(rounds: number): Promise<void> {
+    const { side } = this;
+    const pieces = this.#plan.pieces.write;
+    const got = this.allocated ? allocate(this.#plan.bytes) : new Uint8Array(this.#plan.bytes);
+    const sent = this.allocated ? allocate(this.#plan.bytes) : new Uint8Array(this.#plan.bytes);
+    const [to, from] = [await side.adapter.registerMemory(got), await side.adapter.registerMemory(sent)];
+    for (let round = 1; round <= rounds; round += 1) {
+      const random = randomOf(this.#plan.seed + round);
+      for (let i = 0; i < sent.length; i += 1) sent[i] = random() >>> 24;
+      for (const [n, { at, size }] of pieces.entries()) {
+        side.endpoint.write(numbered(n), [{ memory: from, offset: at, length: size }], this.#remote!, at);
+      }
+      for (const [n, { at, size }] of pieces.entries()) {
+        const result = numbered(pieces.length + n);
+        side.endpoint.read(result, [{ memory: to, offset: at, length: size }], this.#remote!, at);
+      }
+      await this.#take(side.outbound, 2 * pieces.length, ({ status }, n) => {
+        const { at, size } = pieces[n % pieces.length]!;
+        const same = Buffer.compare(got.subarray(at, at + size), sent.subarray(at, at + size)) === 0;
+        if (status !== Status.SUCCESS || (n >= pieces.length && !same))
+          throw new Error(`Request ${n} of round ${round}: ${statusName(status)}, ${size} bytes.`);
+      });
+    }
+    await Promise.all([to, from].map((memory) => side.adapter.deregisterMemory(memory)));
+  }
+
   async #serve(): Promise<TrafficReport> {
     const { side } = this;
     let echoes = 0;

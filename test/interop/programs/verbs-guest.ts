@@ -22,6 +22,7 @@ export const Ibv = {
   REMOTE_READ: 4,
   REMOTE_ATOMIC: 8,
   MW_BIND: 16,
+  ZERO_BASED: 32,
 } as const;
 
 /** IBV_WC_*: statuses of the guest's requests. */
@@ -152,6 +153,7 @@ export class Hosts implements Disposable {
       receiveSge: 1,
       initiatorDepth: depth,
       responderResources: depth,
+      memoryManagement: true,
     });
     initialise(qp, options.ourQp ?? EVERY_RIGHT & ~WvAccess.MW_BIND);
     const memory = this.side.memory(size, options.ourMemory ?? EVERY_RIGHT);

@@ -5,6 +5,7 @@ import { gapsOfOurs, gapsOfTheirs, lossyOptions } from './verbs-gaps.js';
 import { Hosts } from './verbs-guest.js';
 import { naksOfOurs, naksOfTheirs } from './verbs-naks.js';
 import { recoveryOfOurs, recoveryOfTheirs } from './verbs-recovery.js';
+import { regionsOfOurs, regionsOfTheirs } from './verbs-regions.js';
 import { routeOfOurs } from './verbs-route.js';
 import { transferOfOurs, transferOfTheirs, windowsOfOurs, windowsOfTheirs } from './verbs-transfer.js';
 import { checksums, marksOfTheirs } from './verbs-wire.js';
@@ -23,6 +24,8 @@ const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
   'route-of-ours': routeOfOurs,
   'windows-of-theirs': windowsOfTheirs,
   'windows-of-ours': windowsOfOurs,
+  'regions-of-theirs': regionsOfTheirs,
+  'regions-of-ours': regionsOfOurs,
 };
 
 const [behaviour = '', own = '', guest = ''] = process.argv.slice(2);

@@ -10,6 +10,8 @@
 #   --force        rebuild even if the images are already there
 #   --with-python  also put Python 3 and pyverbs (with rdma-core's own test
 #                  suite, under /tests) into the guest
+#   --with-node    also put this host's Node.js into the guest, and rdma-core's
+#                  provider for siw; such a guest needs ROCE_MEM=1024
 #
 #   KERNEL_PKG     kernel (meta) package, default linux-image-amd64
 #   KERNEL_DEB     use this kernel .deb file instead of downloading one
@@ -19,11 +21,12 @@ set -euo pipefail
 umask 022
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-force=0 python=0 cache=
+force=0 python=0 node=0 cache=
 for a in "$@"; do
     case $a in
         --force) force=1 ;;
         --with-python) python=1 ;;
+        --with-node) node=1 ;;
         -*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
         *) cache=$a ;;
     esac
@@ -43,6 +46,7 @@ mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 # An image counts only if these very scripts have made it.
 recipe=$(cat "$here"/{build-guest,guest-init,guest-exec}.sh | sha256sum | cut -d' ' -f1)
+[ $node = 1 ] && recipe="$recipe $(node --version)"
 if [ $force = 0 ] && [ -s "$cache/initrd.cpio" ] && [ -s "$cache/vmlinuz" ] &&
     [ "$(cat "$cache/recipe" 2>/dev/null)" = "$recipe" ]; then
     say "already built in $cache (use --force to rebuild)"
@@ -67,6 +71,8 @@ pkgs=(
     python3-pyverbs python3.11-minimal libpython3.11-minimal libpython3.11-stdlib
     libpython3.11 libexpat1 libffi8 libbz2-1.0 libuuid1
 )
+
+[ $node = 1 ] && pkgs+=(libstdc++6)
 
 cd "$debs"
 if [ -n "${KERNEL_DEB:-}" ]; then
@@ -167,6 +173,12 @@ if [ $python = 1 ]; then
     while read -r so; do bins+=("$so"); done < <(find "$root"/usr/lib/python3* -name '*.so')
 fi
 
+if [ $node = 1 ]; then
+    cp -L "$(command -v node)" "$root/bin/node"; bins+=("$root/bin/node")
+    cp "$stage/$libdir"/libibverbs/libsiw-rdmav*.so "$root/$libdir/libibverbs/"
+    cp "$stage/etc/libibverbs.d/siw.driver" "$root/etc/libibverbs.d/"
+fi
+
 # Shared libraries: ask the unpacked dynamic loader, with only unpacked folders.
 ld=$(readlink -f "$stage/lib64/ld-linux-x86-64.so.2")
 [ -f "$ld" ] || ld=$stage/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2
@@ -227,6 +239,7 @@ printf 'hosts: files\n' > "$root/etc/nsswitch.conf"
         for f in "${p}"_*.deb; do echo "$p $(dpkg-deb -f "$f" Version)"; done
     done
     [ $python = 1 ] && echo "python3-pyverbs included"
+    [ $node = 1 ] && echo "node $(node --version)"
 } > "$root/etc/versions.txt" || true
 cp "$root/etc/versions.txt" "$cache/versions.txt"
 

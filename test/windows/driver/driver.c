@@ -87,13 +87,14 @@ static VOID NTAPI on_cancel(DEVICE_OBJECT *device, IRP *irp) {
   finish(irp, STATUS_CANCELLED, 0);
 }
 
-static IRP *take_waiting(FILE_OBJECT *file, u64 id, IRP *only) {
+static IRP *take_waiting(FILE_OBJECT *file, u64 id, IRP *only, u32 code) {
   KIRQL irql;
   IRP *found = NULL;
   KeAcquireSpinLock(&standin_lock, &irql);
   for (LIST_ENTRY *e = waiting.Flink; e != &waiting; e = e->Flink) {
     IRP *irp = CONTAINING_RECORD(e, IRP, Tail.Overlay.ListEntry);
     if (only && irp != only) continue;
+    if (code && IoGetCurrentIrpStackLocation(irp)->Parameters.DeviceIoControl.IoControlCode != code) continue;
     if (file && IoGetCurrentIrpStackLocation(irp)->FileObject != file) continue;
     if (id && (u64)WAITS_FOR(irp) != id) continue;
     /* One that is being cancelled has no routine any more; one that cannot be cancelled never had any. */
@@ -109,12 +110,21 @@ static IRP *take_waiting(FILE_OBJECT *file, u64 id, IRP *only) {
 u32 finish_waiting(FILE_OBJECT *file, u64 id, u32 count, NTSTATUS status, u32 bytes) {
   u32 done = 0;
   IRP *irp;
-  while (done < count && (irp = take_waiting(file, id, NULL)) != NULL) {
+  while (done < count && (irp = take_waiting(file, id, NULL, 0)) != NULL) {
     u32 own = (u32)(ULONG_PTR)ANSWER(irp);
     finish(irp, status, NT_ERROR(status) ? 0 : bytes ? bytes : own);
     done++;
   }
   return done;
+}
+
+IRP *take_request(u64 id, u32 fn) { return take_waiting(NULL, id, NULL, WINVERBS_CODE + 4 * fn); }
+
+void finish_request(IRP *irp, NTSTATUS status, const u8 *bytes, u32 length) {
+  u32 room = (u32)(ULONG_PTR)ANSWER(irp);
+  if (length > room) length = room;
+  copy(irp->AssociatedIrp.SystemBuffer, bytes, length);
+  finish(irp, status, NT_ERROR(status) ? 0 : length);
 }
 
 typedef struct {
@@ -129,7 +139,7 @@ static VOID NTAPI complete_later(void *context) {
   ExFreePool(context);
   time.QuadPart = -10000ll * later.milliseconds;
   KeDelayExecutionThread(KernelMode, FALSE, &time);
-  irp = take_waiting(NULL, 0, later.irp);
+  irp = take_waiting(NULL, 0, later.irp, 0);
   if (irp) finish(irp, STATUS_SUCCESS, (u32)(ULONG_PTR)ANSWER(irp));
   PsTerminateSystemThread(0);
 }
@@ -239,6 +249,8 @@ static NTSTATUS for_tests(Request *r) {
     case TEST_SCRIPT: return add_script(r);
     case TEST_LOG: return take_record(r);
     case TEST_STUBBORN: standin_stubborn = r->bytes[0]; return STATUS_SUCCESS;
+    case TEST_REGION: return find_region(r);
+    case TEST_CQ_EVENT: finish_waiting(NULL, get(r->bytes, 8), ~0u, STATUS_SUCCESS, 0); return STATUS_SUCCESS;
     case TEST_FAULT: {
       const char *text = take_fault();
       for (r->information = 0; text[r->information]; r->information++) r->bytes[r->information] = text[r->information];
@@ -267,7 +279,7 @@ static NTSTATUS NTAPI close_file(DEVICE_OBJECT *device, IRP *irp) {
 static NTSTATUS NTAPI control(DEVICE_OBJECT *device, IRP *irp) {
   IO_STACK_LOCATION *s = IoGetCurrentIrpStackLocation(irp);
   Request r = {irp, s->FileObject, s->Parameters.DeviceIoControl.IoControlCode, irp->AssociatedIrp.SystemBuffer,
-               s->Parameters.DeviceIoControl.InputBufferLength, s->Parameters.DeviceIoControl.OutputBufferLength, 0};
+               s->Parameters.DeviceIoControl.InputBufferLength, s->Parameters.DeviceIoControl.OutputBufferLength, 0, 0};
   NTSTATUS status;
   if (r.code >= TEST(0) && r.code <= TEST(15)) {
     status = for_tests(&r);

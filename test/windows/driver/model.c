@@ -1,28 +1,26 @@
 /* What the stand-in knows of WinVerbs: objects of each file, fixed parts of every request, and every field of them. */
 #include "standin.h"
 
-enum Kind { NONE, DEVICE, PD, MR, MW, AH, CQ, SRQ, QP, EP };
 enum { MOST_OBJECTS = 8192 };
-
-typedef struct {
-  FILE_OBJECT *file;
-  u8 kind, users;
-  u64 parents[4];
-  u32 data;
-  u8 address[28], peer[28];
-} Object;
 
 static Object objects[MOST_OBJECTS];
 static u64 last_id;
 
-static u64 id_of(const Object *o) { return (u64)(o - objects) + 1; }
+u64 id_of(const Object *o) { return (u64)(o - objects) + 1; }
 
-static Object *find(Request *r, u64 id, u8 kind) {
+Object *object_of(FILE_OBJECT *file, u64 id, u8 kind) {
   Object *o;
   if (id == 0 || id > MOST_OBJECTS) return NULL;
   o = &objects[id - 1];
-  return o->kind == kind && o->file == r->file ? o : NULL;
+  return o->kind == kind && (!file || o->file == file) ? o : NULL;
 }
+
+void each_object(u8 kind, int (*visit)(Object *o, void *context), void *context) {
+  for (u32 i = 0; i < MOST_OBJECTS; i++)
+    if (objects[i].kind == kind && !visit(&objects[i], context)) return;
+}
+
+static Object *find(Request *r, u64 id, u8 kind) { return object_of(r->file, id, kind); }
 
 static Object *make(Request *r, u8 kind, const u64 *parents, u32 count) {
   for (u32 tried = 0; tried < MOST_OBJECTS; tried++) {
@@ -42,6 +40,7 @@ static Object *make(Request *r, u8 kind, const u64 *parents, u32 count) {
 }
 
 static void drop(Object *o) {
+  if (o->kind == EP) endpoint_dropped(o);
   for (u32 i = 0; i < 4; i++)
     if (o->parents[i]) objects[o->parents[i] - 1].users--;
   o->kind = NONE;
@@ -165,7 +164,27 @@ static int good_param(const u8 *param) {
   return 1;
 }
 
+/* A provider's bytes: what it asks for, and in answer the object's kind, id and number (uvp/standin-uvp.h). */
+static NTSTATUS answer_provider(Request *r, u32 bytes, u32 fixed) {
+  u8 *own = r->bytes + bytes;
+  u64 id = get(r->bytes, 8);
+  u32 kind = id && id <= MOST_OBJECTS ? objects[id - 1].kind : 0, number = 0;
+  if (!(expect(r->in == fixed + 16 && r->out == bytes + 24, "length of the provider's bytes") &
+        expect(get(own, 4) == UVP_MAGIC, "the provider's magic") & expect(get(own + 4, 4) == kind, "the provider's kind") &
+        expect(get(own + 8, 8) == ~(u64)UVP_MAGIC, "the provider's last bytes")))
+    return STATUS_INVALID_PARAMETER;
+  if (kind == QP) number = QPN_BASE + (u32)id;
+  put(r->bytes + 8, 0x5a, 4);
+  put(own, UVP_MAGIC, 4);
+  put(own + 4, kind, 4);
+  put(own + 8, id, 8);
+  put(own + 16, number, 8);
+  r->information = bytes + 24;
+  return STATUS_SUCCESS;
+}
+
 static NTSTATUS answer(Request *r, u32 bytes, u32 fixed) {
+  if (r->command == UVP_MAGIC) return answer_provider(r, bytes, fixed);
   /* The provider's bytes come back inverted, as far as there is room. */
   u32 extra = r->in > fixed ? r->in - fixed : 0;
   u32 room = r->out > bytes ? r->out - bytes : 0;
@@ -190,6 +209,8 @@ static NTSTATUS query_device(Request *r) {
   put(r->bytes + 150, 0, 2);
   /* Counts that a program can use. */
   for (u32 at = 56; at < 144; at += 4) put(r->bytes + at, 1000 + at, 4);
+  put(r->bytes + 84, 16, 4);
+  put(r->bytes + 92, 16, 4);
   put(r->bytes + 96, 64, 4);
   r->information = 152;
   return STATUS_SUCCESS;
@@ -229,7 +250,26 @@ static NTSTATUS create_qp(Request *r) {
   if (!(expect(r->bytes[68] == 0 || r->bytes[68] == 1 || r->bytes[68] == 3, "QpType") & expect(r->bytes[69] < 4, "QpFlags") &
         expect(get(r->bytes + 40, 4) > 0, "SendDepth")))
     return STATUS_INVALID_PARAMETER;
-  return created(r, QP, parents, 4, 72);
+  {
+    u8 type = r->bytes[68];
+    NTSTATUS status = created(r, QP, parents, 4, 72);
+    if (NT_SUCCESS(status)) objects[get(r->bytes, 8) - 1].type = type;
+    return status;
+  }
+}
+
+/* The provider's state variable is what is written to: the new state, and the Q_Key (UD) or the peer's number. */
+static NTSTATUS modify_qp(Request *r, Object *o) {
+  u32 state = r->bytes[50], qkey = (u32)get_be(r->bytes + 60, 4), peer = (u32)get_be(r->bytes + 56, 4);
+  if (!expect(state <= STATE_ERROR, "QP_MODIFY QpState")) return STATUS_INVALID_PARAMETER;
+  if (o->type == 3 && state == 1) o->other = qkey;
+  if (o->type != 3 && state == 2) o->other = peer;
+  o->data = state;
+  RtlZeroMemory(r->bytes, r->out);
+  if (r->out >= 4) put(r->bytes, state, 4);
+  if (r->out >= 8) put(r->bytes + 4, o->other, 4);
+  r->information = r->out;
+  return STATUS_SUCCESS;
 }
 
 static NTSTATUS bind(Request *r, Object *o) {
@@ -246,6 +286,8 @@ static NTSTATUS bind(Request *r, Object *o) {
 static NTSTATUS query_ep(Request *r, Object *o) {
   if (r->out < 160) return STATUS_BUFFER_TOO_SMALL;
   RtlZeroMemory(r->bytes, r->out);
+  r->information = 160;
+  if (played_attributes(o, r->bytes)) return STATUS_SUCCESS;
   RtlCopyMemory(r->bytes, o->address, 28);
   RtlCopyMemory(r->bytes + 32, o->peer, 28);
   put_be(r->bytes + 64, STANDIN_GUID, 8);
@@ -257,12 +299,17 @@ static NTSTATUS query_ep(Request *r, Object *o) {
   r->bytes[97] = 6;
   r->bytes[98] = 5;
   RtlCopyMemory(r->bytes + 104, "hello", 5);
-  r->information = 160;
   return STATUS_SUCCESS;
 }
 
 static NTSTATUS endpoint(Request *r, u32 fn, Object *o) {
   u64 second = get(r->bytes + 8, 8);
+  NTSTATUS played;
+  if (fn == 42 && (!good_address(r->bytes + 16) || !good_param(r->bytes + 48))) return STATUS_INVALID_PARAMETER;
+  if (fn == 43 && !good_param(r->bytes + 16)) return STATUS_INVALID_PARAMETER;
+  if ((fn == 42 || fn == 43) && !find(r, second, QP)) return STATUS_NOT_FOUND;
+  played = play_endpoint(r, fn, o);
+  if (played != STATUS_NOT_IMPLEMENTED) return played;
   switch (fn) {
     case 39:
       if (!expect(get(r->bytes + 12, 4) == 1, "EP_MODIFY option")) return STATUS_INVALID_PARAMETER;
@@ -270,13 +317,9 @@ static NTSTATUS endpoint(Request *r, u32 fn, Object *o) {
     case 40: return bind(r, o);
     case 41: return STATUS_SUCCESS;
     case 42:
-      if (!find(r, second, QP)) return STATUS_NOT_FOUND;
-      if (!good_address(r->bytes + 16) || !good_param(r->bytes + 48)) return STATUS_INVALID_PARAMETER;
       RtlCopyMemory(o->peer, r->bytes + 16, 28);
       return STATUS_PENDING;
     case 43:
-      if (!find(r, second, QP)) return STATUS_NOT_FOUND;
-      if (!good_param(r->bytes + 16)) return STATUS_INVALID_PARAMETER;
       r->information = r->out;
       return STATUS_PENDING;
     case 44:
@@ -302,6 +345,9 @@ static NTSTATUS memory(Request *r, u32 fn, u64 id) {
     objects[id - 1].users--; /* registrations do not keep their domain busy */
     o->parents[0] = 0;
     o->data = (u32)id;
+    o->start = get(r->bytes + 8, 8);
+    o->length = get(r->bytes + 16, 8);
+    o->access = access;
     put(r->bytes, 0x1000 + id_of(o), 4);
     put_be(r->bytes + 4, 0x2000 + id_of(o), 4);
     r->information = 8;
@@ -313,6 +359,18 @@ static NTSTATUS memory(Request *r, u32 fn, u64 id) {
     drop(o);
     return STATUS_SUCCESS;
   }
+}
+
+NTSTATUS find_region(Request *r) {
+  u32 key = (u32)get(r->bytes, 4), remote = (u32)get(r->bytes + 4, 4);
+  Object *o = object_of(NULL, key - (remote ? 0x2000 : 0x1000), MR);
+  if (!o) return STATUS_NOT_FOUND;
+  put(r->bytes, o->start, 8);
+  put(r->bytes + 8, o->length, 8);
+  put(r->bytes + 16, o->access, 4);
+  put(r->bytes + 20, o->data, 4);
+  r->information = 24;
+  return STATUS_SUCCESS;
 }
 
 static NTSTATUS one_object(Request *r, u32 fn, Object *o) {
@@ -335,7 +393,11 @@ static NTSTATUS one_object(Request *r, u32 fn, Object *o) {
       return STATUS_PENDING;
     case 11: return created(r, PD, &id, 1, 16);
     case 13: case 14: return memory(r, fn, id);
-    case 15: return created(r, MW, &id, 1, 16);
+    case 15: {
+      NTSTATUS status = created(r, MW, &id, 1, 16);
+      put_be(r->bytes + 12, 0x300000 + get(r->bytes, 8) * 256, 4);
+      return status;
+    }
     case 17: return good_av(r->bytes + 16) ? created(r, AH, &id, 1, 64) : STATUS_INVALID_PARAMETER;
     case 19: case 21:
       if (!expect(get(r->bytes + 12, 4) > 0, "CQ entries")) return STATUS_INVALID_PARAMETER;
@@ -353,10 +415,11 @@ static NTSTATUS one_object(Request *r, u32 fn, Object *o) {
     case 32:
       RtlZeroMemory(r->bytes, 192);
       put(r->bytes, id, 8);
-      put_be(r->bytes + 52, 0x123456, 4);
+      r->bytes[49] = r->bytes[50] = (u8)o->data;
+      put_be(r->bytes + 52, QPN_BASE + id, 4);
       r->information = 192;
       return STATUS_SUCCESS;
-    case 33: return answer(r, 0, 192);
+    case 33: return modify_qp(r, o);
     case 34: case 35: return STATUS_SUCCESS;
   }
   return STATUS_NOT_IMPLEMENTED;
@@ -424,6 +487,7 @@ NTSTATUS model(Request *r) {
   for (int i = 0; i < 6 && row->reserved[i + 1]; i += 2)
     for (u32 at = row->reserved[i]; at < (u32)row->reserved[i] + row->reserved[i + 1]; at++)
       if (r->bytes[at]) fault(row->name);
+  if ((row->flags & PROVIDER) && r->in > row->in) r->command = (u32)get(r->bytes + 8, 4);
   if (row->kind == NONE) return no_object(r, fn);
   o = find(r, get(r->bytes, 8), row->kind);
   if (!o) return row->kind == DEVICE ? STATUS_NO_SUCH_DEVICE : STATUS_NOT_FOUND;

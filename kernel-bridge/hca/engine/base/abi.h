@@ -50,24 +50,24 @@ constexpr uint32_t kQpReceiveBell = 18;
 
 // Send WQE: 64-byte header, then SGEs or inline bytes. The stride is a multiple of 64 bytes.
 constexpr uint32_t kSendWqeHeaderBytes = 64;
-constexpr uint32_t kSwOpcode = 0;     // WV_OPCODE 0..5, or kOpLocalInvalidate
+constexpr uint32_t kSwOpcode = 0;     // WV_OPCODE 0..5, kOpLocalInvalidate or kOpFastRegister
 constexpr uint32_t kSwFlags = 1;      // kSendFlag*
 constexpr uint32_t kSwSgeCount = 2;   // SGEs; with INLINE the number of inline bytes
 constexpr uint32_t kSwImmediate = 3;  // immediate data, or the peer's rkey to invalidate; wire number
-constexpr uint32_t kSwRemoteLo = 4;   // remote address; BIND: start address of the window
+constexpr uint32_t kSwRemoteLo = 4;   // remote address; BIND, FAST_REGISTER: where the window or region starts in that of kSwRkey
 constexpr uint32_t kSwRemoteHi = 5;
-constexpr uint32_t kSwRkey = 6;       // remote key; BIND: lkey of the region; LOCAL_INVALIDATE: key
-constexpr uint32_t kSwAccess = 7;     // BIND: WV_ACCESS_* bits
-constexpr uint32_t kSwCompareLo = 8;  // compare, or the operand of fetch-and-add; BIND: window length
+constexpr uint32_t kSwRkey = 6;       // remote key; BIND, FAST_REGISTER: lkey of the region with the memory; LOCAL_INVALIDATE: key
+constexpr uint32_t kSwAccess = 7;     // BIND, FAST_REGISTER: WV_ACCESS_* bits
+constexpr uint32_t kSwCompareLo = 8;  // compare, or the operand of fetch-and-add; BIND, FAST_REGISTER: length
 constexpr uint32_t kSwCompareHi = 9;
 constexpr uint32_t kSwSwapLo = 10;    // swap operand; BIND: the window's present rkey
-constexpr uint32_t kSwSwapHi = 11;    // BIND: the window's next rkey (same index, other low byte)
+constexpr uint32_t kSwSwapHi = 11;    // BIND: the window's next rkey (same index, other low byte); FAST_REGISTER: the region's (any low byte)
 constexpr uint32_t kSwAh = 12;        // UD: address handle
 constexpr uint32_t kSwRemoteQpn = 13;
 constexpr uint32_t kSwRemoteQkey = 14;
 
 constexpr uint32_t kOpSend = 0, kOpWrite = 1, kOpRead = 2, kOpCompareExchange = 3, kOpFetchAdd = 4,
-                   kOpBindWindow = 5, kOpLocalInvalidate = 6;
+                   kOpBindWindow = 5, kOpLocalInvalidate = 6, kOpFastRegister = 7;
 constexpr uint32_t kOpReceive = 128, kOpReceiveRdmaWrite = 129;
 
 constexpr uint32_t kSendFlagImmediate = 0x1;
@@ -107,7 +107,8 @@ constexpr uint32_t kWcSuccess = 0, kWcLocalLength = 1, kWcLocalOp = 2, kWcLocalP
 constexpr uint32_t kQpsReset = 0, kQpsInit = 1, kQpsRtr = 2, kQpsRts = 3, kQpsSqd = 4, kQpsSqError = 5, kQpsError = 6;
 // WV_ACCESS_*
 constexpr uint32_t kAccessRemoteRead = 0x1, kAccessRemoteWriteBit = 0x2, kAccessRemoteAtomic = 0x4,
-                   kAccessLocalWrite = 0x8, kAccessMwBind = 0x10;
+                   kAccessLocalWrite = 0x8, kAccessMwBind = 0x10,
+                   kAccessZeroBased = 0x20;  // addresses count from 0, the first byte
 // The bytes before the payload of a UD receive: IPv6's header, or 20 zero bytes and IPv4's.
 constexpr uint32_t kGrhBytes = 40;
 // WV_QP_TYPE

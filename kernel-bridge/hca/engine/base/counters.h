@@ -27,6 +27,12 @@ namespace nd {
   X(acksCoalesced, "ack_deferred")                                                \
   X(acksCarried, "ack_carried")                /* by packets of the local link */ \
   X(sentFast, "sent_fast")                     /* small ones that took the fast path */ \
+  X(directWrites, "direct_write")              /* executed by this side in the peer's memory */ \
+  X(directReads, "direct_read")                                                   \
+  X(directAtomics, "direct_atomic")                                               \
+  X(directRefused, "direct_refused")           /* no published key allows it: left to the peer */ \
+  X(directUnmapped, "direct_unmapped")         /* the peer's memory is not mapped yet */ \
+  X(directEvicted, "direct_evicted")           /* the peer took its memory away meanwhile */ \
   X(receivedFast, "rcvd_fast")                 /* small ones by the wire, by the fast path */ \
   X(retransmitted, "retransmitted_pkts")                                          \
   X(keepAlives, "keep_alive")                                                     \

@@ -9,6 +9,8 @@ namespace nd {
 class Expectation {
  public:
   static constexpr uint32_t kMostPasses = 64;
+  // A longer time between two polls was that of another thread: it takes longer than any step, and less than a turn of another.
+  static constexpr uint64_t kInterruptedNs = 200'000;
 
   // Before a sleep: whether to poll. One of the other functions follows.
   bool worthIt() {
@@ -16,7 +18,12 @@ class Expectation {
     passes_--;
     return false;
   }
-  void met() { next_ = 1; }
+  // The event was there, `ns` after the poll before. If another thread had the processor meanwhile, polling has not brought it: the
+  // processor is wanted, and a sleep would have given it away at once.
+  void met(uint64_t ns) {
+    if (ns > kInterruptedNs) return inVain();
+    next_ = 1;
+  }
   void inVain() {
     passes_ = next_;
     next_ = std::min(2 * next_, kMostPasses);

@@ -51,6 +51,11 @@ namespace nd {
   X(kLocalMaps, "local_link_memory_mapped")       /* peers' allocate() memory that was mapped */ \
   X(kLocalMapsEnded, "local_link_memory_unmapped") /* of that, given back by the peer */         \
   X(kLocalMapsRefused, "local_link_memory_refused") /* not mapped: too much, or not to be trusted */ \
+  X(kDirectImpossible, "direct_impossible")       /* the system cannot publish keys read-only */  \
+  X(kDirectUnpublished, "direct_unpublished")     /* keys for which the table had no place */    \
+  X(kDirectWaits, "direct_waits")                 /* a withdrawal waited for a peer inside */    \
+  X(kDirectEvictions, "direct_evictions")         /* a peer inside did not leave: it is stopped */ \
+  X(kDirectTakenBack, "direct_memory_taken_back") /* from such a peer; it goes by the ring now */ \
   X(kLocalPullChanged, "local_link_pull_changed") /* asked again: memory was given back */      \
   X(kLocalPullFailed, "local_link_pull_failed")                                                   \
   X(kLocalStalls, "local_link_ring_full")                                                         \

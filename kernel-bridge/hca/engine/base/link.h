@@ -7,6 +7,7 @@
 
 namespace nd {
 
+class DirectBoard;
 class LocalPair;
 struct LocalPacket;
 struct LocalSmall;
@@ -96,6 +97,10 @@ class Link {
   virtual void sendPlain(LocalPair&, const Path&, const OutPacket&) {}
   // Memory is about to be freed that peers may be copying from: their copies count only under an older epoch.
   virtual void revoke(uint64_t /*epoch*/) {}
+  // The table of keys and queue pairs that peers may access directly; null: there is none. A record that was withdrawn from it
+  // may still be in use: settleDirect() or revoke() then waits for the peers that are in the memory.
+  virtual DirectBoard* directBoard() { return nullptr; }
+  virtual void settleDirect() {}
   // Whether this process has sent packets to itself by the local link that are not delivered yet.
   virtual bool selfPending() const { return false; }
   // Index of the interface that has this address, 0 if there is none.

@@ -10,9 +10,7 @@ namespace nd {
 template <typename T>
 class HandleTable {
  public:
-  static constexpr uint32_t kIndexBits = 20, kIndexMask = (1u << kIndexBits) - 1, kGenerations = 1u << 12;
-  // A freed place is not reused until this many others are free, so that late packets and handles miss.
-  static constexpr size_t kRest = 64;
+  static constexpr uint32_t kIndexBits = 20, kIndexMask = (1u << kIndexBits) - 1;
 
   explicit HandleTable(uint32_t limit) : limit_(limit < kIndexMask ? limit : kIndexMask) {}
 
@@ -30,7 +28,7 @@ class HandleTable {
   Handle add(std::unique_ptr<T> object) {
     if (count_ >= limit_) return 0;
     uint32_t index;
-    if (free_.size() > kRest || (slots_.size() >= limit_ && !free_.empty())) {
+    if (free_.size() > kPlacesAtRest || (slots_.size() >= limit_ && !free_.empty())) {
       index = free_.front();
       free_.pop_front();
     } else {
@@ -47,7 +45,7 @@ class HandleTable {
     if (!find(handle)) return nullptr;
     const uint32_t index = indexOf(handle);
     Slot& s = slots_[index];
-    s.generation = s.generation + 1 == kGenerations ? 1 : s.generation + 1;
+    s.generation = s.generation + 1 == kHandleGenerations ? 1 : s.generation + 1;
     free_.push_back(index);
     count_--;
     return std::move(s.object);

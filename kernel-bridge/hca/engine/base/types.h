@@ -11,6 +11,10 @@ namespace nd {
 // Handles of HCA objects, for the driver and the user-mode provider: an index in the low bits, a generation in the high bits, so
 // that a stale handle is an error and never another object. 0 is no object.
 using Handle = uint32_t;
+// Its upper 12 bits. 0 is none.
+constexpr uint32_t kHandleGenerations = 1u << 12;
+// A freed place is not reused until this many others are free, so that late packets and handles miss.
+constexpr size_t kPlacesAtRest = 64;
 // A soft kernel attached to this process's engine: 1..63. 0 is none.
 using KernelId = uint32_t;
 
@@ -137,6 +141,7 @@ class KernelPort {
   virtual void onCqError(Handle cq) = 0;
   virtual void onSrqEvent(Handle /*srq*/, SrqEvent /*event*/) {}  // for kernels without shared receive queues
   virtual void onCaptureFailed(int /*error*/) {}                   // packet capture has ended with this errno
+  virtual void onEngineFailed(int /*error*/) {}                    // the engine's thread has ended: nothing can be relied on
 };
 
 

@@ -122,6 +122,14 @@ Status Engine::registerMr(Handle handle, uint64_t address, uint64_t length, uint
   return t.context.memory.registerRegion(*pd, address, length, access, lkey, rkey);
 }
 
+Status Engine::allocateMr(Handle handle, uint64_t mostBytes, uint32_t* lkey) {
+  Transport& t = impl_->transport;
+  Command command(t);
+  Pd* pd = t.context.pds.find(handle);
+  if (!pd) return Status::kInvalidHandle;
+  return t.context.memory.allocateRegion(*pd, mostBytes, lkey);
+}
+
 Status Engine::deregisterMr(Handle handle, uint32_t lkey) {
   Transport& t = impl_->transport;
   Command command(t);
@@ -233,6 +241,7 @@ void Engine::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t lengt
 }
 
 void Engine::onCaptureFailed(int error) { impl_->transport.onCaptureFailed(error); }
+void Engine::onThreadFailed(int error) { impl_->transport.onEngineFailed(error); }
 void Engine::onPeerProcessGone(uint32_t slot, bool orderly) { impl_->transport.onPeerProcessGone(slot, orderly); }
 
 void Engine::onLocalPair(LocalPair& pair) { impl_->transport.onLocalPair(pair); }

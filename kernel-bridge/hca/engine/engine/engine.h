@@ -28,7 +28,7 @@ class Engine final : public PacketSink {
   EngineLock& lock();
   const EngineOptions& options() const;
 
-  // The process's slot: the high 8 bits of every QPN. Set once, before the first QP.
+  // The HCA's slot: the high 8 bits of every QPN. Set once, before the first QP.
   void setSlot(uint32_t slot);
 
   // ── Soft kernels. Detaching destroys everything the kernel owns: QPs go to ERROR, their wills are sent.
@@ -53,6 +53,8 @@ class Engine final : public PacketSink {
   Status allocatePd(KernelId kernel, Handle* pd);
   Status deallocatePd(Handle pd);
   Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
+  // A region for FAST_REGISTER requests of at most `mostBytes`.
+  Status allocateMr(Handle pd, uint64_t mostBytes, uint32_t* lkey);
   Status deregisterMr(Handle pd, uint32_t lkey);      // kDeviceBusy: windows are bound
   Status allocateMw(Handle pd, Handle* mw, uint32_t* rkey);
   Status deallocateMw(Handle mw);                     // unbinds
@@ -133,6 +135,8 @@ class Engine final : public PacketSink {
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
   void onCaptureFailed(int error) override;
+  // The thread that moves the engine cannot go on. Lock held.
+  void onThreadFailed(int error);
   void onLocalPair(LocalPair& pair) override;
   // QP1 traffic goes here instead of to a QP; set by the GSI (gsi.h).
   using GsiHandler = void (*)(void*, const PacketMeta&, const uint8_t* bth, uint32_t length);

@@ -47,6 +47,9 @@ Status Engine::setPkeyTable(Handle handle, std::vector<uint16_t> pkeys, std::vec
   if (pkeys.empty() || pkeys.size() > t.context.options.maxPkeys) return Status::kInvalidParameter;
   table->entries = std::move(pkeys);
   table->gids = std::move(gids);
+  t.context.qps.forEach([&](Qp& qp) {
+    if (qp.pkeyTable == table) t.direct.publish(qp);
+  });
   return Status::kSuccess;
 }
 

@@ -136,7 +136,7 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   configure(options);
   if (options.allowPtrace) allowPeers();
   h.local.start(options.link == LinkChoice::kAuto);
-  h.pairs.start(options.link == LinkChoice::kAuto);
+  h.pairs.start(options.link == LinkChoice::kAuto, options.direct);
   return Status::kSuccess;
 }
 
@@ -148,11 +148,12 @@ void Host::stop() {
   if (!h.started.exchange(false)) return;
   flush();
   h.pairs.stop();
-  h.inbound.acceptAll(h.slots.listener());  // a process that has only just connected gets the goodbye too
-  h.slots.release();
   h.ports.releaseAll();
+  h.slots.refuse();
+  h.inbound.acceptAll(h.slots.listener());  // a process that has only just connected gets the goodbye too
   h.inbound.sayGoodbye();
   h.inbound.closeAll();
+  h.slots.release();  // last: peers see the end of all connections before anything of the slot's next owner
   for (Impl::Wire* wire : {&h.wire4, &h.wire6}) wire->receiver.close();
   h.lookout.stop();
   h.local.stop();
@@ -284,6 +285,8 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
     case FrameKind::kMemoryOffer:
     case FrameKind::kMemoryAnswer:
     case FrameKind::kMemoryGone:
+    case FrameKind::kDirectTable:
+    case FrameKind::kMemoryAsk:
       return h.pairs.onFrame(frame, origin, h.clock.now(), h.intake.sink());
     case FrameKind::kProbeReply: {
       ProbeReply reply;
@@ -381,6 +384,8 @@ std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {
   return impl_->started ? impl_->pairs.pairWith(slot, impl_->clock.now()) : nullptr;
 }
 void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
+DirectBoard* Host::directBoard() { return impl_->pairs.board(); }
+void Host::settleDirect() { impl_->pairs.settle(); }
 bool Host::selfPending() const { return impl_->pairs.selfPending(); }
 
 const std::vector<const char*>& Host::counterNames() { return HostCounters::names(); }

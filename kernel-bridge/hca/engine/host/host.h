@@ -1,5 +1,6 @@
-// This process's place on the host: its slot, the RoCEv2 sockets it shares with the host's other
+// This HCA's place on the host: its slot, the RoCEv2 sockets it shares with the host's other
 // processes, the connections between their slots, RDMA port claims, and QP1 (GSI) traffic.
+// A process with several HCAs counts as several processes here and in the rooms below.
 //
 // Slot     one of 0..253, claimed by the name "slot/<n>" (local_names.h);
 //          the kernel releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
@@ -40,6 +41,7 @@ struct FaultOptions {
 struct HostOptions {
   IcrcCheck icrc = IcrcCheck::kSolved;
   LinkChoice link = LinkChoice::kAuto;
+  bool direct = true;          // peers of this user access memory of allocate() themselves, by keys that allow it
   bool allowPtrace = false;    // lets any process of this user read this one's memory, for single copies
   std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
   FaultOptions faults;
@@ -66,8 +68,8 @@ class Host final : public Link {
   Status start(const HostOptions& options, Engine& engine);
   void stop();
   void configure(const HostOptions& options);   // faults and capture may change later (lock held)
-  // The options of a further kernel of this process. Faults and a capture that it asks for are the process's from now on; if it
-  // asks for none, those in force stay (lock held).
+  // The options of a further kernel. Faults and a capture that it asks for hold from now on; if it asks for none, those in force
+  // stay (lock held).
   void join(const HostOptions& options);
   uint32_t slot() const;
   bool wireReady() const;
@@ -110,6 +112,8 @@ class Host final : public Link {
   std::shared_ptr<LocalPair> localPair(uint32_t slot) override;
   void sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) override;
   void revoke(uint64_t epoch) override;
+  DirectBoard* directBoard() override;
+  void settleDirect() override;
   bool selfPending() const override;
   // Before a thread waits for pollFd(): from now on peers on the local link make it readable. False: there is work now.
   bool fallAsleep(Sleeper& sleeper);

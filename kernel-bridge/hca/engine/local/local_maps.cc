@@ -3,23 +3,43 @@
 #include <algorithm>
 
 namespace nd {
+namespace {
+
+constexpr uint64_t kAtomicAlignment = 8;  // of an atomic's address at the peer, and so of where it is executed here
+
+}  // namespace
 
 // ── Ours ──────────────────────────────────────────────────────────────────────────────────────────
 
-uint32_t LocalOffers::numberOf(const SharedRange& range) {
+// Null: there are too many. Memory that was taken back is not offered again.
+inline LocalOffers::Offer* LocalOffers::find(const SharedRange& range) {
   const auto known = [&](const Offer& offer) { return offer.id == range.id && offer.state != State::kGone; };
   if (last_ >= offers_.size() || !known(offers_[last_])) {
     const auto found = std::find_if(offers_.begin(), offers_.end(), known);
+    last_ = static_cast<uint32_t>(found - offers_.begin());
     if (found == offers_.end()) {
-      if (offers_.size() >= kMost) return 0;
+      if (offers_.size() >= kMost || range.takenBack.load(std::memory_order_acquire)) return nullptr;
       if (++numbers_ == 0) numbers_ = 1;
       offers_.push_back({range.weak_from_this(), range.id, numbers_, State::kNew});
       news_ = true;
-      return 0;
     }
-    last_ = static_cast<uint32_t>(found - offers_.begin());
   }
-  return offers_[last_].state == State::kMapped ? offers_[last_].number : 0;
+  return &offers_[last_];
+}
+
+uint32_t LocalOffers::numberOf(const SharedRange& range) {
+  const Offer* const offer = find(range);
+  const bool mapped = offer != nullptr && offer->state == State::kMapped && !range.takenBack.load(std::memory_order_acquire);
+  return mapped ? offer->number : 0;
+}
+
+bool LocalOffers::offer(const SharedRange& range, bool writable) {
+  Offer* const offer = find(range);
+  if (offer == nullptr) return false;
+  offer->writable |= writable;
+  offer->state = State::kNew;
+  news_ = true;
+  return true;
 }
 
 void LocalOffers::onAnswer(uint32_t number, bool mapped) {
@@ -31,28 +51,33 @@ void LocalOffers::onAnswer(uint32_t number, bool mapped) {
 }
 
 void LocalOffers::sweep() {
-  for (size_t i = 0; i < offers_.size();) {
-    Offer& offer = offers_[i];
-    if (offer.range.expired()) {
-      if (offer.state == State::kNew || offer.state == State::kRefused) {
-        offers_.erase(offers_.begin() + static_cast<std::ptrdiff_t>(i));
-        continue;
-      }
-      offer.state = State::kGone;
-      news_ = true;
-    }
-    i++;
+  for (Offer& offer : offers_) {
+    const std::shared_ptr<const SharedRange> range = offer.range.lock();
+    if (range && !range->takenBack.load(std::memory_order_acquire)) continue;
+    // Also what the peer does not have: it may have asked for it, or have it from an earlier offer.
+    offer.state = State::kGone;
+    news_ = true;
   }
 }
 
 // ── The peer's ────────────────────────────────────────────────────────────────────────────────────
 
-bool LocalMaps::add(const LocalMemory& memory, Descriptor fd) {
-  if (memory.number == 0 || has(memory.number) || maps_.size() >= kMost) return false;
-  if (memory.length == 0 || memory.length > kMostBytes - bytes_) return false;
+bool LocalMaps::add(const LocalMemory& memory, Descriptor fd, bool direct) {
+  const auto before = std::find_if(maps_.begin(), maps_.end(), [&](const Map& map) { return map.number == memory.number; });
+  const bool again = direct && before != maps_.end() && before->file == memory.file && before->base == memory.base &&
+                     before->pages.bytes() == memory.length;
+  if (memory.number == 0 || (!again && (before != maps_.end() || maps_.size() >= kMost))) return false;
+  if (memory.length == 0 || (!again && memory.length > kMostBytes - bytes_)) return false;
+  if (direct && memory.base % kAtomicAlignment != 0) return false;
+  const bool writable = direct && memory.mapped == 1;
   Mapping pages;
-  if (!pages.openForReading(fd, memory.length)) return false;
-  maps_.push_back({memory.number, memory.base, std::move(pages)});
+  if (!(direct ? pages.openShared(fd, memory.length, writable) : pages.openForReading(fd, memory.length))) return false;
+  if (again) {
+    before->pages = std::move(pages);
+    before->writable = writable;
+    return true;
+  }
+  maps_.push_back({memory.number, direct ? memory.file : 0, writable, memory.base, std::move(pages)});
   bytes_ += memory.length;
   return true;
 }
@@ -80,10 +105,14 @@ const uint8_t* LocalMaps::find(uint32_t number, uint64_t address, uint64_t lengt
     if (found == maps_.end()) return nullptr;
     last_ = static_cast<uint32_t>(found - maps_.begin());
   }
-  const Map& map = maps_[last_];
-  const uint64_t offset = address - map.base;  // too large for an address below the range
-  const uint64_t size = map.pages.bytes();
-  return offset <= size && length <= size - offset ? static_cast<const uint8_t*>(map.pages.get()) + offset : nullptr;
+  return within(maps_[last_], address, length);
+}
+
+uint8_t* LocalMaps::searchFile(uint32_t file, uint64_t address, uint64_t length, bool write) {
+  const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const Map& map) { return file != 0 && map.file == file; });
+  if (found == maps_.end()) return nullptr;
+  lastFile_ = static_cast<uint32_t>(found - maps_.begin());
+  return findFile(file, address, length, write);
 }
 
 }  // namespace nd

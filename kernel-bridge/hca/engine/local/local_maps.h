@@ -13,12 +13,13 @@
 
 namespace nd {
 
-// A memory range, the body of the frames kMemory*. An answer and an end have only slot, number and `mapped`.
+// A memory range, the body of the frames kMemory*. An answer has only slot, number and `mapped`; an end the number and the file; a
+// request for a file (kMemoryAsk) the file and `mapped`.
 struct LocalMemory {
   uint32_t slot = 0, number = 0;
   uint64_t base = 0, length = 0;
-  uint32_t mapped = 0;  // in an answer: 1 the peer has mapped it, 0 it has not and will not
-  uint32_t reserved = 0;
+  uint32_t mapped = 0;  // in an answer: 1 the peer has mapped it, 0 it has not and will not; in an offer and a request: for writing
+  uint32_t file = 0;    // SharedRange::id, by which keys are published (direct_table.h); older processes ignore it
 };
 
 // Our memory, as one peer knows it.
@@ -27,14 +28,17 @@ class LocalOffers {
   static constexpr uint32_t kMost = 128;
   // The number by which the peer has it mapped; 0: not mapped. The first call queues an offer.
   uint32_t numberOf(const SharedRange& range);
+  // Queues an offer that the peer has asked for. False: there are too many.
+  bool offer(const SharedRange& range, bool writable);
   void onAnswer(uint32_t number, bool mapped);
   // Whether there are offers or ends to send.
   bool news() const { return news_; }
-  // Finds freed memory, whose end has to be sent to the peer.
+  // Finds memory that was freed or taken back, whose end has to be sent to the peer.
   void sweep();
   // Sends all offers and ends: tell(memory, fd), with kNoDescriptor for an end. If that returns false, no more can be sent now.
+  // `direct`: the peer may get to write to some of it.
   template <typename Tell>
-  void tellAll(Tell tell);
+  void tellAll(bool direct, Tell tell);
   void clear() { *this = {}; }
 
  private:
@@ -44,7 +48,9 @@ class LocalOffers {
     uint64_t id = 0;
     uint32_t number = 0;
     State state = State::kNew;
+    bool writable = false;
   };
+  Offer* find(const SharedRange& range);
   std::vector<Offer> offers_;
   uint32_t last_ = 0;  // index of the one used last
   uint32_t numbers_ = 0;
@@ -61,38 +67,54 @@ class LocalMaps {
   LocalMaps& operator=(const LocalMaps&) = delete;
   ~LocalMaps() { clear(); }
 
-  // False: too much memory, or a file that could change under us: one that can shrink, or that lacks some of its pages.
-  bool add(const LocalMemory& memory, Descriptor fd);
+  // False: too much memory, or a file that could change under us: one that can shrink, or that lacks some of its pages. `direct`: it may
+  // also be one that others write to, and an offer may replace an earlier one of the same memory.
+  bool add(const LocalMemory& memory, Descriptor fd, bool direct);
   bool has(uint32_t number) const;
   bool remove(uint32_t number);
   void clear();
   // The address of that memory of the peer in this process; null: not, or not all of it, is mapped.
   const uint8_t* find(uint32_t number, uint64_t address, uint64_t length);
+  // The same of a published file; `write`: mapped for writing.
+  uint8_t* findFile(uint32_t file, uint64_t address, uint64_t length, bool write) {
+    if (lastFile_ >= maps_.size() || maps_[lastFile_].file != file) return searchFile(file, address, length, write);
+    const Map& map = maps_[lastFile_];
+    return write && !map.writable ? nullptr : within(map, address, length);
+  }
 
  private:
   struct Map {
     uint32_t number;
+    uint32_t file;
+    bool writable;
     uint64_t base;  // the peer's
     Mapping pages;
   };
+  static uint8_t* within(const Map& map, uint64_t address, uint64_t length) {
+    const uint64_t offset = address - map.base;  // too large for an address below the range
+    const uint64_t size = map.pages.bytes();
+    return offset <= size && length <= size - offset ? static_cast<uint8_t*>(map.pages.get()) + offset : nullptr;
+  }
+  uint8_t* searchFile(uint32_t file, uint64_t address, uint64_t length, bool write);
   std::vector<Map> maps_;
-  uint32_t last_ = 0;
+  uint32_t last_ = 0, lastFile_ = 0;
   uint64_t bytes_ = 0;
 };
 
 template <typename Tell>
-void LocalOffers::tellAll(Tell tell) {
+void LocalOffers::tellAll(bool direct, Tell tell) {
   news_ = false;
   for (size_t i = 0; i < offers_.size();) {
     Offer& offer = offers_[i];
     if (offer.state == State::kNew || offer.state == State::kGone) {
       const std::shared_ptr<const SharedRange> range = offer.range.lock();
-      const bool isNew = offer.state == State::kNew;
-      if (isNew && range) {
-        if (!tell(LocalMemory{0, offer.number, range->base, range->length, 0, 0}, range->fd.get())) break;
+      if (offer.state == State::kNew && range) {
+        range->seal(direct);
+        const LocalMemory memory{0, offer.number, range->base, range->length, offer.writable, static_cast<uint32_t>(offer.id)};
+        if (!tell(memory, range->fd.get())) break;
         range->told.store(true, std::memory_order_relaxed);
         offer.state = State::kTold;
-      } else if (isNew || tell(LocalMemory{0, offer.number, 0, 0, 0, 0}, kNoDescriptor)) {
+      } else if (tell(LocalMemory{0, offer.number, 0, 0, 0, static_cast<uint32_t>(offer.id)}, kNoDescriptor)) {
         offers_.erase(offers_.begin() + static_cast<std::ptrdiff_t>(i));
         continue;
       } else {

@@ -56,7 +56,7 @@ bool LocalPair::startSelf() {
   return true;
 }
 
-void LocalPair::attach(uint32_t side, ProcessId process) {
+void LocalPair::attach(uint32_t side, ProcessId process, bool publishes) {
   LocalSegment* segment = mapping.get();
   const uint32_t other = self ? side : 1 - side;
   own_ = &segment->sides[side];
@@ -64,6 +64,9 @@ void LocalPair::attach(uint32_t side, ProcessId process) {
   producer_.attach(&segment->rings[side], &peer_->consumed);
   consumer_.attach(&segment->rings[other], &own_->consumed);
   process_ = process;
+  publishes_ = publishes;
+  peer.attach(&own_->mark);
+  if (publishes) __atomic_store_n(&own_->direct, LocalSide::kDirect, __ATOMIC_RELEASE);
   fillRandom(nonce_, sizeof nonce_);
   std::memcpy(own_->nonce, nonce_, sizeof nonce_);
   __atomic_store_n(&own_->nonceAddress, reinterpret_cast<uint64_t>(nonce_), __ATOMIC_RELEASE);
@@ -88,6 +91,7 @@ void LocalPair::close() {
   mapping.unmap();
   offers.clear();
   maps.clear();
+  peer.close();
   wakeFd.reset();
   peerWakeFd.reset();
 }

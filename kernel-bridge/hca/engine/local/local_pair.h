@@ -11,6 +11,7 @@
 #include "base/ip.h"
 #include "base/link.h"
 #include "base/wire.h"
+#include "local/direct_peer.h"
 #include "local/local_choice.h"
 #include "local/local_maps.h"
 #include "local/local_segment.h"
@@ -104,6 +105,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   static constexpr uint32_t kMtu = 64u << 10;          // of connections on it, unless it is plain
   static constexpr uint32_t kNamedPackets = 8;         // maximum named at once
   static_assert(LocalSmall::kMostBytes < kMtu && LocalSmall::kMostBytes < LocalChoice::kReferenceFrom, "one packet, which no system call copies");
+  static constexpr uint32_t kStepBytes = 512u << 10;   // copied per step, so that the lock is given up in between
   static constexpr uint32_t kPieceBytes = 16;          // of an entry
   static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
@@ -116,7 +118,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
 
   // ── Set-up (local_pairs.cc)
   bool startSelf();
-  void attach(uint32_t side, ProcessId process);  // after `mapping` is set
+  void attach(uint32_t side, ProcessId process, bool publishes = false);  // after `mapping` is set
   void probe();                           // whether the peer's memory can be read
   void close();
   void travelWhole(bool packets) { fast = !(plain = packets); }
@@ -160,6 +162,15 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void flush(bool all = true);
   void setEpoch(uint64_t epoch);
 
+  // ── Direct access (direct_board.h)
+  // Whether both sides publish their keys: known when the pair is up.
+  bool direct() const {
+    return up() && !plain && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == LocalSide::kDirect;
+  }
+  // The peer's mark, or null.
+  uint64_t* directMark() { return up() ? &peer_->mark : nullptr; }
+  bool processEnded() const { return hasEnded(process_); }
+
   // ── In
   bool pending() const { return up() && consumer_.ready(); }
   bool broken() const { return broken_ || producer_.broken(); }
@@ -180,12 +191,12 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   LocalMapping mapping;
   LocalOffers offers;
   LocalMaps maps;
+  DirectPeer peer;                  // ready: its memory can be accessed directly
   LocalChoice choice;
   UniqueFd wakeFd, peerWakeFd;      // ours in the host's set; the peer's
 
  private:
   static constexpr uint32_t kTimedOneIn = 4;
-  static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
   static LocalSmall::Header smallHeader(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass,
                                         uint32_t acknowledges, uint32_t length) {
     const LocalKind kind = length > LocalSmall::kMostInEntry ? LocalKind::kBulk : LocalKind::kInline;
@@ -222,7 +233,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
 
   HostCounters& counters_;
   ProcessId process_ = 0;
-  bool broken_ = false, peerPulls_ = false;
+  bool broken_ = false, peerPulls_ = false, publishes_ = false;
   bool dirty_ = false;  // entries were written that the peer may not have noticed,
   bool asked_ = false;  // and these are READ requests
   LocalProducer producer_;

@@ -25,8 +25,9 @@ HostCounter counterOf(LocalHello::Reason reason) {
 
 }  // namespace
 
-void LocalPairs::start(bool enabled) {
+void LocalPairs::start(bool enabled, bool direct) {
   enabled_ = enabled;
+  if (enabled && direct && !board_.create()) counters_.add(HostCounter::kDirectImpossible);
   freedFd_ = makeEvent();
   if (!freedFd_.valid() || !readiness_.add(freedFd_.get(), Readiness::kReadable, eventTag(EventKind::kPair, slots_.slot()))) return;
   onToldRangeFreed([](void* self) { raiseEvent(static_cast<LocalPairs*>(self)->freedFd_.get()); }, this);
@@ -34,7 +35,7 @@ void LocalPairs::start(bool enabled) {
 
 void LocalPairs::stop() {
   enabled_ = false;
-  onToldRangeFreed(nullptr, nullptr);
+  endOnToldRangeFreed(this);
   freedFd_.reset();
   for (Entry& e : entries_) {
     if (e.pair) close(*e.pair);
@@ -105,14 +106,14 @@ bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
   const Descriptor fds[] = {memory.get(), own.get(), theirs.get()};
   pair.wakeFd = std::move(own);
   pair.peerWakeFd = std::move(theirs);
-  pair.attach(0, peer.process);
+  pair.attach(0, peer.process, board_.created());
   if (!tell(pair.slot, FrameKind::kPairOffer, {}, fds, 3)) return false;
   await(pair, now + kPatienceNs);
   return true;
 }
 
 void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, PacketSink& sink) {
-  if (frame.kind >= FrameKind::kMemoryOffer) return onMemory(frame, origin);
+  if (frame.kind >= FrameKind::kMemoryOffer) return onMemory(frame, origin, sink);
   LocalHello hello;
   if (frame.bodyLength < 2 * sizeof(uint32_t)) return counters_.add(HostCounter::kSlotBadFrames);
   std::memcpy(&hello, frame.body, std::min<size_t>(frame.bodyLength, sizeof hello));
@@ -174,7 +175,7 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer was withdrawn
   pair.travelWhole(plain_ || hello.plain != 0);
-  pair.attach(1, process);
+  pair.attach(1, process, board_.created());
   pair.setEpoch(epoch_);
   LocalHello yes;
   yes.plain = pair.plain;
@@ -206,6 +207,7 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
   counters_.add(HostCounter::kLocalPairsUp);
   up_.push_back(&pair);
   grown_ = true;
+  if (pair.direct()) tellMemory(pair.slot, FrameKind::kDirectTable, {}, board_.fd());  // if it is lost, all goes by the ring
   sink.onLocalPair(pair);
 }
 
@@ -268,7 +270,7 @@ void LocalPairs::forget(uint32_t slot) {
 
 // ── Memory of allocate() ──────────────────────────────────────────────────────────────────────────
 
-void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin) {
+void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& sink) {
   LocalMemory memory;
   PeerIdentity sender;
   if (frame.bodyLength == sizeof memory) std::memcpy(&memory, frame.body, sizeof memory);
@@ -280,16 +282,32 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin) {
   switch (frame.kind) {
     case FrameKind::kMemoryOffer: {
       if (origin.fdCount != 1) return counters_.add(HostCounter::kSlotBadFrames);
-      memory.mapped = pair->maps.add(memory, origin.fds[0].get());
+      memory.mapped = pair->maps.add(memory, origin.fds[0].get(), pair->direct());
       counters_.add(memory.mapped ? HostCounter::kLocalMaps : HostCounter::kLocalMapsRefused);
       tellMemory(slot, FrameKind::kMemoryAnswer, memory, kNoDescriptor);  // if it is lost, ordinary copies are used
       return;
     }
     case FrameKind::kMemoryAnswer:
       return pair->offers.onAnswer(memory.number, memory.mapped == 1);
+    case FrameKind::kDirectTable:
+      if (origin.fdCount != 1 || !pair->direct() || !pair->peer.open(origin.fds[0].get()))
+        return counters_.add(HostCounter::kSlotBadFrames);
+      return sink.onLocalPair(*pair);
+    case FrameKind::kMemoryAsk:
+      return onMemoryAsk(*pair, memory);
     default:
+      pair->peer.forgetWish(memory.file);
       if (pair->maps.remove(memory.number)) counters_.add(HostCounter::kLocalMapsEnded);
   }
+}
+
+void LocalPairs::onMemoryAsk(LocalPair& pair, const LocalMemory& memory) {
+  bool writable;
+  const SharedRange* const range = pair.direct() ? board_.rangeOf(memory.file, &writable) : nullptr;
+  if (range != nullptr && pair.offers.offer(*range, writable)) return;
+  LocalMemory none;
+  none.file = memory.file;
+  tellMemory(pair.slot, FrameKind::kMemoryGone, none, kNoDescriptor);
 }
 
 bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd) {
@@ -301,9 +319,12 @@ bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, D
   return slots_.send(slot, frame, &fd, fd == kNoDescriptor ? 0 : 1);
 }
 
-void LocalPairs::tellOffers(LocalPair& pair) {
-  pair.offers.tellAll([&](const LocalMemory& memory, Descriptor fd) {
+void LocalPairs::tellMemories(LocalPair& pair) {
+  pair.offers.tellAll(pair.direct(), [&](const LocalMemory& memory, Descriptor fd) {
     return tellMemory(pair.slot, fd == kNoDescriptor ? FrameKind::kMemoryGone : FrameKind::kMemoryOffer, memory, fd);
+  });
+  pair.peer.tellAll([&](const DirectPeer::Wish& wish) {
+    return tellMemory(pair.slot, FrameKind::kMemoryAsk, {0, 0, 0, 0, wish.writable, wish.file}, kNoDescriptor);
   });
 }
 
@@ -357,7 +378,7 @@ void LocalPairs::flush() {
   for (LocalPair* pair : up_) {
     pair->flush(false);
     if (freed != freed_) pair->offers.sweep();
-    if (pair->offers.news()) tellOffers(*pair);
+    if (pair->offers.news() || pair->peer.news()) tellMemories(*pair);
   }
   freed_ = freed;
 }
@@ -366,6 +387,12 @@ void LocalPairs::revoke(uint64_t epoch) {
   epoch_ = epoch;
   for (LocalPair* pair : up_) pair->setEpoch(epoch);
   fullFence();  // a peer that sees later writes to the memory sees this, too
+  settle();
+}
+
+void LocalPairs::settle() {
+  if (!board_.settle(up_.data(), up_.size())) return;
+  for (LocalPair* pair : up_) pair->offers.sweep();
 }
 
 void LocalPairs::rang(uint32_t slot) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "local/direct_board.h"
 #include "local/local_pair.h"
 #include "slots/frame.h"
 #include "slots/slots.h"
@@ -28,8 +29,8 @@ class LocalPairs {
  public:
   LocalPairs(HostCounters& counters, Slots& slots, Readiness& readiness) : counters_(counters), slots_(slots), readiness_(readiness) {}
 
-  // `enabled`: false refuses every pair. The slot is already claimed.
-  void start(bool enabled);
+  // `enabled`: false refuses every pair; `direct`: peers may access memory of allocate() themselves. The slot is already claimed.
+  void start(bool enabled, bool direct);
   void stop();
   // Pairs set up from now on carry whole packets (capture, faults).
   void setPlain(bool plain) { plain_ = plain; }
@@ -52,6 +53,9 @@ class LocalPairs {
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
+  // The table that this HCA publishes for direct access, or null. After a withdrawal from it, call settle().
+  DirectBoard* board() { return board_.created() ? &board_ : nullptr; }
+  void settle();
   // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread falls asleep
   // the next time: a polling thread may find it first, and must not take the wake-up from a sleeper, because the peer signals
   // only once.
@@ -79,9 +83,10 @@ class LocalPairs {
   void onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, ProcessId process, PacketSink& sink);
   void onAnswer(uint32_t slot, const LocalHello& hello, ProcessId process, PacketSink& sink);
   bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
-  void onMemory(const Frame& frame, FrameOrigin& origin);
+  void onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& sink);
+  void onMemoryAsk(LocalPair& pair, const LocalMemory& memory);
   bool tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd);
-  void tellOffers(LocalPair& pair);
+  void tellMemories(LocalPair& pair);
   void answerNo(uint32_t slot, LocalHello::Reason reason);
   void refuse(LocalPair& pair, LocalHello::Reason reason, PacketSink* sink);
   void goUp(LocalPair& pair, PacketSink& sink);
@@ -96,6 +101,7 @@ class LocalPairs {
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   UniqueFd freedFd_;    // readable: memory that was offered to peers was freed
   uint32_t freed_ = 0;  // how often, as last seen
+  DirectBoard board_{counters_};
   uint32_t next_ = 0;  // index in up_ of the next in turn
   std::shared_ptr<LocalPair> self_;
   std::vector<uint32_t> rang_;  // slots whose descriptors are readable

@@ -8,11 +8,10 @@ using namespace abi;
 
 Context::Context(Link& l, const Clock& c, const EngineOptions& o)
     : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), srqs(o.maxSrq), ahs(o.maxAh),
-      qps(std::min(o.maxQp, kQpIndexes)), pkeyTables(o.maxPkeyTables), memory(options) {
+      qps(std::min(o.maxQp, kQpIndexes)), pkeyTables(o.maxPkeyTables), memory(options, l) {
   // QPNs begin anywhere, so that a process's late packets do not meet its successor's queue pairs.
   fillRandom(&qpBase, sizeof qpBase);
   qpBase %= kQpIndexes;
-  memory.onRevoke([](void* self, uint64_t epoch) { static_cast<Context*>(self)->link.revoke(epoch); }, this);
 }
 
 Qp* Context::byQpn(uint32_t qpn) const {

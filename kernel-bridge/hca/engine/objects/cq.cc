@@ -103,6 +103,12 @@ void Cq::fire(bool solicited) {
   }
 }
 
+void Cq::solicitedCame() {
+  if (unannounced_ == 0) return;
+  sinceSolicited_ = 0;
+  if (armed_ != Arm::kNone && pending() > 0) fire(true);
+}
+
 void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
   if (dead) {
     sink->notify(Status::kBufferOverflow);

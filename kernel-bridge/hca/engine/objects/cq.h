@@ -34,6 +34,10 @@ struct Cq {
   bool removeWaiter(const NotifySink* sink);
   // From now on every event goes to the listener, and none is kept; an event that was kept goes there now.
   void listen(std::shared_ptr<NotifySink> sink);
+  // For an HCA that learns of an event before it knows the entries: whether any next entry is an event, or only a solicited one.
+  bool wantsAny() const { return armed_ == Arm::kAny || batchLeft_ != 0; }
+  // And that a solicited entry is among those that were written last.
+  void solicitedCame();
   void notifyAll(Status status);  // every waiter, whatever its type
   void die();
 

@@ -1,5 +1,5 @@
 #include "objects/memory.h"
-#include <algorithm>
+#include "local/direct_board.h"
 #include "platform/os.h"
 #include "objects/qp.h"
 
@@ -10,7 +10,8 @@ using namespace abi;
 namespace {
 
 constexpr uint32_t kRemoteRights = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic;
-constexpr uint32_t kAllRights = kRemoteRights | kAccessLocalWrite | kAccessMwBind;
+constexpr uint32_t kAllRights = kRemoteRights | kAccessLocalWrite | kAccessMwBind | kAccessZeroBased;
+constexpr uint32_t kMeaningful = 0x7FFFFFFF;  // WV_ACCESS_NON_CACHABLE is advice about caches
 constexpr uint64_t kRingAlignment = 64;
 // User-space addresses end here; a range beyond is not memory a process can have.
 constexpr uint64_t kAddressLimit = 1ull << 56;
@@ -21,6 +22,10 @@ bool inside(uint64_t address, uint64_t length, uint64_t outerAddress, uint64_t o
 
 // Remote writes and atomics change memory, so the region must be locally writable (IBA 1 §10.6.3.3).
 bool needsLocalWrite(uint32_t access) { return (access & (kAccessRemoteWriteBit | kAccessRemoteAtomic)) != 0; }
+
+bool rightsOfRegion(uint32_t access) {
+  return (access & ~kAllRights) == 0 && (!needsLocalWrite(access) || (access & kAccessLocalWrite) != 0);
+}
 
 }  // namespace
 
@@ -43,8 +48,8 @@ bool Ring::allocate(uint64_t size) {
   return true;
 }
 
-Memory::Memory(const EngineOptions& options)
-    : options_(options), liveRings_(std::make_shared<std::atomic<uint32_t>>(0)), windows_(options.maxMw) {}
+Memory::Memory(const EngineOptions& options, Link& link)
+    : options_(options), link_(link), liveRings_(std::make_shared<std::atomic<uint32_t>>(0)), windows_(options.maxMw) {}
 
 Memory::~Memory() = default;
 
@@ -69,15 +74,16 @@ std::shared_ptr<const SharedRange> Memory::unpinRange(uint64_t id) {
   const std::vector<MemoryKey*> regions = std::move(found->second.regions);
   ranges_.erase(found);
   epoch_++;
+  for (MemoryKey* region : regions) {
+    withdraw(*region);
+    withdrawWindowsOf(*region);
+  }
   revoke();
   for (MemoryKey* region : regions) {
     // The same memory may have been pinned more than once: the region lives on in the other range.
-    region->range = covering(region->address, region->length);
-    if (region->range) {
-      region->range->regions.push_back(region);
-    } else {
-      region->live = false;
-    }
+    attach(*region, covering(region->start(), region->length));
+    region->live = region->range != nullptr;
+    publish(*region);
   }
   return shared;
 }
@@ -123,9 +129,14 @@ uint32_t Memory::randomWord() {
   return random_[--randomLeft_];
 }
 
-MemoryKey* Memory::find(uint32_t key) const {
+MemoryKey* Memory::atIndexOf(uint32_t key) const {
   const auto it = keys_.find(key >> 8);
-  return it != keys_.end() && it->second->key == key ? it->second.get() : nullptr;
+  return it != keys_.end() ? it->second.get() : nullptr;
+}
+
+MemoryKey* Memory::find(uint32_t key) const {
+  MemoryKey* const entry = atIndexOf(key);
+  return entry && entry->key == key ? entry : nullptr;
 }
 
 MemoryKey* Memory::cached(KeyCache& cache, uint32_t key) const {
@@ -151,11 +162,31 @@ MemoryKey* Memory::add(Pd& pd) {
 
 void Memory::revoke() {
   revocations_++;
-  if (observer_) observer_(observerArgument_, revocations_);
+  link_.revoke(revocations_);
+}
+
+void Memory::publish(MemoryKey& key) {
+  const PinnedRange* const range = key.window ? key.region->range : key.range;
+  DirectBoard* const board = link_.directBoard();
+  if (!board || !key.live || !range || !range->shared || (key.access & kRemoteRights) == 0) return;
+  key.published = board->publish({key.key, key.access & kRemoteRights, key.pd->handle, key.window ? key.qp->qpn : 0, key.address, key.length, key.shift},
+                                 *range->shared);
+}
+
+void Memory::withdraw(MemoryKey& key) {
+  if (key.published != 0) link_.directBoard()->withdraw(key.key, key.published);
+  key.published = 0;
+}
+
+void Memory::withdrawWindowsOf(const MemoryKey& region) {
+  if (region.windows == 0) return;
+  for (auto& [index, key] : keys_)
+    if (key->window && key->region == &region) withdraw(*key);
 }
 
 void Memory::erase(MemoryKey* key) {
   epoch_++;
+  withdraw(*key);
   revoke();
   key->pd->users--;
   keys_.erase(key->key >> 8);
@@ -163,33 +194,78 @@ void Memory::erase(MemoryKey* key) {
 
 Status Memory::registerRegion(Pd& pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey,
                               uint32_t* rkey) {
-  access &= 0x7FFFFFFF;  // WV_ACCESS_NON_CACHABLE is advice about caches
-  if (length == 0 || length > options_.maxMrSize || (access & ~kAllRights) != 0) return Status::kInvalidParameter;
-  if (needsLocalWrite(access) && !(access & kAccessLocalWrite)) return Status::kInvalidParameter;
+  access &= kMeaningful;
+  if (length == 0 || length > options_.maxMrSize || !rightsOfRegion(access)) return Status::kInvalidParameter;
   if (regions_ >= options_.maxMr) return Status::kInsufficientResources;
   PinnedRange* range = covering(address, length);
   if (!range) return Status::kAccessViolation;
   MemoryKey* region = add(pd);
-  region->address = address;
-  region->length = length;
-  region->access = access;
-  region->live = true;
-  region->range = range;
-  range->regions.push_back(region);
+  attach(*region, range);
+  place(*region, address, length, access);
   regions_++;
   *lkey = region->key;
   *rkey = access & kRemoteRights ? region->key : 0;
   return Status::kSuccess;
 }
 
+// The region's range is known.
+void Memory::place(MemoryKey& region, uint64_t start, uint64_t length, uint32_t access) {
+  region.address = access & kAccessZeroBased ? 0 : start;
+  region.shift = start - region.address;
+  region.length = length;
+  region.access = access;
+  region.live = true;
+  publish(region);
+}
+
+void Memory::attach(MemoryKey& region, PinnedRange* range) {
+  region.range = range;
+  if (!range) return;
+  region.rangePlace = range->regions.size();
+  range->regions.push_back(&region);
+}
+
+void Memory::detach(MemoryKey& region) {
+  if (!region.range) return;
+  auto& all = region.range->regions;
+  all[region.rangePlace] = all.back();
+  all[region.rangePlace]->rangePlace = region.rangePlace;
+  all.pop_back();
+  region.range = nullptr;
+}
+
+Status Memory::allocateRegion(Pd& pd, uint64_t mostBytes, uint32_t* lkey) {
+  if (mostBytes == 0 || mostBytes > options_.maxMrSize) return Status::kInvalidParameter;
+  if (regions_ >= options_.maxMr) return Status::kInsufficientResources;
+  MemoryKey* region = add(pd);
+  region->fast = true;
+  region->mostBytes = mostBytes;
+  regions_++;
+  *lkey = region->key;
+  return Status::kSuccess;
+}
+
+bool Memory::fastRegister(Qp& qp, const FastRegisterRequest& r) {
+  MemoryKey* const region = atIndexOf(r.nextKey);
+  if (!region || !region->fast || region->registered || region->pd != qp.pd) return false;
+  const uint32_t access = r.access & kMeaningful;
+  if (r.length == 0 || r.length > region->mostBytes || !rightsOfRegion(access)) return false;
+  const MemoryKey* const memory = find(r.lkey);
+  if (!memory || memory->window || memory->fast || !memory->live || memory->pd != qp.pd) return false;
+  if (!inside(r.address, r.length, memory->address, memory->length)) return false;
+  epoch_++;
+  region->key = r.nextKey;
+  region->registered = true;
+  attach(*region, memory->range);
+  place(*region, r.address + memory->shift, r.length, access);
+  return true;
+}
+
 Status Memory::deregisterRegion(Pd& pd, uint32_t lkey) {
-  MemoryKey* region = find(lkey);
-  if (!region || region->window || region->pd != &pd) return Status::kInvalidHandle;
+  MemoryKey* region = atIndexOf(lkey);
+  if (!region || region->window || region->pd != &pd || (!region->fast && region->key != lkey)) return Status::kInvalidHandle;
   if (region->windows > 0) return Status::kDeviceBusy;
-  if (region->range) {
-    auto& all = region->range->regions;
-    all.erase(std::find(all.begin(), all.end(), region));
-  }
+  detach(*region);
   regions_--;
   erase(region);
   return Status::kSuccess;
@@ -223,15 +299,16 @@ bool Memory::bind(Qp& qp, const BindRequest& r) {
   MemoryKey* window = find(r.presentRkey);
   if (!window || !window->window || window->live || window->pd != qp.pd) return false;
   if (r.nextRkey >> 8 != r.presentRkey >> 8 || r.nextRkey == r.presentRkey) return false;
-  if (r.access & ~(kRemoteRights | kAccessLocalWrite)) return false;
+  if (r.access & ~(kRemoteRights | kAccessLocalWrite | kAccessZeroBased)) return false;
   MemoryKey* region = find(r.lkey);
   if (!region || region->window || !region->live || region->pd != qp.pd) return false;
-  if (!(region->access & kAccessMwBind)) return false;
+  if (!(region->access & kAccessMwBind) || (region->access & kAccessZeroBased)) return false;
   if (needsLocalWrite(r.access) && !(region->access & kAccessLocalWrite)) return false;
   if (r.length == 0 || !inside(r.address, r.length, region->address, region->length)) return false;
   epoch_++;
   window->key = r.nextRkey;
-  window->address = r.address;
+  window->address = r.access & kAccessZeroBased ? 0 : r.address;
+  window->shift = r.address - window->address;
   window->length = r.length;
   window->access = r.access & kRemoteRights;
   window->live = true;
@@ -242,12 +319,14 @@ bool Memory::bind(Qp& qp, const BindRequest& r) {
   window->nextBound = qp.windows;
   if (qp.windows) qp.windows->previousBound = window;
   qp.windows = window;
+  publish(*window);
   return true;
 }
 
 void Memory::unbind(MemoryKey& window) {
   if (!window.live) return;
   epoch_++;
+  withdraw(window);
   revoke();
   window.region->windows--;
   if (window.nextBound) window.nextBound->previousBound = window.previousBound;
@@ -258,14 +337,21 @@ void Memory::unbind(MemoryKey& window) {
   window.nextBound = window.previousBound = nullptr;
 }
 
-bool Memory::invalidatable(const Qp& qp, uint32_t rkey) const {
-  const MemoryKey* window = find(rkey);
-  return window && window->window && window->live && window->qp == &qp;
-}
-
-bool Memory::invalidate(Qp& qp, uint32_t rkey) {
-  if (!invalidatable(qp, rkey)) return false;
-  unbind(*find(rkey));
+bool Memory::invalidate(Qp& qp, uint32_t rkey, By by) {
+  MemoryKey* const key = find(rkey);
+  if (!key) return false;
+  if (key->window) {
+    if (!key->live || key->qp != &qp) return false;
+    unbind(*key);
+    return true;
+  }
+  if (!key->registered || key->pd != qp.pd || key->windows > 0) return false;
+  if (by == By::kPeer && (key->access & kRemoteRights) == 0) return false;
+  epoch_++;
+  key->live = key->registered = false;
+  withdraw(*key);
+  revoke();
+  detach(*key);
   return true;
 }
 
@@ -293,7 +379,7 @@ uint8_t* Memory::local(KeyCache& cache, const Pd* pd, uint32_t lkey, uint64_t ad
   if (!region || region->window || !region->live || region->pd != pd) return nullptr;
   if (write && !(region->access & kAccessLocalWrite)) return nullptr;
   if (!inside(address, length, region->address, region->length)) return nullptr;
-  return reinterpret_cast<uint8_t*>(address);
+  return reinterpret_cast<uint8_t*>(address + region->shift);
 }
 
 uint8_t* Memory::remote(KeyCache& cache, const Qp& qp, uint32_t rkey, uint64_t address, uint64_t length,
@@ -302,7 +388,7 @@ uint8_t* Memory::remote(KeyCache& cache, const Qp& qp, uint32_t rkey, uint64_t a
   if (!key || !key->live || key->pd != qp.pd || !(key->access & right)) return nullptr;
   if (key->window && (key->qp != &qp || !key->region->live)) return nullptr;
   if (!inside(address, length, key->address, key->length)) return nullptr;
-  return reinterpret_cast<uint8_t*>(address);
+  return reinterpret_cast<uint8_t*>(address + key->shift);
 }
 
 const SharedRange* Memory::sharedOf(KeyCache& cache, uint32_t key) const {

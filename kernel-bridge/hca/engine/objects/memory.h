@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <unordered_map>
+#include "base/link.h"
 #include "base/table.h"
 #include "platform/shared_memory.h"
 #include "objects/attributes.h"
@@ -32,17 +33,25 @@ struct Ring {
 
 struct PinnedRange;
 
-// A memory region, or a type 2B memory window. `address` is what the key addresses: the caller's own addresses.
+// A memory region, or a type 2B memory window. `address` is what the key addresses: the caller's own addresses, or from 0 on.
 struct MemoryKey {
   uint32_t key = 0;  // 24 random index bits, 8 key bits
   bool window = false;
-  bool live = false;  // region: its range is pinned; window: bound
+  bool live = false;  // region: registered, and its range is pinned; window: bound
   Pd* pd = nullptr;
   uint64_t address = 0, length = 0;
+  uint64_t shift = 0;  // address + shift is the caller's own address
   uint32_t access = 0;
+  uint32_t published = 0;  // DirectBoard::publish()
+  uint64_t start() const { return address + shift; }
   // Region
   uint32_t windows = 0;  // bound to it
   PinnedRange* range = nullptr;
+  size_t rangePlace = 0;  // in range->regions
+  // Region that was allocated for fast registration
+  bool fast = false;
+  bool registered = false;  // by FAST_REGISTER; until it is invalidated, whether its range is still pinned or not
+  uint64_t mostBytes = 0;
   // Window
   Handle handle = 0;
   MemoryKey* region = nullptr;
@@ -65,7 +74,7 @@ struct KeyCache {
 
 class Memory {
  public:
-  explicit Memory(const EngineOptions& options);
+  Memory(const EngineOptions& options, Link& link);
   ~Memory();
 
   Status pinRange(uint64_t address, uint64_t length, uint64_t* id);
@@ -82,6 +91,9 @@ class Memory {
   std::shared_ptr<Ring> ringAt(uint64_t address, uint64_t bytes) const;
 
   Status registerRegion(Pd& pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
+  // A region that FAST_REGISTER gives memory, `mostBytes` at most. Until then its key grants nothing.
+  Status allocateRegion(Pd& pd, uint64_t mostBytes, uint32_t* lkey);
+  // Of a region that was allocated, `lkey` may have any low byte.
   Status deregisterRegion(Pd& pd, uint32_t lkey);
   Status allocateWindow(Pd& pd, Handle* mw, uint32_t* rkey);
   Status deallocateWindow(Handle mw);
@@ -93,18 +105,22 @@ class Memory {
     uint64_t address = 0, length = 0;
   };
   bool bind(Qp& qp, const BindRequest& request);
-  bool invalidatable(const Qp& qp, uint32_t rkey) const;
-  bool invalidate(Qp& qp, uint32_t rkey);
+  // IBA 1 §10.6.6: gives an allocated region the memory of another one, and its key a new low byte. Only while it is invalid.
+  struct FastRegisterRequest {
+    uint32_t nextKey = 0, lkey = 0, access = 0;
+    uint64_t address = 0, length = 0;
+  };
+  bool fastRegister(Qp& qp, const FastRegisterRequest& request);
+  // Ends the binding of a window, or the registration of a region that was allocated. Who asks: this side or the peer, which reaches
+  // regions with remote rights only.
+  enum class By { kOwner, kPeer };
+  bool invalidate(Qp& qp, uint32_t key, By by);
   void unbindAll(Qp& qp);
 
-  // Peers may be copying from memory that was named to them: from now on such copies do not count. Called whenever a key
-  // loses its meaning; the observer gets the new epoch.
+  // Peers may be copying from memory that was named to them: from now on such copies do not count. Waits for those that access it
+  // directly by a key that was withdrawn. Called whenever a key loses its meaning.
   void revoke();
   uint64_t revocations() const { return revocations_; }
-  void onRevoke(void (*observer)(void*, uint64_t), void* argument) {
-    observer_ = observer;
-    observerArgument_ = argument;
-  }
 
   // The memory behind a local SGE, or null: unknown key, other PD, outside, or no local write. length > 0.
   uint8_t* local(KeyCache& cache, const Pd* pd, uint32_t lkey, uint64_t address, uint64_t length, bool write) const;
@@ -125,14 +141,23 @@ class Memory {
     MemoryKey* key = nullptr;
   };
   MemoryKey* find(uint32_t key) const;
+  MemoryKey* atIndexOf(uint32_t key) const;  // whatever its low byte is
   MemoryKey* cached(KeyCache& cache, uint32_t key) const;
   MemoryKey* add(Pd& pd);
   void erase(MemoryKey* key);
   void unbind(MemoryKey& window);
+  void place(MemoryKey& region, uint64_t start, uint64_t length, uint32_t access);
+  static void attach(MemoryKey& region, PinnedRange* range);
+  static void detach(MemoryKey& region);
+  // For direct access by peers (direct_board.h). withdraw() is followed by revoke().
+  void publish(MemoryKey& key);
+  void withdraw(MemoryKey& key);
+  void withdrawWindowsOf(const MemoryKey& region);
   PinnedRange* covering(uint64_t address, uint64_t length);
   uint32_t randomWord();
 
   const EngineOptions& options_;
+  Link& link_;
   std::shared_ptr<std::atomic<uint32_t>> liveRings_;
   std::map<uint64_t, std::shared_ptr<Ring>> rings_;  // by address
   std::map<uint64_t, PinnedRange> ranges_;           // by id
@@ -141,8 +166,6 @@ class Memory {
   uint32_t regions_ = 0;
   HandleTable<Window> windows_;
   uint64_t revocations_ = 0;
-  void (*observer_)(void*, uint64_t) = nullptr;
-  void* observerArgument_ = nullptr;
   uint64_t epoch_ = 1;  // changes whenever a key stops meaning what it meant
   std::array<uint32_t, 64> random_{};
   uint32_t randomLeft_ = 0;

@@ -41,12 +41,16 @@ enum Mark : uint32_t {
   kRnrWait = 1u << 19,     // the peer asked for silence until `rnrUntil`
   kRingOnly = 1u << 20,    // local link: payload is copied through the ring, never named
   kNarrowed = 1u << 21,    // the congestion window is smaller than its limit
+  kNotDirect = 1u << 24,   // the peer's memory cannot be accessed directly (direct.h)
+  // Of both
+  kPublished = 1u << 25,   // peers may access memory directly by this queue pair
 };
 static_assert(kInSend == 1u << 4 && kInWrite == 1u << 5, "marks overlap");
 constexpr uint32_t kBlocksReceive = kClosed | kFailing | kPairPending | kUnheard | kInSend | kInWrite | kNakSent |
                                     kNakPending | kNakFatal | kPullFailed;
 constexpr uint32_t kBlocksSend = kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive | kAsking |
                                  kProbing | kAwaited | kRnrWait;
+constexpr uint32_t kBlocksDirect = kBlocksSend | kNotDirect;
 // A doorbell that would leave other work undone goes the long way.
 constexpr uint32_t kBlocksDoorbell = kBlocksSend | kScheduled | kNakPending | kPullFailed | kCnpPending;
 constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive | kAsking |
@@ -114,6 +118,7 @@ struct SendState : RingPlace {
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
   bool referred = false;       // packets have named memory of ours
+  uint32_t directWqe = 0, directDone = 0;  // a request of which so many bytes have been copied directly
   uint32_t lastPosition = 0;   // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }
   // Nothing that is under way has AckReq.
@@ -260,7 +265,7 @@ struct Qp {
   uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
   std::unique_ptr<Will> will;
 
-  uint32_t marks = kUnheard | kClosed | kNotRts;
+  uint32_t marks = kUnheard | kClosed | kNotRts | kNotDirect;
   bool has(uint32_t any) const { return (marks & any) != 0; }
   void set(uint32_t which) { marks |= which; }
   void clear(uint32_t which) { marks &= ~which; }

@@ -18,6 +18,8 @@ int listenLocal(const std::string& name, UniqueFd* listener);
 int connectLocal(const std::string& name, UniqueFd* connection, ProcessId* process);
 // Accepts one connection; same rule for the peer's user. 0, EAGAIN if there is none, or another errno.
 int acceptLocal(Descriptor listener, UniqueFd* connection);
+// New connections are refused from now on; those that wait can still be accepted, then it answers EINVAL. The name stays taken.
+void refuseLocal(Descriptor listener);
 // Whether packets of this peer may be accepted: its user is ours or root.
 bool peerTrusted(Descriptor connection, ProcessId* process);
 // The process at the other end, at the time when that end connected or began to listen.

@@ -29,8 +29,15 @@ class Mapping {
   bool createPrivate(uint64_t bytes);
   // Maps pages that another process has created, for reading and writing. False: the size differs, or could change.
   bool open(Descriptor fd, uint64_t bytes);
+  // Pages that this process writes and others can only read: their first ones cost nothing before they are used. False: the
+  // system cannot promise that.
+  bool createPublished(uint64_t bytes, UniqueFd* fd);
+  // Maps such pages of another process. False: as open().
+  bool openPublished(Descriptor fd, uint64_t bytes);
   // Maps pages that another process has allocated (pages.h), for reading. False: as above, or pages are or may become missing.
   bool openForReading(Descriptor fd, uint64_t bytes);
+  // The same of pages that may be written, too, by whoever has their descriptor. `writable`: this mapping is for writing.
+  bool openShared(Descriptor fd, uint64_t bytes, bool writable);
   void unmap() {
     if (memory_ != nullptr) unmapPages(memory_, bytes_);
     memory_ = nullptr;
@@ -41,6 +48,7 @@ class Mapping {
 
  private:
   static void unmapPages(void* memory, uint64_t bytes);
+  bool openWhole(Descriptor fd, uint64_t bytes, bool writable);
   // Null: failed.
   bool take(void* memory, uint64_t bytes) {
     if (memory == nullptr) return false;

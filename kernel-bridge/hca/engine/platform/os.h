@@ -19,6 +19,8 @@ void fillRandom(void* buffer, size_t bytes);
 // A process of this host.
 using ProcessId = int64_t;
 ProcessId ownProcessId();
+// Whether that process has ended, and so writes to no memory any more. An id that has gone to a successor reads as alive.
+bool hasEnded(ProcessId process);
 
 // Lets another ready thread run.
 void yieldThread();

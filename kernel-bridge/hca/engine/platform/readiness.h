@@ -32,7 +32,7 @@ class Readiness {
 };
 
 // Sleeps until one of a few descriptors is readable, or for so many nanoseconds; UINT64_MAX: without a bound. It may come back
-// earlier. Bit i: that one is readable.
-uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t nanoseconds);
+// earlier. Bit i: that one is readable, or is no descriptor any more. `error`: 0, or why it can never wait again, as an errno.
+uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t nanoseconds, int* error = nullptr);
 
 }  // namespace nd

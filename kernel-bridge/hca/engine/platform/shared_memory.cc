@@ -1,7 +1,9 @@
 #include "platform/shared_memory.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "platform/pages.h"
 
@@ -14,8 +16,11 @@ struct Registry {
   std::map<uint64_t, std::weak_ptr<const SharedRange>> ranges;
   uint64_t nextId = 1;
   std::atomic<uint32_t> freed{0};  // of ranges that were offered to peers
-  void (*hook)(void*) = nullptr;
-  void* hookArgument = nullptr;
+  struct Hook {
+    void (*call)(void*);
+    void* argument;
+  };
+  std::vector<Hook> hooks;
 };
 
 Registry& registry() {
@@ -33,10 +38,20 @@ SharedRange::~SharedRange() {
     all.ranges.erase(base);
     if (told.load(std::memory_order_relaxed)) {
       all.freed.fetch_add(1, std::memory_order_release);
-      if (all.hook != nullptr) all.hook(all.hookArgument);
+      for (const Registry::Hook& hook : all.hooks) hook.call(hook.argument);
     }
   }
   freePages(base, length);
+}
+
+void SharedRange::seal(bool writable) const {
+  if (!sealed.exchange(true, std::memory_order_relaxed)) sealPages(fd.get(), writable);
+}
+
+bool SharedRange::takeBack() const {
+  takenBack.store(true, std::memory_order_release);
+  if (!detached) detached = detachPages(fd.get(), base, length);
+  return detached && copyDetachedPages(base, length);
 }
 
 Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out, int* error) {
@@ -72,8 +87,14 @@ uint32_t toldRangesFreed() { return registry().freed.load(std::memory_order_acqu
 void onToldRangeFreed(void (*hook)(void*), void* argument) {
   Registry& all = registry();
   std::lock_guard<std::mutex> lock(all.mutex);
-  all.hook = hook;
-  all.hookArgument = argument;
+  all.hooks.push_back({hook, argument});
+}
+
+void endOnToldRangeFreed(void* argument) {
+  Registry& all = registry();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  const auto own = [&](const Registry::Hook& hook) { return hook.argument == argument; };
+  all.hooks.erase(std::remove_if(all.hooks.begin(), all.hooks.end(), own), all.hooks.end());
 }
 
 }  // namespace nd

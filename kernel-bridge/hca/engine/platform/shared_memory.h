@@ -10,8 +10,7 @@
 
 namespace nd {
 
-// Exists while it is referenced: by its ArrayBuffer, and by every pinned range in it. The file is sealed: it keeps its size, and
-// new writable mappings of it are impossible.
+// Exists while it is referenced: by its ArrayBuffer, and by every pinned range in it. The file keeps its size.
 struct SharedRange : std::enable_shared_from_this<SharedRange> {
   SharedRange() = default;
   SharedRange(const SharedRange&) = delete;
@@ -24,7 +23,17 @@ struct SharedRange : std::enable_shared_from_this<SharedRange> {
   UniqueFd fd;
   uint64_t id = 0;                // its number in this process; never reused
   uint64_t base = 0, length = 0;  // whole pages; the file begins with the first byte
+  // Once: before the file goes to a peer (pages.h).
+  void seal(bool writable) const;
+  // From now on the memory is this process's alone; peers keep a file that means nothing. False: no memory, try again. Only for its
+  // publisher.
+  bool takeBack() const;
+
   mutable std::atomic<bool> told{false};  // peers have the file: its end must be sent to them
+  mutable std::atomic<bool> sealed{false}, takenBack{false};
+  mutable bool detached = false;  // the publisher's: takeBack() has begun to copy, and must not begin with the file again
+  // The one HCA of this process that lets peers access it directly (direct_board.h); null: none does.
+  mutable std::atomic<const void*> publisher{nullptr};
 };
 
 // Zeroed memory, allocated at once. kInvalidParameter (no bytes, or more than there are addresses), kNoMemory,
@@ -35,7 +44,9 @@ Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out, i
 std::shared_ptr<const SharedRange> sharedRangeAt(uint64_t address, uint64_t bytes);
 // How often memory that was offered to peers has been freed. Any thread.
 uint32_t toldRangesFreed();
-// Calls `hook` at each such event, on the thread that frees; null: no hook. The hook takes no locks.
+// Calls `hook` at each such event, on the thread that frees, until the end is asked for with the same argument. The hook takes no
+// locks.
 void onToldRangeFreed(void (*hook)(void*), void* argument);
+void endOnToldRangeFreed(void* argument);
 
 }  // namespace nd

@@ -20,16 +20,20 @@ bool EngineThread::start() {
   return true;
 }
 
-bool EngineThread::stop(uint32_t timeoutMs) {
-  if (!thread_.running()) return true;
-  engine_.setWake(nullptr, nullptr);
+void EngineThread::askToStop() {
   stopping_ = true;
   signalWake();
+}
+
+bool EngineThread::stop(uint32_t timeoutMs) {
+  if (!thread_.running()) return true;
+  askToStop();
   if (timeoutMs != 0) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!ended_.wait_for(lock, std::chrono::milliseconds(timeoutMs), [this] { return hasEnded_; })) return false;
   }
   thread_.join();
+  engine_.setWake(nullptr, nullptr);  // takes the lock, which the thread may have had
   std::lock_guard<EngineLock> guard(engine_.lock());
   host_.forget(sleeper_);
   return true;
@@ -51,10 +55,25 @@ void EngineThread::main(void* self) {
   thread->ended_.notify_all();
 }
 
-void EngineThread::giveWay(uint64_t time) {
+void EngineThread::giveWay(uint64_t time, uint64_t deadline) {
   attendance_.sleepUntil(time);
-  sleep(attendance_.alarm(), UINT64_MAX);
+  sleep(attendance_.alarm(), deadline);
   attendance_.wokeUp();
+}
+
+bool EngineThread::comesLater(uint64_t mark, uint32_t watch, uint64_t now) {
+  Absence& absence = absence_;
+  const ThreadId thread = attendance_.attendant();
+  const bool first = absence.mark != mark || absence.watch != watch;
+  if (first) absence = {mark, watch, false, now, processorTimeNs(thread)};
+  if (absence.away) return false;
+  const bool hasRun = !first && processorTimeNs(thread) > absence.processorTime + Attendance::kMarkNs / 4;
+  absence.away = hasRun || now > absence.since + kPatienceNs || !lacksProcessor(thread);
+  if (!absence.away)
+    attendance_.trustLonger();
+  else if (watch == 0)
+    attendance_.trustLess();
+  return !absence.away;
 }
 
 bool EngineThread::sleep(Descriptor other, uint64_t deadline) {
@@ -64,9 +83,18 @@ bool EngineThread::sleep(Descriptor other, uint64_t deadline) {
     left = deadline > now ? deadline - now : 0;
   }
   const Descriptor waited[] = {wakeFd_.get(), other};
-  const uint32_t readable = waitReadable(waited, 2, left);
+  int error = 0;
+  const uint32_t readable = waitReadable(waited, 2, left, &error);
+  if (error != 0) fail(error);
   if ((readable & 1) != 0) clearEvent(wakeFd_.get());
   return (readable & 2) != 0;
+}
+
+// Without its descriptors the thread would neither wake up nor sleep.
+void EngineThread::fail(int error) {
+  if (stopping_.exchange(true)) return;
+  std::lock_guard<EngineLock> guard(engine_.lock());
+  engine_.onThreadFailed(error);
 }
 
 void EngineThread::run() {
@@ -75,14 +103,16 @@ void EngineThread::run() {
   uint64_t ignoredMark = 0;
   uint32_t ignoredWatch = 0;  // a watching thread that has had its time
   bool rung = false;          // one of the host's descriptors was readable
+  uint64_t deadline = UINT64_MAX;  // of the engine's timers
   while (!stopping_) {
     if (attention_.exchange(false)) {
       ignoredMark = wakeMark_;
       rung = false;
+      deadline = 0;  // perhaps an earlier one
     }
     const uint64_t mark = attendance_.marked(), now = clock_.now();
-    if (mark != ignoredMark && now < mark + Attendance::kMarkNs) {
-      giveWay(mark + Attendance::kMarkNs);
+    if (mark != ignoredMark && now < mark + attendance_.markNs()) {
+      giveWay(mark + attendance_.markNs(), UINT64_MAX);
       rung = false;
       continue;
     }
@@ -91,11 +121,14 @@ void EngineThread::run() {
     const uint32_t watching = attendance_.watching();
     if (std::exchange(rung, false) && watching != 0 && watching != ignoredWatch) {
       ignoredWatch = watching;
-      giveWay(now + Attendance::kMarkNs);
+      giveWay(now + attendance_.markNs(), deadline);
+      continue;
+    }
+    if ((mark != ignoredMark || watching != 0) && now < deadline && comesLater(mark, watching, now)) {
+      giveWay(now + attendance_.markNs(), deadline);
       continue;
     }
     bool more = true;
-    uint64_t deadline = UINT64_MAX;
     {
       std::lock_guard<EngineLock> guard(engine_.lock());
       host_.lookNext();

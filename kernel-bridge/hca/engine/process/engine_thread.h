@@ -24,6 +24,8 @@ class EngineThread {
 
   // Starts the thread. False: the system has no room for it.
   bool start();
+  // The thread ends as soon as it can.
+  void askToStop();
   // Ends the thread and waits for at most `timeoutMs`, 0: without limit. False: it continues.
   bool stop(uint32_t timeoutMs);
 
@@ -33,13 +35,19 @@ class EngineThread {
  private:
   static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is released in any case
   static constexpr uint32_t kGiveWayYields = 100;     // how long others have time to take it
+  static constexpr uint64_t kPatienceNs = 64'000'000;  // for a thread that has no processor
   static void main(void* self);
   void run();
   void signalWake();
   // Waits for the wake-up descriptor and `other`, until `deadline`. True: `other` is readable.
   bool sleep(Descriptor other, uint64_t deadline);
-  // Sleeps until `time`; while other threads attend, until the last of them has been away for so long.
-  void giveWay(uint64_t time);
+  // The thread ends, and the kernels are told.
+  void fail(int error);
+  // Sleeps until `time`, while other threads attend until the last of them has been away for so long; at most until `deadline`.
+  void giveWay(uint64_t time, uint64_t deadline);
+  // At `now`, when the thread that last set a mark, or watched, has not come in time: whether it only waits for a processor, and
+  // comes as soon as it has one.
+  bool comesLater(uint64_t mark, uint32_t watch, uint64_t now);
 
   Engine& engine_;
   Host& host_;
@@ -51,6 +59,13 @@ class EngineThread {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> attention_{false};   // a wake-up that the thread has not seen
   std::atomic<uint64_t> wakeMark_{0};    // the poller's mark at the last wake-up
+  struct Absence {
+    uint64_t mark = 0;   // of the thread that does not come, and
+    uint32_t watch = 0;  // its watch
+    bool away = true;    // it does something else
+    uint64_t since = 0, processorTime = 0;
+  };
+  Absence absence_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool hasEnded_ = false;

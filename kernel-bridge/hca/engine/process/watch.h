@@ -7,6 +7,8 @@
 // If there are rings of peers, the thread polls these first, which needs no system call, and everything else when that is due or
 // before it sleeps. While it sleeps, its descriptor covers everything.
 #pragma once
+#include <utility>
+
 #include "base/expectation.h"
 #include "engine/engine.h"
 #include "host/host.h"
@@ -58,9 +60,9 @@ class Watch {
     if (slept() || !sleeps || !expectation_.worthIt()) return false;
     for (const uint64_t end = now + kLookOnNs; now < end;) {
       if (engine_.contended()) return false;  // which says nothing of what comes
-      now = look();
+      const uint64_t before = std::exchange(now, look());
       if (!done()) continue;
-      expectation_.met();
+      expectation_.met(now - before);
       return true;
     }
     expectation_.inVain();

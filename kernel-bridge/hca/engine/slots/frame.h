@@ -24,6 +24,9 @@ enum class FrameKind : uint8_t {
   // On a connection to a block's name (port_blocks.h); body: PortQuestion, PortAnswer.
   kPortAsk = 12,
   kPortAnswer = 13,
+  // For a pair whose sides both publish their keys; body: LocalMemory.
+  kDirectTable = 14,  // with the table (direct_table.h)
+  kMemoryAsk = 15,    // for an offer of this file
 };
 
 struct Frame {
@@ -50,7 +53,7 @@ struct Frame {
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kPortAnswer))
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kMemoryAsk))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

@@ -24,7 +24,7 @@ bool Inbound::accept(Descriptor listener, uint32_t budget, uint32_t claim) {
     const int error = acceptLocal(listener, &fd);
     if (error == EACCES) counters_.add(HostCounter::kSlotRefused);
     if (error == EACCES || error == ECONNABORTED || error == EINTR) continue;
-    if (error == EAGAIN) return true;
+    if (error == EAGAIN || error == EINVAL) return true;  // none waits; EINVAL: after refuseLocal()
     if (error != 0) {
       counters_.add(HostCounter::kSlotNoDescriptor);
       return false;
@@ -109,9 +109,9 @@ int Slots::claim() {
 }
 
 void Slots::release() {
-  // The name first: a peer that sees its connection end then finds nobody at the name.
-  listener_.reset();
+  // The name last: what comes from the slot's next owner comes after the end of these connections.
   for (auto& p : peers_) p.reset();
+  listener_.reset();
 }
 
 std::vector<uint32_t> Slots::live() {
@@ -230,13 +230,16 @@ bool Slots::identify(uint32_t slot, PeerIdentity* identity) {
 
 bool Slots::isOwner(uint32_t slot, Descriptor connection, PeerIdentity* sender) {
   PeerIdentity owner;
-  return slot < kMax && slot != slot_ && identifyPeer(connection, sender) && identify(slot, &owner) &&
-         sender->process == owner.process && sender->user == owner.user;
+  return isOther(slot) && identify(slot, &owner) && isSame(connection, owner, sender) && !hasEndedLocal(connection);
 }
 
 bool Slots::mayComeFrom(uint32_t slot, Descriptor connection) {
   PeerIdentity sender, owner;
-  return slot < kMax && (isOwner(slot, connection, &sender) || (slot != slot_ && !identify(slot, &owner)));
+  return isOther(slot) && (!identify(slot, &owner) || isSame(connection, owner, &sender));
+}
+
+bool Slots::isSame(Descriptor connection, const PeerIdentity& owner, PeerIdentity* sender) {
+  return identifyPeer(connection, sender) && sender->process == owner.process && sender->user == owner.user;
 }
 
 bool Slots::watch(uint32_t slot) {
@@ -268,9 +271,10 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t kinds, uint64_t now) {
   UniqueFd fd;
   ProcessId process = 0;
   const int error = p.reconnects++ < kMaxReconnects ? connectTo(slot, &fd, &process) : ECONNREFUSED;
-  if (error == 0 && process == p.process) {
+  // After a goodbye it is another context, perhaps of the same process.
+  if (error == 0 && process == p.process && !p.saidGoodbye) {
     p.fd = std::move(fd);
-    p.wantsOut = p.saidGoodbye = false;
+    p.wantsOut = false;
     setWantsOut(slot, p, !p.queue.empty());
     return Departure::kNone;
   }

@@ -72,6 +72,8 @@ class Slots {
 
   // Takes the lowest free slot. Returns 0, EMFILE or another error, or EADDRINUSE: processes of this user have all slots.
   int claim();
+  // From now on nobody can connect; the slot stays taken.
+  void refuse() { refuseLocal(listener_.get()); }
   void release();
   // The slot claimed last; kMax before.
   uint32_t slot() const { return slot_; }
@@ -88,7 +90,7 @@ class Slots {
   // The owner of the slot, by the connection that send() uses. False: there is none, or it cannot be reached.
   bool identify(uint32_t slot, PeerIdentity* identity);
   // Whether frames of this accepted connection come from the slot's owner: another process could set up, or spoil, what is not
-  // its own. Also returns the identity.
+  // its own. Not if the connection has ended: the former owner may have been an HCA of the same process. Also returns the identity.
   bool isOwner(uint32_t slot, Descriptor connection, PeerIdentity* sender);
   // The same, but also true if the slot has no owner any more: the last messages of a process may be read after its end.
   bool mayComeFrom(uint32_t slot, Descriptor connection);
@@ -121,6 +123,8 @@ class Slots {
   };
   int connectTo(uint32_t slot, UniqueFd* fd, ProcessId* process, LocalNames::Look look = LocalNames::Look::kNow);
   Peer* peer(uint32_t slot, int* error, LocalNames::Look look = LocalNames::Look::kNow);
+  bool isOther(uint32_t slot) const { return slot < kMax && slot != slot_; }
+  static bool isSame(Descriptor connection, const PeerIdentity& owner, PeerIdentity* sender);
   void drain(uint32_t slot, Peer& peer);
   void setWantsOut(uint32_t slot, Peer& peer, bool wanted);
 

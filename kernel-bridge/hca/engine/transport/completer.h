@@ -1,6 +1,6 @@
 // The completer: takes responses, completes send WQEs, and decides on repetition (IBA 1 §9.7.5–9.7.6; roce-wire §2.4–2.6).
 #pragma once
-#include "transport/role.h"
+#include "transport/scheduler.h"
 
 namespace nd {
 

@@ -5,7 +5,7 @@
 // notification reduces it by the smoothed share of marked intervals (as DCQCN reduces its rate), and each window acknowledged
 // makes it one packet larger.
 #pragma once
-#include "transport/role.h"
+#include "transport/scheduler.h"
 
 namespace nd {
 

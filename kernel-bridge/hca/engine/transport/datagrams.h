@@ -2,7 +2,7 @@
 #pragma once
 #include <map>
 #include <vector>
-#include "transport/role.h"
+#include "transport/scheduler.h"
 
 namespace nd {
 

@@ -54,6 +54,10 @@ bool FastPath::ring(Qp& qp) {
 
 inline bool FastPath::ringLocal(Qp& qp) {
   SendState& rq = qp.rq;
+  if (!qp.has(kBlocksDirect) && rq.next != rq.producer) {
+    if (t_.direct.run(qp)) return false;
+    if (rq.next == rq.producer) return true;
+  }  // without requests the bell was for a receive
   const bool wasOutstanding = rq.outstanding();
   const uint32_t n = send(qp);
   if (n != 0 && !wasOutstanding) {

@@ -4,7 +4,7 @@
 // say whether it may be taken. Each function checks everything first and changes nothing until it is sure; where it
 // returns false, the long way takes the same request or packet from the beginning.
 #pragma once
-#include "transport/role.h"
+#include "transport/scheduler.h"
 
 namespace nd {
 

@@ -44,6 +44,7 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   if (mask & qpmask::kResponderResources) t_.responses.resizeResources(qp);
   enter(qp, mask, a, from, to);
   if (mask & qpmask::kPath) meetPeer(qp);
+  t_.direct.publish(qp);
   return Status::kSuccess;
 }
 
@@ -86,6 +87,7 @@ void Lifecycle::meetPeer(Qp& qp) {
 }
 
 void Lifecycle::toReset(Qp& qp) {
+  t_.direct.withdraw(qp);
   t_.responses.acknowledgeLast(qp);
   c_.timers.clear(qp);
   qp.goneAt = 0;
@@ -103,7 +105,7 @@ void Lifecycle::toReset(Qp& qp) {
   qp.rq.head = qp.rq.next = qp.rq.begun = qp.rq.parsed = qp.rq.producer = send;
   qp.rs = ReceiveState{};
   qp.clear(~uint32_t(kFailing));
-  qp.set(kUnheard);
+  qp.set(kUnheard | kNotDirect);
   qp.cnpSentAt = 0;
   qp.shared.held = false;
   qp.rs.head = qp.rs.producer = receive;
@@ -122,6 +124,7 @@ void Lifecycle::fail(Qp& qp, const Failure& failure) {
   const bool wasConnected = qp.state() != kQpsReset && qp.state() != kQpsInit;
   t_.receives.leave(qp);
   qp.setState(kQpsError);
+  t_.direct.withdraw(qp);
   // A receive that is being posted is seen below, or its poster sees that it is to ring.
   if (c_.barrier) c_.barrier();
   else fullFence();
@@ -235,6 +238,7 @@ void Lifecycle::sendWill(Qp& qp) {
 }
 
 void Lifecycle::destroy(Qp& qp) {
+  t_.direct.withdraw(qp);
   t_.responses.acknowledgeLast(qp);
   c_.timers.clear(qp);
   s_.running.remove(qp);

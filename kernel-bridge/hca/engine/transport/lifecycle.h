@@ -1,6 +1,6 @@
 // Life of a queue pair: its states, and how it fails, is flushed and ends.
 #pragma once
-#include "transport/role.h"
+#include "transport/scheduler.h"
 
 namespace nd {
 

@@ -3,7 +3,7 @@
 // The choice is the wire or the local pair with the peer's process (local_pair.h), made when the peer is known. While the pair
 // is being set up, the queue pair sends nothing.
 #pragma once
-#include "transport/role.h"
+#include "transport/scheduler.h"
 
 namespace nd {
 

@@ -7,7 +7,7 @@
 // sender that a receive has come. Our requester shortens its wait by that, and so does Linux; others repeat when their wait
 // is over.
 #pragma once
-#include "transport/role.h"
+#include "transport/scheduler.h"
 
 namespace nd {
 

@@ -22,6 +22,7 @@ constexpr WqeRule kWqeRules[] = {
     /* FETCH_ADD        */ {kEvery, false},
     /* BIND_WINDOW      */ {kEvery, true},
     /* LOCAL_INVALIDATE */ {kEvery, true},
+    /* FAST_REGISTER    */ {kEvery, true},
 };
 
 uint64_t pair(const uint32_t* w, uint32_t lo) { return uint64_t(peekWord(w + lo + 1)) << 32 | peekWord(w + lo); }
@@ -54,7 +55,7 @@ void Requester::parse(Qp& qp, uint32_t wqe) {
   e.packets = 1;
   e.local = e.done = false;
 
-  if (e.opcode > kOpLocalInvalidate || (e.flags & ~kWqeRules[e.opcode].flags) != 0 ||
+  if (e.opcode > kOpFastRegister || (e.flags & ~kWqeRules[e.opcode].flags) != 0 ||
       (e.flags & (kSendFlagImmediate | kSendFlagInvalidate)) == (kSendFlagImmediate | kSendFlagInvalidate)) {
     e.status = kWcLocalOp;
     return;
@@ -120,8 +121,16 @@ void Requester::executeLocal(Qp& qp, SendEntry& e) {
     r.address = e.remote;
     r.length = e.compare;
     ok = c_.memory.bind(qp, r);
+  } else if (e.opcode == kOpFastRegister) {
+    Memory::FastRegisterRequest r;
+    r.nextKey = uint32_t(e.swap >> 32);
+    r.lkey = e.rkey;
+    r.access = e.access;
+    r.address = e.remote;
+    r.length = e.compare;
+    ok = c_.memory.fastRegister(qp, r);
   } else {
-    ok = c_.memory.invalidate(qp, e.rkey);
+    ok = c_.memory.invalidate(qp, e.rkey, Memory::By::kOwner);
   }
   e.done = ok;
   if (!ok) e.status = kWcMwBind;
@@ -143,7 +152,7 @@ inline bool Requester::begin(Qp& qp, SendEntry& e) {
   return true;
 }
 
-// Bind and local invalidate: no packet is sent.
+// Bind, local invalidate and fast registration: no packet is sent.
 inline void Requester::doLocally(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
   if (!e.done) executeLocal(qp, e);
@@ -226,6 +235,10 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
     if (rq.next == rq.parsed) {
       if (!rules.beginsWork) break;
       qp.settleRequester();
+      if (!qp.has(kBlocksDirect)) {
+        more = t_.direct.run(qp);
+        if (more || qp.has(kFailing) || rq.next == rq.producer) continue;
+      }
       if (const uint32_t n = qp.local ? t_.fastPath.send(qp) : 0) {
         any = true;
         more = rq.next != rq.producer && (fast += n) >= Transport::kShare;

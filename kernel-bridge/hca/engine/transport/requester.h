@@ -1,7 +1,7 @@
 // The requester: turns send WQEs into request packets, and repeats them (IBA 1 §9.7.2–9.7.3, §9.7.5.1, §9.7.7; roce-wire
 // §2.1–2.3, §2.5). requester.cc sends what is new, retransmission.cc what has to be sent again, and keeps the timers.
 #pragma once
-#include "transport/role.h"
+#include "transport/scheduler.h"
 
 namespace nd {
 

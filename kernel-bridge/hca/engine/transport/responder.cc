@@ -196,7 +196,7 @@ void Responder::onSend(Qp& qp, const Packet& p) {
     rs.received += p.length;
   }
   // The key is made useless before anybody learns that the message came.
-  if ((p.flags & wire::kInvalidate) && !c_.memory.invalidate(qp, wire::load32(p.extension)))
+  if ((p.flags & wire::kInvalidate) && !c_.memory.invalidate(qp, wire::load32(p.extension), Memory::By::kPeer))
     return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, kWcLocalAccess, kWcLocalAccess);
   accepted(qp, p);
   if (p.flags & wire::kLast) completeReceive(qp, p, kOpReceive, uint32_t(rs.received));
@@ -259,7 +259,8 @@ void Responder::onAtomic(Qp& qp, const Packet& p) {
   const wire::AtomicEth a = wire::parseAtomicEth(p.extension);
   uint8_t* target = c_.memory.remote(qp.remoteCache, qp, a.rkey, a.address, 8, kAccessRemoteAtomic);
   if (!target) return refuse(qp, wire::kNakRemoteAccess, p.bth.psn, 0, kWcLocalAccess);
-  if (a.address & 7) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  if ((a.address & 7) != 0 || (reinterpret_cast<uint64_t>(target) & 7) != 0)
+    return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   // Atomic towards the program's own threads as well.
   uint64_t* word = reinterpret_cast<uint64_t*>(target);
   Resource r;

@@ -1,4 +1,4 @@
-#include "transport/responses.h"
+#include "transport/responder.h"
 
 #include "transport/transport.h"
 

@@ -8,6 +8,8 @@
 
 namespace nd {
 
+struct Transport;
+
 class Scheduler {
  public:
   explicit Scheduler(Context& context) : c_(context) {}
@@ -58,6 +60,17 @@ class Scheduler {
  private:
   Context& c_;
   uint64_t announced_ = UINT64_MAX;  // until when the thread would sleep
+};
+
+// What the roles of a transport have in common.
+class Role {
+ public:
+  explicit Role(Transport& transport);
+
+ protected:
+  Transport& t_;  // the other roles
+  Context& c_;
+  Scheduler& s_;
 };
 
 }  // namespace nd

@@ -259,7 +259,7 @@ void Transport::take(Qp& qp, const Packet& p) {
 void Transport::onLocalPair(LocalPair& pair) {
   context.received++;
   context.qps.forEach([&](Qp& qp) {
-    if (qp.local.get() == &pair && qp.has(kPairPending)) links.settle(qp);
+    if (qp.local.get() == &pair) links.settle(qp);
   });
 }
 
@@ -276,6 +276,11 @@ void Transport::onPeerProcessGone(uint32_t peer, bool orderly) {
 void Transport::onCaptureFailed(int error) {
   for (KernelPort* port : context.kernels)
     if (port != nullptr) port->onCaptureFailed(error);
+}
+
+void Transport::onEngineFailed(int error) {
+  for (KernelPort* port : context.kernels)
+    if (port != nullptr) port->onEngineFailed(error);
 }
 
 }  // namespace nd

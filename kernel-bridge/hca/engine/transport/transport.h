@@ -13,13 +13,13 @@
 #include "transport/completer.h"
 #include "transport/congestion.h"
 #include "transport/datagrams.h"
+#include "transport/direct.h"
 #include "transport/fast_path.h"
 #include "transport/lifecycle.h"
 #include "transport/links.h"
 #include "transport/receives.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
-#include "transport/responses.h"
 
 namespace nd {
 
@@ -65,6 +65,7 @@ struct Transport final : public PacketSink {
   }
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
   void onCaptureFailed(int error) override;
+  void onEngineFailed(int error);  // tells all kernels
   void onLocalPacket(LocalPair& pair, const LocalPacket& local) override;
   bool onLocalSmall(LocalPair& pair, const LocalSmall& small) override { return fastPath.onLocalSmall(pair, small); }
   void onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
@@ -89,6 +90,7 @@ struct Transport final : public PacketSink {
   Receives receives{*this};
   Datagrams datagrams{*this};
   Lifecycle lifecycle{*this};
+  Direct direct{*this};
   FastPath fastPath{*this};
 
   // QP1's packets.

@@ -67,6 +67,8 @@ int acceptLocal(Descriptor listener, UniqueFd* connection) {
   return 0;
 }
 
+void refuseLocal(Descriptor listener) { shutdown(listener, SHUT_RDWR); }
+
 bool identifyPeer(Descriptor connection, PeerIdentity* identity) {
   ucred credentials{};
   socklen_t bytes = sizeof credentials;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -40,6 +41,13 @@ void fillRandom(void* buffer, size_t bytes) {
 }
 
 ProcessId ownProcessId() { return getpid(); }
+
+bool hasEnded(ProcessId process) {
+  const UniqueFd watched(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0)));
+  if (!watched.valid()) return errno == ESRCH;
+  pollfd end{watched.get(), POLLIN, 0};
+  return poll(&end, 1, 0) == 1;
+}
 
 void yieldThread() { sched_yield(); }
 

@@ -99,8 +99,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
     return status;
   };
   if (!populate(fd, base, length)) return unmapped();
-  fcntl(fd, F_ADD_SEALS, kSealFutureWrite);  // if the kernel has it
-  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return unmapped();
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return unmapped();
   out->fd = std::move(file);
   out->base = base;
   out->length = length;
@@ -108,5 +107,29 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
 }
 
 void freePages(uint64_t base, uint64_t length) { munmap(reinterpret_cast<void*>(base), length); }
+
+void sealPages(Descriptor fd, bool writable) {
+  if (!writable) fcntl(fd, F_ADD_SEALS, kSealFutureWrite);  // if the kernel has it
+  fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
+}
+
+bool detachPages(Descriptor fd, uint64_t base, uint64_t length) {
+  // Made elsewhere and moved: a system that finds no room for a mapping may have removed the one at its place before.
+  void* const fresh = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  if (fresh == MAP_FAILED) return false;
+  if (mremap(fresh, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(base)) != MAP_FAILED) return true;
+  munmap(fresh, length);
+  return false;
+}
+
+bool copyDetachedPages(uint64_t base, uint64_t length) {
+  // The system copies each page as a whole, and no thread's write to it is lost.
+  if (madvise(reinterpret_cast<void*>(base), length, kPopulateWrite) == 0) return true;
+  if (errno != EINVAL) return false;
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  for (uint64_t at = base; at < base + length; at += page)
+    __atomic_fetch_or(reinterpret_cast<uint8_t*>(at), uint8_t(0), __ATOMIC_RELAXED);
+  return true;
+}
 
 }  // namespace nd

@@ -1,5 +1,6 @@
 #include "platform/readiness.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -44,15 +45,21 @@ uint32_t Readiness::take(Event events[kMostEvents]) {
   return count < 0 ? 0 : static_cast<uint32_t>(count);
 }
 
-uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t nanoseconds) {
+uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t nanoseconds, int* error) {
   pollfd fds[kMostWaited];
   for (uint32_t i = 0; i < count; i++) fds[i] = {descriptors[i], POLLIN, 0};
   timespec time{};
   time.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000u);
   time.tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000u);
-  if (ppoll(fds, count, nanoseconds == UINT64_MAX ? nullptr : &time, nullptr) <= 0) return 0;
+  const int found = ppoll(fds, count, nanoseconds == UINT64_MAX ? nullptr : &time, nullptr);
+  // A signal, and memory that the system may have again, pass by.
+  if (error != nullptr) *error = found < 0 && errno != EINTR && errno != EAGAIN && errno != ENOMEM ? errno : 0;
+  if (found <= 0) return 0;
   uint32_t readable = 0;
-  for (uint32_t i = 0; i < count; i++) readable |= fds[i].revents != 0 ? 1u << i : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    readable |= fds[i].revents != 0 ? 1u << i : 0;
+    if (error != nullptr && (fds[i].revents & POLLNVAL) != 0) *error = EBADF;
+  }
   return readable;
 }
 

@@ -1,9 +1,17 @@
 #include "platform/thread.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstring>
 #include <memory>
+
+#include "platform/unique_fd.h"
 
 namespace nd {
 namespace {
@@ -23,7 +31,40 @@ void* run(void* self) {
   return nullptr;
 }
 
+// The clock of a thread's processor time, as clock_getcpuclockid() makes it of a process id: see clock_getres(2) and the kernel's
+// posix-timers.h.
+clockid_t processorClock(ThreadId thread) { return static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6); }
+
+// As proc_pid_stat(5) names it; 0: unknown. It is behind the name, which may contain anything.
+char stateOf(ThreadId thread) {
+  char path[48], text[512];
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(thread));
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t length = file.valid() ? read(file.get(), text, sizeof text - 1) : -1;
+  if (length <= 0) return 0;
+  text[length] = 0;
+  const char* const end = strrchr(text, ')');
+  return end != nullptr && end[1] == ' ' ? end[2] : 0;
+}
+
 }  // namespace
+
+ThreadId currentThread() {
+  static thread_local const auto own = static_cast<ThreadId>(syscall(SYS_gettid));
+  return own;
+}
+
+uint64_t processorTimeNs(ThreadId thread) {
+  timespec used{};
+  if (thread == 0 || clock_gettime(processorClock(thread), &used) != 0) return 0;
+  return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(used.tv_nsec);
+}
+
+// The time of a thread that runs is that of the moment, so it grows between two readings.
+bool lacksProcessor(ThreadId thread) {
+  const uint64_t before = processorTimeNs(thread);
+  return before != 0 && stateOf(thread) == 'R' && processorTimeNs(thread) == before;
+}
 
 bool Thread::start(const char* name, void (*main)(void*), void* argument) {
   auto start = std::make_unique<Start>(Start{name, main, argument});

@@ -34,9 +34,16 @@ bool Mapping::createPrivate(uint64_t bytes) {
 
 bool Mapping::open(Descriptor fd, uint64_t bytes) { return take(viewOf(handleOf(fd), FILE_MAP_WRITE, bytes), bytes); }
 
-bool Mapping::openForReading(Descriptor fd, uint64_t bytes) {
-  return take(viewOf(handleOf(fd), FILE_MAP_READ, bytes), bytes);
+// Whoever has a section's handle can write to it.
+bool Mapping::createPublished(uint64_t, UniqueFd*) { return false; }
+bool Mapping::openPublished(Descriptor, uint64_t) { return false; }
+
+bool Mapping::openWhole(Descriptor fd, uint64_t bytes, bool writable) {
+  return take(viewOf(handleOf(fd), writable ? FILE_MAP_WRITE : FILE_MAP_READ, bytes), bytes);
 }
+
+bool Mapping::openForReading(Descriptor fd, uint64_t bytes) { return openWhole(fd, bytes, false); }
+bool Mapping::openShared(Descriptor fd, uint64_t bytes, bool writable) { return openWhole(fd, bytes, writable); }
 
 void Mapping::unmapPages(void* memory, uint64_t) { UnmapViewOfFile(memory); }
 

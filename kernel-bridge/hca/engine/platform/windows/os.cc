@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "platform/thread.h"
 #include "platform/windows/system.h"
 
 // bcrypt.h needs more of windows.h than we include.
@@ -47,10 +48,17 @@ void fillRandom(void* buffer, size_t bytes) {
   }
 }
 
+bool hasEnded(ProcessId process) {
+  const UniqueFd peer(descriptorOf(OpenProcess(SYNCHRONIZE, FALSE, static_cast<DWORD>(process))));
+  return !peer.valid() || WaitForSingleObject(handleOf(peer.get()), 0) == WAIT_OBJECT_0;
+}
+
 void yieldThread() { SwitchToThread(); }
 
 void* allocateAligned(size_t alignment, size_t bytes) { return _aligned_malloc(bytes, alignment); }
 void freeAligned(void* memory) { _aligned_free(memory); }
+
+ThreadId currentThread() { return static_cast<ThreadId>(GetCurrentThreadId()); }
 
 ProcessId ownProcessId() { return GetCurrentProcessId(); }
 

@@ -1,0 +1,112 @@
+/** Rows about many threads and processes at once. */
+import type { CrowdFigures } from './crowd/crowd.js';
+import type { Who } from './crowd/messages.js';
+import {
+  type Amount,
+  type Contestant,
+  MICROSECONDS,
+  MILLIONS,
+  MILLISECONDS,
+  PER_SECOND,
+  type Row,
+  type Target,
+  TCP,
+  type Unit,
+  US,
+} from './row.js';
+
+export function workers(amount: Amount): Row[] {
+  const of = (count: number, figure: 'all' | 'slowest' = 'all') =>
+    ({
+      by: 'networkdirect',
+      // Long enough for a turn of each.
+      job: { kind: 'workers', workers: count, of: figure, seconds: Math.max(1, 2 * amount.seconds) },
+    }) as const;
+  const title = (text: string) => `round trips of 8 bytes between two queue pairs of each Worker, ${text}`;
+  const one = { label: `${US}, 1 Worker`, ...of(1) };
+  const two = { label: `${US}, 2 Workers`, ...of(2) };
+  const eight = { label: `${US}, 8 Workers`, ...of(8) };
+  return [
+    {
+      name: 'workers 2',
+      title: title('2 Workers'),
+      unit: MILLIONS,
+      contestants: [{ label: US, ...of(2) }, one],
+      targets: [{ against: one.label, factor: 1.8 }],
+    },
+    {
+      name: 'workers 8',
+      title: title('8 Workers'),
+      unit: MILLIONS,
+      contestants: [{ label: US, ...of(8) }, two],
+      targets: [{ against: two.label, factor: 0.9 }],
+    },
+    {
+      name: 'workers 8 slowest',
+      title: title('the slowest of 8 Workers times 8'),
+      unit: MILLIONS,
+      contestants: [{ label: US, ...of(8, 'slowest') }, eight],
+      targets: [{ against: eight.label, factor: 0.5 }],
+    },
+  ];
+}
+
+const SHARE: Unit = { text: 'of the mean', base: 1, better: 'more' };
+
+/** The figures of a crowd, and the targets where the processors are scarce. */
+const crowdFigures: readonly {
+  readonly figure: keyof CrowdFigures;
+  readonly title: string;
+  readonly unit: Unit;
+  readonly scarce: Target;
+}[] = [
+  { figure: 'rate', title: 'rate', unit: PER_SECOND, scarce: { against: TCP, factor: 1.3 } },
+  { figure: 'p99', title: '99 of 100 within', unit: MILLISECONDS, scarce: { against: TCP, factor: 1 } },
+  { figure: 'slowest', title: 'the slowest connection', unit: SHARE, scarce: { factor: 0.7 } },
+  {
+    figure: 'processor',
+    title: 'processor time of all processes for each',
+    unit: MICROSECONDS,
+    scarce: { against: TCP, factor: 1 },
+  },
+  {
+    figure: 'setUp',
+    title: 'until all connections are there',
+    unit: MILLISECONDS,
+    scarce: { against: TCP, factor: 2 },
+  },
+];
+
+/** Awaited echoes between client processes and one server, all on as many processors as there are. */
+export function crowds(amount: Amount): Row[] {
+  const sizes = [
+    [1, 1],
+    [1, 50],
+    [4, 25],
+    [8, 25],
+    [20, 50],
+  ] as const;
+  return sizes.flatMap(([clients, connections]) =>
+    crowdFigures.map(({ figure, title, unit, scarce }): Row => {
+      const contestant = (label: string, who: Who): Contestant => ({
+        label,
+        by: 'crowd',
+        figure,
+        job: { who, clients, connections, seconds: 5 * amount.seconds },
+      });
+      const many = clients > 4;
+      const few: Target[] = figure === 'rate' ? [{ against: TCP, factor: 2 }] : [];
+      return {
+        name: `crowd ${clients}x${connections} ${figure}`,
+        title: `awaited echoes of 64 bytes, ${clients} × ${connections} (client processes, connections of each): ${title}`,
+        unit,
+        contestants: [
+          contestant(US, 'apart'),
+          contestant(`${US}, one completion queue`, 'together'),
+          contestant(TCP, 'net'),
+        ],
+        targets: many ? [scarce] : few,
+      };
+    }),
+  );
+}

@@ -1,0 +1,90 @@
+/** What a row of the benchmark consists of: contestants, units, targets. */
+
+import type { CrowdFigures, CrowdJob } from './crowd/crowd.js';
+import type { JobInput } from './ours/job.js';
+import type { LibfabricJob } from './peers/libfabric.js';
+import type { NativeJob } from './peers/native.js';
+import type { NodeJob } from './peers/node-program.js';
+import type { UcxJob } from './peers/ucx.js';
+
+/** A program that measures, and its job. */
+export type Contestant = { readonly label: string } & (
+  | { readonly by: 'networkdirect'; readonly job: JobInput }
+  | { readonly by: 'node'; readonly job: NodeJob }
+  | { readonly by: 'libfabric'; readonly job: LibfabricJob }
+  | { readonly by: 'ucx'; readonly job: UcxJob }
+  | { readonly by: 'native'; readonly job: NativeJob }
+  | { readonly by: 'crowd'; readonly job: CrowdJob; readonly figure: keyof CrowdFigures }
+);
+
+/** The unit of a row's figures. */
+export interface Unit {
+  readonly text: string;
+  /** The unit's size, in base units of the samples. */
+  readonly base: number;
+  readonly better: 'less' | 'more';
+}
+
+/**
+ * A limit for our figure: `factor` times the figure of `against`, or `factor` units. It is an upper limit, or a lower one where more is
+ * better.
+ */
+export interface Target {
+  readonly factor: number;
+  /** A contestant's label. */
+  readonly against?: string;
+  /** For a limit in units: the label of our contestant that it is for; default: the first. */
+  readonly of?: string;
+  /** A stretch goal. */
+  readonly stretch?: boolean;
+}
+
+export interface Row {
+  readonly name: string;
+  readonly title: string;
+  readonly unit: Unit;
+  readonly contestants: readonly [Contestant, ...Contestant[]];
+  readonly targets: readonly Target[];
+  /** Its place in a chart by message size. */
+  readonly chart?: { readonly of: 'latency' | 'bandwidth'; readonly size: number };
+}
+
+export const MICROSECONDS: Unit = { text: 'µs', base: 1, better: 'less' };
+export const MILLISECONDS: Unit = { text: 'ms', base: 1, better: 'less' };
+export const GIGABYTES: Unit = { text: 'GB/s', base: 1e9, better: 'more' };
+export const MILLIONS: Unit = { text: 'M/s', base: 1e6, better: 'more' };
+export const PER_SECOND: Unit = { text: '/s', base: 1, better: 'more' };
+export const KIBIBYTES: Unit = { text: 'KiB', base: 1024, better: 'less' };
+export const PERCENT: Unit = { text: '%', base: 1, better: 'less' };
+
+/** This library. */
+export const US = 'networkdirect';
+export const TCP = 'node:net TCP';
+
+/** The length of measurements, scaled. */
+export class Amount {
+  constructor(private readonly scale: number) {}
+
+  /** Duration of a measurement by time. */
+  get seconds(): number {
+    return Math.max(0.01, 0.4 * this.scale);
+  }
+
+  /** Number of repetitions of a measurement by count. */
+  of(count: number, least = 10): number {
+    return Math.max(Math.min(count, least), Math.round(count * this.scale));
+  }
+
+  /** Number of messages of a size. Messages below 4 KiB count as 4 KiB, because they take nearly the same time. */
+  messages(count: number, size: number): number {
+    return this.of(Math.ceil(count / Math.max(1, size / 4096)));
+  }
+}
+
+export const FI_SHM = 'libfabric shm';
+export const UCX = 'UCX shm';
+export const MIB = 1 << 20;
+
+export function tcpStream(size: number, seconds: number): Contestant {
+  return { label: TCP, by: 'node', job: { kind: 'stream', size, seconds } };
+}

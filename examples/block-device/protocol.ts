@@ -1,0 +1,51 @@
+/**
+ * What the block device and its clients send each other. A client sends a request with the place of its buffer; the
+ * device writes the blocks there, or reads them from there, and sends an answer with the same tag. Numbers are in little
+ * endian.
+ */
+
+/** Requests of a client that may be outstanding. */
+export const WINDOW = 16;
+/** Code of the device's only IOCTL: its port, block size, number of blocks, and requests served so far, 4 bytes each. */
+export const QUERY = 0x0022_2000;
+export const QUERY_BYTES = 16;
+/** What a program opens to ask it. */
+export const DEVICE_FILE = '\\\\.\\BlockDevice';
+
+export const Operation = { READ: 1, WRITE: 2 } as const;
+export const Result = { DONE: 0, OUT_OF_RANGE: 1, UNKNOWN: 2 } as const;
+
+export const REQUEST_BYTES = 32;
+export const ANSWER_BYTES = 8;
+
+export interface BlockRequest {
+  readonly operation: number;
+  readonly tag: number;
+  readonly block: number;
+  readonly count: number;
+  /** The client's memory. */
+  readonly rkey: number;
+  readonly address: bigint;
+}
+
+export function writeRequest(view: DataView, offset: number, request: BlockRequest): void {
+  view.setUint32(offset, request.operation, true);
+  view.setUint32(offset + 4, request.tag, true);
+  view.setUint32(offset + 8, request.block, true);
+  view.setUint32(offset + 12, request.count, true);
+  view.setBigUint64(offset + 16, request.address, true);
+  view.setUint32(offset + 24, request.rkey, true);
+}
+
+/** The address is in two halves, because the device handles requests without big integers. */
+export function readRequest(view: DataView, offset: number) {
+  return {
+    operation: view.getUint32(offset, true),
+    tag: view.getUint32(offset + 4, true),
+    block: view.getUint32(offset + 8, true),
+    count: view.getUint32(offset + 12, true),
+    addressLow: view.getUint32(offset + 16, true),
+    addressHigh: view.getUint32(offset + 20, true),
+    rkey: view.getUint32(offset + 24, true),
+  };
+}

@@ -1,0 +1,29 @@
+// Notifies an isolate of changes of the host's network: its interfaces and their addresses, or its routes.
+#pragma once
+#include "env.h"
+#include "platform/network_events.h"
+
+namespace nd::js {
+
+// An NetworkEvents socket in the environment's loop, which it does not keep alive.
+class NetworkWatch final : public Closable {
+ public:
+  // (onChange): returns a function that ends the watch; undefined if the system has no such socket.
+  static Napi::Value watchInterfaces(const Napi::CallbackInfo& info) { return watch(info, NetworkPart::kInterfaces); }
+  static Napi::Value watchRoutes(const Napi::CallbackInfo& info) { return watch(info, NetworkPart::kRoutes); }
+  ~NetworkWatch() override;
+  Rank rank() const override { return Rank::kServer; }
+  void closeNow() override;
+
+ private:
+  struct Holder;
+  NetworkWatch(EnvData& data, Napi::Function onChange);
+  static Napi::Value watch(const Napi::CallbackInfo& info, NetworkPart part);
+  bool open(EnvData& data, NetworkPart part);
+
+  LoopCallback onChange_;
+  std::shared_ptr<Teardown> teardown_;
+  Holder* holder_ = nullptr;  // null: not open
+};
+
+}  // namespace nd::js

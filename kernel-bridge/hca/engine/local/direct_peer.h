@@ -1,0 +1,71 @@
+// The visitor's side of direct access: a peer's published table, its memory mapped here, and the mark that this side is inside
+// (direct_table.h). Of a pair; all functions require the engine's lock. What the peer publishes is checked, and never trusted.
+#pragma once
+#include <vector>
+
+#include "local/direct_table.h"
+#include "local/local_maps.h"
+#include "platform/mapping.h"
+
+namespace nd {
+
+class DirectPeer {
+ public:
+  static constexpr uint32_t kMostAsked = LocalOffers::kMost;
+
+  struct Request {
+    uint32_t qpn, peer;     // our queue pair, and the peer's
+    uint32_t rkey, right;   // one of WV_ACCESS_*
+    uint32_t pkey;
+    uint64_t address, length;
+  };
+  enum class Refusal : uint8_t { kNone, kUnpublished, kUnmapped, kUnable };
+  // A file of the peer that is to be mapped.
+  struct Wish {
+    uint32_t file;
+    bool writable, told;
+  };
+
+  void attach(uint64_t* mark) { mark_ = mark; }
+  // False: it is no table, or one that could change its size.
+  bool open(Descriptor table);
+  bool ready() const { return pages_.get() != nullptr; }
+  void close();
+
+  // Goes inside and returns where the memory of the request is; leave() follows. Null: it is for the peer to decide, or its memory is not
+  // mapped yet.
+  uint8_t* enter(const Request& request, LocalMaps& maps, Refusal* why);
+  // False: the peer has taken the memory away meanwhile: nothing that was done in it counts.
+  bool leave() { return DirectMark::leave(mark_, entered_); }
+
+  // Files that are to be asked for: tell(wish) returns false if no more can be sent now.
+  bool news() const { return news_; }
+  template <typename Tell>
+  void tellAll(Tell tell);
+  // The peer has given its memory back, or offered it.
+  void forgetWish(uint32_t file);
+
+ private:
+  const DirectTable* table() const { return static_cast<const DirectTable*>(pages_.get()); }
+  const DirectKey* find(uint32_t rkey);
+  void wish(uint32_t file, bool writable);
+  bool allows(const Request& request, const DirectKey& record, uint32_t file, uint64_t shift) const;
+
+  Mapping pages_;
+  uint64_t* mark_ = nullptr;
+  uint64_t entered_ = 0;
+  std::vector<Wish> wishes_;
+  bool news_ = false;
+};
+
+template <typename Tell>
+void DirectPeer::tellAll(Tell tell) {
+  news_ = false;
+  for (Wish& wish : wishes_) {
+    if (wish.told) continue;
+    wish.told = tell(wish);
+    news_ |= !wish.told;
+  }
+}
+
+}  // namespace nd

@@ -1,0 +1,38 @@
+// An HCA of this process: its host, its engine and the engine's thread. Each isolate of the program that opens a device has a
+// context of its own, with a slot, sockets, objects and a lock. Two contexts of a process share nothing of these and reach each
+// other as two processes do.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "engine/engine.h"
+#include "host/host.h"
+
+namespace nd {
+
+class HcaContext {
+ public:
+  HcaContext() = default;
+  // Ends it, in any state: peers get a goodbye, and the slot is free. Nobody may use engine() and host() any more. If the engine's
+  // thread does not end within half a second, or another thread holds the engine, the next context, or the end of the process, ends it.
+  ~HcaContext();
+  HcaContext(const HcaContext&) = delete;
+  HcaContext& operator=(const HcaContext&) = delete;
+
+  // Starts on the first call; later ones only call Host::join(). `problem` explains a failure.
+  Status start(const EngineOptions& engine, const HostOptions& host, std::string* problem);
+  // Null before start() has succeeded. Any thread.
+  Engine* engine() const { return engine_.load(std::memory_order_acquire); }
+  Host& host();  // of a started one
+
+  struct Parts;
+
+ private:
+  std::mutex mutex_;
+  std::atomic<Engine*> engine_{nullptr};
+  std::shared_ptr<Parts> parts_;
+};
+
+}  // namespace nd

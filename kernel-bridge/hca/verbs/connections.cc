@@ -1,0 +1,263 @@
+// Connections by librdmacm. Queue pairs are not its: it is told their numbers, and we move them.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "verbs/host.h"
+
+namespace nd::verbs {
+
+namespace {
+
+socklen_t fillAddress(const CmAddress& from, sockaddr_storage* out) {
+  std::memset(out, 0, sizeof *out);
+  if (from.gid.isV4()) {
+    auto* v4 = reinterpret_cast<sockaddr_in*>(out);
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(from.port);
+    std::memcpy(&v4->sin_addr, from.gid.raw.data() + 12, 4);
+    return sizeof *v4;
+  }
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(out);
+  v6->sin6_family = AF_INET6;
+  v6->sin6_port = htons(from.port);
+  v6->sin6_scope_id = from.scopeId;
+  std::memcpy(&v6->sin6_addr, from.gid.raw.data(), 16);
+  return sizeof *v6;
+}
+
+CmAddress addressOf(const sockaddr_storage& from) {
+  CmAddress out;
+  if (from.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(from);
+    out.gid.raw[10] = out.gid.raw[11] = 0xFF;
+    std::memcpy(out.gid.raw.data() + 12, &v4.sin_addr, 4);
+    out.port = ntohs(v4.sin_port);
+  } else if (from.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(from);
+    std::memcpy(out.gid.raw.data(), &v6.sin6_addr, 16);
+    out.port = ntohs(v6.sin6_port);
+    out.scopeId = v6.sin6_scope_id;
+  }
+  return out;
+}
+
+// librdmacm's calls answer -1 and errno.
+Status done(int result) { return result == 0 ? Status::kSuccess : statusOf(errno); }
+
+rdma_conn_param paramOf(const CmParameters& from) {
+  rdma_conn_param out{};
+  out.private_data = from.length > 0 ? from.data : nullptr;
+  out.private_data_len = static_cast<uint8_t>(std::min<size_t>(from.length, 255));
+  out.responder_resources = from.responderResources;
+  out.initiator_depth = from.initiatorDepth;
+  out.flow_control = 1;
+  out.retry_count = from.retryCount;
+  out.rnr_retry_count = from.rnrRetryCount;
+  out.srq = from.srq ? 1 : 0;
+  out.qp_num = from.qpn;
+  return out;
+}
+
+Handle handleOf(const rdma_cm_id* id) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(id->context)); }
+
+}  // namespace
+
+rdma_cm_id* Host::idOf(Handle handle) const {
+  const CmObject* const object = Tables::all().cms.find(handle);
+  return object != nullptr ? object->id : nullptr;
+}
+
+Status Host::cmCreate(bool datagrams, Handle* out) {
+  Handle handle;
+  CmObject* const object = Tables::all().cms.take(&handle);
+  if (object == nullptr) return Status::kInsufficientResources;
+  rdma_cm_id* id = nullptr;
+  const int failed = lib_.rdma_create_id(cm_, &id, reinterpret_cast<void*>(uintptr_t{handle}), datagrams ? kPortSpaceUdp : kPortSpaceTcp);
+  if (failed != 0) {
+    const Status status = statusOf(errno);
+    Tables::all().cms.release(object, handle);
+    return status;
+  }
+  object->id = id;
+  object->handle = *out = handle;
+  std::lock_guard<std::mutex> lock(idMutex_);
+  cmIds_.push_back(handle);
+  return Status::kSuccess;
+}
+
+void Host::cmDestroy(Handle handle) {
+  CmObject* const object = Tables::all().cms.find(handle);
+  if (object == nullptr) return;
+  rdma_cm_id* const id = object->id;
+  {
+    std::lock_guard<std::mutex> lock(idMutex_);
+    const auto it = std::find(cmIds_.begin(), cmIds_.end(), handle);
+    if (it == cmIds_.end()) return;  // of another kernel
+    *it = cmIds_.back();
+    cmIds_.pop_back();
+  }
+  lib_.rdma_destroy_id(id);
+  Tables::all().cms.release(object, handle);
+}
+
+Status Host::cmBind(Handle handle, const CmAddress& local, bool shared, uint16_t* port) {
+  rdma_cm_id* const id = idOf(handle);
+  if (id == nullptr) return Status::kInvalidHandle;
+  if (shared) {
+    int yes = 1;
+    lib_.rdma_set_option(id, kOptionId, kOptionReuseAddress, &yes, sizeof yes);
+  }
+  sockaddr_storage address;
+  fillAddress(local, &address);
+  const Status status = done(lib_.rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)));
+  if (status == Status::kSuccess) *port = addressOf(id->source).port;
+  return status;
+}
+
+Status Host::cmResolve(Handle handle, const CmAddress& local, const CmAddress& peer, int timeoutMs) {
+  rdma_cm_id* const id = idOf(handle);
+  if (id == nullptr) return Status::kInvalidHandle;
+  sockaddr_storage from, to;
+  fillAddress(local, &from);
+  fillAddress(peer, &to);
+  int yes = 1;
+  lib_.rdma_set_option(id, kOptionId, kOptionReuseAddress, &yes, sizeof yes);
+  return done(lib_.rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to), timeoutMs));
+}
+
+Status Host::cmResolveRoute(Handle handle, int timeoutMs) {
+  rdma_cm_id* const id = idOf(handle);
+  return id != nullptr ? done(lib_.rdma_resolve_route(id, timeoutMs)) : Status::kInvalidHandle;
+}
+
+Status Host::cmSetOptions(Handle handle, int ackTimeout, int trafficClass) {
+  rdma_cm_id* const id = idOf(handle);
+  if (id == nullptr) return Status::kInvalidHandle;
+  auto timeout = static_cast<uint8_t>(ackTimeout), tos = static_cast<uint8_t>(trafficClass);
+  // Older kernels have no such options; the connection works without.
+  if (ackTimeout > 0) lib_.rdma_set_option(id, kOptionId, kOptionAckTimeout, &timeout, sizeof timeout);
+  if (trafficClass > 0) lib_.rdma_set_option(id, kOptionId, kOptionTos, &tos, sizeof tos);
+  return Status::kSuccess;
+}
+
+Status Host::cmListen(Handle handle, uint32_t backlog) {
+  rdma_cm_id* const id = idOf(handle);
+  return id != nullptr ? done(lib_.rdma_listen(id, static_cast<int>(std::min(backlog, 1024u)))) : Status::kInvalidHandle;
+}
+
+Status Host::cmConnect(Handle handle, const CmParameters& parameters) {
+  rdma_cm_id* const id = idOf(handle);
+  rdma_conn_param param = paramOf(parameters);
+  return id != nullptr ? done(lib_.rdma_connect(id, &param)) : Status::kInvalidHandle;
+}
+
+Status Host::cmEstablish(Handle handle) {
+  rdma_cm_id* const id = idOf(handle);
+  return id != nullptr ? done(lib_.rdma_establish(id)) : Status::kInvalidHandle;
+}
+
+Status Host::cmAccept(Handle handle, const CmParameters& parameters) {
+  rdma_cm_id* const id = idOf(handle);
+  rdma_conn_param param = paramOf(parameters);
+  return id != nullptr ? done(lib_.rdma_accept(id, &param)) : Status::kInvalidHandle;
+}
+
+Status Host::cmReject(Handle handle, const uint8_t* data, size_t length) {
+  rdma_cm_id* const id = idOf(handle);
+  return id != nullptr ? done(lib_.rdma_reject(id, data, static_cast<uint8_t>(std::min<size_t>(length, 255)))) : Status::kInvalidHandle;
+}
+
+Status Host::cmDisconnect(Handle handle) {
+  rdma_cm_id* const id = idOf(handle);
+  return id != nullptr ? done(lib_.rdma_disconnect(id)) : Status::kInvalidHandle;
+}
+
+Status Host::cmNotify(Handle handle) {
+  rdma_cm_id* const id = idOf(handle);
+  return id != nullptr ? done(lib_.rdma_notify(id, kEventCommEst)) : Status::kInvalidHandle;
+}
+
+Status Host::cmJoin(Handle handle, const CmAddress& group) {
+  rdma_cm_id* const id = idOf(handle);
+  if (id == nullptr) return Status::kInvalidHandle;
+  sockaddr_storage address;
+  fillAddress(group, &address);
+  return done(lib_.rdma_join_multicast(id, reinterpret_cast<sockaddr*>(&address), nullptr));
+}
+
+bool Host::cmAddresses(Handle handle, CmAddress* local, CmAddress* peer, Device** at) {
+  rdma_cm_id* const id = idOf(handle);
+  if (id == nullptr) return false;
+  *local = addressOf(id->source);
+  *peer = addressOf(id->destination);
+  *at = nullptr;
+  for (Device* device : devices_)
+    if (device->context != nullptr && id->verbs != nullptr && device->name == id->verbs->device->name) *at = device;
+  return true;
+}
+
+bool Host::cmAttributes(Handle handle, CmAttributes* out) {
+  rdma_cm_id* const id = idOf(handle);
+  if (id == nullptr) return false;
+  ibv_qp_attr rtr{}, rts{};
+  int mask = 0;
+  rtr.qp_state = static_cast<int>(abi::kQpsRtr);
+  rts.qp_state = static_cast<int>(abi::kQpsRts);
+  if (lib_.rdma_init_qp_attr(id, &rtr, &mask) != 0 || lib_.rdma_init_qp_attr(id, &rts, &mask) != 0) return false;
+  out->pathMtu = rtr.path_mtu >= 1 && rtr.path_mtu <= 5 ? static_cast<uint32_t>(rtr.path_mtu) : 0;
+  out->destinationQpn = rtr.dest_qp_num;
+  out->receivePsn = rtr.rq_psn;
+  out->sendPsn = rts.sq_psn;
+  out->pkeyIndex = rtr.pkey_index;
+  out->ackTimeout = rts.timeout;
+  out->flowLabel = rtr.ah_attr.flow_label;
+  out->hopLimit = rtr.ah_attr.hop_limit;
+  out->trafficClass = rtr.ah_attr.traffic_class;
+  return true;
+}
+
+void Host::serveCm() {
+  rdma_cm_event* event;
+  while (lib_.rdma_get_cm_event(cm_, &event) == 0) {
+    Event out;
+    out.kind = Event::Kind::kCm;
+    out.event = static_cast<uint32_t>(event->event);
+    out.status = event->status;
+    // Both kinds of parameters begin with the private data.
+    const rdma_conn_param& p = event->param.conn;
+    const auto* data = static_cast<const uint8_t*>(p.private_data);
+    if (data != nullptr) out.data.assign(data, data + p.private_data_len);
+    out.responderResources = p.responder_resources;
+    out.initiatorDepth = p.initiator_depth;
+    out.retryCount = p.retry_count;
+    out.rnrRetryCount = p.rnr_retry_count;
+    out.srq = p.srq;
+    out.qpn = event->param.ud.qp_num;
+    out.qkey = event->param.ud.qkey;
+    if (event->event == kCmConnectRequest) {
+      out.listener = handleOf(event->listen_id);
+      Handle handle;
+      CmObject* const object = Tables::all().cms.take(&handle);
+      rdma_cm_id* const id = event->id;
+      if (object == nullptr) {
+        lib_.rdma_ack_cm_event(event);
+        lib_.rdma_destroy_id(id);
+        continue;
+      }
+      id->context = reinterpret_cast<void*>(uintptr_t{handle});
+      object->id = id;
+      object->handle = handle;
+      std::lock_guard<std::mutex> lock(idMutex_);
+      cmIds_.push_back(handle);
+    }
+    out.handle = handleOf(event->id);
+    lib_.rdma_ack_cm_event(event);
+    events_->push(std::move(out));
+  }
+}
+
+}  // namespace nd::verbs

@@ -1,0 +1,256 @@
+// Opening, asking and closing devices.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "verbs/host.h"
+
+namespace nd::verbs {
+
+namespace {
+
+// Each request of a queue pair has a place in a ring of as many.
+constexpr uint32_t kMostRequests = 8192, kMostSges = 30, kMostInline = 512;
+
+uint32_t powerBelow(int64_t most, uint32_t limit) {
+  uint32_t n = 1;
+  while (n * 2 <= limit && int64_t{n} * 2 <= most) n *= 2;
+  return n;
+}
+
+uint32_t atMost(int64_t value, uint32_t limit) {
+  return value < 0 ? 0 : value > int64_t{limit} ? limit : static_cast<uint32_t>(value);
+}
+
+}  // namespace
+
+Tables& Tables::all() {
+  static Tables* instance = new Tables;
+  return *instance;
+}
+
+Status statusOf(int error) {
+  switch (error < 0 ? -error : error) {
+    case 0: return Status::kSuccess;
+    case EINVAL: return Status::kInvalidParameter;
+    case ENOMEM:
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC: return Status::kInsufficientResources;
+    case EBUSY: return Status::kDeviceBusy;
+    case EPERM:
+    case EACCES: return Status::kAccessDenied;
+    case EOPNOTSUPP:
+    case ENOSYS:
+    case EPROTONOSUPPORT: return Status::kNotSupported;
+    case ENODEV:
+    case ENXIO:
+    case EIO: return Status::kDeviceRemoved;
+    case EFAULT: return Status::kAccessViolation;
+    case EADDRINUSE: return Status::kAddressAlreadyExists;
+    case EADDRNOTAVAIL:
+    case EAFNOSUPPORT: return Status::kInvalidAddress;
+    case ENETUNREACH: return Status::kNetworkUnreachable;
+    case EHOSTUNREACH: return Status::kHostUnreachable;
+    case ETIMEDOUT: return Status::kIoTimeout;
+    default: return Status::kUnsuccessful;
+  }
+}
+
+int accessOf(uint32_t access) {
+  unsigned out = 0;
+  if (access & abi::kAccessLocalWrite) out |= kAccessLocalWriteBit;
+  if (access & abi::kAccessRemoteWriteBit) out |= kRemoteWriteBit;
+  if (access & abi::kAccessRemoteRead) out |= kRemoteReadBit;
+  if (access & abi::kAccessRemoteAtomic) out |= kRemoteAtomicBit;
+  if (access & abi::kAccessMwBind) out |= kMwBindBit;
+  return static_cast<int>(out);
+}
+
+std::vector<std::string> Host::deviceNames() const {
+  std::vector<std::string> names;
+  int count = 0;
+  ibv_device** list = lib_.ibv_get_device_list(&count);
+  if (list == nullptr) return names;
+  for (int i = 0; i < count; ++i) names.emplace_back(list[i]->name);
+  lib_.ibv_free_device_list(list);
+  return names;
+}
+
+// What every queue pair gets: providers grant less than the attributes say, depending on the rest.
+bool Host::probe(Device& device, std::string* why) {
+  ibv_pd* pd = lib_.ibv_alloc_pd(device.context);
+  ibv_cq* cq = pd != nullptr ? lib_.ibv_create_cq(device.context, 1, nullptr, nullptr, 0) : nullptr;
+  int error = errno;
+  ibv_qp* qp = nullptr;
+  EngineOptions& limits = device.limits;
+  limits.maxQpWr = powerBelow(int64_t{device.attributes.max_qp_wr} - 1, kMostRequests);
+  limits.maxSge = atMost(device.attributes.max_sge, kMostSges);
+  limits.maxInline = kMostInline;
+  ibv_qp_init_attr create{};
+  while (cq != nullptr && qp == nullptr) {
+    create = ibv_qp_init_attr{};
+    create.send_cq = create.recv_cq = cq;
+    create.qp_type = kQptIbRc;
+    create.cap = {limits.maxQpWr + 1, limits.maxQpWr, limits.maxSge, limits.maxSge, limits.maxInline};
+    qp = lib_.ibv_create_qp(pd, &create);
+    error = errno;
+    if (qp != nullptr) break;
+    if (limits.maxInline > 0) {
+      limits.maxInline = limits.maxInline > 32 ? limits.maxInline / 2 : 0;
+    } else if (limits.maxSge > 4) {
+      limits.maxSge /= 2;
+      limits.maxInline = 64;
+    } else if (limits.maxQpWr > 16) {
+      limits.maxQpWr /= 2;
+      limits.maxInline = 64;
+    } else {
+      break;
+    }
+  }
+  if (qp != nullptr) {
+    if (create.cap.max_inline_data > limits.maxInline) limits.maxInline = std::min(create.cap.max_inline_data, kMostInline);
+    lib_.ibv_destroy_qp(qp);
+  } else {
+    *why = device.name + " makes no queue pair (" + std::strerror(error) + ")";
+  }
+  if (cq != nullptr) lib_.ibv_destroy_cq(cq);
+  if (pd != nullptr) lib_.ibv_dealloc_pd(pd);
+  return qp != nullptr;
+}
+
+namespace {
+
+void setLimits(Device& device) {
+  const ibv_device_attr& a = device.attributes;
+  EngineOptions& limits = device.limits;
+  constexpr uint32_t kMany = 0x7FFFFFFF;
+  limits.maxQp = atMost(a.max_qp, kMany);
+  limits.maxCq = atMost(a.max_cq, kMany);
+  limits.maxPd = atMost(a.max_pd, kMany);
+  limits.maxMr = atMost(a.max_mr, kMany);
+  const bool windows = (a.device_cap_flags & (kCapMemWindow2A | kCapMemWindow2B)) != 0 && device.context->ops.alloc_mw != nullptr;
+  limits.maxMw = windows ? atMost(a.max_mw, kMany) : 0;
+  limits.maxSrq = atMost(a.max_srq, kMany);
+  limits.maxAh = a.max_ah > 0 ? atMost(a.max_ah, kMany) : device.iwarp ? 0 : 65536;  // some drivers tell none
+  limits.maxGroups = atMost(a.max_mcast_grp, kMany);
+  limits.maxGroupQps = atMost(a.max_mcast_qp_attach, kMany);
+  limits.maxAttached = atMost(a.max_total_mcast_qp_attach, kMany);
+  limits.maxPkeys = a.max_pkeys;
+  limits.maxCqEntries = powerBelow(int64_t{a.max_cqe} - kSpareCqes, 1u << 20);
+  limits.maxReadDepth = atMost(std::min(a.max_qp_rd_atom, a.max_qp_init_rd_atom > 0 ? a.max_qp_init_rd_atom : a.max_qp_rd_atom), 255);
+  limits.maxMrSize = std::min<uint64_t>(a.max_mr_size, 1ull << 46);
+}
+
+}  // namespace
+
+Device* Host::openDevice(const std::string& name, std::string* why) {
+  if (devices_.size() == kMostDevices) {
+    *why = "too many devices were opened since this kernel started";
+    return nullptr;
+  }
+  int count = 0;
+  ibv_device** list = lib_.ibv_get_device_list(&count);
+  ibv_device* found = nullptr;
+  for (int i = 0; list != nullptr && i < count; ++i)
+    if (name == list[i]->name) found = list[i];
+  if (found == nullptr) {
+    *why = "libibverbs knows no device " + name + " (is its provider installed? It belongs to the package ibverbs-providers)";
+    if (list != nullptr) lib_.ibv_free_device_list(list);
+    return nullptr;
+  }
+  auto device = std::make_unique<Device>();
+  device->lib = &lib_;
+  device->name = name;
+  device->events = events_;
+  device->iwarp = found->transport_type == kTransportIwarp;
+  device->context = lib_.ibv_open_device(found);
+  const int error = errno;
+  const std::string node = std::string("/dev/infiniband/") + found->dev_name;
+  lib_.ibv_free_device_list(list);
+  if (device->context == nullptr) {
+    *why = node + " cannot be opened (" + std::strerror(error) + ")";
+    return nullptr;
+  }
+  device->channel = lib_.ibv_create_comp_channel(device->context);
+  if (device->channel == nullptr || lib_.ibv_query_device(device->context, &device->attributes) != 0 || !probe(*device, why)) {
+    if (why->empty()) *why = name + " does not answer (" + std::strerror(errno) + ")";
+    if (device->channel != nullptr) lib_.ibv_destroy_comp_channel(device->channel);
+    lib_.ibv_close_device(device->context);
+    return nullptr;
+  }
+  setLimits(*device);
+  device->number = static_cast<uint32_t>(devices_.size()) + 1;
+  Device* const out = device.release();
+  devices_.push_back(out);
+  watch(out->channel->fd, uint64_t{out->number} << 2 | 1, true);
+  watch(out->context->async_fd, uint64_t{out->number} << 2 | 2, true);
+  return out;
+}
+
+Device* Host::device(uint32_t number) {
+  Device* const found = number >= 1 && number <= devices_.size() ? devices_[number - 1] : nullptr;
+  return found != nullptr && found->context != nullptr ? found : nullptr;
+}
+
+bool Host::queryPort(Device& device, uint32_t port, PortInfo* out) {
+  constexpr size_t kMostGids = 1024;
+  if (device.context == nullptr || port == 0 || port > device.attributes.phys_port_cnt) return false;
+  if (lib_.ibv_query_port(device.context, static_cast<uint8_t>(port), &out->attributes) != 0) return false;
+  out->gids.resize(kMostGids);
+  const ssize_t found = lib_._ibv_query_gid_table(device.context, out->gids.data(), out->gids.size(), 0, sizeof(ibv_gid_entry));
+  out->gids.resize(found > 0 ? static_cast<size_t>(found) : 0);
+  const auto other = [&](const ibv_gid_entry& entry) { return entry.port_num != port; };
+  out->gids.erase(std::remove_if(out->gids.begin(), out->gids.end(), other), out->gids.end());
+  for (int i = 0; i < out->attributes.pkey_tbl_len; ++i) {
+    uint16_t pkey = 0;  // big-endian
+    if (lib_.ibv_query_pkey(device.context, static_cast<uint8_t>(port), i, &pkey) != 0) break;
+    out->pkeys.push_back(static_cast<uint16_t>(pkey >> 8 | pkey << 8));
+  }
+  while (out->pkeys.size() > 1 && out->pkeys.back() == 0) out->pkeys.pop_back();
+  return true;
+}
+
+void Host::closeDevice(Device& device) {
+  // The event thread lets go of it first.
+  std::lock_guard<std::mutex> lock(device.threads);
+  if (device.context == nullptr) return;
+  watch(device.channel->fd, 0, false);
+  watch(device.context->async_fd, 0, false);
+  Tables& all = Tables::all();
+  all.qps.forEach([&](QpObject& qp) {
+    std::lock_guard<std::mutex> own(qp.mutex);
+    if (qp.device != &device || qp.qp == nullptr) return;
+    drainOf(qp);
+    if (qp.state.load() != abi::kQpsReset) qp.publish(abi::kQpsError);
+    flushHeld(qp, true);
+    lib_.ibv_destroy_qp(std::exchange(qp.qp, nullptr));
+    qp.errorEntered = true;
+  });
+  all.srqs.forEach([&](SrqObject& srq) {
+    std::lock_guard<std::mutex> own(srq.mutex);
+    if (srq.device == &device && srq.srq != nullptr) lib_.ibv_destroy_srq(std::exchange(srq.srq, nullptr));
+  });
+  all.cqs.forEach([&](CqObject& cq) {
+    std::lock_guard<std::mutex> own(cq.mutex);
+    if (cq.device == &device && cq.cq != nullptr) lib_.ibv_destroy_cq(std::exchange(cq.cq, nullptr));
+  });
+  std::unique_lock<std::shared_mutex> keys(device.keys);
+  all.ahs.forEach([&](AhObject& ah) {
+    if (ah.device == &device && ah.ah != nullptr) lib_.ibv_destroy_ah(std::exchange(ah.ah, nullptr));
+  });
+  all.mws.forEach([&](MwObject& mw) {
+    if (mw.device == &device && mw.mw != nullptr) device.context->ops.dealloc_mw(std::exchange(mw.mw, nullptr));
+  });
+  device.windows.clear();
+  for (auto& [lkey, region] : device.regions)
+    if (region.mr != nullptr) lib_.ibv_dereg_mr(std::exchange(region.mr, nullptr));
+  all.pds.forEach([&](PdObject& pd) {
+    if (pd.device == &device && pd.pd != nullptr) lib_.ibv_dealloc_pd(std::exchange(pd.pd, nullptr));
+  });
+  lib_.ibv_destroy_comp_channel(std::exchange(device.channel, nullptr));
+  lib_.ibv_close_device(std::exchange(device.context, nullptr));
+}
+
+}  // namespace nd::verbs

@@ -1,0 +1,194 @@
+// The event thread: it sleeps until a device or the connection manager has something to tell.
+#include "verbs/host.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace nd::verbs {
+
+namespace {
+
+// What a descriptor is: these, or a device's number above two bits, 1 for completions and 2 for asynchronous events.
+constexpr uint64_t kStopTag = 0, kCmTag = 4 << 2;
+constexpr uint64_t kTagBits = 2;
+// Device numbers as tags begin behind those.
+constexpr uint64_t kDeviceTag = uint64_t{1} << 32;
+
+bool notBlocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
+
+}  // namespace
+
+Host::Host(const Library& lib, Waker* waker) : lib_(lib), events_(std::make_shared<Events>(waker)) {
+  devices_.reserve(kMostDevices);  // the event thread reads it while it grows
+}
+
+Host::~Host() { close(); }
+
+std::unique_ptr<Host> Host::open(Waker* waker, std::string* why) {
+  const Library* const lib = library(why);
+  if (lib == nullptr) return nullptr;
+  std::unique_ptr<Host> host(new Host(*lib, waker));
+  return host->start(why) ? std::move(host) : nullptr;
+}
+
+bool Host::start(std::string* why) {
+  cm_ = lib_.rdma_create_event_channel();
+  if (cm_ == nullptr) {
+    *why = std::string("/dev/infiniband/rdma_cm cannot be opened (") + std::strerror(errno) + "); it comes with the kernel's module rdma_ucm";
+    return false;
+  }
+  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_.valid() || !stop_.valid() || !notBlocking(cm_->fd)) {
+    *why = std::string("there is no descriptor left (") + std::strerror(errno) + ")";
+    lib_.rdma_destroy_event_channel(std::exchange(cm_, nullptr));
+    return false;
+  }
+  watch(stop_.get(), kStopTag, true);
+  watch(cm_->fd, kCmTag, true);
+  open_ = true;
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "nd-verbs");
+  return true;
+}
+
+void Host::watch(int fd, uint64_t tag, bool on) {
+  if (on && tag != kStopTag && tag != kCmTag) {
+    notBlocking(fd);
+    tag |= kDeviceTag;
+  }
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = tag;
+  epoll_ctl(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event);
+}
+
+void Host::run() {
+  for (;;) {
+    epoll_event ready[16];
+    const int count = epoll_wait(epoll_.get(), ready, 16, -1);
+    for (int i = 0; i < count; ++i) {
+      const uint64_t tag = ready[i].data.u64;
+      if (tag == kStopTag) return;
+      if (tag == kCmTag) {
+        serveCm();
+        continue;
+      }
+      Device* const device = devices_[((tag & ~kDeviceTag) >> kTagBits) - 1];
+      std::lock_guard<std::mutex> lock(device->threads);
+      if (device->context == nullptr) continue;
+      if ((tag & 3) == 1) {
+        serveCompletions(*device);
+      } else {
+        serveAsync(*device);
+      }
+    }
+    if (count < 0 && errno != EINTR) return;
+  }
+}
+
+void Host::serveCompletions(Device& device) {
+  ibv_cq* cq;
+  void* context;
+  while (lib_.ibv_get_cq_event(device.channel, &cq, &context) == 0) {
+    const Handle handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(context));
+    lib_.ibv_ack_cq_events(cq, 1);
+    device.comEvents.fetch_add(1, std::memory_order_relaxed);
+    if (CqObject* own = Tables::all().cqs.at(handle)) drain(*own, handle, true);
+  }
+}
+
+namespace {
+
+struct QpEventPair {
+  int theirs;
+  QpEvent ours;
+};
+constexpr QpEventPair kQpEvents[] = {
+    {kEventQpFatal, QpEvent::kFatal},        {kEventQpReqErr, QpEvent::kFatal},
+    {kEventQpAccessErr, QpEvent::kFatal},    {kEventCommEst, QpEvent::kCommunicationEstablished},
+    {kEventSqDrained, QpEvent::kSendQueueDrained}, {kEventLastWqe, QpEvent::kLastWqe},
+};
+
+}  // namespace
+
+void Host::serveAsync(Device& device) {
+  ibv_async_event event;
+  while (lib_.ibv_get_async_event(device.context, &event) == 0) {
+    Event out;
+    out.device = device.number;
+    const int type = event.event_type;
+    const auto pair = std::find_if(std::begin(kQpEvents), std::end(kQpEvents), [&](const QpEventPair& p) { return p.theirs == type; });
+    QpObject* failed = nullptr;
+    CqObject* overrun = nullptr;
+    if (pair != std::end(kQpEvents)) {
+      out.kind = Event::Kind::kQp;
+      out.handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.qp->qp_context));
+      out.event = static_cast<uint32_t>(pair->ours);
+      out.reason = abi::kWcError;
+      failed = pair->ours == QpEvent::kFatal ? Tables::all().qps.find(out.handle) : nullptr;
+    } else if (type == kEventSrqErr || type == kEventSrqLimit) {
+      out.kind = Event::Kind::kSrq;
+      out.handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.srq->srq_context));
+      out.event = static_cast<uint32_t>(type == kEventSrqErr ? SrqEvent::kFatal : SrqEvent::kLimit);
+    } else if (type == kEventCqErr) {
+      overrun = Tables::all().cqs.find(static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.cq->cq_context)));
+    } else {
+      out.kind = type == kEventDeviceFatal ? Event::Kind::kGone : Event::Kind::kPort;
+    }
+    lib_.ibv_ack_async_event(&event);
+    if (failed != nullptr) {
+      if (failed->failed.exchange(true)) continue;  // a completion has told
+      std::lock_guard<std::mutex> lock(failed->mutex);
+      if (failed->handle == out.handle) enterError(*failed);
+    }
+    if (overrun != nullptr) {
+      const Handle handle = overrun->handle;
+      {
+        std::lock_guard<std::mutex> lock(overrun->mutex);
+        if (overrun->handle == handle && !overrun->ring.dead) overrun->ring.die();
+      }
+      drain(*overrun, handle);
+    }
+    if (out.kind != Event::Kind::kNone) events_->push(std::move(out));
+  }
+}
+
+void Host::counters(std::vector<std::pair<const char*, uint64_t>>* out) const {
+  uint64_t posts = 0, calls = 0, polled = 0, events = 0;
+  for (const Device* device : devices_) {
+    posts += device->posts;
+    calls += device->postCalls;
+    polled += device->polled;
+    events += device->comEvents;
+  }
+  *out = {{"verbs_posts", posts}, {"verbs_post_calls", calls}, {"verbs_completions", polled}, {"verbs_events", events}};
+}
+
+void Host::close() {
+  if (!open_) return;
+  open_ = false;
+  events_->close();
+  std::vector<Handle> ids;
+  {
+    std::lock_guard<std::mutex> lock(idMutex_);
+    ids = cmIds_;
+  }
+  // Ids before queue pairs: their peers hear of the end. The event thread acknowledges what these calls wait for.
+  for (const Handle id : ids) cmDestroy(id);
+  for (Device* device : devices_) closeDevice(*device);
+  const uint64_t one = 1;
+  if (write(stop_.get(), &one, sizeof one) < 0) {
+    // An eventfd that was never written to takes it.
+  }
+  if (thread_.joinable()) thread_.join();
+  lib_.rdma_destroy_event_channel(cm_);
+}
+
+}  // namespace nd::verbs

@@ -1,0 +1,130 @@
+// The devices that one soft kernel has open, their commands, and its connections. All on the kernel's thread but for the event thread,
+// which sleeps until a device or the connection manager has something to tell.
+#pragma once
+#include <thread>
+
+#include "platform/unique_fd.h"
+#include "verbs/data_path.h"
+
+namespace nd::verbs {
+
+// What a port is now.
+struct PortInfo {
+  ibv_port_attr attributes{};
+  std::vector<ibv_gid_entry> gids;
+  std::vector<uint16_t> pkeys;
+};
+
+// Parts of a connection's queue pair attributes that librdmacm has negotiated.
+struct CmAttributes {
+  uint32_t pathMtu = 0, destinationQpn = 0, receivePsn = 0, sendPsn = 0, pkeyIndex = 0, ackTimeout = 0, flowLabel = 0;
+  uint8_t hopLimit = 0, trafficClass = 0;
+};
+
+struct CmAddress {
+  Gid gid;
+  uint16_t port = 0;
+  uint32_t scopeId = 0;
+};
+
+struct CmParameters {
+  uint32_t qpn = 0;
+  uint8_t responderResources = 0, initiatorDepth = 0, retryCount = 0, rnrRetryCount = 0;
+  bool srq = false;
+  const uint8_t* data = nullptr;
+  size_t length = 0;
+};
+
+class Host {
+ public:
+  static constexpr size_t kMostDevices = 4096;  // counting one again each time that it comes back
+  // Null: `why` is the reason, a part of a sentence.
+  static std::unique_ptr<Host> open(Waker* waker, std::string* why);
+  ~Host();
+
+  // ── Devices. Numbers are never used again.
+  std::vector<std::string> deviceNames() const;
+  Device* openDevice(const std::string& name, std::string* why);
+  // Ends all that the device has, which its owners end later by the same commands as before, and lets go of it.
+  void closeDevice(Device& device);
+  bool queryPort(Device& device, uint32_t port, PortInfo* out);
+  Device* device(uint32_t number);
+
+  // ── Commands
+  Status allocatePd(Device& device, Handle* out);
+  Status deallocatePd(Handle pd);
+  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
+  Status deregisterMr(Handle pd, uint32_t lkey);
+  Status allocateMw(Handle pd, Handle* out, uint32_t* rkey);
+  Status deallocateMw(Handle mw);
+  Status createCq(Device& device, uint64_t ring, uint64_t bytes, uint32_t entries, Handle* out);
+  Status resizeCq(Handle cq, uint64_t ring, uint64_t bytes, uint32_t entries);
+  Status destroyCq(Handle cq);
+  Status listenCq(Handle cq);
+  Status createSrq(const SrqCreate& create, Handle* out);
+  Status modifySrq(Handle srq, uint32_t mask, const SrqAttributes& attributes);
+  Status querySrq(Handle srq, SrqAttributes* out);
+  Status destroySrq(Handle srq);
+  // `pkeyTable` is the number of the physical port.
+  Status createQp(const QpCreate& create, Handle* out, uint32_t* qpn);
+  Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes);
+  // `connection`: of which librdmacm tells what it has negotiated.
+  Status connectQp(Handle qp, uint32_t initMask, uint32_t rtrMask, uint32_t rtsMask, const QpAttributes& attributes, Handle connection);
+  Status queryQp(Handle qp, QpAttributes* out);
+  Status destroyQp(Handle qp);
+  Status createAh(Handle pd, const Path& path, uint32_t port, uint32_t pathMtu, Handle* out);
+  Status destroyAh(Handle ah);
+  Status changeGroup(Handle qp, const Gid& group, bool attach);
+
+  // ── Connections, by handles of their ids
+  Status cmCreate(bool datagrams, Handle* out);
+  void cmDestroy(Handle id);
+  Status cmBind(Handle id, const CmAddress& local, bool shared, uint16_t* port);
+  Status cmResolve(Handle id, const CmAddress& local, const CmAddress& peer, int timeoutMs);
+  Status cmResolveRoute(Handle id, int timeoutMs);
+  Status cmSetOptions(Handle id, int ackTimeout, int trafficClass);
+  Status cmListen(Handle id, uint32_t backlog);
+  Status cmConnect(Handle id, const CmParameters& parameters);
+  Status cmEstablish(Handle id);
+  Status cmAccept(Handle id, const CmParameters& parameters);
+  Status cmReject(Handle id, const uint8_t* data, size_t length);
+  Status cmDisconnect(Handle id);
+  Status cmNotify(Handle id);
+  Status cmJoin(Handle id, const CmAddress& group);
+  bool cmAddresses(Handle id, CmAddress* local, CmAddress* peer, Device** at);
+  bool cmAttributes(Handle id, CmAttributes* out);
+
+  Events& events() { return *events_; }
+  void counters(std::vector<std::pair<const char*, uint64_t>>* out) const;
+  void close();
+
+ private:
+  Host(const Library& lib, Waker* waker);
+  bool start(std::string* why);
+  void run();
+  void serveCm();
+  void serveCompletions(Device& device);
+  void serveAsync(Device& device);
+  void watch(int fd, uint64_t tag, bool on);
+  bool probe(Device& device, std::string* why);
+  Status moveQp(QpObject& qp, uint32_t mask, const QpAttributes& attributes);
+  Status toEnd(QpObject& qp, uint32_t state);
+  int sgidIndex(Device& device, uint32_t port, const Gid& source);
+  bool fillAh(Device& device, uint32_t port, const Path& path, ibv_ah_attr* out);
+  rdma_cm_id* idOf(Handle id) const;
+
+  const Library& lib_;
+  std::shared_ptr<Events> events_;
+  std::vector<Device*> devices_;  // never freed (objects.h)
+  rdma_event_channel* cm_ = nullptr;
+  std::vector<Handle> cmIds_;
+  std::mutex idMutex_;  // cmIds_: the event thread adds those of requests
+  UniqueFd epoll_, stop_;
+  std::thread thread_;
+  bool open_ = false;
+};
+
+// Ends the registrations in a range of memory that its thread is about to let go of.
+void endRegistrations(uint64_t range);
+
+}  // namespace nd::verbs

@@ -1,0 +1,196 @@
+// The objects of devices. Those that programs' threads reach by a handle stay where they are when they end (places.h), and so do devices.
+//
+// Locks, in the order in which one thread takes several: Device::keys, QpObject or SrqObject, CqObject, and then any of Device::qpns
+// and Events. A call into a device is made with the lock of the object that it is about.
+#pragma once
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "objects/cq.h"
+#include "verbs/events.h"
+#include "verbs/library.h"
+#include "verbs/places.h"
+#include "verbs/shared_memory.h"
+
+namespace nd::verbs {
+
+// Entries of a device's CQ beyond the ring's: for the requests by which the end of a queue is found.
+constexpr int kSpareCqes = 128;
+
+struct QpObject;
+struct MwObject;
+
+struct MrObject {
+  ibv_mr* mr = nullptr;
+  Handle pd = 0;
+  uint64_t range = 0;
+};
+
+struct Device {
+  const Library* lib = nullptr;
+  uint32_t number = 0;
+  std::string name;
+  std::shared_ptr<Events> events;
+  bool iwarp = false;
+  ibv_device_attr attributes{};
+  EngineOptions limits;  // by the names that the HCA driver uses
+  // Changed under `threads`, which the event thread holds while it serves this device.
+  std::mutex threads;
+  ibv_context* context = nullptr;  // null: closed
+  ibv_comp_channel* channel = nullptr;
+  // Taken shared by those who post requests that name a window, a region or an address handle, and alone by those who end one.
+  std::shared_mutex keys;
+  std::unordered_map<uint32_t, MrObject> regions;   // by lkey
+  std::unordered_map<uint32_t, ibv_mw*> windows;    // by index: the upper 24 bits of their rkeys
+  std::mutex qpns;
+  std::unordered_map<uint32_t, QpObject*> byQpn;
+  std::atomic<uint64_t> posts{0}, postCalls{0}, polled{0}, comEvents{0};
+};
+
+struct PdObject {
+  std::atomic<Handle> handle{0};
+  Device* device = nullptr;
+  ibv_pd* pd = nullptr;
+  void clear() {
+    device = nullptr;
+    pd = nullptr;
+  }
+};
+
+struct CqObject {
+  std::atomic<Handle> handle{0};
+  std::mutex mutex;
+  Device* device = nullptr;
+  ibv_cq* cq = nullptr;  // null: the device is closed
+  Cq ring;
+  enum class Arm : uint8_t { kNone, kSolicited, kAny } armed = Arm::kNone;  // what the device was last asked for
+  bool overrunTold = false;
+  uint32_t users = 0;
+  void clear() {
+    device = nullptr;
+    cq = nullptr;
+    ring = Cq();
+    armed = Arm::kNone;
+    overrunTold = false;
+    users = 0;
+  }
+};
+
+struct SrqObject {
+  std::atomic<Handle> handle{0};
+  std::mutex mutex;
+  Device* device = nullptr;
+  ibv_srq* srq = nullptr;
+  std::shared_ptr<RingMemory> memory;
+  uint32_t* header = nullptr;
+  uint32_t entries = 0, stride = 0, sge = 0, limit = 0;
+  uint32_t done = 0;                   // handed to the device
+  std::atomic<uint32_t> taken{0};      // completed
+  uint32_t users = 0;
+  void clear() {
+    device = nullptr;
+    srq = nullptr;
+    memory.reset();
+    header = nullptr;
+    done = users = 0;
+    taken = 0;
+  }
+};
+
+struct QpObject {
+  std::atomic<Handle> handle{0};
+  std::mutex mutex;
+  Device* device = nullptr;
+  ibv_qp* qp = nullptr;  // null: the device is closed
+  std::shared_ptr<RingMemory> memory;
+  uint32_t* header = nullptr;
+  uint32_t sendEntries = 0, sendStride = 0, sendSge = 0, maxInline = 0, receiveEntries = 0, receiveStride = 0, receiveSge = 0;
+  uint32_t type = 0, token = 0, qpn = 0, physicalPort = 1;
+  Handle pd = 0;
+  CqObject *sendCq = nullptr, *receiveCq = nullptr;
+  SrqObject* srq = nullptr;
+  uint32_t sendDone = 0, receiveDone = 0;  // handed to the device, or flushed
+  uint32_t failStatus = 0;                 // of the first request that was not handed to the device; 0: it was flushed
+  bool errorEntered = false, markerPosted = false;
+  QpAttributes attributes;
+  // Written with the lock of a CQ alone.
+  std::atomic<uint32_t> state{abi::kQpsReset};
+  std::atomic<int32_t> receivesOut{0};      // handed to the device and not completed; not those of a shared queue
+  std::atomic<uint32_t> sendSeen{0};        // the index after that of the latest completion of a send
+  std::atomic<bool> sendsDrained{false};    // in ERROR: all sends that the device has have completed
+  std::atomic<bool> failed{false};          // has completed a request in error, by itself
+
+  uint32_t* sendWqe(uint32_t index) const {
+    return header + (abi::kQpHeaderBytes + size_t{index & (sendEntries - 1)} * sendStride) / 4;
+  }
+  uint32_t* receiveWqe(uint32_t index) const {
+    return header + (abi::kQpHeaderBytes + size_t{sendEntries} * sendStride + size_t{index & (receiveEntries - 1)} * receiveStride) / 4;
+  }
+  void publish(uint32_t newState) {
+    state.store(newState);
+    storeWord(header + abi::kQpState, newState);
+  }
+  void clear() {
+    device = nullptr;
+    qp = nullptr;
+    memory.reset();
+    header = nullptr;
+    sendCq = receiveCq = nullptr;
+    srq = nullptr;
+    sendDone = receiveDone = failStatus = 0;
+    errorEntered = markerPosted = false;
+    attributes = QpAttributes();
+    state = abi::kQpsReset;
+    receivesOut = 0;
+    sendSeen = 0;
+    sendsDrained = failed = false;
+  }
+};
+
+struct AhObject {
+  std::atomic<Handle> handle{0};
+  Device* device = nullptr;
+  ibv_ah* ah = nullptr;
+  Handle pd = 0;
+  uint32_t pathMtu = 0;
+  void clear() {
+    device = nullptr;
+    ah = nullptr;
+  }
+};
+
+struct MwObject {
+  std::atomic<Handle> handle{0};
+  Device* device = nullptr;
+  ibv_mw* mw = nullptr;
+  Handle pd = 0;
+  void clear() {
+    device = nullptr;
+    mw = nullptr;
+  }
+};
+
+struct CmObject {
+  std::atomic<Handle> handle{0};
+  rdma_cm_id* id = nullptr;
+  void clear() { id = nullptr; }
+};
+
+// Of the whole process.
+struct Tables {
+  static Tables& all();
+  Places<PdObject> pds;
+  Places<CqObject> cqs;
+  Places<SrqObject> srqs;
+  Places<QpObject> qps;
+  Places<AhObject> ahs;
+  Places<MwObject> mws;
+  Places<CmObject> cms;
+};
+
+// The NTSTATUS of an errno.
+Status statusOf(int error);
+// WV_ACCESS_* as the device has them.
+int accessOf(uint32_t access);
+
+}  // namespace nd::verbs

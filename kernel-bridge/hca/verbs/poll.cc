@@ -1,0 +1,298 @@
+// Polls: completions of libibverbs become CQEs.
+#include <arpa/inet.h>
+
+#include <vector>
+
+#include "verbs/data_path.h"
+#include "verbs/request_id.h"
+
+namespace nd::verbs {
+
+using namespace abi;
+
+namespace {
+
+constexpr int kBatch = 32;
+
+// Queue pairs that have to be looked at once the CQ is free: they failed, or their last requests have completed.
+using Later = std::vector<std::pair<QpObject*, Handle>>;
+
+uint32_t wcStatusOf(int status) {
+  switch (status) {
+    case kIbSuccess: return kWcSuccess;
+    case kIbLocalLength: return kWcLocalLength;
+    case kIbLocalQpOp: return kWcLocalOp;
+    case kIbLocalProtection: return kWcLocalProtection;
+    case kIbFlushed: return kWcFlushed;
+    case kIbMwBind: return kWcMwBind;
+    case kIbBadResponse: return kWcBadResponse;
+    case kIbLocalAccess: return kWcLocalAccess;
+    case kIbRemoteInvalidRequest: return kWcRemoteInvalidRequest;
+    case kIbRemoteAccess: return kWcRemoteAccess;
+    case kIbRemoteOp: return kWcRemoteOp;
+    case kIbRetryExceeded:
+    case kIbResponseTimeout: return kWcTimeoutRetry;
+    case kIbRnrRetryExceeded: return kWcRnrRetry;
+    default: return kWcError;
+  }
+}
+
+void tell(const QpObject& qp, QpEvent type, uint32_t reason) {
+  Event event;
+  event.kind = Event::Kind::kQp;
+  event.device = qp.device->number;
+  event.handle = qp.handle;
+  event.token = qp.token;
+  event.event = static_cast<uint32_t>(type);
+  event.reason = reason;
+  qp.device->events->push(std::move(event));
+}
+
+QpObject* qpOf(const CqObject& cq, const RequestId& id, const ibv_wc& wc) {
+  if (id.queue != RequestId::Queue::kShared) return Tables::all().qps.find(id.handle);
+  std::lock_guard<std::mutex> lock(cq.device->qpns);
+  const auto it = cq.device->byQpn.find(wc.qp_num);
+  return it != cq.device->byQpn.end() ? it->second : nullptr;
+}
+
+// The first completion in error tells that the queue pair has left RTS.
+void noteFailure(QpObject& qp, bool send, uint32_t status, Later* later) {
+  if (qp.state.load() == kQpsError || qp.failed.exchange(true)) return;
+  if (status == kWcFlushed) return void(qp.failed = false);
+  const bool onlySends = send && qp.type != kQptRc;
+  qp.publish(onlySends ? kQpsSqError : kQpsError);
+  if (onlySends) return void(qp.failed = false);
+  tell(qp, status == kWcTimeoutRetry ? QpEvent::kPeerLost : QpEvent::kFatal, status);
+  later->emplace_back(&qp, qp.handle.load());
+}
+
+void takeShared(QpObject& qp, const RequestId& id, Completion* c) {
+  c->flags |= kCqeFlagReceiveQueue | kCqeFlagSharedReceive;
+  SrqObject* const srq = Tables::all().srqs.find(id.handle);
+  // The consumer's word counts them, in whichever order they complete.
+  if (srq != nullptr && srq == qp.srq) storeWord(srq->header + kSrqConsumer, srq->taken.fetch_add(1) + 1);
+}
+
+void fillReceive(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion* c, Later* later) {
+  if (id.queue == RequestId::Queue::kShared) {
+    takeShared(qp, id, c);
+  } else {
+    c->flags |= kCqeFlagReceiveQueue;
+    if (qp.receivesOut.fetch_sub(1) == 1 && qp.state.load() == kQpsError) later->emplace_back(&qp, qp.handle.load());
+  }
+  c->opcode = wc.status == kIbSuccess && wc.opcode == kWcOpRecvImm ? kOpReceiveRdmaWrite : kOpReceive;
+  // rdma_rxe has this status for a receive that is too short for its message.
+  if (c->status == kWcRemoteInvalidRequest) c->status = kWcLocalLength;
+  if (wc.status != kIbSuccess) return;
+  c->length = wc.byte_len;
+  c->sourceQpn = wc.src_qp;
+  c->pkeyIndex = wc.pkey_index;
+  if ((wc.wc_flags & kWcWithInv) != 0) {
+    c->flags |= kCqeFlagInvalidated;
+    c->immediate = wc.immediate;
+  } else if ((wc.wc_flags & kWcWithImm) != 0) {
+    c->flags |= kCqeFlagImmediate;
+    c->immediate = ntohl(wc.immediate);
+  }
+  if ((wc.wc_flags & kWcGrh) != 0 && qp.type == kQptUd) c->flags |= kCqeFlagGrh;
+}
+
+void fillSend(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion* c) {
+  // A completion in error has no valid opcode, so the request tells it.
+  c->opcode = qp.sendWqe(id.index)[kSwOpcode];
+  qp.sendSeen.store(id.index + 1, std::memory_order_relaxed);
+  if (wc.status != kIbSuccess) return;
+  if (c->opcode == kOpRead) c->length = wc.byte_len;
+  if (c->opcode == kOpCompareExchange || c->opcode == kOpFetchAdd) c->length = 8;
+}
+
+void overrun(CqObject& cq, Handle handle) {
+  if (cq.overrunTold) return;
+  cq.overrunTold = true;
+  Event event;
+  event.kind = Event::Kind::kCq;
+  event.device = cq.device->number;
+  event.handle = handle;
+  event.event = 2;
+  cq.device->events->push(std::move(event));
+}
+
+void takeOne(CqObject& cq, const ibv_wc& wc, Later* later) {
+  const RequestId id = RequestId::of(wc.wr_id);
+  QpObject* const qp = qpOf(cq, id, wc);
+  if (qp == nullptr) return;
+  if (id.queue == RequestId::Queue::kMarker) {
+    qp->sendsDrained = true;
+    later->emplace_back(qp, qp->handle.load());
+    return;
+  }
+  Completion c;
+  c.token = qp->token;
+  c.wqe = id.index;
+  c.status = wcStatusOf(wc.status);
+  c.vendor = wc.vendor_err;
+  const bool send = id.queue == RequestId::Queue::kSend;
+  if (send) {
+    fillSend(*qp, id, wc, &c);
+  } else {
+    fillReceive(*qp, id, wc, &c, later);
+  }
+  if (c.status != kWcSuccess) noteFailure(*qp, send, c.status, later);
+  if (!cq.ring.dead) cq.ring.write(c);
+}
+
+// The CQ is locked.
+void fetch(CqObject& cq, Later* later) {
+  ibv_wc list[kBatch];
+  for (;;) {
+    const int count = cq.cq->context->ops.poll_cq(cq.cq, kBatch, list);
+    for (int i = 0; i < count; ++i) takeOne(cq, list[i], later);
+    if (count > 0) cq.device->polled.fetch_add(static_cast<uint64_t>(count), std::memory_order_relaxed);
+    if (count < kBatch) return;
+  }
+}
+
+// A CQ that has overrun takes its queue pairs with it.
+void failUsers(const CqObject& cq) {
+  Tables::all().qps.forEach([&](QpObject& qp) {
+    if (qp.sendCq != &cq && qp.receiveCq != &cq) return;
+    std::lock_guard<std::mutex> lock(qp.mutex);
+    if (qp.handle != 0 && (qp.sendCq == &cq || qp.receiveCq == &cq) && qp.state.load() > kQpsReset) enterError(qp);
+  });
+}
+
+void settle(const Later& later) {
+  for (const auto& [qp, handle] : later) {
+    std::lock_guard<std::mutex> lock(qp->mutex);
+    if (handle == 0 || qp->handle != handle || qp->state.load() != kQpsError) continue;
+    enterError(*qp);
+    flushHeld(*qp);
+  }
+}
+
+void flushOne(QpObject& qp, CqObject& cq, uint32_t index, bool receive, uint32_t status) {
+  Completion c;
+  c.token = qp.token;
+  c.wqe = index;
+  c.status = status;
+  c.opcode = receive ? kOpReceive : qp.sendWqe(index)[kSwOpcode];
+  c.flags = receive ? kCqeFlagReceiveQueue : 0;
+  if (!cq.ring.dead) cq.ring.write(c);
+}
+
+}  // namespace
+
+void askForEvent(CqObject& cq) {
+  if (cq.cq == nullptr || cq.ring.dead) return;
+  const CqObject::Arm wanted = cq.ring.wantsAny() ? CqObject::Arm::kAny : CqObject::Arm::kSolicited;
+  // Solicited entries, and errors of most devices, are told without being asked for.
+  if (cq.armed >= wanted) return;
+  cq.armed = wanted;
+  cq.cq->context->ops.req_notify_cq(cq.cq, wanted == CqObject::Arm::kSolicited ? 1 : 0);
+}
+
+void drain(CqObject& cq, Handle handle, bool event) {
+  thread_local Later later;
+  Later now;
+  now.swap(later);  // its memory is used again
+  bool overran = false;
+  {
+    std::lock_guard<std::mutex> lock(cq.mutex);
+    if (handle == 0 || cq.handle != handle || cq.cq == nullptr) {
+      now.swap(later);
+      return;
+    }
+    const bool solicited = event && cq.armed == CqObject::Arm::kSolicited;
+    if (event) cq.armed = CqObject::Arm::kNone;
+    fetch(cq, &now);
+    if (solicited) cq.ring.solicitedCame();
+    if (event) {
+      askForEvent(cq);
+      fetch(cq, &now);  // what came in between brings no event
+    }
+    if (cq.ring.dead && !cq.overrunTold) {
+      overran = true;
+      overrun(cq, handle);
+    }
+  }
+  if (overran) failUsers(cq);
+  settle(now);
+  now.clear();
+  now.swap(later);
+}
+
+void drainOf(QpObject& qp) {
+  Later ignored;
+  CqObject* const both[] = {qp.sendCq, qp.receiveCq};
+  for (CqObject* cq : both) {
+    if (cq == nullptr || (cq == qp.sendCq && cq != both[0])) continue;
+    std::lock_guard<std::mutex> lock(cq->mutex);
+    if (cq->cq != nullptr) fetch(*cq, &ignored);
+  }
+}
+
+void flushHeld(QpObject& qp, bool force) {
+  if (qp.state.load() != kQpsError) return;
+  if (qp.sendsDrained || force) {
+    const uint32_t producer = loadWord(qp.header + kQpSendProducer);
+    if (force && !qp.sendsDrained) qp.sendDone = qp.sendSeen;
+    if (producer - qp.sendDone > qp.sendEntries) qp.sendDone = producer;
+    std::lock_guard<std::mutex> lock(qp.sendCq->mutex);
+    for (; qp.sendDone != producer; ++qp.sendDone) {
+      flushOne(qp, *qp.sendCq, qp.sendDone, false, qp.failStatus != 0 ? qp.failStatus : kWcFlushed);
+      qp.failStatus = 0;
+    }
+    if (force) qp.sendsDrained = true;
+  }
+  if (qp.receiveEntries == 0) return;
+  const int32_t out = qp.receivesOut.load();
+  if (out > 0 && !force) return;
+  const uint32_t producer = loadWord(qp.header + kQpReceiveProducer);
+  if (out > 0) qp.receiveDone -= static_cast<uint32_t>(out);
+  if (force) qp.receivesOut = 0;
+  if (producer - qp.receiveDone > qp.receiveEntries) qp.receiveDone = producer;
+  std::lock_guard<std::mutex> lock(qp.receiveCq->mutex);
+  for (; qp.receiveDone != producer; ++qp.receiveDone) flushOne(qp, *qp.receiveCq, qp.receiveDone, true, kWcFlushed);
+}
+
+void progress(Handle handle) {
+  if (CqObject* cq = Tables::all().cqs.at(handle)) drain(*cq, handle);
+}
+
+namespace {
+
+template <typename Arm>
+Status armBy(Handle handle, Arm arm) {
+  CqObject* const cq = Tables::all().cqs.at(handle);
+  if (cq == nullptr || handle == 0) return Status::kInvalidHandle;
+  {
+    std::lock_guard<std::mutex> lock(cq->mutex);
+    if (cq->handle != handle) return Status::kInvalidHandle;
+    if (cq->ring.dead) return Status::kBufferOverflow;
+    const Status status = arm(cq->ring);
+    if (status != Status::kSuccess) return status;
+    askForEvent(*cq);
+  }
+  // What came before the device was asked brings no event of its own.
+  drain(*cq, handle);
+  return Status::kSuccess;
+}
+
+}  // namespace
+
+Status armCq(Handle handle, bool solicitedOnly) {
+  return armBy(handle, [&](Cq& ring) {
+    ring.arm(solicitedOnly);
+    return Status::kSuccess;
+  });
+}
+
+Status armCqBatch(Handle handle, uint32_t count) {
+  return armBy(handle, [&](Cq& ring) {
+    if (count == 0 || !ring.fits(count)) return Status::kInvalidParameter;
+    ring.armBatch(count);
+    return Status::kSuccess;
+  });
+}
+
+}  // namespace nd::verbs

@@ -1,0 +1,291 @@
+// Doorbells: WQEs of the rings become lists of work requests for libibverbs.
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "verbs/data_path.h"
+#include "verbs/request_id.h"
+
+namespace nd::verbs {
+
+using namespace abi;
+
+namespace {
+
+constexpr uint32_t kList = 32;  // requests handed over by one call
+
+uint64_t wide(const uint32_t* words, uint32_t low) { return uint64_t{words[low + 1]} << 32 | words[low]; }
+
+// An SGE of a ring is one of libibverbs.
+static_assert(sizeof(ibv_sge) == kSgeBytes && offsetof(ibv_sge, length) == kSgeLength * 4 && offsetof(ibv_sge, lkey) == kSgeLkey * 4);
+
+ibv_sge* sgesAt(uint32_t* words, uint32_t header) { return reinterpret_cast<ibv_sge*>(words + header / 4); }
+
+bool bindRequest(Device& device, const uint32_t* wqe, ibv_send_wr* wr) {
+  const auto region = device.regions.find(wqe[kSwRkey]);
+  const auto window = device.windows.find(wqe[kSwSwapLo] >> 8);
+  if (region == device.regions.end() || window == device.windows.end()) return false;
+  wr->opcode = kWrBindMw;
+  wr->bind_mw.mw = window->second;
+  wr->bind_mw.rkey = wqe[kSwSwapHi];
+  const unsigned access = static_cast<unsigned>(accessOf(wqe[kSwAccess])) & (kRemoteWriteBit | kRemoteReadBit | kRemoteAtomicBit);
+  wr->bind_mw.bind_info = {region->second.mr, wide(wqe, kSwRemoteLo), wide(wqe, kSwCompareLo), access};
+  return true;
+}
+
+bool datagramRequest(const QpObject& qp, const uint32_t* wqe, ibv_send_wr* wr, uint32_t* failure) {
+  AhObject* const ah = Tables::all().ahs.find(wqe[kSwAh]);
+  if (ah == nullptr || ah->device != qp.device || ah->pd != qp.pd || ah->ah == nullptr) return false;
+  uint64_t length = 0;
+  for (int i = 0; i < wr->num_sge; ++i) length += wr->sg_list[i].length;
+  if (length > ah->pathMtu) {
+    *failure = kWcLocalLength;
+    return false;
+  }
+  const uint32_t qkey = wqe[kSwRemoteQkey];
+  wr->wr.ud = {ah->ah, wqe[kSwRemoteQpn], (qkey & 0x80000000u) != 0 ? qp.attributes.qkey : qkey};
+  return true;
+}
+
+// The opcode and what belongs to it; the list of SGEs is set. False: there is no such request here.
+bool fillRequest(const QpObject& qp, const uint32_t* wqe, uint32_t flags, ibv_send_wr* wr, uint32_t* failure) {
+  const bool immediate = (flags & kSendFlagImmediate) != 0;
+  if (immediate) wr->immediate = htonl(wqe[kSwImmediate]);
+  switch (wqe[kSwOpcode]) {
+    case kOpSend:
+      wr->opcode = immediate ? kWrSendImm : kWrSend;
+      if ((flags & kSendFlagInvalidate) != 0) {
+        wr->opcode = kWrSendInvalidate;
+        wr->immediate = wqe[kSwImmediate];
+      }
+      if (qp.type == kQptUd) return datagramRequest(qp, wqe, wr, failure);
+      return !immediate || !qp.device->iwarp;
+    case kOpWrite:
+      wr->opcode = immediate ? kWrWriteImm : kWrWrite;
+      wr->wr.rdma = {wide(wqe, kSwRemoteLo), wqe[kSwRkey]};
+      return !immediate || !qp.device->iwarp;
+    case kOpRead:
+      wr->opcode = kWrRead;
+      wr->wr.rdma = {wide(wqe, kSwRemoteLo), wqe[kSwRkey]};
+      return true;
+    case kOpCompareExchange:
+    case kOpFetchAdd:
+      wr->opcode = wqe[kSwOpcode] == kOpFetchAdd ? kWrFetchAdd : kWrCompareSwap;
+      wr->wr.atomic = {wide(wqe, kSwRemoteLo), wide(wqe, kSwCompareLo), wide(wqe, kSwSwapLo), wqe[kSwRkey]};
+      return !qp.device->iwarp;
+    case kOpBindWindow:
+      return bindRequest(*qp.device, wqe, wr);
+    case kOpLocalInvalidate:
+      wr->opcode = kWrLocalInvalidate;
+      wr->immediate = wqe[kSwRkey];
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Makes a work request of a WQE. False: it fails here already, in `failure`.
+bool translate(const QpObject& qp, uint32_t index, ibv_send_wr* wr, ibv_sge* inlined, uint32_t* failure) {
+  uint32_t* const wqe = qp.sendWqe(index);
+  const uint32_t flags = wqe[kSwFlags], count = wqe[kSwSgeCount];
+  wr->wr_id = RequestId::send(qp.handle, index);
+  wr->send_flags = ((flags & kSendFlagSignaled) != 0 ? kSendSignaled : 0u) | ((flags & kSendFlagFence) != 0 ? kSendFence : 0u) |
+                   ((flags & kSendFlagSolicited) != 0 ? kSendSolicited : 0u);
+  *failure = kWcLocalOp;
+  if ((flags & kSendFlagInline) != 0) {
+    if (count > qp.maxInline || count > qp.sendStride - kSendWqeHeaderBytes) return false;
+    *inlined = {reinterpret_cast<uintptr_t>(wqe + kSendWqeHeaderBytes / 4), count, 0};
+    wr->sg_list = inlined;
+    wr->num_sge = count == 0 ? 0 : 1;
+    wr->send_flags |= kSendInline;
+  } else {
+    if (count > qp.sendSge) return false;
+    wr->sg_list = sgesAt(wqe, kSendWqeHeaderBytes);
+    wr->num_sge = static_cast<int>(count);
+  }
+  return fillRequest(qp, wqe, flags, wr, failure);
+}
+
+bool namesKeys(const QpObject& qp, uint32_t from, uint32_t count) {
+  if (qp.type == kQptUd) return true;
+  for (uint32_t i = 0; i < count; ++i)
+    if (qp.sendWqe(from + i)[kSwOpcode] == kOpBindWindow) return true;
+  return false;
+}
+
+void tellFatal(QpObject& qp, uint32_t reason) {
+  Event event;
+  event.kind = Event::Kind::kQp;
+  event.device = qp.device->number;
+  event.handle = qp.handle;
+  event.token = qp.token;
+  event.event = static_cast<uint32_t>(QpEvent::kFatal);
+  event.reason = reason;
+  qp.device->events->push(std::move(event));
+}
+
+// The next request in the ring cannot be handed over: it completes in this status once all before it have completed.
+void failNext(QpObject& qp, uint32_t status) {
+  qp.failStatus = status;
+  qp.failed = true;
+  enterError(qp);
+  tellFatal(qp, status);
+}
+
+// Hands over at most kList requests. False: no more, for now.
+bool postSome(QpObject& qp, uint32_t waiting) {
+  thread_local ibv_send_wr list[kList];
+  thread_local ibv_sge inlined[kList];
+  const uint32_t most = std::min(waiting, kList);
+  uint32_t failure = 0, count = 0;
+  std::shared_lock<std::shared_mutex> keys(qp.device->keys, std::defer_lock);
+  if (namesKeys(qp, qp.sendDone, most)) keys.lock();
+  for (; count < most; ++count) {
+    if (!translate(qp, qp.sendDone + count, &list[count], &inlined[count], &failure)) break;
+    list[count].next = nullptr;
+    if (count > 0) list[count - 1].next = &list[count];
+  }
+  uint32_t posted = count;
+  if (count > 0) {
+    ibv_send_wr* bad = nullptr;
+    if (qp.qp->context->ops.post_send(qp.qp, list, &bad) != 0) {
+      posted = bad >= list && bad < list + count ? static_cast<uint32_t>(bad - list) : 0;
+      failure = kWcLocalOp;
+    }
+    qp.device->posts.fetch_add(posted, std::memory_order_relaxed);
+    qp.device->postCalls.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (keys.owns_lock()) keys.unlock();
+  qp.sendDone += posted;
+  if (posted == most) return true;
+  failNext(qp, failure);
+  return false;
+}
+
+// The SGEs of a receive WQE. False: it has more than it may.
+bool receiveRequest(uint32_t* wqe, uint32_t mostSges, uint64_t id, ibv_recv_wr* wr) {
+  const uint32_t count = wqe[kRwSgeCount];
+  if (count > mostSges) return false;
+  *wr = {id, nullptr, sgesAt(wqe, kReceiveWqeHeaderBytes), static_cast<int>(count)};
+  return true;
+}
+
+}  // namespace
+
+void enterError(QpObject& qp) {
+  if (qp.state.load() != kQpsError) qp.publish(kQpsError);
+  if (qp.errorEntered) return;
+  qp.errorEntered = true;
+  if (qp.qp == nullptr) {
+    qp.sendsDrained = true;
+    qp.receivesOut = 0;
+    return;
+  }
+  ibv_qp_attr attributes{};
+  attributes.qp_state = static_cast<int>(kQpsError);
+  qp.device->lib->ibv_modify_qp(qp.qp, &attributes, kQpState_);
+  if (qp.sendSeen == qp.sendDone) {
+    qp.sendsDrained = true;
+    return;
+  }
+  // A request behind all others tells when these have completed, signaled or not.
+  ibv_send_wr marker{}, *bad = nullptr;
+  marker.wr_id = RequestId::marker(qp.handle);
+  marker.opcode = kWrWrite;
+  marker.send_flags = kSendSignaled;
+  qp.markerPosted = qp.type != kQptUd && qp.qp->context->ops.post_send(qp.qp, &marker, &bad) == 0;
+  if (!qp.markerPosted) {
+    drainOf(qp);
+    qp.sendsDrained = true;
+  }
+}
+
+void postSends(QpObject& qp) {
+  const uint32_t producer = loadWord(qp.header + kQpSendProducer);
+  uint32_t waiting = producer - qp.sendDone;
+  if (waiting == 0) return;
+  if (waiting > qp.sendEntries) return failNext(qp, kWcLocalOp);
+  const uint32_t state = qp.state.load();
+  if (state == kQpsError) {
+    enterError(qp);
+    return flushHeld(qp);
+  }
+  if (state < kQpsRts || qp.qp == nullptr) return;
+  while (waiting > 0 && postSome(qp, waiting)) waiting = producer - qp.sendDone;
+}
+
+void postReceives(QpObject& qp) {
+  const uint32_t producer = loadWord(qp.header + kQpReceiveProducer);
+  uint32_t waiting = producer - qp.receiveDone;
+  if (waiting == 0 || qp.receiveEntries == 0) return;
+  if (waiting > qp.receiveEntries) return failNext(qp, kWcLocalOp);
+  const uint32_t state = qp.state.load();
+  // Nobody would look at what is posted in ERROR: not every device does.
+  if (state == kQpsError) {
+    enterError(qp);
+    return flushHeld(qp);
+  }
+  if (state < kQpsInit || qp.qp == nullptr) return;
+  thread_local ibv_recv_wr list[kList];
+  while (waiting > 0) {
+    uint32_t count = 0;
+    for (; count < std::min(waiting, kList); ++count) {
+      const uint32_t index = qp.receiveDone + count;
+      if (!receiveRequest(qp.receiveWqe(index), qp.receiveSge, RequestId::receive(qp.handle, index), &list[count])) break;
+      if (count > 0) list[count - 1].next = &list[count];
+    }
+    if (count == 0) return failNext(qp, kWcLocalOp);
+    ibv_recv_wr* bad = nullptr;
+    // Counted first: they may complete before the call returns.
+    qp.receivesOut.fetch_add(static_cast<int32_t>(count));
+    uint32_t posted = count;
+    if (qp.qp->context->ops.post_recv(qp.qp, list, &bad) != 0)
+      posted = bad >= list && bad < list + count ? static_cast<uint32_t>(bad - list) : 0;
+    qp.receivesOut.fetch_sub(static_cast<int32_t>(count - posted));
+    qp.receiveDone += posted;
+    waiting -= posted;
+    if (posted < count) return failNext(qp, kWcLocalOp);
+  }
+}
+
+void postShared(SrqObject& srq) {
+  const uint32_t producer = loadWord(srq.header + kSrqProducer);
+  uint32_t waiting = producer - srq.done;
+  if (waiting == 0 || srq.srq == nullptr) return;
+  if (waiting > srq.entries) return;
+  while (waiting > 0) {
+    const uint32_t index = srq.done;
+    uint32_t* const wqe = srq.header + (kSrqHeaderBytes + size_t{index & (srq.entries - 1)} * srq.stride) / 4;
+    ibv_recv_wr wr, *bad = nullptr;
+    if (!receiveRequest(wqe, srq.sge, RequestId::shared(srq.handle, index), &wr)) return;
+    if (srq.srq->context->ops.post_srq_recv(srq.srq, &wr, &bad) != 0) return;
+    ++srq.done;
+    --waiting;
+  }
+}
+
+void ringSends(Handle handle) {
+  QpObject* const qp = Tables::all().qps.at(handle);
+  if (qp == nullptr) return;
+  std::lock_guard<std::mutex> lock(qp->mutex);
+  if (handle == 0 || qp->handle != handle) return;
+  postSends(*qp);
+}
+
+void ringReceives(Handle handle) {
+  if ((handle & kSharedBit) != 0) {
+    SrqObject* const srq = Tables::all().srqs.at(handle & ~kSharedBit);
+    if (srq == nullptr) return;
+    std::lock_guard<std::mutex> lock(srq->mutex);
+    if (srq->handle == (handle & ~kSharedBit)) postShared(*srq);
+    return;
+  }
+  QpObject* const qp = Tables::all().qps.at(handle);
+  if (qp == nullptr) return;
+  std::lock_guard<std::mutex> lock(qp->mutex);
+  if (handle == 0 || qp->handle != handle) return;
+  postReceives(*qp);
+}
+
+}  // namespace nd::verbs

@@ -1,0 +1,25 @@
+/** P_Key tables as programs give them: by the option `pkeys`, and while the kernel runs. */
+
+/** One table for all ports, or one for each interface by its name; other interfaces have the default partition only. */
+export type PkeyTables = readonly number[] | Readonly<Record<string, readonly number[]>>;
+
+/** Entries of one table. */
+const mostPkeys = 64;
+
+/** What a list of P_Keys is, for people. */
+export const pkeysText = `it takes 1 to ${mostPkeys} P_Keys, each from 1 to 65535 but 32768 and none twice, or such a list for each interface name`;
+
+/** Whether a value is a P_Key table: the high bit of an entry means full member, the others name a partition (IBA 1 §10.9). */
+export function isPkeyTable(value: unknown): value is number[] {
+  if (!Array.isArray(value) || value.length < 1 || value.length > mostPkeys) return false;
+  const known = value.every(
+    (key) => Number.isInteger(key) && (key as number) > 0 && (key as number) <= 0xffff && key !== 0x8000,
+  );
+  return known && new Set(value).size === value.length;
+}
+
+/** Whether a value has the form of the option `pkeys`. */
+export function arePkeyTables(value: unknown): value is PkeyTables {
+  if (Array.isArray(value)) return isPkeyTable(value);
+  return typeof value === 'object' && value !== null && Object.values(value).every(isPkeyTable);
+}

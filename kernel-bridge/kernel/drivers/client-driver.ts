@@ -1,0 +1,186 @@
+/** A driver that a program has loaded: its object, its devices and IOCTLs, and the border around its code. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Status } from '../../ioctl/status.js';
+import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
+import type { IoManager } from '../io-manager/io-manager.js';
+import { DriverFault, type Irp } from '../io-manager/irp.js';
+
+/** Serves an IOCTL: completes its IRP, or marks it pending and completes it later. @returns `irp.returnStatus`. */
+export type IoctlHandler = (irp: Irp, file: FileObject) => number;
+
+/** Routines of a driver besides its IOCTLs; all may be missing. */
+export interface DriverRoutines {
+  /** A file is opened: completes the IRP. Default: SUCCESS for a device's own name. */
+  create?(file: FileObject, irp: Irp): number;
+  /** The last handle of a file is closed: its pending requests must be completed before this returns. */
+  cleanup?(file: FileObject): void;
+  /** The file has no request any more: frees what the driver keeps of it. */
+  close?(file: FileObject): void;
+  /**
+   * The driver is to be unloaded, and no file of its devices is open: gives everything back. Without it the driver
+   * cannot be unloaded.
+   */
+  unload?(): void | Promise<void>;
+}
+
+interface Served {
+  readonly handler: IoctlHandler;
+  readonly inputLength: number;
+  readonly outputLength: number;
+}
+
+/** The driver whose code runs now, also in its timers and promises. */
+const running = new AsyncLocalStorage<ClientDriver>();
+
+/**
+ * The driver whose code the calling asynchronous context belongs to.
+ *
+ * @internal
+ */
+export function runningDriver(): ClientDriver | undefined {
+  return running.getStore();
+}
+
+/** A loaded driver's object, which its entry routine gets and fills in (DRIVER_OBJECT). */
+export class ClientDriver extends DriverObject {
+  /** Set by the entry routine. */
+  routines: DriverRoutines = {};
+  /** @internal Its devices take new files when it is loaded, and until it is to be unloaded. */
+  phase: 'loading' | 'loaded' | 'unloading' = 'loading';
+  private readonly served = new Map<number, Served>();
+  private readonly devices = new Map<DeviceObject, readonly string[]>();
+
+  /** @internal */
+  constructor(
+    name: string,
+    /** What the loading program has passed: any JSON value. */
+    readonly parameters: unknown,
+    private readonly io: IoManager,
+  ) {
+    super(name, new ClientDispatch());
+    (this.dispatch as ClientDispatch).driver = this;
+  }
+
+  /** Names of its devices. @internal */
+  get deviceNames(): string[] {
+    return [...this.devices.keys()].map(({ name }) => name);
+  }
+
+  /**
+   * Makes a device (IoCreateDevice). Programs open it by one of its links.
+   *
+   * @param name - `\Device\…`; no other device may have it.
+   * @param links - Names that lead to it (IoCreateSymbolicLink): `\DosDevices\X` is `\\.\X` for programs.
+   * @throws DriverFault if a name is taken, or the driver was unloaded or refused.
+   */
+  createDevice<E = undefined>(name: string, links: readonly string[] = [], extension?: E): DeviceObject<E> {
+    const { namespace } = this.io;
+    this.assertThere();
+    for (const one of [name, ...links]) {
+      if (!/^\\[^\\]+\\[^\\]/.test(one))
+        throw new DriverFault(`${one} is no device name such as \\Device\\Disk`);
+      if (namespace.has(one)) throw new DriverFault(`the name ${one} is taken`);
+    }
+    const device = new DeviceObject(this, name, extension as E);
+    namespace.add(device);
+    for (const link of links) namespace.link(link, name);
+    this.devices.set(device, links);
+    return device;
+  }
+
+  /** Removes a device and its links; it disappears when its last reference is released (IoDeleteDevice). */
+  deleteDevice(device: DeviceObject): void {
+    const links = this.devices.get(device);
+    if (!links) return;
+    this.devices.delete(device);
+    for (const link of links) this.io.namespace.unlink(link);
+    this.io.namespace.delete(device);
+    device.remove();
+  }
+
+  /** @internal */
+  deleteDevices(): void {
+    for (const device of [...this.devices.keys()]) this.deleteDevice(device);
+  }
+
+  /**
+   * Registers an IOCTL of the driver's devices. Requests with less input or output than the given bytes end in
+   * BUFFER_TOO_SMALL, others than the registered ones in INVALID_DEVICE_REQUEST.
+   */
+  onIoctl(code: number, handler: IoctlHandler, inputLength = 0, outputLength = 0): void {
+    this.served.set(code >>> 0, { handler, inputLength, outputLength });
+  }
+
+  /** @internal The handler of a request, or the status of its refusal. */
+  handlerOf({ stack }: Irp): IoctlHandler | number {
+    const served = this.served.get(stack.controlCode);
+    if (!served) return Status.INVALID_DEVICE_REQUEST;
+    const short = stack.inputLength < served.inputLength || stack.outputLength < served.outputLength;
+    return short ? Status.BUFFER_TOO_SMALL : served.handler;
+  }
+
+  /** @internal @throws DriverFault: what would outlive the driver is refused once it was unloaded. */
+  assertThere(): void {
+    if (this.references.ending) throw new DriverFault(`${this.name} was unloaded, or not loaded after all`);
+  }
+
+  /**
+   * Runs code of the driver; what it throws becomes a {@link DriverFault} that names the driver.
+   *
+   * @internal
+   */
+  run<T>(code: () => T): T {
+    return running.run(this, () => {
+      try {
+        return code();
+      } catch (error) {
+        throw this.faultOf(error);
+      }
+    });
+  }
+
+  /**
+   * Runs code of the driver for somebody who has no use for its faults: they are counted and reported.
+   *
+   * @internal
+   */
+  contain(code: () => void): void {
+    this.io.contain(() => this.run(code));
+  }
+
+  /** @internal */
+  faultOf(error: unknown): DriverFault {
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    return new DriverFault(`${this.name}: ${text}`, { cause: error });
+  }
+}
+
+/** Calls the driver's routines, each within its border. */
+class ClientDispatch implements DriverDispatch {
+  driver!: ClientDriver;
+
+  create(file: FileObject, irp: Irp): number {
+    const { driver } = this;
+    // As the I/O manager does, which opens no device of a driver that is still initializing.
+    if (driver.phase === 'loading') return irp.complete(Status.DEVICE_NOT_READY);
+    if (driver.phase === 'unloading') return irp.complete(Status.DEVICE_REMOVED);
+    const { create } = driver.routines;
+    return create
+      ? driver.run(() => create.call(driver.routines, file, irp))
+      : irp.complete(file.relativeName === '' ? Status.SUCCESS : Status.OBJECT_NAME_NOT_FOUND);
+  }
+
+  deviceControl(file: FileObject, irp: Irp): number {
+    const { driver } = this;
+    const handler = driver.handlerOf(irp);
+    return typeof handler === 'number' ? irp.complete(handler) : driver.run(() => handler(irp, file));
+  }
+
+  cleanup(file: FileObject): void {
+    this.driver.run(() => this.driver.routines.cleanup?.(file));
+  }
+
+  close(file: FileObject): void {
+    this.driver.run(() => this.driver.routines.close?.(file));
+  }
+}

@@ -1,0 +1,285 @@
+/**
+ * The verbs for clients in the kernel: those of the HCA driver, with a provider in the kernel that has the rings. So
+ * posting and polling are direct calls without IRPs, as in user mode. Source: IRP-based verbs RFC (2005).
+ *
+ * All are callable at DISPATCH_LEVEL. The ones with an IRP complete it, or return PENDING and complete it later; new
+ * objects are in IoStatus.Information. The others return a status.
+ */
+import { type QpAttributeValues, QpMask } from '../../hca/binding.js';
+import { QpFlag, QpState, QpType } from '../../ioctl/constants.js';
+import { QpStateOut } from '../../ioctl/provider-data.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import type { UvpBindRequest, UvpCompletion, UvpSendRequest, UvpSge } from '../../user-verbs.js';
+import { UmvBuffer } from '../../user-verbs.js';
+import { callVerbFor } from '../filter/call.js';
+import { WvQp } from '../filter/objects.js';
+import type { IbAddressVector } from '../hca-driver/address-vector.js';
+import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
+import * as queues from '../hca-driver/ci-queues.js';
+import * as srqs from '../hca-driver/ci-srq.js';
+import type {
+  IbAv,
+  IbCa,
+  IbCq,
+  IbCqDispatch,
+  IbMw,
+  IbPd,
+  IbQp,
+  IbQpDispatch,
+  IbSrq,
+  IbSrqDispatch,
+} from '../hca-driver/objects.js';
+import { sameGid } from '../hca-driver/ports.js';
+import type { Irp } from '../io-manager/irp.js';
+import { type IbQpAsked, statusOf } from './kernel-memory.js';
+import { KernelMemoryVerbs } from './kernel-memory-verbs.js';
+
+/** All verbs of one client: queues, queue pairs and address handles, beside those of memory. */
+export class KernelVerbs extends KernelMemoryVerbs {
+  // ── Completion queues ────────────────────────────────────────────────────────────────────────────────────
+
+  /** Creates a completion queue; statuses as `ciCreateCq` of the HCA driver. Call-backs get `context`. */
+  ciCreateCq<C>(ca: IbCa, entries: number, context: C, dispatch: IbCqDispatch<C>, irp: Irp<IbCq>): number {
+    const { provider, tables } = this;
+    const size = { entries };
+    const owner = ca.provider ?? null;
+    return this.create(irp, {
+      pre: (umv) => provider.preCreateCq?.(owner, size, umv) ?? null,
+      verb: (udata, inner) => queues.ciCreateCq(ca, size.entries, context, dispatch, udata, inner),
+      post: (status, handle, umv) => provider.postCreateCq?.(owner, status, size.entries, handle, umv),
+      made: (cq) => void this.ids.set(cq, tables.cqs.add(cq)),
+    });
+  }
+
+  /** Resizes a completion queue; statuses as `ciResizeCq` of the HCA driver. */
+  ciResizeCq(cq: IbCq, entries: number, irp: Irp): number {
+    const { provider } = this;
+    const umv = new UmvBuffer();
+    const size = { entries };
+    const handle = cq.provider ?? null;
+    const refused = statusOf(() => provider.preResizeCq?.(handle, size, umv));
+    if (refused !== Status.SUCCESS) return irp.complete(refused);
+    const udata = { input: umv.input, output: new Uint8Array(umv.outputSize), outputSize: 0 };
+    return callVerbFor<number, number>(
+      irp,
+      (inner) => queues.ciResizeCq(cq, size.entries, udata, inner),
+      (status, information) => {
+        provider.postResizeCq?.(handle, status, cq.numCqes, umv);
+        return irp.complete(status, information);
+      },
+    );
+  }
+
+  /** Destroys a completion queue; its event requests end in CANCELLED. Ends in SUCCESS, DEVICE_BUSY. */
+  ciDestroyCq(cq: IbCq, irp: Irp): number {
+    const verb = (inner: Irp): number => queues.ciDestroyCq(cq, inner);
+    return this.destroy(cq, irp, verb, (id, handle, status) => {
+      this.tables.cqs.delete(id);
+      this.provider.postDestroyCq?.(handle, status);
+    });
+  }
+
+  /**
+   * Polls at most `n` completions into an array, from its start; missing elements are made. Direct call.
+   *
+   * @returns their number; -1: the queue has overrun, or is not a kernel client's.
+   */
+  ciPollCq(cq: IbCq, completions: UvpCompletion[], n: number): number {
+    return cq.provider ? this.provider.pollCq(cq.provider, completions, n) : -1;
+  }
+
+  /** Requests an event for the next completion, or the next solicited one. Direct call; a status. */
+  ciRearmCq(cq: IbCq, solicitedOnly: boolean): number {
+    return queues.ciArmCq(cq, solicitedOnly);
+  }
+
+  // ── Shared receive queues ────────────────────────────────────────────────────────────────────────────────
+
+  /** Creates a shared receive queue; statuses as `ciCreateSrq` of the HCA driver. Call-backs get `context`. */
+  ciCreateSrq<C>(
+    pd: IbPd,
+    request: srqs.IbSrqAttributes,
+    context: C,
+    dispatch: IbSrqDispatch<C>,
+    irp: Irp<IbSrq>,
+  ): number {
+    const { provider, tables } = this;
+    const asked = { ...request };
+    const owner = pd.provider ?? null;
+    return this.create(irp, {
+      pre: (umv) => provider.preCreateSrq?.(owner, asked, umv) ?? null,
+      verb: (udata, inner) => srqs.ciCreateSrq(pd, asked, context, dispatch, udata, inner),
+      post: (status, handle, umv) => provider.postCreateSrq?.(owner, status, handle, umv),
+      made: (srq) => void this.ids.set(srq, tables.srqs.add(srq)),
+    });
+  }
+
+  /** Destroys a shared receive queue. Ends in SUCCESS, DEVICE_BUSY. */
+  ciDestroySrq(srq: IbSrq, irp: Irp): number {
+    const verb = (inner: Irp): number => srqs.ciDestroySrq(srq, inner);
+    return this.destroy(srq, irp, verb, (id, handle, status) => {
+      this.tables.srqs.delete(id);
+      this.provider.postDestroySrq?.(handle, status);
+    });
+  }
+
+  /** Posts a receive to a shared receive queue. Direct call; a status, INVALID_HANDLE for a user-mode client's queue. */
+  ciPostSrqRecv(srq: IbSrq, context: unknown, sgl: readonly UvpSge[]): number {
+    const { provider } = srq;
+    if (!provider) return Status.INVALID_HANDLE;
+    return statusOf(() => this.provider.postSrqReceive?.(provider, context, sgl));
+  }
+
+  // ── Queue pairs ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Creates a queue pair in state RESET; statuses as `ciCreateQp` of the HCA driver. Call-backs get `context`. */
+  ciCreateQp<C>(pd: IbPd, asked: IbQpAsked, context: C, dispatch: IbQpDispatch<C>, irp: Irp<IbQp>): number {
+    const { provider, tables } = this;
+    const { sendCq, receiveCq, srq, type = QpType.RC } = asked;
+    const owner = pd.provider ?? null;
+    const create = {
+      type,
+      sendCq: sendCq.provider ?? null,
+      receiveCq: receiveCq.provider ?? null,
+      srq: srq?.provider ?? null,
+      context,
+      sendDepth: asked.sendDepth ?? 0,
+      sendSge: asked.sendSge ?? 0,
+      receiveDepth: asked.receiveDepth ?? 0,
+      receiveSge: asked.receiveSge ?? 0,
+      maxInlineSend: asked.maxInlineSend ?? 0,
+      memoryManagement: asked.memoryManagement === true,
+    };
+    return this.create(irp, {
+      pre: (umv) => provider.preCreateQp(owner, create, umv),
+      verb: (udata, inner) => {
+        const { sendDepth, sendSge, receiveDepth, receiveSge, maxInlineSend } = create;
+        const request = {
+          sendDepth,
+          sendSge,
+          receiveDepth,
+          receiveSge,
+          maxInlineSend,
+          initiatorDepth: asked.initiatorDepth ?? 0,
+          responderResources: asked.responderResources ?? 0,
+          qpType: type,
+          qpFlags:
+            (asked.signalAll === true ? QpFlag.SIGNAL_SENDS : 0) |
+            (create.memoryManagement ? QpFlag.MEMORY_MANAGEMENT : 0),
+        };
+        return queues.ciCreateQp(pd, sendCq, receiveCq, srq, request, context, dispatch, udata, inner);
+      },
+      post: (status, handle, umv) => provider.postCreateQp?.(owner, status, handle, umv),
+      made: (qp) => {
+        const entry = new WvQp(qp);
+        qp.connectionEvent = (event, reason) => entry.endpoint?.queuePairEvent(event, reason);
+        this.ids.set(qp, tables.qps.add(entry));
+      },
+    });
+  }
+
+  /**
+   * Modifies attributes or the state of a queue pair; statuses as `ciModifyQp` of the HCA driver.
+   *
+   * @param mask - QpMask bits of the given attributes.
+   */
+  ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
+    return callVerbFor<number, number>(
+      irp,
+      (inner) => queues.ciModifyQp(qp, mask, attributes, inner),
+      (status, state = 0) => {
+        const reset = status === Status.SUCCESS && (mask & QpMask.state) !== 0 && state === QpState.RESET;
+        if (reset && qp.provider) this.provider.ndModifyQp(qp.provider).moved(QpStateOut.encode({ state }));
+        return irp.complete(status, state);
+      },
+    );
+  }
+
+  /** Destroys a queue pair in any state. Ends in SUCCESS, DEVICE_BUSY while an endpoint has it, or the HCA's status. */
+  ciDestroyQp(qp: IbQp, irp: Irp): number {
+    if (this.entryOf(qp)?.endpoint) return irp.complete(Status.DEVICE_BUSY);
+    const verb = (inner: Irp): number => queues.ciDestroyQp(qp, inner);
+    return this.destroy(qp, irp, verb, (id, handle, status) => {
+      this.tables.qps.delete(id);
+      this.provider.postDestroyQp?.(handle, status);
+    });
+  }
+
+  /**
+   * The queue pair in the form that endpoints take.
+   *
+   * @internal
+   */
+  entryOf(qp: IbQp): WvQp | undefined {
+    return this.tables.qps.get(this.ids.get(qp) ?? 0);
+  }
+
+  /**
+   * Posts a send request: a Send, a Write, a Read, an atomic operation, a fast registration or an invalidation. Direct call.
+   *
+   * @returns SUCCESS, or the status of user mode's PostSend; INVALID_HANDLE for a user-mode client's queue pair.
+   */
+  ciPostSend(qp: IbQp, request: UvpSendRequest): number {
+    const { provider } = qp;
+    if (!provider) return Status.INVALID_HANDLE;
+    return statusOf(() => this.provider.postSend(provider, request));
+  }
+
+  /** Posts a receive. Direct call; a status as {@link KernelVerbs.ciPostSend}. */
+  ciPostRecv(qp: IbQp, context: unknown, sgl: readonly UvpSge[]): number {
+    const { provider } = qp;
+    if (!provider) return Status.INVALID_HANDLE;
+    return statusOf(() => this.provider.postReceive(provider, context, sgl));
+  }
+
+  /**
+   * Posts the bind of a memory window. Direct call.
+   *
+   * @returns SUCCESS with the window's new key, which is its key from now on; or a status, and key 0.
+   */
+  ciBindMw(mw: IbMw, qp: IbQp, request: UvpBindRequest): { status: number; rkey: number } {
+    const { bindMw } = this.provider;
+    if (!mw.provider || !qp.provider) return { status: Status.INVALID_HANDLE, rkey: 0 };
+    if (!bindMw) return { status: Status.NOT_SUPPORTED, rkey: 0 };
+    let rkey = 0;
+    const status = statusOf(() => {
+      rkey = bindMw.call(this.provider, mw.provider ?? null, qp.provider ?? null, request);
+    });
+    return { status, rkey };
+  }
+
+  // ── Address handles ──────────────────────────────────────────────────────────────────────────────────────
+
+  /** Creates an address handle; statuses as `ciCreateAv` of the HCA driver. A datagram's request names its `provider`. */
+  ciCreateAv(pd: IbPd, av: IbAddressVector, irp: Irp<IbAv>): number {
+    const { provider, tables } = this;
+    const owner = pd.provider ?? null;
+    const vector = {
+      sourceGid: av.sGid,
+      destinationGid: av.dGid,
+      flowLabel: av.flowLabel,
+      trafficClass: av.trafficClass,
+      hopLimit: av.hopLimit,
+      portNumber: av.portNumber,
+      sourceGidIndex: () => {
+        const index = pd.ca.hca.port.gids.findIndex((gid) => sameGid(gid, av.sGid));
+        if (index < 0)
+          throw new StatusError(Status.INVALID_ADDRESS, "The source GID is not in the port's table.");
+        return index;
+      },
+    };
+    return this.create(irp, {
+      pre: (umv) => provider.preCreateAv?.(owner, vector, umv) ?? null,
+      verb: (udata, inner) => ciCreateAv(pd, av, udata, inner),
+      post: (status, handle, umv) => provider.postCreateAv?.(owner, status, handle, umv),
+      made: (made) => void this.ids.set(made, tables.ahs.add(made)),
+    });
+  }
+
+  /** Destroys an address handle. Ends in SUCCESS or the HCA's status. */
+  ciDestroyAv(av: IbAv, irp: Irp): number {
+    const { ahs } = this.tables;
+    const verb = (inner: Irp): number => ciDestroyAv(av, inner);
+    return this.destroy(av, irp, verb, (id) => ahs.delete(id));
+  }
+}

@@ -1,0 +1,98 @@
+/** Loads a driver's module, and runs its code for a bounded time. */
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import vm from 'node:vm';
+import { atSameLevel } from '../io-manager/irql.js';
+
+const require = createRequire(import.meta.url);
+
+/** Loads an ES module by its URL. The kernel's own code is one script, in which `import()` does not work. */
+export type ImportModule = (url: string) => Promise<unknown>;
+
+/** What a module is refused for. */
+export class LoadError extends Error {
+  override readonly name = 'LoadError';
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message.split('\n')[0]}` : String(error);
+}
+
+/** The error may be of another realm. */
+const codeOf = (error: unknown): unknown =>
+  typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+
+/**
+ * Runs code that must return within a time: a loop without end is broken off, and no `finally` of it runs then. So the asynchronous context of
+ * the code must have been entered before.
+ *
+ * @throws LoadError with `what` if it takes longer; otherwise what the code throws.
+ */
+export function runBounded<T>(code: () => T, timeoutMs: number, what: string): T {
+  try {
+    return atSameLevel(() => vm.runInNewContext('code()', { code }, { timeout: timeoutMs }) as T);
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+    throw new LoadError(`${what} has not returned within ${timeoutMs} ms`);
+  }
+}
+
+/** Waits for a promise for a bounded time. @throws LoadError with `what` after it. */
+export async function awaitBounded<T>(promise: PromiseLike<T>, timeoutMs: number, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    const error = new LoadError(`${what} has not ended within ${timeoutMs} ms`);
+    timer = setTimeout(() => reject(error), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** An ES module with a top-level `await`, or any where `require` takes none. */
+const notRequired: readonly unknown[] = ['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM'];
+
+/**
+ * The exports of an ES module or CommonJS file. Its code is evaluated once in a kernel, and may take `timeoutMs`.
+ *
+ * @param url - A `file:` URL.
+ * @throws LoadError with the reason.
+ */
+export async function loadModule(
+  url: string,
+  timeoutMs: number,
+  importModule: ImportModule,
+): Promise<unknown> {
+  const what = 'evaluating the module';
+  try {
+    const path = fileURLToPath(url);
+    try {
+      return runBounded((): unknown => require(path), timeoutMs, what);
+    } catch (error) {
+      if (!notRequired.includes(codeOf(error))) throw error;
+    }
+    return await awaitBounded(importModule(url), timeoutMs, what);
+  } catch (error) {
+    throw error instanceof LoadError ? error : new LoadError(reasonOf(error), { cause: error });
+  }
+}
+
+function isFunction(value: unknown): value is (...parameters: never[]) => unknown {
+  return typeof value === 'function';
+}
+
+/**
+ * A function that a module exports by name, or as a member of its default export, as CommonJS files do.
+ *
+ * @throws LoadError if there is none.
+ */
+export function exportedFunction(module: unknown, name: string): (...parameters: never[]) => unknown {
+  for (const place of [module, (module as { default?: unknown } | undefined)?.default]) {
+    if (typeof place !== 'object' || place === null) continue;
+    const value: unknown = Reflect.get(place, name);
+    if (isFunction(value)) return value;
+  }
+  throw new LoadError(`the module exports no function '${name}'`);
+}

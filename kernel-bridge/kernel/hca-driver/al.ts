@@ -1,0 +1,61 @@
+/**
+ * Clients of the verbs within the kernel. A client opens the access layer with its device or driver object, which stays
+ * referenced until it closes the access layer. So no call-back finds a driver that has been unloaded.
+ */
+import { Status } from '../../ioctl/status.js';
+import { type DeviceObject, type DriverObject, References } from '../io-manager/device.js';
+import { atDispatchLevel } from '../io-manager/irql.js';
+
+/** Runs code of a client. What the code throws ends there, and is reported as a fault of the client. */
+export type Contain = (code: () => void) => void;
+
+/** A client's access layer (IB_AL). */
+export class IbAl {
+  /**
+   * Instances of HCAs that the client has opened.
+   *
+   * @internal
+   */
+  readonly resources = new References();
+  /** @internal */
+  closed = false;
+
+  /** @internal */
+  constructor(
+    readonly client: DeviceObject | DriverObject,
+    private readonly contain: Contain,
+  ) {}
+
+  /**
+   * Calls a routine of the client at DISPATCH_LEVEL.
+   *
+   * @internal
+   */
+  callBack(routine: () => void): void {
+    this.contain(() => atDispatchLevel(routine));
+  }
+}
+
+/**
+ * Opens the access layer, and references the client's device or driver object.
+ *
+ * @returns SUCCESS (`al`), DEVICE_REMOVED if the client is being removed or unloaded.
+ */
+export function ibOpenAl(
+  client: DeviceObject | DriverObject,
+  contain: Contain,
+): { status: number; al: IbAl | undefined } {
+  if (client.references.ending) return { status: Status.DEVICE_REMOVED, al: undefined };
+  client.references.acquire();
+  return { status: Status.SUCCESS, al: new IbAl(client, contain) };
+}
+
+/** Closes the access layer. @returns SUCCESS, DEVICE_BUSY while the client has instances of HCAs. */
+export function ibCloseAl(al: IbAl): number {
+  if (al.resources.users > 0) return Status.DEVICE_BUSY;
+  if (!al.closed) {
+    al.closed = true;
+    al.client.references.release();
+  }
+  return Status.SUCCESS;
+}

@@ -1,0 +1,61 @@
+/** librdmacm for all real HCAs of a kernel: its ids, ports, and the requests that come to listeners. */
+import { CmEventType } from '../../hca/verbs-binding.js';
+import { type CmEnds, CmIds, type CmMessage } from './cm-ids.js';
+import { PortClaims } from './port-claims.js';
+import type { VerbsPool } from './verbs-pool.js';
+
+/** An HCA's connections, for requests at listeners on all addresses. */
+export interface RequestTaker {
+  /** Number of its device now. */
+  readonly device: number;
+}
+
+export class CmCore {
+  readonly ids: CmIds;
+  readonly claims: PortClaims;
+  /** Called with the number of a device that the system takes away. */
+  onRemoval: (id: number) => void = () => {};
+  private users = 0;
+
+  constructor(readonly pool: VerbsPool) {
+    this.ids = new CmIds(pool.host);
+    this.claims = new PortClaims(this.ids);
+    pool.onCm = (message) => this.dispatch(message);
+  }
+
+  acquire(): void {
+    this.users++;
+  }
+
+  release(): void {
+    this.users--;
+    if (this.users === 0) this.claims.close();
+  }
+
+  private dispatch(message: CmMessage): void {
+    if (message.event === CmEventType.connectRequest) this.request(message);
+    else if (message.event === CmEventType.deviceRemoval) this.onRemoval(message.id);
+    else this.ids.dispatch(message);
+  }
+
+  private request(message: CmMessage): void {
+    const claim = this.claims.ofListener(message.listener);
+    const ends = this.ids.ends(message.id);
+    for (const [holder, sink] of claim?.sinks ?? []) {
+      if (!takes(holder, ends)) continue;
+      sink(message);
+      return;
+    }
+    // Nobody listens for this device any more.
+    this.refuse(message.id);
+  }
+
+  refuse(id: number): void {
+    this.ids.reject(id);
+    this.ids.destroy(id);
+  }
+}
+
+function takes(holder: object, { device }: CmEnds): boolean {
+  return !('device' in holder) || holder.device === device;
+}

@@ -1,0 +1,229 @@
+/** Calls of librdmacm with their arguments in place, and who hears of an id's events. */
+import { putPath } from '../../hca/hca-words-put.js';
+import type { VerbsHost } from '../../hca/verbs-binding.js';
+import { RnrRetry } from '../../ioctl/constants.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import type { CmPath, CmQpParameters } from '../cm/service.js';
+
+/** The counts of a connection request have 3 bits. */
+const MOST_RETRIES = 7;
+
+/** An event of librdmacm; its numbers are rdma_cm's. */
+export interface CmMessage {
+  readonly event: number;
+  readonly status: number;
+  readonly id: number;
+  /** Of a request: the listener's id. */
+  readonly listener: number;
+  readonly responderResources: number;
+  readonly initiatorDepth: number;
+  readonly retryCount: number;
+  readonly rnrRetryCount: number;
+  readonly srq: boolean;
+  readonly qpn: number;
+  readonly qkey: number;
+  readonly data: Uint8Array;
+}
+
+/** Who owns an id. */
+export interface CmOwner {
+  on(message: CmMessage): void;
+}
+
+/** Both ends of an id. */
+export interface CmEnds {
+  readonly source: Uint8Array;
+  readonly sourcePort: number;
+  readonly destination: Uint8Array;
+  readonly destinationPort: number;
+  readonly scopeId: number;
+  /** Number of the device, 0 if it is not open. */
+  readonly device: number;
+}
+
+/** What librdmacm has negotiated. */
+export interface CmNegotiated {
+  readonly pathMtu: number;
+  readonly peerQpn: number;
+  readonly receivePsn: number;
+  readonly sendPsn: number;
+  readonly pkeyIndex: number;
+  readonly ackTimeout: number;
+  readonly flowLabel: number;
+  readonly hopLimit: number;
+  readonly trafficClass: number;
+}
+
+const privateDataAt = 32;
+const nothing = new Uint8Array(0);
+/** How long addresses and routes may take to resolve: ARP, and on InfiniBand the subnet manager. */
+const resolveMs = 4000;
+
+/** A copy of private data, in a message's length. */
+export function padded(data: Uint8Array, length: number): Uint8Array {
+  const whole = new Uint8Array(length);
+  whole.set(data.subarray(0, length));
+  return whole;
+}
+
+export class CmIds {
+  private readonly owners = new Map<number, CmOwner>();
+
+  constructor(private readonly host: VerbsHost) {}
+
+  get size(): number {
+    return this.owners.size;
+  }
+
+  /** Passes an event to the owner of its id. False: it has none. */
+  dispatch(message: CmMessage): boolean {
+    const owner = this.owners.get(message.id);
+    owner?.on(message);
+    return owner !== undefined;
+  }
+
+  /** @throws StatusError: there are too many. */
+  create(datagrams: boolean, owner: CmOwner): number {
+    const status = this.host.cmCreate(datagrams);
+    if (status !== Status.SUCCESS) throw new StatusError(status);
+    const id = this.host.words[0]!;
+    this.owners.set(id, owner);
+    return id;
+  }
+
+  /** An id that a request has brought. */
+  adopt(id: number, owner: CmOwner): void {
+    this.owners.set(id, owner);
+  }
+
+  /** Ends an id; in the middle of connecting the peer is told. */
+  destroy(id: number): void {
+    this.owners.delete(id);
+    this.host.cmDestroy(id);
+  }
+
+  bind(
+    id: number,
+    gid: Uint8Array,
+    port: number,
+    scopeId: number,
+    shared: boolean,
+  ): { status: number; port: number } {
+    this.host.bytes.set(gid, 0);
+    const status = this.host.cmBind(id, port, scopeId, shared);
+    return { status, port: this.host.words[0]! };
+  }
+
+  /** Begins at the local port where that is possible, else at any. */
+  resolve(id: number, path: CmPath, localPort: number, peerPort: number): number {
+    const { host } = this;
+    for (const port of localPort === 0 ? [0] : [localPort, 0]) {
+      if (!putPath(host, path)) return Status.INVALID_PARAMETER;
+      const status = host.cmResolve(id, port, peerPort, path.scopeId, resolveMs);
+      const taken = status === Status.ADDRESS_ALREADY_EXISTS || status === Status.INVALID_ADDRESS;
+      if (!taken || port === 0) return status;
+    }
+    return Status.INVALID_ADDRESS;
+  }
+
+  resolveRoute(id: number): number {
+    return this.host.cmResolveRoute(id, resolveMs);
+  }
+
+  setOptions(id: number, ackTimeoutCode: number, trafficClass: number): void {
+    this.host.cmSetOptions(id, ackTimeoutCode, trafficClass);
+  }
+
+  listen(id: number, backlog: number): number {
+    return this.host.cmListen(id, backlog);
+  }
+
+  connect(id: number, qp: Partial<CmQpParameters>, data: Uint8Array): number {
+    return this.host.cmConnect(id, this.put(qp, data));
+  }
+
+  accept(id: number, qp: Partial<CmQpParameters>, data: Uint8Array): number {
+    return this.host.cmAccept(id, this.put(qp, data));
+  }
+
+  reject(id: number, data: Uint8Array = nothing): number {
+    this.host.bytes.set(data, privateDataAt);
+    return this.host.cmReject(id, data.length);
+  }
+
+  establish(id: number): number {
+    return this.host.cmEstablish(id);
+  }
+
+  disconnect(id: number): number {
+    return this.host.cmDisconnect(id);
+  }
+
+  notify(id: number): number {
+    return this.host.cmNotify(id);
+  }
+
+  join(id: number, group: Uint8Array, scopeId: number): number {
+    this.host.bytes.set(group, 0);
+    return this.host.cmJoin(id, scopeId);
+  }
+
+  ends(id: number): CmEnds {
+    const { host } = this;
+    host.cmAddresses(id);
+    const { words, bytes } = host;
+    return {
+      source: bytes.slice(0, 16),
+      sourcePort: words[0]!,
+      destination: bytes.slice(16, 32),
+      destinationPort: words[2]!,
+      scopeId: words[1]! || words[3]!,
+      device: words[4]!,
+    };
+  }
+
+  /** Undefined: there is nothing negotiated (yet). */
+  negotiated(id: number): CmNegotiated | undefined {
+    if (!this.host.cmAttributes(id)) return undefined;
+    const { words } = this.host;
+    return {
+      pathMtu: words[0]!,
+      peerQpn: words[1]!,
+      receivePsn: words[2]!,
+      sendPsn: words[3]!,
+      pkeyIndex: words[4]!,
+      ackTimeout: words[5]!,
+      flowLabel: words[6]!,
+      hopLimit: words[7]!,
+      trafficClass: words[8]!,
+    };
+  }
+
+  /** Puts the arguments of connect and accept in place; returns the length of the private data. */
+  private put(
+    {
+      qpn = 0,
+      responderResources = 0,
+      initiatorDepth = 0,
+      retryCount = MOST_RETRIES,
+      rnrRetryCount = RnrRetry.FOR_EVER,
+      srq = false,
+    }: Partial<CmQpParameters>,
+    data: Uint8Array,
+  ): number {
+    const { words, bytes } = this.host;
+    const most = 255;
+    const values = [qpn, Math.min(responderResources, most), Math.min(initiatorDepth, most)];
+    words.set(
+      [
+        ...values,
+        Math.min(retryCount, MOST_RETRIES),
+        Math.min(rnrRetryCount, RnrRetry.FOR_EVER),
+        srq ? 1 : 0,
+      ],
+      0,
+    );
+    bytes.set(data, privateDataAt);
+    return data.length;
+  }
+}

@@ -1,0 +1,264 @@
+/** A real HCA behind the kernel side of the seam: one device of libibverbs, with a port or more. */
+import { readFileSync, readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { ConnectAttributes, HcaEvent } from '../../hca/binding.js';
+import { VERBS_USER_LIBRARY, type VerbsDevice } from '../../hca/verbs-binding.js';
+import { DeviceType, PortState, WvCapability } from '../../ioctl/constants.js';
+import { Status } from '../../ioctl/status.js';
+import type {
+  BackendDevice,
+  DeviceAttributes,
+  HcaBackend,
+  HcaIdentity,
+  HcaMaker,
+  HcaPort,
+} from '../hca-driver/backend.js';
+import type { HostNetwork } from '../hca-driver/host-interfaces.js';
+import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
+import { isV4, sameGid } from '../hca-driver/ports.js';
+import type { CmCore } from './cm-core.js';
+import type { CmOwner } from './cm-ids.js';
+import { VerbsConnections } from './verbs-connections.js';
+import { VerbsNative } from './verbs-native.js';
+import type { DeviceSink } from './verbs-pool.js';
+import { type GuidTable, SYSTEM_DEVICES, systemDevices, VerbsPorts } from './verbs-ports.js';
+
+/** What a real HCA is made of. */
+export interface VerbsHcaParts {
+  readonly core: CmCore;
+  readonly network: Pick<HostNetwork, 'interfaces' | 'watch'>;
+  readonly guids: GuidTable;
+  /** The device, open. */
+  readonly device: VerbsDevice;
+  readonly name: string;
+  warn(text: string): void;
+}
+
+const noOwner: CmOwner = { on: () => {} };
+
+/** `1.2.3` as WinVerbs has versions: 16 bits each. */
+function firmwareVersion(text: string): bigint {
+  const parts = text.split('.').map((part) => Number.parseInt(part, 10) || 0);
+  return parts.slice(0, 3).reduce((value, part) => (value << 16n) | BigInt(part & 0xffff), 0n);
+}
+
+function attributesOf(device: VerbsDevice): DeviceAttributes {
+  const known = Object.values(WvCapability).reduce((bits, bit) => bits | bit, 0);
+  return {
+    fwVersion: firmwareVersion(device.firmware),
+    vendorId: device.vendorId,
+    vendorPartId: device.vendorPartId,
+    hwVersion: device.hardwareVersion,
+    // Batches of completions are counted here.
+    capabilityFlags: ((device.capabilities & known) | WvCapability.BATCH_NOTIFY_CQ) >>> 0,
+    atomicCapability: device.atomics,
+    pageSizeCapabilityFlags: 0x1000,
+    deviceType: device.iwarp ? DeviceType.IWARP : DeviceType.INFINIBAND,
+    localAckDelay: device.ackDelay,
+  };
+}
+
+/** The driver of a device; software devices stand on a network interface in place of a driver. */
+function driverOf(name: string): string {
+  try {
+    return basename(readlinkSync(`${SYSTEM_DEVICES}/${name}/device/driver`));
+  } catch {
+    return '';
+  }
+}
+
+/** The limit of memory that this process may lock, as the system writes it. */
+function lockedMemoryLimit(): string {
+  try {
+    const line = readFileSync('/proc/self/limits', 'latin1')
+      .split('\n')
+      .find((one) => one.startsWith('Max locked memory'));
+    return line?.slice(26).trim().split(/\s+/)[0] ?? 'unknown';
+  } catch {
+    return 'unknown';
+  }
+}
+
+class VerbsHca implements HcaBackend, DeviceSink {
+  readonly userLibrary = VERBS_USER_LIBRARY;
+  readonly identity: HcaIdentity;
+  readonly attributes: DeviceAttributes;
+  readonly native: VerbsNative;
+  readonly connections: VerbsConnections;
+  readonly events: HcaEvent[] = [];
+  private device: VerbsDevice | undefined;
+  private readonly ports: VerbsPorts;
+  private known: readonly HcaPort[] = [];
+  private watcher: (() => void) | undefined = undefined;
+  /** An id at the device, by which the system tells that it takes the device away. */
+  private sentinel = 0;
+  private memoryTold = false;
+
+  constructor(
+    private readonly parts: VerbsHcaParts,
+    portOf: (gid: Uint8Array) => HcaPort | undefined,
+  ) {
+    const { core, network, guids, device, name } = parts;
+    this.device = device;
+    this.attributes = attributesOf(device);
+    this.identity = { device: name, driver: driverOf(name), firmware: device.firmware };
+    this.ports = new VerbsPorts(core.pool.host, network, name, guids);
+    const self = this;
+    this.connections = new VerbsConnections(
+      core,
+      {
+        get number() {
+          return self.number;
+        },
+        iwarp: device.iwarp,
+        pkeyOf: (index) => this.known[0]?.pkeys[index] ?? DEFAULT_PKEY,
+      },
+      portOf,
+    );
+    this.native = new VerbsNative(core.pool.host, {
+      get number() {
+        return self.number;
+      },
+      limits: device.limits,
+      nextEvent: () => this.nextEvent(),
+      connectionFor: (attributes: ConnectAttributes) => this.connections.idFor(attributes),
+      portNumberOf: (gid) => Math.max(1, this.indexOf(gid) + 1),
+      join: (group, index) => this.join(group, index),
+      memoryRefused: () => this.memoryRefused(),
+    });
+    core.pool.acquire();
+    core.pool.devices.add(this);
+    const { onRemoval } = core;
+    core.onRemoval = (id) => {
+      if (id === this.sentinel && id !== 0) this.gone();
+      else onRemoval(id);
+    };
+  }
+
+  get number(): number {
+    return this.device?.number ?? 0;
+  }
+
+  private nextEvent(): HcaEvent | undefined {
+    this.parts.core.pool.pump();
+    return this.events.shift();
+  }
+
+  /** The index of the port that has an address, or -1. */
+  private indexOf(gid: Uint8Array): number {
+    return this.known.findIndex(({ gids }) => gids.some((one) => sameGid(one, gid)));
+  }
+
+  readPorts(): HcaPort[] {
+    const device = this.device ?? this.openAgain();
+    if (!device) return [];
+    const ports = this.ports.read(device);
+    this.known = ports;
+    this.standSentinel(ports);
+    return ports;
+  }
+
+  private openAgain(): VerbsDevice | undefined {
+    const { core, name } = this.parts;
+    if (!systemDevices().includes(name)) return undefined;
+    const opened = core.pool.host.openDevice(name);
+    if (typeof opened === 'string') return undefined;
+    this.device = opened;
+    return opened;
+  }
+
+  private standSentinel(ports: readonly HcaPort[]): void {
+    const { ids } = this.parts.core;
+    const at = ports.flatMap(({ gids, interfaceIndex }) => gids.map((gid) => ({ gid, interfaceIndex })))[0];
+    if (this.sentinel !== 0 || !at) return;
+    const id = ids.create(false, noOwner);
+    if (ids.bind(id, at.gid, 0, at.interfaceIndex, false).status === Status.SUCCESS) this.sentinel = id;
+    else ids.destroy(id);
+  }
+
+  private dropSentinel(): void {
+    if (this.sentinel !== 0) this.parts.core.ids.destroy(this.sentinel);
+    this.sentinel = 0;
+  }
+
+  changed(): void {
+    this.watcher?.();
+  }
+
+  /** The kernel ends what the device has; then the device is let go of, for which its removal waits. */
+  gone(): void {
+    const { device } = this;
+    if (!device) return;
+    this.device = undefined;
+    this.known = [];
+    this.dropSentinel();
+    this.watcher?.();
+    setImmediate(() => this.parts.core.pool.host.closeDevice(device.number));
+  }
+
+  watch(changed: () => void): (() => void) | undefined {
+    this.watcher = changed;
+    const stop = this.parts.network.watch(changed);
+    if (!stop) return undefined;
+    return () => {
+      this.watcher = undefined;
+      stop();
+    };
+  }
+
+  addDevice({ guid }: HcaPort): BackendDevice {
+    // One that comes again while the old one still has owners gets its port's place in the order of the ports.
+    const index = Math.max(
+      0,
+      this.known.findIndex((port) => port.guid === guid),
+    );
+    const { host } = this.parts.core.pool;
+    return {
+      // In place of a table: which physical port queue pairs use.
+      pkeyTable: index + 1,
+      portChanged: () => {},
+      violations: () => {
+        const port = this.number === 0 ? undefined : host.queryPort(this.number, index + 1);
+        return { badPkeys: port?.badPkeys ?? 0, badQkeys: port?.badQkeys ?? 0 };
+      },
+      end: () => {},
+    };
+  }
+
+  /** Joins as datagram programs of librdmacm do: the system tells the network (IGMP, MLD). */
+  private join(group: Uint8Array, interfaceIndex: number): { status: number; leave(): void } {
+    const { ids } = this.parts.core;
+    const port = this.known.find((one) => one.interfaceIndex === interfaceIndex);
+    const local = port?.gids.find((gid) => isV4(gid) === isV4(group));
+    const leave = (): void => {};
+    if (!local || port?.state !== PortState.ACTIVE) return { status: Status.NETWORK_UNREACHABLE, leave };
+    const id = ids.create(true, noOwner);
+    const { status } = ids.bind(id, local, 0, interfaceIndex, true);
+    const joined = status === Status.SUCCESS ? ids.join(id, group, interfaceIndex) : status;
+    if (joined !== Status.SUCCESS) ids.destroy(id);
+    return { status: joined, leave: () => joined === Status.SUCCESS && ids.destroy(id) };
+  }
+
+  private memoryRefused(): void {
+    if (this.memoryTold) return;
+    this.memoryTold = true;
+    this.parts.warn(
+      `${this.parts.name} could not lock memory that was to be registered; this process may lock ${lockedMemoryLimit()} bytes. ` +
+        'Raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= of systemd, docker run --ulimit memlock=-1).',
+    );
+  }
+
+  close(): void {
+    this.connections.close();
+    this.native.close();
+    this.dropSentinel();
+    const { pool } = this.parts.core;
+    pool.devices.delete(this);
+    pool.release();
+  }
+}
+
+/** Makes a real HCA of a kernel. */
+export function verbsHca(parts: VerbsHcaParts): HcaMaker {
+  return (portOf) => new VerbsHca(parts, portOf);
+}

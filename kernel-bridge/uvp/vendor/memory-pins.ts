@@ -1,0 +1,34 @@
+import { isSharedArrayBuffer } from 'node:util/types';
+import { Status, StatusError } from '../../ioctl/status.js';
+import type { UvpPin } from '../../user-verbs.js';
+import { isSteady } from '../../windows/allocate.js';
+import type { UvpNative } from './native-library.js';
+
+/**
+ * Registered memory. Holding a buffer keeps its bytes only if nothing can take them from it: streams detach an ArrayBuffer whatever it is
+ * marked as, and the engine may then free bytes that the HCA still writes. So only two kinds are taken: memory of `allocate()`, which nobody can
+ * detach, and SharedArrayBuffers, which cannot be detached at all.
+ */
+export class MemoryPins {
+  readonly #held = new Map<number, Uint8Array>();
+  #last = 0;
+
+  constructor(private readonly native: UvpNative) {}
+
+  /** @throws StatusError NOT_SUPPORTED: memory of another kind. */
+  pin(view: Uint8Array): UvpPin {
+    if (!isSharedArrayBuffer(view.buffer) && !isSteady(view.buffer)) {
+      throw new StatusError(
+        Status.NOT_SUPPORTED,
+        'On Windows the memory of an ordinary ArrayBuffer cannot be held for the device; register memory of allocate(), or a SharedArrayBuffer.',
+      );
+    }
+    const pin = ++this.#last;
+    this.#held.set(pin, view);
+    return { pin, address: this.native.addressOf(view), detachable: false };
+  }
+
+  unpin({ pin }: UvpPin): void {
+    this.#held.delete(pin);
+  }
+}

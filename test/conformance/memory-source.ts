@@ -1,0 +1,49 @@
+/** Where a half's memory comes from: plain arrays, or the provider's own allocator. */
+
+/** An allocator of zeroed bytes, as a provider's module may export it by the name `allocate`. */
+export type Allocate = (bytes: number) => Uint8Array;
+
+/** The memory of a half. */
+export interface MemorySource {
+  /** Zeroed bytes, until {@link MemorySource.reset}. */
+  take(bytes: number): Uint8Array;
+  /** Ends a case: nothing that was taken is in use any more. */
+  reset(): void;
+}
+
+/** An array of its own for every memory. */
+export const plainMemory: MemorySource = { take: (bytes) => new Uint8Array(bytes), reset: () => {} };
+
+const CHUNK = 16 << 20;
+const PAGE = 4096;
+
+/**
+ * Parts of large allocations, which the next case uses again: so what a provider prepares for an allocation (a mapping, for instance)
+ * exists from its second use on, and a case that touches memory of an earlier one is noticed.
+ */
+export class ChunkedMemory implements MemorySource {
+  readonly #chunks: Uint8Array[] = [];
+  #current = 0;
+  #used = 0;
+
+  constructor(private readonly allocate: Allocate) {}
+
+  take(bytes: number): Uint8Array {
+    for (; this.#current < this.#chunks.length; this.#current += 1, this.#used = 0) {
+      if (this.#used + bytes <= this.#chunks[this.#current]!.length) return this.#cut(bytes);
+    }
+    this.#chunks.push(this.allocate(Math.max(bytes, CHUNK)));
+    return this.#cut(bytes);
+  }
+
+  reset(): void {
+    this.#current = 0;
+    this.#used = 0;
+  }
+
+  #cut(bytes: number): Uint8Array {
+    const part = this.#chunks[this.#current]!.subarray(this.#used, this.#used + bytes);
+    this.#used += Math.ceil(bytes / PAGE) * PAGE;
+    return part.fill(0);
+  }
+}

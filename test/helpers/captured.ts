@@ -1,0 +1,61 @@
+/** Packets of a capture file, by their headers. */
+import { setTimeout } from 'node:timers/promises';
+import { readPcapng } from './pcapng.js';
+
+/** Opcodes of RC are below this value (IBA 1 §9.2, table 38). */
+const RC_OPCODES = 0x20;
+const ACKNOWLEDGE = 17;
+const UDP_BYTES = 8;
+const BTH_BYTES = 12;
+
+/** What the headers of a packet say. */
+export interface CapturedPacket {
+  readonly opcode: number;
+  readonly pkey: number;
+  readonly trafficClass: number;
+  readonly hopLimit: number;
+  /** 0 with IPv4. */
+  readonly flowLabel: number;
+  /** Bytes behind the BTH, the ICRC not counted. */
+  readonly bytes: number;
+}
+
+function packetOf(ip: Uint8Array): CapturedPacket {
+  const view = new DataView(ip.buffer, ip.byteOffset, ip.byteLength);
+  const v4 = ip[0]! >> 4 === 4;
+  const udp = v4 ? 20 : 40;
+  const bth = udp + UDP_BYTES;
+  return {
+    opcode: view.getUint8(bth),
+    pkey: view.getUint16(bth + 2),
+    trafficClass: v4 ? view.getUint8(1) : (view.getUint16(0) >> 4) & 0xff,
+    hopLimit: view.getUint8(v4 ? 8 : 7),
+    flowLabel: v4 ? 0 : view.getUint32(0) & 0xf_ffff,
+    bytes: view.getUint16(udp + 4) - UDP_BYTES - BTH_BYTES - 4,
+  };
+}
+
+/** The packets of reliable connections in a capture file. */
+export function rcPackets(file: string): CapturedPacket[] {
+  return readPcapng(file)
+    .map(packetOf)
+    .filter(({ opcode }) => opcode < RC_OPCODES);
+}
+
+/**
+ * The packets of reliable connections behind the first `from`, as soon as the file has an acknowledgement of them, sent and received: it is
+ * written with a delay. The other end must be in the same process.
+ */
+export async function acknowledged(file: string, from: number): Promise<CapturedPacket[]> {
+  for (const patience = AbortSignal.timeout(10_000); ; ) {
+    const packets = rcPackets(file).slice(from);
+    if (packets.filter(({ opcode }) => opcode === ACKNOWLEDGE).length >= 2) return packets;
+    if (patience.aborted) throw new Error(`No acknowledgement among ${packets.length} packets.`);
+    await setTimeout(20);
+  }
+}
+
+/** The different values of one field, in order. */
+export function valuesOf(packets: readonly CapturedPacket[], field: keyof CapturedPacket): number[] {
+  return [...new Set(packets.map((packet) => packet[field]))].sort((a, b) => a - b);
+}

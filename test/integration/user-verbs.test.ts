@@ -1,0 +1,82 @@
+/** Applications bring user-mode verbs providers, by the library name that the device answers. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  openProvider,
+  registerUserVerbs,
+  SOFT_USER_LIBRARY,
+  Status,
+  type UserVerbs,
+  WcStatus,
+  WvSend,
+} from '../../winverbs/index.js';
+import { throwsWv } from '../helpers/fake-pair.js';
+import { connect, openSide, take } from '../helpers/loopback.js';
+
+/** A provider that passes everything on, and counts what is posted and polled. */
+function counting(previous: () => UserVerbs, counts: Map<string, number>): UserVerbs {
+  const inner = previous();
+  return new Proxy(inner, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        counts.set(String(name), (counts.get(String(name)) ?? 0) + 1);
+        return value.apply(target, args) as unknown;
+      };
+    },
+  });
+}
+
+test('a provider of an application serves the devices that are opened from then on, over the one before it', async () => {
+  const counts = new Map<string, number>();
+  const provider = openProvider();
+  const before = openSide(provider);
+  const mine = registerUserVerbs(SOFT_USER_LIBRARY, (previous) => counting(previous!, counts));
+  const after = openSide(provider);
+  assert.ok((counts.get('preCreateQp') ?? 0) > 0, 'its hooks are called');
+  await connect(provider, after, before);
+  counts.clear();
+  before.qp.postReceive('r', [{ region: before.region, offset: 0, length: 8 }]);
+  assert.is(counts.size, 0, 'a device that was open keeps its provider');
+  after.qp.send('s', [{ region: after.region, offset: 0, length: 8 }], WvSend.SIGNALED);
+  assert.is((await take(after.cq, 1))[0]!.status, WcStatus.SUCCESS);
+  assert.is(counts.get('postSend'), 1);
+  assert.ok((counts.get('pollCq') ?? 0) > 0);
+  mine[Symbol.dispose]();
+  mine[Symbol.dispose]();
+  counts.clear();
+  const last = openSide(provider);
+  assert.is(counts.size, 0, 'it was taken back');
+  for (const side of [last, after, before]) side.release();
+  provider.release();
+});
+
+test('a provider that lacks what every device needs, or throws, is refused when the device is opened', () => {
+  const provider = openProvider();
+  const { deviceGuid } = provider.translateAddress('127.0.0.1');
+  for (const [make, text] of [
+    [() => ({}), /lacks postSend/],
+    [() => undefined as never, /none of that name/],
+  ] as const) {
+    using _bad = registerUserVerbs(SOFT_USER_LIBRARY, make);
+    throwsWv(() => provider.openDevice(deviceGuid), Status.NOT_SUPPORTED, text);
+  }
+  provider.openDevice(deviceGuid).release();
+  provider.release();
+});
+
+test('names and makers that are none are refused', () => {
+  for (const name of ['', ' ', 'a b', 'x'.repeat(32), 7 as unknown as string, 'z\u0100'])
+    throwsWv(() => registerUserVerbs(name, () => ({})), Status.INVALID_PARAMETER);
+  throwsWv(() => registerUserVerbs('mine', {} as never), Status.INVALID_PARAMETER);
+  // A name that no device answers does no harm, and has no provider before it.
+  let told: unknown = 'not called';
+  registerUserVerbs('mine', (previous) => {
+    told = previous;
+    return {};
+  })[Symbol.dispose]();
+  assert.is(told, 'not called');
+});
+
+test.run();

@@ -1,0 +1,418 @@
+// Direct access: what one side does in the other's memory itself, without a packet and while the other does not run; and what it leaves
+// to the other.
+#include "direct_world.h"
+
+using namespace world;
+
+namespace {
+
+constexpr uint32_t kBytes = 1u << 20;
+
+bool same(const void* a, const void* b, size_t bytes) { return std::memcmp(a, b, bytes) == 0; }
+
+}  // namespace
+
+TEST(direct_every_size_and_shape) {
+  DirectConnection w;
+  SharedBuffer target(*w.b, kBytes);
+  Buffer own(*w.a, kBytes, kAllAccess, 3), back(*w.a, kBytes);
+  w.meet(target);
+  const uint64_t packets = w.a->counter("sent_pkts") + w.b->counter("sent_pkts");
+  uint64_t requests = 0;
+  Random random(5);
+  for (const uint32_t size : {1u, 2u, 7u, 8u, 64u, 65u, 66u, 4096u, 65'535u, 65'536u, 65'537u, 200'001u, 524'288u, 700'000u}) {
+    for (const uint32_t pieces : {1u, 2u, 4u}) {
+      check::note = "size";
+      check::noteNumber = size;
+      if (size < pieces) continue;
+      const uint32_t offset = random.below(100);
+      std::vector<Sge> from, to;
+      for (uint32_t i = 0, at = 0; i < pieces; i++) {
+        const uint32_t part = i + 1 == pieces ? size - at : size / pieces;
+        from.push_back({own.at(13 + at), part, own.lkey});
+        to.push_back({back.at(at), part, back.lkey});
+        at += part;
+      }
+      std::memset(target.data(), 0xEE, kBytes);
+      std::memset(back.data(), 0xEE, kBytes);
+      const uint32_t i = w.qa.post(oneSided(kOpWrite, from, target.at(offset), target.rkey));
+      while (w.a->step());  // b does not run
+      only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
+      CHECK(same(target.data() + offset, own.data() + 13, size));
+      CHECK(target.data()[offset + size] == 0xEE && (offset == 0 || target.data()[offset - 1] == 0xEE));
+      const uint32_t r = w.qa.post(oneSided(kOpRead, to, target.at(offset), target.rkey));
+      while (w.a->step());
+      only(w.qa.sendCq, r, kOpRead, kWcSuccess, size);
+      CHECK(same(back.data(), own.data() + 13, size) && back.data()[size] == 0xEE);
+      requests += 2;
+    }
+  }
+  check::note = "";
+  Wr inlined = oneSided(kOpWrite, {}, target.at(), target.rkey);
+  inlined.flags |= kSendFlagInline;
+  inlined.inlined = {1, 2, 3, 4, 5};
+  const uint32_t i = w.qa.post(inlined);
+  only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
+  CHECK(same(target.data(), inlined.inlined.data(), 5));
+  CHECK_EQ(w.direct(*w.a), requests + 1);
+  CHECK_EQ(w.a->counter("sent_pkts") + w.b->counter("sent_pkts"), packets);
+}
+
+TEST(direct_atomics) {
+  DirectConnection w;
+  SharedBuffer target(*w.b, 4096);
+  Buffer own(*w.a, 64);
+  w.meet(target, 100);
+  uint64_t* const word = reinterpret_cast<uint64_t*>(target.data()) + 1;
+  *word = UINT64_MAX - 1;
+  const auto run = [&](uint32_t opcode, uint64_t compare, uint64_t swap, const std::vector<Sge>& sges) {
+    Wr r = oneSided(opcode, sges, target.at(8), target.rkey);
+    r.compare = compare;
+    r.swap = swap;
+    const uint32_t i = w.qa.post(r);
+    only(w.qa.sendCq, i, opcode, kWcSuccess, 8);
+    uint64_t result;
+    std::memcpy(&result, own.data(), 8);
+    return result;
+  };
+  const std::vector<Sge> whole = {{own.at(), 8, own.lkey}}, halves = {{own.at(), 3, own.lkey}, {own.at(3), 5, own.lkey}};
+  CHECK_EQ(run(kOpFetchAdd, 5, 0, whole), UINT64_MAX - 1);
+  CHECK_EQ(*word, 3u);
+  CHECK_EQ(run(kOpFetchAdd, 1ull << 40, 0, halves), 3u);
+  CHECK_EQ(run(kOpCompareExchange, 4, 77, whole), 3 + (1ull << 40));
+  CHECK_EQ(*word, 3 + (1ull << 40));
+  CHECK_EQ(run(kOpCompareExchange, 3 + (1ull << 40), 77, halves), 3 + (1ull << 40));
+  CHECK_EQ(*word, 77u);
+  CHECK_EQ(w.a->counter("direct_atomic"), 4u);
+  // Misaligned: the peer decides, as ever.
+  Wr r = oneSided(kOpFetchAdd, whole, target.at(4), target.rkey);
+  r.compare = 1;
+  const uint32_t i = w.qa.post(r);
+  w.pump();
+  only(w.qa.sendCq, i, kOpFetchAdd, kWcRemoteInvalidRequest);
+  CHECK_EQ(*word, 77u);
+}
+
+// Whatever the peer would refuse goes to the peer, and ends as without direct access.
+TEST(direct_checks_what_the_responder_checks) {
+  struct Case {
+    const char* name;
+    uint32_t status;
+    uint32_t keyAccess, qpAccess;
+    uint32_t opcode;
+    int64_t offset;
+    uint32_t rkeyChange;
+    bool otherPd;
+  };
+  constexpr uint32_t kRead = kAccessRemoteRead, kLocal = kAccessLocalWrite, kWrite = kAccessRemoteWriteBit | kLocal;
+  constexpr uint32_t kQpAll = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kLocal;
+  const Case cases[] = {
+      {"allowed", kWcSuccess, kAllAccess, kQpAll, kOpWrite, 0, 0, false},
+      {"last byte", kWcSuccess, kAllAccess, kQpAll, kOpWrite, 4088, 0, false},
+      {"one byte too far", kWcRemoteAccess, kAllAccess, kQpAll, kOpWrite, 4089, 0, false},
+      {"below", kWcRemoteAccess, kAllAccess, kQpAll, kOpWrite, -1, 0, false},
+      {"far away", kWcRemoteAccess, kAllAccess, kQpAll, kOpRead, INT64_MAX / 2, 0, false},
+      {"another key", kWcRemoteAccess, kAllAccess, kQpAll, kOpWrite, 0, 1, false},
+      {"key without write", kWcRemoteAccess, kRead, kQpAll, kOpWrite, 0, 0, false},
+      {"key without read", kWcRemoteAccess, kWrite, kQpAll, kOpRead, 0, 0, false},
+      {"key without atomics", kWcRemoteAccess, kWrite, kQpAll, kOpFetchAdd, 0, 0, false},
+      {"queue pair without write", kWcRemoteInvalidRequest, kAllAccess, kRead | kLocal, kOpWrite, 0, 0, false},
+      {"queue pair without read", kWcRemoteInvalidRequest, kAllAccess, kWrite, kOpRead, 0, 0, false},
+      {"queue pair without atomics", kWcRemoteInvalidRequest, kAllAccess, kWrite, kOpFetchAdd, 0, 0, false},
+      {"another domain", kWcRemoteAccess, kAllAccess, kQpAll, kOpWrite, 0, 0, true},
+  };
+  for (const Case& c : cases) {
+    check::note = c.name;
+    Link2 l;
+    l.access = c.qpAccess;
+    DirectConnection w(l);
+    SharedBuffer memory(*w.b, 8192);
+    Buffer own(*w.a, 64, kAllAccess, 9);
+    Handle pd = w.b->pd;
+    if (c.otherPd) CHECK(w.b->engine.allocatePd(w.b->kernel, &pd) == Status::kSuccess);
+    uint32_t lkey = 0, rkey = 0;
+    CHECK(w.b->engine.registerMr(pd, memory.at(), 4096, c.keyAccess, &lkey, &rkey) == Status::kSuccess);
+    bool writable;
+    CHECK(w.b->link.board->rangeOf(uint32_t(memory.memory->id), &writable));
+    w.pb->offers.offer(*memory.memory, true);
+    CHECK_EQ(w.map(*w.a), 1u);
+    std::vector<uint8_t> before(memory.data(), memory.data() + 8192);
+    const uint32_t i = w.qa.post(oneSided(c.opcode, {{own.at(), 8, own.lkey}}, memory.at() + uint64_t(c.offset), rkey + c.rkeyChange));
+    w.pump();
+    only(w.qa.sendCq, i, c.opcode, c.status, c.opcode == kOpWrite ? 0 : 8);
+    CHECK_EQ(w.direct(*w.a), c.status == kWcSuccess ? 1u : 0u);
+    CHECK_EQ(w.qb.state() == kQpsError, c.status != kWcSuccess);
+    if (c.status != kWcSuccess) CHECK(same(memory.data(), before.data(), 8192));
+    CHECK(w.b->engine.deregisterMr(pd, lkey) == Status::kSuccess);
+  }
+  check::note = "";
+}
+
+// The peer's queue pair has one peer: another that names it is not the one.
+TEST(direct_by_the_connection_only) {
+  DirectConnection w;
+  TestQp impostor(*w.a);
+  bring(impostor, w.b->gid, w.qb.qpn, {}, true);
+  SharedBuffer target(*w.b, 4096);
+  Buffer own(*w.a, 64, kAllAccess, 4);
+  w.meet(target);
+  std::memset(target.data(), 0, 4096);
+  impostor.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, target.at(), target.rkey));
+  w.pump();
+  CHECK_EQ(w.direct(*w.a), 0u);
+  CHECK_EQ(target.data()[0], 0);
+}
+
+// A file is mapped for writing when a key with such rights lies in it, and not before.
+TEST(direct_maps_for_writing_where_that_is_allowed) {
+  DirectConnection w;
+  SharedBuffer memory(*w.b, 4096, 5);
+  Buffer own(*w.a, 64, kAllAccess, 4);
+  CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
+  const auto add = [&](uint32_t access) {
+    CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), 4096, access, &memory.lkey, &memory.rkey) == Status::kSuccess);
+  };
+  const auto request = [&](uint32_t opcode, uint32_t key) {
+    w.qa.post(oneSided(opcode, {{own.at(), 8, own.lkey}}, memory.at(), key));
+    w.pump();
+    CHECK_EQ(w.qa.sendCq.drain().at(0).status, kWcSuccess);
+  };
+  add(kAccessRemoteRead);
+  const uint32_t lkey = memory.lkey, rkey = memory.rkey;
+  request(kOpRead, rkey);
+  CHECK_EQ(w.map(*w.a), 1u);
+  request(kOpRead, rkey);
+  CHECK_EQ(w.direct(*w.a), 1u);
+  CHECK(w.pa->maps.findFile(uint32_t(memory.memory->id), memory.at(), 4096, false));
+  CHECK(!w.pa->maps.findFile(uint32_t(memory.memory->id), memory.at(), 4096, true));
+  add(kAllAccess);
+  request(kOpWrite, memory.rkey);  // by packets: it has yet to be mapped anew
+  CHECK_EQ(w.direct(*w.a), 1u);
+  CHECK_EQ(w.map(*w.a), 1u);
+  request(kOpWrite, memory.rkey);
+  request(kOpRead, rkey);
+  CHECK_EQ(w.direct(*w.a), 3u);
+  CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
+}
+
+// A file that the peer has mapped for reading only, because it is sealed, is unmapped like any other when the memory is freed.
+TEST(direct_sealed_memory_is_freed) {
+  DirectConnection w;
+  Buffer own(*w.a, 64);
+  uint32_t file = 0;
+  {
+    SharedBuffer memory(*w.b, 4096);
+    memory.memory->seal(false);  // as for a peer without direct access
+    file = uint32_t(memory.memory->id);
+    CHECK(w.pb->offers.offer(*memory.memory, false));
+    CHECK_EQ(w.map(*w.a), 1u);
+    w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, memory.at(), memory.rkey));
+    w.pump();
+    CHECK_EQ(w.qa.sendCq.drain().at(0).status, kWcSuccess);
+    CHECK_EQ(w.map(*w.a), 0u);  // it cannot be mapped for writing
+    CHECK(w.pa->maps.findFile(file, memory.at(), 1, false) != nullptr);
+  }
+  w.map(*w.a);
+  CHECK(!w.pa->maps.findFile(file, 0, 0, false) && !w.pa->maps.has(1));
+}
+
+// Memory that was asked for and has ended, whether or not it was offered and mapped, leaves room for asking for more.
+TEST(direct_memory_that_came_to_nothing_is_forgotten) {
+  DirectConnection w;
+  Buffer own(*w.a, 64);
+  const auto write = [&](const SharedBuffer& to) {
+    w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, to.memory->base, to.rkey));
+    w.pump();
+    CHECK_EQ(w.qa.sendCq.drain().at(0).status, kWcSuccess);
+  };
+  for (uint32_t i = 0; i < 2 * DirectPeer::kMostAsked; i++) {
+    {
+      SharedBuffer memory(*w.b, 4096);
+      write(memory);
+      w.pa->peer.tellAll([&](const DirectPeer::Wish&) { return w.pb->offers.offer(*memory.memory, true); });
+      uint32_t number = 0;
+      if (i % 2 != 0) w.pb->offers.tellAll(true, [&](const LocalMemory& told, Descriptor) { return (number = told.number) != 0; });
+      w.pb->offers.onAnswer(number, false);
+    }
+    CHECK_EQ(w.map(*w.a), 0u);
+  }
+  SharedBuffer last(*w.b, 4096);
+  write(last);
+  CHECK_EQ(w.map(*w.a), 1u);
+}
+
+// A request that follows one that is under way waits for it, or goes the same way.
+TEST(direct_keeps_the_order) {
+  DirectConnection w;
+  SharedBuffer target(*w.b, 4096);
+  Buffer own(*w.a, 64), to(*w.b, 64);
+  w.meet(target);
+  for (int i = 0; i < 8; i++) own.data()[i] = uint8_t(i + 1);
+  w.qb.receive({{to.at(), 8, to.lkey}});
+  const uint32_t s = w.qa.post({kOpSend, kSendFlagSignaled, {{own.at(), 1, own.lkey}}});
+  const uint32_t wi = w.qa.post(oneSided(kOpWrite, {{own.at(1), 1, own.lkey}}, target.at(), target.rkey));
+  CHECK_EQ(target.data()[0], 0);  // the SEND has not been executed
+  CHECK_EQ(w.direct(*w.a), 0u);
+  w.pump();
+  std::vector<Cqe> done = w.qa.sendCq.drain();
+  CHECK(done.size() == 2 && done[0].wqe == s && done[1].wqe == wi);
+  CHECK_EQ(target.data()[0], 2);
+  // A SEND after a WRITE: when it is there, the data is.
+  w.qb.receive({{to.at(), 8, to.lkey}});
+  w.qa.post(oneSided(kOpWrite, {{own.at(2), 1, own.lkey}}, target.at(), target.rkey));
+  CHECK_EQ(target.data()[0], 3);
+  w.qa.post({kOpSend, kSendFlagSignaled, {{own.at(), 1, own.lkey}}});
+  w.pump();
+  CHECK_EQ(w.direct(*w.a), 1u);
+  CHECK_EQ(w.qa.sendCq.drain().size(), 2u);
+  // In one batch, with unsignaled ones between.
+  w.qb.receiveCq.drain();
+  w.qb.receive({{to.at(), 8, to.lkey}});
+  Wr quiet = oneSided(kOpWrite, {{own.at(3), 1, own.lkey}}, target.at(), target.rkey);
+  quiet.flags = 0;
+  w.qa.write(quiet);
+  Wr fenced = oneSided(kOpRead, {{own.at(40), 1, own.lkey}}, target.at(), target.rkey);
+  fenced.flags |= kSendFlagFence;
+  const uint32_t r = w.qa.write(fenced);
+  const uint32_t last = w.qa.post({kOpSend, kSendFlagSignaled | kSendFlagFence, {{own.at(), 1, own.lkey}}});
+  CHECK_EQ(own.data()[40], 4);
+  w.pump();
+  done = w.qa.sendCq.drain();
+  CHECK(done.size() == 2 && done[0].wqe == r && done[0].opcode == kOpRead && done[1].wqe == last);
+  CHECK_EQ(w.direct(*w.a), 3u);
+}
+
+// Memory windows: only by the queue pair that they are bound to, and no longer than that.
+TEST(direct_windows) {
+  DirectConnection w;
+  TestQp qc(*w.a), qd(*w.b);
+  w.connect(qc, qd);
+  SharedBuffer memory(*w.b, 4096);
+  Buffer own(*w.a, 64, kAllAccess, 2);
+  w.meet(memory);
+  Window window(*w.b);
+  const auto bind = [&] {
+    Wr r{kOpBindWindow, kSendFlagSignaled, {}};
+    const uint32_t next = (window.key & ~0xFFu) | ((window.key + 1) & 0xFF);
+    r.remote = memory.at(1024);
+    r.rkey = memory.lkey;
+    r.access = kAccessRemoteWriteBit;
+    r.compare = 1024;
+    r.swap = uint64_t(next) << 32 | window.key;
+    window.key = next;
+    w.qb.post(r);
+    w.pump();
+    CHECK_EQ(w.qb.sendCq.drain().at(0).status, kWcSuccess);
+  };
+  const auto write = [&](TestQp& by, uint32_t key) {
+    const uint32_t i = by.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, memory.at(1024), key));
+    w.pump();
+    const std::vector<Cqe> done = by.sendCq.drain();
+    CHECK(done.size() == 1 && done[0].wqe == i);
+    return done.at(0).status;
+  };
+  bind();
+  CHECK_EQ(write(w.qa, window.key), kWcSuccess);
+  CHECK_EQ(w.direct(*w.a), 1u);
+  // Bound anew: the old key is no more, the new one is.
+  const uint32_t old = window.key;
+  Wr invalidate{kOpLocalInvalidate, kSendFlagSignaled, {}};
+  invalidate.rkey = old;
+  w.qb.post(invalidate);
+  w.pump();
+  CHECK_EQ(w.qb.sendCq.drain().at(0).status, kWcSuccess);
+  bind();
+  CHECK_EQ(write(w.qa, window.key), kWcSuccess);
+  CHECK_EQ(w.direct(*w.a), 2u);
+  CHECK_EQ(write(qc, window.key), kWcRemoteAccess);  // another queue pair
+  // A SEND with Invalidate ends it before the peer learns of the message.
+  w.qb.receive({});
+  Wr send{kOpSend, kSendFlagSignaled | kSendFlagInvalidate, {}};
+  send.immediate = window.key;
+  w.qa.post(send);
+  w.pump();
+  CHECK_EQ(w.qa.sendCq.drain().at(0).status, kWcSuccess);
+  std::memset(memory.data(), 0, 4096);
+  CHECK_EQ(write(w.qa, window.key), kWcRemoteAccess);
+  CHECK_EQ(w.direct(*w.a), 2u);
+  CHECK_EQ(memory.data()[1024], 0);
+  CHECK(w.b->engine.destroyQp(w.qb.handle) == Status::kSuccess);
+  CHECK(w.b->engine.destroyQp(qd.handle) == Status::kSuccess);
+}
+
+// A key that two HCAs of one process have published would be withdrawn by one of them only: the second does without.
+TEST(direct_memory_of_one_hca_only) {
+  DirectConnection w;
+  SharedBuffer memory(*w.b, 4096);
+  uint64_t range;
+  uint32_t lkey, rkey;
+  CHECK(w.a->engine.pinRange(memory.at(), 4096, &range) == Status::kSuccess);
+  CHECK(w.a->engine.registerMr(w.a->pd, memory.at(), 4096, kAllAccess, &lkey, &rkey) == Status::kSuccess);
+  bool writable;
+  CHECK(w.b->link.board->rangeOf(uint32_t(memory.memory->id), &writable) && writable);
+  CHECK(!w.a->link.board->rangeOf(uint32_t(memory.memory->id), &writable));
+  w.a->engine.unpinRange(range);
+  CHECK(w.a->engine.deregisterMr(w.a->pd, lkey) == Status::kSuccess);
+}
+
+// More keys than the table has places for: those go by packets, and places are used again.
+TEST(direct_table_is_finite) {
+  HostCounters counters;
+  DirectBoard board(counters);
+  CHECK(board.create());
+  std::shared_ptr<const SharedRange> memory;
+  CHECK(allocateShared(4096, &memory) == Status::kSuccess);
+  std::vector<uint32_t> places;
+  for (uint32_t i = 0; i < DirectTable::kPlaces + 1; i++) {
+    const uint32_t key = (i + 1) * DirectTable::kKeys << 8 | i;  // all want the same place
+    places.push_back(board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, *memory));
+  }
+  for (uint32_t i = 0; i < DirectTable::kPlaces; i++) CHECK(places[i] != 0);
+  CHECK_EQ(places.back(), 0u);
+  CHECK_EQ(counters.get(HostCounter::kDirectUnpublished), 1u);
+  board.withdraw(2 * DirectTable::kKeys << 8 | 1, places[1]);
+  CHECK_EQ(board.publish({77u << 8 << 14, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, *memory), places[1]);
+  bool writable;
+  CHECK(board.rangeOf(uint32_t(memory->id), &writable));
+}
+
+// The doorbell of a receive that comes late, where the other direction is direct and nothing is to be sent: it serves the receive.
+TEST(direct_beside_a_late_receive) {
+  Link2 l;
+  l.rnrRetries = wire::kMostRnrRetries;
+  l.patience = rnrpatience::kResponder | rnrpatience::kRequester;
+  for (const bool meets : {false, true}) {
+    DirectConnection w(l);
+    SharedBuffer target(*w.b, 4096), to(*w.b, 4096), back(*w.a, 4096);
+    Buffer from(*w.a, 64, kAllAccess, 3), reply(*w.b, 64, kAllAccess, 4);
+    if (meets) w.meet(target);
+    const uint32_t first = w.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 64, from.lkey}}});
+    CHECK(w.until([&] { return w.qb.header()[kQpReceiveBell] == 1; }));
+    // Requests of b meanwhile, all of them direct where it has the memory.
+    if (meets) {
+      const uint32_t i = w.qb.post(oneSided(kOpWrite, {{reply.at(), 64, reply.lkey}}, back.at(), back.rkey));
+      w.pump();
+      only(w.qb.sendCq, i, kOpWrite, kWcSuccess);
+      CHECK_EQ(w.map(*w.b), 1u);
+      const uint32_t n = w.qb.post(oneSided(kOpWrite, {{reply.at(), 64, reply.lkey}}, back.at(), back.rkey));
+      only(w.qb.sendCq, n, kOpWrite, kWcSuccess);
+      CHECK_EQ(w.direct(*w.b), 1u);
+    }
+    CHECK_EQ(w.qb.header()[kQpReceiveBell], 1u);
+    const uint64_t posted = w.clock.time, ended = w.qa.sendCq.written();
+    w.qb.receive({{to.at(), 64, to.lkey}});
+    CHECK_EQ(w.qb.header()[kQpReceiveBell], 0u);
+    CHECK_EQ(w.b->counter("late_receive"), 1u);
+    CHECK(w.until([&] { return w.qa.sendCq.written() == ended + 1; }));
+    CHECK(w.clock.time - posted <= 200'000);
+    only(w.qa.sendCq, first, kOpSend, kWcSuccess);
+    only(w.qb.receiveCq, 0, kOpReceive, kWcSuccess, 64);
+    CHECK(same(to.data(), from.data(), 64));
+    // And a's requests are direct again.
+    if (!meets) continue;
+    const uint64_t before = w.direct(*w.a);
+    const uint32_t i = w.qa.post(oneSided(kOpWrite, {{from.at(), 64, from.lkey}}, target.at(), target.rkey));
+    only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
+    CHECK_EQ(w.direct(*w.a), before + 1);
+  }
+}

@@ -1,0 +1,504 @@
+// The end of direct access: when a key, a queue pair or a process is gone, no peer writes by it any more, whatever the peer is at.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <thread>
+
+#include "direct_world.h"
+
+using namespace world;
+
+#if defined(__SANITIZE_THREAD__)
+// A trap springs where this process touches its own memory, and not in the middle of an allocation.
+extern "C" const char* __tsan_default_options() { return "report_signal_unsafe=0"; }
+#endif
+
+namespace {
+
+constexpr uint64_t kForEver = UINT64_MAX / 4, kShort = 1'000'000;
+const uint64_t kPage = uint64_t(sysconf(_SC_PAGESIZE));
+
+DirectPeer::Request request(const DirectConnection& w, const SharedBuffer& memory, uint32_t right, uint64_t offset = 0, uint64_t length = 8) {
+  return {w.qa.qpn, w.qb.qpn, memory.rkey, right, wire::kDefaultPkey, memory.memory->base + offset, length};
+}
+
+ProcessId endedProcess() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  CHECK(waitpid(child, nullptr, 0) == child);
+  return child;
+}
+
+uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right = kAccessRemoteWriteBit) {
+  DirectPeer::Refusal why;
+  return w.pa->peer.enter(request(w, memory, right), w.pa->maps, &why);
+}
+
+// Calls `then` when a page is first touched, in the middle of whatever touches it.
+struct Trap {
+  static inline Trap* armed = nullptr;
+  uint8_t* page;
+  std::function<void()> then;
+  struct sigaction before {};
+  Trap(uint8_t* at, std::function<void()> what) : page(at), then(std::move(what)) {
+    armed = this;
+    struct sigaction action {};
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    action.sa_sigaction = [](int, siginfo_t* info, void*) {
+      Trap* const trap = armed;
+      const auto* touched = static_cast<uint8_t*>(info->si_addr);
+      if (trap == nullptr || touched < trap->page || touched >= trap->page + kPage) std::abort();
+      armed = nullptr;
+      CHECK(mprotect(trap->page, kPage, PROT_READ | PROT_WRITE) == 0);
+      trap->then();
+    };
+    CHECK(sigaction(SIGSEGV, &action, &before) == 0);
+    CHECK(mprotect(page, kPage, PROT_NONE) == 0);
+  }
+  ~Trap() {
+    CHECK(armed == nullptr);  // it was touched
+    sigaction(SIGSEGV, &before, nullptr);
+  }
+};
+
+}  // namespace
+
+// Every command that ends what a peer may do: afterwards the peer's own look finds nothing, and a request ends as without direct access.
+TEST(direct_ends_with_every_command_that_ends_it) {
+  struct Case {
+    const char* name;
+    std::function<void(DirectConnection&, SharedBuffer&)> end;
+  };
+  const Case cases[] = {
+      {"deregister", [](DirectConnection& w, SharedBuffer& m) { CHECK(w.b->engine.deregisterMr(w.b->pd, m.lkey) == Status::kSuccess); m.lkey = 0; }},
+      {"unpin", [](DirectConnection& w, SharedBuffer& m) { w.b->engine.unpinRange(m.range); }},
+      {"error", [](DirectConnection& w, SharedBuffer&) { CHECK(w.qb.toState(kQpsError) == Status::kSuccess); }},
+      {"reset", [](DirectConnection& w, SharedBuffer&) { CHECK(w.qb.toState(kQpsReset) == Status::kSuccess); }},
+      {"destroy", [](DirectConnection& w, SharedBuffer&) { CHECK(w.b->engine.destroyQp(w.qb.handle) == Status::kSuccess); }},
+      {"rights", [](DirectConnection& w, SharedBuffer&) {
+         QpAttributes a;
+         a.access = kAccessRemoteRead;
+         CHECK(w.qb.modify(qpmask::kAccess, a) == Status::kSuccess);
+       }},
+      {"kernel", [](DirectConnection& w, SharedBuffer& m) { w.b->engine.detachKernel(w.b->kernel); m.lkey = 0; }},
+  };
+  for (const Case& c : cases) {
+    check::note = c.name;
+    DirectConnection w;
+    SharedBuffer memory(*w.b, 4096);
+    Buffer own(*w.a, 64, kAllAccess, 4);
+    w.meet(memory);
+    CHECK(enter(w, memory) && w.pa->peer.leave());
+    w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, memory.at(), memory.rkey));
+    CHECK_EQ(w.direct(*w.a), 1u);
+    w.qa.sendCq.drain();
+    c.end(w, memory);
+    CHECK(!enter(w, memory));
+    std::memset(memory.data(), 0xAB, 4096);
+    w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, memory.at(), memory.rkey));
+    CHECK(w.until([&] { return w.qa.sendCq.written() != w.qa.sendCq.consumer; }));
+    CHECK(w.qa.sendCq.drain().at(0).status != kWcSuccess);
+    CHECK_EQ(w.direct(*w.a), 1u);
+    for (uint32_t i = 0; i < 4096; i++) CHECK_EQ(memory.data()[i], 0xAB);
+    CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectWaits), 0u);
+  }
+  check::note = "";
+}
+
+// A P_Key that leaves the table ends it, too, and one that comes back begins it.
+TEST(direct_follows_the_partition) {
+  DirectWorld w;
+  Handle table;
+  CHECK(w.b->engine.createPkeyTable(w.b->kernel, &table) == Status::kSuccess);
+  QpShape shape;
+  TestQp qa(*w.a, shape, 1);
+  shape.pkeyTable = table;
+  TestQp qb(*w.b, shape, 2);
+  w.connect(qa, qb);
+  w.pump();
+  SharedBuffer memory(*w.b, 4096);
+  CHECK(w.pb->offers.offer(*memory.memory, true));
+  CHECK_EQ(w.map(*w.a), 1u);
+  const auto finds = [&] {
+    DirectPeer::Refusal why;
+    const bool found = w.pa->peer.enter({qa.qpn, qb.qpn, memory.rkey, kAccessRemoteRead, 0xFFFF, memory.at(), 8}, w.pa->maps, &why) != nullptr;
+    return found && w.pa->peer.leave();
+  };
+  CHECK(finds());
+  CHECK(w.b->engine.setPkeyTable(table, {0x8001}, {}) == Status::kSuccess);
+  CHECK(!finds());
+  CHECK(w.b->engine.setPkeyTable(table, {0x7FFF}, {}) == Status::kSuccess);
+  CHECK(finds());
+  CHECK(w.b->engine.destroyQp(qb.handle) == Status::kSuccess);
+  CHECK(w.b->engine.destroyPkeyTable(table) == Status::kSuccess);
+}
+
+// A command does not return while a peer is inside.
+TEST(direct_end_waits_for_the_peer) {
+  DirectConnection w;
+  w.b->link.board->setPatience(kForEver);
+  SharedBuffer memory(*w.b, 4096);
+  w.meet(memory);
+  uint8_t* const at = enter(w, memory);
+  CHECK(at != nullptr);
+  std::atomic<bool> returned{false};
+  std::thread owner([&] {
+    CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
+    returned = true;
+  });
+  while (w.hostCounter(*w.b, HostCounter::kDirectWaits) == 0) std::this_thread::yield();
+  CHECK(!returned);
+  *at = 42;
+  CHECK(!returned);
+  CHECK(w.pa->peer.leave());
+  owner.join();
+  memory.lkey = 0;
+  CHECK_EQ(memory.data()[0], 42);
+  CHECK(!memory.memory->takenBack);
+  CHECK(!enter(w, memory));
+}
+
+// A peer that is stopped inside loses the memory, which keeps what it holds. All goes on by packets.
+TEST(direct_end_does_not_wait_for_a_stopped_peer) {
+  DirectConnection w;
+  w.b->link.board->setPatience(kShort);
+  const uint64_t bytes = 5 * kPage + 77;
+  SharedBuffer memory(*w.b, bytes, 6);
+  Buffer own(*w.a, 64, kAllAccess, 4);
+  uint32_t lkey, rkey;  // another key of the same memory
+  CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), bytes, kAllAccess, &lkey, &rkey) == Status::kSuccess);
+  w.meet(memory);
+  uint8_t* const at = enter(w, memory);
+  at[1] = 0x11;
+  const std::vector<uint8_t> held(memory.data(), memory.data() + bytes);
+  CHECK_EQ(held[1], 0x11);
+  CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
+  memory.lkey = 0;
+  CHECK(memory.memory->takenBack);
+  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectTakenBack), 1u);
+  CHECK(std::memcmp(memory.data(), held.data(), bytes) == 0);
+  for (uint64_t i = 0; i < bytes; i += 100) at[i] = 0xEE;  // it goes on, into nothing
+  CHECK(std::memcmp(memory.data(), held.data(), bytes) == 0);
+  memory.data()[2] = 0x22;
+  CHECK(at[2] != 0x22);
+  CHECK(!w.pa->peer.leave());
+  // The next visit is as good as any; this memory is not published any more.
+  const uint32_t i = w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, memory.at(kPage), rkey));
+  w.pump();
+  only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
+  CHECK(std::memcmp(memory.data() + kPage, own.data(), 8) == 0);
+  CHECK_EQ(w.direct(*w.a), 0u);
+  SharedBuffer other(*w.b, 4096);
+  w.meet(other);
+  w.qa.post(oneSided(kOpWrite, {{own.at(), 8, own.lkey}}, other.at(), other.rkey));
+  CHECK_EQ(w.direct(*w.a), 1u);
+  CHECK(std::memcmp(other.data(), own.data(), 8) == 0);
+  CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
+  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 1u);
+}
+
+// The same with the only key of the memory.
+TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
+  DirectConnection w;
+  w.b->link.board->setPatience(kShort);
+  SharedBuffer memory(*w.b, 4096);
+  w.meet(memory);
+  uint8_t* const at = enter(w, memory);
+  CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
+  memory.lkey = 0;
+  std::memset(memory.data(), 0xAB, 4096);
+  std::memset(at, 0xEE, 4096);
+  for (uint32_t i = 0; i < 4096; i++) CHECK_EQ(memory.data()[i], 0xAB);
+  CHECK(!w.pa->peer.leave());
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which takes the remapping for a write
+// Memory is taken back while threads of its owner write to it: nothing that they write is lost.
+TEST(direct_memory_taken_back_under_its_writers) {
+  std::shared_ptr<const SharedRange> memory;
+  const uint64_t bytes = 512 * kPage;
+  CHECK(allocateShared(bytes, &memory) == Status::kSuccess);
+  auto* const words = reinterpret_cast<uint64_t*>(memory->base);
+  const uint64_t count = bytes / 8;
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> rounds{0};
+  std::thread writer([&] {
+    for (uint64_t round = 1; !stop; round++) {
+      for (uint64_t i = 0; i < count; i += 64) {
+        if (__atomic_load_n(words + i, __ATOMIC_RELAXED) != round - 1) CHECK(!"what was written is there");
+        __atomic_store_n(words + i, round, __ATOMIC_RELAXED);
+      }
+      rounds = round;
+    }
+  });
+  while (rounds < 3) std::this_thread::yield();
+  CHECK(memory->takeBack());
+  const uint64_t then = rounds;
+  while (rounds < then + 3) std::this_thread::yield();
+  stop = true;
+  writer.join();
+  for (uint64_t i = 0; i < count; i += 64) CHECK_EQ(words[i], rounds);
+}
+#endif
+
+// Once it is the owner's own, it stays so: the file, which a stopped peer goes on writing, does not come back.
+TEST(direct_memory_is_taken_back_once) {
+  std::shared_ptr<const SharedRange> memory;
+  CHECK(allocateShared(3 * kPage, &memory) == Status::kSuccess);
+  auto* const bytes = reinterpret_cast<uint8_t*>(memory->base);
+  bytes[kPage] = 1;
+  CHECK(memory->takeBack());
+  CHECK_EQ(bytes[kPage], 1);
+  bytes[kPage] = 2;
+  bytes[2 * kPage] = 3;
+  CHECK(memory->takeBack());
+  CHECK(bytes[kPage] == 2 && bytes[2 * kPage] == 3);
+}
+
+// Without room for it nothing has changed, and it may be tried again.
+TEST(direct_memory_is_taken_back_later) {
+  std::shared_ptr<const SharedRange> memory;
+  CHECK(allocateShared(1024 * kPage, &memory) == Status::kSuccess);
+  auto* const bytes = reinterpret_cast<uint8_t*>(memory->base);
+  bytes[5] = 5;
+  rlimit before;
+  CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
+  rlimit none = before;
+  none.rlim_cur = kPage;  // 0 is no limit
+  CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
+  const bool taken = memory->takeBack();
+  CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
+  CHECK(!taken && bytes[5] == 5);
+  bytes[6] = 6;
+  CHECK(memory->takeBack());
+  CHECK(bytes[5] == 5 && bytes[6] == 6);
+}
+
+namespace {
+
+// What two peers of one HCA write into: their marks.
+struct Peers {
+  HostCounters counters;
+  LocalPair own[2] = {{1, counters}, {2, counters}}, theirs[2] = {{0, counters}, {0, counters}};
+  LocalPair* all[2] = {&own[0], &own[1]};
+  explicit Peers(ProcessId second = getpid()) {
+    for (int i = 0; i < 2; i++) {
+      UniqueFd fd;
+      CHECK(own[i].mapping.create(&fd) && theirs[i].mapping.open(fd.get()));
+      own[i].attach(0, i == 1 ? second : getpid(), true);
+      theirs[i].attach(1, getpid(), true);
+      own[i].state = theirs[i].state = LocalPair::State::kUp;
+    }
+  }
+  void goInside(int who, const SharedRange& memory) { DirectMark::enter(own[who].directMark(), 0, uint32_t(memory.id)); }
+};
+
+}  // namespace
+
+// Two peers are stopped in the same memory: it is taken back once.
+TEST(direct_end_under_two_stopped_peers) {
+  Peers peers;
+  DirectBoard board(peers.counters);
+  CHECK(board.create());
+  board.setPatience(kShort);
+  std::shared_ptr<const SharedRange> memory;
+  CHECK(allocateShared(4096, &memory) == Status::kSuccess);
+  const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, *memory);
+  for (int i = 0; i < 2; i++) peers.goInside(i, *memory);
+  board.withdraw(0x100, place);
+  CHECK(board.settle(peers.all, 2));
+  CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 2u);
+  CHECK_EQ(peers.counters.get(HostCounter::kDirectTakenBack), 1u);
+}
+
+// A peer that comes back as soon as it was evicted does not hold the owner up for ever. Whether it is fast enough is chance.
+TEST(direct_end_under_a_peer_that_always_comes_back) {
+  Peers peers(endedProcess());
+  DirectBoard board(peers.counters);
+  CHECK(board.create());
+  board.setPatience(kShort);
+  uint64_t* const mark = peers.own[0].directMark();
+  std::atomic<bool> stop{false};
+  std::thread hostile([&] {
+    while (!stop) {
+      uint64_t now = DirectMark::look(mark);
+      const uint64_t again = ((now & ~DirectMark::kEvicted) + DirectMark::kVisit) | DirectMark::kInside;
+      if ((now & DirectMark::kEvicted) != 0) __atomic_compare_exchange_n(mark, &now, again, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    }
+  });
+  for (uint64_t round = 0; round < 50; round++) {
+    std::shared_ptr<const SharedRange> memory;
+    CHECK(allocateShared(4096, &memory) == Status::kSuccess);
+    const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, *memory);
+    peers.goInside(1, *memory);  // was killed there: asking for it leaves the other the time to come back
+    peers.goInside(0, *memory);
+    const uint64_t before = peers.counters.get(HostCounter::kDirectEvictions);
+    board.withdraw(0x100, place);
+    CHECK(board.settle(peers.all, 2));
+    CHECK(memory->takenBack);
+    CHECK(peers.counters.get(HostCounter::kDirectEvictions) <= before + 2);
+  }
+  stop = true;
+  hostile.join();
+}
+
+// The owner takes memory back at every page of a copy. What has not counted is done again, by packets, or refused there.
+TEST(direct_eviction_at_every_page_of_a_copy) {
+  const uint32_t pages = 4, bytes = uint32_t(pages * kPage);
+  for (const uint32_t opcode : {kOpWrite, kOpRead}) {
+    for (uint32_t page = 0; page < pages; page++) {
+      for (const bool same : {false, true}) {
+        check::note = same ? "key itself" : "another key";
+        check::noteNumber = page;
+        DirectConnection w;
+        w.b->link.board->setPatience(kShort);
+        SharedBuffer memory(*w.b, bytes, 8), own(*w.a, bytes, 9);
+        uint32_t lkey, rkey;
+        CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), bytes, kAllAccess, &lkey, &rkey) == Status::kSuccess);
+        w.meet(memory);
+        std::vector<uint8_t> before(memory.data(), memory.data() + bytes);
+        const std::vector<uint8_t> source(own.data(), own.data() + bytes);
+        {
+          Trap trap(own.data() + page * kPage, [&] {
+            CHECK(w.b->engine.deregisterMr(w.b->pd, same ? memory.lkey : lkey) == Status::kSuccess);
+            if (same) std::memset(memory.data(), 0xAB, bytes);
+          });
+          const uint32_t i = w.qa.post(oneSided(opcode, {{own.at(), bytes, own.lkey}}, memory.at(), memory.rkey));
+          w.pump();
+          only(w.qa.sendCq, i, opcode, same ? kWcRemoteAccess : kWcSuccess, opcode == kOpRead ? bytes : 0);
+        }
+        if (same) memory.lkey = 0;
+        CHECK_EQ(w.a->counter("direct_evicted"), 1u);
+        CHECK_EQ(w.direct(*w.a), 0u);
+        if (same) {
+          for (uint32_t i = 0; i < bytes; i++) CHECK_EQ(memory.data()[i], 0xAB);
+        } else if (opcode == kOpWrite) {
+          CHECK(std::memcmp(memory.data(), source.data(), bytes) == 0);
+        } else {
+          CHECK(std::memcmp(own.data(), before.data(), bytes) == 0);
+        }
+      }
+    }
+  }
+  check::note = "";
+}
+
+// Nobody knows whether an atomic was executed in time: the request fails as one whose answer was lost, and is not executed twice.
+TEST(direct_eviction_at_an_atomic) {
+  DirectConnection w;
+  w.b->link.board->setPatience(kShort);
+  SharedBuffer memory(*w.b, kPage);
+  Buffer own(*w.a, 8);
+  uint32_t lkey, rkey;
+  CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), kPage, kAllAccess, &lkey, &rkey) == Status::kSuccess);
+  w.meet(memory);
+  std::memset(memory.data(), 0, kPage);
+  uint8_t* const seen = enter(w, memory);
+  CHECK(w.pa->peer.leave());
+  {
+    Trap trap(seen, [&] { CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess); });
+    Wr r = oneSided(kOpFetchAdd, {{own.at(), 8, own.lkey}}, memory.at(), memory.rkey);
+    r.compare = 5;
+    const uint32_t i = w.qa.post(r);
+    w.pump();
+    only(w.qa.sendCq, i, kOpFetchAdd, kWcTimeoutRetry);
+  }
+  CHECK_EQ(memory.data()[0], 0);
+  CHECK_EQ(w.qa.state(), kQpsError);
+}
+
+// A peer that was killed inside is not waited for, and its mark means nothing.
+TEST(direct_end_after_a_killed_peer) {
+  DirectConnection w({}, {}, endedProcess());
+  w.b->link.board->setPatience(kForEver);
+  SharedBuffer memory(*w.b, 4096);
+  w.meet(memory);
+  CHECK(enter(w, memory));
+  CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
+  memory.lkey = 0;
+  CHECK(!memory.memory->takenBack);
+  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 0u);
+}
+
+// Whatever a peer writes into its mark costs a bounded time, and nobody else's memory.
+TEST(direct_hostile_marks) {
+  DirectConnection w;
+  w.b->link.board->setPatience(kShort);
+  SharedBuffer memory(*w.b, 4096);
+  w.meet(memory);
+  uint64_t* const mark = w.pb->directMark();
+  CHECK(mark != nullptr);
+  Random random(3);
+  for (int i = 0; i < 200; i++) {
+    const uint64_t value = uint64_t(random.next()) << 32 | random.next();
+    __atomic_store_n(mark, i % 10 ? value & ~DirectMark::kInside : (value | DirectMark::kInside) & ~DirectMark::kEvicted, __ATOMIC_RELEASE);
+    uint32_t lkey, rkey;
+    CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), 4096, kAllAccess, &lkey, &rkey) == Status::kSuccess);
+    CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
+  }
+  CHECK(!memory.memory->takenBack || w.hostCounter(*w.b, HostCounter::kDirectTakenBack) == 1);
+  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 20u);
+}
+
+// Whatever a peer publishes, this side touches nothing but what it has mapped of the peer's memory.
+TEST(direct_hostile_tables) {
+  DirectConnection w;
+  SharedBuffer memory(*w.b, 2 * kPage);
+  Buffer own(*w.a, 8192, kAllAccess, 4);
+  w.meet(memory);
+  Mapping pages;
+  UniqueFd fd;
+  CHECK(pages.createPublished(sizeof(DirectTable), &fd));
+  auto* const table = static_cast<DirectTable*>(pages.get());
+  w.pa->peer.close();
+  CHECK(!w.pa->peer.open(fd.get()));  // no magic
+  table->magic = DirectTable::kMagic;
+  CHECK(w.pa->peer.open(fd.get()));
+  CHECK(!w.pa->peer.open(fd.get()));  // there is one already
+  Random random(11);
+  const auto any = [&] { return uint64_t(random.next()) << 32 | random.next(); };
+  const auto near = [&](uint64_t value) { return random.below(3) ? value : random.below(2) ? any() : value + random.below(64) - 32; };
+  DirectKey& key = table->keys[DirectTable::placeOf(memory.rkey, 0)];
+  DirectQp& qp = table->qps[w.qb.qpn % DirectTable::kQps];
+  uint32_t entered = 0;
+  for (int i = 0; i < 20'000; i++) {
+    key.sequence = uint32_t(near(2));
+    key.key = memory.rkey;
+    key.access = uint32_t(near(kAllAccess));
+    key.pd = uint32_t(near(1));
+    key.qpn = uint32_t(near(0));
+    key.file = uint32_t(near(memory.memory->id));
+    key.address = near(memory.at());
+    key.length = near(2 * kPage);
+    qp.sequence = uint32_t(near(2));
+    qp.qpn = uint32_t(near(w.qb.qpn));
+    qp.peer = uint32_t(near(w.qa.qpn));
+    qp.access = uint32_t(near(kAllAccess));
+    qp.pd = uint32_t(near(1));
+    qp.pkey = uint32_t(near(0xFFFF));
+    DirectPeer::Request r = request(w, memory, 1u << random.below(3));
+    r.address = near(memory.at(near(0)));
+    r.length = near(8);
+    DirectPeer::Refusal why;
+    uint8_t* const at = w.pa->peer.enter(r, w.pa->maps, &why);
+    if (!at) continue;
+    entered++;
+    const uint8_t* const first = w.pa->maps.findFile(key.file, memory.at(), 2 * kPage, false);
+    CHECK(first && at >= first && r.length <= 2 * kPage && at + r.length <= first + 2 * kPage);
+    CHECK(w.pa->peer.leave());
+  }
+  CHECK(entered > 20);
+  // Memory at an address by which an aligned atomic would not be one.
+  std::shared_ptr<const SharedRange> other;
+  CHECK(allocateShared(kPage, &other) == Status::kSuccess);
+  const auto offer = [&](uint64_t base) { return w.pa->maps.add({0, 99, base, kPage, 1, 99}, other->fd.get(), true); };
+  CHECK(!offer(other->base + 4) && offer(other->base));
+  // Files that are asked for have an end, too.
+  uint32_t asked = 0;
+  w.pa->peer.tellAll([&](const DirectPeer::Wish&) { asked++; return true; });
+  CHECK(asked <= DirectPeer::kMostAsked);
+}

@@ -1,0 +1,93 @@
+// A peer that visits and an owner that withdraws, on threads of their own; meant for ThreadSanitizer, too: the bytes are plain ones, and
+// only the mark and the record order the accesses.
+#include <thread>
+
+#include "base/fence.h"
+#include "direct_world.h"
+
+using namespace world;
+
+// The protocol by itself, on memory that both sides see at the same place.
+TEST(direct_threads_mark_and_record) {
+  struct {
+    alignas(64) uint64_t mark = 0;
+    DirectKey record{};
+    alignas(64) uint64_t bytes[8] = {};
+  } shared;
+  shared.record.key = 1;
+  constexpr uint32_t kRounds = 20'000;
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> visits{0};
+  std::thread visitor([&] {
+    uint64_t entered = 0;
+    while (!stop) {
+      entered = DirectMark::enter(&shared.mark, entered, 1);
+      bool allowed = false;
+      const bool whole = directRead(shared.record, [&](const DirectKey& r) { allowed = directLoad(r.key) == 1; });
+      if (whole && allowed) {
+        for (uint64_t& word : shared.bytes) word++;
+        visits++;
+      }
+      CHECK(DirectMark::leave(&shared.mark, entered));
+    }
+  });
+  for (uint32_t round = 0; round < kRounds; round++) {
+    directChange(shared.record, [](DirectKey& r) { directStore(r.key, 0u); });
+    fullFence();
+    const uint64_t seen = DirectMark::look(&shared.mark);
+    while (DirectMark::inside(seen) && DirectMark::look(&shared.mark) == seen) std::this_thread::yield();
+    // It is the owner's now.
+    const uint64_t before = shared.bytes[0];
+    for (const uint64_t word : shared.bytes)
+      if (word != before) CHECK(!"whole visits only");
+    shared.bytes[7] = before;
+    directChange(shared.record, [](DirectKey& r) { directStore(r.key, 1u); });
+    if (round % 64 == 0) std::this_thread::yield();
+  }
+  stop = true;
+  visitor.join();
+  CHECK_EQ(shared.bytes[0], visits.load());
+}
+
+// The whole of it: one HCA writes, reads and adds in the memory of another, which registers and deregisters it all the time.
+TEST(direct_threads_registering_under_requests) {
+  DirectConnection w;
+  w.b->link.board->setPatience(UINT64_MAX / 4);
+  SharedBuffer always(*w.b, 64), memory(*w.b, 65'536);
+  Buffer own(*w.a, 65'536, kAllAccess, 3);
+  CHECK(w.pb->offers.offer(*memory.memory, true));
+  CHECK_EQ(w.map(*w.a), 1u);
+  CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
+  memory.lkey = 0;
+  std::atomic<uint32_t> key{0}, done{0};
+  std::atomic<bool> stop{false};
+  // Only this thread touches the pair's side a; what is refused is not posted, as it would end the connection.
+  std::thread visitor([&] {
+    Random random(17);
+    while (!stop) {
+      const uint32_t right = 1u << random.below(2), size = 1 + random.below(60'000);
+      DirectPeer::Refusal why;
+      uint8_t* const at = w.pa->peer.enter({w.qa.qpn, w.qb.qpn, key.load(), right, wire::kDefaultPkey, memory.at(), size}, w.pa->maps, &why);
+      if (!at) continue;
+      if (right == kAccessRemoteRead) std::memcpy(own.data(), at, size);
+      else std::memcpy(at, own.data(), size);
+      CHECK(w.pa->peer.leave());
+      done++;
+    }
+  });
+  std::vector<uint8_t> after(65'536);
+  for (uint32_t round = 0; round < 300; round++) {
+    uint32_t lkey, rkey;
+    CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), 65'536, kAllAccess, &lkey, &rkey) == Status::kSuccess);
+    key = rkey;
+    const uint32_t before = done;
+    while (done == before) std::this_thread::yield();
+    CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
+    std::memset(memory.data(), int(round), 65'536);
+    std::memset(after.data(), int(round), 65'536);
+    for (int i = 0; i < 3; i++) CHECK(std::memcmp(memory.data(), after.data(), 65'536) == 0);
+  }
+  stop = true;
+  visitor.join();
+  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectEvictions), 0u);
+}

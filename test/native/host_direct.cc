@@ -1,0 +1,142 @@
+// Direct access between processes: one writes into memory of the other, which takes it back, ends the connection, or ends itself, while
+// the writer runs, is stopped, or is killed.
+#include "host_peer.h"
+
+using namespace hosttest;
+
+namespace {
+
+constexpr uint8_t kOwn = 0xAB;
+
+char heard(const Peer& peer) {
+  char told = 0;
+  HOST_CHECK(read(peer.out, &told, 1) == 1);
+  return told;
+}
+constexpr char as(uint32_t status) { return static_cast<char>(status + 1); }
+
+// A process that writes into the memory of this one, directly.
+struct Writer {
+  Side side{true};
+  Peer peer;
+  explicit Writer(const char* words = "") : peer(words) {
+    peer.connect(side, kDirect);
+    HOST_CHECK(heard(peer) == as(kWcSuccess));
+  }
+  void fill() { std::memset(side.memory.data(), kOwn, kBytes); }
+  bool unchanged() {
+    bool whole = true;
+    for (const uint8_t byte : side.memory) whole &= byte == kOwn;
+    return whole;
+  }
+  void stop() {
+    ::kill(peer.pid, SIGSTOP);
+    int status = 0;
+    waitpid(peer.pid, &status, WUNTRACED);
+  }
+  void deregister() {
+    HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
+    fill();
+  }
+};
+
+// The memory is the owner's as soon as the command has returned, whatever the writer is at.
+void deregisteredUnderAWriter() {
+  for (int round = 0; round < 20; round++) {
+    Writer w;
+    w.deregister();
+    HOST_CHECK(heard(w.peer) == as(kWcRemoteAccess));
+    HOST_CHECK(w.unchanged());
+    w.peer.end();
+  }
+}
+
+void disconnectedUnderAWriter() {
+  for (int round = 0; round < 10; round++) {
+    Writer w;
+    QpAttributes a;
+    a.state = kQpsError;
+    HOST_CHECK(w.side.engine.modifyQp(w.side.qp, qpmask::kState, a) == Status::kSuccess);
+    w.fill();
+    HOST_CHECK(heard(w.peer) != as(kWcSuccess));
+    HOST_CHECK(w.unchanged());
+    w.peer.end();
+  }
+}
+
+// A stopped writer is not waited for. Sooner or later it is stopped in the middle of a copy.
+void deregisteredUnderAStoppedWriter() {
+  const uint64_t before = hostCounter("direct_memory_taken_back");
+  for (int round = 0; round < 5 || hostCounter("direct_memory_taken_back") == before; round++) {
+    Writer w;
+    w.stop();
+    w.deregister();
+    ::kill(w.peer.pid, SIGCONT);
+    HOST_CHECK(heard(w.peer) == as(kWcRemoteAccess));
+    HOST_CHECK(w.unchanged());
+    w.peer.end();
+  }
+}
+
+// One that was killed in the middle leaves nothing behind.
+void deregisteredAfterAKilledWriter() {
+  const uint64_t before = hostCounter("direct_memory_taken_back");
+  for (int round = 0; round < 20; round++) {
+    Writer w;
+    w.stop();
+    w.peer.kill();
+    w.deregister();
+    HOST_CHECK(w.unchanged());
+    HOST_CHECK(!w.side.memory.shared->takenBack);
+  }
+  HOST_CHECK(hostCounter("direct_memory_taken_back") == before);
+}
+
+// The other way round: the owner ends. The writer learns of it, and of each request's end.
+void ownerEnds(bool killed) {
+  Side side;
+  Peer owner("allocate");
+  owner.connect(side, kRest);
+  while (engineCounter("direct_write") == 0) {
+    side.post(kOpWrite, 0, 64, owner.hello.address, owner.hello.rkey);
+    if (side.polled() != kWcSuccess) return HOST_CHECK(!"a write succeeds");
+  }
+  const uint64_t before = engineCounter("direct_write");
+  side.post(kOpRead, 64, 64, owner.hello.address, owner.hello.rkey);
+  HOST_CHECK(side.polled() == kWcSuccess && std::memcmp(&side.memory[0], &side.memory[64], 64) == 0);
+  killed ? owner.kill() : owner.end();
+  HOST_CHECK(readable(side.kernel.wake, kPatienceMs) && isLost(side));
+  side.post(kOpWrite, 0, 64, owner.hello.address, owner.hello.rkey);
+  HOST_CHECK(side.polled() == kWcFlushed);
+  HOST_CHECK(engineCounter("direct_write") == before);
+}
+
+// Where one of the two does not allow it, all goes by packets.
+void optionIndirect() {
+  Side side;
+  Peer peer("allocate indirect");
+  const uint64_t before = engineCounter("direct_write");
+  peer.connect(side, kRest);
+  for (int i = 0; i < 20; i++) {
+    side.post(kOpWrite, 0, kMessage, peer.hello.address, peer.hello.rkey);
+    HOST_CHECK(side.polled() == kWcSuccess);
+  }
+  HOST_CHECK(engineCounter("direct_write") == before);
+  peer.end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 2 && std::strcmp(argv[1], "peer") == 0) return peerMain(argv[2]);
+  privateNetwork();
+  startProcess();
+  deregisteredUnderAWriter();
+  disconnectedUnderAWriter();
+  deregisteredUnderAStoppedWriter();
+  deregisteredAfterAKilledWriter();
+  ownerEnds(false);
+  ownerEnds(true);
+  optionIndirect();
+  return finish("host_direct");
+}

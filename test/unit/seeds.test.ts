@@ -1,0 +1,48 @@
+/** The table of requirements: every place and every test that it names is there. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { root } from '../helpers/guides.js';
+
+const page = readFileSync(join(root, 'docs/seeds.md'), 'utf8');
+const rows = page
+  .split('\n')
+  .filter((line) => line.startsWith('|') && !/^\|(---| requirement )/.test(line))
+  .map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+
+/** A test, one that needs a namespace, or one that needs something else of the machine: its name is the second group. */
+const testCall = /(?:\btest|\bnamespaced|\bneeding\([^()]*\))\(\s*(['"`])(.*?)\1,/gs;
+
+/** Names of the tests of a file; those in template literals with what they insert left out. */
+function testsOf(file: string): string {
+  return readFileSync(join(root, 'test', `${file}.test.ts`), 'utf8');
+}
+
+test('each row names a test that exists, by its file and a part of its name', () => {
+  assert.ok(rows.length > 25);
+  const missing = rows.filter(([, , shown = '']) => {
+    const [, file, name] = /^`([\w/-]+)`: (.+)$/.exec(shown) ?? [];
+    if (!file || !name || !existsSync(join(root, 'test', `${file}.test.ts`))) return true;
+    const titles = [...testsOf(file).matchAll(testCall)].map(([, , title]) => title!);
+    return !titles.some((title) => title.includes(name));
+  });
+  assert.equal(missing, []);
+});
+
+test('each row names places that exist', () => {
+  const places = rows.flatMap(([, where = '']) =>
+    [...where.matchAll(/`([\w/-]+(?:\/|\.ts))`/g)].map(([, place]) => place!),
+  );
+  assert.ok(places.length >= rows.length - 2);
+  const folders = ['', 'kernel-bridge', 'kernel-bridge/kernel/hca-driver'];
+  const missing = places.filter((place) => !folders.some((folder) => existsSync(join(root, folder, place))));
+  assert.equal(missing, []);
+});
+
+test.run();

@@ -1,0 +1,95 @@
+import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
+import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
+import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
+import type { UvpHandle } from '../kernel-bridge/user-verbs.js';
+import type { IWVFastRegion, WvSge } from './interfaces.js';
+import { MemoryRegion } from './memory-region.js';
+import { WvObject } from './object.js';
+import type { WVProtectionDomain } from './protection-domain.js';
+import { Status, WvError } from './status.js';
+
+const NO_BYTES = new Uint8Array(0);
+
+/** IWVFastRegion: a region whose memory, rights and key requests change (IWVConnectQueuePair.fastRegister). */
+export class WVFastRegion extends WvObject implements IWVFastRegion {
+  /** @internal */
+  readonly handle: UvpHandle;
+  private memory: WvSge['region'] | undefined = undefined;
+  private offset = 0;
+  private start = 0;
+  private view: Uint8Array | undefined = undefined;
+  private used = 0;
+
+  private constructor(
+    /** @internal */
+    readonly pd: WVProtectionDomain,
+    private readonly firstKey: number,
+    readonly maxLength: number,
+  ) {
+    super('fast region', ['IWVFastRegion']);
+    this.handle = pd.verbs.fastRegion?.(firstKey) ?? null;
+    pd.hold();
+  }
+
+  /** @internal */
+  static allocate(pd: WVProtectionDomain, maxLength: number): WVFastRegion {
+    if (pd.verbs.fastRegion === undefined) noFastRegions();
+    if (!Number.isSafeInteger(maxLength) || maxLength < 1) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `The greatest length is ${maxLength}; it takes a whole number of bytes from 1 to the device's maxMrSize.`,
+      );
+    }
+    const input = WvIoMemoryRegister.encode({ id: pd.id, bufferLength: BigInt(maxLength) });
+    const output = pd.file.call(IoctlCode.MEMORY_ALLOCATE, input, WvIoMemoryKeys.size);
+    return new WVFastRegion(pd, WvIoMemoryKeys.decode(output).lkey, maxLength);
+  }
+
+  /** The key of the latest registration, queued or completed; both the local one and the peer's. */
+  get rkey(): number {
+    return this.pd.verbs.fastRegionKey?.(this.handle) ?? this.firstKey;
+  }
+
+  get lkey(): number {
+    return this.rkey;
+  }
+
+  /** Of the latest registration: 0 if it is zero based. */
+  get address(): number {
+    return this.start;
+  }
+
+  /** Bytes of the latest registration. */
+  get length(): number {
+    return this.used;
+  }
+
+  /** The memory of the latest registration. @throws WvError ACCESS_VIOLATION: its ArrayBuffer was detached. */
+  get bytes(): Uint8Array {
+    const all = this.memory?.bytes;
+    if (all === undefined) return NO_BYTES;
+    this.view ??= all.subarray(this.offset, this.offset + this.used);
+    return this.view;
+  }
+
+  /** @internal A registration was queued. */
+  registering({ region, offset, length }: WvSge, access: number): void {
+    this.memory = region;
+    this.offset = offset;
+    this.used = length;
+    const address = region instanceof MemoryRegion ? region.pin.address : region.address;
+    this.start = (access & WvAccess.ZERO_BASED) !== 0 ? 0 : address + offset;
+    this.view = undefined;
+  }
+
+  protected override destroy(): void {
+    const input = WvIoId.encode({ id: this.pd.id, data: this.firstKey });
+    this.pd.file.destroyBy(IoctlCode.MEMORY_DEREGISTER, input);
+    this.pd.letGo();
+  }
+}
+
+/** @internal */
+export function noFastRegions(): never {
+  throw new WvError(Status.NOT_SUPPORTED, 'This device has no fast registration (MEM_MGT_EXTENSIONS).');
+}
