@@ -210,6 +210,31 @@ pid_t otherHost() {
 
 const std::string kUp = "ip link set lo up && ip link set ";
 
+// Two members of one host: one leaves before it has taken its copy out of its socket. The other has had its own.
+void whoLeavesPassesNothingOn(Side& stays, Side& leaves, Side& sender) {
+  const Gid own = parseAddress("10.50.0.1"), far = parseAddress("10.50.0.2"), group = parseAddress("239.1.2.10");
+  const auto unicastOf = [&](Side& s) { return &s == &sender ? far : own; };
+  for (Side* s : {&stays, &leaves})
+    HOST_CHECK(s->engine.attachMulticast(s->qp, group, index(*s, "m0")) == Status::kSuccess);
+  const std::vector<Side*> all = std::exchange(sides, {&stays, &sender});
+  sender.send(far, group, wire::kMulticastQpn, "unread");
+  std::vector<Message> got;
+  HOST_CHECK(until([&] {
+    sender.messages();
+    for (Message& m : stays.messages()) got.push_back(std::move(m));
+    return !got.empty();
+  }));
+  HOST_CHECK(once(got, "unread", sender));
+  sides = all;
+  HOST_CHECK(leaves.engine.detachMulticast(leaves.qp, group, index(leaves, "m0")) == Status::kSuccess);
+  for (const char* text : {"after", "and again"}) {
+    const auto later = cast(sender, far, group, text, unicastOf, 1);
+    for (size_t i = 0; i < sides.size(); i++)
+      HOST_CHECK(sides[i] == &stays ? once(later[i], text, sender) : later[i].empty());
+  }
+  HOST_CHECK(stays.engine.detachMulticast(stays.qp, group, index(stays, "m0")) == Status::kSuccess);
+}
+
 void onTheWire(int here, int there) {
   Side a1(here), a2(here), b(there);
   sides = {&a1, &a2, &b};
@@ -280,6 +305,7 @@ void onTheWire(int here, int there) {
       HOST_CHECK(member->engine.detachMulticast(member->qp, group, index(*member, "m0")) == Status::kSuccess);
     }
   }
+  whoLeavesPassesNothingOn(a1, a2, b);
   // The interface leaves with the last QP, however that ends.
   const auto member = [&] { return shell("ip maddr show dev m0 | grep -q 239.1.2.3"); };
   a1.enter();

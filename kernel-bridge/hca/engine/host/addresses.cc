@@ -30,8 +30,17 @@ Status statusOfJoin(int error) {
 bool Addresses::accepts(const PacketMeta& meta) {
   if (!meta.source.isUnicast()) return false;
   if (!meta.destination.isMulticast()) return isOwn(meta.destination);
-  return std::any_of(joined_.begin(), joined_.end(),
+  return contains(joined_, meta);
+}
+
+bool Addresses::contains(const Groups& groups, const PacketMeta& meta) {
+  return std::any_of(groups.begin(), groups.end(),
                      [&](const Joined& j) { return j.group == meta.destination && j.interface == meta.scopeId; });
+}
+
+void Addresses::remove(Groups* groups, const Gid& group, uint32_t interface) {
+  const auto same = [&](const Joined& j) { return j.group == group && j.interface == interface; };
+  groups->erase(std::remove_if(groups->begin(), groups->end(), same), groups->end());
 }
 
 uint32_t Addresses::interfaceOf(const Gid& address) {
@@ -54,8 +63,19 @@ Status Addresses::join(UdpWire& udp, const Gid& group, uint32_t interface) {
 
 void Addresses::leave(UdpWire& udp, const Gid& group, uint32_t interface) {
   if (udp.isOpen()) udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
-  const auto same = [&](const Joined& j) { return j.group == group && j.interface == interface; };
-  joined_.erase(std::remove_if(joined_.begin(), joined_.end(), same), joined_.end());
+  remove(&joined_, group, interface);
+  const uint32_t unread = group.isV4() && udp.isOpen() ? udp.socket().queuedAtMost() : 0;
+  if (unread == 0) return;
+  remove(&left_, group, interface);
+  if (left_.size() == kMostLeft) left_.erase(left_.begin());
+  left_.push_back({group, interface});
+  unread_ = unread;
+}
+
+void Addresses::onReceived(uint32_t datagrams, bool emptied) {
+  if (left_.empty()) return;
+  unread_ -= std::min(unread_, datagrams);
+  if (emptied || unread_ == 0) left_.clear();
 }
 
 }  // namespace nd

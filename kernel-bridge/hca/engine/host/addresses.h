@@ -19,15 +19,26 @@ class Addresses {
   // `udp`: the socket of the group's family, open or not.
   Status join(UdpWire& udp, const Gid& group, uint32_t interface);
   void leave(UdpWire& udp, const Gid& group, uint32_t interface);
+  // Whether a packet came by IPv4's socket while this process was a member of its group, which it has left since. The
+  // system has given each other member a copy of its own.
+  bool cameBeforeLeaving(const PacketMeta& meta) const { return contains(left_, meta); }
+  // `datagrams` have been taken out of IPv4's socket. `emptied`: nothing was left in it.
+  void onReceived(uint32_t datagrams, bool emptied);
 
  private:
   struct Joined {
     Gid group;
     uint32_t interface;
   };
+  using Groups = std::vector<Joined>;
+  static constexpr size_t kMostLeft = 64;
+  static bool contains(const Groups& groups, const PacketMeta& meta);
+  static void remove(Groups* groups, const Gid& group, uint32_t interface);
   const Clock& clock_;
   LocalAddresses own_;
-  std::vector<Joined> joined_;
+  Groups joined_;
+  Groups left_;          // with datagrams in the socket, the oldest first
+  uint32_t unread_ = 0;  // datagrams in the socket, at most, when the last of them was left
 };
 
 }  // namespace nd

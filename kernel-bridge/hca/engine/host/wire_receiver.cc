@@ -77,6 +77,7 @@ uint32_t WireReceiver::receiveByPort(uint32_t budget, uint32_t* datagrams) {
   const uint32_t n = udp_.receive(budget);
   if (datagrams != nullptr) *datagrams = n;
   for (uint32_t i = 0; i < n; i++) packets += take(udp_.datagram(i), nullptr);
+  if (family_ == IpFamily::kV4) parts_.addresses.onReceived(n, udp_.emptied());
   if (wanted_ != nullptr) packets += openPeer();
   return raw + packets;
 }
@@ -148,10 +149,11 @@ bool WireReceiver::isIntact(const Datagram& datagram, PeerSocket* by, const uint
 }
 
 // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of them
-// nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well.
+// nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well. What came while this process
+// was a member itself is not passed on: the others would have it twice.
 void WireReceiver::onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   const bool strayed = family_ == IpFamily::kV4 && meta.destination.isMulticast() && meta.source.isUnicast() &&
-                       wire::destinationQpn(bth) == wire::kMulticastQpn;
+                       wire::destinationQpn(bth) == wire::kMulticastQpn && !parts_.addresses.cameBeforeLeaving(meta);
   if (!strayed) return parts_.counters.add(HostCounter::kRxNotLocal);
   parts_.counters.add(HostCounter::kRxMisdirected);
   parts_.slots.sendToOthers(strayFrame(meta, bth, length), parts_.clock.now());
