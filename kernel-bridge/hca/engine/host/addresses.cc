@@ -64,18 +64,19 @@ Status Addresses::join(UdpWire& udp, const Gid& group, uint32_t interface) {
 void Addresses::leave(UdpWire& udp, const Gid& group, uint32_t interface) {
   if (udp.isOpen()) udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
   remove(&joined_, group, interface);
-  const uint32_t unread = group.isV4() && udp.isOpen() ? udp.socket().queuedAtMost() : 0;
-  if (unread == 0) return;
+  if (!group.isV4() || !udp.isOpen() || !udp.socket().hasDatagram()) return;
   remove(&left_, group, interface);
   if (left_.size() == kMostLeft) left_.erase(left_.begin());
   left_.push_back({group, interface});
-  unread_ = unread;
+  unread_ = udp.socket().queuedAtMost();
 }
 
-void Addresses::onReceived(uint32_t datagrams, bool emptied) {
+// How many were there is known roughly: one that strays to this process beside them may be lost, as datagrams may (IBA 1
+// §9.8.3), but none comes twice. A socket that is never seen empty holds no more of them than the estimate.
+void Addresses::onReceived(UdpWire& udp, uint32_t datagrams) {
   if (left_.empty()) return;
   unread_ -= std::min(unread_, datagrams);
-  if (emptied || unread_ == 0) left_.clear();
+  if (unread_ == 0 || !udp.socket().hasDatagram()) left_.clear();
 }
 
 }  // namespace nd

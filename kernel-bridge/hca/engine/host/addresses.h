@@ -22,8 +22,8 @@ class Addresses {
   // Whether a packet came by IPv4's socket while this process was a member of its group, which it has left since. The
   // system has given each other member a copy of its own.
   bool cameBeforeLeaving(const PacketMeta& meta) const { return contains(left_, meta); }
-  // `datagrams` have been taken out of IPv4's socket. `emptied`: nothing was left in it.
-  void onReceived(uint32_t datagrams, bool emptied);
+  // `datagrams` have been taken out of `udp`, IPv4's.
+  void onReceived(UdpWire& udp, uint32_t datagrams);
 
  private:
   struct Joined {

@@ -77,7 +77,7 @@ uint32_t WireReceiver::receiveByPort(uint32_t budget, uint32_t* datagrams) {
   const uint32_t n = udp_.receive(budget);
   if (datagrams != nullptr) *datagrams = n;
   for (uint32_t i = 0; i < n; i++) packets += take(udp_.datagram(i), nullptr);
-  if (family_ == IpFamily::kV4) parts_.addresses.onReceived(n, udp_.emptied());
+  if (family_ == IpFamily::kV4) parts_.addresses.onReceived(udp_, n);
   if (wanted_ != nullptr) packets += openPeer();
   return raw + packets;
 }

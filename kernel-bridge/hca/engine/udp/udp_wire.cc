@@ -220,7 +220,6 @@ bool UdpWire::sendOneByOne(uint32_t message, int* lastError) {
 uint32_t UdpWire::receive(uint32_t budget) {
   const uint32_t count = std::min(budget, expected_), got = buffers_->in.receive(socket_.fd(), count);
   // Finding nothing more costs as much as a small datagram: ask for as many as are likely to be there.
-  emptied_ = got < count;
   expected_ = got == count ? std::min(2 * expected_, kReceiveBatch) : std::max(got, 1u);
   return got;
 }

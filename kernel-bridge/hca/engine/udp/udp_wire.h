@@ -54,8 +54,6 @@ class UdpWire {
 
   // ── Receiving: up to kReceiveBatch datagrams, valid until the next call. Returns their number.
   uint32_t receive(uint32_t budget);
-  // Whether the last receive() found fewer than it asked for, so that nothing was left.
-  bool emptied() const { return emptied_; }
   // The same from a socket that is not this one, of the same family and options.
   uint32_t receiveFrom(Descriptor fd);
   Datagram datagram(uint32_t index) const;
@@ -82,7 +80,6 @@ class UdpWire {
   DatagramSocket socket_;
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
   uint32_t expected_ = 1;            // datagrams that the next receive() asks for
-  bool emptied_ = false;
   bool runsWork_ = true;
   UdpFlows flows_;
   UdpFlow* prepared_ = nullptr;      // of the next packet
