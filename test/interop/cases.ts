@@ -21,6 +21,7 @@ import { datagramCases } from './cases-datagram.js';
 import { verbsCases } from './cases-errors.js';
 import { failsByLateAcks, lateAckCases } from './cases-late-acks.js';
 import { lossCases } from './cases-loss.js';
+import { partitionCases } from './cases-partitions.js';
 import { perftestCases } from './cases-perftest.js';
 import { processCases } from './cases-processes.js';
 import { qperfCases } from './cases-qperf.js';
@@ -422,6 +423,7 @@ export const cases: readonly InteropCase[] = [
   ...lateAckCases,
   ...lossCases,
   ...recoveryCases,
+  ...partitionCases,
   ...ucCases,
   ...addressCases,
   ...processCases,
