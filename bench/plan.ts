@@ -246,17 +246,21 @@ function wakeUp(amount: Amount, wait: 'block' | 'loop', late = false): Row {
 
 function connecting(amount: Amount): Row {
   const job = { kind: 'connect', count: amount.of(2000, 20), inFlight: 100 } as const;
+  // The first connections of two new processes.
+  const cold = { ...job, count: amount.of(1000, 20), warmUp: 0 };
   return {
     name: 'connect',
     title: 'connections made, 100 in flight',
     unit: PER_SECOND,
     contestants: [
       { label: US, by: 'networkdirect', job },
+      { label: `${US}, cold`, by: 'networkdirect', job: cold },
       // V8 compiles code that runs once for each connection between about the 1,500th and the 2,500th connection.
       { label: `${US}, compiled`, by: 'networkdirect', job: { ...job, warmUp: 4 * job.count } },
       { label: TCP, by: 'node', job },
+      { label: `${TCP}, cold`, by: 'node', job: cold },
     ],
-    targets: [{ factor: 3000 }, { of: `${US}, compiled`, factor: 3000 }],
+    targets: [{ factor: 3000 }, { of: `${US}, cold`, factor: 1500 }, { of: `${US}, compiled`, factor: 3000 }],
   };
 }
 

@@ -43,12 +43,12 @@ export const jobSchema = z.discriminatedUnion('kind', [
   }),
   /** A stream of messages one way on one queue pair, in messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, link, seconds }),
-  /** Connections per second, after `warmUp` connections; default: the same number. */
+  /** Connections per second, after `warmUp` connections (0: from the first on); default: the same number. */
   z.strictObject({
     kind: z.literal('connect'),
     link,
     count: z.int().min(1).max(100_000),
-    warmUp: z.int().min(1).max(100_000).optional(),
+    warmUp: z.int().min(0).max(100_000).optional(),
     inFlight: z.int().min(1).max(1000),
   }),
   /** Resident memory of a connected queue pair of depth 16, in bytes. */

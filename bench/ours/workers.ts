@@ -1,5 +1,6 @@
 /** Workers of one process, each with an HCA of its own: Send/Receive ping-pong between two queue pairs of each, polling. */
 import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import type { Sample } from '../statistics.js';
@@ -11,6 +12,7 @@ type Workers = JobOf<'workers'>;
 
 /** What the Workers do: one word that all of them read. */
 const Phase = { wait: 0, warmUp: 1, count: 2, end: 3 } as const;
+/** Of each Worker that has a processor: V8 compiles the measured code meanwhile. */
 const WARM_UP_MS = 500;
 /** Round trips between two looks at the phase. */
 const BATCH = 32;
@@ -36,7 +38,7 @@ export async function workersRate(job: Workers): Promise<Sample> {
     return performance.now();
   };
   go(Phase.warmUp);
-  await sleep(WARM_UP_MS);
+  await sleep(WARM_UP_MS * Math.max(1, job.workers / availableParallelism()));
   const start = go(Phase.count);
   await sleep(1000 * job.seconds);
   const seconds = (go(Phase.end) - start) / 1000;

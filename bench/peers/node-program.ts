@@ -25,6 +25,8 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('connect'),
     count: z.int().min(1).max(100_000),
+    /** Connections before those that are timed; default: `count`. */
+    warmUp: z.int().min(0).max(100_000).optional(),
     inFlight: z.int().min(1).max(1000),
   }),
   /** Repeated CRC-32 of one buffer, in bytes per second. */
@@ -33,6 +35,7 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('worker') }),
 ]);
 export type NodeJob = z.output<typeof nodeJobSchema>;
+type NodeJobOf<K extends NodeJob['kind']> = Extract<NodeJob, { kind: K }>;
 
 const ADDRESS = '127.0.0.1';
 /** Bytes between two readings of the clock. */
@@ -79,11 +82,11 @@ async function stream(socket: net.Socket, message: Buffer, part: number, seconds
   return sample;
 }
 
-/** Connects `count` times as a warm-up, then times `count` more. All connections stay open. */
-async function connectRate(port: number, job: { count: number; inFlight: number }): Promise<Sample> {
+/** Connects `warmUp` times, then times `count` more. All connections stay open. */
+async function connectRate(port: number, job: NodeJobOf<'connect'>): Promise<Sample> {
   const sockets: net.Socket[] = [];
-  const make = async () => {
-    let left = job.count;
+  const make = async (count: number) => {
+    let left = count;
     const worker = async () => {
       while (left > 0) {
         left -= 1;
@@ -92,11 +95,11 @@ async function connectRate(port: number, job: { count: number; inFlight: number 
         await once(socket, 'connect');
       }
     };
-    await Promise.all(Array.from({ length: Math.min(job.inFlight, job.count) }, worker));
+    await Promise.all(Array.from({ length: Math.min(job.inFlight, count) }, worker));
   };
-  await make();
+  await make(job.warmUp ?? job.count);
   const start = performance.now();
-  await make();
+  await make(job.count);
   return { mean: (job.count * 1000) / (performance.now() - start) };
 }
 
