@@ -23,6 +23,8 @@ export function workers(amount: Amount): Row[] {
       job: { kind: 'workers', workers: count, of: figure, seconds: Math.max(1, 2 * amount.seconds) },
     }) as const;
   const title = (text: string) => `round trips of 8 bytes between two queue pairs of each Worker, ${text}`;
+  /** What the machine has for that many: processes share nothing. */
+  const processes = (count: number) => ({ label: `${US}, ${count} processes`, ...of(1), processes: count });
   const one = { label: `${US}, 1 Worker`, ...of(1) };
   const two = { label: `${US}, 2 Workers`, ...of(2) };
   const eight = { label: `${US}, 8 Workers`, ...of(8) };
@@ -31,14 +33,14 @@ export function workers(amount: Amount): Row[] {
       name: 'workers 2',
       title: title('2 Workers'),
       unit: MILLIONS,
-      contestants: [{ label: US, ...of(2) }, one],
+      contestants: [{ label: US, ...of(2) }, one, processes(2)],
       targets: [{ against: one.label, factor: 1.8 }],
     },
     {
       name: 'workers 8',
       title: title('8 Workers'),
       unit: MILLIONS,
-      contestants: [{ label: US, ...of(8) }, two],
+      contestants: [{ label: US, ...of(8) }, two, processes(8)],
       targets: [{ against: two.label, factor: 0.9 }],
     },
     {

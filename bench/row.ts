@@ -9,7 +9,12 @@ import type { UcxJob } from './peers/ucx.js';
 
 /** A program that measures, and its job. */
 export type Contestant = { readonly label: string } & (
-  | { readonly by: 'networkdirect'; readonly job: JobInput }
+  | {
+      readonly by: 'networkdirect';
+      readonly job: JobInput;
+      /** As many processes do the job at once, each alone; the figure is the sum of theirs. Default: 1. */
+      readonly processes?: number;
+    }
   | { readonly by: 'node'; readonly job: NodeJob }
   | { readonly by: 'libfabric'; readonly job: LibfabricJob }
   | { readonly by: 'ucx'; readonly job: UcxJob }

@@ -1,5 +1,6 @@
 /** Runs rows: each round measures all contestants in turn. */
 import { crowdSample } from './crowd/crowd.js';
+import type { JobInput } from './ours/job.js';
 import { measureAlone, measurePair } from './pair.js';
 import { measureLibfabric, missingLibfabric } from './peers/libfabric.js';
 import { measureNative, missingNative } from './peers/native.js';
@@ -52,11 +53,19 @@ export interface RunOptions {
 /** Measurements in which several threads of one process take part are not pinned. */
 const anywhere = ({ realtime }: Placement): Placement => ({ cpus: undefined, realtime: realtime === true });
 
+/** The sum of several processes that measure at once. */
+async function measureTogether(processes: number, job: JobInput, placement: Placement): Promise<Sample> {
+  const samples = await Promise.all(
+    Array.from({ length: processes }, () => measureAlone(OURS, job, placement)),
+  );
+  return { mean: samples.reduce((sum, { mean }) => sum + mean, 0) };
+}
+
 function measure(contestant: Contestant, placement: Placement, round: number): Promise<Sample> {
   switch (contestant.by) {
     case 'networkdirect':
       if (contestant.job.kind === 'open' || contestant.job.kind === 'workers') {
-        return measureAlone(OURS, contestant.job, anywhere(placement));
+        return measureTogether(contestant.processes ?? 1, contestant.job, anywhere(placement));
       }
       return measurePair(OURS, contestant.job, placement);
     case 'node':
