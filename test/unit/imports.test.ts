@@ -12,6 +12,7 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 /** A room: the files with this prefix. The first matching entry is a file's room. */
 const rooms = [
   'nd/spi/',
+  'nd/net/',
   'nd/',
   'winverbs/',
   'kernel-bridge/ioctl/',
@@ -51,6 +52,8 @@ const userVerbs = 'kernel-bridge/user-verbs.ts';
 const allowed: Readonly<Record<Room, readonly string[]>> = {
   // The contract is independent: it takes only shared types of the layer below.
   'nd/spi/': ['winverbs/index.ts'],
+  // Streams and messages: a client of the SPI like any program.
+  'nd/net/': ['nd/index.ts'],
   'nd/': ['nd/spi/', 'winverbs/index.ts'],
   'winverbs/': [
     ioctl,
@@ -122,6 +125,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'kernel-bridge/': [ioctl, 'kernel-bridge/soft/index.ts', 'kernel-bridge/windows/index.ts', 'zod'],
   'examples/': [
     'nd/index.ts',
+    'nd/net/index.ts',
     'winverbs/index.ts',
     'kernel-bridge/index.ts',
     'examples/sides/',
@@ -202,6 +206,9 @@ test('what the rules are against is found', () => {
     ['nd/v1/adapter.ts', 'kernel-bridge/ioctl/codes.ts'],
     ['nd/v1/adapter.ts', 'winverbs/device.ts'],
     ['nd/spi/v1.ts', 'nd/v1/adapter.ts'],
+    ['nd/net/link.ts', 'nd/v2/adapter.ts'],
+    ['nd/net/link.ts', 'winverbs/index.ts'],
+    ['nd/v2/adapter.ts', 'nd/net/link.ts'],
     ['winverbs/device.ts', 'kernel-bridge/kernel/kernel.ts'],
     ['winverbs/device.ts', 'kernel-bridge/hca/index.ts'],
     ['winverbs/device.ts', 'kernel-bridge/uvp/queue-pair.ts'],

@@ -1,0 +1,67 @@
+import type { Channel } from './channel.js';
+
+/** Bytes of a message; text is sent as UTF-8. */
+export type MessageBytes = Uint8Array | string;
+
+/** An operation that can be aborted. */
+export interface AbortOptions {
+  /** Rejects the operation with an AbortError. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A request that is being answered. */
+export interface IncomingRequest {
+  /** Aborts when the requester has lost interest, or the connection has ended. */
+  readonly signal: AbortSignal;
+  /** The channel that it came from. */
+  readonly channel: Channel;
+}
+
+/**
+ * Answers requests: with bytes, or with a promise of them. What it throws is the requester's error: its message travels.
+ */
+export type RequestHandler = (
+  bytes: Buffer,
+  request: IncomingRequest,
+) => MessageBytes | undefined | Promise<MessageBytes | undefined>;
+
+/** Limits of a channel. */
+export interface ChannelOptions {
+  /** Answers the peer's requests; {@link Channel.onRequest} sets it later. */
+  readonly onRequest?: RequestHandler | undefined;
+  /** Messages that the peer may have sent and this side has not taken; default 32. */
+  readonly slots?: number | undefined;
+  /** Bytes of a slot; default 8192. Longer messages are read from the sender's memory. */
+  readonly slotBytes?: number | undefined;
+  /** The longest message that is taken, in bytes; default 256 MiB. A longer one ends the connection. */
+  readonly maxMessageBytes?: number | undefined;
+  /** Requests that are answered at the same time; default 1024. Further ones wait. */
+  readonly maxRequests?: number | undefined;
+}
+
+/** Defaults of {@link ChannelOptions}. */
+export const channelDefaults = {
+  slots: 32,
+  slotBytes: 8192,
+  maxMessageBytes: 2 ** 28,
+  maxRequests: 1024,
+} as const;
+
+/** A {@link IncomingRequest} whose signal is made when somebody looks at it. */
+export class Request implements IncomingRequest {
+  #controller: AbortController | undefined;
+  #aborted = false;
+
+  constructor(readonly channel: Channel) {}
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#aborted) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  abort(): void {
+    this.#aborted = true;
+    this.#controller?.abort();
+  }
+}

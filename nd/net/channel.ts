@@ -1,0 +1,448 @@
+import { channel as diagnostics } from 'node:diagnostics_channel';
+import { EventEmitter } from 'node:events';
+import { inspect } from 'node:util';
+import { Nd2RemoteMemory, type SocketAddress } from '../index.js';
+import {
+  type AbortOptions,
+  type ChannelOptions,
+  channelDefaults,
+  type MessageBytes,
+  Request,
+  type RequestHandler,
+} from './channel-options.js';
+import { aborted, closed, NetError, netError, violation } from './errors.js';
+import { abortable, bytesOf, defined } from './helpers.js';
+import { Inbox } from './inbox.js';
+import type { Link, LinkUser, Slot } from './link.js';
+import { Outbox } from './outbox.js';
+import { RemoteMemory } from './remote.js';
+import {
+  type ExposedMemory,
+  type ExposeOptions,
+  executeAtomic,
+  exposeAt,
+  type LentMemory,
+  lendAt,
+} from './shared.js';
+import { decodeMemory, Frame, Kind, LARGE } from './wire.js';
+
+const closings = diagnostics('networkdirect.net.close');
+
+interface Waiting {
+  resolve(bytes: Buffer): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * A connection that carries whole messages, requests and answers. Emits `'close'` once, after its end.
+ *
+ * @example
+ * ```ts
+ * const channel = await connectChannel(7000, 'localhost');
+ * const answer = await channel.request('how are you?');
+ * for await (const message of channel) console.log(message.toString());
+ * ```
+ */
+export class Channel extends EventEmitter implements AsyncIterable<Buffer>, AsyncDisposable {
+  /** The error that ended the connection; undefined while it lasts, and after a clean end. */
+  error: Error | undefined;
+  readonly #options: { readonly [K in keyof typeof channelDefaults]: number };
+  #handler: RequestHandler | undefined;
+  #link!: Link;
+  readonly #outbox = new Outbox(() => this.#link);
+  readonly #inbox: Inbox;
+  readonly #waiting = new Map<number, Waiting>();
+  #lastId = 0;
+  readonly #serving = new Map<number, Request>();
+  /** Requests behind the limit. */
+  readonly #held: { id: number; slot: Slot }[] = [];
+  #closing = false;
+  #endSent = false;
+  #endReceived = false;
+  #ended = false;
+  #reading = 0;
+  readonly #user: LinkUser;
+
+  /** @internal */
+  constructor(options: ChannelOptions = {}) {
+    super();
+    const { onRequest, ...sizes } = options;
+    this.#options = { ...channelDefaults, ...defined(sizes) };
+    this.#handler = onRequest;
+    this.#inbox = new Inbox();
+    this.#user = {
+      frame: (type, flags, id, slot) => this.#frame(type, flags, id, slot),
+      wasRead: (id) => this.#outbox.wasRead(id),
+      writable: () => this.#writable(),
+      ended: (error) => this.#finish(error),
+    };
+  }
+
+  /** What its link needs. @internal */
+  get linkNeeds() {
+    const { slots, slotBytes } = this.#options;
+    return { options: { kind: Kind.CHANNEL, slots, slotBytes }, user: this.#user };
+  }
+
+  /** @internal */
+  attach(link: Link): void {
+    this.#link = link;
+  }
+
+  /** This side's address and port. */
+  get localAddress(): SocketAddress {
+    return this.#link.connector.getLocalAddress();
+  }
+
+  /** The peer's address and port. */
+  get remoteAddress(): SocketAddress {
+    return this.#link.connector.getPeerAddress();
+  }
+
+  /** The connection has ended. */
+  get destroyed(): boolean {
+    return this.#ended;
+  }
+
+  /** Answers the peer's requests from now on. Without a handler they fail. */
+  onRequest(handler: RequestHandler): this {
+    this.#handler = handler;
+    return this;
+  }
+
+  /**
+   * Sends a message. It resolves when the bytes may be used again: they were copied or, if they are long or were lent, the peer has read
+   * them.
+   *
+   * @param bytes - the message, not to be changed before the promise resolves
+   * @param options - `signal`
+   * @throws NetError `ECONNRESET` and others if the connection ends first; AbortError, only if it has not begun
+   */
+  send(bytes: MessageBytes, options?: AbortOptions): Promise<void> {
+    const signal = options?.signal;
+    if (signal?.aborted) return Promise.reject(aborted(signal));
+    if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('send'));
+    const data = bytesOf(bytes);
+    let settle: Waiting['reject'] = () => {};
+    let resolved = (): void => {};
+    const id = signal === undefined ? 0 : this.#nextId();
+    if (
+      this.#outbox.send(
+        Frame.DATA,
+        id,
+        data,
+        () => resolved(),
+        (error) => settle(error),
+      )
+    )
+      return sent;
+    return abortable(
+      (resolve, reject) => {
+        resolved = () => resolve();
+        settle = reject;
+      },
+      signal,
+      () => this.#outbox.cancel(Frame.DATA, id),
+    );
+  }
+
+  /**
+   * Sends a request and resolves with its answer.
+   *
+   * @param bytes - of the request, not to be changed before the promise resolves
+   * @param options - `signal`: the peer's handler gets the abort
+   * @throws NetError `ERR_REMOTE` with the message of what the peer's handler threw; `ECONNRESET` and others if the connection ends first;
+   *   AbortError
+   */
+  request(bytes: MessageBytes, options?: AbortOptions): Promise<Buffer> {
+    return this.#ask(Frame.REQUEST, bytesOf(bytes), options?.signal);
+  }
+
+  #ask(type: number, data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> {
+    if (signal?.aborted) return Promise.reject(aborted(signal));
+    if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('request'));
+    const id = this.#nextId();
+    const promise = abortable<Buffer>(
+      (resolve, reject) => this.#waiting.set(id, { resolve, reject }),
+      signal,
+      () => {
+        this.#waiting.delete(id);
+        if (!this.#outbox.cancel(type, id) && !this.#ended) this.#outbox.send(Frame.CANCEL, id, undefined);
+        return true;
+      },
+    );
+    this.#outbox.send(type, id, data, undefined, (error) => this.#take(id)?.reject(error));
+    return promise;
+  }
+
+  #nextId(): number {
+    do this.#lastId = (this.#lastId + 1) >>> 0;
+    while (this.#waiting.has(this.#lastId));
+    return this.#lastId;
+  }
+
+  #take(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    return waiting;
+  }
+
+  /**
+   * The next message; undefined when the peer has closed and all were taken.
+   *
+   * @param options - `signal`
+   * @throws the error that ended the connection, after the messages that came before it; AbortError
+   */
+  receive(options?: AbortOptions): Promise<Buffer | undefined> {
+    return this.#inbox.take(options?.signal);
+  }
+
+  /** The messages until the peer closes. Leaving the loop does not close the channel. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Buffer> {
+    const iterator: AsyncIterableIterator<Buffer> = {
+      next: async () => {
+        const value = await this.receive();
+        return value === undefined ? { done: true, value } : { done: false, value };
+      },
+      return: async () => ({ done: true, value: undefined }),
+      [Symbol.asyncIterator]: () => iterator,
+    };
+    return iterator;
+  }
+
+  /**
+   * Makes memory readable, and if asked writable, for peers that get the handle. It stays so until the handle is released.
+   *
+   * @param buffer - best of `allocate()`: processes of this host then reach it without this process
+   * @param options - rights; default: reading only
+   */
+  expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
+    return exposeAt(this.#link.place, buffer, options);
+  }
+
+  /**
+   * Access to memory that the peer has exposed.
+   *
+   * @param handle - the bytes of its handle, as they came in a message
+   * @throws NetError `EPROTO`: not a handle
+   */
+  open(handle: Uint8Array): RemoteMemory {
+    return new RemoteMemory(this.#link, (data, signal) => this.#ask(Frame.ATOMIC, data, signal), handle);
+  }
+
+  /**
+   * Registers memory once, so that messages from it are read by the peer without any copy here, until it is released.
+   *
+   * @param buffer - the memory; {@link send} and {@link request} take any part of it
+   */
+  lend(buffer: Uint8Array): Promise<LentMemory> {
+    return lendAt(this.#link.place, buffer);
+  }
+
+  /**
+   * Sends what is queued, waits for the answers of requests, and ends the connection when the peer does the same, which it does by itself.
+   *
+   * @param options - `signal`: ends the connection at once
+   */
+  async close(options?: AbortOptions): Promise<void> {
+    this.#closing = true;
+    if (this.#ended) return;
+    const gone = new Promise<void>((resolve) => this.once('close', () => resolve()));
+    const signal = options?.signal;
+    const abort = (): void => void this.destroy(signal && aborted(signal));
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+    this.#proceed();
+    await gone;
+    signal?.removeEventListener('abort', abort);
+    if (signal?.aborted) throw aborted(signal);
+  }
+
+  /** Ends the connection at once. What is outstanding fails with the error; the peer gets `ECONNRESET`. */
+  destroy(error?: Error): this {
+    if (!this.#ended) this.#link.abort(error ?? closed('destroy'));
+    return this;
+  }
+
+  /** {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #writable(): void {
+    this.#outbox.pump();
+    if (this.#closing || this.#endReceived) this.#proceed();
+  }
+
+  /** Sends END, and ends the link, as soon as all that comes before is done. */
+  #proceed(): void {
+    if (this.#ended) return;
+    const busy =
+      this.#serving.size > 0 || this.#held.length > 0 || this.#reading > 0 || this.#waiting.size > 0;
+    if (!this.#endSent && !busy && this.#outbox.done && this.#link.writable) {
+      this.#endSent = true;
+      this.#closing = true;
+      this.#link.send(Frame.END, 0, 0, undefined);
+    }
+    if (this.#endSent && this.#endReceived && this.#link.quiet) this.#link.end(undefined);
+  }
+
+  #finish(reason: unknown): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    const clean = this.#endSent && this.#endReceived;
+    const error = clean || reason === undefined ? undefined : (reason as Error);
+    this.error = error;
+    this.#outbox.end(error);
+    for (const request of this.#serving.values()) request.abort();
+    this.#serving.clear();
+    for (const waiting of this.#waiting.values()) waiting.reject(error ?? closed('request'));
+    this.#waiting.clear();
+    this.#inbox.end(error);
+    if (closings.hasSubscribers) closings.publish({ connection: this, error });
+    setImmediate(() => this.emit('close', error !== undefined));
+  }
+
+  #frame(type: number, flags: number, id: number, slot: Slot): void {
+    if (this.#endReceived) {
+      this.#link.abort(violation('a frame came behind END'));
+      return;
+    }
+    if (type === Frame.END) {
+      this.#link.release(slot);
+      this.#endReceived = true;
+      for (const waiting of this.#waiting.values()) waiting.reject(closed('request'));
+      this.#waiting.clear();
+      if (this.#reading === 0) this.#inbox.end(undefined);
+      return;
+    }
+    if ((flags & LARGE) !== 0) this.#large(type, id, slot);
+    else if (type === Frame.DATA) this.#inbox.put(this.#link, slot);
+    else if (type === Frame.REQUEST && this.#serving.size >= this.#options.maxRequests)
+      this.#held.push({ id, slot });
+    else {
+      const bytes = slot.length === 0 ? EMPTY : Buffer.from(this.#link.payload(slot));
+      this.#link.release(slot);
+      this.#whole(type, id, bytes);
+    }
+  }
+
+  /** A frame, apart from its slot. */
+  #whole(type: number, id: number, bytes: Buffer): void {
+    if (type === Frame.REQUEST) this.#serve(id, bytes);
+    else if (type === Frame.ANSWER) this.#take(id)?.resolve(bytes);
+    else if (type === Frame.FAILURE) this.#take(id)?.reject(new NetError('ERR_REMOTE', bytes.toString()));
+    else if (type === Frame.CANCEL) this.#serving.get(id)?.abort();
+    else if (type === Frame.ATOMIC) {
+      const answer = executeAtomic(this.#link.place, bytes);
+      if (typeof answer === 'string') this.#outbox.send(Frame.FAILURE, id, Buffer.from(answer));
+      else this.#outbox.send(Frame.ANSWER, id, answer);
+    } else this.#link.abort(violation(`there is no frame of type ${type}`));
+  }
+
+  /** Reads a large payload from the peer's memory. */
+  #large(type: number, id: number, slot: Slot): void {
+    const memory = decodeMemory(this.#link.payload(slot));
+    this.#link.release(slot);
+    if (memory === undefined || memory.length > this.#options.maxMessageBytes) {
+      this.#link.abort(violation('a message is longer than this side takes, or has no description'));
+      return;
+    }
+    const place = type === Frame.DATA ? this.#inbox.reserve() : undefined;
+    this.#reading += 1;
+    void this.#read(memory.address, memory.token, memory.length, memory.id).then((bytes) => {
+      this.#reading -= 1;
+      if (bytes === undefined) return;
+      if (place !== undefined) this.#inbox.fill(place, bytes);
+      else this.#whole(type, id, bytes);
+      if (this.#endReceived && this.#reading === 0) this.#inbox.end(undefined);
+      this.#writable();
+    });
+  }
+
+  async #read(address: bigint, token: number, length: number, id: number): Promise<Buffer | undefined> {
+    const link = this.#link;
+    try {
+      const { region, bytes } = await link.place.blank(length);
+      const remote = new Nd2RemoteMemory(address, token);
+      const error = await new Promise<unknown>((done) =>
+        link.operate({ write: false, sgl: [{ memory: region, offset: 0, length }], remote, offset: 0, done }),
+      );
+      region.release();
+      if (error !== undefined) throw error;
+      if (!link.over) link.reportRead(id);
+      return Buffer.from(bytes.buffer, bytes.byteOffset, length);
+    } catch (error) {
+      link.abort(netError(error, 'receive'));
+      return undefined;
+    }
+  }
+
+  #serve(id: number, bytes: Buffer): void {
+    const handler = this.#handler;
+    if (handler === undefined) {
+      this.#fail(id, new Error('The peer answers no requests.'));
+      return;
+    }
+    const request = new Request(this);
+    this.#serving.set(id, request);
+    try {
+      const answer = handler(bytes, request);
+      if (answer instanceof Promise) {
+        answer.then(
+          (late) => this.#answer(id, late),
+          (error) => this.#fail(id, error),
+        );
+      } else this.#answer(id, answer);
+    } catch (error) {
+      this.#fail(id, error);
+    }
+  }
+
+  #answer(id: number, answer: MessageBytes | undefined): void {
+    if (this.#ended) return;
+    try {
+      this.#outbox.send(Frame.ANSWER, id, answer === undefined ? EMPTY : bytesOf(answer));
+      this.#served(id);
+    } catch (error) {
+      this.#fail(id, error);
+    }
+  }
+
+  #fail(id: number, error: unknown): void {
+    if (this.#ended) return;
+    const text = Buffer.from(error instanceof Error ? error.message : String(error));
+    this.#outbox.send(Frame.FAILURE, id, text.subarray(0, this.#link.most));
+    this.#served(id);
+  }
+
+  #served(id: number): void {
+    this.#serving.delete(id);
+    const next = this.#held.shift();
+    if (next !== undefined) {
+      const bytes = Buffer.from(this.#link.payload(next.slot));
+      this.#link.release(next.slot);
+      // Not at once: handlers that answer at once would call each other.
+      setImmediate(() => this.#serve(next.id, bytes));
+    } else if (this.#endReceived || this.#closing) this.#proceed();
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    const peer = this.#link === undefined ? 'no peer' : addressText(this.#link);
+    const state = this.#ended ? (this.error?.message ?? 'closed') : this.#closing ? 'closing' : 'open';
+    return `Channel { ${peer}, ${state}, ${this.#outbox.length} queued, ${this.#waiting.size} requests, ${this.#inbox.length} unread }`;
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+const sent = Promise.resolve();
+
+function addressText({ connector }: Link): string {
+  try {
+    const { address, port, family } = connector.getPeerAddress();
+    return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+  } catch {
+    return 'no peer';
+  }
+}

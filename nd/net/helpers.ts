@@ -1,0 +1,44 @@
+import type { MessageBytes } from './channel-options.js';
+import { aborted } from './errors.js';
+
+/** The properties that are not undefined. */
+export function defined<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  };
+}
+
+/** The bytes of a message. */
+export function bytesOf(bytes: MessageBytes): Uint8Array {
+  if (bytes instanceof Uint8Array) return bytes;
+  if (typeof bytes === 'string') return Buffer.from(bytes);
+  throw new TypeError(
+    `A message is a Uint8Array or a string, not ${bytes === null ? 'null' : typeof bytes}.`,
+  );
+}
+
+/** A promise that a signal rejects if `cancel` answers true. */
+export function abortable<T>(
+  start: (resolve: (value: T) => void, reject: (error: unknown) => void) => void,
+  signal: AbortSignal | undefined,
+  cancel: () => boolean,
+): Promise<T> {
+  if (signal === undefined) return new Promise(start);
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = (): void => {
+      if (cancel()) reject(aborted(signal));
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    const over = (): void => signal.removeEventListener('abort', onAbort);
+    start(
+      (value) => {
+        over();
+        resolve(value);
+      },
+      (error) => {
+        over();
+        reject(error);
+      },
+    );
+  });
+}

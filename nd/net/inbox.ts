@@ -1,0 +1,115 @@
+import { aborted } from './errors.js';
+import type { Link, Slot } from './link.js';
+
+/** A message that came, or whose bytes are on their way. */
+export interface Arrival {
+  link: Link | undefined;
+  slot: Slot | undefined;
+  bytes: Buffer | undefined;
+}
+
+interface Taker {
+  resolve(bytes: Buffer | undefined): void;
+  reject(error: unknown): void;
+}
+
+/** The messages that were not taken yet. They stay in their slots, so that the sender is held back. */
+export class Inbox {
+  readonly #arrivals: Arrival[] = [];
+  readonly #takers: Taker[] = [];
+  #ended = false;
+  #error: unknown;
+
+  /** Messages that wait. */
+  get length(): number {
+    return this.#arrivals.length;
+  }
+
+  /** A message in a slot. */
+  put(link: Link, slot: Slot): void {
+    if (this.#arrivals.length === 0 && this.#takers.length > 0) {
+      this.#takers.shift()!.resolve(copyOf(link, slot));
+      return;
+    }
+    this.#arrivals.push({ link, slot, bytes: undefined });
+  }
+
+  /** A place for a message whose bytes come later. */
+  reserve(): Arrival {
+    const arrival: Arrival = { link: undefined, slot: undefined, bytes: undefined };
+    this.#arrivals.push(arrival);
+    return arrival;
+  }
+
+  /** The bytes of a reserved place. */
+  fill(arrival: Arrival, bytes: Buffer): void {
+    arrival.bytes = bytes;
+    this.#pump();
+  }
+
+  /** The next message; undefined after the end. */
+  take(signal: AbortSignal | undefined): Promise<Buffer | undefined> {
+    if (signal?.aborted) return Promise.reject(aborted(signal));
+    return new Promise((resolve, reject) => {
+      const taker: Taker = { resolve, reject };
+      if (signal !== undefined) this.#abortable(taker, signal);
+      this.#takers.push(taker);
+      this.#pump();
+    });
+  }
+
+  #abortable(taker: Taker, signal: AbortSignal): void {
+    const { resolve, reject } = taker;
+    const onAbort = (): void => {
+      const at = this.#takers.indexOf(taker);
+      if (at >= 0) this.#takers.splice(at, 1);
+      reject(aborted(signal));
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    taker.resolve = (bytes) => {
+      signal.removeEventListener('abort', onAbort);
+      resolve(bytes);
+    };
+    taker.reject = (error) => {
+      signal.removeEventListener('abort', onAbort);
+      reject(error);
+    };
+  }
+
+  #pump(): void {
+    while (this.#takers.length > 0 && this.#arrivals.length > 0) {
+      const { link, slot, bytes } = this.#arrivals[0]!;
+      if (slot === undefined && bytes === undefined) break;
+      this.#arrivals.shift();
+      this.#takers.shift()!.resolve(bytes ?? copyOf(link!, slot!));
+    }
+    this.#drop();
+  }
+
+  /** Answers those who wait for what never comes. */
+  #drop(): void {
+    if (!this.#ended) return;
+    const head = this.#arrivals[0];
+    if (head !== undefined && (head.slot !== undefined || head.bytes !== undefined)) return;
+    if (head !== undefined && this.#error === undefined) return;
+    for (const taker of this.#takers.splice(0)) {
+      if (this.#error === undefined) taker.resolve(undefined);
+      else taker.reject(this.#error);
+    }
+  }
+
+  /** No more messages come; those that came can be taken. */
+  end(error: unknown): void {
+    if (!this.#ended) {
+      this.#ended = true;
+      this.#error = error;
+    }
+    this.#pump();
+  }
+}
+
+function copyOf(link: Link, slot: Slot): Buffer {
+  const bytes = Buffer.from(link.payload(slot));
+  link.release(slot);
+  return bytes;
+}

@@ -1,0 +1,163 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/**
+ * Streams, messages and shared memory over NetworkDirect, in the style of `node:net`.
+ *
+ * @packageDocumentation
+ */
+import { channel as diagnostics } from 'node:diagnostics_channel';
+import { Channel } from './channel.js';
+import type { ChannelOptions } from './channel-options.js';
+import { aborted } from './errors.js';
+import { openLink } from './opening.js';
+import { Server, type ServerOptions } from './server.js';
+import { Socket, type SocketOptions } from './socket.js';
+
+export { allocate, type SocketAddress } from '../index.js';
+export { Channel } from './channel.js';
+export type {
+  AbortOptions,
+  ChannelOptions,
+  IncomingRequest,
+  MessageBytes,
+  RequestHandler,
+} from './channel-options.js';
+export { NetError } from './errors.js';
+export type { RemoteOptions } from './remote.js';
+export { RemoteMemory } from './remote.js';
+export type { ListenOptions, ServerOptions } from './server.js';
+export { Server } from './server.js';
+export type { ExposeOptions } from './shared.js';
+export { ExposedMemory, LentMemory } from './shared.js';
+export type { SocketOptions } from './socket.js';
+export { Socket } from './socket.js';
+
+const connected = diagnostics('networkdirect.net.connect');
+
+/** Options of {@link connect}. */
+export interface ConnectOptions extends SocketOptions {
+  readonly port: number;
+  /** An address or a name; default `'localhost'`. */
+  readonly host?: string | undefined;
+  /** Destroys the socket with an AbortError, also after it is connected. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Options of {@link connectChannel}. */
+export interface ConnectChannelOptions extends ChannelOptions {
+  /** Ends the attempt to connect with an AbortError. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Connects a stream, as `net.connect` does: `'connect'` or `'error'` follows.
+ *
+ * @param port - a port, or all options
+ * @param host - an address or a name; default `'localhost'`
+ * @param options - `signal`, sizes
+ * @example
+ * ```ts
+ * const socket = connect(7000, 'localhost');
+ * await pipeline(createReadStream('file'), socket);
+ * ```
+ */
+export function connect(
+  port: number | ConnectOptions,
+  host = 'localhost',
+  options: Omit<ConnectOptions, 'port' | 'host'> = {},
+): Socket {
+  const all: ConnectOptions = typeof port === 'object' ? port : { ...options, port, host };
+  const { signal, ...sizes } = all;
+  const socket = new Socket(sizes);
+  if (signal !== undefined) {
+    const abort = (): void => void socket.destroy(aborted(signal));
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+    socket.once('close', () => signal.removeEventListener('abort', abort));
+  }
+  const giveUp = new AbortController();
+  socket.once('close', () => giveUp.abort());
+  openLink(
+    all.port,
+    all.host ?? 'localhost',
+    socket.linkNeeds,
+    (link) => socket.attach(link),
+    giveUp.signal,
+  ).then(
+    (link) => {
+      if (socket.destroyed) {
+        link.end(undefined);
+        return;
+      }
+      if (connected.hasSubscribers) connected.publish({ connection: socket });
+      socket.emit('connect');
+      socket.emit('ready');
+    },
+    (error) => socket.destroy(error),
+  );
+  return socket;
+}
+
+/** As {@link connect}. */
+export const createConnection = connect;
+
+/**
+ * Connects a channel, for messages, requests and shared memory.
+ *
+ * @param port - of the server
+ * @param host - an address or a name; default `'localhost'`
+ * @param options - `signal`, sizes, `onRequest`
+ * @throws NetError `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, `EPROTO` (the server serves no channels) …; AbortError
+ */
+export async function connectChannel(
+  port: number,
+  host = 'localhost',
+  options: ConnectChannelOptions = {},
+): Promise<Channel> {
+  const { signal, ...rest } = options;
+  const channel = new Channel(rest);
+  await openLink(port, host, channel.linkNeeds, (link) => channel.attach(link), signal);
+  if (connected.hasSubscribers) connected.publish({ connection: channel });
+  return channel;
+}
+
+/**
+ * Makes a server for streams, as `net.createServer` does.
+ *
+ * @param options - sizes of its connections; may be left out
+ * @param handler - for `'connection'`
+ */
+export function createServer(
+  options?: ServerOptions | ((socket: Socket) => void),
+  handler?: (socket: Socket) => void,
+): Server {
+  return makeServer('connection', options, handler);
+}
+
+/**
+ * Makes a server for channels.
+ *
+ * @param options - sizes of its connections; may be left out
+ * @param handler - for `'channel'`
+ * @example
+ * ```ts
+ * const server = createChannelServer((channel) => channel.onRequest((bytes) => bytes));
+ * server.listen(7000);
+ * ```
+ */
+export function createChannelServer(
+  options?: ServerOptions | ((channel: Channel) => void),
+  handler?: (channel: Channel) => void,
+): Server {
+  return makeServer('channel', options, handler);
+}
+
+function makeServer<T>(
+  event: string,
+  options: ServerOptions | ((connection: T) => void) | undefined,
+  handler: ((connection: T) => void) | undefined,
+): Server {
+  const server = new Server(typeof options === 'function' ? undefined : options);
+  const listener = typeof options === 'function' ? options : handler;
+  if (listener !== undefined) server.on(event, listener);
+  return server;
+}

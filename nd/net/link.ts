@@ -1,0 +1,401 @@
+import {
+  type IND2Connector,
+  type IND2MemoryRegion,
+  type IND2QueuePair,
+  Nd2MrFlag,
+  type Nd2RemoteMemory,
+  Nd2RequestType,
+  type Nd2Result,
+  type Nd2Sge,
+  Status,
+} from '../index.js';
+import { netError, reset, violation } from './errors.js';
+import type { Place } from './place.js';
+import { CONTROL_SLOTS, Frame, Header, type Hello, type Kind, viewOf } from './wire.js';
+
+// Imported names are constants to V8 only under a local name.
+const { RECEIVE, SEND } = Nd2RequestType;
+const { CONTROL, DATA_CREDITS, CONTROL_CREDITS } = { ...Frame, ...Header };
+const HEADER = Header.BYTES;
+const SUCCESS: number = Status.SUCCESS;
+
+/** RDMA Reads and Writes that one link has in flight. */
+const REMOTE_OPERATIONS = 16;
+
+/** The part of a link's memory for one frame. */
+export interface Slot {
+  /** Of its first byte, the header's. */
+  readonly offset: number;
+  readonly sgl: [Nd2Sge];
+  /** Bytes of the payload, in a receive slot. */
+  length: number;
+}
+
+/** A Read or Write of a peer's memory that waits for its turn or its end. */
+export interface RemoteOperation {
+  readonly write: boolean;
+  readonly sgl: [Nd2Sge];
+  readonly remote: Nd2RemoteMemory;
+  readonly offset: number;
+  /** Called once, with the error if it failed. */
+  done(error: unknown): void;
+}
+
+/** What is above a link. */
+export interface LinkUser {
+  /** A data frame. The slot belongs to the user until {@link Link.release}. */
+  frame(type: number, flags: number, id: number, slot: Slot): void;
+  /** The peer has read a large payload. */
+  wasRead(id: number): void;
+  /** Credits or slots have come back. */
+  writable(): void;
+  /** The connection has ended: once, after all frames. */
+  ended(error: unknown): void;
+}
+
+/** Sizes of this side. */
+export interface LinkOptions {
+  readonly kind: Kind;
+  readonly slots: number;
+  readonly slotBytes: number;
+}
+
+/** One queue pair with its slots, and the credits of both directions. */
+export class Link {
+  readonly place: Place;
+  readonly connector: IND2Connector;
+  readonly queuePair: IND2QueuePair;
+  readonly hello: Hello;
+  /** All slots. */
+  readonly memory: Buffer;
+  touched = false;
+  /** The user; frames before it is set would be lost, so it is set before anything is posted. */
+  user: LinkUser;
+  /** Bytes of payload that a frame to the peer may have. */
+  most = 0;
+  /** The connection has ended, or never was. */
+  over = false;
+  bytesRead = 0;
+  bytesWritten = 0;
+
+  readonly #view: DataView;
+  readonly #region: IND2MemoryRegion;
+  readonly #entries: number;
+  readonly #freeSends: Slot[] = [];
+  readonly #sends: number;
+  readonly #operations: RemoteOperation[] = [];
+  #operating = 0;
+  #established = false;
+  #dataCredits = 0;
+  #controlCredits = CONTROL_SLOTS;
+  #granted = 0;
+  #owedData = 0;
+  #owedControl = 0;
+  /** Ids of large payloads that were read and not reported yet. */
+  #read: number[] = [];
+  #freed = false;
+
+  private constructor(place: Place, connector: IND2Connector, options: LinkOptions, user: LinkUser) {
+    const { slots, slotBytes } = options;
+    this.place = place.hold();
+    this.connector = connector;
+    this.user = user;
+    this.hello = options;
+    this.#sends = slots + CONTROL_SLOTS;
+    this.#entries = 2 * this.#sends + REMOTE_OPERATIONS;
+    this.memory = Buffer.from(new ArrayBuffer(2 * this.#sends * slotBytes));
+    this.#view = viewOf(this.memory);
+    const { adapter, poller } = place;
+    poller.add(this, this.#entries);
+    place.join(this);
+    this.#region = adapter.createMemoryRegion();
+    this.queuePair = adapter.createQueuePair({
+      receiveCompletionQueue: poller.queue,
+      initiatorCompletionQueue: poller.queue,
+      context: this,
+      receiveQueueDepth: this.#sends,
+      initiatorQueueDepth: this.#sends + REMOTE_OPERATIONS,
+    });
+  }
+
+  /** A link that can receive. The caller connects or accepts, then calls {@link establish}. */
+  static async make(
+    place: Place,
+    connector: IND2Connector,
+    options: LinkOptions,
+    user: LinkUser,
+  ): Promise<Link> {
+    const link = new Link(place, connector, options, user);
+    try {
+      await link.#region.register(link.memory, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+      for (let i = 0; i < 2 * link.#sends; i += 1) {
+        const offset = i * options.slotBytes;
+        const slot: Slot = {
+          offset,
+          length: 0,
+          sgl: [{ memory: link.#region, offset, length: options.slotBytes }],
+        };
+        if (i < link.#sends) link.queuePair.receive(slot, slot.sgl);
+        else link.#freeSends.push(slot);
+      }
+      return link;
+    } catch (error) {
+      link.free();
+      throw error;
+    }
+  }
+
+  /** What the peer has announced: from now on frames may be queued for it. */
+  meet(peer: Hello): void {
+    this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
+    this.#dataCredits = peer.slots;
+    this.#granted = peer.slots;
+  }
+
+  /** The connection is made. */
+  establish(): void {
+    this.#established = true;
+    this.connector.notifyDisconnect().then(
+      () => this.end(reset()),
+      (error) => this.end(netError(error, 'connection')),
+    );
+    this.place.poller.wake();
+    this.user.writable();
+  }
+
+  /** Whether a data frame can be posted now. */
+  get writable(): boolean {
+    return this.#dataCredits > 0 && this.#freeSends.length > CONTROL_SLOTS && this.#established && !this.over;
+  }
+
+  /** All Sends have completed. */
+  get quiet(): boolean {
+    return this.#freeSends.length === this.#sends;
+  }
+
+  /**
+   * Posts a data frame. `payload` is copied; its length is at most {@link most}. Only while {@link writable}.
+   *
+   * @throws NdError if the queue pair takes nothing
+   */
+  send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
+    this.#dataCredits -= 1;
+    const slot = this.#freeSends.pop()!;
+    let length = HEADER;
+    if (payload !== undefined) {
+      this.memory.set(payload, slot.offset + HEADER);
+      length += payload.length;
+    }
+    this.#post(slot, type, flags, id, length);
+  }
+
+  /** As {@link send}, with several pieces that are one payload. */
+  sendPieces(type: number, pieces: readonly Uint8Array[]): void {
+    this.#dataCredits -= 1;
+    const slot = this.#freeSends.pop()!;
+    let length = HEADER;
+    for (const piece of pieces) {
+      this.memory.set(piece, slot.offset + length);
+      length += piece.length;
+    }
+    this.#post(slot, type, 0, 0, length);
+  }
+
+  #post(slot: Slot, type: number, flags: number, id: number, length: number): void {
+    const { offset } = slot;
+    const view = this.#view;
+    view.setUint8(offset, type);
+    view.setUint8(offset + Header.FLAGS, flags);
+    view.setUint16(offset + DATA_CREDITS, this.#owedData);
+    view.setUint16(offset + CONTROL_CREDITS, this.#owedControl);
+    view.setUint16(offset + 6, 0);
+    view.setUint32(offset + Header.ID, id);
+    view.setUint32(offset + 12, 0);
+    this.#owedData = 0;
+    this.#owedControl = 0;
+    this.bytesWritten += length - HEADER;
+    slot.sgl[0].length = length;
+    this.queuePair.send(slot, slot.sgl);
+    this.place.poller.wake();
+  }
+
+  /** The payload of a frame was taken: its slot receives again. */
+  release(slot: Slot): void {
+    if (this.over) return;
+    slot.sgl[0].length = this.hello.slotBytes;
+    this.queuePair.receive(slot, slot.sgl);
+    this.#owedData += 1;
+    if (2 * this.#owedData >= this.hello.slots) this.#report();
+  }
+
+  /** The large payload with this id was read: the peer may use its memory again. */
+  reportRead(id: number): void {
+    this.#read.push(id);
+    this.#report();
+  }
+
+  /** Sends a CONTROL frame if there is something to report and a control credit for it. */
+  #report(): void {
+    if (!this.#established || this.over) return;
+    const pays = 2 * this.#owedControl >= CONTROL_SLOTS;
+    if (!pays && 2 * this.#owedData < this.hello.slots && this.#read.length === 0) return;
+    if (this.#controlCredits === 0 || (this.#controlCredits === 1 && !pays)) return;
+    const slot = this.#freeSends.pop();
+    if (slot === undefined) return;
+    this.#controlCredits -= 1;
+    const ids = this.#read.splice(0, Math.floor(this.most / 4));
+    let length = HEADER;
+    for (const id of ids) {
+      this.#view.setUint32(slot.offset + length, id);
+      length += 4;
+    }
+    this.#post(slot, CONTROL, 0, 0, length);
+    this.bytesWritten -= length - HEADER;
+  }
+
+  /** Reads or writes memory of the peer, when its turn comes. */
+  operate(operation: RemoteOperation): void {
+    if (this.over) {
+      operation.done(reset());
+      return;
+    }
+    this.#operations.push(operation);
+    this.#operate();
+  }
+
+  #operate(): void {
+    while (this.#operating < REMOTE_OPERATIONS && this.#operations.length > 0 && this.#established) {
+      const operation = this.#operations.shift()!;
+      const { sgl, remote, offset } = operation;
+      this.#operating += 1;
+      try {
+        if (operation.write) this.queuePair.write(operation, sgl, remote, offset);
+        else this.queuePair.read(operation, sgl, remote, offset);
+      } catch (error) {
+        this.#operating -= 1;
+        operation.done(netError(error, operation.write ? 'write' : 'read'));
+      }
+      this.place.poller.wake();
+    }
+  }
+
+  /** @internal */
+  completed(result: Nd2Result): void {
+    const { status, requestType } = result;
+    if (requestType === RECEIVE) {
+      if (status === SUCCESS) this.#received(result.requestContext as Slot, result.bytesTransferred);
+    } else if (requestType === SEND) {
+      this.#freeSends.push(result.requestContext as Slot);
+    } else {
+      this.#operating -= 1;
+      const operation = result.requestContext as RemoteOperation;
+      operation.done(status === SUCCESS ? undefined : reset());
+    }
+    if (status !== SUCCESS && status !== Status.CANCELED && !this.over) {
+      this.abort(reset());
+    }
+  }
+
+  /** @internal */
+  delivered(): void {
+    if (this.over) return;
+    this.#operate();
+    this.#report();
+    this.user.writable();
+  }
+
+  #received(slot: Slot, bytes: number): void {
+    if (this.over) return;
+    const { offset } = slot;
+    const view = this.#view;
+    if (bytes < HEADER) {
+      this.#refuse('a frame is shorter than its header');
+      return;
+    }
+    const data = view.getUint16(offset + DATA_CREDITS);
+    const control = view.getUint16(offset + CONTROL_CREDITS);
+    this.#dataCredits += data;
+    this.#controlCredits += control;
+    if (this.#dataCredits > this.#granted || this.#controlCredits > CONTROL_SLOTS) {
+      this.#refuse('it returned more credits than it had');
+      return;
+    }
+    slot.length = bytes - HEADER;
+    const type = view.getUint8(offset);
+    const id = view.getUint32(offset + Header.ID);
+    if (type === CONTROL) this.#controlled(slot);
+    else {
+      this.bytesRead += slot.length;
+      this.user.frame(type, view.getUint8(offset + Header.FLAGS), id, slot);
+    }
+  }
+
+  #controlled(slot: Slot): void {
+    for (let at = 0; at + 4 <= slot.length; at += 4) {
+      this.user.wasRead(this.#view.getUint32(slot.offset + HEADER + at));
+    }
+    if (this.over) return;
+    slot.sgl[0].length = this.hello.slotBytes;
+    this.queuePair.receive(slot, slot.sgl);
+    this.#owedControl += 1;
+  }
+
+  /** The payload of a received frame, in its slot. */
+  payload(slot: Slot): Buffer {
+    const begin = slot.offset + HEADER;
+    return this.memory.subarray(begin, begin + slot.length);
+  }
+
+  #refuse(sentence: string): void {
+    this.abort(violation(sentence));
+  }
+
+  /** The completion queue has failed. @internal */
+  failed(error: unknown): void {
+    this.end(error);
+  }
+
+  /** Disconnects, and reports the error. */
+  abort(error: unknown): void {
+    this.end(error);
+  }
+
+  /**
+   * The connection is over: what has arrived is delivered, and then the end is reported. Without an error it is a clean end.
+   */
+  end(error: unknown): void {
+    if (this.over) return;
+    // Frames that came before the end are delivered before it.
+    if (!this.touched) this.place.poller.drain();
+    if (this.over) return;
+    this.over = true;
+    void this.#disconnect();
+    for (const operation of this.#operations.splice(0)) operation.done(error ?? reset());
+    this.user.ended(error);
+  }
+
+  async #disconnect(): Promise<void> {
+    try {
+      await this.connector.disconnect();
+    } catch {
+      // It has ended already.
+    }
+    this.free();
+  }
+
+  /** Gives everything back. */
+  free(): void {
+    if (this.#freed) return;
+    this.#freed = true;
+    this.over = true;
+    const { place } = this;
+    // Requests that were flushed report their end.
+    while (place.poller.drain() > 0);
+    this.connector.release();
+    this.queuePair.release();
+    this.#region.release();
+    place.poller.remove(this, this.#entries);
+    place.leave(this);
+    place.letGo();
+  }
+}

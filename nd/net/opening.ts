@@ -1,0 +1,103 @@
+import { lookup } from 'node:dns/promises';
+import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../index.js';
+import { aborted, NetError, netError } from './errors.js';
+import { Link, type LinkOptions, type LinkUser } from './link.js';
+import { Place } from './place.js';
+import { decodeHello, encodeHello } from './wire.js';
+
+/** What connecting needs from a socket or channel. */
+export interface Opening {
+  readonly options: LinkOptions;
+  readonly user: LinkUser;
+}
+
+/** A link to a server, established; `attach` gets it before anything can arrive. @throws NetError, AbortError */
+export async function openLink(
+  port: number,
+  host: string,
+  { options, user }: Opening,
+  attach: (link: Link) => void,
+  signal?: AbortSignal,
+): Promise<Link> {
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    throw new RangeError(`Port ${port} is not a whole number from 1 to 65535.`);
+  }
+  if (signal?.aborted) throw aborted(signal);
+  const addresses = await lookup(host, { all: true });
+  let failure: unknown;
+  for (const { address, family } of addresses) {
+    try {
+      return await openTo({ address, family: family === 6 ? 6 : 4, port }, { options, user }, attach, signal);
+    } catch (error) {
+      if (signal?.aborted) throw aborted(signal);
+      // The first failure says most; one of an address family that this host has not says least.
+      if (failure === undefined || (failure as { code?: unknown }).code === 'EADDRNOTAVAIL') failure = error;
+    }
+  }
+  throw failure ?? new NetError('ENOTFOUND', `${host} has no address.`);
+}
+
+async function openTo(
+  peer: SocketAddress,
+  { options, user }: Opening,
+  attach: (link: Link) => void,
+  signal: AbortSignal | undefined,
+): Promise<Link> {
+  const what = `connect ${peer.address}:${peer.port}`;
+  let place: Place | undefined;
+  let link: Link | undefined;
+  try {
+    const local = localFor(peer);
+    place = Place.at(local.address);
+    const connector = place.adapter.createConnector();
+    try {
+      connector.bind(local);
+      link = await Link.make(place, connector, options, user);
+    } catch (error) {
+      connector.release();
+      throw error;
+    }
+    const connecting = connector.connect(link.queuePair, peer, { privateData: encodeHello(options) });
+    if (signal !== undefined) connecting.abortOn(signal);
+    await connecting.catch((error) => {
+      // A server that does not serve this kind rejects with its hello.
+      if (refusedKind(link!))
+        throw new NetError('EPROTO', `${what}: the server does not serve this kind of connection.`);
+      throw error;
+    });
+    const hello = decodeHello(connector.getPrivateData());
+    if (hello === undefined || hello.kind !== options.kind) {
+      connector.reject();
+      throw new NetError('EPROTO', `${what}: the server does not speak this protocol.`);
+    }
+    link.meet(hello);
+    attach(link);
+    const completing = connector.completeConnect();
+    if (signal !== undefined) completing.abortOn(signal);
+    await completing;
+    link.establish();
+    return link;
+  } catch (error) {
+    link?.free();
+    throw netError(error, what);
+  } finally {
+    place?.letGo();
+  }
+}
+
+function refusedKind({ connector }: Link): boolean {
+  try {
+    return decodeHello(connector.getPrivateData()) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function localFor(peer: SocketAddress): SocketAddress {
+  ndStartup();
+  try {
+    return ndResolveAddress({ ...peer, port: 0 });
+  } finally {
+    ndCleanup();
+  }
+}

@@ -1,0 +1,170 @@
+import {
+  allocate,
+  type IND2Adapter,
+  type IND2MemoryRegion,
+  Nd2MrFlag,
+  NdError,
+  ndCleanup,
+  ndOpenAdapter,
+  ndStartup,
+  Status,
+} from '../index.js';
+import { Poller } from './poller.js';
+
+/** Memory that a program has exposed: atomic operations of peers are executed on it. */
+export interface Exposed {
+  readonly bytes: Uint8Array;
+  readonly atomics: BigInt64Array | undefined;
+}
+
+/** Registered memory and its bytes. */
+export interface Registered {
+  readonly region: IND2MemoryRegion;
+  readonly bytes: Uint8Array;
+}
+
+/** Registered memory for one Read or Write. */
+export interface Bounce extends Registered {
+  readonly offset: number;
+  /** Made for this use alone; otherwise a part of the place's own memory, to be given back. */
+  readonly own: boolean;
+}
+
+/** Parts of the place's own memory for Reads and Writes: their number, and bytes of each. */
+const BOUNCES = 64;
+const BOUNCE_BYTES = 4096;
+
+/** What all connections from one local address share. */
+export class Place {
+  readonly adapter: IND2Adapter;
+  readonly poller: Poller;
+  /** Exposed memory by its token. */
+  readonly exposed = new Map<number, Exposed>();
+  /** Lent memory by its ArrayBuffer. */
+  readonly lent = new Map<ArrayBufferLike, Registered[]>();
+  readonly #users = new Set<{ failed(error: unknown): void }>();
+  #references = 0;
+  #bounces: Promise<Bounce[]> | undefined;
+  #bounceRegion: IND2MemoryRegion | undefined;
+
+  private constructor(private readonly address: string) {
+    ndStartup();
+    try {
+      this.adapter = ndOpenAdapter(address);
+      this.poller = new Poller(this.adapter, (error) => {
+        for (const user of [...this.#users]) user.failed(error);
+      });
+    } catch (error) {
+      ndCleanup();
+      throw error;
+    }
+  }
+
+  static readonly #places = new Map<string, Place>();
+
+  /** The place of a local address, with a reference for the caller. @throws NdError */
+  static at(address: string): Place {
+    let place = Place.#places.get(address);
+    if (place === undefined) {
+      place = new Place(address);
+      Place.#places.set(address, place);
+    }
+    return place.hold();
+  }
+
+  /** Adds a reference. */
+  hold(): this {
+    this.#references += 1;
+    return this;
+  }
+
+  /** Releases a reference; the last one closes the adapter. */
+  letGo(): void {
+    this.#references -= 1;
+    if (this.#references > 0) return;
+    Place.#places.delete(this.address);
+    this.poller.close();
+    this.#bounceRegion?.release();
+    this.adapter.release();
+    ndCleanup();
+  }
+
+  /** Whoever must know when the completion queue fails. */
+  join(user: { failed(error: unknown): void }): void {
+    this.#users.add(user);
+  }
+
+  leave(user: { failed(error: unknown): void }): void {
+    this.#users.delete(user);
+  }
+
+  /** Registers memory. @throws NdError */
+  async register(bytes: Uint8Array, flags: number): Promise<Registered> {
+    const region = this.adapter.createMemoryRegion();
+    try {
+      await region.register(bytes, flags);
+      return { region, bytes };
+    } catch (error) {
+      region.release();
+      throw error;
+    }
+  }
+
+  /** Registers bytes for reading by a peer: the bytes themselves, or where the runtime cannot, a copy. */
+  async offer(bytes: Uint8Array): Promise<Registered> {
+    try {
+      return await this.register(bytes, Nd2MrFlag.ALLOW_REMOTE_READ);
+    } catch (error) {
+      if (!(error instanceof NdError) || !copied.has(error.status)) throw error;
+      const copy = allocate(bytes.length);
+      copy.set(bytes);
+      return await this.register(copy, Nd2MrFlag.ALLOW_REMOTE_READ);
+    }
+  }
+
+  /** New memory that own Reads can write to. */
+  async blank(bytes: number): Promise<Registered> {
+    try {
+      return await this.register(new Uint8Array(bytes), Nd2MrFlag.ALLOW_LOCAL_WRITE);
+    } catch (error) {
+      if (!(error instanceof NdError) || error.status !== Status.NOT_SUPPORTED) throw error;
+      return await this.register(allocate(bytes), Nd2MrFlag.ALLOW_LOCAL_WRITE);
+    }
+  }
+
+  /** Memory for a Read or a Write. */
+  async borrow(bytes: number): Promise<Bounce> {
+    if (bytes <= BOUNCE_BYTES) {
+      this.#bounces ??= this.#makeBounces();
+      const bounce = (await this.#bounces).pop();
+      if (bounce !== undefined) return bounce;
+    }
+    return { ...(await this.blank(bytes)), offset: 0, own: true };
+  }
+
+  /** Memory of {@link borrow} that nobody uses any more. */
+  giveBack(bounce: Bounce): void {
+    void this.#bounces?.then((free) => free.push(bounce));
+  }
+
+  async #makeBounces(): Promise<Bounce[]> {
+    const memory = await this.blank(BOUNCES * BOUNCE_BYTES);
+    this.#bounceRegion = memory.region;
+    return Array.from({ length: BOUNCES }, (_, i) => ({ ...memory, offset: i * BOUNCE_BYTES, own: false }));
+  }
+
+  /** The lent memory that these bytes are a part of. */
+  lentOf(bytes: Uint8Array): Registered | undefined {
+    if (this.lent.size === 0) return undefined;
+    const end = bytes.byteOffset + bytes.length;
+    return this.lent
+      .get(bytes.buffer)
+      ?.find(
+        (lent) =>
+          lent.bytes.byteOffset <= bytes.byteOffset && end <= lent.bytes.byteOffset + lent.bytes.length,
+      );
+  }
+}
+
+/** Statuses of memory that cannot be registered as it is: resizable, or of the runtime's own heap. */
+const copied: ReadonlySet<number> = new Set([Status.NOT_SUPPORTED, Status.INVALID_PARAMETER]);

@@ -1,0 +1,217 @@
+import {
+  type IND2Adapter,
+  type IND2CompletionQueue,
+  type Nd2Result,
+  type Overlapped,
+  Status,
+} from '../index.js';
+
+/** Takes the results of a queue pair; it is the queue pair's context. */
+export interface ResultTaker {
+  /** A request has ended. */
+  completed(result: Nd2Result): void;
+  /** A batch of results, some of them of this queue pair, was delivered. */
+  delivered(): void;
+  /** The batch under way has results of this queue pair. */
+  touched: boolean;
+}
+
+/** Results taken at a time. */
+const BATCH = 64;
+
+/** Bounds of the time for which the poller polls before it sleeps, in ms. */
+const LEAST_BUDGET = 0.01;
+const MOST_BUDGET = 0.2;
+
+/** Polling within one turn of the event loop, in ms: longer, and other events wait. */
+const TURN = 0.005;
+
+/** A turn that takes so much longer, in ms, was preempted. */
+const PREEMPTED = 0.5;
+
+/** Bounds of the time without polling after a preemption, in ms. */
+const LEAST_PAUSE = 5;
+const MOST_PAUSE = 200;
+
+/** The least entries of the completion queue. */
+const LEAST_ENTRIES = 256;
+
+/**
+ * Delivers the results of all connections of a place. It polls in turns of the event loop while that pays, and sleeps by notification
+ * otherwise. It has no timer.
+ */
+export class Poller {
+  readonly #queue: IND2CompletionQueue;
+  readonly #most: number;
+  readonly #results: Nd2Result[] = [];
+  readonly #takers = new Set<ResultTaker>();
+  /** Those with results in the batch under way. */
+  #touched: ResultTaker[] = [];
+  /** Entries that connections may need. */
+  #needed = 0;
+  #armed: Overlapped<void> | undefined;
+  #polling = false;
+  #closed = false;
+  /** Results are being delivered: a call from within would overwrite them. */
+  #draining = false;
+  #budget = MOST_BUDGET / 4;
+  #deadline = 0;
+  #asleepSince = 0;
+  #pause = LEAST_PAUSE;
+  #pausedUntil = 0;
+  readonly #turn = (): void => this.#poll();
+
+  constructor(
+    adapter: IND2Adapter,
+    private readonly failed: (error: unknown) => void,
+  ) {
+    this.#most = adapter.query().maxCompletionQueueDepth;
+    this.#queue = adapter.createCompletionQueue(Math.min(LEAST_ENTRIES, this.#most));
+  }
+
+  /** For queue pairs. */
+  get queue(): IND2CompletionQueue {
+    return this.#queue;
+  }
+
+  /** Makes room for the results of a connection. @throws NdError INVALID_PARAMETER: the adapter has no larger queue */
+  add(taker: ResultTaker, entries: number): void {
+    const needed = this.#needed + entries;
+    if (needed > this.#queue.entries) this.#queue.resize(Math.max(needed, Math.min(2 * needed, this.#most)));
+    this.#needed = needed;
+    this.#takers.add(taker);
+    this.wake();
+  }
+
+  /** The connection has ended, and all its results were delivered. */
+  remove(taker: ResultTaker, entries: number): void {
+    if (this.#takers.delete(taker)) this.#needed -= entries;
+    if (this.#takers.size === 0) this.#armed?.cancel();
+  }
+
+  /** Something was posted whose result, or whose answer, may come soon. */
+  wake(): void {
+    if (this.#polling || this.#closed || this.#takers.size === 0) return;
+    this.#polling = true;
+    const now = performance.now();
+    this.#deadline = now < this.#pausedUntil ? 0 : now + this.#budget;
+    setImmediate(this.#turn);
+  }
+
+  /** Delivers what has completed, and returns the number of results; 0 within a delivery. */
+  drain(): number {
+    if (this.#draining || this.#closed) return 0;
+    this.#draining = true;
+    try {
+      return this.#deliver();
+    } finally {
+      this.#draining = false;
+    }
+  }
+
+  #deliver(): number {
+    let total = 0;
+    for (;;) {
+      const count = this.#queue.getResults(this.#results, BATCH);
+      for (let i = 0; i < count; i += 1) {
+        const result = this.#results[i]!;
+        const taker = result.queuePairContext as ResultTaker;
+        if (!taker.touched) {
+          taker.touched = true;
+          this.#touched.push(taker);
+        }
+        taker.completed(result);
+      }
+      total += count;
+      if (count < BATCH || total >= 4 * BATCH) break;
+    }
+    if (total > 0) this.#tell();
+    return total;
+  }
+
+  #tell(): void {
+    const touched = this.#touched;
+    for (let i = 0; i < touched.length; i += 1) {
+      const taker = touched[i]!;
+      taker.touched = false;
+      taker.delivered();
+    }
+    touched.length = 0;
+  }
+
+  /** Ends for good. */
+  close(): void {
+    this.#closed = true;
+    this.#armed?.cancel();
+    this.#queue.release();
+  }
+
+  #poll(): void {
+    if (this.#closed || this.#takers.size === 0) {
+      this.#polling = false;
+      return;
+    }
+    let count = this.drain();
+    let now = performance.now();
+    if (count === 0 && now < this.#deadline) {
+      const end = now + TURN;
+      while (count === 0 && now < end) {
+        count = this.drain();
+        const before = now;
+        now = performance.now();
+        if (now - before > PREEMPTED) this.#preempted(now);
+      }
+    }
+    if (count > 0 && now >= this.#pausedUntil) this.#deadline = now + this.#budget;
+    if (count > 0 || now < this.#deadline) setImmediate(this.#turn);
+    else this.#sleep();
+  }
+
+  /** Others want the processor. */
+  #preempted(now: number): void {
+    this.#pause =
+      now < this.#pausedUntil + 20 * this.#pause ? Math.min(2 * this.#pause, MOST_PAUSE) : LEAST_PAUSE;
+    this.#pausedUntil = now + this.#pause;
+    this.#deadline = 0;
+  }
+
+  #sleep(): void {
+    this.#polling = false;
+    try {
+      this.#armed ??= this.#arm();
+    } catch (error) {
+      this.failed(error);
+      return;
+    }
+    this.#asleepSince = performance.now();
+    // What has completed before the queue was armed ends the notification at once.
+  }
+
+  #arm(): Overlapped<void> {
+    const armed = this.#queue.notify('any');
+    armed.then(
+      () => this.#notified(),
+      () => this.#notified(armed.status),
+    );
+    return armed;
+  }
+
+  #notified(status: number = Status.SUCCESS): void {
+    this.#armed = undefined;
+    if (this.#closed) return;
+    if (status !== Status.SUCCESS && status !== Status.CANCELED) {
+      this.failed(new Error(`The completion queue has failed: status 0x${status.toString(16)}.`));
+      return;
+    }
+    if (this.#polling) return;
+    const now = performance.now();
+    const slept = now - this.#asleepSince;
+    this.#budget =
+      slept < MOST_BUDGET
+        ? Math.min(2 * this.#budget, MOST_BUDGET)
+        : Math.max(this.#budget / 2, LEAST_BUDGET);
+    this.#polling = true;
+    this.#deadline = now < this.#pausedUntil ? 0 : now + this.#budget;
+    this.#poll();
+  }
+}

@@ -1,0 +1,185 @@
+import { inspect } from 'node:util';
+import { Nd2RemoteMemory } from '../index.js';
+import { aborted, NetError } from './errors.js';
+import type { Link } from './link.js';
+import type { Bounce } from './place.js';
+import { ATOMIC_BYTES, Atomic, WRITABLE } from './shared.js';
+import { decodeMemory, viewOf } from './wire.js';
+
+/** An operation that can be aborted. */
+export interface RemoteOptions {
+  /** Rejects the operation with an AbortError. One that has begun is still executed. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Memory that the peer has exposed. Reading and writing do not involve the peer's program; `compareExchange` and `fetchAdd` are executed
+ * by it, so that they are atomic with its own `Atomics`, and with those of all other peers.
+ *
+ * Memory that the peer has released is gone: using it ends the connection.
+ */
+export class RemoteMemory {
+  /** Bytes. */
+  readonly length: number;
+  /** Writing is allowed. */
+  readonly writable: boolean;
+  readonly #remote: Nd2RemoteMemory;
+
+  /** @internal */
+  constructor(
+    private readonly link: Link,
+    private readonly ask: (data: Uint8Array, signal: AbortSignal | undefined) => Promise<Buffer>,
+    handle: Uint8Array,
+  ) {
+    const memory = handle instanceof Uint8Array ? decodeMemory(handle) : undefined;
+    if (memory === undefined) throw new NetError('EPROTO', 'These bytes are no handle of exposed memory.');
+    this.length = memory.length;
+    this.writable = (memory.id & WRITABLE) !== 0;
+    this.#remote = new Nd2RemoteMemory(memory.address, memory.token);
+  }
+
+  /**
+   * Reads bytes, by RDMA Read.
+   *
+   * @param offset - bytes from the start
+   * @param length - bytes
+   * @param options - `signal`
+   * @throws RangeError outside the memory; AbortError; NetError `ECONNRESET`: the connection has ended
+   */
+  async read(offset: number, length: number, options?: RemoteOptions): Promise<Buffer> {
+    this.#check(offset, length, options);
+    if (length === 0) return Buffer.alloc(0);
+    const { place } = this.link;
+    const bounce = await place.borrow(length);
+    const from = bounce.offset;
+    await this.#operate(false, bounce, length, offset, options?.signal);
+    const bytes = bounce.bytes.subarray(from, from + length);
+    if (bounce.own) return Buffer.from(bytes.buffer, bytes.byteOffset, length);
+    const copy = Buffer.from(bytes);
+    place.giveBack(bounce);
+    return copy;
+  }
+
+  /**
+   * Writes bytes, by RDMA Write. It resolves when they are in the peer's memory.
+   *
+   * @param offset - bytes from the start
+   * @param bytes - what to write
+   * @param options - `signal`
+   * @throws as {@link read}; NetError `EACCES`: the memory is not writable
+   */
+  async write(offset: number, bytes: Uint8Array, options?: RemoteOptions): Promise<void> {
+    this.#check(offset, bytes.length, options);
+    this.#checkWritable();
+    if (bytes.length === 0) return;
+    const { place } = this.link;
+    const bounce = await place.borrow(bytes.length);
+    bounce.bytes.set(bytes, bounce.offset);
+    await this.#operate(true, bounce, bytes.length, offset, options?.signal);
+    if (!bounce.own) place.giveBack(bounce);
+  }
+
+  /**
+   * Replaces 8 bytes by `replacement` if they are `expected`. Returns what they were before. They are an integer in the byte order of the
+   * owner's processor, as `BigInt64Array` has it.
+   *
+   * @param offset - a multiple of 8 bytes
+   * @param expected - the value that must be there
+   * @param replacement - the new value
+   * @param options - `signal`
+   * @throws as {@link write}; NetError `ERR_REMOTE`: the peer cannot do it
+   */
+  compareExchange(
+    offset: number,
+    expected: bigint,
+    replacement: bigint,
+    options?: RemoteOptions,
+  ): Promise<bigint> {
+    return this.#atomic(Atomic.COMPARE_EXCHANGE, offset, expected, replacement, options);
+  }
+
+  /**
+   * Adds to 8 bytes, and returns what they were before.
+   *
+   * @param offset - a multiple of 8 bytes
+   * @param value - what to add
+   * @param options - `signal`
+   * @throws as {@link compareExchange}
+   */
+  fetchAdd(offset: number, value: bigint, options?: RemoteOptions): Promise<bigint> {
+    return this.#atomic(Atomic.FETCH_ADD, offset, value, 0n, options);
+  }
+
+  async #atomic(
+    operation: number,
+    offset: number,
+    first: bigint,
+    second: bigint,
+    options: RemoteOptions | undefined,
+  ): Promise<bigint> {
+    this.#check(offset, 8, options);
+    this.#checkWritable();
+    if (offset % 8 !== 0) throw new RangeError(`Offset ${offset} is not a multiple of 8.`);
+    const data = new Uint8Array(ATOMIC_BYTES);
+    const view = viewOf(data);
+    view.setUint8(0, operation);
+    view.setUint32(4, this.#remote.token);
+    view.setBigUint64(8, BigInt(offset));
+    view.setBigInt64(16, first);
+    view.setBigInt64(24, second);
+    const answer = await this.ask(data, options?.signal);
+    if (answer.length !== 8)
+      throw new NetError('EPROTO', 'The answer to an atomic operation has another form.');
+    return answer.readBigInt64BE(0);
+  }
+
+  #check(offset: number, length: number, options: RemoteOptions | undefined): void {
+    const whole = Number.isSafeInteger(offset) && Number.isSafeInteger(length);
+    if (!whole || offset < 0 || length < 0 || offset + length > this.length) {
+      throw new RangeError(`${length} bytes at offset ${offset} are not within ${this.length} bytes.`);
+    }
+    if (options?.signal?.aborted) throw aborted(options.signal);
+  }
+
+  #checkWritable(): void {
+    if (!this.writable) throw new NetError('EACCES', 'The peer has exposed this memory for reading only.');
+  }
+
+  /** The memory is given back when the request has ended, also if nobody waits for it any more. */
+  #operate(
+    write: boolean,
+    bounce: Bounce,
+    length: number,
+    offset: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const { link } = this;
+    return new Promise<void>((resolve, reject) => {
+      let abandoned = false;
+      const onAbort = (): void => {
+        abandoned = true;
+        reject(aborted(signal!));
+      };
+      signal?.addEventListener('abort', onAbort, { once: true });
+      const done = (error: unknown): void => {
+        signal?.removeEventListener('abort', onAbort);
+        if (bounce.own) bounce.region.release();
+        else if (abandoned || error !== undefined) link.place.giveBack(bounce);
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      link.operate({
+        write,
+        sgl: [{ memory: bounce.region, offset: bounce.offset, length }],
+        remote: this.#remote,
+        offset,
+        done,
+      });
+    });
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    return `RemoteMemory { ${this.length} bytes, ${this.writable ? 'read and write' : 'read'} }`;
+  }
+}

@@ -1,0 +1,256 @@
+import { channel as diagnostics } from 'node:diagnostics_channel';
+import { lookup } from 'node:dns/promises';
+import { EventEmitter } from 'node:events';
+import { inspect } from 'node:util';
+import {
+  type IND2Connector,
+  type IND2Listener,
+  ndCleanup,
+  ndQueryAddressList,
+  ndStartup,
+  type SocketAddress,
+} from '../index.js';
+import { Channel } from './channel.js';
+import type { ChannelOptions } from './channel-options.js';
+import { aborted, NetError, netError } from './errors.js';
+import { Link } from './link.js';
+import type { Opening } from './opening.js';
+import { Place } from './place.js';
+import { type ExposedMemory, type ExposeOptions, exposeAt } from './shared.js';
+import { Socket, type SocketOptions } from './socket.js';
+import { decodeHello, encodeHello, type Hello, Kind } from './wire.js';
+
+const accepted = diagnostics('networkdirect.net.accept');
+
+/** Where a server listens. */
+export interface ListenOptions {
+  /** Default 0: a free one. */
+  readonly port?: number | undefined;
+  /** A local address or name; default: all IPv4 addresses of the first adapter. */
+  readonly host?: string | undefined;
+  /** Connection requests that wait at most; default: the kernel's limit. */
+  readonly backlog?: number | undefined;
+  /** Closes the server when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Options of the connections that a server accepts. */
+export interface ServerOptions {
+  readonly channel?: ChannelOptions | undefined;
+  readonly socket?: SocketOptions | undefined;
+}
+
+/**
+ * Listens for connections. Events as those of `net.Server`: `'listening'`, `'connection'` (a {@link Socket}), `'close'`, `'error'`; and
+ * `'channel'` (a {@link Channel}). Connections of a kind that has no listener are refused.
+ */
+export class Server extends EventEmitter implements AsyncDisposable {
+  readonly #options: ServerOptions;
+  readonly #connections = new Set<Socket | Channel>();
+  #place: Place | undefined;
+  #listener: IND2Listener | undefined;
+  #waiting: IND2Connector | undefined;
+  #begun = false;
+  #closed = false;
+
+  /** @internal */
+  constructor(options: ServerOptions = {}) {
+    super();
+    this.#options = options;
+  }
+
+  /** It accepts connections. */
+  get listening(): boolean {
+    return this.#listener !== undefined && !this.#closed;
+  }
+
+  /** Number of open connections. */
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  /** The address and port, as `net.Server` answers it; null unless it listens. */
+  address(): { address: string; family: 'IPv4' | 'IPv6'; port: number } | null {
+    if (!this.listening) return null;
+    const { address, family, port } = this.#listener!.getLocalAddress();
+    return { address, family: family === 6 ? 'IPv6' : 'IPv4', port };
+  }
+
+  /**
+   * Listens, as `net.Server` does: `'listening'` or `'error'` follows. The result can be awaited as well.
+   *
+   * @param port - a port, or all options; default 0: a free one
+   * @param host - see {@link ListenOptions}
+   * @param listening - called once it listens
+   */
+  listen(port: number | ListenOptions = 0, host?: string | (() => void), listening?: () => void): this {
+    const options = typeof port === 'number' ? { port, ...(typeof host === 'string' ? { host } : {}) } : port;
+    const done = typeof host === 'function' ? host : listening;
+    if (done !== undefined) this.once('listening', done);
+    if (this.#begun) throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'Listen was called before.');
+    this.#begun = true;
+    this.#listen(options).then(
+      () => {
+        if (!this.#closed) this.emit('listening');
+      },
+      (error) => {
+        this.#closed = true;
+        this.#drop();
+        this.emit('error', error);
+      },
+    );
+    return this;
+  }
+
+  async #listen({ port = 0, host, backlog = 0, signal }: ListenOptions): Promise<void> {
+    if (signal?.aborted) throw aborted(signal);
+    try {
+      const local = await this.#localAddress(host);
+      if (this.#closed) return;
+      this.#place = Place.at(local.address);
+      this.#listener = this.#place.adapter.createListener();
+      this.#listener.bind(host === undefined ? { family: 4, address: '0.0.0.0', port } : { ...local, port });
+      this.#listener.listen(backlog);
+    } catch (error) {
+      throw netError(error, `listen ${host ?? '0.0.0.0'}:${port}`);
+    }
+    signal?.addEventListener('abort', () => void this.close(), { once: true });
+    void this.#accept();
+  }
+
+  async #localAddress(host: string | undefined): Promise<SocketAddress> {
+    if (host !== undefined) {
+      const { address, family } = await lookup(host, { family: host.includes(':') ? 6 : 4 });
+      return { address, family: family === 6 ? 6 : 4, port: 0 };
+    }
+    ndStartup();
+    try {
+      const found = ndQueryAddressList().find(({ family }) => family === 4);
+      if (found === undefined) throw new NetError('EADDRNOTAVAIL', 'No adapter has an IPv4 address.');
+      return found;
+    } finally {
+      ndCleanup();
+    }
+  }
+
+  async #accept(): Promise<void> {
+    while (this.listening) {
+      const connector = this.#place!.adapter.createConnector();
+      this.#waiting = connector;
+      try {
+        await this.#listener!.getConnectionRequest(connector);
+      } catch (error) {
+        connector.release();
+        if (this.#closed) return;
+        this.emit('error', netError(error, 'accept'));
+        await this.close();
+        return;
+      }
+      void this.#meet(connector);
+    }
+  }
+
+  /** Accepts a connection, or refuses it. A peer that fails meanwhile is no error of the server. */
+  async #meet(connector: IND2Connector): Promise<void> {
+    let link: Link | undefined;
+    try {
+      const hello = decodeHello(connector.getPrivateData());
+      const made = hello === undefined ? undefined : this.#make(hello);
+      if (made === undefined || this.#closed) {
+        connector.reject(hello && encodeHello(hello));
+        connector.release();
+        return;
+      }
+      const { connection, needs, event } = made;
+      link = await Link.make(this.#place!, connector, needs.options, needs.user);
+      connection.attach(link);
+      link.meet(hello!);
+      this.#connections.add(connection);
+      connection.once('close', () => this.#gone(connection));
+      await connector.accept(link.queuePair, { privateData: encodeHello(needs.options) });
+      if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
+      this.emit(event, connection);
+      link.establish();
+    } catch (error) {
+      if (link === undefined) connector.release();
+      else link.end(netError(error, 'accept'));
+    }
+  }
+
+  #make(hello: Hello): { connection: Socket | Channel; needs: Opening; event: string } | undefined {
+    if (hello.kind === Kind.CHANNEL) {
+      if (this.listenerCount('channel') === 0) return undefined;
+      const connection = new Channel(this.#options.channel);
+      return { connection, needs: connection.linkNeeds, event: 'channel' };
+    }
+    if (this.listenerCount('connection') === 0) return undefined;
+    const connection = new Socket(this.#options.socket);
+    return { connection, needs: connection.linkNeeds, event: 'connection' };
+  }
+
+  #gone(connection: Socket | Channel): void {
+    this.#connections.delete(connection);
+    if (this.#closed && this.#connections.size === 0) this.emit('close');
+  }
+
+  /**
+   * Makes memory accessible to peers, as {@link Channel.expose} does, for all connections of this server.
+   *
+   * @param buffer - best of `allocate()`
+   * @param options - rights; default: reading only
+   * @throws NetError `ERR_SERVER_NOT_RUNNING`
+   */
+  expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
+    if (!this.listening) return Promise.reject(notRunning());
+    return exposeAt(this.#place!, buffer, options);
+  }
+
+  /**
+   * Accepts no more connections. It resolves, and `'close'` is emitted, when the open ones have ended.
+   *
+   * @param done - called then, too
+   */
+  close(done?: (error?: Error) => void): Promise<void> {
+    if (this.#closed || !this.#begun) {
+      if (done !== undefined) process.nextTick(done, this.#begun ? undefined : notRunning());
+      return Promise.resolve();
+    }
+    const gone = new Promise<void>((resolve) => this.once('close', () => resolve()));
+    if (done !== undefined) this.once('close', () => done());
+    this.#closed = true;
+    this.#drop();
+    if (this.#connections.size === 0) setImmediate(() => this.emit('close'));
+    return gone;
+  }
+
+  /** Ends all connections at once. */
+  destroyConnections(): void {
+    for (const connection of [...this.#connections]) connection.destroy();
+  }
+
+  /** Closes it, and ends its connections, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closing = this.close();
+    this.destroyConnections();
+    await closing;
+  }
+
+  #drop(): void {
+    this.#listener?.release();
+    this.#listener = undefined;
+    this.#waiting?.cancelOverlappedRequests();
+    this.#place?.letGo();
+    this.#place = undefined;
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    const at = this.address();
+    const where = at === null ? (this.#closed ? 'closed' : 'not listening') : `${at.address}:${at.port}`;
+    return `Server { ${where}, ${this.#connections.size} connections }`;
+  }
+}
+
+function notRunning(): NetError {
+  return new NetError('ERR_SERVER_NOT_RUNNING', 'The server does not listen.');
+}

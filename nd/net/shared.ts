@@ -1,0 +1,171 @@
+import { inspect } from 'node:util';
+import { type IND2MemoryRegion, Nd2MrFlag } from '../index.js';
+import { netError } from './errors.js';
+import type { Place, Registered } from './place.js';
+import { encodeMemory, viewOf } from './wire.js';
+
+/** Rights of exposed memory. */
+export interface ExposeOptions {
+  /** Peers may also write, compareExchange and fetchAdd; default false. */
+  readonly writable?: boolean | undefined;
+}
+
+/** The bit of a handle's rights that allows writing. */
+export const WRITABLE = 1;
+
+/** Operations of an ATOMIC frame. */
+export const Atomic = { COMPARE_EXCHANGE: 0, FETCH_ADD: 1 } as const;
+
+/** Fields of an ATOMIC frame's payload: operation (1), zeros (3), token (4), offset (8), two operands (8 each). */
+export const ATOMIC_BYTES = 32;
+
+/** Warns of memory whose object was collected without release. The region is not released here: peers may be using it. */
+const unreleased = new FinalizationRegistry<string>((what) => {
+  process.emitWarning(`${what} was not released: call release(), or use \`using\`.`, 'NetworkDirectWarning');
+});
+
+/** Memory that peers may access until it is released. */
+export class ExposedMemory implements Disposable {
+  readonly #place: Place;
+  readonly #region: IND2MemoryRegion;
+  readonly #token: number;
+  readonly #rights: string;
+  #released = false;
+  /** What a peer needs for {@link Channel.open}: 24 bytes that travel in a message. Whoever has them on a connection has the access. */
+  readonly handle: Uint8Array;
+  /** The memory itself. */
+  readonly bytes: Uint8Array;
+
+  /** @internal */
+  constructor(place: Place, { region, bytes }: Registered, writable: boolean) {
+    this.#place = place.hold();
+    this.#region = region;
+    this.bytes = bytes;
+    this.#rights = writable ? 'read and write' : 'read';
+    this.#token = region.getRemoteToken();
+    this.handle = encodeMemory({
+      address: region.address,
+      token: this.#token,
+      id: writable ? WRITABLE : 0,
+      length: bytes.length,
+    });
+    const aligned = bytes.byteOffset % 8 === 0;
+    const atomics =
+      writable && aligned ? new BigInt64Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 3) : undefined;
+    place.exposed.set(this.#token, { bytes, atomics });
+    unreleased.register(this, `Exposed memory of ${bytes.length} bytes`, this);
+  }
+
+  /** Withdraws the access. A peer that uses it afterwards loses its connection. It never fails. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    unreleased.unregister(this);
+    this.#place.exposed.delete(this.#token);
+    this.#region.release();
+    this.#place.letGo();
+  }
+
+  /** {@link release}, for `using`. */
+  [Symbol.dispose](): void {
+    this.release();
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    return `ExposedMemory { ${this.bytes.length} bytes, ${this.#released ? 'released' : this.#rights} }`;
+  }
+}
+
+/** Memory that was registered once for many messages. */
+export class LentMemory implements Disposable {
+  readonly #place: Place;
+  readonly #memory: Registered;
+  #released = false;
+
+  /** @internal */
+  constructor(place: Place, memory: Registered) {
+    this.#place = place.hold();
+    this.#memory = memory;
+    const { buffer } = memory.bytes;
+    const before = place.lent.get(buffer);
+    if (before === undefined) place.lent.set(buffer, [memory]);
+    else before.push(memory);
+    unreleased.register(this, `Lent memory of ${memory.bytes.length} bytes`, this);
+  }
+
+  /** The memory itself. */
+  get bytes(): Uint8Array {
+    return this.#memory.bytes;
+  }
+
+  /** Ends the registration. Release it after the sends from it have resolved. It never fails. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    unreleased.unregister(this);
+    const { lent } = this.#place;
+    const left = (lent.get(this.bytes.buffer) ?? []).filter((memory) => memory !== this.#memory);
+    if (left.length === 0) lent.delete(this.bytes.buffer);
+    else lent.set(this.bytes.buffer, left);
+    this.#memory.region.release();
+    this.#place.letGo();
+  }
+
+  /** {@link release}, for `using`. */
+  [Symbol.dispose](): void {
+    this.release();
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    return `LentMemory { ${this.bytes.length} bytes${this.#released ? ', released' : ''} }`;
+  }
+}
+
+/** Exposes memory to the peers of a place. @internal */
+export async function exposeAt(
+  place: Place,
+  buffer: Uint8Array,
+  { writable = false }: ExposeOptions = {},
+): Promise<ExposedMemory> {
+  const flags = writable
+    ? Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE
+    : Nd2MrFlag.ALLOW_REMOTE_READ;
+  try {
+    return new ExposedMemory(place, await place.register(buffer, flags), writable);
+  } catch (error) {
+    throw netError(error, 'expose');
+  }
+}
+
+/** Lends memory to a place. @internal */
+export async function lendAt(place: Place, buffer: Uint8Array): Promise<LentMemory> {
+  const flags = Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_LOCAL_WRITE;
+  try {
+    return new LentMemory(place, await place.register(buffer, flags));
+  } catch (error) {
+    throw netError(error, 'lend');
+  }
+}
+
+/** Executes a peer's operation. Returns the previous value in 8 bytes, or why there is none. @internal */
+export function executeAtomic(place: Place, payload: Uint8Array): Uint8Array | string {
+  if (payload.length !== ATOMIC_BYTES) return 'The operation has another form.';
+  const view = viewOf(payload);
+  const memory = place.exposed.get(view.getUint32(4));
+  if (memory === undefined) return 'The memory is not exposed any more.';
+  const { atomics } = memory;
+  if (atomics === undefined) return 'The memory is not writable, or does not begin at a multiple of 8 bytes.';
+  const offset = Number(view.getBigUint64(8));
+  if (offset % 8 !== 0 || offset / 8 >= atomics.length) return `There are no 8 bytes at offset ${offset}.`;
+  const operand = view.getBigInt64(16);
+  const index = offset / 8;
+  const before =
+    view.getUint8(0) === Atomic.FETCH_ADD
+      ? Atomics.add(atomics, index, operand)
+      : Atomics.compareExchange(atomics, index, operand, view.getBigInt64(24));
+  const answer = new Uint8Array(8);
+  viewOf(answer).setBigInt64(0, before);
+  return answer;
+}

@@ -1,0 +1,330 @@
+import { channel as diagnostics } from 'node:diagnostics_channel';
+import { Duplex } from 'node:stream';
+import { inspect } from 'node:util';
+import type { SocketAddress } from '../index.js';
+import { reset, violation } from './errors.js';
+import { defined } from './helpers.js';
+import type { Link, LinkUser, Slot } from './link.js';
+import { Frame, Kind } from './wire.js';
+
+const closings = diagnostics('networkdirect.net.close');
+
+/** Sizes of a stream. */
+export interface SocketOptions {
+  /** Writes that the peer may have on the way, each of at most `slotBytes`; default 16. */
+  readonly slots?: number | undefined;
+  /** Bytes of a slot; default 65552: 64 KiB and a header. */
+  readonly slotBytes?: number | undefined;
+  /** As in `net.Socket`: this side stays open for writing when the peer has ended; default false. */
+  readonly allowHalfOpen?: boolean | undefined;
+}
+
+const defaults = { slots: 16, slotBytes: 65_552, allowHalfOpen: false } as const;
+
+type Callback = (error?: Error | null) => void;
+
+/**
+ * A byte stream: a Duplex as `net.Socket` is one, with `'connect'`, `'ready'`, `'timeout'` and `setTimeout`, over a connection of an
+ * adapter. It comes from `connect` and from the `'connection'` event of a server.
+ */
+export class Socket extends Duplex {
+  readonly #options: { readonly slots: number; readonly slotBytes: number };
+  #link: Link | undefined;
+  /** The write under way, and how much of it was sent. */
+  #pieces: Uint8Array[] = [];
+  #written: Callback | undefined;
+  #final: Callback | undefined;
+  #destroying: Callback | undefined;
+  #destroyError: Error | null = null;
+  #endSent = false;
+  #endReceived = false;
+  /** Slots whose bytes the reader did not want yet. */
+  readonly #unread: Slot[] = [];
+  #flowing = true;
+  #timeout: NodeJS.Timeout | undefined;
+  #idleMs = 0;
+  readonly #user: LinkUser;
+
+  /** @internal */
+  constructor(options: SocketOptions = {}) {
+    const { slots, slotBytes, allowHalfOpen } = { ...defaults, ...defined(options) };
+    super({ allowHalfOpen, emitClose: true, autoDestroy: true });
+    this.#options = { slots, slotBytes };
+    this.#user = {
+      frame: (type, _flags, _id, slot) => this.#frame(type, slot),
+      wasRead: () => {},
+      writable: () => this.#pump(),
+      ended: (error) => this.#ended(error),
+    };
+  }
+
+  /** What its link needs. @internal */
+  get linkNeeds() {
+    return { options: { kind: Kind.STREAM, ...this.#options }, user: this.#user };
+  }
+
+  /** @internal */
+  attach(link: Link): void {
+    this.#link = link;
+  }
+
+  /** The connection is not made yet. */
+  get connecting(): boolean {
+    return this.#link === undefined && !this.destroyed;
+  }
+
+  /** As in `net.Socket`. */
+  get pending(): boolean {
+    return this.connecting;
+  }
+
+  /** Bytes received. */
+  get bytesRead(): number {
+    return this.#link?.bytesRead ?? 0;
+  }
+
+  /** Bytes sent. */
+  get bytesWritten(): number {
+    return this.#link?.bytesWritten ?? 0;
+  }
+
+  /** This side's address; undefined before it is connected. */
+  get localAddress(): string | undefined {
+    return this.#local?.address;
+  }
+
+  /** This side's port; undefined before it is connected. */
+  get localPort(): number | undefined {
+    return this.#local?.port;
+  }
+
+  /** The peer's address; undefined before it is connected. */
+  get remoteAddress(): string | undefined {
+    return this.#remote?.address;
+  }
+
+  /** The peer's port; undefined before it is connected. */
+  get remotePort(): number | undefined {
+    return this.#remote?.port;
+  }
+
+  get #local(): SocketAddress | undefined {
+    return this.#link?.over === false ? this.#link.connector.getLocalAddress() : undefined;
+  }
+
+  get #remote(): SocketAddress | undefined {
+    return this.#link?.over === false ? this.#link.connector.getPeerAddress() : undefined;
+  }
+
+  /** ms without traffic until `'timeout'`; 0: none. */
+  get timeout(): number {
+    return this.#idleMs;
+  }
+
+  /**
+   * Emits `'timeout'` when nothing was sent or received for a time. The connection stays, as in `net.Socket`.
+   *
+   * @param ms - milliseconds; 0: none
+   * @param callback - called at the first timeout
+   */
+  setTimeout(ms: number, callback?: () => void): this {
+    if (callback !== undefined) {
+      if (ms === 0) this.off('timeout', callback);
+      else this.once('timeout', callback);
+    }
+    clearTimeout(this.#timeout);
+    this.#timeout = undefined;
+    this.#idleMs = ms;
+    if (ms > 0 && !this.destroyed) this.#timeout = setTimeout(() => this.emit('timeout'), ms).unref();
+    return this;
+  }
+
+  /** Has no effect: nothing here waits for more bytes before it sends. For programs written for `net.Socket`. */
+  setNoDelay(): this {
+    return this;
+  }
+
+  /** Has no effect: the adapter has its own keep-alive. For programs written for `net.Socket`. */
+  setKeepAlive(): this {
+    return this;
+  }
+
+  /** Writes what is queued, then ends this socket. */
+  destroySoon(): void {
+    if (this.writable) this.end();
+    if (this.writableFinished) this.destroy();
+    else this.once('finish', () => this.destroy());
+  }
+
+  /** @internal */
+  override _write(chunk: Uint8Array, _encoding: BufferEncoding, callback: Callback): void {
+    if (this.#link?.over) {
+      callback(reset());
+      return;
+    }
+    this.#pieces.push(chunk);
+    this.#written = callback;
+    this.#pump();
+  }
+
+  /** @internal */
+  override _writev(chunks: { chunk: Uint8Array }[], callback: Callback): void {
+    if (this.#link?.over) {
+      callback(reset());
+      return;
+    }
+    for (const { chunk } of chunks) this.#pieces.push(chunk);
+    this.#written = callback;
+    this.#pump();
+  }
+
+  /** @internal */
+  override _final(callback: Callback): void {
+    if (this.#link?.over) {
+      callback();
+      return;
+    }
+    this.#final = callback;
+    this.#pump();
+  }
+
+  /** @internal */
+  override _read(): void {
+    this.#flowing = true;
+    const link = this.#link;
+    while (this.#flowing && this.#unread.length > 0) this.#push(link!, this.#unread.shift()!);
+    if (this.#endReceived && this.#unread.length === 0) this.push(null);
+  }
+
+  /** @internal */
+  override _destroy(error: Error | null, callback: Callback): void {
+    clearTimeout(this.#timeout);
+    const link = this.#link;
+    if (link === undefined || link.over) {
+      this.#closed(error, callback);
+      return;
+    }
+    this.#destroying = callback;
+    this.#destroyError = error;
+    // Without an error the peer gets an END, as it gets a FIN from net.Socket. The last Sends may be on their way.
+    if (error === null && !this.#endSent && this.#pieces.length === 0 && link.writable) {
+      this.#endSent = true;
+      link.send(Frame.END, 0, 0, undefined);
+    }
+    if (error !== null || !this.#endSent) link.end(error ?? undefined);
+    else this.#pump();
+  }
+
+  #closed(error: Error | null, callback: Callback): void {
+    if (closings.hasSubscribers) closings.publish({ connection: this, error: error ?? undefined });
+    callback(error);
+  }
+
+  /** Sends what was written, as far as credits allow, then END. */
+  #pump(): void {
+    const link = this.#link;
+    if (link === undefined) return;
+    const pieces = this.#pieces;
+    while (pieces.length > 0 && link.writable) {
+      this.#sendSome(link);
+      this.#active();
+    }
+    if (pieces.length > 0) return;
+    if (this.#written !== undefined) {
+      const written = this.#written;
+      this.#written = undefined;
+      written();
+    }
+    if (this.#final !== undefined && !this.#endSent && link.writable) {
+      this.#endSent = true;
+      link.send(Frame.END, 0, 0, undefined);
+      const final = this.#final;
+      this.#final = undefined;
+      final();
+    }
+    if (this.destroyed && this.#endSent && link.quiet) link.end(undefined);
+  }
+
+  /** One frame: as many pieces as fit, or a part of the first. */
+  #sendSome(link: Link): void {
+    const pieces = this.#pieces;
+    const first = pieces[0]!;
+    if (first.length > link.most) {
+      link.send(Frame.DATA, 0, 0, first.subarray(0, link.most));
+      pieces[0] = first.subarray(link.most);
+      return;
+    }
+    let count = 1;
+    let bytes = first.length;
+    while (count < pieces.length && bytes + pieces[count]!.length <= link.most) {
+      bytes += pieces[count]!.length;
+      count += 1;
+    }
+    link.sendPieces(Frame.DATA, count === pieces.length ? pieces : pieces.slice(0, count));
+    pieces.splice(0, count);
+  }
+
+  #frame(type: number, slot: Slot): void {
+    const link = this.#link!;
+    this.#active();
+    if (this.#endReceived || (type !== Frame.DATA && type !== Frame.END)) {
+      link.abort(
+        violation(this.#endReceived ? 'a frame came behind END' : `a stream has no frame of type ${type}`),
+      );
+    } else if (type === Frame.END) {
+      link.release(slot);
+      this.#endReceived = true;
+      if (this.#unread.length === 0) this.push(null);
+      // Nobody may be reading; what is left is nothing, so that the stream can end.
+      this.read(0);
+    } else if (this.#flowing && this.#unread.length === 0) this.#push(link, slot);
+    else this.#unread.push(slot);
+  }
+
+  #push(link: Link, slot: Slot): void {
+    const bytes = Buffer.from(link.payload(slot));
+    link.release(slot);
+    this.#flowing = this.push(bytes);
+  }
+
+  #active(): void {
+    this.#timeout?.refresh();
+  }
+
+  #ended(error: unknown): void {
+    const destroying = this.#destroying;
+    this.#destroying = undefined;
+    if (destroying !== undefined) this.#closed(this.#destroyError, destroying);
+    else if (!this.#endReceived || this.#pieces.length > 0)
+      this.destroy((error as Error | undefined) ?? reset());
+    else this.#finish();
+  }
+
+  /** The peer has ended, and nothing is left to send: what was received can be read, then the stream destroys itself. */
+  #finish(): void {
+    const final = this.#final;
+    this.#final = undefined;
+    this.#endSent = true;
+    if (final !== undefined) final();
+  }
+
+  /** The connection could not be made. @internal */
+  refused(error: Error): void {
+    this.destroy(error);
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    const peer = this.#remote === undefined ? '' : ` ${this.remoteAddress}:${this.remotePort},`;
+    const state = this.destroyed ? 'closed' : this.connecting ? 'connecting' : this.readyState;
+    return `Socket {${peer} ${state}, ${this.bytesRead} bytes read, ${this.bytesWritten} written }`;
+  }
+
+  /** As in `net.Socket`: `'opening'`, `'open'`, `'readOnly'`, `'writeOnly'` or `'closed'`. */
+  get readyState(): 'opening' | 'open' | 'readOnly' | 'writeOnly' | 'closed' {
+    if (this.connecting) return 'opening';
+    if (this.readable && this.writable) return 'open';
+    if (this.readable) return 'readOnly';
+    return this.writable ? 'writeOnly' : 'closed';
+  }
+}

@@ -1,0 +1,105 @@
+/** The bytes of connections: hello, frames, descriptions of memory (docs/internals/net.md). Numbers are big-endian. */
+
+/** What a connection carries. */
+export const Kind = { STREAM: 0, CHANNEL: 1 } as const;
+/** A value of {@link Kind}. */
+export type Kind = (typeof Kind)[keyof typeof Kind];
+
+/** Types of frames. */
+export const Frame = {
+  CONTROL: 0,
+  DATA: 1,
+  REQUEST: 2,
+  ANSWER: 3,
+  FAILURE: 4,
+  CANCEL: 5,
+  ATOMIC: 6,
+  END: 7,
+} as const;
+
+/** Flag of a frame: the payload describes memory from which the receiver reads the real one. */
+export const LARGE = 1;
+
+/** Header fields, by byte offset. */
+export const Header = { TYPE: 0, FLAGS: 1, DATA_CREDITS: 2, CONTROL_CREDITS: 4, ID: 8, BYTES: 16 } as const;
+
+/** Slots of CONTROL frames, in addition to those of the hello. */
+export const CONTROL_SLOTS = 8;
+
+const MAGIC = 0x4e44_4e31;
+const VERSION = 1;
+
+/** Bytes of a hello. */
+export const HELLO_BYTES = 16;
+
+/** What a side announces when it connects or accepts. */
+export interface Hello {
+  readonly kind: Kind;
+  /** Receive slots for data frames. */
+  readonly slots: number;
+  /** Bytes of a slot, header included. */
+  readonly slotBytes: number;
+}
+
+/** The private data of Connect, Accept and Reject. */
+export function encodeHello({ kind, slots, slotBytes }: Hello): Uint8Array {
+  const bytes = new Uint8Array(HELLO_BYTES);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, MAGIC);
+  view.setUint8(4, VERSION);
+  view.setUint8(5, kind);
+  view.setUint16(6, slots);
+  view.setUint32(8, slotBytes);
+  return bytes;
+}
+
+/** The peer's hello; undefined if it is none, or one that nobody can use. */
+export function decodeHello(bytes: Uint8Array): Hello | undefined {
+  if (bytes.length < HELLO_BYTES) return undefined;
+  const view = viewOf(bytes);
+  const kind = view.getUint8(5);
+  const slots = view.getUint16(6);
+  const slotBytes = view.getUint32(8);
+  if (view.getUint32(0) !== MAGIC || view.getUint8(4) !== VERSION) return undefined;
+  if (kind !== Kind.STREAM && kind !== Kind.CHANNEL) return undefined;
+  if (slots < 1 || slotBytes < Header.BYTES + MEMORY_BYTES) return undefined;
+  return { kind, slots, slotBytes };
+}
+
+/** Bytes of a description of memory. */
+export const MEMORY_BYTES = 24;
+
+/** Memory that the peer may access. */
+export interface MemoryDescription {
+  readonly address: bigint;
+  readonly token: number;
+  /** Of a large payload; 0 for exposed memory. */
+  readonly id: number;
+  /** Bytes. */
+  readonly length: number;
+}
+
+/** Writes a description of memory. */
+export function encodeMemory({ address, token, id, length }: MemoryDescription): Uint8Array {
+  const bytes = new Uint8Array(MEMORY_BYTES);
+  const view = new DataView(bytes.buffer);
+  view.setBigUint64(0, address);
+  view.setUint32(8, token);
+  view.setUint32(12, id);
+  view.setBigUint64(16, BigInt(length));
+  return bytes;
+}
+
+/** Reads a description of memory; undefined if it has no such form. */
+export function decodeMemory(bytes: Uint8Array): MemoryDescription | undefined {
+  if (bytes.length !== MEMORY_BYTES) return undefined;
+  const view = viewOf(bytes);
+  const length = Number(view.getBigUint64(16));
+  if (!Number.isSafeInteger(length)) return undefined;
+  return { address: view.getBigUint64(0), token: view.getUint32(8), id: view.getUint32(12), length };
+}
+
+/** A view of the same bytes. */
+export function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,204 @@
+/** `networkdirect/net`: messages, requests and answers, in one process. */
+import { once } from 'node:events';
+import { inspect } from 'node:util';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { connectChannel, createChannelServer, createServer, NetError } from '../../nd/net/index.js';
+import { channels, endAll, listening, rejection } from '../helpers/net-pair.js';
+import { patternOf } from '../helpers/net-pattern.js';
+
+test.after.each(endAll);
+
+test('messages arrive whole, in order, in both directions, of any length', async () => {
+  const [client, server] = await channels({ slots: 4, slotBytes: 256 });
+  const lengths = [0, 1, 239, 240, 241, 5000, 3, 1_000_000, 100, 65_536, 7];
+  for (const [from, to] of [
+    [client, server],
+    [server, client],
+  ] as const) {
+    const sending = Promise.all(lengths.map((length) => from.send(patternOf(length))));
+    for (const length of lengths) assert.equal(await to.receive(), patternOf(length), `${length} bytes`);
+    await sending;
+  }
+});
+
+test('a receiver that takes nothing holds the sender back, and nothing is lost', async () => {
+  const [client, server] = await channels({ slots: 4, slotBytes: 128 });
+  let resolved = 0;
+  const sends = Array.from({ length: 50 }, (_, n) => client.send(`message ${n}`).then(() => (resolved += 1)));
+  // The server's program has seen a later request: all that credits allow was sent before.
+  await Promise.all(sends.slice(0, 4));
+  assert.is(resolved, 4);
+  for (let n = 0; n < 50; n += 1) assert.is(String(await server.receive()), `message ${n}`);
+  await Promise.all(sends);
+});
+
+test('what was sent may be changed once send has resolved', async () => {
+  const [client, server] = await channels();
+  for (const length of [10, 100_000]) {
+    const bytes = patternOf(length);
+    const before = Buffer.from(bytes);
+    const taken = server.receive();
+    await client.send(bytes);
+    bytes.fill(0xff);
+    assert.equal(await taken, before);
+  }
+});
+
+test('lent memory is read by the peer, small parts of it too', async () => {
+  const [client, server] = await channels();
+  const memory = patternOf(50_000);
+  using lent = await client.lend(memory);
+  const taken = Promise.all([server.receive(), server.receive(), server.receive()]);
+  await Promise.all([
+    client.send(memory.subarray(100, 45_000)),
+    client.send(memory.subarray(5000, 10_000)),
+    client.send(memory.subarray(1, 3)),
+  ]);
+  assert.equal(await taken, [
+    memory.subarray(100, 45_000),
+    memory.subarray(5000, 10_000),
+    memory.subarray(1, 3),
+  ]);
+  assert.match(inspect(lent), /LentMemory { 50000 bytes }/);
+});
+
+test('requests are answered in any order, at once or later; errors travel', async () => {
+  const [client, server] = await channels();
+  const gate: (() => void)[] = [];
+  server.onRequest((bytes) => {
+    const text = String(bytes);
+    if (text === 'late') return new Promise((resolve) => gate.push(() => resolve('late answer')));
+    if (text === 'throw') throw new Error('it has failed');
+    if (text === 'nothing') return undefined;
+    return Buffer.concat([bytes, bytes]);
+  });
+  const late = client.request('late');
+  assert.is(String(await client.request('ab')), 'abab');
+  assert.is((await client.request('nothing')).length, 0);
+  assert.is((await client.request(patternOf(70_000))).length, 140_000);
+  const error = await rejection(client.request('throw'));
+  assert.instance(error, NetError);
+  assert.is(error.code, 'ERR_REMOTE');
+  assert.is(error.message, 'it has failed');
+  gate[0]!();
+  assert.is(String(await late), 'late answer');
+});
+
+test('without a handler requests fail, and the connection stays', async () => {
+  const [client, server] = await channels();
+  assert.match((await rejection(client.request('?'))).message, /answers no requests/);
+  await client.send('still there');
+  assert.is(String(await server.receive()), 'still there');
+});
+
+test('a thousand requests in flight, both ways at once, over few slots', async () => {
+  const [client, server] = await channels({ slots: 8, slotBytes: 128, maxRequests: 5 });
+  const answer = async (bytes: Buffer): Promise<string> => `${bytes}!`;
+  client.onRequest(answer);
+  server.onRequest(answer);
+  const asking = [client, server].flatMap((side) =>
+    Array.from({ length: 1000 }, async (_, n) => assert.is(String(await side.request(`${n}`)), `${n}!`)),
+  );
+  await Promise.all(asking);
+});
+
+test('close answers what was asked, delivers what was sent, and ends both sides', async () => {
+  const [client, server] = await channels({ slots: 4, slotBytes: 128 });
+  server.onRequest((bytes) => new Promise((resolve) => setImmediate(() => resolve(bytes))));
+  const answers = Promise.all([client.request('a'), client.request('b')]);
+  const sends = Array.from({ length: 20 }, (_, n) => client.send(`${n}`));
+  const closing = client.close();
+  assert.match((await rejection(client.send('too late'))).message, /has ended/);
+  const got: string[] = [];
+  for await (const message of server) got.push(String(message));
+  assert.equal(
+    got,
+    Array.from({ length: 20 }, (_, n) => `${n}`),
+  );
+  await Promise.all(sends);
+  assert.equal((await answers).map(String), ['a', 'b']);
+  await closing;
+  assert.is(client.error, undefined);
+  if (!server.destroyed) await once(server, 'close');
+  assert.is(server.error, undefined);
+  assert.match(inspect(client), /closed/);
+});
+
+test('destroy fails what is outstanding here, and the peer gets ECONNRESET', async () => {
+  const [client, server] = await channels();
+  let aborted: AbortSignal | undefined;
+  server.onRequest((_, { signal }) => {
+    aborted = signal;
+    return new Promise(() => {});
+  });
+  const asked = client.request('?');
+  const receiving = server.receive();
+  while (aborted === undefined) await new Promise(setImmediate);
+  const closed = Promise.all([once(client, 'close'), once(server, 'close')]);
+  client.destroy(new Error('enough'));
+  assert.is((await rejection(asked)).message, 'enough');
+  assert.is((await rejection(receiving)).code, 'ECONNRESET');
+  await closed;
+  assert.ok(aborted.aborted);
+  assert.is((await rejection(server.send('x'))).code, 'ECONNRESET');
+});
+
+test('signals abort connecting, receiving, requests and closing', async () => {
+  const [client, server, listener] = await channels();
+  const isAborted = async (promise: Promise<unknown>): Promise<void> => {
+    const error = await rejection(promise);
+    assert.is(error.name, 'AbortError');
+    assert.is(error.code, 'ABORT_ERR');
+  };
+  const signal = AbortSignal.abort();
+  await isAborted(client.receive({ signal }));
+  await isAborted(client.request('x', { signal }));
+  await isAborted(client.send('x', { signal }));
+  await isAborted(connectChannel(listener.address()!.port, '127.0.0.1', { signal }));
+
+  const controller = new AbortController();
+  const receiving = client.receive({ signal: controller.signal });
+  const seen = new Promise<void>((resolve) => {
+    server.onRequest(
+      (_, request) => new Promise(() => request.signal.addEventListener('abort', () => resolve())),
+    );
+  });
+  const asked = client.request('?', { signal: controller.signal });
+  // The next request is behind the first.
+  await rejection(client.request('!', { signal: AbortSignal.timeout(20) }));
+  controller.abort();
+  await isAborted(receiving);
+  await isAborted(asked);
+  await seen;
+  await isAborted(client.close({ signal }));
+});
+
+test('what a server does not serve is refused with its reason; nobody there is ECONNREFUSED', async () => {
+  const streams = createServer(() => {});
+  const port = await listening(streams);
+  const error = await rejection(connectChannel(port, '127.0.0.1'));
+  assert.is(error.code, 'EPROTO');
+  assert.match(error.message, /does not serve this kind/);
+  await streams.close();
+  assert.is((await rejection(connectChannel(port, '127.0.0.1'))).code, 'ECONNREFUSED');
+  assert.is((await rejection(connectChannel(0))).name, 'RangeError');
+});
+
+test('a server closes when its connections have ended; a taken port is EADDRINUSE', async () => {
+  const [client, , server] = await channels();
+  const { port } = server.address()!;
+  const second = createChannelServer(() => {});
+  second.listen(port, '127.0.0.1');
+  const [error] = (await once(second, 'error')) as [Error & { code: string }];
+  assert.is(error.code, 'EADDRINUSE');
+  let closed = false;
+  const closing = server.close().then(() => (closed = true));
+  assert.is(server.listening, false);
+  await client.send('x');
+  assert.is(closed, false);
+  await client.close();
+  await closing;
+});
+
+test.run();
