@@ -48,7 +48,8 @@ export class Socket extends Duplex {
   /** @internal */
   constructor(options: SocketOptions = {}) {
     const { slots, slotBytes, allowHalfOpen } = { ...defaults, ...defined(options) };
-    super({ allowHalfOpen, emitClose: true, autoDestroy: true });
+    // As net.Socket does: 'close' has an argument.
+    super({ allowHalfOpen, emitClose: false, autoDestroy: true });
     this.#options = { slots, slotBytes };
     this.#user = {
       frame: (type, _flags, _id, slot) => this.#frame(type, slot),
@@ -218,6 +219,7 @@ export class Socket extends Duplex {
   #closed(error: Error | null, callback: Callback): void {
     if (closings.hasSubscribers) closings.publish({ connection: this, error: error ?? undefined });
     callback(error);
+    process.nextTick(() => this.emit('close', error !== null));
   }
 
   /** Sends what was written, as far as credits allow, then END. */
