@@ -9,7 +9,7 @@ import type { ClientReport, Command, Event, Who } from './messages.js';
 
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
 /** Of a process that has a processor: V8 compiles the measured code meanwhile. */
-const WARM_UP_SECONDS = 0.5;
+const WARM_UP_SECONDS = 1;
 /** Time limit of one measurement. */
 const LIMIT_MS = 120_000;
 
