@@ -162,11 +162,43 @@ group.add(
   '§IND2CompletionQueue::GetNotifyAffinity: optional',
   async (t) => {
     const cq = t.v2.adapter.createCompletionQueue(8, { group: 0, mask: 1n });
+    const told: { mask: bigint }[] = [];
     t.status(
-      await thrown(() => cq.getNotifyAffinity()),
+      await thrown(() => told.push(cq.getNotifyAffinity())),
       [SUCCESS, Status.NOT_SUPPORTED],
       'GetNotifyAffinity',
     );
+    for (const { mask } of told) t.ok(mask !== 0n, 'The processors that notify', 'one at least', 'none');
+    cq.release();
+  },
+  only,
+);
+
+group.add(
+  'query-interface',
+  '§IND2CompletionQueue, §IND2QueuePair: QueryInterface of IUnknown',
+  async (t) => {
+    const { adapter } = t.v2;
+    const cq = adapter.createCompletionQueue(8);
+    const region = adapter.createMemoryRegion();
+    for (const [object, own, foreign] of [
+      [adapter, 'IND2Adapter', 'IND2Connector'],
+      [cq, 'IND2CompletionQueue', 'IND2QueuePair'],
+      [cq, 'IND2Overlapped', 'IND2MemoryRegion'],
+      [region, 'IND2MemoryRegion', 'IND2CompletionQueue'],
+    ] as const) {
+      const before = object.addRef();
+      const answered: unknown = object.queryInterface(own);
+      t.ok(answered === object, own, 'the object', String(answered));
+      t.same([object.release()], [before], `References after QueryInterface of ${own}, one of them released`);
+      t.status(
+        await thrown(() => object.queryInterface(foreign)),
+        Status.NOT_SUPPORTED,
+        `QueryInterface of ${foreign}`,
+      );
+      object.release();
+    }
+    region.release();
     cq.release();
   },
   only,

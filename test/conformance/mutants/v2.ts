@@ -82,6 +82,19 @@ export const v2Mutants: readonly Mutant[] = [
       );
     },
   }),
+  mutantV2('every-interface', 'QueryInterface has whatever is asked for', 'v2.query-interface', {
+    completionQueue(queue) {
+      around(queue, 'queryInterface', () => () => {
+        queue.addRef();
+        return queue as never;
+      });
+    },
+  }),
+  mutantV2('no-processor', 'No processor delivers notifications', 'v2.notify-affinity', {
+    completionQueue(queue) {
+      around(queue, 'getNotifyAffinity', () => () => ({ group: 0, mask: 0n }));
+    },
+  }),
   mutantV2('never-inline', 'INLINE is ignored', 'v2.inline-size', {
     queuePair(queuePair) {
       around(
