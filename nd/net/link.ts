@@ -94,6 +94,8 @@ export class Link {
   /** Ids of large payloads that were read and not reported yet. */
   #read: number[] = [];
   #freed = false;
+  /** Frames that came before this side knew that the connection is made. */
+  #early: (() => void)[] = [];
 
   private constructor(place: Place, connector: IND2Connector, options: LinkOptions, user: LinkUser) {
     const { slots, slotBytes } = options;
@@ -159,6 +161,7 @@ export class Link {
       () => this.end(reset()),
       (error) => this.end(netError(error, 'connection')),
     );
+    for (const deliver of this.#early.splice(0)) if (!this.over) deliver();
     this.place.poller.wake();
     this.user.writable();
   }
@@ -326,7 +329,9 @@ export class Link {
     if (type === CONTROL) this.#controlled(slot);
     else {
       this.bytesRead += slot.length;
-      this.user.frame(type, view.getUint8(offset + Header.FLAGS), id, slot);
+      const flags = view.getUint8(offset + Header.FLAGS);
+      if (this.#established) this.user.frame(type, flags, id, slot);
+      else this.#early.push(() => this.user.frame(type, flags, id, slot));
     }
   }
 

@@ -23,15 +23,18 @@ const BATCH = 64;
 const LEAST_BUDGET = 0.01;
 const MOST_BUDGET = 0.2;
 
+/** A sleep below this, in ms, was not worth it: going to sleep and waking up took the most of it. */
+const SHORT_SLEEP = 0.5;
+
 /** Polling within one turn of the event loop, in ms: longer, and other events wait. */
 const TURN = 0.005;
 
 /** A turn that takes so much longer, in ms, was preempted. */
-const PREEMPTED = 0.5;
+const PREEMPTED = 1;
 
 /** Bounds of the time without polling after a preemption, in ms. */
-const LEAST_PAUSE = 5;
-const MOST_PAUSE = 200;
+const LEAST_PAUSE = 2;
+const MOST_PAUSE = 50;
 
 /** The least entries of the completion queue. */
 const LEAST_ENTRIES = 256;
@@ -155,12 +158,14 @@ export class Poller {
     let now = performance.now();
     if (count === 0 && now < this.#deadline) {
       const end = now + TURN;
-      while (count === 0 && now < end) {
+      while (now < end) {
         count = this.drain();
+        if (count > 0) break;
         const before = now;
         now = performance.now();
         if (now - before > PREEMPTED) this.#preempted(now);
       }
+      now = performance.now();
     }
     if (count > 0 && now >= this.#pausedUntil) this.#deadline = now + this.#budget;
     if (count > 0 || now < this.#deadline) setImmediate(this.#turn);
@@ -169,8 +174,9 @@ export class Poller {
 
   /** Others want the processor. */
   #preempted(now: number): void {
-    this.#pause =
-      now < this.#pausedUntil + 20 * this.#pause ? Math.min(2 * this.#pause, MOST_PAUSE) : LEAST_PAUSE;
+    // Twice as long if it comes soon again.
+    const soon = now < this.#pausedUntil + 2 * this.#pause;
+    this.#pause = soon ? Math.min(2 * this.#pause, MOST_PAUSE) : LEAST_PAUSE;
     this.#pausedUntil = now + this.#pause;
     this.#deadline = 0;
   }
@@ -206,10 +212,8 @@ export class Poller {
     if (this.#polling) return;
     const now = performance.now();
     const slept = now - this.#asleepSince;
-    this.#budget =
-      slept < MOST_BUDGET
-        ? Math.min(2 * this.#budget, MOST_BUDGET)
-        : Math.max(this.#budget / 2, LEAST_BUDGET);
+    const grown = slept < SHORT_SLEEP ? 2 * this.#budget : this.#budget / 2;
+    this.#budget = Math.min(Math.max(grown, LEAST_BUDGET), MOST_BUDGET);
     this.#polling = true;
     this.#deadline = now < this.#pausedUntil ? 0 : now + this.#budget;
     this.#poll();
