@@ -1,0 +1,40 @@
+import type { Socket } from 'node:net';
+
+/** Messages over a socket of `node:net`: a length of 4 bytes before each. Answers come in the order of requests. */
+export class Framed {
+  readonly #waiting: ((bytes: Buffer) => void)[] = [];
+  #rest = Buffer.alloc(0);
+
+  constructor(private readonly socket: Socket) {
+    socket.on('data', (bytes) => this.take(bytes, (message) => this.#waiting.shift()!(message)));
+  }
+
+  /** Calls the function for each whole message. */
+  take(bytes: Buffer, each: (message: Buffer) => void): void {
+    const all = this.#rest.length > 0 ? Buffer.concat([this.#rest, bytes]) : bytes;
+    let at = 0;
+    while (all.length - at >= 4) {
+      const end = at + 4 + all.readUInt32LE(at);
+      if (end > all.length) break;
+      each(all.subarray(at + 4, end));
+      at = end;
+    }
+    this.#rest = Buffer.from(all.subarray(at));
+  }
+
+  send(bytes: Uint8Array): void {
+    const frame = Buffer.allocUnsafe(4 + bytes.length);
+    frame.writeUInt32LE(bytes.length);
+    frame.set(bytes, 4);
+    this.socket.write(frame);
+  }
+
+  request(bytes: Uint8Array): Promise<Buffer> {
+    this.send(bytes);
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+}

@@ -1,0 +1,33 @@
+// A process for tests of `networkdirect/net`: serves requests, or is a client that asks, and can be killed. Messages by IPC.
+import { once } from 'node:events';
+import { connectChannel, createChannelServer } from '../../nd/net/index.js';
+
+const [, , role, address, port] = process.argv;
+
+if (role === 'serve') {
+  const server = createChannelServer((channel) => {
+    channel.onRequest((bytes) => (String(bytes) === 'never' ? new Promise(() => {}) : bytes));
+    channel.on('close', () => process.send!({ ended: channel.error?.message ?? 'clean' }));
+  });
+  server.listen(0, address);
+  await once(server, 'listening');
+  process.send!({ port: server.address()!.port });
+} else {
+  const channel = await connectChannel(Number(port), address);
+  const pattern = Buffer.alloc(300_000, 'pattern');
+  for (let n = 0; n < 20; n += 1) {
+    for (const bytes of [Buffer.from(`request ${n}`), pattern.subarray(0, 9000 * n)]) {
+      const answer = await channel.request(bytes);
+      if (!answer.equals(bytes)) throw new Error(`The answer to ${bytes.length} bytes is wrong.`);
+    }
+  }
+  process.send!({ answered: 40 });
+  const [order] = await once(process, 'message');
+  if (order === 'close') {
+    await channel.close();
+    process.send!({ ended: 'clean' });
+  } else {
+    channel.request('never').catch((error) => process.send!({ ended: error.code }));
+    process.send!({ asked: true });
+  }
+}

@@ -1,0 +1,115 @@
+/** `networkdirect/net` between processes, and between hosts with a link that loses packets; peers that are killed. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { suite, test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { needing } from '../helpers/needs.js';
+import { TwoHosts } from '../helpers/peer/hosts.js';
+
+const program = fileURLToPath(new URL('../helpers/net-program.js', import.meta.url));
+const children = new Set<ChildProcess>();
+
+type Told = Record<string, unknown>;
+
+interface Running {
+  readonly child: ChildProcess;
+  /** The next message with this property. */
+  told(name: string): Promise<unknown>;
+}
+
+function start(args: readonly string[], by: readonly string[] = [], options = {}): Running {
+  const [command, ...rest] = [...by, process.execPath, program, ...args];
+  const child = spawn(command!, rest, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, ND_OPTIONS: JSON.stringify(options) },
+  });
+  children.add(child);
+  const messages: Told[] = [];
+  child.on('message', (message) => messages.push(message as Told));
+  return {
+    child,
+    told: async (name) => {
+      for (;;) {
+        const found = messages.find((message) => name in message);
+        if (found !== undefined) return found[name];
+        await Promise.race([
+          once(child, 'message'),
+          once(child, 'exit').then(([code, signal]) => {
+            throw new Error(`The process ended with ${signal ?? code} before it told ${name}.`);
+          }),
+        ]);
+      }
+    },
+  };
+}
+
+function endAll(): void {
+  for (const child of children) child.kill('SIGKILL');
+  children.clear();
+}
+
+async function answered(
+  serving: readonly string[] = [],
+  asking: readonly string[] = [],
+  address = '127.0.0.1',
+  options = {},
+): Promise<[Running, Running]> {
+  const server = start(['serve', address], serving, options);
+  const client = start(['ask', address, String(await server.told('port'))], asking, options);
+  assert.is(await client.told('answered'), 40);
+  return [server, client];
+}
+
+test.after.each(endAll);
+
+test('two processes: requests of all lengths, and a clean end on both sides', async () => {
+  const [server, client] = await answered();
+  client.child.send('close');
+  assert.is(await client.told('ended'), 'clean');
+  assert.is(await server.told('ended'), 'clean');
+});
+
+test('a server that is killed fails what its clients wait for', async () => {
+  const [server, client] = await answered();
+  client.child.send('ask');
+  await client.told('asked');
+  server.child.kill('SIGKILL');
+  assert.is(await client.told('ended'), 'ECONNRESET');
+});
+
+test('a client that is killed ends its channel at the server, which serves the next', async () => {
+  const [server, client] = await answered();
+  client.child.kill('SIGKILL');
+  assert.match(String(await server.told('ended')), /is gone/);
+  const next = start(['ask', '127.0.0.1', String(await server.told('port'))]);
+  assert.is(await next.told('answered'), 40);
+});
+
+test.run();
+
+const apart = needing(suite<{ hosts: TwoHosts }>('two hosts'), 'namespaces');
+
+apart.before(async (context) => {
+  context.hosts = await TwoHosts.start();
+});
+apart.after.each(endAll);
+apart.after(({ hosts }) => hosts.end());
+
+for (const [name, faults] of [
+  ['two hosts', {}],
+  [
+    'a link that loses, repeats and reorders packets',
+    { seed: 7, drop: 0.02, duplicate: 0.02, reorder: 0.02 },
+  ],
+] as const) {
+  apart(`${name}: every answer is right, and both sides end cleanly`, async ({ hosts }) => {
+    const [a, b] = hosts.hosts;
+    const [server, client] = await answered(a.by, b.by, a.address, { faults });
+    client.child.send('close');
+    assert.is(await client.told('ended'), 'clean');
+    assert.is(await server.told('ended'), 'clean');
+  });
+}
+
+apart.run();
