@@ -29,9 +29,9 @@ export type RequestHandler = (
 export interface ChannelOptions {
   /** Answers the peer's requests; {@link Channel.onRequest} sets it later. */
   readonly onRequest?: RequestHandler | undefined;
-  /** Messages that the peer may have sent and this side has not taken; default 32. */
+  /** Messages that the peer may have sent and this side has not taken; default 128. */
   readonly slots?: number | undefined;
-  /** Bytes of a slot; default 8192. Longer messages are read from the sender's memory. */
+  /** Bytes of a slot; default 4096. Longer messages are read from the sender's memory. */
   readonly slotBytes?: number | undefined;
   /** The longest message that is taken, in bytes; default 256 MiB. A longer one ends the connection. */
   readonly maxMessageBytes?: number | undefined;
@@ -41,8 +41,8 @@ export interface ChannelOptions {
 
 /** Defaults of {@link ChannelOptions}. */
 export const channelDefaults = {
-  slots: 32,
-  slotBytes: 8192,
+  slots: 128,
+  slotBytes: 4096,
   maxMessageBytes: 2 ** 28,
   maxRequests: 1024,
 } as const;
