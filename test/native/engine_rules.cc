@@ -33,6 +33,48 @@ TEST(repeated_reads_do_not_count_against_the_depth) {
   }
 }
 
+// A late copy of a READ that has been answered may come when its memory is gone: that ends nothing.
+TEST(late_copy_of_a_read_of_memory_that_went_away) {
+  Pair p;
+  Buffer to(*p.a, 64), from(*p.b, 64, kAllAccess, 7), gone(*p.b, 64, kAllAccess, 9);
+  const auto read = [&](Buffer& b) {
+    p.qa.post({kOpRead, kSendFlagSignaled, {{to.at(), 8, to.lkey}}, 0, b.at(), b.rkey});
+  };
+  p.net.logging = true;
+  read(gone);
+  const Frame late = p.net.log[0];
+  p.pump();
+  only(p.qa.sendCq, 0, kOpRead, kWcSuccess, 8);
+  CHECK(p.b->engine.deregisterMr(p.b->pd, gone.lkey) == Status::kSuccess);
+  gone.lkey = 0;
+  p.net.send(late);
+  p.pump();
+  CHECK_EQ(p.b->counter("duplicate_request"), 1u);
+  read(from);
+  p.pump();
+  only(p.qa.sendCq, 1, kOpRead, kWcSuccess, 8);
+  CHECK(std::memcmp(to.data(), from.data(), 8) == 0);
+  CHECK_EQ(p.qa.stateWord(), kQpsRts);
+  CHECK_EQ(p.qb.stateWord(), kQpsRts);
+}
+
+// One whose answer was lost, and that is repeated because of that, ends as any READ of such memory.
+TEST(repeated_read_of_memory_that_went_away) {
+  Pair p;
+  Buffer to(*p.a, 64), gone(*p.b, 64, kAllAccess, 9);
+  uint32_t lost = 0;
+  p.net.filter = [&](Frame& f) { return f.source != p.b->gid || lost++ != 0; };
+  p.qa.post({kOpRead, kSendFlagSignaled, {{to.at(), 8, to.lkey}}, 0, gone.at(), gone.rkey});
+  p.pump();
+  CHECK_EQ(lost, 1u);
+  CHECK(p.b->engine.deregisterMr(p.b->pd, gone.lkey) == Status::kSuccess);
+  gone.lkey = 0;
+  CHECK(p.until([&] { return p.qa.stateWord() == kQpsError; }));
+  const auto done = p.qa.sendCq.drain();
+  CHECK_EQ(done.size(), 1u);
+  if (done.size() == 1) CHECK_EQ(done[0].status, kWcRemoteAccess);
+}
+
 // More new READs at a time than agreed are refused as before, whether or not one is a repetition.
 TEST(reads_beyond_the_depth_are_refused) {
   for (bool repeated : {false, true}) {

@@ -26,7 +26,14 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
       sendAtomicResponse(qp, job);
       rs.jobs.pop();
     } else if (!sendReadResponse(qp, job, span)) {
-      // The region went away under the READ.
+      // The region went away under the READ. A repeated one may be a late copy of one whose answer has come: the requester
+      // ignores this NAK then, and else fails. Nothing ends here by it.
+      if (job.replay) {
+        c_.counters.sentFatalNaks++;
+        sendAcknowledge(qp, wire::kNakRemoteAccess, job.psn);
+        rs.jobs.pop();
+        continue;
+      }
       t_.responder.refuse(qp, wire::kNakRemoteAccess, job.psn, 0, kWcLocalAccess);
       while (rs.jobs.size()) rs.jobs.pop();
     } else if (job.length == 0) {
