@@ -44,8 +44,14 @@ function start(args: readonly string[], by: readonly string[] = [], options = {}
   };
 }
 
-function endAll(): void {
-  for (const child of children) child.kill('SIGKILL');
+/** The next test finds none of their names taken. */
+async function endAll(): Promise<void> {
+  const running = [...children].filter(
+    ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
+  );
+  const exits = running.map((child) => once(child, 'exit'));
+  for (const child of running) child.kill('SIGKILL');
+  await Promise.all(exits);
   children.clear();
 }
 

@@ -1,7 +1,9 @@
-// Another user of the host holds the names of this user's processes, and UDP 4791.
+// Another user of the host holds the names of this user's processes, and UDP 4791. In a network namespace of its own, as it
+// gets neither while others have them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
+import { runApart } from '../helpers/apart.js';
 import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
 import { Stranger, strangerProblem } from '../helpers/stranger.js';
 
@@ -70,4 +72,4 @@ run(title('lets the names go: what was claimed beside them stays claimed, and is
   assert.is(await active.disconnect(), 'SUCCESS');
 });
 
-test.run();
+runApart(import.meta.url, () => test.run());
