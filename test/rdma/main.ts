@@ -1,4 +1,4 @@
-/** `npm run test:hca`: this library on the RDMA devices of Linux guests, against Linux's own programs and the conformance suite. */
+/** `npm run test:rdma`: this library on the RDMA devices of Linux guests, against Linux's own programs and the conformance suite. */
 import { Command } from 'commander';
 import { missing, Rig } from '../interop/rig.js';
 import { cases, type HcaCase, OURS, THEIRS } from './cases.js';
@@ -29,7 +29,7 @@ async function main({ quick, only, keep }: { quick?: true; only: string; keep?: 
     console.log(`SKIPPED: none of ${chosen.length} tests on RDMA devices was run: this machine ${reason}.`);
     return;
   }
-  const rig = new Rig({ linkMtu: 1500, node: true }, '-hca');
+  const rig = new Rig({ linkMtu: 1500, node: true }, '-rdma');
   let failed = 0;
   try {
     await rig.build();
@@ -43,7 +43,7 @@ async function main({ quick, only, keep }: { quick?: true; only: string; keep?: 
   if (failed > 0 || chosen.length === 0) process.exitCode = 1;
 }
 
-await new Command('test:hca')
+await new Command('test:rdma')
   .description('Runs this library on the RDMA devices of Linux guests')
   .option('--only <text>', 'cases whose name has this in it', '')
   .option('--quick', 'the chosen part that continuous integration runs')
